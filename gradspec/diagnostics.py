@@ -1,0 +1,118 @@
+"""What the compiler says to its user, as values.
+
+A user's mistake is never an exception: a stage returns an :class:`Outcome` with
+whatever it could make and the :class:`Diagnostic` values it found, so that one bad
+rule does not hide the next. Terminal, JSON and GitHub output are renderers of these
+values (`gradspec.report`).
+
+Codes are ``GS`` and three digits: 1xx syntax, 2xx names, indices and types, 3xx
+derivation, 4xx mathematics, 5xx targets, 6xx files and configuration. Each code has a
+page ``gradspec/explain/<CODE>.md`` (printed by ``gradspec explain``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Generic, TypeVar
+
+from gradspec.source import Source, Span
+
+T = TypeVar("T")
+
+
+class Severity(Enum):
+    """How grave a finding is: an error stops the rule, a warning does not."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A place in a source and what is to be said there (may be empty)."""
+
+    source: Source
+    span: Span
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One finding.
+
+    ``labels[0]`` is the guilty place (the smallest guilty piece); further labels give
+    context. ``headline`` says what is wrong in the user's terms, ``notes`` give facts
+    (a witness point, the derived expression), ``help`` says how to mend it. A finding
+    without a place (a missing file) has no labels.
+    """
+
+    code: str
+    severity: Severity
+    headline: str
+    labels: tuple[Label, ...] = ()
+    notes: tuple[str, ...] = ()
+    help: str = ""
+
+    @property
+    def is_error(self) -> bool:
+        return self.severity is Severity.ERROR
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome(Generic[T]):
+    """What a stage made (``None`` when it could make nothing) and what it found."""
+
+    value: T | None
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+    @property
+    def failed(self) -> bool:
+        return self.value is None or any(d.is_error for d in self.diagnostics)
+
+
+def error(
+    code: str,
+    headline: str,
+    source: Source | None = None,
+    span: Span | None = None,
+    *,
+    label: str = "",
+    notes: Iterable[str] = (),
+    help: str = "",
+    also: Iterable[Label] = (),
+) -> Diagnostic:
+    """An error at one place; ``also`` adds places that explain it."""
+    return _at(Severity.ERROR, code, headline, source, span, label, notes, help, also)
+
+
+def warning(
+    code: str,
+    headline: str,
+    source: Source | None = None,
+    span: Span | None = None,
+    *,
+    label: str = "",
+    notes: Iterable[str] = (),
+    help: str = "",
+    also: Iterable[Label] = (),
+) -> Diagnostic:
+    """A warning at one place; ``also`` adds places that explain it."""
+    return _at(Severity.WARNING, code, headline, source, span, label, notes, help, also)
+
+
+def _at(
+    severity: Severity,
+    code: str,
+    headline: str,
+    source: Source | None,
+    span: Span | None,
+    label: str,
+    notes: Iterable[str],
+    help: str,
+    also: Iterable[Label],
+) -> Diagnostic:
+    first = (Label(source, span, label),) if source and span else ()
+    return Diagnostic(code, severity, headline, first + tuple(also), tuple(notes), help)

@@ -1,0 +1,251 @@
+"""The mathematics: one closed set of expressions.
+
+    expr ::= Const(q)                         an exact rational
+           | Ref(name, index*)                an input, output, local or cotangent
+           | Idx(name)                        the value of a bound index (0, 1, …)
+           | Size(axis)                       the size of an axis
+           | Apply(op, expr*)                 a primitive, by name (`gradspec.primitives`)
+           | Select(condition, then, other)   one branch; the other does not matter
+           | Reduce(op, bound+, body, where?) over indices; `where` narrows the range
+           | Call(rule, output, expr*)        another rule, with its own gradient
+
+Every expression is a scalar that may carry free indices, so that differentiation, proof
+and exact evaluation are those of scalars. An index is itself an expression of integer
+type: ``x[i + 1]`` is ``Ref("x", (Apply("add", (Idx("i"), Const(1))),))``. Operators are
+primitives: ``add sub mul div mod pow neg``, ``lt le gt ge eq ne``, ``and or not``; the
+constants ``pi`` and ``inf`` are primitives without arguments.
+
+Nodes are immutable, hashable (the hash is computed once) and compare by structure;
+spans take no part in equality.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from gradspec.source import Span
+
+if TYPE_CHECKING:
+    from gradspec.ir.rule import Rule
+
+_HASH: Any = field(init=False, repr=False, compare=False)
+_SPAN: Any = field(default=None, repr=False, compare=False, kw_only=True)
+
+
+class _Node:
+    """Equality by structure with the hash computed once: trees share much."""
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        return self._hash  # type: ignore[attr-defined, no-any-return]
+
+    def _freeze(self, *parts: object) -> None:
+        object.__setattr__(self, "_hash", hash((type(self).__name__, *parts)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Const(_Node):
+    """An exact rational: ``0.1`` in a rule is one tenth."""
+
+    value: Fraction
+    span: Span | None = _SPAN
+    _hash: int = _HASH
+
+    def __post_init__(self) -> None:
+        self._freeze(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (type(other) is Const and self.value == other.value)
+
+    __hash__ = _Node.__hash__
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ref(_Node):
+    """A value by name; ``indices`` is empty for elementwise and rank-0 values."""
+
+    name: str
+    indices: tuple[Expr, ...] = ()
+    span: Span | None = _SPAN
+    _hash: int = _HASH
+
+    def __post_init__(self) -> None:
+        self._freeze(self.name, self.indices)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            type(other) is Ref
+            and self._hash == other._hash
+            and self.name == other.name
+            and self.indices == other.indices
+        )
+
+    __hash__ = _Node.__hash__
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Idx(_Node):
+    """The value of a bound index, counted from 0."""
+
+    name: str
+    span: Span | None = _SPAN
+    _hash: int = _HASH
+
+    def __post_init__(self) -> None:
+        self._freeze(self.name)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (type(other) is Idx and self.name == other.name)
+
+    __hash__ = _Node.__hash__
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Size(_Node):
+    """The size of the axis ``axis`` as a number."""
+
+    axis: str
+    span: Span | None = _SPAN
+    _hash: int = _HASH
+
+    def __post_init__(self) -> None:
+        self._freeze(self.axis)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (type(other) is Size and self.axis == other.axis)
+
+    __hash__ = _Node.__hash__
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Apply(_Node):
+    """The primitive ``op`` applied to ``args``."""
+
+    op: str
+    args: tuple[Expr, ...] = ()
+    span: Span | None = _SPAN
+    _hash: int = _HASH
+
+    def __post_init__(self) -> None:
+        self._freeze(self.op, self.args)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            type(other) is Apply
+            and self._hash == other._hash
+            and self.op == other.op
+            and self.args == other.args
+        )
+
+    __hash__ = _Node.__hash__
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Select(_Node):
+    """``then`` where ``condition`` holds, else ``other``, element by element."""
+
+    condition: Expr
+    then: Expr
+    other: Expr
+    span: Span | None = _SPAN
+    _hash: int = _HASH
+
+    def __post_init__(self) -> None:
+        self._freeze(self.condition, self.then, self.other)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            type(other) is Select
+            and self._hash == other._hash
+            and self.condition == other.condition
+            and self.then == other.then
+            and self.other == other.other
+        )
+
+    __hash__ = _Node.__hash__
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """An index and the axis that it ranges over (a name, or a fixed size)."""
+
+    index: str
+    axis: str | int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reduce(_Node):
+    """``op`` over ``bounds``; op is one of ``sum mean prod max min logsumexp``."""
+
+    op: str
+    bounds: tuple[Bound, ...]
+    body: Expr
+    where: Expr | None = None
+    span: Span | None = _SPAN
+    _hash: int = _HASH
+
+    def __post_init__(self) -> None:
+        self._freeze(self.op, self.bounds, self.body, self.where)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            type(other) is Reduce
+            and self._hash == other._hash
+            and self.op == other.op
+            and self.bounds == other.bounds
+            and self.body == other.body
+            and self.where == other.where
+        )
+
+    __hash__ = _Node.__hash__
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Call(_Node):
+    """Output number ``output`` of another (elementwise) rule.
+
+    ``args`` stand in the order of the callee's inputs, statics and defaults filled in.
+    The value is the callee's forward; the derivative is the callee's own backward
+    (declared, surrogate or override), which is why the call is kept until derivation.
+    """
+
+    rule: Rule
+    output: int
+    args: tuple[Expr, ...]
+    span: Span | None = _SPAN
+    _hash: int = _HASH
+
+    def __post_init__(self) -> None:
+        self._freeze(self.rule.name, self.output, self.args)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            type(other) is Call
+            and self._hash == other._hash
+            and (self.rule is other.rule or self.rule == other.rule)
+            and self.output == other.output
+            and self.args == other.args
+        )
+
+    __hash__ = _Node.__hash__
+
+
+Expr: TypeAlias = Const | Ref | Idx | Size | Apply | Select | Reduce | Call
+
+ZERO = Const(Fraction(0))
+ONE = Const(Fraction(1))
+
+
+def const(value: int | str | Fraction) -> Const:
+    """An exact constant: ``const("0.1")`` is one tenth. Floats are refused."""
+    if isinstance(value, float):
+        raise TypeError("a float is not exact: give a string or a Fraction")
+    return Const(Fraction(value))
+
+
+def apply(op: str, *args: Expr) -> Apply:
+    """``Apply`` with the arguments in place."""
+    return Apply(op, args)

@@ -1,0 +1,268 @@
+"""A typed rule: inputs, outputs, forward and backward, with every name resolved.
+
+A rule passes through three states, told apart by its backward entries: as lowered, a
+cotangent that the user left out is :class:`Pending`; after `derive.complete` it is
+:class:`Derived`; the wrappers :class:`CheckedRule` (and the plan) say what else has
+been established.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from fractions import Fraction
+from typing import TypeAlias
+
+from gradspec.ir.expr import Expr
+from gradspec.source import Source, Span
+
+
+class Kind(Enum):
+    """What a variable is; only FLOAT inputs receive a gradient."""
+
+    FLOAT = "float"
+    NOGRAD = "nograd"
+    INT = "int"
+    BOOL = "bool"
+    STATIC = "static"
+    STATIC_INT = "static int"
+
+    @property
+    def is_static(self) -> bool:
+        return self in (Kind.STATIC, Kind.STATIC_INT)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Leading batch axes (``...``) or none, then the named or fixed axes.
+
+    An elementwise variable ``x`` is ``Shape(batch=True, axes=())``; ``x[]`` is
+    ``Shape(batch=False, axes=())``; ``x[..., n]`` is ``Shape(True, ("n",))``.
+    """
+
+    batch: bool = True
+    axes: tuple[str | int, ...] = ()
+
+    @property
+    def is_elementwise(self) -> bool:
+        return self.batch and not self.axes
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """An input; ``default`` only for statics (None: required)."""
+
+    name: str
+    kind: Kind
+    shape: Shape
+    default: Fraction | None = None
+    span: Span = field(default=Span(0, 0), compare=False, repr=False)
+
+    @property
+    def takes_gradient(self) -> bool:
+        return self.kind is Kind.FLOAT
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """An output; only FLOAT outputs have an upstream gradient ``d<name>``."""
+
+    name: str
+    kind: Kind
+    shape: Shape
+    span: Span = field(default=Span(0, 0), compare=False, repr=False)
+
+    @property
+    def takes_gradient(self) -> bool:
+        return self.kind is Kind.FLOAT
+
+
+@dataclass(frozen=True, slots=True)
+class Let:
+    """``name[indices] = value``: an output, or a local of either pass."""
+
+    name: str
+    indices: tuple[str, ...]
+    value: Expr
+    span: Span = field(default=Span(0, 0), compare=False, repr=False)
+
+
+# --- kinds of backward ---------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """Not assigned by the user and not yet derived."""
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """Found by reverse accumulation of the forward (or of the rule's surrogates)."""
+
+    value: Expr
+    indices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """Written by the user; must be the true vector-Jacobian product."""
+
+    value: Expr
+    indices: tuple[str, ...] = ()
+    span: Span = field(default=Span(0, 0), compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """Deliberately not the derivative, for the stated reason."""
+
+    value: Expr
+    reason: str
+    indices: tuple[str, ...] = ()
+    span: Span = field(default=Span(0, 0), compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class NoGradient:
+    """``nograd``, ``int``, ``bool`` and static inputs."""
+
+
+Backward: TypeAlias = Pending | Derived | Declared | Override | NoGradient
+
+
+@dataclass(frozen=True, slots=True)
+class Surrogate:
+    """What the backward pass differentiates in place of an output's forward."""
+
+    output: str
+    indices: tuple[str, ...]
+    value: Expr
+    span: Span = field(default=Span(0, 0), compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Assume:
+    """A condition that holds of the inputs (for every free index); ``indices`` are its
+    free indices with the axes that they range over.
+    """
+
+    condition: Expr
+    indices: tuple[tuple[str, str | int], ...] = ()
+    span: Span = field(default=Span(0, 0), compare=False, repr=False)
+
+
+Value: TypeAlias = "str | tuple[Value, ...]"
+"""A number of an example as written (digits matter), or a nested tuple of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """``given`` binds inputs, statics and upstream gradients; ``expected`` outputs and
+    gradients. Names are resolved; upstream gradients not given are 1.
+    """
+
+    given: tuple[tuple[str, Value], ...]
+    expected: tuple[tuple[str, Value], ...]
+    span: Span = field(default=Span(0, 0), compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule, resolved.
+
+    ``forward`` holds locals and outputs in the order written, ``backward_locals`` the
+    locals that use a cotangent, ``backward`` one entry for each input in order.
+    Expressions in ``backward`` and ``backward_locals`` may name inputs, outputs, forward
+    and backward locals, upstream gradients (``d<output>``), and earlier declared
+    cotangents (``d<input>``). Elementwise values are ``Ref(name)`` without indices.
+    ``definition`` is the rule's own text, for the generated docstring.
+    """
+
+    name: str
+    doc: str | None
+    inputs: tuple[Input, ...]
+    outputs: tuple[Output, ...]
+    forward: tuple[Let, ...]
+    backward_locals: tuple[Let, ...]
+    backward: tuple[Backward, ...]
+    surrogates: tuple[Surrogate, ...] = ()
+    assumes: tuple[Assume, ...] = ()
+    saves: tuple[str, ...] = ()
+    recomputes: tuple[str, ...] = ()
+    examples: tuple[Example, ...] = ()
+    source: Source = field(default=Source("", ""), compare=False, repr=False)
+    span: Span = field(default=Span(0, 0), compare=False, repr=False)
+    name_span: Span = field(default=Span(0, 0), compare=False, repr=False)
+
+    @property
+    def is_elementwise(self) -> bool:
+        """No variable has an axis, a rank-0 one counts as elementwise."""
+        variables = (*self.inputs, *self.outputs)
+        return not any(v.shape.axes for v in variables)
+
+    @property
+    def tensor_inputs(self) -> tuple[Input, ...]:
+        return tuple(i for i in self.inputs if not i.kind.is_static)
+
+    @property
+    def static_inputs(self) -> tuple[Input, ...]:
+        return tuple(i for i in self.inputs if i.kind.is_static)
+
+    @property
+    def definition(self) -> str:
+        return self.source.slice(self.span)
+
+
+# --- what checking establishes -------------------------------------------------------
+
+
+class Status(Enum):
+    """The verdict on one input's cotangent."""
+
+    DERIVED = "derived"
+    PROVED = "proved"
+    AGREES = "agrees"
+    REFUTED = "refuted"
+    OVERRIDE = "override"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What was established of ``d<input>`` and how.
+
+    ``method`` is a few words (``"sign-split cancel"``); ``points`` and ``digits`` tell
+    how many sampled points agreed to how many digits; ``on_domain`` says that the
+    rule's assumptions were used; ``through_surrogate`` that the surrogate was meant.
+    """
+
+    input: str
+    status: Status
+    method: str = ""
+    points: int = 0
+    digits: int = 0
+    on_domain: bool = False
+    through_surrogate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """A form that the stabiliser chose in place of the one written, and the measured
+    reason. ``target_name`` is the output, local or cotangent whose expression changed.
+    """
+
+    name: str
+    before: str
+    after: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedRule:
+    """A complete rule without errors, its verdicts in input order, and the rewrites
+    that stabilising has made to it (none before that stage).
+    """
+
+    rule: Rule
+    verdicts: tuple[Verdict, ...]
+    rewrites: tuple[Rewrite, ...] = ()

@@ -1,0 +1,122 @@
+"""Walks over expressions: children, rebuilding, substitution, names, size.
+
+All are memoised by node within one call, so that shared sub-trees cost once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import assert_never
+
+from gradspec.ir.expr import (
+    Apply,
+    Call,
+    Const,
+    Expr,
+    Idx,
+    Reduce,
+    Ref,
+    Select,
+    Size,
+)
+from gradspec.ir.rule import Let
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    """The direct sub-expressions (index terms included), left to right."""
+    match expr:
+        case Const() | Idx() | Size():
+            return ()
+        case Ref(indices=indices):
+            return indices
+        case Apply(args=args) | Call(args=args):
+            return args
+        case Select(condition=condition, then=then, other=other):
+            return (condition, then, other)
+        case Reduce(body=body, where=where):
+            return (body,) if where is None else (body, where)
+        case _:
+            assert_never(expr)
+
+
+def with_children(expr: Expr, parts: tuple[Expr, ...]) -> Expr:
+    """The same node over other children; the node itself when nothing changed."""
+    if all(a is b for a, b in zip(parts, children(expr), strict=True)):
+        return expr
+    match expr:
+        case Const() | Idx() | Size():
+            return expr
+        case Ref():
+            return Ref(expr.name, parts, span=expr.span)
+        case Apply():
+            return Apply(expr.op, parts, span=expr.span)
+        case Call():
+            return Call(expr.rule, expr.output, parts, span=expr.span)
+        case Select():
+            return Select(*parts, span=expr.span)
+        case Reduce():
+            where = parts[1] if expr.where is not None else None
+            return Reduce(expr.op, expr.bounds, parts[0], where, span=expr.span)
+        case _:
+            assert_never(expr)
+
+
+def transform(expr: Expr, visit: Callable[[Expr], Expr]) -> Expr:
+    """Rebuild bottom-up: ``visit`` sees each node with its children already visited."""
+    memo: dict[Expr, Expr] = {}
+
+    def go(node: Expr) -> Expr:
+        done = memo.get(node)
+        if done is None:
+            done = visit(with_children(node, tuple(go(c) for c in children(node))))
+            memo[node] = done
+        return done
+
+    return go(expr)
+
+
+def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
+    """Replace un-indexed references by name. The new expressions are not searched.
+
+    Indexed references (``x[i]``) are left alone: replacing those needs the indices
+    renamed, which is lowering's and derivation's business.
+    """
+
+    def visit(node: Expr) -> Expr:
+        if isinstance(node, Ref) and not node.indices:
+            return values.get(node.name, node)
+        return node
+
+    return transform(expr, visit)
+
+
+def inline(lets: tuple[Let, ...], expr: Expr) -> Expr:
+    """Put the values of (elementwise) lets in place of their names, all the way down."""
+    values: dict[str, Expr] = {}
+    for let in lets:
+        values[let.name] = substitute(let.value, values)
+    return substitute(expr, values)
+
+
+def nodes(expr: Expr) -> Iterator[Expr]:
+    """Every distinct node, children before parents."""
+    seen: set[Expr] = set()
+
+    def go(node: Expr) -> Iterator[Expr]:
+        if node not in seen:
+            seen.add(node)
+            for child in children(node):
+                yield from go(child)
+            yield node
+
+    return go(expr)
+
+
+def names(expr: Expr) -> frozenset[str]:
+    """The names referred to."""
+    return frozenset(n.name for n in nodes(expr) if isinstance(n, Ref))
+
+
+def size(expr: Expr) -> int:
+    """How many distinct nodes there are."""
+    return sum(1 for _ in nodes(expr))

@@ -1,0 +1,127 @@
+"""The shape of one row of the table of primitives: all that is known of a built-in.
+
+Formulas (meaning, partials, domain, expansions) are text in gradspec's own expression
+language over the arguments ``x``, ``y``, ``z`` and, in partials, the result ``out``;
+`gradspec.primitives.formula` turns them into expressions on first use. Evaluators are
+duck-typed callables, so that the table imports neither flint nor sympy nor numpy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+# --- how a target says it -------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Infix:
+    """A binary Python operator: ``x + y``. Higher precedence binds tighter (Python's
+    own order: or 1, and 2, not 3, comparison 4, | 5, & 7, + - 9, * / % 10, unary 11,
+    ** 12, atom 14).
+    """
+
+    symbol: str
+    precedence: int
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """A unary Python operator: ``-x``."""
+
+    symbol: str
+    precedence: int
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A call or attribute: ``torch.special.erfcx({x})``; each argument exactly once.
+
+    ``imports`` are the import lines that it needs beyond the target's own module
+    (``from scipy import special``).
+    """
+
+    text: str
+    imports: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Expand:
+    """The target lacks it: written out as this formula (so that parts are shared)."""
+
+    formula: str
+
+
+@dataclass(frozen=True, slots=True)
+class Helper:
+    """The target lacks it and the formula is long: a private function of the module.
+
+    ``text`` is its complete, formatted, typed source (with docstring: the mathematics
+    and the source of the approximation); ``name`` is what to call.
+    """
+
+    name: str
+    text: str
+    imports: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """The target cannot: a user who needs it is told ``reason`` (GS501)."""
+
+    reason: str
+
+
+Spelling: TypeAlias = Infix | Prefix | Template | Expand | Helper | Missing
+
+
+# --- the row ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Primitive:
+    """One built-in.
+
+    name        as written in a rule (or the operator's word: add, sub, …)
+    params      argument names in order: ("x",), ("x", "y"), …
+    types       "real", "int" or "bool" per argument (an int or bool argument accepts
+                no real; a real argument accepts an int)
+    result      "real", "int" or "bool"
+    meaning     formula over the reals; None when elementary
+    partials    formula of ∂out/∂argument; None where the argument takes no gradient.
+                The *form* matters: ``out * sigmoid(-x)`` is accurate where
+                ``out * (1 - out)`` is not.
+    domain      condition under which the function is real and finite; "" for all reals
+    kinks       conditions ("x == 0") at which the derivative does not exist, each
+                with the value chosen and why
+    is_step     the derivative is zero wherever it exists (sign, floor, …)
+    ball        enclosure by ball arithmetic: takes python-flint ``arb`` values
+                (comparisons and logic are not here: they need three values)
+    sympy       takes the sympy module, then sympy expressions
+    model       takes the numpy module, then float64 arrays; None: use ``ball``
+    cost        in multiplications of a float32 array (numpy, no vector maths library)
+    source      of the formula (DLMF, Abramowitz & Stegun, a paper, a manual)
+    spellings   per target: "numpy", "torch", "tf"
+    """
+
+    name: str
+    params: tuple[str, ...]
+    ball: Callable[..., Any] | None
+    spellings: Mapping[str, Spelling]
+    partials: tuple[str | None, ...] = ()
+    meaning: str | None = None
+    domain: str = ""
+    kinks: tuple[tuple[str, str], ...] = ()
+    is_step: bool = False
+    types: tuple[str, ...] = ()
+    result: str = "real"
+    sympy: Callable[..., Any] | None = None
+    model: Callable[..., Any] | None = None
+    cost: float = 1.0
+    source: str = ""
+    notes: str = field(default="", compare=False)
+
+    @property
+    def arity(self) -> int:
+        return len(self.params)
