@@ -1,0 +1,29 @@
+"""Calls of other rules, replaced by what the callee computes."""
+
+from __future__ import annotations
+
+from gradspec.ir.expr import Call, Expr, Ref
+from gradspec.ir.rule import Rule
+from gradspec.ir.walk import inline, substitute, transform
+
+
+def expand(expr: Expr) -> Expr:
+    """``expr`` with every `Call` replaced by the callee's forward, all the way down.
+
+    The value is the same; the callee's own backward is forgotten, so this is for
+    evaluating and proving values, not for differentiating.
+    """
+    return transform(expr, _expand_node)
+
+
+def _expand_node(node: Expr) -> Expr:
+    if not isinstance(node, Call):
+        return node
+    names = (variable.name for variable in node.rule.inputs)
+    body = forward(node.rule, node.output)
+    return substitute(body, dict(zip(names, node.args, strict=True)))
+
+
+def forward(rule: Rule, output: int) -> Expr:
+    """An output as one expression in the (elementwise) rule's inputs, calls expanded."""
+    return expand(inline(rule.forward, Ref(rule.outputs[output].name)))

@@ -1,0 +1,135 @@
+"""Expressions as text in the language's own syntax, with the fewest brackets."""
+
+from __future__ import annotations
+
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from typing import assert_never
+
+from gradspec.ir.expr import (
+    Apply,
+    Call,
+    Const,
+    Expr,
+    Idx,
+    Reduce,
+    Ref,
+    Select,
+    Size,
+)
+
+# Binding strength, loosest first: the order of the grammar (which is Python's).
+_CONDITIONAL, _OR, _AND, _NOT, _COMPARE = range(5)
+_SUM, _PRODUCT, _UNARY, _POWER, _ATOM = range(5, 10)
+
+# symbol, own strength, strength asked of the left and of the right operand
+_INFIX = {
+    "add": (" + ", _SUM, _SUM, _PRODUCT),
+    "sub": (" - ", _SUM, _SUM, _PRODUCT),
+    "mul": (" * ", _PRODUCT, _PRODUCT, _UNARY),
+    "div": (" / ", _PRODUCT, _PRODUCT, _UNARY),
+    "mod": (" % ", _PRODUCT, _PRODUCT, _UNARY),
+    "pow": ("**", _POWER, _ATOM, _UNARY),
+    "lt": (" < ", _COMPARE, _SUM, _SUM),
+    "le": (" <= ", _COMPARE, _SUM, _SUM),
+    "gt": (" > ", _COMPARE, _SUM, _SUM),
+    "ge": (" >= ", _COMPARE, _SUM, _SUM),
+    "eq": (" == ", _COMPARE, _SUM, _SUM),
+    "ne": (" != ", _COMPARE, _SUM, _SUM),
+    # Logic is associative, so brackets on the right would say nothing.
+    "and": (" and ", _AND, _AND, _AND),
+    "or": (" or ", _OR, _OR, _OR),
+}
+_PREFIX = {"neg": ("-", _UNARY), "not": ("not ", _NOT)}
+_LONGEST = 17  # digits: what identifies a float64
+_SMALLEST = -5  # the exponent from which Python, too, prints 1e-05
+
+
+def show(expr: Expr) -> str:
+    """``expr`` in the language's syntax; a call of a rule shows as ``rule(args)``.
+
+    A constant shows as the decimal that it is, if that is short, else as a quotient.
+    """
+    return _show(expr)[0]
+
+
+def _show(expr: Expr) -> tuple[str, int]:
+    """The text and how tightly its outermost operator binds."""
+    match expr:
+        case Const(value=value):
+            return _constant(value)
+        case Ref(name=name, indices=indices):
+            inside = ", ".join(show(i) for i in indices)
+            return (f"{name}[{inside}]" if indices else name), _ATOM
+        case Idx(name=name) | Size(axis=name):
+            return name, _ATOM
+        case Apply(op=op, args=args):
+            return _apply(op, args)
+        case Select(condition=condition, then=then, other=other):
+            parts = _within(then, _OR), _within(condition, _OR), _within(other, 0)
+            return "{} if {} else {}".format(*parts), _CONDITIONAL
+        case Reduce():
+            return _reduce(expr), _ATOM
+        case Call():
+            return _call(expr), _ATOM
+        case _:
+            assert_never(expr)
+
+
+def _within(expr: Expr, strength: int) -> str:
+    text, own = _show(expr)
+    return text if own >= strength else f"({text})"
+
+
+def _apply(op: str, args: tuple[Expr, ...]) -> tuple[str, int]:
+    if op in _INFIX:
+        symbol, own, left, right = _INFIX[op]
+        return f"{_within(args[0], left)}{symbol}{_within(args[1], right)}", own
+    if op in _PREFIX:
+        symbol, own = _PREFIX[op]
+        return f"{symbol}{_within(args[0], own)}", own
+    if not args:
+        return op, _ATOM
+    return f"{op}({', '.join(show(a) for a in args)})", _ATOM
+
+
+def _reduce(expr: Reduce) -> str:
+    over = ", ".join(bound.index for bound in expr.bounds)
+    where = "" if expr.where is None else f" if {_within(expr.where, _OR)}"
+    return f"{expr.op}({_within(expr.body, 0)} for {over}{where})"
+
+
+def _call(expr: Call) -> str:
+    rule = expr.rule
+    parts = []
+    for variable, arg in zip(rule.inputs, expr.args, strict=True):
+        if not variable.kind.is_static:
+            parts.append(show(arg))
+        elif variable.default is None or arg != Const(variable.default):
+            parts.append(f"{variable.name}={show(arg)}")
+    several = len(rule.outputs) > 1
+    name = f"{rule.name}.{rule.outputs[expr.output].name}" if several else rule.name
+    return f"{name}({', '.join(parts)})"
+
+
+def _constant(value: Fraction) -> tuple[str, int]:
+    sign, strength = ("-", _UNARY) if value < 0 else ("", _ATOM)
+    digits = _decimal(abs(value))
+    if digits is not None:
+        return sign + digits, strength
+    return f"{value.numerator} / {value.denominator}", _PRODUCT
+
+
+def _decimal(value: Fraction) -> str | None:
+    """The exact decimal of a value that has a short one."""
+    with localcontext(prec=_LONGEST) as context:
+        context.clear_flags()
+        quotient = Decimal(value.numerator) / Decimal(value.denominator)
+    if Fraction(quotient) != value:
+        return str(value.numerator) if value.denominator == 1 else None
+    shortest = quotient.normalize()
+    plain = format(shortest, "f")
+    if len(plain) <= _LONGEST and shortest.adjusted() >= _SMALLEST:
+        return plain
+    mantissa, exponent = format(shortest, "e").split("e")
+    return f"{mantissa}e{int(exponent)}"

@@ -1,0 +1,95 @@
+"""The table's formulas as expressions: text in our own language, parsed on first use.
+
+Nothing is resolved here: a name becomes a `Ref`, a call an `Apply` of that name. The
+rows are our own text, so a fault in one is an exception, and a test parses them all.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache, reduce
+from typing import assert_never
+
+from gradspec.ir.expr import Apply, Const, Expr, Ref, Select
+from gradspec.primitives.lookup import primitive
+from gradspec.syntax import nodes
+from gradspec.syntax.parse import parse_expression
+
+BINARY = {
+    "+": "add",
+    "-": "sub",
+    "*": "mul",
+    "/": "div",
+    "%": "mod",
+    "**": "pow",
+    "<": "lt",
+    "<=": "le",
+    ">": "gt",
+    ">=": "ge",
+    "==": "eq",
+    "!=": "ne",
+    "and": "and",
+    "or": "or",
+}
+"""The primitive behind each infix operator."""
+
+CONSTANTS = ("pi", "inf")
+"""Names that are primitives without arguments."""
+
+
+@lru_cache(maxsize=None)
+def formula(text: str) -> Expr:
+    """The expression of a formula of the table; names become `Ref`, calls `Apply`."""
+    return _resolve(parse_expression(text))
+
+
+@lru_cache(maxsize=None)
+def partial(op: str, position: int) -> Expr | None:
+    """∂out/∂argument number ``position`` of ``op``, in its parameters and ``out``.
+
+    None where that argument takes no gradient.
+    """
+    row = primitive(op)
+    text = row.partials[position] if row.partials else None
+    return None if text is None else formula(text)
+
+
+def negate(value: Expr) -> Expr:
+    """Unary minus; of a literal it is the negative constant."""
+    if isinstance(value, Const):
+        return Const(-value.value)
+    return Apply("neg", (value,))
+
+
+def _resolve(node: nodes.Expr) -> Expr:
+    match node:
+        case nodes.Number(value=value):
+            return Const(value)
+        case nodes.Name(id=name):
+            return Apply(name) if name in CONSTANTS else Ref(name)
+        case nodes.Unary(op="-", operand=operand):
+            return negate(_resolve(operand))
+        case nodes.Unary(op="not", operand=operand):
+            return Apply("not", (_resolve(operand),))
+        case nodes.Unary(operand=operand):
+            return _resolve(operand)
+        case nodes.Binary(op=op, left=left, right=right):
+            return Apply(BINARY[op], (_resolve(left), _resolve(right)))
+        case nodes.Compare(operands=operands, ops=ops):
+            terms = tuple(_resolve(o) for o in operands)
+            links = zip(ops, terms, terms[1:], strict=False)
+            return conjoin("and", tuple(Apply(BINARY[o], (a, b)) for o, a, b in links))
+        case nodes.Logical(op=op, operands=operands):
+            return conjoin(op, tuple(_resolve(o) for o in operands))
+        case nodes.Conditional(then=then, condition=condition, otherwise=otherwise):
+            return Select(_resolve(condition), _resolve(then), _resolve(otherwise))
+        case nodes.Call(function=function, args=args):
+            return Apply(function, tuple(_resolve(a) for a in args))
+        case nodes.Indexed() | nodes.Comprehension():
+            raise ValueError("a formula of the table has no indices")
+        case _:
+            assert_never(node)
+
+
+def conjoin(op: str, terms: tuple[Expr, ...]) -> Expr:
+    """``a and b and c`` as binary ``and``s from the left (``op`` may be ``or``)."""
+    return reduce(lambda left, right: Apply(op, (left, right)), terms)
