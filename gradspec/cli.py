@@ -1,0 +1,368 @@
+"""The command line: it arranges and prints; the work is done elsewhere.
+
+Only click is imported here, so that ``gradspec --help`` is quick; each command imports
+what it needs when it runs.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from gradspec import __version__
+from gradspec.options import BUDGET_SECONDS, Options
+
+if TYPE_CHECKING:
+    from gradspec.diagnostics import Diagnostic
+    from gradspec.driver.discover import Entry
+    from gradspec.driver.results import FileResult
+
+CLEAN, FINDINGS, FAILURE, INTERRUPTED = 0, 1, 2, 130
+TARGETS = ("numpy", "torch", "tf")
+ISSUES = "https://github.com/gradspec/gradspec/issues"
+
+
+def _targets(
+    context: click.Context, parameter: click.Parameter, value: str
+) -> tuple[str, ...]:
+    """``torch,tf`` → both, in a fixed order; ``all`` → every target."""
+    names = [name.strip() for name in value.split(",") if name.strip()]
+    known = (*TARGETS, *_outside_targets(names))
+    if names == ["all"]:
+        return TARGETS
+    for name in names:
+        if name not in known:
+            raise click.BadParameter(
+                f"{name!r} is not a target; choose from {', '.join((*known, 'all'))}"
+            )
+    if not names:
+        raise click.BadParameter("name at least one target")
+    return tuple(name for name in known if name in names)
+
+
+def _outside_targets(names: Iterable[str]) -> tuple[str, ...]:
+    """Targets of other packages; looked for only when one is asked for."""
+    if all(name in (*TARGETS, "all") for name in names):
+        return ()
+    from gradspec.targets import outside_targets
+
+    return outside_targets()
+
+
+_paths = click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+_format = click.option(
+    "--format",
+    "style",
+    type=click.Choice(["text", "json", "github"]),
+    default="text",
+    show_default=True,
+    help="How findings are printed.",
+)
+_jobs = click.option(
+    "-j",
+    "--jobs",
+    type=click.IntRange(min=0),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Worker processes; 0 for one per core.",
+)
+_strict = click.option(
+    "--strict", is_flag=True, help="A cotangent that only agrees is an error."
+)
+_budget = click.option(
+    "--budget",
+    type=click.FloatRange(min=0.0, min_open=True),
+    default=BUDGET_SECONDS,
+    show_default=True,
+    metavar="SECONDS",
+    help="Longest time for the proofs of one rule.",
+)
+
+
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 88}
+)
+@click.version_option(__version__, prog_name="gradspec", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Write the mathematics once, get gradients that are right everywhere.
+
+    Rules stand in .grad files. `compile` proves them and writes modules for NumPy,
+    PyTorch and TensorFlow; exit codes: 0 clean, 1 findings, 2 wrong usage or our fault.
+    """
+
+
+@cli.command("compile")
+@_paths
+@click.option(
+    "--target",
+    "targets",
+    callback=_targets,
+    required=True,
+    metavar="T[,T]",
+    help="numpy, torch, tf, several with commas, or all.",
+)
+@click.option(
+    "--out",
+    default="generated",
+    show_default=True,
+    metavar="DIR",
+    type=click.Path(file_okay=False),
+    help="Modules go to DIR/<target>/…",
+)
+@_strict
+@click.option("--trace", is_flag=True, help="Emit modules that print what passes through.")
+@click.option(
+    "--check",
+    "only_check",
+    is_flag=True,
+    help="Write nothing; fail when DIR is not what would be written.",
+)
+@_budget
+@_jobs
+@_format
+def compile_command(
+    paths: tuple[str, ...],
+    targets: tuple[str, ...],
+    out: str,
+    strict: bool,
+    trace: bool,
+    only_check: bool,
+    budget: float,
+    jobs: int,
+    style: str,
+) -> None:
+    """Check the rules in PATH... and write a module per file and target."""
+    options = Options(targets, strict, trace, budget)
+    entries, found = _discover(paths)
+    results = _compile("compiling", entries, options, jobs) if not found else ()
+    from gradspec.driver import run, write
+
+    failed = bool(found) or any(result.failed for result in results)
+    files = () if failed else run.output_files(results)
+    folder = Path(out)
+    step = write.stale if only_check else write.write
+    changed = tuple(f"{folder.as_posix()}/{f.path}" for f in step(folder, files))
+    stale = tuple(_stale(path) for path in changed) if only_check else ()
+    _report(results, (*found, *stale), changed, style)
+    if style == "text" and not failed:
+        _conclude(results, changed, "to be written" if only_check else "written", out)
+    sys.exit(FINDINGS if failed or stale else CLEAN)
+
+
+@cli.command("check")
+@_paths
+@_strict
+@_budget
+@_jobs
+@_format
+def check_command(
+    paths: tuple[str, ...], strict: bool, budget: float, jobs: int, style: str
+) -> None:
+    """Check the rules in PATH... and tell the verdict on each gradient."""
+    entries, found = _discover(paths)
+    options = Options((), strict, budget=budget)
+    results = _compile("checking", entries, options, jobs) if not found else ()
+    _report(results, found, (), style)
+    if style == "text":
+        _print_table(results)
+    failed = bool(found) or any(result.failed for result in results)
+    sys.exit(FINDINGS if failed else CLEAN)
+
+
+@cli.command("test")
+@_paths
+@click.option(
+    "--target",
+    "targets",
+    callback=_targets,
+    required=True,
+    metavar="T[,T]",
+    help="numpy, torch, tf, several with commas, or all.",
+)
+@_budget
+@_jobs
+@_format
+def test_command(
+    paths: tuple[str, ...],
+    targets: tuple[str, ...],
+    budget: float,
+    jobs: int,
+    style: str,
+) -> None:
+    """Run the emitted modules of PATH... in their frameworks.
+
+    Each rule's examples, its values and gradients against ball arithmetic, gradcheck
+    and gradgradcheck (torch), nested GradientTapes (tf), and agreement between targets;
+    in child processes.
+    """
+    entries, found = _discover(paths)
+    options = Options(targets, budget=budget)
+    results = _compile("compiling", entries, options, jobs) if not found else ()
+    failed = bool(found) or any(result.failed for result in results)
+    _report(results, found, (), style)
+    if failed:
+        sys.exit(FINDINGS)
+    from gradspec.driver import trials
+    from gradspec.report import trial_text
+
+    with _bar("testing", len(targets)) as progress:
+        reports = trials.run(entries, results, options, progress)
+    trial_text.show(reports, style)
+    if any(report.absent for report in reports):
+        sys.exit(FAILURE)
+    sys.exit(FINDINGS if any(report.failures for report in reports) else CLEAN)
+
+
+@cli.command("explain")
+@click.argument("code", required=False)
+def explain_command(code: str | None) -> None:
+    """Explain a code (GS402), or list all codes."""
+    from gradspec.report import explain
+
+    if code is None:
+        click.echo(explain.listing())
+        return
+    page = explain.page(code)
+    if page is None:
+        raise click.BadParameter(
+            f"there is no code {code}; `gradspec explain` lists them", param_hint="CODE"
+        )
+    click.echo(page, nl=False)
+
+
+@cli.command("completion")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion_command(shell: str) -> None:
+    """Print the completion script for a shell: eval "$(gradspec completion bash)"."""
+    from click.shell_completion import get_completion_class
+
+    kind = get_completion_class(shell)
+    if kind is None:
+        raise click.BadParameter(f"click has no completion for {shell}")
+    click.echo(kind(cli, {}, "gradspec", "_GRADSPEC_COMPLETE").source())
+
+
+def main() -> NoReturn:
+    """Run; no traceback ever reaches a user."""
+    try:
+        cli(prog_name="gradspec", standalone_mode=True)
+    except KeyboardInterrupt:
+        click.echo("interrupted; nothing half-written was left", err=True)
+        sys.exit(INTERRUPTED)
+    except Exception as fault:
+        _own_fault(fault)
+    sys.exit(CLEAN)
+
+
+def _own_fault(fault: Exception) -> NoReturn:
+    """A fault of gradspec: the details go to a file that can be attached to a report."""
+    import tempfile
+    import traceback
+
+    with tempfile.NamedTemporaryFile(
+        "w", prefix="gradspec-", suffix=".txt", delete=False, encoding="utf-8"
+    ) as file:
+        file.write(f"gradspec {__version__}, Python {sys.version}\n")
+        file.writelines(traceback.format_exception(fault))
+    click.echo(
+        f"gradspec failed by a fault of its own ({type(fault).__name__}); nothing was"
+        f" written.\nPlease report it at {ISSUES} with the rule and {file.name}",
+        err=True,
+    )
+    sys.exit(FAILURE)
+
+
+# --- shared steps --------------------------------------------------------------------
+
+
+def _discover(paths: tuple[str, ...]) -> tuple[tuple[Entry, ...], tuple[Diagnostic, ...]]:
+    from gradspec.driver.discover import discover
+
+    outcome = discover(paths)
+    return outcome.value or (), outcome.diagnostics
+
+
+def _compile(
+    what: str, entries: tuple[Entry, ...], options: Options, jobs: int
+) -> tuple[FileResult, ...]:
+    import os
+
+    from gradspec.driver.run import compile_entries
+
+    workers = jobs or os.cpu_count() or 1
+    with _bar(what, len(entries)) as progress:
+        return compile_entries(entries, options, workers, progress)
+
+
+def _bar(what: str, total: int) -> Any:
+    from gradspec.report.progress import bar
+
+    return bar(what, total)
+
+
+def _report(
+    results: tuple[FileResult, ...],
+    others: tuple[Diagnostic, ...],
+    changed: tuple[str, ...],
+    style: str,
+) -> None:
+    found = (*others, *(d for result in results for d in result.diagnostics))
+    if style == "json":
+        from gradspec.report.machine import document
+
+        click.echo(document(results, others, changed))
+        return
+    if not found:
+        return
+    if style == "github":
+        from gradspec.report.machine import github
+
+        _each(click.echo, github(found))
+        return
+    from gradspec.report.diagnostic_text import render
+
+    _each(lambda d: click.echo(f"{render(d)}\n", err=True), found)
+    errors = sum(d.is_error for d in found)
+    click.echo(f"{errors} errors, {len(found) - errors} warnings", err=True)
+
+
+def _each(action: Callable[[Any], None], values: Iterable[Any]) -> None:
+    for value in values:
+        action(value)
+
+
+def _conclude(
+    results: tuple[FileResult, ...], changed: tuple[str, ...], word: str, out: str
+) -> None:
+    """A table on a terminal, one line anywhere."""
+    from gradspec.report.summary import totals
+
+    if sys.stdout.isatty():
+        _print_table(results)
+    files = f"{len(changed)} files {word}" if changed else "nothing to write"
+    click.echo(f"{totals(results)}; {files} in {out}")
+
+
+def _print_table(results: tuple[FileResult, ...]) -> None:
+    from gradspec.report import summary
+
+    if sys.stdout.isatty():
+        summary.print_table(results)
+    elif table := summary.plain_table(results):
+        click.echo(table)
+
+
+def _stale(path: str) -> Diagnostic:
+    from gradspec.diagnostics import Diagnostic, Severity
+
+    return Diagnostic(
+        "GS610",
+        Severity.ERROR,
+        f"{path} is not what its rules compile to",
+        help="run the same command without --check, and commit the result",
+    )

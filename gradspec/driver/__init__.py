@@ -1,0 +1,1 @@
+"""Files, caches and workers around the pure pipeline."""

@@ -1,0 +1,133 @@
+"""What compiling one file gave, in a form that crosses processes and goes to the cache.
+
+The cache holds JSON, never pickles: a cache file is data, whoever wrote it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gradspec.diagnostics import Diagnostic, Label, Severity
+from gradspec.ir.rule import CheckedRule, Status, Verdict
+from gradspec.source import Source, Span
+from gradspec.targets.target import EmittedModule
+
+
+@dataclass(frozen=True, slots=True)
+class RuleRow:
+    """A rule's line in the summary."""
+
+    name: str
+    line: int
+    verdicts: tuple[Verdict, ...]
+    reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FileResult:
+    """One file: its rules' verdicts, its modules and what was found."""
+
+    display: str
+    rules: tuple[RuleRow, ...]
+    modules: tuple[EmittedModule, ...]
+    diagnostics: tuple[Diagnostic, ...]
+
+    @property
+    def failed(self) -> bool:
+        return any(d.is_error for d in self.diagnostics)
+
+
+def row(checked: CheckedRule) -> RuleRow:
+    """The summary line of a checked rule."""
+    rule = checked.rule
+    line, _ = rule.source.position(rule.name_span.start)
+    return RuleRow(
+        rule.name,
+        line,
+        checked.verdicts,
+        tuple(f"{r.name}: {r.reason}" for r in checked.rewrites),
+    )
+
+
+def to_json(result: FileResult) -> dict[str, Any]:
+    """Plain data; sources are named by path, their text is not repeated."""
+    return {
+        "display": result.display,
+        "rules": [
+            {
+                "name": rule.name,
+                "line": rule.line,
+                "verdicts": [_verdict_json(v) for v in rule.verdicts],
+                "reasons": list(rule.reasons),
+            }
+            for rule in result.rules
+        ],
+        "modules": [[m.target, m.path, m.text] for m in result.modules],
+        "diagnostics": [_diagnostic_json(d) for d in result.diagnostics],
+    }
+
+
+def from_json(data: Mapping[str, Any], sources: Mapping[str, Source]) -> FileResult:
+    """The inverse of `to_json`; KeyError or the like when the data is not of that form
+    (the cache then counts as empty).
+    """
+    return FileResult(
+        data["display"],
+        tuple(
+            RuleRow(
+                r["name"],
+                r["line"],
+                tuple(_verdict(v) for v in r["verdicts"]),
+                tuple(r["reasons"]),
+            )
+            for r in data["rules"]
+        ),
+        tuple(EmittedModule(*m) for m in data["modules"]),
+        tuple(_diagnostic(d, sources) for d in data["diagnostics"]),
+    )
+
+
+def _verdict_json(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "input": verdict.input,
+        "status": verdict.status.value,
+        "method": verdict.method,
+        "points": verdict.points,
+        "digits": verdict.digits,
+        "on_domain": verdict.on_domain,
+        "through_surrogate": verdict.through_surrogate,
+    }
+
+
+def _verdict(data: Mapping[str, Any]) -> Verdict:
+    return Verdict(**{**data, "status": Status(data["status"])})
+
+
+def _diagnostic_json(found: Diagnostic) -> dict[str, Any]:
+    return {
+        "code": found.code,
+        "severity": found.severity.value,
+        "headline": found.headline,
+        "labels": [
+            [label.source.path, label.span.start, label.span.end, label.message]
+            for label in found.labels
+        ],
+        "notes": list(found.notes),
+        "help": found.help,
+    }
+
+
+def _diagnostic(data: Mapping[str, Any], sources: Mapping[str, Source]) -> Diagnostic:
+    return Diagnostic(
+        data["code"],
+        Severity(data["severity"]),
+        data["headline"],
+        tuple(
+            Label(sources[path], Span(start, end), message)
+            for path, start, end, message in data["labels"]
+        ),
+        tuple(data["notes"]),
+        data["help"],
+    )

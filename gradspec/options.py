@@ -1,0 +1,20 @@
+"""What a user may choose about a compilation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+BUDGET_SECONDS = 10.0
+"""How long the proofs and searches of one rule may take unless the user says else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """``strict``: a cotangent that only agrees is an error. ``trace``: emitted modules
+    print what passes through them. ``budget``: seconds a rule for proof and search.
+    """
+
+    targets: tuple[str, ...] = ()
+    strict: bool = False
+    trace: bool = False
+    budget: float = BUDGET_SECONDS

@@ -1,0 +1,113 @@
+"""The compiler on one screen: every stage, in order, with what it takes and gives.
+
+Nothing here touches a file: sources come in as text, modules go out as text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from gradspec.checks.check import check
+from gradspec.derive.complete import complete
+from gradspec.diagnostics import Diagnostic, Outcome, error
+from gradspec.ir.rule import CheckedRule, Rule, Status
+from gradspec.lower.lowering import lower
+from gradspec.lower.module import LoweredModule
+from gradspec.options import Options
+from gradspec.plan.planning import plan_module
+from gradspec.source import Source
+from gradspec.stabilise.stabilise import stabilise
+from gradspec.syntax.nodes import Module
+from gradspec.syntax.parse import parse
+from gradspec.targets import emit
+from gradspec.targets.target import EmittedModule
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """One file: its checked rules, its modules (none if there was an error), and all
+    that was found on the way.
+    """
+
+    rules: tuple[CheckedRule, ...]
+    modules: tuple[EmittedModule, ...]
+    diagnostics: tuple[Diagnostic, ...]
+
+
+def read_module(source: Source) -> Outcome[Module]:
+    """Source → Module."""
+    return parse(source)
+
+
+def lower_module(
+    module: Module, imports: Mapping[str, LoweredModule]
+) -> Outcome[LoweredModule]:
+    """Module → Rules; imported modules are lowered already."""
+    return lower(module, imports)
+
+
+def check_rule(rule: Rule, options: Options) -> Outcome[CheckedRule]:
+    """Rule → CheckedRule: complete, check."""
+    completed = complete(rule)
+    if completed.value is None or completed.failed:
+        return Outcome(None, completed.diagnostics)
+    checked = check(completed.value, options.budget)
+    found = completed.diagnostics + checked.diagnostics
+    if options.strict and checked.value is not None:
+        found += tuple(_unproved(checked.value))
+    return Outcome(checked.value, found)
+
+
+def check_module(
+    module: LoweredModule, options: Options
+) -> tuple[tuple[CheckedRule, ...], tuple[Diagnostic, ...]]:
+    """All rules of a module; a bad one does not hide the next."""
+    outcomes = [check_rule(rule, options) for rule in module.rules]
+    rules = tuple(o.value for o in outcomes if o.value is not None)
+    return rules, tuple(d for o in outcomes for d in o.diagnostics)
+
+
+def emit_module(
+    source: Source, rules: tuple[CheckedRule, ...], options: Options
+) -> Outcome[tuple[EmittedModule, ...]]:
+    """CheckedRules → module texts: stabilise, plan, emit."""
+    if not rules:
+        return Outcome(())
+    plan = plan_module(source, tuple(stabilise(rule) for rule in rules))
+    outcomes = [emit(plan, target, trace=options.trace) for target in options.targets]
+    modules = tuple(o.value for o in outcomes if o.value is not None)
+    return Outcome(modules, _distinct(d for o in outcomes for d in o.diagnostics))
+
+
+def compile_module(
+    module: LoweredModule, source: Source, options: Options
+) -> Compiled:
+    """LoweredModule → Compiled. ``source`` names the file in generated headers."""
+    rules, found = check_module(module, options)
+    if any(d.is_error for d in found):
+        return Compiled(rules, (), found)
+    emitted = emit_module(source, rules, options)
+    modules = () if emitted.failed else emitted.value or ()
+    return Compiled(rules, modules, found + emitted.diagnostics)
+
+
+def _unproved(checked: CheckedRule) -> Iterable[Diagnostic]:
+    """`--strict`: agreement at points is not enough."""
+    rule = checked.rule
+    for entry, verdict in zip(rule.backward, checked.verdicts, strict=True):
+        if verdict.status is Status.AGREES:
+            yield error(
+                "GS490",
+                f"d{verdict.input} of {rule.name} agrees at {verdict.points} points to"
+                f" {verdict.digits} digits, but is not proved",
+                rule.source,
+                getattr(entry, "span", rule.name_span),
+                help="leave out --strict, or write the cotangent in a form nearer to"
+                " the derivative (leave it out to have it derived)",
+            )
+
+
+def _distinct(found: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """Targets may find the same fault; it is told once."""
+    return tuple(dict.fromkeys(found))

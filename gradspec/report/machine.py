@@ -1,0 +1,114 @@
+"""Findings for machines: JSON, and the commands that GitHub Actions reads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from gradspec.diagnostics import Diagnostic, Label
+from gradspec.driver.results import FileResult
+
+FORMAT_VERSION = 1
+
+
+def document(
+    results: Iterable[FileResult],
+    others: Iterable[Diagnostic],
+    changed: Iterable[str],
+) -> str:
+    """One JSON document: files with their rules' verdicts, findings, changed outputs."""
+    results = tuple(results)
+    found = [*others, *(d for result in results for d in result.diagnostics)]
+    data = {
+        "version": FORMAT_VERSION,
+        "files": [_file(result) for result in results],
+        "diagnostics": [_finding(d) for d in found],
+        "changed": list(changed),
+    }
+    return json.dumps(data, indent=2, ensure_ascii=False)
+
+
+def github(found: Iterable[Diagnostic]) -> Iterator[str]:
+    """Workflow commands: ``::error file=…,line=…,col=…,title=…::message``."""
+    for diagnostic in found:
+        place = _github_place(diagnostic.labels[0]) if diagnostic.labels else ""
+        title = _property(diagnostic.code)
+        message = "\n".join(
+            part
+            for part in (diagnostic.headline, *diagnostic.notes, diagnostic.help)
+            if part
+        )
+        level = {"note": "notice"}.get(
+            diagnostic.severity.value, diagnostic.severity.value
+        )
+        yield f"::{level} {place}title={title}::{_data(message)}"
+
+
+def _file(result: FileResult) -> dict[str, Any]:
+    return {
+        "path": result.display,
+        "rules": [
+            {
+                "name": rule.name,
+                "line": rule.line,
+                "rewrites": list(rule.reasons),
+                "cotangents": [
+                    {
+                        "input": v.input,
+                        "verdict": v.status.value,
+                        "method": v.method,
+                        "points": v.points,
+                        "digits": v.digits,
+                        "on_assumed_domain": v.on_domain,
+                        "through_surrogate": v.through_surrogate,
+                    }
+                    for v in rule.verdicts
+                ],
+            }
+            for rule in result.rules
+        ],
+    }
+
+
+def _finding(found: Diagnostic) -> dict[str, Any]:
+    return {
+        "code": found.code,
+        "severity": found.severity.value,
+        "message": found.headline,
+        "places": [_place(label) for label in found.labels],
+        "notes": list(found.notes),
+        "help": found.help,
+    }
+
+
+def _place(label: Label) -> dict[str, Any]:
+    line, column = label.source.position(label.span.start)
+    end_line, end_column = label.source.position(label.span.end)
+    return {
+        "path": label.source.path,
+        "line": line,
+        "column": column,
+        "end_line": end_line,
+        "end_column": end_column,
+        "message": label.message,
+    }
+
+
+def _github_place(label: Label) -> str:
+    place = _place(label)
+    return (
+        f"file={_property(place['path'])},line={place['line']},"
+        f"endLine={place['end_line']},col={place['column']},"
+        f"endColumn={place['end_column']},"
+    )
+
+
+def _data(text: str) -> str:
+    """Escapes of GitHub's toolkit (actions/toolkit, command.ts): data."""
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    """Escapes of GitHub's toolkit (actions/toolkit, command.ts): property."""
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
