@@ -1,0 +1,73 @@
+"""What lowering makes of a file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from gradspec.ir.expr import Expr
+from gradspec.ir.rule import Rule
+from gradspec.source import Source, Span
+
+
+class Type(Enum):
+    """What a value is in the mathematics; an integer is a real, a truth value is not."""
+
+    REAL = "a number"
+    INT = "an integer"
+    BOOL = "a condition"
+
+    @property
+    def is_number(self) -> bool:
+        return self is not Type.BOOL
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionParameter:
+    """A parameter of a `def`; its type is what the body asks of it."""
+
+    name: str
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A `def`, resolved: a parameter is ``Ref(name)``, other defs are inlined."""
+
+    name: str
+    parameters: tuple[FunctionParameter, ...]
+    body: Expr
+    source: Source = field(compare=False, repr=False)
+    span: Span = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LoweredModule:
+    """One file, resolved: its sound rules and defs in the order written.
+
+    ``failed`` are the names that the file defines but that have errors, so that a
+    file which imports one is told of it in a note and nothing more. ``is_broken`` says
+    that the file's text could not be read or parsed: any name may be meant to be there.
+    """
+
+    source: Source
+    rules: tuple[Rule, ...] = ()
+    functions: tuple[Function, ...] = ()
+    failed: tuple[str, ...] = ()
+    is_broken: bool = False
+
+    def find(self, name: str) -> Rule | Function | None:
+        """The sound rule or def called ``name``."""
+        found = (item for item in (*self.rules, *self.functions) if item.name == name)
+        return next(found, None)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All that another file can import, faulty ones too."""
+        sound = tuple(item.name for item in (*self.rules, *self.functions))
+        return sound + self.failed
+
+
+def broken_module(source: Source) -> LoweredModule:
+    """Stands for a file that could not be parsed, so that its importers stay quiet."""
+    return LoweredModule(source, is_broken=True)
