@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
 
 from gradspec.source import Span
 
@@ -35,12 +35,19 @@ _SPAN: Any = field(default=None, repr=False, compare=False, kw_only=True)
 
 
 class _Node:
-    """Equality by structure with the hash computed once: trees share much."""
+    """Equality by structure with the hash computed once: trees share much.
+
+    Comparing walks with its own stack and looks at each pair of nodes once: neither the
+    depth of a tree nor its sharing (``a = b + b, c = a + a, …``) makes it fail.
+    """
 
     __slots__ = ()
 
     def __hash__(self) -> int:
         return self._hash  # type: ignore[attr-defined, no-any-return]
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, _Node) and _same(self, other))
 
     def _freeze(self, *parts: object) -> None:
         object.__setattr__(self, "_hash", hash((type(self).__name__, *parts)))
@@ -57,11 +64,6 @@ class Const(_Node):
     def __post_init__(self) -> None:
         self._freeze(self.value)
 
-    def __eq__(self, other: object) -> bool:
-        return self is other or (type(other) is Const and self.value == other.value)
-
-    __hash__ = _Node.__hash__
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ref(_Node):
@@ -75,16 +77,6 @@ class Ref(_Node):
     def __post_init__(self) -> None:
         self._freeze(self.name, self.indices)
 
-    def __eq__(self, other: object) -> bool:
-        return self is other or (
-            type(other) is Ref
-            and self._hash == other._hash
-            and self.name == other.name
-            and self.indices == other.indices
-        )
-
-    __hash__ = _Node.__hash__
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Idx(_Node):
@@ -97,11 +89,6 @@ class Idx(_Node):
     def __post_init__(self) -> None:
         self._freeze(self.name)
 
-    def __eq__(self, other: object) -> bool:
-        return self is other or (type(other) is Idx and self.name == other.name)
-
-    __hash__ = _Node.__hash__
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Size(_Node):
@@ -113,11 +100,6 @@ class Size(_Node):
 
     def __post_init__(self) -> None:
         self._freeze(self.axis)
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or (type(other) is Size and self.axis == other.axis)
-
-    __hash__ = _Node.__hash__
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,16 +114,6 @@ class Apply(_Node):
     def __post_init__(self) -> None:
         self._freeze(self.op, self.args)
 
-    def __eq__(self, other: object) -> bool:
-        return self is other or (
-            type(other) is Apply
-            and self._hash == other._hash
-            and self.op == other.op
-            and self.args == other.args
-        )
-
-    __hash__ = _Node.__hash__
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Select(_Node):
@@ -155,17 +127,6 @@ class Select(_Node):
 
     def __post_init__(self) -> None:
         self._freeze(self.condition, self.then, self.other)
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or (
-            type(other) is Select
-            and self._hash == other._hash
-            and self.condition == other.condition
-            and self.then == other.then
-            and self.other == other.other
-        )
-
-    __hash__ = _Node.__hash__
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,18 +151,6 @@ class Reduce(_Node):
     def __post_init__(self) -> None:
         self._freeze(self.op, self.bounds, self.body, self.where)
 
-    def __eq__(self, other: object) -> bool:
-        return self is other or (
-            type(other) is Reduce
-            and self._hash == other._hash
-            and self.op == other.op
-            and self.bounds == other.bounds
-            and self.body == other.body
-            and self.where == other.where
-        )
-
-    __hash__ = _Node.__hash__
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Call(_Node):
@@ -221,22 +170,50 @@ class Call(_Node):
     def __post_init__(self) -> None:
         self._freeze(self.rule.name, self.output, self.args)
 
-    def __eq__(self, other: object) -> bool:
-        return self is other or (
-            type(other) is Call
-            and self._hash == other._hash
-            and (self.rule is other.rule or self.rule == other.rule)
-            and self.output == other.output
-            and self.args == other.args
-        )
-
-    __hash__ = _Node.__hash__
-
 
 Expr: TypeAlias = Const | Ref | Idx | Size | Apply | Select | Reduce | Call
 
 ZERO = Const(Fraction(0))
 ONE = Const(Fraction(1))
+
+
+def _same(left: Any, right: Any) -> bool:
+    """Equal by structure; see :class:`_Node`."""
+    todo = [(left, right)]
+    seen: set[tuple[int, int]] = set()
+    while todo:
+        a, b = todo.pop()
+        if a is b or (id(a), id(b)) in seen:
+            continue
+        if type(a) is not type(b) or a._hash != b._hash:
+            return False
+        seen.add((id(a), id(b)))
+        (data, parts), (other_data, other_parts) = _pieces(a), _pieces(b)
+        if data != other_data or len(parts) != len(other_parts):
+            return False
+        todo.extend(zip(parts, other_parts, strict=True))
+    return True
+
+
+def _pieces(expr: Expr) -> tuple[object, tuple[Expr, ...]]:
+    """What a node says of itself, and the nodes below it."""
+    match expr:
+        case Const(value=value):
+            return value, ()
+        case Ref(name=name, indices=indices):
+            return name, indices
+        case Idx(name=name) | Size(axis=name):
+            return name, ()
+        case Apply(op=op, args=args):
+            return op, args
+        case Select(condition=condition, then=then, other=other):
+            return None, (condition, then, other)
+        case Reduce(op=op, bounds=bounds, body=body, where=where):
+            return (op, bounds), (body,) if where is None else (body, where)
+        case Call(rule=rule, output=output, args=args):
+            return (output, rule), args
+        case _:
+            assert_never(expr)
 
 
 def const(value: int | str | Fraction) -> Const:

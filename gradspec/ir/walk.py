@@ -53,7 +53,8 @@ def with_children(expr: Expr, parts: tuple[Expr, ...]) -> Expr:
         case Call():
             return Call(expr.rule, expr.output, parts, span=expr.span)
         case Select():
-            return Select(*parts, span=expr.span)
+            condition, then, other = parts
+            return Select(condition, then, other, span=expr.span)
         case Reduce():
             where = parts[1] if expr.where is not None else None
             return Reduce(expr.op, expr.bounds, parts[0], where, span=expr.span)
@@ -64,15 +65,11 @@ def with_children(expr: Expr, parts: tuple[Expr, ...]) -> Expr:
 def transform(expr: Expr, visit: Callable[[Expr], Expr]) -> Expr:
     """Rebuild bottom-up: ``visit`` sees each node with its children already visited."""
     memo: dict[Expr, Expr] = {}
-
-    def go(node: Expr) -> Expr:
-        done = memo.get(node)
-        if done is None:
-            done = visit(with_children(node, tuple(go(c) for c in children(node))))
-            memo[node] = done
-        return done
-
-    return go(expr)
+    for node in nodes(expr):
+        memo[node] = visit(
+            with_children(node, tuple(memo[child] for child in children(node)))
+        )
+    return memo[expr]
 
 
 def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
@@ -99,17 +96,19 @@ def inline(lets: tuple[Let, ...], expr: Expr) -> Expr:
 
 
 def nodes(expr: Expr) -> Iterator[Expr]:
-    """Every distinct node, children before parents."""
+    """Every distinct node, children before parents (with our own stack: a long sum is
+    a deep tree).
+    """
     seen: set[Expr] = set()
-
-    def go(node: Expr) -> Iterator[Expr]:
-        if node not in seen:
-            seen.add(node)
-            for child in children(node):
-                yield from go(child)
+    todo: list[tuple[Expr, bool]] = [(expr, False)]
+    while todo:
+        node, is_below_done = todo.pop()
+        if is_below_done:
             yield node
-
-    return go(expr)
+        elif node not in seen:
+            seen.add(node)
+            todo.append((node, True))
+            todo.extend((child, False) for child in reversed(children(node)))
 
 
 def names(expr: Expr) -> frozenset[str]:
