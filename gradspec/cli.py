@@ -6,6 +6,7 @@ what it needs when it runs.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 CLEAN, FINDINGS, FAILURE, INTERRUPTED = 0, 1, 2, 130
 TARGETS = ("numpy", "torch", "tf")
-ISSUES = "https://github.com/gradspec/gradspec/issues"
 
 
 def _targets(
@@ -250,13 +250,21 @@ def completion_command(shell: str) -> None:
 def main() -> NoReturn:
     """Run; no traceback ever reaches a user."""
     try:
-        cli(prog_name="gradspec", standalone_mode=True)
-    except KeyboardInterrupt:
-        click.echo("interrupted; nothing half-written was left", err=True)
-        sys.exit(INTERRUPTED)
+        code = cli.main(prog_name="gradspec", standalone_mode=False)
+    except click.ClickException as wrong:
+        wrong.show()
+        code = FAILURE
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted; no file was left half-written", err=True)
+        code = INTERRUPTED
+    except BrokenPipeError:
+        # The reader (`head`, a pager) has gone: what Python still holds for it must not
+        # be flushed into a closed pipe at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = CLEAN
     except Exception as fault:
         _own_fault(fault)
-    sys.exit(CLEAN)
+    sys.exit(code if isinstance(code, int) else CLEAN)
 
 
 def _own_fault(fault: Exception) -> NoReturn:
@@ -271,7 +279,7 @@ def _own_fault(fault: Exception) -> NoReturn:
         file.writelines(traceback.format_exception(fault))
     click.echo(
         f"gradspec failed by a fault of its own ({type(fault).__name__}); nothing was"
-        f" written.\nPlease report it at {ISSUES} with the rule and {file.name}",
+        f" written.\nPlease report it with the rule and {file.name}",
         err=True,
     )
     sys.exit(FAILURE)
@@ -290,8 +298,6 @@ def _discover(paths: tuple[str, ...]) -> tuple[tuple[Entry, ...], tuple[Diagnost
 def _compile(
     what: str, entries: tuple[Entry, ...], options: Options, jobs: int
 ) -> tuple[FileResult, ...]:
-    import os
-
     from gradspec.driver.run import compile_entries
 
     workers = jobs or os.cpu_count() or 1

@@ -1,0 +1,171 @@
+"""gradspec from Python: for notebooks, build scripts and tests.
+
+Nothing heavy is imported until a function is called.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, TypeAlias
+
+from gradspec.diagnostics import Diagnostic
+from gradspec.options import BUDGET_SECONDS, Options
+
+if TYPE_CHECKING:
+    from gradspec.driver.results import FileResult
+
+AnyPath: TypeAlias = "str | os.PathLike[str]"
+
+
+class CompileError(Exception):
+    """Rules with errors. ``diagnostics`` holds all findings; the message shows them with
+    the source line and a caret each.
+    """
+
+    def __init__(self, diagnostics: tuple[Diagnostic, ...]) -> None:
+        import click
+
+        from gradspec.report.diagnostic_text import render
+
+        self.diagnostics = diagnostics
+        shown = "\n\n".join(render(d) for d in diagnostics if d.is_error)
+        super().__init__(f"the rules have errors\n{click.unstyle(shown)}")
+
+
+@dataclass(frozen=True, slots=True)
+class CompileResult:
+    """What `compile_paths` did: every output path, those that changed, the findings
+    (warnings only: errors raise) and a result per file with each rule's verdicts.
+    """
+
+    outputs: tuple[Path, ...]
+    written: tuple[Path, ...]
+    diagnostics: tuple[Diagnostic, ...]
+    files: tuple[FileResult, ...]
+
+
+def compile_paths(
+    paths: Iterable[AnyPath] | AnyPath,
+    targets: Iterable[str] | str = ("numpy",),
+    out: AnyPath = "generated",
+    *,
+    strict: bool = False,
+    trace: bool = False,
+    budget: float = BUDGET_SECONDS,
+    jobs: int = 1,
+) -> CompileResult:
+    """Compile `.grad` files, or folders of them, to ``out/<target>/….py``.
+
+    The same as ``gradspec compile``: nothing is written when a rule has an error, a file
+    is rewritten only if its text changes, and writes are atomic.
+
+    Raises:
+        CompileError: a rule, or the choice of files, has errors.
+        ValueError: a target is not known.
+    """
+    from gradspec.driver import run, write
+    from gradspec.driver.discover import discover
+
+    options = Options(_known(targets), strict, trace, budget)
+    chosen = (paths,) if isinstance(paths, (str, os.PathLike)) else paths
+    found = discover(os.fspath(path) for path in chosen)
+    _raise_errors(found.diagnostics)
+    results = run.compile_entries(found.value or (), options, jobs, lambda _: None)
+    diagnostics = tuple(d for result in results for d in result.diagnostics)
+    _raise_errors(diagnostics)
+    files = run.output_files(results)
+    written = write.write(Path(out), files)
+    return CompileResult(
+        tuple(Path(out, file.path) for file in files),
+        tuple(Path(out, file.path) for file in written),
+        diagnostics,
+        results,
+    )
+
+
+def compile_text(
+    text: str,
+    target: str = "numpy",
+    *,
+    name: str = "rules.grad",
+    strict: bool = False,
+    trace: bool = False,
+    budget: float = BUDGET_SECONDS,
+) -> str:
+    """Compile the text of a `.grad` file to the text of a module.
+
+    ``name`` names the text in messages and in the module's header; imports in the text
+    are relative to its folder.
+
+    Raises:
+        CompileError: the text has errors.
+        ValueError: the target is not known.
+    """
+    from gradspec.driver.run import compile_source
+    from gradspec.source import Source
+
+    (target,) = _known(target)
+    options = Options((target,), strict, trace, budget)
+    below = Path(name).name
+    result, _ = compile_source(Source(name, text), below, options)
+    return _only_module(result)
+
+
+def load(
+    path: AnyPath,
+    target: str = "numpy",
+    *,
+    strict: bool = False,
+    trace: bool = False,
+    budget: float = BUDGET_SECONDS,
+) -> ModuleType:
+    """Compile one `.grad` file and import the module: ``ops = gradspec.load("a.grad")``.
+
+    The module's file stands in the user's cache folder, by content, so that tools which
+    read source text (``inspect``, ``tf.function``) find it.
+
+    Raises:
+        CompileError: the file has errors or cannot be read.
+        ValueError: the target is not known.
+        ModuleNotFoundError: the target's framework is not installed.
+    """
+    from gradspec.driver.discover import discover
+    from gradspec.driver.imported import import_text
+    from gradspec.driver.run import compile_entry
+
+    (target,) = _known(target)
+    found = discover((os.fspath(path),))
+    _raise_errors(found.diagnostics)
+    if not found.value or len(found.value) != 1:
+        raise ValueError(f"{os.fspath(path)} is a folder: load takes one file")
+    (entry,) = found.value
+    result = compile_entry(entry, Options((target,), strict, trace, budget))
+    return import_text(Path(entry.below).stem, target, _only_module(result))
+
+
+def _known(targets: Iterable[str] | str) -> tuple[str, ...]:
+    from gradspec.targets import outside_targets, TARGETS
+
+    names = (targets,) if isinstance(targets, str) else tuple(targets)
+    if names == ("all",):
+        return TARGETS
+    known = (*TARGETS, *outside_targets())
+    for name in names:
+        if name not in known:
+            raise ValueError(f"{name!r} is not a target; there are {', '.join(known)}")
+    return tuple(name for name in known if name in names)
+
+
+def _only_module(result: FileResult) -> str:
+    _raise_errors(result.diagnostics)
+    (module,) = result.modules
+    return module.text
+
+
+def _raise_errors(diagnostics: tuple[Diagnostic, ...]) -> None:
+    if any(d.is_error for d in diagnostics):
+        raise CompileError(diagnostics)
