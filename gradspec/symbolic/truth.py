@@ -72,8 +72,8 @@ def _rounded(ball: Any, form: Format) -> float | None:
     if ball.is_exact():
         return round_exact(ball, form)
     low = round_exact(ball.lower(), form)
-    # The sign of a zero is not part of the truth: -0.0 == 0.0 here on purpose.
-    return low if low == round_exact(ball.upper(), form) else None
+    # A ball about zero has ends -0.0 and 0.0: equal, and the truth is then 0.0.
+    return low + 0.0 if low == round_exact(ball.upper(), form) else None
 
 
 def _infinite(ball: Any) -> float | None:

@@ -1,0 +1,127 @@
+"""Solving a condition for one variable: ``a + 2 * x < 1`` is ``x < (1 - a) / 2``.
+
+Used to sample inside assumptions and on both sides of every threshold of a rule, so it
+only has to know the plain cases; what it cannot solve is met by rejection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from gradspec.ir.expr import ZERO, Apply, Const, Expr, apply
+from gradspec.ir.expr import Ref as _Ref
+from gradspec.ir.walk import names, nodes
+
+_FLIPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
+RELATIONS = tuple(_FLIPPED)
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """``variable op value`` where ``value`` does not contain the variable."""
+
+    variable: str
+    op: str
+    value: Expr
+
+
+def conjuncts(condition: Expr) -> Iterator[Expr]:
+    """The parts of a condition that all have to hold."""
+    if isinstance(condition, Apply) and condition.op == "and":
+        for arg in condition.args:
+            yield from conjuncts(arg)
+    else:
+        yield condition
+
+
+@lru_cache(maxsize=256)
+def bounds(condition: Expr) -> tuple[Bound, ...]:
+    """What the relations among the conjuncts say of each variable."""
+    found: list[Bound] = []
+    for part in conjuncts(condition):
+        if isinstance(part, Apply) and part.op in RELATIONS and part.op != "ne":
+            found.extend(_solve_all(part.op, *part.args))
+    return tuple(found)
+
+
+@lru_cache(maxsize=256)
+def thresholds(expr: Expr) -> tuple[Bound, ...]:
+    """Where the expression changes its form: each as ``variable eq value``."""
+    found: dict[Bound, None] = {}
+    for node in nodes(expr):
+        for left, right in _borders(node):
+            found.update(dict.fromkeys(_solve_all("eq", left, right)))
+    return tuple(found)
+
+
+def _borders(node: Expr) -> tuple[tuple[Expr, Expr], ...]:
+    match node:
+        case Apply(op="max" | "min", args=(left, right)):
+            return ((left, right),)
+        case Apply(op=op, args=(left, right)) if op in RELATIONS:
+            return ((left, right),)
+        case Apply(op="abs" | "sign" | "relu" | "heaviside", args=(arg, *_)):
+            return ((arg, ZERO),)
+        case Apply(op="clip", args=(arg, low, high)):
+            return ((arg, low), (arg, high))
+        case _:
+            return ()
+
+
+def _solve_all(op: str, left: Expr, right: Expr) -> Iterator[Bound]:
+    for variable in sorted(names(left) | names(right)):
+        in_left, in_right = variable in names(left), variable in names(right)
+        if in_left and not in_right:
+            yield from _solve(variable, op, left, right)
+        elif in_right and not in_left:
+            yield from _solve(variable, _FLIPPED[op], right, left)
+
+
+def _solve(variable: str, op: str, side: Expr, value: Expr) -> Iterator[Bound]:
+    """Undo the outermost operation of ``side`` until the variable stands alone."""
+    match side:
+        case _Ref(name=name, indices=()) if name == variable:
+            yield Bound(variable, op, value)
+        case Apply(op="neg", args=(arg,)):
+            yield from _solve(variable, _FLIPPED[op], arg, apply("neg", value))
+        case Apply(op="abs", args=(arg,)) if op in ("lt", "le", "eq"):
+            yield from _solve(variable, op, arg, value)
+            yield from _solve(variable, _FLIPPED[op], arg, apply("neg", value))
+        case Apply(op="add" | "sub" | "mul" | "div"):
+            yield from _solve_binary(variable, op, side, value)
+        case _:
+            return
+
+
+def _solve_binary(variable: str, op: str, side: Apply, value: Expr) -> Iterator[Bound]:
+    left, right = side.args
+    in_left, in_right = variable in names(left), variable in names(right)
+    if in_left and in_right:
+        return
+    inner, other = (left, right) if in_left else (right, left)
+    match side.op:
+        case "add":
+            yield from _solve(variable, op, inner, apply("sub", value, other))
+        case "sub" if in_left:
+            yield from _solve(variable, op, inner, apply("add", value, other))
+        case "sub":
+            solved = apply("sub", other, value)
+            yield from _solve(variable, _FLIPPED[op], inner, solved)
+        case "mul" | "div" as operation if operation == "mul" or in_left:
+            inverse = "div" if operation == "mul" else "mul"
+            turned = _scaled(op, other)
+            if turned is not None:
+                yield from _solve(variable, turned, inner, apply(inverse, value, other))
+        case _:
+            return
+
+
+def _scaled(op: str, factor: Expr) -> str | None:
+    """The relation after division by ``factor``, if its sign is known."""
+    if op == "eq":
+        return op
+    if isinstance(factor, Const) and factor.value != 0:
+        return op if factor.value > 0 else _FLIPPED[op]
+    return None

@@ -1,0 +1,287 @@
+"""Points at which a rule is examined: the same ones for the same rule and seed.
+
+Simple points first (a refutation is then read at a glance), then both sides of every
+threshold in the rule and the threshold itself, then magnitudes from 2**-20 to 2**20.
+All satisfy the rule's assumptions and are exact in float32 (a static's default stays
+the exact number written). Statics keep to the sign and the side of 1 of their default:
+what holds of a rule for a slope of 0.01 need not hold for one of 2 or -1, and is not
+what its author says without an assumption.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+from gradspec.ir.expr import Expr
+from gradspec.ir.rule import Input, Kind, Rule
+from gradspec.ir.walk import inline
+from gradspec.symbolic.enclose import defined, enclose, program
+from gradspec.symbolic.isolate import Bound, bounds, thresholds
+from gradspec.symbolic.ranges import Range, float32, fractions
+
+Values = dict[str, Fraction]
+
+SIMPLE = fractions("1 2 0 -1 1/2 3 -1/2 -2 -3 3/2 1/4 -3/4 5")
+_WHOLE = fractions("1 2 0 3 5 -1 4")
+_UPSTREAM = fractions("1 2 -1 3 1/2 -3 3/2 5 -1/2")
+_TRIES = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """``points``: where all outputs are finite; ``undefined``: inside the assumptions
+    but with an output that is not. Both empty: no point satisfies the assumptions as
+    far as we can tell.
+    """
+
+    points: tuple[Values, ...]
+    undefined: tuple[Values, ...]
+
+
+def sample(rule: Rule, count: int, seed: int = 0) -> tuple[Values, ...]:
+    """Up to ``count`` points: inputs, statics and ``d<output>``, outputs finite."""
+    return survey(rule, count, seed).points
+
+
+@lru_cache(maxsize=64)
+def survey(rule: Rule, count: int, seed: int = 0) -> Survey:
+    """:func:`sample` with the points at which the rule is not defined.
+
+    The dictionaries are shared between callers: not to be changed.
+    """
+    if not rule.is_elementwise:
+        return Survey((), ())
+    outputs = program(*(inline(rule.forward, o) for o in _outputs(rule)))
+    points: list[Values] = []
+    undefined: list[Values] = []
+    for point in _candidates(rule, count, seed):
+        if all(defined(value) for value in outputs.run(point)):
+            points.append(point)
+        else:
+            undefined.append(point)
+        if len(points) >= count:
+            break
+    return Survey(tuple(points), tuple(undefined))
+
+
+def _outputs(rule: Rule) -> tuple[Expr, ...]:
+    names = {output.name for output in rule.outputs}
+    return tuple(let.value for let in rule.forward if let.name in names)
+
+
+def _candidates(rule: Rule, count: int, seed: int) -> Iterator[Values]:
+    """Distinct assignments inside the assumptions, simple ones first."""
+    space = _Space(rule, seed)
+    seen: set[tuple[Fraction, ...]] = set()
+    for index, attempt in enumerate(space.assignments(count)):
+        point = attempt | space.upstream(index)
+        key = tuple(attempt.values())
+        if key not in seen and space.holds(point):
+            seen.add(key)
+            yield point
+
+
+class _Space:
+    """The inputs of a rule, what is assumed of them, and where its form changes."""
+
+    def __init__(self, rule: Rule, seed: int) -> None:
+        self.rule, self.seed = rule, seed
+        self.conditions = tuple(a.condition for a in rule.assumes if not a.indices)
+        self.limits: dict[str, list[Bound]] = {i.name: [] for i in rule.inputs}
+        for condition in self.conditions:
+            for bound in bounds(condition):
+                self.limits.setdefault(bound.variable, []).append(bound)
+        self.borders = _borders(rule)
+
+    def assignments(self, count: int) -> Iterator[Values]:
+        simple = max(8, (2 * count) // 5)
+        for index in range(simple):
+            yield from self._assign(index, _simple)
+        for index, border in enumerate(self.borders):
+            for base in (index, index + 3):
+                yield from self._beside(border, base)
+        for index in range(simple, _TRIES * count + 200):
+            yield from self._assign(index, _stratified)
+
+    def _assign(self, index: int, choose: Chooser) -> Iterator[Values]:
+        """One value after another, each within what the earlier ones leave open."""
+        point: Values = {}
+        for position, variable in enumerate(self.rule.inputs):
+            room = self._room(variable.name, point)
+            value = choose(variable, room, _Turn(index, position, self.seed))
+            if value is None:
+                return
+            point[variable.name] = value
+        yield point
+
+    def _room(self, name: str, point: Values) -> Range:
+        room = Range()
+        for bound in self.limits[name]:
+            try:
+                room = room.within(bound.op, enclose(bound.value, point))
+            except KeyError:  # speaks of a variable that has no value yet
+                continue
+        return room
+
+    def _beside(self, border: Bound, base: int) -> Iterator[Values]:
+        """A threshold itself, and a little to either side of it."""
+        for point in self._assign(base, _simple):
+            if border.variable not in point:
+                continue
+            try:
+                ball = enclose(border.value, point)
+            except KeyError:
+                continue
+            if not defined(ball) or ball is True or ball is False:
+                continue
+            at = float32(ball)
+            step = max(abs(at), Fraction(1)) / 256
+            kind = self._kind(border.variable)
+            for value in (at, at + step, at - step):
+                exact = _fits(value, kind)
+                if exact is not None:
+                    yield point | {border.variable: exact}
+
+    def _kind(self, name: str) -> Kind:
+        return next(i.kind for i in self.rule.inputs if i.name == name)
+
+    def upstream(self, index: int) -> Values:
+        """Not zero, and different for each output."""
+        outputs = [o for o in self.rule.outputs if o.takes_gradient]
+        size = len(_UPSTREAM)
+        return {
+            "d" + output.name: _UPSTREAM[(index + 2 * position) % size]
+            for position, output in enumerate(outputs)
+        }
+
+    def holds(self, point: Values) -> bool:
+        return all(enclose(condition, point) is True for condition in self.conditions)
+
+
+def _borders(rule: Rule) -> tuple[Bound, ...]:
+    """The thresholds of forward, surrogates, backward and assumptions."""
+    backward = (getattr(entry, "value", None) for entry in rule.backward)
+    lets = (*rule.forward, *rule.backward_locals)
+    expressions: Iterable[Expr | None] = (
+        *_outputs(rule),
+        *(surrogate.value for surrogate in rule.surrogates),
+        *backward,
+        *(assume.condition for assume in rule.assumes if not assume.indices),
+    )
+    inputs = {i.name for i in rule.tensor_inputs}
+    found: dict[Bound, None] = {}
+    for expr in expressions:
+        if expr is not None:
+            borders = thresholds(inline(lets, expr))
+            found.update((b, None) for b in borders if b.variable in inputs)
+    return tuple(found)[:24]
+
+
+# --- choosing one value --------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """The how-manieth point, the place of the variable among the inputs, the seed."""
+
+    index: int
+    position: int
+    seed: int
+
+    def pick(self, pool: tuple[Fraction, ...]) -> Fraction | None:
+        """Each variable walks through its pool at its own pace, so that two variables
+        meet in many combinations."""
+        if not pool:
+            return None
+        size = len(pool)
+        laps = self.index // size
+        return pool[(self.index + self.position * (1 + laps)) % size]
+
+    def pick_static(self, pool: tuple[Fraction, ...]) -> Fraction | None:
+        """The first point has every default; statics part company in later laps."""
+        if not pool:
+            return None
+        laps = self.index // len(pool)
+        return pool[(self.index + self.position * laps) % len(pool)]
+
+    def random(self) -> Callable[[int], int]:
+        """Whole numbers below a limit; a small generator, so that nothing depends on
+        the version of Python's own (constants: Knuth, MMIX)."""
+        state = (self.index * 7919 + self.position * 104729 + self.seed * 1299709) + 1
+
+        def draw(limit: int) -> int:
+            nonlocal state
+            for _ in range(2):
+                state = (state * 6364136223846793005 + 1442695040888963407) % (1 << 64)
+            return (state >> 33) % limit
+
+        return draw
+
+
+Chooser = Callable[[Input, Range, _Turn], "Fraction | None"]
+
+
+def _simple(variable: Input, room: Range, turn: _Turn) -> Fraction | None:
+    pool = tuple(v for v in _pool(variable) if room.holds(v))
+    if len(pool) < 4 and variable.kind is not Kind.BOOL:
+        inside = (_fits(v, variable.kind) for v in room.simple_inside())
+        extra = [v for v in inside if v is not None and room.holds(v)]
+        pool = (*pool, *(v for v in extra if v not in pool))
+    return turn.pick_static(pool) if variable.kind.is_static else turn.pick(pool)
+
+
+def _pool(variable: Input) -> tuple[Fraction, ...]:
+    match variable.kind:
+        case Kind.FLOAT | Kind.NOGRAD:
+            return SIMPLE
+        case Kind.INT:
+            return _WHOLE
+        case Kind.BOOL:
+            return (Fraction(1), Fraction(0))
+        case Kind.STATIC:
+            return _static(variable.default)
+        case Kind.STATIC_INT:
+            return _static_int(variable.default)
+
+
+def _static(default: Fraction | None) -> tuple[Fraction, ...]:
+    """The default every other time, else numbers of its kind."""
+    if default is None:
+        return fractions("1 2 1/2 3 3/2")
+    if default == 0:
+        return fractions("0 1/2 0 1 0 1/4")
+    near = [default * factor for factor in fractions("1/2 3/4 1/4")]
+    if abs(default) >= 1:
+        near = [default * factor for factor in fractions("2 3/2 3")]
+    mixed = [value for other in near for value in (default, float32(other))]
+    return tuple(mixed)
+
+
+def _static_int(default: Fraction | None) -> tuple[Fraction, ...]:
+    if default is None:
+        return tuple(Fraction(n) for n in (1, 2, 3, 4))
+    others = [default + 1, default + 2, max(default - 1, min(default, Fraction(1)))]
+    return tuple(value for other in others for value in (default, other))
+
+
+def _stratified(variable: Input, room: Range, turn: _Turn) -> Fraction | None:
+    """A magnitude, then a few bits: wide enough to reach every regime of a rule."""
+    if variable.kind not in (Kind.FLOAT, Kind.NOGRAD):
+        return _simple(variable, room, turn)
+    draw = turn.random()
+    exponent = draw(9) - 5 if draw(4) else draw(41) - 20
+    size = Fraction(64 + draw(64), 64) * Fraction(2) ** exponent
+    value = room.place(size, draw(2) == 1)
+    return value if value is not None and room.holds(value) else None
+
+
+def _fits(value: Fraction, kind: Kind) -> Fraction | None:
+    """The value if a variable of that kind can have it."""
+    if kind in (Kind.INT, Kind.STATIC_INT):
+        return value if value.denominator == 1 else None
+    if kind is Kind.BOOL:
+        return value if value in (0, 1) else None
+    return float32(value)
