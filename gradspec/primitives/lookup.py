@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from gradspec.primitives import table_operators
 from gradspec.primitives.row import Primitive
 from gradspec.primitives.table import ROWS
 
 _BY_NAME = {row.name: row for row in ROWS}
+_OPERATORS = frozenset(row.name for row in table_operators.ROWS)
 
 
 def primitive(name: str) -> Primitive:
@@ -17,11 +19,11 @@ def is_primitive(name: str) -> bool:
     return name in _BY_NAME
 
 
+def is_function(name: str) -> bool:
+    """A user can call it by this name (operators have names too, but only for us)."""
+    return name in _BY_NAME and name not in _OPERATORS
+
+
 def function_names() -> tuple[str, ...]:
-    """The names that a user can call (operators are not among them), sorted."""
-    return tuple(sorted(row.name for row in ROWS if row.name not in _OPERATORS))
-
-
-_OPERATORS = frozenset(
-    "add sub mul div mod pow neg lt le gt ge eq ne and or not pi inf".split()
-)
+    """The names that a user can call, sorted."""
+    return tuple(sorted(row.name for row in ROWS if is_function(row.name)))

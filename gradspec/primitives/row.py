@@ -86,7 +86,7 @@ class Primitive:
     name        as written in a rule (or the operator's word: add, sub, …)
     params      argument names in order: ("x",), ("x", "y"), …
     types       "real", "int" or "bool" per argument (an int or bool argument accepts
-                no real; a real argument accepts an int)
+                no real; a real argument accepts an int); () for all real
     result      "real", "int" or "bool"
     meaning     formula over the reals; None when elementary
     partials    formula of ∂out/∂argument; None where the argument takes no gradient.
@@ -97,7 +97,9 @@ class Primitive:
                 with the value chosen and why
     is_step     the derivative is zero wherever it exists (sign, floor, …)
     ball        enclosure by ball arithmetic: takes python-flint ``arb`` values
-                (comparisons and logic are not here: they need three values)
+                (comparisons and logic are not here: they need three values); a
+                constant's takes one ball, any, to know the type
+    optional    formulas of the last arguments where the user leaves them out
     sympy       takes the sympy module, then sympy expressions
     model       takes the numpy module, then float64 arrays; None: use ``ball``
     cost        in multiplications of a float32 array (numpy, no vector maths library)
@@ -115,6 +117,7 @@ class Primitive:
     kinks: tuple[tuple[str, str], ...] = ()
     is_step: bool = False
     types: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
     result: str = "real"
     sympy: Callable[..., Any] | None = None
     model: Callable[..., Any] | None = None
@@ -125,3 +128,13 @@ class Primitive:
     @property
     def arity(self) -> int:
         return len(self.params)
+
+    @property
+    def least_arity(self) -> int:
+        """How many arguments the user must give."""
+        return len(self.params) - len(self.optional)
+
+    @property
+    def argument_types(self) -> tuple[str, ...]:
+        """``types``, which a row of real arguments leaves out."""
+        return self.types or ("real",) * len(self.params)

@@ -1,0 +1,64 @@
+"""Short ways to write the spellings of a row.
+
+Besides the three targets there is ``"python"``: what a value fixed for the whole call (a
+static, a constant) is computed with, before any array exists. It is given where the
+standard library has the function; elsewhere such a value must be made an array first.
+"""
+
+from __future__ import annotations
+
+from gradspec.primitives.row import Infix, Prefix, Spelling, Template
+
+TARGETS = ("numpy", "torch", "tf")
+_PARAMS = ("x", "y", "z")
+
+
+def infix(symbol: str, precedence: int, **other: Spelling) -> dict[str, Spelling]:
+    """The same Python operator everywhere, but for the targets named in ``other``."""
+    operator = Infix(symbol, precedence)
+    return dict.fromkeys((*TARGETS, "python"), operator) | other
+
+
+def prefix(symbol: str, precedence: int, **other: Spelling) -> dict[str, Spelling]:
+    """The same unary operator everywhere, but for the targets named in ``other``."""
+    operator = Prefix(symbol, precedence)
+    return dict.fromkeys((*TARGETS, "python"), operator) | other
+
+
+def calls(
+    arity: int,
+    numpy: str | Spelling,
+    torch: str | Spelling,
+    tf: str | Spelling,
+    python: str = "",
+) -> dict[str, Spelling]:
+    """Functions called with the arguments in order: ``"np.exp"`` is ``np.exp(x)``."""
+    given = {"numpy": numpy, "torch": torch, "tf": tf} | (
+        {"python": python} if python else {}
+    )
+    return {
+        target: call(arity, name) if isinstance(name, str) else name
+        for target, name in given.items()
+    }
+
+
+def call(arity: int, name: str) -> Template:
+    """``name(x, y)``, with the import that the first part of ``name`` asks for."""
+    holes = ", ".join(f"{{{param}}}" for param in _PARAMS[:arity])
+    return Template(f"{name}({holes})", imports_of(name))
+
+
+def value(text: str) -> Template:
+    """A constant: ``np.pi``."""
+    return Template(text, imports_of(text))
+
+
+def imports_of(name: str) -> tuple[str, ...]:
+    """The import beyond the target's own module that a dotted name begins with."""
+    match name.split(".", maxsplit=1)[0]:
+        case "math":
+            return ("import math",)
+        case "special":
+            return ("from scipy import special",)
+        case _:
+            return ()

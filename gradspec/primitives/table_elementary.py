@@ -1,0 +1,211 @@
+"""Exponentials, logarithms, and the functions made of them."""
+
+from __future__ import annotations
+
+from gradspec.primitives import balls
+from gradspec.primitives.row import Expand, Primitive, Template
+from gradspec.primitives.spelling import calls
+from gradspec.primitives.texts_elementary import (
+    NUMPY_LOGIT,
+    NUMPY_SIGMOID,
+    NUMPY_XLOG1PY,
+    NUMPY_XLOGY,
+    TF_LOGADDEXP,
+    TF_LOGIT,
+)
+
+_EXPONENTIALS = (
+    Primitive(
+        "exp",
+        ("x",),
+        partials=("out",),
+        ball=lambda x: x.exp(),
+        sympy=lambda sp, x: sp.exp(x),
+        model=lambda np, x: np.exp(x),
+        cost=8,
+        source="DLMF 4.2(iii)",
+        spellings=calls(1, "np.exp", "torch.exp", "tf.exp", "math.exp"),
+    ),
+    Primitive(
+        "expm1",
+        ("x",),
+        meaning="exp(x) - 1",
+        partials=("exp(x)",),  # `out + 1` is 0 for x < -17 in float32
+        ball=lambda x: x.expm1(),
+        sympy=lambda sp, x: sp.exp(x) - 1,
+        model=lambda np, x: np.expm1(x),
+        cost=20,
+        source="C standard, 7.12.6.3",
+        spellings=calls(1, "np.expm1", "torch.expm1", "tf.math.expm1", "math.expm1"),
+    ),
+    Primitive(
+        "exp2",
+        ("x",),
+        meaning="2**x",
+        partials=("log(2) * out",),
+        ball=balls.exp2,
+        sympy=lambda sp, x: sp.Integer(2) ** x,
+        model=lambda np, x: np.exp2(x),
+        cost=8,
+        source="C standard, 7.12.6.2",
+        spellings=calls(1, "np.exp2", "torch.exp2", Expand("2**x"), "math.exp2"),
+    ),
+)
+
+_LOGARITHMS = (
+    Primitive(
+        "log",
+        ("x",),
+        partials=("1 / x",),
+        domain="x > 0",
+        ball=lambda x: x.log(),
+        sympy=lambda sp, x: sp.log(x),
+        model=lambda np, x: np.log(x),
+        cost=8,
+        source="DLMF 4.2(i)",
+        spellings=calls(1, "np.log", "torch.log", "tf.math.log", "math.log"),
+    ),
+    Primitive(
+        "log1p",
+        ("x",),
+        meaning="log(1 + x)",
+        partials=("1 / (1 + x)",),
+        domain="x > -1",
+        ball=lambda x: x.log1p(),
+        sympy=lambda sp, x: sp.log(1 + x),
+        model=lambda np, x: np.log1p(x),
+        cost=20,
+        source="C standard, 7.12.6.9",
+        spellings=calls(1, "np.log1p", "torch.log1p", "tf.math.log1p", "math.log1p"),
+    ),
+    Primitive(
+        "log2",
+        ("x",),
+        meaning="log(x) / log(2)",
+        partials=("1 / (log(2) * x)",),
+        domain="x > 0",
+        ball=lambda x: x.log() / x.const_log2(),
+        sympy=lambda sp, x: sp.log(x) / sp.log(2),
+        model=lambda np, x: np.log2(x),
+        cost=10,
+        source="C standard, 7.12.6.10",
+        spellings=calls(1, "np.log2", "torch.log2", Expand("log(x) / log(2)"), "math.log2"),
+    ),
+    Primitive(
+        "log10",
+        ("x",),
+        meaning="log(x) / log(10)",
+        partials=("1 / (log(10) * x)",),
+        domain="x > 0",
+        ball=lambda x: x.log() / x.const_log10(),
+        sympy=lambda sp, x: sp.log(x) / sp.log(10),
+        model=lambda np, x: np.log10(x),
+        cost=10,
+        source="C standard, 7.12.6.8",
+        spellings=calls(
+            1, "np.log10", "torch.log10", Expand("log(x) / log(10)"), "math.log10"
+        ),
+    ),
+)
+
+_LOGISTIC = (
+    Primitive(
+        "sigmoid",
+        ("x",),
+        meaning="1 / (1 + exp(-x))",
+        partials=("out * sigmoid(-x)",),  # `out * (1 - out)` is 0 for x > 17 in float32
+        ball=balls.sigmoid,
+        sympy=lambda sp, x: 1 / (1 + sp.exp(-x)),
+        cost=12,
+        source="the logistic function; t / (1 + t) and 1 / (1 + t), t = exp(-|x|)",
+        spellings=calls(1, NUMPY_SIGMOID, "torch.sigmoid", "tf.sigmoid"),
+    ),
+    Primitive(
+        "logsigmoid",
+        ("x",),
+        meaning="log(1 / (1 + exp(-x)))",
+        partials=("sigmoid(-x)",),
+        ball=lambda x: -balls.softplus(-x),
+        sympy=lambda sp, x: -sp.log(1 + sp.exp(-x)),
+        model=lambda np, x: -np.logaddexp(0.0, -x),
+        cost=30,
+        source="Mächler, Accurately computing log(1 - exp(-|a|)), 2012",
+        spellings=calls(
+            1,
+            Expand("-softplus(-x)"),
+            "torch.nn.functional.logsigmoid",
+            "tf.math.log_sigmoid",
+        ),
+    ),
+    Primitive(
+        "softplus",
+        ("x",),
+        meaning="log(1 + exp(x))",
+        partials=("sigmoid(x)",),
+        ball=balls.softplus,
+        sympy=lambda sp, x: sp.log(1 + sp.exp(x)),
+        model=lambda np, x: np.logaddexp(0.0, x),
+        cost=30,
+        source="Mächler, Accurately computing log(1 - exp(-|a|)), 2012",
+        # torch's own threshold, 20, costs 5.6e5 ULP in float64: exp(-20) is not small.
+        spellings=calls(
+            1,
+            Template("np.logaddexp(0.0, {x})"),
+            Template("torch.nn.functional.softplus({x}, threshold=40.0)"),
+            "tf.math.softplus",
+        ),
+    ),
+    Primitive(
+        "logaddexp",
+        ("x", "y"),
+        meaning="log(exp(x) + exp(y))",
+        partials=("sigmoid(x - y)", "sigmoid(y - x)"),
+        ball=balls.logaddexp,
+        sympy=lambda sp, x, y: sp.log(sp.exp(x) + sp.exp(y)),
+        model=lambda np, x, y: np.logaddexp(x, y),
+        cost=30,
+        source="max(x, y) + log1p(exp(-|x - y|))",
+        spellings=calls(2, "np.logaddexp", "torch.logaddexp", TF_LOGADDEXP),
+    ),
+    Primitive(
+        "logit",
+        ("x",),
+        meaning="log(x / (1 - x))",
+        partials=("1 / (x * (1 - x))",),
+        domain="0 < x and x < 1",
+        ball=lambda x: x.log() - (-x).log1p(),
+        sympy=lambda sp, x: sp.log(x) - sp.log(1 - x),
+        cost=28,
+        source="log(x) - log1p(-x); about 1/2 as 2 atanh(2x - 1), where that cancels",
+        spellings=calls(1, NUMPY_LOGIT, "torch.logit", TF_LOGIT),
+    ),
+)
+
+_PRODUCTS = (
+    Primitive(
+        "xlogy",
+        ("x", "y"),
+        meaning="0 if x == 0 else x * log(y)",
+        partials=("log(y)", "x / y"),
+        domain="y > 0 or x == 0 and y == 0",
+        ball=balls.xlogy,
+        sympy=lambda sp, x, y: x * sp.log(y),
+        cost=14,
+        source="continued by 0 to x = 0, as entropy asks: Cover and Thomas, 2.1",
+        spellings=calls(2, NUMPY_XLOGY, "torch.xlogy", "tf.math.xlogy"),
+    ),
+    Primitive(
+        "xlog1py",
+        ("x", "y"),
+        meaning="0 if x == 0 else x * log(1 + y)",
+        partials=("log1p(y)", "x / (1 + y)"),
+        domain="y > -1 or x == 0 and y == -1",
+        ball=balls.xlog1py,
+        sympy=lambda sp, x, y: x * sp.log(1 + y),
+        cost=26,
+        source="continued by 0 to x = 0, as entropy asks: Cover and Thomas, 2.1",
+        spellings=calls(2, NUMPY_XLOG1PY, "torch.special.xlog1py", "tf.math.xlog1py"),
+    ),
+)
+
+ROWS = _EXPONENTIALS + _LOGARITHMS + _LOGISTIC + _PRODUCTS

@@ -1,0 +1,221 @@
+"""Circular and hyperbolic functions and their inverses."""
+
+from __future__ import annotations
+
+from gradspec.primitives.row import Primitive
+from gradspec.primitives.spelling import calls
+from gradspec.primitives.texts_trigonometric import COSPI, SINC, SINPI
+
+
+def _sinc_slope() -> str:
+    """The derivative of sinc about 0, where the quotient cancels: its Taylor series
+    ``-pi**2 x / 3 (1 - u/10 (1 - u/28 (1 - u/54 (...))))``, ``u = (pi x)**2``, whose
+    terms have the ratio ``-u / (2k (2k + 3))``; for |x| <= 1/4 to the last digit.
+    """
+    series = "1"
+    for k in range(7, 0, -1):
+        series = f"1 - square(pi * x) / {2 * k * (2 * k + 3)} * ({series})"
+    return f"-square(pi) / 3 * x * ({series})"
+
+
+_CIRCULAR = (
+    Primitive(
+        "sin",
+        ("x",),
+        partials=("cos(x)",),
+        ball=lambda x: x.sin(),
+        sympy=lambda sp, x: sp.sin(x),
+        model=lambda np, x: np.sin(x),
+        cost=10,
+        source="DLMF 4.14.1",
+        spellings=calls(1, "np.sin", "torch.sin", "tf.sin", "math.sin"),
+    ),
+    Primitive(
+        "cos",
+        ("x",),
+        partials=("-sin(x)",),
+        ball=lambda x: x.cos(),
+        sympy=lambda sp, x: sp.cos(x),
+        model=lambda np, x: np.cos(x),
+        cost=10,
+        source="DLMF 4.14.2",
+        spellings=calls(1, "np.cos", "torch.cos", "tf.cos", "math.cos"),
+    ),
+    Primitive(
+        "tan",
+        ("x",),
+        meaning="sin(x) / cos(x)",
+        partials=("1 + square(out)",),
+        domain="cos(x) != 0",
+        ball=lambda x: x.tan(),
+        sympy=lambda sp, x: sp.tan(x),
+        model=lambda np, x: np.tan(x),
+        cost=20,
+        source="DLMF 4.14.4",
+        spellings=calls(1, "np.tan", "torch.tan", "tf.tan", "math.tan"),
+    ),
+    Primitive(
+        "sinpi",
+        ("x",),
+        meaning="sin(pi * x)",
+        partials=("pi * cospi(x)",),
+        ball=lambda x: x.sin_pi(),
+        sympy=lambda sp, x: sp.sin(sp.pi * x),
+        cost=16,
+        source="IEEE 754-2019, 9.2: sinPi",
+        spellings=SINPI,
+    ),
+    Primitive(
+        "cospi",
+        ("x",),
+        meaning="cos(pi * x)",
+        partials=("-pi * sinpi(x)",),
+        ball=lambda x: x.cos_pi(),
+        sympy=lambda sp, x: sp.cos(sp.pi * x),
+        cost=16,
+        source="IEEE 754-2019, 9.2: cosPi",
+        spellings=COSPI,
+    ),
+    Primitive(
+        "sinc",
+        ("x",),
+        meaning="1 if x == 0 else sin(pi * x) / (pi * x)",
+        partials=(f"(cospi(x) - out) / x if abs(x) > 0.25 else {_sinc_slope()}",),
+        ball=lambda x: x.sinc_pi(),
+        sympy=lambda sp, x: sp.sinc(sp.pi * x),
+        cost=20,
+        source="normalised: NumPy manual, numpy.sinc",
+        spellings=SINC,
+    ),
+)
+
+_INVERSE_CIRCULAR = (
+    Primitive(
+        "asin",
+        ("x",),
+        partials=("rsqrt((1 - x) * (1 + x))",),  # 1 - x**2 cancels near 1
+        domain="-1 <= x and x <= 1",
+        ball=lambda x: x.asin(),
+        sympy=lambda sp, x: sp.asin(x),
+        model=lambda np, x: np.arcsin(x),
+        cost=15,
+        source="DLMF 4.23(ii)",
+        spellings=calls(1, "np.arcsin", "torch.asin", "tf.asin", "math.asin"),
+    ),
+    Primitive(
+        "acos",
+        ("x",),
+        partials=("-rsqrt((1 - x) * (1 + x))",),
+        domain="-1 <= x and x <= 1",
+        ball=lambda x: x.acos(),
+        sympy=lambda sp, x: sp.acos(x),
+        model=lambda np, x: np.arccos(x),
+        cost=15,
+        source="DLMF 4.23(ii)",
+        spellings=calls(1, "np.arccos", "torch.acos", "tf.acos", "math.acos"),
+    ),
+    Primitive(
+        "atan",
+        ("x",),
+        partials=("1 / (1 + square(x))",),
+        ball=lambda x: x.atan(),
+        sympy=lambda sp, x: sp.atan(x),
+        model=lambda np, x: np.arctan(x),
+        cost=15,
+        source="DLMF 4.23(ii)",
+        spellings=calls(1, "np.arctan", "torch.atan", "tf.atan", "math.atan"),
+    ),
+    # Divided twice, so that the square of the radius need not be in range.
+    Primitive(
+        "atan2",
+        ("x", "y"),
+        partials=("y / hypot(x, y) / hypot(x, y)", "-x / hypot(x, y) / hypot(x, y)"),
+        domain="x != 0 or y > 0",
+        ball=lambda x, y: x.__class__.atan2(x, y),
+        sympy=lambda sp, x, y: sp.atan2(x, y),
+        model=lambda np, x, y: np.arctan2(x, y),
+        cost=25,
+        source="C standard, 7.12.4.4: the angle of the point (y, x)",
+        spellings=calls(2, "np.arctan2", "torch.atan2", "tf.atan2", "math.atan2"),
+    ),
+)
+
+_HYPERBOLIC = (
+    Primitive(
+        "sinh",
+        ("x",),
+        meaning="(exp(x) - exp(-x)) / 2",
+        partials=("cosh(x)",),
+        ball=lambda x: x.sinh(),
+        sympy=lambda sp, x: sp.sinh(x),
+        model=lambda np, x: np.sinh(x),
+        cost=20,
+        source="DLMF 4.28.1",
+        spellings=calls(1, "np.sinh", "torch.sinh", "tf.sinh", "math.sinh"),
+    ),
+    Primitive(
+        "cosh",
+        ("x",),
+        meaning="(exp(x) + exp(-x)) / 2",
+        partials=("sinh(x)",),
+        ball=lambda x: x.cosh(),
+        sympy=lambda sp, x: sp.cosh(x),
+        model=lambda np, x: np.cosh(x),
+        cost=20,
+        source="DLMF 4.28.2",
+        spellings=calls(1, "np.cosh", "torch.cosh", "tf.cosh", "math.cosh"),
+    ),
+    # 1 - out**2 is 0 for |x| > 9 in float32; sigmoid loses nothing in either tail.
+    Primitive(
+        "tanh",
+        ("x",),
+        meaning="sinh(x) / cosh(x)",
+        partials=("4 * sigmoid(2 * x) * sigmoid(-2 * x)",),
+        ball=lambda x: x.tanh(),
+        sympy=lambda sp, x: sp.tanh(x),
+        model=lambda np, x: np.tanh(x),
+        cost=15,
+        source="DLMF 4.28.4; derivative 4.34.10 through exponentials",
+        spellings=calls(1, "np.tanh", "torch.tanh", "tf.tanh", "math.tanh"),
+    ),
+    Primitive(
+        "asinh",
+        ("x",),
+        meaning="log(x + sqrt(x * x + 1))",
+        partials=("1 / hypot(x, 1)",),
+        ball=lambda x: x.asinh(),
+        sympy=lambda sp, x: sp.asinh(x),
+        model=lambda np, x: np.arcsinh(x),
+        cost=25,
+        source="DLMF 4.37.16",
+        spellings=calls(1, "np.arcsinh", "torch.asinh", "tf.asinh", "math.asinh"),
+    ),
+    Primitive(
+        "acosh",
+        ("x",),
+        meaning="log(x + sqrt(x * x - 1))",
+        partials=("rsqrt(x - 1) * rsqrt(x + 1)",),  # x**2 - 1 cancels and overflows
+        domain="x >= 1",
+        ball=lambda x: x.acosh(),
+        sympy=lambda sp, x: sp.acosh(x),
+        model=lambda np, x: np.arccosh(x),
+        cost=25,
+        source="DLMF 4.37.19",
+        spellings=calls(1, "np.arccosh", "torch.acosh", "tf.acosh", "math.acosh"),
+    ),
+    Primitive(
+        "atanh",
+        ("x",),
+        meaning="log((1 + x) / (1 - x)) / 2",
+        partials=("1 / ((1 - x) * (1 + x))",),
+        domain="-1 < x and x < 1",
+        ball=lambda x: x.atanh(),
+        sympy=lambda sp, x: sp.atanh(x),
+        model=lambda np, x: np.arctanh(x),
+        cost=25,
+        source="DLMF 4.37.24",
+        spellings=calls(1, "np.arctanh", "torch.atanh", "tf.atanh", "math.atanh"),
+    ),
+)
+
+ROWS = _CIRCULAR + _INVERSE_CIRCULAR + _HYPERBOLIC

@@ -1,0 +1,83 @@
+"""Private functions for elementary built-ins that a target lacks or does badly."""
+
+from __future__ import annotations
+
+from gradspec.primitives.row import Helper
+
+NUMPY_SIGMOID = Helper(
+    "_sigmoid",
+    '''\
+def _sigmoid(x: np.ndarray) -> np.ndarray:
+    """1 / (1 + exp(-x)); the exponential is at most 1, so nothing overflows."""
+    t = np.exp(-np.abs(x))
+    return np.where(x >= 0, 1.0, t) / (1.0 + t)
+''',
+)
+
+NUMPY_LOGIT = Helper(
+    "_logit",
+    '''\
+def _logit(x: np.ndarray) -> np.ndarray:
+    """log(x / (1 - x)); near 1/2, its zero, through log1p, as 2 * x - 1 is exact."""
+    near = np.abs(x - 0.5) < 0.25
+    middle = np.log1p((2.0 * np.where(near, x, 0.5) - 1.0) / (1.0 - np.where(near, x, 0.5)))
+    return np.where(near, middle, np.log(x / (1.0 - x)))
+''',
+)
+
+TORCH_LOGIT = Helper(
+    "_logit",
+    '''\
+def _logit(x: torch.Tensor) -> torch.Tensor:
+    """log(x / (1 - x)); near 1/2, its zero, through log1p, as 2 * x - 1 is exact."""
+    near = torch.abs(x - 0.5) < 0.25
+    inner = torch.where(near, x, 0.5)
+    outer = torch.where(near, 0.25, x)
+    middle = torch.log1p((2.0 * inner - 1.0) / (1.0 - inner))
+    return torch.where(near, middle, torch.log(outer / (1.0 - outer)))
+''',
+)
+
+TF_LOGIT = Helper(
+    "_logit",
+    '''\
+def _logit(x: tf.Tensor) -> tf.Tensor:
+    """log(x / (1 - x)); near 1/2, its zero, through log1p, as 2 * x - 1 is exact."""
+    half = tf.fill(tf.shape(x), tf.constant(0.5, x.dtype))
+    near = tf.abs(x - 0.5) < 0.25
+    inner = tf.where(near, x, half)
+    outer = tf.where(near, 0.5 * half, x)
+    middle = tf.math.log1p((2.0 * inner - 1.0) / (1.0 - inner))
+    return tf.where(near, middle, tf.math.log(outer / (1.0 - outer)))
+''',
+)
+
+TF_LOGADDEXP = Helper(
+    "_logaddexp",
+    '''\
+def _logaddexp(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+    """log(exp(x) + exp(y)), from the larger of the two; equal infinities give it back."""
+    equal = x == y
+    d = tf.where(equal, tf.zeros_like(x - y), x - y)
+    larger = tf.where(d > 0.0, x + tf.math.softplus(-d), y + tf.math.softplus(d))
+    return tf.where(equal, 0.5 * (x + y) + 0.6931471805599453, larger)
+''',
+)
+
+NUMPY_XLOGY = Helper(
+    "_xlogy",
+    '''\
+def _xlogy(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """x * log(y), and 0 where x is 0 (also at y = 0)."""
+    return x * np.log(np.where((x == 0) & (y >= 0), 1.0, y))
+''',
+)
+
+NUMPY_XLOG1PY = Helper(
+    "_xlog1py",
+    '''\
+def _xlog1py(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """x * log(1 + y), and 0 where x is 0 (also at y = -1)."""
+    return x * np.log1p(np.where((x == 0) & (y >= -1), 0.0, y))
+''',
+)
