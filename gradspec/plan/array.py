@@ -1,0 +1,208 @@
+"""What a target computes: named statements over arrays.
+
+    expr ::= Name(id)                   an argument, an output, a local, `d<output>`
+           | Literal(q)                 an exact rational, rounded when printed
+           | Op(primitive, expr*)       a row of `gradspec.primitives`
+           | Where(condition, then, other)
+           | ToFloat(expr)              a condition, an integer or a choice between
+                                        numbers, as an array of the working type
+           | IsNan(expr)
+
+Every expression is an elementwise array that broadcasts. Nodes are immutable, hash in
+constant time and compare by structure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, TypeAlias, assert_never
+
+
+class _Node:
+    """Equality by structure, without recursion, and the hash computed once: a long sum
+    is a deep tree, and trees share much.
+    """
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        return self._hash  # type: ignore[attr-defined, no-any-return]
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, _Node) and _same(self, other))
+
+    def _freeze(self, *parts: object) -> None:
+        object.__setattr__(self, "_hash", hash((type(self).__name__, *parts)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Name(_Node):
+    """A value by name."""
+
+    id: str
+    _hash: int = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._freeze(self.id)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Literal(_Node):
+    """An exact number."""
+
+    value: Fraction
+    _hash: int = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._freeze(self.value)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Op(_Node):
+    """The primitive ``primitive`` of ``args``; ``pi`` and ``inf`` have none."""
+
+    primitive: str
+    args: tuple[Expr, ...] = ()
+    _hash: int = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._freeze(self.primitive, self.args)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Where(_Node):
+    """``then`` where ``condition`` holds, else ``other``."""
+
+    condition: Expr
+    then: Expr
+    other: Expr
+    _hash: int = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._freeze(self.condition, self.then, self.other)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ToFloat(_Node):
+    """``arg`` in the floating type that the rule computes in."""
+
+    arg: Expr
+    _hash: int = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._freeze(self.arg)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IsNan(_Node):
+    """Whether ``arg`` is not a number; only planning makes these."""
+
+    arg: Expr
+    _hash: int = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._freeze(self.arg)
+
+
+Expr: TypeAlias = Name | Literal | Op | Where | ToFloat | IsNan
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    """The direct sub-expressions, left to right."""
+    match expr:
+        case Name() | Literal():
+            return ()
+        case Op(args=args):
+            return args
+        case Where(condition=condition, then=then, other=other):
+            return (condition, then, other)
+        case ToFloat(arg=arg) | IsNan(arg=arg):
+            return (arg,)
+        case _:
+            assert_never(expr)
+
+
+def with_children(expr: Expr, parts: tuple[Expr, ...]) -> Expr:
+    """The same node over other children; the node itself when nothing changed."""
+    if all(a is b for a, b in zip(parts, children(expr), strict=True)):
+        return expr
+    match expr:
+        case Name() | Literal():
+            return expr
+        case Op():
+            return Op(expr.primitive, parts)
+        case Where():
+            return Where(*parts)
+        case ToFloat():
+            return ToFloat(*parts)
+        case IsNan():
+            return IsNan(*parts)
+        case _:
+            assert_never(expr)
+
+
+def nodes(*roots: Expr) -> Iterator[Expr]:
+    """Every distinct node of the roots, children before parents, left to right."""
+    seen: set[Expr] = set()
+    todo: list[tuple[Expr, bool]] = [(root, False) for root in reversed(roots)]
+    while todo:
+        node, is_below_done = todo.pop()
+        if is_below_done:
+            yield node
+        elif node not in seen:
+            seen.add(node)
+            todo.append((node, True))
+            todo.extend((child, False) for child in reversed(children(node)))
+
+
+def transform(expr: Expr, visit: Callable[[Expr], Expr]) -> Expr:
+    """Rebuild bottom-up: ``visit`` sees each node with its children already visited."""
+    memo: dict[Expr, Expr] = {}
+    for node in nodes(expr):
+        parts = tuple(memo[child] for child in children(node))
+        memo[node] = visit(with_children(node, parts))
+    return memo[expr]
+
+
+def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
+    """Replace names. The new expressions are not searched."""
+
+    def visit(node: Expr) -> Expr:
+        return values.get(node.id, node) if isinstance(node, Name) else node
+
+    return transform(expr, visit)
+
+
+def names(*roots: Expr) -> tuple[str, ...]:
+    """The names that occur, in the order of their first occurrence."""
+    found = (node.id for node in nodes(*roots) if isinstance(node, Name))
+    return tuple(dict.fromkeys(found))
+
+
+def _label(node: Expr) -> object:
+    match node:
+        case Name(id=label):
+            return label
+        case Literal(value=value):
+            return value
+        case Op(primitive=primitive):
+            return primitive
+        case _:
+            return None
+
+
+def _same(left: Any, right: Any) -> bool:
+    todo, seen = [(left, right)], set()
+    while todo:
+        a, b = todo.pop()
+        if a is b or (id(a), id(b)) in seen:
+            continue
+        seen.add((id(a), id(b)))
+        if type(a) is not type(b) or hash(a) != hash(b) or _label(a) != _label(b):
+            return False
+        if len(children(a)) != len(children(b)):
+            return False
+        todo.extend(zip(children(a), children(b), strict=True))
+    return True

@@ -1,0 +1,191 @@
+"""What is planned for a rule and for a module.
+
+:class:`RulePlan` (from `plan.planning`) is neutral: closed expressions in the inputs and
+the upstream gradients, nothing shared. A target asks `plan.program` for :class:`Block`
+and :class:`Backward` values, in which what the target lacks is written out and repeated
+values are named.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from gradspec.ir.rule import Example, Input, Output
+from gradspec.plan.array import Expr
+from gradspec.source import Source, Span
+
+# --- statements ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """``name = value``, perhaps under a comment (a reason, without ``#``)."""
+
+    name: str
+    value: Expr
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A statement of a backward pass.
+
+    ``inputs`` are the inputs whose gradients need it, ``upstream`` the names
+    (``d<output>``) that it is computed from, directly or not. Both in rule order.
+    """
+
+    name: str
+    value: Expr
+    comment: str
+    inputs: tuple[str, ...]
+    upstream: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Statements, then one result for each output (or tangent) asked for."""
+
+    statements: tuple[Assign, ...]
+    results: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One summand of an input's gradient, to be reduced to the input's shape by itself.
+
+    ``upstream`` are the upstream gradients (``d<output>``) that it uses: one in split
+    form, unless the rule is not linear in them; none when the author's override ignores
+    them. ``spans`` are the tensor inputs whose broadcast shape the term has; a term
+    whose ``spans`` is the input alone needs no reduction.
+    """
+
+    value: Expr
+    upstream: tuple[str, ...]
+    spans: tuple[str, ...]
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Backward:
+    """The backward pass of one rule for one target.
+
+    ``gradients`` has one entry for each tensor input: its terms, or None when it takes
+    no gradient. No terms at all means that the gradient is zero. ``residuals`` are the
+    values that must be kept: inputs, outputs and saved locals, in rule order (statics
+    are not listed). ``statics`` are the statics that it uses.
+    """
+
+    statements: tuple[Step, ...]
+    gradients: tuple[tuple[Term, ...] | None, ...]
+    residuals: tuple[str, ...]
+    statics: tuple[str, ...] = ()
+
+
+# --- the neutral plan ---------------------------------------------------------------------
+
+
+class Nature(Enum):
+    """Whether the backward pass is the derivative of the forward pass."""
+
+    EXACT = "exact"
+    SURROGATE = "surrogate"
+    OVERRIDE = "override"
+
+
+@dataclass(frozen=True, slots=True)
+class Gradient:
+    """One input's gradient: the whole expression as written, and the same as a sum with
+    one term for each output (see :class:`Term`).
+    """
+
+    input: str
+    whole: Expr
+    terms: tuple[Term, ...]
+    locals: tuple[Expr | None, ...]
+    """For each term, its value with upstream 1 (None when it is not linear)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A titled line or paragraph of the generated docstring."""
+
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Docs:
+    """What the docstring says: the author's words, the rule as written, and notes
+    (domain, verdict of each gradient, reasons of overrides, the source).
+    """
+
+    doc: str
+    definition: str
+    notes: tuple[Note, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RulePlan:
+    """One elementwise rule, closed and unshared.
+
+    ``inputs`` are all inputs, statics included, in the order written. ``forward`` holds
+    the author's locals and outputs, ``backward_locals`` those of the backward pass; in
+    all expressions the other names have been put in place, so that only inputs and
+    ``d<output>`` occur (a residual output or local occurs by its name in gradients).
+    ``saved`` are the outputs and locals that gradients may use by name.
+    ``tangents`` has one expression per output in the inputs and ``<input>_dot``; it is
+    None where ``no_tangents`` says why there is none. ``surrogates`` are the functions
+    that the backward pass differentiates, by output.
+    """
+
+    name: str
+    inputs: tuple[Input, ...]
+    outputs: tuple[Output, ...]
+    forward: tuple[Assign, ...]
+    backward_locals: tuple[Assign, ...]
+    gradients: tuple[Gradient | None, ...]
+    saved: tuple[str, ...]
+    tangents: tuple[Expr, ...] | None
+    no_tangents: str
+    surrogates: tuple[Assign, ...]
+    nature: Nature
+    docs: Docs
+    examples: tuple[Example, ...] = ()
+    comments: tuple[tuple[str, str], ...] = ()
+    """Reasons of rewrites, by the output, local or cotangent that they explain."""
+
+    @property
+    def tensors(self) -> tuple[Input, ...]:
+        return tuple(i for i in self.inputs if not i.kind.is_static)
+
+    @property
+    def statics(self) -> tuple[Input, ...]:
+        return tuple(i for i in self.inputs if i.kind.is_static)
+
+    @property
+    def upstream(self) -> tuple[str, ...]:
+        """``d<output>`` for each output that takes a gradient."""
+        return tuple(f"d{o.name}" for o in self.outputs if o.takes_gradient)
+
+
+@dataclass(frozen=True, slots=True)
+class Unplanned:
+    """A rule that cannot be emitted yet, and why (becomes a diagnostic of the target)."""
+
+    rule: str
+    reason: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class ModulePlan:
+    """One generated module. ``path`` is relative to the target's folder and has the
+    suffix ``.py``; ``origin`` is the `.grad` file's name as the header shows it.
+    """
+
+    source: Source
+    path: str
+    origin: str
+    rules: tuple[RulePlan, ...]
+    unplanned: tuple[Unplanned, ...] = ()

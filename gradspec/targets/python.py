@@ -1,0 +1,271 @@
+"""Array expressions as Python text: fewest brackets, numbers as an engineer writes them.
+
+A value that depends on no tensor is a Python number: it is computed with `math` and
+chosen with ``a if c else b`` (the table's ``"python"`` spellings), because a framework's
+function of a Python number is refused by some and has a type of its own in others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from gradspec.plan.array import (
+    Expr,
+    IsNan,
+    Literal,
+    Name,
+    Op,
+    ToFloat,
+    Where,
+    children,
+    nodes,
+)
+from gradspec.primitives.lookup import primitive
+from gradspec.primitives.row import Helper, Infix, Prefix, Spelling, Template
+from gradspec.targets.numerals import numeral
+
+CONDITIONAL, OR, COMPARISON, PRODUCT, UNARY, POWER, ATOM = 0, 1, 4, 10, 11, 12, 14
+"""Precedence in Python, tightest last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How a target says what the table of primitives does not.
+
+    ``target`` is the key of the table's spellings. ``where`` has the places ``{c}``,
+    ``{x}``, ``{y}``; ``is_nan``, ``to_float`` and ``lift`` the place ``{x}``; the last
+    two also ``{like}``, the name of a floating tensor. ``lift`` makes a tensor of a
+    Python number: used for the arguments of primitives in ``tensors_only``, and where a
+    primitive that `math` lacks has no tensor among its arguments.
+    """
+
+    target: str
+    where: str
+    is_nan: str
+    to_float: str
+    lift: str
+    tensors_only: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Where an expression is printed: ``scalars`` are the names that hold Python
+    numbers, ``integers`` those that hold integers, ``like`` names a floating tensor.
+    """
+
+    dialect: Dialect
+    scalars: frozenset[str] = frozenset()
+    integers: frozenset[str] = frozenset()
+    like: str = "x"
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    text: str
+    precedence: int
+    is_scalar: bool = False
+
+    def within(self, least: int) -> str:
+        """In brackets when it binds less tightly than ``least``."""
+        return self.text if self.precedence >= least else f"({self.text})"
+
+
+def render(expr: Expr, scope: Scope) -> str:
+    """The expression as Python source, in Black's spacing, on one line."""
+    return _render(expr, scope).text
+
+
+def is_scalar(expr: Expr, scope: Scope) -> bool:
+    """Whether the value is a Python number: no tensor takes part in it."""
+    return _render(expr, scope).is_scalar
+
+
+def _render(expr: Expr, scope: Scope) -> _Text:
+    texts: dict[Expr, _Text] = {}
+    for node in nodes(expr):
+        texts[node] = _node(node, [texts[child] for child in children(node)], scope)
+    return texts[expr]
+
+
+def _node(node: Expr, parts: list[_Text], scope: Scope) -> _Text:
+    match node:
+        case Name(id=name):
+            return _Text(name, ATOM, name in scope.scalars)
+        case Literal(value=value):
+            return _Text(*numeral(value), is_scalar=True)
+        case Op():
+            return _operation(node, parts, scope)
+        case Where():
+            return _choice(parts, scope)
+        case ToFloat():
+            return _filled(scope.dialect.to_float, {"x": parts[0]}, scope)
+        case IsNan():
+            return _filled(scope.dialect.is_nan, {"x": parts[0]}, scope)
+
+
+def _choice(parts: list[_Text], scope: Scope) -> _Text:
+    condition, then, other = parts
+    if not condition.is_scalar:
+        holes = {"c": condition, "x": then, "y": other}
+        return _filled(scope.dialect.where, holes, scope)
+    text = f"{then.within(OR)} if {condition.within(OR)} else {other.text}"
+    return _Text(text, CONDITIONAL, then.is_scalar and other.is_scalar)
+
+
+# --- primitives ------------------------------------------------------------------------
+
+
+def _operation(node: Op, parts: list[_Text], scope: Scope) -> _Text:
+    spelling = _python_spelling(node.primitive)
+    scalar = spelling is not None and all(part.is_scalar for part in parts)
+    if not scalar:
+        spelling = primitive(node.primitive).spellings[scope.dialect.target]
+        parts = _lifted(node, spelling, parts, scope)
+    parts = _integers(node, parts, scope)
+    match spelling:
+        case Infix():
+            return _infix(node, spelling, parts[0], parts[1], scalar)
+        case Prefix(symbol=symbol):
+            return _prefix(node, symbol, spelling.precedence, parts[0], scalar)
+        case Template(text=text):
+            holes = dict(zip(primitive(node.primitive).params, parts, strict=True))
+            return _filled(text, holes, scope, scalar)
+        case Helper(name=name):
+            return _Text(f"{name}({', '.join(part.text for part in parts)})", ATOM)
+        case _:
+            raise AssertionError(f"{node.primitive} was not expanded: {spelling}")
+
+
+def _python_spelling(name: str) -> Spelling | None:
+    spelling = primitive(name).spellings.get("python")
+    return spelling if isinstance(spelling, Infix | Prefix | Template) else None
+
+
+def _lifted(
+    node: Op, spelling: Spelling, parts: list[_Text], scope: Scope
+) -> list[_Text]:
+    """Python numbers as tensors, where the target's function insists on tensors.
+
+    Integer arguments (the order of a polygamma) stay what they are.
+    """
+    if isinstance(spelling, Infix | Prefix) or not parts:
+        return parts
+    alone = all(part.is_scalar for part in parts)
+    if not alone and node.primitive not in scope.dialect.tensors_only:
+        return parts
+    types = primitive(node.primitive).types or ("real",) * len(parts)
+    return [
+        _filled(scope.dialect.lift, {"x": part}, scope)
+        if part.is_scalar and kind == "real"
+        else part
+        for part, kind in zip(parts, types, strict=True)
+    ]
+
+
+def _integers(node: Op, parts: list[_Text], scope: Scope) -> list[_Text]:
+    """Whole literals without a point where an integer is meant: ``x**3``, ``n > 2``,
+    the order of a polygamma.
+    """
+    types = primitive(node.primitive).types or ("real",) * len(parts)
+    beside = any(isinstance(a, Name) and a.id in scope.integers for a in node.args)
+    wanted = [
+        kind == "int" or beside or (node.primitive == "pow" and position == 1)
+        for position, kind in enumerate(types)
+    ]
+    return [
+        _Text(str(arg.value.numerator), part.precedence, True)
+        if want and isinstance(arg, Literal) and arg.value.denominator == 1
+        else part
+        for arg, part, want in zip(node.args, parts, wanted, strict=True)
+    ]
+
+
+def _infix(node: Op, how: Infix, left: _Text, right: _Text, scalar: bool) -> _Text:
+    first, second = how.precedence, how.precedence + 1
+    if how.symbol == "**":
+        # Right-associative, and a minus on its right needs no brackets.
+        first, second = POWER + 1, UNARY
+    elif how.precedence == COMPARISON:
+        first = COMPARISON + 1  # `a < b < c` is a chain
+    a, b = left.within(first), right.within(second)
+    space = "" if how.symbol == "**" and _hugs(a) and _hugs(b) else " "
+    return _Text(f"{a}{space}{how.symbol}{space}{b}", how.precedence, scalar)
+
+
+def _hugs(operand: str) -> bool:
+    """Black writes ``x**2`` but ``x ** f(y)``: a name, attribute or number hugs."""
+    body = operand.removeprefix("-")
+    number = body.replace(".", "", 1).replace("e-", "", 1).replace("e", "", 1)
+    return number.isdigit() or all(part.isidentifier() for part in body.split("."))
+
+
+def _prefix(
+    node: Op, symbol: str, precedence: int, operand: _Text, scalar: bool
+) -> _Text:
+    # -(a * b) and (-a) * b are the same number in every format: no brackets.
+    if node.primitive == "neg" and _is_product(node.args[0], scalar):
+        return _Text(f"{symbol}{operand.text}", PRODUCT, scalar)
+    return _Text(f"{symbol}{operand.within(precedence)}", precedence, scalar)
+
+
+def _is_product(expr: Expr, scalar: bool) -> bool:
+    """A chain of ``*`` and ``/`` down its left side to something that binds tighter."""
+    while isinstance(expr, Op) and expr.primitive in ("mul", "div"):
+        expr = expr.args[0]
+        if not (isinstance(expr, Op) and expr.primitive in ("mul", "div", "mod")):
+            return not isinstance(expr, Literal) or expr.value >= 0
+    return False
+
+
+def _filled(
+    text: str, holes: dict[str, _Text], scope: Scope, scalar: bool = False
+) -> _Text:
+    """A template with its places filled; before a dot or an index brackets may be due."""
+    text = text.replace("{like}", scope.like)
+    for hole, part in holes.items():
+        mark = f"{{{hole}}}"
+        after = text[text.index(mark) + len(mark) :][:1]
+        text = text.replace(mark, part.within(ATOM if after in (".", "[") else 0))
+    return _Text(text, ATOM, scalar)
+
+
+# --- what the text needs ---------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """Import lines and helper functions, each once, in order of first use."""
+
+    imports: tuple[str, ...] = ()
+    helpers: tuple[Helper, ...] = ()
+
+    def __or__(self, other: Needs) -> Needs:
+        return Needs(
+            tuple(dict.fromkeys(self.imports + other.imports)),
+            tuple(dict.fromkeys(self.helpers + other.helpers)),
+        )
+
+
+def needs(exprs: Iterable[Expr], scope: Scope) -> Needs:
+    """The imports and helpers that the expressions' text asks for."""
+    total = Needs()
+    for expr in exprs:
+        texts: dict[Expr, _Text] = {}
+        for node in nodes(expr):
+            parts = [texts[child] for child in children(node)]
+            texts[node] = _node(node, parts, scope)
+            if isinstance(node, Op):
+                total |= _needs_of(node.primitive, texts[node].is_scalar, scope)
+    return total
+
+
+def _needs_of(name: str, scalar: bool, scope: Scope) -> Needs:
+    spelling = _python_spelling(name) if scalar else None
+    match spelling or primitive(name).spellings[scope.dialect.target]:
+        case Template(imports=imports):
+            return Needs(imports)
+        case Helper(imports=imports) as helper:
+            return Needs(imports, (helper,))
+        case _:
+            return Needs()
