@@ -1,0 +1,1 @@
+"""Trying emitted modules in their own frameworks, in child processes."""

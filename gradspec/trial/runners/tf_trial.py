@@ -1,0 +1,132 @@
+"""Trial of TensorFlow modules: tapes, nested tapes, and the same under tf.function."""
+
+from __future__ import annotations
+
+import os
+from types import ModuleType
+from typing import Any
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
+
+import tensorflow as tf
+from reporting import RELATIVE, SECOND_ORDER, Trial, slack
+from trying import arrays, main, runs, smooth, upstreams
+
+KINDS = {"int": "int64", "bool": "bool"}
+CHECKED_POINTS = 5
+
+
+class TensorFlowAdapter:
+    """See `trying.Adapter`."""
+
+    def array(self, value: Any, kind: str, dtype: str) -> Any:
+        return tf.constant(value, dtype=KINDS.get(kind, dtype))
+
+    def shape(self, value: Any) -> tuple[int, ...]:
+        return tuple(value.shape.as_list())
+
+    def listed(self, value: Any) -> list[float]:
+        return [float(v) for v in tf.reshape(value, [-1]).numpy().tolist()]
+
+    def vjp(
+        self,
+        module: ModuleType,
+        case: dict[str, Any],
+        inputs: list[Any],
+        statics: dict[str, Any],
+    ) -> tuple[tuple[Any, ...], Any]:
+        tape = tf.GradientTape(persistent=True)
+        with tape:
+            tape.watch([x for x in inputs if x.dtype.is_floating])
+            outputs = _tuple(getattr(module, case["rule"])(*inputs, **statics))
+        return outputs, lambda *upstream: _gradients(
+            tape, _floating(case, outputs), inputs, upstream
+        )
+
+    def further(
+        self, trial: Trial, module: ModuleType, case: dict[str, Any], group: dict[str, Any]
+    ) -> None:
+        chosen = smooth(case, group, CHECKED_POINTS)
+        if chosen is not None:
+            self._second(trial, module, case, chosen)
+            trial.attempt(
+                "tf.function", "", lambda: self._graph(trial, module, case, chosen)
+            )
+
+    def _second(
+        self, trial: Trial, module: ModuleType, case: dict[str, Any], group: dict[str, Any]
+    ) -> None:
+        """∂(dx)/∂x by a tape around a tape."""
+        for numbered, run in runs(case, group):
+            inputs = arrays(self, case, run)
+            upstream = upstreams(self, case, run)
+            with tf.GradientTape(persistent=True) as outer:
+                outer.watch([x for x in inputs if x.dtype.is_floating])
+                outputs, pullback = self.vjp(module, case, inputs, group["statics"])
+                first = pullback(*upstream)
+            for (name, kind, _), x, gradient in zip(case["inputs"], inputs, first, strict=True):
+                if kind != "float" or gradient is None:
+                    continue
+                second = outer.gradient(
+                    gradient, x, unconnected_gradients=tf.UnconnectedGradients.ZERO
+                )
+                for place, number in enumerate(numbered):
+                    expected = group["second"][number][f"d{name}"]
+                    point = group["points"][number]
+                    room = slack(expected, point, SECOND_ORDER)
+                    got = self.listed(second)[place]
+                    trial.expect(f"second derivative by {name}", str(point), got, expected, room)
+
+    def _graph(
+        self, trial: Trial, module: ModuleType, case: dict[str, Any], group: dict[str, Any]
+    ) -> None:
+        """The same gradients when traced with unknown shapes."""
+        for numbered, run in runs(case, group):
+            inputs = arrays(self, case, run)
+            upstream = upstreams(self, case, run)
+            signature = [
+                tf.TensorSpec([None] * len(v.shape), v.dtype) for v in (*inputs, *upstream)
+            ]
+
+            @tf.function(input_signature=signature)
+            def gradients(*values: Any) -> Any:
+                tensors, up = list(values[: len(inputs)]), values[len(inputs) :]
+                _, pullback = self.vjp(module, case, tensors, group["statics"])
+                return [g for g in pullback(*up) if g is not None]
+
+            names = [f"d{n}" for n, _, _ in case["inputs"] if f"d{n}" in group["expected"]]
+            for name, gradient in zip(names, gradients(*inputs, *upstream), strict=True):
+                got = self.listed(gradient)
+                for place, number in enumerate(numbered):
+                    expected = group["expected"][name][number]
+                    point = group["points"][number]
+                    room = slack(expected, point, RELATIVE)
+                    trial.expect(f"{name} in tf.function", str(point), got[place], expected, room)
+
+
+def _gradients(
+    tape: Any, outputs: tuple[Any, ...], inputs: list[Any], upstream: Any
+) -> tuple[Any, ...]:
+    watched = [x for x in inputs if x.dtype.is_floating]
+    found = iter(
+        tape.gradient(list(outputs), watched, output_gradients=list(upstream)) if watched else ()
+    )
+    return tuple(next(found) if x.dtype.is_floating else None for x in inputs)
+
+
+def _floating(case: dict[str, Any], outputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The outputs that take an upstream gradient."""
+    return tuple(
+        output
+        for (_, kind), output in zip(case["outputs"], outputs, strict=True)
+        if kind == "float"
+    )
+
+
+def _tuple(value: Any) -> tuple[Any, ...]:
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,)
+
+
+if __name__ == "__main__":
+    main(TensorFlowAdapter())

@@ -1,0 +1,153 @@
+"""Trial of torch modules: values, gradcheck, gradgradcheck, second derivatives."""
+
+from __future__ import annotations
+
+import warnings
+from types import ModuleType
+from typing import Any
+
+import torch
+from reporting import SECOND_ORDER, Trial, slack
+from trying import arrays, main, runs, smooth, upstreams
+
+KINDS = {"int": "int64", "bool": "bool"}
+CHECKED_POINTS = 5
+
+
+class TorchAdapter:
+    """See `trying.Adapter`."""
+
+    def array(self, value: Any, kind: str, dtype: str) -> Any:
+        tensor = torch.tensor(value, dtype=getattr(torch, KINDS.get(kind, dtype)))
+        return tensor.requires_grad_(kind == "float")
+
+    def shape(self, value: Any) -> tuple[int, ...]:
+        return tuple(value.shape)
+
+    def listed(self, value: Any) -> list[float]:
+        return [float(v) for v in value.detach().reshape(-1).tolist()]
+
+    def vjp(
+        self,
+        module: ModuleType,
+        case: dict[str, Any],
+        inputs: list[Any],
+        statics: dict[str, Any],
+    ) -> tuple[tuple[Any, ...], Any]:
+        outputs = _tuple(getattr(module, case["rule"])(*inputs, **statics))
+        return outputs, lambda *upstream: _gradients(
+            _floating(case, outputs), inputs, upstream
+        )
+
+    def further(
+        self, trial: Trial, module: ModuleType, case: dict[str, Any], group: dict[str, Any]
+    ) -> None:
+        chosen = smooth(case, group, CHECKED_POINTS)
+        if chosen is None:
+            return
+        self._second(trial, module, case, chosen)
+        if case["exact"]:
+            self._gradcheck(trial, module, case, chosen)
+
+    def _second(
+        self, trial: Trial, module: ModuleType, case: dict[str, Any], group: dict[str, Any]
+    ) -> None:
+        """∂(dx)/∂x through the emitted backward."""
+        for numbered, run in runs(case, group):
+            inputs = arrays(self, case, run)
+            upstream = [u.detach() for u in upstreams(self, case, run)]
+            function = getattr(module, case["rule"])
+            outputs = _tuple(function(*inputs, **group["statics"]))
+            first = _gradients(
+                _floating(case, outputs), inputs, upstream, create_graph=True
+            )
+            for (name, _, _), x, gradient in zip(case["inputs"], inputs, first, strict=True):
+                if gradient is None:
+                    continue
+                second = _derivative(gradient, x)
+                for place, number in enumerate(numbered):
+                    expected = group["second"][number][f"d{name}"]
+                    point = group["points"][number]
+                    room = slack(expected, point, SECOND_ORDER)
+                    got = second.reshape(-1)[place].item()
+                    trial.expect(f"second derivative by {name}", str(point), got, expected, room)
+
+    def _gradcheck(
+        self, trial: Trial, module: ModuleType, case: dict[str, Any], group: dict[str, Any]
+    ) -> None:
+        """torch's own finite differences, with its default tolerances."""
+        function = getattr(module, case["rule"])
+        for _, run in runs(case, group):
+            inputs = tuple(arrays(self, case, run))
+            if not any(x.requires_grad for x in inputs):
+                continue
+
+            def call(*tensors: Any) -> Any:
+                outputs = _tuple(function(*tensors, **group["statics"]))
+                return tuple(o for o in outputs if o.requires_grad)
+
+            trial.attempt(
+                "gradcheck", str(run), lambda i=inputs: _check(torch.autograd.gradcheck, call, i)  # type: ignore[misc]
+            )
+            trial.attempt(
+                "gradgradcheck",
+                str(run),
+                lambda i=inputs: _check(torch.autograd.gradgradcheck, call, i),  # type: ignore[misc]
+            )
+
+
+def _check(check: Any, call: Any, inputs: tuple[Any, ...]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check(call, inputs)
+
+
+def _gradients(
+    outputs: tuple[Any, ...],
+    inputs: list[Any],
+    upstream: Any,
+    create_graph: bool = False,
+) -> tuple[Any, ...]:
+    """One gradient an input, None where it takes none."""
+    reached = [(o, u) for o, u in zip(outputs, upstream, strict=True)]
+    reached = [(o, u) for o, u in reached if o.requires_grad]
+    leaves = [x for x in inputs if x.requires_grad]
+    if not leaves or not reached:
+        return tuple(None for _ in inputs)
+    found = iter(
+        torch.autograd.grad(
+            [o for o, _ in reached],
+            leaves,
+            [u.detach() for _, u in reached],
+            create_graph=create_graph,
+            materialize_grads=True,
+        )
+    )
+    return tuple(next(found) if x.requires_grad else None for x in inputs)
+
+
+def _floating(case: dict[str, Any], outputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The outputs that take an upstream gradient."""
+    return tuple(
+        output
+        for (_, kind), output in zip(case["outputs"], outputs, strict=True)
+        if kind == "float"
+    )
+
+
+def _derivative(gradient: Any, x: Any) -> Any:
+    if not gradient.requires_grad:
+        return torch.zeros_like(x)
+    (second,) = torch.autograd.grad(
+        gradient.sum(), x, retain_graph=True, materialize_grads=True
+    )
+    return second
+
+
+def _tuple(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    main(TorchAdapter())
