@@ -1,0 +1,54 @@
+"""How a finding looks."""
+
+from __future__ import annotations
+
+import click
+
+from gradspec.diagnostics import error
+from gradspec.report.diagnostic_text import WIDEST, render
+from gradspec.report.machine import github
+from gradspec.source import Source, Span
+
+
+def _shown(text: str, start: int, end: int, message: str = "") -> list[str]:
+    source = Source("rules/a.grad", text)
+    found = error("GS999", "wrong", source, Span(start, end), label=message, help="mend")
+    return click.unstyle(render(found)).splitlines()
+
+
+def test_the_caret_stands_under_the_guilty_piece() -> None:
+    text = "rule f(x) -> y:\n    y = sin(z)\n"
+    start = text.index("z")
+    assert _shown(text, start, start + 1, "not known") == [
+        "error[GS999]: wrong",
+        " --> rules/a.grad:2:13",
+        "  |",
+        "2 |     y = sin(z)",
+        "  |             ^ not known",
+        "  = help: mend",
+    ]
+
+
+def test_tabs_keep_the_caret_in_its_column() -> None:
+    lines = _shown("\tx = 1\n", 1, 2)
+    assert lines[3:5] == ["1 | \tx = 1", "  | \t^"]
+
+
+def test_a_long_line_is_cut_around_the_caret() -> None:
+    text = "y = " + "x + " * 5000 + "bad"
+    lines = _shown(text, len(text) - 3, len(text))
+    assert len(lines[3]) <= WIDEST + 10
+    assert lines[3].endswith("bad")
+    assert lines[4].index("^") == lines[3].index("bad")
+
+
+def test_control_characters_never_reach_the_terminal() -> None:
+    assert "\x1b" not in "\n".join(_shown("y = \x1b[31m\n", 4, 5))
+
+
+def test_github_escapes_what_would_end_a_command() -> None:
+    source = Source("a,b:c.grad", "x\n")
+    found = error("GS999", "50% of\nlines", source, Span(0, 1))
+    (line,) = github([found])
+    assert line.startswith("::error file=a%2Cb%3Ac.grad,line=1,endLine=1,col=1,")
+    assert line.endswith("title=GS999::50%25 of%0Alines")
