@@ -89,6 +89,39 @@ class Program:
 
     def run(self, point: Point, precision: int = 128) -> tuple[Value, ...]:
         """The values of the roots at a point, computed with ``precision`` bits."""
+        values = self._values(point, precision)
+        return tuple(values[root] for root in self._roots)
+
+    def is_singular(self, point: Point, precision: int = 256) -> bool:
+        """Whether a root is certainly undefined at a point, and not merely too hard to
+        enclose at this precision: the operation that fails has arguments known well.
+        """
+        values = self._values(point, precision)
+        return any(
+            value is not None
+            and not defined(value)
+            and self._fails(self._roots[number], values)
+            for number, value in enumerate(values[root] for root in self._roots)
+        )
+
+    def _fails(self, slot: int, values: list[Value]) -> bool:
+        """Follow an undefined value down to the operation where it arose."""
+        arguments = {step_slot: args for step_slot, _, args in self._steps}
+        selects = {step_slot for step_slot, step, _ in self._steps if step is _select}
+        while slot in arguments:
+            args = arguments[slot]
+            if slot in selects:
+                known = truth(values[args[0]])
+                if known is None:
+                    return False
+                args = {True: args[1:2], False: args[2:3]}.get(known, args[:1])
+            bad = [a for a in args if _is_undefined(values[a])]
+            if not bad:
+                return all(_is_known(values[a]) for a in args)
+            slot = bad[0]
+        return True
+
+    def _values(self, point: Point, precision: int) -> list[Value]:
         before = ctx.prec
         ctx.prec = precision
         try:
@@ -100,7 +133,7 @@ class Program:
                     values[slot] = step(*[values[a] for a in args])
                 except (ArithmeticError, ValueError):
                     values[slot] = UNDEFINED
-            return tuple(values[root] for root in self._roots)
+            return values
         finally:
             ctx.prec = before
 
@@ -137,6 +170,17 @@ def defined(value: Value) -> bool:
     if value is None:
         return False
     return value is True or value is False or bool(value.is_finite())
+
+
+def _is_undefined(value: Value) -> bool:
+    return value is not None and not defined(value)
+
+
+def _is_known(value: Value) -> bool:
+    """Exact, or with enough right bits that it is not a zero in disguise."""
+    if value is True or value is False:
+        return True
+    return value is not None and (value.is_exact() or value.rel_accuracy_bits() > 24)
 
 
 def to_ball(value: Any) -> Value:

@@ -1,0 +1,109 @@
+"""Two expressions at a point: certainly different, or equal to so many digits.
+
+Balls that do not meet are a proof that the values differ. Balls that meet are support,
+not proof; precision is raised until they say something.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from gradspec.ir.expr import Expr
+from gradspec.symbolic.enclose import Point, defined, program
+
+PRECISIONS = (256, 640, 2048)
+WANTED = 50
+"""Digits of agreement with which we are content: a constant with 40 right digits and a
+wrong one is still found out."""
+
+_BITS_A_DIGIT = 3.3219280948873626
+_SUPPORT = 30  # digits below which balls that meet say nothing
+
+
+class Relation(Enum):
+    EQUAL = "equal"
+    DIFFERENT = "different"
+    LEFT_UNDEFINED = "left undefined"
+    RIGHT_UNDEFINED = "right undefined"
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What balls say; ``digits`` of agreement, and both values as balls."""
+
+    relation: Relation
+    digits: int = 0
+    left: Any = None
+    right: Any = None
+
+
+def compare(left: Expr, right: Expr, point: Point) -> Comparison:
+    """``left`` against ``right`` at one point."""
+    both = program(left, right)
+    a = b = None
+    for precision in PRECISIONS:
+        a, b = both.run(point, precision)
+        if not (defined(a) and defined(b)):
+            continue
+        if not a.overlaps(b):
+            return Comparison(Relation.DIFFERENT, 0, a, b)
+        if relative_digits(a, b) >= WANTED:
+            return Comparison(Relation.EQUAL, relative_digits(a, b), a, b)
+    if defined(a) and defined(b):
+        digits = max(relative_digits(a, b), _absolute_digits(a, b))
+        relation = Relation.EQUAL if digits >= _SUPPORT else Relation.UNDECIDED
+        return Comparison(relation, digits, a, b)
+    return _undefined(left, right, point, a, b)
+
+
+def _undefined(left: Expr, right: Expr, point: Point, a: Any, b: Any) -> Comparison:
+    precision = PRECISIONS[-1]
+    if not defined(b):
+        certain = program(right).is_singular(point, precision)
+        return Comparison(
+            Relation.RIGHT_UNDEFINED if certain else Relation.UNDECIDED, 0, a, b
+        )
+    certain = program(left).is_singular(point, precision)
+    relation = Relation.LEFT_UNDEFINED if certain else Relation.UNDECIDED
+    return Comparison(relation, 0, a, b)
+
+
+def relative_digits(a: Any, b: Any) -> int:
+    """How many leading digits two balls that meet must share."""
+    gap, size = abs(a - b).upper(), max(abs(a).upper(), abs(b).upper())
+    if gap.is_zero():
+        return 10 * WANTED
+    return int((_log2(size) - _log2(gap)) / _BITS_A_DIGIT)
+
+
+def _absolute_digits(a: Any, b: Any) -> int:
+    return int(-_log2(abs(a - b).upper()) / _BITS_A_DIGIT)
+
+
+def _log2(exact: Any) -> int:
+    man, exp = exact.man_exp()
+    return int(man).bit_length() + int(exp)
+
+
+def decimal(ball: Any, digits: int = 17) -> str:
+    """The value as a decimal number, as many digits as are certain."""
+    if not defined(ball):
+        return "undefined"
+    if ball.contains(0):
+        return "0"
+    text = str(ball.str(digits, radius=False))
+    if "." in text and "e" not in text:
+        text = text.rstrip("0").rstrip(".")
+    return text
+
+
+def decimals(a: Any, b: Any) -> tuple[str, str]:
+    """Two different values with enough digits to see the difference."""
+    for digits in (10, 17, 25, 40, 70):
+        first, second = decimal(a, digits), decimal(b, digits)
+        if first != second:
+            return first, second
+    return decimal(a, 100), decimal(b, 100)
