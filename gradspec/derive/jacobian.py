@@ -1,0 +1,143 @@
+"""The derivatives of one expression by its leaves, by reverse accumulation.
+
+Every sweep starts with 1 at the node that it differentiates, so results are factors
+without an upstream gradient: ``dy * factor`` is the cotangent, and reads as one would
+write it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from typing import TypeAlias
+
+from gradspec.derive.build import plus, select, times
+from gradspec.derive.linear import coefficient
+from gradspec.derive.partials import Underivable, through
+from gradspec.derive.regions import Regions
+from gradspec.ir.expr import ONE, ZERO, Apply, Call, Expr, Select
+from gradspec.ir.rule import Rule
+from gradspec.ir.walk import substitute
+
+Gradient: TypeAlias = dict[Expr, Expr]
+"""By leaf, in the order in which the leaves are met; 0 where there is none."""
+
+Backward: TypeAlias = Callable[[Rule, int], Expr]
+"""The closed cotangent of a rule's input by its position."""
+
+
+def gradient(
+    expr: Expr, is_leaf: Callable[[Expr], bool], backward: Backward
+) -> Gradient:
+    """∂expr/∂leaf for every leaf below ``expr``; Underivable where there is none.
+
+    Calls below ``expr`` that are not leaves have linear backwards.
+    """
+    return _Sweeps(Regions(expr, is_leaf), backward).run()
+
+
+class _Sweeps:
+    """One sweep for each owner, those further down first."""
+
+    def __init__(self, regions: Regions, backward: Backward) -> None:
+        self.regions = regions
+        self.backward = backward
+        self.known: dict[Expr, Gradient] = {}
+
+    def run(self) -> Gradient:
+        if self.regions.root not in self.regions.owners or not self.regions.order:
+            return {}
+        for node in self.regions.order:
+            if self.regions.owners[node] == node:
+                self.known[node] = self._of(node)
+        return self.known[self.regions.root]
+
+    def _of(self, root: Expr) -> Gradient:
+        if self.regions.is_leaf(root):
+            return {root: ONE}
+        if isinstance(root, Select):
+            return self._select(root)
+        return self._sweep(root)
+
+    def _select(self, node: Select) -> Gradient:
+        then = self.known.get(node.then, {})
+        other = self.known.get(node.other, {})
+        leaves = dict.fromkeys((*then, *other))
+        return {
+            leaf: select(node.condition, then.get(leaf, ZERO), other.get(leaf, ZERO))
+            for leaf in leaves
+        }
+
+    def _sweep(self, root: Expr) -> Gradient:
+        """Reverse accumulation within the nodes that ``root`` owns."""
+        terms: dict[Expr, list[tuple[int, Expr]]] = {root: [(0, ONE)]}
+        result: dict[Expr, list[tuple[int, Expr]]] = {}
+        for node in reversed(self._reached(root)):
+            above = _sum(terms.get(node, []))
+            if above == ZERO:
+                continue
+            if node != root and self._is_atom(node, root):
+                place = self.regions.places[node]
+                for leaf, factor in self._atom(node).items():
+                    result.setdefault(leaf, []).append((place, times(above, factor)))
+                if self.regions.is_leaf(node):
+                    result[node] = terms[node]
+                continue
+            for position, part in self.regions.parts(node):
+                term = self._through(above, node, position)
+                edge = self.regions.edges[(node, position)]
+                terms.setdefault(part, []).append((edge, term))
+        found = {leaf: _sum(parts) for leaf, parts in result.items()}
+        return {leaf: value for leaf, value in found.items() if value != ZERO}
+
+    def _reached(self, root: Expr) -> list[Expr]:
+        """The owned nodes and, before them, the atoms at which the sweep ends."""
+        owned = self.regions.members[root]
+        inside = set(owned)
+        atoms = {
+            part: None
+            for node in owned
+            if not isinstance(node, Select) or node is root
+            for _, part in self.regions.parts(node)
+            if part not in inside
+        }
+        return [*atoms, *owned]
+
+    def _is_atom(self, node: Expr, root: Expr) -> bool:
+        return (
+            self.regions.is_leaf(node)
+            or isinstance(node, Select)
+            or self.regions.owners[node] != root
+        )
+
+    def _atom(self, node: Expr) -> Gradient:
+        if self.regions.is_leaf(node):
+            return {}
+        if isinstance(node, Select) and node not in self.known:
+            self.known[node] = self._select(node)
+        return self.known[node]
+
+    def _through(self, above: Expr, node: Expr, position: int) -> Expr:
+        match node:
+            case Apply():
+                return through(above, node, position)
+            case Call(rule=rule, output=output, args=args):
+                local = self._callee(rule, output, position)
+                values = zip((i.name for i in rule.inputs), args, strict=True)
+                return times(above, substitute(local, dict(values)))
+            case _:
+                raise Underivable(node, position)
+
+    def _callee(self, rule: Rule, output: int, position: int) -> Expr:
+        """The factor at the upstream gradient of one output in a rule's backward."""
+        if not rule.inputs[position].takes_gradient:
+            return ZERO
+        upstream = frozenset(f"d{o.name}" for o in rule.outputs if o.takes_gradient)
+        name = f"d{rule.outputs[output].name}"
+        return coefficient(self.backward(rule, position), name, upstream)
+
+
+def _sum(terms: list[tuple[int, Expr]]) -> Expr:
+    """Contributions in the order of the text."""
+    values = [term for _, term in sorted(terms, key=lambda pair: pair[0])]
+    return reduce(plus, values) if values else ZERO

@@ -1,0 +1,145 @@
+"""The true cotangent of an input: upstream gradients times derivatives, summed.
+
+Calls of other rules use the callee's own backward. Where that is not linear in the
+upstream gradient (an override may be anything) the derivative of the call cannot be
+split off as a factor: the call is then a leaf of its own, its whole upstream gradient
+is gathered first (over all of its outputs), goes through the callee's backward, and
+what comes out is the upstream gradient of its arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import TypeAlias
+
+from gradspec.derive.build import plus, times
+from gradspec.derive.jacobian import gradient
+from gradspec.derive.linear import is_linear
+from gradspec.ir import closed
+from gradspec.ir.expr import ZERO, Call, Expr, Ref
+from gradspec.ir.rule import Let, Rule, Surrogate
+from gradspec.ir.tidy import tidy
+from gradspec.ir.walk import inline, nodes, substitute
+
+_Seeds: TypeAlias = list[tuple[Expr, Expr]]
+"""Expressions with their upstream gradients."""
+
+
+def vjp(
+    forward: tuple[Let, ...],
+    surrogates: tuple[Surrogate, ...],
+    cotangents: Mapping[str, Expr],
+    wrt: str,
+) -> Expr:
+    """The cotangent of ``wrt`` as a closed expression; 0 if nothing depends on it.
+
+    ``cotangents`` are the upstream gradients of outputs by the outputs' names. A
+    surrogate takes the place of its own output only: where other values use that output
+    they use, and are differentiated through, its forward. Raises
+    :class:`~gradspec.derive.partials.Underivable`.
+    """
+    return vjps(forward, surrogates, cotangents, (wrt,))[wrt]
+
+
+def vjps(
+    forward: tuple[Let, ...],
+    surrogates: tuple[Surrogate, ...],
+    cotangents: Mapping[str, Expr],
+    wrt: tuple[str, ...],
+) -> dict[str, Expr]:
+    """:func:`vjp` for several inputs at once."""
+    paths = {surrogate.output: surrogate.value for surrogate in surrogates}
+    seeds = [
+        (tidy(inline(forward, paths.get(name, Ref(name)))), upstream)
+        for name, upstream in cotangents.items()
+    ]
+    return _Accumulation(wrt).run(seeds)
+
+
+def cotangent(rule: Rule, position: int) -> Expr:
+    """The derived cotangent of a rule's input, whatever the rule declares."""
+    return cotangents(rule)[rule.inputs[position].name]
+
+
+def cotangents(rule: Rule) -> dict[str, Expr]:
+    """The derived cotangents of all floating inputs of an elementwise rule."""
+    upstream = {o.name: Ref(f"d{o.name}") for o in rule.outputs if o.takes_gradient}
+    wrt = tuple(i.name for i in rule.inputs if i.takes_gradient)
+    return vjps(rule.forward, rule.surrogates, upstream, wrt)
+
+
+@lru_cache(maxsize=512)
+def own_backward(rule: Rule, position: int) -> Expr:
+    """A callee's closed cotangent: as it stands in the rule, or derived."""
+    if not rule.inputs[position].takes_gradient:
+        return ZERO
+    known = closed.cotangents(rule).get(f"d{rule.inputs[position].name}")
+    return cotangent(rule, position) if known is None else known
+
+
+class _Accumulation:
+    """Sums over outputs, and over the calls that are not linear, outermost first."""
+
+    def __init__(self, wrt: tuple[str, ...]) -> None:
+        self.wrt = wrt
+        self.totals: dict[Expr, Expr] = {}
+        self.crooked: dict[tuple[Rule, tuple[Expr, ...]], None] = {}
+
+    def run(self, seeds: _Seeds) -> dict[str, Expr]:
+        self._add(seeds)
+        while self.crooked:
+            call = self._outermost()
+            del self.crooked[call]
+            self._add(self._arguments(*call))
+        return {name: self.totals.get(Ref(name), ZERO) for name in self.wrt}
+
+    def _is_leaf(self, node: Expr) -> bool:
+        match node:
+            case Ref(name=name, indices=()):
+                return name in self.wrt
+            case Call():
+                return _is_crooked(node.rule)
+            case _:
+                return False
+
+    def _add(self, seeds: _Seeds) -> None:
+        for expr, upstream in seeds:
+            found = gradient(expr, self._is_leaf, own_backward)
+            for leaf, factor in found.items():
+                before = self.totals.get(leaf, ZERO)
+                self.totals[leaf] = plus(before, times(upstream, factor))
+                if isinstance(leaf, Call):
+                    self.crooked[leaf.rule, leaf.args] = None
+
+    def _outermost(self) -> tuple[Rule, tuple[Expr, ...]]:
+        """A call that is in no argument of the others: its upstream is complete."""
+        inside = {
+            (node.rule, node.args)
+            for _, args in self.crooked
+            for arg in args
+            for node in nodes(arg)
+            if isinstance(node, Call)
+        }
+        return next(call for call in self.crooked if call not in inside)
+
+    def _arguments(self, rule: Rule, args: tuple[Expr, ...]) -> _Seeds:
+        values = {i.name: arg for i, arg in zip(rule.inputs, args, strict=True)}
+        for number, output in enumerate(rule.outputs):
+            call = Call(rule, number, args)
+            values[f"d{output.name}"] = self.totals.get(call, ZERO)
+        return [
+            (arg, tidy(substitute(own_backward(rule, position), values)))
+            for position, arg in enumerate(args)
+            if rule.inputs[position].takes_gradient
+        ]
+
+
+@lru_cache(maxsize=512)
+def _is_crooked(rule: Rule) -> bool:
+    """Whether some cotangent of a rule is not linear in its upstream gradients."""
+    upstream = frozenset(f"d{o.name}" for o in rule.outputs if o.takes_gradient)
+    return not all(
+        is_linear(own_backward(rule, position), upstream)
+        for position in range(len(rule.inputs))
+    )
