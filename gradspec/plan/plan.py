@@ -132,7 +132,8 @@ class RulePlan:
     ``inputs`` are all inputs, statics included, in the order written. ``forward`` holds
     the author's locals and outputs, ``backward_locals`` those of the backward pass; in
     all expressions the other names have been put in place, so that only inputs and
-    ``d<output>`` occur (a residual output or local occurs by its name in gradients).
+    ``d<output>`` occur (a residual output or local occurs by its name in gradients), and
+    ``constants``: locals that no tensor takes part in.
     ``saved`` are the outputs and locals that gradients may use by name.
     ``tangents`` has one expression per output in the inputs and ``<input>_dot``; it is
     None where ``no_tangents`` says why there is none. ``surrogates`` are the functions
@@ -142,6 +143,7 @@ class RulePlan:
     name: str
     inputs: tuple[Input, ...]
     outputs: tuple[Output, ...]
+    constants: tuple[Assign, ...]
     forward: tuple[Assign, ...]
     backward_locals: tuple[Assign, ...]
     gradients: tuple[Gradient | None, ...]
@@ -162,6 +164,11 @@ class RulePlan:
     @property
     def statics(self) -> tuple[Input, ...]:
         return tuple(i for i in self.inputs if i.kind.is_static)
+
+    @property
+    def saved_or_given(self) -> tuple[str, ...]:
+        """What a backward pass may be given: tensor inputs, then ``saved``."""
+        return (*(i.name for i in self.tensors), *self.saved)
 
     @property
     def upstream(self) -> tuple[str, ...]:
