@@ -7,7 +7,7 @@ function of a Python number is refused by some and has a type of its own in othe
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from gradspec.plan.array import (
@@ -29,6 +29,11 @@ CONDITIONAL, OR, COMPARISON, PRODUCT, UNARY, POWER, ATOM = 0, 1, 4, 10, 11, 12, 
 """Precedence in Python, tightest last."""
 
 
+def no_lifts(name: str, scalars: tuple[bool, ...]) -> tuple[bool, ...]:
+    """Every function takes Python numbers beside tensors, and they adopt its type."""
+    return (False,) * len(scalars)
+
+
 @dataclass(frozen=True, slots=True)
 class Dialect:
     """How a target says what the table of primitives does not.
@@ -36,8 +41,9 @@ class Dialect:
     ``target`` is the key of the table's spellings. ``where`` has the places ``{c}``,
     ``{x}``, ``{y}``; ``is_nan``, ``to_float`` and ``lift`` the place ``{x}``; the last
     two also ``{like}``, the name of a floating tensor. ``lift`` makes a tensor of a
-    Python number: used for the arguments of primitives in ``tensors_only``, and where a
-    primitive that `math` lacks has no tensor among its arguments.
+    Python number: used for the arguments that ``lifts`` tells (from a primitive's name,
+    or ``where``, and which arguments are numbers), and where a primitive that `math`
+    lacks has no tensor among its arguments.
     """
 
     target: str
@@ -45,7 +51,7 @@ class Dialect:
     is_nan: str
     to_float: str
     lift: str
-    tensors_only: frozenset[str] = frozenset()
+    lifts: Callable[[str, tuple[bool, ...]], tuple[bool, ...]] = no_lifts
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +80,11 @@ class _Text:
 def render(expr: Expr, scope: Scope) -> str:
     """The expression as Python source, in Black's spacing, on one line."""
     return _render(expr, scope).text
+
+
+def render_atom(expr: Expr, scope: Scope) -> str:
+    """The same, in brackets where a method or an attribute could not follow it."""
+    return _render(expr, scope).within(ATOM)
 
 
 def is_scalar(expr: Expr, scope: Scope) -> bool:
@@ -107,6 +118,9 @@ def _node(node: Expr, parts: list[_Text], scope: Scope) -> _Text:
 def _choice(parts: list[_Text], scope: Scope) -> _Text:
     condition, then, other = parts
     if not condition.is_scalar:
+        numbers = (then.is_scalar, other.is_scalar)
+        wanted = scope.dialect.lifts("where", numbers)
+        then, other = _lift([then, other], wanted, scope)
         holes = {"c": condition, "x": then, "y": other}
         return _filled(scope.dialect.where, holes, scope)
     text = f"{then.within(OR)} if {condition.within(OR)} else {other.text}"
@@ -151,15 +165,20 @@ def _lifted(
     """
     if isinstance(spelling, Infix | Prefix) or not parts:
         return parts
-    alone = all(part.is_scalar for part in parts)
-    if not alone and node.primitive not in scope.dialect.tensors_only:
-        return parts
     types = primitive(node.primitive).types or ("real",) * len(parts)
-    return [
-        _filled(scope.dialect.lift, {"x": part}, scope)
-        if part.is_scalar and kind == "real"
-        else part
+    numbers = tuple(
+        part.is_scalar and kind == "real"
         for part, kind in zip(parts, types, strict=True)
+    )
+    alone = all(part.is_scalar for part in parts)
+    wanted = numbers if alone else scope.dialect.lifts(node.primitive, numbers)
+    return _lift(parts, wanted, scope)
+
+
+def _lift(parts: list[_Text], wanted: tuple[bool, ...], scope: Scope) -> list[_Text]:
+    return [
+        _filled(scope.dialect.lift, {"x": part}, scope) if want else part
+        for part, want in zip(parts, wanted, strict=True)
     ]
 
 

@@ -1,0 +1,154 @@
+"""PyTorch: its dialect, and the private functions that a module may need."""
+
+from __future__ import annotations
+
+from gradspec.primitives.row import Helper
+from gradspec.targets.python import Dialect
+
+RESERVED = frozenset(
+    "torch ctx inputs output dtype current print tuple int float bool".split()
+)
+
+_TENSORS_ONLY = ("atan2", "heaviside", "hypot", "logaddexp", "max", "min")
+
+
+def _lifts(name: str, scalars: tuple[bool, ...]) -> tuple[bool, ...]:
+    """Which numbers must be tensors: those of functions that insist on tensors, and one
+    of two numbers between which `torch.where` chooses, for the type of the result.
+    """
+    match name, scalars:
+        case "where", (True, True):
+            return (True, False)
+        case "clip", (False, bound, other) if bound != other:
+            return scalars
+        case "clip", (True, _, _):
+            return scalars
+        case _ if name in _TENSORS_ONLY:
+            return scalars
+        case _:
+            return (False,) * len(scalars)
+
+
+DIALECT = Dialect(
+    target="torch",
+    where="torch.where({c}, {x}, {y})",
+    is_nan="torch.isnan({x})",
+    to_float="{x}.to({like}.dtype)",
+    lift="{like}.new_tensor({x})",
+    lifts=_lifts,
+)
+
+FLOATING = Helper(
+    "_floating",
+    '''\
+def _floating(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
+    """``value`` as a floating tensor; a Python number takes the default type."""
+    if not isinstance(value, torch.Tensor):
+        return torch.as_tensor(value, dtype=torch.get_default_dtype())
+    if not value.is_floating_point():
+        raise TypeError(
+            f"{rule}: {name} must be a floating tensor, not {value.dtype}; "
+            f"convert it first, as in {name}.to(torch.float32)"
+        )
+    return value
+''',
+)
+
+PROMOTE = Helper(
+    "_promote",
+    '''\
+def _promote(rule: str, **values: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Tensors of one floating type, the widest; Python numbers take it over."""
+    tensors = [
+        _floating(rule, name, value)
+        for name, value in values.items()
+        if isinstance(value, torch.Tensor)
+    ] or [torch.empty(0)]
+    dtype, device = tensors[0].dtype, tensors[0].device
+    for tensor in tensors[1:]:
+        dtype = torch.promote_types(dtype, tensor.dtype)
+    return tuple(
+        (
+            value.to(dtype)
+            if isinstance(value, torch.Tensor)
+            else torch.as_tensor(value, dtype=dtype, device=device)
+        )
+        for value in values.values()
+    )
+''',
+)
+
+INTEGER = Helper(
+    "_integer",
+    '''\
+def _integer(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
+    """``value`` as an integer tensor."""
+    value = torch.as_tensor(value)
+    if value.is_floating_point() or value.is_complex() or value.dtype == torch.bool:
+        raise TypeError(
+            f"{rule}: {name} must be an integer tensor, not {value.dtype}; "
+            f"convert it first, as in {name}.to(torch.int64)"
+        )
+    return value
+''',
+)
+
+BOOLEAN = Helper(
+    "_boolean",
+    '''\
+def _boolean(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
+    """``value`` as a boolean tensor."""
+    value = torch.as_tensor(value)
+    if value.dtype != torch.bool:
+        raise TypeError(
+            f"{rule}: {name} must be a boolean tensor, not {value.dtype}; "
+            f"convert it first, as in {name}.to(torch.bool)"
+        )
+    return value
+''',
+)
+
+RANK0 = Helper(
+    "_check_rank0",
+    '''\
+def _check_rank0(rule: str, **tensors: torch.Tensor) -> None:
+    """Refuse tensors that have axes."""
+    for name, tensor in tensors.items():
+        if tensor.dim() != 0:
+            raise ValueError(
+                f"{rule}: {name} must have rank 0, that is the shape (), "
+                f"not {tuple(tensor.shape)}"
+            )
+''',
+)
+
+WIDEN = Helper(
+    "_widen",
+    '''\
+def _widen(*tensors: torch.Tensor | None) -> tuple[torch.Tensor, ...]:
+    """Half precision is computed in float32, and rounded once at the end."""
+    half = (torch.float16, torch.bfloat16)
+    return tuple(t.float() if t is not None and t.dtype in half else t for t in tensors)
+''',
+)
+
+NARROW = Helper(
+    "_narrow",
+    '''\
+def _narrow(dtype: torch.dtype, *tensors: torch.Tensor | None) -> tuple:
+    """The gradients that there are, in the type of the arguments."""
+    return tuple(None if t is None else t.to(dtype) for t in tensors)
+''',
+)
+
+PLUS = Helper(
+    "_plus",
+    '''\
+def _plus(total: torch.Tensor | None, term: torch.Tensor) -> torch.Tensor:
+    """``total + term``, where there may be no total yet."""
+    return term if total is None else total + term
+''',
+)
+
+HELPERS = (FLOATING, PROMOTE, INTEGER, BOOLEAN, RANK0, WIDEN, NARROW, PLUS)
+"""In the order in which a module has them."""
