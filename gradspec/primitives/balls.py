@@ -132,3 +132,86 @@ def nearest_even(x: Ball) -> Ball:
     if doubled.is_exact() and doubled.is_integer() and not x.is_integer():
         return 2 * ((x + number(x, 1) / 2) / 2).floor()
     return ((doubled + 1) / 2).floor()
+
+
+def scaled_erfc(x: Ball) -> Ball:
+    """``exp(x**2) erfc(x)``; beyond 4 as Tricomi's U(1/2, 1/2, x**2) / sqrt(pi) (DLMF
+    7.11.5), which has no cancellation however large x is.
+    """
+    if x > 4:
+        half = number(x, 1) / 2
+        return (x * x).hypgeom_u(half, half) / x.pi().sqrt()
+    return (x * x).exp() * x.erfc()
+
+
+def erfc(x: Ball) -> Ball:
+    """flint's own loses relative accuracy for arguments beyond about 1e6."""
+    return (-x * x).exp() * scaled_erfc(x) if x > 4 else x.erfc()
+
+
+def ndtr(x: Ball) -> Ball:
+    return erfc(-x / number(x, 2).sqrt()) / 2
+
+
+def log_ndtr(x: Ball) -> Ball:
+    z = x / number(x, 2).sqrt()
+    if x < 0:
+        return (scaled_erfc(-z) / 2).log() - x * x / 2
+    return (-erfc(z) / 2).log1p()
+
+
+def ndtri(x: Ball) -> Ball:
+    return -(2 * x).erfcinv() * number(x, 2).sqrt()
+
+
+def log_gamma(x: Ball) -> Ball:
+    """``log |gamma(x)|``; on the left by reflection (DLMF 5.5.3)."""
+    if x > 0:
+        return x.lgamma()
+    return (x.pi() / magnitude(x.sin_pi())).log() - (1 - x).lgamma()
+
+
+def polygamma(x: Ball, y: Ball) -> Ball:
+    """Hurwitz's zeta function (DLMF 25.11.12); ``x`` is the order, an exact integer."""
+    if x.is_zero():
+        return y.digamma()
+    sign = 2 * (x - 2 * (x / 2).floor()) - 1
+    return sign * (x + 1).gamma() * (x + 1).zeta(y)
+
+
+def scaled_i0(x: Ball) -> Ball:
+    return magnitude(x).bessel_i(number(x, 0), scaled=True)
+
+
+def scaled_i1(x: Ball) -> Ball:
+    """I1 is odd, and flint scales by ``exp(-x)``: a ball about zero goes unscaled."""
+    order = number(x, 1)
+    if x >= 0:
+        return x.bessel_i(order, scaled=True)
+    if x <= 0:
+        return -(-x).bessel_i(order, scaled=True)
+    return (-magnitude(x)).exp() * x.bessel_i(order)
+
+
+def scaled_erfc_slope(x: Ball) -> Ball:
+    """The derivative of erfcx; beyond 1 by DLMF 7.18.10, which does not cancel."""
+    if x > 1:
+        return -(x * x).hypgeom_u(number(x, 1), number(x, 1) / 2) / x.pi().sqrt()
+    return 2 * x * scaled_erfc(x) - 2 / x.pi().sqrt()
+
+
+def sinc_slope(x: Ball) -> Ball:
+    """``-pi j1(pi x)`` with ``j1(z) = z/3 0F1(5/2; -z**2/4)`` (DLMF 10.16.9)."""
+    z = x.pi() * x
+    return -x.pi() * z / 3 * (-z * z / 4).hypgeom_0f1(number(x, 5) / 2)
+
+
+def scaled_i0_slope(x: Ball) -> Ball:
+    return scaled_i1(x) - x.sgn() * scaled_i0(x)
+
+
+def scaled_i1_slope(x: Ball) -> Ball:
+    """With ``I1' = (I0 + I2) / 2`` (DLMF 10.29.1) nothing is divided by ``x``."""
+    a = magnitude(x)
+    i0, i1, i2 = (a.bessel_i(number(x, n), scaled=True) for n in (0, 1, 2))
+    return (i0 + i2) / 2 - i1

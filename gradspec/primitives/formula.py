@@ -6,7 +6,7 @@ rows are our own text, so a fault in one is an exception, and a test parses them
 
 from __future__ import annotations
 
-from functools import lru_cache, reduce
+from functools import cache, reduce
 from typing import assert_never
 
 from gradspec.ir.expr import Apply, Const, Expr, Ref, Select
@@ -36,13 +36,13 @@ CONSTANTS = ("pi", "inf")
 """Names that are primitives without arguments."""
 
 
-@lru_cache(maxsize=None)
+@cache
 def formula(text: str) -> Expr:
     """The expression of a formula of the table; names become `Ref`, calls `Apply`."""
     return _resolve(parse_expression(text))
 
 
-@lru_cache(maxsize=None)
+@cache
 def partial(op: str, position: int) -> Expr | None:
     """∂out/∂argument number ``position`` of ``op``, in its parameters and ``out``.
 

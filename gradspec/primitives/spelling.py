@@ -7,7 +7,7 @@ standard library has the function; elsewhere such a value must be made an array 
 
 from __future__ import annotations
 
-from gradspec.primitives.row import Infix, Prefix, Spelling, Template
+from gradspec.primitives.row import Helper, Infix, Prefix, Spelling, Template
 
 TARGETS = ("numpy", "torch", "tf")
 _PARAMS = ("x", "y", "z")
@@ -62,3 +62,40 @@ def imports_of(name: str) -> tuple[str, ...]:
             return ("from scipy import special",)
         case _:
             return ()
+
+
+def everywhere(
+    name: str, text: str, imports: tuple[str, ...] = (), **names: dict[str, str]
+) -> dict[str, Spelling]:
+    """One private function for all targets, from one text.
+
+    In the text ``xp.`` is the target's module, ``Array`` its type, ``PI`` its constant;
+    a further word stands for what ``names`` gives for each target.
+    """
+    return {target: _written(target, name, text, imports, names) for target in TARGETS}
+
+
+_WORDS = {
+    "numpy": {"xp.": "np.", "Array": "np.ndarray", "PI": "np.pi"},
+    "torch": {"xp.": "torch.", "Array": "torch.Tensor", "PI": "torch.pi"},
+    "tf": {"xp.": "tf.", "Array": "tf.Tensor", "PI": "math.pi"},
+}
+
+
+def _written(
+    target: str,
+    name: str,
+    text: str,
+    imports: tuple[str, ...],
+    names: dict[str, dict[str, str]],
+) -> Helper:
+    for word, meant in names.items():
+        text = text.replace(word, meant[target])
+    for word, replacement in _WORDS[target].items():
+        text = text.replace(word, replacement)
+    needed = [*imports]
+    if "math.pi" in text:
+        needed.append("import math")
+    if "special." in text and target == "numpy":
+        needed.append("from scipy import special")
+    return Helper(name, text, tuple(needed))

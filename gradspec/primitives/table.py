@@ -6,6 +6,7 @@ from gradspec.primitives import (
     table_algebraic,
     table_elementary,
     table_operators,
+    table_special,
     table_trigonometric,
 )
 from gradspec.primitives.row import Primitive
@@ -15,4 +16,5 @@ ROWS: tuple[Primitive, ...] = (
     *table_elementary.ROWS,
     *table_algebraic.ROWS,
     *table_trigonometric.ROWS,
+    *table_special.ROWS,
 )

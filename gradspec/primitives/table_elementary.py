@@ -12,6 +12,7 @@ from gradspec.primitives.texts_elementary import (
     NUMPY_XLOGY,
     TF_LOGADDEXP,
     TF_LOGIT,
+    TORCH_LOGIT,
 )
 
 _EXPONENTIALS = (
@@ -89,7 +90,9 @@ _LOGARITHMS = (
         model=lambda np, x: np.log2(x),
         cost=10,
         source="C standard, 7.12.6.10",
-        spellings=calls(1, "np.log2", "torch.log2", Expand("log(x) / log(2)"), "math.log2"),
+        spellings=calls(
+            1, "np.log2", "torch.log2", Expand("log(x) / log(2)"), "math.log2"
+        ),
     ),
     Primitive(
         "log10",
@@ -176,8 +179,8 @@ _LOGISTIC = (
         ball=lambda x: x.log() - (-x).log1p(),
         sympy=lambda sp, x: sp.log(x) - sp.log(1 - x),
         cost=28,
-        source="log(x) - log1p(-x); about 1/2 as 2 atanh(2x - 1), where that cancels",
-        spellings=calls(1, NUMPY_LOGIT, "torch.logit", TF_LOGIT),
+        source="log(x / (1 - x)); about 1/2 as log1p((2x - 1) / (1 - x))",
+        spellings=calls(1, NUMPY_LOGIT, TORCH_LOGIT, TF_LOGIT),
     ),
 )
 

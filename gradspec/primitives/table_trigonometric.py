@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
+from gradspec.primitives import balls
 from gradspec.primitives.row import Primitive
 from gradspec.primitives.spelling import calls
-from gradspec.primitives.texts_trigonometric import COSPI, SINC, SINPI
-
-
-def _sinc_slope() -> str:
-    """The derivative of sinc about 0, where the quotient cancels: its Taylor series
-    ``-pi**2 x / 3 (1 - u/10 (1 - u/28 (1 - u/54 (...))))``, ``u = (pi x)**2``, whose
-    terms have the ratio ``-u / (2k (2k + 3))``; for |x| <= 1/4 to the last digit.
-    """
-    series = "1"
-    for k in range(7, 0, -1):
-        series = f"1 - square(pi * x) / {2 * k * (2 * k + 3)} * ({series})"
-    return f"-square(pi) / 3 * x * ({series})"
-
+from gradspec.primitives.texts_trigonometric import COSPI, SINC, SINC_SLOPE, SINPI
 
 _CIRCULAR = (
     Primitive(
@@ -80,12 +69,26 @@ _CIRCULAR = (
         "sinc",
         ("x",),
         meaning="1 if x == 0 else sin(pi * x) / (pi * x)",
-        partials=(f"(cospi(x) - out) / x if abs(x) > 0.25 else {_sinc_slope()}",),
+        partials=("sinc_slope(x)",),
         ball=lambda x: x.sinc_pi(),
         sympy=lambda sp, x: sp.sinc(sp.pi * x),
         cost=20,
         source="normalised: NumPy manual, numpy.sinc",
         spellings=SINC,
+    ),
+    Primitive(
+        "sinc_slope",
+        ("x",),
+        meaning="0 if x == 0 else (cos(pi * x) - sinc(x)) / x",
+        partials=(
+            "-square(pi) * sinc(x) - 2 * out / x if x != 0 else -square(pi) / 3",
+        ),
+        ball=balls.sinc_slope,
+        sympy=lambda sp, x: sp.cos(sp.pi * x) / x - sp.sin(sp.pi * x) / (sp.pi * x**2),
+        cost=30,
+        source="DLMF 10.49.3: -pi j1(pi x); derivative by 10.47.1",
+        spellings=SINC_SLOPE,
+        notes="the derivative of sinc, without the cancellation about 0",
     ),
 )
 

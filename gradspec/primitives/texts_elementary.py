@@ -20,8 +20,10 @@ NUMPY_LOGIT = Helper(
 def _logit(x: np.ndarray) -> np.ndarray:
     """log(x / (1 - x)); near 1/2, its zero, through log1p, as 2 * x - 1 is exact."""
     near = np.abs(x - 0.5) < 0.25
-    middle = np.log1p((2.0 * np.where(near, x, 0.5) - 1.0) / (1.0 - np.where(near, x, 0.5)))
-    return np.where(near, middle, np.log(x / (1.0 - x)))
+    inner = np.where(near, x, 0.5)
+    outer = np.where(near, 0.25, x)
+    middle = np.log1p((2.0 * inner - 1.0) / (1.0 - inner))
+    return np.where(near, middle, np.log(outer / (1.0 - outer)))
 ''',
 )
 
