@@ -79,12 +79,15 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Let:
-    """``name[indices] = value``: an output, or a local of either pass."""
+    """``name[indices] = value``: an output, or a local of either pass. ``axes`` are
+    those that the indices range over.
+    """
 
     name: str
     indices: tuple[str, ...]
     value: Expr
     span: Span = field(default=Span(0, 0), compare=False, repr=False)
+    axes: tuple[str | int, ...] = ()
 
 
 # --- kinds of backward ---------------------------------------------------------------
@@ -197,7 +200,7 @@ class Rule:
     @property
     def is_elementwise(self) -> bool:
         """No variable has an axis, a rank-0 one counts as elementwise."""
-        variables = (*self.inputs, *self.outputs)
+        variables: tuple[Input | Output, ...] = (*self.inputs, *self.outputs)
         return not any(v.shape.axes for v in variables)
 
     @property

@@ -28,6 +28,7 @@ class FunctionParameter:
 
     name: str
     type: Type
+    is_static: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,28 +47,23 @@ class LoweredModule:
     """One file, resolved: its sound rules and defs in the order written.
 
     ``failed`` are the names that the file defines but that have errors, so that a
-    file which imports one is told of it in a note and nothing more. ``is_broken`` says
-    that the file's text could not be read or parsed: any name may be meant to be there.
+    file which imports one is told of it in a note and nothing more.
     """
 
     source: Source
     rules: tuple[Rule, ...] = ()
     functions: tuple[Function, ...] = ()
     failed: tuple[str, ...] = ()
-    is_broken: bool = False
 
     def find(self, name: str) -> Rule | Function | None:
         """The sound rule or def called ``name``."""
-        found = (item for item in (*self.rules, *self.functions) if item.name == name)
-        return next(found, None)
+        return next((item for item in self._items if item.name == name), None)
 
     @property
     def names(self) -> tuple[str, ...]:
         """All that another file can import, faulty ones too."""
-        sound = tuple(item.name for item in (*self.rules, *self.functions))
-        return sound + self.failed
+        return (*(item.name for item in self._items), *self.failed)
 
-
-def broken_module(source: Source) -> LoweredModule:
-    """Stands for a file that could not be parsed, so that its importers stay quiet."""
-    return LoweredModule(source, is_broken=True)
+    @property
+    def _items(self) -> tuple[Rule | Function, ...]:
+        return (*self.rules, *self.functions)

@@ -1,0 +1,263 @@
+"""Calls: a built-in is applied, a def is put in place, a rule is kept as a `Call`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import assert_never
+
+from gradspec.ir.expr import Apply, Call, Const, Expr, Ref
+from gradspec.ir.rule import Input, Kind, Output, Rule
+from gradspec.ir.walk import nodes as expr_nodes
+from gradspec.ir.walk import size
+from gradspec.lower.arguments import bind
+from gradspec.lower.context import Context
+from gradspec.lower.findings import near
+from gradspec.lower.instance import instantiate
+from gradspec.lower.library import Callee, Failed
+from gradspec.lower.module import Function, FunctionParameter, Type
+from gradspec.lower.values import (
+    Value,
+    applied_type,
+    combine,
+    is_fixed,
+    type_of,
+    type_of_kind,
+)
+from gradspec.primitives.row import Primitive
+from gradspec.source import Span
+from gradspec.syntax import nodes
+
+LARGEST = 20_000
+"""Nodes of one expression: defs that call defs can grow without bound."""
+
+Arguments = Mapping[str, nodes.Expr]
+
+
+def lower_call(node: nodes.Call, cx: Context) -> Value | None:
+    """The value of a call; faults in its arguments are reported even if it is wrong."""
+    callee = cx.library.find(node.function)
+    if callee is None or isinstance(callee, Failed):
+        _report_absent(node, callee, cx)
+        return None
+    if not isinstance(callee, Rule) and node.output is not None:
+        _no_outputs(node, cx)
+        return None
+    bound = bind(node, callee, cx)
+    if bound is None:
+        _read_arguments(node, cx)
+        return None
+    match callee:
+        case Primitive():
+            return _apply(node, callee, bound, cx)
+        case Function():
+            return _inline(node, callee, bound, cx)
+        case Rule():
+            return _call(node, callee, bound, cx)
+        case _:
+            assert_never(callee)
+
+
+def _read_arguments(node: nodes.Call, cx: Context) -> None:
+    """Only for the faults inside them."""
+    for arg in (*node.args, *(k.value for k in node.keywords)):
+        cx.lower(arg)
+
+
+def _report_absent(node: nodes.Call, callee: Callee | None, cx: Context) -> None:
+    _read_arguments(node, cx)
+    name, span = node.function, node.function_span
+    if callee is not None:
+        cx.findings.note(
+            "GS222",
+            f"`{cx.library.current}` is left out: `{name}`, which it calls, has errors",
+            span,
+            "mend this one first",
+        )
+        return
+    help = near(name, cx.library.names())
+    if name == cx.library.current:
+        help = "a rule or def cannot call itself, and no built-in has this name"
+    elif name in ("sum", "mean", "prod", "logsumexp"):
+        help = f"a reduction names its indices: `{name}(x[i] for i)`"
+    elif name in cx.scope.variables:
+        help = f"`{name}` is a value: to multiply write `{name} * (…)`"
+    cx.findings.error("GS202", f"unknown function `{name}`", span, help=help)
+
+
+def _no_outputs(node: nodes.Call, cx: Context) -> None:
+    _read_arguments(node, cx)
+    cx.findings.error(
+        "GS218",
+        f"`{node.function}` has no outputs to choose from: only rules have",
+        node.function_span,
+        help=f"write `{node.function}(…)` without `.{node.output}`",
+    )
+
+
+# --- built-ins -----------------------------------------------------------------------
+
+
+def _apply(
+    node: nodes.Call, row: Primitive, bound: Arguments, cx: Context
+) -> Value | None:
+    types = row.types or ("real",) * row.arity
+    args = [
+        _typed(bound[name], type, f"argument `{name}` of `{row.name}`", cx)
+        for name, type in zip(row.params, types, strict=True)
+    ]
+    sound = tuple(arg for arg in args if arg is not None)
+    if len(sound) < len(args):
+        return None
+    expr = Apply(row.name, tuple(a.expr for a in sound), span=node.span)
+    type = applied_type(row.name, expr.args, tuple(a.type for a in sound))
+    return combine(expr, type, *sound)
+
+
+def _typed(node: nodes.Expr, type: str, purpose: str, cx: Context) -> Value | None:
+    match type:
+        case "bool":
+            return cx.condition(node)
+        case "int":
+            return cx.integer(node, purpose)
+        case _:
+            return cx.number(node)
+
+
+# --- defs ----------------------------------------------------------------------------
+
+
+def _inline(
+    node: nodes.Call, function: Function, bound: Arguments, cx: Context
+) -> Value | None:
+    args = [_parameter(p, bound[p.name], function, cx) for p in function.parameters]
+    sound = tuple(arg for arg in args if arg is not None)
+    if len(sound) < len(args):
+        return None
+    names = tuple(p.name for p in function.parameters)
+    types = dict(zip(names, (a.type for a in sound), strict=True))
+    values = dict(zip(names, (a.expr for a in sound), strict=True))
+    expr = instantiate(function.body, values, node.span)
+    if size(expr) > LARGEST:
+        _too_large(node, cx)
+        return None
+    return combine(expr, type_of(function.body, types.__getitem__), *sound)
+
+
+def _parameter(
+    parameter: FunctionParameter, node: nodes.Expr, function: Function, cx: Context
+) -> Value | None:
+    purpose = f"argument `{parameter.name}` of `{function.name}`"
+    word = {Type.BOOL: "bool", Type.INT: "int", Type.REAL: "real"}[parameter.type]
+    value = _typed(node, word, purpose, cx)
+    if value is not None and parameter.is_static:
+        return _static(value, node.span, purpose, cx)
+    return value
+
+
+def _too_large(node: nodes.Call, cx: Context) -> None:
+    cx.findings.error(
+        "GS224",
+        f"the expression grows beyond {LARGEST} operations when `{node.function}` is"
+        " put in place",
+        node.span,
+        help="make it a rule instead of a def: a rule that is called is not inlined",
+    )
+
+
+# --- rules ---------------------------------------------------------------------------
+
+
+def _call(node: nodes.Call, rule: Rule, bound: Arguments, cx: Context) -> Value | None:
+    number = _output(node, rule, cx)
+    args = [_argument(node, rule, i, bound.get(i.name), cx) for i in rule.inputs]
+    if not rule.is_elementwise:
+        _ranked_callee(node, rule, cx)
+        return None
+    sound = tuple(arg for arg in args if arg is not None)
+    if number is None or len(sound) < len(args):
+        return None
+    expr: Expr = Call(rule, number, tuple(a.expr for a in sound), span=node.span)
+    return combine(expr, type_of_kind(rule.outputs[number].kind), *sound)
+
+
+def _output(node: nodes.Call, rule: Rule, cx: Context) -> int | None:
+    outputs = tuple(o.name for o in rule.outputs)
+    if node.output in outputs:
+        return outputs.index(node.output)
+    if node.output is None and len(outputs) == 1:
+        return 0
+    listed = " or ".join(f"`{rule.name}.{name}(…)`" for name in outputs)
+    if node.output is None:
+        headline = f"`{rule.name}` has {len(outputs)} outputs: say which one"
+        help = f"write {listed}"
+    else:
+        headline = f"`{rule.name}` has no output `{node.output}`"
+        help = near(node.output, outputs) or f"write {listed}"
+    cx.findings.error("GS218", headline, node.function_span, help=help)
+    return None
+
+
+def _ranked_callee(node: nodes.Call, rule: Rule, cx: Context) -> None:
+    variables: tuple[Input | Output, ...] = (*rule.inputs, *rule.outputs)
+    ranked = next(v.name for v in variables if v.shape.axes)
+    cx.findings.error(
+        "GS219",
+        f"`{rule.name}` cannot be called in an expression: its `{ranked}` has axes",
+        node.function_span,
+        help="only elementwise rules can be called; write its formula out here",
+    )
+
+
+def _argument(
+    node: nodes.Call, rule: Rule, input: Input, given: nodes.Expr | None, cx: Context
+) -> Value | None:
+    if given is None:
+        return _default(rule, input, node.span, cx)
+    purpose = f"argument `{input.name}` of `{rule.name}`"
+    word = {Type.BOOL: "bool", Type.INT: "int", Type.REAL: "real"}
+    value = _typed(given, word[type_of_kind(input.kind)], purpose, cx)
+    if value is None:
+        return None
+    if input.kind.is_static:
+        return _static(value, given.span, purpose, cx)
+    return _ranked_argument(value, input, given.span, purpose, cx)
+
+
+def _default(rule: Rule, input: Input, span: Span, cx: Context) -> Value | None:
+    assert input.default is not None, "bind has seen to it"
+    type = Type.INT if input.kind is Kind.STATIC_INT else Type.REAL
+    return Value(Const(input.default, span=span), type, is_static=True)
+
+
+def _static(value: Value, span: Span, purpose: str, cx: Context) -> Value | None:
+    if cx.require_static(value) and is_fixed(value.expr):
+        return value
+    cx.findings.error(
+        "GS223",
+        f"{purpose} is static: it can be a number or made of static inputs",
+        span,
+        label="this varies with the data",
+        help="pass a constant, or an input that is itself declared `: static`",
+    )
+    return None
+
+
+def _ranked_argument(
+    value: Value, input: Input, span: Span, purpose: str, cx: Context
+) -> Value | None:
+    if input.shape.batch or not value.batch:
+        return value
+    names = (n.name for n in _references(value.expr))
+    guilty = next((n for n in names if cx.scope.variables[n].batch), "it")
+    cx.findings.error(
+        "GS219",
+        f"{purpose} must be of rank 0, and `{guilty}` may have any shape",
+        span,
+        help=f"declare `{guilty}[]` if it is a single number,"
+        f" or `{input.name}` in the called rule without `[]`",
+    )
+    return None
+
+
+def _references(expr: Expr) -> tuple[Ref, ...]:
+    return tuple(n for n in expr_nodes(expr) if isinstance(n, Ref))

@@ -1,0 +1,352 @@
+"""The assignments of a rule: outputs, locals of either pass, gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from gradspec.ir.expr import Expr, Ref
+from gradspec.ir.rule import Declared, Input, Kind, Let, Output, Override
+from gradspec.ir.walk import nodes as expr_nodes
+from gradspec.lower.context import Context
+from gradspec.lower.declaration import Declaration
+from gradspec.lower.naming import refuse_reserved
+from gradspec.lower.references import make_bindings, solve
+from gradspec.lower.scope import Binding, Hidden, Role, Scope, Variable
+from gradspec.lower.values import Value, type_of_kind
+from gradspec.source import Span
+from gradspec.syntax import nodes
+
+Assignment = nodes.Assign | nodes.Override
+
+
+@dataclass(slots=True)
+class Body:
+    """A rule's body as far as it has been read."""
+
+    cx: Context
+    made: Declaration
+    forward: list[Let] = field(default_factory=list)
+    backward_locals: list[Let] = field(default_factory=list)
+    gradients: dict[str, Declared | Override] = field(default_factory=dict)
+    assigned: dict[str, Span] = field(default_factory=dict)
+
+
+# --- what is in view -----------------------------------------------------------------
+
+
+def first_scope(made: Declaration, assignments: tuple[Assignment, ...]) -> Scope:
+    """Inputs and upstream gradients; every other name waits for its assignment."""
+    scope = Scope(sizes=dict(made.sizes))
+    for variable in made.variables:
+        _hide_gradient(variable, scope)
+    for output in made.outputs:
+        scope.variables[output.name] = Variable(output.name, Role.OUTPUT, None)
+    for assignment in assignments:
+        _hide_until(assignment, scope)
+    for input in made.inputs:
+        scope.variables[input.name] = input_variable(input)
+        scope.hidden.pop(input.name, None)
+    for output in made.outputs:
+        if output.takes_gradient:
+            _show_upstream(output, scope)
+    return scope
+
+
+def _hide_gradient(variable: Input | Output, scope: Scope) -> None:
+    name = f"d{variable.name}"
+    if not variable.takes_gradient:
+        scope.hidden[name] = Hidden(
+            "GS212",
+            f"there is no `{name}`: `{variable.name}` ({variable.kind.value}) takes no"
+            " gradient",
+            help=f"leave `: {variable.kind.value}` out to give it one",
+        )
+    elif isinstance(variable, Input):
+        scope.hidden[name] = Hidden(
+            "GS208",
+            f"`{name}` is not assigned in this rule, so it has no value here",
+            "it is derived after the whole body",
+            f"assign `{name}` first, or write its formula here",
+        )
+
+
+def _hide_until(assignment: Assignment, scope: Scope) -> None:
+    name = assignment.name
+    if scope.hidden.get(name, Hidden("GS208", "")).code == "GS208":
+        scope.variables.pop(name, None)
+        scope.hidden[name] = Hidden(
+            "GS208",
+            f"`{name}` is used before it is assigned",
+            "it has no value yet",
+            "a name is assigned once, above its first use",
+        )
+
+
+def _show_upstream(output: Output, scope: Scope) -> None:
+    name = f"d{output.name}"
+    scope.hidden.pop(name, None)
+    scope.variables[name] = Variable(
+        name,
+        Role.UPSTREAM,
+        type_of_kind(output.kind),
+        output.shape.axes,
+        output.shape.batch,
+        is_backward=True,
+    )
+
+
+def input_variable(input: Input) -> Variable:
+    """An input as expressions see it."""
+    static = input.kind.is_static
+    return Variable(
+        input.name,
+        Role.INPUT,
+        type_of_kind(input.kind),
+        input.shape.axes,
+        batch=input.shape.batch and not static,
+        is_static=static,
+    )
+
+
+# --- assignments ---------------------------------------------------------------------
+
+
+def read_assignment(node: Assignment, body: Body) -> None:
+    """One assignment, filed where its name says that it belongs."""
+    outputs = {o.name: o for o in body.made.outputs}
+    gradients = {f"d{i.name}": i for i in body.made.inputs if i.takes_gradient}
+    fault = _refused(node, body, tuple(gradients))
+    if fault is not None:
+        code, headline, help = fault
+        body.cx.findings.error(code, headline, node.name_span, help=help)
+        read_value(node, None, body.cx, body.cx.lower)
+        if node.name not in body.cx.scope.variables:
+            _show_faulty(node.name, body)
+    elif _again(node, body):
+        read_value(node, None, body.cx, body.cx.lower)
+    elif node.name in outputs:
+        _read_output(node, outputs[node.name], body)
+    elif node.name in gradients:
+        _read_gradient(node, gradients[node.name], body)
+    else:
+        _read_local(node, body)
+
+
+def _refused(
+    node: Assignment, body: Body, gradients: tuple[str, ...]
+) -> tuple[str, str, str] | None:
+    """Code, headline and help if this name cannot be assigned."""
+    name = node.name
+    inputs = {i.name for i in body.made.inputs}
+    variables = {f"d{v.name}": v for v in body.made.variables}
+    if name in inputs:
+        help = f"inputs keep their values: use another name, such as `{name}1`"
+        return "GS206", f"`{name}` is an input and cannot be assigned", help
+    if name in variables and name not in gradients:
+        owner = variables[name]
+        if owner.takes_gradient:
+            help = "use another name for a local; the gradients of inputs are assigned"
+            what = f"`{name}` is the upstream gradient of output `{owner.name}`"
+            return "GS206", f"{what}: it is given, not assigned", help
+        what = f"`{owner.name}` ({owner.kind.value}) takes no gradient"
+        help = "leave this line out; if a local is meant, give it another name"
+        return "GS212", f"{what}, so `{name}` cannot be assigned", help
+    if name in body.made.sizes:
+        return "GS206", f"`{name}` is the size of an axis", "use another name"
+    if isinstance(node, nodes.Override) and name not in gradients:
+        listed = ", ".join(f"`{g}`" for g in gradients) or "none here"
+        help = f"the gradients that can be overridden: {listed}"
+        return "GS212", f"`{name}` is not the gradient of an input", help
+    return None
+
+
+def _again(node: Assignment, body: Body) -> bool:
+    first = body.assigned.setdefault(node.name, node.name_span)
+    if first is node.name_span:
+        return False
+    body.cx.findings.error(
+        "GS207",
+        f"`{node.name}` is assigned twice",
+        node.name_span,
+        label="assigned here again",
+        also=(body.cx.findings.place(first, "first assigned here"),),
+        help="use a name of its own for each value",
+    )
+    return True
+
+
+def _read_output(node: Assignment, output: Output, body: Body) -> None:
+    cx = body.cx
+    bindings, value = read_value(node, output.shape.axes, cx, _reader(output.kind, cx))
+    if value is None:
+        _show_faulty(node.name, body)
+        return
+    _check_forward(value, node, cx)
+    _check_batch(value, node, output, cx)
+    indices = tuple(b.id for b in bindings)
+    axes = output.shape.axes
+    body.forward.append(Let(node.name, indices, value.expr, node.span, axes))
+    type = type_of_kind(output.kind)
+    _show(Variable(node.name, Role.OUTPUT, type, axes, output.shape.batch), body)
+
+
+def _read_gradient(node: Assignment, input: Input, body: Body) -> None:
+    axes = input.shape.axes
+    bindings, value = read_value(node, axes, body.cx, body.cx.number)
+    if value is None:
+        _show_faulty(node.name, body)
+        return
+    indices, span = tuple(b.id for b in bindings), node.value.span
+    body.gradients[input.name] = (
+        Override(value.expr, node.reason, indices, span)
+        if isinstance(node, nodes.Override)
+        else Declared(value.expr, indices, span)
+    )
+    type = type_of_kind(input.kind)
+    batch = input.shape.batch
+    _show(Variable(node.name, Role.COTANGENT, type, axes, batch, True), body)
+
+
+def _read_local(node: Assignment, body: Body) -> None:
+    refuse_reserved(node.name, node.name_span, body.cx.findings)
+    bindings, value = read_value(node, None, body.cx, body.cx.lower)
+    if value is None:
+        _show_faulty(node.name, body)
+        return
+    axes = tuple(a for b in bindings if (a := solve(b, body.cx)) is not None)
+    if len(axes) < len(bindings):
+        _show_faulty(node.name, body)
+        return
+    indices = tuple(b.id for b in bindings)
+    lets = body.backward_locals if value.is_backward else body.forward
+    lets.append(Let(node.name, indices, value.expr, node.span, axes))
+    _show(
+        Variable(
+            node.name,
+            Role.LOCAL,
+            value.type,
+            axes,
+            value.batch,
+            value.is_backward,
+            value.is_static,
+        ),
+        body,
+    )
+
+
+def _reader(kind: Kind, cx: Context) -> Callable[[nodes.Expr], Value | None]:
+    """What a value of this kind must be."""
+    match kind:
+        case Kind.BOOL:
+            return cx.condition
+        case Kind.INT:
+            return lambda node: cx.integer(node, "an `int` output")
+        case _:
+            return cx.number
+
+
+def _show(variable: Variable, body: Body) -> None:
+    body.cx.scope.hidden.pop(variable.name, None)
+    body.cx.scope.variables[variable.name] = variable
+
+
+def _show_faulty(name: str, body: Body) -> None:
+    """Its uses are not faults of their own."""
+    _show(Variable(name, Role.LOCAL, None), body)
+
+
+# --- both sides ----------------------------------------------------------------------
+
+
+def read_value(
+    node: Assignment | nodes.Surrogate,
+    axes: tuple[str | int, ...] | None,
+    cx: Context,
+    read: Callable[[nodes.Expr], Value | None],
+) -> tuple[tuple[Binding, ...], Value | None]:
+    """The right side with the left side's indices in force. ``axes`` are those that
+    the left side must have, None for those that the right side gives it.
+    """
+    bindings = _left_indices(node, axes, cx)
+    with cx.scope.bind(bindings or ()):
+        value = read(node.value)
+    return (bindings, value) if bindings is not None else ((), None)
+
+
+def _left_indices(
+    node: Assignment | nodes.Surrogate, axes: tuple[str | int, ...] | None, cx: Context
+) -> tuple[Binding, ...] | None:
+    given = node.indices or ()
+    plain = tuple(index for index in given if isinstance(index, nodes.Name))
+    if len(plain) < len(given):
+        odd = next(index for index in given if not isinstance(index, nodes.Name))
+        cx.findings.error(
+            "GS236",
+            "on the left side an index is a plain name",
+            odd.span,
+            help=f"write `{node.name}[i] = …`, with a condition on `i` at the right",
+        )
+        return None
+    bindings = make_bindings(plain, cx)
+    if axes is None or len(bindings) < len(plain):
+        return bindings
+    if len(axes) != len(bindings):
+        _wrong_left(node, axes, cx)
+        return None
+    for binding, axis in zip(bindings, axes, strict=True):
+        binding.axis, binding.place = axis, binding.span
+    return bindings
+
+
+def _wrong_left(
+    node: Assignment | nodes.Surrogate, axes: tuple[str | int, ...], cx: Context
+) -> None:
+    listed = ", ".join(str(axis) for axis in axes)
+    wanted = ", ".join("ijklmnpqrs"[: len(axes)])
+    cx.findings.error(
+        "GS232",
+        f"`{node.name}` has axes ({listed}): it takes one index for each"
+        if axes
+        else f"`{node.name}` has no axes: it takes no index",
+        node.name_span,
+        help=f"write `{node.name}[{wanted}] = …`"
+        if axes
+        else f"write `{node.name} = …`, or give it axes in the header",
+    )
+
+
+# --- what an output may be made of ---------------------------------------------------
+
+
+def _check_forward(value: Value, node: Assignment, cx: Context) -> None:
+    if value.is_backward:
+        name, span = _guilty(value.expr, cx, lambda v: v.is_backward)
+        cx.findings.error(
+            "GS213",
+            f"output `{node.name}` uses `{name}`, which exists in the backward pass only",
+            span or node.value.span,
+            help="outputs are made of inputs and forward locals",
+        )
+
+
+def _check_batch(value: Value, node: Assignment, output: Output, cx: Context) -> None:
+    if value.batch and not output.shape.batch and not value.is_backward:
+        name, span = _guilty(value.expr, cx, lambda v: v.batch)
+        axes = ", ".join(("...", *(str(axis) for axis in output.shape.axes)))
+        cx.findings.error(
+            "GS237",
+            f"output `{node.name}` has no batch axes, and `{name}` may have some",
+            span or node.value.span,
+            help=f"declare `{node.name}[{axes}]`, or `{name}` without batch axes",
+        )
+
+
+def _guilty(
+    expr: Expr, cx: Context, is_guilty: Callable[[Variable], bool]
+) -> tuple[str, Span | None]:
+    """The first name of ``expr`` that is to blame, and its place."""
+    for node in expr_nodes(expr):
+        if isinstance(node, Ref) and is_guilty(cx.scope.variables[node.name]):
+            return node.name, node.span
+    raise AssertionError("a value has its properties from a name in it")

@@ -1,0 +1,159 @@
+"""The clauses of a rule beside its assignments: assume, surrogate, save, recompute."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gradspec.ir.rule import Assume, Input, Output, Surrogate
+from gradspec.lower.body import Body, input_variable, read_value
+from gradspec.lower.findings import near
+from gradspec.lower.references import make_bindings, solve
+from gradspec.lower.scope import Hidden, Role, Scope, Variable
+from gradspec.lower.tree import free_indices
+from gradspec.source import Span
+from gradspec.syntax import nodes
+
+# --- assume --------------------------------------------------------------------------
+
+
+def read_assumes(node: nodes.Assume, body: Body) -> tuple[Assume, ...]:
+    """One assumption for each condition."""
+    made = (_assume(condition, body) for condition in node.conditions)
+    return tuple(assume for assume in made if assume is not None)
+
+
+def _assume(node: nodes.Expr, body: Body) -> Assume | None:
+    scope = _assume_scope(body)
+    cx = replace(body.cx, scope=scope)
+    names = (*scope.variables, *scope.sizes, *scope.hidden)
+    free = tuple(name for name in free_indices(node) if name.id not in names)
+    bindings = make_bindings(free, cx)
+    with scope.bind(bindings):
+        value = cx.condition(node)
+    if value is None:
+        return None
+    axes = [(b.id, solve(b, cx)) for b in bindings]
+    ranges = tuple((name, axis) for name, axis in axes if axis is not None)
+    return Assume(value.expr, ranges, node.span)
+
+
+def _assume_scope(body: Body) -> Scope:
+    inputs = {i.name: input_variable(i) for i in body.made.inputs}
+    others = (*body.cx.scope.variables, *body.cx.scope.hidden)
+    hidden = {
+        name: Hidden(
+            "GS214",
+            f"an assumption cannot name `{name}`: it is not an input",
+            help="say what holds of the inputs and statics",
+        )
+        for name in others
+        if name not in inputs
+    }
+    return Scope(inputs, dict(body.made.sizes), hidden, sees="an assumption")
+
+
+# --- surrogate -----------------------------------------------------------------------
+
+
+def read_surrogate(
+    node: nodes.Surrogate, body: Body, seen: dict[str, Span]
+) -> Surrogate | None:
+    """What stands in for an output when the backward pass is derived."""
+    cx = body.cx
+    output = next((o for o in body.made.outputs if o.name == node.name), None)
+    if output is None or not output.takes_gradient:
+        _not_replaceable(node, output, body)
+    elif node.name in seen:
+        cx.findings.error(
+            "GS207",
+            f"`{node.name}` has two surrogates",
+            node.name_span,
+            also=(cx.findings.place(seen[node.name], "the first one"),),
+            help="keep one of them",
+        )
+    seen.setdefault(node.name, node.name_span)
+    axes = None if output is None else output.shape.axes
+    inner = replace(cx, scope=_surrogate_scope(node.name, body))
+    bindings, value = read_value(node, axes, inner, inner.number)
+    if value is None:
+        return None
+    indices = tuple(b.id for b in bindings)
+    return Surrogate(node.name, indices, value.expr, node.value.span)
+
+
+def _not_replaceable(node: nodes.Surrogate, output: Output | None, body: Body) -> None:
+    names = tuple(o.name for o in body.made.outputs if o.takes_gradient)
+    if output is None:
+        headline = f"`{node.name}` is not an output: only an output has a surrogate"
+    else:
+        headline = f"output `{node.name}` ({output.kind.value}) takes no gradient, so a"
+        headline += " surrogate has no effect"
+    listed = ", ".join(f"`{name}`" for name in names)
+    help = near(node.name, names) or f"outputs that can have one: {listed or 'none'}"
+    body.cx.findings.error("GS215", headline, node.name_span, help=help)
+
+
+def _surrogate_scope(name: str, body: Body) -> Scope:
+    """All of the forward pass but the output itself."""
+    scope = body.cx.scope
+    forward = {n: v for n, v in scope.variables.items() if not v.is_backward}
+    hidden = {
+        n: Hidden(
+            "GS213",
+            f"a surrogate cannot use `{n}`, which exists in the backward pass only",
+            help="a surrogate is a function of the inputs, like the output it replaces",
+        )
+        for n in (*scope.variables, *scope.hidden)
+        if n not in forward
+    }
+    if name in forward and forward.pop(name).role is not Role.INPUT:
+        hidden[name] = Hidden(
+            "GS215",
+            f"the surrogate of `{name}` cannot use `{name}` itself",
+            help="write it in terms of the inputs",
+        )
+    return Scope(forward, dict(scope.sizes), hidden, sees="a surrogate")
+
+
+# --- save and recompute --------------------------------------------------------------
+
+
+def read_keep(node: nodes.Keep, body: Body, words: dict[str, str]) -> None:
+    """File each name under its word (``save`` or ``recompute``)."""
+    for name in node.names:
+        fault = _keep_fault(name.id, node.word, body)
+        if fault is None and words.get(name.id, node.word) != node.word:
+            fault = f"`{name.id}` is both saved and recomputed"
+        elif fault is None and name.id in words:
+            fault = f"`{name.id}` stands twice in `{node.word}`"
+        if fault is None:
+            words[name.id] = node.word
+        else:
+            known = tuple(let.name for let in body.forward)
+            help = near(name.id, known) or _offer(known, node.word)
+            body.cx.findings.error("GS216", fault, name.span, help=help)
+
+
+def _offer(known: tuple[str, ...], word: str) -> str:
+    listed = ", ".join(f"`{name}`" for name in known)
+    return f"forward values that can stand in `{word}`: {listed}" if known else ""
+
+
+def _keep_fault(name: str, word: str, body: Body) -> str | None:
+    variable = body.cx.scope.variables.get(name)
+    if variable is None:
+        return f"unknown name `{name}`"
+    if variable.is_backward:
+        return f"`{name}` belongs to the backward pass: only forward values are kept"
+    if variable.role is Role.INPUT:
+        return _keep_input_fault(variable, word, body)
+    return None
+
+
+def _keep_input_fault(variable: Variable, word: str, body: Body) -> str | None:
+    input: Input = next(i for i in body.made.inputs if i.name == variable.name)
+    if input.kind.is_static:
+        return f"`{input.name}` is static: it is always at hand"
+    if word == "recompute":
+        return f"`{input.name}` is an input: it cannot be computed again"
+    return None

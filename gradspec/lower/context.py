@@ -1,0 +1,126 @@
+"""What lowering an expression needs around it, and the demands it makes on a type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from gradspec.ir.expr import Expr, Ref
+from gradspec.ir.walk import names
+from gradspec.lower.findings import Findings
+from gradspec.lower.library import Library
+from gradspec.lower.module import Type
+from gradspec.lower.scope import Scope
+from gradspec.lower.values import Value, type_of
+from gradspec.source import Span
+from gradspec.syntax import nodes
+
+
+@dataclass(slots=True)
+class Demands:
+    """What the body of a `def` asks of its parameters, as it is read."""
+
+    types: dict[str, Type] = field(default_factory=dict)
+    static: dict[str, None] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Context:
+    """``reader`` lowers a sub-expression (it is `expressions.lower_expression`; passed
+    in because references, calls and expressions contain one another).
+    """
+
+    scope: Scope
+    library: Library
+    findings: Findings
+    reader: Callable[[nodes.Expr, Context], Value | None]
+    parameters: tuple[str, ...] = ()
+    is_function: bool = False
+    demands: Demands = field(default_factory=Demands)
+
+    def lower(self, node: nodes.Expr) -> Value | None:
+        """The value of ``node``; None if there is a fault (which has been reported)."""
+        return self.reader(node, self)
+
+    def number(self, node: nodes.Expr) -> Value | None:
+        """``node``, which must be a number."""
+        value = self.lower(node)
+        return value and self.require_number(value, node.span)
+
+    def condition(self, node: nodes.Expr) -> Value | None:
+        """``node``, which must be a condition."""
+        value = self.lower(node)
+        return value and self.require_condition(value, node.span)
+
+    def integer(self, node: nodes.Expr, purpose: str) -> Value | None:
+        """``node``, which must be an integer; ``purpose`` says what needs it."""
+        value = self.number(node)
+        return value and self.require_integer(value, node.span, purpose)
+
+    def require_number(self, value: Value, span: Span) -> Value | None:
+        if self._demand(value, Type.REAL) or value.type.is_number:
+            return value
+        text = self._short(span)
+        self.findings.error(
+            "GS240",
+            f"{text} is a condition, but a number is needed here",
+            span,
+            label="this is true or false",
+            help=f"write `1 if {self.findings.text(span)} else 0` to count with it",
+        )
+        return None
+
+    def require_condition(self, value: Value, span: Span) -> Value | None:
+        if self._demand(value, Type.BOOL) or value.type is Type.BOOL:
+            return value
+        self.findings.error(
+            "GS240",
+            f"{self._short(span)} is a number, but a condition is needed here",
+            span,
+            label="this is not true or false",
+            help=f"compare it with something, such as `{self.findings.text(span)} > 0`",
+        )
+        return None
+
+    def require_integer(self, value: Value, span: Span, purpose: str) -> Value | None:
+        if value.type is Type.INT or self._demand_integers(value.expr):
+            return value
+        self.findings.error(
+            "GS241",
+            f"{purpose} must be an integer, and {self._short(span)} need not be one",
+            span,
+            label="this is a real number",
+            help="use integers, or one of floor, ceil, round and trunc",
+        )
+        return None
+
+    def require_static(self, value: Value) -> bool:
+        """Whether the value is known when the rule is called (a parameter of a `def`
+        is asked to be).
+        """
+        if value.is_static:
+            self.demands.static.update(
+                dict.fromkeys(n for n in self.parameters if n in names(value.expr))
+            )
+        return value.is_static
+
+    def _demand(self, value: Value, wanted: Type) -> bool:
+        """A parameter of a `def` has the type that its first use asks for."""
+        match value.expr:
+            case Ref(name=name) if name in self.parameters:
+                asked = self.demands.types.setdefault(name, wanted)
+                return asked.is_number is wanted.is_number
+            case _:
+                return False
+
+    def _demand_integers(self, expr: Expr) -> bool:
+        """Whether ``expr`` is an integer if the parameters of the `def` are."""
+        used = tuple(n for n in self.parameters if n in names(expr))
+        if not used or type_of(expr, lambda _: Type.INT) is not Type.INT:
+            return False
+        self.demands.types.update(dict.fromkeys(used, Type.INT))
+        return True
+
+    def _short(self, span: Span) -> str:
+        text = self.findings.text(span)
+        return f"`{text}`" if len(text) <= 40 and "\n" not in text else "this"

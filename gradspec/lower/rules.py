@@ -1,0 +1,107 @@
+"""One rule: header, assignments, clauses, examples."""
+
+from __future__ import annotations
+
+from gradspec.ir.rule import (
+    Assume,
+    Backward,
+    Example,
+    Input,
+    NoGradient,
+    Pending,
+    Rule,
+    Surrogate,
+)
+from gradspec.lower.body import Body, first_scope, read_assignment
+from gradspec.lower.clauses import read_assumes, read_keep, read_surrogate
+from gradspec.lower.context import Context
+from gradspec.lower.declaration import declare
+from gradspec.lower.examples import read_example
+from gradspec.lower.expressions import lower_expression
+from gradspec.lower.findings import Findings
+from gradspec.lower.library import Library
+from gradspec.lower.naming import refuse_reserved
+from gradspec.source import Span
+from gradspec.syntax import nodes
+
+
+def lower_rule(
+    node: nodes.RuleDef, library: Library, findings: Findings
+) -> Rule | None:
+    """The rule; None if it has a fault or calls something that has one."""
+    refuse_reserved(node.name, node.name_span, findings)
+    made = declare(node, findings)
+    assignments = tuple(
+        s for s in node.body if isinstance(s, nodes.Assign | nodes.Override)
+    )
+    scope = first_scope(made, assignments)
+    body = Body(Context(scope, library, findings, lower_expression), made)
+    for assignment in assignments:
+        read_assignment(assignment, body)
+    _check_outputs(body)
+    surrogates = _surrogates(node, body)
+    assumes = _assumes(node, body)
+    kept = _kept(node, body)
+    examples = _examples(node, body)
+    if not findings.is_sound:
+        return None
+    return Rule(
+        name=node.name,
+        doc=node.doc,
+        inputs=made.inputs,
+        outputs=made.outputs,
+        forward=tuple(body.forward),
+        backward_locals=tuple(body.backward_locals),
+        backward=tuple(_backward(i, body) for i in made.inputs),
+        surrogates=surrogates,
+        assumes=assumes,
+        saves=tuple(name for name, word in kept.items() if word == "save"),
+        recomputes=tuple(name for name, word in kept.items() if word == "recompute"),
+        examples=examples,
+        source=findings.source,
+        span=node.span,
+        name_span=node.name_span,
+    )
+
+
+def _check_outputs(body: Body) -> None:
+    for output in body.made.outputs:
+        if output.name not in body.assigned:
+            body.cx.findings.error(
+                "GS209",
+                f"output `{output.name}` is never assigned",
+                output.span,
+                help=f"add a line `{output.name} = …` to the body",
+            )
+
+
+def _surrogates(node: nodes.RuleDef, body: Body) -> tuple[Surrogate, ...]:
+    seen: dict[str, Span] = {}
+    statements = (s for s in node.body if isinstance(s, nodes.Surrogate))
+    made = [read_surrogate(statement, body, seen) for statement in statements]
+    return tuple(surrogate for surrogate in made if surrogate is not None)
+
+
+def _assumes(node: nodes.RuleDef, body: Body) -> tuple[Assume, ...]:
+    statements = (s for s in node.body if isinstance(s, nodes.Assume))
+    return tuple(a for s in statements for a in read_assumes(s, body))
+
+
+def _kept(node: nodes.RuleDef, body: Body) -> dict[str, str]:
+    words: dict[str, str] = {}
+    for statement in node.body:
+        if isinstance(statement, nodes.Keep):
+            read_keep(statement, body, words)
+    return words
+
+
+def _examples(node: nodes.RuleDef, body: Body) -> tuple[Example, ...]:
+    statements = (s for s in node.body if isinstance(s, nodes.Example))
+    made = [read_example(s, body.made, body.cx.findings) for s in statements]
+    return tuple(example for example in made if example is not None)
+
+
+def _backward(input: Input, body: Body) -> Backward:
+    if not input.takes_gradient:
+        return NoGradient()
+    return body.gradients.get(input.name) or Pending()

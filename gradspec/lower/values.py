@@ -1,0 +1,129 @@
+"""Lowered expressions with what is known of them, and the type of each operation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import assert_never
+
+from gradspec.ir.expr import (
+    Apply,
+    Call,
+    Const,
+    Expr,
+    Idx,
+    Reduce,
+    Ref,
+    Select,
+    Size,
+)
+from gradspec.ir.rule import Kind
+from gradspec.ir.walk import nodes
+from gradspec.lower.module import Type
+from gradspec.primitives.lookup import is_primitive, primitive
+
+_TRUTHS = frozenset(("lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not"))
+_KEEP_INTEGERS = frozenset(
+    ("add", "sub", "mul", "mod", "neg", "abs", "min", "max", "square", "clip")
+)
+_REDUCTIONS_KEEP = frozenset(("sum", "prod", "max", "min"))
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """An expression; ``batch``: it may have batch axes; ``is_backward``: it uses a
+    cotangent; ``is_static``: it is known when the rule is called.
+    """
+
+    expr: Expr
+    type: Type
+    batch: bool = False
+    is_backward: bool = False
+    is_static: bool = False
+
+
+def combine(expr: Expr, type: Type, *parts: Value) -> Value:
+    """A value made from others."""
+    return Value(
+        expr,
+        type,
+        batch=any(p.batch for p in parts),
+        is_backward=any(p.is_backward for p in parts),
+        is_static=all(p.is_static for p in parts),
+    )
+
+
+def type_of_kind(kind: Kind) -> Type:
+    """The type of an input or output."""
+    match kind:
+        case Kind.BOOL:
+            return Type.BOOL
+        case Kind.INT | Kind.STATIC_INT:
+            return Type.INT
+        case Kind.FLOAT | Kind.NOGRAD | Kind.STATIC:
+            return Type.REAL
+        case _:
+            assert_never(kind)
+
+
+def applied_type(op: str, args: tuple[Expr, ...], types: tuple[Type, ...]) -> Type:
+    """The type of a primitive's result. Steps (floor, sign, …) count as integers."""
+    if op in _TRUTHS:
+        return Type.BOOL
+    row = primitive(op) if is_primitive(op) else None
+    if row is not None and row.result != "real":
+        return Type.INT if row.result == "int" else Type.BOOL
+    if row is not None and row.is_step:
+        return Type.INT
+    whole = all(t is Type.INT for t in types) and bool(types)
+    if op == "pow" and whole and isinstance(args[1], Const):
+        return Type.INT if args[1].value >= 0 else Type.REAL
+    return Type.INT if whole and op in _KEEP_INTEGERS else Type.REAL
+
+
+def reduced_type(op: str, body: Type) -> Type:
+    return body if op in _REDUCTIONS_KEEP else Type.REAL
+
+
+def constant_type(value: Const) -> Type:
+    return Type.INT if value.value.denominator == 1 else Type.REAL
+
+
+def type_of(expr: Expr, names: Callable[[str], Type]) -> Type:
+    """The type of a sound expression, given those of its names."""
+    known: dict[Expr, Type] = {}
+    for node in nodes(expr):
+        known[node] = _type_of_node(node, names, known)
+    return known[expr]
+
+
+def _type_of_node(
+    node: Expr, names: Callable[[str], Type], known: dict[Expr, Type]
+) -> Type:
+    match node:
+        case Const():
+            return constant_type(node)
+        case Idx() | Size():
+            return Type.INT
+        case Ref(name=name):
+            return names(name)
+        case Apply(op=op, args=args):
+            return applied_type(op, args, tuple(known[a] for a in args))
+        case Select(then=then, other=other):
+            return wider(known[then], known[other])
+        case Reduce(op=op, body=body):
+            return reduced_type(op, known[body])
+        case Call(rule=rule, output=output):
+            return type_of_kind(rule.outputs[output].kind)
+        case _:
+            assert_never(node)
+
+
+def wider(left: Type, right: Type) -> Type:
+    """The type of a choice between two numbers, or between two conditions."""
+    return left if left is right else Type.REAL
+
+
+def is_fixed(expr: Expr) -> bool:
+    """No index, size, reduction or call: what a static argument may be made of."""
+    return not any(isinstance(n, Idx | Size | Reduce | Call) for n in nodes(expr))
