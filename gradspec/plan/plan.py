@@ -182,6 +182,7 @@ class Unplanned:
 
     rule: str
     reason: str
+    source: Source
     span: Span
 
 

@@ -131,7 +131,8 @@ def _known(plan: RulePlan, words: Vocabulary, values: Mapping[str, Expr]) -> Kno
 
 def _namer(plan: RulePlan, words: Vocabulary) -> Namer:
     lets = (*plan.constants, *plan.forward, *plan.backward_locals)
-    own = [variable.name for variable in (*plan.inputs, *plan.outputs, *lets)]
+    own = [i.name for i in plan.inputs] + [o.name for o in plan.outputs]
+    own += [let.name for let in lets]
     derived = [f"d{name}" for name in own] + [f"{name}_dot" for name in own]
     return Namer([*words.reserved, *own, *derived])
 

@@ -1,0 +1,63 @@
+"""What the generated docstring says of a rule."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+
+from gradspec.ir.rule import CheckedRule, Override, Rule, Status, Verdict
+from gradspec.ir.text import show
+from gradspec.plan.plan import Docs, Note
+
+_DOCSTRING = re.compile(r'\n[ \t]*"""(?:[^\\]|\\.)*?"""[ \t]*(?=\n|$)', re.DOTALL)
+
+
+def docs_of(checked: CheckedRule) -> Docs:
+    """The author's words, the rule as written, domain, verdicts and reasons."""
+    rule = checked.rule
+    notes = (*_domain(rule), *_gradients(checked), *_overrides(rule))
+    return Docs(textwrap.dedent(rule.doc or "").strip("\n"), _definition(rule), notes)
+
+
+def _definition(rule: Rule) -> str:
+    """The rule's own text; its docstring stands above it already."""
+    text = rule.definition
+    if rule.doc is not None:
+        text = _DOCSTRING.sub("", text, count=1)
+    return "\n".join(line.rstrip() for line in text.strip().splitlines())
+
+
+def _domain(rule: Rule) -> tuple[Note, ...]:
+    conditions = ", ".join(show(assume.condition) for assume in rule.assumes)
+    return (Note("Domain", conditions),) if conditions else ()
+
+
+def _gradients(checked: CheckedRule) -> tuple[Note, ...]:
+    said = [(v, _verdict(v)) for v in checked.verdicts]
+    lines = "; ".join(f"d{v.input} {text}" for v, text in said if text)
+    return (Note("Gradients", lines),) if lines else ()
+
+
+def _verdict(verdict: Verdict) -> str:
+    what = {
+        Status.DERIVED: "derived",
+        Status.PROVED: "proved",
+        Status.AGREES: f"agrees at {verdict.points} points to {verdict.digits} digits",
+        Status.REFUTED: "refuted",
+        Status.OVERRIDE: "overridden",
+        Status.NONE: "",
+    }[verdict.status]
+    if what and verdict.through_surrogate:
+        what += " through the surrogate"
+    if what and verdict.on_domain:
+        what += " on the domain"
+    return what
+
+
+def _overrides(rule: Rule) -> tuple[Note, ...]:
+    reasons = [
+        f"d{variable.name} is not the derivative: {entry.reason}"
+        for variable, entry in zip(rule.inputs, rule.backward, strict=True)
+        if isinstance(entry, Override)
+    ]
+    return (Note("Override", "; ".join(reasons)),) if reasons else ()

@@ -1,0 +1,102 @@
+"""Each input's gradient as a sum of terms, and the tangents that follow from them.
+
+A term has the shape of its output, which is the broadcast shape of the inputs that the
+output depends on; terms of different shapes must be reduced to the input's shape before
+they are added. The derivative in the other direction needs no second derivation: what
+multiplies ``dz`` in the gradient of ``x`` multiplies the tangent of ``x`` in that of
+``z``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+
+from gradspec.ir.rule import Override, Rule
+from gradspec.plan import linear
+from gradspec.plan.array import Expr, Name, children, names, nodes, substitute
+from gradspec.plan.closing import Closed
+from gradspec.plan.plan import Gradient, Term
+from gradspec.plan.translate import ONE, ZERO, operation, rebuilt
+
+
+def gradients_of(rule: Rule, closed: Closed) -> tuple[Gradient | None, ...]:
+    """One entry for each input."""
+    return tuple(
+        _gradient(rule, closed, variable.name)
+        if f"d{variable.name}" in closed.cotangents
+        else None
+        for variable in rule.inputs
+    )
+
+
+def tangents_of(
+    rule: Rule, closed: Closed, gradients: tuple[Gradient | None, ...]
+) -> tuple[tuple[Expr, ...] | None, str]:
+    """One tangent for each output, in ``<input>_dot``; or why there is none."""
+    for gradient in gradients:
+        if gradient is not None and None in gradient.locals:
+            return None, _not_linear(rule, gradient.input)
+    values = {let.name: let.value for let in closed.forward}
+    given = {name: values[name] for name in closed.saved}
+    return tuple(_tangent(f"d{o.name}", gradients, given) for o in rule.outputs), ""
+
+
+def _gradient(rule: Rule, closed: Closed, name: str) -> Gradient:
+    whole = closed.cotangents[f"d{name}"]
+    upstream = tuple(f"d{o.name}" for o in rule.outputs if o.takes_gradient)
+    parts = linear.terms(whole, upstream)
+    if parts is None:
+        used = tuple(u for u in upstream if u in names(whole))
+        term = Term(whole, used, _spans(rule, closed, used or upstream, whole))
+        return Gradient(name, whole, (term,), (None,))
+    terms = tuple(
+        Term(value, (u,), _spans(rule, closed, (u,), value))
+        for u, value in parts.items()
+    )
+    locals_ = tuple(_with(value, {u: ONE}) for u, value in parts.items())
+    return Gradient(name, whole, terms, locals_)
+
+
+def _spans(
+    rule: Rule, closed: Closed, upstream: tuple[str, ...], value: Expr
+) -> tuple[str, ...]:
+    """The tensor inputs of free shape that the outputs and the value depend on."""
+    values = {let.name: let.value for let in closed.forward}
+    roots = [values[name.removeprefix("d")] for name in upstream]
+    roots += [values[name] for name in names(value) if name in values]
+    used = names(*roots, value)
+    return tuple(i.name for i in rule.tensor_inputs if i.shape.batch and i.name in used)
+
+
+def _tangent(
+    upstream: str, gradients: tuple[Gradient | None, ...], given: Mapping[str, Expr]
+) -> Expr:
+    terms = [
+        substitute(_with(term.value, {upstream: Name(f"{gradient.input}_dot")}), given)
+        for gradient in gradients
+        if gradient is not None
+        for term in gradient.terms
+        if term.upstream == (upstream,)
+    ]
+    return reduce(lambda a, b: operation("add", (a, b)), terms) if terms else ZERO
+
+
+def _with(expr: Expr, values: Mapping[str, Expr]) -> Expr:
+    """Names replaced, and tidied where that is exact."""
+    done: dict[Expr, Expr] = {}
+    for node in nodes(expr):
+        if isinstance(node, Name):
+            done[node] = values.get(node.id, node)
+        else:
+            done[node] = rebuilt(node, tuple(done[child] for child in children(node)))
+    return done[expr]
+
+
+def _not_linear(rule: Rule, name: str) -> str:
+    overridden = any(
+        isinstance(entry, Override) and variable.name == name
+        for variable, entry in zip(rule.inputs, rule.backward, strict=True)
+    )
+    what = "the override of " if overridden else ""
+    return f"{what}d{name} is not linear in the upstream gradient"
