@@ -1,0 +1,17 @@
+"""The tutorial's rules, compiled once for each target."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+import gradspec
+
+TUTORIAL = Path(__file__).parents[2] / "rules" / "tutorial"
+
+
+@cache
+def tutorial(name: str, target: str) -> ModuleType:
+    """The module of ``rules/tutorial/<name>.grad``."""
+    return gradspec.load(TUTORIAL / f"{name}.grad", target=target)
