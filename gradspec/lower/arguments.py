@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 
 from gradspec.ir.rule import Input, Rule
 from gradspec.lower.context import Context
@@ -31,8 +32,8 @@ class Slots:
 def slots(callee: Rule | Function | Primitive) -> Slots:
     """Statics of a rule are passed by keyword; everything else either way."""
     match callee:
-        case Primitive(params=params):
-            return Slots(params)
+        case Primitive(params=params, least_arity=least):
+            return Slots(params, (), params[least:])
         case Function(parameters=parameters):
             return Slots(tuple(p.name for p in parameters))
         case Rule(tensor_inputs=tensors, static_inputs=statics):
@@ -57,7 +58,7 @@ def bind(
     bound.update((k.name, k.value) for k in node.keywords)
     fault = fault or _missing(node, callee, wanted, bound)
     if fault is None:
-        return bound
+        return _left_out(node, callee) | bound
     cx.findings.error(
         "GS203",
         fault.headline,
@@ -67,6 +68,20 @@ def bind(
         help=fault.help,
     )
     return None
+
+
+def _left_out(
+    node: nodes.Call, callee: Rule | Function | Primitive
+) -> dict[str, nodes.Expr]:
+    """What a built-in's optional arguments are when nothing is given for them."""
+    match callee:
+        case Primitive(params=params, least_arity=least, optional=values):
+            return {
+                name: nodes.Number(Fraction(value), str(value), span=node.span)
+                for name, value in zip(params[least:], values, strict=True)
+            }
+        case _:
+            return {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,7 +99,7 @@ class Primitive:
     ball        enclosure by ball arithmetic: takes python-flint ``arb`` values
                 (comparisons and logic are not here: they need three values); a
                 constant's takes one ball, any, to know the type
-    optional    formulas of the last arguments where the user leaves them out
+    optional    numbers for the last arguments where the user leaves them out
     sympy       takes the sympy module, then sympy expressions
     model       takes the numpy module, then float64 arrays; None: use ``ball``
     cost        in multiplications of a float32 array (numpy, no vector maths library)
@@ -117,7 +117,7 @@ class Primitive:
     kinks: tuple[tuple[str, str], ...] = ()
     is_step: bool = False
     types: tuple[str, ...] = ()
-    optional: tuple[str, ...] = ()
+    optional: tuple[int, ...] = ()
     result: str = "real"
     sympy: Callable[..., Any] | None = None
     model: Callable[..., Any] | None = None

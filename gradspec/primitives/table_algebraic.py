@@ -189,7 +189,7 @@ _STEPS = (
     Primitive(
         "heaviside",
         ("x", "y"),
-        optional=("0",),
+        optional=(0,),
         meaning="1 if x > 0 else 0 if x < 0 else y",
         partials=("0", "1 if x == 0 else 0"),
         kinks=(("x == 0", "0, like everywhere else"),),
