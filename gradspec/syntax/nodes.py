@@ -322,8 +322,13 @@ class Comment:
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """One file."""
+    """One file.
+
+    ``broken`` are the names of items that could not be read: they have been reported,
+    and a use of one of them is no fault of its own.
+    """
 
     source: Source
     items: tuple[Item, ...]
     comments: tuple[Comment, ...] = field(default=(), compare=False)
+    broken: tuple[str, ...] = field(default=(), compare=False)

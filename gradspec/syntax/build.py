@@ -1,0 +1,295 @@
+"""Nodes from what the grammar's rules matched.
+
+One method per rule or alias of ``grammars/gradspec.lark``; lark calls it with all the
+children in order: tokens, nodes, and None where an optional part is absent. Nothing
+here recurses, so that no depth of nesting can exhaust the stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+from gradspec.source import Source, Span
+from gradspec.syntax import nodes
+from gradspec.syntax.depth import refuse_depth
+from gradspec.syntax.numerals import number_value
+from gradspec.syntax.quoting import docstring_value, string_value
+from gradspec.syntax.tokens import Fault, FaultFound, Token
+
+REDUCTIONS = ("sum", "mean", "prod", "max", "min", "logsumexp")
+"""What takes a comprehension."""
+
+WORDS = ("inf", "nan", "true", "false")
+"""The names among the values of an example."""
+
+MAX_SIZE = 2**31
+"""No axis is longer."""
+
+Children = Sequence[Any]
+
+
+def _over(children: Children) -> Span:
+    """From the first child to the last; line ends have no width of their own."""
+    present = [child for child in children if child is not None]
+    return Span(present[0].span.start, present[-1].span.end)
+
+
+def _without(children: Children, *types: str) -> tuple[Any, ...]:
+    """The children that are neither absent nor tokens of these types."""
+    return tuple(
+        child
+        for child in children
+        if child is not None and not (type(child) is Token and child.type in types)
+    )
+
+
+class Builder:
+    """The callbacks of the parser. It has no state."""
+
+    # --- items
+
+    def module(self, c: Children) -> tuple[nodes.Item, ...]:
+        return tuple(c)
+
+    def from_import(self, c: Children) -> nodes.Import:
+        path = c[1]
+        names = next(child for child in c if type(child) is tuple)
+        text = string_value(path.text)
+        return nodes.Import(text, names, span=_over(c), path_span=path.span)
+
+    def function(self, c: Children) -> nodes.FunctionDef:
+        _, name, _, parameters, _, _, value, _ = c
+        refuse_depth(value)
+        return nodes.FunctionDef(
+            name.text, parameters or (), value, span=_over(c), name_span=name.span
+        )
+
+    def header(self, c: Children) -> nodes.RuleDef:
+        _, name, _, inputs, _, _, outputs, _, _ = c
+        return nodes.RuleDef(
+            name.text,
+            inputs or (),
+            outputs,
+            doc=None,
+            body=(),
+            span=_over(c),
+            name_span=name.span,
+        )
+
+    def rule(self, c: Children) -> nodes.RuleDef:
+        head, _, doc, _, *body, _ = c
+        text = docstring_value(doc.text) if doc is not None else None
+        span = head.span.to(body[-1].span)
+        return replace(head, doc=text, body=tuple(body), span=span)
+
+    # --- inputs and outputs
+
+    def parameters(self, c: Children) -> tuple[nodes.Parameter, ...]:
+        return _without(c, "COMMA")
+
+    def parameter(self, c: Children) -> nodes.Parameter:
+        name, axes, _, kind, _, default = c
+        if default is not None:
+            refuse_depth(default)
+        words = kind.id if kind is not None else ""
+        return nodes.Parameter(
+            name.text, axes, words, default, span=_over(c), name_span=name.span
+        )
+
+    def kind(self, c: Children) -> nodes.Name:
+        words = _without(c)
+        return nodes.Name(" ".join(word.text for word in words), span=_over(words))
+
+    output_kind = kind
+
+    def outputs(self, c: Children) -> tuple[nodes.Parameter, ...]:
+        return _without(c, "LPAR", "RPAR", "COMMA")
+
+    def bare_output(self, c: Children) -> nodes.Parameter:
+        return self.parameter([*c, None, None, None, None])
+
+    def output(self, c: Children) -> nodes.Parameter:
+        return self.parameter([*c, None, None])
+
+    def axes(self, c: Children) -> nodes.Axes:
+        tokens = _without(c, "LSQB", "RSQB", "COMMA")
+        batch = bool(tokens) and tokens[0].type == "ELLIPSIS"
+        axes = tuple(_axis(token) for token in tokens[batch:])
+        return nodes.Axes(batch, axes, span=_over(c))
+
+    # --- statements
+
+    def statement(self, c: Children) -> nodes.Statement:
+        made: nodes.Statement = c[0]
+        return made
+
+    def target(self, c: Children) -> tuple[Token, tuple[nodes.Expr, ...] | None]:
+        """A name and its indices; nothing but these, for the statements below."""
+        name, *rest = _without(c)
+        if not rest:
+            return name, None
+        indices = _without(rest, "LSQB", "RSQB", "COMMA")
+        for index in indices:
+            refuse_depth(index)
+        return name, indices
+
+    def assign(self, c: Children) -> nodes.Assign:
+        (name, indices), _, value = c
+        refuse_depth(value)
+        span = name.span.to(value.span)
+        return nodes.Assign(name.text, indices, value, span=span, name_span=name.span)
+
+    def assume(self, c: Children) -> nodes.Assume:
+        conditions = _without(c[1:], "COMMA")
+        for condition in conditions:
+            refuse_depth(condition)
+        return nodes.Assume(conditions, span=_over(c))
+
+    def surrogate(self, c: Children) -> nodes.Surrogate:
+        word, (name, indices), _, value = c
+        refuse_depth(value)
+        span = word.span.to(value.span)
+        return nodes.Surrogate(
+            name.text, indices, value, span=span, name_span=name.span
+        )
+
+    def override(self, c: Children) -> nodes.Override:
+        word, (name, indices), _, value, _, reason = c
+        refuse_depth(value)
+        span = word.span.to(reason.span)
+        text = string_value(reason.text)
+        return nodes.Override(
+            name.text, indices, value, text, span=span, name_span=name.span
+        )
+
+    def keep(self, c: Children) -> nodes.Keep:
+        word, names = c
+        span = word.span.to(names[-1].span)
+        return nodes.Keep(word.text, names, span=span)
+
+    def example(self, c: Children) -> nodes.Example:
+        word, given, _, expected = c
+        span = word.span.to(expected[-1].span)
+        return nodes.Example(given, expected, span=span)
+
+    def bindings(self, c: Children) -> tuple[nodes.Binding, ...]:
+        return _without(c, "COMMA")
+
+    def binding(self, c: Children) -> nodes.Binding:
+        name, _, value = c
+        return nodes.Binding(name.text, value, span=_over(c))
+
+    def scalar(self, c: Children) -> nodes.Scalar:
+        sign, value = c
+        if value.type == "NUMBER":
+            number_value(value)
+        elif value.text not in WORDS:
+            raise FaultFound(_not_a_value(value))
+        minus = "-" if sign is not None and sign.text == "-" else ""
+        return nodes.Scalar(minus + value.text, span=_over(c))
+
+    def vector(self, c: Children) -> nodes.Vector:
+        return nodes.Vector(_without(c, "LSQB", "RSQB", "COMMA"), span=_over(c))
+
+    # --- expressions
+
+    def conditional(self, c: Children) -> nodes.Conditional:
+        then, _, condition, _, otherwise = c
+        return nodes.Conditional(then, condition, otherwise, span=_over(c))
+
+    def logical(self, c: Children) -> nodes.Logical:
+        return nodes.Logical(c[1].text, tuple(c[::2]), span=_over(c))
+
+    def unary(self, c: Children) -> nodes.Unary:
+        operator, operand = c
+        return nodes.Unary(operator.text, operand, span=_over(c))
+
+    def compare(self, c: Children) -> nodes.Compare:
+        ops = tuple(operator.text for operator in c[1::2])
+        return nodes.Compare(tuple(c[::2]), ops, span=_over(c))
+
+    def binary(self, c: Children) -> nodes.Binary:
+        left, operator, right = c
+        return nodes.Binary(operator.text, left, right, span=_over(c))
+
+    def number(self, c: Children) -> nodes.Number:
+        token = c[0]
+        return nodes.Number(number_value(token), token.text, span=token.span)
+
+    def variable(self, c: Children) -> nodes.Name:
+        return nodes.Name(c[0].text, span=c[0].span)
+
+    def indexed(self, c: Children) -> nodes.Indexed:
+        indices = _without(c[1:], "LSQB", "RSQB", "COMMA")
+        return nodes.Indexed(c[0].text, indices, span=_over(c))
+
+    def call(self, c: Children) -> nodes.Call:
+        name, _, output, _, arguments, _ = c
+        arguments = arguments or ()
+        return nodes.Call(
+            name.text,
+            output.text if output is not None else None,
+            tuple(a for a in arguments if type(a) is not nodes.Keyword),
+            tuple(a for a in arguments if type(a) is nodes.Keyword),
+            span=_over(c),
+            function_span=name.span.to(output.span) if output else name.span,
+        )
+
+    def arguments(self, c: Children) -> tuple[nodes.Expr | nodes.Keyword, ...]:
+        found = _without(c, "COMMA")
+        for before, after in pairwise(found):
+            if type(before) is nodes.Keyword and type(after) is not nodes.Keyword:
+                raise FaultFound(_after_keyword(after.span))
+        return found
+
+    def keyword(self, c: Children) -> nodes.Keyword:
+        name, _, value = c
+        return nodes.Keyword(name.text, value, span=_over(c))
+
+    def comprehension(self, c: Children) -> nodes.Comprehension:
+        op, _, body, _, indices, _, condition, _ = c
+        if op.text not in REDUCTIONS:
+            raise FaultFound(_not_a_reduction(op))
+        return nodes.Comprehension(op.text, body, indices, condition, span=_over(c))
+
+    def group(self, c: Children) -> nodes.Expr:
+        """Brackets leave no node, but belong to the span of what they hold."""
+        inner: nodes.Expr = replace(c[1], span=_over(c))
+        return inner
+
+    # --- names
+
+    def names(self, c: Children) -> tuple[nodes.Name, ...]:
+        return tuple(self.variable([name]) for name in _without(c, "COMMA"))
+
+
+def _axis(token: Token) -> str | int:
+    if token.type != "NUMBER":
+        return token.text
+    size = number_value(token)
+    if size.denominator != 1 or size > MAX_SIZE:
+        headline = f"`{token.text}` is not the size of an axis"
+        help = "a size is a whole number; or give the axis a name"
+        raise FaultFound(Fault("GS121", headline, token.span, help=help))
+    return int(size)
+
+
+def _not_a_value(token: Token) -> Fault:
+    headline = f"`{token.text}` is not a value that an example can give"
+    help = "write digits: `x = -0.5`; or `inf`, `-inf`, `nan`, `true`, `false`"
+    return Fault("GS127", headline, token.span, help=help)
+
+
+def _after_keyword(span: Span) -> Fault:
+    headline = "an argument without a name comes after one with a name"
+    help = "put it before the named ones, or name it too"
+    return Fault("GS128", headline, span, help=help)
+
+
+def _not_a_reduction(token: Token) -> Fault:
+    headline = f"`{token.text}` does not take `… for …`"
+    help = f"that form belongs to {', '.join(REDUCTIONS[:-1])} and {REDUCTIONS[-1]}"
+    return Fault("GS123", headline, token.span, help=help)

@@ -1,0 +1,150 @@
+"""Characters and operators of other languages: what was meant, and how to write it.
+
+Each is reported once where it stands; where the meaning is certain the scanner puts the
+right token in its place, so that the rest of the line is still read.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import dataclass
+
+from gradspec.source import Span
+from gradspec.syntax.tokens import Fault
+
+
+@dataclass(frozen=True, slots=True)
+class Meant:
+    """The terminal and the text that were meant (both empty when none), and advice."""
+
+    type: str
+    text: str
+    advice: str
+
+
+OPERATORS: dict[str, Meant] = {
+    "^": Meant("POWER", "**", "a power is written `x**2`"),
+    "&&": Meant("AND", "and", "write `and`"),
+    "&": Meant("AND", "and", "write `and`"),
+    "||": Meant("OR", "or", "write `or`"),
+    "|": Meant("OR", "or", "write `or`; an absolute value is `abs(x)`"),
+    "!": Meant("NOT", "not", "write `not`"),
+    "~": Meant("NOT", "not", "write `not`"),
+    "<>": Meant("COMPARISON", "!=", "write `!=`"),
+    "=>": Meant("COMPARISON", ">=", "write `>=`, or `->` before the outputs"),
+    "===": Meant("COMPARISON", "==", "write `==`"),
+    ":=": Meant("EQUAL", "=", "write `=`"),
+    "//": Meant("SCALE", "/", "write `floor(x / y)`"),
+    "@": Meant("SCALE", "*", "a matrix product is `sum(a[i, l] * b[l, j] for l)`"),
+    "+=": Meant("EQUAL", "=", "a name is assigned once: write the whole sum"),
+    "-=": Meant("EQUAL", "=", "a name is assigned once: write the whole difference"),
+    "*=": Meant("EQUAL", "=", "a name is assigned once: write the whole product"),
+    "/=": Meant("EQUAL", "=", "a name is assigned once: write the whole quotient"),
+    "%=": Meant("EQUAL", "=", "a name is assigned once: write it out"),
+    "**=": Meant("EQUAL", "=", "a name is assigned once: write it out"),
+}
+
+SYMBOLS: dict[str, str] = {
+    ";": "one statement stands on one line",
+    "?": "a choice is written `a if condition else b`",
+    "\\": "a line goes on inside brackets; no backslash is needed",
+    "{": "there are no sets or dictionaries: use `(` and `)`",
+    "}": "there are no sets or dictionaries: use `(` and `)`",
+    "$": "names are letters, digits and underscores",
+    "`": "names are letters, digits and underscores",
+}
+
+LOOKALIKES: dict[str, Meant] = {
+    "×": Meant("SCALE", "*", "write `*`"),
+    "·": Meant("SCALE", "*", "write `*`"),
+    "⋅": Meant("SCALE", "*", "write `*`"),
+    "∙": Meant("SCALE", "*", "write `*`"),
+    "∗": Meant("SCALE", "*", "write `*`"),
+    "÷": Meant("SCALE", "/", "write `/`"),
+    "∕": Meant("SCALE", "/", "write `/`"),
+    "−": Meant("SIGN", "-", "write `-`"),
+    "–": Meant("SIGN", "-", "write `-`"),
+    "—": Meant("SIGN", "-", "write `-`"),
+    "‐": Meant("SIGN", "-", "write `-`"),
+    "＋": Meant("SIGN", "+", "write `+`"),
+    "≤": Meant("COMPARISON", "<=", "write `<=`"),
+    "≥": Meant("COMPARISON", ">=", "write `>=`"),
+    "≠": Meant("COMPARISON", "!=", "write `!=`"),
+    "＝": Meant("EQUAL", "=", "write `=`"),
+    "→": Meant("ARROW", "->", "write `->`"),
+    "∧": Meant("AND", "and", "write `and`"),
+    "∨": Meant("OR", "or", "write `or`"),
+    "¬": Meant("NOT", "not", "write `not`"),
+    "∞": Meant("NAME", "inf", "write `inf`"),
+    "…": Meant("ELLIPSIS", "...", "write three dots, `...`"),
+    "，": Meant("COMMA", ",", "write `,`"),
+    "：": Meant("COLON", ":", "write `:`"),
+    "（": Meant("LPAR", "(", "write `(`"),
+    "）": Meant("RPAR", ")", "write `)`"),
+    "π": Meant("NAME", "pi", "write `pi`"),
+    "\u00a0": Meant("", "", "write an ordinary space"),
+    "\u2009": Meant("", "", "write an ordinary space"),
+    "\u200b": Meant("", "", "delete it"),
+    "\ufeff": Meant("", "", "delete it"),
+    "²": Meant("", "", "write `**2`"),
+    "³": Meant("", "", "write `**3`"),
+    "√": Meant("", "", "write `sqrt(x)`"),
+    "∑": Meant("", "", "write `sum(x[i] for i)`"),
+    "∏": Meant("", "", "write `prod(x[i] for i)`"),
+    "∂": Meant("", "", "the cotangent of `x` is called `dx`"),
+    "“": Meant("", "", 'write `"`'),
+    "”": Meant("", "", 'write `"`'),
+    "‘": Meant("", "", 'write `"`'),
+    "’": Meant("", "", 'write `"`'),
+}
+
+
+def operator(text: str, span: Span) -> tuple[Fault, Meant]:
+    """An operator that another language has."""
+    meant = OPERATORS[text]
+    headline = f"`{text}` is not an operator of this language"
+    return Fault("GS109", headline, span, help=meant.advice), meant
+
+
+def character(char: str, span: Span) -> tuple[Fault, Meant]:
+    """A character that no token begins with."""
+    if char in SYMBOLS:
+        headline = f"`{char}` has no meaning here"
+        return Fault("GS114", headline, span, help=SYMBOLS[char]), Meant("", "", "")
+    meant = LOOKALIKES.get(char, Meant("", "", ""))
+    help = meant.advice or "outside comments, docstrings and reasons a file is ASCII"
+    return Fault("GS114", f"{_called(char)} cannot stand here", span, help=help), meant
+
+
+def word(text: str, span: Span) -> tuple[Fault, Meant]:
+    """A name with letters that are not ASCII."""
+    if text in LOOKALIKES:
+        return character(text, span)
+    odd = next(char for char in text if not char.isascii())
+    ascii_name = "".join(map(_letter, text))
+    help = "names are ASCII letters, digits and underscores"
+    if ascii_name.isidentifier():
+        help += f": write `{ascii_name}`"
+    headline = f"`{text}` is not ASCII: it holds {_called(odd)}"
+    return Fault("GS114", headline, span, help=help), Meant("NAME", "unnamed", "")
+
+
+def _called(char: str) -> str:
+    """The character and its Unicode name, safe to print whatever it is."""
+    point = f"U+{ord(char):04X}"
+    name = unicodedata.name(char, "")
+    shown = f"`{char}` " if char.isprintable() and char != " " else ""
+    return (
+        f"{shown}({point} {name})" if name else f"{shown or 'the character '}({point})"
+    )
+
+
+def _letter(char: str) -> str:
+    """``β`` is ``beta``, ``é`` is ``e``; ``""`` when there is no such spelling."""
+    if char.isascii():
+        return char
+    base = unicodedata.normalize("NFKD", char)[0]
+    if base.isascii():
+        return base
+    words = unicodedata.name(char, "").split()
+    return words[-1].lower() if "LETTER" in words and len(words) > 3 else ""

@@ -1,0 +1,193 @@
+"""Text to syntax tree, with every syntax fault of the text.
+
+Scan, layout and blocks give the items of the file. Each item is parsed by the grammar;
+one that fails is read again line by line, so that each of its faulty lines is reported
+and explained (`gradspec.syntax.mistakes`). An item with a fault is left out of the
+module and its name kept in ``Module.broken``; the other items are returned.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+
+from gradspec.diagnostics import Diagnostic, Label, Outcome, error
+from gradspec.source import Source, Span
+from gradspec.syntax import nodes
+from gradspec.syntax.blocks import blocks
+from gradspec.syntax.depth import refuse_depth
+from gradspec.syntax.grammar import Unexpected, run
+from gradspec.syntax.layout import ITEM_WORDS, layout
+from gradspec.syntax.mistakes import Stop, explain, explain_item, outside
+from gradspec.syntax.scan import LINE_END, Scan, scan
+from gradspec.syntax.suspects import explain_names
+from gradspec.syntax.tokens import Chunk, Fault, FaultFound, Line, Token
+
+MAX_LENGTH = 1 << 20
+"""Longer texts are refused: a file of rules that people wrote has some kilobytes."""
+
+MAX_FAULTS = 100
+"""So many faults are looked for in one file."""
+
+
+def parse(source: Source) -> Outcome[nodes.Module]:
+    """The module of a source, and its syntax faults in the order of their places."""
+    if len(source.text) > MAX_LENGTH:
+        return Outcome(None, (_diagnostic(_too_long(source), source),))
+    scanned = scan(source.text)
+    lines = layout(source.text, scanned.tokens)
+    grouped = blocks(lines.lines)
+    faults = [*scanned.faults, *lines.faults, *grouped.faults]
+    faults.extend(explain_names(grouped.chunks, scanned.suspects))
+    if not grouped.chunks and not faults:
+        faults.append(_nothing())
+    items, broken = _items(grouped.chunks, len(source.text), faults)
+    module = nodes.Module(source, tuple(items), tuple(scanned.comments), tuple(broken))
+    faults.sort(key=lambda fault: (fault.span.start, fault.code))
+    return Outcome(
+        module, tuple(_diagnostic(fault, source) for fault in faults[:MAX_FAULTS])
+    )
+
+
+def parse_expression(text: str) -> nodes.Expr:
+    """The tree of one expression, which may stand on several lines; ValueError when it
+    is none. For formulas of our own.
+    """
+    scanned = scan(text)
+    tokens = [token for token in scanned.tokens if token.type != LINE_END]
+    faults = [*scanned.faults, *layout(text, tokens).faults]
+    if faults:
+        raise ValueError(f"{faults[0].headline}: {text!r}")
+    try:
+        expr: nodes.Expr = run(tokens, "expression")
+        refuse_depth(expr)
+    except FaultFound as found:
+        raise ValueError(f"{found.fault.headline}: {text!r}") from None
+    except Unexpected as fault:
+        rest = text[tokens[fault.index].start :] if fault.index < len(tokens) else ""
+        raise ValueError(f"not an expression from {rest!r} on: {text!r}") from None
+    return expr
+
+
+# --- items ----------------------------------------------------------------------------
+
+
+def _items(
+    chunks: Sequence[Chunk], end: int, faults: list[Fault]
+) -> tuple[list[nodes.Item], list[str]]:
+    """The sound items and the names of the others; adds the faults of the latter."""
+    items: list[nodes.Item] = []
+    broken: list[str] = []
+    reported = sorted(fault.span.start for fault in faults)
+    ends = [*(chunk.span.start for chunk in chunks[1:]), end]
+    for chunk, until in zip(chunks, ends, strict=True):
+        known = reported[bisect_left(reported, chunk.span.start) :][: MAX_FAULTS + 1]
+        known = [start for start in known if start < until]
+        failure = None if known else _parsed(chunk, items)
+        if not known and failure is None:
+            continue
+        broken.extend(_name(chunk))
+        if len(faults) < MAX_FAULTS:
+            found = _line_faults(chunk, known)
+            if failure is not None and not found:
+                found = [explain_item(chunk, failure)]
+            faults.extend(found)
+    return items, broken
+
+
+def _parsed(chunk: Chunk, items: list[nodes.Item]) -> Unexpected | FaultFound | None:
+    """Adds the item of a chunk; gives what went wrong, if anything did."""
+    try:
+        items.extend(run(_tokens(chunk), "module"))
+    except (Unexpected, FaultFound) as failure:
+        return failure
+    return None
+
+
+def _tokens(chunk: Chunk) -> Iterator[Token]:
+    """The tokens of an item, with the layout tokens of the grammar."""
+    yield from _with_end(chunk.head)
+    if not chunk.body:
+        return
+    start, end = chunk.body[0].span.start, chunk.body[-1].span.end
+    yield Token("_INDENT", "", start, start)
+    for line in chunk.body:
+        yield from _with_end(line)
+    yield Token("_DEDENT", "", end, end)
+
+
+def _with_end(line: Line) -> tuple[Token, ...]:
+    end = line.tokens[-1].end
+    return (*line.tokens, Token("_NEWLINE", "", end, end))
+
+
+def _name(chunk: Chunk) -> Iterator[str]:
+    """What a faulty item would have been called."""
+    tokens = chunk.head.tokens
+    if chunk.head.first in ("RULE", "DEF"):
+        yield from (token.text for token in tokens[1:2] if token.text.isidentifier())
+    elif chunk.head.first == "FROM":
+        words = [token.type for token in tokens]
+        start = words.index("IMPORT") + 1 if "IMPORT" in words else len(tokens)
+        yield from (t.text for t in tokens[start:] if t.text.isidentifier())
+
+
+# --- faults ---------------------------------------------------------------------------
+
+
+def _line_faults(chunk: Chunk, known: Sequence[int]) -> list[Fault]:
+    """The faults of the lines of an item, for each line the first; lines in which
+    something is known to be wrong already are passed over.
+    """
+    faults: list[Fault] = []
+    for number, line in enumerate((chunk.head, *chunk.body)):
+        if not line.sound or any(
+            line.span.start <= start <= line.span.end for start in known
+        ):
+            continue
+        if number == 1 and line.first == "DOCSTRING" and len(line.tokens) == 1:
+            continue
+        faults.extend(_line_fault(line, "statement" if number else _start(line)))
+        if len(faults) >= MAX_FAULTS or (number == 0 and line.first not in ITEM_WORDS):
+            break
+    return faults
+
+
+def _start(head: Line) -> str:
+    return "header" if head.first == "RULE" else "module"
+
+
+def _line_fault(line: Line, start: str) -> Iterator[Fault]:
+    if start == "module" and line.first not in ITEM_WORDS:
+        yield outside(line)
+        return
+    try:
+        run(_with_end(line), start)
+    except FaultFound as found:
+        yield found.fault
+    except Unexpected as stopped:
+        yield explain(Stop(line, stopped.index, stopped.expected))
+
+
+def _diagnostic(fault: Fault, source: Source) -> Diagnostic:
+    also = [Label(source, span, text) for span, text in fault.also]
+    return error(
+        fault.code,
+        fault.headline,
+        source,
+        fault.span,
+        label=fault.label,
+        help=fault.help,
+        also=also,
+    )
+
+
+def _too_long(source: Source) -> Fault:
+    headline = f"this file is longer than {MAX_LENGTH // 1024} KiB"
+    help = "divide it: rules of other files are imported with `from … import …`"
+    return Fault("GS122", headline, Span(0, min(1, len(source.text))), help=help)
+
+
+def _nothing() -> Fault:
+    help = "write a rule: `rule square(x) -> y:` and below it, indented, `y = x**2`"
+    return Fault("GS117", "this file holds no rule", Span(0, 0), help=help)

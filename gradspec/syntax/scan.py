@@ -1,0 +1,191 @@
+"""Text to tokens, with the grammar's own terminals; never raises.
+
+What no terminal matches is reported here, and replaced by what was meant where that is
+certain, so that one odd character does not hide the rest of its line.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from dataclasses import dataclass, field
+from functools import cache
+
+from gradspec.source import Span
+from gradspec.syntax import foreign
+from gradspec.syntax.grammar import lexicon
+from gradspec.syntax.nodes import Comment
+from gradspec.syntax.tokens import Fault, Token
+
+LINE_END = "LINE_END"
+"""The type of the token at the end of each physical line; it ends where the next begins."""
+
+# Tried before the terminals: layout, and what would otherwise be read as two tokens.
+_BEFORE = (
+    r"(?P<LINE_END>\r?\n)",
+    r"(?P<BLANK>[ \t\f\v]+)",
+    r"(?P<COMMENT>#[^\r\n]*)",
+    r"(?P<TRIPLE>''')",
+    r"(?P<FOREIGN>&&?|\|\|?|//|:=|\*\*=|[-+*/%]=|<>|=>|===|!(?!=)|[\^~@])",
+)
+
+# Tried after them: what none of them matched.
+_AFTER = (
+    r'(?P<OPEN_DOCSTRING>""")',
+    r"(?P<OPEN_STRING>[\"'][^\r\n]*)",
+    r"(?P<WORD>[^\W\d]\w*)",
+    r"(?P<ODD>.)",
+)
+
+_CONTINUATION = re.compile(r"\\[ \t]*\r?\n")
+_ITEM = re.compile(r"^(?:rule|def|from)\b", re.MULTILINE)
+_SWALLOWED = re.compile(r"^(?:rule|def)[ \t]+\w+[ \t]*\(", re.MULTILINE)
+
+
+@dataclass(slots=True)
+class Scan:
+    """The tokens of a text; ``suspects`` are names that may not be names."""
+
+    text: str
+    tokens: list[Token] = field(default_factory=list)
+    comments: list[Comment] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+    suspects: list[Token] = field(default_factory=list)
+
+
+@cache
+def _pattern() -> re.Pattern[str]:
+    return re.compile("|".join((*_BEFORE, lexicon().pattern, *_AFTER)), re.DOTALL)
+
+
+def scan(text: str) -> Scan:
+    """All tokens of ``text``, the ends of its physical lines among them."""
+    found = Scan(text)
+    match_at, words = _pattern().match, lexicon().words
+    tokens = found.tokens
+    position, end = 1 if text.startswith("\ufeff") else 0, len(text)
+    while position < end:
+        match = match_at(text, position)
+        assert match is not None  # the last alternative matches any character
+        kind, start = match.lastgroup or "", position
+        position = match.end()
+        if kind == "BLANK":
+            continue
+        if kind == LINE_END and tokens and tokens[-1].type == LINE_END:
+            tokens.pop()  # one for all blank lines
+        if kind == "NAME":
+            _name(found, Token(words.get(match[0], "NAME"), match[0], start, position))
+        elif kind in _ODDITIES:
+            position = _oddity(found, kind, start, position)
+        else:
+            tokens.append(Token(kind, match[0], start, position))
+    return found
+
+
+def _name(found: Scan, token: Token) -> None:
+    if token.type == "NAME":
+        _refuse_factor(found, token)
+        if token.text[0] == "_" or keyword.iskeyword(token.text):
+            found.suspects.append(token)
+    found.tokens.append(token)
+
+
+def _refuse_factor(found: Scan, token: Token) -> None:
+    """``2x``: a number that runs into a name."""
+    before = found.tokens[-1] if found.tokens else None
+    if before is None or before.type != "NUMBER" or before.end != token.start:
+        return
+    span = Span(before.start, token.end)
+    headline = f"`{before.text}{token.text}` has no operator between number and name"
+    help = f"write `{before.text} * {token.text}`"
+    found.faults.append(Fault("GS125", headline, span, help=help))
+    found.tokens.append(Token("SCALE", "*", token.start, token.start))
+
+
+_ODDITIES = frozenset(
+    "COMMENT TRIPLE FOREIGN OPEN_DOCSTRING OPEN_STRING WORD ODD DOCSTRING".split()
+)
+
+
+def _oddity(found: Scan, kind: str, start: int, end: int) -> int:
+    """Handles what is not simply a token; gives the offset to go on from."""
+    text, span = found.text[start:end], Span(start, end)
+    match kind:
+        case "COMMENT":
+            kept = text.rstrip()
+            found.comments.append(Comment(kept, span=Span(start, start + len(kept))))
+        case "DOCSTRING" if not _swallows(found.text, text):
+            found.tokens.append(Token(kind, text, start, end))
+        case "DOCSTRING" | "OPEN_DOCSTRING" | "TRIPLE":
+            return _docstring(found, kind, start)
+        case "OPEN_STRING":
+            headline = "this text in quotes never ends"
+            help = f"close it with `{text[0]}` on the same line"
+            found.faults.append(Fault("GS113", headline, span, help=help))
+            found.tokens.append(Token("STRING", text[0] * 2, start, end))
+        case "FOREIGN":
+            _replace(found, *foreign.operator(text, span), span)
+        case "WORD":
+            return _word(found, start, end)
+        case _:
+            return _odd(found, start)
+    return end
+
+
+def _swallows(whole: str, docstring: str) -> bool:
+    """A docstring that holds the head of a rule ran on to the next docstring's start;
+    but only where the quotes of the file do not pair up.
+    """
+    return _SWALLOWED.search(docstring) is not None and whole.count('"""') % 2 == 1
+
+
+def _docstring(found: Scan, kind: str, start: int) -> int:
+    """A docstring that never ends, or that ``'''`` opens; goes on at the next item."""
+    span = Span(start, start + 3)
+    if kind == "TRIPLE":
+        close = found.text.find("'''", start + 3)
+        headline, help = "a docstring stands in double quotes", 'write `"""`'
+        found.faults.append(Fault("GS113", headline, span, help=help))
+        if close >= 0:
+            found.tokens.append(Token("DOCSTRING", '""""""', start, close + 3))
+            return close + 3
+    else:
+        headline, help = "this docstring never ends", 'close it with `"""`'
+        found.faults.append(Fault("GS113", headline, span, help=help))
+    later = _ITEM.search(found.text, start + 3)
+    end = later.start() if later else len(found.text)
+    found.tokens.append(Token("DOCSTRING", '""""""', start, start + 3))
+    found.tokens.append(Token(LINE_END, "\n", end, end))
+    return end
+
+
+def _word(found: Scan, start: int, end: int) -> int:
+    """A word with letters beyond ASCII; its ASCII beginning has been scanned as a name."""
+    char = found.text[start]
+    if char in foreign.LOOKALIKES and not char.isalpha():
+        return _odd(found, start)
+    if (
+        found.tokens
+        and found.tokens[-1].end == start
+        and found.tokens[-1].text.isalpha()
+    ):
+        start = found.tokens.pop().start
+    span = Span(start, end)
+    _replace(found, *foreign.word(found.text[start:end], span), span)
+    return end
+
+
+def _odd(found: Scan, start: int) -> int:
+    end = start + 1
+    if found.text[start] == "\\":
+        broken = _CONTINUATION.match(found.text, start)
+        end = broken.end() if broken else end
+    span = Span(start, start + 1)
+    _replace(found, *foreign.character(found.text[start], span), span)
+    return end
+
+
+def _replace(found: Scan, fault: Fault, meant: foreign.Meant, span: Span) -> None:
+    found.faults.append(fault)
+    if meant.type:
+        found.tokens.append(Token(meant.type, meant.text, span.start, span.end))
