@@ -34,7 +34,9 @@ def lower(
     order, circles = _arrange(definitions)
     found = findings.diagnostics + _circles(circles, definitions, module)
     circular = dict.fromkeys(name for circle in circles for name in circle)
-    own: dict[str, Rule | Function | Failed] = {name: Failed(name) for name in circular}
+    own: dict[str, Rule | Function | Failed] = {
+        name: Failed(name) for name in (*circular, *module.broken)
+    }
     for name in order:
         own_findings = Findings(module.source)
         library = Library(own, imported, name)
@@ -73,7 +75,7 @@ def _collect(
         module.source,
         tuple(item for item in items if isinstance(item, Rule)),
         tuple(item for item in items if isinstance(item, Function)),
-        tuple(item.name for item in items if isinstance(item, Failed)),
+        tuple(i.name for i in items if isinstance(i, Failed)) + module.broken,
     )
 
 
