@@ -1,0 +1,120 @@
+"""What a candidate is worth: its errors against the truth, in units of the last place.
+
+Judged by (bad points, largest error, share over 4 ULP), never by a mean: the mean once
+chose a gradient with a maximum of 349 ULP over one with 45.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gradspec.ir.expr import Expr
+from gradspec.stabilise.model import Machine
+from gradspec.stabilise.points import Points
+from gradspec.symbolic.truth import nearest
+
+GOOD = 4.0
+"""ULP that an evaluation may be off: what float32 arithmetic can reach (NUMERICS)."""
+
+_TINY = float(np.finfo(np.float32).tiny)
+_CAP = 2.0**40
+
+
+@dataclass(frozen=True, slots=True)
+class Stratum:
+    """Errors over some of the points; ``at`` is the point of the first bad value (or
+    of the largest error), by its place in the sample.
+    """
+
+    count: int
+    bad: int
+    worst: float
+    share: float
+    at: int
+
+    @property
+    def is_good(self) -> bool:
+        return self.bad == 0 and self.worst <= GOOD
+
+    def is_worse_than(self, other: Stratum) -> bool:
+        """Worse in any of the three (rounding luck of a fraction of an ULP is none)."""
+        return (
+            self.bad > other.bad
+            or self.worst > max(other.worst * 1.05, GOOD)
+            or self.share > other.share
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A candidate on the whole sample and on the core stratum."""
+
+    whole: Stratum
+    core: Stratum
+
+    @property
+    def is_good(self) -> bool:
+        return self.whole.is_good and self.core.is_good
+
+    def is_worse_than(self, other: Score) -> bool:
+        return self.whole.is_worse_than(other.whole) or self.core.is_worse_than(
+            other.core
+        )
+
+
+class Trial:
+    """One function (given by the expression that defines it) and the points to try
+    evaluations of it on. The truth is computed once.
+    """
+
+    def __init__(self, meaning: Expr, points: Points, machine: Machine) -> None:
+        self.points = points
+        self._machine = machine
+        truth = np.array(nearest(meaning, points.rows), dtype=np.float64)
+        self._truth = truth
+        size = np.abs(truth)
+        self._known = ~np.isnan(truth)
+        self._normal = np.isfinite(truth) & (size >= _TINY)
+        limited = np.float32(np.where(np.isfinite(truth), size, 1.0))
+        self._unit = np.float64(np.spacing(np.maximum(limited, np.float32(_TINY))))
+
+    def score(self, candidate: Expr) -> Score:
+        """The errors of ``candidate``."""
+        value = np.float64(self._machine.run(candidate))
+        bad, error = self._errors(value)
+        everywhere = np.ones(len(self.points), dtype=bool)
+        return Score(
+            _stratum(bad, error, self._known & everywhere),
+            _stratum(bad, error, self._known & self.points.core),
+        )
+
+    def _errors(self, value: Any) -> tuple[Any, Any]:
+        """Which points are bad, and the error in ULP at the others.
+
+        Where the truth is 0 or subnormal a unit is that of the smallest normal number;
+        where it overflows only a NaN is wrong.
+        """
+        finite = np.isfinite(value)
+        normal_bad = self._normal & (~finite | (value == 0))
+        small_bad = ~self._normal & np.isfinite(self._truth) & ~finite
+        infinite_bad = np.isinf(self._truth) & np.isnan(value)
+        bad = self._known & (normal_bad | small_bad | infinite_bad)
+        with np.errstate(all="ignore"):
+            off = np.abs(value - self._truth) / self._unit
+        measured = self._known & ~bad & np.isfinite(self._truth)
+        return bad, np.where(measured, np.minimum(off, _CAP), 0.0)
+
+
+def _stratum(bad: Any, error: Any, chosen: Any) -> Stratum:
+    count = int(chosen.sum())
+    if count == 0:
+        return Stratum(0, 0, 0.0, 0.0, -1)
+    inside = bad & chosen
+    errors = np.where(chosen, error, 0.0)
+    over = int(((errors > GOOD) | inside).sum())
+    at = int(np.argmax(inside)) if inside.any() else int(np.argmax(errors))
+    worst = float(errors.max())
+    return Stratum(count, int(inside.sum()), worst, over / count, at)

@@ -1,0 +1,109 @@
+"""The points at which candidates are measured: two strata inside the assumptions.
+
+``sampling.sample`` gives simple points and both sides of every threshold; to these come
+points drawn by their bits, so that every power of two of float32 has its share: a form
+that overflows at 100 or loses all digits near 1e-8 is found out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from gradspec.ir.rule import Input, Kind, Rule
+from gradspec.stabilise.model import Machine
+from gradspec.symbolic.sampling import sample
+
+CORE = (2.0**-12, 128.0)
+_SIMPLE, _DRAWN = 80, 140
+_TRIES = 6
+_WIDEST = 40
+"""Most drawn magnitudes lie in 2**-40 … 2**40, a quarter anywhere in float32."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Points:
+    """``columns`` for the machine, ``rows`` (the same numbers) for the balls, and which
+    of the points lie in the core stratum.
+    """
+
+    columns: Mapping[str, Any]
+    rows: tuple[Mapping[str, float], ...]
+    core: Any
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+@lru_cache(maxsize=8)
+def points(rule: Rule) -> Points:
+    """The points for a rule, the same ones every time."""
+    rows = [_float32(row) for row in sample(rule, _SIMPLE)]
+    rows += _drawn(rule)
+    kinds = {variable.name: variable.kind for variable in rule.inputs}
+    names = tuple(rows[0]) if rows else ()
+    columns = {name: _column(kinds.get(name), rows, name) for name in names}
+    floating = [n for n, k in kinds.items() if k in (Kind.FLOAT, Kind.NOGRAD)]
+    core = np.ones(len(rows), dtype=bool)
+    for name in floating:
+        size = np.abs(columns[name])
+        core &= (size >= CORE[0]) & (size <= CORE[1]) | (size == 0)
+    return Points(columns, tuple(rows), core)
+
+
+def _column(kind: Kind | None, rows: list[dict[str, float]], name: str) -> Any:
+    dtype = np.bool_ if kind is Kind.BOOL else np.float32
+    return np.array([row[name] for row in rows], dtype=dtype)
+
+
+def _float32(row: Mapping[str, Any]) -> dict[str, float]:
+    return {name: float(np.float32(float(value))) for name, value in row.items()}
+
+
+def _drawn(rule: Rule) -> list[dict[str, float]]:
+    """Points by their bits; those outside the assumptions are thrown away."""
+    random = Random(20)
+    like = [_float32(row) for row in sample(rule, _SIMPLE)]
+    if not like:
+        return []
+    rows = [_draw(rule, random, like) for _ in range(_TRIES * _DRAWN)]
+    kinds = {variable.name: variable.kind for variable in rule.inputs}
+    columns = {n: _column(kinds.get(n), rows, n) for n in rows[0]}
+    machine = Machine(columns)
+    inside = np.ones(len(rows), dtype=bool)
+    for assume in rule.assumes:
+        if not assume.indices:
+            inside &= np.asarray(machine.run(assume.condition), dtype=bool)
+    return [row for row, keep in zip(rows, inside, strict=True) if keep][:_DRAWN]
+
+
+def _draw(
+    rule: Rule, random: Random, like: list[dict[str, float]]
+) -> dict[str, float]:
+    """One point: statics and upstream gradients as sampled, inputs by their bits."""
+    row = dict(like[random.randrange(len(like))])
+    for variable in rule.inputs:
+        if variable.kind in (Kind.FLOAT, Kind.NOGRAD):
+            row[variable.name] = _number(variable, random)
+    return row
+
+
+def _number(variable: Input, random: Random) -> float:
+    """A float32 by its exponent; one in four is beside 1, 0 or another whole number."""
+    sign = -1.0 if random.getrandbits(1) else 1.0
+    mantissa = 1.0 + random.getrandbits(23) / 2.0**23
+    kind = random.randrange(8)
+    if kind == 0:
+        return sign * mantissa * 2.0 ** random.randrange(-126, 127)
+    if kind < 3:
+        return sign * mantissa * 2.0 ** random.randrange(-_WIDEST, _WIDEST)
+    if kind < 6:
+        return sign * mantissa * 2.0 ** random.randrange(-12, 7)
+    near = sign * float(random.choice((1, 1, 1, 2, 3)))
+    step = mantissa * 2.0 ** random.randrange(-23, -1)
+    return float(np.float32(near + (step if random.getrandbits(1) else -step)))

@@ -1,0 +1,172 @@
+"""The rewrite rules: one named row each, ``left -> right`` (``when`` a condition holds).
+
+Over the reals the right side equals the left wherever the left is defined; it may be
+defined at more points (``xlogy`` at 0). A test puts each row to the proof by balls at
+random points. Whether a rewrite is used is decided by measurement alone, so a row may
+do harm in some regime: it only proposes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from gradspec.ir.expr import Apply, Expr, Select
+from gradspec.ir.tidy import tidy
+from gradspec.primitives.formula import formula
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """``left -> right`` over the variables ``a``, ``b``, ``c``."""
+
+    name: str
+    left: str
+    right: str
+    when: str = ""
+
+
+_LOGISTIC = (
+    Row("logistic", "b / (1 + exp(a))", "b * sigmoid(-a)"),
+    Row("logistic quotient", "exp(a) / (1 + exp(a))", "sigmoid(a)"),
+    Row("logistic product", "b * exp(a) / (1 + exp(a))", "b * sigmoid(a)"),
+    Row("logistic slope", "exp(a) / square(1 + exp(a))", "sigmoid(a) * sigmoid(-a)"),
+    Row(
+        "logistic slope, scaled",
+        "b * exp(a) / square(1 + exp(a))",
+        "b * sigmoid(a) * sigmoid(-a)",
+    ),
+    Row("logistic complement", "1 - sigmoid(a)", "sigmoid(-a)"),
+    Row("softmax of two", "exp(a) / (exp(a) + exp(b))", "sigmoid(a - b)"),
+    Row("tanh from sigmoid", "2 * sigmoid(a) - 1", "tanh(0.5 * a)"),
+    Row("tanh from exp", "(exp(a) - 1) / (exp(a) + 1)", "tanh(0.5 * a)"),
+    Row("tanh from exp, mirrored", "(1 - exp(a)) / (1 + exp(a))", "tanh(-0.5 * a)"),
+    Row("tanh from two", "(exp(a) - exp(-a)) / (exp(a) + exp(-a))", "tanh(a)"),
+    Row("tanh from sinh", "sinh(a) / cosh(a)", "tanh(a)"),
+    Row("tanh from sinh, scaled", "b * sinh(a) / cosh(a)", "b * tanh(a)"),
+    Row("one plus tanh", "1 + tanh(a)", "2 * sigmoid(2 * a)"),
+    Row("one minus tanh", "1 - tanh(a)", "2 * sigmoid(-2 * a)"),
+    Row(
+        "slope of tanh", "1 - square(tanh(a))", "4 * sigmoid(2 * a) * sigmoid(-2 * a)"
+    ),
+    Row("slope of tanh, sech", "1 / square(cosh(a))", "1 - square(tanh(a))"),
+    Row("sinh", "0.5 * (exp(a) - exp(-a))", "sinh(a)"),
+    Row("sinh, halved", "(exp(a) - exp(-a)) / 2", "sinh(a)"),
+    Row("cosh", "0.5 * (exp(a) + exp(-a))", "cosh(a)"),
+    Row("cosh, halved", "(exp(a) + exp(-a)) / 2", "cosh(a)"),
+)
+
+_EXPONENTIALS = (
+    Row("expm1", "exp(a) - 1", "expm1(a)"),
+    Row("expm1, mirrored", "1 - exp(a)", "-expm1(a)"),
+    Row("expm1 in a sum", "b + exp(a) - 1", "b + expm1(a)"),
+    Row("expm1 in a difference", "exp(a) - b - 1", "expm1(a) - b"),
+    Row("quotient of exponentials", "exp(a) / exp(b)", "exp(a - b)"),
+    Row("product of exponentials", "exp(a) * exp(b)", "exp(a + b)"),
+    Row("divided by exp", "b / exp(a)", "b * exp(-a)"),
+    Row("square of exp", "square(exp(a))", "exp(2 * a)"),
+    Row("exp of log", "exp(log(a))", "a"),
+    Row("exp of softplus", "exp(-softplus(a))", "sigmoid(-a)"),
+    Row("exp of logsigmoid", "exp(logsigmoid(a))", "sigmoid(a)"),
+)
+
+_LOGARITHMS = (
+    Row("softplus", "log(1 + exp(a))", "softplus(a)"),
+    Row("softplus from log1p", "log1p(exp(a))", "softplus(a)"),
+    Row("logaddexp", "log(exp(a) + exp(b))", "logaddexp(a, b)"),
+    Row("logaddexp, shifted", "a + softplus(b - a)", "logaddexp(a, b)"),
+    Row("logsigmoid", "log(sigmoid(a))", "logsigmoid(a)"),
+    Row("softplus, mirrored", "softplus(a) - a", "softplus(-a)"),
+    Row("logsigmoid from softplus", "a - softplus(a)", "logsigmoid(a)"),
+    Row("log1p", "log(1 + a)", "log1p(a)"),
+    Row("log1p, mirrored", "log(1 - a)", "log1p(-a)"),
+    Row("log1p of a sum", "log(1 + a + b)", "log1p(a + b)"),
+    Row("log1p of a difference", "log(1 + a - b)", "log1p(a - b)"),
+    Row("log of exp", "log(exp(a))", "a"),
+    Row("logit", "log(a / (1 - a))", "logit(a)"),
+    Row("logit of two logs", "log(a) - log(1 - a)", "logit(a)"),
+    # Mächler, Accurately computing log(1 - exp(-|a|)), 2012
+    Row(
+        "log1mexp",
+        "log(1 - exp(a))",
+        "log(-expm1(a)) if a > -log(2) else log1p(-exp(a))",
+    ),
+    Row(
+        "log cosh",
+        "log(cosh(a))",
+        "0.5 * log1p(square(sinh(a))) if abs(a) < 1"
+        " else abs(a) + log1p(exp(-2 * abs(a))) - log(2)",
+    ),
+    Row("log gamma", "log(gamma(a))", "lgamma(a)"),
+    Row("xlogy", "a * log(b)", "xlogy(a, b)"),
+    Row("xlog1py", "a * log(1 + b)", "xlog1py(a, b)"),
+    Row("xlog1py, mirrored", "a * log(1 - b)", "xlog1py(a, -b)"),
+    Row("xlog1py from log1p", "a * log1p(b)", "xlog1py(a, b)"),
+    Row("xlogy of a power", "log(b) * square(a)", "a * xlogy(a, b)"),
+)
+
+_ALGEBRA = (
+    Row("hypot", "sqrt(square(a) + square(b))", "hypot(a, b)"),
+    Row("hypot with one", "sqrt(1 + square(a))", "hypot(a, 1)"),
+    Row("root of a square", "sqrt(square(a))", "abs(a)"),
+    Row("rsqrt", "1 / sqrt(a)", "rsqrt(a)"),
+    Row("difference of squares", "square(a) - square(b)", "(a - b) * (a + b)"),
+    Row("one minus a square", "1 - square(a)", "(1 - a) * (1 + a)"),
+    Row("a square minus one", "square(a) - 1", "(a - 1) * (a + 1)"),
+    Row(
+        "difference of roots", "sqrt(a) - sqrt(b)", "(a - b) / (sqrt(a) + sqrt(b))"
+    ),
+    Row("divided twice", "a / b / b", "a / square(b)"),
+    Row("difference of next", "(a + b) - a", "b"),
+    Row("double angle", "square(cos(a)) - square(sin(a))", "cos(2 * a)"),
+    Row("one minus cos", "1 - cos(a)", "2 * square(sin(0.5 * a))"),
+    Row("one minus cos squared", "1 - square(cos(a))", "square(sin(a))"),
+    Row("one minus sin squared", "1 - square(sin(a))", "square(cos(a))"),
+    Row("power over base", "a**b / a", "a**(b - 1)", when="a > 0"),
+    Row("log of a square", "log(square(a))", "2 * log(a)", when="a > 0"),
+)
+
+_ERROR_FUNCTIONS = (
+    Row("erfc", "1 - erf(a)", "erfc(a)"),
+    Row("erf", "1 - erfc(a)", "erf(a)"),
+    Row("ndtr", "1 + erf(a / sqrt(2))", "2 * ndtr(a)"),
+    Row("ndtr, root of a half", "1 + erf(a * sqrt(0.5))", "2 * ndtr(a)"),
+    Row("ndtr, halves", "0.5 + 0.5 * erf(a / sqrt(2))", "ndtr(a)"),
+    Row("ndtr from erfc", "erfc(-a / sqrt(2))", "2 * ndtr(a)"),
+    Row("ndtr, mirrored", "1 - erf(a / sqrt(2))", "2 * ndtr(-a)"),
+    Row("erfc, mirrored", "1 + erf(a)", "erfc(-a)"),
+    Row("ndtr complement", "1 - ndtr(a)", "ndtr(-a)"),
+    Row("log_ndtr", "log(ndtr(a))", "log_ndtr(a)"),
+    Row("erfcx", "exp(square(a)) * erfc(a)", "erfcx(a)"),
+)
+
+ROWS = _LOGISTIC + _EXPONENTIALS + _LOGARITHMS + _ALGEBRA + _ERROR_FUNCTIONS
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A row's patterns; ``when`` is None if there is no condition."""
+
+    row: Row
+    left: Expr
+    right: Expr
+    when: Expr | None
+
+
+@lru_cache(maxsize=1)
+def by_operator() -> dict[str, tuple[Compiled, ...]]:
+    """The rows by the operator at the root of their left side, in their order."""
+    table: dict[str, tuple[Compiled, ...]] = {}
+    for row in ROWS:
+        compiled = Compiled(
+            row,
+            tidy(formula(row.left)),
+            tidy(formula(row.right)),
+            formula(row.when) if row.when else None,
+        )
+        match compiled.left:
+            case Apply(op=op):
+                table[op] = (*table.get(op, ()), compiled)
+            case Select() | _:
+                raise ValueError(f"{row.name}: a pattern begins with a primitive")
+    return table

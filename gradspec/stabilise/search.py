@@ -1,0 +1,91 @@
+"""Other ways to write an expression: what the rewrite rules reach from it.
+
+First straight ahead, one rewrite after the other until nothing matches (that is nearly
+always where the best form is), then breadth first, within a budget.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+
+from gradspec.derive.build import scale, times
+from gradspec.ir.expr import Apply, Const, Expr
+from gradspec.ir.tidy import fold
+from gradspec.ir.walk import children, nodes, with_children
+from gradspec.stabilise.match import instantiate, match
+from gradspec.stabilise.rules import by_operator
+
+BUDGET = 24
+"""How many forms of one expression are looked at."""
+
+_LARGEST = 400  # nodes of an expression beyond which it is left as it is
+
+Holds = Callable[[Expr], bool]
+"""Whether a row's condition holds at all points."""
+
+
+def forms(expr: Expr, holds: Holds, budget: int = BUDGET) -> tuple[Expr, ...]:
+    """Distinct forms of ``expr``, itself first."""
+    found: dict[Expr, None] = {expr: None}
+    if sum(1 for _ in zip(nodes(expr), range(_LARGEST + 1), strict=False)) > _LARGEST:
+        return (expr,)
+    current: Expr | None = expr
+    while current is not None and len(found) < budget:
+        current = next((f for f in rewritten(current, holds) if f not in found), None)
+        if current is not None:
+            found[current] = None
+    waiting = deque(found)
+    while waiting and len(found) < budget:
+        for form in rewritten(waiting.popleft(), holds):
+            if form not in found and len(found) < budget:
+                found[form] = None
+                waiting.append(form)
+    return tuple(found)
+
+
+def rewritten(expr: Expr, holds: Holds) -> Iterator[Expr]:
+    """``expr`` with one rewrite at one place: inner places first."""
+    for node in nodes(expr):
+        if not isinstance(node, Apply):
+            continue
+        for rule in by_operator().get(node.op, ()):
+            bound = match(rule.left, node)
+            if bound is None:
+                continue
+            if rule.when is not None and not holds(instantiate(rule.when, bound)):
+                continue
+            new = instantiate(rule.right, bound)
+            if new != node:
+                yield replaced(expr, node, new)
+
+
+def replaced(expr: Expr, old: Expr, new: Expr) -> Expr:
+    """``expr`` with ``new`` in place of ``old``; around it, constants are merged."""
+    memo: dict[Expr, Expr] = {}
+    for node in nodes(expr):
+        if node == old:
+            memo[node] = new
+            continue
+        parts = tuple(memo[child] for child in children(node))
+        rebuilt = with_children(node, parts)
+        memo[node] = node if rebuilt is node else _joined(rebuilt)
+    return memo[expr]
+
+
+def _joined(node: Expr) -> Expr:
+    """A rebuilt node: ``0.5 * (2 * ndtr(x))`` is ``ndtr(x)``."""
+    match node:
+        case Apply(op="mul", args=(a, b)) if _leading(a) and _leading(b):
+            return times(a, b)
+        case Apply(op="div", args=(a, Const(value=value))) if value and _leading(a):
+            return scale(1 / value, a)
+        case _:
+            return fold(node)
+
+
+def _leading(expr: Expr) -> bool:
+    """Whether a product begins with a constant."""
+    while isinstance(expr, Apply) and expr.op in ("mul", "div"):
+        expr = expr.args[0]
+    return isinstance(expr, Const)
