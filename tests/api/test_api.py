@@ -1,0 +1,67 @@
+"""gradspec from Python."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import pytest
+
+import gradspec
+
+GOOD = "rule softplus(x) -> y:\n    y = log(1 + exp(x))\n"
+WRONG = "rule f(x) -> y:\n    y = sin(x)\n    dx = dy * sin(x)\n"
+
+
+def test_compile_text_gives_a_standalone_module() -> None:
+    text = gradspec.compile_text(GOOD)
+    assert "import numpy as np" in text
+    assert "gradspec" not in [
+        line.split()[1] for line in text.splitlines() if line.startswith(("import", "from"))
+    ]
+
+
+def test_compile_text_with_a_fault_raises_with_the_place() -> None:
+    with pytest.raises(gradspec.CompileError) as caught:
+        gradspec.compile_text(WRONG, name="mine.grad")
+    assert "mine.grad:3:" in str(caught.value)
+    assert caught.value.diagnostics[0].is_error
+
+
+def test_load_imports_and_inspect_finds_the_source(tmp_path: Path) -> None:
+    path = tmp_path / "mine.grad"
+    path.write_text(GOOD)
+    module = gradspec.load(path)
+    assert module.softplus(1000.0) == 1000.0
+    assert "def softplus(" in inspect.getsource(module.softplus)
+    assert gradspec.load(path) is module
+    path.write_text(GOOD.replace("softplus", "other"))
+    assert hasattr(gradspec.load(path), "other")
+
+
+def test_compile_paths_writes_and_reports(tmp_path: Path) -> None:
+    (tmp_path / "rules").mkdir()
+    (tmp_path / "rules" / "a.grad").write_text(GOOD)
+    result = gradspec.compile_paths(
+        tmp_path / "rules", targets=["torch", "numpy"], out=tmp_path / "out"
+    )
+    assert tmp_path / "out" / "torch" / "a.py" in result.written
+    assert [rule.name for file in result.files for rule in file.rules] == ["softplus"]
+    again = gradspec.compile_paths(
+        tmp_path / "rules", targets=["torch", "numpy"], out=tmp_path / "out"
+    )
+    assert (again.written, again.outputs) == ((), result.outputs)
+
+
+def test_unknown_targets_and_missing_files(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="caffe"):
+        gradspec.compile_text(GOOD, target="caffe")
+    with pytest.raises(gradspec.CompileError, match="GS601"):
+        gradspec.load(tmp_path / "none.grad")
+
+
+def test_imports_are_relative_to_the_named_file(tmp_path: Path) -> None:
+    (tmp_path / "common.grad").write_text("def half(t) = t / 2\n")
+    path = tmp_path / "mine.grad"
+    path.write_text('from "common.grad" import half\n\nrule f(x) -> y:\n    y = half(x)\n')
+    assert gradspec.load(path).f(3.0) == 1.5
