@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from fractions import Fraction
 from typing import Any
+
+from flint import arb, ctx, fmpq
 
 from gradspec.ir.expr import Expr
 from gradspec.symbolic.enclose import Point, defined, program
@@ -107,3 +110,34 @@ def decimals(a: Any, b: Any) -> tuple[str, str]:
         if first != second:
             return first, second
     return decimal(a, 100), decimal(b, 100)
+
+
+def simple_ratio(left: Expr, right: Expr, points: tuple[Point, ...]) -> Any:
+    """``left / right`` if it is one number at all points: a fraction when it is a
+    simple one, else its ball; None when it varies or is not defined."""
+    common: Any = None
+    seen: set[tuple[Any, ...]] = set()
+    for point in points:
+        a, b = program(left, right).run(point, 256)
+        if not (defined(a) and defined(b)) or b.contains(0):
+            continue
+        with ctx.workprec(256):
+            ratio = a / b
+        if common is not None and not ratio.overlaps(common):
+            return None
+        common = ratio
+        seen.add(tuple(sorted(point.items())))
+    if common is None or len(seen) < 2 or common.contains(0):
+        return None
+    return _fraction(common)
+
+
+def _fraction(ball: Any) -> Any:
+    """The simplest fraction in a ball if its terms are small, else the ball."""
+    man, exp = ball.mid().man_exp()
+    exact = Fraction(int(man)) * Fraction(2) ** int(exp)
+    near = exact.limit_denominator(10**6)
+    with ctx.workprec(256):
+        return (
+            near if ball.contains(arb(fmpq(near.numerator, near.denominator))) else ball
+        )

@@ -183,6 +183,12 @@ def _is_known(value: Value) -> bool:
     return value is not None and (value.is_exact() or value.rel_accuracy_bits() > 24)
 
 
+def total(values: Iterable[Value]) -> Value:
+    """The sum of balls, with room for many of them."""
+    with ctx.workprec(1024):
+        return sum((_number(value) for value in values), arb(0))
+
+
 def to_ball(value: Any) -> Value:
     """A point's value as a ball; exact whenever it fits the working precision."""
     if isinstance(value, Fraction):

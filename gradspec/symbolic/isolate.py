@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 
 from gradspec.ir.expr import ZERO, Apply, Const, Expr, apply
@@ -50,14 +51,30 @@ def bounds(condition: Expr) -> tuple[Bound, ...]:
 def thresholds(expr: Expr) -> tuple[Bound, ...]:
     """Where the expression changes its form: each as ``variable eq value``."""
     found: dict[Bound, None] = {}
+    for left, right in borders(expr):
+        found.update(dict.fromkeys(_solve_all("eq", left, right)))
+    return tuple(found)
+
+
+@lru_cache(maxsize=256)
+def borders(expr: Expr) -> tuple[tuple[Expr, Expr], ...]:
+    """Pairs that are equal exactly where the expression may change its form."""
+    found: dict[tuple[Expr, Expr], None] = {}
     for node in nodes(expr):
-        for left, right in _borders(node):
-            found.update(dict.fromkeys(_solve_all("eq", left, right)))
+        found.update(dict.fromkeys(_borders(node)))
     return tuple(found)
 
 
 def _borders(node: Expr) -> tuple[tuple[Expr, Expr], ...]:
     match node:
+        case Apply(op="floor" | "ceil" | "trunc", args=(arg,)):
+            return ((arg, apply("floor", arg)),)
+        case Apply(op="round", args=(arg,)):
+            twice = apply("mul", Const(Fraction(2)), arg)
+            return ((twice, apply("floor", twice)),)
+        case Apply(op="mod", args=(left, right)):
+            ratio = apply("div", left, right)
+            return ((ratio, apply("floor", ratio)),)
         case Apply(op="max" | "min", args=(left, right)):
             return ((left, right),)
         case Apply(op=op, args=(left, right)) if op in RELATIONS:

@@ -1,0 +1,80 @@
+"""Is the domain what its author thinks: satisfiable, and is the rule defined on it?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gradspec.checks.subject import Point, Subject, said
+from gradspec.diagnostics import Diagnostic, error, warning
+from gradspec.ir.expr import Expr
+from gradspec.symbolic.enclose import program
+from gradspec.symbolic.neighbours import beside
+
+
+def check(subject: Subject) -> Iterator[Diagnostic]:
+    rule, survey = subject.rule, subject.survey
+    if not survey.points and not survey.undefined:
+        yield from _unsatisfiable(subject)
+    elif not survey.points:
+        yield _undefined(subject, survey.undefined[0])
+    else:
+        usual = (p for p in survey.undefined if _has_defaults(subject, p))
+        hole = next((p for p in usual if _is_wide(subject, p)), None)
+        if hole is not None and rule.tensor_inputs:
+            yield _undefined(subject, hole)
+
+
+def _unsatisfiable(subject: Subject) -> Iterator[Diagnostic]:
+    if not subject.rule.assumes:
+        return
+    last = subject.rule.assumes[-1]
+    yield error(
+        "GS410",
+        f"nothing satisfies the assumptions of {subject.rule.name}",
+        subject.rule.source,
+        last.span,
+        label="no values of the inputs were found for which all assumptions hold",
+        help="correct or remove an assumption",
+    )
+
+
+def _has_defaults(subject: Subject, point: Point) -> bool:
+    """Statics other than the default are our choice, not the author's."""
+    statics = subject.rule.static_inputs
+    return all(s.default is None or point[s.name] == s.default for s in statics)
+
+
+def _is_wide(subject: Subject, point: Point) -> bool:
+    """Undefined beside the point too: an isolated pole is no part of the domain."""
+    forward = tuple(subject.forward.values())
+    if not _is_singular(forward, point):
+        return False
+    near = [
+        place
+        for variable in subject.rule.tensor_inputs
+        for place in beside(point, variable.name, subject.assumed)
+    ]
+    return bool(near) and all(_is_singular(forward, place) for place in near)
+
+
+def _is_singular(forward: tuple[Expr, ...], point: Point) -> bool:
+    return any(program(value).is_singular(point) for value in forward)
+
+
+def _undefined(subject: Subject, point: Point) -> Diagnostic:
+    rule = subject.rule
+    place = said(point, tuple(i.name for i in rule.inputs))
+    bad = next(
+        (n for n, v in subject.forward.items() if program(v).is_singular(point)),
+        rule.outputs[0].name,
+    )
+    span = next(let.span for let in rule.forward if let.name == bad)
+    return warning(
+        "GS411",
+        f"{bad} of {rule.name} is not defined on the whole domain",
+        rule.source,
+        span,
+        label=f"undefined at {place}",
+        help=f"say for which inputs {rule.name} is meant, `assume …`, or give the other"
+        " inputs a value with `… if … else …`",
+    )

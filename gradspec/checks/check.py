@@ -1,0 +1,76 @@
+"""Check a complete rule: one module a check, all of them named here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from gradspec.checks import assumptions, examples, inputs, overrides, surrogates
+from gradspec.checks.cotangents import judge
+from gradspec.checks.subject import Subject, subject
+from gradspec.diagnostics import Diagnostic, Outcome
+from gradspec.ir.rule import (
+    CheckedRule,
+    Declared,
+    Input,
+    NoGradient,
+    Override,
+    Rule,
+    Status,
+    Verdict,
+)
+
+CHECKS: tuple[Callable[[Subject], Iterable[Diagnostic]], ...] = (
+    assumptions.check,
+    inputs.unused,
+    inputs.steps,
+    surrogates.check,
+    overrides.check,
+    examples.check,
+)
+
+
+def check(rule: Rule, budget: float = 10.0) -> Outcome[CheckedRule]:
+    """The rule with its verdicts, and what is wrong with it.
+
+    ``budget``: seconds that proofs may take (refuting takes milliseconds). A refuted
+    rule has its verdicts too; the errors stop it.
+    """
+    if not rule.is_elementwise:
+        return Outcome(CheckedRule(rule, _unexamined(rule)))
+    seen = subject(rule)
+    found = [diagnostic for one in CHECKS for diagnostic in one(seen)]
+    judgements = judge(seen, budget)
+    found.extend(d for judgement in judgements for d in judgement.found)
+    judged = {j.verdict.input: j.verdict for j in judgements}
+    verdicts = tuple(
+        judged.get(verdict.input, verdict) for verdict in _unexamined(rule)
+    )
+    found.sort(key=lambda d: d.labels[0].span.start if d.labels else 0)
+    return Outcome(CheckedRule(rule, verdicts), tuple(found))
+
+
+def _unexamined(rule: Rule) -> tuple[Verdict, ...]:
+    """What the kinds of backward say by themselves."""
+    return tuple(
+        Verdict(v.name, _status(v, entry), through_surrogate=_through(rule, v, entry))
+        for v, entry in zip(rule.inputs, rule.backward, strict=True)
+    )
+
+
+def _status(variable: Input, entry: object) -> Status:
+    match entry:
+        case Override():
+            return Status.OVERRIDE
+        case NoGradient():
+            return Status.NONE
+        case Declared():
+            return Status.AGREES
+        case _:
+            return Status.DERIVED if variable.takes_gradient else Status.NONE
+
+
+def _through(rule: Rule, variable: Input, entry: object) -> bool:
+    """Whether the gradient is that of a surrogate."""
+    if not rule.surrogates or not variable.takes_gradient:
+        return False
+    return not isinstance(entry, Override)

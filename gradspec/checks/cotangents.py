@@ -1,0 +1,223 @@
+"""Declared cotangents: refuted, proved, or agreeing with the derivative.
+
+Order of the means, by measured cost: balls at sampled points refute in a millisecond,
+then a proof is looked for within the budget, and what is neither is said to agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from time import monotonic
+
+from gradspec.checks.diagnosis import diagnose
+from gradspec.checks.quotient import by_quotient
+from gradspec.checks.subject import Point, Subject, number, said
+from gradspec.derive.linear import is_linear
+from gradspec.diagnostics import Diagnostic, error, warning
+from gradspec.ir.expr import Expr
+from gradspec.ir.rule import Declared, Input, Status, Verdict
+from gradspec.ir.text import show
+from gradspec.ir.tidy import tidy
+from gradspec.ir.walk import names
+from gradspec.symbolic.compare import Comparison, Relation, compare, decimal, decimals
+from gradspec.symbolic.neighbours import beside, lies_between, limits, on_border
+from gradspec.symbolic.zero import prove_equal
+
+_LONGEST = 160
+"""Characters of a derived expression beyond which it is no help to read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The verdict on one cotangent and what is to be said of it."""
+
+    verdict: Verdict
+    found: tuple[Diagnostic, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One declared cotangent beside the true one, both closed."""
+
+    subject: Subject
+    input: Input
+    entry: Declared
+    declared: Expr
+    derived: Expr
+
+    @property
+    def name(self) -> str:
+        return f"d{self.input.name}"
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The names that a witness has to tell."""
+        used = names(self.declared) | names(self.derived)
+        return tuple(name for name in self.subject.shown if name in used)
+
+
+def judge(subject: Subject, budget: float) -> tuple[Judgement, ...]:
+    """Every declared cotangent, in input order; they share the budget."""
+    deadline = monotonic() + budget
+    done: list[Judgement] = []
+    for variable, entry in subject.declared():
+        derived = subject.derived.get(variable.name)
+        if derived is None:
+            done.append(Judgement(*by_quotient(subject, variable, entry)))
+            continue
+        stated = subject.stated[variable.name]
+        claim = Claim(subject, variable, entry, stated, derived)
+        done.append(_judge(claim, deadline))
+    return tuple(done)
+
+
+def _judge(claim: Claim, deadline: float) -> Judgement:
+    evidence = [
+        (point, compare(claim.declared, claim.derived, point))
+        for point in _points(claim)
+    ]
+    borders = (*claim.subject.forward.values(), claim.declared, claim.derived)
+    kinks: list[tuple[Point, Comparison]] = []
+    holes: list[tuple[Point, Comparison]] = []
+    for point, seen in evidence:
+        match seen.relation:
+            case Relation.DIFFERENT if on_border(borders, point):
+                kinks.append((point, seen))
+            case Relation.DIFFERENT:
+                return _refuted(claim, point, seen)
+            case Relation.LEFT_UNDEFINED:
+                holes.append((point, seen))
+            case _:
+                continue
+    for point, seen in holes:
+        if not _fills(claim, point):
+            return _refuted(claim, point, seen)
+    for point, seen in kinks:
+        ends = limits(claim.derived, point, claim.input.name, claim.subject.assumed)
+        if ends and not lies_between(seen.left, ends):
+            return _outside(claim, point, seen, ends)
+    found = tuple(_hole(claim, *hole) for hole in holes[:1])
+    return Judgement(_accepted(claim, evidence, deadline), found)
+
+
+def _points(claim: Claim) -> Iterator[Point]:
+    """The sample, and huge and tiny upstream gradients if it is not plainly linear (a
+    clipped gradient is the derivative as long as it is small)."""
+    yield from claim.subject.points
+    upstream = claim.subject.upstream
+    if is_linear(claim.declared, frozenset(upstream)):
+        return
+    for point in claim.subject.points[:4]:
+        for factor in (2**20, -(2**10)):
+            yield {**point, **{name: factor * point[name] for name in upstream}}
+
+
+def _fills(claim: Claim, point: Point) -> bool:
+    """Beside a point where the declared value does not exist, do both agree? Then the
+    derivative is its limit: a removable singularity."""
+    assumed = claim.subject.assumed
+    sides = [
+        compare(claim.declared, claim.derived, near).relation
+        for variable in claim.subject.rule.tensor_inputs
+        for near in beside(point, variable.name, assumed)
+    ]
+    return Relation.EQUAL in sides and Relation.DIFFERENT not in sides
+
+
+def _accepted(
+    claim: Claim, evidence: list[tuple[Point, Comparison]], deadline: float
+) -> Verdict:
+    agreeing = [s.digits for _, s in evidence if s.relation is Relation.EQUAL]
+    through = any(s.output for s in claim.subject.rule.surrogates)
+    verdict = Verdict(
+        claim.input.name,
+        Status.AGREES,
+        points=len(agreeing),
+        digits=min((*agreeing, 50)) if agreeing else 0,
+        through_surrogate=through,
+    )
+    left = max(deadline - monotonic(), 0.0)
+    assumed = claim.subject.assumed
+    proof = prove_equal(claim.declared, claim.derived, assumed, left)
+    if proof is None or not agreeing:
+        return replace(verdict, method="ball arithmetic")
+    return replace(
+        verdict, status=Status.PROVED, method=proof.method, on_domain=proof.assumed
+    )
+
+
+# --- what is said --------------------------------------------------------------------
+
+
+def _refuted(claim: Claim, point: Point, seen: Comparison) -> Judgement:
+    declared, true = _values(seen)
+    place = said(point, claim.shown)
+    notes = [f"at {place}: declared {declared}, derivative {true}", *diagnose(claim)]
+    if claim.subject.rule.surrogates:
+        notes.append("the derivative is that of the surrogate")
+    return Judgement(
+        Verdict(claim.input.name, Status.REFUTED, "ball arithmetic"),
+        (
+            error(
+                "GS401",
+                f"{claim.name} of {claim.subject.rule.name} is not the derivative",
+                claim.subject.rule.source,
+                claim.entry.span,
+                label=f"gives {declared} at {place}, where the derivative is {true}",
+                notes=notes,
+                help=_cure(claim),
+            ),
+        ),
+    )
+
+
+def _values(seen: Comparison) -> tuple[str, str]:
+    if seen.relation is Relation.DIFFERENT:
+        return decimals(seen.left, seen.right)
+    return decimal(seen.left), decimal(seen.right)
+
+
+def _cure(claim: Claim) -> str:
+    text = show(tidy(claim.derived))
+    meant = f'if it is meant, say `override {claim.name} = … because "…"`'
+    if len(text) > _LONGEST:
+        return f"leave the line out and {claim.name} is derived; {meant}"
+    return f"write `{claim.name} = {text}`, or leave the line out; {meant}"
+
+
+def _outside(
+    claim: Claim, point: Point, seen: Comparison, ends: tuple[object, ...]
+) -> Judgement:
+    slopes = " and ".join(dict.fromkeys(decimal(end, 10) for end in ends))
+    declared, place = decimal(seen.left, 10), said(point, claim.shown)
+    return Judgement(
+        Verdict(claim.input.name, Status.REFUTED, "one-sided limits"),
+        (
+            error(
+                "GS402",
+                f"{claim.name} of {claim.subject.rule.name} is outside the one-sided"
+                " slopes at a kink",
+                claim.subject.rule.source,
+                claim.entry.span,
+                label=f"gives {declared} at {place}; the slopes there are {slopes}",
+                help="give this point the value of one side, or one between both",
+            ),
+        ),
+    )
+
+
+def _hole(claim: Claim, point: Point, seen: Comparison) -> Diagnostic:
+    at = said(point, claim.shown)
+    names_here = (i.name for i in claim.subject.rule.tensor_inputs)
+    first = next(name for name in names_here if name in point)
+    return warning(
+        "GS403",
+        f"{claim.name} of {claim.subject.rule.name} is undefined where the derivative"
+        " is not",
+        claim.subject.rule.source,
+        claim.entry.span,
+        label=f"undefined at {at}, where the derivative is {decimal(seen.right)}",
+        help=f"give the limit there: `… if {first} != {number(point[first])} else …`,"
+        " or leave the line out",
+    )

@@ -1,0 +1,98 @@
+"""The numbers of an example: nested lists, broadcasting, and the digits written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product, zip_longest
+from typing import TypeAlias
+
+from gradspec.ir.rule import Value
+
+Shape: TypeAlias = tuple[int, ...]
+Index: TypeAlias = tuple[int, ...]
+
+_NUMBER = re.compile(r"[+-]?(\d*)\.?(\d*)(?:[eE]([+-]?\d+))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """A value of an example as written: its shape and its texts in row order."""
+
+    shape: Shape
+    items: tuple[str, ...]
+
+    def at(self, index: Index) -> str:
+        """The element that stands at an index of a larger shape it broadcasts to."""
+        offset = 0
+        for size, place in zip(self.shape, self._own(index), strict=True):
+            offset = offset * size + place
+        return self.items[offset]
+
+    def _own(self, index: Index) -> Index:
+        own = index[len(index) - len(self.shape) :]
+        pairs = zip(self.shape, own, strict=True)
+        return tuple(0 if size == 1 else place for size, place in pairs)
+
+    def home(self, index: Index) -> Index:
+        """Where a gradient at an index of the large shape is summed to."""
+        return self._own(index)
+
+
+def array(value: Value) -> Array | None:
+    """A nested value with its shape; None if it is ragged."""
+    if isinstance(value, str):
+        return Array((), (value,))
+    parts = [array(item) for item in value]
+    if any(part is None or part.shape != (parts[0] or part).shape for part in parts):
+        return None
+    known = [part for part in parts if part is not None]
+    inner = known[0].shape if known else ()
+    items = tuple(item for part in known for item in part.items)
+    return Array((len(known), *inner), items)
+
+
+def broadcast(shapes: Iterator[Shape]) -> Shape | None:
+    """The common shape, as in NumPy; None if there is none."""
+    common: Shape = ()
+    for shape in shapes:
+        sizes: list[int] = []
+        pairs = zip_longest(reversed(common), reversed(shape), fillvalue=1)
+        for left, right in pairs:
+            if left != right and 1 not in (left, right):
+                return None
+            sizes.append(right if left == 1 else left)
+        common = tuple(reversed(sizes))
+    return common
+
+
+def places(shape: Shape) -> Iterator[Index]:
+    return product(*(range(size) for size in shape))
+
+
+def value_of(text: str) -> Fraction | float | bool:
+    """A given number: exact, unless it is infinite or not a number."""
+    known = {"true": True, "false": False}.get(text)
+    if known is not None:
+        return known
+    try:
+        return Fraction(text)
+    except ValueError:
+        return float(text)
+
+
+def unit(text: str) -> Fraction:
+    """One in the last digit written: ``6.90`` gives 1/100."""
+    match = _NUMBER.fullmatch(text)
+    if match is None:
+        return Fraction(0)
+    exponent = int(match[3] or 0) - len(match[2])
+    return Fraction(10) ** exponent
+
+
+def digits(text: str) -> int:
+    """How many significant digits were written."""
+    match = _NUMBER.fullmatch(text)
+    return len((match[1] + match[2]).lstrip("0")) if match else 0

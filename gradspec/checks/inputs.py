@@ -1,0 +1,92 @@
+"""Inputs that nothing uses, and gradients that are 0 because of a step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gradspec.checks.subject import Subject, depends
+from gradspec.diagnostics import Diagnostic, warning
+from gradspec.ir.expr import ZERO, Apply, Expr, Select
+from gradspec.ir.rule import Derived, Input
+from gradspec.ir.walk import names, nodes
+from gradspec.primitives.lookup import primitive
+from gradspec.symbolic.enclose import defined, program
+
+
+def unused(subject: Subject) -> Iterator[Diagnostic]:
+    """No output, cotangent, surrogate or assumption mentions the input."""
+    rule = subject.rule
+    texts: tuple[Expr, ...] = (
+        *(let.value for let in (*rule.forward, *rule.backward_locals)),
+        *(value for value in subject.stated.values()),
+        *(surrogate.value for surrogate in rule.surrogates),
+        *(assume.condition for assume in rule.assumes),
+    )
+    used = frozenset[str]().union(*(names(text) for text in texts))
+    for variable in rule.inputs:
+        if variable.name not in used:
+            yield warning(
+                "GS408",
+                f"{variable.name} of {rule.name} is never used",
+                rule.source,
+                variable.span,
+                label="not used by any output or gradient",
+                help="remove it, or use it",
+            )
+
+
+def steps(subject: Subject) -> Iterator[Diagnostic]:
+    """A derived gradient that is 0 everywhere because the input goes through a step."""
+    rule = subject.rule
+    if rule.surrogates:
+        return
+    for variable, entry in zip(rule.inputs, rule.backward, strict=True):
+        if isinstance(entry, Derived) and _is_stepped(subject, variable):
+            output = next(
+                name
+                for name, value in subject.forward.items()
+                if depends(value, variable.name)
+            )
+            yield warning(
+                "GS407",
+                f"the gradient of {rule.name} by {variable.name} is 0 everywhere",
+                rule.source,
+                variable.span,
+                label=f"{variable.name} goes through a step",
+                help=f"give a smooth stand-in, `surrogate {output} = …`; if 0 is meant,"
+                f" say `{variable.name}: nograd`",
+            )
+
+
+def _is_stepped(subject: Subject, variable: Input) -> bool:
+    """0 at every point, and not because nothing depends on the input."""
+    name = variable.name
+    using = [value for value in subject.forward.values() if depends(value, name)]
+    if not using or not any(_has_step(value, name) for value in using):
+        return False
+    return vanishes(subject, subject.derived.get(name))
+
+
+def _has_step(expr: Expr, name: str) -> bool:
+    """A step applied to the input, or a condition on it."""
+    for node in nodes(expr):
+        match node:
+            case Apply(op=op, args=args) if args and primitive(op).is_step:
+                if any(name in names(arg) for arg in args):
+                    return True
+            case Select(condition=condition) if name in names(condition):
+                return True
+            case _:
+                continue
+    return False
+
+
+def vanishes(subject: Subject, gradient: Expr | None) -> bool:
+    """Exactly 0 at every sampled point."""
+    if gradient is None or not subject.points:
+        return False
+    if gradient == ZERO:
+        return True
+    compiled = program(gradient)
+    values = [compiled.run(point)[0] for point in subject.points]
+    return all(defined(value) and value.is_zero() for value in values)

@@ -1,0 +1,77 @@
+"""A declared cotangent whose derivative cannot be derived: difference quotients.
+
+Some primitives have no derivative that we know of (an author then has to write it).
+Quotients of exact enclosures are not rigorous, but with a step of 2**-60 they have no
+rounding to speak of, and a wrong cotangent misses them by far more than the step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import reduce
+
+from gradspec.checks.subject import Point, Subject, said
+from gradspec.diagnostics import Diagnostic, error
+from gradspec.ir.expr import Apply, Expr, Ref
+from gradspec.ir.rule import Declared, Input, Status, Verdict
+from gradspec.ir.walk import names
+from gradspec.symbolic.difference import central_difference
+from gradspec.symbolic.enclose import defined, enclose
+
+_TOLERANCE = 1e-12
+_DIGITS = 12
+
+
+def by_quotient(
+    subject: Subject, variable: Input, entry: Declared
+) -> tuple[Verdict, tuple[Diagnostic, ...]]:
+    """The verdict on one cotangent: agrees, or refuted at the first point that differs."""
+    declared = subject.stated[variable.name]
+    count = 0
+    for point, true in _slopes(subject, variable.name):
+        ball = enclose(declared, point)
+        if not defined(ball):
+            continue
+        value = float(ball.mid())
+        if abs(value - true) > _TOLERANCE * max(1.0, abs(true)):
+            place = said(point, subject.shown)
+            told = f"gives {value:.12g} at {place}, where the derivative is {true:.12g}"
+            found = (_differs(subject, variable, entry, told),)
+            return Verdict(variable.name, Status.REFUTED, "difference quotient"), found
+        count += 1
+    verdict = Verdict(
+        variable.name, Status.AGREES, "difference quotient", count, _DIGITS
+    )
+    return verdict, ()
+
+
+def _slopes(subject: Subject, name: str) -> Iterator[tuple[Point, float]]:
+    """The derivative of the sum of outputs times upstream gradients."""
+    paths: Mapping[str, Expr] = subject.backward_path()
+    terms = [
+        Apply("mul", (Ref(f"d{o.name}"), paths[o.name]))
+        for o in subject.rule.outputs
+        if o.takes_gradient
+    ]
+    total: Expr = reduce(lambda a, b: Apply("add", (a, b)), terms)
+    if name not in names(total):
+        return
+    for point in subject.points:
+        slope = central_difference(total, point, name)
+        if slope is not None:
+            yield point, slope
+
+
+def _differs(
+    subject: Subject, variable: Input, entry: Declared, told: str
+) -> Diagnostic:
+    return error(
+        "GS401",
+        f"d{variable.name} of {subject.rule.name} is not the derivative",
+        subject.rule.source,
+        entry.span,
+        label=told,
+        notes=("found by difference quotients: no formula of it is known",),
+        help="correct it; if it is meant, say"
+        f' `override d{variable.name} = … because "…"`',
+    )

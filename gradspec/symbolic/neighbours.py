@@ -1,0 +1,61 @@
+"""What an expression does right beside a point: kinks, jumps, removable singularities.
+
+A step of 2**-200 of the variable's size at 640 bits stands for the limit: a function
+that is smooth on that side differs from its limit by about the step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import Any
+
+from flint import arb, ctx
+
+from gradspec.ir.expr import Apply, Expr
+from gradspec.symbolic.enclose import Point, defined, enclose, program
+from gradspec.symbolic.isolate import borders
+
+STEP = Fraction(1, 2**200)
+PRECISION = 640
+
+
+def on_border(expressions: tuple[Expr, ...], point: Point) -> bool:
+    """Whether one of the expressions changes its form at the point (a comparison that
+    is an equality there, ``abs`` of zero, a tie in ``max``, a step)."""
+    pairs = {pair: None for expr in expressions for pair in borders(expr)}
+    gaps = program(*(Apply("sub", pair) for pair in pairs)) if pairs else None
+    values = gaps.run(point, 256) if gaps else ()
+    return any(defined(value) and value.contains(0) for value in values)
+
+
+def beside(
+    point: Mapping[str, Fraction], name: str, assumed: tuple[Expr, ...]
+) -> Iterator[Mapping[str, Fraction]]:
+    """The point a little to either side in one variable, if the assumptions hold."""
+    size = max(abs(point[name]), Fraction(1))
+    for side in (-STEP, STEP):
+        near = {**point, name: point[name] + side * size}
+        if all(enclose(c, near, PRECISION) is True for c in assumed):
+            yield near
+
+
+def limits(
+    expr: Expr,
+    point: Mapping[str, Fraction],
+    name: str,
+    assumed: tuple[Expr, ...],
+) -> tuple[Any, ...]:
+    """The one-sided limits of ``expr`` in one variable, those that are finite."""
+    values = (enclose(expr, p, PRECISION) for p in beside(point, name, assumed))
+    return tuple(value for value in values if defined(value))
+
+
+def lies_between(value: Any, ends: tuple[Any, ...]) -> bool:
+    """Whether a ball may lie in the hull of others (a hair of slack for the step)."""
+    with ctx.workprec(PRECISION):
+        hull = ends[0]
+        for end in ends[1:]:
+            hull = hull.union(end)
+        slack = (1 + abs(hull).upper()) * arb(2) ** -90
+        return not (value < hull.lower() - slack or value > hull.upper() + slack)
