@@ -12,9 +12,24 @@ from gradspec.syntax.layout import ITEM_WORDS
 from gradspec.syntax.tokens import TABBED, Chunk, Fault, Line
 
 _OPEN_ENDS = frozenset(
-    "EQUAL SIGN SCALE POWER COMPARISON COMMA IF ELSE AND OR NOT ARROW".split()
+    [
+        "EQUAL",
+        "SIGN",
+        "SCALE",
+        "POWER",
+        "COMPARISON",
+        "COMMA",
+        "IF",
+        "ELSE",
+        "AND",
+        "OR",
+        "NOT",
+        "ARROW",
+    ]
 )
-_LATE_STARTS = frozenset("SIGN SCALE POWER COMPARISON IF ELSE AND OR ARROW".split())
+_LATE_STARTS = frozenset(
+    ["SIGN", "SCALE", "POWER", "COMPARISON", "IF", "ELSE", "AND", "OR", "ARROW"]
+)
 
 
 @dataclass(slots=True)

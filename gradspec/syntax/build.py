@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from gradspec.source import Source, Span
+from gradspec.source import Span
 from gradspec.syntax import nodes
 from gradspec.syntax.depth import refuse_depth
 from gradspec.syntax.numerals import number_value
@@ -83,7 +83,8 @@ class Builder:
         head, _, doc, _, *body, _ = c
         text = docstring_value(doc.text) if doc is not None else None
         span = head.span.to(body[-1].span)
-        return replace(head, doc=text, body=tuple(body), span=span)
+        made: nodes.RuleDef = replace(head, doc=text, body=tuple(body), span=span)
+        return made
 
     # --- inputs and outputs
 

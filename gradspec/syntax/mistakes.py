@@ -133,12 +133,11 @@ def _kind_of_bare_output(stop: Stop) -> Fault | None:
 
 
 def _body_beside_head(stop: Stop) -> Fault | None:
-    if stop.line.first == "RULE" and stop.at(-1).type == "COLON":
-        if "_NEWLINE" in stop.expected:
-            headline = "the body of a rule begins on a line of its own"
-            help = "break the line after the colon and indent the body by four spaces"
-            return stop.fault("GS106", headline, help)
-    return None
+    if stop.line.first != "RULE" or "_NEWLINE" not in stop.expected:
+        return None
+    headline = "the body of a rule begins on a line of its own"
+    help = "break the line after the colon and indent the body by four spaces"
+    return stop.fault("GS106", headline, help)
 
 
 def _unknown_kind(stop: Stop) -> Fault | None:
@@ -447,7 +446,9 @@ def _named(token: Token) -> bool:
     return token.text.isidentifier() and token.type not in _RESERVED
 
 
-_RESERVED = frozenset("DEF FROM IMPORT IF ELSE FOR AND OR NOT".split())
+_RESERVED = frozenset(
+    ["DEF", "FROM", "IMPORT", "IF", "ELSE", "FOR", "AND", "OR", "NOT"]
+)
 
 
 def _begins_operand(token: Token) -> bool:

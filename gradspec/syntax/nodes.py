@@ -19,11 +19,6 @@ from typing import TypeAlias
 
 from gradspec.source import Source, Span
 
-
-def _span() -> Span:
-    return field(compare=False, repr=False, kw_only=True)  # type: ignore[no-any-return]
-
-
 # --- expressions ---------------------------------------------------------------------
 
 
@@ -33,7 +28,7 @@ class Number:
 
     value: Fraction
     text: str = field(compare=False)
-    span: Span = _span()
+    span: Span = field(compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +36,7 @@ class Name:
     """A bare name: an input, an output, a local, a size, an index, ``pi`` or ``inf``."""
 
     id: str
-    span: Span = _span()
+    span: Span = field(compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +45,7 @@ class Indexed:
 
     name: str
     indices: tuple[Expr, ...]
-    span: Span = _span()
+    span: Span = field(compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +54,7 @@ class Unary:
 
     op: str
     operand: Expr
-    span: Span = _span()
+    span: Span = field(compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +64,7 @@ class Binary:
     op: str
     left: Expr
     right: Expr
-    span: Span = _span()
+    span: Span = field(compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +73,7 @@ class Compare:
 
     operands: tuple[Expr, ...]
     ops: tuple[str, ...]
-    span: Span = _span()
+    span: Span = field(compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +82,7 @@ class Logical:
 
     op: str
     operands: tuple[Expr, ...]
-    span: Span = _span()
+    span: Span = field(compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +92,7 @@ class Conditional:
     then: Expr
     condition: Expr
     otherwise: Expr
-    span: Span = _span()
+    span: Span = field(compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +101,7 @@ class Keyword:
 
     name: str
     value: Expr
-    span: Span = _span()
+    span: Span = field(compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +112,8 @@ class Call:
     output: str | None
     args: tuple[Expr, ...]
     keywords: tuple[Keyword, ...]
-    span: Span = _span()
-    function_span: Span = _span()
+    span: Span = field(compare=False, repr=False, kw_only=True)
+    function_span: Span = field(compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +124,7 @@ class Comprehension:
     body: Expr
     indices: tuple[Name, ...]
     condition: Expr | None
-    span: Span = _span()
+    span: Span = field(compare=False, repr=False, kw_only=True)
 
 
 Expr: TypeAlias = (
@@ -156,8 +151,8 @@ class Assign:
     name: str
     indices: tuple[Expr, ...] | None
     value: Expr
-    span: Span = _span()
-    name_span: Span = _span()
+    span: Span = field(compare=False, repr=False, kw_only=True)
+    name_span: Span = field(compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +160,7 @@ class Assume:
     """``assume condition, …``"""
 
     conditions: tuple[Expr, ...]
-    span: Span = _span()
+    span: Span = field(compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +170,8 @@ class Surrogate:
     name: str
     indices: tuple[Expr, ...] | None
     value: Expr
-    span: Span = _span()
-    name_span: Span = _span()
+    span: Span = field(compare=False, repr=False, kw_only=True)
+    name_span: Span = field(compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +182,8 @@ class Override:
     indices: tuple[Expr, ...] | None
     value: Expr
     reason: str
-    span: Span = _span()
-    name_span: Span = _span()
+    span: Span = field(compare=False, repr=False, kw_only=True)
+    name_span: Span = field(compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +192,7 @@ class Keep:
 
     word: str
     names: tuple[Name, ...]
-    span: Span = _span()
+    span: Span = field(compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +204,7 @@ class Binding:
 
     name: str
     value: Literal
-    span: Span = _span()
+    span: Span = field(compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +214,7 @@ class Scalar:
     """
 
     text: str
-    span: Span = _span()
+    span: Span = field(compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +222,7 @@ class Vector:
     """``[…]`` in an example."""
 
     items: tuple[Literal, ...]
-    span: Span = _span()
+    span: Span = field(compare=False, repr=False, kw_only=True)
 
 
 Literal: TypeAlias = Scalar | Vector
@@ -239,7 +234,7 @@ class Example:
 
     given: tuple[Binding, ...]
     expected: tuple[Binding, ...]
-    span: Span = _span()
+    span: Span = field(compare=False, repr=False, kw_only=True)
 
 
 Statement: TypeAlias = Assign | Assume | Surrogate | Override | Keep | Example
@@ -256,7 +251,7 @@ class Axes:
 
     batch: bool
     axes: tuple[str | int, ...]
-    span: Span = _span()
+    span: Span = field(compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,8 +266,8 @@ class Parameter:
     axes: Axes | None
     kind: str
     default: Expr | None
-    span: Span = _span()
-    name_span: Span = _span()
+    span: Span = field(compare=False, repr=False, kw_only=True)
+    name_span: Span = field(compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,8 +279,8 @@ class RuleDef:
     outputs: tuple[Parameter, ...]
     doc: str | None
     body: tuple[Statement, ...]
-    span: Span = _span()
-    name_span: Span = _span()
+    span: Span = field(compare=False, repr=False, kw_only=True)
+    name_span: Span = field(compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,8 +290,8 @@ class FunctionDef:
     name: str
     parameters: tuple[Name, ...]
     value: Expr
-    span: Span = _span()
-    name_span: Span = _span()
+    span: Span = field(compare=False, repr=False, kw_only=True)
+    name_span: Span = field(compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,8 +300,8 @@ class Import:
 
     path: str
     names: tuple[Name, ...]
-    span: Span = _span()
-    path_span: Span = _span()
+    span: Span = field(compare=False, repr=False, kw_only=True)
+    path_span: Span = field(compare=False, repr=False, kw_only=True)
 
 
 Item: TypeAlias = Import | FunctionDef | RuleDef
@@ -317,7 +312,7 @@ class Comment:
     """A ``#`` comment, its text with the ``#``; kept so that the printer loses nothing."""
 
     text: str
-    span: Span = _span()
+    span: Span = field(compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from gradspec.syntax.depth import refuse_depth
 from gradspec.syntax.grammar import Unexpected, run
 from gradspec.syntax.layout import ITEM_WORDS, layout
 from gradspec.syntax.mistakes import Stop, explain, explain_item, outside
-from gradspec.syntax.scan import LINE_END, Scan, scan
+from gradspec.syntax.scan import LINE_END, scan
 from gradspec.syntax.suspects import explain_names
 from gradspec.syntax.tokens import Chunk, Fault, FaultFound, Line, Token
 

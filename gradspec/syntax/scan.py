@@ -103,7 +103,16 @@ def _refuse_factor(found: Scan, token: Token) -> None:
 
 
 _ODDITIES = frozenset(
-    "COMMENT TRIPLE FOREIGN OPEN_DOCSTRING OPEN_STRING WORD ODD DOCSTRING".split()
+    [
+        "COMMENT",
+        "TRIPLE",
+        "FOREIGN",
+        "OPEN_DOCSTRING",
+        "OPEN_STRING",
+        "WORD",
+        "ODD",
+        "DOCSTRING",
+    ]
 )
 
 
