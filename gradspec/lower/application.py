@@ -75,9 +75,7 @@ def _report_absent(node: nodes.Call, callee: Callee | None, cx: Context) -> None
         )
         return
     help = near(name, cx.library.names())
-    if name == cx.library.current:
-        help = "a rule or def cannot call itself, and no built-in has this name"
-    elif name in ("sum", "mean", "prod", "logsumexp"):
+    if name in ("sum", "mean", "prod", "logsumexp"):
         help = f"a reduction names its indices: `{name}(x[i] for i)`"
     elif name in cx.scope.variables:
         help = f"`{name}` is a value: to multiply write `{name} * (…)`"

@@ -10,7 +10,6 @@ from gradspec.ir.rule import Declared, Input, Kind, Let, Output, Override
 from gradspec.ir.walk import nodes as expr_nodes
 from gradspec.lower.context import Context
 from gradspec.lower.declaration import Declaration
-from gradspec.lower.naming import refuse_reserved
 from gradspec.lower.references import make_bindings, solve
 from gradspec.lower.scope import Binding, Hidden, Role, Scope, Variable
 from gradspec.lower.values import Value, type_of_kind
@@ -209,7 +208,6 @@ def _read_gradient(node: Assignment, input: Input, body: Body) -> None:
 
 
 def _read_local(node: Assignment, body: Body) -> None:
-    refuse_reserved(node.name, node.name_span, body.cx.findings)
     bindings, value = read_value(node, None, body.cx, body.cx.lower)
     if value is None:
         _show_faulty(node.name, body)

@@ -130,7 +130,9 @@ def read_keep(node: nodes.Keep, body: Body, words: dict[str, str]) -> None:
             words[name.id] = node.word
         else:
             known = tuple(let.name for let in body.forward)
-            help = near(name.id, known) or _offer(known, node.word)
+            is_unknown = name.id not in body.cx.scope.variables
+            offer = _offer(known, node.word)
+            help = (near(name.id, known) if is_unknown else "") or offer
             body.cx.findings.error("GS216", fault, name.span, help=help)
 
 

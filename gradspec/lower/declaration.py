@@ -8,7 +8,6 @@ from fractions import Fraction
 from gradspec.ir.rule import Input, Kind, Output, Shape
 from gradspec.lower.constants import NotConstant, evaluate
 from gradspec.lower.findings import Findings
-from gradspec.lower.naming import refuse_reserved
 from gradspec.source import Span
 from gradspec.syntax import nodes
 
@@ -32,8 +31,6 @@ def declare(node: nodes.RuleDef, findings: Findings) -> Declaration:
     """The header, with its faults reported; a name declared again is left out."""
     inputs, outputs = _once(node, findings)
     parameters = (*inputs, *outputs)
-    for parameter in parameters:
-        refuse_reserved(parameter.name, parameter.name_span, findings)
     made = tuple(_input(p, findings) for p in inputs)
     results = tuple(_output(p) for p in outputs)
     sizes = _sizes(parameters)
@@ -48,25 +45,28 @@ def _once(
     node: nodes.RuleDef, findings: Findings
 ) -> tuple[tuple[nodes.Parameter, ...], tuple[nodes.Parameter, ...]]:
     seen: dict[str, nodes.Parameter] = {}
-    inputs = tuple(p for p in node.inputs if _is_new(p, "an input", seen, findings))
-    outputs = tuple(p for p in node.outputs if _is_new(p, "an output", seen, findings))
+    inputs = tuple(p for p in node.inputs if _is_new(p, node, seen, findings))
+    outputs = tuple(p for p in node.outputs if _is_new(p, node, seen, findings))
     return inputs, outputs
 
 
 def _is_new(
     parameter: nodes.Parameter,
-    what: str,
+    node: nodes.RuleDef,
     seen: dict[str, nodes.Parameter],
     findings: Findings,
 ) -> bool:
     first = seen.setdefault(parameter.name, parameter)
     if first is parameter:
         return True
+    is_both = parameter in node.outputs and first in node.inputs
     findings.error(
         "GS205",
-        f"`{parameter.name}` is declared twice",
+        f"`{parameter.name}` is an input and an output"
+        if is_both
+        else f"`{parameter.name}` is declared twice",
         parameter.name_span,
-        label=f"declared here again, as {what}",
+        label="declared here again",
         also=(findings.place(first.name_span, "first declared here"),),
         help=f"give one of them another name, such as `{parameter.name}2`",
     )
@@ -165,9 +165,7 @@ def _check_axes(
             if isinstance(axis, int):
                 if axis < 1:
                     _bad_axis(parameter, f"of size {axis} has no elements", findings)
-                continue
-            refuse_reserved(axis, _axes_span(parameter), findings)
-            if axis in taken:
+            elif axis in taken:
                 _bad_axis(parameter, f"`{axis}` has the name of a variable", findings)
 
 

@@ -7,7 +7,6 @@ from gradspec.lower.expressions import lower_expression
 from gradspec.lower.findings import Findings
 from gradspec.lower.library import Library
 from gradspec.lower.module import Function, FunctionParameter, Type
-from gradspec.lower.naming import refuse_reserved
 from gradspec.lower.scope import Role, Scope, Variable
 from gradspec.syntax import nodes
 
@@ -16,7 +15,6 @@ def lower_function(
     node: nodes.FunctionDef, library: Library, findings: Findings
 ) -> Function | None:
     """The def, its parameters typed by what the body asks of them."""
-    refuse_reserved(node.name, node.name_span, findings)
     names = _parameters(node, findings)
     variables = {
         n: Variable(n, Role.PARAMETER, Type.REAL, is_static=True) for n in names
@@ -42,7 +40,6 @@ def lower_function(
 def _parameters(node: nodes.FunctionDef, findings: Findings) -> tuple[str, ...]:
     seen: dict[str, nodes.Name] = {}
     for name in node.parameters:
-        refuse_reserved(name.id, name.span, findings)
         first = seen.setdefault(name.id, name)
         if first is not name:
             findings.error(

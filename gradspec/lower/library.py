@@ -34,9 +34,11 @@ class Library:
     current: str = ""
 
     def find(self, name: str) -> Callee | None:
-        if name != self.current and name in self.own:
+        if name == self.current and is_function(name):
+            return primitive(name)
+        if name in self.own:
             return self.own[name]
-        if name != self.current and name in self.imported:
+        if name in self.imported:
             return self.imported[name]
         return primitive(name) if is_function(name) else None
 

@@ -13,7 +13,7 @@ from gradspec.lower.library import Failed, Library, is_function
 from gradspec.lower.module import Function, LoweredModule
 from gradspec.lower.ordering import arrange
 from gradspec.lower.rules import lower_rule
-from gradspec.lower.tree import called
+from gradspec.lower.tree import called, expressions, walk
 from gradspec.source import Span
 from gradspec.syntax import nodes
 
@@ -149,11 +149,20 @@ def _circles(
             f"rules or defs call each other in a circle: {path}"
             if several
             else f"`{circle[0]}` calls itself",
-            definitions[circle[0]].name_span,
-            label="the circle begins here" if several else "",
+            _call_of(circle[-1], circle[0], definitions),
+            label="this call closes the circle" if several else "",
             help="there is no recursion: write the formula out, or use a reduction",
         )
     return findings.diagnostics
+
+
+def _call_of(caller: str, callee: str, definitions: Mapping[str, Definition]) -> Span:
+    calls = (n for e in expressions(definitions[caller]) for n in walk(e))
+    return next(
+        n.function_span
+        for n in calls
+        if isinstance(n, nodes.Call) and n.function == callee
+    )
 
 
 # --- imports -------------------------------------------------------------------------

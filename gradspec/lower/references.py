@@ -10,14 +10,11 @@ from gradspec.lower.context import Context
 from gradspec.lower.findings import near
 from gradspec.lower.library import is_function
 from gradspec.lower.module import Type
-from gradspec.lower.naming import refuse_reserved
 from gradspec.lower.scope import Binding, Role, Variable
 from gradspec.lower.values import Value, combine, reduced_type
 from gradspec.primitives.formula import CONSTANTS
 from gradspec.source import Span
 from gradspec.syntax import nodes
-
-REDUCTIONS = ("sum", "mean", "prod", "max", "min", "logsumexp")
 
 
 def lower_name(node: nodes.Name, cx: Context) -> Value | None:
@@ -210,14 +207,6 @@ def _check_range(
 
 def lower_comprehension(node: nodes.Comprehension, cx: Context) -> Value | None:
     """``op(body for i, j if condition)``: indices range over the axes they stand on."""
-    if node.op not in REDUCTIONS:
-        cx.findings.error(
-            "GS202",
-            f"`{node.op}` is not a reduction",
-            Span(node.span.start, node.span.start + len(node.op)),
-            help=near(node.op, REDUCTIONS)
-            or "the reductions: " + ", ".join(REDUCTIONS),
-        )
     bindings = make_bindings(node.indices, cx)
     with cx.scope.bind(bindings):
         body = cx.number(node.body)
@@ -225,7 +214,7 @@ def lower_comprehension(node: nodes.Comprehension, cx: Context) -> Value | None:
     if body is None or (node.condition is not None and where is None):
         return None
     bounds = tuple(Bound(b.id, a) for b in bindings if (a := solve(b, cx)) is not None)
-    if len(bounds) < len(bindings) or node.op not in REDUCTIONS:
+    if len(bounds) < len(bindings):
         return None
     inner = None if where is None else where.expr
     expr = Reduce(node.op, bounds, body.expr, inner, span=node.span)
@@ -238,7 +227,6 @@ def make_bindings(names: tuple[nodes.Name, ...], cx: Context) -> tuple[Binding, 
     """An index for each name; one that repeats or is taken by a variable is at fault."""
     made: dict[str, Binding] = {}
     for name in names:
-        refuse_reserved(name.id, name.span, cx.findings)
         if name.id in made:
             _taken(name, "an index in the same place", cx)
         elif _is_variable(name.id, cx):

@@ -20,7 +20,6 @@ from gradspec.lower.examples import read_example
 from gradspec.lower.expressions import lower_expression
 from gradspec.lower.findings import Findings
 from gradspec.lower.library import Library
-from gradspec.lower.naming import refuse_reserved
 from gradspec.source import Span
 from gradspec.syntax import nodes
 
@@ -29,7 +28,6 @@ def lower_rule(
     node: nodes.RuleDef, library: Library, findings: Findings
 ) -> Rule | None:
     """The rule; None if it has a fault or calls something that has one."""
-    refuse_reserved(node.name, node.name_span, findings)
     made = declare(node, findings)
     assignments = tuple(
         s for s in node.body if isinstance(s, nodes.Assign | nodes.Override)
