@@ -77,9 +77,13 @@ def slack(expected: float, point: dict[str, float], relative: float) -> float:
 
 
 def digits(text: str) -> float:
-    """Half a unit of the last digit written, and the rounding of float64 itself."""
+    """Half a unit of the last decimal written. A number without decimals is meant
+    exactly, as in ``y = 4``, up to one part in a million.
+    """
     mantissa, _, exponent = text.lower().lstrip("+-").partition("e")
     decimals = len(mantissa.partition(".")[2])
+    if not decimals:
+        return 1e-6 * max(1.0, abs(float(text)))
     unit = 10.0 ** (int(exponent or 0) - decimals)
     return 0.5 * unit * (1.0 + 1e-9) + 4e-16 * abs(float(text))
 
