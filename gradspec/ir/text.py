@@ -17,6 +17,7 @@ from gradspec.ir.expr import (
     Select,
     Size,
 )
+from gradspec.ir.walk import nodes
 
 # Binding strength, loosest first: the order of the grammar (which is Python's).
 _CONDITIONAL, _OR, _AND, _NOT, _COMPARE = range(5)
@@ -41,6 +42,8 @@ _INFIX = {
     "or": (" or ", _OR, _OR, _OR),
 }
 _PREFIX = {"neg": ("-", _UNARY), "not": ("not ", _NOT)}
+_Known = dict[Expr, tuple[str, int]]
+
 _LONGEST = 17  # digits: what identifies a float64
 _SMALLEST = -5  # the exponent from which Python, too, prints 1e-05
 
@@ -50,38 +53,42 @@ def show(expr: Expr) -> str:
 
     A constant shows as the decimal that it is, if that is short, else as a quotient.
     """
-    return _show(expr)[0]
+    known: _Known = {}
+    for node in nodes(expr):
+        known[node] = _show(node, known)
+    return known[expr][0]
 
 
-def _show(expr: Expr) -> tuple[str, int]:
-    """The text and how tightly its outermost operator binds."""
+def _show(expr: Expr, known: _Known) -> tuple[str, int]:
+    """The text and how tightly its outermost operator binds; the parts are known."""
     match expr:
         case Const(value=value):
             return _constant(value)
         case Ref(name=name, indices=indices):
-            inside = ", ".join(show(i) for i in indices)
+            inside = ", ".join(known[i][0] for i in indices)
             return (f"{name}[{inside}]" if indices else name), _ATOM
         case Idx(name=name) | Size(axis=name):
             return name, _ATOM
         case Apply(op=op, args=args):
-            return _apply(op, args)
+            return _apply(op, tuple(known[arg] for arg in args))
         case Select(condition=condition, then=then, other=other):
-            parts = _within(then, _OR), _within(condition, _OR), _within(other, 0)
-            return "{} if {} else {}".format(*parts), _CONDITIONAL
+            then_text = _within(known[then], _OR)
+            test, rest = _within(known[condition], _OR), known[other][0]
+            return f"{then_text} if {test} else {rest}", _CONDITIONAL
         case Reduce():
-            return _reduce(expr), _ATOM
+            return _reduce(expr, known), _ATOM
         case Call():
-            return _call(expr), _ATOM
+            return _call(expr, known), _ATOM
         case _:
             assert_never(expr)
 
 
-def _within(expr: Expr, strength: int) -> str:
-    text, own = _show(expr)
+def _within(part: tuple[str, int], strength: int) -> str:
+    text, own = part
     return text if own >= strength else f"({text})"
 
 
-def _apply(op: str, args: tuple[Expr, ...]) -> tuple[str, int]:
+def _apply(op: str, args: tuple[tuple[str, int], ...]) -> tuple[str, int]:
     if op in _INFIX:
         symbol, own, left, right = _INFIX[op]
         return f"{_within(args[0], left)}{symbol}{_within(args[1], right)}", own
@@ -90,23 +97,23 @@ def _apply(op: str, args: tuple[Expr, ...]) -> tuple[str, int]:
         return f"{symbol}{_within(args[0], own)}", own
     if not args:
         return op, _ATOM
-    return f"{op}({', '.join(show(a) for a in args)})", _ATOM
+    return f"{op}({', '.join(text for text, _ in args)})", _ATOM
 
 
-def _reduce(expr: Reduce) -> str:
+def _reduce(expr: Reduce, known: _Known) -> str:
     over = ", ".join(bound.index for bound in expr.bounds)
-    where = "" if expr.where is None else f" if {_within(expr.where, _OR)}"
-    return f"{expr.op}({_within(expr.body, 0)} for {over}{where})"
+    where = "" if expr.where is None else f" if {_within(known[expr.where], _OR)}"
+    return f"{expr.op}({known[expr.body][0]} for {over}{where})"
 
 
-def _call(expr: Call) -> str:
+def _call(expr: Call, known: _Known) -> str:
     rule = expr.rule
     parts = []
     for variable, arg in zip(rule.inputs, expr.args, strict=True):
         if not variable.kind.is_static:
-            parts.append(show(arg))
+            parts.append(known[arg][0])
         elif variable.default is None or arg != Const(variable.default):
-            parts.append(f"{variable.name}={show(arg)}")
+            parts.append(f"{variable.name}={known[arg][0]}")
     several = len(rule.outputs) > 1
     name = f"{rule.name}.{rule.outputs[expr.output].name}" if several else rule.name
     return f"{name}({', '.join(parts)})"

@@ -8,10 +8,10 @@ from typing import assert_never
 from gradspec.ir.expr import Apply, Call, Const, Expr, Ref
 from gradspec.ir.rule import Input, Kind, Output, Rule
 from gradspec.ir.walk import nodes as expr_nodes
-from gradspec.ir.walk import size
 from gradspec.lower.arguments import bind
 from gradspec.lower.context import Context
 from gradspec.lower.findings import near
+from gradspec.lower.growth import DEEPEST, LARGEST, is_too_large
 from gradspec.lower.instance import instantiate
 from gradspec.lower.library import Callee, Failed
 from gradspec.lower.module import Function, FunctionParameter, Type
@@ -26,9 +26,6 @@ from gradspec.lower.values import (
 from gradspec.primitives.row import Primitive
 from gradspec.source import Span
 from gradspec.syntax import nodes
-
-LARGEST = 20_000
-"""Nodes of one expression: defs that call defs can grow without bound."""
 
 Arguments = Mapping[str, nodes.Expr]
 
@@ -135,7 +132,7 @@ def _inline(
     types = dict(zip(names, (a.type for a in sound), strict=True))
     values = dict(zip(names, (a.expr for a in sound), strict=True))
     expr = instantiate(function.body, values, node.span)
-    if size(expr) > LARGEST:
+    if is_too_large(expr, {}):
         _too_large(node, cx)
         return None
     return combine(expr, type_of(function.body, types.__getitem__), *sound)
@@ -155,10 +152,10 @@ def _parameter(
 def _too_large(node: nodes.Call, cx: Context) -> None:
     cx.findings.error(
         "GS224",
-        f"the expression grows beyond {LARGEST} operations when `{node.function}` is"
-        " put in place",
+        f"with `{node.function}` put in place the expression becomes too large",
         node.span,
-        help="make it a rule instead of a def: a rule that is called is not inlined",
+        notes=(f"at most {LARGEST} operations, at most {DEEPEST} inside one another",),
+        help="call fewer defs from defs, or make one of them a rule",
     )
 
 

@@ -10,6 +10,7 @@ from gradspec.ir.rule import Declared, Input, Kind, Let, Output, Override
 from gradspec.ir.walk import nodes as expr_nodes
 from gradspec.lower.context import Context
 from gradspec.lower.declaration import Declaration
+from gradspec.lower.growth import DEEPEST, depth
 from gradspec.lower.references import make_bindings, solve
 from gradspec.lower.scope import Binding, Hidden, Role, Scope, Variable
 from gradspec.lower.values import Value, type_of_kind
@@ -252,6 +253,25 @@ def _show(variable: Variable, body: Body) -> None:
 def _show_faulty(name: str, body: Body) -> None:
     """Its uses are not faults of their own."""
     _show(Variable(name, Role.LOCAL, None), body)
+
+
+# --- growth ---------------------------------------------------------------------------
+
+
+def check_growth(body: Body) -> None:
+    """Locals are put in place later on: together they must not go too deep."""
+    depths: dict[str, int] = {}
+    for let in (*body.forward, *body.backward_locals):
+        depths[let.name] = depth(let.value, depths)
+        if depths[let.name] > DEEPEST:
+            body.cx.findings.error(
+                "GS224",
+                f"`{let.name}` is too deep when the locals that it uses are put in place",
+                body.assigned[let.name],
+                notes=(f"at most {DEEPEST} operations inside one another",),
+                help="divide the rule: a rule that is called is not put in place",
+            )
+            return
 
 
 # --- both sides ----------------------------------------------------------------------

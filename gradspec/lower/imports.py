@@ -20,17 +20,15 @@ def resolve(importer: str, path: str) -> str:
 def order(modules: Mapping[str, Module]) -> Outcome[tuple[str, ...]]:
     """The files, each after those that it imports (otherwise as given).
 
-    The files of a circle are left out, and each circle is reported once. Imports of
-    files that are not in ``modules`` are passed over here.
+    Each circle is reported once; its files keep their place, so that their other faults
+    are found too. Imports of files that are not in ``modules`` are passed over here.
     """
 
     def needs(path: str) -> Iterator[str]:
         return (target for _, target in _imports(path, modules))
 
     arranged, circles = arrange(modules, needs)
-    circular = {path for circle in circles for path in circle}
-    sound = tuple(path for path in arranged if path not in circular)
-    return Outcome(sound, tuple(_circle(circle, modules) for circle in circles))
+    return Outcome(arranged, tuple(_circle(circle, modules) for circle in circles))
 
 
 def _imports(path: str, modules: Mapping[str, Module]) -> Iterator[tuple[Import, str]]:
@@ -42,6 +40,9 @@ def _imports(path: str, modules: Mapping[str, Module]) -> Iterator[tuple[Import,
 
 
 def _circle(circle: tuple[str, ...], modules: Mapping[str, Module]) -> Diagnostic:
+    """Told from its first file in the alphabet on, whichever file was asked for."""
+    start = circle.index(min(circle))
+    circle = circle[start:] + circle[:start]
     last, first = circle[-1], circle[0]
     closing = next(i for i, target in _imports(last, modules) if target == first)
     return error(

@@ -26,7 +26,7 @@ def lower(
     """All sound rules and defs of a file, in the order written, and all its faults.
 
     ``imports`` holds the lowered files by resolved path. One that is not there is at
-    fault itself (its reader has said so), and what needs its names is left out.
+    fault (its reader has said so, or it is on a circle), and what needs it is left out.
     """
     findings = Findings(module.source)
     imported = _import(module, imports, findings)
@@ -177,6 +177,8 @@ def _import(
         if not isinstance(item, nodes.Import):
             continue
         origin = imports.get(resolve(module.source.path, item.path))
+        if resolve(module.source.path, item.path) == module.source.path:
+            origin = _itself(module)
         for name in item.names:
             first = places.setdefault(name.id, name.span)
             if first is name.span:
@@ -184,6 +186,12 @@ def _import(
             else:
                 _imported_twice(name, first, findings)
     return made
+
+
+def _itself(module: nodes.Module) -> LoweredModule:
+    """A file that imports itself is on a circle; its names can be told all the same."""
+    names = (i.name for i in module.items if not isinstance(i, nodes.Import))
+    return LoweredModule(module.source, failed=(*names, *module.broken))
 
 
 def _imported(

@@ -12,7 +12,7 @@ from gradspec.ir.rule import (
     Rule,
     Surrogate,
 )
-from gradspec.lower.body import Body, first_scope, read_assignment
+from gradspec.lower.body import Body, check_growth, first_scope, read_assignment
 from gradspec.lower.clauses import read_assumes, read_keep, read_surrogate
 from gradspec.lower.context import Context
 from gradspec.lower.declaration import declare
@@ -37,6 +37,7 @@ def lower_rule(
     for assignment in assignments:
         read_assignment(assignment, body)
     _check_outputs(body)
+    check_growth(body)
     surrogates = _surrogates(node, body)
     assumes = _assumes(node, body)
     kept = _kept(node, body)
