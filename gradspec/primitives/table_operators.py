@@ -61,12 +61,12 @@ _ARITHMETIC = (
         spellings=infix("%", 10),
         notes="the sign is that of y, as in Python",
     ),
-    # ∂/∂x as `y * out / x` would be 0/0 at x = 0. ∂/∂y is 0 where out is (x = 0 < y),
-    # which is what xlogy says.
+    # ∂/∂x as `y * out / x` would be 0/0 at x = 0, and y * x**(y - 1) is 0 times infinity
+    # where y is 0 too. ∂/∂y is 0 where out is (x = 0 < y), which is what xlogy says.
     Primitive(
         "pow",
         _PAIR,
-        partials=("y * x**(y - 1)", "xlogy(out, x)"),
+        partials=("y * x**(y - 1) if y != 0 else 0", "xlogy(out, x)"),
         domain="x > 0 or x == 0 and y >= 0 or x < 0 and y == floor(y)",
         kinks=(("x == 0 and y == 1", "1, the slope from the right"),),
         ball=balls.power,

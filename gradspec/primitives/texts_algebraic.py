@@ -8,7 +8,7 @@ TORCH_CBRT = Helper(
     "_cbrt",
     '''\
 def _cbrt(x: torch.Tensor) -> torch.Tensor:
-    """The real cube root: a power, and one step of Newton's method to the last digit."""
+    """The real cube root: a power, then one step of Newton's method."""
     zero = x == 0.0
     a = torch.abs(torch.where(zero, 1.0, x))
     r = a ** (1.0 / 3.0)
@@ -21,7 +21,7 @@ TF_CBRT = Helper(
     "_cbrt",
     '''\
 def _cbrt(x: tf.Tensor) -> tf.Tensor:
-    """The real cube root: a power, and one step of Newton's method to the last digit."""
+    """The real cube root: a power, then one step of Newton's method."""
     zero = x == 0.0
     a = tf.abs(tf.where(zero, tf.ones_like(x), x))
     r = a ** (1.0 / 3.0)

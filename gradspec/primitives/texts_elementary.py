@@ -58,7 +58,7 @@ TF_LOGADDEXP = Helper(
     "_logaddexp",
     '''\
 def _logaddexp(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
-    """log(exp(x) + exp(y)), from the larger of the two; equal infinities give it back."""
+    """log(exp(x) + exp(y)), from the larger; equal infinities stay."""
     equal = x == y
     d = tf.where(equal, tf.zeros_like(x - y), x - y)
     larger = tf.where(d > 0.0, x + tf.math.softplus(-d), y + tf.math.softplus(d))

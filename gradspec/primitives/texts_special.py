@@ -231,7 +231,8 @@ def _i0e_slope(x: Array) -> Array:
     for k in range(26, 0, -1):
         s = 1.0 + (4.0 * k * k - 1.0) / (8.0 * k) * s / b
     tail = -0.5 * s / b / xp.sqrt(2.0 * PI * b)
-    return xp.sign(x) * xp.where(far, tail, I1E(a) - I0E(a))
+    near = I1E(a) - I0E(a)
+    return xp.sign(x) * xp.where(far, tail, near)
 ''',
     I0E=_I0E,
     I1E=_I1E,
@@ -241,7 +242,7 @@ I1E_SLOPE = everywhere(
     "_i1e_slope",
     '''\
 def _i1e_slope(x: Array) -> Array:
-    """The derivative of i1e: i0e - i1e - i1e / x for x > 0, for large x by DLMF 10.40."""
+    """The derivative of i1e: i0e - (1 + 1/x) i1e for x > 0; far out by DLMF 10.40.1."""
     far = xp.abs(x) > 20.0
     a = xp.where(far | (x == 0.0), xp.ones_like(x), xp.abs(x))
     b = xp.where(far, xp.abs(x), 20.0 * xp.ones_like(x))
@@ -250,8 +251,8 @@ def _i1e_slope(x: Array) -> Array:
         ratio = (2.0 * k - 3.0) * (2.0 * k + 1.0) ** 2 / (8.0 * k * (2.0 * k - 1.0))
         s = 1.0 + ratio * s / b
     tail = -0.5 * s / b / xp.sqrt(2.0 * PI * b)
-    near = xp.where(x == 0.0, 0.5 + x, I0E(a) - I1E(a) * (1.0 + 1.0 / a))
-    return xp.where(far, tail, near)
+    near = I0E(a) - I1E(a) * (1.0 + 1.0 / a)
+    return xp.where(far, tail, xp.where(x == 0.0, 0.5 + x, near))
 ''',
     I0E=_I0E,
     I1E=_I1E,

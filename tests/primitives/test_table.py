@@ -1,0 +1,216 @@
+"""The table holds together: every row complete, every formula in the language."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+import pytest
+
+from gradspec.primitives.lookup import (
+    function_names,
+    is_function,
+    is_primitive,
+    primitive,
+)
+from gradspec.primitives.row import Expand, Helper, Missing, Primitive, Template
+from gradspec.primitives.table import ROWS
+
+TARGETS = ("numpy", "torch", "tf")
+
+# The language's contract: what a rule may call.
+PROMISED = [
+    "exp",
+    "expm1",
+    "exp2",
+    "log",
+    "log1p",
+    "log2",
+    "log10",
+    "sqrt",
+    "rsqrt",
+    "cbrt",
+    "sin",
+    "cos",
+    "tan",
+    "asin",
+    "acos",
+    "atan",
+    "atan2",
+    "sinh",
+    "cosh",
+    "tanh",
+    "asinh",
+    "acosh",
+    "atanh",
+    "sigmoid",
+    "logsigmoid",
+    "softplus",
+    "logaddexp",
+    "relu",
+    "erf",
+    "erfc",
+    "erfinv",
+    "lgamma",
+    "digamma",
+    "abs",
+    "sign",
+    "floor",
+    "ceil",
+    "round",
+    "trunc",
+    "min",
+    "max",
+    "clip",
+    "heaviside",
+    "square",
+    "hypot",
+    "xlogy",
+    "xlog1py",
+    "sinc",
+    "gamma",
+    "polygamma",
+    "erfcx",
+    "erfcinv",
+    "ndtr",
+    "ndtri",
+    "log_ndtr",
+    "i0",
+    "i0e",
+    "i1",
+    "i1e",
+]
+
+rows = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+
+
+def _formulas(row: Primitive) -> list[str]:
+    expansions = [s.formula for s in row.spellings.values() if isinstance(s, Expand)]
+    conditions = [condition for condition, _ in row.kinks]
+    texts = [row.meaning, row.domain, *row.partials, *conditions, *expansions]
+    return [text for text in texts if text]
+
+
+def test_every_promised_function_is_there() -> None:
+    assert [name for name in PROMISED if not is_function(name)] == []
+
+
+def test_names_are_unique() -> None:
+    names = [row.name for row in ROWS]
+    assert sorted(set(names)) == sorted(names)
+
+
+def test_operators_are_no_functions() -> None:
+    assert is_primitive("add")
+    assert not is_function("add")
+    assert "pi" not in function_names()
+    assert list(function_names()) == sorted(function_names())
+
+
+def test_no_target_lacks_a_primitive() -> None:
+    gaps = [
+        f"{row.name} on {target}"
+        for row in ROWS
+        for target in TARGETS
+        if isinstance(row.spellings.get(target, Missing("not said")), Missing)
+    ]
+    assert gaps == []
+
+
+@rows
+def test_row_is_consistent(row: Primitive) -> None:
+    assert row.params == ("x", "y", "z")[: row.arity]
+    assert len(row.partials) == row.arity
+    assert len(row.argument_types) == row.arity
+    assert 0 <= row.least_arity <= row.arity
+    assert (row.ball is None) == (row.result == "bool")
+    for type, text in zip(row.argument_types, row.partials, strict=True):
+        assert (text is None) == (type != "real" or row.result == "bool")
+    if is_function(row.name):
+        assert row.source
+        assert row.sympy is not None
+
+
+@rows
+def test_steps_have_no_slope(row: Primitive) -> None:
+    if row.is_step:
+        assert row.partials[0] == "0"
+
+
+@rows
+def test_formulas_use_what_there_is(row: Primitive) -> None:
+    for text in _formulas(row):
+        tree = ast.parse(text, mode="eval")
+        called = {n.func for n in ast.walk(tree) if isinstance(n, ast.Call)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name) and node in called:
+                assert is_function(node.id), text
+                continue
+            if isinstance(node, ast.Name):
+                assert node.id in (*row.params, "out", "pi", "inf"), text
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                callee = primitive(node.func.id)
+                assert callee.least_arity <= len(node.args) <= callee.arity, text
+
+
+@rows
+def test_expansions_end(row: Primitive) -> None:
+    """No expansion leads back to itself."""
+    for target in TARGETS:
+        _expand(row.name, target, ())
+
+
+def _expand(name: str, target: str, above: tuple[str, ...]) -> None:
+    assert name not in above, f"{name} on {target} expands to itself"
+    spelling = primitive(name).spellings[target]
+    if isinstance(spelling, Expand):
+        for node in ast.walk(ast.parse(spelling.formula, mode="eval")):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                _expand(node.func.id, target, (*above, name))
+
+
+@rows
+def test_templates_use_each_argument_once(row: Primitive) -> None:
+    for target, spelling in row.spellings.items():
+        if isinstance(spelling, Template):
+            holes = re.findall(r"{(\w)}", spelling.text)
+            assert sorted(holes) == sorted(row.params), target
+            filled = re.sub(r"{(\w)}", r"\1", spelling.text)
+            ast.parse(filled, mode="eval")
+
+
+HELPERS = [
+    (f"{row.name}-{target}", target, spelling)
+    for row in ROWS
+    for target, spelling in row.spellings.items()
+    if isinstance(spelling, Helper)
+]
+
+
+@pytest.mark.parametrize(
+    ("target", "helper"), [h[1:] for h in HELPERS], ids=[h[0] for h in HELPERS]
+)
+def test_helper_is_a_typed_function_in_blacks_form(target: str, helper: Helper) -> None:
+    black = pytest.importorskip("black")
+    assert black.format_str(helper.text, mode=black.Mode()) == helper.text
+    (function,) = ast.parse(helper.text).body
+    assert isinstance(function, ast.FunctionDef)
+    assert function.name == helper.name
+    assert ast.get_docstring(function)
+    assert function.returns is not None
+    assert all(a.annotation is not None for a in function.args.args)
+    assert max(map(len, helper.text.splitlines())) <= 88
+    module = {"numpy": "np", "torch": "torch", "tf": "tf"}[target]
+    free = {n.id for n in ast.walk(function) if isinstance(n, ast.Name)}
+    assert {"np", "torch", "tf"} & free <= {module}
+    imported = {line.split()[-1] for line in helper.imports}
+    assert {"math", "special"} & free == imported
+
+
+@pytest.mark.parametrize(
+    "name", ["sigmoid", "xlogy", "logit", "sinc", "hypot", "logaddexp"]
+)
+def test_elementary_functions_of_numpy_need_no_scipy(name: str) -> None:
+    spelling = primitive(name).spellings["numpy"]
+    imports = getattr(spelling, "imports", ())
+    assert not any("scipy" in line for line in imports)
