@@ -68,6 +68,8 @@ def _is_below(line: Line, head: Line, body: list[Line]) -> bool:
     """
     if _begins_item(line):
         return False
+    if line.indent == 0 and head.first not in ITEM_WORDS:
+        return True  # all that stands outside is reported once
     if line.indent == 0:
         return head.first == "RULE" and (not body or body[0].indent == 0)
     return True
@@ -84,6 +86,8 @@ def _begins_item(line: Line) -> bool:
 def _check_indent(line: Line, head: Line, body: list[Line], found: Blocks) -> None:
     if head.first != "RULE":
         return  # reported with the head, or as a whole: see `parse`
+    if body and body[-1].tokens[-1].type == "COLON":
+        return  # a block of Python: the line with the colon is reported
     known = [above.indent for above in body if above.indent != TABBED]
     if line.indent == TABBED or (known and line.indent == known[0]):
         return
@@ -157,4 +161,4 @@ def _goes_on(group: list[Line], line: Line) -> bool:
     indent, above = group[0].indent, group[-1].tokens[-1].type
     if line.indent <= indent or indent == TABBED or _begins_item(line):
         return False
-    return above in _OPEN_ENDS or line.first in _LATE_STARTS
+    return above in _OPEN_ENDS or (above != "COLON" and line.first in _LATE_STARTS)

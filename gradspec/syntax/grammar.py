@@ -8,7 +8,7 @@ imported here only, and only when something is parsed.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -26,7 +26,7 @@ STARTS = ("module", "header", "statement", "expression")
 
 class Unexpected(Exception):
     """The text cannot go on like this. ``index`` counts the tokens taken, ``expected``
-    holds the terminals that could stand there (some only before others).
+    holds the terminals that could stand there.
     """
 
     def __init__(self, index: int, expected: frozenset[str]) -> None:
@@ -132,9 +132,7 @@ def run(tokens: Iterable[Token], start: str) -> Any:
         while True:
             action = states[stack[-1]].get(token.type)
             if action is None:
-                raise Unexpected(
-                    count, frozenset(filter(str.isupper, states[stack[-1]]))
-                )
+                raise Unexpected(count, _fitting(states, stack))
             if type(action) is int:
                 stack.append(action)
                 values.append(token)
@@ -149,6 +147,32 @@ def run(tokens: Iterable[Token], start: str) -> Any:
             if goto == table.end and token is end:
                 return values[-1]
     raise AssertionError("the end of the tokens is always shifted or refused")
+
+
+def _fitting(
+    states: dict[int, dict[str, int | _Reduce]], stack: Sequence[int]
+) -> frozenset[str]:
+    """The terminals that could come next. The table alone would name too many: a state
+    of LALR stands for several places in the text.
+    """
+    candidates = (symbol for symbol in states[stack[-1]] if symbol.isupper())
+    return frozenset(t for t in candidates if _fits(states, list(stack), t))
+
+
+def _fits(
+    states: dict[int, dict[str, int | _Reduce]], stack: list[int], terminal: str
+) -> bool:
+    while True:
+        action = states[stack[-1]].get(terminal)
+        if not isinstance(action, _Reduce):
+            return action is not None
+        if action.size:
+            del stack[-action.size :]
+        if action.origin not in states[stack[-1]]:
+            return True  # the start rule is complete
+        goto = states[stack[-1]][action.origin]
+        assert type(goto) is int
+        stack.append(goto)
 
 
 def _reduce_values(

@@ -6,73 +6,13 @@ expected there; the first that recognises its mistake explains it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 
+from gradspec.syntax import misreadings
 from gradspec.syntax.blocks import unexpected_indent
 from gradspec.syntax.grammar import Unexpected
-from gradspec.syntax.tokens import Chunk, Fault, FaultFound, Line, Token
-
-_ENDS = frozenset(("NAME", "NUMBER", "RPAR", "RSQB"))
-_OPERATORS = frozenset(("SIGN", "SCALE", "POWER", "COMPARISON", "AND", "OR"))
-_WORDS = {
-    "_NEWLINE": "the end of the line",
-    "COLON": "`:`",
-    "COMMA": "`,`",
-    "EQUAL": "`=`",
-    "ARROW": "`->`",
-    "LPAR": "`(`",
-    "RPAR": "`)`",
-    "LSQB": "`[`",
-    "RSQB": "`]`",
-    "ELLIPSIS": "`...`",
-    "DOT": "`.`",
-    "IF": "`if`",
-    "ELSE": "`else`",
-    "FOR": "`for`",
-    "IMPORT": "`import`",
-    "BECAUSE": "`because`",
-    "STRING": "a text in quotes",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Stop:
-    """Where the parser stopped: at token ``index`` of a line (its end when there is no
-    such token), expecting one of some terminals.
-    """
-
-    line: Line
-    index: int
-    expected: frozenset[str]
-
-    @property
-    def found(self) -> Token:
-        """The token that does not fit."""
-        tokens = self.line.tokens
-        if self.index < len(tokens):
-            return tokens[self.index]
-        end = tokens[-1].end
-        return Token("_NEWLINE", "", end, end)
-
-    def at(self, offset: int) -> Token:
-        """A neighbour of the token that does not fit; an empty one beyond the line."""
-        place = self.index + offset
-        if 0 <= place < len(self.line.tokens):
-            return self.line.tokens[place]
-        return Token("", "", self.found.start, self.found.end)
-
-    @property
-    def ended(self) -> bool:
-        return self.index >= len(self.line.tokens)
-
-    def before(self, *types: str) -> bool:
-        """Whether a token of one of these types comes earlier in the line."""
-        return any(token.type in types for token in self.line.tokens[: self.index])
-
-    def fault(self, code: str, headline: str, help: str) -> Fault:
-        """A fault at the token that does not fit; for the end of a line, just there."""
-        return Fault(code, headline, self.found.span, help=help)
+from gradspec.syntax.stop import Stop, generic, is_name
+from gradspec.syntax.tokens import Chunk, Fault, FaultFound, Line
 
 
 def explain(stop: Stop) -> Fault:
@@ -81,7 +21,7 @@ def explain(stop: Stop) -> Fault:
         fault = check(stop)
         if fault is not None:
             return fault
-    return _generic(stop)
+    return generic(stop)
 
 
 def outside(line: Line) -> Fault:
@@ -125,7 +65,7 @@ def _kind_of_bare_output(stop: Stop) -> Fault | None:
     if "_NEWLINE" in stop.expected and stop.found.type in words:
         if stop.at(1).type != "COLON" and stop.found.type == "NAME":
             return None
-        name = next(t for t in reversed(stop.line.tokens[: stop.index]) if _named(t))
+        name = next(t for t in reversed(stop.line.tokens[: stop.index]) if is_name(t))
         headline = "an output with a kind stands in parentheses"
         help = f"write `-> ({name.text}: {stop.found.text}):`"
         return stop.fault("GS124", headline, help)
@@ -145,12 +85,15 @@ def _unknown_kind(stop: Stop) -> Fault | None:
         return None
     if stop.at(-1).type != "COLON" or "NAME" in stop.expected:
         return None
-    shown = f"`{stop.found.text}`" if stop.found.text else "this"
+    if not is_name(stop.found):
+        headline = "a kind is missing after the colon"
+    else:
+        headline = f"`{stop.found.text}` is not a kind"
     if stop.before("ARROW"):
         help = "an output may be `nograd`, `int` or `bool`"
     else:
         help = "an input may be `nograd`, `int`, `bool`, `static` or `static int`"
-    return stop.fault("GS124", f"{shown} is not a kind", help)
+    return stop.fault("GS124", headline, help)
 
 
 def _default_of_output(stop: Stop) -> Fault | None:
@@ -225,16 +168,6 @@ def _missing_reason(stop: Stop) -> Fault | None:
     )
 
 
-def _equality(stop: Stop) -> Fault | None:
-    """``=`` where a condition is."""
-    if stop.found.type != "EQUAL":
-        return None
-    conditional = stop.before("IF", "AND", "OR", "NOT") or stop.line.first == "ASSUME"
-    if not conditional and not ("COMPARISON" in stop.expected and _in_brackets(stop)):
-        return None
-    return stop.fault("GS108", "`=` assigns; it does not compare", "write `==`")
-
-
 def _second_equal(stop: Stop) -> Fault | None:
     if stop.found.type == "EQUAL" and stop.before("EQUAL"):
         headline = "one line assigns one name"
@@ -252,18 +185,6 @@ def _several_targets(stop: Stop) -> Fault | None:
             "GS101", headline, "write each assignment on a line of its own"
         )
     return None
-
-
-def _missing_else(stop: Stop) -> Fault | None:
-    if "ELSE" not in stop.expected or stop.found.type in ("EQUAL", "IF", "STRING"):
-        return None
-    if stop.at(-1).type in _ENDS and _begins_operand(stop.found):
-        return None
-    headline = "this `if` has no `else`"
-    opened = [token for token in stop.line.tokens[: stop.index] if token.type == "IF"]
-    span = opened[-1].span if opened else stop.found.span
-    help = "say what it is otherwise: `a if condition else b`"
-    return Fault("GS118", headline, span, help=help)
 
 
 def _statement_of_python(stop: Stop) -> Fault | None:
@@ -287,20 +208,6 @@ def _docstring_place(stop: Stop) -> Fault | None:
     return stop.fault("GS126", headline, "move it there, or make it a comment with `#`")
 
 
-def _string_place(stop: Stop) -> Fault | None:
-    if stop.found.type != "STRING":
-        return None
-    if stop.index == 0:
-        headline = "a text stands alone here"
-        return stop.fault("GS126", headline, 'a docstring has three quotes: `"""`')
-    if {"NAME", "NUMBER"} <= stop.expected or stop.at(-1).type in _ENDS:
-        headline = "a text has no place in an expression"
-        return stop.fault(
-            "GS119", headline, "an expression is made of numbers and names"
-        )
-    return None
-
-
 def _expression_alone(stop: Stop) -> Fault | None:
     """A line that assigns nothing."""
     if stop.line.first in ("RULE", "DEF", "FROM", "EXAMPLE") or stop.before("EQUAL"):
@@ -310,172 +217,21 @@ def _expression_alone(stop: Stop) -> Fault | None:
     if stop.index and stop.found.type in ("COLON", "NAME", "DOT"):
         return None
     headline = "this line assigns nothing"
-    help = "write `name = expression`"
+    help = f"write `{_FORMS.get(stop.line.first, 'name = expression')}`"
     return Fault("GS101", headline, stop.line.span, help=help)
 
 
-# --- expressions ----------------------------------------------------------------------
+_FORMS = {
+    "ASSUME": "assume x > 0",
+    "SURROGATE": "surrogate y = expression",
+    "OVERRIDE": 'override dx = expression because "reason"',
+    "SAVE": "save name, other",
+    "RECOMPUTE": "recompute name, other",
+    "EXAMPLE": "example x = 2: y = 4",
+}
+"""How the statements look that begin with a word."""
 
-
-def _slice(stop: Stop) -> Fault | None:
-    if stop.found.type != "COLON" or _innermost(stop) != "LSQB":
-        return None
-    headline = "an index stands for a whole axis; there are no slices"
-    return stop.fault(
-        "GS119", headline, "name the index, `x[i]`, and use it where it runs"
-    )
-
-
-def _second_subscript(stop: Stop) -> Fault | None:
-    if stop.found.type != "LSQB" or stop.at(-1).type not in ("RPAR", "RSQB", "NUMBER"):
-        return None
-    headline = "only a name has indices"
-    help = "all indices stand in one bracket, `x[i, j]`; give a result a name first"
-    return stop.fault("GS119", headline, help)
-
-
-def _list(stop: Stop) -> Fault | None:
-    if stop.found.type != "LSQB" or "NUMBER" not in stop.expected:
-        return None
-    headline = "there are no lists in an expression"
-    return stop.fault("GS119", headline, "write the formula of one element: `y[i] = …`")
-
-
-def _attribute(stop: Stop) -> Fault | None:
-    if stop.found.type == "DOT":
-        headline = "only a rule has parts that a `.` picks"
-    elif stop.at(-2).type == "DOT" and "LPAR" in stop.expected:
-        headline = "there are no attributes"
-    else:
-        return None
-    help = "write `rule.output(arguments)`; built-ins have short names, `exp(x)`, sizes are names, `n`"
-    return stop.fault("GS119", headline, help)
-
-
-def _called_result(stop: Stop) -> Fault | None:
-    if stop.found.type == "LPAR" and stop.at(-1).type in ("RPAR", "RSQB", "NUMBER"):
-        return stop.fault(
-            "GS125", "an operator is missing here", "write `*` to multiply"
-        )
-    return None
-
-
-def _index_range(stop: Stop) -> Fault | None:
-    """``for (i, j)``, ``for 1``"""
-    if stop.at(-1).type == "FOR" and "NAME" in stop.expected:
-        headline = "`for` is followed by the names of indices"
-        return stop.fault("GS119", headline, "write `for j` or `for i, j`")
-    return None
-
-
-def _missing_operator(stop: Stop) -> Fault | None:
-    if not (stop.expected & _OPERATORS) or not _begins_operand(stop.found):
-        return None
-    if stop.at(-1).type in _ENDS or _named(stop.at(-1)):
-        headline = f"an operator is missing before `{_short(stop.found)}`"
-        return stop.fault("GS125", headline, "write `*` to multiply")
-    return None
-
-
-def _keyword_as_name(stop: Stop) -> Fault | None:
-    """A word of the language, reserved in Python too, where a name must stand."""
-    if not stop.found.text.isalpha() or "NAME" not in stop.expected:
-        return None
-    if stop.found.type in ("NAME", "NUMBER") or stop.at(1).type in ("NAME", "NUMBER"):
-        return None
-    return reserved(stop.found)
-
-
-def reserved(token: Token) -> Fault:
-    """A keyword of Python as a name."""
-    headline = f"`{token.text}` is a keyword of Python and cannot be a name"
-    help = f"rename it, to `{token.text}_` for example"
-    return Fault("GS115", headline, token.span, help=help)
-
-
-def _example_value(stop: Stop) -> Fault | None:
-    if stop.line.first != "EXAMPLE":
-        return None
-    expects_value = "NUMBER" in stop.expected and stop.at(-1).type != "SIGN"
-    after_value = stop.found.type in (*_OPERATORS, "LPAR", "DOT")
-    if not expects_value and not after_value:
-        return None
-    headline = "an example gives numbers, not formulas"
-    help = "write digits, `x = 0.5`, or a vector, `x = [1, -2, inf]`"
-    return stop.fault("GS127", headline, help)
-
-
-def _generic(stop: Stop) -> Fault:
-    if stop.ended:
-        found = "the line ends too early"
-    else:
-        found = f"`{_short(stop.found)}` does not fit here"
-    expected = _listed(stop.expected)
-    help = f"expected {expected}" if expected else ""
-    return stop.fault("GS101", found, help)
-
-
-# --- pieces ---------------------------------------------------------------------------
-
-
-def _listed(expected: frozenset[str]) -> str:
-    """What could stand there, the ten operators and the ways to begin an expression
-    in a word each.
-    """
-    words: list[str] = []
-    if {"NUMBER", "LPAR"} <= expected:
-        words.append("an expression")
-    elif "NAME" in expected:
-        words.append("a name")
-    elif "NUMBER" in expected:
-        words.append("a number")
-    if expected & _OPERATORS:
-        words.append("an operator")
-    skipped = {"LPAR"} if {"NUMBER", "LPAR"} <= expected else set()
-    words.extend(text for name, text in _WORDS.items() if name in expected - skipped)
-    return (
-        words[0]
-        if len(words) == 1
-        else ", ".join(words[:-1]) + " or " + words[-1]
-        if words
-        else ""
-    )
-
-
-def _named(token: Token) -> bool:
-    return token.text.isidentifier() and token.type not in _RESERVED
-
-
-_RESERVED = frozenset(
-    ["DEF", "FROM", "IMPORT", "IF", "ELSE", "FOR", "AND", "OR", "NOT"]
-)
-
-
-def _begins_operand(token: Token) -> bool:
-    return token.type in ("NUMBER", "LPAR") or _named(token)
-
-
-def _short(token: Token) -> str:
-    text = token.text.split("\n")[0]
-    return text if len(text) <= 24 else text[:20] + "…"
-
-
-def _in_brackets(stop: Stop) -> bool:
-    return _innermost(stop) != ""
-
-
-def _innermost(stop: Stop) -> str:
-    """The type of the bracket that is open where the parser stopped."""
-    open_: list[str] = []
-    for token in stop.line.tokens[: stop.index]:
-        if token.type in ("LPAR", "LSQB"):
-            open_.append(token.type)
-        elif token.type in ("RPAR", "RSQB") and open_:
-            open_.pop()
-    return open_[-1] if open_ else ""
-
-
-_CHECKS: Sequence[Callable[[Stop], Fault | None]] = (
+_CHECKS: tuple[Callable[[Stop], Fault | None], ...] = (
     _docstring_place,
     _python_def,
     _import_form,
@@ -487,19 +243,8 @@ _CHECKS: Sequence[Callable[[Stop], Fault | None]] = (
     _missing_colon,
     _missing_reason,
     _statement_of_python,
-    _equality,
+    *misreadings.CHECKS,
     _second_equal,
     _several_targets,
-    _slice,
-    _second_subscript,
-    _example_value,
-    _list,
-    _missing_else,
-    _string_place,
-    _attribute,
-    _index_range,
-    _called_result,
-    _keyword_as_name,
-    _missing_operator,
     _expression_alone,
 )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from gradspec.diagnostics import Diagnostic, Label, Outcome, error
 from gradspec.source import Source, Span
@@ -18,8 +19,9 @@ from gradspec.syntax.blocks import blocks
 from gradspec.syntax.depth import refuse_depth
 from gradspec.syntax.grammar import Unexpected, run
 from gradspec.syntax.layout import ITEM_WORDS, layout
-from gradspec.syntax.mistakes import Stop, explain, explain_item, outside
+from gradspec.syntax.mistakes import explain, explain_item, outside
 from gradspec.syntax.scan import LINE_END, scan
+from gradspec.syntax.stop import Stop
 from gradspec.syntax.suspects import explain_names
 from gradspec.syntax.tokens import Chunk, Fault, FaultFound, Line, Token
 
@@ -79,20 +81,25 @@ def _items(
     items: list[nodes.Item] = []
     broken: list[str] = []
     reported = sorted(fault.span.start for fault in faults)
-    ends = [*(chunk.span.start for chunk in chunks[1:]), end]
-    for chunk, until in zip(chunks, ends, strict=True):
-        known = reported[bisect_left(reported, chunk.span.start) :][: MAX_FAULTS + 1]
-        known = [start for start in known if start < until]
+    starts = [*(chunk.span.start for chunk in chunks), end + 1]
+    for chunk, (start, stop) in zip(chunks, pairwise(starts), strict=True):
+        known = _some_between(reported, start, stop)
         failure = None if known else _parsed(chunk, items)
         if not known and failure is None:
             continue
         broken.extend(_name(chunk))
         if len(faults) < MAX_FAULTS:
-            found = _line_faults(chunk, known)
+            found = _line_faults(chunk, reported, stop)
             if failure is not None and not found:
                 found = [explain_item(chunk, failure)]
             faults.extend(found)
     return items, broken
+
+
+def _some_between(places: Sequence[int], start: int, stop: int) -> bool:
+    """Whether one of the sorted places lies in ``[start, stop)``."""
+    at = bisect_left(places, start)
+    return at < len(places) and places[at] < stop
 
 
 def _parsed(chunk: Chunk, items: list[nodes.Item]) -> Unexpected | FaultFound | None:
@@ -135,20 +142,21 @@ def _name(chunk: Chunk) -> Iterator[str]:
 # --- faults ---------------------------------------------------------------------------
 
 
-def _line_faults(chunk: Chunk, known: Sequence[int]) -> list[Fault]:
+def _line_faults(chunk: Chunk, known: Sequence[int], end: int) -> list[Fault]:
     """The faults of the lines of an item, for each line the first; lines in which
     something is known to be wrong already are passed over.
     """
     faults: list[Fault] = []
-    for number, line in enumerate((chunk.head, *chunk.body)):
-        if not line.sound or any(
-            line.span.start <= start <= line.span.end for start in known
-        ):
+    is_item = chunk.head.first in ITEM_WORDS
+    lines = (chunk.head, *chunk.body) if is_item else (chunk.head,)
+    ends = (*(line.span.start for line in lines[1:]), end)
+    for number, (line, stop) in enumerate(zip(lines, ends, strict=True)):
+        if not line.sound or _some_between(known, line.span.start, stop):
             continue
         if number == 1 and line.first == "DOCSTRING" and len(line.tokens) == 1:
             continue
         faults.extend(_line_fault(line, "statement" if number else _start(line)))
-        if len(faults) >= MAX_FAULTS or (number == 0 and line.first not in ITEM_WORDS):
+        if len(faults) >= MAX_FAULTS:
             break
     return faults
 

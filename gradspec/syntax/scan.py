@@ -20,6 +20,9 @@ from gradspec.syntax.tokens import Fault, Token
 LINE_END = "LINE_END"
 """The type of the token at the end of each physical line; it ends where the next begins."""
 
+ENOUGH = 1000
+"""A text with so many odd characters is not a `.grad` file; the rest is not looked at."""
+
 # Tried before the terminals: layout, and what would otherwise be read as two tokens.
 _BEFORE = (
     r"(?P<LINE_END>\r?\n)",
@@ -64,7 +67,7 @@ def scan(text: str) -> Scan:
     match_at, words = _pattern().match, lexicon().words
     tokens = found.tokens
     position, end = 1 if text.startswith("\ufeff") else 0, len(text)
-    while position < end:
+    while position < end and len(found.faults) < ENOUGH:
         match = match_at(text, position)
         assert match is not None  # the last alternative matches any character
         kind, start = match.lastgroup or "", position
@@ -84,22 +87,24 @@ def scan(text: str) -> Scan:
 
 def _name(found: Scan, token: Token) -> None:
     if token.type == "NAME":
-        _refuse_factor(found, token)
-        if token.text[0] == "_" or keyword.iskeyword(token.text):
+        if _refuse_factor(found, token):
+            pass
+        elif token.text[0] == "_" or keyword.iskeyword(token.text):
             found.suspects.append(token)
     found.tokens.append(token)
 
 
-def _refuse_factor(found: Scan, token: Token) -> None:
-    """``2x``: a number that runs into a name."""
+def _refuse_factor(found: Scan, token: Token) -> bool:
+    """``2x``: a number that runs into a name; says whether it does."""
     before = found.tokens[-1] if found.tokens else None
     if before is None or before.type != "NUMBER" or before.end != token.start:
-        return
+        return False
     span = Span(before.start, token.end)
     headline = f"`{before.text}{token.text}` has no operator between number and name"
     help = f"write `{before.text} * {token.text}`"
     found.faults.append(Fault("GS125", headline, span, help=help))
     found.tokens.append(Token("SCALE", "*", token.start, token.start))
+    return True
 
 
 _ODDITIES = frozenset(

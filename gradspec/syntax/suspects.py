@@ -7,9 +7,11 @@ expects here; those are recognised by the tokens beside them.
 
 from __future__ import annotations
 
+import keyword
 from collections.abc import Iterable, Sequence
 
-from gradspec.syntax.mistakes import reserved
+from gradspec.syntax.layout import ITEM_WORDS
+from gradspec.syntax.misreadings import reserved
 from gradspec.syntax.tokens import Chunk, Fault, Token
 
 _FORMS = {
@@ -39,7 +41,8 @@ def explain_names(chunks: Sequence[Chunk], suspects: Sequence[Token]) -> list[Fa
     faults: list[Fault] = []
     for chunk in chunks:
         seen: set[str] = set()
-        for line in (chunk.head, *chunk.body):
+        body = chunk.body if chunk.head.first in ITEM_WORDS else ()
+        for line in (chunk.head, *body):
             for before, token, after in _with_neighbours(line.tokens):
                 if token in wanted and token.text not in seen:
                     seen.add(token.text)
@@ -56,6 +59,7 @@ def _with_neighbours(
 def _fault(before: Token | None, token: Token, after: Token | None) -> Fault:
     if token.text[0] == "_":
         bare = token.text.strip("_")
+        bare += "_" if keyword.iskeyword(bare) else ""
         headline = f"`{token.text}` begins with an underscore: such names are ours"
         help = f"write `{bare}`" if bare.isidentifier() else "begin it with a letter"
         return Fault("GS116", headline, token.span, help=help)
