@@ -43,6 +43,7 @@ def share(
     done: dict[Expr, Expr] = {}
     statements: list[Assign] = []
     bound: set[str] = set()
+    numbers = {v: name for name, v in known.constants.items() if children(v)}
 
     def bind(name: str, value: Expr) -> Name:
         if name not in bound:
@@ -60,6 +61,8 @@ def share(
         value = with_children(node, tuple(done[child] for child in children(node)))
         if isinstance(node, Name) and node.id in known.constants:
             value = constant(node.id)
+        elif node in numbers:
+            value = constant(numbers[node])
         elif node in known.named and children(node):
             value = bind(known.named[node], value)
         elif uses[node] > 1 and not _is_trivial(node, known.scalars):

@@ -7,8 +7,9 @@ function of a Python number is refused by some and has a type of its own in othe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from gradspec.plan.array import (
     Expr,
@@ -29,6 +30,9 @@ CONDITIONAL, OR, COMPARISON, PRODUCT, UNARY, POWER, ATOM = 0, 1, 4, 10, 11, 12, 
 """Precedence in Python, tightest last."""
 
 
+NO_VARIANTS: Mapping[tuple[str, tuple[bool, ...]], Template] = MappingProxyType({})
+
+
 def no_lifts(name: str, scalars: tuple[bool, ...]) -> tuple[bool, ...]:
     """Every function takes Python numbers beside tensors, and they adopt its type."""
     return (False,) * len(scalars)
@@ -43,7 +47,8 @@ class Dialect:
     two also ``{like}``, the name of a floating tensor. ``lift`` makes a tensor of a
     Python number: used for the arguments that ``lifts`` tells (from a primitive's name,
     or ``where``, and which arguments are numbers), and where a primitive that `math`
-    lacks has no tensor among its arguments.
+    lacks has no tensor among its arguments. ``variants`` are other spellings of a
+    primitive where certain of its arguments are Python numbers.
     """
 
     target: str
@@ -52,6 +57,7 @@ class Dialect:
     to_float: str
     lift: str
     lifts: Callable[[str, tuple[bool, ...]], tuple[bool, ...]] = no_lifts
+    variants: Mapping[tuple[str, tuple[bool, ...]], Template] = NO_VARIANTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +115,8 @@ def _node(node: Expr, parts: list[_Text], scope: Scope) -> _Text:
             return _operation(node, parts, scope)
         case Where():
             return _choice(parts, scope)
+        case ToFloat(arg=Where()) if any(scope.dialect.lifts("where", (True, True))):
+            return parts[0]  # a lifted branch has told the type
         case ToFloat():
             return _filled(scope.dialect.to_float, {"x": parts[0]}, scope)
         case IsNan():
@@ -134,6 +142,9 @@ def _operation(node: Op, parts: list[_Text], scope: Scope) -> _Text:
     spelling = _python_spelling(node.primitive)
     scalar = spelling is not None and all(part.is_scalar for part in parts)
     if not scalar:
+        numbers = tuple(part.is_scalar for part in parts)
+        spelling = scope.dialect.variants.get((node.primitive, numbers))
+    if spelling is None:
         spelling = primitive(node.primitive).spellings[scope.dialect.target]
         parts = _lifted(node, spelling, parts, scope)
     parts = _integers(node, parts, scope)
