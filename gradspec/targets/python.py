@@ -7,9 +7,8 @@ function of a Python number is refused by some and has a type of its own in othe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from gradspec.plan.array import (
     Expr,
@@ -30,7 +29,9 @@ CONDITIONAL, OR, COMPARISON, PRODUCT, UNARY, POWER, ATOM = 0, 1, 4, 10, 11, 12, 
 """Precedence in Python, tightest last."""
 
 
-NO_VARIANTS: Mapping[tuple[str, tuple[bool, ...]], Template] = MappingProxyType({})
+def no_variants(name: str, scalars: tuple[bool, ...]) -> Template | None:
+    """The table's spelling is the only one."""
+    return None
 
 
 def no_lifts(name: str, scalars: tuple[bool, ...]) -> tuple[bool, ...]:
@@ -57,7 +58,7 @@ class Dialect:
     to_float: str
     lift: str
     lifts: Callable[[str, tuple[bool, ...]], tuple[bool, ...]] = no_lifts
-    variants: Mapping[tuple[str, tuple[bool, ...]], Template] = NO_VARIANTS
+    variants: Callable[[str, tuple[bool, ...]], Template | None] = no_variants
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +144,7 @@ def _operation(node: Op, parts: list[_Text], scope: Scope) -> _Text:
     scalar = spelling is not None and all(part.is_scalar for part in parts)
     if not scalar:
         numbers = tuple(part.is_scalar for part in parts)
-        spelling = scope.dialect.variants.get((node.primitive, numbers))
+        spelling = scope.dialect.variants(node.primitive, numbers)
     if spelling is None:
         spelling = primitive(node.primitive).spellings[scope.dialect.target]
         parts = _lifted(node, spelling, parts, scope)

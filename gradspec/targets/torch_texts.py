@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from gradspec.primitives.row import Helper
+from gradspec.primitives.lookup import primitive
+from gradspec.primitives.row import Helper, Template
 from gradspec.targets.python import Dialect
 
-RESERVED = frozenset(
-    "torch ctx inputs output dtype current print tuple int float bool".split()
-)
+RESERVED = frozenset(["torch", "ctx", "inputs", "output", "dtype", "current", "print"])
 
 _TENSORS_ONLY = ("atan2", "heaviside", "hypot", "logaddexp", "max", "min")
+
+_CLAMPS = {
+    ("max", (False, True)): Template("torch.clamp({x}, min={y})"),
+    ("max", (True, False)): Template("torch.clamp({y}, min={x})"),
+    ("min", (False, True)): Template("torch.clamp({x}, max={y})"),
+    ("min", (True, False)): Template("torch.clamp({y}, max={x})"),
+}
 
 
 def _lifts(name: str, scalars: tuple[bool, ...]) -> tuple[bool, ...]:
@@ -23,10 +29,17 @@ def _lifts(name: str, scalars: tuple[bool, ...]) -> tuple[bool, ...]:
             return scalars
         case "clip", (True, _, _):
             return scalars
-        case _ if name in _TENSORS_ONLY:
+        case _ if name in _TENSORS_ONLY or _is_helper(name):
             return scalars
         case _:
             return (False,) * len(scalars)
+
+
+def _is_helper(name: str) -> bool:
+    """Our own functions are written for tensors."""
+    if name == "where":
+        return False
+    return isinstance(primitive(name).spellings.get("torch"), Helper)
 
 
 DIALECT = Dialect(
@@ -34,8 +47,9 @@ DIALECT = Dialect(
     where="torch.where({c}, {x}, {y})",
     is_nan="torch.isnan({x})",
     to_float="{x}.to({like}.dtype)",
-    lift="{like}.new_tensor({x})",
+    lift="{like}.new_full((), {x})",
     lifts=_lifts,
+    variants=lambda name, scalars: _CLAMPS.get((name, scalars)),
 )
 
 FLOATING = Helper(
@@ -135,7 +149,9 @@ def _widen(*tensors: torch.Tensor | None) -> tuple[torch.Tensor, ...]:
 NARROW = Helper(
     "_narrow",
     '''\
-def _narrow(dtype: torch.dtype, *tensors: torch.Tensor | None) -> tuple:
+def _narrow(
+    dtype: torch.dtype, *tensors: torch.Tensor | None
+) -> tuple[torch.Tensor | None, ...]:
     """The gradients that there are, in the type of the arguments."""
     return tuple(None if t is None else t.to(dtype) for t in tensors)
 ''',

@@ -1,0 +1,33 @@
+"""The public signature of a rule, and names that nothing else has."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from gradspec.ir.rule import Input, Kind
+from gradspec.plan.plan import RulePlan
+from gradspec.targets.numerals import numeral
+
+
+def parameters(plan: RulePlan, tensor: str) -> str:
+    """Tensors by position or keyword, statics by keyword: ``x: T, *, k: float = 1.0``."""
+    tensors = [f"{i.name}: {tensor}" for i in plan.tensors]
+    statics = [_static(i) for i in plan.statics]
+    return ", ".join([*tensors, *(["*"] if statics else []), *statics])
+
+
+def _static(i: Input) -> str:
+    kind = "int" if i.kind is Kind.STATIC_INT else "float"
+    if i.default is None:
+        return f"{i.name}: {kind}"
+    if kind == "int" and i.default.denominator == 1:
+        return f"{i.name}: int = {i.default.numerator}"
+    return f"{i.name}: {kind} = {numeral(i.default)[0]}"
+
+
+def fresh(name: str, taken: Collection[str]) -> str:
+    """``name``, or ``name2``, ``name3``, … if it is taken."""
+    candidate, number = name, 2
+    while candidate in taken:
+        candidate, number = f"{name}{number}", number + 1
+    return candidate

@@ -1,0 +1,71 @@
+"""The frame of a generated module: header, imports, `__all__`, helpers, definitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gradspec.plan.array import Expr
+from gradspec.plan.plan import Gradient, ModulePlan, RulePlan
+from gradspec.primitives.row import Helper
+from gradspec.targets.layout import statement
+from gradspec.targets.lines import Lines
+
+
+def module_text(
+    header: Lines, imports: Iterable[str], names: Lines, definitions: list[Lines]
+) -> str:
+    """The whole text. ``definitions`` are functions, classes and helpers, in order."""
+    public = ", ".join(f'"{name}"' for name in names)
+    parts = [
+        laid_out(header),
+        "from __future__ import annotations",
+        *_import_groups(imports),
+        statement(f"__all__ = [{public}]"),
+    ]
+    return "\n\n".join(parts) + "".join(f"\n\n\n{laid_out(d)}" for d in definitions) + "\n"
+
+
+def laid_out(lines: Lines) -> str:
+    """Logical lines as text of at most 88 columns. A docstring is one line of its own,
+    with line ends, and stays as it is.
+    """
+    return "\n".join(_laid_out(line) for line in lines)
+
+
+def _laid_out(line: str) -> str:
+    text = line.lstrip(" ")
+    if not text or text.startswith('"""'):
+        return line
+    return statement(text, (len(line) - len(text)) // 4)
+
+
+def _import_groups(imports: Iterable[str]) -> Lines:
+    """The standard library, then the framework and what it goes with."""
+    lines = sorted(dict.fromkeys(imports), key=_import_key)
+    groups = [
+        [line for line in lines if _is_standard(line)],
+        [line for line in lines if not _is_standard(line)],
+    ]
+    return ["\n".join(group) for group in groups if group]
+
+
+def _is_standard(line: str) -> bool:
+    return line.split()[1] in ("functools", "math", "sys")
+
+
+def _import_key(line: str) -> tuple[bool, str]:
+    """Plain imports before ``from`` imports, each by name."""
+    return line.startswith("from"), line.split()[1]
+
+
+def used_helpers(helpers: Iterable[Helper], text: str) -> tuple[Helper, ...]:
+    """Those that are called in ``text``, or by one that is; in the order given."""
+    found: dict[str, Helper] = {}
+    todo = [text]
+    while todo:
+        calling = todo.pop()
+        for helper in helpers:
+            if helper.name not in found and f"{helper.name}(" in calling:
+                found[helper.name] = helper
+                todo.append(helper.text)
+    return tuple(helper for helper in helpers if helper.name in found)

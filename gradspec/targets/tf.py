@@ -1,0 +1,151 @@
+"""TensorFlow modules: a private `tf.custom_gradient` behind a plain function.
+
+The plain function converts and passes on by position: called by keyword, the decorated
+one would silently use autodiff in place of the rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from gradspec.ir.rule import Input, Kind, Output
+from gradspec.plan.array import Expr
+from gradspec.plan.plan import Gradient, ModulePlan, RulePlan
+from gradspec.plan.program import Vocabulary, forward, joined_backward
+from gradspec.targets import tf_texts as texts
+from gradspec.targets.docstring import docstring, module_docstring
+from gradspec.targets.expansion import expander
+from gradspec.targets.lines import Lines, indented
+from gradspec.targets.python import Needs, needs
+from gradspec.targets.signature import fresh, parameters
+from gradspec.targets.skeleton import laid_out, module_text, used_helpers
+from gradspec.targets.tf_core import core_lines
+from gradspec.targets.tf_parts import Core
+from gradspec.targets.unnamed import unnamed
+
+_TENSOR = "tf.Tensor"
+
+
+def module(plan: ModulePlan) -> str:
+    """The text of the module."""
+    return _module(plan, [_core(rule, name, False) for rule, name in _named(plan)])
+
+
+def traced_module(plan: ModulePlan) -> str:
+    """The same, printing what goes through each rule."""
+    return _module(plan, [_core(rule, name, True) for rule, name in _named(plan)])
+
+
+def _module(plan: ModulePlan, cores: Sequence[Core]) -> str:
+    wants = Needs(("import tensorflow as tf",))
+    definitions: list[Lines] = []
+    for core in cores:
+        wants |= needs(core.values, core.scope)
+        definitions += [core_lines(core), _public(core)]
+    text = "\n".join(laid_out(lines) for lines in definitions)
+    helpers = used_helpers((*texts.HELPERS, *wants.helpers), text)
+    wants |= Needs(
+        (
+            *(["import functools"] if "@functools." in text else []),
+            *(["import sys"] if "=sys.stdout" in text else []),
+        )
+    )
+    return module_text(
+        module_docstring(plan),
+        wants.imports,
+        [rule.name for rule in plan.rules],
+        [*(helper.text.strip().splitlines() for helper in helpers), *definitions],
+    )
+
+
+def _named(plan: ModulePlan) -> list[tuple[RulePlan, str]]:
+    """Each rule with the name of its core: ``complex_op`` has ``_complex_op``."""
+    helpers = {helper.name for helper in texts.HELPERS}
+    return [(rule, fresh(f"_{rule.name}", helpers)) for rule in plan.rules]
+
+
+def _core(rule: RulePlan, name: str, is_traced: bool) -> Core:
+    scalars = frozenset(v.name for v in (*rule.statics, *rule.constants))
+    words = Vocabulary(expander("tf", scalars), texts.RESERVED)
+    outputs = {output.name for output in rule.outputs}
+    keep = tuple(saved for saved in rule.saved if saved not in outputs)
+    return Core(
+        name,
+        _expanded(rule, words),
+        forward(rule, words, keep),
+        unnamed(joined_backward(rule, words)),
+        is_traced,
+    )
+
+
+def _expanded(plan: RulePlan, words: Vocabulary) -> RulePlan:
+    """Local gradients as TensorFlow can compute them, for a traced module."""
+
+    def expand(local: Expr | None) -> Expr | None:
+        return None if local is None else words.expand(local)
+
+    def closed(gradient: Gradient) -> Gradient:
+        return replace(gradient, locals=tuple(expand(v) for v in gradient.locals))
+
+    return replace(plan, gradients=tuple(g and closed(g) for g in plan.gradients))
+
+
+# --- the public function -----------------------------------------------------------------
+
+
+def _public(core: Core) -> Lines:
+    plan = core.plan
+    returned = _TENSOR
+    if len(plan.outputs) > 1:
+        returned = f"tuple[{', '.join(_TENSOR for _ in plan.outputs)}]"
+    return [
+        f"def {plan.name}({parameters(plan, _TENSOR)}) -> {returned}:",
+        docstring(plan.docs),
+        *indented([*_conversions(plan), *_call(core)]),
+    ]
+
+
+def _call(core: Core) -> Lines:
+    """The core applied, and its results in the type of the arguments."""
+    function = f"{core.name}({', '.join(core.statics)})" if core.statics else core.name
+    wide = core.floats if core.is_widened else ()
+    arguments = [f"_widen({n})" if n in wide else n for n in core.tensors]
+    call = f"{function}({', '.join(arguments)})"
+    outputs = core.plan.outputs
+    if all(_result(core, o, "y") == "y" for o in outputs):
+        return [f"return {call}"]
+    if len(outputs) == 1:
+        return [f"return {_result(core, outputs[0], call)}"]
+    results = [_result(core, o, o.name) for o in outputs]
+    return [
+        f"{', '.join(o.name for o in outputs)} = {call}",
+        f"return {', '.join(results)}",
+    ]
+
+
+def _result(core: Core, output: Output, value: str) -> str:
+    if core.is_widened and output.kind in (Kind.FLOAT, Kind.NOGRAD):
+        value = f"tf.cast({value}, {core.floats[0]}.dtype)"
+    return f"tf.stop_gradient({value})" if output.kind is Kind.NOGRAD else value
+
+
+def _conversions(plan: RulePlan) -> Lines:
+    floats = [i.name for i in plan.tensors if i.kind in (Kind.FLOAT, Kind.NOGRAD)]
+    lines = []
+    if len(floats) == 1:
+        lines.append(f'{floats[0]} = _floating("{plan.name}", "{floats[0]}", {floats[0]})')
+    elif floats:
+        named = ", ".join(f"{name}={name}" for name in floats)
+        lines.append(f'{", ".join(floats)} = _promote("{plan.name}", {named})')
+    lines += [_checked(plan, _discrete(i), i) for i in plan.tensors if i.name not in floats]
+    lines += [_checked(plan, "_rank0", i) for i in plan.tensors if not i.shape.batch]
+    return lines
+
+
+def _discrete(i: Input) -> str:
+    return "_integer" if i.kind is Kind.INT else "_boolean"
+
+
+def _checked(plan: RulePlan, helper: str, i: Input) -> str:
+    return f'{i.name} = {helper}("{plan.name}", "{i.name}", {i.name})'

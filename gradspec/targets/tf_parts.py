@@ -1,0 +1,102 @@
+"""What the text of one rule's `tf.custom_gradient` is made from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from gradspec.ir.rule import Kind
+from gradspec.plan.array import Expr, names
+from gradspec.plan.plan import Backward, Block, Nature, RulePlan, Term
+from gradspec.targets.half import is_exact_in_half
+from gradspec.targets.python import Scope
+from gradspec.targets.tf_texts import DIALECT
+
+_FLOATS = (Kind.FLOAT, Kind.NOGRAD)
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """One rule, its two passes in shared statements, and the core's name.
+
+    ``is_traced`` says that both passes print what goes through them.
+    """
+
+    name: str
+    plan: RulePlan
+    forward: Block
+    backward: Backward
+    is_traced: bool
+
+    @property
+    def tensors(self) -> tuple[str, ...]:
+        return tuple(i.name for i in self.plan.tensors)
+
+    @property
+    def floats(self) -> tuple[str, ...]:
+        """Floating tensor inputs."""
+        return tuple(i.name for i in self.plan.inputs if i.kind in _FLOATS)
+
+    @property
+    def statics(self) -> tuple[str, ...]:
+        return tuple(i.name for i in self.plan.statics)
+
+    @property
+    def is_strict(self) -> bool:
+        """Autodiff of the forward pass would be wrong, not only less accurate: a
+        `tf.function` keeps the rule where `custom_gradient` alone loses it (forward
+        mode).
+        """
+        return self.plan.nature is not Nature.EXACT
+
+    @property
+    def gradients(self) -> dict[str, tuple[Term, ...]]:
+        """The terms of each input that takes a gradient, in rule order."""
+        pairs = zip(self.plan.tensors, self.backward.gradients, strict=True)
+        return {i.name: terms for i, terms in pairs if terms is not None}
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        return tuple(term for terms in self.gradients.values() for term in terms)
+
+    @property
+    def values(self) -> tuple[Expr, ...]:
+        """All that is printed."""
+        steps = (*self.forward.statements, *self.backward.statements)
+        values = tuple(step.value for step in steps)
+        return (*values, *self.forward.results, *(term.value for term in self.terms))
+
+    @property
+    def scope(self) -> Scope:
+        scalars = frozenset(v.name for v in (*self.plan.statics, *self.plan.constants))
+        integers = frozenset(i.name for i in self.plan.tensors if i.kind is Kind.INT)
+        if self.floats:
+            return Scope(DIALECT, scalars, integers, self.floats[0])
+        return Scope(
+            replace(
+                DIALECT,
+                to_float="tf.cast({x}, tf.float32)",
+                lift="tf.constant({x}, tf.float32)",
+            ),
+            scalars,
+            integers,
+            "",
+        )
+
+    @property
+    def is_widened(self) -> bool:
+        """Whether half precision must be computed in float32 to be rounded once."""
+        adds = any(len(terms) > 1 for terms in self.gradients.values())
+        exact = is_exact_in_half(self.values, self.scope.scalars)
+        return bool(self.floats) and (adds or not exact)
+
+    def is_reduced(self, name: str, term: Term) -> bool:
+        """Whether the term may have axes that the input has not."""
+        return any(v != name and self._has_axes(v) for v in term.spans)
+
+    def is_filled(self, name: str, term: Term) -> bool:
+        """Whether the term may lack axes of the input, or is no tensor at all."""
+        is_number = all(v in self.scope.scalars for v in names(term.value))
+        return is_number or (self._has_axes(name) and name not in term.spans)
+
+    def _has_axes(self, name: str) -> bool:
+        return next(i.shape.batch for i in self.plan.inputs if i.name == name)

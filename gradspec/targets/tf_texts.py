@@ -1,0 +1,142 @@
+"""TensorFlow: its dialect, and the private functions that a module may need."""
+
+from __future__ import annotations
+
+from gradspec.primitives.lookup import primitive
+from gradspec.primitives.row import Helper
+from gradspec.targets.python import Dialect
+
+RESERVED = frozenset(["tf", "functools", "sys", "backward"])
+
+
+def _lifts(name: str, scalars: tuple[bool, ...]) -> tuple[bool, ...]:
+    """Which numbers must be tensors. In a graph a function takes its type from its first
+    argument, and `tf.where` from the first branch.
+    """
+    if name != "where" and isinstance(primitive(name).spellings.get("tf"), Helper):
+        return scalars
+    return tuple(number and not position for position, number in enumerate(scalars))
+
+
+DIALECT = Dialect(
+    target="tf",
+    where="tf.where({c}, {x}, {y})",
+    is_nan="tf.math.is_nan({x})",
+    to_float="tf.cast({x}, {like}.dtype)",
+    lift="tf.constant({x}, {like}.dtype)",
+    lifts=_lifts,
+)
+
+FLOATING = Helper(
+    "_floating",
+    '''\
+def _floating(rule: str, name: str, value: tf.Tensor) -> tf.Tensor:
+    """``value`` as a floating tensor; a Python number becomes float32."""
+    if not hasattr(value, "dtype"):
+        return tf.convert_to_tensor(value, tf.float32)
+    value = tf.convert_to_tensor(value)
+    if not value.dtype.is_floating:
+        raise TypeError(
+            f"{rule}: {name} must be a floating tensor, not {value.dtype.name}; "
+            f"convert it first, as in tf.cast({name}, tf.float32)"
+        )
+    return value
+''',
+)
+
+PROMOTE = Helper(
+    "_promote",
+    '''\
+def _promote(rule: str, **values: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    """Tensors of one floating type, the widest; Python numbers take it over."""
+    tensors = {
+        name: _floating(rule, name, value)
+        for name, value in values.items()
+        if hasattr(value, "dtype")
+    }
+    dtypes = [tensor.dtype for tensor in tensors.values()] or [tf.float32]
+    dtype = dtypes[0]
+    if any(other != dtype for other in dtypes):
+        dtype = tf.float64 if tf.float64 in dtypes else tf.float32
+    return tuple(
+        (
+            tf.cast(tensors[name], dtype)
+            if name in tensors
+            else tf.convert_to_tensor(value, dtype)
+        )
+        for name, value in values.items()
+    )
+''',
+)
+
+INTEGER = Helper(
+    "_integer",
+    '''\
+def _integer(rule: str, name: str, value: tf.Tensor) -> tf.Tensor:
+    """``value`` as an integer tensor."""
+    value = tf.convert_to_tensor(value)
+    if not value.dtype.is_integer:
+        raise TypeError(
+            f"{rule}: {name} must be an integer tensor, not {value.dtype.name}; "
+            f"convert it first, as in tf.cast({name}, tf.int32)"
+        )
+    return value
+''',
+)
+
+BOOLEAN = Helper(
+    "_boolean",
+    '''\
+def _boolean(rule: str, name: str, value: tf.Tensor) -> tf.Tensor:
+    """``value`` as a boolean tensor."""
+    value = tf.convert_to_tensor(value)
+    if not value.dtype.is_bool:
+        raise TypeError(
+            f"{rule}: {name} must be a boolean tensor, not {value.dtype.name}; "
+            f"convert it first, as in tf.cast({name}, tf.bool)"
+        )
+    return value
+''',
+)
+
+RANK0 = Helper(
+    "_rank0",
+    '''\
+def _rank0(rule: str, name: str, tensor: tf.Tensor) -> tf.Tensor:
+    """``tensor`` if it has no axes; checked as soon as its rank is known."""
+    if tensor.shape.rank is None:
+        return tf.ensure_shape(tensor, ())
+    if tensor.shape.rank != 0:
+        raise ValueError(
+            f"{rule}: {name} must have rank 0, that is the shape (), "
+            f"not {tuple(tensor.shape)}"
+        )
+    return tensor
+''',
+)
+
+WIDEN = Helper(
+    "_widen",
+    '''\
+def _widen(tensor: tf.Tensor) -> tf.Tensor:
+    """Half precision is computed in float32, and rounded once at the end."""
+    half = (tf.float16, tf.bfloat16)
+    return tf.cast(tensor, tf.float32) if tensor.dtype in half else tensor
+''',
+)
+
+UNBROADCAST = Helper(
+    "_unbroadcast",
+    '''\
+def _unbroadcast(gradient: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
+    """The sum of ``gradient`` over the axes along which ``x`` was broadcast."""
+    if gradient.shape.is_fully_defined() and gradient.shape == x.shape:
+        return gradient
+    shape = tf.shape(x)
+    axes, _ = tf.raw_ops.BroadcastGradientArgs(s0=shape, s1=tf.shape(gradient))
+    return tf.reshape(tf.reduce_sum(gradient, axes), shape)
+''',
+)
+
+HELPERS = (FLOATING, PROMOTE, INTEGER, BOOLEAN, RANK0, WIDEN, UNBROADCAST)
+"""In the order in which a module has them."""

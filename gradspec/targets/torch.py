@@ -1,0 +1,153 @@
+"""PyTorch modules: a private `torch.autograd.Function` behind a plain function."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from gradspec.ir.rule import Input, Kind
+from gradspec.plan.array import substitute
+from gradspec.plan.plan import Gradient, ModulePlan, RulePlan
+from gradspec.plan.program import Vocabulary, forward, split_backward
+from gradspec.targets import torch_texts as texts
+from gradspec.targets.docstring import docstring, module_docstring
+from gradspec.targets.expansion import expander
+from gradspec.targets.lines import Lines, indented
+from gradspec.targets.python import Needs, needs
+from gradspec.targets.signature import fresh, parameters
+from gradspec.targets.skeleton import laid_out, module_text, used_helpers
+from gradspec.targets.torch_backward import backward_method
+from gradspec.targets.torch_forward import forward_method, setup_context_method
+from gradspec.targets.torch_parts import Function
+from gradspec.targets.unnamed import unnamed
+
+_TENSOR = "torch.Tensor"
+
+
+def module(plan: ModulePlan) -> str:
+    """The text of the module."""
+    return _module(plan, [_function(rule, name, False) for rule, name in _named(plan)])
+
+
+def traced_module(plan: ModulePlan) -> str:
+    """The same, printing what goes through each rule."""
+    return _module(plan, [_function(rule, name, True) for rule, name in _named(plan)])
+
+
+def _module(plan: ModulePlan, functions: Sequence[Function]) -> str:
+    wants = Needs()
+    definitions: list[Lines] = []
+    for function in functions:
+        wants |= needs(function.values, function.scope("x"))
+        definitions += [_class(function), _public(function)]
+    text = "\n".join(laid_out(lines) for lines in definitions)
+    helpers = used_helpers((*texts.HELPERS, *wants.helpers), text)
+    return module_text(
+        module_docstring(plan),
+        ("import torch", *wants.imports),
+        [rule.name for rule in plan.rules],
+        [*(helper.text.strip().splitlines() for helper in helpers), *definitions],
+    )
+
+
+def _named(plan: ModulePlan) -> list[tuple[RulePlan, str]]:
+    """Each rule with the name of its class: ``complex_op`` has ``_ComplexOp``."""
+    taken: set[str] = set()
+    found = []
+    for rule in plan.rules:
+        camel = "".join(part[:1].upper() + part[1:] for part in rule.name.split("_"))
+        name = fresh(f"_{camel}", taken)
+        taken.add(name)
+        found.append((rule, name))
+    return found
+
+
+def _function(rule: RulePlan, name: str, is_traced: bool) -> Function:
+    scalars = frozenset(v.name for v in (*rule.statics, *rule.constants))
+    words = Vocabulary(expander("torch", scalars), texts.RESERVED)
+    plan = _without_saved_locals(rule, words)
+    own = {v.name for v in (*rule.inputs, *rule.outputs, *rule.forward)}
+    return Function(
+        name,
+        plan,
+        forward(plan, words),
+        unnamed(split_backward(plan, words)),
+        fresh("dtype", own | {let.name for let in rule.backward_locals}),
+        is_traced,
+    )
+
+
+def _without_saved_locals(plan: RulePlan, words: Vocabulary) -> RulePlan:
+    """Locals are computed again, whatever the author asks: a saved intermediate would be
+    a constant to a second derivative.
+    """
+    outputs = {output.name for output in plan.outputs}
+    values = {a.name: a.value for a in plan.forward if a.name not in outputs}
+
+    def closed(gradient: Gradient) -> Gradient:
+        terms = tuple(
+            replace(term, value=substitute(term.value, values)) for term in gradient.terms
+        )
+        locals_ = tuple(
+            None if local is None else words.expand(substitute(local, values))
+            for local in gradient.locals
+        )
+        return replace(gradient, terms=terms, locals=locals_)
+
+    return replace(
+        plan,
+        gradients=tuple(g and closed(g) for g in plan.gradients),
+        saved=tuple(name for name in plan.saved if name in outputs),
+    )
+
+
+# --- definitions -------------------------------------------------------------------------
+
+
+def _class(function: Function) -> Lines:
+    """The whole class."""
+    return [
+        f"class {function.name}(torch.autograd.Function):",
+        "    generate_vmap_rule = True",
+        *("", *indented(forward_method(function))),
+        *("", *indented(setup_context_method(function))),
+        *("", *indented(backward_method(function))),
+    ]
+
+
+def _public(function: Function) -> Lines:
+    plan = function.plan
+    returned = _TENSOR
+    if len(plan.outputs) > 1:
+        returned = f"tuple[{', '.join(_TENSOR for _ in plan.outputs)}]"
+    arguments = ", ".join(i.name for i in plan.inputs)
+    return [
+        f"def {plan.name}({parameters(plan, _TENSOR)}) -> {returned}:",
+        docstring(plan.docs),
+        *indented(_conversions(plan)),
+        f"    return {function.name}.apply({arguments})",
+    ]
+
+
+def _conversions(plan: RulePlan) -> Lines:
+    floats = [i.name for i in plan.tensors if i.kind in (Kind.FLOAT, Kind.NOGRAD)]
+    lines = []
+    if len(floats) == 1:
+        lines.append(f'{floats[0]} = _floating("{plan.name}", "{floats[0]}", {floats[0]})')
+    elif floats:
+        named = _keywords(floats)
+        lines.append(f'{", ".join(floats)} = _promote("{plan.name}", {named})')
+    lines += [_discrete(plan, i) for i in plan.tensors if i.name not in floats]
+    rank0 = [i.name for i in plan.tensors if not i.shape.batch]
+    if rank0:
+        lines.append(f'_check_rank0("{plan.name}", {_keywords(rank0)})')
+    return lines
+
+
+def _discrete(plan: RulePlan, i: Input) -> str:
+    helper = "_integer" if i.kind is Kind.INT else "_boolean"
+    return f'{i.name} = {helper}("{plan.name}", "{i.name}", {i.name})'
+
+
+def _keywords(names: list[str]) -> str:
+    return ", ".join(f"{name}={name}" for name in names)

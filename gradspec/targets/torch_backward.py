@@ -1,0 +1,185 @@
+"""The backward method of a `torch.autograd.Function`.
+
+An upstream gradient may be missing (`None`) and a gradient may not be wanted
+(`ctx.needs_input_grad`): neither costs anything then. Each term is reduced to its input's
+shape before terms are added, because the outputs may have different shapes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gradspec.plan.plan import Term
+from gradspec.targets.lines import (
+    Lines,
+    assignment,
+    assignments,
+    indented,
+    tightened,
+    unpacked,
+)
+from gradspec.targets.python import Scope, is_scalar, render, render_atom
+from gradspec.targets.torch_forward import widening
+from gradspec.targets.torch_parts import Function
+from gradspec.targets.torch_trace import traced_gradient
+
+
+def backward_method(function: Function) -> Lines:
+    """``backward``: the gradient of each input, None for those without one."""
+    params = [f"d{o.name}" if o.takes_gradient else f"_{o.name}" for o in function.outputs]
+    header = f"def backward(ctx, {', '.join(params)}):"
+    body = _body(function) if function.gradients else [_nothing(function)]
+    return ["@staticmethod", header, *indented(tightened(body))]
+
+
+@dataclass(frozen=True, slots=True)
+class _Pass:
+    """The text's surroundings: what can be printed, and whether it was widened."""
+
+    function: Function
+    scope: Scope
+    is_wide: bool
+
+    @property
+    def is_single(self) -> bool:
+        """One gradient that is always there when this is called."""
+        return len(self.function.gradients) == 1 and not self.function.tests_each
+
+
+def _body(function: Function) -> Lines:
+    floats = (*function.saved_floats, *function.used_upstream)
+    like = floats[0] if floats else None
+    terms = [term for terms in function.gradients.values() for term in terms]
+    values = (*(s.value for s in function.backward.statements), *(t.value for t in terms))
+    adds = any(len(terms) > 1 for terms in function.gradients.values())
+    wide = bool(like) and (adds or function.is_widened(values))
+    here = _Pass(function, function.scope(like), wide)
+    return [
+        *_absent(function),
+        *_restored(function),
+        *(widening(function, floats, f"{like}.dtype") if wide else []),
+        *_shared(here),
+        *_gradients(here),
+        _returned(here),
+    ]
+
+
+def _absent(function: Function) -> Lines:
+    """With one output there is nothing to do when nothing comes from above."""
+    if len(function.plan.upstream) != 1:
+        return []
+    return [f"if {function.plan.upstream[0]} is None:", f"    {_nothing(function)}"]
+
+
+def _nothing(function: Function) -> str:
+    return f"return {', '.join('None' for _ in function.inputs)}"
+
+
+def _restored(function: Function) -> Lines:
+    saved, statics = function.residuals, function.backward.statics
+    lines = unpacked(list(saved), "ctx.saved_tensors") if saved else []
+    return [*lines, *(f"{name} = ctx.{name}" for name in statics)]
+
+
+def _returned(here: _Pass) -> str:
+    function = here.function
+    gradients = [
+        f"d{i.name}" if i.name in function.gradients else "None" for i in function.inputs
+    ]
+    if not here.is_wide:
+        return f"return {', '.join(gradients)}"
+    if here.is_single:
+        rounded = [f"{g}.to({function.dtype})" if g != "None" else g for g in gradients]
+        return f"return {', '.join(rounded)}"
+    return f"return _narrow({', '.join((function.dtype, *gradients))})"
+
+
+# --- statements --------------------------------------------------------------------------
+
+
+def _shared(here: _Pass) -> Lines:
+    """What several gradients need, where its upstream gradient is there."""
+    function = here.function
+    lines: Lines = []
+    for step in function.backward.statements:
+        if len(step.inputs) > 1 or here.is_single:
+            lines += _guarded(here, step.upstream, assignments([step], here.scope))
+    return lines
+
+
+def _guarded(here: _Pass, upstream: tuple[str, ...], lines: Lines) -> Lines:
+    if not here.function.tests_each or not upstream:
+        return lines
+    return [f"if {upstream[0]} is not None:", *indented(lines)]
+
+
+# --- gradients ---------------------------------------------------------------------------
+
+
+def _gradients(here: _Pass) -> Lines:
+    function = here.function
+    if here.is_single:
+        ((name, terms),) = function.gradients.items()
+        return _gradient(here, name, terms)
+    lines = [f"{' = '.join(f'd{name}' for name in function.gradients)} = None"]
+    for name, terms in function.gradients.items():
+        lines += _wanted(here, name, terms)
+    return lines
+
+
+def _wanted(here: _Pass, name: str, terms: tuple[Term, ...]) -> Lines:
+    """A gradient that is computed if it is needed, and as far as it can be."""
+    function = here.function
+    tests: list[str] = []
+    if len(function.gradients) > 1:
+        position = [i.name for i in function.inputs].index(name)
+        tests.append(f"ctx.needs_input_grad[{position}]")
+    steps = [s for s in function.backward.statements if s.inputs == (name,)]
+    body = assignments((s for s in steps if not _is_tested(here, s.upstream)), here.scope)
+    if function.tests_each and len(terms) == 1 and terms[0].upstream:
+        tests.append(f"{terms[0].upstream[0]} is not None")
+        body = assignments(steps, here.scope) + _term(here, name, terms, 0)
+    elif function.tests_each:
+        for position, term in enumerate(terms):
+            own = [s for s in steps if s.upstream and s.upstream == term.upstream]
+            lines = assignments(own, here.scope) + _term(here, name, terms, position)
+            body += _guarded(here, term.upstream, lines)
+        body = body or _gradient(here, name, terms)
+    else:
+        body += _gradient(here, name, terms)
+    return [f"if {' and '.join(tests)}:", *indented(body)] if tests else body
+
+
+def _is_tested(here: _Pass, upstream: tuple[str, ...]) -> bool:
+    return here.function.tests_each and bool(upstream)
+
+
+def _gradient(here: _Pass, name: str, terms: tuple[Term, ...]) -> Lines:
+    if not terms:
+        return [f"d{name} = torch.zeros_like({name})"]
+    return [line for k in range(len(terms)) for line in _term(here, name, terms, k)]
+
+
+def _term(here: _Pass, name: str, terms: tuple[Term, ...], position: int) -> Lines:
+    """One term, in the input's shape, added to those before it."""
+    term = terms[position]
+    text = _shaped(here, name, term)
+    if position:
+        plus = f"_plus(d{name}, {text})" if here.function.tests_each else f"d{name} + {text}"
+        text = plus
+    lines = assignment(f"d{name}", text, term.comment)
+    return [*lines, *traced_gradient(here.function, name, position, here.scope)]
+
+
+def _shaped(here: _Pass, name: str, term: Term) -> str:
+    function, scope = here.function, here.scope
+    text, atom = render(term.value, scope), render_atom(term.value, scope)
+    if function.is_filled(name, term):
+        if is_scalar(term.value, scope):
+            return f"torch.full_like({name}, {text})"
+        text = f"torch.zeros_like({name}) + {text}"
+        atom = f"({text})"
+    if not function.is_reduced(name, term):
+        return text
+    shape = f"ctx.{name}_shape" if name in function.shapes else f"{name}.shape"
+    return f"{atom}.sum_to_size({shape})"

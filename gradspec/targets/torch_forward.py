@@ -1,0 +1,118 @@
+"""The methods of a `torch.autograd.Function` that run forward."""
+
+from __future__ import annotations
+
+from gradspec.ir.rule import Kind, Output
+from gradspec.plan.array import Expr
+from gradspec.targets.lines import Lines, assignments, indented, tightened, unpacked
+from gradspec.targets.python import Scope, is_scalar, render, render_atom
+from gradspec.targets.torch_parts import Function
+from gradspec.targets.torch_trace import traced_forward
+
+
+def forward_method(function: Function) -> Lines:
+    """``forward``: the outputs, in the type of the inputs."""
+    block = function.forward
+    like = function.floats[0] if function.floats else None
+    scope = function.scope(like)
+    values = (*(s.value for s in block.statements), *block.results)
+    wide = bool(like) and function.is_widened(values)
+    body = [
+        *(widening(function, function.floats, f"{like}.dtype") if wide else []),
+        *assignments(block.statements, scope),
+        *traced_forward(function, scope),
+        f"return {_results(function, scope, wide)}",
+    ]
+    params = ", ".join(i.name for i in function.inputs)
+    return ["@staticmethod", f"def forward({params}):", *indented(tightened(body))]
+
+
+def widening(function: Function, names: tuple[str, ...], dtype: str) -> Lines:
+    """Half precision is computed in float32; ``dtype`` is what results are rounded to."""
+    listed = ", ".join(names)
+    left = listed if len(names) > 1 else f"({listed},)"
+    return [f"{function.dtype} = {dtype}", f"{left} = _widen({listed})"]
+
+
+def _results(function: Function, scope: Scope, wide: bool) -> str:
+    results: Lines = []
+    for output, value in zip(function.outputs, function.forward.results, strict=True):
+        result = _result(function, output, value, scope, wide)
+        # One tensor cannot be two outputs.
+        results.append(f"{result}.clone()" if result in results else result)
+    return ", ".join(results)
+
+
+def _result(
+    function: Function, output: Output, value: Expr, scope: Scope, wide: bool
+) -> str:
+    if is_scalar(value, scope):
+        atom = _constant(function, output, render(value, scope))
+    else:
+        atom = render_atom(value, scope)
+    if output.kind is Kind.INT:
+        return f"{atom}.to(torch.int64)"
+    if wide and output.kind is not Kind.BOOL:
+        return f"{atom}.to({function.dtype})"
+    if atom in [i.name for i in function.plan.tensors]:
+        # An input returned as it is would be a view, which forbids in-place operations.
+        return f"{atom}.clone()"
+    return atom if is_scalar(value, scope) else render(value, scope)
+
+
+def _constant(function: Function, output: Output, value: str) -> str:
+    """A constant output has the shape to which the inputs broadcast."""
+    tensors = [i.name for i in function.plan.tensors]
+    shape = f"{tensors[0]}.shape"
+    if len(tensors) > 1:
+        shapes = ", ".join(f"{name}.shape" for name in tensors)
+        shape = f"torch.broadcast_shapes({shapes})"
+    if output.name in function.float_outputs and function.floats:
+        return f"{function.floats[0]}.new_full({shape}, {value})"
+    return f"torch.full({shape}, {value}, device={tensors[0]}.device)"
+
+
+# --- the context -------------------------------------------------------------------------
+
+
+def setup_context_method(function: Function) -> Lines:
+    """``setup_context``: what the backward pass is given."""
+    plain = [_called(function, o.name) for o in function.outputs if not o.takes_gradient]
+    saved = [_called(function, name) for name in function.residuals]
+    body = [*_inputs(function), *_outputs(function)]
+    body += [f"ctx.{name}_shape = {name}.shape" for name in function.shapes]
+    if saved:
+        body.append(f"ctx.save_for_backward({', '.join(saved)})")
+    if plain:
+        body.append(f"ctx.mark_non_differentiable({', '.join(plain)})")
+    if not function.is_materialised:
+        body.append("ctx.set_materialize_grads(False)")
+    header = "def setup_context(ctx, inputs, output):"
+    return ["@staticmethod", header, *indented(body)]
+
+
+def _called(function: Function, name: str) -> str:
+    """A single output is the argument ``output`` itself."""
+    return "output" if [o.name for o in function.outputs] == [name] else name
+
+
+def _inputs(function: Function) -> Lines:
+    kept = {*function.residuals, *function.shapes}
+    statics = function.backward.statics
+
+    def target(name: str) -> str:
+        return f"ctx.{name}" if name in statics else name if name in kept else "_"
+
+    return unpacked([target(i.name) for i in function.inputs], "inputs")
+
+
+def _outputs(function: Function) -> Lines:
+    if len(function.outputs) == 1:
+        return []
+    return unpacked(
+        [
+            o.name if o.name in function.residuals or not o.takes_gradient else "_"
+            for o in function.outputs
+        ],
+        "output",
+    )

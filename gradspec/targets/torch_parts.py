@@ -1,0 +1,156 @@
+"""What the text of one rule's `torch.autograd.Function` is made from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from gradspec.ir.rule import Input, Kind, Output
+from gradspec.plan.array import Expr, names
+from gradspec.plan.plan import Backward, Block, RulePlan, Term
+from gradspec.targets.half import is_exact_in_half
+from gradspec.targets.python import Dialect, Scope
+from gradspec.targets.torch_texts import DIALECT
+
+_FLOATS = (Kind.FLOAT, Kind.NOGRAD)
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """One rule, its two passes in shared statements, and the names of the text.
+
+    ``name`` is the class, ``dtype`` a local that the rule does not use; ``is_traced``
+    says that both passes print what goes through them.
+    """
+
+    name: str
+    plan: RulePlan
+    forward: Block
+    backward: Backward
+    dtype: str
+    is_traced: bool
+
+    # --- inputs and outputs
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        return self.plan.inputs
+
+    @property
+    def outputs(self) -> tuple[Output, ...]:
+        return self.plan.outputs
+
+    @property
+    def floats(self) -> tuple[str, ...]:
+        """Floating tensor inputs."""
+        return tuple(i.name for i in self.inputs if i.kind in _FLOATS)
+
+    @property
+    def float_outputs(self) -> tuple[str, ...]:
+        return tuple(o.name for o in self.outputs if o.kind in _FLOATS)
+
+    @property
+    def scalars(self) -> frozenset[str]:
+        """Names that hold Python numbers."""
+        return frozenset(v.name for v in (*self.plan.statics, *self.plan.constants))
+
+    # --- gradients
+
+    @property
+    def gradients(self) -> dict[str, tuple[Term, ...]]:
+        """The terms of each input that takes a gradient, in rule order."""
+        pairs = zip(self.plan.tensors, self.backward.gradients, strict=True)
+        return {i.name: terms for i, terms in pairs if terms is not None}
+
+    @property
+    def values(self) -> tuple[Expr, ...]:
+        """All that is printed."""
+        steps = (*self.forward.statements, *self.backward.statements)
+        terms = (term for group in self.gradients.values() for term in group)
+        values = tuple(step.value for step in steps)
+        return (*values, *self.forward.results, *(term.value for term in terms))
+
+    @property
+    def used_upstream(self) -> tuple[str, ...]:
+        used = {d for terms in self.gradients.values() for t in terms for d in t.upstream}
+        return tuple(d for d in self.plan.upstream if d in used)
+
+    @property
+    def tests_each(self) -> bool:
+        """Several upstream gradients, of which any may be missing by itself. Where a
+        value mixes them, missing ones are made zeros instead.
+        """
+        terms = [term for terms in self.gradients.values() for term in terms]
+        mixed = any(len(part.upstream) > 1 for part in (*terms, *self.backward.statements))
+        return len(self.plan.upstream) > 1 and not mixed
+
+    @property
+    def is_materialised(self) -> bool:
+        return len(self.plan.upstream) > 1 and not self.tests_each
+
+    def is_reduced(self, name: str, term: Term) -> bool:
+        """Whether the term may have axes that the input has not."""
+        return any(v != name and self._has_axes(v) for v in term.spans)
+
+    def is_filled(self, name: str, term: Term) -> bool:
+        """Whether the term may lack axes of the input, or is no tensor at all."""
+        is_number = all(v in self.scalars for v in names(term.value))
+        return is_number or (self._has_axes(name) and name not in term.spans)
+
+    def _has_axes(self, name: str) -> bool:
+        return next(i.shape.batch for i in self.inputs if i.name == name)
+
+    # --- what the context keeps
+
+    @property
+    def residuals(self) -> tuple[str, ...]:
+        """Inputs and outputs that are saved: what the gradients use, the input that a
+        constant gradient is like, and one that tells the type if nothing else does.
+        """
+        wanted = {*self.backward.residuals}
+        for name, terms in self.gradients.items():
+            if not terms or any(self.is_filled(name, term) for term in terms):
+                wanted.add(name)
+        if self.is_traced:
+            wanted.update(i.name for i in self.plan.tensors)
+        if self.tests_each and not wanted.intersection(self._typed):
+            wanted.add(self.floats[0])
+        given = (*self.plan.tensors, *self.outputs)
+        return tuple(v.name for v in given if v.name in wanted)
+
+    @property
+    def saved_floats(self) -> tuple[str, ...]:
+        return tuple(name for name in self.residuals if name in self._typed)
+
+    @property
+    def _typed(self) -> tuple[str, ...]:
+        return (*self.floats, *self.float_outputs)
+
+    @property
+    def shapes(self) -> tuple[str, ...]:
+        """Inputs of which the backward pass needs nothing but the shape."""
+        return tuple(
+            name
+            for name, terms in self.gradients.items()
+            if name not in self.residuals
+            and any(self.is_reduced(name, term) for term in terms)
+        )
+
+    # --- printing
+
+    def scope(self, like: str | None) -> Scope:
+        """Where ``like`` names a floating tensor, if there is one."""
+        integers = frozenset(i.name for i in self.inputs if i.kind is Kind.INT)
+        dialect = DIALECT if like else _untyped()
+        return Scope(dialect, self.scalars, integers, like or "")
+
+    def is_widened(self, values: tuple[Expr, ...]) -> bool:
+        """Whether half precision must be computed in float32 to be rounded once."""
+        return not is_exact_in_half(values, self.scalars)
+
+
+def _untyped() -> Dialect:
+    return replace(
+        DIALECT,
+        to_float="{x}.to(torch.get_default_dtype())",
+        lift="torch.tensor({x})",
+    )
