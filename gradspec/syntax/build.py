@@ -83,7 +83,10 @@ class Builder:
         head, _, doc, _, *body, _ = c
         text = docstring_value(doc.text) if doc is not None else None
         span = head.span.to(body[-1].span)
-        made: nodes.RuleDef = replace(head, doc=text, body=tuple(body), span=span)
+        place = doc.span if doc is not None else None
+        made: nodes.RuleDef = replace(
+            head, doc=text, body=tuple(body), span=span, doc_span=place
+        )
         return made
 
     # --- inputs and outputs

@@ -281,6 +281,7 @@ class RuleDef:
     body: tuple[Statement, ...]
     span: Span = field(compare=False, repr=False, kw_only=True)
     name_span: Span = field(compare=False, repr=False, kw_only=True)
+    doc_span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
