@@ -7,9 +7,8 @@ from collections.abc import Iterable
 from gradspec.plan.array import Expr, IsNan, Literal, Name, Op, ToFloat, Where, nodes
 from gradspec.primitives.lookup import primitive
 
-_SELECTING = frozenset(
-    "neg abs sign floor ceil round trunc max min clip relu heaviside".split()
-)
+_STEPS = ("sign", "floor", "ceil", "round", "trunc", "heaviside")
+_SELECTING = frozenset(("neg", "abs", "max", "min", "clip", "relu", *_STEPS))
 _WHOLE_IN_BFLOAT16 = 256
 
 

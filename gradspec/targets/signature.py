@@ -25,6 +25,19 @@ def _static(i: Input) -> str:
     return f"{i.name}: {kind} = {numeral(i.default)[0]}"
 
 
+def scalars(plan: RulePlan) -> frozenset[str]:
+    """The names that hold Python numbers: statics, and locals of statics alone."""
+    statics = [static.name for static in plan.statics]
+    return frozenset([*statics, *(constant.name for constant in plan.constants)])
+
+
+def variables(plan: RulePlan) -> frozenset[str]:
+    """All names that the author gave."""
+    ends = [*(i.name for i in plan.inputs), *(o.name for o in plan.outputs)]
+    lets = (*plan.constants, *plan.forward, *plan.backward_locals)
+    return frozenset([*ends, *(let.name for let in lets)])
+
+
 def fresh(name: str, taken: Collection[str]) -> str:
     """``name``, or ``name2``, ``name3``, … if it is taken."""
     candidate, number = name, 2

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradspec.plan.array import Expr
-from gradspec.plan.plan import Gradient, ModulePlan, RulePlan
 from gradspec.primitives.row import Helper
 from gradspec.targets.layout import statement
 from gradspec.targets.lines import Lines
@@ -22,7 +20,9 @@ def module_text(
         *_import_groups(imports),
         statement(f"__all__ = [{public}]"),
     ]
-    return "\n\n".join(parts) + "".join(f"\n\n\n{laid_out(d)}" for d in definitions) + "\n"
+    return (
+        "\n\n".join(parts) + "".join(f"\n\n\n{laid_out(d)}" for d in definitions) + "\n"
+    )
 
 
 def laid_out(lines: Lines) -> str:

@@ -18,7 +18,7 @@ from gradspec.targets.docstring import docstring, module_docstring
 from gradspec.targets.expansion import expander
 from gradspec.targets.lines import Lines, indented
 from gradspec.targets.python import Needs, needs
-from gradspec.targets.signature import fresh, parameters
+from gradspec.targets.signature import fresh, parameters, scalars
 from gradspec.targets.skeleton import laid_out, module_text, used_helpers
 from gradspec.targets.tf_core import core_lines
 from gradspec.targets.tf_parts import Core
@@ -66,8 +66,7 @@ def _named(plan: ModulePlan) -> list[tuple[RulePlan, str]]:
 
 
 def _core(rule: RulePlan, name: str, is_traced: bool) -> Core:
-    scalars = frozenset(v.name for v in (*rule.statics, *rule.constants))
-    words = Vocabulary(expander("tf", scalars), texts.RESERVED)
+    words = Vocabulary(expander("tf", scalars(rule)), texts.RESERVED)
     outputs = {output.name for output in rule.outputs}
     keep = tuple(saved for saved in rule.saved if saved not in outputs)
     return Core(
@@ -134,11 +133,15 @@ def _conversions(plan: RulePlan) -> Lines:
     floats = [i.name for i in plan.tensors if i.kind in (Kind.FLOAT, Kind.NOGRAD)]
     lines = []
     if len(floats) == 1:
-        lines.append(f'{floats[0]} = _floating("{plan.name}", "{floats[0]}", {floats[0]})')
+        lines.append(
+            f'{floats[0]} = _floating("{plan.name}", "{floats[0]}", {floats[0]})'
+        )
     elif floats:
         named = ", ".join(f"{name}={name}" for name in floats)
         lines.append(f'{", ".join(floats)} = _promote("{plan.name}", {named})')
-    lines += [_checked(plan, _discrete(i), i) for i in plan.tensors if i.name not in floats]
+    lines += [
+        _checked(plan, _discrete(i), i) for i in plan.tensors if i.name not in floats
+    ]
     lines += [_checked(plan, "_rank0", i) for i in plan.tensors if not i.shape.batch]
     return lines
 

@@ -18,7 +18,7 @@ from gradspec.targets.lines import (
     tightened,
 )
 from gradspec.targets.python import is_scalar, render, render_atom
-from gradspec.targets.signature import fresh
+from gradspec.targets.signature import fresh, variables
 from gradspec.targets.tf_parts import Core
 from gradspec.targets.tf_trace import traced_forward, traced_gradient
 
@@ -29,8 +29,7 @@ def core_lines(core: Core) -> Lines:
     if core.is_strict:
         decorators.insert(0, "@tf.function(autograph=False, reduce_retracing=True)")
     params = ", ".join(core.tensors)
-    own = {v.name for v in (*core.plan.inputs, *core.plan.outputs, *core.plan.constants)}
-    inner = fresh(core.plan.name, own)
+    inner = fresh(core.plan.name, variables(core.plan))
     if not core.statics:
         return [*decorators, f"def {core.name}({params}):", *indented(_body(core))]
     return [
@@ -82,7 +81,9 @@ def _constant(core: Core, output: Output, value: str) -> str:
 
 
 def _backward(core: Core) -> Lines:
-    params = [f"d{o.name}" if o.takes_gradient else f"_{o.name}" for o in core.plan.outputs]
+    params = [
+        f"d{o.name}" if o.takes_gradient else f"_{o.name}" for o in core.plan.outputs
+    ]
     body = assignments(core.backward.statements, core.scope)
     for name, terms in core.gradients.items():
         comments = [term.comment for term in terms if term.comment]

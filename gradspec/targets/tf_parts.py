@@ -9,6 +9,7 @@ from gradspec.plan.array import Expr, names
 from gradspec.plan.plan import Backward, Block, Nature, RulePlan, Term
 from gradspec.targets.half import is_exact_in_half
 from gradspec.targets.python import Scope
+from gradspec.targets.signature import scalars
 from gradspec.targets.tf_texts import DIALECT
 
 _FLOATS = (Kind.FLOAT, Kind.NOGRAD)
@@ -61,23 +62,29 @@ class Core:
     @property
     def values(self) -> tuple[Expr, ...]:
         """All that is printed."""
-        steps = (*self.forward.statements, *self.backward.statements)
-        values = tuple(step.value for step in steps)
-        return (*values, *self.forward.results, *(term.value for term in self.terms))
+        ahead = tuple(s.value for s in self.forward.statements)
+        behind = tuple(s.value for s in self.backward.statements)
+        terms = tuple(term.value for term in self.terms)
+        return (*ahead, *self.forward.results, *behind, *terms)
+
+    @property
+    def scalars(self) -> frozenset[str]:
+        """Names that hold Python numbers."""
+        return scalars(self.plan)
 
     @property
     def scope(self) -> Scope:
-        scalars = frozenset(v.name for v in (*self.plan.statics, *self.plan.constants))
+        """Where expressions are printed: a floating input tells the working type."""
         integers = frozenset(i.name for i in self.plan.tensors if i.kind is Kind.INT)
         if self.floats:
-            return Scope(DIALECT, scalars, integers, self.floats[0])
+            return Scope(DIALECT, self.scalars, integers, self.floats[0])
         return Scope(
             replace(
                 DIALECT,
                 to_float="tf.cast({x}, tf.float32)",
                 lift="tf.constant({x}, tf.float32)",
             ),
-            scalars,
+            self.scalars,
             integers,
             "",
         )
@@ -86,17 +93,22 @@ class Core:
     def is_widened(self) -> bool:
         """Whether half precision must be computed in float32 to be rounded once."""
         adds = any(len(terms) > 1 for terms in self.gradients.values())
-        exact = is_exact_in_half(self.values, self.scope.scalars)
+        exact = is_exact_in_half(self.values, self.scalars)
         return bool(self.floats) and (adds or not exact)
 
     def is_reduced(self, name: str, term: Term) -> bool:
         """Whether the term may have axes that the input has not."""
-        return any(v != name and self._has_axes(v) for v in term.spans)
+        others = any(v != name and self._has_axes(v) for v in term.spans)
+        return others and not self.is_number(term)
 
     def is_filled(self, name: str, term: Term) -> bool:
         """Whether the term may lack axes of the input, or is no tensor at all."""
-        is_number = all(v in self.scope.scalars for v in names(term.value))
-        return is_number or (self._has_axes(name) and name not in term.spans)
+        lacks = self._has_axes(name) and name not in term.spans
+        return lacks or self.is_number(term)
+
+    def is_number(self, term: Term) -> bool:
+        """Whether no tensor takes part in the term."""
+        return all(v in self.scalars for v in names(term.value))
 
     def _has_axes(self, name: str) -> bool:
         return next(i.shape.batch for i in self.plan.inputs if i.name == name)

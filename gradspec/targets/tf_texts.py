@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gradspec.primitives.lookup import primitive
-from gradspec.primitives.row import Helper
+from gradspec.primitives.row import Helper, Template
 from gradspec.targets.python import Dialect
 
 RESERVED = frozenset(["tf", "functools", "sys", "backward"])
@@ -18,6 +18,12 @@ def _lifts(name: str, scalars: tuple[bool, ...]) -> tuple[bool, ...]:
     return tuple(number and not position for position, number in enumerate(scalars))
 
 
+# In a graph the first argument tells the type.
+_SWAPPED: dict[tuple[str, tuple[bool, ...]], Template] = {
+    ("max", (True, False)): Template("tf.maximum({y}, {x})"),
+    ("min", (True, False)): Template("tf.minimum({y}, {x})"),
+}
+
 DIALECT = Dialect(
     target="tf",
     where="tf.where({c}, {x}, {y})",
@@ -25,6 +31,7 @@ DIALECT = Dialect(
     to_float="tf.cast({x}, {like}.dtype)",
     lift="tf.constant({x}, {like}.dtype)",
     lifts=_lifts,
+    variants=lambda name, scalars: _SWAPPED.get((name, scalars)),
 )
 
 FLOATING = Helper(

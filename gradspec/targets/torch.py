@@ -14,7 +14,7 @@ from gradspec.targets.docstring import docstring, module_docstring
 from gradspec.targets.expansion import expander
 from gradspec.targets.lines import Lines, indented
 from gradspec.targets.python import Needs, needs
-from gradspec.targets.signature import fresh, parameters
+from gradspec.targets.signature import fresh, parameters, scalars, variables
 from gradspec.targets.skeleton import laid_out, module_text, used_helpers
 from gradspec.targets.torch_backward import backward_method
 from gradspec.targets.torch_forward import forward_method, setup_context_method
@@ -63,16 +63,14 @@ def _named(plan: ModulePlan) -> list[tuple[RulePlan, str]]:
 
 
 def _function(rule: RulePlan, name: str, is_traced: bool) -> Function:
-    scalars = frozenset(v.name for v in (*rule.statics, *rule.constants))
-    words = Vocabulary(expander("torch", scalars), texts.RESERVED)
+    words = Vocabulary(expander("torch", scalars(rule)), texts.RESERVED)
     plan = _without_saved_locals(rule, words)
-    own = {v.name for v in (*rule.inputs, *rule.outputs, *rule.forward)}
     return Function(
         name,
         plan,
         forward(plan, words),
         unnamed(split_backward(plan, words)),
-        fresh("dtype", own | {let.name for let in rule.backward_locals}),
+        fresh("dtype", variables(rule)),
         is_traced,
     )
 
@@ -86,7 +84,8 @@ def _without_saved_locals(plan: RulePlan, words: Vocabulary) -> RulePlan:
 
     def closed(gradient: Gradient) -> Gradient:
         terms = tuple(
-            replace(term, value=substitute(term.value, values)) for term in gradient.terms
+            replace(term, value=substitute(term.value, values))
+            for term in gradient.terms
         )
         locals_ = tuple(
             None if local is None else words.expand(substitute(local, values))
@@ -133,7 +132,9 @@ def _conversions(plan: RulePlan) -> Lines:
     floats = [i.name for i in plan.tensors if i.kind in (Kind.FLOAT, Kind.NOGRAD)]
     lines = []
     if len(floats) == 1:
-        lines.append(f'{floats[0]} = _floating("{plan.name}", "{floats[0]}", {floats[0]})')
+        lines.append(
+            f'{floats[0]} = _floating("{plan.name}", "{floats[0]}", {floats[0]})'
+        )
     elif floats:
         named = _keywords(floats)
         lines.append(f'{", ".join(floats)} = _promote("{plan.name}", {named})')

@@ -26,7 +26,9 @@ from gradspec.targets.torch_trace import traced_gradient
 
 def backward_method(function: Function) -> Lines:
     """``backward``: the gradient of each input, None for those without one."""
-    params = [f"d{o.name}" if o.takes_gradient else f"_{o.name}" for o in function.outputs]
+    params = [
+        f"d{o.name}" if o.takes_gradient else f"_{o.name}" for o in function.outputs
+    ]
     header = f"def backward(ctx, {', '.join(params)}):"
     body = _body(function) if function.gradients else [_nothing(function)]
     return ["@staticmethod", header, *indented(tightened(body))]
@@ -49,10 +51,8 @@ class _Pass:
 def _body(function: Function) -> Lines:
     floats = (*function.saved_floats, *function.used_upstream)
     like = floats[0] if floats else None
-    terms = [term for terms in function.gradients.values() for term in terms]
-    values = (*(s.value for s in function.backward.statements), *(t.value for t in terms))
     adds = any(len(terms) > 1 for terms in function.gradients.values())
-    wide = bool(like) and (adds or function.is_widened(values))
+    wide = bool(like) and (adds or function.is_widened(function.backward_values))
     here = _Pass(function, function.scope(like), wide)
     return [
         *_absent(function),
@@ -84,7 +84,8 @@ def _restored(function: Function) -> Lines:
 def _returned(here: _Pass) -> str:
     function = here.function
     gradients = [
-        f"d{i.name}" if i.name in function.gradients else "None" for i in function.inputs
+        f"d{i.name}" if i.name in function.gradients else "None"
+        for i in function.inputs
     ]
     if not here.is_wide:
         return f"return {', '.join(gradients)}"
@@ -135,7 +136,9 @@ def _wanted(here: _Pass, name: str, terms: tuple[Term, ...]) -> Lines:
         position = [i.name for i in function.inputs].index(name)
         tests.append(f"ctx.needs_input_grad[{position}]")
     steps = [s for s in function.backward.statements if s.inputs == (name,)]
-    body = assignments((s for s in steps if not _is_tested(here, s.upstream)), here.scope)
+    body = assignments(
+        (s for s in steps if not _is_tested(here, s.upstream)), here.scope
+    )
     if function.tests_each and len(terms) == 1 and terms[0].upstream:
         tests.append(f"{terms[0].upstream[0]} is not None")
         body = assignments(steps, here.scope) + _term(here, name, terms, 0)
@@ -164,9 +167,10 @@ def _term(here: _Pass, name: str, terms: tuple[Term, ...], position: int) -> Lin
     """One term, in the input's shape, added to those before it."""
     term = terms[position]
     text = _shaped(here, name, term)
-    if position:
-        plus = f"_plus(d{name}, {text})" if here.function.tests_each else f"d{name} + {text}"
-        text = plus
+    if position and here.function.tests_each:
+        text = f"_plus(d{name}, {text})"
+    elif position:
+        text = f"d{name} + {text}"
     lines = assignment(f"d{name}", text, term.comment)
     return [*lines, *traced_gradient(here.function, name, position, here.scope)]
 

@@ -20,6 +20,7 @@ def forward_method(function: Function) -> Lines:
     body = [
         *(widening(function, function.floats, f"{like}.dtype") if wide else []),
         *assignments(block.statements, scope),
+        *_constants(function, scope, wide),
         *traced_forward(function, scope),
         f"return {_results(function, scope, wide)}",
     ]
@@ -47,9 +48,8 @@ def _result(
     function: Function, output: Output, value: Expr, scope: Scope, wide: bool
 ) -> str:
     if is_scalar(value, scope):
-        atom = _constant(function, output, render(value, scope))
-    else:
-        atom = render_atom(value, scope)
+        return output.name
+    atom = render_atom(value, scope)
     if output.kind is Kind.INT:
         return f"{atom}.to(torch.int64)"
     if wide and output.kind is not Kind.BOOL:
@@ -57,19 +57,34 @@ def _result(
     if atom in [i.name for i in function.plan.tensors]:
         # An input returned as it is would be a view, which forbids in-place operations.
         return f"{atom}.clone()"
-    return atom if is_scalar(value, scope) else render(value, scope)
+    return render(value, scope)
 
 
-def _constant(function: Function, output: Output, value: str) -> str:
+def _constants(function: Function, scope: Scope, wide: bool) -> Lines:
+    """Outputs that depend on no tensor."""
+    pairs = zip(function.outputs, function.forward.results, strict=True)
+    return [
+        f"{output.name} = {_constant(function, output, render(value, scope), wide)}"
+        for output, value in pairs
+        if is_scalar(value, scope)
+    ]
+
+
+def _constant(function: Function, output: Output, value: str, wide: bool) -> str:
     """A constant output has the shape to which the inputs broadcast."""
     tensors = [i.name for i in function.plan.tensors]
     shape = f"{tensors[0]}.shape"
     if len(tensors) > 1:
         shapes = ", ".join(f"{name}.shape" for name in tensors)
         shape = f"torch.broadcast_shapes({shapes})"
+    dtype = ""
     if output.name in function.float_outputs and function.floats:
-        return f"{function.floats[0]}.new_full({shape}, {value})"
-    return f"torch.full({shape}, {value}, device={tensors[0]}.device)"
+        dtype = f", dtype={function.dtype if wide else f'{function.floats[0]}.dtype'}"
+    elif output.kind is Kind.INT:
+        dtype = ", dtype=torch.int64"
+    elif output.kind is Kind.BOOL:
+        dtype = ", dtype=torch.bool"
+    return f"torch.full({shape}, {value}{dtype}, device={tensors[0]}.device)"
 
 
 # --- the context -------------------------------------------------------------------------
@@ -77,7 +92,9 @@ def _constant(function: Function, output: Output, value: str) -> str:
 
 def setup_context_method(function: Function) -> Lines:
     """``setup_context``: what the backward pass is given."""
-    plain = [_called(function, o.name) for o in function.outputs if not o.takes_gradient]
+    plain = [
+        _called(function, o.name) for o in function.outputs if not o.takes_gradient
+    ]
     saved = [_called(function, name) for name in function.residuals]
     body = [*_inputs(function), *_outputs(function)]
     body += [f"ctx.{name}_shape = {name}.shape" for name in function.shapes]

@@ -9,6 +9,7 @@ from gradspec.plan.array import Expr, names
 from gradspec.plan.plan import Backward, Block, RulePlan, Term
 from gradspec.targets.half import is_exact_in_half
 from gradspec.targets.python import Dialect, Scope
+from gradspec.targets.signature import scalars
 from gradspec.targets.torch_texts import DIALECT
 
 _FLOATS = (Kind.FLOAT, Kind.NOGRAD)
@@ -51,7 +52,7 @@ class Function:
     @property
     def scalars(self) -> frozenset[str]:
         """Names that hold Python numbers."""
-        return frozenset(v.name for v in (*self.plan.statics, *self.plan.constants))
+        return scalars(self.plan)
 
     # --- gradients
 
@@ -64,14 +65,21 @@ class Function:
     @property
     def values(self) -> tuple[Expr, ...]:
         """All that is printed."""
-        steps = (*self.forward.statements, *self.backward.statements)
+        statements = tuple(s.value for s in self.forward.statements)
+        return (*statements, *self.forward.results, *self.backward_values)
+
+    @property
+    def backward_values(self) -> tuple[Expr, ...]:
+        """All that the backward pass computes."""
         terms = (term for group in self.gradients.values() for term in group)
-        values = tuple(step.value for step in steps)
-        return (*values, *self.forward.results, *(term.value for term in terms))
+        steps = tuple(step.value for step in self.backward.statements)
+        return (*steps, *(term.value for term in terms))
 
     @property
     def used_upstream(self) -> tuple[str, ...]:
-        used = {d for terms in self.gradients.values() for t in terms for d in t.upstream}
+        used = {
+            d for terms in self.gradients.values() for t in terms for d in t.upstream
+        }
         return tuple(d for d in self.plan.upstream if d in used)
 
     @property
@@ -79,8 +87,9 @@ class Function:
         """Several upstream gradients, of which any may be missing by itself. Where a
         value mixes them, missing ones are made zeros instead.
         """
-        terms = [term for terms in self.gradients.values() for term in terms]
-        mixed = any(len(part.upstream) > 1 for part in (*terms, *self.backward.statements))
+        terms = [term.upstream for terms in self.gradients.values() for term in terms]
+        steps = [step.upstream for step in self.backward.statements]
+        mixed = any(len(upstream) > 1 for upstream in (*terms, *steps))
         return len(self.plan.upstream) > 1 and not mixed
 
     @property
@@ -89,12 +98,17 @@ class Function:
 
     def is_reduced(self, name: str, term: Term) -> bool:
         """Whether the term may have axes that the input has not."""
-        return any(v != name and self._has_axes(v) for v in term.spans)
+        others = any(v != name and self._has_axes(v) for v in term.spans)
+        return others and not self.is_number(term)
 
     def is_filled(self, name: str, term: Term) -> bool:
         """Whether the term may lack axes of the input, or is no tensor at all."""
-        is_number = all(v in self.scalars for v in names(term.value))
-        return is_number or (self._has_axes(name) and name not in term.spans)
+        lacks = self._has_axes(name) and name not in term.spans
+        return lacks or self.is_number(term)
+
+    def is_number(self, term: Term) -> bool:
+        """Whether no tensor takes part in the term."""
+        return all(v in self.scalars for v in names(term.value))
 
     def _has_axes(self, name: str) -> bool:
         return next(i.shape.batch for i in self.inputs if i.name == name)
@@ -114,8 +128,8 @@ class Function:
             wanted.update(i.name for i in self.plan.tensors)
         if self.tests_each and not wanted.intersection(self._typed):
             wanted.add(self.floats[0])
-        given = (*self.plan.tensors, *self.outputs)
-        return tuple(v.name for v in given if v.name in wanted)
+        given = [i.name for i in self.plan.tensors] + [o.name for o in self.outputs]
+        return tuple(name for name in given if name in wanted)
 
     @property
     def saved_floats(self) -> tuple[str, ...]:

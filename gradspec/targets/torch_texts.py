@@ -6,11 +6,11 @@ from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Helper, Template
 from gradspec.targets.python import Dialect
 
-RESERVED = frozenset(["torch", "ctx", "inputs", "output", "dtype", "current", "print"])
+RESERVED = frozenset(["torch", "ctx", "inputs", "output", "dtype", "print"])
 
 _TENSORS_ONLY = ("atan2", "heaviside", "hypot", "logaddexp", "max", "min")
 
-_CLAMPS = {
+_CLAMPS: dict[tuple[str, tuple[bool, ...]], Template] = {
     ("max", (False, True)): Template("torch.clamp({x}, min={y})"),
     ("max", (True, False)): Template("torch.clamp({y}, min={x})"),
     ("min", (False, True)): Template("torch.clamp({x}, max={y})"),

@@ -12,10 +12,10 @@ def traced_forward(function: Function, scope: Scope) -> Lines:
     """Inputs and outputs of a call."""
     if not function.is_traced:
         return []
-    values = [f"{i.name} = {{{i.name}}}" for i in function.inputs]
+    values = [(i.name, i.name) for i in function.inputs]
     pairs = zip(function.outputs, function.forward.results, strict=True)
-    values += [f"{o.name} = {{{render(result, scope)}}}" for o, result in pairs]
-    return [f'print(f"{function.plan.name}: {", ".join(values)}")']
+    values += [(o.name, render(result, scope)) for o, result in pairs]
+    return [_print(function, values)]
 
 
 def traced_gradient(
@@ -29,11 +29,15 @@ def traced_gradient(
     assert gradient is not None
     upstream = gradient.terms[position].upstream
     local = gradient.locals[position]
-    values = [f"{name} = {{{name}}}"]
-    values += [f"upstream {d} = {{{d}}}" for d in upstream]
-    lines = []
+    values = [(name, name), *((f"upstream {d}", d) for d in upstream)]
     if local is not None:
-        lines.append(f"current = {render(local, scope)}")
-        values.append("current = {current}")
-    values.append(f"downstream d{name} = {{d{name}}}")
-    return [*lines, f'print(f"{function.plan.name}: {", ".join(values)}")']
+        values.append(("current", render(local, scope)))
+    return [_print(function, [*values, (f"downstream d{name}", f"d{name}")])]
+
+
+def _print(function: Function, values: list[tuple[str, str]]) -> str:
+    parts, before = [], f"{function.plan.name}: "
+    for label, text in values:
+        parts += [f'"{before}{label} ="', text]
+        before = ", "
+    return f"print({', '.join(parts)})"
