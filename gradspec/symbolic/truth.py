@@ -94,19 +94,20 @@ def round_exact(value: Any, form: Format) -> float:
     man, exp = value.man_exp()
     mantissa, exponent = int(man), int(exp)
     magnitude = abs(mantissa)
+    sign = -1 if mantissa < 0 else 1  # the mantissa itself may be beyond a double
     if magnitude == 0:
         return 0.0
     top = magnitude.bit_length() + exponent
     if top > form.top:
-        return math.copysign(math.inf, mantissa)
+        return math.copysign(math.inf, sign)
     unit = max(top - form.bits, form.least)
     shift = unit - exponent
     if shift > magnitude.bit_length() + 1:
-        return math.copysign(0.0, mantissa)
+        return math.copysign(0.0, sign)
     kept = _shift_even(magnitude, shift)
     if kept.bit_length() + unit > form.top:
-        return math.copysign(math.inf, mantissa)
-    return math.copysign(math.ldexp(kept, unit), mantissa)
+        return math.copysign(math.inf, sign)
+    return math.copysign(math.ldexp(kept, unit), sign)
 
 
 def _shift_even(magnitude: int, shift: int) -> int:
