@@ -5,13 +5,7 @@ from __future__ import annotations
 from gradspec.primitives import balls
 from gradspec.primitives.row import Expand, Primitive, Template
 from gradspec.primitives.spelling import calls
-from gradspec.primitives.texts_algebraic import (
-    TF_CBRT,
-    TF_HEAVISIDE,
-    TF_HYPOT,
-    TF_TRUNC,
-    TORCH_CBRT,
-)
+from gradspec.primitives.texts_algebraic import CBRT, HEAVISIDE, TF_HYPOT, TF_TRUNC
 
 _ROOTS = (
     Primitive(
@@ -73,7 +67,7 @@ _ROOTS = (
         model=lambda np, x: np.cbrt(x),
         cost=20,
         source="C standard, 7.12.7.1",
-        spellings=calls(1, "np.cbrt", TORCH_CBRT, TF_CBRT, "math.cbrt"),
+        spellings=calls(1, "np.cbrt", CBRT["torch"], CBRT["tf"], "math.cbrt"),
     ),
     Primitive(
         "hypot",
@@ -199,7 +193,7 @@ _STEPS = (
         model=lambda np, x, y: np.heaviside(x, y),
         cost=2,
         source="DLMF 1.16.13, where H(0) = 0; another value there is the second argument",
-        spellings=calls(2, "np.heaviside", "torch.heaviside", TF_HEAVISIDE),
+        spellings=calls(2, "np.heaviside", HEAVISIDE["torch"], HEAVISIDE["tf"]),
     ),
     Primitive(
         "floor",

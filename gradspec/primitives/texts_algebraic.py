@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 from gradspec.primitives.row import Helper
+from gradspec.primitives.spelling import everywhere
 
-TORCH_CBRT = Helper(
+CBRT = everywhere(
     "_cbrt",
     '''\
-def _cbrt(x: torch.Tensor) -> torch.Tensor:
+def _cbrt(x: Array) -> Array:
     """The real cube root: a power, then one step of Newton's method."""
-    zero = x == 0.0
-    a = torch.abs(torch.where(zero, 1.0, x))
+    fixed = x + x == x  # 0 and the infinities
+    a = xp.abs(xp.where(fixed, xp.ones_like(x), x))
     r = a ** (1.0 / 3.0)
     r = r - (r - a / (r * r)) / 3.0
-    return torch.where(zero, x, torch.sign(x) * r)
-''',
-)
-
-TF_CBRT = Helper(
-    "_cbrt",
-    '''\
-def _cbrt(x: tf.Tensor) -> tf.Tensor:
-    """The real cube root: a power, then one step of Newton's method."""
-    zero = x == 0.0
-    a = tf.abs(tf.where(zero, tf.ones_like(x), x))
-    r = a ** (1.0 / 3.0)
-    r = r - (r - a / (r * r)) / 3.0
-    return tf.where(zero, x, tf.sign(x) * r)
+    return xp.where(fixed, x, xp.sign(x) * r)
 ''',
 )
 
@@ -45,13 +33,14 @@ def _hypot(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     ("import math",),
 )
 
-TF_HEAVISIDE = Helper(
+# torch.heaviside has no derivative, not even for the second argument.
+HEAVISIDE = everywhere(
     "_heaviside",
     '''\
-def _heaviside(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+def _heaviside(x: Array, y: Array) -> Array:
     """1 where x > 0, 0 where x < 0, y where x is 0; NaN stays."""
-    step = 0.5 * (1.0 + tf.sign(x))
-    return tf.where(x == 0.0, y, step)
+    step = xp.where(x > 0.0, xp.ones_like(x), xp.zeros_like(x))
+    return xp.where(x == 0.0, y, xp.where(x == x, step, x))
 ''',
 )
 

@@ -142,7 +142,8 @@ def _polygamma(n: int, x: torch.Tensor) -> torch.Tensor:
     """The n-th derivative of digamma, for x > 0: (-1)**(n + 1) n! zeta(n + 1, x)."""
     if n == 0:
         return torch.digamma(x)
-    return (-1.0) ** (n + 1) * math.factorial(n) * torch.special.zeta(n + 1.0, x)
+    zeta = torch.where(x == torch.inf, 0.0, torch.special.zeta(n + 1.0, x))
+    return (-1.0) ** (n + 1) * math.factorial(n) * zeta
 ''',
     ("import math",),
 )

@@ -38,8 +38,9 @@ def _sinc(x: Array) -> Array:
     """sin(pi * x) / (pi * x): the quotient, and its Taylor series about 0."""
     small = xp.abs(x) < 0.25
     a = xp.where(small, xp.ones_like(x), x)
-    n = xp.round(a)
-    far = (1.0 - 2.0 * (n % 2.0)) * xp.sin(PI * (a - n)) / (PI * a)
+    b = xp.where(a - a == 0.0, a, xp.ones_like(x))  # finite
+    n = xp.round(b)
+    far = (1.0 - 2.0 * (n % 2.0)) * xp.sin(PI * (b - n)) / (PI * a)
     u = xp.square(PI * xp.where(small, x, xp.zeros_like(x)))
     near = xp.ones_like(x)
     for d in (210.0, 156.0, 110.0, 72.0, 42.0, 20.0, 6.0):
@@ -56,13 +57,14 @@ def _sinc_slope(x: Array) -> Array:
     """The derivative of sinc: (cos(pi * x) - sinc(x)) / x, and its series about 0."""
     small = xp.abs(x) < 0.25
     a = xp.where(small, xp.ones_like(x), x)
-    n = xp.round(a)
-    r = PI * (a - n)
-    far = (1.0 - 2.0 * (n % 2.0)) * (xp.cos(r) - xp.sin(r) / (PI * a)) / a
-    b = xp.where(small, x, xp.zeros_like(x))
+    b = xp.where(a - a == 0.0, a, xp.ones_like(x))  # finite
+    n = xp.round(b)
+    r = PI * (b - n)
+    far = (1.0 - 2.0 * (n % 2.0)) * (xp.cos(r) - xp.sin(r) / (PI * b)) / a
+    c = xp.where(small, x, xp.zeros_like(x))
     near = xp.ones_like(x)
     for d in (238.0, 180.0, 130.0, 88.0, 54.0, 28.0, 10.0):
-        near = 1.0 - xp.square(PI * b) / d * near
-    return xp.where(small, -PI * PI / 3.0 * b * near, far)
+        near = 1.0 - xp.square(PI * c) / d * near
+    return xp.where(small, -PI * PI / 3.0 * c * near, far)
 ''',
 )
