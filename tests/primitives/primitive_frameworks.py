@@ -59,13 +59,17 @@ class Framework(Meaning):
         return self._function(name, spelling)(*args)
 
     def _lifted(self, name: str, args: list[Any]) -> list[Any]:
+        if all(hasattr(a, "dtype") for a in args):
+            return args
         like = next(a for a in args if hasattr(a, "dtype"))
         plain = np.asarray(like.detach() if hasattr(like, "detach") else like)
         types = primitive(name).argument_types
         return [
-            self.tensor(np.full(plain.shape, a, plain.dtype))
-            if type == "real" and not hasattr(a, "dtype")
-            else a
+            (
+                self.tensor(np.full(plain.shape, a, plain.dtype))
+                if type == "real" and not hasattr(a, "dtype")
+                else a
+            )
             for type, a in zip(types, args, strict=True)
         ]
 
@@ -84,7 +88,9 @@ class Framework(Meaning):
                 exec(text, scope)
                 return scope[spelling.name]  # type: ignore[no-any-return]
             case Expand(formula=formula):
-                return lambda *args: self(formula, **dict(zip(params, args, strict=True)))
+                return lambda *args: self(
+                    formula, **dict(zip(params, args, strict=True))
+                )
             case Missing(reason=reason):
                 raise AssertionError(reason)
 
@@ -169,3 +175,77 @@ def _largest(
         return 0.0, ()
     where = int(errors.argmax())
     return float(errors[where]), tuple(np.array(at)[normal][where])
+
+
+# --- what every framework's test asks ---------------------------------------------------
+
+FLOAT64 = 1e-12
+"""Relative error allowed of a forward value in float64, for every row and target."""
+
+FLOAT32 = 4.0
+"""Units in the last place allowed in float32, but for the rows that a test lists."""
+
+INFINITE = {
+    "exp": (0.0, np.inf),
+    "expm1": (-1.0, np.inf),
+    "exp2": (0.0, np.inf),
+    "log": (np.nan, np.inf),
+    "log1p": (np.nan, np.inf),
+    "sigmoid": (0.0, 1.0),
+    "logsigmoid": (-np.inf, 0.0),
+    "softplus": (0.0, np.inf),
+    "square": (np.inf, np.inf),
+    "reciprocal": (0.0, 0.0),
+    "sqrt": (np.nan, np.inf),
+    "rsqrt": (np.nan, 0.0),
+    "cbrt": (-np.inf, np.inf),
+    "abs": (np.inf, np.inf),
+    "relu": (0.0, np.inf),
+    "sign": (-1.0, 1.0),
+    "floor": (-np.inf, np.inf),
+    "round": (-np.inf, np.inf),
+    "trunc": (-np.inf, np.inf),
+    "sinc": (0.0, 0.0),
+    "sinc_slope": (0.0, 0.0),
+    "atan": (-np.pi / 2, np.pi / 2),
+    "sinh": (-np.inf, np.inf),
+    "cosh": (np.inf, np.inf),
+    "tanh": (-1.0, 1.0),
+    "asinh": (-np.inf, np.inf),
+    "acosh": (np.nan, np.inf),
+    "erf": (-1.0, 1.0),
+    "erfc": (2.0, 0.0),
+    "erfcx": (np.inf, 0.0),
+    "erfcx_slope": (-np.inf, 0.0),
+    "ndtr": (0.0, 1.0),
+    "log_ndtr": (-np.inf, 0.0),
+    "i0e": (0.0, 0.0),
+    "i1e": (0.0, 0.0),
+    "i0e_slope": (0.0, 0.0),
+    "i1e_slope": (0.0, 0.0),
+}
+"""Limits at minus and plus infinity. (i0 and i1 give NaN there on every target.)"""
+
+
+def at_infinity(framework: Framework, name: str) -> None:
+    with np.errstate(all="ignore"):
+        values = framework.run(name, [np.array([-np.inf, np.inf])])
+    assert np.allclose(values, INFINITE[name], rtol=1e-15, equal_nan=True), values
+
+
+def at_nan(framework: Framework, name: str) -> None:
+    """NaN in any one argument gives NaN."""
+    row = primitive(name)
+    for position, type in enumerate(row.argument_types):
+        if type != "real" or (name, position) in _NAN_UNUSED:
+            continue
+        columns = [np.array([0.5]) for _ in row.params]
+        if name == "polygamma":
+            columns[0] = np.array([1.0])
+        columns[position] = np.array([np.nan])
+        with np.errstate(all="ignore"):
+            assert np.isnan(framework.run(name, columns)).all(), position
+
+
+# What is not looked at does not matter: heaviside(x, y) only has y at x = 0.
+_NAN_UNUSED = (("heaviside", 1),)
