@@ -27,6 +27,9 @@ from gradspec.primitives.row import Primitive
 from gradspec.source import Span
 from gradspec.syntax import nodes
 
+_REDUCTIONS = ("sum", "mean", "prod", "logsumexp")
+"""Only reductions (``max`` and ``min`` are functions of two arguments as well)."""
+
 Arguments = Mapping[str, nodes.Expr]
 
 
@@ -61,8 +64,9 @@ def _read_arguments(node: nodes.Call, cx: Context) -> None:
 
 
 def _report_absent(node: nodes.Call, callee: Callee | None, cx: Context) -> None:
-    _read_arguments(node, cx)
     name, span = node.function, node.function_span
+    if name not in _REDUCTIONS:
+        _read_arguments(node, cx)
     if callee is not None:
         cx.findings.note(
             "GS222",
@@ -72,7 +76,7 @@ def _report_absent(node: nodes.Call, callee: Callee | None, cx: Context) -> None
         )
         return
     help = near(name, cx.library.names())
-    if name in ("sum", "mean", "prod", "logsumexp"):
+    if name in _REDUCTIONS:
         help = f"a reduction names its indices: `{name}(x[i] for i)`"
     elif name in cx.scope.variables:
         help = f"`{name}` is a value: to multiply write `{name} * (…)`"
@@ -163,11 +167,12 @@ def _too_large(node: nodes.Call, cx: Context) -> None:
 
 
 def _call(node: nodes.Call, rule: Rule, bound: Arguments, cx: Context) -> Value | None:
-    number = _output(node, rule, cx)
-    args = [_argument(node, rule, i, bound.get(i.name), cx) for i in rule.inputs]
     if not rule.is_elementwise:
         _ranked_callee(node, rule, cx)
+        _read_arguments(node, cx)
         return None
+    number = _output(node, rule, cx)
+    args = [_argument(node, rule, i, bound.get(i.name), cx) for i in rule.inputs]
     sound = tuple(arg for arg in args if arg is not None)
     if number is None or len(sound) < len(args):
         return None

@@ -116,6 +116,9 @@ def read_assignment(node: Assignment, body: Body) -> None:
     """One assignment, filed where its name says that it belongs."""
     outputs = {o.name: o for o in body.made.outputs}
     gradients = {f"d{i.name}": i for i in body.made.inputs if i.takes_gradient}
+    if node.name in body.made.ambiguous:
+        read_value(node, None, body.cx, body.cx.lower)
+        return
     fault = _refused(node, body, tuple(gradients))
     if fault is not None:
         code, headline, help = fault

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from gradspec.ir.rule import Input, Kind, Output, Shape
+from gradspec.lower.axes import check_axes, check_output_axes, sizes
 from gradspec.lower.constants import NotConstant, evaluate
 from gradspec.lower.findings import Findings
 from gradspec.source import Span
@@ -16,11 +17,16 @@ _KINDS = {kind.value: kind for kind in Kind} | {"": Kind.FLOAT}
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """What the header says; ``sizes`` maps the names of axes to their first place."""
+    """What the header says; ``sizes`` maps the names of axes to their first place.
+
+    ``ambiguous`` are names of an input and an output, or of a variable and a gradient:
+    an assignment to one is no further fault.
+    """
 
     inputs: tuple[Input, ...]
     outputs: tuple[Output, ...]
     sizes: dict[str, Span]
+    ambiguous: tuple[str, ...] = ()
 
     @property
     def variables(self) -> tuple[Input | Output, ...]:
@@ -33,12 +39,13 @@ def declare(node: nodes.RuleDef, findings: Findings) -> Declaration:
     parameters = (*inputs, *outputs)
     made = tuple(_input(p, findings) for p in inputs)
     results = tuple(_output(p) for p in outputs)
-    sizes = _sizes(parameters)
-    declaration = Declaration(made, results, sizes)
-    _check_axes(parameters, declaration, findings)
-    _check_output_axes(inputs, outputs, declaration, findings)
-    _check_cotangents(declaration, findings)
-    return declaration
+    declaration = Declaration(made, results, sizes(parameters, findings))
+    check_axes(parameters, declaration.variables, declaration.sizes, findings)
+    check_output_axes(inputs, outputs, made, findings)
+    given = [p.name for p in node.inputs]
+    repeated = tuple(p.name for p in node.outputs if p.name in given)
+    collided = _check_cotangents(declaration, findings)
+    return replace(declaration, ambiguous=repeated + collided)
 
 
 def _once(
@@ -136,85 +143,23 @@ def _default(
     return value
 
 
-# --- axes ----------------------------------------------------------------------------
-
-
-def _sizes(parameters: tuple[nodes.Parameter, ...]) -> dict[str, Span]:
-    sizes: dict[str, Span] = {}
-    for parameter in parameters:
-        for axis in _axes(parameter):
-            if isinstance(axis, str):
-                sizes.setdefault(axis, _axes_span(parameter))
-    return sizes
-
-
-def _axes(parameter: nodes.Parameter) -> tuple[str | int, ...]:
-    return () if parameter.axes is None else parameter.axes.axes
-
-
-def _axes_span(parameter: nodes.Parameter) -> Span:
-    return parameter.name_span if parameter.axes is None else parameter.axes.span
-
-
-def _check_axes(
-    parameters: tuple[nodes.Parameter, ...], made: Declaration, findings: Findings
-) -> None:
-    taken = tuple(v.name for v in made.variables if v.kind is not Kind.STATIC_INT)
-    for parameter in parameters:
-        for axis in _axes(parameter):
-            if isinstance(axis, int):
-                if axis < 1:
-                    _bad_axis(parameter, f"of size {axis} has no elements", findings)
-            elif axis in taken:
-                _bad_axis(parameter, f"`{axis}` has the name of a variable", findings)
-
-
-def _bad_axis(parameter: nodes.Parameter, what: str, findings: Findings) -> None:
-    findings.error(
-        "GS242",
-        f"an axis {what}",
-        _axes_span(parameter),
-        help="an axis is a name of its own, such as `n`, or a fixed size, such as `3`",
-    )
-
-
-def _check_output_axes(
-    inputs: tuple[nodes.Parameter, ...],
-    outputs: tuple[nodes.Parameter, ...],
-    made: Declaration,
-    findings: Findings,
-) -> None:
-    """The size of every axis of an output is known from an input, or is a static."""
-    known = [axis for parameter in inputs for axis in _axes(parameter)]
-    known += [i.name for i in made.inputs if i.kind is Kind.STATIC_INT]
-    for parameter in outputs:
-        for axis in _axes(parameter):
-            if isinstance(axis, str) and axis not in known:
-                findings.error(
-                    "GS243",
-                    f"the size of axis `{axis}` of output `{parameter.name}` is unknown:"
-                    " no input has it",
-                    _axes_span(parameter),
-                    help=f"use an axis of an input, or add `{axis}: static int` to them",
-                )
-
-
 # --- cotangents ----------------------------------------------------------------------
 
 
-def _check_cotangents(made: Declaration, findings: Findings) -> None:
-    """No name may be that of another variable's gradient."""
+def _check_cotangents(made: Declaration, findings: Findings) -> tuple[str, ...]:
+    """No name may be that of another variable's gradient; gives those that are."""
     gradients = {f"d{v.name}": v for v in made.variables if v.takes_gradient}
     places = [(v.name, v.span) for v in made.variables]
     places += [(n, s) for n, s in made.sizes.items() if n not in dict(places)]
-    for name, span in places:
-        if name in gradients:
-            owner = gradients[name]
-            findings.error(
-                "GS210",
-                f"`{name}` is also the name of the gradient of `{owner.name}`",
-                span,
-                label="this name is taken",
-                also=(findings.place(owner.span, f"its gradient is called `{name}`"),),
-                help=f"rename one of the two, `{name}` to `delta_{owner.name}` say",
-            )
+    collided = tuple((name, span) for name, span in places if name in gradients)
+    for name, span in collided:
+        owner = gradients[name]
+        findings.error(
+            "GS210",
+            f"`{name}` is also the name of the gradient of `{owner.name}`",
+            span,
+            label="this name is taken",
+            also=(findings.place(owner.span, f"its gradient is called `{name}`"),),
+            help=f"rename one of the two, `{name}` to `delta_{owner.name}` say",
+        )
+    return tuple(name for name, _ in collided)

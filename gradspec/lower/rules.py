@@ -65,7 +65,7 @@ def lower_rule(
 
 def _check_outputs(body: Body) -> None:
     for output in body.made.outputs:
-        if output.name not in body.assigned:
+        if output.name not in (*body.assigned, *body.made.ambiguous):
             body.cx.findings.error(
                 "GS209",
                 f"output `{output.name}` is never assigned",
