@@ -1,0 +1,142 @@
+"""What is known of the signs of polynomials on a region.
+
+A sign follows from the signs of the terms, or, by elimination (Fourier and Motzkin),
+from known inequalities that are linear in the monomials. "Unknown" is always a right
+answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+from gradspec.symbolic.ring import Poly, Ring
+
+_Row: TypeAlias = "dict[tuple[int, ...], Any]"
+"""A polynomial that is positive, by monomial."""
+
+_MOST_ROWS = 60
+
+
+class Facts:
+    """Polynomials known to be positive, and generators that are by their nature."""
+
+    def __init__(self, ring: Ring, positive: Iterable[Poly] = ()) -> None:
+        self.ring = ring
+        self.positive: list[Poly] = list(positive)
+        self.by_nature: set[int] = set()
+
+    def copy(self) -> Facts:
+        twin = Facts(self.ring, self.positive)
+        twin.by_nature = self.by_nature  # shared: it holds on every region
+        return twin
+
+    def assume(self, poly: Poly) -> None:
+        if not any(poly == known for known in self.positive):
+            self.positive.append(poly)
+
+    def is_contradictory(self) -> bool:
+        return _infeasible([_row(poly) for poly in self.positive])
+
+    def sign(self, poly: Poly) -> int | None:
+        """1, -1 or 0; None if it is not known."""
+        if poly.is_zero():
+            return 0
+        by_terms = self._by_terms(poly)
+        if by_terms is not None:
+            return by_terms
+        for sign, candidate in ((1, poly), (-1, -poly)):
+            if any(known == candidate for known in self.positive):
+                return sign
+        for sign, candidate in ((1, poly), (-1, -poly)):
+            rows = [_row(known) for known in self.positive]
+            if rows and _infeasible([*rows, _row(-candidate)]):
+                return sign
+        return None
+
+    def _by_terms(self, poly: Poly) -> int | None:
+        """All terms of one sign, at least one of them certainly not 0."""
+        total, strict = 0, False
+        for exponents, coefficient in poly.terms():
+            sign, never_zero = self._term(exponents)
+            if sign is None:
+                return None
+            sign = sign if coefficient > 0 else -sign
+            if total not in (0, sign):
+                return None
+            total, strict = sign, strict or never_zero
+        return total if strict else None
+
+    def _term(self, exponents: tuple[int, ...]) -> tuple[int | None, bool]:
+        sign, never_zero = 1, True
+        for number, exponent in enumerate(exponents):
+            if not exponent or number in self.by_nature:
+                continue
+            known = self._of_generator(number)
+            if known is None:
+                if exponent % 2:
+                    return None, False
+                never_zero = False
+            elif exponent % 2:
+                sign *= known
+        return sign, never_zero
+
+    def _of_generator(self, number: int) -> int | None:
+        generator = self.ring.gens[number]
+        for known in self.positive:
+            if known == generator:
+                return 1
+            if known == -generator:
+                return -1
+        return None
+
+
+def _row(poly: Poly) -> _Row:
+    return {tuple(int(e) for e in exps): value for exps, value in poly.terms()}
+
+
+def _infeasible(rows: list[_Row]) -> bool:
+    """Whether not all rows can be positive, monomials taken as free variables. (A row
+    that is only ``>= 0`` is treated as positive: a region without interior is empty.)"""
+    while rows:
+        if any(_is_constant(row) and _constant(row) <= 0 for row in rows):
+            return True
+        pivot = _pivot(rows)
+        if pivot is None or len(rows) > _MOST_ROWS:
+            return False
+        rows = _eliminate(rows, pivot)
+    return False
+
+
+def _is_constant(row: _Row) -> bool:
+    return all(not any(monomial) for monomial in row)
+
+
+def _constant(row: _Row) -> Any:
+    return next(iter(row.values()), 0)
+
+
+def _pivot(rows: list[_Row]) -> tuple[int, ...] | None:
+    """The monomial whose elimination makes the fewest rows."""
+    counts: dict[tuple[int, ...], list[int]] = {}
+    for row in rows:
+        for monomial, value in row.items():
+            if any(monomial):
+                counts.setdefault(monomial, [0, 0])[value > 0] += 1
+    if not counts:
+        return None
+    return min(sorted(counts), key=lambda m: counts[m][0] * counts[m][1])
+
+
+def _eliminate(rows: list[_Row], pivot: tuple[int, ...]) -> list[_Row]:
+    kept = [row for row in rows if pivot not in row]
+    above = [row for row in rows if row.get(pivot, 0) > 0]
+    below = [row for row in rows if row.get(pivot, 0) < 0]
+    for up in above:
+        for down in below:
+            joined: _Row = {}
+            for row, factor in ((up, -down[pivot]), (down, up[pivot])):
+                for monomial, value in row.items():
+                    joined[monomial] = joined.get(monomial, 0) + factor * value
+            kept.append({m: v for m, v in joined.items() if v != 0})
+    return kept

@@ -1,0 +1,369 @@
+"""The normal form of a smooth expression: a fraction over variables and kernels.
+
+``exp(2 * x + log(y))`` becomes ``E**2 * y`` with ``E`` the kernel ``exp(x)``,
+``log(1 + exp(x)) - x`` becomes ``log(1 + E) - log(E)``, roots are split by their
+factors. Each step is an identity wherever both sides are defined; where one needs a
+sign that the facts do not give, :class:`Split` asks for the region to be divided.
+Whatever else is not known stays a kernel by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from math import gcd
+from typing import Any
+
+from flint import fmpz
+
+from gradspec.ir.expr import Apply, Const, Expr, Ref
+from gradspec.ir.walk import children
+from gradspec.symbolic.facts import Facts
+from gradspec.symbolic.ring import Frac, Poly, Ring, TooLarge
+from gradspec.symbolic.turns import cos_sin, shifted
+
+_ODD = ("erf", "erfinv", "asin", "atan", "i1")
+_EVEN = ("i0",)
+_MOST_STEPS = 400
+
+
+class Split(Exception):
+    """The sign of ``poly`` is needed to go on."""
+
+    def __init__(self, poly: Poly) -> None:
+        super().__init__()
+        self.poly = poly
+
+
+class Refine(Exception):
+    """A kernel is needed in smaller steps: ``sqrt(x)`` after ``x``, ``exp(x / 2)``."""
+
+    def __init__(self, key: object, step: Fraction) -> None:
+        super().__init__()
+        self.key, self.step = key, step
+
+
+class Empty(Exception):
+    """Nothing is defined on this region: its facts contradict each other, or a root or
+    a logarithm is of something negative."""
+
+
+class Unsupported(Exception):
+    """No normal form (an index, a condition, infinity)."""
+
+
+class Normal:
+    """Normal forms on one region. ``steps`` is kept between attempts."""
+
+    def __init__(self, ring: Ring, facts: Facts, steps: dict[Any, Fraction]) -> None:
+        self.ring, self.facts, self.steps = ring, facts, steps
+        self.values: dict[str, Frac] = {}
+        self._done: dict[Expr, Frac] = {}
+
+    def of(self, root: Expr) -> Frac:
+        """The normal form of an expression without conditionals."""
+        stack = [root]
+        while stack:
+            node = stack[-1]
+            waiting = [c for c in children(node) if c not in self._done]
+            if waiting:
+                stack.extend(reversed(waiting))
+                continue
+            stack.pop()
+            if node not in self._done:
+                self._done[node] = self._convert(node)
+        return self._done[root]
+
+    def _convert(self, node: Expr) -> Frac:
+        match node:
+            case Const(value=value):
+                return self.ring.const(value)
+            case Ref(name=name, indices=()):
+                return self.variable(name)
+            case Apply(op="pi"):
+                return self._positive(("pi",))
+            case Apply(op=op, args=args):
+                parts = tuple(self._done[arg] for arg in args)
+                rule = _RULES.get(op)
+                return rule(self, *parts) if rule else self.opaque(op, parts)
+            case _:
+                raise Unsupported
+
+    def variable(self, name: str) -> Frac:
+        known = self.values.get(name)
+        if known is not None:
+            return known
+        return self.ring.whole(self.ring.generator(("variable", name))[0])
+
+    def _positive(self, key: object) -> Frac:
+        generator, _ = self.ring.generator(key)
+        self.facts.by_nature.add(self.ring.found[key])
+        return self.ring.whole(generator)
+
+    # --- functions of which only symmetries are used
+
+    def opaque(self, op: str, parts: tuple[Frac, ...]) -> Frac:
+        turned = len(parts) == 1 and parts[0].num.leading_coefficient() < 0
+        if turned and op in (*_ODD, *_EVEN):
+            value = self.opaque(op, (self.ring.neg(parts[0]),))
+            return self.ring.neg(value) if op in _ODD else value
+        if op in _ODD and parts[0].is_zero:
+            return self.ring.const(0)
+        key = ("function", op, *(part.key for part in parts))
+        generator, _ = self.ring.generator(key)
+        self.ring.arguments[key] = parts
+        return self.ring.whole(generator)
+
+    # --- products of positive factors
+
+    def factors(self, value: Frac) -> tuple[Fraction, list[tuple[Poly, int]]]:
+        """``value``, which stands under a root or a logarithm and so is positive, as a
+        number times powers of polynomials that are positive here.
+
+        One factor of unknown sign must then be positive itself; of two, the region is
+        split.
+        """
+        number, known, unknown = self.signed_factors(value)
+        for poly, exponent in unknown:
+            if exponent % 2 == 0 or len(unknown) > 1:
+                raise Split(poly)
+        for poly, exponent in unknown:
+            positive = poly if number > 0 else -poly
+            self.facts.assume(positive)
+            if self.facts.is_contradictory():
+                raise Empty
+            known.append((positive, exponent))
+            number = abs(number)
+        return number, known
+
+    def signed_factors(
+        self, value: Frac
+    ) -> tuple[Fraction, list[tuple[Poly, int]], list[tuple[Poly, int]]]:
+        """A number, the factors of known sign (turned positive), and the others."""
+        number, parts = self._factored(value)
+        known: list[tuple[Poly, int]] = []
+        unknown: list[tuple[Poly, int]] = []
+        for poly, exponent in parts:
+            sign = self.facts.sign(poly)
+            if sign is None:
+                unknown.append((poly, exponent))
+                continue
+            if sign < 0 and exponent % 2:
+                number = -number
+            known.append((poly if sign > 0 else -poly, exponent))
+        return number, known, unknown
+
+    def _factored(self, value: Frac) -> tuple[Fraction, list[tuple[Poly, int]]]:
+        number, above = _factor(value.num)
+        divisor, below = _factor(value.den)
+        parts = [*above, *((poly, -exponent) for poly, exponent in below)]
+        return number / divisor, parts
+
+    def log(self, value: Frac) -> Frac:
+        number, parts = self.factors(value)
+        if number <= 0:
+            raise Empty
+        total = self._log_number(number)
+        for poly, exponent in parts:
+            part = self.ring.mul(self.ring.const(exponent), self._log_of(poly))
+            total = self.ring.add(total, part)
+        return total
+
+    def _log_number(self, number: Fraction) -> Frac:
+        total = self.ring.const(0)
+        for prime, exponent in _primes(number):
+            key = ("log", str(prime))
+            self.ring.bases[key] = self.ring.const(prime).num
+            generator = self._positive(key)
+            part = self.ring.mul(self.ring.const(exponent), generator)
+            total = self.ring.add(total, part)
+        return total
+
+    def _log_of(self, poly: Poly) -> Frac:
+        """Of one positive factor; of an exponential or a root, what it was made from."""
+        known = self._kernel_log(poly)
+        if known is not None:
+            return known
+        key = ("log", str(poly))
+        self.ring.bases[key] = poly
+        return self.ring.whole(self.ring.generator(key)[0])
+
+    def _kernel_log(self, poly: Poly) -> Frac | None:
+        key = self.ring.key_of(poly)
+        if key is None:
+            return None
+        if key[0] == "root":
+            step = self.ring.const(self.steps[key])
+            base = self.ring.relations[self.ring.found[key]][1]
+            return self.ring.mul(step, self._log_of(base))
+        return self.ring.logarithms.get(key)
+
+    def rational_power(self, value: Frac, power: Fraction) -> Frac:
+        if power.denominator == 1:
+            return self.ring.power(value, int(power))
+        if value.is_zero:
+            return value
+        number, parts = self.factors(value)
+        if number < 0:
+            raise Empty
+        result = self.ring.const(1)
+        for prime, exponent in _primes(number):
+            base = self.ring.const(prime).num
+            result = self.ring.mul(result, self._root(base, exponent * power))
+        for poly, exponent in parts:
+            result = self.ring.mul(result, self._root(poly, exponent * power))
+        return result
+
+    def _root(self, base: Poly, power: Fraction) -> Frac:
+        """``base ** power`` for a positive base."""
+        if power.denominator == 1:
+            return self.ring.power(self.ring.whole(base), int(power))
+        logarithm = self._kernel_log(base)
+        if logarithm is not None:
+            return self.exp(self.ring.mul(self.ring.const(power), logarithm))
+        key = ("root", str(base))
+        step = self.step(key, Fraction(1, power.denominator))
+        generator, fresh = self.ring.generator(key)
+        if fresh:
+            self.ring.relate(key, step.denominator, base)
+            self.facts.by_nature.add(self.ring.found[key])
+        return self.ring.power(self.ring.whole(generator), int(power / step))
+
+    def step(self, key: object, wanted: Fraction) -> Fraction:
+        """The unit in which a kernel is counted; smaller ones start all over."""
+        have = self.steps.setdefault(key, abs(wanted))
+        if (wanted / have).denominator != 1:
+            raise Refine(key, _common(have, abs(wanted)))
+        return have
+
+    # --- sums of terms: exponentials and trigonometry
+
+    def terms(self, value: Frac) -> list[tuple[Frac, Fraction]]:
+        """A fraction as a sum of products with rational coefficients taken out."""
+        found: dict[str, tuple[Frac, Fraction]] = {}
+        for exponents, coefficient in value.num.terms():
+            monomial = self.ring.context.from_dict({tuple(exponents): 1})
+            part = self.ring.normal(monomial, value.den)
+            lead = part.num.leading_coefficient()
+            unit = Frac(part.num / lead, part.den)
+            scale = _fraction(coefficient * lead)
+            _, before = found.get(unit.key, (unit, Fraction(0)))
+            found[unit.key] = (unit, before + scale)
+        return [(unit, scale) for unit, scale in found.values() if scale]
+
+    def exp(self, value: Frac) -> Frac:
+        result = self.ring.const(1)
+        for unit, scale in self.terms(value):
+            result = self.ring.mul(result, self._exp_term(unit, scale))
+        return result
+
+    def _exp_term(self, unit: Frac, scale: Fraction) -> Frac:
+        base = self._log_base(unit)
+        if base is not None:
+            return self._root(base, scale)
+        key = ("exp", unit.key)
+        step = self.step(key, scale)
+        generator, fresh = self.ring.generator(key)
+        if fresh:
+            self.facts.by_nature.add(self.ring.found[key])
+            self.ring.logarithms[key] = self.ring.mul(self.ring.const(step), unit)
+        times = int(scale / step)
+        if abs(times) > _MOST_STEPS:
+            raise TooLarge
+        return self.ring.power(self.ring.whole(generator), times)
+
+    def _log_base(self, unit: Frac) -> Poly | None:
+        """``b`` if the term is ``log(b)``."""
+        key = self.ring.key_of(unit.num) if unit.den.is_one() else None
+        return None if key is None else self.ring.bases.get(key)
+
+    # --- operations
+
+    def power(self, base: Frac, exponent: Frac) -> Frac:
+        if exponent.num.is_constant() and exponent.den.is_one():
+            value = exponent.num.leading_coefficient() if not exponent.is_zero else 0
+            return self.rational_power(base, _fraction(value))
+        return self._formal_power(base, exponent)
+
+    def _formal_power(self, base: Frac, exponent: Frac) -> Frac:
+        """``exp(exponent * log(base))``; the logarithm is only a name for what obeys the
+        laws of powers, so that nothing is assumed of the base's sign."""
+        number, known, unknown = self.signed_factors(base)
+        if number <= 0 or any(times % 2 == 0 for _, times in unknown):
+            return self.opaque("pow", (base, exponent))
+        if len(unknown) > 1:
+            return self.opaque("pow", (base, exponent))
+        total = self._log_number(number)
+        for poly, times in (*known, *unknown):
+            part = self.ring.mul(self.ring.const(times), self._log_of(poly))
+            total = self.ring.add(total, part)
+        return self.exp(self.ring.mul(exponent, total))
+
+    def cube_root(self, value: Frac) -> Frac:
+        """Of either sign."""
+        if value.is_zero:
+            return value
+        number, _, unknown = self.signed_factors(value)
+        if unknown:
+            raise Split(unknown[0][0])
+        if number > 0:
+            return self.rational_power(value, Fraction(1, 3))
+        root = self.rational_power(self.ring.neg(value), Fraction(1, 3))
+        return self.ring.neg(root)
+
+    def gamma(self, value: Frac) -> Frac:
+        """Through its logarithm where the argument is positive."""
+        sign = self.facts.sign(value.num), self.facts.sign(value.den)
+        if sign in ((1, 1), (-1, -1)):
+            return self.exp(shifted(self, "lgamma", (value,)))
+        return self.opaque("gamma", (value,))
+
+    def modulo(self, value: Frac, by: Frac) -> Frac:
+        whole = self.opaque("floor", (self.ring.div(value, by),))
+        return self.ring.sub(value, self.ring.mul(by, whole))
+
+
+_RULES: dict[str, Callable[..., Frac]] = {
+    "add": lambda n, a, b: n.ring.add(a, b),
+    "sub": lambda n, a, b: n.ring.sub(a, b),
+    "mul": lambda n, a, b: n.ring.mul(a, b),
+    "div": lambda n, a, b: n.ring.div(a, b),
+    "neg": lambda n, a: n.ring.neg(a),
+    "pow": lambda n, a, b: n.power(a, b),
+    "exp": lambda n, a: n.exp(a),
+    "log": lambda n, a: n.log(a),
+    "sqrt": lambda n, a: n.rational_power(a, Fraction(1, 2)),
+    "cbrt": lambda n, a: n.cube_root(a),
+    "sin": lambda n, a: cos_sin(n, a)[1],
+    "cos": lambda n, a: cos_sin(n, a)[0],
+    "mod": lambda n, a, b: n.modulo(a, b),
+    "gamma": lambda n, a: n.gamma(a),
+    "lgamma": lambda n, a: shifted(n, "lgamma", (a,)),
+    "digamma": lambda n, a: shifted(n, "digamma", (a,)),
+    "polygamma": lambda n, m, a: shifted(n, "polygamma", (m, a)),
+}
+
+
+def _factor(poly: Poly) -> tuple[Fraction, list[tuple[Poly, int]]]:
+    number, parts = poly.factor()
+    return _fraction(number), [(base, int(exponent)) for base, exponent in parts]
+
+
+def _primes(number: Fraction) -> list[tuple[int, int]]:
+    if max(number.numerator.bit_length(), number.denominator.bit_length()) > 96:
+        raise TooLarge
+    above = [(int(p), int(e)) for p, e in fmpz(number.numerator).factor()]
+    below = [(int(p), -int(e)) for p, e in fmpz(number.denominator).factor()]
+    return above + below
+
+
+def _fraction(value: Any) -> Fraction:
+    return (
+        Fraction(int(value.p), int(value.q)) if hasattr(value, "p") else Fraction(value)
+    )
+
+
+def _common(a: Fraction, b: Fraction) -> Fraction:
+    """The largest number of which both are whole multiples."""
+    top = gcd(a.numerator * b.denominator, b.numerator * a.denominator)
+    return Fraction(top, a.denominator * b.denominator)

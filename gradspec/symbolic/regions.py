@@ -1,0 +1,263 @@
+"""Equality proved region by region: on each, no conditional is left.
+
+A region is a set of polynomials known to be positive. It is divided when a comparison,
+or a root of a square, needs a sign that is not known; a region whose facts contradict
+each other is empty. What happens on the borders, where two expressions are equal, is a
+set without interior: for the variable that is differentiated these are the kinks, which
+sampling looks at one by one. A border in the other variables alone (``t == 1`` of a
+label) is a region of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from time import monotonic
+from typing import Any
+
+from gradspec.ir.expr import Apply, Const, Expr, Ref, Select
+from gradspec.ir.walk import with_children
+from gradspec.symbolic.facts import Facts
+from gradspec.symbolic.isolate import bounds, conjuncts
+from gradspec.symbolic.normal import Empty, Normal, Refine, Split, Unsupported
+from gradspec.symbolic.ring import Frac, Poly, Ring, TooLarge, Undefined
+
+_RESTARTS = 12
+_MOST_REGIONS = 200
+_ORDER = {
+    "lt": (-1,),
+    "le": (-1, 0),
+    "gt": (1,),
+    "ge": (1, 0),
+    "eq": (0,),
+    "ne": (-1, 1),
+}
+
+
+class Region:
+    """Facts, values forced by equalities, and the normal forms on it."""
+
+    def __init__(self, ring: Ring, facts: Facts, steps: dict[Any, Fraction]) -> None:
+        self.ring, self.facts, self.steps = ring, facts, steps
+        self.normal = Normal(ring, facts, steps)
+        self._plain: dict[Expr, Expr] = {}
+
+    def part(self, poly: Poly) -> Region:
+        """The part where ``poly`` is positive."""
+        facts = self.facts.copy()
+        facts.assume(poly)
+        twin = Region(self.ring, facts, self.steps)
+        twin.normal.values = dict(self.normal.values)
+        return twin
+
+    def border(self, poly: Poly) -> Region | None:
+        """The part where ``poly`` is 0, by solving for a variable it is linear in."""
+        solved = _solve(self.ring, poly)
+        if solved is None:
+            return None
+        name, value = solved
+        twin = Region(self.ring, Facts(self.ring), self.steps)
+        twin.facts.by_nature = self.facts.by_nature
+        twin.normal.values = {**self.normal.values, name: value}
+        for known in self.facts.positive:
+            twin.facts.assume(_put(self.ring, known, name, value))
+        return twin
+
+    # --- conditionals
+
+    def plain(self, expr: Expr) -> Expr:
+        """The expression with the branches taken that this region takes."""
+        done = self._plain.get(expr)
+        if done is None:
+            done = self._plain[expr] = self._resolve(expr)
+        return done
+
+    def _resolve(self, expr: Expr) -> Expr:
+        match expr:
+            case Select(condition=condition, then=then, other=other):
+                return self.plain(then if self.holds(condition) else other)
+            case Apply(args=args):
+                return with_children(expr, tuple(self.plain(a) for a in args))
+            case _:
+                return expr
+
+    def holds(self, condition: Expr) -> bool:
+        match condition:
+            case Apply(op="and", args=args):
+                return all(self.holds(arg) for arg in args)
+            case Apply(op="or", args=args):
+                return any(self.holds(arg) for arg in args)
+            case Apply(op="not", args=(arg,)):
+                return not self.holds(arg)
+            case Apply(op=op, args=(left, right)) if op in _ORDER:
+                return self._order(left, right) in _ORDER[op]
+            case Ref(indices=()):
+                return self._order(condition, Const(Fraction(0))) != 0
+            case _:
+                raise Unsupported
+
+    def _order(self, left: Expr, right: Expr) -> int:
+        """The sign of ``left - right``."""
+        of = self.normal.of
+        gap = self.ring.sub(of(self.plain(left)), of(self.plain(right)))
+        return self._sign(gap.num) * self._sign(gap.den)
+
+    def _sign(self, poly: Poly) -> int:
+        sign = self.facts.sign(poly)
+        if sign is not None:
+            return sign
+        number, factors = poly.factor()
+        total = 1 if number > 0 else -1
+        for factor, exponent in factors:
+            known = self.facts.sign(factor)
+            if known is None:
+                raise Split(factor)
+            total *= known if exponent % 2 else abs(known)
+        return total
+
+
+class Prover:
+    """One attempt within a deadline."""
+
+    def __init__(
+        self, left: Expr, right: Expr, wrt: frozenset[str], deadline: float
+    ) -> None:
+        self.left, self.right, self.wrt = left, right, wrt
+        self.deadline = deadline
+        self.split = False
+
+    def proves(self, assumes: tuple[Expr, ...]) -> bool:
+        """Whether both are equal wherever the assumptions hold and both are defined."""
+        steps: dict[Any, Fraction] = {}
+        for _ in range(_RESTARTS):
+            self.split = False
+            try:
+                return self._all(self._start(assumes, steps))
+            except Refine as finer:
+                steps[finer.key] = finer.step
+            except (Unsupported, TooLarge, Undefined, RecursionError):
+                return False
+        return False
+
+    def _start(self, assumes: tuple[Expr, ...], steps: dict[Any, Fraction]) -> Region:
+        ring = Ring()
+        region = Region(ring, Facts(ring), steps)
+        for fact in _facts(assumes):
+            try:
+                gap = region.normal.of(fact)
+            except (Split, Unsupported, Empty):
+                continue
+            if region.facts.sign(gap.den) == 1:
+                region.facts.assume(gap.num)
+        return region
+
+    def _all(self, start: Region) -> bool:
+        """Every region that the expressions need."""
+        waiting = [start]
+        for _ in range(_MOST_REGIONS):
+            if not waiting:
+                return True
+            if monotonic() > self.deadline:
+                return False
+            region = waiting.pop()
+            if region.facts.is_contradictory():
+                continue
+            try:
+                if not self._equal(region):
+                    return False
+            except Empty:
+                continue
+            except Split as need:
+                self.split = True
+                parts = self._parts(region, need.poly)
+                if parts is None:
+                    return False
+                waiting.extend(parts)
+        return False
+
+    def _equal(self, region: Region) -> bool:
+        left = region.normal.of(region.plain(self.left))
+        right = region.normal.of(region.plain(self.right))
+        return region.ring.sub(left, right).is_zero
+
+    def _parts(self, region: Region, poly: Poly) -> list[Region] | None:
+        parts = [region.part(poly), region.part(-poly)]
+        if _variables(region.ring, poly).isdisjoint(self.wrt):
+            border = region.border(poly)
+            if border is None:
+                return None
+            parts.append(border)
+        return parts
+
+
+def _facts(assumes: tuple[Expr, ...]) -> Iterator[Expr]:
+    """What is positive, from comparisons; ``<=`` counts as ``<`` (see the module)."""
+    for condition in assumes:
+        for part in conjuncts(condition):
+            match part:
+                case Apply(op="gt" | "ge", args=(left, right)):
+                    yield Apply("sub", (left, right))
+                case Apply(op="lt" | "le", args=(left, right)):
+                    yield Apply("sub", (right, left))
+                case _:
+                    continue
+        for bound in bounds(condition):
+            name = Ref(bound.variable)
+            if bound.op in ("gt", "ge"):
+                yield Apply("sub", (name, bound.value))
+            elif bound.op in ("lt", "le"):
+                yield Apply("sub", (bound.value, name))
+
+
+def _variables(ring: Ring, poly: Poly) -> frozenset[str]:
+    """The names that a polynomial depends on; a kernel's own are in its key."""
+    degrees = poly.degrees()
+    found: set[str] = set()
+    for key, number in ring.found.items():
+        if degrees[number]:
+            found |= _names(ring, key)
+    return frozenset(found)
+
+
+def _names(ring: Ring, key: Any) -> frozenset[str]:
+    if key[0] == "variable":
+        return frozenset((key[1],))
+    inner: set[str] = set()
+    text = " ".join(str(part) for part in key[1:])
+    for other, number in ring.found.items():
+        if (
+            other != key
+            and f"g{number}" in text.replace("^", " ").replace("*", " ").split()
+        ):
+            inner |= _names(ring, other)
+    return frozenset(inner)
+
+
+def _solve(ring: Ring, poly: Poly) -> tuple[str, Frac] | None:
+    """``poly = 0`` for a variable that it has in the first degree, with a coefficient
+    that is a number, and that is in no kernel."""
+    degrees = poly.degrees()
+    for key, number in ring.found.items():
+        if key[0] != "variable" or degrees[number] != 1:
+            continue
+        slope = poly.derivative(number)
+        if not slope.is_constant():
+            continue
+        rest = poly - slope * ring.gens[number]
+        return key[1], ring.normal(-rest, slope)
+    return None
+
+
+def _put(ring: Ring, poly: Poly, name: str, value: Frac) -> Poly:
+    """``poly`` with a variable replaced, times a positive power of the denominator."""
+    number = ring.found[("variable", name)]
+    total = ring.zero
+    degree = int(poly.degrees()[number])
+    groups: dict[int, dict[tuple[int, ...], Any]] = {}
+    for exponents, coefficient in poly.terms():
+        rest = (*exponents[:number], 0, *exponents[number + 1 :])
+        groups.setdefault(int(exponents[number]), {})[rest] = coefficient
+    for power, terms in groups.items():
+        part = ring.context.from_dict(terms)
+        total += part * value.num**power * value.den ** (degree - power)
+    return total

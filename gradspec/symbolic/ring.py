@@ -1,0 +1,199 @@
+"""Fractions of polynomials over the rationals in a growing set of generators.
+
+A generator is a variable or a kernel: the exponential of a term, a logarithm, a root, a
+sine, a function of which nothing is known. A kernel may obey one relation ``g**q =
+base`` (roots; ``sin**2 = 1 - cos**2``), with which high powers are lowered. Kernels are
+otherwise treated as independent, so that a fraction that is 0 here is 0 as a function;
+the converse may fail, which makes the proof incomplete and never wrong.
+
+The arithmetic is FLINT's; every size is bounded, because nothing can interrupt it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from flint import Ordering, fmpq, fmpq_mpoly_ctx
+
+Key: TypeAlias = Any
+"""A tuple that begins with the kind of kernel: ``("exp", …)``, ``("root", …)``."""
+
+Poly: TypeAlias = Any
+"""A FLINT ``fmpq_mpoly`` (FLINT has no types to check against)."""
+
+GENERATORS = 28
+LARGEST = 3000
+"""Terms of a polynomial beyond which we give up: products then take milliseconds."""
+HIGHEST = 400
+
+
+class TooLarge(Exception):
+    """The expression is beyond what is proved in reasonable time."""
+
+
+class Undefined(Exception):
+    """A denominator is 0 identically."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frac:
+    """``num / den`` in lowest terms, ``den`` with leading coefficient 1."""
+
+    num: Poly
+    den: Poly
+
+    @property
+    def is_zero(self) -> bool:
+        return bool(self.num.is_zero())
+
+    @property
+    def key(self) -> str:
+        """The same text for the same fraction."""
+        return f"{self.num} / {self.den}"
+
+
+class Ring:
+    """The generators in use, their relations, and arithmetic on fractions."""
+
+    def __init__(self) -> None:
+        names = tuple(f"g{number}" for number in range(GENERATORS))
+        self.context = fmpq_mpoly_ctx.get(names, Ordering.degrevlex)
+        self.gens = self.context.gens()
+        self.found: dict[Key, int] = {}
+        self.relations: dict[int, tuple[int, Poly]] = {}
+        self.logarithms: dict[Key, Frac] = {}  # of exponential kernels
+        self.bases: dict[Key, Poly] = {}  # what a logarithm kernel is of
+        self.arguments: dict[Key, tuple[Frac, ...]] = {}  # of function kernels
+        self.one = self.context.constant(1)
+        self.zero = self.context.constant(0)
+
+    def generator(self, key: Key) -> tuple[Poly, bool]:
+        """The generator for a key, and whether it is new."""
+        known = self.found.get(key)
+        if known is None:
+            if len(self.found) == GENERATORS:
+                raise TooLarge
+            self.found[key] = known = len(self.found)
+            return self.gens[known], True
+        return self.gens[known], False
+
+    def relate(self, key: Key, power: int, base: Poly) -> None:
+        """From now on ``generator ** power`` is ``base`` (of earlier generators)."""
+        self.relations[self.found[key]] = (power, base)
+
+    def key_of(self, poly: Poly) -> Any:
+        """The key of the generator that a polynomial is, None if it is not one."""
+        if len(poly) != 1 or poly.leading_coefficient() != 1:
+            return None
+        if poly.total_degree() != 1:
+            return None
+        number = next(n for n, degree in enumerate(poly.degrees()) if degree)
+        return next(key for key, value in self.found.items() if value == number)
+
+    # --- fractions
+
+    def const(self, value: Fraction | int) -> Frac:
+        exact = Fraction(value)
+        number = fmpq(exact.numerator, exact.denominator)
+        return Frac(self.context.constant(number), self.one)
+
+    def whole(self, poly: Poly) -> Frac:
+        return self.normal(poly, self.one)
+
+    def normal(self, num: Poly, den: Poly) -> Frac:
+        """Powers lowered, common factors and roots below the line removed."""
+        num, den = self.lower(num), self.lower(den)
+        if den.is_zero():
+            raise Undefined
+        if num.is_zero():
+            return Frac(self.zero, self.one)
+        num, den = self._roots_up(num, den)
+        if not den.is_constant():
+            common = num.gcd(den)
+            if not common.is_one():
+                num, den = num / common, den / common
+        lead = den.leading_coefficient()
+        return Frac(num / lead, den / lead)
+
+    def add(self, a: Frac, b: Frac) -> Frac:
+        if a.den == b.den:
+            return self.normal(a.num + b.num, a.den)
+        top = self.mul_poly(a.num, b.den) + self.mul_poly(b.num, a.den)
+        return self.normal(top, self.mul_poly(a.den, b.den))
+
+    def neg(self, a: Frac) -> Frac:
+        return Frac(-a.num, a.den)
+
+    def sub(self, a: Frac, b: Frac) -> Frac:
+        return self.add(a, self.neg(b))
+
+    def mul(self, a: Frac, b: Frac) -> Frac:
+        return self.normal(self.mul_poly(a.num, b.num), self.mul_poly(a.den, b.den))
+
+    def div(self, a: Frac, b: Frac) -> Frac:
+        return self.normal(self.mul_poly(a.num, b.den), self.mul_poly(a.den, b.num))
+
+    def power(self, a: Frac, exponent: int) -> Frac:
+        if exponent < 0:
+            return self.div(self.const(1), self.power(a, -exponent))
+        return self.normal(
+            self.power_poly(a.num, exponent), self.power_poly(a.den, exponent)
+        )
+
+    # --- polynomials
+
+    def mul_poly(self, a: Poly, b: Poly) -> Poly:
+        if len(a) * len(b) > 60 * LARGEST:
+            raise TooLarge
+        product = a * b
+        if len(product) > LARGEST:
+            raise TooLarge
+        return product
+
+    def power_poly(self, a: Poly, exponent: int) -> Poly:
+        if len(a) == 1:
+            if a.total_degree() * exponent > 10_000 * HIGHEST:
+                raise TooLarge
+            return a**exponent
+        if exponent * a.total_degree() > HIGHEST:
+            raise TooLarge
+        result = self.one
+        for _ in range(exponent):
+            result = self.mul_poly(result, a)
+        return result
+
+    def lower(self, poly: Poly) -> Poly:
+        """With every relation applied, latest kernels first: their bases are made of
+        earlier ones."""
+        if len(poly) > LARGEST:
+            raise TooLarge
+        for number in reversed(self.relations):
+            power, base = self.relations[number]
+            while poly.degrees()[number] >= power:
+                poly = self._lower(poly, number, power, base)
+        return poly
+
+    def _lower(self, poly: Poly, number: int, power: int, base: Poly) -> Poly:
+        groups: dict[int, dict[tuple[int, ...], Any]] = {}
+        for exponents, coefficient in poly.terms():
+            times, rest = divmod(int(exponents[number]), power)
+            left = (*exponents[:number], rest, *exponents[number + 1 :])
+            groups.setdefault(times, {})[left] = coefficient
+        result = self.zero
+        for times, terms in sorted(groups.items()):
+            part = self.context.from_dict(terms)
+            result += self.mul_poly(part, self.power_poly(base, times))
+        return result
+
+    def _roots_up(self, num: Poly, den: Poly) -> tuple[Poly, Poly]:
+        """``1 / sqrt(x)`` as ``sqrt(x) / x``, so that equal fractions look the same."""
+        shared = den.term_content()
+        degrees = shared.degrees()
+        for number, (power, _) in self.relations.items():
+            if degrees[number]:
+                lift = self.gens[number] ** (power - int(degrees[number]))
+                num = self.lower(self.mul_poly(num, lift))
+                den = self.lower(self.mul_poly(den, lift))
+        return num, den
