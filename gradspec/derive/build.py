@@ -82,7 +82,7 @@ def _product(left: Expr, right: Expr) -> Expr:
         case Const(value=value):
             left = scale(value, left)
         case Apply(op="neg", args=(inner,)):
-            left = _behind(negate(left), inner)
+            left = _product(negate(left), inner)
         case _:
             left = _behind(left, first)
     return _joined(left, tail)
@@ -95,6 +95,8 @@ def _behind(left: Expr, factor: Expr) -> Expr:
             return Apply("div", (times(number, factor), by))
         case _ if left == factor:
             return Apply("square", (factor,))
+        case Apply(op="neg", args=(inner,)) if inner == factor:
+            return Apply("neg", (Apply("square", (factor,)),))
         case _:
             return Apply("mul", (left, factor))
 

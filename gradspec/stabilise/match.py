@@ -17,7 +17,7 @@ from gradspec.ir.walk import nodes
 
 Binding: TypeAlias = Mapping[str, Expr]
 
-_COMMUTATIVE = frozenset("add mul min max hypot logaddexp".split())
+_COMMUTATIVE = frozenset(["add", "mul", "min", "max", "hypot", "logaddexp"])
 
 
 def match(pattern: Expr, expr: Expr) -> Binding | None:

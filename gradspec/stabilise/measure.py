@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from gradspec.ir.expr import Expr
+from gradspec.ir.walk import names
 from gradspec.stabilise.model import Machine
 from gradspec.stabilise.points import Points
 from gradspec.symbolic.truth import nearest
@@ -50,18 +51,24 @@ class Stratum:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A candidate on the whole sample and on the core stratum."""
+    """A candidate on the whole sample and on the core stratum; ``gaps`` counts the
+    points inside the assumptions at which the function as written is undefined and the
+    candidate is not finite either.
+    """
 
     whole: Stratum
     core: Stratum
+    gaps: int = 0
 
     @property
     def is_good(self) -> bool:
         return self.whole.is_good and self.core.is_good
 
     def is_worse_than(self, other: Score) -> bool:
-        return self.whole.is_worse_than(other.whole) or self.core.is_worse_than(
-            other.core
+        return (
+            self.whole.is_worse_than(other.whole)
+            or self.core.is_worse_than(other.core)
+            or self.gaps > other.gaps
         )
 
 
@@ -72,6 +79,7 @@ class Trial:
 
     def __init__(self, meaning: Expr, points: Points, machine: Machine) -> None:
         self.points = points
+        self.variables = names(meaning) - points.upstream
         self._machine = machine
         truth = np.array(nearest(meaning, points.rows), dtype=np.float64)
         self._truth = truth
@@ -89,7 +97,20 @@ class Trial:
         return Score(
             _stratum(bad, error, self._known & everywhere),
             _stratum(bad, error, self._known & self.points.core),
+            self._gaps(value),
         )
+
+    def value(self, candidate: Expr, index: int) -> float:
+        """What the machine makes of ``candidate`` at a point."""
+        return float(self._machine.run(candidate)[index])
+
+    def first_gap(self, candidate: Expr) -> int:
+        """The first point at which neither the truth nor ``candidate`` is defined."""
+        value = np.float64(self._machine.run(candidate))
+        return int(np.argmax(~self._known & ~np.isfinite(value)))
+
+    def _gaps(self, value: Any) -> int:
+        return int((~self._known & ~np.isfinite(value)).sum())
 
     def _errors(self, value: Any) -> tuple[Any, Any]:
         """Which points are bad, and the error in ULP at the others.

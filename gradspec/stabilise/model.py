@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from gradspec.ir.calls import expand
-from gradspec.ir.expr import Apply, Const, Expr, Ref, Select, Size
+from gradspec.ir.expr import Apply, Const, Expr, Ref, Select
 from gradspec.ir.walk import nodes
 from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Primitive
@@ -22,7 +22,7 @@ from gradspec.primitives.row import Primitive
 Column: TypeAlias = Any
 """A float32 or boolean array over the points (or a scalar of that type)."""
 
-_EXACT = frozenset("add sub mul div neg sqrt".split())
+_EXACT = frozenset(["add", "sub", "mul", "div", "neg", "sqrt"])
 """Rounded correctly in float32 by every target (IEEE 754)."""
 
 
@@ -54,7 +54,7 @@ class Machine:
                 return np.where(*parts)
             case Apply(op=op, args=args):
                 return _apply(primitive(op), [self._known[arg] for arg in args])
-            case Size() | _:
+            case _:
                 raise NotImplementedError("indices and reductions")
 
 
@@ -82,7 +82,8 @@ def _by_balls(row: Primitive, args: list[Column]) -> Column:
     """The correctly rounded value, point by point."""
     from gradspec.symbolic.truth import nearest
 
-    columns = np.broadcast_arrays(*(np.asarray(arg, dtype=np.float64) for arg in args))
+    wide = [np.asarray(arg, dtype=np.float64) for arg in args]
+    columns = list(np.broadcast_arrays(*wide))
     finite = np.all(np.isfinite(columns), axis=0)
     points = [
         dict(zip(row.params, values, strict=True))

@@ -10,18 +10,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from random import Random
 from typing import Any
 
 import numpy as np
 
+from gradspec.ir import closed
 from gradspec.ir.rule import Input, Kind, Rule
 from gradspec.stabilise.model import Machine
-from gradspec.symbolic.sampling import sample
+from gradspec.symbolic.enclose import defined, program
+from gradspec.symbolic.sampling import sample, survey
 
 CORE = (2.0**-12, 128.0)
 _SIMPLE, _DRAWN = 80, 140
 _TRIES = 6
+_BITS = 64
+_GAPS = 12
+"""How many points at which the rule is not defined take part."""
+
 _WIDEST = 40
 """Most drawn magnitudes lie in 2**-40 … 2**40, a quarter anywhere in float32."""
 
@@ -35,6 +42,7 @@ class Points:
     columns: Mapping[str, Any]
     rows: tuple[Mapping[str, float], ...]
     core: Any
+    upstream: frozenset[str]
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -43,17 +51,21 @@ class Points:
 @lru_cache(maxsize=8)
 def points(rule: Rule) -> Points:
     """The points for a rule, the same ones every time."""
-    rows = [_float32(row) for row in sample(rule, _SIMPLE)]
+    known = survey(rule, _SIMPLE)
+    rows = [_float32(row) for row in (*known.points, *known.undefined[:_GAPS])]
     rows += _drawn(rule)
+    upstream = frozenset(f"d{output.name}" for output in rule.outputs)
+    if not rows:
+        return Points({}, (), np.ones(0, dtype=bool), upstream)
     kinds = {variable.name: variable.kind for variable in rule.inputs}
-    names = tuple(rows[0]) if rows else ()
+    names = tuple(rows[0])
     columns = {name: _column(kinds.get(name), rows, name) for name in names}
     floating = [n for n, k in kinds.items() if k in (Kind.FLOAT, Kind.NOGRAD)]
     core = np.ones(len(rows), dtype=bool)
     for name in floating:
         size = np.abs(columns[name])
         core &= (size >= CORE[0]) & (size <= CORE[1]) | (size == 0)
-    return Points(columns, tuple(rows), core)
+    return Points(columns, tuple(rows), core, upstream)
 
 
 def _column(kind: Kind | None, rows: list[dict[str, float]], name: str) -> Any:
@@ -79,7 +91,10 @@ def _drawn(rule: Rule) -> list[dict[str, float]]:
     for assume in rule.assumes:
         if not assume.indices:
             inside &= np.asarray(machine.run(assume.condition), dtype=bool)
-    return [row for row, keep in zip(rows, inside, strict=True) if keep][:_DRAWN]
+    kept = (row for row, keep in zip(rows, inside, strict=True) if keep)
+    outputs = program(*closed.outputs(rule).values())
+    sound = (row for row in kept if all(map(defined, outputs.run(row, _BITS))))
+    return list(islice(sound, _DRAWN))
 
 
 def _draw(

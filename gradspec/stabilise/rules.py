@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from gradspec.ir.expr import Apply, Expr, Select
+from gradspec.ir.expr import Apply, Expr
 from gradspec.ir.tidy import tidy
 from gradspec.primitives.formula import formula
 
@@ -117,6 +117,7 @@ _ALGEBRA = (
         "difference of roots", "sqrt(a) - sqrt(b)", "(a - b) / (sqrt(a) + sqrt(b))"
     ),
     Row("divided twice", "a / b / b", "a / square(b)"),
+    Row("divided by a square", "a / square(b)", "a / b / b"),
     Row("difference of next", "(a + b) - a", "b"),
     Row("double angle", "square(cos(a)) - square(sin(a))", "cos(2 * a)"),
     Row("one minus cos", "1 - cos(a)", "2 * square(sin(0.5 * a))"),
@@ -167,6 +168,6 @@ def by_operator() -> dict[str, tuple[Compiled, ...]]:
         match compiled.left:
             case Apply(op=op):
                 table[op] = (*table.get(op, ()), compiled)
-            case Select() | _:
+            case _:
                 raise ValueError(f"{row.name}: a pattern begins with a primitive")
     return table

@@ -1,0 +1,34 @@
+"""Values by name: the locals, outputs and cotangents of a rule, and closed forms."""
+
+from __future__ import annotations
+
+from gradspec.ir.expr import Expr
+from gradspec.ir.rule import Declared, Derived, Override, Rule
+from gradspec.ir.walk import names, substitute
+
+
+class Names:
+    """What each name of a rule stands for; a value may use other names."""
+
+    def __init__(self, rule: Rule) -> None:
+        lets = (*rule.forward, *rule.backward_locals)
+        self._values = {let.name: let.value for let in lets}
+        for variable, entry in zip(rule.inputs, rule.backward, strict=True):
+            if isinstance(entry, Declared | Derived | Override):
+                self._values[f"d{variable.name}"] = entry.value
+        self._closed: dict[str, Expr] = {}
+
+    def set(self, name: str, value: Expr) -> None:
+        """Another form of the same value: closed forms are made anew."""
+        self._values[name] = value
+        self._closed.clear()
+
+    def close(self, expr: Expr) -> Expr:
+        """``expr`` in inputs, statics and upstream gradients alone."""
+        used = [name for name in sorted(names(expr)) if name in self._values]
+        return substitute(expr, {name: self._close(name) for name in used})
+
+    def _close(self, name: str) -> Expr:
+        if name not in self._closed:
+            self._closed[name] = self.close(self._values[name])
+        return self._closed[name]

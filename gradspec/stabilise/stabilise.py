@@ -1,0 +1,216 @@
+"""Choose how each expression of a rule is evaluated: the same function, measured.
+
+Forward locals and outputs first, then (on the forward as chosen) the backward. What an
+override says is left as it is. Last, branches of conditionals are guarded against the
+points at which they are not taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from gradspec.derive.partials import Underivable
+from gradspec.derive.vjp import vjps
+from gradspec.ir.expr import Apply, Expr, Ref, Select
+from gradspec.ir.rule import (
+    Backward,
+    CheckedRule,
+    Declared,
+    Derived,
+    Let,
+    Rewrite,
+    Rule,
+)
+from gradspec.ir.text import show
+from gradspec.ir.tidy import tidy
+from gradspec.ir.walk import names, size
+from gradspec.primitives.lookup import primitive
+from gradspec.stabilise.choose import Candidate, Choice, choose
+from gradspec.stabilise.guard import guarded
+from gradspec.stabilise.measure import Trial
+from gradspec.stabilise.model import Machine
+from gradspec.stabilise.names import Names
+from gradspec.stabilise.points import Points, points
+from gradspec.stabilise.propose import proposals
+from gradspec.stabilise.reason import gains, reason
+from gradspec.stabilise.search import BUDGET, forms
+
+_FEW = BUDGET // 3
+
+
+def stabilise(checked: CheckedRule) -> CheckedRule:
+    """The rule with its expressions in the forms that measure best."""
+    rule = checked.rule
+    if not rule.is_elementwise:
+        return checked
+    sample = points(rule)
+    if not len(sample):
+        return checked
+    work = _Work(rule, sample)
+    forward = work.forward()
+    backward = work.backward(forward)
+    done = replace(rule, forward=forward, backward=backward)
+    return replace(
+        checked,
+        rule=guarded(_without_dead_locals(rule, done), sample),
+        rewrites=(*checked.rewrites, *work.rewrites),
+    )
+
+
+class _Work:
+    """Chooses expression by expression; remembers what has been chosen so far."""
+
+    def __init__(self, rule: Rule, sample: Points) -> None:
+        self._rule = rule
+        self._sample = sample
+        self._machine = Machine(sample.columns)
+        self._written = Names(rule)
+        self._chosen = Names(rule)
+        self._upstream = frozenset(
+            f"d{o.name}" for o in rule.outputs if o.takes_gradient
+        )
+        self.rewrites: list[Rewrite] = []
+
+    def forward(self) -> tuple[Let, ...]:
+        lets = []
+        for let in self._rule.forward:
+            value = self._choose(let.name, let.value, ())
+            self._chosen.set(let.name, value)
+            lets.append(replace(let, value=value))
+        return tuple(lets)
+
+    def backward(self, forward: tuple[Let, ...]) -> tuple[Backward, ...]:
+        derived = self._derived(forward)
+        entries: list[Backward] = []
+        for variable, entry in zip(self._rule.inputs, self._rule.backward, strict=True):
+            name = f"d{variable.name}"
+            match entry:
+                case Derived(value=value) | Declared(value=value):
+                    other = derived.get(variable.name)
+                    others = () if other is None else (other,)
+                    value = self._choose(name, value, others)
+                    self._chosen.set(name, value)
+                    entries.append(replace(entry, value=value))
+                case _:
+                    entries.append(entry)
+        return tuple(entries)
+
+    def _derived(self, forward: tuple[Let, ...]) -> dict[str, Expr]:
+        """The derivative of the forward (of the surrogates) as chosen."""
+        rule = self._rule
+        upstream = {o.name: Ref(f"d{o.name}") for o in rule.outputs if o.takes_gradient}
+        wrt = tuple(i.name for i in rule.inputs if i.takes_gradient)
+        surrogates = tuple(
+            replace(s, value=self._choose("", s.value, ())) for s in rule.surrogates
+        )
+        try:
+            return vjps(forward, surrogates, upstream, wrt)
+        except Underivable:
+            return {}
+
+    def _choose(self, name: str, value: Expr, others: tuple[Expr, ...]) -> Expr:
+        """The best form of ``value``; ``others`` are known to be equal to it."""
+        written = tidy(value)
+        if not _is_real(written) or size(written) < 3:
+            return written
+        meaning = self._written.close(value)
+        try:
+            trial = Trial(meaning, self._sample, self._machine)
+            candidates = self._candidates(trial, written, others)
+            first = self._candidate(written)
+            choice = choose(trial, first, candidates)
+        except NotImplementedError:  # a part that neither balls nor the model know
+            return written
+        if choice.form != written:
+            self._record(name, trial, first, choice)
+        return choice.form
+
+    def _candidate(self, form: Expr) -> Candidate:
+        return Candidate(form, self._chosen.close(form))
+
+    def _candidates(
+        self, trial: Trial, written: Expr, others: tuple[Expr, ...]
+    ) -> Iterator[Candidate]:
+        seen: dict[Expr, None] = {written: None}
+        for form in self._forms(trial, written, others):
+            if form not in seen:
+                seen[form] = None
+                yield self._candidate(form)
+
+    def _forms(
+        self, trial: Trial, written: Expr, others: tuple[Expr, ...]
+    ) -> Iterator[Expr]:
+        """Rewrites of what is written and of the derivative; where what is written is
+        not good also with names put in place, and what SymPy proposes."""
+        yield from forms(written, self._holds)
+        for other in others:
+            yield from forms(other, self._holds)
+        whole = self._chosen.close(written)
+        if trial.score(whole).is_good:
+            return
+        yield from forms(whole, self._holds)
+        for start in dict.fromkeys((whole, *others)):
+            for proposal in proposals(start, self._upstream):
+                yield from forms(proposal, self._holds, _FEW)
+
+    def _holds(self, condition: Expr) -> bool:
+        """Whether a rewrite's condition is true at all points."""
+        return bool(self._machine.run(self._chosen.close(condition)).all())
+
+    def _record(
+        self, name: str, trial: Trial, first: Candidate, choice: Choice
+    ) -> None:
+        """Told of what the user wrote; of a derived form only if it gained accuracy."""
+        entry = self._entry(name)
+        if name and (gains(choice) or not isinstance(entry, Derived)):
+            why = reason(trial, first.closed, choice)
+            self.rewrites.append(
+                Rewrite(name, show(first.form), show(choice.form), why)
+            )
+
+    def _entry(self, name: str) -> Backward | None:
+        names_of = (f"d{variable.name}" for variable in self._rule.inputs)
+        return dict(zip(names_of, self._rule.backward, strict=True)).get(name)
+
+
+def _is_real(expr: Expr) -> bool:
+    """Not a condition, and not a whole number: those are exact as they are."""
+    match expr:
+        case Apply(op=op):
+            return primitive(op).result == "real"
+        case Select(then=then, other=other):
+            return _is_real(then) or _is_real(other)
+        case _:
+            return True
+
+
+def _without_dead_locals(before: Rule, after: Rule) -> Rule:
+    """Locals that only the old forms used are gone; what the user left unused, or asked
+    to be saved or recomputed, stays."""
+    used_before, used_after = _used(before), _used(after)
+    dead = {let.name for let in before.forward if let.name in used_before - used_after}
+    if not dead:
+        return after
+    forward = tuple(let for let in after.forward if let.name not in dead)
+    return replace(after, forward=forward)
+
+
+def _used(rule: Rule) -> frozenset[str]:
+    """Names that outputs, cotangents or the user's own wishes need."""
+    values = {let.name: let.value for let in (*rule.forward, *rule.backward_locals)}
+    roots: list[str] = [o.name for o in rule.outputs]
+    roots += [*rule.saves, *rule.recomputes]
+    roots += [let.name for let in rule.backward_locals]
+    for entry in (*rule.backward, *rule.surrogates):
+        value = getattr(entry, "value", None)
+        roots += sorted(names(value)) if value is not None else []
+    found: dict[str, None] = {}
+    while roots:
+        name = roots.pop()
+        if name in found:
+            continue
+        found[name] = None
+        if name in values:
+            roots += sorted(names(values[name]))
+    return frozenset(found)
