@@ -19,6 +19,7 @@ from gradspec.plan.array import (
     ToFloat,
     Where,
     children,
+    names,
     nodes,
 )
 from gradspec.primitives.lookup import primitive
@@ -47,7 +48,8 @@ class Dialect:
     ``{x}``, ``{y}``; ``is_nan``, ``to_float`` and ``lift`` the place ``{x}``; the last
     two also ``{like}``, the name of a floating tensor. ``lift`` makes a tensor of a
     Python number: used for the arguments that ``lifts`` tells (from a primitive's name,
-    or ``where``, and which arguments are numbers), and where a primitive that `math`
+    ``where`` for the branches of a choice by a tensor, ``choice`` for those of a choice
+    by a number, and which of them are numbers), and where a primitive that `math`
     lacks has no tensor among its arguments. ``variants`` are other spellings of a
     primitive where certain of its arguments are Python numbers.
     """
@@ -94,6 +96,33 @@ def render_atom(expr: Expr, scope: Scope) -> str:
     return _render(expr, scope).within(ATOM)
 
 
+def render_filled(expr: Expr, scope: Scope, fill: Callable[[str], str]) -> str:
+    """The expression as a result: ``fill`` makes an array of a number, which a choice by
+    a number may come to.
+    """
+    if is_scalar(expr, scope):
+        return fill(render(expr, scope))
+    if not isinstance(expr, Where) or not is_scalar(expr.condition, scope):
+        return render(expr, scope)
+    then = render_filled(expr.then, scope, fill)
+    if isinstance(expr.then, Where):
+        then = f"({then})"
+    condition = _render(expr.condition, scope).within(OR)
+    return f"{then} if {condition} else {render_filled(expr.other, scope, fill)}"
+
+
+def may_be_number(expr: Expr, scalars: frozenset[str]) -> bool:
+    """Whether the value is a Python number, or a choice by a number may come to one."""
+    if set(names(expr)) <= scalars:
+        return True
+    match expr:
+        case Where(condition=condition, then=then, other=other):
+            chosen = set(names(condition)) <= scalars
+            return chosen and any(may_be_number(v, scalars) for v in (then, other))
+        case _:
+            return False
+
+
 def is_scalar(expr: Expr, scope: Scope) -> bool:
     """Whether the value is a Python number: no tensor takes part in it."""
     return _render(expr, scope).is_scalar
@@ -132,6 +161,9 @@ def _choice(parts: list[_Text], scope: Scope) -> _Text:
         then, other = _lift([then, other], wanted, scope)
         holes = {"c": condition, "x": then, "y": other}
         return _filled(scope.dialect.where, holes, scope)
+    if then.is_scalar != other.is_scalar:
+        wanted = scope.dialect.lifts("choice", (then.is_scalar, other.is_scalar))
+        then, other = _lift([then, other], wanted, scope)
     text = f"{then.within(OR)} if {condition.within(OR)} else {other.text}"
     return _Text(text, CONDITIONAL, then.is_scalar and other.is_scalar)
 

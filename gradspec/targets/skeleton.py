@@ -34,7 +34,7 @@ def laid_out(lines: Lines) -> str:
 
 def _laid_out(line: str) -> str:
     text = line.lstrip(" ")
-    if not text or text.startswith('"""'):
+    if not text or text.startswith(('"""', 'r"""')):
         return line
     return statement(text, (len(line) - len(text)) // 4)
 

@@ -7,8 +7,9 @@ terms are added, because TensorFlow does not check the shape of a gradient.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from gradspec.ir.rule import Kind, Output
-from gradspec.plan.array import Expr, Where
 from gradspec.plan.plan import Term
 from gradspec.targets.lines import (
     Lines,
@@ -17,7 +18,13 @@ from gradspec.targets.lines import (
     indented,
     tightened,
 )
-from gradspec.targets.python import is_scalar, render, render_atom
+from gradspec.targets.python import (
+    is_scalar,
+    may_be_number,
+    render,
+    render_atom,
+    render_filled,
+)
 from gradspec.targets.signature import fresh, variables
 from gradspec.targets.tf_parts import Core
 from gradspec.targets.tf_trace import traced_forward, traced_gradient
@@ -44,37 +51,48 @@ def core_lines(core: Core) -> Lines:
 
 
 def _body(core: Core) -> Lines:
-    statements = assignments(core.forward.statements, core.scope)
-    results = []
-    for output, value in zip(core.plan.outputs, core.forward.results, strict=True):
-        text = _result(core, output, value)
-        results.append(text if text.isidentifier() else output.name)
-        statements += assignment(results[-1], text)
-    statements += traced_forward(core)
-    returned = f"({', '.join(results)})" if len(results) > 1 else results[0]
+    returned = [
+        output.name if is_scalar(value, core.scope) else render(value, core.scope)
+        for output, value in zip(core.plan.outputs, core.forward.results, strict=True)
+    ]
+    statements = [*_statements(core), *traced_forward(core)]
+    several = f"({', '.join(returned)})" if len(returned) > 1 else returned[0]
     return [
         *([*statements, ""] if statements else []),
         *_backward(core),
         "",
-        f"return {returned}, backward",
+        f"return {several}, backward",
     ]
 
 
-def _result(core: Core, output: Output, value: Expr) -> str:
-    text = render(value, core.scope)
-    if is_scalar(value, core.scope):
-        text = _constant(core, output, text)
-    return f"tf.cast({text}, tf.int64)" if output.kind is Kind.INT else text
+def _statements(core: Core) -> Lines:
+    """Locals and outputs; those that depend on no tensor come last."""
+    outputs = {output.name: output for output in core.plan.outputs}
+    lines: Lines = []
+    for s in core.forward.statements:
+        text = render(s.value, core.scope)
+        if s.name in outputs:
+            text = render_filled(s.value, core.scope, _fill(core, outputs[s.name]))
+        lines += assignment(s.name, text, s.comment)
+    for output, value in zip(core.plan.outputs, core.forward.results, strict=True):
+        if is_scalar(value, core.scope):
+            text = render_filled(value, core.scope, _fill(core, output))
+            lines += assignment(output.name, text)
+        if output.kind is Kind.INT:
+            name = render(value, core.scope)
+            lines += assignment(output.name, f"tf.cast({name}, tf.int64)")
+    return lines
 
 
-def _constant(core: Core, output: Output, value: str) -> str:
+def _fill(core: Core, output: Output) -> Callable[[str], str]:
     """A constant output has the shape to which the inputs broadcast."""
     shape = f"tf.shape({core.tensors[0]})"
     for name in core.tensors[1:]:
         shape = f"tf.broadcast_dynamic_shape({shape}, tf.shape({name}))"
     if output.kind in (Kind.INT, Kind.BOOL) or not core.floats:
-        return f"tf.fill({shape}, {value})"
-    return f"tf.fill({shape}, tf.constant({value}, {core.floats[0]}.dtype))"
+        return lambda value: f"tf.fill({shape}, {value})"
+    like = core.floats[0]
+    return lambda value: f"tf.fill({shape}, tf.constant({value}, {like}.dtype))"
 
 
 # --- backward --------------------------------------------------------------------------
@@ -97,13 +115,27 @@ def _backward(core: Core) -> Lines:
 def _sum(core: Core, name: str, terms: tuple[Term, ...]) -> str:
     if not terms:
         return f"tf.zeros_like({name})"
-    return " + ".join(_shaped(core, name, term) for term in terms)
+    if len(terms) == 1:
+        return _shaped(core, name, terms[0])
+    texts = [_shaped(core, name, term) for term in terms]
+    pairs = zip(texts, terms, strict=True)
+    return " + ".join(
+        f"({text})" if may_be_number(term.value, core.scalars) else text
+        for text, term in pairs
+    )
 
 
 def _shaped(core: Core, name: str, term: Term) -> str:
-    text = render(term.value, core.scope)
-    if isinstance(term.value, Where):
-        text = render_atom(term.value, core.scope)
-    if core.is_filled(name, term):
-        text = f"tf.zeros_like({name}) + {render_atom(term.value, core.scope)}"
+    """A term with exactly the input's axes."""
+    value = term.value
+    text = render_filled(value, core.scope, lambda number: _full_like(name, number))
+    if core.is_number(term):
+        return text
+    if core.lacks_axes(name, term):
+        text = f"tf.zeros_like({name}) + {render_atom(value, core.scope)}"
     return f"_unbroadcast({text}, {name})" if core.is_reduced(name, term) else text
+
+
+def _full_like(name: str, number: str) -> str:
+    zeros = f"tf.zeros_like({name})"
+    return zeros if number in ("0", "0.0") else f"{zeros} + {number}"

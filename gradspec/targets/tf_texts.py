@@ -13,6 +13,8 @@ def _lifts(name: str, scalars: tuple[bool, ...]) -> tuple[bool, ...]:
     """Which numbers must be tensors. In a graph a function takes its type from its first
     argument, and `tf.where` from the first branch.
     """
+    if name == "choice":
+        return scalars
     if name != "where" and isinstance(primitive(name).spellings.get("tf"), Helper):
         return scalars
     return tuple(number and not position for position, number in enumerate(scalars))

@@ -18,7 +18,12 @@ from gradspec.targets.lines import (
     tightened,
     unpacked,
 )
-from gradspec.targets.python import Scope, is_scalar, render, render_atom
+from gradspec.targets.python import (
+    Scope,
+    may_be_number,
+    render_atom,
+    render_filled,
+)
 from gradspec.targets.torch_forward import widening
 from gradspec.targets.torch_parts import Function
 from gradspec.targets.torch_trace import traced_gradient
@@ -176,14 +181,26 @@ def _term(here: _Pass, name: str, terms: tuple[Term, ...], position: int) -> Lin
 
 
 def _shaped(here: _Pass, name: str, term: Term) -> str:
-    function, scope = here.function, here.scope
-    text, atom = render(term.value, scope), render_atom(term.value, scope)
-    if function.is_filled(name, term):
-        if is_scalar(term.value, scope):
-            return f"torch.full_like({name}, {text})"
-        text = f"torch.zeros_like({name}) + {text}"
+    """A term with exactly the input's axes."""
+    function, scope, value = here.function, here.scope, term.value
+    text = render_filled(value, scope, lambda number: _full_like(name, number))
+    if function.is_number(term):
+        return text
+    atom = (
+        f"({text})"
+        if may_be_number(value, scope.scalars)
+        else render_atom(value, scope)
+    )
+    if function.lacks_axes(name, term):
+        text = f"torch.zeros_like({name}) + {atom}"
         atom = f"({text})"
     if not function.is_reduced(name, term):
         return text
     shape = f"ctx.{name}_shape" if name in function.shapes else f"{name}.shape"
     return f"{atom}.sum_to_size({shape})"
+
+
+def _full_like(name: str, number: str) -> str:
+    if number in ("0", "0.0"):
+        return f"torch.zeros_like({name})"
+    return f"torch.full_like({name}, {number})"

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from gradspec.ir.rule import Kind, Output
 from gradspec.plan.array import Expr
-from gradspec.targets.lines import Lines, assignments, indented, tightened, unpacked
-from gradspec.targets.python import Scope, is_scalar, render, render_atom
+from gradspec.targets.lines import Lines, assignment, indented, tightened, unpacked
+from gradspec.targets.python import (
+    Scope,
+    is_scalar,
+    render,
+    render_atom,
+    render_filled,
+)
 from gradspec.targets.torch_parts import Function
 from gradspec.targets.torch_trace import traced_forward
 
@@ -19,8 +27,7 @@ def forward_method(function: Function) -> Lines:
     wide = bool(like) and function.is_widened(values)
     body = [
         *(widening(function, function.floats, f"{like}.dtype") if wide else []),
-        *assignments(block.statements, scope),
-        *_constants(function, scope, wide),
+        *_statements(function, scope),
         *traced_forward(function, scope),
         f"return {_results(function, scope, wide)}",
     ]
@@ -47,9 +54,7 @@ def _results(function: Function, scope: Scope, wide: bool) -> str:
 def _result(
     function: Function, output: Output, value: Expr, scope: Scope, wide: bool
 ) -> str:
-    if is_scalar(value, scope):
-        return output.name
-    atom = render_atom(value, scope)
+    atom = output.name if is_scalar(value, scope) else render_atom(value, scope)
     if output.kind is Kind.INT:
         return f"{atom}.to(torch.int64)"
     if wide and output.kind is not Kind.BOOL:
@@ -57,34 +62,36 @@ def _result(
     if atom in [i.name for i in function.plan.tensors]:
         # An input returned as it is would be a view, which forbids in-place operations.
         return f"{atom}.clone()"
-    return render(value, scope)
+    return atom
 
 
-def _constants(function: Function, scope: Scope, wide: bool) -> Lines:
-    """Outputs that depend on no tensor."""
+def _statements(function: Function, scope: Scope) -> Lines:
+    """Locals and outputs; those that depend on no tensor come last."""
+    outputs = {output.name: output for output in function.outputs}
+    lines: Lines = []
+    for s in function.forward.statements:
+        text = render(s.value, scope)
+        if s.name in outputs:
+            text = render_filled(s.value, scope, _fill(function, outputs[s.name]))
+        lines += assignment(s.name, text, s.comment)
     pairs = zip(function.outputs, function.forward.results, strict=True)
-    return [
-        f"{output.name} = {_constant(function, output, render(value, scope), wide)}"
-        for output, value in pairs
-        if is_scalar(value, scope)
-    ]
+    for output, value in pairs:
+        if is_scalar(value, scope):
+            text = render_filled(value, scope, _fill(function, output))
+            lines += assignment(output.name, text)
+    return lines
 
 
-def _constant(function: Function, output: Output, value: str, wide: bool) -> str:
+def _fill(function: Function, output: Output) -> Callable[[str], str]:
     """A constant output has the shape to which the inputs broadcast."""
     tensors = [i.name for i in function.plan.tensors]
     shape = f"{tensors[0]}.shape"
     if len(tensors) > 1:
         shapes = ", ".join(f"{name}.shape" for name in tensors)
         shape = f"torch.broadcast_shapes({shapes})"
-    dtype = ""
     if output.name in function.float_outputs and function.floats:
-        dtype = f", dtype={function.dtype if wide else f'{function.floats[0]}.dtype'}"
-    elif output.kind is Kind.INT:
-        dtype = ", dtype=torch.int64"
-    elif output.kind is Kind.BOOL:
-        dtype = ", dtype=torch.bool"
-    return f"torch.full({shape}, {value}{dtype}, device={tensors[0]}.device)"
+        return lambda value: f"{function.floats[0]}.new_full({shape}, {value})"
+    return lambda value: f"torch.full({shape}, {value}, device={tensors[0]}.device)"
 
 
 # --- the context -------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from gradspec.ir.rule import Input, Kind, Output
 from gradspec.plan.array import Expr, names
 from gradspec.plan.plan import Backward, Block, RulePlan, Term
 from gradspec.targets.half import is_exact_in_half
-from gradspec.targets.python import Dialect, Scope
+from gradspec.targets.python import Dialect, Scope, may_be_number
 from gradspec.targets.signature import scalars
 from gradspec.targets.torch_texts import DIALECT
 
@@ -102,13 +102,17 @@ class Function:
         return others and not self.is_number(term)
 
     def is_filled(self, name: str, term: Term) -> bool:
-        """Whether the term may lack axes of the input, or is no tensor at all."""
-        lacks = self._has_axes(name) and name not in term.spans
-        return lacks or self.is_number(term)
+        """Whether the term may lack axes of the input, or be no tensor at all."""
+        number = may_be_number(term.value, self.scalars)
+        return number or self.lacks_axes(name, term)
+
+    def lacks_axes(self, name: str, term: Term) -> bool:
+        """Whether the input may have axes that the term has not."""
+        return self._has_axes(name) and name not in term.spans
 
     def is_number(self, term: Term) -> bool:
         """Whether no tensor takes part in the term."""
-        return all(v in self.scalars for v in names(term.value))
+        return set(names(term.value)) <= self.scalars
 
     def _has_axes(self, name: str) -> bool:
         return next(i.shape.batch for i in self.inputs if i.name == name)

@@ -19,12 +19,15 @@ _CLAMPS: dict[tuple[str, tuple[bool, ...]], Template] = {
 
 
 def _lifts(name: str, scalars: tuple[bool, ...]) -> tuple[bool, ...]:
-    """Which numbers must be tensors: those of functions that insist on tensors, and one
-    of two numbers between which `torch.where` chooses, for the type of the result.
+    """Which numbers must be tensors: those of functions that insist on tensors, one of
+    two numbers between which `torch.where` chooses, for the type of the result, and the
+    number beside a tensor in a Python choice.
     """
     match name, scalars:
         case "where", (True, True):
             return (True, False)
+        case "choice", _:
+            return scalars
         case "clip", (False, bound, other) if bound != other:
             return scalars
         case "clip", (True, _, _):
@@ -37,7 +40,7 @@ def _lifts(name: str, scalars: tuple[bool, ...]) -> tuple[bool, ...]:
 
 def _is_helper(name: str) -> bool:
     """Our own functions are written for tensors."""
-    if name == "where":
+    if name in ("where", "choice"):
         return False
     return isinstance(primitive(name).spellings.get("torch"), Helper)
 

@@ -1,0 +1,148 @@
+"""Rules compiled to real modules, for the tests of the targets.
+
+The texts go through every stage but the proof of declared cotangents, which has its own
+tests; the modules are imported from files, as a user imports them.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+from gradspec.derive.complete import complete
+from gradspec.ir.rule import CheckedRule, Status, Verdict
+from gradspec.lower.lowering import lower
+from gradspec.plan.plan import ModulePlan
+from gradspec.plan.planning import plan_module
+from gradspec.source import Source
+from gradspec.stabilise.stabilise import stabilise
+from gradspec.syntax.parse import parse
+
+
+def planned(text: str, path: str = "rules.grad") -> ModulePlan:
+    """The plan of the rules of ``text``."""
+    source = Source(path, text)
+    parsed = parse(source)
+    assert parsed.value is not None, parsed.diagnostics
+    lowered = lower(parsed.value, {})
+    assert lowered.value is not None, lowered.diagnostics
+    rules = []
+    for rule in lowered.value.rules:
+        completed = complete(rule)
+        assert completed.value is not None, completed.diagnostics
+        verdicts = tuple(
+            Verdict(i.name, Status.DERIVED if i.takes_gradient else Status.NONE)
+            for i in rule.inputs
+        )
+        rules.append(stabilise(CheckedRule(completed.value, verdicts)))
+    assert not lowered.diagnostics, lowered.diagnostics
+    return plan_module(source, tuple(rules))
+
+
+def imported(text: str, folder: Path, name: str) -> ModuleType:
+    """The emitted text as a module of its own."""
+    path = folder / f"{name}.py"
+    path.write_text(text, encoding="utf-8")
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+RULES = '''
+def sigma(t) = 1 / (1 + exp(-t))
+
+rule log1pexp(x) -> y:
+    """Softplus: the logarithm of one plus e to the x."""
+    y = log(1 + exp(x))
+    dx = dy * (1 - 1 / (1 + exp(x)))
+
+rule complex_op(x, y) -> (z, w):
+    z = x * y + sin(x)
+    w = y**2
+    dx = dz * (y + cos(x))
+    dy = dz * x + dw * 2 * y
+
+rule swish(x, beta: static = 1.0) -> y:
+    y = x * sigma(beta * x)
+
+rule spike(v, k: static = 25.0) -> s:
+    s = 1 if v > 0 else 0
+    surrogate s = v / (1 + k * abs(v))
+
+rule reverse_gradient(x, scale: static = 1.0) -> y:
+    y = x
+    override dx = -scale * dy because "domain-adversarial training"
+
+rule clip_gradient(x, limit: static = 1.0) -> y:
+    y = x
+    override dx = clip(dy, -limit, limit) because "exploding gradients"
+
+rule keep_positive(x) -> y:
+    y = x
+    override dx = dy * dy * x because "a gradient that is not linear in its upstream"
+
+rule bce(p, t: nograd) -> loss:
+    assume 0 < p, p < 1, 0 <= t, t <= 1
+    loss = -(t * log(p) + (1 - t) * log(1 - p))
+
+rule power(x, n: int, on: bool) -> y:
+    assume x > 0
+    y = x**n if on else 0
+
+rule power_of(x, n: static int = 3) -> y:
+    y = x**n
+
+rule square(x[]) -> y[]:
+    y = x**2
+
+rule product(x[], y[]) -> z[]:
+    z = x * y
+
+rule scaled(x, a[]) -> y:
+    y = a * x
+
+rule parts(x) -> (y, sgn: nograd, up: bool, side: int):
+    y = x**2
+    sgn = sign(x)
+    up = x > 0
+    side = 1 if x > 0 else 2
+
+rule sums(x, y) -> (s, d):
+    s = x + y
+    d = x - y
+
+rule mixed(x, y) -> (z, w):
+    z = x * y
+    w = y
+    override dx = dz * dw because "mixes both upstream gradients"
+
+rule levels(x) -> y:
+    y = 0.1 if x > 0 else 0.2
+
+rule constants(x, y) -> (z, c):
+    z = max(0, x) + min(y, 1.5)
+    c = 0.3
+    override dx = 2 because "whatever comes from above"
+
+rule tanh_of(x) -> y:
+    y = tanh(x)
+    dx = dy * (1 - y**2)
+
+rule guarded(x) -> y:
+    y = sqrt(x) if x > 0 else 0
+
+rule sign_step(x) -> y:
+    y = 1 if x > 0 else -1
+    surrogate y = sigma(x)
+
+rule piecewise(x) -> y:
+    y = 2 * x if x > 0 else x
+    dx = 2 * dy if x > 0 else dy
+
+rule edges(x, y) -> z:
+    z = max(0, x) + atan2(1, y) + (0.1 if y > 0 else x)
+'''
+"""One rule for each thing that a target must get right."""
