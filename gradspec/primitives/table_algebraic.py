@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gradspec.primitives import balls
 from gradspec.primitives.row import Expand, Primitive, Template
-from gradspec.primitives.spelling import calls
+from gradspec.primitives.spelling import TARGETS, calls
 from gradspec.primitives.texts_algebraic import CBRT, HEAVISIDE, TF_HYPOT, TF_TRUNC
 
 _ROOTS = (
@@ -30,7 +30,7 @@ _ROOTS = (
         model=lambda np, x: 1.0 / x,
         cost=1.5,
         source="1 / x",
-        spellings=dict.fromkeys(("numpy", "torch", "tf", "python"), Expand("1 / x")),
+        spellings=dict.fromkeys(TARGETS, Expand("1 / x")),
     ),
     Primitive(
         "sqrt",
@@ -179,6 +179,7 @@ _STEPS = (
         model=lambda np, x: np.sign(x),
         source="DLMF, Common notations and definitions",
         spellings=calls(1, "np.sign", "torch.sign", "tf.sign"),
+        notes="torch.sign(nan) is 0, on other targets it is NaN",
     ),
     Primitive(
         "heaviside",

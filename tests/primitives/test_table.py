@@ -170,6 +170,12 @@ def _expand(name: str, target: str, above: tuple[str, ...]) -> None:
 
 
 @rows
+def test_python_is_said_directly(row: Primitive) -> None:
+    """Where it is not, the emitters write out the meaning."""
+    assert not isinstance(row.spellings.get("python"), Expand | Helper | Missing)
+
+
+@rows
 def test_templates_use_each_argument_once(row: Primitive) -> None:
     for target, spelling in row.spellings.items():
         if isinstance(spelling, Template):
