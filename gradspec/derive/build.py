@@ -11,7 +11,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TypeAlias
 
-from gradspec.ir.expr import ZERO, Apply, Const, Expr, Select
+from gradspec.ir.expr import ONE, ZERO, Apply, Const, Expr, Select
 from gradspec.ir.tidy import fold
 
 _LEAVES = 4  # branches that are not 0, beyond which a product stays outside
@@ -114,9 +114,24 @@ def _joined(first: Expr, tail: _Tail) -> Expr:
     for op, factor in tail:
         if first == Const(_MINUS_ONE) and op == "mul":
             first = negate(factor)
+        elif op == "div":
+            first = _over(first, factor)
         else:
             first = fold(Apply(op, (first, factor)))
     return first
+
+
+def _over(above: Expr, factor: Expr) -> Expr:
+    """``above / factor``, cancelled when the factor stands at either end."""
+    match above:
+        case _ if above == factor:
+            return ONE
+        case Apply(op="mul", args=(rest, last)) if last == factor:
+            return rest
+        case Apply(op="mul", args=(first, rest)) if first == factor:
+            return rest
+        case _:
+            return fold(Apply("div", (above, factor)))
 
 
 def _is_negative(expr: Expr) -> bool:

@@ -2,8 +2,9 @@
 
 A candidate must not be worse than what is written in any measure on any stratum. Among
 those: fewer bad points, fewer gaps (points inside the assumptions at which the written
-form is not defined, such as ``x * log(x)`` at 0), a clearly smaller largest error, then
-what costs less to run and to read; what is written wins ties.
+form is not defined, such as ``x * log(x)`` at 0), no infinity on the way, a clearly
+smaller largest error, then what costs less to run and to read; what is written wins
+ties.
 """
 
 from __future__ import annotations
@@ -40,9 +41,7 @@ class Choice:
     written: Score
 
 
-def choose(
-    trial: Trial, written: Candidate, others: Iterable[Candidate]
-) -> Choice:
+def choose(trial: Trial, written: Candidate, others: Iterable[Candidate]) -> Choice:
     """The best of ``written`` and ``others``."""
     first = trial.score(written.closed)
     best, best_score, best_key = written, first, _key(written, first)
@@ -59,7 +58,7 @@ def choose(
 def _key(candidate: Candidate, score: Score) -> tuple[float, ...]:
     bad = score.whole.bad
     levels = _level(score.core.worst) + _level(score.whole.worst)
-    return bad, score.gaps, levels, cost(candidate.form)
+    return bad, score.gaps, score.noisy > 0, levels, cost(candidate.form)
 
 
 def _level(worst: float) -> int:

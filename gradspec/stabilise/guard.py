@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gradspec.ir.expr import ONE, Apply, Call, Const, Expr, Ref, Select
+from gradspec.ir.expr import ONE, Apply, Call, Expr, Ref, Select, const
 from gradspec.ir.rule import Backward, Declared, Derived, Override, Rule
 from gradspec.ir.tidy import fold, tidy
 from gradspec.ir.walk import children, names, nodes, substitute, with_children
@@ -30,7 +30,8 @@ from gradspec.stabilise.search import replaced
 _REACH = 4096.0
 """Inputs beyond this may overflow in a product; that is not what this is about."""
 
-_SAFE = tuple(Const(Fraction(text)) for text in "1 2 1/2 0 -1 -2 -1/2 3 1/4 10".split())
+_HALF = Fraction(1, 2)
+_SAFE = tuple(const(v) for v in (1, 2, _HALF, 0, -1, -2, -_HALF, 3, _HALF / 2, 10))
 _ROUNDS = 4
 _DEEPEST = 200
 
@@ -87,12 +88,9 @@ class _Guard:
     def _inside(self, expr: Expr) -> Expr:
         match expr:
             case Select(condition=condition, then=then, other=other):
-                parts = (
-                    condition,
-                    self._inside(self._harmless(then, condition, True)),
-                    self._inside(self._harmless(other, condition, False)),
-                )
-                return with_children(expr, parts)
+                then = self._inside(self._harmless(then, condition, True))
+                other = self._inside(self._harmless(other, condition, False))
+                return with_children(expr, (condition, then, other))
             case _:
                 parts = tuple(self._inside(child) for child in children(expr))
                 return with_children(expr, parts)
@@ -191,9 +189,9 @@ def _partials(node: Apply) -> list[Expr]:
 
 def _suspects(guilty: list[Expr], condition: Expr) -> list[str]:
     """Names below the guilty operands on which the condition depends."""
-    decisive = names(condition)
     below = {name for node in guilty for name in names(node)}
-    return sorted(below & decisive)
+    decisive = (node.name for node in nodes(condition) if isinstance(node, Ref))
+    return [name for name in dict.fromkeys(decisive) if name in below]
 
 
 def _beside(name: str, condition: Expr) -> Iterator[Expr]:

@@ -20,6 +20,12 @@ Binding: TypeAlias = Mapping[str, Expr]
 _COMMUTATIVE = frozenset(["add", "mul", "min", "max", "hypot", "logaddexp"])
 
 
+_ODD = frozenset(["xlogy", "xlog1py", "tanh", "erf", "sinh"])
+"""Odd in the first argument: a minus comes out."""
+
+_MIRRORED = {"gt": "lt", "lt": "gt", "ge": "le", "le": "ge"}
+
+
 def match(pattern: Expr, expr: Expr) -> Binding | None:
     """What the variables stand for; None if the form is another one."""
     return next(_matches(pattern, expr, {}), None)
@@ -66,6 +72,11 @@ def instantiate(pattern: Expr, bound: Binding) -> Expr:
                 done[node] = times(done[a], done[b])
             case Apply(op="neg", args=(a,)):
                 done[node] = _opposite(done[a])
+            case Apply(op=op, args=(a, *rest)) if op in _ODD and _is_minus(done[a]):
+                inner = Apply(op, (negate(done[a]), *(done[arg] for arg in rest)))
+                done[node] = negate(inner)
+            case Apply(op=op, args=(a, b)) if op in _MIRRORED:
+                done[node] = _comparison(op, done[a], done[b])
             case Apply(op=op, args=args):
                 done[node] = fold(Apply(op, tuple(done[arg] for arg in args)))
             case Select(condition=c, then=t, other=o):
@@ -73,6 +84,17 @@ def instantiate(pattern: Expr, bound: Binding) -> Expr:
             case _:
                 done[node] = node
     return done[pattern]
+
+
+def _is_minus(expr: Expr) -> bool:
+    return isinstance(expr, Apply) and expr.op == "neg"
+
+
+def _comparison(op: str, left: Expr, right: Expr) -> Expr:
+    """``-a > -b`` is ``a < b``."""
+    if _is_minus(left) and _is_minus(right):
+        return Apply(_MIRRORED[op], (negate(left), negate(right)))
+    return fold(Apply(op, (left, right)))
 
 
 def _opposite(expr: Expr) -> Expr:

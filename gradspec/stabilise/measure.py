@@ -7,6 +7,7 @@ chose a gradient with a maximum of 349 ULP over one with 45.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -26,8 +27,8 @@ _CAP = 2.0**40
 
 @dataclass(frozen=True, slots=True)
 class Stratum:
-    """Errors over some of the points; ``at`` is the point of the first bad value (or
-    of the largest error), by its place in the sample.
+    """Errors over some of the points. ``worst`` leaves bad points out; ``at`` is the
+    bad point nearest to 0 (or that of the largest error), by its place in the sample.
     """
 
     count: int
@@ -40,11 +41,16 @@ class Stratum:
     def is_good(self) -> bool:
         return self.bad == 0 and self.worst <= GOOD
 
+    @property
+    def largest(self) -> float:
+        """The largest error, that of bad points included."""
+        return inf if self.bad else self.worst
+
     def is_worse_than(self, other: Stratum) -> bool:
         """Worse in any of the three (rounding luck of a fraction of an ULP is none)."""
         return (
             self.bad > other.bad
-            or self.worst > max(other.worst * 1.05, GOOD)
+            or self.largest > max(other.largest * 1.05, GOOD)
             or self.share > other.share
         )
 
@@ -53,12 +59,14 @@ class Stratum:
 class Score:
     """A candidate on the whole sample and on the core stratum; ``gaps`` counts the
     points inside the assumptions at which the function as written is undefined and the
-    candidate is not finite either.
+    candidate is not finite either; ``noisy`` those in the core at which it passes
+    through an infinity or a NaN on the way (NumPy warns, second derivatives are lost).
     """
 
     whole: Stratum
     core: Stratum
-    gaps: int = 0
+    gaps: int
+    noisy: int
 
     @property
     def is_good(self) -> bool:
@@ -93,11 +101,11 @@ class Trial:
         """The errors of ``candidate``."""
         value = np.float64(self._machine.run(candidate))
         bad, error = self._errors(value)
-        everywhere = np.ones(len(self.points), dtype=bool)
         return Score(
-            _stratum(bad, error, self._known & everywhere),
-            _stratum(bad, error, self._known & self.points.core),
+            self._stratum(bad, error, self._known),
+            self._stratum(bad, error, self._known & self.points.core),
             self._gaps(value),
+            self._noisy(candidate),
         )
 
     def value(self, candidate: Expr, index: int) -> float:
@@ -109,14 +117,30 @@ class Trial:
         value = np.float64(self._machine.run(candidate))
         return int(np.argmax(~self._known & ~np.isfinite(value)))
 
+    def _noisy(self, candidate: Expr) -> int:
+        asked = np.isfinite(self._truth) & self.points.core
+        return int((asked & self._machine.noise(candidate)).sum())
+
+    def _stratum(self, bad: Any, error: Any, chosen: Any) -> Stratum:
+        count = int(chosen.sum())
+        if count == 0:
+            return Stratum(0, 0, 0.0, 0.0, -1)
+        inside = bad & chosen
+        errors = np.where(chosen, error, 0.0)
+        over = int(((errors > GOOD) | inside).sum())
+        at = int(np.argmax(errors))
+        if inside.any():
+            at = int(np.argmin(np.where(inside, self.points.size, np.inf)))
+        return Stratum(count, int(inside.sum()), float(errors.max()), over / count, at)
+
     def _gaps(self, value: Any) -> int:
         return int((~self._known & ~np.isfinite(value)).sum())
 
     def _errors(self, value: Any) -> tuple[Any, Any]:
         """Which points are bad, and the error in ULP at the others.
 
-        Where the truth is 0 or subnormal a unit is that of the smallest normal number;
-        where it overflows only a NaN is wrong.
+        Where the truth is 0 or subnormal, what is subnormal too is right (processors
+        flush such numbers); where it overflows only a NaN is wrong.
         """
         finite = np.isfinite(value)
         normal_bad = self._normal & (~finite | (value == 0))
@@ -125,17 +149,6 @@ class Trial:
         bad = self._known & (normal_bad | small_bad | infinite_bad)
         with np.errstate(all="ignore"):
             off = np.abs(value - self._truth) / self._unit
-        measured = self._known & ~bad & np.isfinite(self._truth)
+        flushed = ~self._normal & (np.abs(value) <= _TINY)
+        measured = self._known & ~bad & np.isfinite(self._truth) & ~flushed
         return bad, np.where(measured, np.minimum(off, _CAP), 0.0)
-
-
-def _stratum(bad: Any, error: Any, chosen: Any) -> Stratum:
-    count = int(chosen.sum())
-    if count == 0:
-        return Stratum(0, 0, 0.0, 0.0, -1)
-    inside = bad & chosen
-    errors = np.where(chosen, error, 0.0)
-    over = int(((errors > GOOD) | inside).sum())
-    at = int(np.argmax(inside)) if inside.any() else int(np.argmax(errors))
-    worst = float(errors.max())
-    return Stratum(count, int(inside.sum()), worst, over / count, at)

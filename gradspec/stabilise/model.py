@@ -15,7 +15,7 @@ import numpy as np
 
 from gradspec.ir.calls import expand
 from gradspec.ir.expr import Apply, Const, Expr, Ref, Select
-from gradspec.ir.walk import nodes
+from gradspec.ir.walk import children, nodes
 from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Primitive
 
@@ -42,6 +42,31 @@ class Machine:
                 if node not in self._known:
                     self._known[node] = self._value(node)
         return np.broadcast_to(self._known[whole], (self._count,))
+
+    def noise(self, expr: Expr) -> Column:
+        """At which points a value on the way to ``expr`` is not finite (a branch that
+        is not taken is not on the way).
+        """
+        whole = expand(expr)
+        self.run(whole)
+        live: dict[Expr, Column] = {whole: np.ones(self._count, dtype=bool)}
+        noisy = np.zeros(self._count, dtype=bool)
+        for node in reversed(list(nodes(whole))):
+            mask, value = live[node], self._known[node]
+            if not np.isfinite(value).all():
+                noisy |= mask & ~np.isfinite(value)
+            for child, used in self._uses(node, mask):
+                live[child] = live[child] | used if child in live else used
+        return noisy
+
+    def _uses(self, node: Expr, mask: Column) -> list[tuple[Expr, Column]]:
+        """The children of a node and the points at which it needs them."""
+        match node:
+            case Select(condition=condition, then=then, other=other):
+                taken = np.asarray(self._known[condition], dtype=bool)
+                return [(condition, mask), (then, mask & taken), (other, mask & ~taken)]
+            case _:
+                return [(child, mask) for child in children(node)]
 
     def _value(self, node: Expr) -> Column:
         match node:

@@ -7,7 +7,7 @@ that overflows at 100 or loses all digits near 1e-8 is found out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -25,6 +25,7 @@ from gradspec.symbolic.sampling import sample, survey
 CORE = (2.0**-12, 128.0)
 _SIMPLE, _DRAWN = 80, 140
 _TRIES = 6
+_RUNGS = (100.0, 20.0, 1e-6, 50.0, 10.0, 1e-3, 1e-10, 1e3, 0.1, 1e5, 1e10, 1e20)
 _BITS = 64
 _GAPS = 12
 """How many points at which the rule is not defined take part."""
@@ -36,13 +37,14 @@ _WIDEST = 40
 @dataclass(frozen=True, slots=True, eq=False)
 class Points:
     """``columns`` for the machine, ``rows`` (the same numbers) for the balls, and which
-    of the points lie in the core stratum.
+    of the points lie in the core stratum; ``size`` is the largest input's magnitude.
     """
 
     columns: Mapping[str, Any]
     rows: tuple[Mapping[str, float], ...]
     core: Any
     upstream: frozenset[str]
+    size: Any
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -56,16 +58,18 @@ def points(rule: Rule) -> Points:
     rows += _drawn(rule)
     upstream = frozenset(f"d{output.name}" for output in rule.outputs)
     if not rows:
-        return Points({}, (), np.ones(0, dtype=bool), upstream)
+        return Points({}, (), np.ones(0, dtype=bool), upstream, np.ones(0))
     kinds = {variable.name: variable.kind for variable in rule.inputs}
     names = tuple(rows[0])
     columns = {name: _column(kinds.get(name), rows, name) for name in names}
     floating = [n for n, k in kinds.items() if k in (Kind.FLOAT, Kind.NOGRAD)]
     core = np.ones(len(rows), dtype=bool)
+    largest = np.zeros(len(rows), dtype=np.float32)
     for name in floating:
         size = np.abs(columns[name])
+        largest = np.maximum(largest, size)
         core &= (size >= CORE[0]) & (size <= CORE[1]) | (size == 0)
-    return Points(columns, tuple(rows), core, upstream)
+    return Points(columns, tuple(rows), core, upstream, largest)
 
 
 def _column(kind: Kind | None, rows: list[dict[str, float]], name: str) -> Any:
@@ -83,7 +87,8 @@ def _drawn(rule: Rule) -> list[dict[str, float]]:
     like = [_float32(row) for row in sample(rule, _SIMPLE)]
     if not like:
         return []
-    rows = [_draw(rule, random, like) for _ in range(_TRIES * _DRAWN)]
+    rows = [*_ladder(rule, like)]
+    rows += [_draw(rule, random, like) for _ in range(_TRIES * _DRAWN)]
     kinds = {variable.name: variable.kind for variable in rule.inputs}
     columns = {n: _column(kinds.get(n), rows, n) for n in rows[0]}
     machine = Machine(columns)
@@ -97,9 +102,19 @@ def _drawn(rule: Rule) -> list[dict[str, float]]:
     return list(islice(sound, _DRAWN))
 
 
-def _draw(
-    rule: Rule, random: Random, like: list[dict[str, float]]
-) -> dict[str, float]:
+def _ladder(rule: Rule, like: list[dict[str, float]]) -> Iterator[dict[str, float]]:
+    """Plain magnitudes for one input after the other: what is wrong is then told at
+    ``x = 100`` rather than at some odd number.
+    """
+    for size in _RUNGS:
+        for position, variable in enumerate(rule.inputs):
+            if variable.kind in (Kind.FLOAT, Kind.NOGRAD):
+                for turn, sign in enumerate((1.0, -1.0)):
+                    base = like[(3 * position + turn) % len(like)]
+                    yield base | {variable.name: float(np.float32(sign * size))}
+
+
+def _draw(rule: Rule, random: Random, like: list[dict[str, float]]) -> dict[str, float]:
     """One point: statics and upstream gradients as sampled, inputs by their bits."""
     row = dict(like[random.randrange(len(like))])
     for variable in rule.inputs:

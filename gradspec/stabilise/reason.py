@@ -21,6 +21,8 @@ def reason(trial: Trial, written: Expr, choice: Choice) -> str:
         where = _at(trial, before.whole.at)
         lost = _ulp(before.whole.worst)
         return f"lost digits at {where} ({lost} ULP); {now}"
+    if after.noisy < before.noisy:
+        return f"passed through an infinity; {now}"
     return f"as accurate (at most {_ulp(after.whole.worst)} ULP) and simpler"
 
 
@@ -30,16 +32,14 @@ def gains(choice: Choice) -> bool:
     return (
         after.whole.bad < before.whole.bad
         or after.gaps < before.gaps
+        or after.noisy < before.noisy
         or before.whole.worst > max(GOOD, after.whole.worst)
     )
 
 
 def _fault(trial: Trial, written: Expr, stratum: Stratum) -> str:
     value = trial.value(written, stratum.at)
-    if isnan(value) or isinf(value):
-        what = "overflowed"
-    else:
-        what = "vanished"
+    what = "overflowed" if isnan(value) or isinf(value) else "vanished"
     where = _at(trial, stratum.at)
     return f"{what} at {where}: {stratum.bad} of {stratum.count} points wrong"
 
@@ -60,4 +60,6 @@ def _at(trial: Trial, index: int) -> str:
 
 
 def _ulp(value: float) -> str:
-    return f"{value:.1f}" if value < 100 else f"{value:.2g}"
+    """Errors were counted from the rounded truth, itself half an ULP off at most."""
+    value += 0.5
+    return f"{value:.1f}" if value < 100 else f"{value:.1e}"

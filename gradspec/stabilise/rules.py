@@ -46,9 +46,7 @@ _LOGISTIC = (
     Row("tanh from sinh, scaled", "b * sinh(a) / cosh(a)", "b * tanh(a)"),
     Row("one plus tanh", "1 + tanh(a)", "2 * sigmoid(2 * a)"),
     Row("one minus tanh", "1 - tanh(a)", "2 * sigmoid(-2 * a)"),
-    Row(
-        "slope of tanh", "1 - square(tanh(a))", "4 * sigmoid(2 * a) * sigmoid(-2 * a)"
-    ),
+    Row("slope of tanh", "1 - square(tanh(a))", "4 * sigmoid(2 * a) * sigmoid(-2 * a)"),
     Row("slope of tanh, sech", "1 / square(cosh(a))", "1 - square(tanh(a))"),
     Row("sinh", "0.5 * (exp(a) - exp(-a))", "sinh(a)"),
     Row("sinh, halved", "(exp(a) - exp(-a)) / 2", "sinh(a)"),
@@ -113,9 +111,7 @@ _ALGEBRA = (
     Row("difference of squares", "square(a) - square(b)", "(a - b) * (a + b)"),
     Row("one minus a square", "1 - square(a)", "(1 - a) * (1 + a)"),
     Row("a square minus one", "square(a) - 1", "(a - 1) * (a + 1)"),
-    Row(
-        "difference of roots", "sqrt(a) - sqrt(b)", "(a - b) / (sqrt(a) + sqrt(b))"
-    ),
+    Row("difference of roots", "sqrt(a) - sqrt(b)", "(a - b) / (sqrt(a) + sqrt(b))"),
     Row("divided twice", "a / b / b", "a / square(b)"),
     Row("divided by a square", "a / square(b)", "a / b / b"),
     Row("difference of next", "(a + b) - a", "b"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 
-from gradspec.derive.build import scale, times
+from gradspec.derive.build import negate, scale, times
 from gradspec.ir.expr import Apply, Const, Expr
 from gradspec.ir.tidy import fold
 from gradspec.ir.walk import children, nodes, with_children
@@ -80,6 +80,8 @@ def _joined(node: Expr) -> Expr:
             return times(a, b)
         case Apply(op="div", args=(a, Const(value=value))) if value and _leading(a):
             return scale(1 / value, a)
+        case Apply(op="mul" | "div" as op, args=(a, Apply(op="neg", args=(b,)))):
+            return negate(fold(Apply(op, (a, b))))
         case _:
             return fold(node)
 
