@@ -139,7 +139,7 @@ def _accepted(
     )
     left = max(deadline - monotonic(), 0.0)
     assumed = claim.subject.assumed
-    proof = prove_equal(claim.declared, claim.derived, assumed, left)
+    proof = prove_equal(claim.declared, claim.derived, assumed, left, claim.input.name)
     if proof is None or not agreeing:
         return replace(verdict, method="ball arithmetic")
     return replace(

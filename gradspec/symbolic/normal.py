@@ -154,10 +154,10 @@ class Normal:
         return number, known, unknown
 
     def _factored(self, value: Frac) -> tuple[Fraction, list[tuple[Poly, int]]]:
-        number, above = _factor(value.num)
-        divisor, below = _factor(value.den)
+        number, above = self.ring.factor(value.num)
+        divisor, below = self.ring.factor(value.den)
         parts = [*above, *((poly, -exponent) for poly, exponent in below)]
-        return number / divisor, parts
+        return _fraction(number) / _fraction(divisor), parts
 
     def log(self, value: Frac) -> Frac:
         number, parts = self.factors(value)
@@ -342,11 +342,6 @@ _RULES: dict[str, Callable[..., Frac]] = {
     "digamma": lambda n, a: shifted(n, "digamma", (a,)),
     "polygamma": lambda n, m, a: shifted(n, "polygamma", (m, a)),
 }
-
-
-def _factor(poly: Poly) -> tuple[Fraction, list[tuple[Poly, int]]]:
-    number, parts = poly.factor()
-    return _fraction(number), [(base, int(exponent)) for base, exponent in parts]
 
 
 def _primes(number: Fraction) -> list[tuple[int, int]]:

@@ -106,7 +106,7 @@ class Region:
         sign = self.facts.sign(poly)
         if sign is not None:
             return sign
-        number, factors = poly.factor()
+        number, factors = self.ring.factor(poly)
         total = 1 if number > 0 else -1
         for factor, exponent in factors:
             known = self.facts.sign(factor)
@@ -140,7 +140,7 @@ class Prover:
         return False
 
     def _start(self, assumes: tuple[Expr, ...], steps: dict[Any, Fraction]) -> Region:
-        ring = Ring()
+        ring = Ring(self.deadline)
         region = Region(ring, Facts(ring), steps)
         for fact in _facts(assumes):
             try:

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import inf
+from time import monotonic
 from typing import Any, TypeAlias
 
 from flint import Ordering, fmpq, fmpq_mpoly_ctx
@@ -27,6 +29,10 @@ GENERATORS = 28
 LARGEST = 3000
 """Terms of a polynomial beyond which we give up: products then take milliseconds."""
 HIGHEST = 400
+_WORTH_FACTORING = 200
+_WORTH_REDUCING = 40_000
+"""A common factor of larger polynomials takes too long to find; not to look for one
+only makes two equal arguments of a kernel look different."""
 
 
 class TooLarge(Exception):
@@ -57,7 +63,8 @@ class Frac:
 class Ring:
     """The generators in use, their relations, and arithmetic on fractions."""
 
-    def __init__(self) -> None:
+    def __init__(self, deadline: float = inf) -> None:
+        self.deadline = deadline
         names = tuple(f"g{number}" for number in range(GENERATORS))
         self.context = fmpq_mpoly_ctx.get(names, Ordering.degrevlex)
         self.gens = self.context.gens()
@@ -104,13 +111,15 @@ class Ring:
 
     def normal(self, num: Poly, den: Poly) -> Frac:
         """Powers lowered, common factors and roots below the line removed."""
+        if monotonic() > self.deadline:
+            raise TooLarge
         num, den = self.lower(num), self.lower(den)
         if den.is_zero():
             raise Undefined
         if num.is_zero():
             return Frac(self.zero, self.one)
         num, den = self._roots_up(num, den)
-        if not den.is_constant():
+        if not den.is_constant() and len(num) * len(den) <= _WORTH_REDUCING:
             common = num.gcd(den)
             if not common.is_one():
                 num, den = num / common, den / common
@@ -143,6 +152,13 @@ class Ring:
         )
 
     # --- polynomials
+
+    def factor(self, poly: Poly) -> tuple[Any, list[tuple[Poly, int]]]:
+        """A number and irreducible factors."""
+        if len(poly) > _WORTH_FACTORING or poly.total_degree() > HIGHEST:
+            raise TooLarge
+        number, parts = poly.factor()
+        return number, [(base, int(exponent)) for base, exponent in parts]
 
     def mul_poly(self, a: Poly, b: Poly) -> Poly:
         if len(a) * len(b) > 60 * LARGEST:
