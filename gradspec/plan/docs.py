@@ -16,7 +16,8 @@ def docs_of(checked: CheckedRule) -> Docs:
     """The author's words, the rule as written, domain, verdicts and reasons."""
     rule = checked.rule
     notes = (*_domain(rule), *_gradients(checked), *_overrides(rule))
-    return Docs(textwrap.dedent(rule.doc or "").strip("\n"), _definition(rule), notes)
+    doc = textwrap.dedent(rule.doc or "").strip() or f"The rule ``{rule.name}``."
+    return Docs(doc, _definition(rule), notes)
 
 
 def _definition(rule: Rule) -> str:

@@ -8,7 +8,7 @@ values are named.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from gradspec.ir.rule import Example, Input, Output
@@ -154,6 +154,8 @@ class RulePlan:
     nature: Nature
     docs: Docs
     examples: tuple[Example, ...] = ()
+    source: Source = field(default=Source("", ""), compare=False, repr=False)
+    span: Span = field(default=Span(0, 0), compare=False, repr=False)
     comments: tuple[tuple[str, str], ...] = ()
     """Reasons of rewrites, by the output, local or cotangent that they explain."""
 

@@ -62,6 +62,8 @@ def plan_rule(checked: CheckedRule) -> RulePlan:
         nature=_nature(rule),
         docs=docs_of(checked),
         examples=rule.examples,
+        source=rule.source,
+        span=rule.name_span,
         comments=tuple((r.name, r.reason) for r in checked.rewrites if r.reason),
     )
 

@@ -48,11 +48,16 @@ def _formula(value: Op, target: str, scalars: frozenset[str]) -> str | None:
     return spelling.formula if isinstance(spelling, Expand) else None
 
 
-def missing(exprs: Iterable[Expr], target: str) -> tuple[tuple[str, str], ...]:
+def missing(
+    exprs: Iterable[Expr], target: str, scalars: frozenset[str]
+) -> tuple[tuple[str, str], ...]:
     """The primitives that the target cannot do, each with the reason, in order."""
     found: dict[str, str] = {}
     for node in nodes(*exprs):
-        if isinstance(node, Op):
+        if isinstance(node, Op) and not (
+            set(names(node)) <= scalars
+            and "python" in primitive(node.primitive).spellings
+        ):
             spelling = primitive(node.primitive).spellings.get(target)
             if spelling is None:
                 found[node.primitive] = "it has no such function"

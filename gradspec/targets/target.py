@@ -1,8 +1,11 @@
-"""What a target is: one module that turns a plan into text."""
+"""What a target is: something that turns a plan into text."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
+
+from gradspec.plan.plan import ModulePlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,3 +19,22 @@ class EmittedModule:
     target: str
     path: str
     text: str
+
+
+class Target(Protocol):
+    """The interface of a target; a module with these names is one.
+
+    ``RESERVED`` are the names that its text uses itself: rules' names and variables that
+    collide are renamed before it sees the plan.
+    """
+
+    @property
+    def RESERVED(self) -> frozenset[str]: ...
+
+    def module(self, plan: ModulePlan) -> str:
+        """The text of a module."""
+        ...
+
+    def traced_module(self, plan: ModulePlan) -> str:
+        """The same module, printing what goes through each rule."""
+        ...

@@ -1,0 +1,75 @@
+"""Emitting a module: which target, what it cannot do, and whose names collide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import cast
+
+from gradspec.diagnostics import Diagnostic, Outcome, error, warning
+from gradspec.plan.array import Expr
+from gradspec.plan.plan import ModulePlan, RulePlan
+from gradspec.plan.renaming import renamed
+from gradspec.targets import GROUP, TARGETS, outside_targets
+from gradspec.targets.expansion import expander, missing
+from gradspec.targets.signature import scalars
+from gradspec.targets.target import EmittedModule, Target
+
+
+def emit_module(plan: ModulePlan, name: str, *, trace: bool) -> Outcome[EmittedModule]:
+    """See :func:`gradspec.targets.emit`."""
+    target = _target(name)
+    found: list[Diagnostic] = [*_not_yet(plan)]
+    rules: list[RulePlan] = []
+    for rule in plan.rules:
+        faults = tuple(_missing(rule, name))
+        found += faults
+        if not faults:
+            rules.append(renamed(rule, target.RESERVED))
+    if not rules:
+        return Outcome(None, tuple(found))
+    able = replace(plan, rules=tuple(rules))
+    text = target.traced_module(able) if trace else target.module(able)
+    return Outcome(EmittedModule(name, plan.path, text), tuple(found))
+
+
+def _target(name: str) -> Target:
+    if name in TARGETS:
+        return cast(Target, import_module(f"gradspec.targets.{name}"))
+    for point in entry_points(group=GROUP, name=name):
+        return cast(Target, point.load())
+    known = ", ".join((*TARGETS, *outside_targets()))
+    raise ValueError(f"{name!r} is not a target; there are {known}")
+
+
+def _missing(rule: RulePlan, target: str) -> Iterable[Diagnostic]:
+    numbers = scalars(rule)
+    expand = expander(target, numbers)
+    exprs = [expand(value) for value in _expressions(rule)]
+    for name, reason in missing(exprs, target, numbers):
+        yield error(
+            "GS501",
+            f"{rule.name} needs {name}, which {target} does not have: {reason}",
+            rule.source,
+            rule.span,
+            help=f"write it with functions that {target} has, or leave {target} out of"
+            " --target for this file",
+        )
+
+
+def _expressions(rule: RulePlan) -> Iterable[Expr]:
+    yield from (let.value for let in (*rule.constants, *rule.forward))
+    yield from (gradient.whole for gradient in rule.gradients if gradient)
+
+
+def _not_yet(plan: ModulePlan) -> Iterable[Diagnostic]:
+    for unplanned in plan.unplanned:
+        yield warning(
+            "GS502",
+            f"{unplanned.rule} is checked but not emitted: {unplanned.reason}",
+            unplanned.source,
+            unplanned.span,
+            help="rules whose inputs and outputs have no named axes are emitted",
+        )

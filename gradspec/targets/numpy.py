@@ -1,0 +1,78 @@
+"""NumPy modules: for each rule ``f`` the functions ``f``, ``f_vjp`` and ``f_jvp``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gradspec.plan.plan import Gradient, ModulePlan, RulePlan
+from gradspec.plan.program import Vocabulary, forward, joined_backward, tangents
+from gradspec.targets import numpy_texts as texts
+from gradspec.targets.docstring import module_docstring
+from gradspec.targets.expansion import expander
+from gradspec.targets.lines import Lines
+from gradspec.targets.numpy_rule import Functions, jvp_lines, value_lines, vjp_lines
+from gradspec.targets.python import Needs, needs
+from gradspec.targets.signature import fresh, scalars
+from gradspec.targets.skeleton import laid_out, module_text, used_helpers
+
+RESERVED = texts.RESERVED
+
+_TYPES = ("import numpy as np", "import numpy.typing as npt")
+
+
+def module(plan: ModulePlan) -> str:
+    """The text of the module."""
+    return _module(plan, [_functions(rule, plan, False) for rule in plan.rules])
+
+
+def traced_module(plan: ModulePlan) -> str:
+    """The same, printing what goes through each rule."""
+    return _module(plan, [_functions(rule, plan, True) for rule in plan.rules])
+
+
+def _module(plan: ModulePlan, rules: list[Functions]) -> str:
+    wants = Needs((*_TYPES, "from collections.abc import Callable, Sequence"))
+    definitions: list[Lines] = []
+    public: list[str] = []
+    for rule in rules:
+        wants |= needs(rule.values, rule.scope)
+        definitions += [value_lines(rule), vjp_lines(rule), jvp_lines(rule)]
+        public += [rule.plan.name, rule.vjp, rule.jvp]
+    text = "\n".join(laid_out(lines) for lines in definitions)
+    helpers = used_helpers((*texts.HELPERS, *wants.helpers), text)
+    wants |= Needs(tuple(line for helper in helpers for line in helper.imports))
+    if "operator.index(" in text:
+        wants |= Needs(("import operator",))
+    return module_text(
+        module_docstring(plan),
+        wants.imports,
+        public,
+        [*(helper.text.strip().splitlines() for helper in helpers), *definitions],
+    )
+
+
+def _functions(rule: RulePlan, plan: ModulePlan, is_traced: bool) -> Functions:
+    words = Vocabulary(expander("numpy", scalars(rule)), RESERVED)
+    rules = {other.name for other in plan.rules}
+    outputs = {output.name for output in rule.outputs}
+    keep = tuple(name for name in rule.saved if name not in outputs)
+    return Functions(
+        plan=_expanded(rule, words),
+        value=forward(rule, words),
+        forward=forward(rule, words, keep),
+        backward=joined_backward(rule, words),
+        tangents=None if rule.tangents is None else tangents(rule, words),
+        vjp=fresh(f"{rule.name}_vjp", rules),
+        jvp=fresh(f"{rule.name}_jvp", rules),
+        is_traced=is_traced,
+    )
+
+
+def _expanded(rule: RulePlan, words: Vocabulary) -> RulePlan:
+    """The derivatives that a trace prints, in the target's words."""
+
+    def expanded(gradient: Gradient) -> Gradient:
+        locals_ = tuple(v and words.expand(v) for v in gradient.locals)
+        return replace(gradient, locals=locals_)
+
+    return replace(rule, gradients=tuple(g and expanded(g) for g in rule.gradients))

@@ -1,0 +1,351 @@
+"""The three functions of one rule: ``f``, ``f_vjp`` and ``f_jvp``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from gradspec.ir.rule import Input, Kind, Output
+from gradspec.plan.array import Expr, Name
+from gradspec.plan.plan import Backward, Block, RulePlan, Term
+from gradspec.targets.docstring import docstring, literal
+from gradspec.targets.lines import Lines, assignments, indented
+from gradspec.targets.numpy_texts import DIALECT, UNTYPED
+from gradspec.targets.numpy_trace import traced_forward, traced_gradients
+from gradspec.targets.python import Scope, is_scalar, render, render_atom
+from gradspec.targets.quiet import warns_needlessly
+from gradspec.targets.signature import parameters, scalars
+
+_FLOATS = (Kind.FLOAT, Kind.NOGRAD)
+_ARRAY, _LIKE = "np.ndarray", "npt.ArrayLike"
+_QUIET = '@np.errstate(over="ignore", divide="ignore", invalid="ignore")'
+
+
+@dataclass(frozen=True, slots=True)
+class Functions:
+    """One rule in shared statements. ``forward`` keeps what the backward pass is given;
+    ``tangents`` is None where there are none; ``vjp`` and ``jvp`` are the names of the
+    companions.
+    """
+
+    plan: RulePlan
+    value: Block
+    forward: Block
+    backward: Backward
+    tangents: Block | None
+    vjp: str
+    jvp: str
+    is_traced: bool
+
+    @property
+    def floats(self) -> tuple[str, ...]:
+        return tuple(i.name for i in self.plan.tensors if i.kind in _FLOATS)
+
+    @property
+    def scope(self) -> Scope:
+        integers = (Kind.INT, Kind.STATIC_INT)
+        return Scope(
+            DIALECT if self.floats else UNTYPED,
+            scalars(self.plan),
+            frozenset(i.name for i in self.plan.inputs if i.kind in integers),
+            self.floats[0] if self.floats else "",
+        )
+
+    @property
+    def values(self) -> tuple[Expr, ...]:
+        """All that is printed."""
+        blocks = [b for b in (self.value, self.forward, self.tangents) if b]
+        groups = [group for group in self.backward.gradients if group]
+        return (
+            *(value for block in blocks for value in _values(block)),
+            *(step.value for step in self.backward.statements),
+            *(term.value for group in groups for term in group),
+        )
+
+
+def value_lines(functions: Functions) -> Lines:
+    """``f``."""
+    plan = functions.plan
+    return [
+        *_quiet(_values(functions.value)),
+        f"def {plan.name}({parameters(plan, _LIKE)}) -> {_returned(plan)}:",
+        docstring(plan.docs),
+        *indented(_conversions(plan)),
+        *indented(assignments(functions.value.statements, functions.scope)),
+        *indented(traced_forward(functions, functions.value)),
+        f"    return {_outputs(functions, functions.value)}",
+    ]
+
+
+# --- the pullback ------------------------------------------------------------------------
+
+
+def vjp_lines(functions: Functions) -> Lines:
+    """``f_vjp``: the outputs, and a function from their gradients to the inputs'."""
+    plan = functions.plan
+    pulled = _tuple_type(_slot(group) for group in functions.backward.gradients)
+    kind = f"tuple[{_returned(plan)}, Callable[..., {pulled}]]"
+    pullback = _pullback(functions, pulled)
+    return [
+        *_quiet(_values(functions.forward)),
+        f"def {functions.vjp}({parameters(plan, _LIKE)}) -> {kind}:",
+        literal(_vjp_text(plan), 1),
+        *indented(_likes(functions)),
+        *indented(_conversions(plan)),
+        *indented(assignments(functions.forward.statements, functions.scope)),
+        *indented(traced_forward(functions, functions.forward)),
+        *("", *indented(pullback), ""),
+        f"    return {_grouped(functions, functions.forward)}, pullback",
+    ]
+
+
+def _vjp_text(plan: RulePlan) -> str:
+    call = f"{plan.name}({', '.join(i.name for i in plan.tensors)})"
+    takes = _listed(plan.upstream)
+    gives = _listed(
+        [f"d{i.name}" if i.takes_gradient else "None" for i in plan.tensors]
+    )
+    return f"``{call}``, and its pullback from {takes} to {gives}."
+
+
+def _likes(functions: Functions) -> Lines:
+    """The inputs as they were given: a gradient has the shape and type of its input."""
+    names = [i.name for i in functions.plan.tensors if i.takes_gradient]
+    if not names:
+        return []
+    left = ", ".join(like(functions.plan, name) for name in names)
+    return [f"{left} = {', '.join(f'np.asarray({name})' for name in names)}"]
+
+
+def like(plan: RulePlan, name: str) -> str:
+    """The name of an input as it was given."""
+    return f"like_{name}"
+
+
+def _pullback(functions: Functions, kind: str) -> Lines:
+    plan, scope = functions.plan, functions.scope
+    params = ", ".join(f"{d}: {_LIKE}" for d in plan.upstream)
+    steps = functions.backward.statements
+    terms = [t.value for g in functions.backward.gradients for t in g or ()]
+    body = [
+        *_shaped_upstream(functions),
+        *assignments(steps, scope),
+        *_returning(functions),
+    ]
+    return [
+        *_quiet([*(step.value for step in steps), *terms]),
+        f"def pullback({params}) -> {kind}:",
+        *indented(body),
+    ]
+
+
+def _shaped_upstream(functions: Functions) -> Lines:
+    used = {
+        u for g in functions.backward.gradients for t in g or () for u in t.upstream
+    }
+    return [
+        f"{d} = _shaped({d}, {o.name})"
+        for o in functions.plan.outputs
+        if o.takes_gradient and (d := f"d{o.name}") in used
+    ]
+
+
+def _returning(functions: Functions) -> Lines:
+    pairs = zip(functions.plan.tensors, functions.backward.gradients, strict=True)
+    found = {i.name: _gradient(functions, i, group) for i, group in pairs}
+    if not functions.is_traced:
+        return [f"return {_tuple(found.values())}"]
+    named = {n: (f"d{n}" if text != "None" else text) for n, text in found.items()}
+    lines = [f"{d} = {found[name]}" for name, d in named.items() if d != "None"]
+    return [*lines, *traced_gradients(functions), f"return {_tuple(named.values())}"]
+
+
+def _gradient(functions: Functions, i: Input, group: tuple[Term, ...] | None) -> str:
+    if group is None:
+        return "None"
+    given = like(functions.plan, i.name)
+    if not group:
+        return f"np.zeros_like({given})"
+    terms = ", ".join(_term(functions, term) for term in group)
+    return f"_gradient({given}, {terms})"
+
+
+def _term(functions: Functions, term: Term) -> str:
+    value = _fresh(functions, term.value)
+    if term.upstream:
+        return value
+    outputs = [o.name for o in functions.plan.outputs if o.takes_gradient]
+    shapes = ", ".join(f"{name}.shape" for name in outputs)
+    shape = shapes if len(outputs) == 1 else f"np.broadcast_shapes({shapes})"
+    return f"np.broadcast_to({value}, {shape})"
+
+
+# --- the pushforward -----------------------------------------------------------------------
+
+
+def jvp_lines(functions: Functions) -> Lines:
+    """``f_jvp``: the outputs and their tangents."""
+    plan = functions.plan
+    statics = parameters(plan, _LIKE).partition("*, ")[2]
+    params = [f"primals: Sequence[{_LIKE}]", f"tangents: Sequence[{_LIKE} | None]"]
+    params += ["*", statics] if statics else []
+    header = f"def {functions.jvp}({', '.join(params)})"
+    if functions.tangents is None:
+        return [f"{header} -> None:", *_refusal(plan)]
+    kind = _returned(plan)
+    tangents = [o for o in plan.outputs if o.takes_gradient]
+    moved = _tuple_type([_ARRAY] * len(tangents)) if len(plan.outputs) > 1 else _ARRAY
+    return [
+        *_quiet(_values(functions.tangents)),
+        f"{header} -> tuple[{kind}, {moved}]:",
+        literal(
+            f"``{plan.name}`` at the primals, and its derivative along the tangents.", 1
+        ),
+        *indented(_unpacked(plan)),
+        *indented(_conversions(plan)),
+        *indented(_shaped_tangents(plan)),
+        *indented(assignments(functions.tangents.statements, functions.scope)),
+        f"    return {_grouped(functions, functions.tangents)}, {_moved(functions)}",
+    ]
+
+
+def _refusal(plan: RulePlan) -> Lines:
+    return [
+        literal(f"Not available: {plan.no_tangents}.", 1),
+        f'    raise NotImplementedError("{plan.name}_jvp: {plan.no_tangents}")',
+    ]
+
+
+def _unpacked(plan: RulePlan) -> Lines:
+    names = [i.name for i in plan.tensors]
+    dots = [f"{i.name}_dot" if i.takes_gradient else "_" for i in plan.tensors]
+    tail = "," if len(names) == 1 else ""
+    open_, close = ("(", ")") if tail else ("", "")
+    lines = [f"{open_}{', '.join(names)}{tail}{close} = primals"]
+    return [*lines, f"{open_}{', '.join(dots)}{tail}{close} = tangents"]
+
+
+def _shaped_tangents(plan: RulePlan) -> Lines:
+    return [
+        f"{i.name}_dot = _tangent({i.name}_dot, {i.name})"
+        for i in plan.tensors
+        if i.takes_gradient
+    ]
+
+
+def _moved(functions: Functions) -> str:
+    assert functions.tangents is not None
+    plan = functions.plan
+    values = functions.tangents.results[len(plan.outputs) :]
+    floats = [o.name for o in plan.outputs if o.takes_gradient]
+    parts = [
+        f"_shaped({_fresh(functions, value)}, {name}).astype(dtype, copy=False)"
+        for name, value in zip(floats, values, strict=True)
+    ]
+    if len(plan.outputs) == 1:
+        return parts[0]
+    return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
+
+
+# --- parts -----------------------------------------------------------------------------
+
+
+def _values(block: Block) -> list[Expr]:
+    return [*(statement.value for statement in block.statements), *block.results]
+
+
+def _quiet(values: Iterable[Expr]) -> Lines:
+    return [_QUIET] if warns_needlessly(values) else []
+
+
+def _returned(plan: RulePlan) -> str:
+    if len(plan.outputs) == 1:
+        return _ARRAY
+    return _tuple_type([_ARRAY] * len(plan.outputs))
+
+
+def _tuple_type(parts: Iterable[str]) -> str:
+    return f"tuple[{', '.join(parts)}]"
+
+
+def _slot(group: tuple[Term, ...] | None) -> str:
+    return "None" if group is None else _ARRAY
+
+
+def _tuple(parts: Iterable[str]) -> str:
+    parts = tuple(parts)
+    return f"({parts[0]},)" if len(parts) == 1 else ", ".join(parts)
+
+
+def _listed(names: Iterable[str]) -> str:
+    names = tuple(names)
+    return names[0] if len(names) == 1 else f"({', '.join(names)})"
+
+
+def _grouped(functions: Functions, block: Block) -> str:
+    text = _outputs(functions, block)
+    return f"({text})" if len(functions.plan.outputs) > 1 else text
+
+
+def _outputs(functions: Functions, block: Block) -> str:
+    pairs = zip(functions.plan.outputs, block.results, strict=False)
+    return ", ".join(_output(functions, output, value) for output, value in pairs)
+
+
+def _output(functions: Functions, output: Output, value: Expr) -> str:
+    if is_scalar(value, functions.scope):
+        return _constant(functions, output, value)
+    if output.kind is Kind.BOOL:
+        return _fresh(functions, value)
+    dtype = "np.int64" if output.kind is Kind.INT else _dtype(functions)
+    if isinstance(value, Name) and value.id in _given(functions):
+        return f"{value.id}.astype({dtype})"  # a copy: the input stays the caller's
+    return f"{render_atom(value, functions.scope)}.astype({dtype}, copy=False)"
+
+
+def _dtype(functions: Functions) -> str:
+    return "dtype" if functions.floats else "np.float64"
+
+
+def _constant(functions: Functions, output: Output, value: Expr) -> str:
+    """An output on which no tensor has a part has the shape to which they broadcast."""
+    shapes = [f"{i.name}.shape" for i in functions.plan.tensors]
+    shape = (
+        f"np.broadcast_shapes({', '.join(shapes)})" if len(shapes) > 1 else shapes[0]
+    )
+    dtype = {Kind.INT: "np.int64", Kind.BOOL: "bool"}.get(
+        output.kind, _dtype(functions)
+    )
+    return f"np.full({shape}, {render(value, functions.scope)}, {dtype})"
+
+
+def _given(functions: Functions) -> tuple[str, ...]:
+    tensors = [i.name for i in functions.plan.tensors]
+    dots = [f"{name}_dot" for name in tensors]
+    return (*tensors, *dots, *functions.plan.upstream)
+
+
+def _fresh(functions: Functions, value: Expr) -> str:
+    """A value that is not the caller's own array."""
+    text = render(value, functions.scope)
+    is_given = isinstance(value, Name) and value.id in _given(functions)
+    return f"{text}.copy()" if is_given else text
+
+
+def _conversions(plan: RulePlan) -> Lines:
+    floats = [i.name for i in plan.tensors if i.kind in _FLOATS]
+    lines = [_discrete(plan, i) for i in plan.tensors if i.name not in floats]
+    if floats:
+        named = ", ".join(f"{name}={name}" for name in floats)
+        lines.append(f'dtype, {", ".join(floats)} = _floating("{plan.name}", {named})')
+    rank0 = [f"{i.name}={i.name}" for i in plan.tensors if not i.shape.batch]
+    if rank0:
+        lines.append(f'_check_rank0("{plan.name}", {", ".join(rank0)})')
+    integers = [i.name for i in plan.statics if i.kind is Kind.STATIC_INT]
+    lines += [f"{name} = operator.index({name})" for name in integers]
+    return lines
+
+
+def _discrete(plan: RulePlan, i: Input) -> str:
+    helper = "_integer" if i.kind is Kind.INT else "_boolean"
+    return f'{i.name} = {helper}("{plan.name}", "{i.name}", {i.name})'

@@ -1,0 +1,157 @@
+"""NumPy: its dialect, and the private functions that a module may need."""
+
+from __future__ import annotations
+
+from gradspec.primitives.row import Helper
+from gradspec.targets.python import Dialect
+
+RESERVED = frozenset(
+    [
+        "np",
+        "npt",
+        "math",
+        "special",
+        "operator",
+        "Callable",
+        "Sequence",
+        "dtype",
+        "pullback",
+        "print",
+    ]
+) | {"primals", "tangents", "Any"}
+
+DIALECT = Dialect(
+    target="numpy",
+    where="np.where({c}, {x}, {y})",
+    is_nan="np.isnan({x})",
+    to_float="{x}.astype({like}.dtype)",
+    lift="{like}.dtype.type({x})",
+)
+
+UNTYPED = Dialect(
+    target="numpy",
+    where=DIALECT.where,
+    is_nan=DIALECT.is_nan,
+    to_float="{x}.astype(np.float64)",
+    lift="np.float64({x})",
+)
+"""Where a rule has no floating tensor."""
+
+FLOATING = Helper(
+    "_floating",
+    '''\
+def _floating(rule: str, **values: npt.ArrayLike) -> tuple[Any, ...]:
+    """The type of the results, and the values as arrays of the type to compute in.
+
+    Python numbers take the type of the arrays beside them. float16 is computed in
+    float32 and rounded once, at the end.
+    """
+    weak = (float, int)
+    arrays = [float(v) if type(v) in weak else np.asarray(v) for v in values.values()]
+    for name, array in zip(values, arrays):
+        if type(array) is not float and array.dtype.kind != "f":
+            raise TypeError(
+                f"{rule}: {name} must be a floating array, not {array.dtype}; "
+                f"convert it first, as in {name}.astype(np.float64)"
+            )
+    dtype = np.result_type(*arrays)
+    work = np.promote_types(dtype, np.float32)
+    return dtype, *(np.asarray(array, work) for array in arrays)
+''',
+    ("from typing import Any",),
+)
+
+INTEGER = Helper(
+    "_integer",
+    '''\
+def _integer(rule: str, name: str, value: npt.ArrayLike) -> np.ndarray:
+    """``value`` as an integer array."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "iu":
+        raise TypeError(
+            f"{rule}: {name} must be an integer array, not {array.dtype}; "
+            f"convert it first, as in {name}.astype(np.int64)"
+        )
+    return array
+''',
+)
+
+BOOLEAN = Helper(
+    "_boolean",
+    '''\
+def _boolean(rule: str, name: str, value: npt.ArrayLike) -> np.ndarray:
+    """``value`` as a boolean array."""
+    array = np.asarray(value)
+    if array.dtype != np.bool_:
+        raise TypeError(
+            f"{rule}: {name} must be a boolean array, not {array.dtype}; "
+            f"convert it first, as in {name}.astype(bool)"
+        )
+    return array
+''',
+)
+
+RANK0 = Helper(
+    "_check_rank0",
+    '''\
+def _check_rank0(rule: str, **arrays: np.ndarray) -> None:
+    """Refuse arrays that have axes."""
+    for name, array in arrays.items():
+        if array.ndim != 0:
+            raise ValueError(
+                f"{rule}: {name} must have rank 0, that is the shape (), "
+                f"not {array.shape}"
+            )
+''',
+)
+
+SHAPED = Helper(
+    "_shaped",
+    '''\
+def _shaped(value: npt.ArrayLike, like: np.ndarray) -> np.ndarray:
+    """``value`` in the type and the shape of ``like``."""
+    value = np.asarray(value, like.dtype)
+    return value if value.shape == like.shape else np.broadcast_to(value, like.shape)
+''',
+)
+
+TANGENT = Helper(
+    "_tangent",
+    '''\
+def _tangent(value: npt.ArrayLike | None, like: np.ndarray) -> np.ndarray:
+    """A tangent in the type and the shape of its input; None is zero."""
+    return np.zeros_like(like) if value is None else _shaped(value, like)
+''',
+)
+
+GRADIENT = Helper(
+    "_gradient",
+    '''\
+def _gradient(like: np.ndarray, *terms: npt.ArrayLike) -> np.ndarray:
+    """The sum of the terms, each reduced to the shape of the input ``like``, in the type
+    of that input.
+    """
+    first, *rest = (_reduced(np.asarray(term), like.shape) for term in terms)
+    for term in rest:
+        first = first + term
+    return first.astype(like.dtype, copy=False)[()]
+''',
+)
+
+REDUCED = Helper(
+    "_reduced",
+    '''\
+def _reduced(value: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """``value`` summed over the axes along which ``shape`` was broadcast."""
+    if value.shape == shape:
+        return value
+    aligned = (1,) * (value.ndim - len(shape)) + shape
+    pairs = enumerate(zip(value.shape, aligned))
+    axes = tuple(axis for axis, (n, m) in pairs if m == 1 and n != 1)
+    total = value.sum(axis=axes, keepdims=True)
+    return np.broadcast_to(total.reshape(total.shape[-len(shape) :]), shape)
+''',
+)
+
+HELPERS = (FLOATING, INTEGER, BOOLEAN, RANK0, SHAPED, TANGENT, GRADIENT, REDUCED)
+"""In the order in which a module has them."""

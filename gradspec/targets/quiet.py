@@ -1,0 +1,41 @@
+"""Whether NumPy would warn of something that is as it should be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gradspec.plan.array import Expr, Literal, Op, Where, children, nodes
+from gradspec.primitives.lookup import primitive
+
+_OVERFLOWING = frozenset(
+    ["exp", "exp2", "expm1", "cosh", "sinh", "pow", "square", "gamma"]
+)
+
+
+def warns_needlessly(exprs: Iterable[Expr]) -> bool:
+    """A branch that is not taken may be undefined; a power that overflows may be a
+    denominator, and the result right.
+    """
+    return any(_warns(node) for node in nodes(*exprs))
+
+
+def _warns(node: Expr) -> bool:
+    match node:
+        case Where(then=then, other=other):
+            return any(_may_fail(part) for part in nodes(then, other))
+        case Op():
+            return any(_overflows(child) for child in children(node))
+        case _:
+            return False
+
+
+def _may_fail(node: Expr) -> bool:
+    if not isinstance(node, Op):
+        return False
+    if node.primitive == "div" and isinstance(node.args[1], Literal):
+        return False
+    return bool(primitive(node.primitive).domain) or _overflows(node)
+
+
+def _overflows(node: Expr) -> bool:
+    return isinstance(node, Op) and node.primitive in _OVERFLOWING
