@@ -150,6 +150,8 @@ def _parameter(
     value = _typed(node, word, purpose, cx)
     if value is not None and parameter.is_static:
         return _static(value, node.span, purpose, cx)
+    if value is not None and parameter.is_rank_0:
+        return _rank_0(value, node.span, purpose, cx)
     return value
 
 
@@ -220,7 +222,7 @@ def _argument(
         return None
     if input.kind.is_static:
         return _static(value, given.span, purpose, cx)
-    return _ranked_argument(value, input, given.span, purpose, cx)
+    return value if input.shape.batch else _rank_0(value, given.span, purpose, cx)
 
 
 def _default(rule: Rule, input: Input, span: Span, cx: Context) -> Value | None:
@@ -242,10 +244,8 @@ def _static(value: Value, span: Span, purpose: str, cx: Context) -> Value | None
     return None
 
 
-def _ranked_argument(
-    value: Value, input: Input, span: Span, purpose: str, cx: Context
-) -> Value | None:
-    if input.shape.batch or not value.batch:
+def _rank_0(value: Value, span: Span, purpose: str, cx: Context) -> Value | None:
+    if cx.require_rank_0(value):
         return value
     names = (n.name for n in _references(value.expr))
     guilty = next((n for n in names if cx.scope.variables[n].batch), "it")
@@ -253,8 +253,8 @@ def _ranked_argument(
         "GS219",
         f"{purpose} must be of rank 0, and `{guilty}` may have any shape",
         span,
-        help=f"declare `{guilty}[]` if it is a single number,"
-        f" or `{input.name}` in the called rule without `[]`",
+        help=f"declare `{guilty}[]` if it is a single number, or leave out the `[]` in"
+        " the called rule",
     )
     return None
 

@@ -343,11 +343,17 @@ def _wrong_left(
 def _check_forward(value: Value, node: Assignment, cx: Context) -> None:
     if value.is_backward:
         name, span = _guilty(value.expr, cx, lambda v: v.is_backward)
+        help = "outputs are made of inputs and forward locals"
+        if cx.scope.variables[name].role is Role.COTANGENT:
+            help = (
+                f"`{name}` is the gradient of `{name[1:]}`: if a local is meant, give"
+            )
+            help += " it another name"
         cx.findings.error(
             "GS213",
             f"output `{node.name}` uses `{name}`, which exists in the backward pass only",
             span or node.value.span,
-            help="outputs are made of inputs and forward locals",
+            help=help,
         )
 
 

@@ -22,6 +22,7 @@ class Demands:
 
     types: dict[str, Type] = field(default_factory=dict)
     static: dict[str, None] = field(default_factory=dict)
+    rank_0: dict[str, None] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -99,10 +100,19 @@ class Context:
         is asked to be).
         """
         if value.is_static:
-            self.demands.static.update(
-                dict.fromkeys(n for n in self.parameters if n in names(value.expr))
-            )
+            self.demands.static.update(self._parameters_in(value))
         return value.is_static
+
+    def require_rank_0(self, value: Value) -> bool:
+        """Whether the value has no batch axes (a parameter of a `def` is asked to have
+        none).
+        """
+        self.demands.rank_0.update(self._parameters_in(value))
+        return not value.batch
+
+    def _parameters_in(self, value: Value) -> dict[str, None]:
+        used = names(value.expr) if self.parameters else ()
+        return dict.fromkeys(name for name in self.parameters if name in used)
 
     def _demand(self, value: Value, wanted: Type) -> bool:
         """A parameter of a `def` has the type that its first use asks for."""

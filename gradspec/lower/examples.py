@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import assert_never
 
 from gradspec.ir.rule import Example, Input, Kind, Output, Shape, Value
@@ -18,11 +19,14 @@ _TRUTHS = ("true", "false")
 
 @dataclass(slots=True)
 class _Reading:
-    """One example as it is read; ``sizes`` are those that its values give the axes."""
+    """One example as it is read: the sizes that its values give the axes, the batch
+    shapes so far, and the shape that each gradient will have.
+    """
 
     findings: Findings
     sizes: dict[str, int]
     batches: list[tuple[int, ...]]
+    shapes: dict[str, tuple[int, ...]]
 
 
 def read_example(
@@ -30,7 +34,7 @@ def read_example(
 ) -> Example | None:
     """The example with its values as written; None if it has a fault."""
     before = len(findings.diagnostics)
-    reading = _Reading(findings, {}, [])
+    reading = _Reading(findings, {}, [], {})
     given = {i.name: (i.kind, i.shape) for i in made.inputs}
     given |= {f"d{o.name}": _like(o) for o in made.outputs if o.takes_gradient}
     expected = {o.name: (o.kind, o.shape) for o in made.outputs}
@@ -120,10 +124,14 @@ def _check_kind(text: str, kind: Kind, span: Span, reading: _Reading) -> None:
     if (digits in _TRUTHS) != (kind is Kind.BOOL):
         wanted = "true or false" if kind is Kind.BOOL else "a number"
         _fault(reading, span, f"`{text}` should be {wanted}")
-    elif kind in (Kind.INT, Kind.STATIC_INT) and not digits.isdigit():
+    elif kind in (Kind.INT, Kind.STATIC_INT) and not _is_whole(digits):
         _fault(reading, span, f"`{text}` should be an integer")
     elif kind.is_static and digits in _NOT_FINITE:
         _fault(reading, span, f"`{text}` should be finite: it is for a static input")
+
+
+def _is_whole(digits: str) -> bool:
+    return digits not in _NOT_FINITE and Fraction(digits).denominator == 1
 
 
 # --- shapes --------------------------------------------------------------------------
@@ -156,7 +164,11 @@ def _check_shape(
         return
     _check_sizes(binding, found[rank - own :], shape, reading)
     if word == "given" and not kind.is_static:
+        reading.shapes[f"d{name}"] = found
         _check_batch(binding, found[: rank - own], reading)
+    elif reading.shapes.get(name, found) != found:
+        what = f"`{name}` has the shape {found}, and its input {reading.shapes[name]}"
+        _fault(reading, span, what)
 
 
 def _rank(shape: Shape) -> str:

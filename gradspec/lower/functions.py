@@ -30,9 +30,10 @@ def lower_function(
     value = cx.lower(node.value)
     if value is None or not findings.is_sound:
         return None
-    types, static = cx.demands.types, cx.demands.static
+    types, static, rank_0 = cx.demands.types, cx.demands.static, cx.demands.rank_0
     parameters = tuple(
-        FunctionParameter(n, types.get(n, Type.REAL), n in static) for n in names
+        FunctionParameter(n, types.get(n, Type.REAL), n in static, n in rank_0)
+        for n in names
     )
     return Function(node.name, parameters, value.expr, findings.source, node.name_span)
 

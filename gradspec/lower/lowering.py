@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from gradspec.diagnostics import Diagnostic, Outcome
 from gradspec.ir.rule import Rule
@@ -17,6 +19,8 @@ from gradspec.lower.tree import called, expressions, walk
 from gradspec.source import Span
 from gradspec.syntax import nodes
 
+_FRAMES = 10_000
+
 Definition = nodes.RuleDef | nodes.FunctionDef
 
 
@@ -28,6 +32,26 @@ def lower(
     ``imports`` holds the lowered files by resolved path. One that is not there is at
     fault (its reader has said so, or it is on a circle), and what needs it is left out.
     """
+    with _deep():
+        return _lower_module(module, imports)
+
+
+@contextmanager
+def _deep() -> Iterator[None]:
+    """Room for expressions as deep as the syntax lets them be, some frames a level
+    (frames of Python's own functions take nothing from the machine's stack).
+    """
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, _FRAMES))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
+
+
+def _lower_module(
+    module: nodes.Module, imports: Mapping[str, LoweredModule]
+) -> Outcome[LoweredModule]:
     findings = Findings(module.source)
     imported = _import(module, imports, findings)
     definitions = _definitions(module, findings)

@@ -24,11 +24,14 @@ class Type(Enum):
 
 @dataclass(frozen=True, slots=True)
 class FunctionParameter:
-    """A parameter of a `def`; its type is what the body asks of it."""
+    """A parameter of a `def`, and what the body asks of it: a type; to be static, or of
+    rank 0, because it is passed on to an input of a rule that is.
+    """
 
     name: str
     type: Type
     is_static: bool = False
+    is_rank_0: bool = False
 
 
 @dataclass(frozen=True, slots=True)

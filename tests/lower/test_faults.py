@@ -45,6 +45,11 @@ ONE = [
     ("def g(v, q) = two.a(v, k=2 * q)\n" + TWO + y("g(x, x + 1)"), "GS223", "x + 1"),
     ("rule r(v[n]) -> u:\n    u = v[0]\n" + y("r(x)"), "GS219", "r"),
     ("rule r(v[]) -> u:\n    u = v\n" + y("r(2 * x)"), "GS219", "2 * x"),
+    (
+        "rule r(v[]) -> u:\n    u = v\ndef g(a, b) = a + r(b)\n" + y("g(x, x)"),
+        "GS219",
+        "x",
+    ),
     (y("f(x)"), "GS225", "f"),
     # declarations
     (body("y = 1", header="f(x, x) -> y"), "GS205", "x"),
@@ -122,6 +127,7 @@ ONE = [
         "GS217",
         "1.5",
     ),
+    (body("y = x", "example x = [1, 2], t = 1: dx = 1"), "GS217", "1"),
     # indices
     (ranked("y[i] = x[i] * w[i, i]", "z = 1"), "GS230", "i"),
     (ranked("y[i] = x[i]", "z = sum(x[j] * w[j, 0] for j)"), "GS230", "j"),
@@ -229,6 +235,13 @@ def test_names_nearby_are_offered() -> None:
     _, found = lowered(text)
     assert "`rate`" in found[0].help
     assert "`sigmoid`" in found[1].help
+
+
+def test_a_local_with_the_name_of_a_gradient_is_told_so() -> None:
+    text = "rule f(x) -> y:\n    dx = x - 1\n    y = dx**2\n"
+    _, (found,) = lowered(text)
+    assert found.code == "GS213"
+    assert "gradient of `x`" in found.help
 
 
 def test_both_places_of_an_index_on_two_axes_are_shown() -> None:

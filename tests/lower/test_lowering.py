@@ -175,6 +175,15 @@ def test_names_of_gradients_are_free_where_there_is_none() -> None:
     assert [i.name for i in made.inputs] == ["x", "t", "dt"]
 
 
+@pytest.mark.parametrize("opening", ["sin(", "-(", "1 / (", "two(", "d(", "2**("])
+def test_expressions_may_be_as_deep_as_the_syntax_lets_them(opening: str) -> None:
+    text = (
+        "def d(x) = 2 * x\nrule two(x) -> y:\n    y = 2 * x\n"
+        f"rule f(x) -> y:\n    y = {opening * 195}x{')' * 195}\n"
+    )
+    assert rule(text).name == "f"
+
+
 # --- indices -------------------------------------------------------------------------
 
 
