@@ -297,8 +297,7 @@ def _select(condition: Value, then: Value, other: Value) -> Value:
 
 
 def _hull(left: Value, right: Value) -> Value:
-    logical = (True, False, None)
-    if left in logical or right in logical:
+    if not (isinstance(left, arb) and isinstance(right, arb)):
         return left if left is right else None
     if left.is_finite() and right.is_finite():
         return left.union(right)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
-from gradspec.symbolic.ring import Poly, Ring
+from gradspec.symbolic.ring import Frac, Poly, Ring
 
 _Row: TypeAlias = "dict[tuple[int, ...], Any]"
 """A polynomial that is positive, by monomial."""
@@ -45,6 +45,9 @@ class Facts:
         by_terms = self._by_terms(poly)
         if by_terms is not None:
             return by_terms
+        gap = self.ring.exponent_gap(poly)
+        if gap is not None:
+            return self.sign_of(gap)
         for sign, candidate in ((1, poly), (-1, -poly)):
             if any(known == candidate for known in self.positive):
                 return sign
@@ -53,6 +56,11 @@ class Facts:
             if rows and _infeasible([*rows, _row(-candidate)]):
                 return sign
         return None
+
+    def sign_of(self, value: Frac) -> int | None:
+        """Of a fraction."""
+        above, below = self.sign(value.num), self.sign(value.den)
+        return None if above is None or below is None else above * below
 
     def _by_terms(self, poly: Poly) -> int | None:
         """All terms of one sign, at least one of them certainly not 0."""

@@ -100,7 +100,10 @@ class Region:
         """The sign of ``left - right``."""
         of = self.normal.of
         gap = self.ring.sub(of(self.plain(left)), of(self.plain(right)))
-        return self._sign(gap.num) * self._sign(gap.den)
+        return self._of(gap)
+
+    def _of(self, value: Frac) -> int:
+        return self._sign(value.num) * self._sign(value.den)
 
     def _sign(self, poly: Poly) -> int:
         sign = self.facts.sign(poly)
@@ -111,7 +114,10 @@ class Region:
         for factor, exponent in factors:
             known = self.facts.sign(factor)
             if known is None:
-                raise Split(factor)
+                gap = self.ring.exponent_gap(factor)
+                if gap is None:
+                    raise Split(factor)
+                known = self._of(gap)
             total *= known if exponent % 2 else abs(known)
         return total
 

@@ -99,6 +99,29 @@ class Ring:
         number = next(n for n, degree in enumerate(poly.degrees()) if degree)
         return next(key for key, value in self.found.items() if value == number)
 
+    def exponent_gap(self, poly: Poly) -> Frac | None:
+        """``t`` if the polynomial is a positive multiple of ``exp(t) - 1`` times another
+        exponential: it then has the sign of ``t``."""
+        if len(poly) != 2:
+            return None
+        (first, a), (second, b) = poly.terms()
+        if a != -b:
+            return None
+        total = self.const(0)
+        for number, (up, down) in enumerate(zip(first, second, strict=True)):
+            if up == down:
+                continue
+            logarithm = self._logarithm(number)
+            if logarithm is None:
+                return None
+            step = self.const(int(up) - int(down))
+            total = self.add(total, self.mul(step, logarithm))
+        return total if a > 0 else self.neg(total)
+
+    def _logarithm(self, number: int) -> Frac | None:
+        key = next(key for key, value in self.found.items() if value == number)
+        return self.logarithms.get(key)
+
     # --- fractions
 
     def const(self, value: Fraction | int) -> Frac:
