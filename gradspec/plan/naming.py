@@ -71,6 +71,8 @@ def _role(value: Expr) -> str:
 def _apt(value: Expr) -> str:
     """What it is, if that is short: ``exp_x``, ``one_minus_p``, ``x_squared``."""
     match value:
+        case ToFloat(arg=Name(id=a)):
+            return _short(f"float_{a}")
         case Op(primitive="mul", args=(Name(id=a), Name(id=b))) if a == b:
             return _short(f"{a}_squared")
         case Op(primitive="square", args=(Name(id=a),)):

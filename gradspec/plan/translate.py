@@ -180,6 +180,8 @@ def _product(base: Expr, count: int) -> Expr:
 def operation(op: str, args: tuple[Expr, ...]) -> Expr:
     """``Op(op, args)``, tidied where the tidy form is the same number."""
     match op, args:
+        case "square", (Name() as name,):
+            return Op("mul", (name, name))
         case "neg", (Literal(value=value),):
             return Literal(-value)
         case "neg", (Op(primitive="neg", args=(inner,)),):
@@ -200,6 +202,8 @@ def operation(op: str, args: tuple[Expr, ...]) -> Expr:
             return left
         case "mul", (left, right) if left == Literal(Fraction(-1)):
             return operation("neg", (right,))
+        case "eq" | "ne", (Literal() as left, right) if not isinstance(right, Literal):
+            return Op(op, (right, left))
         case _:
             return Op(op, args)
 
@@ -211,7 +215,8 @@ def _negated(value: Expr) -> Expr | None:
             return Literal(-number)
         case Op(primitive="neg", args=(inner,)):
             return inner
-        case Op(primitive="mul" | "div" as op, args=(Literal(value=number), right)):
-            return operation(op, (Literal(-number), right)) if number < 0 else None
+        case Op(primitive="mul" | "div" as op, args=(left, right)):
+            positive = _negated(left)
+            return None if positive is None else operation(op, (positive, right))
         case _:
             return None

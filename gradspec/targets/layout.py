@@ -14,6 +14,7 @@ side of an assignment are there from the start, but not shown.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
@@ -74,8 +75,13 @@ class _Split:
 def statement(text: str, depth: int = 0) -> str:
     """The statement over as many lines as it needs, indented by ``depth`` levels."""
     indented = "    " * depth + text
-    if len(indented) <= WIDTH or text.startswith(("#", "@")):
+    if len(indented) <= WIDTH or text.startswith("@"):
         return indented
+    if text.startswith("#"):
+        margin = "    " * depth + "# "
+        return textwrap.fill(
+            text[2:], WIDTH, initial_indent=margin, subsequent_indent=margin
+        )
     tokens = split_tokens(text)
     line = _Line(tokens, depth, mark(tokens), is_definition=text.startswith("def "))
     return "\n".join(part.hugging for part in _laid_out(line, False))
@@ -164,9 +170,8 @@ def _last(line: _Line, omitted: frozenset[Token]) -> _Split:
 
 def _cut(line: _Line, start: int, end: int) -> _Split:
     tokens = line.tokens
-    if end == start + 1:
-        if len("".join(map(str, tokens[end:])).strip()) < 3:
-            raise _CannotSplit  # nothing between the brackets, little behind them
+    if end == start + 1 and len("".join(map(str, tokens[end:])).strip()) < 3:
+        raise _CannotSplit  # nothing between the brackets, little behind them
     body = _body(line, tokens[start + 1 : end], tokens[start])
     head, tail = tokens[: start + 1], tokens[end:]
     return _Split(

@@ -5,20 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gradspec.ir.rule import Input, Kind, Output
+from gradspec.ir.rule import Input, Kind
 from gradspec.plan.array import Expr, Name
 from gradspec.plan.plan import Backward, Block, RulePlan, Term
 from gradspec.targets.docstring import docstring, literal
 from gradspec.targets.lines import Lines, assignments, indented
+from gradspec.targets.numpy_outputs import (
+    bound_outputs,
+    grouped_outputs,
+    outputs_text,
+    tangents_text,
+)
 from gradspec.targets.numpy_texts import DIALECT, UNTYPED
 from gradspec.targets.numpy_trace import traced_forward, traced_gradients
-from gradspec.targets.python import Scope, is_scalar, render, render_atom
+from gradspec.targets.python import Scope, render
 from gradspec.targets.quiet import warns_needlessly
 from gradspec.targets.signature import parameters, scalars
 
 _FLOATS = (Kind.FLOAT, Kind.NOGRAD)
 _ARRAY, _LIKE = "np.ndarray", "npt.ArrayLike"
-_QUIET = '@np.errstate(over="ignore", divide="ignore", invalid="ignore")'
+_QUIET = '@np.errstate(all="ignore")'
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +77,9 @@ def value_lines(functions: Functions) -> Lines:
         f"def {plan.name}({parameters(plan, _LIKE)}) -> {_returned(plan)}:",
         docstring(plan.docs),
         *indented(_conversions(plan)),
-        *indented(assignments(functions.value.statements, functions.scope)),
-        *indented(traced_forward(functions, functions.value)),
-        f"    return {_outputs(functions, functions.value)}",
+        *indented(_statements(functions, functions.value)),
+        *indented(traced_forward(functions)),
+        f"    return {outputs_text(functions)}",
     ]
 
 
@@ -92,10 +98,10 @@ def vjp_lines(functions: Functions) -> Lines:
         literal(_vjp_text(plan), 1),
         *indented(_likes(functions)),
         *indented(_conversions(plan)),
-        *indented(assignments(functions.forward.statements, functions.scope)),
-        *indented(traced_forward(functions, functions.forward)),
+        *indented(_statements(functions, functions.forward)),
+        *indented(traced_forward(functions)),
         *("", *indented(pullback), ""),
-        f"    return {_grouped(functions, functions.forward)}, pullback",
+        f"    return {grouped_outputs(functions)}, pullback",
     ]
 
 
@@ -204,8 +210,8 @@ def jvp_lines(functions: Functions) -> Lines:
         *indented(_unpacked(plan)),
         *indented(_conversions(plan)),
         *indented(_shaped_tangents(plan)),
-        *indented(assignments(functions.tangents.statements, functions.scope)),
-        f"    return {_grouped(functions, functions.tangents)}, {_moved(functions)}",
+        *indented(_statements(functions, functions.tangents)),
+        f"    return {grouped_outputs(functions)}, {tangents_text(functions)}",
     ]
 
 
@@ -233,21 +239,12 @@ def _shaped_tangents(plan: RulePlan) -> Lines:
     ]
 
 
-def _moved(functions: Functions) -> str:
-    assert functions.tangents is not None
-    plan = functions.plan
-    values = functions.tangents.results[len(plan.outputs) :]
-    floats = [o.name for o in plan.outputs if o.takes_gradient]
-    parts = [
-        f"_shaped({_fresh(functions, value)}, {name}).astype(dtype, copy=False)"
-        for name, value in zip(floats, values, strict=True)
-    ]
-    if len(plan.outputs) == 1:
-        return parts[0]
-    return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
-
-
 # --- parts -----------------------------------------------------------------------------
+
+
+def _statements(functions: Functions, block: Block) -> Lines:
+    lines = assignments(block.statements, functions.scope)
+    return [*lines, *bound_outputs(functions, block)]
 
 
 def _values(block: Block) -> list[Expr]:
@@ -282,47 +279,9 @@ def _listed(names: Iterable[str]) -> str:
     return names[0] if len(names) == 1 else f"({', '.join(names)})"
 
 
-def _grouped(functions: Functions, block: Block) -> str:
-    text = _outputs(functions, block)
-    return f"({text})" if len(functions.plan.outputs) > 1 else text
-
-
-def _outputs(functions: Functions, block: Block) -> str:
-    pairs = zip(functions.plan.outputs, block.results, strict=False)
-    return ", ".join(_output(functions, output, value) for output, value in pairs)
-
-
-def _output(functions: Functions, output: Output, value: Expr) -> str:
-    if is_scalar(value, functions.scope):
-        return _constant(functions, output, value)
-    if output.kind is Kind.BOOL:
-        return _fresh(functions, value)
-    dtype = "np.int64" if output.kind is Kind.INT else _dtype(functions)
-    if isinstance(value, Name) and value.id in _given(functions):
-        return f"{value.id}.astype({dtype})"  # a copy: the input stays the caller's
-    return f"{render_atom(value, functions.scope)}.astype({dtype}, copy=False)"
-
-
-def _dtype(functions: Functions) -> str:
-    return "dtype" if functions.floats else "np.float64"
-
-
-def _constant(functions: Functions, output: Output, value: Expr) -> str:
-    """An output on which no tensor has a part has the shape to which they broadcast."""
-    shapes = [f"{i.name}.shape" for i in functions.plan.tensors]
-    shape = (
-        f"np.broadcast_shapes({', '.join(shapes)})" if len(shapes) > 1 else shapes[0]
-    )
-    dtype = {Kind.INT: "np.int64", Kind.BOOL: "bool"}.get(
-        output.kind, _dtype(functions)
-    )
-    return f"np.full({shape}, {render(value, functions.scope)}, {dtype})"
-
-
 def _given(functions: Functions) -> tuple[str, ...]:
     tensors = [i.name for i in functions.plan.tensors]
-    dots = [f"{name}_dot" for name in tensors]
-    return (*tensors, *dots, *functions.plan.upstream)
+    return (*tensors, *functions.plan.upstream)
 
 
 def _fresh(functions: Functions, value: Expr) -> str:

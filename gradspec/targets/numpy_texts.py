@@ -48,7 +48,7 @@ def _floating(rule: str, **values: npt.ArrayLike) -> tuple[Any, ...]:
     """
     weak = (float, int)
     arrays = [float(v) if type(v) in weak else np.asarray(v) for v in values.values()]
-    for name, array in zip(values, arrays):
+    for name, array in zip(values, arrays, strict=True):
         if type(array) is not float and array.dtype.kind != "f":
             raise TypeError(
                 f"{rule}: {name} must be a floating array, not {array.dtype}; "
@@ -115,6 +115,15 @@ def _shaped(value: npt.ArrayLike, like: np.ndarray) -> np.ndarray:
 ''',
 )
 
+ROUNDED = Helper(
+    "_rounded",
+    '''\
+def _rounded(dtype: np.dtype, *values: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The values in the type of the results."""
+    return tuple(value.astype(dtype, copy=False) for value in values)
+''',
+)
+
 TANGENT = Helper(
     "_tangent",
     '''\
@@ -128,9 +137,7 @@ GRADIENT = Helper(
     "_gradient",
     '''\
 def _gradient(like: np.ndarray, *terms: npt.ArrayLike) -> np.ndarray:
-    """The sum of the terms, each reduced to the shape of the input ``like``, in the type
-    of that input.
-    """
+    """The terms, each reduced to the shape of ``like``, added up in its type."""
     first, *rest = (_reduced(np.asarray(term), like.shape) for term in terms)
     for term in rest:
         first = first + term
@@ -146,12 +153,24 @@ def _reduced(value: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     if value.shape == shape:
         return value
     aligned = (1,) * (value.ndim - len(shape)) + shape
-    pairs = enumerate(zip(value.shape, aligned))
+    pairs = enumerate(zip(value.shape, aligned, strict=True))
     axes = tuple(axis for axis, (n, m) in pairs if m == 1 and n != 1)
     total = value.sum(axis=axes, keepdims=True)
-    return np.broadcast_to(total.reshape(total.shape[-len(shape) :]), shape)
+    if total.ndim > len(shape):
+        total = total.reshape(shape)
+    return np.broadcast_to(total, shape)
 ''',
 )
 
-HELPERS = (FLOATING, INTEGER, BOOLEAN, RANK0, SHAPED, TANGENT, GRADIENT, REDUCED)
+HELPERS = (
+    FLOATING,
+    INTEGER,
+    BOOLEAN,
+    RANK0,
+    SHAPED,
+    ROUNDED,
+    TANGENT,
+    GRADIENT,
+    REDUCED,
+)
 """In the order in which a module has them."""

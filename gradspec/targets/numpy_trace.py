@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gradspec.plan.plan import Block
 from gradspec.plan.program import tensor_gradients
 from gradspec.targets.lines import Lines
 from gradspec.targets.python import render
@@ -13,15 +12,13 @@ if TYPE_CHECKING:
     from gradspec.targets.numpy_rule import Functions
 
 
-def traced_forward(functions: Functions, block: Block) -> Lines:
+def traced_forward(functions: Functions) -> Lines:
     """Inputs and outputs of a call."""
     if not functions.is_traced:
         return []
     plan = functions.plan
-    values = [(i.name, i.name) for i in plan.inputs]
-    pairs = zip(plan.outputs, block.results, strict=False)
-    values += [(o.name, render(result, functions.scope)) for o, result in pairs]
-    return [_print(functions, values)]
+    values = [*(i.name for i in plan.inputs), *(o.name for o in plan.outputs)]
+    return [_print(functions, [(name, name) for name in values])]
 
 
 def traced_gradients(functions: Functions) -> Lines:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 
 from gradspec.primitives.row import Helper
@@ -50,7 +51,7 @@ def _import_groups(imports: Iterable[str]) -> Lines:
 
 
 def _is_standard(line: str) -> bool:
-    return line.split()[1] in ("functools", "math", "sys")
+    return line.split()[1].split(".", maxsplit=1)[0] in sys.stdlib_module_names
 
 
 def _import_key(line: str) -> tuple[bool, str]:

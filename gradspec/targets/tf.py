@@ -24,6 +24,8 @@ from gradspec.targets.tf_core import core_lines
 from gradspec.targets.tf_parts import Core
 from gradspec.targets.unnamed import unnamed
 
+RESERVED = texts.RESERVED
+
 _TENSOR = "tf.Tensor"
 
 

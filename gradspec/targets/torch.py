@@ -21,6 +21,8 @@ from gradspec.targets.torch_forward import forward_method, setup_context_method
 from gradspec.targets.torch_parts import Function
 from gradspec.targets.unnamed import unnamed
 
+RESERVED = texts.RESERVED
+
 _TENSOR = "torch.Tensor"
 
 

@@ -1,0 +1,103 @@
+"""What the functions of a rule return: outputs and tangents, rounded once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gradspec.ir.rule import Kind, Output
+from gradspec.plan.array import Expr, Name, names
+from gradspec.plan.plan import Block
+from gradspec.targets.lines import Lines
+from gradspec.targets.python import is_scalar, render
+
+if TYPE_CHECKING:
+    from gradspec.targets.numpy_rule import Functions
+
+_FLOATS = (Kind.FLOAT, Kind.NOGRAD)
+
+
+def bound_outputs(functions: Functions, block: Block) -> Lines:
+    """Statements for the outputs that are no value of their own: a number takes the
+    shape to which the inputs broadcast, another value is copied, so that what is
+    returned is never the caller's array.
+    """
+    lines = []
+    for output, value in zip(functions.plan.outputs, block.results, strict=False):
+        if is_scalar(value, functions.scope):
+            lines.append(f"{output.name} = {_filled(functions, output, value)}")
+        elif value != Name(output.name):
+            lines.append(f"{output.name} = {render(value, functions.scope)}.copy()")
+    return lines
+
+
+def outputs_text(functions: Functions) -> str:
+    """The outputs, to return."""
+    plan = functions.plan
+    if len(plan.outputs) > 1 and all(o.kind in _FLOATS for o in plan.outputs):
+        return _rounded(functions, [output.name for output in plan.outputs])
+    return ", ".join(_output(functions, output) for output in plan.outputs)
+
+
+def grouped_outputs(functions: Functions) -> str:
+    """The outputs as one value."""
+    text = outputs_text(functions)
+    is_call = text.startswith("_rounded(") or len(functions.plan.outputs) == 1
+    return text if is_call else f"({text})"
+
+
+def tangents_text(functions: Functions) -> str:
+    """The tangents of the outputs, as one value."""
+    assert functions.tangents is not None
+    plan = functions.plan
+    values = functions.tangents.results[len(plan.outputs) :]
+    floats = [output for output in plan.outputs if output.takes_gradient]
+    parts = [_tangent(functions, o, v) for o, v in zip(floats, values, strict=True)]
+    if len(plan.outputs) == 1:
+        return f"{parts[0]}.astype({_dtype(functions)}, copy=False)"
+    return _rounded(functions, parts)
+
+
+def _rounded(functions: Functions, parts: list[str]) -> str:
+    return f"_rounded({', '.join([_dtype(functions), *parts])})"
+
+
+def _output(functions: Functions, output: Output) -> str:
+    match output.kind:
+        case Kind.BOOL:
+            return output.name
+        case Kind.INT:
+            return f"{output.name}.astype(np.int64, copy=False)"
+        case _:
+            return f"{output.name}.astype({_dtype(functions)}, copy=False)"
+
+
+def _dtype(functions: Functions) -> str:
+    return "dtype" if functions.floats else "np.float64"
+
+
+def _filled(functions: Functions, output: Output, value: Expr) -> str:
+    shapes = [f"{i.name}.shape" for i in functions.plan.tensors]
+    shape = (
+        f"np.broadcast_shapes({', '.join(shapes)})" if len(shapes) > 1 else shapes[0]
+    )
+    kinds = {Kind.INT: "np.int64", Kind.BOOL: "bool"}
+    dtype = kinds.get(output.kind, _dtype(functions))
+    return f"np.full({shape}, {render(value, functions.scope)}, {dtype})"
+
+
+def _tangent(functions: Functions, output: Output, value: Expr) -> str:
+    """A tangent has the shape of its output, also where some input has no part in it."""
+    text = render(value, functions.scope)
+    if not _has_shape(functions, output):
+        return f"_shaped({text}, {output.name})"
+    return text if text == f"{output.name}_dot" else f"{text}.copy()"
+
+
+def _has_shape(functions: Functions, output: Output) -> bool:
+    plan = functions.plan
+    assert plan.tangents is not None
+    tangent = plan.tangents[plan.outputs.index(output)]
+    value = next(let.value for let in plan.forward if let.name == output.name)
+    free = {i.name for i in plan.tensors if i.shape.batch}
+    moved = {name.removesuffix("_dot") for name in names(tangent)}
+    return moved >= {name for name in names(value) if name in free} and bool(moved)
