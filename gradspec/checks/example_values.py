@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product, zip_longest
@@ -41,29 +41,21 @@ class Array:
         return self._own(index)
 
 
-def array(value: Value) -> Array | None:
-    """A nested value with its shape; None if it is ragged."""
+def array(value: Value) -> Array:
+    """A nested value with its shape (lowering has refused ragged ones)."""
     if isinstance(value, str):
         return Array((), (value,))
     parts = [array(item) for item in value]
-    if any(part is None or part.shape != (parts[0] or part).shape for part in parts):
-        return None
-    known = [part for part in parts if part is not None]
-    inner = known[0].shape if known else ()
-    items = tuple(item for part in known for item in part.items)
-    return Array((len(known), *inner), items)
+    inner = parts[0].shape if parts else ()
+    return Array((len(parts), *inner), tuple(i for part in parts for i in part.items))
 
 
-def broadcast(shapes: Iterator[Shape]) -> Shape | None:
-    """The common shape, as in NumPy; None if there is none."""
+def broadcast(shapes: Iterable[Shape]) -> Shape:
+    """The common shape, as in NumPy (lowering has refused those without)."""
     common: Shape = ()
     for shape in shapes:
-        sizes: list[int] = []
         pairs = zip_longest(reversed(common), reversed(shape), fillvalue=1)
-        for left, right in pairs:
-            if left != right and 1 not in (left, right):
-                return None
-            sizes.append(right if left == 1 else left)
+        sizes = [right if left == 1 else left for left, right in pairs]
         common = tuple(reversed(sizes))
     return common
 

@@ -44,31 +44,20 @@ class _Worked:
 def check(subject: Subject) -> Iterator[Diagnostic]:
     for example in subject.rule.examples:
         worked = _bind(subject, example)
-        if isinstance(worked, str):
-            yield _useless(subject, example, worked)
-            continue
         yield from _outside(subject, example, worked)
         for name, value in example.expected:
             yield from _compare(subject, example, worked, name, array(value))
 
 
-def _bind(subject: Subject, example: Example) -> _Worked | str:
-    """Given values in place; a sentence if that cannot be done."""
+def _bind(subject: Subject, example: Example) -> _Worked:
+    """Every value in place: upstream gradients are 1 and statics have their default
+    unless they are given."""
     arrays: dict[str, Array] = {name: Array((), ("1",)) for name in subject.upstream}
     for variable in subject.rule.static_inputs:
         if variable.default is not None:
             arrays[variable.name] = Array((), (str(variable.default),))
-    for name, value in example.given:
-        found = array(value)
-        if found is None:
-            return f"the rows of {name} have different lengths"
-        arrays[name] = found
-    missing = [i.name for i in subject.rule.inputs if i.name not in arrays]
-    if missing:
-        return f"it gives no value to {', '.join(missing)}"
+    arrays.update((name, array(value)) for name, value in example.given)
     shape = broadcast(a.shape for a in arrays.values())
-    if shape is None:
-        return "the shapes of its values do not broadcast"
     points = {
         index: {name: value_of(a.at(index)) for name, a in arrays.items()}
         for index in places(shape)
@@ -81,14 +70,14 @@ def _compare(
     example: Example,
     worked: _Worked,
     name: str,
-    expected: Array | None,
+    expected: Array,
 ) -> Iterator[Diagnostic]:
     values = _values(subject, worked, name)
     if values is None:
         return
     shape = _shape_of(subject, worked, name)
-    if expected is None or expected.shape != shape:
-        told = "ragged" if expected is None else _shape_text(expected.shape)
+    if expected.shape != shape:
+        told = _shape_text(expected.shape)
         yield _contradicts(
             subject, example, name, f"{name} has {_shape_text(shape)}, not {told}"
         )
@@ -197,16 +186,5 @@ def _single(subject: Subject, example: Example, told: str, text: str) -> Diagnos
     )
 
 
-def _useless(subject: Subject, example: Example, why: str) -> Diagnostic:
-    return error(
-        "GS414",
-        f"an example of {subject.rule.name} cannot be worked: {why}",
-        subject.rule.source,
-        example.span,
-        label=why,
-        help="give every input a value; statics with a default may be left out",
-    )
-
-
-def _shape_text(shape: Shape | None) -> str:
+def _shape_text(shape: Shape) -> str:
     return f"shape {list(shape)}" if shape else "no axes"

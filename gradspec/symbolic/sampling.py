@@ -127,23 +127,41 @@ class _Space:
         return room
 
     def _beside(self, border: Bound, base: int) -> Iterator[Values]:
-        """A threshold itself, and a little to either side of it."""
+        """A threshold itself, a little to either side of it, and half-way to the next
+        one (where two thresholds are close only that point is between them)."""
         for point in self._assign(base, _simple):
-            if border.variable not in point:
+            at = self._threshold(border, point)
+            if at is None:
                 continue
-            try:
-                ball = enclose(border.value, point)
-            except KeyError:
-                continue
-            if not defined(ball) or ball is True or ball is False:
-                continue
-            at = float32(ball)
-            step = max(abs(at), Fraction(1)) / 256
             kind = self._kind(border.variable)
-            for value in (at, at + step, at - step):
+            step = max(abs(at), Fraction(1)) / 256
+            for value in (at, at + step, at - step, *self._half_way(border, point, at)):
                 exact = _fits(value, kind)
                 if exact is not None:
                     yield point | {border.variable: exact}
+
+    def _threshold(self, border: Bound, point: Values) -> Fraction | None:
+        """Where the threshold lies if the other variables are as in ``point``."""
+        if border.variable not in point:
+            return None
+        try:
+            ball = enclose(border.value, point)
+        except KeyError:  # a bound that speaks of an upstream gradient
+            return None
+        if not defined(ball) or ball is True or ball is False:
+            return None
+        return float32(ball)
+
+    def _half_way(
+        self, border: Bound, point: Values, at: Fraction
+    ) -> tuple[Fraction, ...]:
+        others = (
+            self._threshold(other, point)
+            for other in self.borders
+            if other.variable == border.variable and other != border
+        )
+        above = [other for other in others if other is not None and other > at]
+        return ((at + min(above)) / 2,) if above else ()
 
     def _kind(self, name: str) -> Kind:
         return next(i.kind for i in self.rule.inputs if i.name == name)

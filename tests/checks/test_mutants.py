@@ -1,0 +1,72 @@
+"""The right cotangent in any dress is accepted; each of its mutants is refuted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from gradspec.checks.check import check
+from gradspec.ir.expr import Apply, Const, Expr, Ref, apply
+from gradspec.ir.rule import Declared, Rule, Status
+from gradspec.ir.walk import names, nodes, substitute, transform
+from tests.checks.disguises import DISGUISES
+from tests.checks.written import written
+
+FACTORS = ("1.001", "1.000001", "1.000000000001", "-1")
+RULES = sorted(DISGUISES)
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_true_cotangents_are_proved(name: str) -> None:
+    rule = written(DISGUISES[name])
+    outcome = check(rule, budget=5.0)
+    assert outcome.value is not None
+    assert not outcome.diagnostics
+    for variable, entry, verdict in zip(
+        rule.inputs, rule.backward, outcome.value.verdicts, strict=True
+    ):
+        if isinstance(entry, Declared):
+            assert verdict.status is Status.PROVED, (name, variable.name, verdict)
+            assert verdict.points >= 8
+            assert verdict.digits >= 30
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_every_mutant_is_refuted(name: str) -> None:
+    rule = written(DISGUISES[name])
+    mutants = list(_mutants(rule))
+    assert len(mutants) >= len(FACTORS)
+    for what, mutant, variable in mutants:
+        outcome = check(mutant, budget=0.0)
+        assert outcome.value is not None
+        verdicts = {v.input: v for v in outcome.value.verdicts}
+        assert verdicts[variable].status is Status.REFUTED, (name, what)
+        assert any(d.code in ("GS401", "GS402") for d in outcome.diagnostics)
+
+
+def _mutants(rule: Rule) -> Iterator[tuple[str, Rule, str]]:
+    for position, (variable, entry) in enumerate(
+        zip(rule.inputs, rule.backward, strict=True)
+    ):
+        if isinstance(entry, Declared):
+            for what, value in _changed(entry.value, variable.name):
+                backward = list(rule.backward)
+                backward[position] = replace(entry, value=value)
+                yield what, replace(rule, backward=tuple(backward)), variable.name
+
+
+def _changed(value: Expr, name: str) -> Iterator[tuple[str, Expr]]:
+    for factor in FACTORS:
+        yield f"times {factor}", apply("mul", Const(Fraction(factor)), value)
+    if name in names(value):
+        shifted = apply("add", Ref(name), Const(Fraction(1, 10**6)))
+        yield "argument shifted", substitute(value, {name: shifted})
+    for node in nodes(value):
+        match node:
+            case Apply(op="add" | "sub", args=(left, _)):
+                kept = transform(value, lambda n, o=node, k=left: k if n == o else n)
+                yield "term dropped", kept
+                return

@@ -1,0 +1,39 @@
+"""Rules from text, complete, for the tests of this folder."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+from gradspec.checks.check import check
+from gradspec.derive.complete import complete
+from gradspec.diagnostics import Outcome
+from gradspec.ir.rule import CheckedRule, Rule, Status
+from gradspec.lower.lowering import lower
+from gradspec.source import Source
+from gradspec.syntax.parse import parse
+
+
+def written(text: str) -> Rule:
+    """The last rule of a text, its missing cotangents derived."""
+    module = parse(Source("test.grad", dedent(text).strip() + "\n"))
+    assert module.value is not None, module.diagnostics
+    lowered = lower(module.value, {})
+    assert lowered.value is not None, lowered.diagnostics
+    assert not lowered.failed, lowered.diagnostics
+    completed = complete(lowered.value.rules[-1])
+    assert completed.value is not None, completed.diagnostics
+    return completed.value
+
+
+def checked(text: str, budget: float = 5.0) -> Outcome[CheckedRule]:
+    return check(written(text), budget)
+
+
+def codes(text: str) -> tuple[str, ...]:
+    return tuple(d.code for d in checked(text).diagnostics)
+
+
+def status(text: str, name: str = "x") -> Status:
+    outcome = checked(text)
+    assert outcome.value is not None
+    return next(v.status for v in outcome.value.verdicts if v.input == name)
