@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gradspec.plan.program import tensor_gradients
 from gradspec.targets.lines import Lines
-from gradspec.targets.python import render
+from gradspec.targets.python import is_scalar, render
 from gradspec.targets.tf_parts import Core
 
 
@@ -13,8 +13,11 @@ def traced_forward(core: Core) -> Lines:
     if not core.is_traced:
         return []
     values = [(i.name, i.name) for i in core.plan.inputs]
-    pairs = zip(core.plan.outputs, core.forward.results, strict=True)
-    values += [(o.name, render(result, core.scope)) for o, result in pairs]
+    for output, value in zip(core.plan.outputs, core.forward.results, strict=True):
+        number = is_scalar(value, core.scope)
+        values.append(
+            (output.name, output.name if number else render(value, core.scope))
+        )
     return [_print(core, values)]
 
 
@@ -37,6 +40,6 @@ def traced_gradient(core: Core, name: str) -> Lines:
 def _print(core: Core, values: list[tuple[str, str]]) -> str:
     parts, before = [], f"{core.plan.name}: "
     for label, text in values:
-        parts += [f'"{before}{label} ="', text]
+        parts += [f'"{before}{label} = "', text]
         before = ", "
-    return f"tf.print({', '.join(parts)}, output_stream=sys.stdout)"
+    return f'tf.print({", ".join(parts)}, output_stream=sys.stdout, sep="")'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gradspec.plan.program import tensor_gradients
 from gradspec.targets.lines import Lines
-from gradspec.targets.python import Scope, render
+from gradspec.targets.python import Scope, is_scalar, render_atom
 from gradspec.targets.torch_parts import Function
 
 
@@ -12,9 +12,14 @@ def traced_forward(function: Function, scope: Scope) -> Lines:
     """Inputs and outputs of a call."""
     if not function.is_traced:
         return []
-    values = [(i.name, i.name) for i in function.inputs]
-    pairs = zip(function.outputs, function.forward.results, strict=True)
-    values += [(o.name, render(result, scope)) for o, result in pairs]
+    values = [
+        (i.name, i.name if i.kind.is_static else _plain(i.name))
+        for i in function.inputs
+    ]
+    for output, result in zip(function.outputs, function.forward.results, strict=True):
+        number = is_scalar(result, scope)
+        text = output.name if number else render_atom(result, scope)
+        values.append((output.name, _plain(text)))
     return [_print(function, values)]
 
 
@@ -29,15 +34,22 @@ def traced_gradient(
     assert gradient is not None
     upstream = gradient.terms[position].upstream
     local = gradient.locals[position]
-    values = [(name, name), *((f"upstream {d}", d) for d in upstream)]
+    values = [(name, _plain(name)), *((f"upstream {d}", _plain(d)) for d in upstream)]
     if local is not None:
-        values.append(("current", render(local, scope)))
-    return [_print(function, [*values, (f"downstream d{name}", f"d{name}")])]
+        text = render_atom(local, scope)
+        values.append(("current", text if is_scalar(local, scope) else _plain(text)))
+    values.append((f"downstream d{name}", _plain(f"d{name}")))
+    return [_print(function, values)]
+
+
+def _plain(tensor: str) -> str:
+    """The numbers without the graph behind them."""
+    return f"{tensor}.detach()"
 
 
 def _print(function: Function, values: list[tuple[str, str]]) -> str:
     parts, before = [], f"{function.plan.name}: "
     for label, text in values:
-        parts += [f'"{before}{label} ="', text]
+        parts += [f'"{before}{label} = "', text]
         before = ", "
-    return f"print({', '.join(parts)})"
+    return f'print({", ".join(parts)}, sep="")'

@@ -7,6 +7,9 @@ tests; the modules are imported from files, as a user imports them.
 from __future__ import annotations
 
 import importlib.util
+import sys
+import tempfile
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -40,15 +43,40 @@ def planned(text: str, path: str = "rules.grad") -> ModulePlan:
     return plan_module(source, tuple(rules))
 
 
-def imported(text: str, folder: Path, name: str) -> ModuleType:
-    """The emitted text as a module of its own."""
-    path = folder / f"{name}.py"
+def imported(text: str, name: str = "rules") -> ModuleType:
+    """The emitted text as a module of its own, which `torch.compile` finds by name."""
+    path = Path(tempfile.mkdtemp()) / f"{name}.py"
     path.write_text(text, encoding="utf-8")
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
+
+
+@cache
+def torch_text(rules: str) -> str:
+    from gradspec.targets import torch
+
+    return torch.module(planned(rules))
+
+
+@cache
+def tf_text(rules: str) -> str:
+    from gradspec.targets import tf
+
+    return tf.module(planned(rules))
+
+
+@cache
+def torch_module(rules: str) -> ModuleType:
+    return imported(torch_text(rules), f"torch_rules_{len(sys.modules)}")
+
+
+@cache
+def tf_module(rules: str) -> ModuleType:
+    return imported(tf_text(rules), f"tf_rules_{len(sys.modules)}")
 
 
 RULES = '''

@@ -1,0 +1,274 @@
+"""PyTorch modules in PyTorch: values, gradients, types, shapes, arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tests.targets.emission import RULES, torch_module
+
+pytestmark = pytest.mark.torch
+torch = pytest.importorskip("torch")
+F64 = torch.float64
+
+
+@pytest.fixture(scope="module")
+def rules() -> ModuleType:
+    return torch_module(RULES)
+
+
+def _uniform(*shape: int, low: float = 0.2, high: float = 0.8) -> Any:
+    generator = torch.Generator().manual_seed(len(shape) + sum(shape))
+    values = torch.rand(shape, dtype=F64, generator=generator)
+    return (low + (high - low) * values).requires_grad_()
+
+
+LABELS = torch.tensor([0.0, 1.0, 0.3, 0.9], dtype=F64)
+COUNTS = torch.tensor([[1], [2], [3]])
+ON = torch.tensor([True, False, True, True])
+
+EXACT: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
+    "log1pexp": (lambda m, x: m.log1pexp(x), ((5,),)),
+    "complex_op": (lambda m, x, y: m.complex_op(x, y), ((3, 4), (4,))),
+    "complex_op, ones": (lambda m, x, y: m.complex_op(x, y), ((3, 1), (1, 4))),
+    "complex_op, rank 0": (lambda m, x, y: m.complex_op(x, y), ((), (2, 3))),
+    "complex_op, z": (lambda m, x, y: m.complex_op(x, y)[0], ((4,), (3, 4))),
+    "swish": (lambda m, x: m.swish(x, beta=1.7), ((5,),)),
+    "bce": (lambda m, p: m.bce(p, LABELS), ((3, 4),)),
+    "power": (lambda m, x: m.power(x, COUNTS, ON), ((4,),)),
+    "power_of": (lambda m, x: m.power_of(x, n=2), ((4,),)),
+    "power_of 0": (lambda m, x: m.power_of(x, n=0), ((4,),)),
+    "square": (lambda m, x: m.square(x), ((),)),
+    "product": (lambda m, x, y: m.product(x, y), ((), ())),
+    "scaled": (lambda m, x, a: m.scaled(x, a), ((2, 3), ())),
+    "parts": (lambda m, x: m.parts(x)[0], ((5,),)),
+    "sums": (lambda m, x, y: m.sums(x, y), ((2, 3), (3,))),
+    "tanh_of": (lambda m, x: m.tanh_of(x), ((5,),)),
+    "guarded": (lambda m, x: m.guarded(x), ((5,),)),
+    "piecewise": (lambda m, x: m.piecewise(x), ((5,),)),
+    "edges": (lambda m, x, y: m.edges(x, y), ((3, 1), (4,))),
+}
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_exact_gradients_of_first_and_second_order(
+    rules: ModuleType, name: str
+) -> None:
+    function, shapes = EXACT[name]
+    inputs = tuple(_uniform(*shape) for shape in shapes)
+    bound = lambda *args: function(rules, *args)  # noqa: E731
+    assert torch.autograd.gradcheck(bound, inputs, check_undefined_grad=True)
+    assert torch.autograd.gradgradcheck(bound, inputs, check_undefined_grad=True)
+
+
+def test_third_and_fourth_derivatives(rules: ModuleType) -> None:
+    x = torch.tensor(0.5, dtype=F64, requires_grad=True)
+    value, native = rules.log1pexp(x), torch.nn.functional.softplus(x)
+    for _ in range(4):
+        (value,) = torch.autograd.grad(value, x, create_graph=True)
+        (native,) = torch.autograd.grad(native, x, create_graph=True)
+        torch.testing.assert_close(value, native)
+
+
+# --- surrogates and overrides ------------------------------------------------------------
+
+
+def test_a_surrogate_decides_the_gradient_to_all_orders(rules: ModuleType) -> None:
+    v = torch.tensor([-0.3, 0.1], dtype=F64, requires_grad=True)
+    spikes = rules.spike(v, k=10.0)
+    assert spikes.tolist() == [0.0, 1.0]
+    (first,) = torch.autograd.grad(spikes.sum(), v, create_graph=True)
+    torch.testing.assert_close(first, 1 / (1 + 10 * v.abs()) ** 2)
+    (second,) = torch.autograd.grad(first.sum(), v)
+    torch.testing.assert_close(second, -20 * v.sign() / (1 + 10 * v.abs()) ** 3)
+
+
+def test_overrides(rules: ModuleType) -> None:
+    x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    upstream = torch.tensor([0.5, -3.0, 2.0])
+    (reversed_,) = torch.autograd.grad(rules.reverse_gradient(x, scale=2.0), x, upstream)
+    assert reversed_.tolist() == [-1.0, 6.0, -4.0]
+    (clipped,) = torch.autograd.grad(rules.clip_gradient(x), x, upstream)
+    assert clipped.tolist() == [0.5, -1.0, 1.0]
+    (squared,) = torch.autograd.grad(rules.keep_positive(x), x, upstream)
+    assert squared.tolist() == [0.25, 18.0, 12.0]
+
+
+def test_an_override_may_mix_upstream_gradients(rules: ModuleType) -> None:
+    x, y = _uniform(3, 4), _uniform(4)
+    z, w = rules.mixed(x, y)
+    dx, dy = torch.autograd.grad((z, w), (x, y), (torch.full_like(z, 2.0), 3 + w))
+    torch.testing.assert_close(dx, (2 * (3 + w)).expand(3, 4))
+    torch.testing.assert_close(dy, (2 * x).sum(0) + 3 + w)
+    (only,) = torch.autograd.grad(rules.mixed(x, y)[0].sum(), x)
+    assert only.tolist() == torch.zeros(3, 4).tolist()
+
+
+def test_an_output_may_be_changed_in_place(rules: ModuleType) -> None:
+    x = torch.tensor([1.0, -2.0], requires_grad=True)
+    y = torch.relu_(rules.reverse_gradient(x))
+    y.sum().backward()
+    assert x.tolist() == [1.0, -2.0]
+    assert x.grad.tolist() == [-1.0, 0.0]
+
+
+def test_constants_have_shape_and_type(rules: ModuleType) -> None:
+    x = torch.ones(3, 1, dtype=torch.float16, requires_grad=True)
+    z, c = rules.constants(x, torch.ones(4, dtype=torch.float16))
+    assert c.shape == (3, 4) and c.dtype == torch.float16
+    (dx,) = torch.autograd.grad(z.sum(), x)
+    assert dx.shape == (3, 1) and dx.dtype == torch.float16 and bool((dx == 2).all())
+    levels = rules.levels(torch.tensor([-1.0, 1.0], dtype=F64, requires_grad=True))
+    assert levels.tolist() == [0.2, 0.1]
+    assert levels.requires_grad
+
+
+# --- outputs without gradient --------------------------------------------------------------
+
+
+def test_outputs_without_gradient(rules: ModuleType) -> None:
+    x = torch.tensor([-1.0, 2.0], requires_grad=True)
+    y, sgn, up, side = rules.parts(x)
+    assert [t.requires_grad for t in (y, sgn, up, side)] == [True, False, False, False]
+    assert [t.dtype for t in (sgn, up, side)] == [torch.float32, torch.bool, torch.int64]
+    assert side.tolist() == [2, 1] and up.tolist() == [False, True]
+
+
+def test_inputs_without_gradient_get_none(rules: ModuleType) -> None:
+    p = torch.tensor([0.3], requires_grad=True)
+    t = torch.tensor([1.0], requires_grad=True)
+    rules.bce(p, t).backward()
+    assert t.grad is None and p.grad is not None
+
+
+def test_what_is_not_needed_is_skipped(rules: ModuleType) -> None:
+    x, y = torch.ones(3), torch.ones(3, requires_grad=True)
+    z, _ = rules.complex_op(x, y)
+    (dy,) = torch.autograd.grad(z.sum(), y)
+    assert dy.tolist() == [1.0, 1.0, 1.0]
+    a, b = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+    assert torch.autograd.grad(
+        rules.complex_op(a, b)[1].sum(), a, allow_unused=True
+    ) == (None,)
+
+
+# --- types -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("name", ["log1pexp", "swish", "tanh_of"])
+def test_half_precision_is_rounded_once(
+    rules: ModuleType, name: str, dtype: Any
+) -> None:
+    function = getattr(rules, name)
+    x = torch.linspace(-6, 6, 301, dtype=dtype).requires_grad_()
+    wide = x.detach().double().requires_grad_()
+    y, exact = function(x), function(wide)
+    y.sum().backward()
+    exact.sum().backward()
+    assert y.dtype == dtype and x.grad.dtype == dtype
+    assert _units(y.detach(), exact.detach()) <= 0.51
+    # tanh_of is written in terms of its output, which has been rounded.
+    assert name == "tanh_of" or _units(x.grad, wide.grad) <= 0.51
+
+
+def _units(got: Any, truth: Any) -> float:
+    """The largest error in units in the last place of ``got``'s type."""
+    info = torch.finfo(got.dtype)
+    exponent = torch.floor(torch.log2(truth.abs().clamp(min=info.tiny)))
+    return float(((got.double() - truth).abs() / (info.eps * 2.0**exponent)).max())
+
+
+def test_mixed_types_promote_and_gradients_go_back(rules: ModuleType) -> None:
+    x = torch.ones(3, 4, dtype=torch.float16, requires_grad=True)
+    y = torch.ones(4, dtype=F64, requires_grad=True)
+    z, w = rules.complex_op(x, y)
+    assert z.dtype == w.dtype == F64
+    (z.sum() + w.sum()).backward()
+    assert (x.grad.dtype, x.grad.shape) == (torch.float16, (3, 4))
+    assert (y.grad.dtype, y.grad.shape) == (F64, (4,))
+    rank0 = torch.tensor(1.0, dtype=F64)
+    assert rules.complex_op(torch.ones(2), rank0)[0].dtype == F64
+
+
+def test_python_numbers_take_the_type_of_tensors(rules: ModuleType) -> None:
+    x = torch.ones(3, dtype=torch.float16)
+    assert rules.complex_op(x, 2.0)[0].dtype == torch.float16
+    assert rules.complex_op(1.0, 2)[0].dtype == torch.get_default_dtype()
+    assert rules.log1pexp(0).item() == pytest.approx(0.6931472)
+    assert rules.power(2.0, 3, True).item() == 8.0
+
+
+def test_integers_in_arithmetic_have_the_working_precision(rules: ModuleType) -> None:
+    x = torch.tensor([1.0 + 2.0**-40], dtype=F64)
+    assert rules.power(x, torch.tensor([3]), torch.tensor([True])).item() == (
+        (1.0 + 2.0**-40) ** 3
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda m: m.log1pexp(torch.ones(2, dtype=torch.int64)), "log1pexp: x .*int64"),
+        (lambda m: m.log1pexp(torch.ones(2) * 1j), "log1pexp: x .*complex64"),
+        (lambda m: m.complex_op(torch.ones(2), torch.ones(2, dtype=torch.int8)), "y .*int8"),
+        (lambda m: m.power(torch.ones(2), torch.ones(2), ON), "power: n .*float32"),
+        (lambda m: m.power(torch.ones(2), COUNTS, COUNTS), "power: on .*int64"),
+    ],
+)
+def test_wrong_types_are_refused(
+    rules: ModuleType, call: Callable[[ModuleType], Any], message: str
+) -> None:
+    with pytest.raises(TypeError, match=message + ".*convert it first"):
+        call(rules)
+
+
+def test_ranks_are_enforced(rules: ModuleType) -> None:
+    with pytest.raises(ValueError, match=r"square: x must have rank 0.*\(3, 1\)"):
+        rules.square(torch.ones(3, 1))
+    with pytest.raises(ValueError, match=r"scaled: a must have rank 0.*\(3,\)"):
+        rules.scaled(torch.ones(3), torch.ones(3))
+
+
+# --- arguments -----------------------------------------------------------------------------
+
+
+def test_arguments_by_keyword(rules: ModuleType) -> None:
+    x = torch.tensor([0.3], requires_grad=True)
+    rules.spike(v=x, k=4.0).sum().backward()
+    assert x.grad.item() == pytest.approx(1 / (1 + 4 * 0.3) ** 2)
+    with pytest.raises(TypeError):
+        rules.spike(x, 4.0)
+
+
+def test_parameters_are_trained(rules: ModuleType) -> None:
+    weight = torch.nn.Parameter(torch.tensor([0.5, -0.5]))
+    optimizer = torch.optim.SGD([weight], lr=0.1)
+    before = weight.detach().clone()
+    rules.swish(weight).sum().backward()
+    optimizer.step()
+    torch.testing.assert_close(before - 0.1 * weight.grad, weight.detach())
+
+
+def test_nan_stays(rules: ModuleType) -> None:
+    x = torch.tensor([float("nan")])
+    assert all(bool(f(x).isnan()) for f in (rules.spike, rules.levels, rules.guarded))
+
+
+def test_the_branch_not_taken_leaks_nothing(rules: ModuleType) -> None:
+    x = torch.tensor([-1.0, 0.0, 4.0], requires_grad=True)
+    rules.guarded(x).sum().backward()
+    assert x.grad.tolist() == [0.0, 0.0, 0.25]
+
+
+def test_nothing_is_kept_beyond_inputs_and_outputs(rules: ModuleType) -> None:
+    kept: list[Any] = []
+    x = torch.ones(1000, dtype=torch.bfloat16, requires_grad=True)
+    with torch.autograd.graph.saved_tensors_hooks(
+        lambda t: kept.append(t) or t, lambda t: t
+    ):
+        rules.log1pexp(x)
+    assert [t.data_ptr() for t in kept] == [x.data_ptr()]

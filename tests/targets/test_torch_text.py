@@ -1,0 +1,88 @@
+"""The text of PyTorch modules: formatted, minimal, the same every time."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+
+import black
+import pytest
+from gradspec.targets import torch as target
+
+from tests.targets.emission import RULES, planned, torch_text
+
+pytestmark = pytest.mark.torch
+
+
+@pytest.mark.parametrize("write", [target.module, target.traced_module])
+def test_black_would_change_nothing(write: object) -> None:
+    text = write(planned(RULES))  # type: ignore[operator]
+    assert black.format_str(text, mode=black.Mode()) == text
+
+
+def test_the_same_text_every_time() -> None:
+    assert target.module(planned(RULES)) == target.module(planned(RULES))
+
+
+def test_a_simple_rule_has_nothing_that_it_does_not_need() -> None:
+    text = torch_text("rule double(x) -> y:\n    y = 2 * x\n")
+    assert [n for n in ("_promote", "sum_to_size", "_narrow", "_plus") if n in text] == []
+    assert "save_for_backward" not in text
+    assert "needs_input_grad" not in text
+
+
+def test_the_class_reads_as_written_by_hand() -> None:
+    text = torch_text("rule double(x) -> y:\n    y = 2 * sin(x)\n")
+    start = text.index("class _Double")
+    assert text[start : text.index("def double")].rstrip() == inspect.cleandoc(
+        '''
+        class _Double(torch.autograd.Function):
+            generate_vmap_rule = True
+
+            @staticmethod
+            def forward(x):
+                dtype = x.dtype
+                (x,) = _widen(x)
+                y = 2.0 * torch.sin(x)
+                return y.to(dtype)
+
+            @staticmethod
+            def setup_context(ctx, inputs, output):
+                (x,) = inputs
+                ctx.save_for_backward(x)
+                ctx.set_materialize_grads(False)
+
+            @staticmethod
+            def backward(ctx, dy):
+                if dy is None:
+                    return None
+                (x,) = ctx.saved_tensors
+                dtype = x.dtype
+                x, dy = _widen(x, dy)
+                dx = 2.0 * dy * torch.cos(x)
+                return dx.to(dtype)
+        '''
+    )
+
+
+def test_what_is_imported_is_used() -> None:
+    tree = ast.parse(torch_text(RULES))
+    imports = [n for n in tree.body if isinstance(n, ast.Import)]
+    assert [alias.name for node in imports for alias in node.names] == ["torch"]
+
+
+def test_public_names_are_the_rules_in_order() -> None:
+    tree = ast.parse(torch_text(RULES))
+    functions = [n.name for n in tree.body if isinstance(n, ast.FunctionDef)]
+    public = [name for name in functions if not name.startswith("_")]
+    assert f"__all__ = {public}".replace("'", '"') in " ".join(
+        torch_text(RULES).split()
+    ).replace("[ ", "[").replace(", ]", "]")
+
+
+def test_names_that_would_clash_get_others() -> None:
+    text = torch_text(
+        "rule ab(dtype) -> y:\n    y = exp(dtype)\n\nrule Ab(x) -> y:\n    y = exp(x)\n"
+    )
+    assert "dtype2 = dtype.dtype" in text
+    assert "class _Ab(" in text and "class _Ab2(" in text
