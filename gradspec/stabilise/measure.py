@@ -7,7 +7,6 @@ chose a gradient with a maximum of 349 ULP over one with 45.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,9 @@ from gradspec.symbolic.truth import nearest
 
 GOOD = 4.0
 """ULP that an evaluation may be off: what float32 arithmetic can reach (NUMERICS)."""
+
+FAIR = 128.0
+"""ULP (seven bits) that may be lost elsewhere if there are fewer bad points."""
 
 _TINY = float(np.finfo(np.float32).tiny)
 _CAP = 2.0**40
@@ -41,16 +43,17 @@ class Stratum:
     def is_good(self) -> bool:
         return self.bad == 0 and self.worst <= GOOD
 
-    @property
-    def largest(self) -> float:
-        """The largest error, that of bad points included."""
-        return inf if self.bad else self.worst
-
     def is_worse_than(self, other: Stratum) -> bool:
-        """Worse in any of the three (rounding luck of a fraction of an ULP is none)."""
+        """Worse in any of the three (rounding luck of a fraction of an ULP is none).
+
+        Where bad points are mended, some digits elsewhere are a fair price: nothing is
+        left of a NaN.
+        """
+        if self.bad < other.bad:
+            return self.worst > max(other.worst * 1.05, FAIR)
         return (
             self.bad > other.bad
-            or self.largest > max(other.largest * 1.05, GOOD)
+            or self.worst > max(other.worst * 1.05, GOOD)
             or self.share > other.share
         )
 

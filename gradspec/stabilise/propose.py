@@ -1,15 +1,13 @@
-"""What SymPy would write: proposals, to be measured like any other.
+"""The factor of a cotangent gathered into one fraction: a proposal, to be measured.
 
-Its `simplify` harms stable forms and takes seconds; here it may only gather a sum over
-one denominator and factor it, of expressions short enough that this is quick (a limit
-on time would make the output depend on the machine). It knows no |x|, so an expression
-is handed over for x > 0 and for x < 0, and put together again.
+SymPy's `simplify` harms stable forms and takes seconds; what it is good for here,
+a sum over one denominator and factored, `symbolic.gather` does in a millisecond. There is no algebra of |x|, so an expression is handed over for x > 0 and
+for x < 0, and put together again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TypeAlias
+from collections.abc import Iterator
 
 from gradspec.derive.build import negate, times
 from gradspec.derive.linear import coefficient, is_linear
@@ -17,34 +15,29 @@ from gradspec.ir.expr import ONE, Apply, Call, Const, Expr, Ref, Select
 from gradspec.ir.tidy import fold, tidy
 from gradspec.ir.walk import names, nodes, size, substitute, transform
 from gradspec.stabilise.search import replaced
+from gradspec.symbolic.gather import gathered
 
 _SMALLEST, _LARGEST = 6, 60
 _GROWTH = 1.2  # how much longer a proposal may be
 _STEPS = frozenset(
     "max min clip sign abs floor ceil round trunc heaviside relu mod".split()  # noqa: SIM905
 )
-_WAYS = ("together", "factor", "cancel")
-
-_Ask: TypeAlias = Callable[[Expr], Expr | None]
 
 
 def proposals(expr: Expr, upstream: frozenset[str]) -> Iterator[Expr]:
-    """Other forms of a cotangent, ``upstream`` times what SymPy makes of the factor."""
+    """Other forms of a cotangent: ``upstream`` times the factor gathered."""
     used = [name for name in sorted(upstream) if name in names(expr)]
     if len(used) != 1 or not is_linear(expr, upstream):
         return
     factor = coefficient(expr, used[0], upstream)
     if not _SMALLEST <= size(factor) <= _LARGEST:
         return
-    seen = {factor}
-    for way in _WAYS:
-        form = factor
-        for part in _parts(factor):
-            new = _proposed(part, lambda e, way=way: _asked(way, e))  # type: ignore[misc]
-            form = form if new is None else replaced(form, part, new)
-        if form not in seen and size(form) <= _GROWTH * size(factor):
-            seen.add(form)
-            yield times(Ref(used[0]), form)
+    form = factor
+    for part in _parts(factor):
+        new = _proposed(part)
+        form = form if new is None else replaced(form, part, new)
+    if form != factor and size(form) <= _GROWTH * size(factor):
+        yield times(Ref(used[0]), form)
 
 
 def _parts(expr: Expr) -> list[Expr]:
@@ -60,10 +53,10 @@ def _parts(expr: Expr) -> list[Expr]:
     return found
 
 
-def _proposed(expr: Expr, ask: _Ask) -> Expr | None:
+def _proposed(expr: Expr) -> Expr | None:
     """One form of an expression without conditionals, in the user's own order."""
     signed = _signed(expr)
-    form = ask(expr) if signed is None else _split(expr, signed, ask)
+    form = _asked(expr) if signed is None else _split(expr, signed)
     return None if form is None else _in_order(form, expr)
 
 
@@ -82,14 +75,14 @@ def _signed(expr: Expr) -> str | None:
     return found.pop() if len(found) == 1 else None
 
 
-def _split(expr: Expr, name: str, ask: _Ask) -> Expr | None:
+def _split(expr: Expr, name: str) -> Expr | None:
     """Asked for either sign: an even function is one of |x|, an odd one of |x| times
     the sign."""
     x = Ref(name)
-    above = ask(_with_sign(expr, x, x, ONE))
+    above = _asked(_with_sign(expr, x, x, ONE))
     # what holds for x < 0, told in |x|: the same symbol stands for -x
     flipped = _with_sign(expr, x, fold(Apply("neg", (x,))), Const(-ONE.value))
-    below = ask(tidy(substitute(flipped, {name: fold(Apply("neg", (x,)))})))
+    below = _asked(tidy(substitute(flipped, {name: fold(Apply("neg", (x,)))})))
     if above is None or below is None:
         return None
     size_of = Apply("abs", (x,))
@@ -105,27 +98,18 @@ def _with_sign(expr: Expr, x: Expr, size_of: Expr, sign: Expr) -> Expr:
     return tidy(transform(expr, lambda node: known.get(node, node)))
 
 
-# --- SymPy ---------------------------------------------------------------------------
+# --- asking --------------------------------------------------------------------------
 
 
-def _asked(way: str, expr: Expr) -> Expr | None:
-    from gradspec.symbolic.bridge import from_sympy, to_sympy
-
+def _asked(expr: Expr) -> Expr | None:
     if any(_is_foreign(node) for node in nodes(expr)):
         return None
-    try:
-        form = from_sympy(_ways()[way](to_sympy(expr)))
-    except (NotImplementedError, ArithmeticError, ValueError, TypeError):
-        return None
-    except Exception as fault:
-        if type(fault).__module__.startswith("sympy"):
-            return None
-        raise
+    form = gathered(expr)
     return None if form is None else tidy(form)
 
 
 def _is_foreign(node: Expr) -> bool:
-    """What SymPy has no algebra for."""
+    """What there is no algebra for here."""
     match node:
         case Select() | Call():
             return True
@@ -135,21 +119,11 @@ def _is_foreign(node: Expr) -> bool:
             return False
 
 
-def _ways() -> dict[str, Callable[[object], object]]:
-    import sympy
-
-    return {
-        "together": sympy.together,
-        "factor": sympy.factor,
-        "cancel": sympy.cancel,
-    }
-
-
 # --- the user's order ----------------------------------------------------------------
 
 
 def _in_order(form: Expr, original: Expr) -> Expr:
-    """SymPy sorts operands: ``x + 1`` and ``p - 1`` become ``1 + x`` and ``1 - p``
+    """The polynomials sort operands: ``x + 1`` and ``p - 1`` become ``1 + x`` and ``1 - p``
     again where the original has them so."""
     known = set(nodes(original))
 
@@ -163,7 +137,25 @@ def _in_order(form: Expr, original: Expr) -> Expr:
 
     ordered = transform(form, swap)
     is_minus, turned = _turned(ordered, known)
-    return negate(turned) if is_minus else turned
+    if not is_minus:
+        return turned
+    return _without_minus(turned, known) or negate(turned)
+
+
+def _without_minus(expr: Expr, known: set[Expr]) -> Expr | None:
+    """``-expr`` with a difference among the factors turned round, if there is one that
+    the original does not have as it is."""
+    match expr:
+        case Apply(op="mul" | "div" as op, args=(a, b)):
+            first = _without_minus(a, known)
+            if first is not None:
+                return Apply(op, (first, b))
+            second = _without_minus(b, known)
+            return None if second is None else Apply(op, (a, second))
+        case Apply(op="sub", args=(a, b)) if expr not in known:
+            return Apply("sub", (b, a))
+        case _:
+            return None
 
 
 def _turned(expr: Expr, known: set[Expr]) -> tuple[bool, Expr]:
