@@ -6,7 +6,7 @@ from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Helper, Template
 from gradspec.targets.python import Dialect
 
-RESERVED = frozenset(["torch", "ctx", "inputs", "output", "dtype", "print"])
+RESERVED = frozenset(["torch", "ctx", "inputs", "output", "dtype", "current", "print"])
 
 _TENSORS_ONLY = ("atan2", "heaviside", "hypot", "logaddexp", "max", "min")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gradspec.plan.program import tensor_gradients
 from gradspec.targets.lines import Lines
-from gradspec.targets.python import Scope, is_scalar, render_atom
+from gradspec.targets.python import Scope, is_scalar, render, render_atom
 from gradspec.targets.torch_parts import Function
 
 
@@ -35,11 +35,13 @@ def traced_gradient(
     upstream = gradient.terms[position].upstream
     local = gradient.locals[position]
     values = [(name, _plain(name)), *((f"upstream {d}", _plain(d)) for d in upstream)]
+    lines: Lines = []
     if local is not None:
-        text = render_atom(local, scope)
-        values.append(("current", text if is_scalar(local, scope) else _plain(text)))
+        lines.append(f"current = {render(local, scope)}")
+        number = is_scalar(local, scope)
+        values.append(("current", "current" if number else _plain("current")))
     values.append((f"downstream d{name}", _plain(f"d{name}")))
-    return [_print(function, values)]
+    return [*lines, _print(function, values)]
 
 
 def _plain(tensor: str) -> str:

@@ -89,7 +89,9 @@ def test_a_surrogate_decides_the_gradient_to_all_orders(rules: ModuleType) -> No
 def test_overrides(rules: ModuleType) -> None:
     x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
     upstream = torch.tensor([0.5, -3.0, 2.0])
-    (reversed_,) = torch.autograd.grad(rules.reverse_gradient(x, scale=2.0), x, upstream)
+    (reversed_,) = torch.autograd.grad(
+        rules.reverse_gradient(x, scale=2.0), x, upstream
+    )
     assert reversed_.tolist() == [-1.0, 6.0, -4.0]
     (clipped,) = torch.autograd.grad(rules.clip_gradient(x), x, upstream)
     assert clipped.tolist() == [0.5, -1.0, 1.0]
@@ -133,7 +135,11 @@ def test_outputs_without_gradient(rules: ModuleType) -> None:
     x = torch.tensor([-1.0, 2.0], requires_grad=True)
     y, sgn, up, side = rules.parts(x)
     assert [t.requires_grad for t in (y, sgn, up, side)] == [True, False, False, False]
-    assert [t.dtype for t in (sgn, up, side)] == [torch.float32, torch.bool, torch.int64]
+    assert [t.dtype for t in (sgn, up, side)] == [
+        torch.float32,
+        torch.bool,
+        torch.int64,
+    ]
     assert side.tolist() == [2, 1] and up.tolist() == [False, True]
 
 
@@ -214,7 +220,10 @@ def test_integers_in_arithmetic_have_the_working_precision(rules: ModuleType) ->
     [
         (lambda m: m.log1pexp(torch.ones(2, dtype=torch.int64)), "log1pexp: x .*int64"),
         (lambda m: m.log1pexp(torch.ones(2) * 1j), "log1pexp: x .*complex64"),
-        (lambda m: m.complex_op(torch.ones(2), torch.ones(2, dtype=torch.int8)), "y .*int8"),
+        (
+            lambda m: m.complex_op(torch.ones(2), torch.ones(2, dtype=torch.int8)),
+            "y .*int8",
+        ),
         (lambda m: m.power(torch.ones(2), torch.ones(2), ON), "power: n .*float32"),
         (lambda m: m.power(torch.ones(2), COUNTS, COUNTS), "power: on .*int64"),
     ],

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import ast
 import inspect
+from collections.abc import Callable
 
 import black
 import pytest
-from gradspec.targets import torch as target
 
+from gradspec.plan.plan import ModulePlan
+from gradspec.targets import torch as target
 from tests.targets.emission import RULES, planned, torch_text
 
 pytestmark = pytest.mark.torch
 
 
 @pytest.mark.parametrize("write", [target.module, target.traced_module])
-def test_black_would_change_nothing(write: object) -> None:
-    text = write(planned(RULES))  # type: ignore[operator]
+def test_black_would_change_nothing(write: Callable[[ModulePlan], str]) -> None:
+    text = write(planned(RULES))
     assert black.format_str(text, mode=black.Mode()) == text
 
 
@@ -26,7 +28,9 @@ def test_the_same_text_every_time() -> None:
 
 def test_a_simple_rule_has_nothing_that_it_does_not_need() -> None:
     text = torch_text("rule double(x) -> y:\n    y = 2 * x\n")
-    assert [n for n in ("_promote", "sum_to_size", "_narrow", "_plus") if n in text] == []
+    assert [
+        n for n in ("_promote", "sum_to_size", "_narrow", "_plus") if n in text
+    ] == []
     assert "save_for_backward" not in text
     assert "needs_input_grad" not in text
 
@@ -35,7 +39,7 @@ def test_the_class_reads_as_written_by_hand() -> None:
     text = torch_text("rule double(x) -> y:\n    y = 2 * sin(x)\n")
     start = text.index("class _Double")
     assert text[start : text.index("def double")].rstrip() == inspect.cleandoc(
-        '''
+        """
         class _Double(torch.autograd.Function):
             generate_vmap_rule = True
 
@@ -61,7 +65,7 @@ def test_the_class_reads_as_written_by_hand() -> None:
                 x, dy = _widen(x, dy)
                 dx = 2.0 * dy * torch.cos(x)
                 return dx.to(dtype)
-        '''
+        """
     )
 
 

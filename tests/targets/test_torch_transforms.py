@@ -72,7 +72,9 @@ def _run(function: Callable[..., Any], inputs: tuple[Any, ...]) -> tuple[Any, ..
     outputs = function(*leaves)
     outputs = outputs if isinstance(outputs, tuple) else (outputs,)
     loss = sum(
-        (y.double() * torch.linspace(-2, 3, y.numel(), dtype=F64).reshape(y.shape)).sum()
+        (
+            y.double() * torch.linspace(-2, 3, y.numel(), dtype=F64).reshape(y.shape)
+        ).sum()
         for y in outputs
         if y.requires_grad
     )

@@ -1,0 +1,87 @@
+"""The text of TensorFlow modules: formatted, minimal, the same every time."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable
+
+import black
+import pytest
+
+from gradspec.plan.plan import ModulePlan
+from gradspec.targets import tf as target
+from tests.targets.emission import RULES, planned, tf_text
+
+pytestmark = pytest.mark.tf
+
+
+@pytest.mark.parametrize("write", [target.module, target.traced_module])
+def test_black_would_change_nothing(write: Callable[[ModulePlan], str]) -> None:
+    text = write(planned(RULES))
+    assert black.format_str(text, mode=black.Mode()) == text
+
+
+def test_the_same_text_every_time() -> None:
+    assert target.module(planned(RULES)) == target.module(planned(RULES))
+
+
+def test_a_simple_rule_has_nothing_that_it_does_not_need() -> None:
+    text = tf_text("rule negative(x) -> y:\n    y = -x\n")
+    helpers = ("_promote", "_unbroadcast", "_widen", "functools", "tf.function")
+    assert [name for name in helpers if name in text] == []
+
+
+def test_a_core_reads_as_written_by_hand() -> None:
+    text = tf_text("rule product(x, y) -> z:\n    z = x * y\n")
+    start = text.index("@tf.custom_gradient")
+    assert text[start : text.index("def product")].rstrip() == inspect.cleandoc(
+        """
+        @tf.custom_gradient
+        def _product(x, y):
+            z = x * y
+
+            def backward(dz):
+                dx = _unbroadcast(dz * y, x)
+                dy = _unbroadcast(dz * x, y)
+                return dx, dy
+
+            return z, backward
+        """
+    )
+
+
+def test_statics_are_closed_over_once_for_each_value() -> None:
+    text = tf_text("rule power(x, k: static = 2.0) -> y:\n    y = k * sin(x)\n")
+    start = text.index("@functools.lru_cache")
+    assert text[start : text.index("def power(x: ")].rstrip() == inspect.cleandoc(
+        """
+        @functools.lru_cache
+        def _power(k):
+            @tf.custom_gradient
+            def power(x):
+                y = k * tf.sin(x)
+
+                def backward(dy):
+                    return dy * k * tf.cos(x)
+
+                return y, backward
+
+            return power
+        """
+    )
+
+
+def test_what_is_imported_is_used() -> None:
+    text = tf_text(RULES)
+    tree = ast.parse(text)
+    imports = [n for n in tree.body if isinstance(n, ast.Import)]
+    names = [alias.asname or alias.name for n in imports for alias in n.names]
+    assert "tf" in names
+    assert all(f"{name}." in text.split("import tensorflow as tf")[1] for name in names)
+
+
+def test_names_that_would_clash_get_others() -> None:
+    text = tf_text("rule widen(x) -> y:\n    y = exp(x)\n")
+    assert "def _widen2(x):" in text
+    assert "return tf.cast(_widen2(_widen(x)), x.dtype)" in text
