@@ -138,8 +138,14 @@ def _accepted(
         through_surrogate=through,
     )
     left = max(deadline - monotonic(), 0.0)
-    assumed = claim.subject.assumed
-    proof = prove_equal(claim.declared, claim.derived, assumed, left, claim.input.name)
+    proof = prove_equal(
+        claim.declared,
+        claim.derived,
+        claim.subject.assumed,
+        left,
+        wrt=claim.input.name,
+        whole=claim.subject.whole,
+    )
     if proof is None or not agreeing:
         return replace(verdict, method="ball arithmetic")
     return replace(

@@ -11,7 +11,7 @@ from gradspec.derive.vjp import cotangents
 from gradspec.ir import closed
 from gradspec.ir.calls import expand
 from gradspec.ir.expr import ZERO, Expr
-from gradspec.ir.rule import Declared, Input, Rule
+from gradspec.ir.rule import Declared, Input, Kind, Rule
 from gradspec.ir.walk import inline, names
 from gradspec.symbolic.sampling import Survey, survey
 
@@ -48,6 +48,12 @@ class Subject:
     @property
     def assumed(self) -> tuple[Expr, ...]:
         return tuple(a.condition for a in self.rule.assumes if not a.indices)
+
+    @property
+    def whole(self) -> frozenset[str]:
+        """The names of integer inputs."""
+        whole = (Kind.INT, Kind.STATIC_INT)
+        return frozenset(i.name for i in self.rule.inputs if i.kind in whole)
 
     @property
     def shown(self) -> tuple[str, ...]:

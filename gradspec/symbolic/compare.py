@@ -21,7 +21,6 @@ WANTED = 50
 """Digits of agreement with which we are content: a constant with 40 right digits and a
 wrong one is still found out."""
 
-_BITS_A_DIGIT = 3.3219280948873626
 _SUPPORT = 30  # digits below which balls that meet say nothing
 
 
@@ -79,11 +78,16 @@ def relative_digits(a: Any, b: Any) -> int:
     gap, size = abs(a - b).upper(), max(abs(a).upper(), abs(b).upper())
     if gap.is_zero():
         return 10 * WANTED
-    return int((_log2(size) - _log2(gap)) / _BITS_A_DIGIT)
+    return _digits(_log2(size) - _log2(gap))
 
 
 def _absolute_digits(a: Any, b: Any) -> int:
-    return int(-_log2(abs(a - b).upper()) / _BITS_A_DIGIT)
+    return _digits(-_log2(abs(a - b).upper()))
+
+
+def _digits(bits: int) -> int:
+    """Decimal digits; whole numbers throughout, for exponents can be astronomic."""
+    return bits * 30103 // 100000
 
 
 def _log2(exact: Any) -> int:

@@ -114,10 +114,17 @@ class Program:
                 known = truth(values[args[0]])
                 if known is None:
                     return False
-                args = {True: args[1:2], False: args[2:3]}.get(known, args[:1])
+                args = (
+                    args[1:2]
+                    if known is True
+                    else args[2:]
+                    if known is False
+                    else args[:1]
+                )
             bad = [a for a in args if _is_undefined(values[a])]
             if not bad:
-                return all(_is_known(values[a]) for a in args)
+                certain = all(_is_known(values[a]) for a in args)
+                return certain and not _is_overflow(values[slot])
             slot = bad[0]
         return True
 
@@ -174,6 +181,11 @@ def defined(value: Value) -> bool:
 
 def _is_undefined(value: Value) -> bool:
     return value is not None and not defined(value)
+
+
+def _is_overflow(value: Value) -> bool:
+    """``[± inf]``: too large for the exponent range, but a number."""
+    return not value.is_nan() and not value.is_exact()
 
 
 def _is_known(value: Value) -> bool:

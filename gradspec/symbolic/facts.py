@@ -36,7 +36,7 @@ class Facts:
             self.positive.append(poly)
 
     def is_contradictory(self) -> bool:
-        return _infeasible([_row(poly) for poly in self.positive])
+        return _infeasible(self._rows(()))
 
     def sign(self, poly: Poly) -> int | None:
         """1, -1 or 0; None if it is not known."""
@@ -52,8 +52,7 @@ class Facts:
             if any(known == candidate for known in self.positive):
                 return sign
         for sign, candidate in ((1, poly), (-1, -poly)):
-            rows = [_row(known) for known in self.positive]
-            if rows and _infeasible([*rows, _row(-candidate)]):
+            if self.positive and _infeasible(self._rows((-candidate,))):
                 return sign
         return None
 
@@ -61,6 +60,19 @@ class Facts:
         """Of a fraction."""
         above, below = self.sign(value.num), self.sign(value.den)
         return None if above is None or below is None else above * below
+
+    def _rows(self, more: tuple[Poly, ...]) -> list[_Row]:
+        """Everything positive, also the monomials in it whose sign is known: they are
+        variables of their own to the elimination."""
+        rows = [_row(poly) for poly in (*self.positive, *more)]
+        for monomial in dict.fromkeys(m for row in rows for m in row if sum(m) > 1):
+            sign, never_zero = self._term(monomial)
+            if sign is not None and never_zero:
+                rows.append({monomial: sign})
+        for monomial in dict.fromkeys(m for row in rows for m in row if sum(m) == 1):
+            if monomial.index(1) in self.by_nature:
+                rows.append({monomial: 1})
+        return rows
 
     def _by_terms(self, poly: Poly) -> int | None:
         """All terms of one sign, at least one of them certainly not 0."""
@@ -96,7 +108,12 @@ class Facts:
                 return 1
             if known == -generator:
                 return -1
-        return None
+        return self._of_logarithm(number)
+
+    def _of_logarithm(self, number: int) -> int | None:
+        """A logarithm has the sign of what it is of, less 1."""
+        base = self.ring.bases.get(self.ring.keys[number])
+        return None if base is None else self.sign(base - 1)
 
 
 def _row(poly: Poly) -> _Row:

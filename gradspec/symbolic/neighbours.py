@@ -15,6 +15,7 @@ from flint import arb, ctx
 from gradspec.ir.expr import Apply, Expr
 from gradspec.symbolic.enclose import Point, defined, enclose, program
 from gradspec.symbolic.isolate import borders
+from gradspec.symbolic.meaning import elementary
 
 STEP = Fraction(1, 2**200)
 PRECISION = 640
@@ -22,8 +23,10 @@ PRECISION = 640
 
 def on_border(expressions: tuple[Expr, ...], point: Point) -> bool:
     """Whether one of the expressions changes its form at the point (a comparison that
-    is an equality there, ``abs`` of zero, a tie in ``max``, a step)."""
-    pairs = {pair: None for expr in expressions for pair in borders(expr)}
+    is an equality there, ``abs`` of zero, a tie in ``max``, a step), also inside the
+    meaning of a built-in (``i0e`` has the kink of ``exp(-abs(x))``)."""
+    plain = (*expressions, *(elementary(expr) for expr in expressions))
+    pairs = {pair: None for expr in plain for pair in borders(expr)}
     gaps = program(*(Apply("sub", pair) for pair in pairs)) if pairs else None
     values = gaps.run(point, 256) if gaps else ()
     return any(defined(value) and value.contains(0) for value in values)

@@ -58,6 +58,7 @@ class Normal:
     def __init__(self, ring: Ring, facts: Facts, steps: dict[Any, Fraction]) -> None:
         self.ring, self.facts, self.steps = ring, facts, steps
         self.values: dict[str, Frac] = {}
+        self.whole: frozenset[tuple[str, str]] = frozenset()  # keys of integer inputs
         self._done: dict[Expr, Frac] = {}
 
     def of(self, root: Expr) -> Frac:
@@ -101,6 +102,20 @@ class Normal:
         return self.ring.whole(generator)
 
     # --- functions of which only symmetries are used
+
+    def step_function(self, op: str, part: Frac) -> Frac:
+        """A whole number is its own floor."""
+        ring = self.ring
+        if part.den.is_one() and all(
+            coefficient.q == 1
+            and all(
+                not exponent or ring.keys[number] in self.whole
+                for number, exponent in enumerate(exponents)
+            )
+            for exponents, coefficient in part.num.terms()
+        ):
+            return part
+        return self.opaque(op, (part,))
 
     def opaque(self, op: str, parts: tuple[Frac, ...]) -> Frac:
         turned = len(parts) == 1 and parts[0].num.leading_coefficient() < 0
@@ -319,7 +334,7 @@ class Normal:
         return self.opaque("gamma", (value,))
 
     def modulo(self, value: Frac, by: Frac) -> Frac:
-        whole = self.opaque("floor", (self.ring.div(value, by),))
+        whole = self.step_function("floor", self.ring.div(value, by))
         return self.ring.sub(value, self.ring.mul(by, whole))
 
 
@@ -336,6 +351,8 @@ _RULES: dict[str, Callable[..., Frac]] = {
     "cbrt": lambda n, a: n.cube_root(a),
     "sin": lambda n, a: cos_sin(n, a)[1],
     "cos": lambda n, a: cos_sin(n, a)[0],
+    "floor": lambda n, a: n.step_function("floor", a),
+    "round": lambda n, a: n.step_function("round", a),
     "mod": lambda n, a, b: n.modulo(a, b),
     "gamma": lambda n, a: n.gamma(a),
     "lgamma": lambda n, a: shifted(n, "lgamma", (a,)),

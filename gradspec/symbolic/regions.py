@@ -11,6 +11,7 @@ label) is a region of its own.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 from time import monotonic
 from typing import Any
@@ -34,6 +35,14 @@ _ORDER = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Question:
+    """``wrt``: the names whose borders are left out; ``whole``: the names of integers."""
+
+    wrt: frozenset[str]
+    whole: frozenset[str] = frozenset()
+
+
 class Region:
     """Facts, values forced by equalities, and the normal forms on it."""
 
@@ -48,6 +57,7 @@ class Region:
         facts.assume(poly)
         twin = Region(self.ring, facts, self.steps)
         twin.normal.values = dict(self.normal.values)
+        twin.normal.whole = self.normal.whole
         return twin
 
     def border(self, poly: Poly) -> Region | None:
@@ -59,6 +69,7 @@ class Region:
         twin = Region(self.ring, Facts(self.ring), self.steps)
         twin.facts.by_nature = self.facts.by_nature
         twin.normal.values = {**self.normal.values, name: value}
+        twin.normal.whole = self.normal.whole
         for known in self.facts.positive:
             twin.facts.assume(_put(self.ring, known, name, value))
         return twin
@@ -126,9 +137,10 @@ class Prover:
     """One attempt within a deadline."""
 
     def __init__(
-        self, left: Expr, right: Expr, wrt: frozenset[str], deadline: float
+        self, left: Expr, right: Expr, question: Question, deadline: float
     ) -> None:
-        self.left, self.right, self.wrt = left, right, wrt
+        self.left, self.right, self.wrt = left, right, question.wrt
+        self.whole = frozenset(("variable", name) for name in question.whole)
         self.deadline = deadline
         self.split = False
 
@@ -148,6 +160,7 @@ class Prover:
     def _start(self, assumes: tuple[Expr, ...], steps: dict[Any, Fraction]) -> Region:
         ring = Ring(self.deadline)
         region = Region(ring, Facts(ring), steps)
+        region.normal.whole = self.whole
         for fact in _facts(assumes):
             try:
                 gap = region.normal.of(fact)

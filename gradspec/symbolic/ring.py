@@ -69,6 +69,7 @@ class Ring:
         self.context = fmpq_mpoly_ctx.get(names, Ordering.degrevlex)
         self.gens = self.context.gens()
         self.found: dict[Key, int] = {}
+        self.keys: list[Key] = []
         self.relations: dict[int, tuple[int, Poly]] = {}
         self.logarithms: dict[Key, Frac] = {}  # of exponential kernels
         self.bases: dict[Key, Poly] = {}  # what a logarithm kernel is of
@@ -83,6 +84,7 @@ class Ring:
             if len(self.found) == GENERATORS:
                 raise TooLarge
             self.found[key] = known = len(self.found)
+            self.keys.append(key)
             return self.gens[known], True
         return self.gens[known], False
 
@@ -97,7 +99,7 @@ class Ring:
         if poly.total_degree() != 1:
             return None
         number = next(n for n, degree in enumerate(poly.degrees()) if degree)
-        return next(key for key, value in self.found.items() if value == number)
+        return self.keys[number]
 
     def exponent_gap(self, poly: Poly) -> Frac | None:
         """``t`` if the polynomial is a positive multiple of ``exp(t) - 1`` times another
@@ -119,8 +121,7 @@ class Ring:
         return total if a > 0 else self.neg(total)
 
     def _logarithm(self, number: int) -> Frac | None:
-        key = next(key for key, value in self.found.items() if value == number)
-        return self.logarithms.get(key)
+        return self.logarithms.get(self.keys[number])
 
     # --- fractions
 

@@ -16,7 +16,7 @@ from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import names
 from gradspec.symbolic.consult import sympy_agrees
 from gradspec.symbolic.meaning import elementary
-from gradspec.symbolic.regions import Prover
+from gradspec.symbolic.regions import Prover, Question
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,9 @@ def prove_equal(
     right: Expr,
     assumes: tuple[Expr, ...] = (),
     budget: float = 10.0,
+    *,
     wrt: str | None = None,
+    whole: frozenset[str] = frozenset(),
 ) -> Proof | None:
     """Equality of ``left`` and ``right`` wherever both are defined and smooth.
 
@@ -47,7 +49,7 @@ def prove_equal(
         return None
     free = (names(left) | names(right)) if wrt is None else frozenset((wrt,))
     plain = elementary(left), elementary(right)
-    prover = Prover(*plain, free, deadline)
+    prover = Prover(*plain, Question(free, whole), deadline)
     for assumed in (False, True) if assumes else (False,):
         if prover.proves(assumes if assumed else ()):
             method = "normal form by regions" if prover.split else "normal form"
