@@ -40,38 +40,48 @@ class Blocks:
     faults: list[Fault] = field(default_factory=list)
 
 
+@dataclass(slots=True)
+class _Item:
+    """An item that lines are added to; ``indent`` is that of its body, once known."""
+
+    head: Line
+    body: list[Line] = field(default_factory=list)
+    indent: int = TABBED
+
+    def add(self, line: Line) -> None:
+        self.body.append(line)
+        if self.indent == TABBED:
+            self.indent = line.indent
+
+
 def blocks(lines: Sequence[Line]) -> Blocks:
     """Groups lines into items."""
     found = Blocks()
+    items: list[_Item] = []
     joined = _joined(lines, found)
     _refuse_tab(joined, found)
-    head: Line | None = None
-    body: list[Line] = []
     for line in joined:
-        if head is not None and _is_below(line, head, body):
-            _check_indent(line, head, body, found)
-            body.append(line)
+        if items and _is_below(line, items[-1]):
+            _check_indent(line, items[-1], found)
+            items[-1].add(line)
             continue
-        if head is not None:
-            found.chunks.append(Chunk(head, tuple(body)))
         if line.indent > 0:
             found.faults.append(unexpected_indent(line))
-        head, body = line, []
-    if head is not None:
-        found.chunks.append(Chunk(head, tuple(body)))
+        items.append(_Item(line))
+    found.chunks.extend(Chunk(item.head, tuple(item.body)) for item in items)
     return found
 
 
-def _is_below(line: Line, head: Line, body: list[Line]) -> bool:
-    """Whether a line belongs to the item of ``head``. One at the margin does when it is
-    a statement and the rule above it has no body yet.
+def _is_below(line: Line, item: _Item) -> bool:
+    """Whether a line belongs to an item. One at the margin does when it is a statement
+    and the rule above it has no body yet.
     """
     if _begins_item(line):
         return False
-    if line.indent == 0 and head.first not in ITEM_WORDS:
+    if line.indent == 0 and item.head.first not in ITEM_WORDS:
         return True  # all that stands outside is reported once
     if line.indent == 0:
-        return head.first == "RULE" and (not body or body[0].indent == 0)
+        return item.head.first == "RULE" and (not item.body or item.indent == 0)
     return True
 
 
@@ -83,23 +93,22 @@ def _begins_item(line: Line) -> bool:
     return bool(second) and second[0].text.isidentifier()
 
 
-def _check_indent(line: Line, head: Line, body: list[Line], found: Blocks) -> None:
-    if head.first != "RULE":
+def _check_indent(line: Line, item: _Item, found: Blocks) -> None:
+    if item.head.first != "RULE":
         return  # reported with the head, or as a whole: see `parse`
-    if body and body[-1].tokens[-1].type == "COLON":
+    if item.body and item.body[-1].tokens[-1].type == "COLON":
         return  # a block of Python: the line with the colon is reported
-    known = [above.indent for above in body if above.indent != TABBED]
-    if line.indent == TABBED or (known and line.indent == known[0]):
+    if line.indent in (TABBED, item.indent):
         return
-    if not known and line.indent == 0:
+    if item.indent == TABBED and line.indent == 0:
         headline = "the body of a rule is indented"
         help = "put four spaces before each line of the body"
         found.faults.append(_fault(line, headline, help))
-    elif known and line.indent > known[0]:
+    elif line.indent > item.indent > TABBED:
         found.faults.append(unexpected_indent(line))
-    elif known:
+    elif item.indent > TABBED:
         headline = "this line is indented less than the body that it belongs to"
-        found.faults.append(_fault(line, headline, _spaces(known[0])))
+        found.faults.append(_fault(line, headline, _spaces(item.indent)))
 
 
 def unexpected_indent(line: Line) -> Fault:

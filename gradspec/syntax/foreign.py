@@ -10,7 +10,7 @@ import unicodedata
 from dataclasses import dataclass
 
 from gradspec.source import Span
-from gradspec.syntax.tokens import Fault
+from gradspec.syntax.tokens import Fault, shortened
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +123,9 @@ def word(text: str, span: Span) -> tuple[Fault, Meant]:
     odd = next(char for char in text if not char.isascii())
     ascii_name = "".join(map(_letter, text))
     help = "names are ASCII letters, digits and underscores"
-    if ascii_name.isidentifier():
+    if ascii_name.isidentifier() and len(ascii_name) <= 40:
         help += f": write `{ascii_name}`"
-    headline = f"`{text}` is not ASCII: it holds {_called(odd)}"
+    headline = f"`{shortened(text)}` is not ASCII: it holds {_called(odd)}"
     return Fault("GS114", headline, span, help=help), Meant("NAME", "unnamed", "")
 
 

@@ -6,15 +6,18 @@ that is indented no deeper, so that it costs one fault and not the rest of the f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from gradspec.source import Span
-from gradspec.syntax.scan import LINE_END
+from gradspec.syntax.scan import ENOUGH, LINE_END
 from gradspec.syntax.tokens import TABBED, Fault, Line, Token
 
 MAX_DEPTH = 200
 """How deep brackets, and the tree of an expression, may be nested."""
+
+MAX_TOKENS = 10_000
+"""A line of more tokens was not written by a person, and would take seconds to read."""
 
 ITEM_WORDS = ("RULE", "DEF", "FROM")
 
@@ -59,6 +62,9 @@ def _line(found: Layout, start: int) -> int:
     taken = [token for token in found.tokens[start:stop] if token.type != LINE_END]
     if brackets.strays:
         taken = [token for token in taken if token not in brackets.strays]
+    if len(taken) > MAX_TOKENS:
+        brackets.faults.append(_too_long(taken[0]))
+        found.faults.append(brackets.faults[-1])
     if taken:
         sound = not brackets.open and not brackets.faults
         found.lines.append(Line(tuple(taken), indent, sound))
@@ -139,11 +145,15 @@ class _Brackets:
                 self.faults.append(too_deep(token.span))
         elif token.type in _OPENED_BY and not self.open:
             self.strays.add(token)
-            self.faults.append(_stray(token))
+            self._add(_stray, token)
         elif token.type in _OPENED_BY:
             opened = self.open.pop()
             if opened.type != _OPENED_BY[token.type]:
-                self.faults.append(_mismatched(opened, token))
+                self._add(_mismatched, opened, token)
+
+    def _add(self, fault: Callable[..., Fault], *tokens: Token) -> None:
+        if len(self.faults) < ENOUGH:
+            self.faults.append(fault(*tokens))
 
 
 def too_deep(span: Span) -> Fault:
@@ -151,6 +161,12 @@ def too_deep(span: Span) -> Fault:
     headline = f"this is nested more than {MAX_DEPTH} levels deep"
     help = "give a name to a part of it: `part = …` on a line of its own"
     return Fault("GS120", headline, span, help=help)
+
+
+def _too_long(first: Token) -> Fault:
+    headline = f"this line has more than {MAX_TOKENS} words and signs"
+    help = "give names to its parts"
+    return Fault("GS122", headline, first.span, help=help)
 
 
 def _unclosed(token: Token) -> Fault:

@@ -12,9 +12,8 @@ from gradspec.syntax.stop import (
     in_brackets,
     innermost,
     is_name,
-    short,
 )
-from gradspec.syntax.tokens import Fault, Token
+from gradspec.syntax.tokens import Fault, Token, shortened
 
 # --- expressions ----------------------------------------------------------------------
 
@@ -110,7 +109,7 @@ def _missing_operator(stop: Stop) -> Fault | None:
     if not (stop.expected & OPERATORS) or not begins_operand(stop.found):
         return None
     if stop.at(-1).type in OPERAND_ENDS or is_name(stop.at(-1)):
-        headline = f"an operator is missing before `{short(stop.found)}`"
+        headline = f"an operator is missing before `{shortened(stop.found.text)}`"
         return stop.fault("GS125", headline, "write `*` to multiply")
     return None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-from gradspec.syntax.tokens import Fault, FaultFound, Token
+from gradspec.syntax.tokens import Fault, FaultFound, Token, shortened
 
 _LARGEST = Fraction(2) ** 1024 - Fraction(2) ** 970  # of float64, exactly
 _SMALLEST = Fraction(1, 2**1074)  # of float64, not zero
@@ -32,6 +32,6 @@ def number_value(token: Token) -> Fraction:
 
 
 def _out_of_range(token: Token, what: str) -> Fault:
-    shown = token.text if len(token.text) <= 24 else token.text[:20] + "…"
+    shown = shortened(token.text)
     help = "infinity is written `inf`; nothing finite beyond 1.8e308 can be computed"
     return Fault("GS121", f"the number `{shown}` {what}", token.span, help=help)

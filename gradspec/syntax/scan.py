@@ -15,7 +15,7 @@ from gradspec.source import Span
 from gradspec.syntax import foreign
 from gradspec.syntax.grammar import lexicon
 from gradspec.syntax.nodes import Comment
-from gradspec.syntax.tokens import Fault, Token
+from gradspec.syntax.tokens import Fault, Token, shortened
 
 LINE_END = "LINE_END"
 """The type of the token at the end of each physical line; it ends where the next begins."""
@@ -100,8 +100,9 @@ def _refuse_factor(found: Scan, token: Token) -> bool:
     if before is None or before.type != "NUMBER" or before.end != token.start:
         return False
     span = Span(before.start, token.end)
-    headline = f"`{before.text}{token.text}` has no operator between number and name"
-    help = f"write `{before.text} * {token.text}`"
+    number, name = shortened(before.text), shortened(token.text)
+    headline = f"`{number}{name}` has no operator between number and name"
+    help = f"write `{number} * {name}`"
     found.faults.append(Fault("GS125", headline, span, help=help))
     found.tokens.append(Token("SCALE", "*", token.start, token.start))
     return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gradspec.syntax.tokens import Fault, Line, Token
+from gradspec.syntax.tokens import Fault, Line, Token, shortened
 
 OPERAND_ENDS = frozenset(("NAME", "NUMBER", "RPAR", "RSQB"))
 OPERATORS = frozenset(("SIGN", "SCALE", "POWER", "COMPARISON", "AND", "OR"))
@@ -72,7 +72,7 @@ def generic(stop: Stop) -> Fault:
     if stop.ended:
         found = "the line ends too early"
     else:
-        found = f"`{short(stop.found)}` does not fit here"
+        found = f"`{shortened(stop.found.text)}` does not fit here"
     expected = listed(stop.expected)
     help = f"expected {expected}" if expected else ""
     return stop.fault("GS101", found, help)
@@ -114,11 +114,6 @@ _RESERVED = frozenset(
 
 def begins_operand(token: Token) -> bool:
     return token.type in ("NUMBER", "LPAR") or is_name(token)
-
-
-def short(token: Token) -> str:
-    text = token.text.split("\n")[0]
-    return text if len(text) <= 24 else text[:20] + "…"
 
 
 def in_brackets(stop: Stop) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from gradspec.syntax.layout import ITEM_WORDS
 from gradspec.syntax.misreadings import reserved
-from gradspec.syntax.tokens import Chunk, Fault, Token
+from gradspec.syntax.tokens import Chunk, Fault, Token, shortened
 
 _FORMS = {
     "lambda": "there are no anonymous functions: write `def f(x) = expression`",
@@ -60,8 +60,14 @@ def _fault(before: Token | None, token: Token, after: Token | None) -> Fault:
     if token.text[0] == "_":
         bare = token.text.strip("_")
         bare += "_" if keyword.iskeyword(bare) else ""
-        headline = f"`{token.text}` begins with an underscore: such names are ours"
-        help = f"write `{bare}`" if bare.isidentifier() else "begin it with a letter"
+        headline = (
+            f"`{shortened(token.text)}` begins with an underscore: such names are ours"
+        )
+        help = (
+            f"write `{bare}`"
+            if bare.isidentifier() and len(bare) <= 40
+            else "begin it with a letter"
+        )
         return Fault("GS116", headline, token.span, help=help)
     if token.text in _FORMS and _is_form(before, token, after):
         headline = f"`{token.text}` is Python, not part of this language"

@@ -45,6 +45,12 @@ class FaultFound(Exception):
         self.fault = fault
 
 
+def shortened(text: str) -> str:
+    """As much of a piece of source as a message can show."""
+    first = text.split("\n", 1)[0]
+    return first if len(first) <= 24 and first == text else first[:20] + "…"
+
+
 TABBED = -1
 """The indentation of a line that has a tab in it: reported, then taken as meant."""
 
