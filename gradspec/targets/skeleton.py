@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable
 
 from gradspec.primitives.row import Helper
+from gradspec.primitives.table import ROWS
 from gradspec.targets.layout import statement
 from gradspec.targets.lines import Lines
 
@@ -70,3 +71,9 @@ def used_helpers(helpers: Iterable[Helper], text: str) -> tuple[Helper, ...]:
                 found[helper.name] = helper
                 todo.append(helper.text)
     return tuple(helper for helper in helpers if helper.name in found)
+
+
+def table_helpers(target: str) -> tuple[Helper, ...]:
+    """All functions that the table of primitives has for a target."""
+    spellings = (row.spellings.get(target) for row in ROWS)
+    return tuple(spelling for spelling in spellings if isinstance(spelling, Helper))

@@ -19,7 +19,7 @@ from gradspec.targets.expansion import expander
 from gradspec.targets.lines import Lines, indented
 from gradspec.targets.python import Needs, needs
 from gradspec.targets.signature import fresh, parameters, scalars
-from gradspec.targets.skeleton import laid_out, module_text, used_helpers
+from gradspec.targets.skeleton import laid_out, module_text, table_helpers, used_helpers
 from gradspec.targets.tf_core import core_lines
 from gradspec.targets.tf_parts import Core
 from gradspec.targets.unnamed import unnamed
@@ -62,9 +62,12 @@ def _module(plan: ModulePlan, cores: Sequence[Core]) -> str:
 
 
 def _named(plan: ModulePlan) -> list[tuple[RulePlan, str]]:
-    """Each rule with the name of its core: ``complex_op`` has ``_complex_op``."""
-    helpers = {helper.name for helper in texts.HELPERS}
-    return [(rule, fresh(f"_{rule.name}", helpers)) for rule in plan.rules]
+    """Each rule with the name of its core: ``complex_op`` has ``_complex_op``, unless
+    a helper has that name.
+    """
+    helpers = texts.HELPERS + table_helpers("tf")
+    taken = {helper.name for helper in helpers}
+    return [(rule, fresh(f"_{rule.name}", taken)) for rule in plan.rules]
 
 
 def _core(rule: RulePlan, name: str, is_traced: bool) -> Core:

@@ -85,3 +85,6 @@ def test_names_that_would_clash_get_others() -> None:
     text = tf_text("rule widen(x) -> y:\n    y = exp(x)\n")
     assert "def _widen2(x):" in text
     assert "return tf.cast(_widen2(_widen(x)), x.dtype)" in text
+    text = tf_text("rule hypot(x, y) -> z:\n    z = hypot(x, y)\n")
+    assert "def _hypot2(x, y):" in text
+    assert "z = _hypot(x, y)" in text
