@@ -16,6 +16,7 @@ import click
 
 from gradspec import __version__
 from gradspec.options import BUDGET_SECONDS, Options
+from gradspec.targets import TARGETS, outside_targets
 
 if TYPE_CHECKING:
     from gradspec.diagnostics import Diagnostic
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from gradspec.driver.results import FileResult
 
 CLEAN, FINDINGS, FAILURE, INTERRUPTED = 0, 1, 2, 130
-TARGETS = ("numpy", "torch", "tf")
 
 
 def _targets(
@@ -48,8 +48,6 @@ def _outside_targets(names: Iterable[str]) -> tuple[str, ...]:
     """Targets of other packages; looked for only when one is asked for."""
     if all(name in (*TARGETS, "all") for name in names):
         return ()
-    from gradspec.targets import outside_targets
-
     return outside_targets()
 
 

@@ -144,8 +144,8 @@ def test_r11_variables_learn() -> None:
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 def test_r12_vjp_sums_over_outputs_in_shape_and_dtype(dtype: str) -> None:
-    x = tf.cast(tf.random.stateless_normal([3, 4], (1, 2), tf.float64), dtype)
-    y = tf.cast(tf.random.stateless_normal([4], (3, 4), tf.float64), dtype)
+    x = tf.cast(tf.random.stateless_normal([3, 4], (1, 2), dtype=tf.float64), dtype)
+    y = tf.cast(tf.random.stateless_normal([4], (3, 4), dtype=tf.float64), dtype)
     with tf.GradientTape() as tape:
         tape.watch((x, y))
         z, w = tutorial("complex_op", "tf").complex_op(x, y)
