@@ -107,7 +107,8 @@ def _by_balls(row: Primitive, args: list[Column]) -> Column:
     """The correctly rounded value, point by point."""
     from gradspec.symbolic.truth import nearest
 
-    wide = [np.asarray(arg, dtype=np.float64) for arg in args]
+    shape = np.broadcast_shapes(*(np.shape(arg) for arg in args))
+    wide = [np.atleast_1d(np.asarray(arg, dtype=np.float64)) for arg in args]
     columns = list(np.broadcast_arrays(*wide))
     finite = np.all(np.isfinite(columns), axis=0)
     points = [
@@ -117,7 +118,7 @@ def _by_balls(row: Primitive, args: list[Column]) -> Column:
     form = Apply(row.name, tuple(Ref(param) for param in row.params))
     result = _beyond(row, columns)
     result[finite] = nearest(form, points)
-    return result
+    return result.reshape(shape)
 
 
 def _beyond(row: Primitive, columns: list[Column]) -> Column:
