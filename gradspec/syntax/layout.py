@@ -166,7 +166,7 @@ def too_deep(span: Span) -> Fault:
 def _too_long(first: Token) -> Fault:
     headline = f"this line has more than {MAX_TOKENS} words and signs"
     help = "give names to its parts"
-    return Fault("GS122", headline, first.span, help=help)
+    return Fault("GS120", headline, first.span, help=help)
 
 
 def _unclosed(token: Token) -> Fault:

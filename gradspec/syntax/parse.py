@@ -193,7 +193,7 @@ def _diagnostic(fault: Fault, source: Source) -> Diagnostic:
 def _too_long(source: Source) -> Fault:
     headline = f"this file is longer than {MAX_LENGTH // 1024} KiB"
     help = "divide it: rules of other files are imported with `from … import …`"
-    return Fault("GS122", headline, Span(0, min(1, len(source.text))), help=help)
+    return Fault("GS608", headline, Span(0, min(1, len(source.text))), help=help)
 
 
 def _nothing() -> Fault:
