@@ -121,6 +121,10 @@ def _neg(node: Apply) -> Expr:
     match node.args:
         case (Apply(op="neg", args=(x,)),):
             return x
+        case (Apply(op="mul" | "div" as op, args=(Const(value=value), x)),):
+            return _same(node, op, Const(-value), x)
+        case (Apply(op="mul" | "div" as op, args=(Apply(op="neg", args=(x,)), y)),):
+            return _same(node, op, x, y)
     return node
 
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import ceil, log2
 
 from gradspec.ir.expr import Apply, Call, Const, Expr, Ref, Select
 from gradspec.ir.walk import nodes
 from gradspec.primitives.lookup import primitive
 from gradspec.stabilise.measure import GOOD, Score, Trial
 
+_CHANCE = 64.0
 _SELECT = 3.7  # multiplications (`np.where`, measured)
 _CALL = 10.0
 
@@ -44,26 +44,39 @@ class Choice:
 def choose(trial: Trial, written: Candidate, others: Iterable[Candidate]) -> Choice:
     """The best of ``written`` and ``others``."""
     first = trial.score(written.closed)
-    best, best_score, best_key = written, first, _key(written, first)
+    best, best_score = written, first
     for candidate in others:
         score = trial.score(candidate.closed)
         if score.is_worse_than(first):
             continue
-        key = _key(candidate, score)
-        if key < best_key:
-            best, best_score, best_key = candidate, score, key
+        if _is_better(candidate, score, best, best_score):
+            best, best_score = candidate, score
     return Choice(best.form, best_score, first)
 
 
-def _key(candidate: Candidate, score: Score) -> tuple[float, ...]:
-    bad = score.whole.bad
-    levels = _level(score.core.worst) + _level(score.whole.worst)
-    return bad, score.gaps, score.noisy > 0, levels, cost(candidate.form)
+def _is_better(one: Candidate, score: Score, best: Candidate, held: Score) -> bool:
+    """Whether ``one`` takes the place of the best so far."""
+    grave = (score.whole.bad, score.gaps, score.noisy > 0)
+    held_grave = (held.whole.bad, held.gaps, held.noisy > 0)
+    if grave != held_grave:
+        return grave < held_grave
+    errors = _clearly(score.whole.worst, held.whole.worst)
+    errors += _clearly(score.core.worst, held.core.worst)
+    if errors:
+        return errors < 0
+    return cost(one.form) < cost(best.form)
 
 
-def _level(worst: float) -> int:
-    """Doublings beyond what is good: "clearly smaller" is a level less."""
-    return 0 if worst <= GOOD else ceil(log2(worst / GOOD))
+def _clearly(one: float, other: float) -> int:
+    """-1 if the first error is clearly smaller, 1 if the second is, else 0.
+
+    All that is good is equal. Errors of hundreds of ULP come from cancellation that no
+    form avoids, and how large they are is luck: there it takes more.
+    """
+    low, high = sorted((max(one, GOOD), max(other, GOOD)))
+    if high <= low * (2.0 if low <= _CHANCE else 16.0):
+        return 0
+    return -1 if one < other else 1
 
 
 def cost(expr: Expr) -> float:

@@ -23,6 +23,9 @@ GOOD = 4.0
 FAIR = 128.0
 """ULP (seven bits) that may be lost elsewhere if there are fewer bad points."""
 
+_QUIET = 1.1
+"""Factor by which the largest error may grow if no infinity is met any more."""
+
 _TINY = float(np.finfo(np.float32).tiny)
 _CAP = 2.0**40
 
@@ -43,18 +46,18 @@ class Stratum:
     def is_good(self) -> bool:
         return self.bad == 0 and self.worst <= GOOD
 
-    def is_worse_than(self, other: Stratum) -> bool:
+    def is_worse_than(self, other: Stratum, slack: float = 1.05) -> bool:
         """Worse in any of the three (rounding luck of a fraction of an ULP is none).
 
         Where bad points are mended, some digits elsewhere are a fair price: nothing is
         left of a NaN.
         """
         if self.bad < other.bad:
-            return self.worst > max(other.worst * 1.05, FAIR)
+            return self.worst > max(other.worst * slack, FAIR)
         return (
             self.bad > other.bad
-            or self.worst > max(other.worst * 1.05, GOOD)
-            or self.share > other.share
+            or self.worst > max(other.worst * slack, GOOD)
+            or self.share > other.share + (slack - 1.05)
         )
 
 
@@ -76,9 +79,10 @@ class Score:
         return self.whole.is_good and self.core.is_good
 
     def is_worse_than(self, other: Score) -> bool:
+        slack = _QUIET if self.noisy < other.noisy else 1.05
         return (
-            self.whole.is_worse_than(other.whole)
-            or self.core.is_worse_than(other.core)
+            self.whole.is_worse_than(other.whole, slack)
+            or self.core.is_worse_than(other.core, slack)
             or self.gaps > other.gaps
         )
 

@@ -76,7 +76,7 @@ def replaced(expr: Expr, old: Expr, new: Expr) -> Expr:
 def _joined(node: Expr) -> Expr:
     """A rebuilt node: ``0.5 * (2 * ndtr(x))`` is ``ndtr(x)``."""
     match node:
-        case Apply(op="mul", args=(a, b)) if _leading(a) and _leading(b):
+        case Apply(op="mul", args=(a, b)) if _leading(b):
             return times(a, b)
         case Apply(op="div", args=(a, Const(value=value))) if value and _leading(a):
             return scale(1 / value, a)

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from gradspec.derive.partials import Underivable
-from gradspec.derive.vjp import vjps
+from gradspec.derive.vjp import cotangents, vjps
+from gradspec.ir.calls import expand
 from gradspec.ir.expr import Apply, Expr, Ref, Select
 from gradspec.ir.rule import (
     Backward,
@@ -19,6 +20,7 @@ from gradspec.ir.rule import (
     Declared,
     Derived,
     Let,
+    Override,
     Rewrite,
     Rule,
 )
@@ -26,7 +28,7 @@ from gradspec.ir.text import show
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import names, size
 from gradspec.primitives.lookup import primitive
-from gradspec.stabilise.choose import Candidate, Choice, choose
+from gradspec.stabilise.choose import Candidate, Choice, choose, cost
 from gradspec.stabilise.guard import guarded
 from gradspec.stabilise.measure import Trial
 from gradspec.stabilise.model import Machine
@@ -37,6 +39,8 @@ from gradspec.stabilise.reason import gains, reason
 from gradspec.stabilise.search import BUDGET, forms
 
 _FEW = BUDGET // 3
+_GROWTH, _ROOM = 1.5, 40.0
+"""How much more a derived form may cost than what is written."""
 
 
 def stabilise(checked: CheckedRule) -> CheckedRule:
@@ -47,7 +51,8 @@ def stabilise(checked: CheckedRule) -> CheckedRule:
     sample = points(rule)
     if not len(sample):
         return checked
-    work = _Work(rule, sample)
+    rule = _without_calls(rule)
+    work = _Work(rule, checked.rule, sample)
     forward = work.forward()
     backward = work.backward(forward)
     done = replace(rule, forward=forward, backward=backward)
@@ -61,8 +66,10 @@ def stabilise(checked: CheckedRule) -> CheckedRule:
 class _Work:
     """Chooses expression by expression; remembers what has been chosen so far."""
 
-    def __init__(self, rule: Rule, sample: Points) -> None:
+    def __init__(self, rule: Rule, original: Rule, sample: Points) -> None:
         self._rule = rule
+        self._has_calls = rule != original
+        self._original = original
         self._sample = sample
         self._machine = Machine(sample.columns)
         self._written = Names(rule)
@@ -97,7 +104,10 @@ class _Work:
         return tuple(entries)
 
     def _derived(self, forward: tuple[Let, ...]) -> dict[str, Expr]:
-        """The derivative of the forward (of the surrogates) as chosen."""
+        """The derivative of the forward (of the surrogates) as chosen. Through the call
+        of another rule it is what that rule says: then it is that of the original."""
+        if self._has_calls:
+            return {n: expand(e) for n, e in cotangents(self._original).items()}
         rule = self._rule
         upstream = {o.name: Ref(f"d{o.name}") for o in rule.outputs if o.takes_gradient}
         wrt = tuple(i.name for i in rule.inputs if i.takes_gradient)
@@ -117,7 +127,7 @@ class _Work:
         meaning = self._written.close(value)
         try:
             trial = Trial(meaning, self._sample, self._machine)
-            candidates = self._candidates(trial, written, others)
+            candidates = self._candidates(name, trial, written, others)
             first = self._candidate(written)
             choice = choose(trial, first, candidates)
         except NotImplementedError:  # a part that neither balls nor the model know
@@ -130,24 +140,27 @@ class _Work:
         return Candidate(form, self._chosen.close(form))
 
     def _candidates(
-        self, trial: Trial, written: Expr, others: tuple[Expr, ...]
+        self, name: str, trial: Trial, written: Expr, others: tuple[Expr, ...]
     ) -> Iterator[Candidate]:
         seen: dict[Expr, None] = {written: None}
-        for form in self._forms(trial, written, others):
+        for form in self._forms(name, trial, written, others):
             if form not in seen:
                 seen[form] = None
                 yield self._candidate(form)
 
     def _forms(
-        self, trial: Trial, written: Expr, others: tuple[Expr, ...]
+        self, name: str, trial: Trial, written: Expr, others: tuple[Expr, ...]
     ) -> Iterator[Expr]:
         """Rewrites of what is written and of the derivative; where what is written is
         not good also with names put in place, and what SymPy proposes."""
         yield from forms(written, self._holds)
-        for other in others:
-            yield from forms(other, self._holds)
         whole = self._chosen.close(written)
-        if trial.score(whole).is_good:
+        most = _GROWTH * cost(whole) + _ROOM
+        for other in others:
+            found = forms(other, self._holds)
+            yield from (form for form in found if cost(form) <= most)
+        is_written = not isinstance(self._entry(name), Derived)
+        if is_written and trial.score(whole).is_good:
             return
         yield from forms(whole, self._holds)
         for start in dict.fromkeys((whole, *others)):
@@ -172,6 +185,26 @@ class _Work:
     def _entry(self, name: str) -> Backward | None:
         names_of = (f"d{variable.name}" for variable in self._rule.inputs)
         return dict(zip(names_of, self._rule.backward, strict=True)).get(name)
+
+
+def _without_calls(rule: Rule) -> Rule:
+    """Calls of other rules replaced by what they compute; their own backwards are in
+    the cotangents already."""
+    backward = (
+        replace(entry, value=expand(entry.value))
+        if isinstance(entry, Derived | Declared | Override)
+        else entry
+        for entry in rule.backward
+    )
+    return replace(
+        rule,
+        forward=tuple(replace(x, value=expand(x.value)) for x in rule.forward),
+        backward_locals=tuple(
+            replace(x, value=expand(x.value)) for x in rule.backward_locals
+        ),
+        surrogates=tuple(replace(x, value=expand(x.value)) for x in rule.surrogates),
+        backward=tuple(backward),
+    )
 
 
 def _is_real(expr: Expr) -> bool:
