@@ -36,7 +36,7 @@ def _domain(rule: Rule) -> tuple[Note, ...]:
 def _gradients(checked: CheckedRule) -> tuple[Note, ...]:
     said = [(v, _verdict(v)) for v in checked.verdicts]
     lines = "; ".join(f"d{v.input} {text}" for v, text in said if text)
-    return (Note("Gradients", lines),) if lines else ()
+    return (Note("Gradients", lines or "none"),)
 
 
 def _verdict(verdict: Verdict) -> str:

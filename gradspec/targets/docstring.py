@@ -38,12 +38,19 @@ def literal(text: str, depth: int) -> str:
     prefix, body = _escaped("\n".join(lines))
     indent = "    " * depth
     first, *rest = body.split("\n")
-    single = f"{indent}{prefix}{_QUOTES}{first}{_QUOTES}"
-    if not rest and len(single) <= WIDTH:
-        return single
+    if not rest:
+        return f"{indent}{prefix}{_QUOTES}{first}{_QUOTES}"
     inner = [f"{indent}{line}" if line else "" for line in rest]
     opened = f"{indent}{prefix}{_QUOTES}{first}"
     return "\n".join([opened, *inner, f"{indent}{_QUOTES}"])
+
+
+def sentence(text: str, depth: int) -> str:
+    """Words of ours as a docstring, over several lines where one is too short."""
+    longest = WIDTH - 4 * depth - 2 * len(_QUOTES)
+    if len(text) > longest:
+        text = textwrap.fill(text, WIDTH - 4 * depth - len(_QUOTES))
+    return literal(text, depth)
 
 
 def _escaped(text: str) -> tuple[str, str]:

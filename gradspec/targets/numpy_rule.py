@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gradspec.ir.rule import Input, Kind
 from gradspec.plan.array import Expr, Name
 from gradspec.plan.plan import Backward, Block, RulePlan, Term
-from gradspec.targets.docstring import docstring, literal
+from gradspec.targets.docstring import docstring, sentence
 from gradspec.targets.lines import Lines, assignments, indented
 from gradspec.targets.numpy_outputs import (
     bound_outputs,
@@ -95,7 +95,7 @@ def vjp_lines(functions: Functions) -> Lines:
     return [
         *_quiet(_values(functions.forward)),
         f"def {functions.vjp}({parameters(plan, _LIKE)}) -> {kind}:",
-        literal(_vjp_text(plan), 1),
+        sentence(_vjp_text(plan), 1),
         *indented(_likes(functions)),
         *indented(_conversions(plan)),
         *indented(_statements(functions, functions.forward)),
@@ -204,7 +204,7 @@ def jvp_lines(functions: Functions) -> Lines:
     return [
         *_quiet(_values(functions.tangents)),
         f"{header} -> tuple[{kind}, {moved}]:",
-        literal(
+        sentence(
             f"``{plan.name}`` at the primals, and its derivative along the tangents.", 1
         ),
         *indented(_unpacked(plan)),
@@ -215,9 +215,13 @@ def jvp_lines(functions: Functions) -> Lines:
     ]
 
 
+def _jvp_text(plan: RulePlan) -> str:
+    return f"``{plan.name}`` at the primals, and its derivative along the tangents."
+
+
 def _refusal(plan: RulePlan) -> Lines:
     return [
-        literal(f"Not available: {plan.no_tangents}.", 1),
+        sentence(f"Not available: {plan.no_tangents}.", 1),
         f'    raise NotImplementedError("{plan.name}_jvp: {plan.no_tangents}")',
     ]
 

@@ -152,13 +152,13 @@ def _reduced(value: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """``value`` summed over the axes along which ``shape`` was broadcast."""
     if value.shape == shape:
         return value
-    aligned = (1,) * (value.ndim - len(shape)) + shape
-    pairs = enumerate(zip(value.shape, aligned, strict=True))
-    axes = tuple(axis for axis, (n, m) in pairs if m == 1 and n != 1)
+    ndim = max(value.ndim, len(shape))
+    value = value.reshape((1,) * (ndim - value.ndim) + value.shape)
+    aligned = (1,) * (ndim - len(shape)) + shape
+    sizes = enumerate(zip(value.shape, aligned, strict=True))
+    axes = tuple(axis for axis, (n, m) in sizes if m == 1 and n != 1)
     total = value.sum(axis=axes, keepdims=True)
-    if total.ndim > len(shape):
-        total = total.reshape(shape)
-    return np.broadcast_to(total, shape)
+    return np.array(np.broadcast_to(total, aligned)).reshape(shape)
 ''',
 )
 

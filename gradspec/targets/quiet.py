@@ -4,17 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradspec.plan.array import Expr, Literal, Op, Where, children, nodes
+from gradspec.plan.array import Expr, Literal, Op, Where, nodes
 from gradspec.primitives.lookup import primitive
 
 _OVERFLOWING = frozenset(
     ["exp", "exp2", "expm1", "cosh", "sinh", "pow", "square", "gamma"]
 )
+_LEVELLING = frozenset(
+    [
+        "exp",
+        "exp2",
+        "expm1",
+        "tanh",
+        "sigmoid",
+        "atan",
+        "erf",
+        "erfc",
+        "ndtr",
+        "sign",
+        "clip",
+        "min",
+        "max",
+    ]
+)
+"""What makes something finite of an infinity."""
 
 
 def warns_needlessly(exprs: Iterable[Expr]) -> bool:
-    """A branch that is not taken may be undefined; a power that overflows may be a
-    denominator, and the result right.
+    """A branch that is not taken may be undefined; what overflows may be a denominator,
+    and the result right.
     """
     return any(_warns(node) for node in nodes(*exprs))
 
@@ -23,8 +41,10 @@ def _warns(node: Expr) -> bool:
     match node:
         case Where(then=then, other=other):
             return any(_may_fail(part) for part in nodes(then, other))
-        case Op():
-            return any(_overflows(child) for child in children(node))
+        case Op(primitive="div", args=(_, below)):
+            return any(_overflows(part) for part in nodes(below))
+        case Op(primitive=op, args=args) if op in _LEVELLING:
+            return any(_overflows(part) for part in nodes(*args))
         case _:
             return False
 
