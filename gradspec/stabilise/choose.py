@@ -41,30 +41,39 @@ class Choice:
     written: Score
 
 
-def choose(trial: Trial, written: Candidate, others: Iterable[Candidate]) -> Choice:
-    """The best of ``written`` and ``others``."""
+def choose(
+    trial: Trial,
+    written: Candidate,
+    near: Iterable[Candidate],
+    far: Iterable[Candidate] = (),
+) -> Choice:
+    """The best of ``written``, ``near`` (rewrites of it) and ``far`` (the same function
+    found in another way, which must be clearly better and not only cheaper).
+    """
     first = trial.score(written.closed)
     best, best_score = written, first
-    for candidate in others:
+    for candidate in near:
         score = trial.score(candidate.closed)
         if score.is_worse_than(first):
             continue
-        if _is_better(candidate, score, best, best_score):
+        order = _order(score, best_score) or cost(candidate.form) - cost(best.form)
+        if order < 0:
+            best, best_score = candidate, score
+    for candidate in far:
+        score = trial.score(candidate.closed)
+        if not score.is_worse_than(first) and _order(score, best_score) < 0:
             best, best_score = candidate, score
     return Choice(best.form, best_score, first)
 
 
-def _is_better(one: Candidate, score: Score, best: Candidate, held: Score) -> bool:
-    """Whether ``one`` takes the place of the best so far."""
+def _order(score: Score, held: Score) -> int:
+    """Negative if the first is more accurate, positive if the second is, else 0."""
     grave = (score.whole.bad, score.gaps, score.noisy > 0)
     held_grave = (held.whole.bad, held.gaps, held.noisy > 0)
     if grave != held_grave:
-        return grave < held_grave
+        return -1 if grave < held_grave else 1
     errors = _clearly(score.whole.worst, held.whole.worst)
-    errors += _clearly(score.core.worst, held.core.worst)
-    if errors:
-        return errors < 0
-    return cost(one.form) < cost(best.form)
+    return errors + _clearly(score.core.worst, held.core.worst)
 
 
 def _clearly(one: float, other: float) -> int:

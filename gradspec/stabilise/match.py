@@ -75,6 +75,8 @@ def instantiate(pattern: Expr, bound: Binding) -> Expr:
             case Apply(op=op, args=(a, *rest)) if op in _ODD and _is_minus(done[a]):
                 inner = Apply(op, (negate(done[a]), *(done[arg] for arg in rest)))
                 done[node] = negate(inner)
+            case Apply(op="div", args=(a, b)) if _is_minus(done[b]):
+                done[node] = negate(fold(Apply("div", (done[a], negate(done[b])))))
             case Apply(op=op, args=(a, b)) if op in _MIRRORED:
                 done[node] = _comparison(op, done[a], done[b])
             case Apply(op=op, args=args):

@@ -6,13 +6,14 @@ chose a gradient with a maximum of 349 ULP over one with 45.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from gradspec.ir.expr import Expr
-from gradspec.ir.walk import names
+from gradspec.ir.calls import expand
+from gradspec.ir.expr import Apply, Expr
+from gradspec.ir.walk import names, nodes
 from gradspec.stabilise.model import Machine
 from gradspec.stabilise.points import Points
 from gradspec.symbolic.truth import nearest
@@ -21,7 +22,7 @@ GOOD = 4.0
 """ULP that an evaluation may be off: what float32 arithmetic can reach (NUMERICS)."""
 
 FAIR = 128.0
-"""ULP (seven bits) that may be lost elsewhere if there are fewer bad points."""
+"""ULP (seven bits) that may be lost somewhere if there are fewer bad points."""
 
 _QUIET = 1.1
 """Factor by which the largest error may grow if no infinity is met any more."""
@@ -41,6 +42,7 @@ class Stratum:
     worst: float
     share: float
     at: int
+    errors: Any = field(compare=False, repr=False)
 
     @property
     def is_good(self) -> bool:
@@ -49,16 +51,21 @@ class Stratum:
     def is_worse_than(self, other: Stratum, slack: float = 1.05) -> bool:
         """Worse in any of the three (rounding luck of a fraction of an ULP is none).
 
-        Where bad points are mended, some digits elsewhere are a fair price: nothing is
-        left of a NaN.
+        Where bad points are mended, a few digits elsewhere are a fair price (nothing
+        is left of a NaN), but there must be fewer such places than mended ones.
         """
         if self.bad < other.bad:
-            return self.worst > max(other.worst * slack, FAIR)
+            return self._spoiled(other) > (other.bad - self.bad) // 4
         return (
             self.bad > other.bad
             or self.worst > max(other.worst * slack, GOOD)
             or self.share > other.share + (slack - 1.05)
         )
+
+    def _spoiled(self, other: Stratum) -> int:
+        """Points at which many more digits are lost than before."""
+        limit = np.maximum(4.0 * other.errors, FAIR)
+        return int((self.errors > limit).sum())
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +106,21 @@ class Trial:
         truth = np.array(nearest(meaning, points.rows), dtype=np.float64)
         self._truth = truth
         size = np.abs(truth)
-        self._known = ~np.isnan(truth)
+        kinks = self._kinks(meaning)
+        self._known = ~np.isnan(truth) & ~kinks
+        self._undefined = np.isnan(truth) & ~kinks
         self._normal = np.isfinite(truth) & (size >= _TINY)
         limited = np.float32(np.where(np.isfinite(truth), size, 1.0))
         self._unit = np.float64(np.spacing(np.maximum(limited, np.float32(_TINY))))
+
+    def _kinks(self, meaning: Expr) -> Any:
+        """Points at which the argument of a ``sign`` is 0: what the derivative of |x|
+        is made of says 0 there, also where the function as a whole has a slope."""
+        found = np.zeros(len(self.points), dtype=bool)
+        for node in nodes(expand(meaning)):
+            if isinstance(node, Apply) and node.op == "sign":
+                found |= np.asarray(self._machine.run(node.args[0]) == 0)
+        return found
 
     def score(self, candidate: Expr) -> Score:
         """The errors of ``candidate``."""
@@ -122,7 +140,7 @@ class Trial:
     def first_gap(self, candidate: Expr) -> int:
         """The first point at which neither the truth nor ``candidate`` is defined."""
         value = np.float64(self._machine.run(candidate))
-        return int(np.argmax(~self._known & ~np.isfinite(value)))
+        return int(np.argmax(self._undefined & ~np.isfinite(value)))
 
     def _noisy(self, candidate: Expr) -> int:
         asked = np.isfinite(self._truth) & self.points.core
@@ -130,18 +148,19 @@ class Trial:
 
     def _stratum(self, bad: Any, error: Any, chosen: Any) -> Stratum:
         count = int(chosen.sum())
-        if count == 0:
-            return Stratum(0, 0, 0.0, 0.0, -1)
-        inside = bad & chosen
         errors = np.where(chosen, error, 0.0)
+        if count == 0:
+            return Stratum(0, 0, 0.0, 0.0, -1, errors)
+        inside = bad & chosen
         over = int(((errors > GOOD) | inside).sum())
         at = int(np.argmax(errors))
         if inside.any():
             at = int(np.argmin(np.where(inside, self.points.size, np.inf)))
-        return Stratum(count, int(inside.sum()), float(errors.max()), over / count, at)
+        worst = float(errors.max())
+        return Stratum(count, int(inside.sum()), worst, over / count, at, errors)
 
     def _gaps(self, value: Any) -> int:
-        return int((~self._known & ~np.isfinite(value)).sum())
+        return int((self._undefined & ~np.isfinite(value)).sum())
 
     def _errors(self, value: Any) -> tuple[Any, Any]:
         """Which points are bad, and the error in ULP at the others.

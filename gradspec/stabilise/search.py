@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from gradspec.derive.build import negate, scale, times
 from gradspec.ir.expr import Apply, Const, Expr
 from gradspec.ir.tidy import fold
-from gradspec.ir.walk import children, nodes, with_children
+from gradspec.ir.walk import children, names, nodes, with_children
 from gradspec.stabilise.match import instantiate, match
 from gradspec.stabilise.rules import by_operator
 
@@ -47,7 +47,7 @@ def forms(expr: Expr, holds: Holds, budget: int = BUDGET) -> tuple[Expr, ...]:
 def rewritten(expr: Expr, holds: Holds) -> Iterator[Expr]:
     """``expr`` with one rewrite at one place: inner places first."""
     for node in nodes(expr):
-        if not isinstance(node, Apply):
+        if not isinstance(node, Apply) or not names(node):
             continue
         for rule in by_operator().get(node.op, ()):
             bound = match(rule.left, node)

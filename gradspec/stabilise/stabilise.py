@@ -127,9 +127,10 @@ class _Work:
         meaning = self._written.close(value)
         try:
             trial = Trial(meaning, self._sample, self._machine)
-            candidates = self._candidates(name, trial, written, others)
             first = self._candidate(written)
-            choice = choose(trial, first, candidates)
+            near = self._candidates(self._near(name, written, others))
+            far = self._candidates(self._far(name, trial, written, others))
+            choice = choose(trial, first, near, far)
         except NotImplementedError:  # a part that neither balls nor the model know
             return written
         if choice.form != written:
@@ -139,31 +140,41 @@ class _Work:
     def _candidate(self, form: Expr) -> Candidate:
         return Candidate(form, self._chosen.close(form))
 
-    def _candidates(
-        self, name: str, trial: Trial, written: Expr, others: tuple[Expr, ...]
-    ) -> Iterator[Candidate]:
-        seen: dict[Expr, None] = {written: None}
-        for form in self._forms(name, trial, written, others):
+    def _candidates(self, found: Iterator[Expr]) -> Iterator[Candidate]:
+        seen: dict[Expr, None] = {}
+        for form in found:
             if form not in seen:
                 seen[form] = None
                 yield self._candidate(form)
 
-    def _forms(
+    def _near(
+        self, name: str, written: Expr, others: tuple[Expr, ...]
+    ) -> Iterator[Expr]:
+        """Rewrites; of what we derived ourselves also the derivative of the forward as
+        chosen, and all of it gathered."""
+        yield from forms(written, self._holds)
+        if isinstance(self._entry(name), Derived):
+            yield from self._others((written, *others))
+
+    def _far(
         self, name: str, trial: Trial, written: Expr, others: tuple[Expr, ...]
     ) -> Iterator[Expr]:
-        """Rewrites of what is written and of the derivative; where what is written is
-        not good also with names put in place, and what SymPy proposes."""
-        yield from forms(written, self._holds)
+        """The same of what the user wrote, and with names put in place, if that is not
+        good as it is. Nothing that is much longer."""
         whole = self._chosen.close(written)
-        most = _GROWTH * cost(whole) + _ROOM
-        for other in others:
-            found = forms(other, self._holds)
-            yield from (form for form in found if cost(form) <= most)
-        is_written = not isinstance(self._entry(name), Derived)
-        if is_written and trial.score(whole).is_good:
+        score = trial.score(whole)
+        if isinstance(self._entry(name), Derived) or (
+            score.is_good and not score.noisy
+        ):
             return
+        most = _GROWTH * cost(whole) + _ROOM
         yield from forms(whole, self._holds)
-        for start in dict.fromkeys((whole, *others)):
+        found = self._others((whole, *others))
+        yield from (form for form in found if cost(form) <= most)
+
+    def _others(self, starts: tuple[Expr, ...]) -> Iterator[Expr]:
+        for start in dict.fromkeys(starts):
+            yield from forms(start, self._holds)
             for proposal in proposals(start, self._upstream):
                 yield from forms(proposal, self._holds, _FEW)
 
