@@ -1,0 +1,154 @@
+"""Gradients that people wrote by hand in public projects, as rules.
+
+The true ones are accepted; values and gradients are those of mpmath on every target;
+wrong versions, as bugs would have them, are refused with a witness.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import mpmath
+import pytest
+
+import gradspec
+from gradspec.pipeline import check_rule, lower_module, read_module
+from gradspec.options import Options
+from gradspec.source import Source
+from tests.corpus.case import truth
+from tests.corpus.mutants import RULES, mutants
+from tests.corpus.references import CASES
+
+RELATIVE = 1e-10
+FILES = tuple(sorted(RULES.glob("*.grad")))
+JOBS = tuple((file, rule, k) for (file, rule), s in CASES.items() for k in range(len(s.statics)))
+_PACKAGES = {"numpy": "scipy", "torch": "torch", "tf": "tensorflow"}
+_RUNNER = Path(__file__).parent / "runner.py"
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("corpus")
+    gradspec.compile_paths(RULES, "all", folder / "generated")
+    return folder
+
+
+@pytest.fixture(scope="module", params=("numpy", "torch", "tf"))
+def numbers(request: pytest.FixtureRequest, compiled: Path) -> Any:
+    target = request.param
+    if importlib.util.find_spec(_PACKAGES[target]) is None:
+        pytest.skip(f"{_PACKAGES[target]} is not installed")
+    jobs = json.dumps([_job(*job) for job in JOBS])
+    command = [sys.executable, str(_RUNNER), target, str(compiled)]
+    done = subprocess.run(
+        command, input=jobs, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    return dict(zip(JOBS, json.loads(done.stdout), strict=True))
+
+
+def _job(file: str, rule: str, setting: int) -> dict[str, Any]:
+    spec = CASES[file, rule]
+    return {
+        "file": file,
+        "rule": rule,
+        "statics": dict(spec.statics[setting]),
+        "inputs": {name: _told(values) for name, values in spec.points.items()},
+        "upstream": {name: _told(values) for name, values in spec.upstream().items()},
+    }
+
+
+def _told(values: tuple[Any, ...]) -> list[Any]:
+    return [v if isinstance(v, int) else float(v).hex() for v in values]
+
+
+def test_every_rule_of_the_corpus_has_a_reference() -> None:
+    rules = {
+        (path.stem, line.split()[1].partition("(")[0])
+        for path in FILES
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if line.startswith("rule ")
+    }
+    assert rules == set(CASES)
+
+
+@pytest.mark.parametrize("job", JOBS, ids=lambda job: "-".join(map(str, job)))
+def test_values_and_gradients(job: tuple[str, str, int], numbers: Any) -> None:
+    file, rule, setting = job
+    spec = CASES[file, rule]
+    got = numbers[job]
+    assert "fault" not in got, got["fault"]
+    want = truth(spec, spec.statics[setting])
+    for name, column, values in zip(
+        want.values, got["outputs"], want.values.values(), strict=True
+    ):
+        _compare(name, column, values)
+    for (name, values), column in zip(
+        want.gradients.items(), got["gradients"], strict=True
+    ):
+        _compare(f"d{name}", column, values)
+
+
+def _compare(name: str, column: list[str] | None, want: list[Any] | None) -> None:
+    if want is None:
+        assert column is None, f"{name} takes no gradient"
+        return
+    if column is None:  # frameworks' way of saying zero everywhere
+        assert not any(want), f"{name} got no gradient"
+        return
+    assert len(column) == len(want), f"{name} has another shape"
+    for place, (text, true) in enumerate(zip(column, want, strict=True)):
+        value = mpmath.mpf(float.fromhex(text))
+        assert abs(value - true) <= RELATIVE * abs(true), (
+            f"{name} at point {place} is {float(value)!r}, truth {float(true)!r}"
+        )
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_true_gradients_are_accepted_and_proved(path: Path) -> None:
+    """Proved, all of them: agreement at points is not enough for these."""
+    for rule, outcome in _checked(path, path.read_text(encoding="utf-8")):
+        assert outcome.value is not None, [d.headline for d in outcome.diagnostics]
+        statuses = {v.input: v.status.value for v in outcome.value.verdicts}
+        assert "refuted" not in statuses.values(), (rule, statuses)
+        assert "agrees" not in statuses.values(), (rule, statuses)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_wrong_gradients_are_refused_with_a_witness(path: Path) -> None:
+    accepted = []
+    for mutant in mutants(path):
+        outcome = dict(_checked(path, mutant.text, mutant.rule))[mutant.rule]
+        errors = [d for d in outcome.diagnostics if d.is_error]
+        if not errors:
+            accepted.append((mutant.rule, mutant.statement))
+        assert all(d.code == "GS401" for d in errors), errors
+        for found in errors:
+            assert "=" in found.headline + "".join(found.notes), found
+    assert not accepted
+
+
+def _checked(path: Path, text: str, only: str | None = None) -> Any:
+    """Each rule of a text (or one of them) and what the checker says of it."""
+    imported = {}
+    if path.name == "odd.grad":
+        shared = path.with_name("shared.grad")
+        imported = {"shared.grad": _lowered(shared.name, shared.read_text("utf-8"), {})}
+    lowered = _lowered(path.name, text, imported)
+    options = Options(("numpy",))
+    for rule in lowered.rules:
+        if only in (None, rule.name):
+            yield rule.name, check_rule(rule, options)
+
+
+def _lowered(name: str, text: str, imports: Any) -> Any:
+    parsed = read_module(Source(name, text))
+    assert parsed.value is not None and not parsed.failed, parsed.diagnostics
+    lowered = lower_module(parsed.value, imports)
+    assert lowered.value is not None and not lowered.failed, lowered.diagnostics
+    return lowered.value
