@@ -148,7 +148,7 @@ def load(
 
 
 def _known(targets: Iterable[str] | str) -> tuple[str, ...]:
-    from gradspec.targets import outside_targets, TARGETS
+    from gradspec.targets import TARGETS, outside_targets
 
     names = (targets,) if isinstance(targets, str) else tuple(targets)
     if names == ("all",):

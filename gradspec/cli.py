@@ -113,7 +113,9 @@ def cli() -> None:
     help="Modules go to DIR/<target>/…",
 )
 @_strict
-@click.option("--trace", is_flag=True, help="Emit modules that print what passes through.")
+@click.option(
+    "--trace", is_flag=True, help="Emit modules that print what passes through."
+)
 @click.option(
     "--check",
     "only_check",
@@ -286,7 +288,9 @@ def _own_fault(fault: Exception) -> NoReturn:
 # --- shared steps --------------------------------------------------------------------
 
 
-def _discover(paths: tuple[str, ...]) -> tuple[tuple[Entry, ...], tuple[Diagnostic, ...]]:
+def _discover(
+    paths: tuple[str, ...],
+) -> tuple[tuple[Entry, ...], tuple[Diagnostic, ...]]:
     from gradspec.driver.discover import discover
 
     outcome = discover(paths)

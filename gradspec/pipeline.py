@@ -80,9 +80,7 @@ def emit_module(
     return Outcome(modules, _distinct(d for o in outcomes for d in o.diagnostics))
 
 
-def compile_module(
-    module: LoweredModule, source: Source, options: Options
-) -> Compiled:
+def compile_module(module: LoweredModule, source: Source, options: Options) -> Compiled:
     """LoweredModule → Compiled. ``source`` names the file in generated headers."""
     rules, found = check_module(module, options)
     if any(d.is_error for d in found):

@@ -8,6 +8,7 @@ from gradspec.checks import assumptions, examples, inputs, overrides, surrogates
 from gradspec.checks.cotangents import judge
 from gradspec.checks.subject import Subject, subject
 from gradspec.diagnostics import Diagnostic, Outcome
+from gradspec.ir.calls import follows_surrogate
 from gradspec.ir.rule import (
     CheckedRule,
     Declared,
@@ -71,6 +72,6 @@ def _status(variable: Input, entry: object) -> Status:
 
 def _through(rule: Rule, variable: Input, entry: object) -> bool:
     """Whether the gradient is that of a surrogate."""
-    if not rule.surrogates or not variable.takes_gradient:
+    if not follows_surrogate(rule) or not variable.takes_gradient:
         return False
     return not isinstance(entry, Override)

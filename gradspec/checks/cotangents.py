@@ -15,6 +15,7 @@ from gradspec.checks.quotient import by_quotient
 from gradspec.checks.subject import Point, Subject, number, said
 from gradspec.derive.linear import is_linear
 from gradspec.diagnostics import Diagnostic, error, warning
+from gradspec.ir.calls import follows_surrogate
 from gradspec.ir.expr import Expr
 from gradspec.ir.rule import Declared, Input, Status, Verdict
 from gradspec.ir.text import show
@@ -129,7 +130,7 @@ def _accepted(
     claim: Claim, evidence: list[tuple[Point, Comparison]], deadline: float
 ) -> Verdict:
     agreeing = [s.digits for _, s in evidence if s.relation is Relation.EQUAL]
-    through = any(s.output for s in claim.subject.rule.surrogates)
+    through = follows_surrogate(claim.subject.rule)
     verdict = Verdict(
         claim.input.name,
         Status.AGREES,

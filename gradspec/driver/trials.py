@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import math
 import subprocess
 import sys
 import tempfile
@@ -167,9 +168,9 @@ def _agree(mine: list[list[float]], theirs: list[list[float]]) -> bool:
     if len(mine) != len(theirs):
         return False
     for left, right in zip(mine, theirs, strict=True):
-        largest = max([1.0, *(abs(v) for v in left if v == v and abs(v) < 1e300)])
+        largest = max([1.0, *(abs(v) for v in left if math.isfinite(v))])
         for a, b in zip(left, right, strict=True):
-            same = a == b or (a != a and b != b)
+            same = a == b or (math.isnan(a) and math.isnan(b))
             if not same and not abs(a - b) <= 2e-10 * max(abs(a), 1e-4 * largest):
                 return False
     return True

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gradspec.ir.expr import Call, Expr, Ref
-from gradspec.ir.rule import Rule
-from gradspec.ir.walk import inline, substitute, transform
+from gradspec.ir.rule import Override, Rule
+from gradspec.ir.walk import inline, nodes, substitute, transform
 
 
 def expand(expr: Expr) -> Expr:
@@ -27,3 +27,20 @@ def _expand_node(node: Expr) -> Expr:
 def forward(rule: Rule, output: int) -> Expr:
     """An output as one expression in the (elementwise) rule's inputs, calls expanded."""
     return expand(inline(rule.forward, Ref(rule.outputs[output].name)))
+
+
+def follows_surrogate(rule: Rule) -> bool:
+    """Whether derivatives go through a surrogate: the rule's own, or the surrogate or
+    override of a rule that it calls. The backward is then not the derivative of the
+    forward, and no difference quotient can judge it.
+    """
+    if rule.surrogates:
+        return True
+    called = (
+        n.rule for let in rule.forward for n in nodes(let.value) if isinstance(n, Call)
+    )
+    return any(
+        follows_surrogate(callee)
+        or any(isinstance(entry, Override) for entry in callee.backward)
+        for callee in called
+    )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from gradspec.ir.rule import (
     CheckedRule,
     Override,
-    Rule,
 )
 from gradspec.plan.closing import close
 from gradspec.plan.docs import docs_of
@@ -59,7 +58,7 @@ def plan_rule(checked: CheckedRule) -> RulePlan:
         tangents=tangents,
         no_tangents=reason,
         surrogates=closed.surrogates,
-        nature=_nature(rule),
+        nature=_nature(checked),
         docs=docs_of(checked),
         examples=rule.examples,
         source=rule.source,
@@ -68,7 +67,8 @@ def plan_rule(checked: CheckedRule) -> RulePlan:
     )
 
 
-def _nature(rule: Rule) -> Nature:
-    if any(isinstance(entry, Override) for entry in rule.backward):
+def _nature(checked: CheckedRule) -> Nature:
+    if any(isinstance(entry, Override) for entry in checked.rule.backward):
         return Nature.OVERRIDE
-    return Nature.SURROGATE if rule.surrogates else Nature.EXACT
+    through = any(verdict.through_surrogate for verdict in checked.verdicts)
+    return Nature.SURROGATE if through else Nature.EXACT

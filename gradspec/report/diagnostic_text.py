@@ -62,7 +62,9 @@ def _window(text: str, offset: int) -> tuple[str, int]:
 
 def _printable(text: str) -> str:
     """Control characters (an escape sequence in a file, say) never reach a terminal."""
-    return "".join(c if c.isprintable() or c == "\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
+    return "".join(
+        c if c.isprintable() or c == "\t" else "\N{REPLACEMENT CHARACTER}" for c in text
+    )
 
 
 def _blank(text: str) -> str:

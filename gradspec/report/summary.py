@@ -40,7 +40,7 @@ def rows(results: Iterable[FileResult]) -> tuple[tuple[str, str, str], ...]:
 def totals(results: Iterable[FileResult]) -> str:
     """``12 rules: 3 cotangents proved, 9 derived``."""
     rules = [rule for result in results for rule in result.rules]
-    counts = {status: 0 for status in Status}
+    counts = dict.fromkeys(Status, 0)
     for rule in rules:
         for verdict in rule.verdicts:
             counts[verdict.status] += 1

@@ -12,10 +12,19 @@ from fractions import Fraction
 from typing import Any
 
 from gradspec.ir import closed
-from gradspec.ir.calls import expand
+from gradspec.ir.calls import expand, follows_surrogate
 from gradspec.ir.expr import Expr
-from gradspec.ir.rule import CheckedRule, Example, Kind, Override, Rule, Value
-from gradspec.symbolic.difference import central_difference
+from gradspec.ir.rule import (
+    CheckedRule,
+    Declared,
+    Example,
+    Kind,
+    Override,
+    Rule,
+    Value,
+)
+from gradspec.ir.walk import names
+from gradspec.symbolic.difference import slope
 from gradspec.symbolic.sampling import sample
 from gradspec.symbolic.truth import nearest
 
@@ -49,7 +58,7 @@ def rule_cases(checked: CheckedRule) -> dict[str, Any]:
 def _is_exact(rule: Rule) -> bool:
     """The backward is the derivative of the forward: finite differences may judge it."""
     overridden = any(isinstance(entry, Override) for entry in rule.backward)
-    return not rule.surrogates and not overridden
+    return not overridden and not follows_surrogate(rule)
 
 
 def _is_moderate(rule: Rule, point: Point) -> bool:
@@ -76,7 +85,10 @@ def _groups(
             name: nearest(expression, members, "float64")
             for name, expression in (*values.items(), *gradients.items())
         }
-        smooth = [_second(rule, gradients, point) for point in members]
+        smooth = [
+            None if _is_ambiguous(rule) else _second(rule, values, gradients, point)
+            for point in members
+        ]
         yield {
             "statics": _static_values(rule, statics),
             "points": [_floats(point) for point in members],
@@ -85,24 +97,38 @@ def _groups(
         }
 
 
+def _is_ambiguous(rule: Rule) -> bool:
+    """A surrogate that the backward names by its output, or that stands in a rule that
+    is called, may be differentiated once more as the step or as the surrogate: both are
+    right, so second derivatives are not compared.
+    """
+    if not follows_surrogate(rule):
+        return False
+    used = {n for e in rule.backward if isinstance(e, Declared) for n in names(e.value)}
+    return not rule.surrogates or any(output.name in used for output in rule.outputs)
+
+
 def _second(
-    rule: Rule, gradients: Mapping[str, Expr], point: Point
+    rule: Rule,
+    values: Mapping[str, Expr],
+    gradients: Mapping[str, Expr],
+    point: Point,
 ) -> dict[str, float] | None:
-    """∂(dx)/∂x of every float input, None where one is not differentiable (a kink)."""
+    """∂(dx)/∂x of every float input, None where something has a kink nearby."""
     second: dict[str, float] = {}
     for variable in rule.inputs:
         name = f"d{variable.name}"
-        if name in gradients:
-            value = central_difference(gradients[name], point, variable.name)
-            if value is None:
-                return None
-            second[name] = value
+        if name not in gradients:
+            continue
+        slopes = [slope(value, point, variable.name) for value in values.values()]
+        curvature = slope(gradients[name], point, variable.name)
+        if curvature is None or None in slopes:
+            return None
+        second[name] = curvature
     return second
 
 
-def _static_values(
-    rule: Rule, values: tuple[Fraction, ...]
-) -> dict[str, float | int]:
+def _static_values(rule: Rule, values: tuple[Fraction, ...]) -> dict[str, float | int]:
     return {
         i.name: int(value) if i.kind is Kind.STATIC_INT else float(value)
         for i, value in zip(rule.static_inputs, values, strict=True)

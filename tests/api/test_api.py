@@ -17,7 +17,9 @@ def test_compile_text_gives_a_standalone_module() -> None:
     text = gradspec.compile_text(GOOD)
     assert "import numpy as np" in text
     assert "gradspec" not in [
-        line.split()[1] for line in text.splitlines() if line.startswith(("import", "from"))
+        line.split()[1]
+        for line in text.splitlines()
+        if line.startswith(("import", "from"))
     ]
 
 
@@ -63,5 +65,7 @@ def test_unknown_targets_and_missing_files(tmp_path: Path) -> None:
 def test_imports_are_relative_to_the_named_file(tmp_path: Path) -> None:
     (tmp_path / "common.grad").write_text("def half(t) = t / 2\n")
     path = tmp_path / "mine.grad"
-    path.write_text('from "common.grad" import half\n\nrule f(x) -> y:\n    y = half(x)\n')
+    path.write_text(
+        'from "common.grad" import half\n\nrule f(x) -> y:\n    y = half(x)\n'
+    )
     assert gradspec.load(path).f(3.0) == 1.5

@@ -69,7 +69,11 @@ def test_compile_writes_importable_packages(rules: Path, tmp_path: Path) -> None
     ]
     program = "from generated.numpy.deep.good import softplus; print(softplus(1000.0))"
     child = subprocess.run(
-        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert child.stdout == "1000.0\n"
 
@@ -78,7 +82,9 @@ def test_an_unchanged_compile_touches_nothing(rules: Path, tmp_path: Path) -> No
     run("compile", "rules", "--target", "numpy", cwd=tmp_path)
     path = tmp_path / "generated" / "numpy" / "deep" / "good.py"
     os.utime(path, (1, 1))
-    assert "nothing to write" in run("compile", "rules", "--target", "numpy", cwd=tmp_path)
+    assert "nothing to write" in run(
+        "compile", "rules", "--target", "numpy", cwd=tmp_path
+    )
     assert path.stat().st_mtime == 1
 
 
@@ -111,7 +117,16 @@ def test_bytes_do_not_depend_on_hash_seed_workers_or_order(
 ) -> None:
     (rules / "other.grad").write_text(GOOD.replace("softplus", "soft"))
     first = tmp_path / "one"
-    run("compile", "rules", "--target", "all", "--out", "one", cwd=tmp_path, GRADSPEC_CACHE_DIR="")
+    run(
+        "compile",
+        "rules",
+        "--target",
+        "all",
+        "--out",
+        "one",
+        cwd=tmp_path,
+        GRADSPEC_CACHE_DIR="",
+    )
     run(
         *("compile", "rules/other.grad", "rules/deep", "--target", "tf,torch,numpy"),
         *("--out", "two", "-j", "2"),
@@ -121,9 +136,11 @@ def test_bytes_do_not_depend_on_hash_seed_workers_or_order(
     )
     one, two = _tree(first), _tree(tmp_path / "two")
     for name, text in two.items():
-        assert one[name.replace("/good.py", "/deep/good.py")] == text.replace(
-            "good.grad", "deep/good.grad"
-        ) or one[name.replace("/good.py", "/deep/good.py")] == text
+        assert (
+            one[name.replace("/good.py", "/deep/good.py")]
+            == text.replace("good.grad", "deep/good.grad")
+            or one[name.replace("/good.py", "/deep/good.py")] == text
+        )
 
 
 def test_json_is_one_document(rules: Path, tmp_path: Path) -> None:
@@ -198,13 +215,19 @@ def _imported(arguments: list[str], cwd: Path) -> set[str]:
         "gradspec.cli.main()\n"
     )
     child = subprocess.run(
-        [sys.executable, "-c", program], cwd=cwd, capture_output=True, text=True, check=True
+        [sys.executable, "-c", program],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     (line,) = [x for x in child.stderr.splitlines() if x.startswith("MODULES")]
     return set(line.split()[1:])
 
 
-def test_help_and_unchanged_runs_import_nothing_heavy(rules: Path, tmp_path: Path) -> None:
+def test_help_and_unchanged_runs_import_nothing_heavy(
+    rules: Path, tmp_path: Path
+) -> None:
     assert _imported(["--help"], tmp_path) == set()
     command = ["compile", "rules", "--target", "torch"]
     run(*command, cwd=tmp_path)
@@ -214,7 +237,11 @@ def test_help_and_unchanged_runs_import_nothing_heavy(rules: Path, tmp_path: Pat
 def test_importing_gradspec_is_light(tmp_path: Path) -> None:
     program = f"import gradspec, sys; print([m for m in {HEAVY!r} if m in sys.modules])"
     child = subprocess.run(
-        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert child.stdout == "[]\n"
 
@@ -228,7 +255,11 @@ def test_a_missing_framework_is_a_message(rules: Path, tmp_path: Path) -> None:
     blocker = "import sys, importlib.util as u\nreal = u.find_spec\nu.find_spec = lambda n, *a: None if n == 'torch' else real(n, *a)\n"
     program = f"{blocker}sys.argv = ['gradspec', 'test', 'rules', '--target', 'torch']\nimport gradspec.cli\ngradspec.cli.main()\n"
     child = subprocess.run(
-        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert child.returncode == 2
     assert "GS611" in child.stdout

@@ -8,9 +8,9 @@ import re
 
 import numpy as np
 import pytest
-from tests.reference.conftest import TUTORIAL, tutorial
 
 import gradspec
+from tests.reference.conftest import TUTORIAL, tutorial
 
 
 def test_r1_log1pexp_at_100() -> None:
@@ -54,9 +54,15 @@ def test_r4_product() -> None:
 def test_r5_surrogate_of_the_sign() -> None:
     module = tutorial("sign_step", "numpy")
     y, pullback = module.sign_step_vjp(np.float32(3.0))
-    assert (y, pullback(np.float32(1.0))[0]) == (1.0, pytest.approx(0.0451766551, rel=1e-6))
+    assert (y, pullback(np.float32(1.0))[0]) == (
+        1.0,
+        pytest.approx(0.0451766551, rel=1e-6),
+    )
     loss, pullback = module.sign_step_loss_vjp(np.float32(3.0))
-    assert (loss, pullback(np.float32(1.0))[0]) == (2.0, pytest.approx(0.0903533101, rel=1e-6))
+    assert (loss, pullback(np.float32(1.0))[0]) == (
+        2.0,
+        pytest.approx(0.0903533101, rel=1e-6),
+    )
 
 
 def test_r7_elementwise_square() -> None:

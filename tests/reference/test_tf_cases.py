@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
-from tests.reference.conftest import TUTORIAL, tutorial
-from tests.reference.test_torch_cases import PUBLISHED
 
 import gradspec
+from tests.reference.conftest import TUTORIAL, tutorial
+from tests.reference.test_torch_cases import PUBLISHED
 
 tf = pytest.importorskip("tensorflow")
 
@@ -135,7 +135,9 @@ def test_r11_variables_learn() -> None:
         with tf.GradientTape() as tape:
             error = affine(x, weight, bias) - (3.0 * x - 2.0)
             loss = tf.reduce_mean(tf.square(error))
-        adam.apply_gradients(zip(tape.gradient(loss, (weight, bias)), (weight, bias), strict=True))
+        adam.apply_gradients(
+            zip(tape.gradient(loss, (weight, bias)), (weight, bias), strict=True)
+        )
 
     for _ in range(400):
         step()

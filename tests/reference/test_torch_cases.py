@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from tests.reference.conftest import TUTORIAL, tutorial
 
 import gradspec
+from tests.reference.conftest import TUTORIAL, tutorial
 
 torch = pytest.importorskip("torch")
 
@@ -29,7 +29,12 @@ def test_r2_square_composed() -> None:
     second = square(first)
     third = square(second)
     third.backward()
-    assert [v.item() for v in (first, second, third, x.grad)] == [4.0, 16.0, 256.0, 1024.0]
+    assert [v.item() for v in (first, second, third, x.grad)] == [
+        4.0,
+        16.0,
+        256.0,
+        1024.0,
+    ]
     with pytest.raises((ValueError, RuntimeError), match=r"square.*x"):
         square(torch.ones(3))
 
@@ -143,7 +148,9 @@ def test_r11_parameters_learn() -> None:
     assert (weight.item(), bias.item()) == pytest.approx((3.0, -2.0), abs=1e-3)
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize(
+    "dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64]
+)
 def test_r12_vjp_sums_over_outputs_in_shape_and_dtype(dtype: torch.dtype) -> None:
     x = torch.randn(3, 4, dtype=torch.float64).to(dtype).requires_grad_()
     y = torch.randn(4, dtype=torch.float64).to(dtype).requires_grad_()

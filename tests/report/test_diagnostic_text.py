@@ -12,7 +12,9 @@ from gradspec.source import Source, Span
 
 def _shown(text: str, start: int, end: int, message: str = "") -> list[str]:
     source = Source("rules/a.grad", text)
-    found = error("GS999", "wrong", source, Span(start, end), label=message, help="mend")
+    found = error(
+        "GS999", "wrong", source, Span(start, end), label=message, help="mend"
+    )
     return click.unstyle(render(found)).splitlines()
 
 

@@ -45,7 +45,11 @@ class TensorFlowAdapter:
         )
 
     def further(
-        self, trial: Trial, module: ModuleType, case: dict[str, Any], group: dict[str, Any]
+        self,
+        trial: Trial,
+        module: ModuleType,
+        case: dict[str, Any],
+        group: dict[str, Any],
     ) -> None:
         chosen = smooth(case, group, CHECKED_POINTS)
         if chosen is not None:
@@ -55,7 +59,11 @@ class TensorFlowAdapter:
             )
 
     def _second(
-        self, trial: Trial, module: ModuleType, case: dict[str, Any], group: dict[str, Any]
+        self,
+        trial: Trial,
+        module: ModuleType,
+        case: dict[str, Any],
+        group: dict[str, Any],
     ) -> None:
         """∂(dx)/∂x by a tape around a tape."""
         for numbered, run in runs(case, group):
@@ -65,7 +73,9 @@ class TensorFlowAdapter:
                 outer.watch([x for x in inputs if x.dtype.is_floating])
                 outputs, pullback = self.vjp(module, case, inputs, group["statics"])
                 first = pullback(*upstream)
-            for (name, kind, _), x, gradient in zip(case["inputs"], inputs, first, strict=True):
+            for (name, kind, _), x, gradient in zip(
+                case["inputs"], inputs, first, strict=True
+            ):
                 if kind != "float" or gradient is None:
                     continue
                 second = outer.gradient(
@@ -76,17 +86,24 @@ class TensorFlowAdapter:
                     point = group["points"][number]
                     room = slack(expected, point, SECOND_ORDER)
                     got = self.listed(second)[place]
-                    trial.expect(f"second derivative by {name}", str(point), got, expected, room)
+                    trial.expect(
+                        f"second derivative by {name}", str(point), got, expected, room
+                    )
 
     def _graph(
-        self, trial: Trial, module: ModuleType, case: dict[str, Any], group: dict[str, Any]
+        self,
+        trial: Trial,
+        module: ModuleType,
+        case: dict[str, Any],
+        group: dict[str, Any],
     ) -> None:
         """The same gradients when traced with unknown shapes."""
         for numbered, run in runs(case, group):
             inputs = arrays(self, case, run)
             upstream = upstreams(self, case, run)
             signature = [
-                tf.TensorSpec([None] * len(v.shape), v.dtype) for v in (*inputs, *upstream)
+                tf.TensorSpec([None] * len(v.shape), v.dtype)
+                for v in (*inputs, *upstream)
             ]
 
             @tf.function(input_signature=signature)
@@ -95,14 +112,20 @@ class TensorFlowAdapter:
                 _, pullback = self.vjp(module, case, tensors, group["statics"])
                 return [g for g in pullback(*up) if g is not None]
 
-            names = [f"d{n}" for n, _, _ in case["inputs"] if f"d{n}" in group["expected"]]
-            for name, gradient in zip(names, gradients(*inputs, *upstream), strict=True):
+            names = [
+                f"d{n}" for n, _, _ in case["inputs"] if f"d{n}" in group["expected"]
+            ]
+            for name, gradient in zip(
+                names, gradients(*inputs, *upstream), strict=True
+            ):
                 got = self.listed(gradient)
                 for place, number in enumerate(numbered):
                     expected = group["expected"][name][number]
                     point = group["points"][number]
                     room = slack(expected, point, RELATIVE)
-                    trial.expect(f"{name} in tf.function", str(point), got[place], expected, room)
+                    trial.expect(
+                        f"{name} in tf.function", str(point), got[place], expected, room
+                    )
 
 
 def _gradients(
@@ -110,7 +133,9 @@ def _gradients(
 ) -> tuple[Any, ...]:
     watched = [x for x in inputs if x.dtype.is_floating]
     found = iter(
-        tape.gradient(list(outputs), watched, output_gradients=list(upstream)) if watched else ()
+        tape.gradient(list(outputs), watched, output_gradients=list(upstream))
+        if watched
+        else ()
     )
     return tuple(next(found) if x.dtype.is_floating else None for x in inputs)
 

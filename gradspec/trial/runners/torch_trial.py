@@ -40,7 +40,11 @@ class TorchAdapter:
         )
 
     def further(
-        self, trial: Trial, module: ModuleType, case: dict[str, Any], group: dict[str, Any]
+        self,
+        trial: Trial,
+        module: ModuleType,
+        case: dict[str, Any],
+        group: dict[str, Any],
     ) -> None:
         chosen = smooth(case, group, CHECKED_POINTS)
         if chosen is None:
@@ -50,7 +54,11 @@ class TorchAdapter:
             self._gradcheck(trial, module, case, chosen)
 
     def _second(
-        self, trial: Trial, module: ModuleType, case: dict[str, Any], group: dict[str, Any]
+        self,
+        trial: Trial,
+        module: ModuleType,
+        case: dict[str, Any],
+        group: dict[str, Any],
     ) -> None:
         """∂(dx)/∂x through the emitted backward."""
         for numbered, run in runs(case, group):
@@ -61,7 +69,9 @@ class TorchAdapter:
             first = _gradients(
                 _floating(case, outputs), inputs, upstream, create_graph=True
             )
-            for (name, _, _), x, gradient in zip(case["inputs"], inputs, first, strict=True):
+            for (name, _, _), x, gradient in zip(
+                case["inputs"], inputs, first, strict=True
+            ):
                 if gradient is None:
                     continue
                 second = _derivative(gradient, x)
@@ -70,10 +80,16 @@ class TorchAdapter:
                     point = group["points"][number]
                     room = slack(expected, point, SECOND_ORDER)
                     got = second.reshape(-1)[place].item()
-                    trial.expect(f"second derivative by {name}", str(point), got, expected, room)
+                    trial.expect(
+                        f"second derivative by {name}", str(point), got, expected, room
+                    )
 
     def _gradcheck(
-        self, trial: Trial, module: ModuleType, case: dict[str, Any], group: dict[str, Any]
+        self,
+        trial: Trial,
+        module: ModuleType,
+        case: dict[str, Any],
+        group: dict[str, Any],
     ) -> None:
         """torch's own finite differences, with its default tolerances."""
         function = getattr(module, case["rule"])
@@ -87,12 +103,14 @@ class TorchAdapter:
                 return tuple(o for o in outputs if o.requires_grad)
 
             trial.attempt(
-                "gradcheck", str(run), lambda i=inputs: _check(torch.autograd.gradcheck, call, i)  # type: ignore[misc]
+                "gradcheck",
+                str(run),
+                lambda i=inputs: _check(torch.autograd.gradcheck, call, i),
             )
             trial.attempt(
                 "gradgradcheck",
                 str(run),
-                lambda i=inputs: _check(torch.autograd.gradgradcheck, call, i),  # type: ignore[misc]
+                lambda i=inputs: _check(torch.autograd.gradgradcheck, call, i),
             )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import math
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,7 +36,9 @@ class Adapter(Protocol):
         one gradient (or None) per input.
         """
 
-    def further(self, trial: Trial, module: ModuleType, case: Case, group: Case) -> None:
+    def further(
+        self, trial: Trial, module: ModuleType, case: Case, group: Case
+    ) -> None:
         """The framework's own checks: gradcheck, nested tapes, tangents."""
 
 
@@ -62,7 +65,9 @@ def arrays(adapter: Adapter, case: Case, run: Run, dtype: str = "float64") -> li
     ]
 
 
-def upstreams(adapter: Adapter, case: Case, run: Run, dtype: str = "float64") -> list[Any]:
+def upstreams(
+    adapter: Adapter, case: Case, run: Run, dtype: str = "float64"
+) -> list[Any]:
     """The upstream gradients of the float outputs."""
     batched = is_batched(case)
     return [
@@ -89,7 +94,9 @@ def runs(case: Case, group: Case) -> Iterator[tuple[list[int], Run]]:
 
 def smooth(case: Case, group: Case, limit: int) -> Case | None:
     """The first points of a group at which every gradient is differentiable."""
-    chosen = [i for i, second in enumerate(group["second"]) if second is not None][:limit]
+    chosen = [i for i, second in enumerate(group["second"]) if second is not None][
+        :limit
+    ]
     if not chosen:
         return None
     return {
@@ -105,18 +112,20 @@ def smooth(case: Case, group: Case, limit: int) -> Case | None:
 
 def _try(trial: Trial, adapter: Adapter, module: ModuleType, case: Case) -> None:
     for group in case["groups"]:
-        trial.attempt("values", "", lambda g=group: _values(trial, adapter, module, case, g))  # type: ignore[misc]
+        trial.attempt(
+            "values", "", lambda g=group: _values(trial, adapter, module, case, g)
+        )
         trial.attempt(
             "framework's own checks",
             "",
-            lambda g=group: adapter.further(trial, module, case, g),  # type: ignore[misc]
+            lambda g=group: adapter.further(trial, module, case, g),
         )
     for example in case["examples"]:
         for dtype in ("float64", "float32"):
             trial.attempt(
                 "example",
                 f"line {example['line']} ({dtype})",
-                lambda e=example, d=dtype: _example(trial, adapter, module, case, e, d),  # type: ignore[misc]
+                lambda e=example, d=dtype: _example(trial, adapter, module, case, e, d),
             )
 
 
@@ -139,11 +148,13 @@ def _values(
 def _compare(trial: Trial, group: Case, number: int, got: list[float]) -> None:
     point = group["points"][number]
     if len(got) != len(group["expected"]):
-        trial.fail("gradients", str(point), f"{len(got)} values for {list(group['expected'])}")
+        trial.fail(
+            "gradients", str(point), f"{len(got)} values for {list(group['expected'])}"
+        )
         return
     for (name, expected), value in zip(group["expected"].items(), got, strict=True):
         true = expected[number]
-        if true == true:
+        if not math.isnan(true):
             room = slack(true, point, RELATIVE)
             trial.expect(name, str(point), value, true, room)
 
@@ -167,12 +178,17 @@ def _example(
     }
     outputs, pullback = adapter.vjp(module, case, inputs, statics)
     upstream = [
-        adapter.array(_filled(given.get(f"d{name}", 1.0), adapter.shape(value)), "float", dtype)
+        adapter.array(
+            _filled(given.get(f"d{name}", 1.0), adapter.shape(value)), "float", dtype
+        )
         for (name, kind), value in zip(case["outputs"], outputs, strict=True)
         if kind == "float"
     ]
     gradients = pullback(*upstream)
-    got = {name: adapter.listed(v) for (name, _), v in zip(case["outputs"], outputs, strict=True)}
+    got = {
+        name: adapter.listed(v)
+        for (name, _), v in zip(case["outputs"], outputs, strict=True)
+    }
     for (name, _, _), gradient in zip(case["inputs"], gradients, strict=True):
         if gradient is not None:
             got[f"d{name}"] = adapter.listed(gradient)
