@@ -47,7 +47,11 @@ class _Node:
         return self._hash  # type: ignore[attr-defined, no-any-return]
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, _Node) and _same(self, other))
+        if self is other:
+            return True
+        if type(self) is not type(other) or self._hash != other._hash:  # type: ignore[attr-defined]
+            return False
+        return _same(self, other)
 
     def _freeze(self, *parts: object) -> None:
         object.__setattr__(self, "_hash", hash((type(self).__name__, *parts)))
@@ -179,7 +183,12 @@ ONE = Const(Fraction(1))
 
 def _same(left: Any, right: Any) -> bool:
     """Equal by structure; see :class:`_Node`."""
-    todo = [(left, right)]
+    (data, parts), (other_data, other_parts) = _pieces(left), _pieces(right)
+    if data != other_data or len(parts) != len(other_parts):
+        return False
+    todo = [
+        pair for pair in zip(parts, other_parts, strict=True) if pair[0] is not pair[1]
+    ]
     seen: set[tuple[int, int]] = set()
     while todo:
         a, b = todo.pop()

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from gradspec.ir.expr import Apply, Call, Const, Expr, Ref, Select
 from gradspec.ir.walk import nodes
 from gradspec.primitives.lookup import primitive
-from gradspec.stabilise.measure import GOOD, Score, Trial
+from gradspec.stabilise.measure import GOOD, QUIET, SLACK, Score, Trial
 
 _CHANCE = 64.0
 _SELECT = 3.7  # multiplications (`np.where`, measured)
@@ -50,20 +50,30 @@ def choose(
     """The best of ``written``, ``near`` (rewrites of it) and ``far`` (the same function
     found in another way, which must be clearly better and not only cheaper).
     """
-    first = trial.score(written.closed)
-    best, best_score = written, first
+    first = trial.score_with_noise(written.closed)
+    best, held = written, first
     for candidate in near:
-        score = trial.score(candidate.closed)
-        if score.is_worse_than(first):
+        score = _admitted(trial, candidate, first)
+        if score is None:
             continue
-        order = _order(score, best_score) or cost(candidate.form) - cost(best.form)
+        order = _order(score, held) or cost(candidate.form) - cost(best.form)
         if order < 0:
-            best, best_score = candidate, score
+            best, held = candidate, score
     for candidate in far:
-        score = trial.score(candidate.closed)
-        if not score.is_worse_than(first) and _order(score, best_score) < 0:
-            best, best_score = candidate, score
-    return Choice(best.form, best_score, first)
+        score = _admitted(trial, candidate, first)
+        if score is not None and _order(score, held) < 0:
+            best, held = candidate, score
+    return Choice(best.form, held, first)
+
+
+def _admitted(trial: Trial, candidate: Candidate, first: Score) -> Score | None:
+    """The score of a candidate that is not worse than what is written."""
+    quick = trial.score(candidate.closed)
+    if quick.is_worse_than(first, QUIET):
+        return None
+    score = trial.score_with_noise(candidate.closed)
+    slack = QUIET if score.noisy < first.noisy else SLACK
+    return None if score.is_worse_than(first, slack) else score
 
 
 def _order(score: Score, held: Score) -> int:

@@ -6,7 +6,7 @@ chose a gradient with a maximum of 349 ULP over one with 45.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -24,8 +24,8 @@ GOOD = 4.0
 FAIR = 128.0
 """ULP (seven bits) that may be lost somewhere if there are fewer bad points."""
 
-_QUIET = 1.1
-"""Factor by which the largest error may grow if no infinity is met any more."""
+SLACK, QUIET = 1.05, 1.1
+"""Factors by which the largest error may grow; the second if fewer infinities are met."""
 
 _TINY = float(np.finfo(np.float32).tiny)
 _CAP = 2.0**40
@@ -48,7 +48,7 @@ class Stratum:
     def is_good(self) -> bool:
         return self.bad == 0 and self.worst <= GOOD
 
-    def is_worse_than(self, other: Stratum, slack: float = 1.05) -> bool:
+    def is_worse_than(self, other: Stratum, slack: float = SLACK) -> bool:
         """Worse in any of the three (rounding luck of a fraction of an ULP is none).
 
         Where bad points are mended, a few digits elsewhere are a fair price (nothing
@@ -59,7 +59,7 @@ class Stratum:
         return (
             self.bad > other.bad
             or self.worst > max(other.worst * slack, GOOD)
-            or self.share > other.share + (slack - 1.05)
+            or self.share > other.share + (slack - SLACK)
         )
 
     def _spoiled(self, other: Stratum) -> int:
@@ -79,14 +79,13 @@ class Score:
     whole: Stratum
     core: Stratum
     gaps: int
-    noisy: int
+    noisy: int = 0
 
     @property
     def is_good(self) -> bool:
         return self.whole.is_good and self.core.is_good
 
-    def is_worse_than(self, other: Score) -> bool:
-        slack = _QUIET if self.noisy < other.noisy else 1.05
+    def is_worse_than(self, other: Score, slack: float) -> bool:
         return (
             self.whole.is_worse_than(other.whole, slack)
             or self.core.is_worse_than(other.core, slack)
@@ -130,8 +129,11 @@ class Trial:
             self._stratum(bad, error, self._known),
             self._stratum(bad, error, self._known & self.points.core),
             self._gaps(value),
-            self._noisy(candidate),
         )
+
+    def score_with_noise(self, candidate: Expr) -> Score:
+        """:meth:`score`, and how often an infinity is met on the way (slower)."""
+        return replace(self.score(candidate), noisy=self._noisy(candidate))
 
     def value(self, candidate: Expr, index: int) -> float:
         """What the machine makes of ``candidate`` at a point."""

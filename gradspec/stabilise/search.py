@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from itertools import islice
 
 from gradspec.derive.build import negate, scale, times
 from gradspec.ir.expr import Apply, Const, Expr
@@ -16,7 +17,7 @@ from gradspec.ir.walk import children, names, nodes, with_children
 from gradspec.stabilise.match import instantiate, match
 from gradspec.stabilise.rules import by_operator
 
-BUDGET = 24
+BUDGET = 20
 """How many forms of one expression are looked at."""
 
 _LARGEST = 400  # nodes of an expression beyond which it is left as it is
@@ -25,39 +26,57 @@ Holds = Callable[[Expr], bool]
 """Whether a row's condition holds at all points."""
 
 
-def forms(expr: Expr, holds: Holds, budget: int = BUDGET) -> tuple[Expr, ...]:
-    """Distinct forms of ``expr``, itself first."""
-    found: dict[Expr, None] = {expr: None}
-    if sum(1 for _ in zip(nodes(expr), range(_LARGEST + 1), strict=False)) > _LARGEST:
-        return (expr,)
-    current: Expr | None = expr
-    while current is not None and len(found) < budget:
-        current = next((f for f in rewritten(current, holds) if f not in found), None)
-        if current is not None:
-            found[current] = None
-    waiting = deque(found)
-    while waiting and len(found) < budget:
-        for form in rewritten(waiting.popleft(), holds):
-            if form not in found and len(found) < budget:
-                found[form] = None
-                waiting.append(form)
-    return tuple(found)
+class Search:
+    """Rewrites; what the rows make of a node is found once."""
 
+    def __init__(self, holds: Holds) -> None:
+        self._holds = holds
+        self._known: dict[Expr, tuple[tuple[Expr, bool], ...]] = {}
 
-def rewritten(expr: Expr, holds: Holds) -> Iterator[Expr]:
-    """``expr`` with one rewrite at one place: inner places first."""
-    for node in nodes(expr):
-        if not isinstance(node, Apply) or not names(node):
-            continue
+    def forms(self, expr: Expr, budget: int = BUDGET) -> tuple[Expr, ...]:
+        """Distinct forms of ``expr``, itself first."""
+        found: dict[Expr, None] = {expr: None}
+        if sum(1 for _ in islice(nodes(expr), _LARGEST)) == _LARGEST:
+            return (expr,)
+        current: Expr | None = expr
+        while current is not None and len(found) <= budget // 2:
+            ahead = self._next(current, detours=False)
+            current = next((form for form in ahead if form not in found), None)
+            if current is not None:
+                found[current] = None
+        waiting = deque(found)
+        while waiting and len(found) < budget:
+            for form in self._next(waiting.popleft(), detours=True):
+                if form not in found and len(found) < budget:
+                    found[form] = None
+                    waiting.append(form)
+        return tuple(found)
+
+    def _next(self, expr: Expr, detours: bool) -> Iterator[Expr]:
+        """``expr`` with one rewrite at one place: outer places first, where more is
+        seen."""
+        for node in reversed(tuple(nodes(expr))):
+            for new, is_detour in self._made_of(node):
+                if detours or not is_detour:
+                    yield replaced(expr, node, new)
+
+    def _made_of(self, node: Expr) -> tuple[tuple[Expr, bool], ...]:
+        if not isinstance(node, Apply):
+            return ()
+        if node not in self._known:
+            self._known[node] = tuple(self._rewritten(node)) if names(node) else ()
+        return self._known[node]
+
+    def _rewritten(self, node: Apply) -> Iterator[tuple[Expr, bool]]:
         for rule in by_operator().get(node.op, ()):
             bound = match(rule.left, node)
             if bound is None:
                 continue
-            if rule.when is not None and not holds(instantiate(rule.when, bound)):
+            if rule.when is not None and not self._holds(instantiate(rule.when, bound)):
                 continue
             new = instantiate(rule.right, bound)
             if new != node:
-                yield replaced(expr, node, new)
+                yield new, rule.row.detour
 
 
 def replaced(expr: Expr, old: Expr, new: Expr) -> Expr:

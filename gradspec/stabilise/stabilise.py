@@ -36,7 +36,7 @@ from gradspec.stabilise.names import Names
 from gradspec.stabilise.points import Points, points
 from gradspec.stabilise.propose import proposals
 from gradspec.stabilise.reason import gains, reason
-from gradspec.stabilise.search import BUDGET, forms
+from gradspec.stabilise.search import BUDGET, Search
 
 _FEW = BUDGET // 3
 _GROWTH, _ROOM = 1.5, 40.0
@@ -72,6 +72,7 @@ class _Work:
         self._original = original
         self._sample = sample
         self._machine = Machine(sample.columns)
+        self._search = Search(self._holds)
         self._written = Names(rule)
         self._chosen = Names(rule)
         self._upstream = frozenset(
@@ -152,7 +153,7 @@ class _Work:
     ) -> Iterator[Expr]:
         """Rewrites; of what we derived ourselves also the derivative of the forward as
         chosen, and all of it gathered."""
-        yield from forms(written, self._holds)
+        yield from self._search.forms(written)
         if isinstance(self._entry(name), Derived):
             yield from self._others((written, *others))
 
@@ -162,21 +163,21 @@ class _Work:
         """The same of what the user wrote, and with names put in place, if that is not
         good as it is. Nothing that is much longer."""
         whole = self._chosen.close(written)
-        score = trial.score(whole)
+        score = trial.score_with_noise(whole)
         if isinstance(self._entry(name), Derived) or (
             score.is_good and not score.noisy
         ):
             return
         most = _GROWTH * cost(whole) + _ROOM
-        yield from forms(whole, self._holds)
+        yield from self._search.forms(whole)
         found = self._others((whole, *others))
         yield from (form for form in found if cost(form) <= most)
 
     def _others(self, starts: tuple[Expr, ...]) -> Iterator[Expr]:
         for start in dict.fromkeys(starts):
-            yield from forms(start, self._holds)
+            yield from self._search.forms(start)
             for proposal in proposals(start, self._upstream):
-                yield from forms(proposal, self._holds, _FEW)
+                yield from self._search.forms(proposal, _FEW)
 
     def _holds(self, condition: Expr) -> bool:
         """Whether a rewrite's condition is true at all points."""
