@@ -1,0 +1,71 @@
+"""Rules built by hand from formulas, for the tests of planning."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from gradspec.ir.rule import (
+    Backward,
+    CheckedRule,
+    Derived,
+    Input,
+    Kind,
+    Let,
+    NoGradient,
+    Output,
+    Override,
+    Rule,
+    Shape,
+)
+from gradspec.plan.plan import RulePlan
+from gradspec.plan.planning import plan_rule
+from gradspec.plan.program import Vocabulary
+from gradspec.primitives.formula import formula
+
+WORDS = Vocabulary(lambda expr: expr, frozenset({"np"}))
+
+
+def rule(
+    inputs: str,
+    forward: dict[str, str],
+    outputs: str,
+    backward: dict[str, str],
+    *,
+    overrides: frozenset[str] = frozenset(),
+    saves: tuple[str, ...] = (),
+    recomputes: tuple[str, ...] = (),
+) -> RulePlan:
+    """The plan of a rule. ``inputs`` as ``"x t:nograd k:static u[]"``."""
+    entries: list[Backward] = []
+    variables = tuple(_input(text) for text in inputs.split())
+    for variable in variables:
+        name = f"d{variable.name}"
+        if name not in backward:
+            entries.append(NoGradient())
+        elif name in overrides:
+            entries.append(Override(formula(backward[name]), "a reason"))
+        else:
+            entries.append(Derived(formula(backward[name])))
+    return plan_rule(
+        CheckedRule(
+            Rule(
+                name="f",
+                doc=None,
+                inputs=variables,
+                outputs=tuple(Output(o, Kind.FLOAT, Shape()) for o in outputs.split()),
+                forward=tuple(Let(n, (), formula(v)) for n, v in forward.items()),
+                backward_locals=(),
+                backward=tuple(entries),
+                saves=saves,
+                recomputes=recomputes,
+            ),
+            (),
+        )
+    )
+
+
+def _input(text: str) -> Input:
+    name, _, kind = text.partition(":")
+    shape = Shape(batch=not name.endswith("[]"))
+    default = Fraction(1) if kind == "static" else None
+    return Input(name.removesuffix("[]"), Kind(kind or "float"), shape, default)

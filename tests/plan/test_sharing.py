@@ -1,0 +1,137 @@
+"""Values used twice have names; the author's names stay."""
+
+from __future__ import annotations
+
+from gradspec.plan.program import forward, joined_backward, split_backward, tangents
+from gradspec.targets.numpy_texts import DIALECT
+from gradspec.targets.python import Scope, render
+from tests.plan.building import WORDS, rule
+
+SCOPE = Scope(DIALECT, frozenset({"k", "c"}))
+
+
+def lines(block: object) -> list[str]:
+    """The statements as text."""
+    statements = block.statements  # type: ignore[attr-defined]
+    return [f"{s.name} = {render(s.value, SCOPE)}" for s in statements]
+
+
+def test_a_value_used_once_stands_in_its_place() -> None:
+    plan = rule("x", {"y": "exp(x) + 1"}, "y", {"dx": "dy * exp(x)"})
+    assert lines(forward(plan, WORDS)) == ["y = np.exp(x) + 1.0"]
+
+
+def test_a_value_used_twice_has_a_name_made_from_what_it_is() -> None:
+    plan = rule("x", {"y": "exp(x) / (1 + exp(x))"}, "y", {"dx": "dy"})
+    assert lines(forward(plan, WORDS)) == [
+        "exp_x = np.exp(x)",
+        "y = exp_x / (1.0 + exp_x)",
+    ]
+
+
+def test_locals_keep_their_names_and_unused_ones_go() -> None:
+    lets = {"e": "exp(x)", "unused": "sin(x)", "y": "e + 1"}
+    plan = rule("x", lets, "y", {"dx": "dy * e"})
+    assert lines(forward(plan, WORDS)) == ["e = np.exp(x)", "y = e + 1.0"]
+    assert lines(joined_backward(plan, WORDS)) == ["e = np.exp(x)", "dx = dy * e"]
+
+
+def test_a_constant_local_keeps_its_name() -> None:
+    lets = {"c": "1.5", "y": "c * x + c"}
+    plan = rule("x", lets, "y", {"dx": "dy * c"})
+    assert lines(forward(plan, WORDS)) == ["c = 1.5", "y = c * x + c"]
+    assert lines(joined_backward(plan, WORDS)) == ["c = 1.5", "dx = dy * c"]
+
+
+def test_a_derived_expression_equal_to_a_constant_local_uses_it() -> None:
+    lets = {"c": "sqrt(2 / pi)", "y": "c * x"}
+    plan = rule("x", lets, "y", {"dx": "dy * sqrt(2 / pi)"})
+    found = lines(joined_backward(plan, WORDS))
+    assert found == ["c = math.sqrt(2.0 / math.pi)", "dx = dy * c"]
+
+
+def test_invented_names_never_shadow() -> None:
+    plan = rule("exp_x x", {"y": "exp(x) * exp(x) + exp_x"}, "y", {"dx": "dy"})
+    names = [s.name for s in forward(plan, WORDS).statements]
+    assert names == ["exp", "y"]
+
+
+def test_an_output_is_kept_where_the_gradient_multiplies_with_it() -> None:
+    plan = rule("x", {"y": "exp(x)"}, "y", {"dx": "dy * exp(x)"})
+    backward = joined_backward(plan, WORDS)
+    assert (lines(backward), backward.residuals) == (["dx = dy * y"], ("y",))
+
+
+def test_an_output_is_computed_again_where_it_would_cancel() -> None:
+    plan = rule("x", {"y": "tanh(x)"}, "y", {"dx": "dy * (1 - tanh(x)**2)"})
+    assert joined_backward(plan, WORDS).residuals == ("x",)
+
+
+def test_save_and_recompute_are_obeyed() -> None:
+    lets = {"e": "exp(x)", "y": "e + x"}
+    plain = rule("x", lets, "y", {"dx": "dy * (e + 1)"})
+    saving = rule("x", lets, "y", {"dx": "dy * (e + 1)"}, saves=("e",))
+    assert joined_backward(plain, WORDS).residuals == ("x",)
+    assert joined_backward(saving, WORDS).residuals == ("e",)
+    again = rule("x", {"y": "exp(x)"}, "y", {"dx": "dy * y"}, recomputes=("y",))
+    assert joined_backward(again, WORDS).residuals == ("x",)
+
+
+def test_terms_of_different_shapes_stay_apart() -> None:
+    plan = rule(
+        "x y",
+        {"z": "x * y", "w": "y**2"},
+        "z w",
+        {"dx": "dz * y", "dy": "dz * x + dw * 2 * y"},
+    )
+    dx, dy = joined_backward(plan, WORDS).gradients
+    assert dx is not None and dy is not None
+    assert [term.spans for term in dx] == [("x", "y")]
+    assert [term.spans for term in dy] == [("x", "y"), ("y",)]
+
+
+def test_terms_of_one_shape_are_the_authors_expression() -> None:
+    plan = rule("x", {"z": "2 * x", "w": "3 * x"}, "z w", {"dx": "2 * dz + 3 * dw"})
+    assert lines(joined_backward(plan, WORDS)) == ["dx = 2.0 * dz + 3.0 * dw"]
+    (split,) = split_backward(plan, WORDS).gradients
+    assert split is not None and [term.upstream for term in split] == [("dz",), ("dw",)]
+
+
+def test_rank_0_inputs_give_no_shape() -> None:
+    plan = rule("x a[]", {"y": "a * x"}, "y", {"dx": "dy * a", "da": "dy * x"})
+    dx, da = joined_backward(plan, WORDS).gradients
+    assert dx is not None and dx[0].spans == ("x",)
+    assert da is not None and da[0].spans == ("x",)
+
+
+def test_steps_say_which_gradients_need_them() -> None:
+    plan = rule(
+        "x y",
+        {"z": "sin(x) * y"},
+        "z",
+        {"dx": "dz * cos(x) * y + cos(x)*dz", "dy": "dz * sin(x)"},
+    )
+    steps = {s.name: s for s in joined_backward(plan, WORDS).statements}
+    assert steps["cos_x"].inputs == ("x",)
+    assert steps["cos_x"].upstream == ()
+    assert steps["dy"].upstream == ("dz",)
+
+
+def test_tangents_follow_from_the_gradients() -> None:
+    plan = rule(
+        "x y",
+        {"z": "x * y", "w": "y**2"},
+        "z w",
+        {"dx": "dz * y", "dy": "dz * x + dw * 2 * y"},
+    )
+    found = lines(tangents(plan, WORDS))
+    assert found[-2:] == ["z_dot = x_dot * y + y_dot * x", "w_dot = y_dot * 2.0 * y"]
+
+
+def test_a_gradient_that_is_not_linear_has_no_tangent() -> None:
+    backward = {"dx": "clip(dy, -1, 1)"}
+    plan = rule("x", {"y": "x"}, "y", backward, overrides=frozenset({"dx"}))
+    assert plan.tangents is None
+    assert (
+        plan.no_tangents == "the override of dx is not linear in the upstream gradient"
+    )
