@@ -81,7 +81,7 @@ class _Sweeps:
                 for leaf, factor in self._atom(node).items():
                     result.setdefault(leaf, []).append((place, times(above, factor)))
                 if self.regions.is_leaf(node):
-                    result[node] = terms[node]
+                    result.setdefault(node, []).extend(terms[node])
                 continue
             for position, part in self.regions.parts(node):
                 term = self._through(above, node, position)
