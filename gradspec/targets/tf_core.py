@@ -52,7 +52,9 @@ def core_lines(core: Core) -> Lines:
 
 def _body(core: Core) -> Lines:
     returned = [
-        output.name if is_scalar(value, core.scope) else render(value, core.scope)
+        output.name
+        if output.kind is Kind.INT or is_scalar(value, core.scope)
+        else render(value, core.scope)
         for output, value in zip(core.plan.outputs, core.forward.results, strict=True)
     ]
     statements = [*_statements(core), *traced_forward(core)]
@@ -75,11 +77,11 @@ def _statements(core: Core) -> Lines:
             text = render_filled(s.value, core.scope, _fill(core, outputs[s.name]))
         lines += assignment(s.name, text, s.comment)
     for output, value in zip(core.plan.outputs, core.forward.results, strict=True):
+        name = render(value, core.scope)
         if is_scalar(value, core.scope):
             text = render_filled(value, core.scope, _fill(core, output))
-            lines += assignment(output.name, text)
+            name, lines = output.name, [*lines, f"{output.name} = {text}"]
         if output.kind is Kind.INT:
-            name = render(value, core.scope)
             lines += assignment(output.name, f"tf.cast({name}, tf.int64)")
     return lines
 

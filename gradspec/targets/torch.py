@@ -14,7 +14,7 @@ from gradspec.targets.docstring import docstring, module_docstring
 from gradspec.targets.expansion import expander
 from gradspec.targets.lines import Lines, indented
 from gradspec.targets.python import Needs, needs
-from gradspec.targets.signature import fresh, parameters, scalars, variables
+from gradspec.targets.signature import fresh, parameters, scalars
 from gradspec.targets.skeleton import laid_out, module_text, used_helpers
 from gradspec.targets.torch_backward import backward_method
 from gradspec.targets.torch_forward import forward_method, setup_context_method
@@ -65,14 +65,13 @@ def _named(plan: ModulePlan) -> list[tuple[RulePlan, str]]:
 
 
 def _function(rule: RulePlan, name: str, is_traced: bool) -> Function:
-    words = Vocabulary(expander("torch", scalars(rule)), texts.RESERVED)
+    words = Vocabulary(expander("torch", scalars(rule)), RESERVED | texts.LOCALS)
     plan = _without_saved_locals(rule, words)
     return Function(
         name,
         plan,
         forward(plan, words),
         unnamed(split_backward(plan, words)),
-        fresh("dtype", variables(rule)),
         is_traced,
     )
 

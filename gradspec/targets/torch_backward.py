@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gradspec.plan.plan import Term
+from gradspec.plan.plan import Step, Term
 from gradspec.targets.lines import (
     Lines,
     assignment,
@@ -34,7 +34,7 @@ def backward_method(function: Function) -> Lines:
     params = [
         f"d{o.name}" if o.takes_gradient else f"_{o.name}" for o in function.outputs
     ]
-    header = f"def backward(ctx, {', '.join(params)}):"
+    header = f"def backward({function.ctx}, {', '.join(params)}):"
     body = _body(function) if function.gradients else [_nothing(function)]
     return ["@staticmethod", header, *indented(tightened(body))]
 
@@ -82,8 +82,8 @@ def _nothing(function: Function) -> str:
 
 def _restored(function: Function) -> Lines:
     saved, statics = function.residuals, function.backward.statics
-    lines = unpacked(list(saved), "ctx.saved_tensors") if saved else []
-    return [*lines, *(f"{name} = ctx.{name}" for name in statics)]
+    lines = unpacked(list(saved), f"{function.ctx}.saved_tensors") if saved else []
+    return [*lines, *(f"{name} = {function.ctx}.{name}" for name in statics)]
 
 
 def _returned(here: _Pass) -> str:
@@ -105,18 +105,22 @@ def _returned(here: _Pass) -> str:
 
 def _shared(here: _Pass) -> Lines:
     """What several gradients need, where its upstream gradient is there."""
-    function = here.function
-    lines: Lines = []
-    for step in function.backward.statements:
-        if len(step.inputs) > 1 or here.is_single:
-            lines += _guarded(here, step.upstream, assignments([step], here.scope))
+    steps = [
+        step
+        for step in here.function.backward.statements
+        if len(step.inputs) > 1 or here.is_single
+    ]
+    if not here.function.tests_each:
+        return assignments(steps, here.scope)
+    lines = assignments((s for s in steps if not s.upstream), here.scope)
+    for upstream in here.function.plan.upstream:
+        own = assignments((s for s in steps if s.upstream == (upstream,)), here.scope)
+        lines += _guarded(upstream, own)
     return lines
 
 
-def _guarded(here: _Pass, upstream: tuple[str, ...], lines: Lines) -> Lines:
-    if not here.function.tests_each or not upstream:
-        return lines
-    return [f"if {upstream[0]} is not None:", *indented(lines)]
+def _guarded(upstream: str, lines: Lines) -> Lines:
+    return [f"if {upstream} is not None:", *indented(lines)] if lines else []
 
 
 # --- gradients ---------------------------------------------------------------------------
@@ -136,30 +140,30 @@ def _gradients(here: _Pass) -> Lines:
 def _wanted(here: _Pass, name: str, terms: tuple[Term, ...]) -> Lines:
     """A gradient that is computed if it is needed, and as far as it can be."""
     function = here.function
+    steps = [s for s in function.backward.statements if s.inputs == (name,)]
     tests: list[str] = []
     if len(function.gradients) > 1:
         position = [i.name for i in function.inputs].index(name)
-        tests.append(f"ctx.needs_input_grad[{position}]")
-    steps = [s for s in function.backward.statements if s.inputs == (name,)]
-    body = assignments(
-        (s for s in steps if not _is_tested(here, s.upstream)), here.scope
-    )
+        tests.append(f"{function.ctx}.needs_input_grad[{position}]")
     if function.tests_each and len(terms) == 1 and terms[0].upstream:
         tests.append(f"{terms[0].upstream[0]} is not None")
-        body = assignments(steps, here.scope) + _term(here, name, terms, 0)
-    elif function.tests_each:
-        for position, term in enumerate(terms):
-            own = [s for s in steps if s.upstream and s.upstream == term.upstream]
-            lines = assignments(own, here.scope) + _term(here, name, terms, position)
-            body += _guarded(here, term.upstream, lines)
-        body = body or _gradient(here, name, terms)
+    if function.tests_each and len(terms) > 1:
+        body = _tested(here, name, terms, steps)
     else:
-        body += _gradient(here, name, terms)
+        body = assignments(steps, here.scope) + _gradient(here, name, terms)
     return [f"if {' and '.join(tests)}:", *indented(body)] if tests else body
 
 
-def _is_tested(here: _Pass, upstream: tuple[str, ...]) -> bool:
-    return here.function.tests_each and bool(upstream)
+def _tested(
+    here: _Pass, name: str, terms: tuple[Term, ...], steps: list[Step]
+) -> Lines:
+    """The terms whose upstream gradients are there."""
+    lines = assignments((s for s in steps if not s.upstream), here.scope)
+    for position, term in enumerate(terms):
+        own = [s for s in steps if s.upstream == term.upstream]
+        part = assignments(own, here.scope) + _term(here, name, terms, position)
+        lines += _guarded(term.upstream[0], part)
+    return lines
 
 
 def _gradient(here: _Pass, name: str, terms: tuple[Term, ...]) -> Lines:
@@ -196,7 +200,9 @@ def _shaped(here: _Pass, name: str, term: Term) -> str:
         atom = f"({text})"
     if not function.is_reduced(name, term):
         return text
-    shape = f"ctx.{name}_shape" if name in function.shapes else f"{name}.shape"
+    shape = (
+        f"{function.ctx}.{name}_shape" if name in function.shapes else f"{name}.shape"
+    )
     return f"{atom}.sum_to_size({shape})"
 
 

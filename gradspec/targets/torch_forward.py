@@ -46,8 +46,9 @@ def _results(function: Function, scope: Scope, wide: bool) -> str:
     results: Lines = []
     for output, value in zip(function.outputs, function.forward.results, strict=True):
         result = _result(function, output, value, scope, wide)
-        # One tensor cannot be two outputs.
-        results.append(f"{result}.clone()" if result in results else result)
+        if result in results and not result.endswith(".clone()"):
+            result += ".clone()"  # one tensor cannot be two outputs
+        results.append(result)
     return ", ".join(results)
 
 
@@ -104,20 +105,29 @@ def setup_context_method(function: Function) -> Lines:
     ]
     saved = [_called(function, name) for name in function.residuals]
     body = [*_inputs(function), *_outputs(function)]
-    body += [f"ctx.{name}_shape = {name}.shape" for name in function.shapes]
+    ctx = function.ctx
+    body += [f"{ctx}.{name}_shape = {name}.shape" for name in function.shapes]
     if saved:
-        body.append(f"ctx.save_for_backward({', '.join(saved)})")
+        body.append(f"{ctx}.save_for_backward({', '.join(saved)})")
     if plain:
-        body.append(f"ctx.mark_non_differentiable({', '.join(plain)})")
+        body.append(f"{ctx}.mark_non_differentiable({', '.join(plain)})")
     if not function.is_materialised:
-        body.append("ctx.set_materialize_grads(False)")
-    header = "def setup_context(ctx, inputs, output):"
+        body.append(f"{ctx}.set_materialize_grads(False)")
+    header = f"def setup_context({ctx}, {_given(function)}, {_made(function)}):"
     return ["@staticmethod", header, *indented(body)]
 
 
 def _called(function: Function, name: str) -> str:
     """A single output is the argument ``output`` itself."""
-    return "output" if [o.name for o in function.outputs] == [name] else name
+    return _made(function) if [o.name for o in function.outputs] == [name] else name
+
+
+def _given(function: Function) -> str:
+    return function.local("inputs")
+
+
+def _made(function: Function) -> str:
+    return function.local("output")
 
 
 def _inputs(function: Function) -> Lines:
@@ -125,9 +135,15 @@ def _inputs(function: Function) -> Lines:
     statics = function.backward.statics
 
     def target(name: str) -> str:
-        return f"ctx.{name}" if name in statics else name if name in kept else "_"
+        return (
+            f"{function.ctx}.{name}"
+            if name in statics
+            else name
+            if name in kept
+            else "_"
+        )
 
-    return unpacked([target(i.name) for i in function.inputs], "inputs")
+    return unpacked([target(i.name) for i in function.inputs], _given(function))
 
 
 def _outputs(function: Function) -> Lines:
@@ -138,5 +154,5 @@ def _outputs(function: Function) -> Lines:
             o.name if o.name in function.residuals or not o.takes_gradient else "_"
             for o in function.outputs
         ],
-        "output",
+        _made(function),
     )

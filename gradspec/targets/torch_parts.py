@@ -9,7 +9,7 @@ from gradspec.plan.array import Expr, names
 from gradspec.plan.plan import Backward, Block, RulePlan, Term
 from gradspec.targets.half import is_exact_in_half
 from gradspec.targets.python import Dialect, Scope, may_be_number
-from gradspec.targets.signature import scalars
+from gradspec.targets.signature import fresh, scalars, variables
 from gradspec.targets.torch_texts import DIALECT
 
 _FLOATS = (Kind.FLOAT, Kind.NOGRAD)
@@ -19,16 +19,28 @@ _FLOATS = (Kind.FLOAT, Kind.NOGRAD)
 class Function:
     """One rule, its two passes in shared statements, and the names of the text.
 
-    ``name`` is the class, ``dtype`` a local that the rule does not use; ``is_traced``
-    says that both passes print what goes through them.
+    ``name`` is the class; ``is_traced`` says that both passes print what goes through
+    them.
     """
 
     name: str
     plan: RulePlan
     forward: Block
     backward: Backward
-    dtype: str
     is_traced: bool
+
+    def local(self, name: str) -> str:
+        """``name`` for a value of the text's own, or what comes nearest to it."""
+        return fresh(name, variables(self.plan))
+
+    @property
+    def dtype(self) -> str:
+        """Holds the type to which results are rounded."""
+        return self.local("dtype")
+
+    @property
+    def ctx(self) -> str:
+        return self.local("ctx")
 
     # --- inputs and outputs
 

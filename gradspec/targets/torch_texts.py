@@ -6,7 +6,11 @@ from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Helper, Template
 from gradspec.targets.python import Dialect
 
-RESERVED = frozenset(["torch", "ctx", "inputs", "output", "dtype", "current", "print"])
+RESERVED = frozenset(["torch", "print"])
+"""Names that no variable of a rule can have beside the text of its module."""
+
+LOCALS = frozenset(["ctx", "inputs", "output", "dtype", "current"])
+"""Names of the text's own values; the author's variables go before."""
 
 _TENSORS_ONLY = ("atan2", "heaviside", "hypot", "logaddexp", "max", "min")
 

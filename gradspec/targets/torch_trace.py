@@ -37,9 +37,11 @@ def traced_gradient(
     values = [(name, _plain(name)), *((f"upstream {d}", _plain(d)) for d in upstream)]
     lines: Lines = []
     if local is not None:
-        lines.append(f"current = {render(local, scope)}")
-        number = is_scalar(local, scope)
-        values.append(("current", "current" if number else _plain("current")))
+        current = function.local("current")
+        lines.append(f"{current} = {render(local, scope)}")
+        values.append(
+            ("current", current if is_scalar(local, scope) else _plain(current))
+        )
     values.append((f"downstream d{name}", _plain(f"d{name}")))
     return [*lines, _print(function, values)]
 

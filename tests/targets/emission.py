@@ -172,5 +172,47 @@ rule piecewise(x) -> y:
 
 rule edges(x, y) -> z:
     z = max(0, x) + atan2(1, y) + (0.1 if y > 0 else x)
+
+rule shared(x, y) -> (z, w):
+    z = exp(x * y)
+    w = sin(x * y) * exp(x * y)
+
+rule counts(n: int) -> y:
+    y = sqrt(n) + 0.5
+
+rule labels(t: nograd, b: bool) -> y:
+    y = t * 2 if b else 0.1
+
+rule saver(x) -> y:
+    e = exp(x)
+    y = e / (1 + e)
+    dx = dy * e / (1 + e)**2
+    save e
+
+rule copy2(x) -> (a, b):
+    a = x
+    b = x
+
+rule same(x) -> (a, b):
+    a = exp(x)
+    b = exp(x)
+
+rule branch(x, k: static int = 1) -> y:
+    y = sin(x) if k > 0 else 2
+
+rule branches(x, y, k: static int = 1) -> (z, w):
+    z = sin(x) * y if k > 0 else (x if k < -1 else 0)
+    w = 1 if k > 0 else x
+
+rule step2(x, y) -> z:
+    z = 1 if x > y else 0
+
+rule boolout(x, y) -> (z, on: bool, k: int):
+    z = x + y
+    on = x > y
+    k = 3
+
+rule maskf(b: bool, n: int, x) -> y:
+    y = (x if b else 0) + n * x
 '''
 """One rule for each thing that a target must get right."""

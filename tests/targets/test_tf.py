@@ -81,6 +81,45 @@ EXACT: dict[str, tuple[Callable[..., Any], Callable[..., Any], Any]] = {
     ),
     "tanh_of": (lambda m, x: m.tanh_of(x), tf.tanh, ((5,),)),
     "guarded": (lambda m, x: m.guarded(x), tf.sqrt, ((5,),)),
+    "shared": (
+        lambda m, x, y: m.shared(x, y),
+        lambda x, y: (tf.exp(x * y), tf.sin(x * y) * tf.exp(x * y)),
+        ((3, 4), (4,)),
+    ),
+    "saver": (lambda m, x: m.saver(x), tf.sigmoid, ((3,),)),
+    "copy2": (
+        lambda m, x: m.copy2(x),
+        lambda x: (tf.identity(x), tf.identity(x)),
+        ((3,),),
+    ),
+    "same": (lambda m, x: m.same(x), lambda x: (tf.exp(x), tf.exp(x)), ((3,),)),
+    "branch 0": (lambda m, x: m.branch(x, k=0), lambda x: 0 * x + 2, ((3,),)),
+    "branches 1": (
+        lambda m, x, y: m.branches(x, y),
+        lambda x, y: (tf.sin(x) * y, 1 + 0 * x),
+        ((3, 4), (4,)),
+    ),
+    "branches 0": (
+        lambda m, x, y: m.branches(x, y, k=0),
+        lambda x, y: (0 * x * y, tf.identity(x)),
+        ((3, 4), (4,)),
+    ),
+    "branches -2": (
+        lambda m, x, y: m.branches(x, y, k=-2),
+        lambda x, y: (x + 0 * y, tf.identity(x)),
+        ((4,), (3, 4)),
+    ),
+    "step2": (
+        lambda m, x, y: m.step2(x, y),
+        lambda x, y: tf.cast(x > y, x.dtype) + 0 * x + 0 * y,
+        ((3, 4), (4,)),
+    ),
+    "boolout": (lambda m, x, y: m.boolout(x, y)[0], tf.add, ((3, 4), (4,))),
+    "maskf": (
+        lambda m, x: m.maskf(ON, COUNTS, x),
+        lambda x: tf.where(ON, x, 0) + COUNTS * x,
+        ((4,),),
+    ),
     "edges": (
         lambda m, x, y: m.edges(x, y),
         lambda x, y: tf.maximum(x, 0) + tf.atan2(tf.ones_like(y), y) + 0.1,
@@ -190,6 +229,15 @@ def test_outputs_without_gradient(rules: ModuleType) -> None:
     assert [t.dtype for t in (sgn, up, side)] == [tf.float32, tf.bool, tf.int64]
     assert side.numpy().tolist() == [2, 1] and up.numpy().tolist() == [False, True]
     assert _grads(lambda x: rules.parts(x)[1], x) == (None,)
+
+
+def test_rules_without_gradients_and_constant_outputs(rules: ModuleType) -> None:
+    assert rules.counts(4).numpy() == 2.5
+    t = tf.constant([1.0, 2.0], tf.float64)
+    assert rules.labels(t, [True, False]).numpy().tolist() == [2.0, 0.1]
+    _, on, k = rules.boolout(tf.ones((3, 1)), tf.zeros(2))
+    assert k.numpy().tolist() == [[3, 3]] * 3 and k.dtype == tf.int64
+    assert on.numpy().tolist() == [[True, True]] * 3
 
 
 def test_inputs_without_gradient_get_none(rules: ModuleType) -> None:

@@ -50,6 +50,17 @@ EXACT: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
     "guarded": (lambda m, x: m.guarded(x), ((5,),)),
     "piecewise": (lambda m, x: m.piecewise(x), ((5,),)),
     "edges": (lambda m, x, y: m.edges(x, y), ((3, 1), (4,))),
+    "shared": (lambda m, x, y: m.shared(x, y), ((3, 4), (4,))),
+    "saver": (lambda m, x: m.saver(x), ((3,),)),
+    "copy2": (lambda m, x: m.copy2(x), ((3,),)),
+    "same": (lambda m, x: m.same(x), ((3,),)),
+    "branch 0": (lambda m, x: m.branch(x, k=0), ((3,),)),
+    "branches 1": (lambda m, x, y: m.branches(x, y), ((3, 4), (4,))),
+    "branches 0": (lambda m, x, y: m.branches(x, y, k=0), ((3, 4), (4,))),
+    "branches -2": (lambda m, x, y: m.branches(x, y, k=-2), ((4,), (3, 4))),
+    "step2": (lambda m, x, y: m.step2(x, y), ((3, 4), (4,))),
+    "boolout": (lambda m, x, y: m.boolout(x, y)[0], ((3, 4), (4,))),
+    "maskf": (lambda m, x: m.maskf(ON, COUNTS, x), ((4,),)),
 }
 
 
@@ -141,6 +152,15 @@ def test_outputs_without_gradient(rules: ModuleType) -> None:
         torch.int64,
     ]
     assert side.tolist() == [2, 1] and up.tolist() == [False, True]
+
+
+def test_rules_without_gradients_and_constant_outputs(rules: ModuleType) -> None:
+    assert rules.counts(4).item() == 2.5
+    t = torch.tensor([1.0, 2.0], dtype=F64, requires_grad=True)
+    assert rules.labels(t, torch.tensor([True, False])).tolist() == [2.0, 0.1]
+    _, on, k = rules.boolout(torch.ones(3, 1), torch.zeros(2))
+    assert k.tolist() == [[3, 3]] * 3 and k.dtype == torch.int64
+    assert on.tolist() == [[True, True]] * 3
 
 
 def test_inputs_without_gradient_get_none(rules: ModuleType) -> None:

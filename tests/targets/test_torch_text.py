@@ -88,5 +88,5 @@ def test_names_that_would_clash_get_others() -> None:
     text = torch_text(
         "rule ab(dtype) -> y:\n    y = exp(dtype)\n\nrule Ab(x) -> y:\n    y = exp(x)\n"
     )
-    assert "dtype2 = dtype.dtype" in text
+    assert "dtype2 = dtype.dtype" in text and "def ab(dtype:" in text
     assert "class _Ab(" in text and "class _Ab2(" in text
