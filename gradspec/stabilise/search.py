@@ -40,25 +40,31 @@ class Search:
             return (expr,)
         current: Expr | None = expr
         while current is not None and len(found) <= budget // 2:
-            ahead = self._next(current, detours=False)
+            ahead = self._ahead(current)
             current = next((form for form in ahead if form not in found), None)
             if current is not None:
                 found[current] = None
         waiting = deque(found)
         while waiting and len(found) < budget:
-            for form in self._next(waiting.popleft(), detours=True):
+            for form in self._around(waiting.popleft()):
                 if form not in found and len(found) < budget:
                     found[form] = None
                     waiting.append(form)
         return tuple(found)
 
-    def _next(self, expr: Expr, detours: bool) -> Iterator[Expr]:
-        """``expr`` with one rewrite at one place: outer places first, where more is
-        seen."""
-        for node in reversed(tuple(nodes(expr))):
+    def _ahead(self, expr: Expr) -> Iterator[Expr]:
+        """``expr`` with one rewrite at one place, inner places first: ``1 - 1 / (1 +
+        exp(x))`` is seen to be a sigmoid before a logarithm of it is looked at."""
+        for node in nodes(expr):
             for new, is_detour in self._made_of(node):
-                if detours or not is_detour:
+                if not is_detour:
                     yield replaced(expr, node, new)
+
+    def _around(self, expr: Expr) -> Iterator[Expr]:
+        """Any one rewrite, outer places first: ``asinh`` is seen from outside."""
+        for node in reversed(tuple(nodes(expr))):
+            for new, _ in self._made_of(node):
+                yield replaced(expr, node, new)
 
     def _made_of(self, node: Expr) -> tuple[tuple[Expr, bool], ...]:
         if not isinstance(node, Apply):
