@@ -34,7 +34,7 @@ def literal(text: str, depth: int) -> str:
     """``text`` as a docstring at ``depth`` levels, in Black's form: what `help` shows is
     the text, whatever quotes, backslashes and invisible characters it has.
     """
-    lines = [line.rstrip() for line in text.strip().splitlines()] or [""]
+    lines = [line.rstrip() for line in text.strip().split("\n")] or [""]
     prefix, body = _escaped("\n".join(lines))
     indent = "    " * depth
     first, *rest = body.split("\n")
@@ -64,8 +64,11 @@ def _escaped(text: str) -> tuple[str, str]:
     body = text.replace("\\", "\\\\").replace(_QUOTES, '\\"\\"\\"')
     if body.startswith('"'):
         body = f"\\{body}"
-    if body.endswith('"') and not body.endswith('\\"'):
-        body = f'{body[:-1]}\\"'
+    if body.endswith('"'):
+        # As a code: Black puts a space behind a quote at the end, escaped or not.
+        before = body[:-1]
+        is_escaped = (len(before) - len(before.rstrip("\\"))) % 2
+        body = f"{before[:-1] if is_escaped else before}\\x22"
     return "", "".join(_code(char) if _is_hidden(char) else char for char in body)
 
 

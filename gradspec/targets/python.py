@@ -269,6 +269,9 @@ def _prefix(
     # -(a * b) and (-a) * b are the same number in every format: no brackets.
     if node.primitive == "neg" and _is_product(node.args[0], scalar):
         return _Text(f"{symbol}{operand.text}", PRODUCT, scalar)
+    if operand.precedence == POWER:
+        # Python needs none in -(x**2), but Black puts them.
+        return _Text(f"{symbol}({operand.text})", precedence, scalar)
     return _Text(f"{symbol}{operand.within(precedence)}", precedence, scalar)
 
 
@@ -277,7 +280,9 @@ def _is_product(expr: Expr, scalar: bool) -> bool:
     while isinstance(expr, Op) and expr.primitive in ("mul", "div"):
         expr = expr.args[0]
         if not (isinstance(expr, Op) and expr.primitive in ("mul", "div", "mod")):
-            return not isinstance(expr, Literal) or expr.value >= 0
+            is_power = isinstance(expr, Op) and expr.primitive == "pow"
+            is_negative = isinstance(expr, Literal) and expr.value < 0
+            return not (is_power or is_negative)
     return False
 
 
