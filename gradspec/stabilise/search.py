@@ -55,16 +55,25 @@ class Search:
     def _ahead(self, expr: Expr) -> Iterator[Expr]:
         """``expr`` with one rewrite at one place, inner places first: ``1 - 1 / (1 +
         exp(x))`` is seen to be a sigmoid before a logarithm of it is looked at."""
-        for node in nodes(expr):
-            for new, is_detour in self._made_of(node):
-                if not is_detour:
-                    yield replaced(expr, node, new)
+        order = tuple(nodes(expr))
+        for node, new, is_detour in self._steps(order):
+            if not is_detour:
+                yield replaced(expr, node, new)
 
     def _around(self, expr: Expr) -> Iterator[Expr]:
         """Any one rewrite, outer places first: ``asinh`` is seen from outside."""
-        for node in reversed(tuple(nodes(expr))):
-            for new, _ in self._made_of(node):
-                yield replaced(expr, node, new)
+        order = tuple(nodes(expr))
+        for node, new, _ in self._steps(order[::-1]):
+            yield replaced(expr, node, new)
+
+    def _steps(self, order: tuple[Expr, ...]) -> Iterator[tuple[Expr, Expr, bool]]:
+        """Rewrites of nodes; none whose result is there already: a regime of a
+        conditional is not split again in the same way."""
+        present = set(order)
+        for node in order:
+            for new, is_detour in self._made_of(node):
+                if new not in present or not children(new):
+                    yield node, new, is_detour
 
     def _made_of(self, node: Expr) -> tuple[tuple[Expr, bool], ...]:
         if not isinstance(node, Apply):

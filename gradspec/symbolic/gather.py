@@ -97,15 +97,31 @@ class _Gather:
     # --- and back --------------------------------------------------------------------
 
     def back(self, value: Frac) -> Expr:
-        number, above = self.ring.factor(value.num)
+        top_left, roots = self._without_roots(value)
+        number, above = self.ring.factor(top_left)
         divisor, below = self.ring.factor(value.den)
-        powers = self._powers([*above, *((p, -e) for p, e in below)])
+        parts = [*above, *((root, 1) for root in roots)]
+        powers = self._powers([*parts, *((p, -e) for p, e in below)])
         top = [_power(base, e) for base, e in powers if e > 0]
         bottom = [_power(base, -e) for base, e in powers if e < 0]
         factor = _fraction(number) / _fraction(divisor)
         whole = [] if factor == 1 and top else [Const(factor)]
         result = _product([*whole, *top])
         return Apply("div", (result, _product(bottom))) if bottom else result
+
+    def _without_roots(self, value: Frac) -> tuple[Poly, list[Poly]]:
+        """Roots taken out of the numerator: over ``x**2 + 1``, ``x**2 + 1 + x * r`` is
+        ``r * (r + x)``, with ``r`` the root of the denominator."""
+        num, roots = value.num, []
+        for number, (power, base) in self.ring.relations.items():
+            root = self.ring.gens[number]
+            if power != 2 or not divmod(value.den, base)[1].is_zero():
+                continue
+            quotient, rest = divmod(self.ring.lower(num * root), base)
+            if rest.is_zero() and num.degrees()[number]:
+                num = quotient
+                roots.append(root)
+        return num, roots
 
     def _powers(self, parts: list[tuple[Poly, int]]) -> list[tuple[Expr, int]]:
         """Generators in their order, then sums; ``sqrt(x) / x`` is ``1 / sqrt(x)``."""
