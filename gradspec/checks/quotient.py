@@ -1,7 +1,7 @@
 """A declared cotangent whose derivative cannot be derived: difference quotients.
 
 Some primitives have no derivative that we know of (an author then has to write it).
-Quotients of exact enclosures are not rigorous, but with a step of 2**-60 they have no
+Quotients of exact enclosures are not rigorous, but with a step of 2**-200 they have no
 rounding to speak of, and a wrong cotangent misses them by far more than the step.
 """
 
@@ -15,8 +15,8 @@ from gradspec.diagnostics import Diagnostic, error
 from gradspec.ir.expr import Apply, Expr, Ref
 from gradspec.ir.rule import Declared, Input, Status, Verdict
 from gradspec.ir.walk import names
-from gradspec.symbolic.difference import central_difference
 from gradspec.symbolic.enclose import defined, enclose
+from gradspec.symbolic.neighbours import central_slope
 
 _TOLERANCE = 1e-12
 _DIGITS = 12
@@ -57,7 +57,7 @@ def _slopes(subject: Subject, name: str) -> Iterator[tuple[Point, float]]:
     if name not in names(total):
         return
     for point in subject.points:
-        slope = central_difference(total, point, name)
+        slope = central_slope(total, point, name)
         if slope is not None:
             yield point, slope
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
-from flint import arb, ctx
+from flint import arb, ctx, fmpq
 
 from gradspec.ir.expr import Apply, Expr
 from gradspec.symbolic.enclose import Point, defined, enclose, program
@@ -62,3 +62,21 @@ def lies_between(value: Any, ends: tuple[Any, ...]) -> bool:
             hull = hull.union(end)
         slack = (1 + abs(hull).upper()) * arb(2) ** -90
         return not (value < hull.lower() - slack or value > hull.upper() + slack)
+
+
+def central_slope(expr: Expr, point: Mapping[str, Fraction], name: str) -> float | None:
+    """The derivative in one variable from three enclosures; None at a kink or where one
+    of them is undefined."""
+    near = beside(point, name, ())
+    values = [enclose(expr, p, PRECISION) for p in (*near, point)]
+    if not all(defined(value) for value in values):
+        return None
+    below, above, here = values
+    size = max(abs(point[name]), Fraction(1))
+    with ctx.workprec(PRECISION):
+        step = arb(fmpq(size.numerator, size.denominator)) * arb(2) ** -200
+        left, right = (here - below) / step, (above - here) / step
+        bend = abs(right - left)
+        if not bend < arb(2) ** -90 * (1 + abs(left) + abs(right)):
+            return None
+        return float(((left + right) / 2).mid())

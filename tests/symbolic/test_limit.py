@@ -1,0 +1,49 @@
+"""Work that does not end is stopped, also when it swallows exceptions."""
+
+from __future__ import annotations
+
+import signal
+import time
+
+import pytest
+
+from gradspec.symbolic.limit import can_interrupt, within
+
+pytestmark = pytest.mark.skipif(not can_interrupt(), reason="no signals here")
+
+
+def test_a_result_in_time() -> None:
+    assert within(5.0, lambda: 42) == 42
+
+
+def test_endless_work_is_stopped() -> None:
+    def work() -> None:
+        while True:
+            try:
+                time.sleep(10)
+            except Exception:  # what is raised is not an Exception
+                continue
+
+    start = time.monotonic()
+    assert within(0.1, work) is None
+    assert time.monotonic() - start < 2.0
+
+
+def test_errors_pass_through_and_alarms_are_put_back() -> None:
+    before = signal.getsignal(signal.SIGALRM)
+    with pytest.raises(ZeroDivisionError):
+        within(5.0, lambda: 1 // 0)
+    assert signal.getsignal(signal.SIGALRM) is before
+
+
+def test_a_timer_that_was_running_goes_on() -> None:
+    rung: list[int] = []
+    handler = signal.signal(signal.SIGALRM, lambda *_: rung.append(1))
+    timer = signal.setitimer(signal.ITIMER_REAL, 0.3)
+    try:
+        within(0.05, lambda: time.sleep(5))
+        time.sleep(0.4)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, *timer)
+        signal.signal(signal.SIGALRM, handler)
+    assert rung == [1]

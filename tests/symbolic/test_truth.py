@@ -1,0 +1,63 @@
+"""Correct rounding, held against mpmath-free exact arithmetic and NumPy's formats."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gradspec.primitives.formula import formula
+from gradspec.symbolic.truth import nearest
+
+X = formula("x")
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_rounding_is_that_of_the_hardware(value: float) -> None:
+    point = [{"x": Fraction(value)}]
+    with np.errstate(over="ignore"):
+        single, half = float(np.float32(value)), float(np.float16(value))
+    assert nearest(X, point, "float64") == [value]
+    assert nearest(X, point, "float32") == [single]
+    assert nearest(X, point, "float16") == [half]
+
+
+@pytest.mark.parametrize(
+    ("text", "x", "dtype", "expected"),
+    [
+        ("log(1 + exp(x))", 100, "float32", 100.0),
+        ("exp(x)", -100, "float32", 3.783505853677006e-44),
+        ("exp(x)", -104, "float32", 0.0),
+        ("exp(x)", 89, "float32", math.inf),
+        ("exp(x)", 89, "float64", 4.4896128191743455e38),
+        ("exp(x)", -745, "float64", 5e-324),
+        ("x / 3", 1, "float64", 1 / 3),
+        ("log(x)", -1, "float32", math.nan),
+        ("1 / x", 0, "float32", math.nan),
+        ("exp(log(x)) - x", 3, "float32", 0.0),
+        ("sin(x)", 10**22, "float64", -0.8522008497671888),
+        ("x + 1", math.inf, "float32", math.inf),
+        ("x + 1", math.nan, "float32", math.nan),
+    ],
+)
+def test_known_values(text: str, x: object, dtype: str, expected: float) -> None:
+    (value,) = nearest(formula(text), [{"x": x}], dtype)
+    assert value == expected or (math.isnan(value) and math.isnan(expected))
+
+
+def test_a_tie_goes_to_even() -> None:
+    middle = Fraction(1) + Fraction(1, 2**24)
+    assert nearest(formula("exp(log(x))"), [{"x": middle}], "float32") == [1.0]
+    above = middle + Fraction(1, 2**60)
+    assert nearest(formula("exp(log(x))"), [{"x": above}], "float32") == [1 + 2**-23]
+
+
+def test_cancellation_is_seen_through() -> None:
+    tiny = Fraction(1, 2**200)
+    (value,) = nearest(formula("(1 + x) - 1"), [{"x": tiny}], "float64")
+    assert value == 2.0**-200

@@ -1,0 +1,129 @@
+"""Proofs of equality: found for identities, never for what is not one."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from gradspec.ir.expr import Expr
+from gradspec.primitives.formula import formula
+from gradspec.symbolic import consult
+from gradspec.symbolic.zero import Proof, prove_equal
+
+IDENTITIES = """
+1 - 1 / (1 + exp(x)) | sigmoid(x)
+sigmoid(x) * (1 - sigmoid(x)) | exp(-x) / (1 + exp(-x))**2
+1 - tanh(x)**2 | 4 * sigmoid(2 * x) * sigmoid(-2 * x)
+sqrt(x**2) | abs(x)
+log(x * y) | log(x) + log(y) | x > 0 and y > 0
+max(x, y) | (x + y + abs(x - y)) / 2
+clip(x, a, b) | max(min(x, b), a) | a < b
+ndtr(x) | (1 + erf(x / sqrt(2))) / 2
+1 / sqrt(1 - x * x) | rsqrt((1 - x) * (1 + x))
+rsqrt(x - 1) * rsqrt(x + 1) | 1 / sqrt(x**2 - 1)
+cos(x / 2)**2 | (1 + cos(x)) / 2
+sin(3 * x) | 3 * sin(x) - 4 * sin(x)**3
+cos(atan(x))**2 | 1 / (1 + x * x)
+cos(x + pi) | -cos(x)
+digamma(x + 1) | digamma(x) + 1 / x
+polygamma(1, x + 2) | polygamma(1, x) - 1 / x**2 - 1 / (1 + x)**2
+gamma(x + 1) | x * exp(lgamma(x)) | x > 0
+x**(a - 1) * x | x**a
+exp(a * log(x)) | x**a | x > 0
+log(1 + exp(x)) - x | log(1 + exp(-x))
+x**0.5 * x**0.25 | x**0.75
+sinh(asinh(x)) | x
+cosh(2 * atanh(x)) | (1 + x * x) / (1 - x * x)
+cbrt(x)**2 | abs(x)**(2 / 3)
+log(8) | 3 * log(2)
+relu(x) * 2 | x + abs(x)
+1 if abs(x) < 1 else 0 | 1 if x > -1 and x < 1 else 0
+max(0, a * (exp(x / a) - 1)) | a * (exp(x / a) - 1) if x > 0 else 0 | a > 0
+"""
+
+DIFFERENT = """
+exp(x) | exp(x) + 1e-30
+sqrt(x**2) | x
+log(x**2) | 2 * log(x) if x > 0 else 0
+(x**2)**a | x**(2 * a) if x > 0 else 1
+atan(x) + atan(1 / x) | pi / 2
+max(x, y) | x
+clip(x, a, b) | max(min(x, b), a)
+abs(x + y) | abs(x) + abs(y)
+floor(x + y) | floor(x) + floor(y)
+sin(x) | cos(x)
+erf(x) | erf(abs(x))
+cbrt(x**3) | abs(x)
+sqrt(x) * sqrt(y) | sqrt(x * y) + 1e-20
+"""
+
+
+def _lines(text: str) -> list[str]:
+    return text.strip().splitlines()
+
+
+def _question(line: str) -> tuple[Expr, Expr, tuple[Expr, ...]]:
+    left, right, *given = line.split(" | ")
+    return formula(left), formula(right), tuple(formula(g) for g in given)
+
+
+@pytest.mark.parametrize("line", _lines(IDENTITIES))
+def test_identities_are_proved_without_sympy(
+    line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gradspec.symbolic.zero.sympy_agrees", lambda *_: False)
+    left, right, given = _question(line)
+    proof = prove_equal(left, right, given, 5.0)
+    assert proof is not None
+    assert "normal form" in proof.method
+
+
+@pytest.mark.parametrize("line", _lines(DIFFERENT))
+def test_what_differs_is_not_proved(line: str) -> None:
+    left, right, given = _question(line)
+    assert prove_equal(left, right, given, 3.0) is None
+
+
+def test_the_same_text_needs_no_method() -> None:
+    assert prove_equal(formula("1 * x"), formula("x")) == Proof("the same expression")
+
+
+def test_borders_in_other_variables_belong_to_the_claim() -> None:
+    left = formula("x if t == 1 else 0")
+    right = formula("0")
+    assert prove_equal(left, right, (), 1.0, wrt="x") is None
+    assert prove_equal(left, right, (), 1.0, wrt="t") is not None
+
+
+def test_sympy_is_asked_last() -> None:
+    left, right = formula("gamma(x + 1)"), formula("x * gamma(x)")
+    proof = prove_equal(left, right, (), 20.0)
+    assert proof == Proof("simplify")
+
+
+def test_sympy_in_a_child_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(consult, "can_interrupt", lambda: False)
+    left, right = formula("gamma(x + 1)"), formula("x * gamma(x)")
+    assert consult.sympy_agrees(left, right, (), 30.0)
+    assert not consult.sympy_agrees(left, formula("x * gamma(x + 2)"), (), 30.0)
+
+
+ADVERSARIES = (
+    ("(1 + exp(x))**200 / (1 + exp(y))**100", "x**1000"),
+    (
+        " + ".join(f"sqrt(x + {i})" for i in range(14)),
+        "1 / (" + " + ".join(f"sqrt(x + {i})" for i in range(14)) + ")",
+    ),
+    (" + ".join(f"exp(x * {i}) / (1 + {i + 1} * x)" for i in range(120)), "x"),
+    ("exp(exp(exp(exp(x))))", "exp(exp(exp(exp(x)))) + 1e-30"),
+    ("sin(x)**9 * tan(x + y)**5 * exp(sin(x * y))", "cos(x)**9 * tan(x - y)**5"),
+    ("+".join("abcdefghij").join("()") + "**9", "1"),
+)
+
+
+@pytest.mark.parametrize(("left", "right"), ADVERSARIES)
+def test_the_budget_holds(left: str, right: str) -> None:
+    start = time.monotonic()
+    assert prove_equal(formula(left), formula(right), (), 1.0) is None
+    assert time.monotonic() - start < 3.0
