@@ -57,7 +57,8 @@ def _line(found: Layout, start: int) -> int:
         found.distrust = max(found.distrust, stop)
         found.faults.append(_unclosed(brackets.open[0]))
         stop = _end_of_unclosed(found, start, stop, indent, brackets.open[0])
-        brackets.strays.clear()
+        end = found.tokens[stop - 1].end
+        brackets.faults = [f for f in brackets.faults if f.span.start < end]
     found.faults.extend(brackets.faults)
     taken = [token for token in found.tokens[start:stop] if token.type != LINE_END]
     if brackets.strays:

@@ -191,6 +191,8 @@ def _statement_of_python(stop: Stop) -> Fault | None:
     """``if x > 0:``, ``for i in …:``"""
     if stop.index != 0 or stop.found.type not in ("IF", "ELSE", "FOR", "NOT", "IMPORT"):
         return None
+    if stop.at(1).type == "EQUAL":
+        return None
     help = {
         "IF": "write `y = a if condition else b`",
         "ELSE": "write `y = a if condition else b`",

@@ -84,8 +84,8 @@ def number_text(value: Fraction) -> str:
         digits, scale = digits * 10, scale + 1
     if value < 0 or digits % value.denominator:
         raise ValueError(f"{value} has no literal")
-    text = str(digits // value.denominator)
-    return text if not scale else f"{text.zfill(scale + 1)[:-scale]}.{text[-scale:]}"
+    text = str(digits // value.denominator).zfill(scale + 1)
+    return f"{text[:-scale]}.{text[-scale:]}" if scale else text
 
 
 # --- statements -----------------------------------------------------------------------
