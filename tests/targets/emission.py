@@ -1,7 +1,6 @@
 """Rules compiled to real modules, for the tests of the targets.
 
-The texts go through every stage but the proof of declared cotangents, which has its own
-tests; the modules are imported from files, as a user imports them.
+The modules are imported from files, as a user imports them.
 """
 
 from __future__ import annotations
@@ -13,9 +12,10 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
+from gradspec.checks.check import check
 from gradspec.derive.complete import complete
-from gradspec.ir.rule import CheckedRule, Status, Verdict
 from gradspec.lower.lowering import lower
+from gradspec.options import BUDGET_SECONDS
 from gradspec.plan.plan import ModulePlan
 from gradspec.plan.planning import plan_module
 from gradspec.source import Source
@@ -34,11 +34,9 @@ def planned(text: str, path: str = "rules.grad") -> ModulePlan:
     for rule in lowered.value.rules:
         completed = complete(rule)
         assert completed.value is not None, completed.diagnostics
-        verdicts = tuple(
-            Verdict(i.name, Status.DERIVED if i.takes_gradient else Status.NONE)
-            for i in rule.inputs
-        )
-        rules.append(stabilise(CheckedRule(completed.value, verdicts)))
+        checked = check(completed.value, BUDGET_SECONDS).value
+        assert checked is not None, rule.name
+        rules.append(stabilise(checked))
     assert not lowered.diagnostics, lowered.diagnostics
     return plan_module(source, tuple(rules))
 
