@@ -204,7 +204,8 @@ def test_command(
     options = Options(targets, budget=budget)
     results = _compile("compiling", entries, options, jobs) if not found else ()
     failed = bool(found) or any(result.failed for result in results)
-    _report(results, found, (), style)
+    if failed or style != "json":
+        _report(results, found, (), style)
     if failed:
         sys.exit(FINDINGS)
     from gradspec.driver import trials

@@ -115,6 +115,11 @@ def _call(core: Core) -> Lines:
     function = f"{core.name}({', '.join(core.statics)})" if core.statics else core.name
     wide = core.floats if core.is_widened else ()
     arguments = [f"_widen({n})" if n in wide else n for n in core.tensors]
+    if core.is_strict:
+        arguments = [
+            f"tf.stop_gradient({text})" if i.kind is Kind.NOGRAD else text
+            for text, i in zip(arguments, core.plan.tensors, strict=True)
+        ]
     call = f"{function}({', '.join(arguments)})"
     outputs = core.plan.outputs
     if all(_result(core, o, "y") == "y" for o in outputs):

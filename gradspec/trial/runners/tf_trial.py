@@ -71,7 +71,7 @@ class TensorFlowAdapter:
             upstream = upstreams(self, case, run)
             with tf.GradientTape(persistent=True) as outer:
                 outer.watch([x for x in inputs if x.dtype.is_floating])
-                outputs, pullback = self.vjp(module, case, inputs, group["statics"])
+                _, pullback = self.vjp(module, case, inputs, group["statics"])
                 first = pullback(*upstream)
             for (name, kind, _), x, gradient in zip(
                 case["inputs"], inputs, first, strict=True
@@ -97,35 +97,37 @@ class TensorFlowAdapter:
         case: dict[str, Any],
         group: dict[str, Any],
     ) -> None:
-        """The same gradients when traced with unknown shapes."""
+        """The same gradients when traced with unknown sizes."""
         for numbered, run in runs(case, group):
-            inputs = arrays(self, case, run)
-            upstream = upstreams(self, case, run)
-            signature = [
-                tf.TensorSpec([None] * len(v.shape), v.dtype)
-                for v in (*inputs, *upstream)
-            ]
-
-            @tf.function(input_signature=signature)
-            def gradients(*values: Any) -> Any:
-                tensors, up = list(values[: len(inputs)]), values[len(inputs) :]
-                _, pullback = self.vjp(module, case, tensors, group["statics"])
-                return [g for g in pullback(*up) if g is not None]
-
+            values = (*arrays(self, case, run), *upstreams(self, case, run))
+            found = self._traced(module, case, group["statics"], values)(*values)
             names = [
                 f"d{n}" for n, _, _ in case["inputs"] if f"d{n}" in group["expected"]
             ]
-            for name, gradient in zip(
-                names, gradients(*inputs, *upstream), strict=True
-            ):
+            for name, gradient in zip(names, found, strict=True):
                 got = self.listed(gradient)
                 for place, number in enumerate(numbered):
                     expected = group["expected"][name][number]
                     point = group["points"][number]
                     room = slack(expected, point, RELATIVE)
-                    trial.expect(
-                        f"{name} in tf.function", str(point), got[place], expected, room
-                    )
+                    what = f"{name} in tf.function"
+                    trial.expect(what, str(point), got[place], expected, room)
+
+    def _traced(
+        self,
+        module: ModuleType,
+        case: dict[str, Any],
+        statics: dict[str, Any],
+        values: tuple[Any, ...],
+    ) -> Any:
+        count = len(case["inputs"])
+
+        def gradients(*tensors: Any) -> Any:
+            _, pullback = self.vjp(module, case, list(tensors[:count]), statics)
+            return [g for g in pullback(*tensors[count:]) if g is not None]
+
+        signature = [tf.TensorSpec([None] * len(v.shape), v.dtype) for v in values]
+        return tf.function(gradients, input_signature=signature)
 
 
 def _gradients(
