@@ -22,7 +22,9 @@ Function = Callable[..., Any]
 @dataclass(frozen=True)
 class Case:
     """``surrogate`` is differentiated in place of ``forward``; ``gradients`` maps an input
-    to a function of everything, upstream gradients (``dy``) included.
+    to a function of everything, upstream gradients (``dy``) included. The inputs in
+    ``without`` take no gradient, the outputs in ``discrete`` have no upstream one (they
+    come last).
     """
 
     forward: Function
@@ -32,6 +34,7 @@ class Case:
     surrogate: Function | None = None
     gradients: Mapping[str, Function] = field(default_factory=dict)
     without: tuple[str, ...] = ()
+    discrete: tuple[str, ...] = ()
 
     @property
     def count(self) -> int:
@@ -41,6 +44,8 @@ class Case:
         """An upstream gradient for each differentiable output, different everywhere."""
         chosen = {}
         for shift, name in enumerate(self.outputs):
+            if name in self.discrete:
+                continue
             values = itertools.islice(itertools.cycle(_UPSTREAM), shift, None)
             chosen[name] = tuple(itertools.islice(values, self.count))
         return chosen
@@ -54,12 +59,13 @@ def case(
     surrogate: Function | None = None,
     gradients: Mapping[str, Function] | None = None,
     without: tuple[str, ...] = (),
+    discrete: tuple[str, ...] = (),
     **points: tuple[Any, ...],
 ) -> Case:
     """Points are columns: the i-th value of every input is one point."""
     assert len({len(column) for column in points.values()}) == 1, points
     return Case(
-        forward, points, statics, outputs, surrogate, gradients or {}, without
+        forward, points, statics, outputs, surrogate, gradients or {}, without, discrete
     )
 
 

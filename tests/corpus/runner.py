@@ -50,8 +50,8 @@ def on_torch(module: Any, job: dict[str, Any]) -> tuple[Any, Any]:
     inputs = [torch.from_numpy(column(v)) for v in job["inputs"].values()]
     wanted = [t.is_floating_point() and t.requires_grad_() is t for t in inputs]
     outputs = tuple_of(getattr(module, job["rule"])(*inputs, **job["statics"]))
-    pairs = zip(outputs, job["upstream"].items(), strict=False)
-    above = [(o, torch.from_numpy(column(v))) for o, (_, v) in pairs if o.requires_grad]
+    pairs = zip(outputs, job["upstream"].values(), strict=False)  # discrete ones last
+    above = [(o, torch.from_numpy(column(v))) for o, v in pairs if o.requires_grad]
     asked = [t for t, want in zip(inputs, wanted, strict=True) if want]
     found = iter(
         torch.autograd.grad(

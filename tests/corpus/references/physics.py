@@ -145,7 +145,7 @@ CASES = {
     "power_to_db": case(
         to_db,
         outputs=("db",),
-        statics=({}, {"amin": 0.125, "ref": 10.0}),
+        statics=({}, {"amin": 0.125, "ref": 30.0}),
         s=P,
     ),
     "db_to_amplitude": case(
