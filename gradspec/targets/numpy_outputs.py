@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradspec.ir.rule import Kind, Output
-from gradspec.plan.array import Expr, Name, names
+from gradspec.plan.array import Expr, Name, Where, names, nodes
 from gradspec.plan.plan import Block
 from gradspec.targets.lines import Lines
 from gradspec.targets.python import is_scalar, render
+from gradspec.targets.signature import scalars
 
 if TYPE_CHECKING:
     from gradspec.targets.numpy_rule import Functions
@@ -27,6 +28,12 @@ def bound_outputs(functions: Functions, block: Block) -> Lines:
             lines.append(f"{output.name} = {_filled(functions, output, value)}")
         elif value != Name(output.name):
             lines.append(f"{output.name} = {render(value, functions.scope)}.copy()")
+        elif _may_be_number(functions, _closed(functions, output)):
+            shape = _shape(_reach(functions, output))
+            like = functions.scope.like
+            dtype = f"{like}.dtype" if like else "np.float64"
+            spread = f"np.broadcast_to({output.name}, {shape})"
+            lines.append(f"{output.name} = np.array({spread}, {dtype})")
     return lines
 
 
@@ -97,7 +104,36 @@ def _has_shape(functions: Functions, output: Output) -> bool:
     plan = functions.plan
     assert plan.tangents is not None
     tangent = plan.tangents[plan.outputs.index(output)]
-    value = next(let.value for let in plan.forward if let.name == output.name)
-    free = {i.name for i in plan.tensors if i.shape.batch}
     moved = {name.removesuffix("_dot") for name in names(tangent)}
-    return moved >= {name for name in names(value) if name in free} and bool(moved)
+    reach = set(_reach(functions, output))
+    return bool(moved) and moved >= reach and not _may_be_number(functions, tangent)
+
+
+def _closed(functions: Functions, output: Output) -> Expr:
+    lets = functions.plan.forward
+    return next(let.value for let in lets if let.name == output.name)
+
+
+def _reach(functions: Functions, output: Output) -> list[str]:
+    """The inputs whose shapes an output has."""
+    used = names(_closed(functions, output))
+    tensors = functions.plan.tensors
+    return [i.name for i in tensors if i.shape.batch and i.name in used]
+
+
+def _shape(tensors: list[str]) -> str:
+    shapes = [f"{name}.shape" for name in tensors]
+    return (
+        f"np.broadcast_shapes({', '.join(shapes)})" if len(shapes) != 1 else shapes[0]
+    )
+
+
+def _may_be_number(functions: Functions, value: Expr) -> bool:
+    """Whether a static decides between values of different shapes."""
+    scalar = scalars(functions.plan)
+    return any(
+        isinstance(node, Where)
+        and set(names(node.condition)) <= scalar
+        and set(names(node.then)) - scalar != set(names(node.other)) - scalar
+        for node in nodes(value)
+    )
