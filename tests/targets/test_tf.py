@@ -358,3 +358,16 @@ def test_nan_stays(rules: ModuleType) -> None:
 def test_the_branch_not_taken_leaks_nothing(rules: ModuleType) -> None:
     (dx,) = _grads(rules.guarded, tf.constant([-1.0, 0.0, 4.0]))
     assert dx.numpy().tolist() == [0.0, 0.0, 0.25]
+
+
+def test_inputs_without_gradient_get_none_through_a_tf_function() -> None:
+    """A `tf.function` alone would give zeros."""
+    rules = tf_module(
+        "rule gated(v, t: nograd) -> s:\n"
+        "    s = t if v > 0 else 0\n"
+        "    surrogate s = t * sigmoid(v)\n"
+    )
+    v, t = tf.constant([0.5, -0.5]), tf.constant([2.0, 2.0])
+    dv, dt = _grads(rules.gated, v, t)
+    assert dt is None
+    np.testing.assert_allclose(dv, 2 * tf.sigmoid(v) * tf.sigmoid(-v), 1e-6)
