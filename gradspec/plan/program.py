@@ -54,14 +54,15 @@ def joined_backward(plan: RulePlan, words: Vocabulary) -> Backward:
     """Gradients with one term for each shape: for targets whose upstream gradients are
     all present.
     """
-    return _backward(plan, words, _joined)
+    return _backward(plan, words, _joined, lambda owners, roots: owners)
 
 
 def split_backward(plan: RulePlan, words: Vocabulary) -> Backward:
     """Gradients with one term for each output: for targets where an upstream gradient
-    may be absent. A step's ``upstream`` says where it may stand.
+    may be absent. A step's ``upstream`` says where it may stand. What two gradients are
+    made of is the gradient of neither: each is set by itself, and may be left out.
     """
-    return _backward(plan, words, lambda gradient: gradient.terms)
+    return _backward(plan, words, lambda gradient: gradient.terms, _alone)
 
 
 def tangents(plan: RulePlan, words: Vocabulary) -> Block:
@@ -141,7 +142,10 @@ def _namer(plan: RulePlan, words: Vocabulary) -> Namer:
 
 
 def _backward(
-    plan: RulePlan, words: Vocabulary, choose: Callable[[Gradient], tuple[Term, ...]]
+    plan: RulePlan,
+    words: Vocabulary,
+    choose: Callable[[Gradient], tuple[Term, ...]],
+    naming: Callable[[list[str], tuple[Expr, ...]], list[str]],
 ) -> Backward:
     groups = tuple(None if g is None else choose(g) for g in tensor_gradients(plan))
     owners = [
@@ -150,7 +154,8 @@ def _backward(
         for _ in group or ()
     ]
     roots = tuple(words.expand(t.value) for group in groups for t in group or ())
-    known = _known(plan, words, _backward_values(plan, words, owners, roots))
+    named = naming(owners, roots)
+    known = _known(plan, words, _backward_values(plan, words, owners, named, roots))
     statements, shared = share(roots, known, _namer(plan, words))
     values = iter(shared)
     return Backward(
@@ -172,8 +177,22 @@ def tensor_gradients(plan: RulePlan) -> tuple[Gradient | None, ...]:
     return tuple(gradient for i, gradient in pairs if not i.kind.is_static)
 
 
+def _alone(owners: list[str], roots: tuple[Expr, ...]) -> list[str]:
+    """The inputs whose gradients no other gradient contains."""
+    pairs = list(zip(owners, roots, strict=True))
+    return [
+        owner
+        for owner, root in pairs
+        if not any(root in nodes(other) for name, other in pairs if name != owner)
+    ]
+
+
 def _backward_values(
-    plan: RulePlan, words: Vocabulary, owners: list[str], roots: tuple[Expr, ...]
+    plan: RulePlan,
+    words: Vocabulary,
+    owners: list[str],
+    named: list[str],
+    roots: tuple[Expr, ...],
 ) -> dict[str, Expr]:
     """The names that a backward pass gives: a gradient of one term is ``d<input>``;
     what it computes again of the forward pass has its name from there.
@@ -181,7 +200,7 @@ def _backward_values(
     values = {
         f"d{owner}": root
         for owner, root in zip(owners, roots, strict=True)
-        if owners.count(owner) == 1
+        if owners.count(owner) == 1 and owner in named
     }
     for let in (*plan.backward_locals, *plan.forward):
         values.setdefault(let.name, words.expand(let.value))

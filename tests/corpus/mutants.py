@@ -23,9 +23,7 @@ def mutants(path: Path) -> tuple[Mutant, ...]:
     """Every mutant of a file; each holds the other rules no longer than it needs them."""
     lines = path.read_text(encoding="utf-8").splitlines()
     return tuple(
-        Mutant(
-            _rule(lines, at), line.removeprefix(_WRONG), _mutated(lines, at)
-        )
+        Mutant(_rule(lines, at), line.removeprefix(_WRONG), _mutated(lines, at))
         for at, line in enumerate(lines)
         if line.startswith(_WRONG)
     )

@@ -73,7 +73,9 @@ def on_tf(module: Any, job: dict[str, Any]) -> tuple[Any, Any]:
         outputs = tuple_of(getattr(module, job["rule"])(*inputs, **job["statics"]))
     floating = [o for o in outputs if o.dtype.is_floating]
     above = [tf.constant(column(v)) for v in job["upstream"].values()]
-    found = iter(tape.gradient(floating, floats, output_gradients=above[: len(floating)]))
+    found = iter(
+        tape.gradient(floating, floats, output_gradients=above[: len(floating)])
+    )
     return outputs, [next(found) if t.dtype.is_floating else None for t in inputs]
 
 

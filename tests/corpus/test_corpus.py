@@ -17,8 +17,8 @@ import mpmath
 import pytest
 
 import gradspec
-from gradspec.options import Options
 from gradspec.diagnostics import Diagnostic
+from gradspec.options import Options
 from gradspec.pipeline import check_rule, lower_module, read_module
 from gradspec.source import Source
 from tests.corpus.case import truth
@@ -29,7 +29,9 @@ RELATIVE = 1e-10
 _REFUSED = ("GS401", "GS402")
 """Not the derivative; at a kink, between neither of the one-sided slopes."""
 FILES = tuple(sorted(RULES.glob("*.grad")))
-JOBS = tuple((file, rule, k) for (file, rule), s in CASES.items() for k in range(len(s.statics)))
+JOBS = tuple(
+    (file, rule, k) for (file, rule), s in CASES.items() for k in range(len(s.statics))
+)
 _PACKAGES = {"numpy": "scipy", "torch": "torch", "tf": "tensorflow"}
 _RUNNER = Path(__file__).parent / "runner.py"
 
@@ -131,7 +133,7 @@ def test_wrong_gradients_are_refused_with_a_witness(path: Path) -> None:
         if not refused:
             accepted.append((mutant.rule, mutant.statement))
         for found in refused:
-            assert " = " in " ".join((_said(found))), found
+            assert " = " in " ".join(_said(found)), found
     assert not accepted
 
 

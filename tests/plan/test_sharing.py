@@ -135,3 +135,14 @@ def test_a_gradient_that_is_not_linear_has_no_tangent() -> None:
     assert (
         plan.no_tangents == "the override of dx is not linear in the upstream gradient"
     )
+
+
+def test_what_two_gradients_share_has_the_name_of_neither_where_each_may_be_absent() -> (
+    None
+):
+    """The name would be reset before the second gradient is made of it."""
+    backward = {"da": "dy * cos(a + b)", "db": "dy * cos(a + b)"}
+    plan = rule("a b", {"y": "sin(a + b)"}, "y", backward)
+    names = [s.name for s in split_backward(plan, WORDS).statements]
+    assert not {"da", "db"} & set(names)
+    assert "da" in [s.name for s in joined_backward(plan, WORDS).statements]

@@ -70,9 +70,7 @@ CASES = {
         x=X,
     ),
     "inplace_abn_elu": case(lambda x: x if x >= 0 else exp(x) - 1, x=X),
-    "selu": case(
-        lambda x: SELU[0] * (x if x > 0 else SELU[1] * (exp(x) - 1)), x=X
-    ),
+    "selu": case(lambda x: SELU[0] * (x if x > 0 else SELU[1] * (exp(x) - 1)), x=X),
     "celu": case(
         lambda x, alpha=1: x if x > 0 else alpha * (exp(x / alpha) - 1),
         statics=({}, {"alpha": 1.5}),

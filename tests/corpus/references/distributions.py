@@ -142,9 +142,7 @@ CASES = {
         kappa=A,
         **LP,
     ),
-    "exponential_logpdf": case(
-        lambda x, rate: log(rate) - rate * x, x=P, rate=S, **LP
-    ),
+    "exponential_logpdf": case(lambda x, rate: log(rate) - rate * x, x=P, rate=S, **LP),
     "pareto_logpdf": case(
         lambda x, alpha, scale=1: (
             log(alpha) + alpha * log(mpf(scale)) - (alpha + 1) * log(x)
@@ -216,7 +214,7 @@ CASES = {
         outputs=("ei",),
         statics=({}, {"best": 0.25}),
         mu=(-1.5, -0.75, -0.25, 0.125, 0.375, 1.125, 2.5, 4.0),
-        sigma=S[:3] + (0.5,) + S[4:],
+        sigma=(*S[:3], 0.5, *S[4:]),
     ),
     "black_scholes": case(
         call,

@@ -81,10 +81,10 @@ CASES = {
         lambda x: sqrt(1 + x) - 1, x=(-0.9375, -0.5, -0.001, 1e-9, 0.25, 3.0, 50.0, 1e8)
     ),
     "exp_from_output": case(lambda x: exp(x), x=X),
-    "expm1_from_output": case(lambda x: expm1(x), x=(-5.0, -1.0, -0.125, -1e-8, 1e-8, 0.5, 3.0, 30.0)),
+    "expm1_from_output": case(
+        lambda x: expm1(x), x=(-5.0, -1.0, -0.125, -1e-8, 1e-8, 0.5, 3.0, 30.0)
+    ),
     "sqrt_from_output": case(lambda x: sqrt(x), x=P),
     "rsqrt_from_output": case(lambda x: 1 / sqrt(x), x=P),
-    "log_of_squares": case(
-        lambda x, y: log(x**2 + y**2) / 2, outputs=("z",), x=X, y=Y
-    ),
+    "log_of_squares": case(lambda x, y: log(x**2 + y**2) / 2, outputs=("z",), x=X, y=Y),
 }

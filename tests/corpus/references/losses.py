@@ -162,9 +162,7 @@ CASES = {
         x=(-3.5, -2.25, -1.75, -0.625, 0.375, 1.125, 2.5, 4.0),
         **LOSS,
     ),
-    "barron_general": case(
-        barron, statics=({}, {"alpha": 0.5, "c": 2.0}), x=X, **LOSS
-    ),
+    "barron_general": case(barron, statics=({}, {"alpha": 0.5, "c": 2.0}), x=X, **LOSS),
     "barron_all": case(
         barron,
         statics=({}, {"alpha": 2.0}, {"alpha": 0.0, "c": 0.5}, {"alpha": -2.0}),

@@ -115,9 +115,7 @@ CASES = {
         scale=Y,
     ),
     "numbers": case(
-        lambda x: (
-            1000 * x + x**2 / 2 + 2 * x**3 - x**4 / mpf(1000) + 150 - 300
-        ),
+        lambda x: 1000 * x + x**2 / 2 + 2 * x**3 - x**4 / mpf(1000) + 150 - 300,
         x=X,
     ),
     "precedence": case(

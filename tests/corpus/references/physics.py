@@ -237,9 +237,7 @@ CASES = {
     ),
     "complex_divide": case(divide, outputs=("re", "im"), a=X, b=Y, c=W, d=V),
     "rgb_to_ycbcr": case(ycbcr, outputs=("luma", "cb", "cr"), r=X, g=Y, b=W),
-    "smooth_min": case(
-        smooth_min, outputs=("m",), statics=({}, {"k": 2.0}), a=X, b=Y
-    ),
+    "smooth_min": case(smooth_min, outputs=("m",), statics=({}, {"k": 2.0}), a=X, b=Y),
     "lorentz_factor": case(
         lambda v, c=1: 1 / sqrt(1 - (v / c) ** 2),
         outputs=("g",),
@@ -247,7 +245,9 @@ CASES = {
         v=(-0.99, -0.5, -0.1, -0.001, 0.002, 0.25, 0.625, 0.9),
     ),
     "soft_clip": case(
-        soft_clip, statics=({}, {"p": 3.0}), x=(-1.5, -0.5, -0.1, 0.1, 0.4, 0.7, 1.1, 2.0)
+        soft_clip,
+        statics=({}, {"p": 3.0}),
+        x=(-1.5, -0.5, -0.1, 0.1, 0.4, 0.7, 1.1, 2.0),
     ),
     "safe_norm": case(
         lambda x, y, eps=0: sqrt(x**2 + y**2) if x**2 + y**2 > eps else 0,

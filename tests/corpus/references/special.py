@@ -153,9 +153,7 @@ CASES = {
     "exprel": case(
         lambda x: expm1(x) / x, x=(-20.0, -5.0, -1.75, -0.625, 0.375, 1.125, 4.0, 20.0)
     ),
-    "boxcox": case(
-        boxcox, statics=({}, {"lmbda": 0.0}, {"lmbda": -1.5}), x=P
-    ),
+    "boxcox": case(boxcox, statics=({}, {"lmbda": 0.0}, {"lmbda": -1.5}), x=P),
     "inverse_boxcox": case(
         lambda y, lmbda=0.5: (1 + lmbda * y) ** (1 / mpf(lmbda)),
         outputs=("x",),
@@ -178,9 +176,7 @@ CASES = {
         outputs=("eta",),
         p=(0.0625, 0.125, 0.25, 0.375, 0.45, 0.7, 0.75, 0.96875),
     ),
-    "cauchit": case(
-        lambda eta: mpf(1) / 2 + atan(eta) / pi, outputs=("mu",), eta=X
-    ),
+    "cauchit": case(lambda eta: mpf(1) / 2 + atan(eta) / pi, outputs=("mu",), eta=X),
     "gudermannian": case(lambda x: 2 * atan(tanh(x / 2)), x=X),
     "mills_ratio": case(
         lambda x: sqrt(pi / 2) * erfcx(x / sqrt(2)),

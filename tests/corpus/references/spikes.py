@@ -21,9 +21,7 @@ def spike(smooth, statics=({},), name="x", out="s"):
     def forward(**values):
         return step(values[name])
 
-    return case(
-        forward, surrogate=smooth, statics=statics, outputs=(out,), **{name: X}
-    )
+    return case(forward, surrogate=smooth, statics=statics, outputs=(out,), **{name: X})
 
 
 def density(x, center, width):
@@ -102,9 +100,7 @@ CASES = {
     "slayer": case(
         lambda v, alpha=1, c=1: step(v),
         gradients={
-            "v": lambda v, ds, alpha=1, c=1: (
-                ds * c * alpha / (2 * exp(abs(v) * alpha))
-            )
+            "v": lambda v, ds, alpha=1, c=1: ds * c * alpha / (2 * exp(abs(v) * alpha))
         },
         outputs=("s",),
         statics=({}, {"alpha": 2.0, "c": 0.5}),
