@@ -17,6 +17,9 @@ from gradspec.targets.expansion import expander, missing
 from gradspec.targets.signature import scalars
 from gradspec.targets.target import EmittedModule, Target
 
+_MODULES = frozenset(["math", "special"])
+"""Imported where the table's spellings ask for them."""
+
 
 def emit_module(plan: ModulePlan, name: str, *, trace: bool) -> Outcome[EmittedModule]:
     """See :func:`gradspec.targets.emit`."""
@@ -27,7 +30,7 @@ def emit_module(plan: ModulePlan, name: str, *, trace: bool) -> Outcome[EmittedM
         faults = tuple(_missing(rule, name))
         found += faults
         if not faults:
-            rules.append(renamed(rule, target.RESERVED))
+            rules.append(renamed(rule, target.RESERVED | _MODULES))
     if not rules:
         return Outcome(None, tuple(found))
     able = replace(plan, rules=tuple(rules))

@@ -131,7 +131,9 @@ def like(plan: RulePlan, name: str) -> str:
 def _pullback(functions: Functions, kind: str) -> Lines:
     plan, scope = functions.plan, functions.scope
     params = ", ".join(f"{d}: {_LIKE}" for d in plan.upstream)
-    steps = functions.backward.statements
+    bound = {statement.name for statement in functions.forward.statements}
+    constants = bound & {constant.name for constant in plan.constants}
+    steps = [s for s in functions.backward.statements if s.name not in constants]
     terms = [t.value for g in functions.backward.gradients for t in g or ()]
     body = [
         *_shaped_upstream(functions),
