@@ -13,7 +13,7 @@ from gradspec.source import Span
 from gradspec.syntax.scan import ENOUGH, LINE_END
 from gradspec.syntax.tokens import TABBED, Fault, Line, Token
 
-MAX_DEPTH = 200
+MAX_DEPTH = 300
 """How deep brackets, and the tree of an expression, may be nested."""
 
 MAX_TOKENS = 10_000
