@@ -28,9 +28,7 @@ _WORTH_KEEPING = 4.0
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """The closed values of a rule; ``cotangents`` by ``d<input>``. ``reach`` are the
-    tensor inputs whose broadcast shape a name has.
-    """
+    """The closed values of a rule; ``cotangents`` by ``d<input>``."""
 
     constants: tuple[Assign, ...]
     forward: tuple[Assign, ...]

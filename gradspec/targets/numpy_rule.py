@@ -20,7 +20,7 @@ from gradspec.targets.numpy_texts import DIALECT, UNTYPED
 from gradspec.targets.numpy_trace import traced_forward, traced_gradients
 from gradspec.targets.python import Scope, render
 from gradspec.targets.quiet import warns_needlessly
-from gradspec.targets.signature import parameters, scalars
+from gradspec.targets.signature import fresh, parameters, scalars, variables
 
 _FLOATS = (Kind.FLOAT, Kind.NOGRAD)
 _ARRAY, _LIKE = "np.ndarray", "npt.ArrayLike"
@@ -125,7 +125,7 @@ def _likes(functions: Functions) -> Lines:
 
 def like(plan: RulePlan, name: str) -> str:
     """The name of an input as it was given."""
-    return f"like_{name}"
+    return fresh(f"like_{name}", variables(plan))
 
 
 def _pullback(functions: Functions, kind: str) -> Lines:
