@@ -96,12 +96,11 @@ class _Swish(torch.autograd.Function):
         beta = ctx.beta
         dtype = x.dtype
         x, dy = _widen(x, dy)
-        beta_x = beta * x
-        sigmoid_beta_x = torch.sigmoid(beta_x)
+        sigmoid = torch.sigmoid(beta * x)
         # passed through an infinity; now at most 8.5 ULP
-        y = x * sigmoid_beta_x
+        y = x * sigmoid
         # overflowed at x = -50, beta = 2: 17 of 220 points wrong; now at most 26.5 ULP
-        dx = dy * (sigmoid_beta_x + y * torch.sigmoid(-beta_x) * beta)
+        dx = dy * (sigmoid + y * torch.sigmoid(-beta * x) * beta)
         return dx.to(dtype), None
 
 
