@@ -8,11 +8,13 @@ nothing is exactly 0 and cannot turn an infinity into a NaN.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import TypeAlias
 
-from gradspec.ir.expr import ONE, ZERO, Apply, Const, Expr, Select
+from gradspec.ir.expr import ONE, ZERO, Apply, Const, Expr, Ref, Select
 from gradspec.ir.tidy import fold
+from gradspec.ir.walk import children, nodes, with_children
 
 _LEAVES = 4  # branches that are not 0, beyond which a product stays outside
 _MINUS_ONE = Fraction(-1)
@@ -46,6 +48,24 @@ def plus(left: Expr, right: Expr) -> Expr:
     if _is_negative(left):
         return fold(Apply("sub", (right, negate(left))))
     return fold(Apply("add", (left, right)))
+
+
+def put_in(form: Expr, values: Mapping[str, Expr]) -> Expr:
+    """A formula with its names put in; its own signs and constants are merged with
+    those of the values (``2 * x`` of ``3 * t`` is ``6 * t``)."""
+    done: dict[Expr, Expr] = {}
+    for node in nodes(form):
+        parts = tuple(done[child] for child in children(node))
+        match node:
+            case Ref(name=name, indices=()):
+                done[node] = values.get(name, node)
+            case Apply(op="mul"):
+                done[node] = times(*parts)
+            case Apply(op="neg"):
+                done[node] = negate(*parts)
+            case _:
+                done[node] = fold(with_children(node, parts))
+    return done[form]
 
 
 def select(condition: Expr, then: Expr, other: Expr) -> Expr:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from gradspec.derive.build import negate, times
+from gradspec.derive.build import negate, put_in, times
 from gradspec.ir.expr import ONE, Apply, Const, Expr
-from gradspec.ir.tidy import fold, tidy
-from gradspec.ir.walk import substitute
+from gradspec.ir.tidy import fold
 from gradspec.primitives.formula import partial
 from gradspec.primitives.lookup import primitive
 
@@ -42,9 +41,9 @@ def _multiplied(above: Expr, form: Expr, names: dict[str, Expr]) -> Expr:
         form = form.args[0]
     if isinstance(form, Apply) and form.op == "neg":
         above, form = negate(above), form.args[0]
-    result = _factor(above, tidy(substitute(form, names)))
+    result = _factor(above, put_in(form, names))
     for op, factor in reversed(factors):
-        value = tidy(substitute(factor, names))
+        value = put_in(factor, names)
         result = _factor(result, value) if op == "mul" else _over(result, value)
     return result
 

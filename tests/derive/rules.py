@@ -1,0 +1,48 @@
+"""Rules from text, and their cotangents as text, for the tests of this folder."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+from gradspec.derive.complete import complete
+from gradspec.derive.vjp import vjps
+from gradspec.ir.expr import Expr, Ref
+from gradspec.ir.rule import Derived, Let, Rule
+from gradspec.ir.text import show
+from gradspec.lower.lowering import lower
+from gradspec.primitives.formula import formula
+from gradspec.source import Source
+from gradspec.syntax.parse import parse
+
+
+def rules(text: str) -> dict[str, Rule]:
+    """The rules of a text, as lowered."""
+    module = parse(Source("test.grad", dedent(text).strip() + "\n"))
+    assert module.value is not None, module.diagnostics
+    lowered = lower(module.value, {})
+    assert lowered.value is not None, lowered.diagnostics
+    assert not lowered.failed, lowered.diagnostics
+    return {rule.name: rule for rule in lowered.value.rules}
+
+
+def completed(text: str) -> Rule:
+    """The last rule of a text, complete."""
+    outcome = complete(list(rules(text).values())[-1])
+    assert outcome.value is not None and not outcome.failed
+    return outcome.value
+
+
+def derived(text: str) -> dict[str, str]:
+    """The derived cotangents of the last rule, as text."""
+    rule = completed(text)
+    entries = zip(rule.inputs, rule.backward, strict=True)
+    return {f"d{i.name}": show(e.value) for i, e in entries if isinstance(e, Derived)}
+
+
+def gradient(text: str, *wrt: str) -> dict[str, Expr]:
+    """The cotangents of a formula, with ``dy`` upstream."""
+    return of(formula(text), *wrt)
+
+
+def of(expr: Expr, *wrt: str) -> dict[str, Expr]:
+    return vjps((Let("y_", (), expr),), (), {"y_": Ref("dy")}, wrt or ("x",))
