@@ -39,7 +39,7 @@ from gradspec.stabilise.reason import gains, reason
 from gradspec.stabilise.search import BUDGET, Search
 
 _FEW = BUDGET // 3
-_GROWTH, _ROOM = 1.5, 40.0
+_GROWTH, _ROOM = 1.25, 20.0
 """How much more a derived form may cost than what is written."""
 
 
@@ -153,9 +153,10 @@ class _Work:
     ) -> Iterator[Expr]:
         """Rewrites; of what we derived ourselves also the derivative of the forward as
         chosen, and all of it gathered."""
-        yield from self._search.forms(written)
         if isinstance(self._entry(name), Derived):
-            yield from self._others((written, *others))
+            yield from self._others((*others, written))
+        else:
+            yield from self._search.forms(written)
 
     def _far(
         self, name: str, trial: Trial, written: Expr, others: tuple[Expr, ...]

@@ -1,0 +1,28 @@
+"""Stabilised rules from text, for the tests of this folder."""
+
+from __future__ import annotations
+
+from gradspec.ir.rule import CheckedRule, Declared, Derived, Override, Rule
+from gradspec.ir.text import show
+from gradspec.stabilise.stabilise import stabilise
+from tests.derive.rules import completed
+
+
+def stable(text: str) -> CheckedRule:
+    """The last rule of a text, complete and stabilised."""
+    return stabilise(CheckedRule(completed(text), ()))
+
+
+def texts(rule: Rule) -> dict[str, str]:
+    """Locals, outputs and cotangents as text."""
+    found = {let.name: show(let.value) for let in rule.forward}
+    for variable, entry in zip(rule.inputs, rule.backward, strict=True):
+        if isinstance(entry, Derived | Declared | Override):
+            found[f"d{variable.name}"] = show(entry.value)
+    return found
+
+
+def unary(forward: str, *more: str) -> str:
+    """A rule of one input ``x`` and one output ``y``."""
+    lines = "".join(f"    {line}\n" for line in more)
+    return f"rule f(x) -> y:\n{lines}    y = {forward}\n"

@@ -1,0 +1,67 @@
+"""Each rewrite rule is an identity: balls at random points."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from random import Random
+
+import pytest
+
+from gradspec.ir.expr import Apply, Const
+from gradspec.ir.walk import names
+from gradspec.primitives.formula import formula
+from gradspec.stabilise.match import instantiate, match
+from gradspec.stabilise.rules import ROWS, Row, by_operator
+from gradspec.symbolic.enclose import defined, enclose
+
+
+def sampled(row: Row) -> list[dict[str, Fraction]]:
+    """Points at which the left side is defined and the condition holds."""
+    random = Random(row.name)
+    left, found = formula(row.left), []
+    for _ in range(400):
+        spread = Fraction(random.choice((1, 1, 4, 16)), 256)
+        point = {n: random.randrange(-256, 257) * spread for n in sorted(names(left))}
+        if row.when and enclose(formula(row.when), point) is not True:
+            continue
+        if defined(enclose(left, point, 256)):
+            found.append(point)
+    return found
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_the_right_side_is_the_left_side(row: Row) -> None:
+    points = sampled(row)
+    assert len(points) >= 12
+    for point in points:
+        left = enclose(formula(row.left), point, 2048)
+        right = enclose(formula(row.right), point, 2048)
+        assert defined(right), (row.name, point)
+        assert left.overlaps(right), (row.name, point, left, right)
+        if row.left != row.right:
+            assert right.rad() < 1e-9 * (1 + abs(right)), (row.name, point)
+
+
+def test_names_are_unique_and_no_row_is_lost() -> None:
+    assert len({row.name for row in ROWS}) == len(ROWS)
+    assert sum(len(rows) for rows in by_operator().values()) == len(ROWS)
+
+
+def test_operands_match_in_either_order() -> None:
+    pattern = formula("1 + exp(a)")
+    assert match(pattern, formula("exp(2 * x) + 1")) == {"a": formula("2 * x")}
+    assert match(pattern, formula("exp(2 * x) + 2")) is None
+
+
+def test_a_variable_stands_for_one_thing() -> None:
+    pattern = formula("sqrt(square(a) + square(a))")
+    assert match(pattern, formula("sqrt(x * x + square(x))")) is not None
+    assert match(pattern, formula("sqrt(x * x + square(z))")) is None
+
+
+def test_signs_and_constants_are_merged() -> None:
+    bound = {"a": formula("2 * x")}
+    assert instantiate(formula("sigmoid(-a)"), bound) == formula("sigmoid(-2 * x)")
+    assert instantiate(formula("tanh(0.5 * a)"), bound) == formula("tanh(x)")
+    negative = {"a": Apply("neg", (formula("x"),)), "b": Const(Fraction(2))}
+    assert instantiate(formula("xlogy(a, b)"), negative) == formula("-xlogy(x, 2)")
