@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gradspec.ir.rule import Input, Kind
-from gradspec.plan.array import substitute
-from gradspec.plan.plan import Gradient, ModulePlan, RulePlan
+from gradspec.ir.rule import Input, Kind, Output, Shape
+from gradspec.plan.array import Expr, Name
+from gradspec.plan.plan import Assign, ModulePlan, RulePlan
 from gradspec.plan.program import Vocabulary, forward, split_backward
+from gradspec.plan.translate import replaced
 from gradspec.targets import torch_texts as texts
 from gradspec.targets.docstring import docstring, module_docstring
 from gradspec.targets.expansion import expander
@@ -66,39 +67,30 @@ def _named(plan: ModulePlan) -> list[tuple[RulePlan, str]]:
 
 def _function(rule: RulePlan, name: str, is_traced: bool) -> Function:
     words = Vocabulary(expander("torch", scalars(rule)), RESERVED | texts.LOCALS)
-    plan = _without_saved_locals(rule, words)
+    kept = _kept(rule, words)
+    further = tuple(Output(assign.name, Kind.NOGRAD, Shape()) for assign in kept)
+    plan = replace(rule, outputs=(*rule.outputs, *further))
     return Function(
         name,
         plan,
         forward(plan, words),
         unnamed(split_backward(plan, words)),
         is_traced,
+        kept,
     )
 
 
-def _without_saved_locals(plan: RulePlan, words: Vocabulary) -> RulePlan:
-    """Locals are computed again, whatever the author asks: a saved intermediate would be
-    a constant to a second derivative.
-    """
+def _kept(plan: RulePlan, words: Vocabulary) -> tuple[Assign, ...]:
+    """The locals that are saved, each in terms of the inputs and of those before it."""
     outputs = {output.name for output in plan.outputs}
-    values = {a.name: a.value for a in plan.forward if a.name not in outputs}
-
-    def closed(gradient: Gradient) -> Gradient:
-        terms = tuple(
-            replace(term, value=substitute(term.value, values))
-            for term in gradient.terms
-        )
-        locals_ = tuple(
-            None if local is None else words.expand(substitute(local, values))
-            for local in gradient.locals
-        )
-        return replace(gradient, terms=terms, locals=locals_)
-
-    return replace(
-        plan,
-        gradients=tuple(g and closed(g) for g in plan.gradients),
-        saved=tuple(name for name in plan.saved if name in outputs),
-    )
+    known: dict[Expr, Expr] = {}
+    kept = []
+    for assign in plan.forward:
+        if assign.name in plan.saved and assign.name not in outputs:
+            value = words.expand(assign.value)
+            kept.append(Assign(assign.name, replaced(value, known), assign.comment))
+            known[value] = Name(assign.name)
+    return tuple(kept)
 
 
 # --- definitions -------------------------------------------------------------------------
@@ -118,14 +110,18 @@ def _class(function: Function) -> Lines:
 def _public(function: Function) -> Lines:
     plan = function.plan
     returned = _TENSOR
-    if len(plan.outputs) > 1:
-        returned = f"tuple[{', '.join(_TENSOR for _ in plan.outputs)}]"
+    results = function.results
+    if len(results) > 1:
+        returned = f"tuple[{', '.join(_TENSOR for _ in results)}]"
     arguments = ", ".join(i.name for i in plan.inputs)
+    taken = ""
+    if function.kept:
+        taken = "[0]" if len(results) == 1 else f"[:{len(results)}]"
     return [
         f"def {plan.name}({parameters(plan, _TENSOR)}) -> {returned}:",
         docstring(plan.docs),
         *indented(_conversions(plan)),
-        f"    return {function.name}.apply({arguments})",
+        f"    return {function.name}.apply({arguments}){taken}",
     ]
 
 

@@ -63,6 +63,7 @@ def _body(function: Function) -> Lines:
         *_absent(function),
         *_restored(function),
         *(widening(function, floats, f"{like}.dtype") if wide else []),
+        *_computed_again(here),
         *_shared(here),
         *_gradients(here),
         _returned(here),
@@ -81,9 +82,20 @@ def _nothing(function: Function) -> str:
 
 
 def _restored(function: Function) -> Lines:
-    saved, statics = function.residuals, function.backward.statics
+    saved, statics = function.residuals, function.statics
     lines = unpacked(list(saved), f"{function.ctx}.saved_tensors") if saved else []
     return [*lines, *(f"{name} = {function.ctx}.{name}" for name in statics)]
+
+
+def _computed_again(here: _Pass) -> Lines:
+    """A saved local is a constant: where this pass is to be differentiated itself, it is
+    computed again as a function of the inputs.
+    """
+    lines = assignments(here.function.kept, here.scope)
+    if not lines:
+        return []
+    reason = "# a second derivative must see through what was saved"
+    return ["if torch.is_grad_enabled():", *indented([reason, *lines])]
 
 
 def _returned(here: _Pass) -> str:

@@ -56,6 +56,8 @@ def _result(
     function: Function, output: Output, value: Expr, scope: Scope, wide: bool
 ) -> str:
     atom = output.name if is_scalar(value, scope) else render_atom(value, scope)
+    if output not in function.results:
+        return atom  # kept as precisely as it was computed
     if output.kind is Kind.INT:
         return f"{atom}.to(torch.int64)"
     if wide and output.kind is not Kind.BOOL:
@@ -132,7 +134,7 @@ def _made(function: Function) -> str:
 
 def _inputs(function: Function) -> Lines:
     kept = {*function.residuals, *function.shapes}
-    statics = function.backward.statics
+    statics = function.statics
 
     def target(name: str) -> str:
         return (

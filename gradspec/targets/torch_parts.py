@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from gradspec.ir.rule import Input, Kind, Output
 from gradspec.plan.array import Expr, names
-from gradspec.plan.plan import Backward, Block, RulePlan, Term
+from gradspec.plan.plan import Assign, Backward, Block, RulePlan, Term
 from gradspec.targets.half import is_exact_in_half
 from gradspec.targets.python import Dialect, Scope, may_be_number
 from gradspec.targets.signature import fresh, scalars, variables
@@ -28,6 +28,11 @@ class Function:
     forward: Block
     backward: Backward
     is_traced: bool
+    kept: tuple[Assign, ...] = ()
+    """Locals that the author saves: the class gives them as further outputs, because a
+    context may keep nothing but inputs and outputs. Their values, for when a saved one
+    will not do.
+    """
 
     def local(self, name: str) -> str:
         """``name`` for a value of the text's own, or what comes nearest to it."""
@@ -58,6 +63,12 @@ class Function:
         return tuple(i.name for i in self.inputs if i.kind in _FLOATS)
 
     @property
+    def results(self) -> tuple[Output, ...]:
+        """The outputs of the rule, and of the public function."""
+        kept = {assign.name for assign in self.kept}
+        return tuple(o for o in self.outputs if o.name not in kept)
+
+    @property
     def float_outputs(self) -> tuple[str, ...]:
         return tuple(o.name for o in self.outputs if o.kind in _FLOATS)
 
@@ -65,6 +76,12 @@ class Function:
     def scalars(self) -> frozenset[str]:
         """Names that hold Python numbers."""
         return scalars(self.plan)
+
+    @property
+    def statics(self) -> tuple[str, ...]:
+        """Statics that the backward pass uses."""
+        used = {*self.backward.statics, *names(*(a.value for a in self.kept))}
+        return tuple(i.name for i in self.plan.statics if i.name in used)
 
     # --- gradients
 
@@ -78,7 +95,8 @@ class Function:
     def values(self) -> tuple[Expr, ...]:
         """All that is printed."""
         statements = tuple(s.value for s in self.forward.statements)
-        return (*statements, *self.forward.results, *self.backward_values)
+        kept = tuple(assign.value for assign in self.kept)
+        return (*statements, *self.forward.results, *kept, *self.backward_values)
 
     @property
     def backward_values(self) -> tuple[Expr, ...]:
@@ -140,6 +158,8 @@ class Function:
         for name, terms in self.gradients.items():
             if not terms or any(self.is_filled(name, term) for term in terms):
                 wanted.add(name)
+        for assign in self.kept:
+            wanted.update(names(assign.value))
         if self.is_traced:
             wanted.update(i.name for i in self.plan.tensors)
         if self.tests_each and not wanted.intersection(self._typed):

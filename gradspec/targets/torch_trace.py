@@ -16,7 +16,7 @@ def traced_forward(function: Function, scope: Scope) -> Lines:
         (i.name, i.name if i.kind.is_static else _plain(i.name))
         for i in function.inputs
     ]
-    for output, result in zip(function.outputs, function.forward.results, strict=True):
+    for output, result in zip(function.results, function.forward.results, strict=False):
         number = is_scalar(result, scope)
         text = output.name if number else render_atom(result, scope)
         values.append((output.name, _plain(text)))

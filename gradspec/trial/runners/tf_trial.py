@@ -21,7 +21,7 @@ class TensorFlowAdapter:
     """See `trying.Adapter`."""
 
     def array(self, value: Any, kind: str, dtype: str) -> Any:
-        return tf.constant(value, dtype=KINDS.get(kind, dtype))
+        return tf.cast(tf.constant(value, tf.float64), KINDS.get(kind, dtype))
 
     def shape(self, value: Any) -> tuple[int, ...]:
         return tuple(value.shape.as_list())
