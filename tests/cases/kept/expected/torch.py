@@ -81,22 +81,26 @@ class _GateSaved(torch.autograd.Function):
         (x,) = _widen(x)
         e = torch.exp(-x)
         y = x * e
-        return y.to(dtype)
+        return y.to(dtype), e
 
     @staticmethod
     def setup_context(ctx, inputs, output):
         (x,) = inputs
-        ctx.save_for_backward(x)
+        _, e = output
+        ctx.save_for_backward(x, e)
+        ctx.mark_non_differentiable(e)
         ctx.set_materialize_grads(False)
 
     @staticmethod
-    def backward(ctx, dy):
+    def backward(ctx, dy, _e):
         if dy is None:
             return None
-        (x,) = ctx.saved_tensors
+        x, e = ctx.saved_tensors
         dtype = x.dtype
-        x, dy = _widen(x, dy)
-        e = torch.exp(-x)
+        x, e, dy = _widen(x, e, dy)
+        if torch.is_grad_enabled():
+            # a second derivative must see through what was saved
+            e = torch.exp(-x)
         dx = dy * e * (1.0 - x)
         return dx.to(dtype)
 
@@ -113,7 +117,7 @@ def gate_saved(x: torch.Tensor) -> torch.Tensor:
     Gradients: dx proved
     """
     x = _floating("gate_saved", "x", x)
-    return _GateSaved.apply(x)
+    return _GateSaved.apply(x)[0]
 
 
 class _Decay(torch.autograd.Function):
