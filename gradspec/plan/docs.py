@@ -21,11 +21,16 @@ def docs_of(checked: CheckedRule) -> Docs:
 
 
 def _definition(rule: Rule) -> str:
-    """The rule's own text; its docstring stands above it already."""
-    text = rule.definition
+    """The rule's own text, without what stands above it already (the docstring) and
+    without its examples, which are for `gradspec test`.
+    """
+    text, start = rule.definition, rule.span.start
+    for example in sorted(rule.examples, key=lambda e: -e.span.start):
+        text = text[: example.span.start - start] + text[example.span.end - start :]
     if rule.doc is not None:
         text = _DOCSTRING.sub("", text, count=1)
-    return "\n".join(line.rstrip() for line in text.strip().splitlines())
+    lines = (line.rstrip() for line in text.strip().splitlines())
+    return "\n".join(line for line in lines if line)
 
 
 def _domain(rule: Rule) -> tuple[Note, ...]:
