@@ -10,12 +10,13 @@ Where nothing is at risk nothing is changed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from gradspec.derive.regions import below
 from gradspec.ir.expr import ONE, Apply, Call, Expr, Ref, Select, const
 from gradspec.ir.rule import Backward, Declared, Derived, Override, Rule
 from gradspec.ir.tidy import fold, tidy
@@ -100,11 +101,12 @@ class _Guard:
         outside = self._near & (self._value(condition).astype(bool) != taken)
         if not outside.any():
             return branch
+        side = _Side(condition, taken, outside)
         for _ in range(_ROUNDS):
-            guilty = [n for n in nodes(branch) if self._is_guilty(n, outside)]
+            guilty = [n for n in _on_the_way(branch) if self._is_guilty(n, outside)]
             if not guilty:
                 return branch
-            cured = next(self._cures(branch, guilty, condition, taken, outside), None)
+            cured = self._cured(branch, guilty, side)
             if cured is None:
                 return branch
             branch = cured
@@ -138,45 +140,86 @@ class _Guard:
 
     # --- what to do about it ---------------------------------------------------------
 
-    def _cures(
-        self,
-        branch: Expr,
-        guilty: list[Expr],
-        condition: Expr,
-        taken: bool,
-        outside: _Mask,
-    ) -> Iterator[Expr]:
-        """Guarded forms of the branch: an input replaced, or else the operands."""
-        for name in _suspects(guilty, condition):
-            for safe in (*_SAFE, *_beside(name, condition)):
-                if not self._fits(condition, {name: safe}, taken):
-                    continue
-                value = _choice(condition, Ref(name), safe, taken)
-                new = _with_operands(
-                    branch, guilty, lambda arg, n=name, v=value: substitute(arg, {n: v})
-                )
-                if not any(self._is_guilty(node, outside) for node in nodes(new)):
-                    yield new
+    def _cured(self, branch: Expr, guilty: list[Expr], side: _Side) -> Expr | None:
+        """The branch with an input replaced below all guilty primitives, or else with
+        the operands of the innermost one replaced."""
+        for name in _suspects(guilty, side.condition):
+            for safe in (*_SAFE, *_beside(name, side.condition)):
+                if self._fits(side, {name: safe}):
+                    value = side.choice(Ref(name), safe)
+                    cured = self._changed(branch, guilty, side, _Input(name, value))
+                    if cured is not None:
+                        return cured
         for safe in _SAFE:
-            new = _with_operands(
-                branch,
-                guilty[:1],
-                lambda arg, s=safe: _choice(condition, arg, s, taken),
+            cured = self._changed(branch, guilty[:1], side, _Operand(side, safe))
+            if cured is not None:
+                return cured
+        return None
+
+    def _changed(
+        self, branch: Expr, guilty: list[Expr], side: _Side, change: _Change
+    ) -> Expr | None:
+        """The branch with operands changed, outermost first (of a quotient only the
+        divisor); None if one of the primitives stays guilty."""
+        for node in reversed(guilty):
+            if node not in set(nodes(branch)):
+                continue
+            first = 1 if isinstance(node, Apply) and node.op == "div" else 0
+            parts = children(node)
+            changed = (
+                change.of(part) if names(part) else part for part in parts[first:]
             )
-            if not self._is_guilty_inside(new, branch, outside):
-                yield new
+            new = with_children(node, (*parts[:first], *changed))
+            if self._is_guilty(new, side.outside):
+                return None
+            branch = replaced(branch, node, new)
+        return branch
 
-    def _is_guilty_inside(self, new: Expr, old: Expr, outside: _Mask) -> bool:
-        """Whether one of the nodes that the cure has made is itself at risk."""
-        known = set(nodes(old))
-        return any(
-            self._is_guilty(node, outside) for node in nodes(new) if node not in known
-        )
-
-    def _fits(self, condition: Expr, values: dict[str, Expr], taken: bool) -> bool:
+    def _fits(self, side: _Side, values: dict[str, Expr]) -> bool:
         """Whether the branch is the one taken at the safe operand, at all points."""
-        there = self._value(substitute(condition, values)).astype(bool)
-        return bool((there == taken)[self._near].all())
+        there = self._value(substitute(side.condition, values)).astype(bool)
+        return bool((there == side.taken)[self._near].all())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Side:
+    """A branch: it is taken where the condition is ``taken``; ``outside`` are the
+    points at which it is not."""
+
+    condition: Expr
+    taken: bool
+    outside: _Mask
+
+    def choice(self, value: Expr, safe: Expr) -> Expr:
+        """``value`` where the branch is taken, else ``safe``."""
+        if self.taken:
+            return Select(self.condition, value, safe)
+        return Select(self.condition, safe, value)
+
+
+@dataclass(frozen=True, slots=True)
+class _Input:
+    """One name replaced wherever an operand uses it."""
+
+    name: str
+    value: Expr
+
+    def of(self, operand: Expr) -> Expr:
+        return substitute(operand, {self.name: self.value})
+
+
+@dataclass(frozen=True, slots=True)
+class _Operand:
+    """The whole operand replaced."""
+
+    side: _Side
+    safe: Expr
+
+    def of(self, operand: Expr) -> Expr:
+        return self.side.choice(operand, self.safe)
+
+
+_Change: TypeAlias = _Input | _Operand
 
 
 def _partials(node: Apply) -> list[Expr]:
@@ -185,6 +228,19 @@ def _partials(node: Apply) -> list[Expr]:
     values["out"] = node
     forms = (partial(node.op, position) for position in range(row.arity))
     return [tidy(substitute(form, values)) for form in forms if form is not None]
+
+
+def _on_the_way(branch: Expr) -> tuple[Expr, ...]:
+    """The nodes of a branch through which derivatives flow, children first; conditions
+    are computed in any case."""
+    found: dict[Expr, None] = {}
+    todo = [branch]
+    while todo:
+        node = todo.pop()
+        if node not in found:
+            found[node] = None
+            todo += below(node)
+    return tuple(node for node in nodes(branch) if node in found)
 
 
 def _suspects(guilty: list[Expr], condition: Expr) -> list[str]:
@@ -203,25 +259,6 @@ def _beside(name: str, condition: Expr) -> Iterator[Expr]:
                     if one == Ref(name) and name not in names(bound):
                         yield fold(Apply("add", (bound, ONE)))
                         yield fold(Apply("sub", (bound, ONE)))
-
-
-def _choice(condition: Expr, value: Expr, safe: Expr, taken: bool) -> Expr:
-    if taken:
-        return Select(condition, value, safe)
-    return Select(condition, safe, value)
-
-
-def _with_operands(branch: Expr, guilty: list[Expr], change: Any) -> Expr:
-    """The branch with the operands of the guilty primitives changed, outermost first
-    (of a quotient only the divisor)."""
-    for node in reversed(guilty):
-        if node in set(nodes(branch)):
-            first = 1 if isinstance(node, Apply) and node.op == "div" else 0
-            parts = children(node)
-            kept = parts[:first]
-            changed = tuple(change(part) for part in parts[first:])
-            branch = replaced(branch, node, with_children(node, (*kept, *changed)))
-    return branch
 
 
 def _depth(expr: Expr) -> int:
