@@ -80,6 +80,8 @@ class _Gather:
 
     def _root(self, base: Expr) -> Frac:
         under = self.of(base)
+        if under.is_zero:
+            return under
         key = ("root", under.key)
         fresh = key not in self._kernels
         root = self._kernel(key, Apply("sqrt", (base,)))
