@@ -65,7 +65,9 @@ def _keeps(node: Expr, name: str, kept: dict[Expr, bool]) -> bool:
         case Literal() | IsNan():
             return False
         case Op(primitive=op, args=args):
-            return primitive(op).result == "real" and any(kept[arg] for arg in args)
+            row = primitive(op)
+            keeps_nan = row.keeps_nan and row.result == "real"
+            return keeps_nan and any(kept[arg] for arg in args)
         case ToFloat(arg=arg):
             return kept[arg]
         case Where(condition=condition, then=then, other=other):

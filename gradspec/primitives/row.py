@@ -95,6 +95,7 @@ class Primitive:
     domain      condition under which the function is real and finite; "" for all reals
     kinks       conditions ("x == 0") at which the derivative does not exist, each
                 with the value chosen and why
+    keeps_nan   NaN in gives NaN out on every target, as it should
     is_step     the derivative is zero wherever it exists (sign, floor, …)
     ball        enclosure by ball arithmetic: takes python-flint ``arb`` values
                 (comparisons and logic are not here: they need three values); a
@@ -117,6 +118,7 @@ class Primitive:
     domain: str = ""
     kinks: tuple[tuple[str, str], ...] = ()
     is_step: bool = False
+    keeps_nan: bool = True
     types: tuple[str, ...] = ()
     optional: tuple[int, ...] = ()
     result: str = "real"

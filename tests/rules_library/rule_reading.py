@@ -13,7 +13,8 @@ from functools import cache
 from pathlib import Path
 
 from mpmath import mp, mpf
-from rule_numbers import (
+
+from tests.rules_library.rule_numbers import (
     Dual,
     add,
     apply,

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 from mpmath import mp, mpf
-from rule_numbers import value
-from rule_reading import Rule, Values, read, split
+
+from tests.rules_library.rule_numbers import value
+from tests.rules_library.rule_reading import Rule, Values, read, split
 
 LIBRARY = Path(__file__).parents[2] / "rules"
 FILES = sorted(LIBRARY.glob("*/*.grad"))

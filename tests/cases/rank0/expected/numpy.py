@@ -88,7 +88,6 @@ def square(x: npt.ArrayLike) -> np.ndarray:
         rule square(x[]) -> y[]:
             y = x**2
             dx = 2 * dy * x
-            example x = 2: y = 4, dx = 4
 
     Gradients: dx proved
     """
@@ -132,7 +131,6 @@ def product(x: npt.ArrayLike, y: npt.ArrayLike) -> np.ndarray:
 
         rule product(x[], y[]) -> z[]:
             z = x * y
-            example x = 2, y = 3: z = 6, dx = 3, dy = 2
 
     Gradients: dx derived; dy derived
     """

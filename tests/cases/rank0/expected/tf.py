@@ -78,7 +78,6 @@ def square(x: tf.Tensor) -> tf.Tensor:
         rule square(x[]) -> y[]:
             y = x**2
             dx = 2 * dy * x
-            example x = 2: y = 4, dx = 4
 
     Gradients: dx proved
     """
@@ -104,7 +103,6 @@ def product(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
 
         rule product(x[], y[]) -> z[]:
             z = x * y
-            example x = 2, y = 3: z = 6, dx = 3, dy = 2
 
     Gradients: dx derived; dy derived
     """

@@ -98,7 +98,6 @@ def square(x: torch.Tensor) -> torch.Tensor:
         rule square(x[]) -> y[]:
             y = x**2
             dx = 2 * dy * x
-            example x = 2: y = 4, dx = 4
 
     Gradients: dx proved
     """
@@ -143,7 +142,6 @@ def product(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
         rule product(x[], y[]) -> z[]:
             z = x * y
-            example x = 2, y = 3: z = 6, dx = 3, dy = 2
 
     Gradients: dx derived; dy derived
     """

@@ -63,7 +63,6 @@ def log1pexp(x: torch.Tensor) -> torch.Tensor:
         rule log1pexp(x) -> y:
             y = log(1 + exp(x))
             dx = dy * (1 - 1 / (1 + exp(x)))
-            example x = 100: y = 100, dx = 1
 
     Gradients: dx proved
     """

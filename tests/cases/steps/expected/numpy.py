@@ -134,7 +134,6 @@ def sign_step(x: npt.ArrayLike) -> np.ndarray:
         rule sign_step(x) -> y:
             y = 1 if x > 0 else -1
             surrogate y = sigmoid(x)
-            example x = 3: y = 1, dx = 0.0451766551
 
     Gradients: dx derived through the surrogate
     """

@@ -80,7 +80,6 @@ def sign_step(x: tf.Tensor) -> tf.Tensor:
         rule sign_step(x) -> y:
             y = 1 if x > 0 else -1
             surrogate y = sigmoid(x)
-            example x = 3: y = 1, dx = 0.0451766551
 
     Gradients: dx derived through the surrogate
     """
