@@ -127,14 +127,18 @@ class _Gather:
 
     def _powers(self, parts: list[tuple[Poly, int]]) -> list[tuple[Expr, int]]:
         """Generators in their order, then sums; ``sqrt(x) / x`` is ``1 / sqrt(x)``."""
-        powers = {str(poly): (poly, exponent) for poly, exponent in parts}
+        powers: dict[str, tuple[Poly, int]] = {}
+        for poly, exponent in parts:
+            _, before = powers.get(str(poly), (poly, 0))
+            powers[str(poly)] = (poly, before + exponent)
         for number, (_, base) in self.ring.relations.items():
             root = self.ring.gens[number]
-            held = powers.get(str(base))
-            if str(root) in powers and held is not None and held[1] < 0:
-                # root**1 * base**-k = root**(1 - 2 k): one root stays below the line
-                powers[str(root)] = (root, -1)
-                powers[str(base)] = (base, held[1] + 1)
+            _, up = powers.get(str(root), (root, 0))
+            _, down = powers.get(str(base), (base, 0))
+            if up > 0 > down:
+                # root**1 * base**-k = root**-1 * base**(1 - k): one root stays below
+                powers[str(root)] = (root, up - 2)
+                powers[str(base)] = (base, down + 1)
         ordered = sorted(powers.values(), key=lambda pair: self._place(pair[0]))
         return [(self._polynomial(poly), e) for poly, e in ordered if e]
 
