@@ -337,7 +337,12 @@ def _report(
 
     _each(lambda d: click.echo(f"{render(d)}\n", err=True), found)
     errors = sum(d.is_error for d in found)
-    click.echo(f"{errors} errors, {len(found) - errors} warnings", err=True)
+    counts = (_counted(errors, "error"), _counted(len(found) - errors, "warning"))
+    click.echo(", ".join(counts), err=True)
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _each(action: Callable[[Any], None], values: Iterable[Any]) -> None:

@@ -64,8 +64,8 @@ def bind(
         fault.headline,
         fault.span,
         label=fault.label,
-        notes=(f"its signature: {signature(callee)}",),
-        help=fault.help,
+        help=fault.help or f"call it as `{signature(callee)}`",
+        notes=(f"its signature: {signature(callee)}",) if fault.help else (),
     )
     return None
 
