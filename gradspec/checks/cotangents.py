@@ -21,8 +21,16 @@ from gradspec.ir.rule import Declared, Input, Status, Verdict
 from gradspec.ir.text import show
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import names
-from gradspec.symbolic.compare import Comparison, Relation, compare, decimal, decimals
+from gradspec.symbolic.compare import (
+    Comparison,
+    Relation,
+    compare,
+    decimal,
+    decimals,
+    relative_digits,
+)
 from gradspec.symbolic.neighbours import beside, lies_between, limits, on_border
+from gradspec.symbolic.rounded import meets
 from gradspec.symbolic.zero import prove_equal
 
 _LONGEST = 160
@@ -81,10 +89,13 @@ def _judge(claim: Claim, deadline: float) -> Judgement:
     borders = (*claim.subject.forward.values(), claim.declared, claim.derived)
     kinks: list[tuple[Point, Comparison]] = []
     holes: list[tuple[Point, Comparison]] = []
+    rounded: list[Comparison] = []
     for point, seen in evidence:
         match seen.relation:
             case Relation.DIFFERENT if on_border(borders, point):
                 kinks.append((point, seen))
+            case Relation.DIFFERENT if meets(claim.declared, claim.derived, point):
+                rounded.append(seen)
             case Relation.DIFFERENT:
                 return _refuted(claim, point, seen)
             case Relation.LEFT_UNDEFINED:
@@ -99,6 +110,8 @@ def _judge(claim: Claim, deadline: float) -> Judgement:
         if ends and not lies_between(seen.left, ends):
             return _outside(claim, point, seen, ends)
     found = tuple(_hole(claim, *hole) for hole in holes[:1])
+    if rounded:
+        return Judgement(_rounded(claim, evidence, rounded), found)
     return Judgement(_accepted(claim, evidence, deadline), found)
 
 
@@ -124,6 +137,21 @@ def _fills(claim: Claim, point: Point) -> bool:
         for near in beside(point, variable.name, assumed)
     ]
     return Relation.EQUAL in sides and Relation.DIFFERENT not in sides
+
+
+def _rounded(
+    claim: Claim, evidence: list[tuple[Point, Comparison]], apart: list[Comparison]
+) -> Verdict:
+    """The formula is right as far as the digits of its numbers go."""
+    equal = [s for _, s in evidence if s.relation is Relation.EQUAL]
+    return Verdict(
+        claim.input.name,
+        Status.AGREES,
+        "ball arithmetic, numbers as exact as they are written",
+        points=len(equal) + len(apart),
+        digits=max(0, min(relative_digits(s.left, s.right) for s in apart)),
+        through_surrogate=follows_surrogate(claim.subject.rule),
+    )
 
 
 def _accepted(

@@ -136,7 +136,7 @@ def _decimal(value: Fraction) -> str | None:
         return str(value.numerator) if value.denominator == 1 else None
     shortest = quotient.normalize()
     plain = format(shortest, "f")
-    if len(plain) <= _LONGEST and shortest.adjusted() >= _SMALLEST:
+    if _SMALLEST <= shortest.adjusted() < _LONGEST:
         return plain
     mantissa, exponent = format(shortest, "e").split("e")
     return f"{mantissa}e{int(exponent)}"

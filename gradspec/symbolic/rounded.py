@@ -1,0 +1,94 @@
+"""Numbers that their author rounded: ``0.7978845608028654`` for ``sqrt(2 / pi)``.
+
+A long decimal is as exact as it is written and no more. Two expressions that differ by
+what such digits leave open are one formula with its constants computed in two ways, not
+a formula and a mistake.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+from flint import arb, ctx, fmpq
+
+from gradspec.ir.expr import Const, Expr, Ref
+from gradspec.ir.walk import transform
+from gradspec.symbolic.enclose import Point, defined, program
+
+_PRECISION = 256
+
+ROUNDED = 10
+"""Digits from which a decimal is taken for a rounded number. Shorter ones are meant as
+they stand: a gradient that is off by their rounding is off in use."""
+
+_FLOAT64 = Fraction(1, 2**51)
+"""What remains of a product of two numbers that were rounded to float64."""
+
+_EXACT_RUN = 5
+"""Zeros or nines in a row that no rounded number has: ``1.0000000001`` is meant."""
+
+
+def meets(left: Expr, right: Expr, point: Point) -> bool:
+    """Whether the two values may be equal with every rounded number as exact as it is
+    written. False where no number is rounded.
+    """
+    bounds: dict[str, Any] = {}
+    a, b = _loosened(left, bounds), _loosened(right, bounds)
+    if not bounds:
+        return False
+    one, two = program(a, b).run({**point, **bounds}, _PRECISION)
+    return defined(one) and defined(two) and bool(one.overlaps(two))
+
+
+def _loosened(expr: Expr, bounds: dict[str, Any]) -> Expr:
+    """Rounded numbers as names, which ``bounds`` maps to balls."""
+
+    def visit(node: Expr) -> Expr:
+        match node:
+            case Const(value=value) if (spread := _spread(value)) is not None:
+                name = f"~{value}"
+                bounds[name] = spread
+                return Ref(name)
+            case _:
+                return node
+
+    return transform(expr, visit)
+
+
+@lru_cache(maxsize=256)
+def _spread(value: Fraction) -> Any:
+    """The ball of all numbers that a rounded one may stand for; None if it is exact."""
+    digits, unit = _digits(value)
+    if (
+        len(digits) < ROUNDED
+        or "0" * _EXACT_RUN in digits
+        or "9" * _EXACT_RUN in digits
+    ):
+        return None
+    radius = max(unit, abs(value) * _FLOAT64)
+    with ctx.workprec(_PRECISION):
+        middle = arb(fmpq(value.numerator, value.denominator))
+        return middle + arb(0, fmpq(radius.numerator, radius.denominator))
+
+
+def _digits(value: Fraction) -> tuple[str, Fraction]:
+    """The significant digits of a decimal fraction and the value of a unit in its last
+    place; no digits if it is whole, or no decimal."""
+    twos, rest = _power(value.denominator, 2)
+    fives, rest = _power(rest, 5)
+    if rest != 1 or value.denominator == 1:
+        return "", Fraction(0)
+    places = max(twos, fives)
+    text = str(abs(value.numerator) * 10**places // value.denominator)
+    short = text.rstrip("0")
+    return short, Fraction(10) ** (len(text) - len(short) - places)
+
+
+def _power(number: int, base: int) -> tuple[int, int]:
+    """How often ``base`` divides ``number``, and what is left."""
+    count = 0
+    while number % base == 0:
+        number, count = number // base, count + 1
+    return count, number

@@ -1,0 +1,69 @@
+"""Numbers that their author rounded are as exact as they are written, and no more."""
+
+from __future__ import annotations
+
+import pytest
+
+from gradspec.ir.rule import Status
+from tests.checks.written import checked, codes, status
+
+GELU = """
+rule gelu(x) -> y:
+    y = {forward}
+    dx = dy * ({backward})
+"""
+EXACT = "x * ndtr(x)"
+SLOPE = "ndtr(x) + x * exp(-x * x / 2) * {density}"
+
+ROUNDED = {
+    "float64 digits of 1/sqrt(2 pi)": "0.3989422804014327",
+    "twelve digits": "0.398942280401",
+    "ten digits": "0.3989422804",
+    "a product of two": "0.5 * 0.7978845608028654",
+    "truncated": "0.39894228040143",
+}
+WRONG = {
+    "a digit in the middle": "0.3989422804041327",
+    "the last digits": "0.39894228040156",
+    "sqrt(pi) for sqrt(2 pi)": "0.5641895835477563",
+    "short, and not equal": "0.398942",
+    "a factor that is no rounding": "1.0000000000001 / sqrt(2 * pi)",
+}
+
+
+@pytest.mark.parametrize("name", ROUNDED)
+def test_a_rounded_constant_agrees(name: str) -> None:
+    text = GELU.format(forward=EXACT, backward=SLOPE.format(density=ROUNDED[name]))
+    outcome = checked(text)
+    assert not outcome.diagnostics
+    assert outcome.value is not None
+    (verdict,) = outcome.value.verdicts
+    assert verdict.status is Status.AGREES
+    assert verdict.points >= 8 and verdict.digits >= 9
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_constant_is_refuted(name: str) -> None:
+    text = GELU.format(forward=EXACT, backward=SLOPE.format(density=WRONG[name]))
+    assert codes(text) == ("GS401",)
+
+
+def test_a_rounded_constant_in_the_forward_pass() -> None:
+    forward = "0.5 * x * (1 + erf(x * 0.7071067811865476))"
+    text = GELU.format(forward=forward, backward=SLOPE.format(density="rsqrt(2 * pi)"))
+    assert status(text) is Status.AGREES
+
+
+def test_megatrons_gelu() -> None:
+    """0.1070322243 is 3 * 0.044715 * 0.79788456, to the digits written."""
+    text = """
+    rule fast_gelu(x) -> y:
+        t = tanh(0.79788456 * x * (1 + 0.044715 * x * x))
+        y = x * 0.5 * (1 + t)
+        ff = 0.5 * x * ((1 - t * t) * (0.79788456 + {}  * x * x)) + 0.5 * (1 + t)
+        dx = ff * dy
+    """
+    assert status(text.format("0.1070322243")) is Status.AGREES
+    assert status(text.format("3 * 0.044715 * 0.79788456")) is Status.PROVED
+    assert codes(text.format("0.1070322343")) == ("GS401",)
+    assert codes(text.format("0.10703")) == ("GS401",)
