@@ -7,9 +7,10 @@
            | ToFloat(expr)              a condition, an integer or a choice between
                                         numbers, as an array of the working type
            | IsNan(expr)
+           | Ranked                     operations over named axes: `plan.ranked`
 
-Every expression is an elementwise array that broadcasts. Nodes are immutable, hash in
-constant time and compare by structure.
+Every expression is an array that broadcasts; in rules without named axes all are
+elementwise. Nodes are immutable, hash in constant time and compare by structure.
 """
 
 from __future__ import annotations
@@ -19,26 +20,12 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, TypeAlias, assert_never
 
-
-class _Node:
-    """Equality by structure, without recursion, and the hash computed once: a long sum
-    is a deep tree, and trees share much.
-    """
-
-    __slots__ = ()
-
-    def __hash__(self) -> int:
-        return self._hash  # type: ignore[attr-defined, no-any-return]
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, _Node) and _same(self, other))
-
-    def _freeze(self, *parts: object) -> None:
-        object.__setattr__(self, "_hash", hash((type(self).__name__, *parts)))
+from gradspec.plan.node import Node
+from gradspec.plan.ranked import Ranked, RankedNode
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Name(_Node):
+class Name(Node):
     """A value by name."""
 
     id: str
@@ -49,7 +36,7 @@ class Name(_Node):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Literal(_Node):
+class Literal(Node):
     """An exact number."""
 
     value: Fraction
@@ -60,7 +47,7 @@ class Literal(_Node):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Op(_Node):
+class Op(Node):
     """The primitive ``primitive`` of ``args``; ``pi`` and ``inf`` have none."""
 
     primitive: str
@@ -72,7 +59,7 @@ class Op(_Node):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Where(_Node):
+class Where(Node):
     """``then`` where ``condition`` holds, else ``other``."""
 
     condition: Expr
@@ -85,7 +72,7 @@ class Where(_Node):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ToFloat(_Node):
+class ToFloat(Node):
     """``arg`` in the floating type that the rule computes in."""
 
     arg: Expr
@@ -96,7 +83,7 @@ class ToFloat(_Node):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class IsNan(_Node):
+class IsNan(Node):
     """Whether ``arg`` is not a number; only planning makes these."""
 
     arg: Expr
@@ -106,7 +93,7 @@ class IsNan(_Node):
         self._freeze(self.arg)
 
 
-Expr: TypeAlias = Name | Literal | Op | Where | ToFloat | IsNan
+Expr: TypeAlias = Name | Literal | Op | Where | ToFloat | IsNan | Ranked
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
@@ -120,6 +107,8 @@ def children(expr: Expr) -> tuple[Expr, ...]:
             return (condition, then, other)
         case ToFloat(arg=arg) | IsNan(arg=arg):
             return (arg,)
+        case RankedNode():
+            return expr.parts
         case _:
             assert_never(expr)
 
@@ -139,6 +128,8 @@ def with_children(expr: Expr, parts: tuple[Expr, ...]) -> Expr:
             return ToFloat(*parts)
         case IsNan():
             return IsNan(*parts)
+        case RankedNode():
+            return expr.with_parts(parts)
         case _:
             assert_never(expr)
 
@@ -189,11 +180,14 @@ def _label(node: Expr) -> object:
             return value
         case Op(primitive=primitive):
             return primitive
+        case RankedNode():
+            return node.data
         case _:
             return None
 
 
-def _same(left: Any, right: Any) -> bool:
+def same(left: Any, right: Any) -> bool:
+    """Equal by structure; see :class:`gradspec.plan.node.Node`."""
     todo, seen = [(left, right)], set()
     while todo:
         a, b = todo.pop()

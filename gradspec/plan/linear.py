@@ -15,6 +15,22 @@ from gradspec.plan.array import (
     Where,
     children,
     nodes,
+    with_children,
+)
+from gradspec.plan.ranked import (
+    Cumulative,
+    Diagonal,
+    Einsum,
+    Expand,
+    Permute,
+    Pick,
+    Ranked,
+    RankedNode,
+    Reduce,
+    ScatterAdd,
+    Spread,
+    Take,
+    Window,
 )
 from gradspec.plan.translate import ZERO, operation
 
@@ -57,10 +73,30 @@ def _node(node: Expr, parts: Mapping[Expr, Parts], free: Mapping[Expr, bool]) ->
             return _each(parts[left], lambda term: operation("div", (term, right)))
         case Where(condition=condition, then=then, other=other) if free[condition]:
             return _choice(condition, parts[then], parts[other])
-        case Op() | Where() | ToFloat() | IsNan() | Literal():
+        case Reduce(op="sum" | "mean") | Expand() | Spread() | Permute() | Diagonal():
+            return _through(node, parts, free)
+        case Window() | Pick() | Take() | Cumulative() | Einsum() | ScatterAdd():
+            return _through(node, parts, free)
+        case Op() | Where() | ToFloat() | IsNan() | Literal() | RankedNode():
             return None
         case _:
             assert_never(node)
+
+
+def _through(
+    node: Ranked, parts: Mapping[Expr, Parts], free: Mapping[Expr, bool]
+) -> Parts:
+    """Linear in each operand, and one of them alone is not free."""
+    bound = [part for part in node.parts if not free[part]]
+    if len(bound) != 1:
+        return None
+
+    def build(term: Expr) -> Expr:
+        return with_children(
+            node, tuple(term if p is bound[0] else p for p in node.parts)
+        )
+
+    return _each(parts[bound[0]], build)
 
 
 def _each(part: Parts, build: Callable[[Expr], Expr]) -> Parts:

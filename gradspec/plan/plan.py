@@ -126,8 +126,24 @@ class Docs:
 
 
 @dataclass(frozen=True, slots=True)
+class AxisSize:
+    """The size of a named axis: a Python number ``name`` in the plan's expressions.
+
+    ``places`` are where it can be read, in the order of preference: a tensor (input,
+    output, ``d<output>``, or saved local) and the position of the axis from the end.
+    """
+
+    name: str
+    places: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class RulePlan:
-    """One elementwise rule, closed and unshared.
+    """One rule, closed and unshared.
+
+    A rule over named axes uses the nodes of `plan.ranked`: outputs and gradients then
+    have the core axes of their declaration in full, behind batch axes that broadcast;
+    a gradient's batch axes still need to be reduced to its input's.
 
     ``inputs`` are all inputs, statics included, in the order written. ``forward`` holds
     the author's locals and outputs, ``backward_locals`` those of the backward pass; in
@@ -158,6 +174,13 @@ class RulePlan:
     span: Span = field(default=Span(0, 0), compare=False, repr=False)
     comments: tuple[tuple[str, str], ...] = ()
     """Reasons of rewrites, by the output, local or cotangent that they explain."""
+    sizes: tuple[AxisSize, ...] = ()
+
+    @property
+    def is_ranked(self) -> bool:
+        """Whether an input or output has axes of its own."""
+        shapes = [v.shape for v in self.inputs] + [v.shape for v in self.outputs]
+        return any(shape.axes for shape in shapes)
 
     @property
     def tensors(self) -> tuple[Input, ...]:

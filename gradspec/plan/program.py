@@ -126,14 +126,16 @@ def _known(plan: RulePlan, words: Vocabulary, values: Mapping[str, Expr]) -> Kno
         named,
         {let.name: words.expand(let.value) for let in plan.constants},
         dict(plan.comments),
-        frozenset(i.name for i in plan.statics) | {c.name for c in plan.constants},
+        frozenset(i.name for i in plan.statics)
+        | {c.name for c in plan.constants}
+        | {size.name for size in plan.sizes},
     )
 
 
 def _namer(plan: RulePlan, words: Vocabulary) -> Namer:
     lets = (*plan.constants, *plan.forward, *plan.backward_locals)
     own = [i.name for i in plan.inputs] + [o.name for o in plan.outputs]
-    own += [let.name for let in lets]
+    own += [let.name for let in lets] + [size.name for size in plan.sizes]
     derived = [f"d{name}" for name in own] + [f"{name}_dot" for name in own]
     return Namer([*words.reserved, *own, *derived])
 

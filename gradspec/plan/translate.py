@@ -28,6 +28,7 @@ from gradspec.plan.array import (
     names,
     nodes,
 )
+from gradspec.plan.ranked import RankedNode
 from gradspec.primitives.lookup import primitive
 
 ZERO, ONE = Literal(Fraction(0)), Literal(Fraction(1))
@@ -94,6 +95,8 @@ def rebuilt(node: Expr, parts: tuple[Expr, ...]) -> Expr:
             return ToFloat(parts[0])
         case IsNan():
             return IsNan(parts[0])
+        case RankedNode():
+            return node.with_parts(parts)
         case _:
             assert_never(node)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradspec.plan.array import Expr, IsNan, Literal, Name, Op, ToFloat, Where, nodes
+from gradspec.plan.ranked import RankedNode
 from gradspec.primitives.lookup import primitive
 
 _STEPS = ("sign", "floor", "ceil", "round", "trunc", "heaviside")
@@ -31,3 +32,5 @@ def _is_exact(node: Expr, scalars: frozenset[str]) -> bool:
             return op in _SELECTING or primitive(op).result == "bool"
         case Where() | ToFloat() | IsNan():
             return True
+        case RankedNode():
+            return False

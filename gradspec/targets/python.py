@@ -22,6 +22,7 @@ from gradspec.plan.array import (
     names,
     nodes,
 )
+from gradspec.plan.ranked import RankedNode
 from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Helper, Infix, Prefix, Spelling, Template
 from gradspec.targets.numerals import numeral
@@ -41,6 +42,24 @@ def no_lifts(name: str, scalars: tuple[bool, ...]) -> tuple[bool, ...]:
 
 
 @dataclass(frozen=True, slots=True)
+class Text:
+    """An expression in words, how tightly it binds, and whether it is a number."""
+
+    text: str
+    precedence: int
+    is_scalar: bool = False
+
+    def within(self, least: int) -> str:
+        """In brackets when it binds less tightly than ``least``."""
+        return self.text if self.precedence >= least else f"({self.text})"
+
+
+def no_ranks(node: RankedNode, parts: tuple[Text, ...]) -> Text:
+    """There is nothing that knows axes."""
+    raise AssertionError(f"not elementwise: {node}")
+
+
+@dataclass(frozen=True, slots=True)
 class Dialect:
     """How a target says what the table of primitives does not.
 
@@ -51,7 +70,8 @@ class Dialect:
     ``where`` for the branches of a choice by a tensor, ``choice`` for those of a choice
     by a number, and which of them are numbers), and where a primitive that `math`
     lacks has no tensor among its arguments. ``variants`` are other spellings of a
-    primitive where certain of its arguments are Python numbers.
+    primitive where certain of its arguments are Python numbers. ``ranked`` writes the
+    operations that know axes, over the texts of their parts.
     """
 
     target: str
@@ -61,6 +81,7 @@ class Dialect:
     lift: str
     lifts: Callable[[str, tuple[bool, ...]], tuple[bool, ...]] = no_lifts
     variants: Callable[[str, tuple[bool, ...]], Template | None] = no_variants
+    ranked: Callable[[RankedNode, tuple[Text, ...]], Text] = no_ranks
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +94,6 @@ class Scope:
     scalars: frozenset[str] = frozenset()
     integers: frozenset[str] = frozenset()
     like: str = "x"
-
-
-@dataclass(frozen=True, slots=True)
-class _Text:
-    text: str
-    precedence: int
-    is_scalar: bool = False
-
-    def within(self, least: int) -> str:
-        """In brackets when it binds less tightly than ``least``."""
-        return self.text if self.precedence >= least else f"({self.text})"
 
 
 def render(expr: Expr, scope: Scope) -> str:
@@ -128,19 +138,19 @@ def is_scalar(expr: Expr, scope: Scope) -> bool:
     return _render(expr, scope).is_scalar
 
 
-def _render(expr: Expr, scope: Scope) -> _Text:
-    texts: dict[Expr, _Text] = {}
+def _render(expr: Expr, scope: Scope) -> Text:
+    texts: dict[Expr, Text] = {}
     for node in nodes(expr):
         texts[node] = _node(node, [texts[child] for child in children(node)], scope)
     return texts[expr]
 
 
-def _node(node: Expr, parts: list[_Text], scope: Scope) -> _Text:
+def _node(node: Expr, parts: list[Text], scope: Scope) -> Text:
     match node:
         case Name(id=name):
-            return _Text(name, ATOM, name in scope.scalars)
+            return Text(name, ATOM, name in scope.scalars)
         case Literal(value=value):
-            return _Text(*numeral(value), is_scalar=True)
+            return Text(*numeral(value), is_scalar=True)
         case Op():
             return _operation(node, parts, scope)
         case Where():
@@ -151,9 +161,11 @@ def _node(node: Expr, parts: list[_Text], scope: Scope) -> _Text:
             return _filled(scope.dialect.to_float, {"x": parts[0]}, scope)
         case IsNan():
             return _filled(scope.dialect.is_nan, {"x": parts[0]}, scope)
+        case RankedNode():
+            return scope.dialect.ranked(node, tuple(parts))
 
 
-def _choice(parts: list[_Text], scope: Scope) -> _Text:
+def _choice(parts: list[Text], scope: Scope) -> Text:
     condition, then, other = parts
     if not condition.is_scalar:
         numbers = (then.is_scalar, other.is_scalar)
@@ -165,13 +177,13 @@ def _choice(parts: list[_Text], scope: Scope) -> _Text:
         wanted = scope.dialect.lifts("choice", (then.is_scalar, other.is_scalar))
         then, other = _lift([then, other], wanted, scope)
     text = f"{then.within(OR)} if {condition.within(OR)} else {other.text}"
-    return _Text(text, CONDITIONAL, then.is_scalar and other.is_scalar)
+    return Text(text, CONDITIONAL, then.is_scalar and other.is_scalar)
 
 
 # --- primitives ------------------------------------------------------------------------
 
 
-def _operation(node: Op, parts: list[_Text], scope: Scope) -> _Text:
+def _operation(node: Op, parts: list[Text], scope: Scope) -> Text:
     spelling = _python_spelling(node.primitive)
     scalar = spelling is not None and all(part.is_scalar for part in parts)
     if not scalar:
@@ -190,7 +202,7 @@ def _operation(node: Op, parts: list[_Text], scope: Scope) -> _Text:
             holes = dict(zip(primitive(node.primitive).params, parts, strict=True))
             return _filled(text, holes, scope, scalar)
         case Helper(name=name):
-            return _Text(f"{name}({', '.join(part.text for part in parts)})", ATOM)
+            return Text(f"{name}({', '.join(part.text for part in parts)})", ATOM)
         case _:
             raise AssertionError(f"{node.primitive} was not expanded: {spelling}")
 
@@ -201,8 +213,8 @@ def _python_spelling(name: str) -> Spelling | None:
 
 
 def _lifted(
-    node: Op, spelling: Spelling, parts: list[_Text], scope: Scope
-) -> list[_Text]:
+    node: Op, spelling: Spelling, parts: list[Text], scope: Scope
+) -> list[Text]:
     """Python numbers as tensors, where the target's function insists on tensors.
 
     Integer arguments (the order of a polygamma) stay what they are.
@@ -219,14 +231,14 @@ def _lifted(
     return _lift(parts, wanted, scope)
 
 
-def _lift(parts: list[_Text], wanted: tuple[bool, ...], scope: Scope) -> list[_Text]:
+def _lift(parts: list[Text], wanted: tuple[bool, ...], scope: Scope) -> list[Text]:
     return [
         _filled(scope.dialect.lift, {"x": part}, scope) if want else part
         for part, want in zip(parts, wanted, strict=True)
     ]
 
 
-def _integers(node: Op, parts: list[_Text], scope: Scope) -> list[_Text]:
+def _integers(node: Op, parts: list[Text], scope: Scope) -> list[Text]:
     """Whole literals without a point where an integer is meant: ``x**3``, ``n > 2``,
     the order of a polygamma.
     """
@@ -237,14 +249,14 @@ def _integers(node: Op, parts: list[_Text], scope: Scope) -> list[_Text]:
         for position, kind in enumerate(types)
     ]
     return [
-        _Text(str(arg.value.numerator), part.precedence, True)
+        Text(str(arg.value.numerator), part.precedence, True)
         if want and isinstance(arg, Literal) and arg.value.denominator == 1
         else part
         for arg, part, want in zip(node.args, parts, wanted, strict=True)
     ]
 
 
-def _infix(node: Op, how: Infix, left: _Text, right: _Text, scalar: bool) -> _Text:
+def _infix(node: Op, how: Infix, left: Text, right: Text, scalar: bool) -> Text:
     first, second = how.precedence, how.precedence + 1
     if how.symbol == "**":
         # Right-associative, and a minus on its right needs no brackets.
@@ -253,7 +265,7 @@ def _infix(node: Op, how: Infix, left: _Text, right: _Text, scalar: bool) -> _Te
         first = COMPARISON + 1  # `a < b < c` is a chain
     a, b = left.within(first), right.within(second)
     space = "" if how.symbol == "**" and _hugs(a) and _hugs(b) else " "
-    return _Text(f"{a}{space}{how.symbol}{space}{b}", how.precedence, scalar)
+    return Text(f"{a}{space}{how.symbol}{space}{b}", how.precedence, scalar)
 
 
 def _hugs(operand: str) -> bool:
@@ -264,15 +276,15 @@ def _hugs(operand: str) -> bool:
 
 
 def _prefix(
-    node: Op, symbol: str, precedence: int, operand: _Text, scalar: bool
-) -> _Text:
+    node: Op, symbol: str, precedence: int, operand: Text, scalar: bool
+) -> Text:
     # -(a * b) and (-a) * b are the same number in every format: no brackets.
     if node.primitive == "neg" and _is_product(node.args[0], scalar):
-        return _Text(f"{symbol}{operand.text}", PRODUCT, scalar)
+        return Text(f"{symbol}{operand.text}", PRODUCT, scalar)
     if operand.precedence == POWER:
         # Python needs none in -(x**2), but Black puts them.
-        return _Text(f"{symbol}({operand.text})", precedence, scalar)
-    return _Text(f"{symbol}{operand.within(precedence)}", precedence, scalar)
+        return Text(f"{symbol}({operand.text})", precedence, scalar)
+    return Text(f"{symbol}{operand.within(precedence)}", precedence, scalar)
 
 
 def _is_product(expr: Expr, scalar: bool) -> bool:
@@ -287,15 +299,15 @@ def _is_product(expr: Expr, scalar: bool) -> bool:
 
 
 def _filled(
-    text: str, holes: dict[str, _Text], scope: Scope, scalar: bool = False
-) -> _Text:
+    text: str, holes: dict[str, Text], scope: Scope, scalar: bool = False
+) -> Text:
     """A template with its places filled; before a dot or an index brackets may be due."""
     text = text.replace("{like}", scope.like)
     for hole, part in holes.items():
         mark = f"{{{hole}}}"
         after = text[text.index(mark) + len(mark) :][:1]
         text = text.replace(mark, part.within(ATOM if after in (".", "[") else 0))
-    return _Text(text, ATOM, scalar)
+    return Text(text, ATOM, scalar)
 
 
 # --- what the text needs ---------------------------------------------------------------
@@ -319,7 +331,7 @@ def needs(exprs: Iterable[Expr], scope: Scope) -> Needs:
     """The imports and helpers that the expressions' text asks for."""
     total = Needs()
     for expr in exprs:
-        texts: dict[Expr, _Text] = {}
+        texts: dict[Expr, Text] = {}
         for node in nodes(expr):
             parts = [texts[child] for child in children(node)]
             texts[node] = _node(node, parts, scope)

@@ -26,9 +26,10 @@ def _static(i: Input) -> str:
 
 
 def scalars(plan: RulePlan) -> frozenset[str]:
-    """The names that hold Python numbers: statics, and locals of statics alone."""
+    """The names that hold Python numbers: statics, locals of statics alone, sizes."""
     statics = [static.name for static in plan.statics]
-    return frozenset([*statics, *(constant.name for constant in plan.constants)])
+    sizes = [size.name for size in plan.sizes]
+    return frozenset([*statics, *sizes, *(c.name for c in plan.constants)])
 
 
 def variables(plan: RulePlan) -> frozenset[str]:

@@ -1,0 +1,260 @@
+"""Array operations that know axes: what named indices become.
+
+    Reduce(op, arg, axes, keep)      op over the axes; with `keep` they stay, of size 1
+    Expand(arg, axes)                new axes of size 1
+    Spread(arg, axis, size)          an axis of size 1 repeated
+    Permute(arg, order)              the trailing axes in another order
+    Einsum(args, inputs, output)     a contraction: "...ij", "...jk" -> "...ik"
+    Diagonal(arg, first, second)     both axes become one, the last
+    Window(arg, axis, start, size)   positions start, start + 1, …; 0 outside if `padded`
+    Pick(arg, axis, at)              one position; the axis goes
+    Arange(size)                     0, 1, … size - 1 as integers
+    Take(arg, index, axis)           positions by integers without batch axes (or of an
+                                     arg without batch axes)
+    Gather(arg, index, axis)         positions by integers that have batch axes, as arg
+    ScatterAdd(index, value, size)   sums of values by position
+    Cumulative(arg, axis, reverse)   running sums
+
+A value is an array of some batch axes, which broadcast and are never named, followed by
+the *core* axes, whose number planning knows. Positions count from the end: -1 is the
+last axis, so that batch axes need no counting. Core axes of size 1 stand for an index
+that the value does not depend on. A size is an expression of Python numbers: a name of
+`RulePlan.sizes`, a static, or a literal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
+
+from gradspec.plan.node import Node
+
+if TYPE_CHECKING:
+    from gradspec.plan.array import Expr
+
+_HASH: Any = field(init=False, repr=False, compare=False)
+
+
+class RankedNode(Node):
+    """Fields are sub-expressions, tuples of them, or plain data (positions, words)."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        self._freeze(*self._values())
+
+    def _values(self) -> tuple[Any, ...]:
+        own: Any = self
+        return tuple(getattr(self, f.name) for f in fields(own) if f.init)
+
+    @property
+    def parts(self) -> tuple[Expr, ...]:
+        """The direct sub-expressions, left to right."""
+        found: list[Any] = []
+        for value in self._values():
+            if isinstance(value, Node):
+                found.append(value)
+            elif _is_group(value):
+                found.extend(value)
+        return tuple(found)
+
+    @property
+    def data(self) -> tuple[object, ...]:
+        """All that is no sub-expression."""
+        values = self._values()
+        return tuple(v for v in values if not isinstance(v, Node) and not _is_group(v))
+
+    def with_parts(self, parts: tuple[Expr, ...]) -> Self:
+        """The same over other sub-expressions."""
+        rest = iter(parts)
+        made: list[Any] = []
+        for value in self._values():
+            if isinstance(value, Node):
+                made.append(next(rest))
+            elif _is_group(value):
+                made.append(tuple(next(rest) for _ in value))
+            else:
+                made.append(value)
+        return type(self)(*made)
+
+
+def _is_group(value: object) -> bool:
+    return (
+        isinstance(value, tuple)
+        and bool(value)
+        and all(isinstance(part, Node) for part in value)
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reduce(RankedNode):
+    """``op`` (sum mean prod max min logsumexp) over ``axes``, ascending (-2 before -1).
+
+    With ``keep`` the axes stay and have size 1.
+    """
+
+    op: str
+    arg: Expr
+    axes: tuple[int, ...]
+    keep: bool = False
+    _hash: int = _HASH
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Expand(RankedNode):
+    """New axes of size 1; ``axes`` are their positions in the result, ascending."""
+
+    arg: Expr
+    axes: tuple[int, ...]
+    _hash: int = _HASH
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spread(RankedNode):
+    """The axis of size 1 at ``axis`` repeated ``size`` times (a view will do)."""
+
+    arg: Expr
+    axis: int
+    size: Expr
+    _hash: int = _HASH
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Permute(RankedNode):
+    """The last ``len(order)`` axes in another order: the result's k-th of them is the
+    argument's axis ``order[k]`` (negative). ``(-1, -2)`` transposes.
+    """
+
+    arg: Expr
+    order: tuple[int, ...]
+    _hash: int = _HASH
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Einsum(RankedNode):
+    """A contraction of one or two arguments.
+
+    ``inputs`` has the letters of each argument's core axes, with ``...`` in front where
+    it may have batch axes. No letter stands twice in one word. Where ``output`` has no
+    ``...`` and an input has, the sum is also over the (broadcast) batch axes.
+    """
+
+    args: tuple[Expr, ...]
+    inputs: tuple[str, ...]
+    output: str
+    _hash: int = _HASH
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Diagonal(RankedNode):
+    """The diagonal of two axes, which go; it is the last axis of the result."""
+
+    arg: Expr
+    first: int
+    second: int
+    _hash: int = _HASH
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Window(RankedNode):
+    """``size`` positions of an axis from ``start`` on (a number, perhaps negative).
+
+    With ``padded`` a position outside is 0; otherwise it is an error when called.
+    """
+
+    arg: Expr
+    axis: int
+    start: Expr
+    size: Expr
+    padded: bool = False
+    _hash: int = _HASH
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pick(RankedNode):
+    """One position of an axis, ``at`` (a number): the axis goes."""
+
+    arg: Expr
+    axis: int
+    at: Expr
+    _hash: int = _HASH
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Arange(RankedNode):
+    """The integers from 0 to ``size`` - 1, along one axis."""
+
+    size: Expr
+    _hash: int = _HASH
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Take(RankedNode):
+    """Positions of ``axis`` by an array of integers, whose axes stand in its place.
+
+    Either ``index`` has core axes only, or ``arg`` does and ``axis`` is its first: the
+    batch axes of the index then come first. A position outside is an error when called;
+    with ``clipped`` it is the nearest one (its value is not used).
+    """
+
+    arg: Expr
+    index: Expr
+    axis: int
+    clipped: bool = False
+    _hash: int = _HASH
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Gather(RankedNode):
+    """Positions of ``axis`` by integers of the same number of core axes as ``arg``;
+    all other axes broadcast (as `take_along_axis`).
+    """
+
+    arg: Expr
+    index: Expr
+    axis: int
+    _hash: int = _HASH
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScatterAdd(RankedNode):
+    """``result[..., k, :] = sum of value[..., p, :] where index[..., p] == k``.
+
+    ``index`` has ``count`` core axes, ``value`` these and then others (``count`` may be
+    0: batch axes alone are summed). The result has one axis of ``size`` in their place;
+    its batch axes are gone (summed) where ``over_batch``.
+    """
+
+    index: Expr
+    value: Expr
+    size: Expr
+    count: int
+    over_batch: bool
+    _hash: int = _HASH
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cumulative(RankedNode):
+    """Running sums along ``axis``, from its end if ``reverse``."""
+
+    arg: Expr
+    axis: int
+    reverse: bool = False
+    _hash: int = _HASH
+
+
+Ranked: TypeAlias = (
+    Reduce
+    | Expand
+    | Spread
+    | Permute
+    | Einsum
+    | Diagonal
+    | Window
+    | Pick
+    | Arange
+    | Take
+    | Gather
+    | ScatterAdd
+    | Cumulative
+)
