@@ -220,15 +220,17 @@ class Gather(RankedNode):
 class ScatterAdd(RankedNode):
     """``result[..., k, :] = sum of value[..., p, :] where index[..., p] == k``.
 
-    ``index`` has ``count`` core axes, ``value`` these and then others (``count`` may be
-    0: batch axes alone are summed). The result has one axis of ``size`` in their place;
-    its batch axes are gone (summed) where ``over_batch``.
+    ``index`` has ``count`` core axes, ``value`` these and then ``others`` more
+    (``count`` may be 0: batch axes alone are summed; a target must know where batch axes
+    end). The result has one axis of ``size`` in their place; its batch axes are gone
+    (summed) where ``over_batch``.
     """
 
     index: Expr
     value: Expr
     size: Expr
     count: int
+    others: int
     over_batch: bool
     _hash: int = _HASH
 
