@@ -34,13 +34,15 @@ def follows_surrogate(rule: Rule) -> bool:
     override of a rule that it calls. The backward is then not the derivative of the
     forward, and no difference quotient can judge it.
     """
-    if rule.surrogates:
-        return True
-    called = (
-        n.rule for let in rule.forward for n in nodes(let.value) if isinstance(n, Call)
-    )
+    return bool(rule.surrogates) or calls_surrogate(rule)
+
+
+def calls_surrogate(rule: Rule) -> bool:
+    """Whether a rule that it calls, however indirectly, has a surrogate or override."""
+    values = (let.value for let in rule.forward)
+    found = (n.rule for value in values for n in nodes(value) if isinstance(n, Call))
     return any(
         follows_surrogate(callee)
         or any(isinstance(entry, Override) for entry in callee.backward)
-        for callee in called
+        for callee in found
     )

@@ -13,6 +13,7 @@ from gradspec.primitives.texts_special import (
     TF_ERFCX,
     TF_ERFINV,
     TF_GAMMA,
+    TF_I1,
     TF_POLYGAMMA,
     TORCH_GAMMA,
     TORCH_POLYGAMMA,
@@ -223,7 +224,7 @@ _BESSEL = (
         sympy=lambda sp, x: sp.besseli(1, x),
         cost=40,
         source="DLMF 10.25.2; derivative 10.29.2",
-        spellings=calls(1, "special.i1", "torch.special.i1", "tf.math.bessel_i1"),
+        spellings=calls(1, "special.i1", "torch.special.i1", TF_I1),
     ),
     Primitive(
         "i0e",

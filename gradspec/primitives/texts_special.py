@@ -258,3 +258,14 @@ def _i1e_slope(x: Array) -> Array:
     I0E=_I0E,
     I1E=_I1E,
 )
+
+TF_I1 = Helper(
+    "_i1",
+    '''\
+def _i1(x: tf.Tensor) -> tf.Tensor:
+    """I1(x); the gradient of TensorFlow's own is 1 at 0, where the slope is 1/2."""
+    zero = x == 0.0
+    away = tf.math.bessel_i1(tf.where(zero, tf.ones_like(x), x))
+    return tf.where(zero, 0.5 * x, away)
+''',
+)

@@ -146,7 +146,7 @@ _ALGEBRA = (
     Row("a square minus one", "square(a) - 1", "(a - 1) * (a + 1)"),
     Row("difference of roots", "sqrt(a) - sqrt(b)", "(a - b) / (sqrt(a) + sqrt(b))"),
     Row("root minus one", "sqrt(1 + a) - 1", "a / (1 + sqrt(1 + a))"),
-    Row("hypot minus one", "hypot(a, 1) - 1", "a * (a / (1 + hypot(a, 1)))"),
+    Row("hypot minus one", "hypot(a, 1) - 1", "a / (1 + hypot(a, 1)) * a"),
     Row(
         "sum with a root",
         "a + sqrt(square(a) + b)",
@@ -155,7 +155,7 @@ _ALGEBRA = (
     Row(
         "sum with hypot",
         "a + hypot(a, b)",
-        "b * (b / (hypot(a, b) - a)) if a < 0 else a + hypot(a, b)",
+        "b / (hypot(a, b) - a) * b if a < 0 else a + hypot(a, b)",
     ),
     Row("divided twice", "a / b / b", "a / square(b)", detour=True),
     Row("divided by a square", "a / square(b)", "a / b / b", detour=True),
@@ -166,6 +166,9 @@ _ALGEBRA = (
     Row("one minus sin squared", "1 - square(sin(a))", "square(cos(a))"),
     Row("scaled i0", "exp(-abs(a)) * i0(a)", "i0e(a)"),
     Row("scaled i1", "exp(-abs(a)) * i1(a)", "i1e(a)"),
+    Row("slope of i0e", "i1e(a) - sign(a) * i0e(a)", "i0e_slope(a)"),
+    Row("log of i0", "log(i0(a))", "abs(a) + log(i0e(a))"),
+    Row("log of i0, scaled", "log(b * i0(a))", "abs(a) + log(b * i0e(a))"),
     Row("power over base", "a**b / a", "a**(b - 1)", when="a > 0", detour=True),
     Row("log of a square", "log(square(a))", "2 * log(a)", when="a > 0", detour=True),
 )
@@ -182,6 +185,12 @@ _ERROR_FUNCTIONS = (
     Row("ndtr complement", "1 - ndtr(a)", "ndtr(-a)"),
     Row("log_ndtr", "log(ndtr(a))", "log_ndtr(a)"),
     Row("erfcx", "exp(square(a)) * erfc(a)", "erfcx(a)"),
+    Row(
+        "slope of erfcx, doubled",
+        "b * 2 * (a * erfcx(a) - 1 / sqrt(pi))",
+        "b * erfcx_slope(a)",
+    ),
+    Row("slope of erfcx", "a * erfcx(a) - 1 / sqrt(pi)", "0.5 * erfcx_slope(a)"),
 )
 
 ROWS = _LOGISTIC + _EXPONENTIALS + _LOGARITHMS + _ALGEBRA + _ERROR_FUNCTIONS

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from gradspec.derive.partials import Underivable
 from gradspec.derive.vjp import cotangents, vjps
-from gradspec.ir.calls import expand
+from gradspec.ir.calls import calls_surrogate, expand
 from gradspec.ir.expr import Apply, Expr, Ref, Select
 from gradspec.ir.rule import (
     Backward,
@@ -68,7 +68,7 @@ class _Work:
 
     def __init__(self, rule: Rule, original: Rule, sample: Points) -> None:
         self._rule = rule
-        self._has_calls = rule != original
+        self._calls_surrogate = calls_surrogate(original)
         self._original = original
         self._sample = sample
         self._machine = Machine(sample.columns)
@@ -106,8 +106,9 @@ class _Work:
 
     def _derived(self, forward: tuple[Let, ...]) -> dict[str, Expr]:
         """The derivative of the forward (of the surrogates) as chosen. Through the call
-        of another rule it is what that rule says: then it is that of the original."""
-        if self._has_calls:
+        of a rule whose backward is not its derivative it is what that rule says: then it
+        is that of the original."""
+        if self._calls_surrogate:
             return {n: expand(e) for n, e in cotangents(self._original).items()}
         rule = self._rule
         upstream = {o.name: Ref(f"d{o.name}") for o in rule.outputs if o.takes_gradient}
