@@ -1,0 +1,261 @@
+"""A ranked rule at given sizes, written out as an elementwise rule of its elements.
+
+``x[n]`` at ``n = 2`` becomes the two inputs ``x[0]`` and ``x[1]``, a sum over ``n`` two
+terms, a size a number, and a condition on indices is decided. All that is known of
+scalars (derivatives, proofs, enclosures, sampling, the float32 model) then holds of the
+ranked rule at these sizes. The cotangent of the element ``y[0]`` is ``dy[0]``.
+
+Batch axes are left out: what a rule says, it says of each element of the batch, and
+one element stands for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from math import prod
+from typing import TypeVar
+
+from gradspec.ir.elements import (
+    Axes,
+    Expansion,
+    Index,
+    Nested,
+    OutOfRange,
+    element,
+    extent,
+    places,
+)
+from gradspec.ir.expr import Expr, Ref
+from gradspec.ir.joining import PLAIN, Join
+from gradspec.ir.rule import (
+    Assume,
+    Backward,
+    Declared,
+    Derived,
+    Input,
+    Kind,
+    Let,
+    Output,
+    Override,
+    Rule,
+    Surrogate,
+)
+from gradspec.ir.tidy import decide
+from gradspec.ir.walk import names, nodes
+
+_V = TypeVar("_V", Input, Output)
+
+
+@dataclass(frozen=True, slots=True)
+class Unrolled:
+    """``rule`` is elementwise; its spans and its source are those of the ranked one."""
+
+    rule: Rule
+    sizes: Mapping[str, int]
+    integers: Mapping[str, Nested] = field(default_factory=dict)
+
+
+def unroll(
+    rule: Rule,
+    sizes: Mapping[str, int],
+    integers: Mapping[str, Nested] | None = None,
+    joins: Mapping[str, Join] = PLAIN,
+) -> Unrolled:
+    """``rule`` at ``sizes`` (one for every named axis, see :func:`axis_names`).
+
+    ``integers`` gives values to ``int`` and ``static int`` inputs, which then are inputs
+    no more; those that serve as indices (:func:`index_inputs`) should be given, since
+    an index that depends on data becomes a chain of conditionals. A static that is the
+    size of an axis has it from ``sizes``. ``joins`` says how the terms of each reduction
+    are written. Raises :class:`OutOfRange`.
+    """
+    named = {i.name: sizes[i.name] for i in rule.static_inputs if i.name in sizes}
+    given: dict[str, Nested] = {**named, **(integers or {})}
+    return Unrolled(_Unrolling(rule, sizes, given, joins).run(), dict(sizes), given)
+
+
+def axis_names(rule: Rule) -> tuple[str, ...]:
+    """The named axes of a rule in the order in which its header names them."""
+    variables: tuple[Input | Output, ...] = (*rule.inputs, *rule.outputs)
+    axes = (axis for variable in variables for axis in variable.shape.axes)
+    return tuple(dict.fromkeys(axis for axis in axes if isinstance(axis, str)))
+
+
+def index_inputs(rule: Rule) -> dict[str, str | int]:
+    """The integer inputs that stand in an index, each with the axis it points into."""
+    whole = {i.name for i in rule.inputs if i.kind in (Kind.INT, Kind.STATIC_INT)}
+    axes = _axes_of(rule)
+    found: dict[str, str | int] = {}
+    for node in _all_nodes(rule):
+        if isinstance(node, Ref) and node.indices:
+            for index, axis in zip(node.indices, axes[node.name], strict=True):
+                used = sorted(names(index) & whole - set(found))
+                found |= dict.fromkeys(used, axis)
+    return found
+
+
+def _all_nodes(rule: Rule) -> Iterator[Expr]:
+    entries = (getattr(entry, "value", None) for entry in rule.backward)
+    values = (
+        *(let.value for let in (*rule.forward, *rule.backward_locals)),
+        *(surrogate.value for surrogate in rule.surrogates),
+        *(assume.condition for assume in rule.assumes),
+        *(value for value in entries if value is not None),
+    )
+    for value in values:
+        yield from nodes(value)
+
+
+def _axes_of(rule: Rule) -> dict[str, Axes]:
+    """The axes of every value that an expression of the rule may name."""
+    variables: tuple[Input | Output, ...] = (*rule.inputs, *rule.outputs)
+    found = {let.name: let.axes for let in (*rule.forward, *rule.backward_locals)}
+    found |= {f"d{v.name}": v.shape.axes for v in variables if v.takes_gradient}
+    return found | {v.name: v.shape.axes for v in variables}
+
+
+class _Unrolling:
+    """One rule at one choice of sizes."""
+
+    def __init__(
+        self,
+        rule: Rule,
+        sizes: Mapping[str, int],
+        integers: Mapping[str, Nested],
+        joins: Mapping[str, Join],
+    ) -> None:
+        self.rule, self.sizes, self.integers = rule, sizes, integers
+        self.axes = _axes_of(rule)
+        self.expansion = Expansion(self.axes, sizes, integers, joins)
+        self.known: set[str] = set()
+
+    def run(self) -> Rule:
+        rule = self.rule
+        inputs = tuple(
+            self._scalar(variable, name)
+            for variable in rule.inputs
+            if variable.name not in self.integers
+            for name in self._elements(variable.name)
+        )
+        outputs = tuple(
+            self._scalar(variable, name)
+            for variable in rule.outputs
+            for name in self._elements(variable.name)
+        )
+        self.known = {variable.name for variable in inputs}
+        forward = self._lets(rule.forward)
+        self._require(output.name for output in outputs)
+        surrogates = tuple(s for one in rule.surrogates for s in self._surrogate(one))
+        assumes = tuple(a for one in rule.assumes for a in self._assume(one))
+        self.known |= {f"d{output.name}" for output in outputs}
+        backward, backward_locals = self._backward()
+        return replace(
+            rule,
+            inputs=inputs,
+            outputs=outputs,
+            forward=forward,
+            backward_locals=backward_locals,
+            backward=backward,
+            surrogates=surrogates,
+            assumes=assumes,
+            saves=(),
+            recomputes=(),
+            examples=(),
+        )
+
+    def _elements(self, name: str) -> Iterator[str]:
+        axes = self.axes[name]
+        return (element(name, index) for index in places(axes, self.sizes))
+
+    def _scalar(self, variable: _V, name: str) -> _V:
+        return replace(
+            variable, name=name, shape=replace(variable.shape, batch=True, axes=())
+        )
+
+    def _values(
+        self, value: Expr, indices: tuple[str, ...], axes: Axes
+    ) -> Iterator[tuple[Index, Expr]]:
+        for index in places(axes, self.sizes):
+            env = dict(zip(indices, index, strict=True))
+            yield index, self.expansion.expand(value, env)
+
+    def _require(self, used: Iterable[str]) -> None:
+        for name in used:
+            if name not in self.known:
+                raise OutOfRange(f"{name} of {self.rule.name} at {dict(self.sizes)}")
+
+    # --- forward ---------------------------------------------------------------------
+
+    def _lets(self, lets: tuple[Let, ...]) -> tuple[Let, ...]:
+        """An element of a local that uses one that does not exist does not exist."""
+        made = []
+        for let in lets:
+            for one in self._let(let):
+                if names(one.value) <= self.known:
+                    self.known.add(one.name)
+                    made.append(one)
+        return tuple(made)
+
+    def _let(self, let: Let) -> Iterator[Let]:
+        for index, value in self._values(let.value, let.indices, self.axes[let.name]):
+            yield Let(element(let.name, index), (), value, let.span)
+
+    def _surrogate(self, one: Surrogate) -> Iterator[Surrogate]:
+        for index, value in self._values(one.value, one.indices, self.axes[one.output]):
+            self._require(sorted(names(value)))
+            yield Surrogate(element(one.output, index), (), value, one.span)
+
+    def _assume(self, one: Assume) -> Iterator[Assume]:
+        """What holds whatever the data are is not said."""
+        indices = tuple(name for name, _ in one.indices)
+        axes = tuple(axis for _, axis in one.indices)
+        for _, condition in self._values(one.condition, indices, axes):
+            if decide(condition) is not True:
+                self._require(sorted(names(condition)))
+                yield Assume(condition, (), one.span)
+
+    # --- backward --------------------------------------------------------------------
+
+    def _backward(self) -> tuple[tuple[Backward, ...], tuple[Let, ...]]:
+        """Locals and declared gradients may use one another in any order."""
+        entries = [
+            (f"d{variable.name}", entry, index)
+            for variable, entry in zip(
+                self.rule.inputs, self.rule.backward, strict=True
+            )
+            if variable.name not in self.integers
+            for index in places(variable.shape.axes, self.sizes)
+        ]
+        made = [self._entry(entry, index) for _, entry, index in entries]
+        for (name, entry, index), _ in zip(entries, made, strict=True):
+            if isinstance(entry, Declared | Override):
+                self.known.add(element(name, index))
+        lets = self._existing(
+            [one for let in self.rule.backward_locals for one in self._let(let)]
+        )
+        for entry in made:
+            if isinstance(entry, Declared | Derived | Override):
+                self._require(sorted(names(entry.value)))
+        return tuple(made), lets
+
+    def _existing(self, lets: list[Let]) -> tuple[Let, ...]:
+        self.known |= {let.name for let in lets}
+        while missing := [let for let in lets if not names(let.value) <= self.known]:
+            self.known -= {let.name for let in missing}
+            lets = [let for let in lets if let.name in self.known]
+        return tuple(lets)
+
+    def _entry(self, entry: Backward, index: Index) -> Backward:
+        if not isinstance(entry, Declared | Derived | Override):
+            return entry
+        env = dict(zip(entry.indices, index, strict=True))
+        value = self.expansion.expand(entry.value, env)
+        return replace(entry, value=value, indices=())
+
+
+def count(rule: Rule, sizes: Mapping[str, int]) -> int:
+    """How many elements the inputs and outputs have: what unrolling will cost."""
+    variables: tuple[Input | Output, ...] = (*rule.inputs, *rule.outputs)
+    shapes = ((extent(a, sizes) for a in v.shape.axes) for v in variables)
+    return sum(prod(shape) for shape in shapes)
