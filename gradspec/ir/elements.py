@@ -7,6 +7,7 @@ from itertools import product
 from typing import TypeAlias
 
 from gradspec.ir.expr import (
+    ZERO,
     Apply,
     Const,
     Expr,
