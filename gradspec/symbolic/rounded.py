@@ -7,6 +7,7 @@ a formula and a mistake.
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -22,9 +23,6 @@ _PRECISION = 256
 ROUNDED = 10
 """Digits from which a decimal is taken for a rounded number. Shorter ones are meant as
 they stand: a gradient that is off by their rounding is off in use."""
-
-_FLOAT64 = Fraction(1, 2**51)
-"""What remains of a product of two numbers that were rounded to float64."""
 
 _EXACT_RUN = 5
 """Zeros or nines in a row that no rounded number has: ``1.0000000001`` is meant."""
@@ -67,7 +65,9 @@ def _spread(value: Fraction) -> Any:
         or "9" * _EXACT_RUN in digits
     ):
         return None
-    radius = max(unit, abs(value) * _FLOAT64)
+    # Half a unit of the last digit, or what rounding to float64 and printing that leaves:
+    # a last digit that is off by one is a mistake.
+    radius = max(unit / 2, Fraction(math.ulp(float(value))))
     with ctx.workprec(_PRECISION):
         middle = arb(fmpq(value.numerator, value.denominator))
         return middle + arb(0, fmpq(radius.numerator, radius.denominator))

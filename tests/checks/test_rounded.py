@@ -67,3 +67,10 @@ def test_megatrons_gelu() -> None:
     assert status(text.format("3 * 0.044715 * 0.79788456")) is Status.PROVED
     assert codes(text.format("0.1070322343")) == ("GS401",)
     assert codes(text.format("0.10703")) == ("GS401",)
+
+
+@pytest.mark.parametrize("last", ["3.141592653589794", "3.141592653589790"])
+def test_pi_with_a_wrong_sixteenth_digit(last: str) -> None:
+    text = "rule f(x) -> y:\n    y = pi * x\n    dx = {} * dy\n"
+    assert codes(text.format(last)) == ("GS401",)
+    assert status(text.format("3.141592653589793")) is Status.AGREES
