@@ -45,9 +45,10 @@ class Core:
     def is_strict(self) -> bool:
         """Autodiff of the forward pass would be wrong, not only less accurate: a
         `tf.function` keeps the rule where `custom_gradient` alone loses it (forward
-        mode).
+        mode). Not where a gradient is not linear in the upstream one: a `tf.function`
+        asks for it once more, with an upstream gradient of zero, and adds what comes.
         """
-        return self.plan.nature is not Nature.EXACT
+        return self.plan.nature is not Nature.EXACT and self.plan.tangents is not None
 
     @property
     def gradients(self) -> dict[str, tuple[Term, ...]]:
@@ -75,7 +76,8 @@ class Core:
     @property
     def scope(self) -> Scope:
         """Where expressions are printed: a floating input tells the working type."""
-        integers = frozenset(i.name for i in self.plan.tensors if i.kind is Kind.INT)
+        whole = (Kind.INT, Kind.STATIC_INT)
+        integers = frozenset(i.name for i in self.plan.inputs if i.kind in whole)
         if self.floats:
             return Scope(DIALECT, self.scalars, integers, self.floats[0])
         return Scope(

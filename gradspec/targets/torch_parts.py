@@ -189,7 +189,8 @@ class Function:
 
     def scope(self, like: str | None) -> Scope:
         """Where ``like`` names a floating tensor, if there is one."""
-        integers = frozenset(i.name for i in self.inputs if i.kind is Kind.INT)
+        whole = (Kind.INT, Kind.STATIC_INT)
+        integers = frozenset(i.name for i in self.plan.inputs if i.kind in whole)
         dialect = DIALECT if like else _untyped()
         return Scope(dialect, self.scalars, integers, like or "")
 

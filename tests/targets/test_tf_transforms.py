@@ -168,3 +168,21 @@ def test_saved_models_keep_the_rule(rules: ModuleType, tmp_path: Any) -> None:
     np.testing.assert_allclose(
         tape.gradient(spikes, v), 1 / (1 + 4 * np.abs(v)) ** 2, 1e-5
     )
+
+
+def test_the_second_derivative_of_an_override_with_a_part_of_its_own() -> None:
+    """A `tf.function` would ask for that part once more."""
+    module = tf_module(
+        "rule decay(x, lam: static = 0.25) -> y:\n"
+        "    y = x\n"
+        '    override dx = dy + 2 * lam * x because "weight decay"\n'
+    )
+    x = tf.constant([1.0, -2.0], tf.float64)
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            y = module.decay(x)
+        first = inner.gradient(y, x)
+    assert first.numpy().tolist() == [1.5, 0.0]
+    assert outer.gradient(first, x).numpy().tolist() == [0.5, 0.5]

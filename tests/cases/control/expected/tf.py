@@ -60,7 +60,6 @@ def reverse_gradient(x: tf.Tensor, *, scale: float = 1.0) -> tf.Tensor:
 
 @functools.lru_cache
 def _clip_gradient(limit):
-    @tf.function(autograph=False, reduce_retracing=True)
     @tf.custom_gradient
     def clip_gradient(x):
         def backward(dy):
