@@ -66,15 +66,23 @@ def plain_table(results: Iterable[FileResult]) -> str:
 
 
 def print_table(results: Iterable[FileResult]) -> None:
-    """The same with rich, for a terminal."""
+    """The same with rich, for a terminal: a heading per file, columns in line."""
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
-    table = Table("rule", "gradients", "place", box=None, pad_edge=False)
-    for place, name, told in rows(results):
-        table.add_row(name, _coloured(told), escape(place))
-    Console().print(table)
+    results = tuple(results)
+    names = [rule.name for result in results for rule in result.rules]
+    console = Console(highlight=False)
+    for result in results:
+        if not result.rules:
+            continue
+        console.print(f"[dim]{escape(result.display)}[/dim]")
+        table = Table(box=None, pad_edge=False, show_header=False)
+        table.add_column(width=max(map(len, names)) + 2)
+        for rule in result.rules:
+            table.add_row(f"  {rule.name}", _coloured(verdicts(rule)))
+        console.print(table)
 
 
 def _coloured(told: str) -> str:
