@@ -31,7 +31,7 @@ from gradspec.symbolic.compare import (
 )
 from gradspec.symbolic.neighbours import beside, lies_between, limits, on_border
 from gradspec.symbolic.rounded import meets
-from gradspec.symbolic.zero import prove_equal
+from gradspec.symbolic.zero import Proof, prove_equal
 
 _LONGEST = 160
 """Characters of a derived expression beyond which it is no help to read."""
@@ -81,11 +81,45 @@ def judge(subject: Subject, budget: float) -> tuple[Judgement, ...]:
     return tuple(done)
 
 
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """What balls say of a claim: a contradiction, or what may be said for it."""
+
+    evidence: tuple[tuple[Point, Comparison], ...]
+    refuted: tuple[Point, Comparison] | None = None
+    outside: tuple[Point, Comparison, tuple[object, ...]] | None = None
+    hole: tuple[Point, Comparison] | None = None
+    rounded: tuple[Comparison, ...] = ()
+
+    @property
+    def is_refuted(self) -> bool:
+        return self.refuted is not None or self.outside is not None
+
+    @property
+    def agreeing(self) -> tuple[int, ...]:
+        """The digits at every point that agrees."""
+        equal = (s for _, s in self.evidence if s.relation is Relation.EQUAL)
+        return tuple(seen.digits for seen in equal)
+
+
 def _judge(claim: Claim, deadline: float) -> Judgement:
-    evidence = [
+    seen = examine(claim)
+    if seen.refuted is not None:
+        return _refuted(claim, *seen.refuted)
+    if seen.outside is not None:
+        return _outside(claim, *seen.outside)
+    found = () if seen.hole is None else (_hole(claim, *seen.hole),)
+    if seen.rounded:
+        return Judgement(_rounded(claim, seen), found)
+    return Judgement(_accepted(claim, seen, deadline), found)
+
+
+def examine(claim: Claim) -> Examined:
+    """The claim at every point."""
+    evidence = tuple(
         (point, compare(claim.declared, claim.derived, point))
         for point in _points(claim)
-    ]
+    )
     borders = (*claim.subject.forward.values(), claim.declared, claim.derived)
     kinks: list[tuple[Point, Comparison]] = []
     holes: list[tuple[Point, Comparison]] = []
@@ -97,22 +131,20 @@ def _judge(claim: Claim, deadline: float) -> Judgement:
             case Relation.DIFFERENT if meets(claim.declared, claim.derived, point):
                 rounded.append(seen)
             case Relation.DIFFERENT:
-                return _refuted(claim, point, seen)
+                return Examined(evidence, (point, seen))
             case Relation.LEFT_UNDEFINED:
                 holes.append((point, seen))
             case _:
                 continue
     for point, seen in holes:
         if not _fills(claim, point):
-            return _refuted(claim, point, seen)
+            return Examined(evidence, (point, seen))
     for point, seen in kinks:
         ends = limits(claim.derived, point, claim.input.name, claim.subject.assumed)
         if ends and not lies_between(seen.left, ends):
-            return _outside(claim, point, seen, ends)
-    found = tuple(_hole(claim, *hole) for hole in holes[:1])
-    if rounded:
-        return Judgement(_rounded(claim, evidence, rounded), found)
-    return Judgement(_accepted(claim, evidence, deadline), found)
+            return Examined(evidence, outside=(point, seen, ends))
+    hole = holes[0] if holes else None
+    return Examined(evidence, hole=hole, rounded=tuple(rounded))
 
 
 def _points(claim: Claim) -> Iterator[Point]:
@@ -139,46 +171,45 @@ def _fills(claim: Claim, point: Point) -> bool:
     return Relation.EQUAL in sides and Relation.DIFFERENT not in sides
 
 
-def _rounded(
-    claim: Claim, evidence: list[tuple[Point, Comparison]], apart: list[Comparison]
-) -> Verdict:
+def _rounded(claim: Claim, seen: Examined) -> Verdict:
     """The formula is right as far as the digits of its numbers go."""
-    equal = [s for _, s in evidence if s.relation is Relation.EQUAL]
+    apart = seen.rounded
     return Verdict(
         claim.input.name,
         Status.AGREES,
         "ball arithmetic, numbers as exact as they are written",
-        points=len(equal) + len(apart),
+        points=len(seen.agreeing) + len(apart),
         digits=max(0, min(relative_digits(s.left, s.right) for s in apart)),
         through_surrogate=follows_surrogate(claim.subject.rule),
     )
 
 
-def _accepted(
-    claim: Claim, evidence: list[tuple[Point, Comparison]], deadline: float
-) -> Verdict:
-    agreeing = [s.digits for _, s in evidence if s.relation is Relation.EQUAL]
+def _accepted(claim: Claim, seen: Examined, deadline: float) -> Verdict:
     through = follows_surrogate(claim.subject.rule)
     verdict = Verdict(
         claim.input.name,
         Status.AGREES,
-        points=len(agreeing),
-        digits=min((*agreeing, 50)) if agreeing else 0,
+        points=len(seen.agreeing),
+        digits=min((*seen.agreeing, 50)) if seen.agreeing else 0,
         through_surrogate=through,
     )
-    left = max(deadline - monotonic(), 0.0)
-    proof = prove_equal(
-        claim.declared,
-        claim.derived,
-        claim.subject.assumed,
-        left,
-        wrt=claim.input.name,
-        whole=claim.subject.whole,
-    )
-    if proof is None or not agreeing:
+    proof = prove(claim, max(deadline - monotonic(), 0.0))
+    if proof is None or not seen.agreeing:
         return replace(verdict, method="ball arithmetic")
     return replace(
         verdict, status=Status.PROVED, method=proof.method, on_domain=proof.assumed
+    )
+
+
+def prove(claim: Claim, budget: float) -> Proof | None:
+    """A proof of the claim, if one is found in so many seconds."""
+    return prove_equal(
+        claim.declared,
+        claim.derived,
+        claim.subject.assumed,
+        budget,
+        wrt=claim.input.name,
+        whole=claim.subject.whole,
     )
 
 

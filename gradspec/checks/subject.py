@@ -75,8 +75,8 @@ class Subject:
                 yield variable, entry
 
 
-def subject(rule: Rule) -> Subject:
-    """Work out closed expressions and points of an elementwise rule."""
+def subject(rule: Rule, most: int = 48) -> Subject:
+    """Work out closed expressions and points (at most so many) of an elementwise rule."""
     stated = {
         name.removeprefix("d"): expand(value)
         for name, value in closed.cotangents(rule).items()
@@ -84,7 +84,7 @@ def subject(rule: Rule) -> Subject:
     count = POINTS + 8 * (len(rule.tensor_inputs) - 1) if rule.tensor_inputs else 4
     return Subject(
         rule,
-        survey(rule, min(count, 48)),
+        survey(rule, min(count, most)),
         {name: expand(value) for name, value in closed.outputs(rule).items()},
         stated,
         _derived(rule),
