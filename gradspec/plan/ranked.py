@@ -8,7 +8,7 @@
     Diagonal(arg, first, second)     both axes become one, the last
     Window(arg, axis, start, size)   positions start, start + 1, …; 0 outside if `padded`
     Pick(arg, axis, at)              one position; the axis goes
-    Arange(size)                     0, 1, … size - 1 as integers
+    Arange(size, like)               0, 1, … size - 1 as integers
     Take(arg, index, axis)           positions by integers without batch axes (or of an
                                      arg without batch axes)
     Gather(arg, index, axis)         positions by integers that have batch axes, as arg
@@ -182,9 +182,10 @@ class Pick(RankedNode):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Arange(RankedNode):
-    """The integers from 0 to ``size`` - 1, along one axis."""
+    """The integers from 0 to ``size`` - 1, along one axis, where ``like`` (a tensor) is."""
 
     size: Expr
+    like: Expr
     _hash: int = _HASH
 
 

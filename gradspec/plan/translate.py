@@ -28,7 +28,18 @@ from gradspec.plan.array import (
     names,
     nodes,
 )
-from gradspec.plan.ranked import RankedNode
+from gradspec.plan.ranked import (
+    Arange,
+    Diagonal,
+    Expand,
+    Gather,
+    Permute,
+    Pick,
+    RankedNode,
+    Spread,
+    Take,
+    Window,
+)
 from gradspec.primitives.lookup import primitive
 
 ZERO, ONE = Literal(Fraction(0)), Literal(Fraction(1))
@@ -58,7 +69,7 @@ def translate(expr: ir.Expr, types: Types) -> Expr:
     done: dict[ir.Expr, Expr] = {}
     for node in walk.nodes(expr):
         parts = tuple(done[child] for child in walk.children(node))
-        done[node] = _node(node, parts, types)
+        done[node] = array_node(node, parts, types)
     return done[expr]
 
 
@@ -101,7 +112,8 @@ def rebuilt(node: Expr, parts: tuple[Expr, ...]) -> Expr:
             assert_never(node)
 
 
-def _node(node: ir.Expr, parts: tuple[Expr, ...], types: Types) -> Expr:
+def array_node(node: ir.Expr, parts: tuple[Expr, ...], types: Types) -> Expr:
+    """One elementwise node over the arrays of its children."""
     match node:
         case ir.Const(value=value):
             return Literal(value)
@@ -148,6 +160,12 @@ def _choice(parts: tuple[Expr, ...], types: Types) -> Expr:
 
 def _is_discrete(value: Expr, types: Types) -> bool:
     match value:
+        case Arange():
+            return True
+        case Expand() | Permute() | Spread() | Diagonal() | Window() | Pick():
+            return _is_discrete(value.arg, types)
+        case Take() | Gather():
+            return _is_discrete(value.arg, types)
         case Name(id=name):
             return name in types.integers or name in types.booleans
         case Op(primitive=op):

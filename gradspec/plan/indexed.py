@@ -1,0 +1,256 @@
+"""Mathematics with indices to arrays with axes.
+
+Each node becomes a :class:`Value`: an array and the indices that its core axes stand
+for. The same array serves a value under any names of its indices, so that ``e[i]`` and
+``e[j]`` are one array, and equal values are found equal whatever their indices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import reduce
+from typing import TypeAlias
+
+from gradspec.ir import expr as ir
+from gradspec.ir import walk
+from gradspec.ir.calls import expand
+from gradspec.plan import summing
+from gradspec.plan.array import Expr, Literal, Name, Op
+from gradspec.plan.axes import Value, aligned, frame, spread
+from gradspec.plan.indexing import Position, indexed
+from gradspec.plan.ranked import Arange, Reduce
+from gradspec.plan.translate import Types, array_node, as_float, operation
+
+_Build: TypeAlias = Callable[[tuple[Expr, ...]], Expr]
+
+INFINITY = Op("inf")
+_OUTSIDE: Mapping[str, Expr] = {
+    "prod": Literal(Fraction(1)),
+    "max": Op("neg", (INFINITY,)),
+    "min": INFINITY,
+    "logsumexp": Op("neg", (INFINITY,)),
+}
+"""What an excluded position counts as."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A name in view: its array, the sizes of its core axes, and its kind."""
+
+    expr: Expr
+    sizes: tuple[Expr, ...] = ()
+    batched: bool = False
+    is_number: bool = False
+
+
+def size_of(axis: str | int) -> Expr:
+    """The size of an axis as a number."""
+    return Name(axis) if isinstance(axis, str) else Literal(Fraction(axis))
+
+
+def array_of(
+    value: ir.Expr,
+    indices: Sequence[str],
+    axes: Sequence[str | int],
+    view: Mapping[str, Known],
+    types: Types,
+    like: Expr,
+    *,
+    batched: bool = True,
+) -> Value:
+    """``value`` over ``indices``, whose axes it has in full and in that order.
+
+    Without ``batched`` it is also summed over batch axes, for the gradient of an input
+    that has none.
+    """
+    value = _separate(expand(value))
+    sizes = dict(zip(indices, map(size_of, axes), strict=True)) | _bound_sizes(value)
+    translation = Translation(
+        view, types, like, tuple(indices), sizes, _unguarded(value)
+    )
+    found = translation.value(value)
+    if not batched and found.batched:
+        found = summing.total(translation, (summing.BATCH,), value)
+    order = tuple(indices)
+    full = spread(found, order, [sizes[i] for i in order])
+    return Value(full, order, found.batched, found.is_number and not order)
+
+
+@dataclass(slots=True)
+class Translation:
+    """The translation of one expression; values are computed once for each node."""
+
+    view: Mapping[str, Known]
+    types: Types
+    like: Expr
+    indices: tuple[str, ...]
+    sizes: Mapping[str, Expr]
+    unguarded: frozenset[ir.Expr]
+    _done: dict[ir.Expr, Value] = field(default_factory=dict)
+
+    def value(self, expr: ir.Expr) -> Value:
+        """The value of a sub-expression."""
+        for node in walk.nodes(expr):
+            if node not in self._done:
+                self._done[node] = self._node(node)
+        return self._done[expr]
+
+    def combined(self, op: str, *values: Value) -> Value:
+        """An operation on values already translated."""
+        return self._joined(
+            values, lambda parts: operation(op, tuple(map(self.floating, parts)))
+        )
+
+    def floating(self, expr: Expr) -> Expr:
+        """As a floating array."""
+        return as_float(expr, self.types)
+
+    def frame(self, values: Sequence[Value]) -> tuple[str, ...]:
+        """An order of the values' indices."""
+        bound = [index for index in self.sizes if index not in self.indices]
+        return frame(values, (*self.indices, *bound))
+
+    def _joined(self, values: Sequence[Value], build: _Build) -> Value:
+        order = self.frame(values)
+        expr = build(tuple(aligned(value, order) for value in values))
+        batched = any(value.batched for value in values)
+        return Value(expr, order, batched, all(value.is_number for value in values))
+
+    def _node(self, node: ir.Expr) -> Value:
+        match node:
+            case ir.Const():
+                return Value(Literal(node.value), is_number=True)
+            case ir.Size(axis=axis):
+                return Value(Name(axis), is_number=True)
+            case ir.Idx(name=name):
+                return Value(Arange(self.sizes[name], self.like), (name,))
+            case ir.Ref():
+                return self._reference(node)
+            case ir.Reduce():
+                return self._reduction(node)
+            case _:
+                values = [self._done[child] for child in walk.children(node)]
+                return self._joined(
+                    values, lambda parts: array_node(node, parts, self.types)
+                )
+
+    def _reference(self, node: ir.Ref) -> Value:
+        known = self.view[node.name]
+        positions = tuple(Position(i, self.integer(i)) for i in node.indices)
+        if not positions:
+            return Value(known.expr, (), known.batched, known.is_number)
+        guarded = node not in self.unguarded
+        return indexed(
+            known.expr, known.batched, positions, self.sizes, known.sizes, guarded
+        )
+
+    def integer(self, expr: ir.Expr) -> Value:
+        """An index expression, in integers all the way."""
+        if not isinstance(expr, ir.Apply):
+            return self.value(expr)
+        values = [self.integer(child) for child in expr.args]
+        return self._joined(values, lambda parts: operation(expr.op, parts))
+
+    # --- reductions ----------------------------------------------------------------
+
+    def _reduction(self, node: ir.Reduce) -> Value:
+        bounds = tuple(bound.index for bound in node.bounds)
+        if node.op == "sum":
+            return summing.total(self, bounds, node.body, node.where)
+        if node.op == "mean":
+            return summing.average(self, bounds, node.body, node.where)
+        body = node.body
+        value = self.value(body)
+        if node.where is not None:
+            value = self._masked(node, value)
+        return self._reduced(node.op, bounds, value)
+
+    def _masked(self, node: ir.Reduce, value: Value) -> Value:
+        assert node.where is not None
+        outside = Value(_OUTSIDE[node.op], is_number=True)
+        choice = ir.Select(node.where, node.body, node.body)
+        return self._joined(
+            [self.value(node.where), value, outside],
+            lambda parts: array_node(choice, parts, self.types),
+        )
+
+    def _reduced(self, op: str, bounds: tuple[str, ...], value: Value) -> Value:
+        held = tuple(bound for bound in bounds if bound in value.axes)
+        absent = [self.sizes[bound] for bound in bounds if bound not in value.axes]
+        if held:
+            value = self.over(op, held, value)
+        if not absent or op in ("max", "min"):
+            return value
+        count = Value(reduce(lambda a, b: Op("mul", (a, b)), absent), is_number=True)
+        if op == "prod":
+            return self.combined("pow", value, count)
+        log = Value(Op("log", (count.expr,)), is_number=True)
+        return self.combined("add", value, log)
+
+    def over(self, op: str, bounds: tuple[str, ...], value: Value) -> Value:
+        """``op`` over axes that the value has."""
+        depth = len(value.axes)
+        gone = tuple(p - depth for p, a in enumerate(value.axes) if a in bounds)
+        axes = tuple(a for a in value.axes if a not in bounds)
+        return Value(Reduce(op, self.floating(value.expr), gone), axes, value.batched)
+
+
+# --- before translation ----------------------------------------------------------------
+
+
+def _separate(expr: ir.Expr) -> ir.Expr:
+    """Bound indices of different axes get different names: ``j@n`` and ``j@m``."""
+
+    def visit(node: ir.Expr) -> ir.Expr:
+        if not isinstance(node, ir.Reduce):
+            return node
+        names = {b.index: f"{b.index}@{b.axis}" for b in node.bounds}
+        bounds = tuple(ir.Bound(names[b.index], b.axis) for b in node.bounds)
+        where = node.where and _renamed(node.where, names)
+        return ir.Reduce(node.op, bounds, _renamed(node.body, names), where)
+
+    return walk.transform(expr, visit)
+
+
+def _renamed(expr: ir.Expr, names: Mapping[str, str]) -> ir.Expr:
+    def visit(node: ir.Expr) -> ir.Expr:
+        if isinstance(node, ir.Idx):
+            return ir.Idx(names.get(node.name, node.name))
+        return node
+
+    return walk.transform(expr, visit)
+
+
+def _bound_sizes(expr: ir.Expr) -> dict[str, Expr]:
+    """The sizes of the bound indices, outer ones first."""
+    found = [n for n in walk.nodes(expr) if isinstance(n, ir.Reduce)]
+    return {b.index: size_of(b.axis) for n in reversed(found) for b in n.bounds}
+
+
+def _unguarded(expr: ir.Expr) -> frozenset[ir.Expr]:
+    """The references that no choice keeps from being used."""
+    found: set[ir.Expr] = set()
+    seen: set[tuple[ir.Expr, bool]] = set()
+    todo = [(expr, False)]
+    while todo:
+        node, guarded = todo.pop()
+        if (node, guarded) in seen:
+            continue
+        seen.add((node, guarded))
+        if isinstance(node, ir.Ref) and not guarded:
+            found.add(node)
+        for position, child in enumerate(walk.children(node)):
+            todo.append((child, guarded or _guards(node, position)))
+    return frozenset(found)
+
+
+def _guards(node: ir.Expr, position: int) -> bool:
+    match node:
+        case ir.Select():
+            return position > 0
+        case ir.Reduce(where=where):
+            return where is not None and position == 0
+        case _:
+            return False

@@ -1,0 +1,338 @@
+"""Sums over indices: contractions, running sums, sums by position.
+
+A sum of products is a contraction, two factors at a time, never a product over all
+indices: factors that no summed index stands in are taken out first. The sum over batch
+axes, for the gradient of an input that has none, is one more index, ``BATCH``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import reduce
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from gradspec.ir import expr as ir
+from gradspec.ir import walk
+from gradspec.plan.array import Expr, Literal, Op
+from gradspec.plan.axes import Value, aligned
+from gradspec.plan.ranked import Cumulative, Einsum, ScatterAdd, Window
+
+if TYPE_CHECKING:
+    from gradspec.plan.indexed import Translation
+
+BATCH = "..."
+Bounds = tuple[str, ...]
+
+
+def total(
+    t: Translation, bounds: Bounds, body: ir.Expr, where: ir.Expr | None = None
+) -> Value:
+    """The sum of ``body`` over ``bounds`` where the condition holds."""
+    if where is None:
+        body, where = _condition(body)
+    if where is not None:
+        special = _running(t, bounds, body, where) or _by_position(
+            t, bounds, body, where
+        )
+        if special is not None:
+            return special
+        body = ir.Select(where, body, ir.ZERO)
+    terms = _terms(body)
+    if len(terms) > 1 and any(_is_contraction(t, term, bounds) for term in terms):
+        return _added(t, [total(t, bounds, term) for term in terms])
+    return _product_total(t, bounds, body)
+
+
+def average(
+    t: Translation, bounds: Bounds, body: ir.Expr, where: ir.Expr | None
+) -> Value:
+    """The mean; of the positions where the condition holds, if there is one."""
+    if where is not None:
+        count = total(t, bounds, ir.Select(where, ir.ONE, ir.ZERO))
+        return t.combined("div", total(t, bounds, body, where), count)
+    value = t.value(body)
+    if set(bounds) <= set(value.axes) and not _is_contraction(t, body, bounds):
+        return t.over("mean", bounds, value)
+    return t.combined("div", total(t, bounds, body), _count(t, bounds))
+
+
+def _count(t: Translation, bounds: Bounds) -> Value:
+    sizes = [t.sizes[bound] for bound in bounds]
+    return Value(reduce(lambda a, b: Op("mul", (a, b)), sizes), is_number=True)
+
+
+# --- products ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Product:
+    """``-`` if negative, the factors above and below the line."""
+
+    negative: bool
+    above: tuple[ir.Expr, ...]
+    below: tuple[ir.Expr, ...]
+
+
+def _product(expr: ir.Expr) -> _Product:
+    """A product taken apart (with our own stack: it may be long)."""
+    negative = False
+    above: list[ir.Expr] = []
+    below: list[ir.Expr] = []
+    todo = [(expr, True)]
+    while todo:
+        node, is_above = todo.pop()
+        match node:
+            case ir.Apply(op="neg", args=(arg,)):
+                negative = not negative
+                todo.append((arg, is_above))
+            case ir.Apply(op="mul", args=(left, right)):
+                todo += [(right, is_above), (left, is_above)]
+            case ir.Apply(op="div", args=(left, right)):
+                todo += [(right, not is_above), (left, is_above)]
+            case _:
+                (above if is_above else below).append(node)
+    return _Product(negative, tuple(above), tuple(below))
+
+
+def _product_total(t: Translation, bounds: Bounds, body: ir.Expr) -> Value:
+    parts = _product(body)
+    above = [t.value(factor) for factor in parts.above if factor != ir.ONE]
+    below = [t.value(factor) for factor in parts.below]
+    outer = [value for value in above if not _depends(value, bounds)]
+    inner = [value for value in above if _depends(value, bounds)]
+    for divisor in below:
+        if _depends(divisor, bounds):
+            over = inner.pop() if inner else Value(Literal(Fraction(1)), is_number=True)
+            inner.append(t.combined("div", over, divisor))
+    found = _nested(t, bounds, parts) or _contracted(t, inner, bounds)
+    present = {axis for value in inner for axis in value.axes}
+    absent = tuple(b for b in bounds if b not in present and b != BATCH)
+    factors = [*outer, *found]
+    if absent:
+        factors.append(_count(t, absent))
+    result = reduce(
+        lambda a, b: t.combined("mul", a, b),
+        factors or [Value(Literal(Fraction(1)), is_number=True)],
+    )
+    for divisor in below:
+        if not _depends(divisor, bounds):
+            result = t.combined("div", result, divisor)
+    return t.combined("neg", result) if parts.negative else result
+
+
+def _nested(t: Translation, bounds: Bounds, parts: _Product) -> list[Value]:
+    """A sum of a sum is one sum, when nothing else stands beside it."""
+    inner = [f for f in parts.above if _depends(t.value(f), bounds)]
+    below = any(_depends(t.value(f), bounds) for f in parts.below)
+    match inner:
+        case [ir.Reduce(op="sum", bounds=more, body=body, where=where)] if not below:
+            return [total(t, (*bounds, *(b.index for b in more)), body, where)]
+        case _:
+            return []
+
+
+def _depends(value: Value, bounds: Bounds) -> bool:
+    return bool(_summed(value, bounds))
+
+
+def _summed(value: Value, bounds: Bounds) -> set[str]:
+    """The bounds that stand in a value."""
+    return set(bounds) & _axes(value)
+
+
+def _axes(value: Value) -> set[str]:
+    return {*value.axes, BATCH} if value.batched else set(value.axes)
+
+
+def _is_contraction(t: Translation, body: ir.Expr, bounds: Bounds) -> bool:
+    """Whether factors over different indices meet under the sum."""
+    parts = _product(body)
+    inner = [v for f in parts.above if _depends(v := t.value(f), bounds)]
+    return len({frozenset(_axes(value)) for value in inner}) > 1
+
+
+# --- contractions ------------------------------------------------------------------------
+
+
+def _contracted(t: Translation, values: list[Value], bounds: Bounds) -> list[Value]:
+    """The sum of the product, one value; nothing for an empty product."""
+    while len(values) > 1:
+        first, second = min(
+            combinations(range(len(values)), 2),
+            key=lambda pair: _cost(values, pair, bounds),
+        )
+        rest = [v for p, v in enumerate(values) if p not in (first, second)]
+        gone = _gone(values[first], values[second], rest, bounds)
+        values = [
+            *rest[:first],
+            _pair(t, values[first], values[second], gone),
+            *rest[first:],
+        ]
+    return [_one(t, value, bounds) for value in values]
+
+
+def _gone(
+    left: Value, right: Value, rest: Sequence[Value], bounds: Bounds
+) -> tuple[str, ...]:
+    """The summed indices that only this pair has."""
+    others = {axis for value in rest for axis in _axes(value)}
+    here = _axes(left) | _axes(right)
+    return tuple(b for b in bounds if b in here and b not in others)
+
+
+def _cost(
+    values: list[Value], pair: tuple[int, int], bounds: Bounds
+) -> tuple[int, int]:
+    """The rank of what the pair leaves, and that of the work."""
+    left, right = values[pair[0]], values[pair[1]]
+    rest = [v for p, v in enumerate(values) if p not in pair]
+    every = _axes(left) | _axes(right)
+    return len(every - set(_gone(left, right, rest, bounds))), len(every)
+
+
+def _pair(t: Translation, left: Value, right: Value, gone: Bounds) -> Value:
+    alone = (_axes(left) ^ _axes(right)) & set(gone)
+    same = _axes(left) == _axes(right)
+    if same or not gone or alone == set(gone):
+        left = _one(t, left, tuple(g for g in gone if g in alone))
+        right = _one(t, right, tuple(g for g in gone if g in alone))
+        product = t.combined("mul", left, right)
+        return _one(t, product, tuple(g for g in gone if g not in alone))
+    core = tuple(g for g in gone if g in alone and g != BATCH)
+    left, right = _one(t, left, core), _one(t, right, core)
+    return _einsum(t, left, right, gone)
+
+
+def _one(t: Translation, value: Value, bounds: Bounds) -> Value:
+    """The sum of one value over those of the bounds that it has."""
+    held = tuple(b for b in bounds if b in value.axes)
+    if held:
+        value = t.over("sum", held, value)
+    if BATCH in bounds and value.batched:
+        words = _words(value.axes)
+        word = "".join(words[axis] for axis in value.axes)
+        expr = Einsum((t.floating(value.expr),), (f"...{word}",), word)
+        value = Value(expr, value.axes, False)
+    return value
+
+
+def _einsum(t: Translation, left: Value, right: Value, gone: Bounds) -> Value:
+    order = tuple(a for a in t.frame((left, right)) if a not in gone)
+    batched = (left.batched or right.batched) and BATCH not in gone
+    words = _words((*order, *left.axes, *right.axes))
+
+    def word(axes: Sequence[str], is_batched: bool) -> str:
+        return "..." * is_batched + "".join(words[axis] for axis in axes)
+
+    expr = Einsum(
+        (t.floating(left.expr), t.floating(right.expr)),
+        (word(left.axes, left.batched), word(right.axes, right.batched)),
+        word(order, batched),
+    )
+    return Value(expr, order, batched)
+
+
+def _words(axes: Sequence[str]) -> dict[str, str]:
+    """A letter for each index, in the order of their appearance: equal contractions have
+    equal words, whatever their indices are called.
+    """
+    distinct = dict.fromkeys(axes)
+    return dict(zip(distinct, "ijklmnopqrstuvwxyzabcdefgh", strict=False))
+
+
+# --- sums of terms -----------------------------------------------------------------------
+
+
+def _terms(expr: ir.Expr) -> list[ir.Expr]:
+    """The summands, each with its sign."""
+    match expr:
+        case ir.Apply(op="add", args=(left, right)):
+            return [*_terms(left), *_terms(right)]
+        case ir.Apply(op="sub", args=(left, right)):
+            return [*_terms(left), *(ir.apply("neg", r) for r in _terms(right))]
+        case ir.Apply(op="neg", args=(arg,)):
+            return [ir.apply("neg", term) for term in _terms(arg)]
+        case _:
+            return [expr]
+
+
+def _added(t: Translation, values: list[Value]) -> Value:
+    return reduce(lambda a, b: t.combined("add", a, b), values)
+
+
+# --- special forms -----------------------------------------------------------------------
+
+
+def _condition(body: ir.Expr) -> tuple[ir.Expr, ir.Expr | None]:
+    match body:
+        case ir.Select(condition=condition, then=then, other=other) if other == ir.ZERO:
+            return then, condition
+        case _:
+            return body, None
+
+
+_RUNNING = {"le": (False, 0), "lt": (False, -1), "ge": (True, 0), "gt": (True, 1)}
+_FLIPPED = {"le": "ge", "lt": "gt", "ge": "le", "gt": "lt"}
+
+
+def _running(
+    t: Translation, bounds: Bounds, body: ir.Expr, where: ir.Expr
+) -> Value | None:
+    """``sum(x[j] for j if j <= i)`` where ``i`` stands nowhere else in it."""
+    match where:
+        case ir.Apply(op=op, args=(ir.Idx(name=j), ir.Idx(name=i))) if op in _RUNNING:
+            pass
+        case _:
+            return None
+    if i in bounds:
+        i, j, op = j, i, _FLIPPED[op]
+    value = t.value(body)
+    sound = (j,) == bounds and j in value.axes and i not in value.axes
+    if not sound or t.sizes[i] != t.sizes[j]:
+        return None
+    reverse, start = _RUNNING[op]
+    axis = value.axes.index(j) - len(value.axes)
+    expr: Expr = Cumulative(t.floating(value.expr), axis, reverse)
+    if start:
+        expr = Window(expr, axis, Literal(Fraction(start)), t.sizes[i], True)
+    axes = tuple(i if a == j else a for a in value.axes)
+    return Value(expr, axes, value.batched)
+
+
+def _by_position(
+    t: Translation, bounds: Bounds, body: ir.Expr, where: ir.Expr
+) -> Value | None:
+    """``sum(a[j] for j if t[j] == k)``: each summand goes where its integer says."""
+    match where:
+        case ir.Apply(op="eq", args=(ir.Idx(name=k), index) | (index, ir.Idx(name=k))):
+            pass
+        case _:
+            return None
+    at, value = t.integer(index), t.value(body)
+    is_data = any(isinstance(n, ir.Ref) for n in walk.nodes(index))
+    outer = [a for a in at.axes if a not in bounds]
+    if not is_data or k in bounds or k in value.axes or k in at.axes or outer:
+        return None
+    over_batch = BATCH in bounds and at.batched
+    if not over_batch and not set(at.axes) & set(bounds):
+        return None
+    alone = tuple(b for b in bounds if b not in _axes(at))
+    value = _one(t, value, alone)
+    absent = tuple(b for b in alone if b != BATCH and b not in t.value(body).axes)
+    if absent:
+        value = t.combined("mul", value, _count(t, absent))
+    rest = tuple(a for a in value.axes if a not in at.axes)
+    spread = Value(t.floating(value.expr), value.axes, True, value.is_number)
+    expr = ScatterAdd(
+        at.expr,
+        aligned(spread, (*at.axes, *rest)),
+        t.sizes[k],
+        len(at.axes),
+        len(rest),
+        over_batch,
+    )
+    batched = not over_batch and (at.batched or value.batched)
+    return Value(expr, (k, *rest), batched)
