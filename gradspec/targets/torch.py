@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from gradspec.ir.rule import Input, Kind, Output, Shape
@@ -10,6 +10,7 @@ from gradspec.plan.array import Expr, Name
 from gradspec.plan.plan import Assign, ModulePlan, RulePlan
 from gradspec.plan.program import Vocabulary, forward, split_backward
 from gradspec.plan.translate import replaced
+from gradspec.targets import torch_ranked_texts
 from gradspec.targets import torch_texts as texts
 from gradspec.targets.docstring import docstring, module_docstring
 from gradspec.targets.expansion import expander
@@ -44,7 +45,8 @@ def _module(plan: ModulePlan, functions: Sequence[Function]) -> str:
         wants |= needs(function.values, function.scope("x"))
         definitions += [_class(function), _public(function)]
     text = "\n".join(laid_out(lines) for lines in definitions)
-    helpers = used_helpers((*texts.HELPERS, *wants.helpers), text)
+    own = (*texts.HELPERS, *torch_ranked_texts.HELPERS)
+    helpers = used_helpers((*own, *wants.helpers), text)
     return module_text(
         module_docstring(plan),
         ("import torch", *wants.imports),
@@ -137,9 +139,22 @@ def _conversions(plan: RulePlan) -> Lines:
         lines.append(f'{", ".join(floats)} = _promote("{plan.name}", {named})')
     lines += [_discrete(plan, i) for i in plan.tensors if i.name not in floats]
     rank0 = [i.name for i in plan.tensors if not i.shape.batch]
-    if rank0:
+    declared = ", ".join(_declared(plan))
+    if plan.is_ranked and declared:
+        lines.append(f'_check_shapes("{plan.name}", {declared})')
+    elif rank0:
         lines.append(f'_check_rank0("{plan.name}", {_keywords(rank0)})')
     return lines
+
+
+def _declared(plan: RulePlan) -> Iterator[str]:
+    """``x=(x, ..., "n")`` for each input whose shape says more than batch axes."""
+    for i in plan.tensors:
+        if not i.shape.is_elementwise:
+            axes = [f'"{a}"' if isinstance(a, str) else str(a) for a in i.shape.axes]
+            parts = [i.name, *(["..."] if i.shape.batch else []), *axes]
+            comma = "," if len(parts) == 1 else ""
+            yield f"{i.name}=({', '.join(parts)}{comma})"
 
 
 def _discrete(plan: RulePlan, i: Input) -> str:

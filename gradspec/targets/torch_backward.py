@@ -63,6 +63,7 @@ def _body(function: Function) -> Lines:
         *_absent(function),
         *_restored(function),
         *(widening(function, floats, f"{like}.dtype") if wide else []),
+        *_sizes(function),
         *_computed_again(here),
         *_shared(here),
         *_gradients(here),
@@ -85,6 +86,13 @@ def _restored(function: Function) -> Lines:
     saved, statics = function.residuals, function.statics
     lines = unpacked(list(saved), f"{function.ctx}.saved_tensors") if saved else []
     return [*lines, *(f"{name} = {function.ctx}.{name}" for name in statics)]
+
+
+def _sizes(function: Function) -> Lines:
+    return [
+        f"{size.name} = {function.place(size) or f'{function.ctx}.{size.name}'}"
+        for size in function.backward_sizes
+    ]
 
 
 def _computed_again(here: _Pass) -> Lines:

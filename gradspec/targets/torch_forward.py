@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from gradspec.ir.rule import Kind, Output
 from gradspec.plan.array import Expr
+from gradspec.plan.plan import AxisSize
 from gradspec.targets.lines import Lines, assignment, indented, tightened, unpacked
 from gradspec.targets.python import (
     Scope,
@@ -27,12 +28,24 @@ def forward_method(function: Function) -> Lines:
     wide = bool(like) and function.is_widened(values)
     body = [
         *(widening(function, function.floats, f"{like}.dtype") if wide else []),
+        *_sizes(function, values),
         *_statements(function, scope),
         *traced_forward(function, scope),
         f"return {_results(function, scope, wide)}",
     ]
     params = ", ".join(i.name for i in function.inputs)
     return ["@staticmethod", f"def forward({params}):", *indented(tightened(body))]
+
+
+def _sizes(function: Function, values: tuple[Expr, ...]) -> Lines:
+    """The sizes of axes that the forward pass uses."""
+    return [f"{s.name} = {_read(function, s)}" for s in function.sizes(values)]
+
+
+def _read(function: Function, size: AxisSize) -> str:
+    tensors = [i.name for i in function.plan.tensors]
+    name, axis = next(place for place in size.places if place[0] in tensors)
+    return f"{name}.shape[{axis}]"
 
 
 def widening(function: Function, names: tuple[str, ...], dtype: str) -> Lines:
@@ -109,6 +122,9 @@ def setup_context_method(function: Function) -> Lines:
     body = [*_inputs(function), *_outputs(function)]
     ctx = function.ctx
     body += [f"{ctx}.{name}_shape = {name}.shape" for name in function.shapes]
+    body += [
+        f"{ctx}.{size.name} = {_read(function, size)}" for size in _kept_sizes(function)
+    ]
     if saved:
         body.append(f"{ctx}.save_for_backward({', '.join(saved)})")
     if plain:
@@ -117,6 +133,11 @@ def setup_context_method(function: Function) -> Lines:
         body.append(f"{ctx}.set_materialize_grads(False)")
     header = f"def setup_context({ctx}, {_given(function)}, {_made(function)}):"
     return ["@staticmethod", header, *indented(body)]
+
+
+def _kept_sizes(function: Function) -> list[AxisSize]:
+    """Sizes that nothing which the backward pass is given would show."""
+    return [s for s in function.backward_sizes if function.place(s) is None]
 
 
 def _called(function: Function, name: str) -> str:
@@ -134,6 +155,7 @@ def _made(function: Function) -> str:
 
 def _inputs(function: Function) -> Lines:
     kept = {*function.residuals, *function.shapes}
+    kept |= {_read(function, s).partition(".")[0] for s in _kept_sizes(function)}
     statics = function.statics
 
     def target(name: str) -> str:

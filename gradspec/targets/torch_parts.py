@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 
 from gradspec.ir.rule import Input, Kind, Output
 from gradspec.plan.array import Expr, names
-from gradspec.plan.plan import Assign, Backward, Block, RulePlan, Term
+from gradspec.plan.plan import Assign, AxisSize, Backward, Block, RulePlan, Term
 from gradspec.targets.half import is_exact_in_half
 from gradspec.targets.python import Dialect, Scope, may_be_number
 from gradspec.targets.signature import fresh, scalars, variables
+from gradspec.targets.torch_ranked import ranked
 from gradspec.targets.torch_texts import DIALECT
 
 _FLOATS = (Kind.FLOAT, Kind.NOGRAD)
@@ -185,6 +186,25 @@ class Function:
             and any(self.is_reduced(name, term) for term in terms)
         )
 
+    # --- sizes of axes
+
+    def sizes(self, values: tuple[Expr, ...]) -> tuple[AxisSize, ...]:
+        """Those that the values use."""
+        used = names(*values)
+        return tuple(size for size in self.plan.sizes if size.name in used)
+
+    @property
+    def backward_sizes(self) -> tuple[AxisSize, ...]:
+        return self.sizes((*self.backward_values, *(a.value for a in self.kept)))
+
+    def place(self, size: AxisSize) -> str | None:
+        """Where the backward pass reads a size, if what it is given shows it."""
+        upstream = self.plan.upstream if len(self.plan.upstream) == 1 else ()
+        for name, axis in size.places:
+            if name in self.residuals or name in upstream:
+                return f"{name}.shape[{axis}]"
+        return None
+
     # --- printing
 
     def scope(self, like: str | None) -> Scope:
@@ -192,6 +212,9 @@ class Function:
         whole = (Kind.INT, Kind.STATIC_INT)
         integers = frozenset(i.name for i in self.plan.inputs if i.kind in whole)
         dialect = DIALECT if like else _untyped()
+        if self.plan.is_ranked:
+            tensors = [i.name for i in self.plan.tensors]
+            dialect = replace(dialect, ranked=ranked(like or tensors[0]))
         return Scope(dialect, self.scalars, integers, like or "")
 
     def is_widened(self, values: tuple[Expr, ...]) -> bool:

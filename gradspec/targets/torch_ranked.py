@@ -1,0 +1,128 @@
+"""How PyTorch says what knows axes (`plan.ranked`).
+
+Batch axes stand in front and are never counted: axes are negative, helpers leave the
+rest alone. What legacy `vmap` (`is_grads_batched`) cannot do (`torch.einsum`,
+`broadcast_to`, `flatten`) is avoided where another function says the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gradspec.plan.ranked import (
+    Arange,
+    Cumulative,
+    Diagonal,
+    Einsum,
+    Expand,
+    Gather,
+    Permute,
+    Pick,
+    RankedNode,
+    Reduce,
+    ScatterAdd,
+    Spread,
+    Take,
+    Window,
+)
+from gradspec.targets.python import ATOM, Text
+from gradspec.targets.torch_einsum import einsum
+from gradspec.targets.whole import whole
+
+_REDUCTIONS = {"max": "amax", "min": "amin"}
+
+
+def ranked(like: str) -> Callable[[RankedNode, tuple[Text, ...]], Text]:
+    """What writes the nodes; ``like`` names a tensor of the working type."""
+
+    def write(node: RankedNode, parts: tuple[Text, ...]) -> Text:
+        if isinstance(node, Einsum):
+            return einsum(node, parts)
+        return Text(_written(node, parts, like), ATOM)
+
+    return write
+
+
+def _written(node: RankedNode, parts: tuple[Text, ...], like: str) -> str:
+    texts = [part.text for part in parts]
+    match node:
+        case Reduce(op="prod", axes=axes, keep=keep):
+            return _prod(texts[0], axes, keep)
+        case Reduce(op=op, axes=axes, keep=keep):
+            name = _REDUCTIONS.get(op, op)
+            return f"torch.{name}({texts[0]}, {_axes(axes)}{_keepdim(keep)})"
+        case Expand(axes=axes):
+            return expanded(parts[0], axes)
+        case Spread(axis=axis, size=size) if parts[0].is_scalar:
+            shape = ", ".join([whole(size).text, *["1"] * (-axis - 1)])
+            return f"{like}.new_full(({shape}{',' if axis == -1 else ''}), {texts[0]})"
+        case Spread(axis=axis, size=size):
+            return f"_spread({texts[0]}, {axis}, {whole(size).text})"
+        case Permute(order=order):
+            return _permuted(parts[0], order)
+        case Diagonal(first=first, second=second):
+            return f"torch.diagonal({texts[0]}, dim1={first}, dim2={second})"
+        case Window(axis=axis, start=start, size=size, padded=padded):
+            name = "_padded_window" if padded else "torch.narrow"
+            return (
+                f"{name}({texts[0]}, {axis}, {whole(start).text}, {whole(size).text})"
+            )
+        case Pick(axis=axis, at=at):
+            return f"torch.select({texts[0]}, {axis}, {whole(at).text})"
+        case Arange(size=size):
+            device = f"{parts[-1].within(ATOM)}.device"
+            return f"torch.arange({whole(size).text}, device={device})"
+        case Take(axis=axis, clipped=clipped):
+            name = "_take_clipped" if clipped else "_take"
+            return f"{name}({texts[0]}, {texts[1]}, {axis})"
+        case Gather(axis=axis):
+            return f"_gather({texts[0]}, {texts[1]}, {axis})"
+        case ScatterAdd():
+            return _scattered(node, texts)
+        case Cumulative(axis=axis, reverse=reverse):
+            return _running(texts[0], axis, reverse)
+        case _:
+            raise AssertionError(f"unknown: {node}")
+
+
+def _axes(axes: tuple[int, ...]) -> str:
+    return str(axes[0]) if len(axes) == 1 else str(axes)
+
+
+def _keepdim(keep: bool) -> str:
+    return ", keepdim=True" if keep else ""
+
+
+def _prod(text: str, axes: tuple[int, ...], keep: bool) -> str:
+    """One axis at a time: `torch.prod` takes no more. The first ones go first, so that
+    the others keep their places.
+    """
+    for axis in sorted(axes):
+        text = f"torch.prod({text}, {axis}{_keepdim(keep)})"
+    return text
+
+
+def expanded(part: Text, axes: tuple[int, ...]) -> str:
+    """New axes of size 1 by indexing; one alone by the cheaper method."""
+    if len(axes) == 1:
+        return f"{part.within(ATOM)}.unsqueeze({axes[0]})"
+    marks = ["None" if axis in axes else ":" for axis in range(min(axes), 0)]
+    return f"{part.within(ATOM)}[..., {', '.join(marks)}]"
+
+
+def _permuted(part: Text, order: tuple[int, ...]) -> str:
+    if order == (-1, -2):
+        return f"{part.within(ATOM)}.mT"
+    return f"_permuted({part.text}, {order})"
+
+
+def _running(text: str, axis: int, reverse: bool) -> str:
+    if not reverse:
+        return f"torch.cumsum({text}, {axis})"
+    return f"torch.cumsum(torch.flip({text}, ({axis},)), {axis}).flip({axis})"
+
+
+def _scattered(node: ScatterAdd, texts: list[str]) -> str:
+    index, value, size = texts[0], texts[1], whole(node.size).text
+    name = "_sum_by_position" if node.over_batch else "_scatter_add"
+    return f"{name}({index}, {value}, {size}, {node.count}, {node.others})"

@@ -1,0 +1,159 @@
+"""PyTorch: the private functions of rules over named axes."""
+
+from __future__ import annotations
+
+from gradspec.primitives.row import Helper
+
+SHAPES = Helper(
+    "_check_shapes",
+    '''\
+def _check_shapes(rule: str, **inputs: tuple[object, ...]) -> None:
+    """Refuse shapes other than declared: a tensor, then its axes (``...`` for any)."""
+    sizes: dict[object, int] = {}
+    for name, (tensor, *axes) in inputs.items():
+        shape = tuple(tensor.shape)
+        named = axes[1:] if axes[:1] == [...] else axes
+        fits = len(shape) == len(named) or len(shape) > len(named) < len(axes)
+        own = shape[len(shape) - len(named) :] if fits else ()
+        for axis, size in zip(named, own):
+            wanted = axis if isinstance(axis, int) else sizes.setdefault(axis, size)
+            fits = fits and size == wanted
+        if not fits:
+            pattern = ", ".join("..." if axis is ... else str(axis) for axis in axes)
+            known = ", ".join(f"{a} = {sizes[a]}" for a in named if a in sizes)
+            raise ValueError(
+                f"{rule}: {name} must have the shape [{pattern}]"
+                f"{f' with {known}' if known else ''}, not {shape}"
+            )
+''',
+)
+
+SPREAD = Helper(
+    "_spread",
+    '''\
+def _spread(x: torch.Tensor, axis: int, size: int) -> torch.Tensor:
+    """``x`` with an axis of size 1 repeated, as a view."""
+    shape = list(x.shape)
+    shape[axis] = size
+    return x.expand(shape)
+''',
+)
+
+PERMUTED = Helper(
+    "_permuted",
+    '''\
+def _permuted(x: torch.Tensor, order: tuple[int, ...]) -> torch.Tensor:
+    """``x`` with its last axes in another order."""
+    return x.permute(*range(x.dim() - len(order)), *order)
+''',
+)
+
+WINDOW = Helper(
+    "_padded_window",
+    '''\
+def _padded_window(
+    x: torch.Tensor, axis: int, start: int, size: int
+) -> torch.Tensor:
+    """``size`` positions of an axis from ``start`` on, 0 where there is none."""
+    around = [0, 0] * (-axis - 1) + [-start, start + size - x.shape[axis]]
+    return torch.nn.functional.pad(x, around)
+''',
+)
+
+TAKE = Helper(
+    "_take",
+    '''\
+def _take(x: torch.Tensor, index: torch.Tensor, axis: int) -> torch.Tensor:
+    """``x`` at positions of an axis; the axes of ``index`` stand in its place."""
+    taken = x.index_select(axis, index.reshape(-1).long())
+    before, after = x.shape[: x.dim() + axis], x.shape[x.dim() + axis + 1 :]
+    return taken.reshape((*before, *index.shape, *after))
+''',
+)
+
+TAKE_CLIPPED = Helper(
+    "_take_clipped",
+    '''\
+def _take_clipped(x: torch.Tensor, index: torch.Tensor, axis: int) -> torch.Tensor:
+    """The same, with the nearest position for one that is outside."""
+    return _take(x, index.clamp(0, x.shape[axis] - 1), axis)
+''',
+)
+
+GATHER = Helper(
+    "_gather",
+    '''\
+def _gather(x: torch.Tensor, index: torch.Tensor, axis: int) -> torch.Tensor:
+    """``x`` at positions of an axis; all other axes broadcast."""
+    given, wanted = list(x.shape), list(index.shape)
+    size, count = given[axis], wanted[axis]
+    given[axis] = wanted[axis] = 1
+    shape = list(torch.broadcast_shapes(given, wanted))
+    shape[axis] = size
+    x = x.expand(shape)
+    shape[axis] = count
+    return torch.gather(x, axis, index.long().expand(shape))
+''',
+)
+
+SCATTER_ADD = Helper(
+    "_scatter_add",
+    '''\
+def _scatter_add(
+    index: torch.Tensor, value: torch.Tensor, size: int, count: int, others: int
+) -> torch.Tensor:
+    """Sums of ``value`` by position, for each of the batch axes: ``count`` axes of
+    positions become one of ``size``, before ``others`` axes more.
+    """
+    index = index.reshape((*index.shape, *[1] * others))
+    shape = torch.broadcast_shapes(index.shape, value.shape)
+    batch = shape[: len(shape) - count - others]
+    after = shape[len(shape) - others :]
+    flat = (*batch, -1, *after)
+    empty = value.new_zeros((*batch, size, *after))
+    index = index.expand(shape).reshape(flat).long()
+    return empty.scatter_add(-1 - others, index, value.expand(shape).reshape(flat))
+''',
+)
+
+SUM_BY_POSITION = Helper(
+    "_sum_by_position",
+    '''\
+def _sum_by_position(
+    index: torch.Tensor, value: torch.Tensor, size: int, count: int, others: int
+) -> torch.Tensor:
+    """Sums of ``value`` by position, over all batch axes and ``count`` axes more; there
+    are ``others`` axes behind them.
+    """
+    shape = torch.broadcast_shapes((*index.shape, *[1] * others), value.shape)
+    before, after = shape[: len(shape) - others], shape[len(shape) - others :]
+    value = value.expand(shape).reshape((-1, *after))
+    empty = value.new_zeros((size, *after))
+    return empty.index_add(0, index.expand(before).reshape(-1).long(), value)
+''',
+)
+
+SUM_OF_OUTER = Helper(
+    "_sum_of_outer",
+    '''\
+def _sum_of_outer(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Outer products along the last axes, summed over all other axes, which broadcast."""
+    shape = torch.broadcast_shapes(a.shape[:-1], b.shape[:-1])
+    a = a.expand((*shape, a.shape[-1])).reshape(-1, a.shape[-1])
+    return a.mT @ b.expand((*shape, b.shape[-1])).reshape(-1, b.shape[-1])
+''',
+)
+
+HELPERS = (
+    SHAPES,
+    SPREAD,
+    PERMUTED,
+    WINDOW,
+    TAKE,
+    TAKE_CLIPPED,
+    GATHER,
+    SCATTER_ADD,
+    SUM_BY_POSITION,
+    SUM_OF_OUTER,
+)
+"""In the order in which a module has them."""
