@@ -98,6 +98,7 @@ def _verdict_json(verdict: Verdict) -> dict[str, Any]:
         "digits": verdict.digits,
         "on_domain": verdict.on_domain,
         "through_surrogate": verdict.through_surrogate,
+        "sizes": verdict.sizes,
     }
 
 

@@ -21,6 +21,7 @@ from gradspec.ir.expr import (
 from gradspec.ir.joining import Join, join
 from gradspec.ir.tidy import decide, fold
 from gradspec.ir.walk import children, with_children
+from gradspec.source import Span
 
 Index: TypeAlias = tuple[int, ...]
 Nested: TypeAlias = "int | Sequence[Nested]"
@@ -36,8 +37,12 @@ _UNDEFINED = Apply("div", (ZERO, ZERO))
 
 class OutOfRange(ValueError):
     """At these sizes (or given integers) an output or a gradient uses an element that
-    does not exist: the rule says nothing of them.
+    does not exist: the rule says nothing of them. ``span`` is where it is used.
     """
+
+    def __init__(self, name: str, span: Span | None = None) -> None:
+        super().__init__(f"{name} does not exist")
+        self.name, self.span = name, span
 
 
 def element(name: str, index: Index) -> str:
@@ -120,10 +125,10 @@ class Expansion:
         value: Nested = self.integers[name]
         for place in index:
             if isinstance(value, int) or not 0 <= place < len(value):
-                raise OutOfRange(f"{element(name, index)} is not given")
+                raise OutOfRange(element(name, index))
             value = value[place]
         if not isinstance(value, int):
-            raise OutOfRange(f"{element(name, index)} is not one number")
+            raise OutOfRange(element(name, index))
         return const(value)
 
     # --- reductions ------------------------------------------------------------------

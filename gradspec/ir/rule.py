@@ -237,6 +237,7 @@ class Verdict:
     ``method`` is a few words (``"sign-split cancel"``); ``points`` and ``digits`` tell
     how many sampled points agreed to how many digits; ``on_domain`` says that the
     rule's assumptions were used; ``through_surrogate`` that the surrogate was meant.
+    ``sizes`` says, of a ranked rule, for which sizes it holds (``"sizes 1 to 3"``).
     """
 
     input: str
@@ -246,6 +247,7 @@ class Verdict:
     digits: int = 0
     on_domain: bool = False
     through_surrogate: bool = False
+    sizes: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,6 +129,7 @@ class _Unrolling:
         self.axes = _axes_of(rule)
         self.expansion = Expansion(self.axes, sizes, integers, joins)
         self.known: set[str] = set()
+        self.causes: dict[str, Ref] = {}
 
     def run(self) -> Rule:
         rule = self.rule
@@ -145,7 +146,7 @@ class _Unrolling:
         )
         self.known = {variable.name for variable in inputs}
         forward = self._lets(rule.forward)
-        self._require(output.name for output in outputs)
+        self._require(Ref(output.name) for output in outputs)
         surrogates = tuple(s for one in rule.surrogates for s in self._surrogate(one))
         assumes = tuple(a for one in rule.assumes for a in self._assume(one))
         self.known |= {f"d{output.name}" for output in outputs}
@@ -180,10 +181,20 @@ class _Unrolling:
             env = dict(zip(indices, index, strict=True))
             yield index, self.expansion.expand(value, env)
 
-    def _require(self, used: Iterable[str]) -> None:
-        for name in used:
-            if name not in self.known:
-                raise OutOfRange(f"{name} of {self.rule.name} at {dict(self.sizes)}")
+    def _require(self, values: Iterable[Expr]) -> None:
+        """Every value uses only what exists."""
+        for value in values:
+            missing = self._missing(value)
+            if missing is not None:
+                raise OutOfRange(missing.name, missing.span)
+
+    def _missing(self, value: Expr) -> Ref | None:
+        """What a value lacks in the end: a local that does not exist lacks something."""
+        if names(value) <= self.known:
+            return None
+        unknown = (n for n in nodes(value) if isinstance(n, Ref))
+        first = next(n for n in unknown if n.name not in self.known)
+        return self.causes.get(first.name, first)
 
     # --- forward ---------------------------------------------------------------------
 
@@ -192,9 +203,12 @@ class _Unrolling:
         made = []
         for let in lets:
             for one in self._let(let):
-                if names(one.value) <= self.known:
+                missing = self._missing(one.value)
+                if missing is None:
                     self.known.add(one.name)
                     made.append(one)
+                else:
+                    self.causes[one.name] = missing
         return tuple(made)
 
     def _let(self, let: Let) -> Iterator[Let]:
@@ -203,7 +217,7 @@ class _Unrolling:
 
     def _surrogate(self, one: Surrogate) -> Iterator[Surrogate]:
         for index, value in self._values(one.value, one.indices, self.axes[one.output]):
-            self._require(sorted(names(value)))
+            self._require((value,))
             yield Surrogate(element(one.output, index), (), value, one.span)
 
     def _assume(self, one: Assume) -> Iterator[Assume]:
@@ -212,7 +226,7 @@ class _Unrolling:
         axes = tuple(axis for _, axis in one.indices)
         for _, condition in self._values(one.condition, indices, axes):
             if decide(condition) is not True:
-                self._require(sorted(names(condition)))
+                self._require((condition,))
                 yield Assume(condition, (), one.span)
 
     # --- backward --------------------------------------------------------------------
@@ -234,9 +248,11 @@ class _Unrolling:
         lets = self._existing(
             [one for let in self.rule.backward_locals for one in self._let(let)]
         )
-        for entry in made:
-            if isinstance(entry, Declared | Derived | Override):
-                self._require(sorted(names(entry.value)))
+        self._require(
+            entry.value
+            for entry in made
+            if isinstance(entry, Declared | Derived | Override)
+        )
         return tuple(made), lets
 
     def _existing(self, lets: list[Let]) -> tuple[Let, ...]:

@@ -55,6 +55,8 @@ def _verdict(verdict: Verdict) -> str:
     }[verdict.status]
     if what and verdict.through_surrogate:
         what += " through the surrogate"
+    if what and verdict.sizes:
+        what += f" at {verdict.sizes}"
     if what and verdict.on_domain:
         what += " on the domain"
     return what

@@ -63,6 +63,7 @@ def _file(result: FileResult) -> dict[str, Any]:
                         "on_assumed_domain": v.on_domain,
                         "through_surrogate": v.through_surrogate,
                     }
+                    | ({"sizes": v.sizes} if v.sizes else {})
                     for v in rule.verdicts
                 ],
             }

@@ -15,11 +15,17 @@ def describe(verdict: Verdict) -> str:
         case Status.AGREES:
             return f"{name} agrees ({verdict.points} points, {verdict.digits} digits)"
         case Status.PROVED if verdict.on_domain:
-            return f"{name} proved on the assumed domain"
+            return f"{name} proved{_sizes(verdict)} on the assumed domain"
+        case Status.PROVED:
+            return f"{name} proved{_sizes(verdict)}"
         case Status.DERIVED if verdict.through_surrogate:
             return f"{name} derived from the surrogate"
         case _:
             return f"{name} {verdict.status.value}"
+
+
+def _sizes(verdict: Verdict) -> str:
+    return f" at {verdict.sizes}" if verdict.sizes else ""
 
 
 def verdicts(rule: RuleRow) -> str:

@@ -184,8 +184,11 @@ rule lag(x[n]) -> y[n]:
     )
     assert shown(unroll(either, {"n": 2}).rule) == {"y[0]": "0", "y[1]": "x[0]"}
     outside = ranked("rule bad(x[n]) -> y[n]:\n    y[i] = x[i + 1]\n")
-    with pytest.raises(OutOfRange):
+    with pytest.raises(OutOfRange) as caught:
         unroll(outside, {"n": 2})
+    assert caught.value.name == "x[2]"
+    assert caught.value.span is not None
+    assert outside.source.slice(caught.value.span) == "x[i + 1]"
 
 
 def test_a_local_out_of_range_may_stay_unused() -> None:
