@@ -126,10 +126,10 @@ def examine(claim: Claim) -> Examined:
     rounded: list[Comparison] = []
     for point, seen in evidence:
         match seen.relation:
-            case Relation.DIFFERENT if on_border(borders, point):
-                kinks.append((point, seen))
             case Relation.DIFFERENT if meets(claim.declared, claim.derived, point):
                 rounded.append(seen)
+            case Relation.DIFFERENT if on_border(borders, point):
+                kinks.append((point, seen))
             case Relation.DIFFERENT:
                 return Examined(evidence, (point, seen))
             case Relation.LEFT_UNDEFINED:
@@ -142,6 +142,8 @@ def examine(claim: Claim) -> Examined:
     for point, seen in kinks:
         ends = limits(claim.derived, point, claim.input.name, claim.subject.assumed)
         if ends and not lies_between(seen.left, ends):
+            if all(lies_between(seen.right, (end,)) for end in ends):
+                return Examined(evidence, (point, seen))  # no kink after all
             return Examined(evidence, outside=(point, seen, ends))
     hole = holes[0] if holes else None
     return Examined(evidence, hole=hole, rounded=tuple(rounded))

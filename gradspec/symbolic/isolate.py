@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from gradspec.ir.expr import ZERO, Apply, Const, Expr, apply
+from gradspec.ir.expr import ZERO, Apply, Const, Expr, Select, apply
 from gradspec.ir.expr import Ref as _Ref
 from gradspec.ir.walk import names, nodes
 
@@ -53,6 +53,22 @@ def thresholds(expr: Expr) -> tuple[Bound, ...]:
     found: dict[Bound, None] = {}
     for left, right in borders(expr):
         found.update(dict.fromkeys(_solve_all("eq", left, right)))
+    return tuple(found)
+
+
+@lru_cache(maxsize=256)
+def cases(expr: Expr, variables: frozenset[str]) -> tuple[Bound, ...]:
+    """Where its conditionals tell values of ``variables`` apart by those alone."""
+    found: dict[Bound, None] = {}
+    for select in nodes(expr):
+        if isinstance(select, Select):
+            for part in nodes(select.condition):
+                if (
+                    isinstance(part, Apply)
+                    and part.op in RELATIONS
+                    and names(part) <= variables
+                ):
+                    found.update(dict.fromkeys(_solve_all("eq", *part.args)))
     return tuple(found)
 
 

@@ -5,12 +5,13 @@ threshold in the rule and the threshold itself, then magnitudes from 2**-20 to 2
 All satisfy the rule's assumptions and are exact in float32 (a static's default stays
 the exact number written). Statics keep to the sign and the side of 1 of their default:
 what holds of a rule for a slope of 0.01 need not hold for one of 2 or -1, and is not
-what its author says without an assumption.
+what its author says without an assumption. But the values that a conditional tells apart
+(`… if mode == 2 else …`) are all meant.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -19,7 +20,7 @@ from gradspec.ir.expr import Expr
 from gradspec.ir.rule import Input, Kind, Rule
 from gradspec.ir.walk import inline
 from gradspec.symbolic.enclose import defined, enclose, program
-from gradspec.symbolic.isolate import Bound, bounds, thresholds
+from gradspec.symbolic.isolate import Bound, bounds, cases, thresholds
 from gradspec.symbolic.ranges import Range, float32, fractions
 
 Values = dict[str, Fraction]
@@ -28,6 +29,8 @@ SIMPLE = fractions("1 2 0 -1 1/2 3 -1/2 -2 -3 3/2 1/4 -3/4 5")
 _WHOLE = fractions("1 2 0 3 5 -1 4")
 _UPSTREAM = fractions("1 2 -1 3 1/2 -3 3/2 5 -1/2")
 _TRIES = 12
+_FOR_A_CASE = 3
+"""Points more for each value of a static that a conditional tells apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,10 @@ class Survey:
 
 
 def sample(rule: Rule, count: int, seed: int = 0) -> tuple[Values, ...]:
-    """Up to ``count`` points: inputs, statics and ``d<output>``, outputs finite."""
+    """Up to ``count`` points: inputs, statics and ``d<output>``, outputs finite.
+
+    A few more where conditionals tell values of statics apart.
+    """
     return survey(rule, count, seed).points
 
 
@@ -57,12 +63,13 @@ def survey(rule: Rule, count: int, seed: int = 0) -> Survey:
     outputs = program(*(inline(rule.forward, o) for o in _outputs(rule)))
     points: list[Values] = []
     undefined: list[Values] = []
+    most = count + _FOR_A_CASE * len(_cases(rule))
     for point in _candidates(rule, count, seed):
         if all(defined(value) for value in outputs.run(point)):
             points.append(point)
         else:
             undefined.append(point)
-        if len(points) >= count:
+        if len(points) >= most:
             break
     return Survey(tuple(points), tuple(undefined))
 
@@ -94,13 +101,13 @@ class _Space:
         for condition in self.conditions:
             for bound in bounds(condition):
                 self.limits.setdefault(bound.variable, []).append(bound)
-        self.borders = _borders(rule)
+        self.cases, self.borders = _cases(rule), _borders(rule)
 
     def assignments(self, count: int) -> Iterator[Values]:
         simple = max(8, (2 * count) // 5)
         for index in range(simple):
             yield from self._assign(index, _simple)
-        for index, border in enumerate(self.borders):
+        for index, border in enumerate((*self.cases, *self.borders)):
             for base in (index, index + 3):
                 yield from self._beside(border, base)
         for index in range(simple, _TRIES * count + 200):
@@ -134,7 +141,8 @@ class _Space:
             if at is None:
                 continue
             kind = self._kind(border.variable)
-            step = max(abs(at), Fraction(1)) / 256
+            whole = kind in (Kind.INT, Kind.STATIC_INT)
+            step = Fraction(1) if whole else max(abs(at), Fraction(1)) / 256
             for value in (at, at + step, at - step, *self._half_way(border, point, at)):
                 exact = _fits(value, kind)
                 if exact is not None:
@@ -179,23 +187,35 @@ class _Space:
         return all(enclose(condition, point) is True for condition in self.conditions)
 
 
+@lru_cache(maxsize=64)
+def _cases(rule: Rule) -> tuple[Bound, ...]:
+    """The values of statics that conditionals of forward or backward tell apart."""
+    statics = frozenset(i.name for i in rule.inputs if i.kind.is_static)
+    if not statics:
+        return ()
+    found = (cases(expr, statics) for expr in _expressions(rule))
+    return tuple(dict.fromkeys(bound for some in found for bound in some))[:8]
+
+
 def _borders(rule: Rule) -> tuple[Bound, ...]:
     """The thresholds of forward, surrogates, backward and assumptions."""
-    backward = (getattr(entry, "value", None) for entry in rule.backward)
-    lets = (*rule.forward, *rule.backward_locals)
-    expressions: Iterable[Expr | None] = (
-        *_outputs(rule),
-        *(surrogate.value for surrogate in rule.surrogates),
-        *backward,
-        *(assume.condition for assume in rule.assumes if not assume.indices),
-    )
+    assumed = (a.condition for a in rule.assumes if not a.indices)
     inputs = {i.name for i in rule.tensor_inputs}
     found: dict[Bound, None] = {}
-    for expr in expressions:
-        if expr is not None:
-            borders = thresholds(inline(lets, expr))
-            found.update((b, None) for b in borders if b.variable in inputs)
+    for expr in (*_expressions(rule), *assumed):
+        borders = thresholds(expr)
+        found.update((b, None) for b in borders if b.variable in inputs)
     return tuple(found)[:24]
+
+
+def _expressions(rule: Rule) -> Iterator[Expr]:
+    """Outputs, surrogates and cotangents, closed."""
+    backward = (getattr(entry, "value", None) for entry in rule.backward)
+    surrogates = (surrogate.value for surrogate in rule.surrogates)
+    lets = (*rule.forward, *rule.backward_locals)
+    for expr in (*_outputs(rule), *surrogates, *backward):
+        if expr is not None:
+            yield inline(lets, expr)
 
 
 # --- choosing one value --------------------------------------------------------------

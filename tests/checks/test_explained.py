@@ -23,3 +23,22 @@ def test_the_first_example_has_the_fault_and_the_second_has_none(code: str) -> N
     wrong, right = re.findall(r"```grad\n(.*?)```", text, re.DOTALL)
     assert code in codes(wrong)
     assert codes(right) == ()
+
+
+def test_the_wrong_branch_of_a_static_is_found() -> None:
+    """Though the default is far from it."""
+    text = """
+        rule f(x, mode: static int = 0, p: static = 0.5) -> y:
+            assume x > 0
+            y = {power}
+            dx = dy * ({slope})
+        """
+    power = "x**2 if mode == 3 else (log(x) if p == 0 else x**p / p)"
+    right = "2 * x if mode == 3 else x**(p - 1)"
+    assert codes(text.format(power=power, slope=right)) == ()
+    for wrong in (
+        "x if mode == 3 else x**(p - 1)",
+        "2 * x if mode == 3 else (x**(p - 1) if p != 0 else 1)",
+        "x**(p - 1)",
+    ):
+        assert codes(text.format(power=power, slope=wrong)) == ("GS401",), wrong

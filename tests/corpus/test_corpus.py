@@ -32,6 +32,9 @@ FILES = tuple(sorted(RULES.glob("*.grad")))
 JOBS = tuple(
     (file, rule, k) for (file, rule), s in CASES.items() for k in range(len(s.statics))
 )
+_ROUNDED = ("erf_gelu_fast",)
+"""Constants written to the digits of float64: equal to those and no further."""
+
 _PACKAGES = {"numpy": "scipy", "torch": "torch", "tf": "tensorflow"}
 _RUNNER = Path(__file__).parent / "runner.py"
 
@@ -121,7 +124,8 @@ def test_true_gradients_are_accepted_and_proved(path: Path) -> None:
         assert outcome.value is not None, [d.headline for d in outcome.diagnostics]
         statuses = {v.input: v.status.value for v in outcome.value.verdicts}
         assert "refuted" not in statuses.values(), (rule, statuses)
-        assert "agrees" not in statuses.values(), (rule, statuses)
+        if rule not in _ROUNDED:
+            assert "agrees" not in statuses.values(), (rule, statuses)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

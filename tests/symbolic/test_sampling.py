@@ -101,3 +101,19 @@ def test_the_seed_decides() -> None:
     survey.cache_clear()
     assert sample(rule, 32, seed=1) == first
     assert sample(rule, 32, seed=2) != first
+
+
+def test_the_values_that_a_conditional_tells_apart_are_among_the_points() -> None:
+    rule = written(
+        "rule f(x, mode: static int = 0, s: static = 0.5) -> y:\n"
+        "    y = x if mode == 0 else (x * x if mode > 4 else s * x if s < 2 else x)"
+    )
+    points = sample(rule, 24)
+    assert {p["mode"] for p in points} >= {0, 4, 5}
+    assert any(p["s"] < 2 for p in points) and any(p["s"] >= 2 for p in points)
+
+
+def test_a_slope_keeps_to_the_side_of_its_default() -> None:
+    """A comparison of tensors says nothing of a static in it."""
+    text = "rule f(x, s: static = 0.1) -> y:\n    y = x if s * x > 0 else s * x"
+    assert all(0 < p["s"] < 1 for p in sample(written(text), 24))

@@ -2,6 +2,7 @@
 
 from tests.corpus.references import (
     activations,
+    assorted,
     control,
     distributions,
     elementary,
@@ -16,6 +17,7 @@ from tests.corpus.references import (
 
 FAMILIES = (
     activations,
+    assorted,
     control,
     distributions,
     elementary,
