@@ -56,12 +56,11 @@ def choose(
         score = _admitted(trial, candidate, first)
         if score is None:
             continue
-        order = _order(score, held) or cost(candidate.form) - cost(best.form)
-        if order < 0:
+        if (order(score, held) or cost(candidate.form) - cost(best.form)) < 0:
             best, held = candidate, score
     for candidate in far:
         score = _admitted(trial, candidate, first)
-        if score is not None and _order(score, held) < 0:
+        if score is not None and order(score, held) < 0:
             best, held = candidate, score
     return Choice(best.form, held, first)
 
@@ -76,7 +75,7 @@ def _admitted(trial: Trial, candidate: Candidate, first: Score) -> Score | None:
     return None if score.is_worse_than(first, slack) else score
 
 
-def _order(score: Score, held: Score) -> int:
+def order(score: Score, held: Score) -> int:
     """Negative if the first is more accurate, positive if the second is, else 0."""
     grave = (score.whole.bad, score.gaps, score.noisy > 0)
     held_grave = (held.whole.bad, held.gaps, held.noisy > 0)

@@ -15,7 +15,7 @@ import numpy as np
 
 from gradspec.ir.calls import expand
 from gradspec.ir.expr import Apply, Const, Expr, Ref, Select
-from gradspec.ir.walk import children, nodes
+from gradspec.ir.walk import children, names, nodes
 from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Primitive
 
@@ -45,7 +45,7 @@ class Machine:
 
     def noise(self, expr: Expr) -> Column:
         """At which points a value on the way to ``expr`` is not finite (a branch that
-        is not taken is not on the way).
+        is not taken is not on the way; an infinity that is written is no accident).
         """
         whole = expand(expr)
         self.run(whole)
@@ -53,7 +53,7 @@ class Machine:
         noisy = np.zeros(self._count, dtype=bool)
         for node in reversed(list(nodes(whole))):
             mask, value = live[node], self._known[node]
-            if not np.isfinite(value).all():
+            if not np.isfinite(value).all() and names(node):
                 noisy |= mask & ~np.isfinite(value)
             for child, used in self._uses(node, mask):
                 live[child] = live[child] | used if child in live else used

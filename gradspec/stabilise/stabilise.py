@@ -35,6 +35,7 @@ from gradspec.stabilise.model import Machine
 from gradspec.stabilise.names import Names
 from gradspec.stabilise.points import Points, points
 from gradspec.stabilise.propose import proposals
+from gradspec.stabilise.ranked import stabilised
 from gradspec.stabilise.reason import gains, reason
 from gradspec.stabilise.search import BUDGET, Search
 
@@ -47,7 +48,7 @@ def stabilise(checked: CheckedRule) -> CheckedRule:
     """The rule with its expressions in the forms that measure best."""
     rule = checked.rule
     if not rule.is_elementwise:
-        return checked
+        return _ranked(checked)
     sample = points(rule)
     if not len(sample):
         return checked
@@ -61,6 +62,15 @@ def stabilise(checked: CheckedRule) -> CheckedRule:
         rule=guarded(_without_dead_locals(rule, done), sample),
         rewrites=(*checked.rewrites, *work.rewrites),
     )
+
+
+def _ranked(checked: CheckedRule) -> CheckedRule:
+    """The same for a rule with axes (`ranked.py`)."""
+    rule = _without_calls(checked.rule)
+    done = stabilised(replace(checked, rule=rule))
+    if not done.rewrites:
+        return checked
+    return replace(done, rule=_without_dead_locals(rule, done.rule))
 
 
 class _Work:

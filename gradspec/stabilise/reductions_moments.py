@@ -1,0 +1,218 @@
+"""Second moments: variances without cancellation, norms without overflow.
+
+``mean(x**2) - mean(x)**2`` loses all digits where the mean is large against the spread
+(Chan, Golub, LeVeque, "Algorithms for computing the sample variance", The American
+Statistician 37, 1983); ``mean((x - mean(x))**2)`` is the same function. The square root
+of a sum of squares overflows at the root of the largest number, and is 0 below that of
+the smallest; divided by its largest part first (Blue, "A portable Fortran program to
+find the Euclidean norm of a vector", ACM TOMS 4, 1978) it does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import TypeAlias
+
+from gradspec.ir.expr import (
+    ONE,
+    ZERO,
+    Apply,
+    Bound,
+    Const,
+    Expr,
+    Reduce,
+    Ref,
+    Select,
+    apply,
+)
+from gradspec.stabilise.product import Product, extent, multiplied, product
+from gradspec.stabilise.scopes import Scope, free, is_same, place
+
+Step: TypeAlias = Callable[[Expr, Scope], Iterator[Expr]]
+
+_HALF = Const(Fraction(1, 2))
+
+
+# --- variances and covariances ---------------------------------------------------------
+
+
+def centred(expr: Expr, scope: Scope) -> Iterator[Expr]:
+    """``mean(u*v) - mean(u)*mean(v)``, however its sizes are written."""
+    match expr:
+        case Apply(op="sub", args=(a, b)):
+            raw, square = product(a), product(b)
+            if square.below or raw.below:
+                return
+            yield from _centred(raw, square, scope)
+
+
+def _centred(raw: Product, square: Product, scope: Scope) -> Iterator[Expr]:
+    """``c * Σuv - c/n * Σu Σv`` as ``c * Σ(u - mean u)(v - mean v)``."""
+    for total, outside in _sums(raw.above):
+        match product(total.body):
+            case Product(number=number, above=(u, v), below=()) as body:
+                pass
+            case _:
+                continue
+        pairs = [(s, rest) for s, rest in _two_sums(square.above, total)]
+        for (left, right), rest in pairs:
+            if sorted(map(_key, rest)) != sorted(map(_key, outside)):
+                continue
+            if not _are_sums_of(left, right, u, v, total):
+                continue
+            raw_factor = Product(raw.number * number, raw.sizes).times(
+                Product(sizes=body.sizes)
+            )
+            if _is_nth(raw_factor, Product(square.number, square.sizes), total.bounds):
+                yield _covariance(raw_factor, outside, (u, v), total, scope)
+                return
+
+
+def _key(expr: Expr) -> str:
+    return repr(expr)
+
+
+def _sums(factors: tuple[Expr, ...]) -> Iterator[tuple[Reduce, tuple[Expr, ...]]]:
+    for place_, factor in enumerate(factors):
+        match factor:
+            case Reduce(op="sum", where=None):
+                yield factor, factors[:place_] + factors[place_ + 1 :]
+
+
+def _two_sums(
+    factors: tuple[Expr, ...], total: Reduce
+) -> Iterator[tuple[tuple[Reduce, Reduce], tuple[Expr, ...]]]:
+    axes = [b.axis for b in total.bounds]
+    for left, others in _sums(factors):
+        for right, rest in _sums(others):
+            if all([b.axis for b in s.bounds] == axes for s in (left, right)):
+                yield (left, right), rest
+
+
+def _are_sums_of(left: Reduce, right: Reduce, u: Expr, v: Expr, total: Reduce) -> bool:
+    """Whether the two are the sums of ``u`` and of ``v`` over the bounds of ``total``."""
+    u_sum, v_sum = (Reduce("sum", total.bounds, x) for x in (u, v))
+    return (is_same(left, u_sum) and is_same(right, v_sum)) or (
+        is_same(left, v_sum) and is_same(right, u_sum)
+    )
+
+
+def _is_nth(raw: Product, square: Product, bounds: tuple[Bound, ...]) -> bool:
+    ratio = raw.times(square.inverse()).times(extent(bounds).inverse())
+    return ratio.number == 1 and not ratio.sizes
+
+
+def _covariance(
+    factor: Product,
+    outside: tuple[Expr, ...],
+    parts: tuple[Expr, Expr],
+    total: Reduce,
+    scope: Scope,
+) -> Expr:
+    bounds = total.bounds
+    under = scope.union(b.index for b in bounds)
+    u, v = (apply("sub", x, place(Reduce("mean", bounds, x), {}, under)) for x in parts)
+    body = apply("pow", u, Const(Fraction(2))) if u == v else apply("mul", u, v)
+    whole = factor.times(extent(bounds))
+    op = "sum"
+    if whole.number == 1 and not whole.sizes:
+        op, factor = "mean", whole
+    value = Reduce(op, bounds, body)
+    return Product(factor.number, factor.sizes, (*outside, value)).expr()
+
+
+# --- norms -----------------------------------------------------------------------------
+
+
+def norm(expr: Expr) -> Reduce | None:
+    """The sum of squares of which ``expr`` is the root; None if it is no such root."""
+    match expr:
+        case Apply(op="sqrt", args=(Reduce(op="sum") as total,)):
+            return total if _root(total.body) is not None else None
+        case Apply(op="pow", args=(Reduce(op="sum") as total, half)) if half == _HALF:
+            return total if _root(total.body) is not None else None
+        case _:
+            return None
+
+
+def _root(body: Expr) -> Expr | None:
+    """``a`` if ``body`` is ``a * a``."""
+    match body:
+        case Apply(op="square", args=(a,)):
+            return a
+        case Apply(
+            op="pow", args=(a, Const(value=Fraction(numerator=2, denominator=1)))
+        ):
+            return a
+        case Apply(op="mul", args=(a, b)) if a == b:
+            return a
+        case _:
+            return None
+
+
+def scaled(expr: Expr, scope: Scope) -> Iterator[Expr]:
+    """A norm with its largest part taken out; it is 0 at the vector 0."""
+    match expr:
+        case Apply(op="rsqrt", args=(a,)):
+            for root in scaled(apply("sqrt", a), scope):
+                yield apply("div", ONE, root)
+    total = norm(expr)
+    part = None if total is None else _root(total.body)
+    if total is None or part is None:
+        return
+    largest = Reduce("max", total.bounds, apply("abs", part), total.where)
+    usable = apply(
+        "and", apply("gt", largest, ZERO), apply("lt", largest, Apply("inf"))
+    )
+    by = Select(usable, largest, ONE)
+    under = scope.union(b.index for b in total.bounds)
+    share = apply("div", part, place(by, {}, under))
+    body = apply("pow", share, Const(Fraction(2)))
+    inner = Reduce("sum", total.bounds, body, total.where)
+    yield apply("mul", by, apply("sqrt", inner))
+
+
+def without_nought(norms: frozenset[str]) -> Step:
+    """Division by a norm at the vector 0: by 1 instead, and before anything else, so
+    that a gradient ``dy * (x[i] / norm)`` is 0 there and its product does not overflow.
+    ``norms`` are the names of norms.
+    """
+
+    def step(expr: Expr, scope: Scope) -> Iterator[Expr]:
+        match expr:
+            case Apply(op="div" | "mul"):
+                found = product(expr)
+            case _:
+                return
+        if not any(_is_norm(f, norms) for f in found.below):
+            return
+        above, below = list(found.above), []
+        for factor in found.below:
+            if not _is_norm(factor, norms):
+                below.append(factor)
+                continue
+            safe = Select(apply("gt", factor, ZERO), factor, ONE)
+            _divide(above, safe)
+        yield Product(found.number, found.sizes, tuple(above), tuple(below)).expr()
+
+    return step
+
+
+def _divide(above: list[Expr], by: Expr) -> None:
+    """The last factor with an index that the norm has not is an entry of the vector."""
+    places = [n for n, factor in enumerate(above) if free(factor) - free(by)]
+    if places:
+        above[places[-1]] = apply("div", above[places[-1]], by)
+    else:
+        above[:] = [apply("div", multiplied(above), by)]
+
+
+def _is_norm(expr: Expr, norms: frozenset[str]) -> bool:
+    match expr:
+        case Ref(name=name):
+            return name in norms
+        case Apply(op="mul", args=(Select(), root)):
+            return norm(root) is not None
+        case _:
+            return norm(expr) is not None
