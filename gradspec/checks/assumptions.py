@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from gradspec.checks.subject import Point, Subject, said
 from gradspec.diagnostics import Diagnostic, error, warning
 from gradspec.ir.expr import Expr
+from gradspec.ir.rule import Rule
 from gradspec.symbolic.enclose import program
 from gradspec.symbolic.neighbours import beside
 
@@ -14,7 +15,8 @@ from gradspec.symbolic.neighbours import beside
 def check(subject: Subject) -> Iterator[Diagnostic]:
     rule, survey = subject.rule, subject.survey
     if not survey.points and not survey.undefined:
-        yield from _unsatisfiable(subject)
+        if subject.rule.assumes:
+            yield unsatisfiable(subject.rule)
     elif not survey.points:
         yield _undefined(subject, survey.undefined[0])
     else:
@@ -24,14 +26,12 @@ def check(subject: Subject) -> Iterator[Diagnostic]:
             yield _undefined(subject, hole)
 
 
-def _unsatisfiable(subject: Subject) -> Iterator[Diagnostic]:
-    if not subject.rule.assumes:
-        return
-    last = subject.rule.assumes[-1]
-    yield error(
+def unsatisfiable(rule: Rule) -> Diagnostic:
+    last = rule.assumes[-1]
+    return error(
         "GS410",
-        f"nothing satisfies the assumptions of {subject.rule.name}",
-        subject.rule.source,
+        f"nothing satisfies the assumptions of {rule.name}",
+        rule.source,
         last.span,
         label="no values of the inputs were found for which all assumptions hold",
         help="correct or remove an assumption",

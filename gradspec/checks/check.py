@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from gradspec.checks import assumptions, examples, inputs, overrides, surrogates
+from gradspec.checks import (
+    assumptions,
+    examples,
+    indexed,
+    inputs,
+    overrides,
+    surrogates,
+)
 from gradspec.checks.cotangents import judge
 from gradspec.checks.subject import Subject, subject
 from gradspec.diagnostics import Diagnostic, Outcome
@@ -36,11 +43,13 @@ def check(rule: Rule, budget: float = 10.0) -> Outcome[CheckedRule]:
     ``budget``: seconds that proofs may take (refuting takes milliseconds). A refuted
     rule has its verdicts too; the errors stop it.
     """
-    if not rule.is_elementwise:
-        return Outcome(CheckedRule(rule, _unexamined(rule)))
-    seen = subject(rule)
-    found = [diagnostic for one in CHECKS for diagnostic in one(seen)]
-    judgements = judge(seen, budget)
+    if rule.is_elementwise:
+        seen = subject(rule)
+        found = [diagnostic for one in CHECKS for diagnostic in one(seen)]
+        judgements = judge(seen, budget)
+    else:
+        judgements, others = indexed.examine(rule, budget)
+        found = list(others)
     found.extend(d for judgement in judgements for d in judgement.found)
     judged = {j.verdict.input: j.verdict for j in judgements}
     verdicts = tuple(

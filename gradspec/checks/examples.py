@@ -24,7 +24,7 @@ from gradspec.checks.example_values import (
 from gradspec.checks.subject import Subject
 from gradspec.diagnostics import Diagnostic, error, warning
 from gradspec.ir.expr import Expr
-from gradspec.ir.rule import Example
+from gradspec.ir.rule import Example, Rule
 from gradspec.symbolic.agree import Agreement, agreement
 from gradspec.symbolic.compare import decimal
 from gradspec.symbolic.enclose import defined, enclose, program, total
@@ -77,9 +77,9 @@ def _compare(
         return
     shape = _shape_of(subject, worked, name)
     if expected.shape != shape:
-        told = _shape_text(expected.shape)
-        yield _contradicts(
-            subject, example, name, f"{name} has {_shape_text(shape)}, not {told}"
+        told = shape_text(expected.shape)
+        yield contradicts(
+            subject.rule, example, name, f"{name} has {shape_text(shape)}, not {told}"
         )
         return
     for index, value in values.items():
@@ -92,10 +92,12 @@ def _compare(
         place = f"{name}{list(index)}" if index else name
         if verdict is Agreement.NO:
             shown = f"{place} is {decimal(value, 20)}, not {text}"
-            yield _contradicts(subject, example, name, shown)
+            yield contradicts(subject.rule, example, name, shown)
             return
         if verdict is Agreement.SINGLE:
-            yield _single(subject, example, f"{place} is {decimal(value, 20)}", text)
+            yield single(
+                subject.rule, example, f"{place} is {decimal(value, 20)}", text
+            )
             return
 
 
@@ -145,46 +147,46 @@ def _is_undefined(subject: Subject, worked: _Worked, name: str) -> bool:
 def _outside(
     subject: Subject, example: Example, worked: _Worked
 ) -> Iterator[Diagnostic]:
-    for point in worked.points.values():
-        for assume in subject.rule.assumes:
-            if not assume.indices and enclose(assume.condition, point) is False:
-                yield warning(
-                    "GS412",
-                    f"an example of {subject.rule.name} is outside its assumptions",
-                    subject.rule.source,
-                    example.span,
-                    label="the values given do not satisfy the assumptions",
-                    help="choose values inside, or widen the assumption",
-                )
-                return
+    conditions = [a.condition for a in subject.rule.assumes if not a.indices]
+    if any(enclose(c, p) is False for p in worked.points.values() for c in conditions):
+        yield outside(subject.rule, example)
 
 
 # --- what is said --------------------------------------------------------------------
 
 
-def _contradicts(
-    subject: Subject, example: Example, name: str, told: str
-) -> Diagnostic:
+def outside(rule: Rule, example: Example) -> Diagnostic:
+    return warning(
+        "GS412",
+        f"an example of {rule.name} is outside its assumptions",
+        rule.source,
+        example.span,
+        label="the values given do not satisfy the assumptions",
+        help="choose values inside, or widen the assumption",
+    )
+
+
+def contradicts(rule: Rule, example: Example, name: str, told: str) -> Diagnostic:
     return error(
         "GS409",
-        f"an example contradicts {subject.rule.name}: {told}",
-        subject.rule.source,
+        f"an example contradicts {rule.name}: {told}",
+        rule.source,
         example.span,
         label=told,
         help=f"correct the example, or the rule's {name}",
     )
 
 
-def _single(subject: Subject, example: Example, told: str, text: str) -> Diagnostic:
+def single(rule: Rule, example: Example, told: str, text: str) -> Diagnostic:
     return warning(
         "GS413",
-        f"an example of {subject.rule.name} is right to the precision of float32 only",
-        subject.rule.source,
+        f"an example of {rule.name} is right to the precision of float32 only",
+        rule.source,
         example.span,
         label=f"{told}, not {text}",
         help="write the digits of the exact value, or fewer",
     )
 
 
-def _shape_text(shape: Shape) -> str:
+def shape_text(shape: Shape) -> str:
     return f"shape {list(shape)}" if shape else "no axes"

@@ -6,25 +6,32 @@ from collections.abc import Iterator
 
 from gradspec.checks.subject import Subject, depends
 from gradspec.diagnostics import Diagnostic, warning
-from gradspec.ir.expr import ZERO, Apply, Expr, Select
-from gradspec.ir.rule import Derived, Input
+from gradspec.ir.expr import ZERO, Apply, Expr, Select, Size
+from gradspec.ir.rule import Derived, Input, Rule
 from gradspec.ir.walk import names, nodes
 from gradspec.primitives.lookup import primitive
 from gradspec.symbolic.enclose import defined, program
 
 
 def unused(subject: Subject) -> Iterator[Diagnostic]:
-    """No output, cotangent, surrogate or assumption mentions the input."""
-    rule = subject.rule
+    yield from unused_in(subject.rule)
+
+
+def unused_in(rule: Rule) -> Iterator[Diagnostic]:
+    """No output, cotangent, surrogate or assumption mentions the input, and it does not
+    serve to say the size of an axis either."""
+    entries = (getattr(entry, "value", None) for entry in rule.backward)
     texts: tuple[Expr, ...] = (
         *(let.value for let in (*rule.forward, *rule.backward_locals)),
-        *(value for value in subject.stated.values()),
+        *(value for value in entries if value is not None),
         *(surrogate.value for surrogate in rule.surrogates),
         *(assume.condition for assume in rule.assumes),
     )
     used = frozenset[str]().union(*(names(text) for text in texts))
+    used |= frozenset(axis for v in rule.outputs for axis in _names(v.shape.axes))
+    used |= {n.axis for text in texts for n in nodes(text) if isinstance(n, Size)}
     for variable in rule.inputs:
-        if variable.name not in used:
+        if used.isdisjoint((variable.name, *_only_here(variable, rule))):
             yield warning(
                 "GS408",
                 f"{variable.name} of {rule.name} is never used",
@@ -33,6 +40,17 @@ def unused(subject: Subject) -> Iterator[Diagnostic]:
                 label="not used by any output or gradient",
                 help="remove it, or use it",
             )
+
+
+def _only_here(variable: Input, rule: Rule) -> tuple[str, ...]:
+    """The axes that no other input has."""
+    others = [i for i in rule.inputs if i.name != variable.name]
+    known = {axis for other in others for axis in _names(other.shape.axes)}
+    return tuple(axis for axis in _names(variable.shape.axes) if axis not in known)
+
+
+def _names(axes: tuple[str | int, ...]) -> tuple[str, ...]:
+    return tuple(axis for axis in axes if isinstance(axis, str))
 
 
 def steps(subject: Subject) -> Iterator[Diagnostic]:

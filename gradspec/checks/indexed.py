@@ -1,0 +1,101 @@
+"""Check a ranked rule, by what it is at small sizes.
+
+A lint of elementwise rules is asked of the unrolled rule; what it says of every element
+of a variable is said once, of the variable.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+
+from gradspec.checks import (
+    assumptions,
+    indexed_cotangents,
+    indexed_examples,
+    inputs,
+    overrides,
+    surrogates,
+)
+from gradspec.checks.cotangents import Judgement
+from gradspec.checks.indexed_cases import Case, Cases, cases
+from gradspec.checks.subject import Subject
+from gradspec.diagnostics import Diagnostic, error
+from gradspec.ir.rule import Rule
+
+Check = Callable[[Subject], Iterable[Diagnostic]]
+
+_OF_ALL: tuple[Check, ...] = (inputs.steps, surrogates.check, overrides.check)
+"""What is worth saying only if it holds of every element."""
+
+_ELEMENT = re.compile(r"(\w+)\[[\d, ]+\]")
+
+
+def examine(
+    rule: Rule, budget: float
+) -> tuple[tuple[Judgement, ...], tuple[Diagnostic, ...]]:
+    """The judgements on the declared cotangents, and what else is found."""
+    known = cases(rule)
+    if not known.small and not known.larger:
+        return (), (*inputs.unused_in(rule), *_nowhere(rule, known))
+    judgements = indexed_cotangents.judge(rule, known, budget)
+    found = (*inputs.unused_in(rule), *_lints(known), *indexed_examples.check(rule))
+    return judgements, found
+
+
+def _nowhere(rule: Rule, known: Cases) -> Iterator[Diagnostic]:
+    """There is no size at which every element exists, or none that is assumed."""
+    if known.lost:
+        fault = known.lost[-1]
+        yield error(
+            "GS420",
+            f"{rule.name} uses elements that do not exist, at every size",
+            rule.source,
+            fault.span or rule.name_span,
+            label=f"`{fault.name}` is outside its axis",
+            help="narrow the range, `sum(… for i if i < n - 1)`, or give the border a"
+            " value of its own, `… if i < n - 1 else …`",
+        )
+    elif rule.assumes:
+        yield assumptions.unsatisfiable(rule)
+
+
+def _lints(known: Cases) -> Iterator[Diagnostic]:
+    usual = _usual(known)
+    if not any(c.subject.points or c.subject.survey.undefined for c in known.small):
+        yield from assumptions.check(usual.subject)
+        return
+    if usual.subject.points:
+        yield from map(_of_variable, assumptions.check(usual.subject))
+    for check in _OF_ALL:
+        yield from _of_all(list(check(usual.subject)), usual)
+
+
+def _usual(known: Cases) -> Case:
+    """Two elements on each axis where that is possible and anything is defined."""
+    candidates = known.small or known.larger
+    able = [case for case in candidates if case.subject.points] or list(candidates)
+    return max(able, key=lambda case: sum(size == 2 for size in case.sizes.values()))
+
+
+def _of_all(found: list[Diagnostic], case: Case) -> Iterator[Diagnostic]:
+    """One finding for a place of the text, if every element that stems from it has it."""
+    rule = case.unrolled.rule
+    stems = [variable.span for variable in rule.inputs]
+    stems += [surrogate.span for surrogate in rule.surrogates]
+    stems += [entry.span for entry in rule.backward if hasattr(entry, "span")]
+    places = dict.fromkeys((d.code, d.labels[0].span) for d in found)
+    for place in places:
+        alike = [d for d in found if (d.code, d.labels[0].span) == place]
+        if len(alike) == stems.count(place[1]):
+            yield _of_variable(alike[0])
+
+
+def _of_variable(found: Diagnostic) -> Diagnostic:
+    """The variable in place of its element; points keep their elements."""
+    return replace(
+        found,
+        headline=_ELEMENT.sub(r"\1", found.headline),
+        help=_ELEMENT.sub(r"\1", found.help),
+    )

@@ -1,0 +1,186 @@
+"""The sizes at which a ranked rule is examined, and its unrolled form at each.
+
+Small sizes are taken whole: every combination of 1 to 3 for every axis, and every value
+of the integers that serve as indices. A rule with many axes has too many of them, and
+is then taken at 1 and 2. Larger sizes are one combination, with a size of its own for
+every axis, so that axes which were confused at equal sizes are told apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from math import prod
+
+from gradspec.checks.subject import Subject, subject
+from gradspec.ir.elements import Nested, OutOfRange, extent
+from gradspec.ir.rule import Input, Rule
+from gradspec.ir.tidy import decide
+from gradspec.ir.unroll import Unrolled, axis_names, count, index_inputs, unroll
+
+_COMBINATIONS = 32
+_FILLINGS = 27
+_ELEMENTS = 60
+_POINTS = 12
+_LARGER = (4, 5, 3, 2, 6)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A ranked rule at given sizes and indices."""
+
+    ranked: Rule
+    unrolled: Unrolled
+
+    @cached_property
+    def subject(self) -> Subject:
+        return subject(self.unrolled.rule, _POINTS)
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        return self.unrolled.sizes
+
+    @property
+    def integers(self) -> Mapping[str, Nested]:
+        return self.unrolled.integers
+
+
+@dataclass(frozen=True, slots=True)
+class Cases:
+    """Every combination of sizes from 1 to ``largest``, the small ones first, and one of
+    larger sizes. ``is_whole``: the integers that serve as indices had every value.
+    ``lost`` is what did not exist at sizes that were left out.
+    """
+
+    small: tuple[Case, ...]
+    larger: tuple[Case, ...]
+    largest: int
+    is_whole: bool
+    lost: tuple[OutOfRange, ...]
+
+
+def cases(rule: Rule) -> Cases:
+    """The cases in which the rule says something."""
+    axes = axis_names(rule)
+    largest = next((n for n in (3, 2) if n ** len(axes) <= _COMBINATIONS), 1)
+    combinations = product(range(1, largest + 1), repeat=len(axes))
+    ordered = sorted(combinations, key=lambda sizes: (sum(sizes), sizes))
+    small: list[Case] = []
+    lost: list[OutOfRange] = []
+    for sizes in ordered:
+        _add(rule, dict(zip(axes, sizes, strict=True)), small, lost)
+    larger: list[Case] = []
+    for wished in _larger(rule, axes):
+        _add(rule, wished, larger, [])
+        if larger:
+            break
+    whole = all(_is_whole(rule, case.sizes) for case in small)
+    return Cases(tuple(small), tuple(larger[-2:]), largest, whole, tuple(lost))
+
+
+def at(rule: Rule, sizes: Mapping[str, int]) -> Case | None:
+    """The rule at some sizes, with the first indices that do."""
+    found: list[Case] = []
+    _add(rule, sizes, found, [])
+    return found[0] if found else None
+
+
+def _add(
+    rule: Rule, sizes: Mapping[str, int], made: list[Case], lost: list[OutOfRange]
+) -> None:
+    for integers in _fillings(rule, sizes):
+        try:
+            unrolled = unroll(rule, sizes, integers)
+        except OutOfRange as fault:
+            lost.append(fault)
+            continue
+        if not _is_excluded(unrolled.rule):
+            made.append(Case(rule, unrolled))
+
+
+def _is_excluded(rule: Rule) -> bool:
+    """An assumption about sizes (``n > 1``) that does not hold."""
+    return any(decide(assume.condition) is False for assume in rule.assumes)
+
+
+def _larger(rule: Rule, axes: tuple[str, ...]) -> Iterator[dict[str, int]]:
+    """Combinations in the order in which they are wished for."""
+    for start in range(len(_LARGER)):
+        picked = [_LARGER[(start + k) % len(_LARGER)] for k in range(len(axes))]
+        sizes = dict(zip(axes, picked, strict=True))
+        if axes and count(rule, sizes) <= _ELEMENTS:
+            yield sizes
+
+
+# --- integers that serve as indices ----------------------------------------------------
+
+
+def _fillings(rule: Rule, sizes: Mapping[str, int]) -> Iterator[Mapping[str, Nested]]:
+    """Values for the index inputs: all of them if they are few."""
+    pointing = _pointing(rule, sizes)
+    pools = []
+    for variable, size, number in pointing:
+        if variable.kind.is_static:
+            pools.append(_static(variable, size))
+        elif size**number <= _FILLINGS:
+            pools.append(list(product(range(size), repeat=number)))
+        else:
+            pools.append(_some(size, number))
+    for chosen in product(*pools):
+        yield {
+            variable.name: _nested(values, [extent(a, sizes) for a in _axes(variable)])
+            for (variable, _, _), values in zip(pointing, chosen, strict=True)
+        }
+
+
+def _pointing(rule: Rule, sizes: Mapping[str, int]) -> list[tuple[Input, int, int]]:
+    """Each index input, the size it points into, and how many numbers it has."""
+    axes = index_inputs(rule)
+    return [
+        (
+            variable,
+            extent(axes[variable.name], sizes),
+            prod(extent(axis, sizes) for axis in variable.shape.axes),
+        )
+        for variable in rule.inputs
+        if variable.name in axes and variable.name not in sizes
+    ]
+
+
+def _axes(variable: Input) -> tuple[str | int, ...]:
+    return variable.shape.axes
+
+
+def _static(variable: Input, size: int) -> list[tuple[int, ...]]:
+    """A shift: the author's own, or all that may fit."""
+    if variable.default is not None:
+        return [(int(variable.default),)]
+    return [(value,) for value in range(size)]
+
+
+def _some(size: int, number: int) -> list[tuple[int, ...]]:
+    """In order, all the same, backwards, and with repetitions."""
+    order = [k % size for k in range(number)]
+    return [
+        tuple(order),
+        (0,) * number,
+        tuple(reversed(order)),
+        tuple((2 * k + 1) % size for k in range(number)),
+    ]
+
+
+def _nested(values: tuple[int, ...], shape: list[int]) -> Nested:
+    if not shape:
+        return values[0]
+    step = prod(shape[1:])
+    rows = (values[k * step : (k + 1) * step] for k in range(shape[0]))
+    return tuple(_nested(row, shape[1:]) for row in rows)
+
+
+def _is_whole(rule: Rule, sizes: Mapping[str, int]) -> bool:
+    return all(
+        not variable.kind.is_static and size**number <= _FILLINGS
+        for variable, size, number in _pointing(rule, sizes)
+    )

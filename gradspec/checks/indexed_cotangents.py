@@ -1,0 +1,156 @@
+"""Declared cotangents of ranked rules: refuted, proved, or agreeing.
+
+In the order of the cost: balls at small sizes and at one larger combination refute;
+the index calculus proves for every size where the two forms are one; failing that, each
+element is proved at every small size, within the budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from time import monotonic
+
+from gradspec.checks.cotangents import Claim, Examined, Judgement, examine, prove
+from gradspec.checks.indexed_cases import Case, Cases
+from gradspec.checks.indexed_words import Witness, hole, outside, refuted
+from gradspec.ir.calls import follows_surrogate
+from gradspec.ir.elements import element, places
+from gradspec.ir.rule import Declared, Input, Rule, Status, Verdict
+
+_MOST_DIGITS = 50
+_LONGEST_PROOF = 2.0
+"""Seconds for one element: one that needs more needs more than we have for all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One element of a declared cotangent at given sizes, examined."""
+
+    case: Case
+    claim: Claim
+    examined: Examined
+
+
+def judge(rule: Rule, known: Cases, budget: float) -> tuple[Judgement, ...]:
+    """Every declared cotangent, in input order; they share the budget."""
+    deadline = monotonic() + budget
+    declared = [
+        (variable, entry)
+        for variable, entry in zip(rule.inputs, rule.backward, strict=True)
+        if isinstance(entry, Declared)
+    ]
+    done = []
+    for number, (variable, entry) in enumerate(declared):
+        left = max(deadline - monotonic(), 0.0) / (len(declared) - number)
+        done.append(_judge(rule, variable, entry, known, monotonic() + left))
+    return tuple(done)
+
+
+def _judge(
+    rule: Rule, variable: Input, entry: Declared, known: Cases, deadline: float
+) -> Judgement:
+    seen: list[Seen] = []
+    half = deadline - max(deadline - monotonic(), 0.0) / 2
+    for case, claim in _claims(variable, (*known.small, *known.larger)):
+        one = Seen(case, claim, examine(claim))
+        if one.examined.is_refuted:
+            return _refuted(rule, entry, one, known)
+        seen.append(one)
+        if monotonic() > half and case.sizes != known.small[0].sizes:
+            break
+    verdict = _verdict(rule, variable, seen, known, deadline)
+    holes = (s for s in seen if s.examined.hole is not None)
+    first = next(holes, None)
+    return Judgement(verdict, () if first is None else (hole(_witness(first), entry),))
+
+
+def _claims(variable: Input, known: tuple[Case, ...]) -> Iterator[tuple[Case, Claim]]:
+    for case in known:
+        subject = case.subject
+        inputs = {i.name: i for i in subject.rule.inputs}
+        entries = {variable.name: entry for variable, entry in subject.declared()}
+        for index in places(variable.shape.axes, case.sizes):
+            name = element(variable.name, index)
+            if name in subject.derived and name in entries:
+                stated, derived = subject.stated[name], subject.derived[name]
+                yield (
+                    case,
+                    Claim(subject, inputs[name], entries[name], stated, derived),
+                )
+
+
+def _refuted(rule: Rule, entry: Declared, seen: Seen, known: Cases) -> Judgement:
+    name = _of(seen)
+    status = Verdict(name, Status.REFUTED, "ball arithmetic")
+    if seen.examined.refuted is not None:
+        found = refuted(rule, entry, _witness(seen), known)
+    else:
+        status = replace(status, method="one-sided limits")
+        found = outside(_witness(seen), entry)
+    return Judgement(status, (found,))
+
+
+def _of(seen: Seen) -> str:
+    """The ranked input that an element belongs to."""
+    return seen.claim.input.name.partition("[")[0]
+
+
+def _witness(seen: Seen) -> Witness:
+    examined = seen.examined
+    if examined.outside is not None:
+        point, comparison, ends = examined.outside
+        return Witness(seen.case, seen.claim, point, comparison, ends)
+    found = examined.refuted or examined.hole
+    assert found is not None
+    return Witness(seen.case, seen.claim, *found)
+
+
+# --- what is established -----------------------------------------------------------------
+
+
+def _verdict(
+    rule: Rule, variable: Input, seen: list[Seen], known: Cases, deadline: float
+) -> Verdict:
+    digits = [d for one in seen for d in one.examined.agreeing]
+    verdict = Verdict(
+        variable.name,
+        Status.AGREES,
+        "ball arithmetic",
+        points=len(digits),
+        digits=min((*digits, _MOST_DIGITS)) if digits else 0,
+        through_surrogate=follows_surrogate(rule),
+    )
+    if any(one.examined.rounded for one in seen):
+        method = "ball arithmetic, numbers as exact as they are written"
+        return replace(verdict, method=method)
+    if not digits:
+        return verdict
+    return _proved_small(verdict, seen, known, deadline) or verdict
+
+
+def _proved_small(
+    verdict: Verdict, seen: list[Seen], known: Cases, deadline: float
+) -> Verdict | None:
+    """Every element at every small size, each where anything is known of it."""
+    small = {id(case) for case in known.small}
+    looked = [one for one in seen if id(one.case) in small]
+    reached = {id(one.case) for one in looked}
+    if not known.is_whole or known.largest < 2 or reached != small:
+        return None
+    methods: dict[str, None] = {}
+    on_domain = False
+    for one in reversed(looked):
+        left = min(deadline - monotonic(), _LONGEST_PROOF)
+        proof = prove(one.claim, left) if left > 0 else None
+        if proof is None:
+            return None
+        methods[proof.method] = None
+        on_domain = on_domain or proof.assumed
+    return replace(
+        verdict,
+        status=Status.PROVED,
+        method=" and ".join(sorted(methods)),
+        on_domain=on_domain,
+        sizes=f"sizes 1 to {known.largest}",
+    )

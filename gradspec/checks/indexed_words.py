@@ -1,0 +1,310 @@
+"""What is said of a ranked rule's cotangent: the witness, the cure, a likely cause."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from gradspec.checks.cotangents import Claim
+from gradspec.checks.indexed_cases import Case, Cases
+from gradspec.checks.subject import Point, number
+from gradspec.derive.complete import complete
+from gradspec.diagnostics import Diagnostic, error, warning
+from gradspec.ir.elements import Index, Nested, element, extent, places
+from gradspec.ir.rule import Declared, Derived, Input, Output, Pending, Rule
+from gradspec.ir.text import show
+from gradspec.ir.walk import names
+from gradspec.symbolic.compare import (
+    Comparison,
+    Relation,
+    compare,
+    decimal,
+    decimals,
+    simple_ratio,
+)
+
+_LONGEST = 160
+"""Characters of a derived expression beyond which it is no help to read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """A point at which an element of a cotangent is not as it should be."""
+
+    case: Case
+    claim: Claim
+    point: Point
+    seen: Comparison
+    ends: tuple[object, ...] = ()
+
+    @property
+    def rule(self) -> Rule:
+        return self.case.ranked
+
+    @property
+    def place(self) -> str:
+        """``n = 2, x = [1, 2], dy = [1, 3]``: the variables that matter, whole."""
+        used = names(self.claim.declared) | names(self.claim.derived)
+        sizes = [f"{axis} = {size}" for axis, size in self.case.sizes.items()]
+        values = [
+            f"{name} = {text}"
+            for name, axes in _variables(self.rule)
+            if (text := self._text(name, axes, used)) is not None
+        ]
+        return ", ".join((*sizes, *values))
+
+    def _text(
+        self, name: str, axes: tuple[str | int, ...], used: frozenset[str]
+    ) -> str | None:
+        if name in self.case.sizes:
+            return None
+        if name in self.case.integers:
+            return _rows(self.case.integers[name])
+        elements = [element(name, i) for i in places(axes, self.case.sizes)]
+        if not any(one in used for one in elements):
+            return None
+        return _nested(name, axes, (), self)
+
+    def value(self, name: str) -> str:
+        return number(self.point[name])
+
+
+def _variables(rule: Rule) -> Iterator[tuple[str, tuple[str | int, ...]]]:
+    for variable in rule.inputs:
+        yield variable.name, variable.shape.axes
+    for output in rule.outputs:
+        if output.takes_gradient:
+            yield f"d{output.name}", output.shape.axes
+
+
+def _nested(
+    name: str, axes: tuple[str | int, ...], index: Index, witness: Witness
+) -> str:
+    if not axes:
+        return witness.value(element(name, index))
+    rows = (
+        _nested(name, axes[1:], (*index, k), witness)
+        for k in range(extent(axes[0], witness.case.sizes))
+    )
+    return f"[{', '.join(rows)}]"
+
+
+def _rows(value: Nested) -> str:
+    if isinstance(value, int):
+        return str(value)
+    return f"[{', '.join(_rows(row) for row in value)}]"
+
+
+# --- findings --------------------------------------------------------------------------
+
+
+def refuted(rule: Rule, entry: Declared, witness: Witness, known: Cases) -> Diagnostic:
+    claim, seen = witness.claim, witness.seen
+    if seen.relation is Relation.DIFFERENT:
+        declared, true = decimals(seen.left, seen.right)
+    else:
+        declared, true = decimal(seen.left), decimal(seen.right)
+    place, name = witness.place, f"d{_ranked(claim).name}"
+    notes = [f"at {place}: declared {claim.name} = {declared}, derivative {true}"]
+    notes += likely(witness, known)
+    if rule.surrogates:
+        notes.append("the derivative is that of the surrogate")
+    return error(
+        "GS401",
+        f"{name} of {rule.name} is not the derivative",
+        rule.source,
+        entry.span,
+        label=f"{_element(claim)}gives {declared} at {place}, where the derivative is"
+        f" {true}",
+        notes=notes,
+        help=_cure(rule, name),
+    )
+
+
+def outside(witness: Witness, entry: Declared) -> Diagnostic:
+    claim = witness.claim
+    slopes = " and ".join(dict.fromkeys(decimal(end, 10) for end in witness.ends))
+    return error(
+        "GS402",
+        f"d{_ranked(claim).name} of {witness.rule.name} is outside the one-sided slopes"
+        " at a kink",
+        witness.rule.source,
+        entry.span,
+        label=f"{_element(claim)}gives {decimal(witness.seen.left, 10)} at"
+        f" {witness.place}; the slopes there are {slopes}",
+        help="give this point the value of one side, or one between both",
+    )
+
+
+def hole(witness: Witness, entry: Declared) -> Diagnostic:
+    claim = witness.claim
+    return warning(
+        "GS403",
+        f"d{_ranked(claim).name} of {witness.rule.name} is undefined where the"
+        " derivative is not",
+        witness.rule.source,
+        entry.span,
+        label=f"{_element(claim)}is undefined at {witness.place}, where the derivative"
+        f" is {decimal(witness.seen.right)}",
+        help="give the limit there, `… if … else …`, or leave the line out",
+    )
+
+
+def _ranked(claim: Claim) -> Input:
+    return replace(claim.input, name=claim.input.name.partition("[")[0])
+
+
+def _element(claim: Claim) -> str:
+    return f"{claim.name} " if "[" in claim.name else ""
+
+
+def _cure(rule: Rule, name: str) -> str:
+    meant = f'if it is meant, say `override {name} = … because "…"`'
+    text = _derived(rule, name)
+    if text is None or len(text) > _LONGEST:
+        return f"leave the line out and {name} is derived; {meant}"
+    return f"write `{text}`, or leave the line out; {meant}"
+
+
+def _derived(rule: Rule, name: str) -> str | None:
+    """The line that would be right, if it can be derived for any size."""
+    backward = tuple(
+        Pending() if f"d{i.name}" == name else entry
+        for i, entry in zip(rule.inputs, rule.backward, strict=True)
+    )
+    completed = complete(replace(rule, backward=backward, backward_locals=()))
+    if completed.value is None:
+        return None
+    made = zip(completed.value.inputs, completed.value.backward, strict=True)
+    entry = next(e for i, e in made if f"d{i.name}" == name)
+    if not isinstance(entry, Derived):
+        return None
+    left = f"{name}[{', '.join(entry.indices)}]" if entry.indices else name
+    return f"{left} = {show(entry.value)}"
+
+
+# --- a likely cause --------------------------------------------------------------------
+
+
+def likely(witness: Witness, known: Cases) -> tuple[str, ...]:
+    """At most one sentence."""
+    for guess in (_missing, _factor, _turned, _other):
+        sentence = guess(witness, known)
+        if sentence:
+            return (sentence,)
+    return ()
+
+
+def _missing(witness: Witness, known: Cases) -> str:
+    """An upstream gradient that does not occur."""
+    claim = witness.claim
+    absent = [
+        f"d{output.name}"
+        for output in witness.rule.outputs
+        if _occurs(output, claim.derived, witness)
+        and not _occurs(output, claim.declared, witness)
+    ]
+    if not absent:
+        return ""
+    return f"it does not use the upstream gradient {' or '.join(absent)}"
+
+
+def _occurs(output: Output, expr: Any, witness: Witness) -> bool:
+    used = names(expr)
+    axes = output.shape.axes
+    elements = (element(f"d{output.name}", i) for i in places(axes, witness.case.sizes))
+    return any(one in used for one in elements)
+
+
+def _factor(witness: Witness, known: Cases) -> str:
+    """A constant factor at each size: a number, a size, or one over a size."""
+    ratios: list[tuple[Case, Any]] = []
+    for case in _varied(known):
+        for claim in _claims(witness, case):
+            ratio = simple_ratio(claim.declared, claim.derived, claim.subject.points)
+            if not isinstance(ratio, Fraction):
+                return ""
+            ratios.append((case, ratio))
+    if not ratios:
+        return ""
+    first = ratios[0][1]
+    if all(ratio == first for _, ratio in ratios):
+        if first == -1:
+            return "its sign is wrong everywhere"
+        return f"it is {number(first)} times the derivative everywhere"
+    for axis in witness.case.sizes:
+        if all(ratio == case.sizes[axis] for case, ratio in ratios):
+            return f"it is {axis} times the derivative: divide by {axis}"
+        if all(ratio * case.sizes[axis] == 1 for case, ratio in ratios):
+            return f"it is the derivative divided by {axis}"
+    return ""
+
+
+def _varied(known: Cases) -> tuple[Case, ...]:
+    """A few cases at which the sizes differ."""
+    return known.small[-1:] + known.larger[:1]
+
+
+def _claims(witness: Witness, case: Case) -> list[Claim]:
+    """The elements of the same cotangent in another case."""
+    subject, name = case.subject, _ranked(witness.claim).name
+    return [
+        replace(
+            witness.claim,
+            subject=subject,
+            input=variable,
+            declared=subject.stated[variable.name],
+            derived=subject.derived[variable.name],
+        )
+        for variable in subject.rule.inputs
+        if variable.name.partition("[")[0] == name and variable.name in subject.derived
+    ]
+
+
+def _turned(witness: Witness, known: Cases) -> str:
+    """A matrix's gradient with its indices exchanged."""
+    name, axes = _ranked(witness.claim).name, _ranked_axes(witness)
+    if len(axes) != 2:
+        return ""
+    for case in reversed(known.small):
+        rows, columns = (extent(axis, case.sizes) for axis in axes)
+        if rows == columns and rows > 1:
+            stated, derived = case.subject.stated, case.subject.derived
+            pairs = [
+                (stated[element(name, (i, k))], derived[element(name, (k, i))])
+                for i, k in places(axes, case.sizes)
+            ]
+            right = all(_agree(a, b, case.subject.points) for a, b in pairs)
+            return "its two indices are exchanged" if right else ""
+    return ""
+
+
+def _ranked_axes(witness: Witness) -> tuple[str | int, ...]:
+    name = _ranked(witness.claim).name
+    return next(i.shape.axes for i in witness.rule.inputs if i.name == name)
+
+
+def _other(witness: Witness, known: Cases) -> str:
+    """The derivative by another input of the same shape."""
+    name, axes = _ranked(witness.claim).name, _ranked_axes(witness)
+    case = known.small[-1]
+    for other in witness.rule.inputs:
+        if other.name == name or other.shape.axes != axes or not other.takes_gradient:
+            continue
+        pairs = [
+            (
+                case.subject.stated[element(name, index)],
+                case.subject.derived[element(other.name, index)],
+            )
+            for index in places(axes, case.sizes)
+        ]
+        if all(_agree(a, b, case.subject.points) for a, b in pairs):
+            return f"it is the derivative by {other.name}, not by {name}"
+    return ""
+
+
+def _agree(left: Any, right: Any, points: tuple[Point, ...]) -> bool:
+    relations = [compare(left, right, point).relation for point in points]
+    return Relation.EQUAL in relations and Relation.DIFFERENT not in relations
