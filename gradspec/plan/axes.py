@@ -46,9 +46,8 @@ def frame(values: Sequence[Value], preferred: Sequence[str]) -> tuple[str, ...]:
     every = tuple(dict.fromkeys(axis for value in values for axis in value.axes))
     rank = {axis: position for position, axis in enumerate(preferred)}
     wished = tuple(sorted(every, key=lambda axis: rank.get(axis, len(rank))))
-    longest = max((value.axes for value in values), key=len, default=())
-    merged = _merged(longest, wished)
-    return min((wished, merged), key=lambda order: _transposed(values, order))
+    merged = (_merged(value.axes, wished) for value in values)
+    return min((wished, *merged), key=lambda order: _transposed(values, order))
 
 
 def _merged(base: tuple[str, ...], wished: tuple[str, ...]) -> tuple[str, ...]:

@@ -12,11 +12,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import reduce
 
-from gradspec.ir.rule import Override, Rule
+from gradspec.ir.rule import Input, Override, Rule
 from gradspec.plan import linear
 from gradspec.plan.array import Expr, Name, children, names, nodes, substitute
 from gradspec.plan.closing import Closed
+from gradspec.plan.indexed import size_of
 from gradspec.plan.plan import Gradient, Term
+from gradspec.plan.ranked import Spread
+from gradspec.plan.tensors import NotEmitted, Tensors
 from gradspec.plan.translate import ONE, ZERO, operation, rebuilt
 
 
@@ -28,6 +31,63 @@ def gradients_of(rule: Rule, closed: Closed) -> tuple[Gradient | None, ...]:
         else None
         for variable in rule.inputs
     )
+
+
+def ranked_gradients(rule: Rule, closed: Tensors) -> tuple[Gradient | None, ...]:
+    """The same of a rule over named axes.
+
+    Each term has the input's own axes in full, and as batch axes those of what it spans.
+    """
+    return tuple(
+        _ranked_gradient(rule, closed, variable)
+        if f"d{variable.name}" in closed.cotangents
+        else None
+        for variable in rule.inputs
+    )
+
+
+def _ranked_gradient(rule: Rule, closed: Tensors, variable: Input) -> Gradient:
+    whole = closed.cotangents[f"d{variable.name}"]
+    upstream = tuple(f"d{o.name}" for o in rule.outputs if o.takes_gradient)
+    parts = linear.terms(whole, upstream)
+    if parts is None:
+        used = tuple(u for u in upstream if u in names(whole))
+        parts = {" ".join(used): whole}
+    if "" in parts:
+        raise NotEmitted(f"d{variable.name} does not depend on an upstream gradient")
+    terms = tuple(
+        Term(
+            _in_full(value, variable) if len(parts) > 1 else value,
+            tuple(used.split()),
+            _ranked_spans(rule, closed, tuple(used.split()), value, variable),
+        )
+        for used, value in parts.items()
+    )
+    return Gradient(variable.name, whole, terms, (None,) * len(terms))
+
+
+def _in_full(value: Expr, variable: Input) -> Expr:
+    """A summand by itself may lack an axis that others have."""
+    axes = variable.shape.axes
+    for position, axis in enumerate(axes):
+        value = Spread(value, position - len(axes), size_of(axis))
+    return value
+
+
+def _ranked_spans(
+    rule: Rule,
+    closed: Tensors,
+    upstream: tuple[str, ...],
+    value: Expr,
+    variable: Input,
+) -> tuple[str, ...]:
+    if not variable.shape.batch:
+        return (variable.name,)  # it is summed over batch axes already
+    values = {let.name: let.value for let in closed.forward}
+    roots = [values[name.removeprefix("d")] for name in upstream]
+    roots += [values[name] for name in names(value) if name in values]
+    used = names(*roots, value)
+    return tuple(i.name for i in rule.tensor_inputs if i.shape.batch and i.name in used)
 
 
 def tangents_of(

@@ -5,16 +5,19 @@ from __future__ import annotations
 from gradspec.ir.rule import (
     CheckedRule,
     Override,
+    Pending,
+    Status,
 )
 from gradspec.plan.closing import close
 from gradspec.plan.docs import docs_of
-from gradspec.plan.gradients import gradients_of, tangents_of
+from gradspec.plan.gradients import gradients_of, ranked_gradients, tangents_of
 from gradspec.plan.plan import (
     ModulePlan,
     Nature,
     RulePlan,
     Unplanned,
 )
+from gradspec.plan.tensors import NotEmitted, tensors
 from gradspec.source import Source
 
 _SUFFIX = ".grad"
@@ -22,21 +25,53 @@ _SUFFIX = ".grad"
 
 def plan_module(source: Source, rules: tuple[CheckedRule, ...]) -> ModulePlan:
     """The plan of one file. ``source.path`` is its path below the source root."""
+    plans = [_planned(rule) for rule in rules]
     return ModulePlan(
         source=source,
         path=source.path.removesuffix(_SUFFIX) + ".py",
         origin=source.path,
-        rules=tuple(plan_rule(rule) for rule in rules if rule.rule.is_elementwise),
-        unplanned=tuple(
-            Unplanned(
-                checked.rule.name,
-                "rules over named axes are checked, but not emitted yet",
-                checked.rule.source,
-                checked.rule.name_span,
-            )
-            for checked in rules
-            if not checked.rule.is_elementwise
-        ),
+        rules=tuple(plan for plan in plans if isinstance(plan, RulePlan)),
+        unplanned=tuple(plan for plan in plans if isinstance(plan, Unplanned)),
+    )
+
+
+def _planned(checked: CheckedRule) -> RulePlan | Unplanned:
+    rule = checked.rule
+    if rule.is_elementwise:
+        return plan_rule(checked)
+    try:
+        return plan_ranked(checked)
+    except NotEmitted as reason:
+        return Unplanned(rule.name, str(reason), rule.source, rule.name_span)
+
+
+def plan_ranked(checked: CheckedRule) -> RulePlan:
+    """The plan of one rule over named axes; raises :class:`NotEmitted`."""
+    rule = checked.rule
+    if any(isinstance(entry, Pending) for entry in rule.backward):
+        raise NotEmitted("its gradients are not derived yet: declare them")
+    if _is_unchecked(checked):
+        raise NotEmitted("its gradients are not checked yet")
+    closed = tensors(rule)
+    return RulePlan(
+        name=rule.name,
+        inputs=rule.inputs,
+        outputs=rule.outputs,
+        constants=closed.constants,
+        forward=closed.forward,
+        backward_locals=closed.backward_locals,
+        gradients=ranked_gradients(rule, closed),
+        saved=closed.saved,
+        tangents=None,
+        no_tangents="rules over named axes have no forward derivative yet",
+        surrogates=closed.surrogates,
+        nature=_nature(checked),
+        docs=docs_of(checked),
+        examples=rule.examples,
+        source=rule.source,
+        span=rule.name_span,
+        comments=tuple((r.name, r.reason) for r in checked.rewrites if r.reason),
+        sizes=closed.sizes,
     )
 
 
@@ -64,6 +99,16 @@ def plan_rule(checked: CheckedRule) -> RulePlan:
         source=rule.source,
         span=rule.name_span,
         comments=tuple((r.name, r.reason) for r in checked.rewrites if r.reason),
+    )
+
+
+def _is_unchecked(checked: CheckedRule) -> bool:
+    """Whether a gradient has no verdict: nothing unproved is emitted."""
+    known = {verdict.input: verdict.status for verdict in checked.verdicts}
+    return any(
+        known.get(i.name, Status.NONE) is Status.NONE
+        for i in checked.rule.inputs
+        if i.takes_gradient
     )
 
 

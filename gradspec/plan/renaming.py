@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from gradspec.plan.array import Expr, Name, substitute
-from gradspec.plan.plan import Assign, Gradient, RulePlan, Term
+from gradspec.plan.plan import Assign, AxisSize, Gradient, RulePlan, Term
 
 
 def renamed(plan: RulePlan, reserved: frozenset[str]) -> RulePlan:
@@ -25,7 +25,8 @@ def renamed(plan: RulePlan, reserved: frozenset[str]) -> RulePlan:
 def _names(plan: RulePlan) -> tuple[str, ...]:
     lets = (*plan.constants, *plan.forward, *plan.backward_locals)
     ends = [*(i.name for i in plan.inputs), *(o.name for o in plan.outputs)]
-    return tuple(dict.fromkeys([*ends, *(let.name for let in lets)]))
+    sizes = (size.name for size in plan.sizes)
+    return tuple(dict.fromkeys([*ends, *(let.name for let in lets), *sizes]))
 
 
 def _free(name: str, reserved: frozenset[str], taken: tuple[str, ...]) -> str:
@@ -68,6 +69,10 @@ def _with_names(plan: RulePlan, changed: Mapping[str, str]) -> RulePlan:
         tangents=plan.tangents and tuple(value(t) for t in plan.tangents),
         surrogates=lets(plan.surrogates),
         comments=tuple((name(where), text) for where, text in plan.comments),
+        sizes=tuple(
+            AxisSize(name(s.name), tuple((name(of), at) for of, at in s.places))
+            for s in plan.sizes
+        ),
     )
 
 

@@ -185,12 +185,13 @@ def _gone(
 
 def _cost(
     values: list[Value], pair: tuple[int, int], bounds: Bounds
-) -> tuple[int, int]:
-    """The rank of what the pair leaves, and that of the work."""
+) -> tuple[int, bool, int]:
+    """The rank of what the pair leaves, and that of the work; first what sums."""
     left, right = values[pair[0]], values[pair[1]]
     rest = [v for p, v in enumerate(values) if p not in pair]
     every = _axes(left) | _axes(right)
-    return len(every - set(_gone(left, right, rest, bounds))), len(every)
+    gone = _gone(left, right, rest, bounds)
+    return len(every) - len(gone), not gone, len(every)
 
 
 def _pair(t: Translation, left: Value, right: Value, gone: Bounds) -> Value:
@@ -201,9 +202,9 @@ def _pair(t: Translation, left: Value, right: Value, gone: Bounds) -> Value:
         right = _one(t, right, tuple(g for g in gone if g in alone))
         product = t.combined("mul", left, right)
         return _one(t, product, tuple(g for g in gone if g not in alone))
-    core = tuple(g for g in gone if g in alone and g != BATCH)
-    left, right = _one(t, left, core), _one(t, right, core)
-    return _einsum(t, left, right, gone)
+    first = tuple(g for g in gone if g in alone)
+    left, right = _one(t, left, first), _one(t, right, first)
+    return _einsum(t, left, right, tuple(g for g in gone if g not in alone))
 
 
 def _one(t: Translation, value: Value, bounds: Bounds) -> Value:

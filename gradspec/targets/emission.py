@@ -17,6 +17,7 @@ from gradspec.targets.expansion import expander, missing
 from gradspec.targets.signature import scalars
 from gradspec.targets.target import EmittedModule, Target
 
+_ELEMENTWISE = "rules whose inputs and outputs have no named axes are emitted"
 _MODULES = frozenset(["math", "special"])
 """Imported where the table's spellings ask for them."""
 
@@ -27,6 +28,9 @@ def emit_module(plan: ModulePlan, name: str, *, trace: bool) -> Outcome[EmittedM
     found: list[Diagnostic] = [*_not_yet(plan)]
     rules: list[RulePlan] = []
     for rule in plan.rules:
+        if rule.is_ranked and not getattr(target, "EMITS_NAMED_AXES", False):
+            found.append(_without_axes(rule, name))
+            continue
         faults = tuple(_missing(rule, name))
         found += faults
         if not faults:
@@ -67,6 +71,17 @@ def _expressions(rule: RulePlan) -> Iterable[Expr]:
     yield from (gradient.whole for gradient in rule.gradients if gradient)
 
 
+def _without_axes(rule: RulePlan, target: str) -> Diagnostic:
+    return warning(
+        "GS502",
+        f"{rule.name} is checked but not emitted for {target}: {target} has no named"
+        " axes yet",
+        rule.source,
+        rule.span,
+        help=_ELEMENTWISE,
+    )
+
+
 def _not_yet(plan: ModulePlan) -> Iterable[Diagnostic]:
     for unplanned in plan.unplanned:
         yield warning(
@@ -74,5 +89,5 @@ def _not_yet(plan: ModulePlan) -> Iterable[Diagnostic]:
             f"{unplanned.rule} is checked but not emitted: {unplanned.reason}",
             unplanned.source,
             unplanned.span,
-            help="rules whose inputs and outputs have no named axes are emitted",
+            help=_ELEMENTWISE,
         )

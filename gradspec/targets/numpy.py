@@ -18,6 +18,7 @@ from gradspec.targets.signature import fresh, scalars
 from gradspec.targets.skeleton import laid_out, module_text, used_helpers
 
 RESERVED = texts.RESERVED
+EMITS_NAMED_AXES = True
 
 _TYPES = ("import numpy as np", "import numpy.typing as npt")
 

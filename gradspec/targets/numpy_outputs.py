@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from gradspec.ir.rule import Kind, Output
 from gradspec.plan.array import Expr, Name, Where, names, nodes
 from gradspec.plan.plan import Block
+from gradspec.plan.ranked import Diagonal, Expand, Permute, Pick, Spread, Window
 from gradspec.targets.lines import Lines
 from gradspec.targets.python import is_scalar, render
 from gradspec.targets.signature import scalars
@@ -28,6 +29,9 @@ def bound_outputs(functions: Functions, block: Block) -> Lines:
             lines.append(f"{output.name} = {_filled(functions, output, value)}")
         elif value != Name(output.name):
             lines.append(f"{output.name} = {render(value, functions.scope)}.copy()")
+        elif functions.plan.is_ranked:
+            if viewed(_closed(functions, output)) is not None:
+                lines.append(f"{output.name} = {output.name}.copy()")
         elif _may_be_number(functions, _closed(functions, output)):
             shape = _shape(_reach(functions, output))
             like = functions.scope.like
@@ -35,6 +39,13 @@ def bound_outputs(functions: Functions, block: Block) -> Lines:
             spread = f"np.broadcast_to({output.name}, {shape})"
             lines.append(f"{output.name} = np.array({spread}, {dtype})")
     return lines
+
+
+def viewed(value: Expr) -> str | None:
+    """The name of the array whose memory the value shares, if it computes nothing."""
+    while isinstance(value, Expand | Permute | Spread | Diagonal | Window | Pick):
+        value = value.arg
+    return value.id if isinstance(value, Name) else None
 
 
 def outputs_text(functions: Functions) -> str:

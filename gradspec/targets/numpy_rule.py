@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gradspec.ir.rule import Input, Kind
-from gradspec.plan.array import Expr, Name
+from gradspec.ir.rule import Input, Kind, Shape
+from gradspec.plan.array import Expr, names
 from gradspec.plan.plan import Backward, Block, RulePlan, Term
 from gradspec.targets.docstring import docstring, sentence
 from gradspec.targets.lines import Lines, assignments, indented
@@ -15,10 +15,11 @@ from gradspec.targets.numpy_outputs import (
     grouped_outputs,
     outputs_text,
     tangents_text,
+    viewed,
 )
 from gradspec.targets.numpy_texts import DIALECT, UNTYPED
 from gradspec.targets.numpy_trace import traced_forward, traced_gradients
-from gradspec.targets.python import Scope, render
+from gradspec.targets.python import Scope, render, render_atom
 from gradspec.targets.quiet import warns_needlessly
 from gradspec.targets.signature import fresh, parameters, scalars, variables
 
@@ -53,7 +54,8 @@ class Functions:
         return Scope(
             DIALECT if self.floats else UNTYPED,
             scalars(self.plan),
-            frozenset(i.name for i in self.plan.inputs if i.kind in integers),
+            frozenset(i.name for i in self.plan.inputs if i.kind in integers)
+            | {size.name for size in self.plan.sizes},
             self.floats[0] if self.floats else "",
         )
 
@@ -77,6 +79,7 @@ def value_lines(functions: Functions) -> Lines:
         f"def {plan.name}({parameters(plan, _LIKE)}) -> {_returned(plan)}:",
         docstring(plan.docs),
         *indented(_conversions(plan)),
+        *indented(_sizes(functions, *_values(functions.value))),
         *indented(_statements(functions, functions.value)),
         *indented(traced_forward(functions)),
         f"    return {outputs_text(functions)}",
@@ -92,12 +95,17 @@ def vjp_lines(functions: Functions) -> Lines:
     pulled = _tuple_type(_slot(group) for group in functions.backward.gradients)
     kind = f"tuple[{_returned(plan)}, Callable[..., {pulled}]]"
     pullback = _pullback(functions, pulled)
+    pulled_values = [
+        *(step.value for step in functions.backward.statements),
+        *(t.value for g in functions.backward.gradients for t in g or ()),
+    ]
     return [
         *_quiet(_values(functions.forward)),
         f"def {functions.vjp}({parameters(plan, _LIKE)}) -> {kind}:",
         sentence(_vjp_text(plan), 1),
         *indented(_likes(functions)),
         *indented(_conversions(plan)),
+        *indented(_sizes(functions, *_values(functions.forward), *pulled_values)),
         *indented(_statements(functions, functions.forward)),
         *indented(traced_forward(functions)),
         *("", *indented(pullback), ""),
@@ -293,8 +301,9 @@ def _given(functions: Functions) -> tuple[str, ...]:
 def _fresh(functions: Functions, value: Expr) -> str:
     """A value that is not the caller's own array."""
     text = render(value, functions.scope)
-    is_given = isinstance(value, Name) and value.id in _given(functions)
-    return f"{text}.copy()" if is_given else text
+    given = viewed(value)
+    is_given = given is not None and given in _given(functions)
+    return f"{render_atom(value, functions.scope)}.copy()" if is_given else text
 
 
 def _conversions(plan: RulePlan) -> Lines:
@@ -304,11 +313,43 @@ def _conversions(plan: RulePlan) -> Lines:
         named = ", ".join(f"{name}={name}" for name in floats)
         lines.append(f'dtype, {", ".join(floats)} = _floating("{plan.name}", {named})')
     rank0 = [f"{i.name}={i.name}" for i in plan.tensors if not i.shape.batch]
+    if plan.is_ranked:
+        integers = [i.name for i in plan.statics if i.kind is Kind.STATIC_INT]
+        lines += [f"{name} = operator.index({name})" for name in integers]
+        return [*lines, _shape_check(plan)]
     if rank0:
         lines.append(f'_check_rank0("{plan.name}", {", ".join(rank0)})')
     integers = [i.name for i in plan.statics if i.kind is Kind.STATIC_INT]
     lines += [f"{name} = operator.index({name})" for name in integers]
     return lines
+
+
+def _shape_check(plan: RulePlan) -> str:
+    """Ranks and sizes are checked at once; those that statics tell are known before."""
+    axes = {axis for i in plan.tensors for axis in i.shape.axes}
+    known = [f'"{i.name}": {i.name}' for i in plan.statics if i.name in axes]
+    values = [
+        f'{i.name}=({i.name}, "{_pattern(i.shape)}")'
+        for i in plan.tensors
+        if i.shape.axes or not i.shape.batch
+    ]
+    arguments = [f'"{plan.name}"', f"{{{', '.join(known)}}}", *values]
+    return f"_check_shapes({', '.join(arguments)})"
+
+
+def _pattern(shape: Shape) -> str:
+    return f"[{', '.join(['...'] * shape.batch + [str(a) for a in shape.axes])}]"
+
+
+def _sizes(functions: Functions, *values: Expr) -> Lines:
+    """The sizes that the statements use, read where they are first found."""
+    constants = (constant.value for constant in functions.plan.constants)
+    used = names(*values, *constants)
+    return [
+        f"{size.name} = {size.places[0][0]}.shape[{size.places[0][1]}]"
+        for size in functions.plan.sizes
+        if size.name in used
+    ]
 
 
 def _discrete(plan: RulePlan, i: Input) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from gradspec.primitives.row import Helper
+from gradspec.targets import numpy_ranked
+from gradspec.targets.numpy_ranked import ranked
 from gradspec.targets.python import Dialect
 
 RESERVED = frozenset(
@@ -26,6 +28,7 @@ DIALECT = Dialect(
     is_nan="np.isnan({x})",
     to_float="{x}.astype({like}.dtype)",
     lift="{like}.dtype.type({x})",
+    ranked=ranked,
 )
 
 UNTYPED = Dialect(
@@ -172,5 +175,6 @@ HELPERS = (
     TANGENT,
     GRADIENT,
     REDUCED,
+    *numpy_ranked.HELPERS,
 )
 """In the order in which a module has them."""

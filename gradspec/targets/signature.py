@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from gradspec.ir.rule import Input, Kind
 from gradspec.plan.plan import RulePlan
@@ -25,6 +25,16 @@ def _static(i: Input) -> str:
     return f"{i.name}: {kind} = {numeral(i.default)[0]}"
 
 
+def declared_shapes(plan: RulePlan) -> Iterator[str]:
+    """``x=(x, ..., "n")`` for each input whose shape says more than batch axes."""
+    for i in plan.tensors:
+        if not i.shape.is_elementwise:
+            axes = [f'"{a}"' if isinstance(a, str) else str(a) for a in i.shape.axes]
+            parts = [i.name, *(["..."] if i.shape.batch else []), *axes]
+            comma = "," if len(parts) == 1 else ""
+            yield f"{i.name}=({', '.join(parts)}{comma})"
+
+
 def scalars(plan: RulePlan) -> frozenset[str]:
     """The names that hold Python numbers: statics, locals of statics alone, sizes."""
     statics = [static.name for static in plan.statics]
@@ -36,7 +46,8 @@ def variables(plan: RulePlan) -> frozenset[str]:
     """All names that the author gave."""
     ends = [*(i.name for i in plan.inputs), *(o.name for o in plan.outputs)]
     lets = (*plan.constants, *plan.forward, *plan.backward_locals)
-    return frozenset([*ends, *(let.name for let in lets)])
+    sizes = (size.name for size in plan.sizes)
+    return frozenset([*ends, *(let.name for let in lets), *sizes])
 
 
 def fresh(name: str, taken: Collection[str]) -> str:

@@ -25,7 +25,8 @@ class Target(Protocol):
     """The interface of a target; a module with these names is one.
 
     ``RESERVED`` are the names that its text uses itself: rules' names and variables that
-    collide are renamed before it sees the plan.
+    collide are renamed before it sees the plan. A target that writes the operations of
+    `plan.ranked` says so with ``EMITS_NAMED_AXES = True``.
     """
 
     @property

@@ -1,0 +1,338 @@
+"""The closed values of a rule over named axes (as `plan.closing` for elementwise rules).
+
+In the backward pass these keep their names: outputs that it is written with, locals of
+fewer axes than the rule's inputs (statistics of a row: little to keep, a pass over the
+input to compute again), and what the author says with ``save``; not what the author says
+with ``recompute``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from gradspec.ir import expr as ir
+from gradspec.ir import walk
+from gradspec.ir.rule import (
+    Declared,
+    Derived,
+    Input,
+    Kind,
+    Let,
+    Output,
+    Override,
+    Rule,
+    Shape,
+)
+from gradspec.plan import nan
+from gradspec.plan.array import (
+    Expr,
+    Name,
+    children,
+    names,
+    nodes,
+    substitute,
+    transform,
+)
+from gradspec.plan.axes import Value, pushed
+from gradspec.plan.indexed import Known, array_of, size_of
+from gradspec.plan.plan import Assign, AxisSize
+from gradspec.plan.ranked import Expand
+from gradspec.plan.translate import Types, as_float, translate, types_of
+
+
+class NotEmitted(Exception):
+    """A rule that cannot be planned yet; the message says why, for the user."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tensors:
+    """The closed values; ``cotangents`` by ``d<input>``, ``batched`` by name."""
+
+    constants: tuple[Assign, ...]
+    forward: tuple[Assign, ...]
+    backward_locals: tuple[Assign, ...]
+    cotangents: Mapping[str, Expr]
+    surrogates: tuple[Assign, ...]
+    saved: tuple[str, ...]
+    sizes: tuple[AxisSize, ...]
+
+
+def tensors(rule: Rule) -> Tensors:
+    """All values of the rule, closed; raises :class:`NotEmitted`."""
+    return _Closing(rule).closed()
+
+
+class _Closing:
+    """The rule with what is known of all its names."""
+
+    def __init__(self, rule: Rule) -> None:
+        self.rule = rule
+        self.constants = _constants(rule)
+        self.types = _types(rule, tuple(self.constants))
+        tensors_ = [i for i in rule.inputs if not i.kind.is_static]
+        floats = [i.name for i in tensors_ if i.kind in (Kind.FLOAT, Kind.NOGRAD)]
+        if not floats:
+            raise NotEmitted("a rule over named axes needs a floating input")
+        self.floats = frozenset(floats)
+        self.like = Name(floats[0])
+        self.inputs = {i.name: _known(i.name, i.shape) for i in tensors_}
+        numbers = [*(s.name for s in rule.static_inputs), *self.constants]
+        self.inputs |= {n: Known(Name(n), is_number=True) for n in numbers}
+
+    def closed(self) -> Tensors:
+        ahead = self._forward()
+        behind = self._backward(ahead)
+        cotangents = {n: v for n, v in behind.items() if n in _cotangents(self.rule)}
+        ahead, behind = self._kept_dimensions(ahead, behind)
+        raw = _resolved(ahead, {}, frozenset())
+        self._check_outputs(raw)
+        kept = self._kept()
+        again = _resolved(ahead, {}, kept)
+        again = {name: value for name, value in again.items() if name not in kept}
+        back = _resolved(behind, again, frozenset())
+        used = names(*(back[name] for name in cotangents))
+        return Tensors(
+            constants=self._constant_lets(),
+            forward=tuple(Assign(n, v) for n, v in raw.items()),
+            backward_locals=tuple(
+                Assign(n, v) for n, v in back.items() if n not in cotangents
+            ),
+            cotangents={n: back[n] for n in cotangents},
+            surrogates=self._surrogates(raw),
+            saved=tuple(name for name in raw if name in used),
+            sizes=self._sizes(),
+        )
+
+    # --- the forward pass ----------------------------------------------------------
+
+    def _forward(self) -> dict[str, Expr]:
+        """Each let over the names of the earlier ones."""
+        outputs = {output.name: output for output in self.rule.outputs}
+        view = dict(self.inputs)
+        found: dict[str, Expr] = {}
+        for let in self.rule.forward:
+            if let.name in self.constants:
+                continue
+            value = self._array(let.value, let.indices, let.axes, view)
+            if let.name in outputs:
+                value = self._output(outputs[let.name], value)
+            found[let.name] = value.expr
+            view[let.name] = _of(let.name, value, let.axes)
+        self.view = view
+        return found
+
+    def _output(self, output: Output, value: Value) -> Value:
+        if not output.takes_gradient:
+            return value
+        expr = as_float(value.expr, self.types)
+        return Value(expr, value.axes, value.batched)
+
+    def _check_outputs(self, raw: Mapping[str, Expr]) -> None:
+        tensors_ = {i.name for i in self.rule.tensor_inputs}
+        for output in self.rule.outputs:
+            if not tensors_ & set(names(raw[output.name])):
+                raise NotEmitted(f"output {output.name} depends on no tensor")
+
+    def _array(
+        self,
+        value: ir.Expr,
+        indices: Sequence[str],
+        axes: Sequence[str | int],
+        view: Mapping[str, Known],
+        shape: Shape | None = None,
+    ) -> Value:
+        batched = shape is None or shape.batch
+        found = array_of(
+            value, indices, axes, view, self.types, self.like, batched=batched
+        )
+        turned = nan.turned(found.expr, self.floats)
+        return Value(turned, found.axes, found.batched, found.is_number)
+
+    def _constant_lets(self) -> tuple[Assign, ...]:
+        return tuple(
+            Assign(name, translate(_sized(value), self.types))
+            for name, value in self.constants.items()
+        )
+
+    def _surrogates(self, raw: Mapping[str, Expr]) -> tuple[Assign, ...]:
+        found = {}
+        for s in self.rule.surrogates:
+            axes = next(o.shape.axes for o in self.rule.outputs if o.name == s.output)
+            value = self._array(s.value, s.indices, axes, self.view)
+            found[s.output] = as_float(value.expr, self.types)
+        return tuple(Assign(n, substitute(v, raw)) for n, v in found.items())
+
+    # --- the backward pass ---------------------------------------------------------
+
+    def _backward(self, ahead: Mapping[str, Expr]) -> dict[str, Expr]:
+        """Locals and cotangents, each over the names of the earlier ones."""
+        rule = self.rule
+        view = dict(self.view)
+        for output in rule.outputs:
+            if output.takes_gradient:
+                known = _known(f"d{output.name}", output.shape)
+                batched = view[output.name].batched
+                view[f"d{output.name}"] = Known(known.expr, known.sizes, batched)
+        lets = {b.name: b for b in (*rule.backward_locals, *_cotangents(rule).values())}
+        found: dict[str, Expr] = {}
+
+        def resolve(name: str) -> None:
+            let = lets[name]
+            for other in sorted(walk.names(let.value)):
+                if other in lets and other not in found:
+                    resolve(other)
+            shape = _shape_of(rule, name)
+            value = self._array(let.value, let.indices, let.axes, view, shape)
+            found[name] = as_float(value.expr, self.types)
+            view[name] = _of(name, value, let.axes)
+
+        for name in lets:
+            if name not in found:
+                resolve(name)
+        return found
+
+    def _kept(self) -> frozenset[str]:
+        """The forward values that the backward pass takes by name."""
+        rule = self.rule
+        outputs = {o.name for o in rule.outputs if o.takes_gradient}
+        rank = max((len(i.shape.axes) for i in rule.tensor_inputs), default=0)
+        return frozenset(
+            let.name
+            for let in rule.forward
+            if let.name not in self.constants
+            and let.name not in rule.recomputes
+            and (
+                let.name in rule.saves or let.name in outputs or len(let.indices) < rank
+            )
+        )
+
+    # --- sizes ---------------------------------------------------------------------
+
+    def _sizes(self) -> tuple[AxisSize, ...]:
+        """Where each named size can be read; a static that is one is known already."""
+        rule = self.rule
+        ends = [(i.name, i.shape) for i in rule.tensor_inputs]
+        ends += [(o.name, o.shape) for o in rule.outputs]
+        ends += [(f"d{o.name}", o.shape) for o in rule.outputs if o.takes_gradient]
+        statics = {i.name for i in rule.static_inputs}
+        places: dict[str, list[tuple[str, int]]] = {}
+        for name, shape in ends:
+            for position, axis in enumerate(shape.axes):
+                if isinstance(axis, str) and axis not in statics:
+                    at = (name, position - len(shape.axes))
+                    places.setdefault(axis, []).append(at)
+        return tuple(AxisSize(name, tuple(at)) for name, at in places.items())
+
+    # --- reductions keep their axes ------------------------------------------------
+
+    def _kept_dimensions(
+        self, ahead: dict[str, Expr], behind: dict[str, Expr]
+    ) -> tuple[dict[str, Expr], dict[str, Expr]]:
+        """A local that is only ever used with new axes has them from the start."""
+        values: dict[str, Expr] = {**ahead, **behind}
+        outputs = {o.name for o in self.rule.outputs} | set(_cotangents(self.rule))
+        for name in reversed(values):
+            if name in outputs:
+                continue
+            axes = _only_expanded(name, values.values())
+            if axes is not None:
+                values = {n: _shrunk(v, name) for n, v in values.items()}
+                values[name] = pushed(values[name], axes, self.types)
+        return (
+            {name: values[name] for name in ahead},
+            {name: values[name] for name in behind},
+        )
+
+
+def _only_expanded(name: str, values: Iterable[Expr]) -> tuple[int, ...] | None:
+    """The new axes that every use of ``name`` has, if all have the same."""
+    found: set[tuple[int, ...] | None] = set()
+    own = Name(name)
+    for value in values:
+        if value == own:
+            found.add(None)
+        for node in nodes(value):
+            if own in children(node):
+                found.add(node.axes if isinstance(node, Expand) else None)
+    return found.pop() if len(found) == 1 else None
+
+
+def _shrunk(expr: Expr, name: str) -> Expr:
+    """``expr`` where ``name`` has its new axes already."""
+    own = Name(name)
+
+    def visit(node: Expr) -> Expr:
+        return own if isinstance(node, Expand) and node.arg == own else node
+
+    return transform(expr, visit)
+
+
+# --- parts -----------------------------------------------------------------------------
+
+
+def _resolved(
+    lets: Mapping[str, Expr], known: Mapping[str, Expr], kept: frozenset[str]
+) -> dict[str, Expr]:
+    """Each let with the others put in place, but for those that are kept."""
+    values = dict(known)
+    found: dict[str, Expr] = {}
+    for name, value in lets.items():
+        found[name] = substitute(value, values)
+        if name not in kept:
+            values[name] = found[name]
+    return found
+
+
+def _known(name: str, shape: Shape) -> Known:
+    return Known(Name(name), tuple(map(size_of, shape.axes)), shape.batch)
+
+
+def _of(name: str, value: Value, axes: Sequence[str | int]) -> Known:
+    return Known(Name(name), tuple(map(size_of, axes)), value.batched)
+
+
+def _constants(rule: Rule) -> dict[str, ir.Expr]:
+    """Locals in which sizes, statics and numbers alone take part."""
+    outputs = {output.name for output in rule.outputs}
+    scalars = {static.name for static in rule.static_inputs}
+    found: dict[str, ir.Expr] = {}
+    for let in rule.forward:
+        plain = not let.indices and not any(
+            isinstance(n, ir.Reduce | ir.Idx) for n in walk.nodes(let.value)
+        )
+        if plain and let.name not in outputs and walk.names(let.value) <= scalars:
+            found[let.name] = let.value
+            scalars.add(let.name)
+    return found
+
+
+def _types(rule: Rule, constants: tuple[str, ...]) -> Types:
+    types = types_of(rule)
+    variables: list[Input | Output] = [*rule.inputs, *rule.outputs]
+    sizes = {a for v in variables for a in v.shape.axes if isinstance(a, str)}
+    scalars = types.scalars | set(constants) | sizes
+    return Types(scalars, types.integers, types.booleans)
+
+
+def _sized(value: ir.Expr) -> ir.Expr:
+    """Sizes as names, for they are numbers like statics."""
+
+    def visit(node: ir.Expr) -> ir.Expr:
+        return ir.Ref(node.axis) if isinstance(node, ir.Size) else node
+
+    return walk.transform(value, visit)
+
+
+def _cotangents(rule: Rule) -> dict[str, Let]:
+    """The gradients as statements."""
+    found = {}
+    for variable, entry in zip(rule.inputs, rule.backward, strict=True):
+        if isinstance(entry, Declared | Derived | Override):
+            name, axes = f"d{variable.name}", variable.shape.axes
+            found[name] = Let(name, entry.indices, entry.value, axes=axes)
+    return found
+
+
+def _shape_of(rule: Rule, cotangent: str) -> Shape | None:
+    return next((i.shape for i in rule.inputs if f"d{i.name}" == cotangent), None)
