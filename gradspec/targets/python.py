@@ -22,7 +22,7 @@ from gradspec.plan.array import (
     names,
     nodes,
 )
-from gradspec.plan.ranked import RankedNode
+from gradspec.plan.ranked import Arange, Expand, Permute, RankedNode
 from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Helper, Infix, Prefix, Spelling, Template
 from gradspec.targets.numerals import numeral
@@ -243,7 +243,7 @@ def _integers(node: Op, parts: list[Text], scope: Scope) -> list[Text]:
     the order of a polygamma.
     """
     types = primitive(node.primitive).types or ("real",) * len(parts)
-    beside = any(isinstance(a, Name) and a.id in scope.integers for a in node.args)
+    beside = any(_is_integer(arg, scope) for arg in node.args)
     wanted = [
         kind == "int" or beside or (node.primitive == "pow" and position == 1)
         for position, kind in enumerate(types)
@@ -254,6 +254,23 @@ def _integers(node: Op, parts: list[Text], scope: Scope) -> list[Text]:
         else part
         for arg, part, want in zip(node.args, parts, wanted, strict=True)
     ]
+
+
+def _is_integer(expr: Expr, scope: Scope) -> bool:
+    """Whether the value is one of integers by name, or made of positions of an axis."""
+    match expr:
+        case Name(id=name):
+            return name in scope.integers
+        case Op(primitive="add" | "sub" | "mul" | "neg", args=args):
+            parts = [arg for arg in args if not isinstance(arg, Literal)]
+            ranked = any(isinstance(part, RankedNode) for part in parts)
+            return ranked and all(_is_integer(part, scope) for part in parts)
+        case Arange():
+            return True
+        case Expand(arg=arg) | Permute(arg=arg):
+            return _is_integer(arg, scope)
+        case _:
+            return False
 
 
 def _infix(node: Op, how: Infix, left: Text, right: Text, scalar: bool) -> Text:

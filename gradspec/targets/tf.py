@@ -13,18 +13,21 @@ from gradspec.ir.rule import Input, Kind, Output
 from gradspec.plan.array import Expr
 from gradspec.plan.plan import Gradient, ModulePlan, RulePlan
 from gradspec.plan.program import Vocabulary, forward, joined_backward
+from gradspec.targets import tf_ranked_texts
 from gradspec.targets import tf_texts as texts
 from gradspec.targets.docstring import docstring, module_docstring
 from gradspec.targets.expansion import expander
 from gradspec.targets.lines import Lines, indented
 from gradspec.targets.python import Needs, needs
-from gradspec.targets.signature import fresh, parameters, scalars
+from gradspec.targets.signature import declared_shapes, fresh, parameters
 from gradspec.targets.skeleton import laid_out, module_text, table_helpers, used_helpers
 from gradspec.targets.tf_core import core_lines
 from gradspec.targets.tf_parts import Core
+from gradspec.targets.tf_sizes import numbers, with_sizes
 from gradspec.targets.unnamed import unnamed
 
 RESERVED = texts.RESERVED
+EMITS_NAMED_AXES = True
 
 _TENSOR = "tf.Tensor"
 
@@ -46,7 +49,8 @@ def _module(plan: ModulePlan, cores: Sequence[Core]) -> str:
         wants |= needs(core.values, core.scope)
         definitions += [core_lines(core), _public(core)]
     text = "\n".join(laid_out(lines) for lines in definitions)
-    helpers = used_helpers((*texts.HELPERS, *wants.helpers), text)
+    own = (*texts.HELPERS, *tf_ranked_texts.HELPERS)
+    helpers = used_helpers((*own, *wants.helpers), text)
     wants |= Needs(
         (
             *(["import functools"] if "@functools." in text else []),
@@ -65,13 +69,14 @@ def _named(plan: ModulePlan) -> list[tuple[RulePlan, str]]:
     """Each rule with the name of its core: ``complex_op`` has ``_complex_op``, unless
     a helper has that name.
     """
-    helpers = texts.HELPERS + table_helpers("tf")
+    helpers = texts.HELPERS + tf_ranked_texts.HELPERS + table_helpers("tf")
     taken = {helper.name for helper in helpers}
     return [(rule, fresh(f"_{rule.name}", taken)) for rule in plan.rules]
 
 
 def _core(rule: RulePlan, name: str, is_traced: bool) -> Core:
-    words = Vocabulary(expander("tf", scalars(rule)), texts.RESERVED)
+    rule = with_sizes(rule)
+    words = Vocabulary(expander("tf", numbers(rule)), texts.RESERVED)
     outputs = {output.name for output in rule.outputs}
     keep = tuple(saved for saved in rule.saved if saved not in outputs)
     return Core(
@@ -152,8 +157,21 @@ def _conversions(plan: RulePlan) -> Lines:
     lines += [
         _checked(plan, _discrete(i), i) for i in plan.tensors if i.name not in floats
     ]
+    if plan.is_ranked:
+        return lines + _shapes(plan)
     lines += [_checked(plan, "_rank0", i) for i in plan.tensors if not i.shape.batch]
     return lines
+
+
+def _shapes(plan: RulePlan) -> Lines:
+    """Positions are int64; shapes are as declared."""
+    lines = [
+        f"{i.name} = tf.cast({i.name}, tf.int64)"
+        for i in plan.tensors
+        if i.kind is Kind.INT
+    ]
+    declared = ", ".join(declared_shapes(plan))
+    return [*lines, f'_check_shapes("{plan.name}", {declared})'] if declared else lines
 
 
 def _discrete(i: Input) -> str:

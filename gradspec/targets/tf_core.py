@@ -57,7 +57,7 @@ def _body(core: Core) -> Lines:
         else render(value, core.scope)
         for output, value in zip(core.plan.outputs, core.forward.results, strict=True)
     ]
-    statements = [*_statements(core), *traced_forward(core)]
+    statements = [*_sizes(core), *_statements(core), *traced_forward(core)]
     several = f"({', '.join(returned)})" if len(returned) > 1 else returned[0]
     return [
         *([*statements, ""] if statements else []),
@@ -65,6 +65,15 @@ def _body(core: Core) -> Lines:
         "",
         f"return {several}, backward",
     ]
+
+
+def _sizes(core: Core) -> Lines:
+    """Sizes of axes, for both passes."""
+    lines = []
+    for size in core.sizes:
+        name, axis = next(place for place in size.places if place[0] in core.tensors)
+        lines.append(f"{size.name} = _size({name}, {axis})")
+    return lines
 
 
 def _statements(core: Core) -> Lines:

@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 
 from gradspec.ir.rule import Kind
 from gradspec.plan.array import Expr, names
-from gradspec.plan.plan import Backward, Block, Nature, RulePlan, Term
+from gradspec.plan.plan import AxisSize, Backward, Block, Nature, RulePlan, Term
 from gradspec.targets.half import is_exact_in_half
 from gradspec.targets.python import Scope, may_be_number
-from gradspec.targets.signature import scalars
+from gradspec.targets.tf_ranked import ranked
+from gradspec.targets.tf_sizes import numbers, whole_names
 from gradspec.targets.tf_texts import DIALECT
 
 _FLOATS = (Kind.FLOAT, Kind.NOGRAD)
@@ -71,15 +72,21 @@ class Core:
     @property
     def scalars(self) -> frozenset[str]:
         """Names that hold Python numbers."""
-        return scalars(self.plan)
+        return numbers(self.plan)
+
+    @property
+    def sizes(self) -> tuple[AxisSize, ...]:
+        """The sizes of axes that are used."""
+        used = names(*self.values)
+        return tuple(size for size in self.plan.sizes if size.name in used)
 
     @property
     def scope(self) -> Scope:
         """Where expressions are printed: a floating input tells the working type."""
-        whole = (Kind.INT, Kind.STATIC_INT)
-        integers = frozenset(i.name for i in self.plan.inputs if i.kind in whole)
+        integers = whole_names(self.plan)
         if self.floats:
-            return Scope(DIALECT, self.scalars, integers, self.floats[0])
+            dialect = replace(DIALECT, ranked=ranked(self.floats[0]))
+            return Scope(dialect, self.scalars, integers, self.floats[0])
         return Scope(
             replace(
                 DIALECT,

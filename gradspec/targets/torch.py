@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from gradspec.ir.rule import Input, Kind, Output, Shape
@@ -16,7 +16,12 @@ from gradspec.targets.docstring import docstring, module_docstring
 from gradspec.targets.expansion import expander
 from gradspec.targets.lines import Lines, indented
 from gradspec.targets.python import Needs, needs
-from gradspec.targets.signature import fresh, parameters, scalars
+from gradspec.targets.signature import (
+    declared_shapes,
+    fresh,
+    parameters,
+    scalars,
+)
 from gradspec.targets.skeleton import laid_out, module_text, used_helpers
 from gradspec.targets.torch_backward import backward_method
 from gradspec.targets.torch_forward import forward_method, setup_context_method
@@ -24,6 +29,7 @@ from gradspec.targets.torch_parts import Function
 from gradspec.targets.unnamed import unnamed
 
 RESERVED = texts.RESERVED
+EMITS_NAMED_AXES = True
 
 _TENSOR = "torch.Tensor"
 
@@ -139,22 +145,12 @@ def _conversions(plan: RulePlan) -> Lines:
         lines.append(f'{", ".join(floats)} = _promote("{plan.name}", {named})')
     lines += [_discrete(plan, i) for i in plan.tensors if i.name not in floats]
     rank0 = [i.name for i in plan.tensors if not i.shape.batch]
-    declared = ", ".join(_declared(plan))
+    declared = ", ".join(declared_shapes(plan))
     if plan.is_ranked and declared:
         lines.append(f'_check_shapes("{plan.name}", {declared})')
     elif rank0:
         lines.append(f'_check_rank0("{plan.name}", {_keywords(rank0)})')
     return lines
-
-
-def _declared(plan: RulePlan) -> Iterator[str]:
-    """``x=(x, ..., "n")`` for each input whose shape says more than batch axes."""
-    for i in plan.tensors:
-        if not i.shape.is_elementwise:
-            axes = [f'"{a}"' if isinstance(a, str) else str(a) for a in i.shape.axes]
-            parts = [i.name, *(["..."] if i.shape.batch else []), *axes]
-            comma = "," if len(parts) == 1 else ""
-            yield f"{i.name}=({', '.join(parts)}{comma})"
 
 
 def _discrete(plan: RulePlan, i: Input) -> str:

@@ -47,6 +47,8 @@ def einsum(node: Einsum, parts: tuple[Text, ...]) -> Text:
             found = _rows(left, right, output) or _product(left, right, output)
         if found is not None:
             return found
+    if [f"{_BATCH}{node.output}"] == [*node.inputs]:
+        return Text(f"_sum_over_batch({parts[0].text}, {len(output)})", ATOM)
     words = f'"{",".join(node.inputs)}->{node.output}"'
     return Text(f"torch.einsum({words}, {', '.join(p.text for p in parts)})", ATOM)
 

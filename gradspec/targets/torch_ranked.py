@@ -78,6 +78,8 @@ def _written(node: RankedNode, parts: tuple[Text, ...], like: str) -> str:
         case Gather(axis=axis):
             return f"_gather({texts[0]}, {texts[1]}, {axis})"
         case ScatterAdd():
+            if parts[1].is_scalar:
+                texts[1] = f"{like}.new_full((), {texts[1]})"
             return _scattered(node, texts)
         case Cumulative(axis=axis, reverse=reverse):
             return _running(texts[0], axis, reverse)

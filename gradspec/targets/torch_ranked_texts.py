@@ -144,6 +144,15 @@ def _sum_of_outer(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 ''',
 )
 
+SUM_OVER_BATCH = Helper(
+    "_sum_over_batch",
+    '''\
+def _sum_over_batch(x: torch.Tensor, rank: int) -> torch.Tensor:
+    """The sum over all but the last ``rank`` axes."""
+    return x.sum_to_size(x.shape[x.dim() - rank :])
+''',
+)
+
 HELPERS = (
     SHAPES,
     SPREAD,
@@ -155,5 +164,6 @@ HELPERS = (
     SCATTER_ADD,
     SUM_BY_POSITION,
     SUM_OF_OUTER,
+    SUM_OVER_BATCH,
 )
 """In the order in which a module has them."""
