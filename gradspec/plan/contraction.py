@@ -61,3 +61,34 @@ def _product(a: str, b: str, out: str) -> tuple[bool, bool] | None:
     ):
         return None
     return left[-2] == k, right[-1] == k
+
+
+@dataclass(frozen=True, slots=True)
+class TensorProduct:
+    """The sum over ``left_axes`` of one argument and ``right_axes`` of the other, both
+    counted from the end; the axes that stay stand in order, the left ones first.
+    """
+
+    left: int
+    right: int
+    left_axes: tuple[int, ...]
+    right_axes: tuple[int, ...]
+
+
+def tensor_product(node: Einsum) -> TensorProduct | None:
+    """The contraction as a tensor product over some axes with nothing to rearrange."""
+    if len(node.args) != 2 or is_over_batch(node):
+        return None
+    out = node.output.removeprefix("...")
+    for left, right in ((0, 1), (1, 0)):
+        a, b = node.inputs[left].removeprefix("..."), node.inputs[right]
+        summed = [k for k in a if k in b and k not in out]
+        free = [k for k in a + b if k not in summed]
+        if not b.startswith("...") and summed and "".join(free) == out:
+            return TensorProduct(
+                left,
+                right,
+                tuple(a.index(k) - len(a) for k in summed),
+                tuple(b.index(k) - len(b) for k in summed),
+            )
+    return None

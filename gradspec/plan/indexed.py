@@ -130,6 +130,8 @@ class Translation:
                 return self._reference(node)
             case ir.Reduce():
                 return self._reduction(node)
+            case ir.Apply() if _is_index_arithmetic(node):
+                return self.integer(node)
             case _:
                 values = [self._done[child] for child in walk.children(node)]
                 return self._joined(
@@ -195,6 +197,19 @@ class Translation:
         gone = tuple(p - depth for p, a in enumerate(value.axes) if a in bounds)
         axes = tuple(a for a in value.axes if a not in bounds)
         return Value(Reduce(op, self.floating(value.expr), gone), axes, value.batched)
+
+
+_WHOLE = ("add", "sub", "mul", "neg")
+
+
+def _is_index_arithmetic(node: ir.Apply) -> bool:
+    """``i + 2 * j``: whole numbers, which stay integers."""
+    return any(isinstance(n, ir.Idx) for n in walk.nodes(node)) and all(
+        (isinstance(n, ir.Const) and n.value.denominator == 1)
+        or isinstance(n, ir.Idx | ir.Size)
+        or (isinstance(n, ir.Apply) and n.op in _WHOLE)
+        for n in walk.nodes(node)
+    )
 
 
 # --- before translation ----------------------------------------------------------------

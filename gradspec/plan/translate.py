@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import assert_never
 
 from gradspec.ir import expr as ir
@@ -76,6 +77,26 @@ def translate(expr: ir.Expr, types: Types) -> Expr:
 def as_float(value: Expr, types: Types) -> Expr:
     """``value`` as a floating tensor, if it is of another kind."""
     return ToFloat(value) if _is_discrete(value, types) else value
+
+
+@lru_cache(maxsize=4096)
+def is_integral(value: Expr, positions: frozenset[str] = frozenset()) -> bool:
+    """Whether this is an array of positions (a name of ``positions``, or one that counts
+    along an axis), or arithmetic with one: elsewhere they are made floating first.
+
+    Asked from the leaves up; remembered, a long sum is no deep recursion.
+    """
+    match value:
+        case Arange():
+            return True
+        case Expand() | Permute() | Spread() | Window() | Pick():
+            return is_integral(value.arg, positions)
+        case Name(id=name):
+            return name in positions
+        case Op(primitive="add" | "sub" | "mul" | "neg", args=args):
+            return any(is_integral(a, positions) for a in args)
+        case _:
+            return False
 
 
 def is_scalar(expr: Expr, types: Types) -> bool:
@@ -168,6 +189,8 @@ def _is_discrete(value: Expr, types: Types) -> bool:
             return _is_discrete(value.arg, types)
         case Name(id=name):
             return name in types.integers or name in types.booleans
+        case Op(primitive="add" | "sub" | "mul" | "neg") if is_integral(value):
+            return True
         case Op(primitive=op):
             return primitive(op).result == "bool" and not is_scalar(value, types)
         case Where(then=then, other=other):

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import assert_never, cast
 
-from gradspec.plan.contraction import is_over_batch, matrix_product
+from gradspec.plan.contraction import (
+    TensorProduct,
+    is_over_batch,
+    matrix_product,
+    tensor_product,
+)
 from gradspec.plan.ranked import (
     Arange,
     Cumulative,
@@ -84,7 +89,7 @@ def _whole(text: str) -> str:
 
 
 def _reduce(op: str, arg: Text, axes: tuple[int, ...], keep: bool) -> str:
-    axis = str(axes[0]) if len(axes) == 1 else str(axes)
+    axis = _axes(axes)
     keeping = ", keepdims=True" if keep else ""
     if op == "logsumexp":
         return f"_logsumexp({arg.text}, axis={axis}{keeping})"
@@ -107,11 +112,24 @@ def _einsum(node: Einsum, parts: tuple[Text, ...]) -> Text:
         return Text(f"_batch_contraction({spec}, {texts[0]}, {texts[1]})", ATOM)
     product = matrix_product(node)
     if product is None:
+        axes = tensor_product(node)
+        if axes is not None:
+            return Text(_tensordot(texts, axes), ATOM)
         spec = f"{','.join(node.inputs)}->{node.output}"
         return Text(f'np.einsum("{spec}", {", ".join(texts)}, optimize=True)', ATOM)
     left = _swapped(parts[product.left], product.is_left_swapped, PRODUCT)
     right = _swapped(parts[product.right], product.is_right_swapped, PRODUCT + 1)
     return Text(f"{left} @ {right}", PRODUCT)
+
+
+def _tensordot(texts: list[str], product: TensorProduct) -> str:
+    left, right = (_axes(axes) for axes in (product.left_axes, product.right_axes))
+    args = f"{texts[product.left]}, {texts[product.right]}"
+    return f"np.tensordot({args}, axes=({left}, {right}))"
+
+
+def _axes(axes: tuple[int, ...]) -> str:
+    return str(axes[0]) if len(axes) == 1 else str(axes)
 
 
 def _swapped(part: Text, is_swapped: bool, least: int) -> str:

@@ -19,7 +19,7 @@ from gradspec.targets.numpy_outputs import (
 )
 from gradspec.targets.numpy_texts import DIALECT, UNTYPED
 from gradspec.targets.numpy_trace import traced_forward, traced_gradients
-from gradspec.targets.python import Scope, render, render_atom
+from gradspec.targets.python import Scope, positions, render, render_atom
 from gradspec.targets.quiet import warns_needlessly
 from gradspec.targets.signature import fresh, parameters, scalars, variables
 
@@ -57,6 +57,8 @@ class Functions:
             frozenset(i.name for i in self.plan.inputs if i.kind in integers)
             | {size.name for size in self.plan.sizes},
             self.floats[0] if self.floats else "",
+            positions([*self.value.statements, *self.forward.statements])
+            | positions(self.backward.statements),
         )
 
     @property

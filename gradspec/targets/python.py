@@ -22,7 +22,9 @@ from gradspec.plan.array import (
     names,
     nodes,
 )
-from gradspec.plan.ranked import Arange, Expand, Permute, RankedNode
+from gradspec.plan.plan import Assign, Step
+from gradspec.plan.ranked import RankedNode
+from gradspec.plan.translate import is_integral
 from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Helper, Infix, Prefix, Spelling, Template
 from gradspec.targets.numerals import numeral
@@ -87,13 +89,15 @@ class Dialect:
 @dataclass(frozen=True, slots=True)
 class Scope:
     """Where an expression is printed: ``scalars`` are the names that hold Python
-    numbers, ``integers`` those that hold integers, ``like`` names a floating tensor.
+    numbers, ``integers`` those that hold integers, ``like`` names a floating tensor,
+    ``positions`` are the names of arrays that count along axes.
     """
 
     dialect: Dialect
     scalars: frozenset[str] = frozenset()
     integers: frozenset[str] = frozenset()
     like: str = "x"
+    positions: frozenset[str] = frozenset()
 
 
 def render(expr: Expr, scope: Scope) -> str:
@@ -258,19 +262,8 @@ def _integers(node: Op, parts: list[Text], scope: Scope) -> list[Text]:
 
 def _is_integer(expr: Expr, scope: Scope) -> bool:
     """Whether the value is one of integers by name, or made of positions of an axis."""
-    match expr:
-        case Name(id=name):
-            return name in scope.integers
-        case Op(primitive="add" | "sub" | "mul" | "neg", args=args):
-            parts = [arg for arg in args if not isinstance(arg, Literal)]
-            ranked = any(isinstance(part, RankedNode) for part in parts)
-            return ranked and all(_is_integer(part, scope) for part in parts)
-        case Arange():
-            return True
-        case Expand(arg=arg) | Permute(arg=arg):
-            return _is_integer(arg, scope)
-        case _:
-            return False
+    named = isinstance(expr, Name) and expr.id in scope.integers
+    return named or is_integral(expr, scope.positions)
 
 
 def _infix(node: Op, how: Infix, left: Text, right: Text, scalar: bool) -> Text:
@@ -325,6 +318,15 @@ def _filled(
         after = text[text.index(mark) + len(mark) :][:1]
         text = text.replace(mark, part.within(ATOM if after in (".", "[") else 0))
     return Text(text, ATOM, scalar)
+
+
+def positions(statements: Iterable[Assign | Step]) -> frozenset[str]:
+    """The names that the statements give to arrays that count along axes."""
+    found: frozenset[str] = frozenset()
+    for statement in statements:
+        if is_integral(statement.value, found):
+            found |= {statement.name}
+    return found
 
 
 # --- what the text needs ---------------------------------------------------------------
