@@ -39,6 +39,7 @@ def examine(
     known = cases(rule)
     if not known.small and not known.larger:
         return (), (*inputs.unused_in(rule), *_nowhere(rule, known))
+    indexed_cotangents.recheck(rule, known)
     judgements = indexed_cotangents.judge(rule, known, budget)
     found = (*inputs.unused_in(rule), *_lints(known), *indexed_examples.check(rule))
     return judgements, found
@@ -75,8 +76,12 @@ def _lints(known: Cases) -> Iterator[Diagnostic]:
 def _usual(known: Cases) -> Case:
     """Two elements on each axis where that is possible and anything is defined."""
     candidates = known.small or known.larger
-    able = [case for case in candidates if case.subject.points] or list(candidates)
-    return max(able, key=lambda case: sum(size == 2 for size in case.sizes.values()))
+    wished = sorted(candidates, key=lambda case: -sum(n == 2 for n in _sizes(case)))
+    return next((case for case in wished if case.subject.points), wished[0])
+
+
+def _sizes(case: Case) -> Iterable[int]:
+    return case.sizes.values()
 
 
 def _of_all(found: list[Diagnostic], case: Case) -> Iterator[Diagnostic]:

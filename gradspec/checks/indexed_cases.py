@@ -20,7 +20,7 @@ from gradspec.ir.rule import Input, Rule
 from gradspec.ir.tidy import decide
 from gradspec.ir.unroll import Unrolled, axis_names, count, index_inputs, unroll
 
-_COMBINATIONS = 32
+_CASES = 64
 _FILLINGS = 27
 _ELEMENTS = 60
 _POINTS = 12
@@ -64,20 +64,40 @@ class Cases:
 def cases(rule: Rule) -> Cases:
     """The cases in which the rule says something."""
     axes = axis_names(rule)
-    largest = next((n for n in (3, 2) if n ** len(axes) <= _COMBINATIONS), 1)
-    combinations = product(range(1, largest + 1), repeat=len(axes))
-    ordered = sorted(combinations, key=lambda sizes: (sum(sizes), sizes))
+    chosen = next((n for n in (3, 2) if _is_feasible(rule, axes, n)), None)
+    largest = chosen or (2 if 2 ** len(axes) <= _CASES else 1)
     small: list[Case] = []
     lost: list[OutOfRange] = []
-    for sizes in ordered:
-        _add(rule, dict(zip(axes, sizes, strict=True)), small, lost)
+    for sizes in _combinations(axes, largest):
+        _add(rule, sizes, small, lost)
     larger: list[Case] = []
     for wished in _larger(rule, axes):
         _add(rule, wished, larger, [])
         if larger:
             break
-    whole = all(_is_whole(rule, case.sizes) for case in small)
+    whole = chosen is not None and not _has_shift(rule)
     return Cases(tuple(small), tuple(larger[-2:]), largest, whole, tuple(lost))
+
+
+def _combinations(axes: tuple[str, ...], largest: int) -> Iterator[dict[str, int]]:
+    """Every combination of sizes, the small ones first."""
+    every = product(range(1, largest + 1), repeat=len(axes))
+    for sizes in sorted(every, key=lambda sizes: (sum(sizes), sizes)):
+        yield dict(zip(axes, sizes, strict=True))
+
+
+def _is_feasible(rule: Rule, axes: tuple[str, ...], largest: int) -> bool:
+    """Few enough combinations, with every value of the indices."""
+    if largest ** len(axes) > _CASES:
+        return False
+    numbers = [_number(rule, sizes) for sizes in _combinations(axes, largest)]
+    return max(numbers) <= _FILLINGS and sum(numbers) <= _CASES
+
+
+def _number(rule: Rule, sizes: Mapping[str, int]) -> int:
+    """How many values the index inputs can have."""
+    pointing = _pointing(rule, sizes)
+    return prod(size**number for v, size, number in pointing if not v.kind.is_static)
 
 
 def at(rule: Rule, sizes: Mapping[str, int]) -> Case | None:
@@ -120,15 +140,17 @@ def _larger(rule: Rule, axes: tuple[str, ...]) -> Iterator[dict[str, int]]:
 def _fillings(rule: Rule, sizes: Mapping[str, int]) -> Iterator[Mapping[str, Nested]]:
     """Values for the index inputs: all of them if they are few."""
     pointing = _pointing(rule, sizes)
+    few = _number(rule, sizes) <= _FILLINGS
     pools = []
     for variable, size, number in pointing:
         if variable.kind.is_static:
             pools.append(_static(variable, size))
-        elif size**number <= _FILLINGS:
+        elif few:
             pools.append(list(product(range(size), repeat=number)))
         else:
             pools.append(_some(size, number))
-    for chosen in product(*pools):
+    together = product(*pools) if few else zip(*pools, strict=False)
+    for chosen in together:
         yield {
             variable.name: _nested(values, [extent(a, sizes) for a in _axes(variable)])
             for (variable, _, _), values in zip(pointing, chosen, strict=True)
@@ -179,8 +201,8 @@ def _nested(values: tuple[int, ...], shape: list[int]) -> Nested:
     return tuple(_nested(row, shape[1:]) for row in rows)
 
 
-def _is_whole(rule: Rule, sizes: Mapping[str, int]) -> bool:
-    return all(
-        not variable.kind.is_static and size**number <= _FILLINGS
-        for variable, size, number in _pointing(rule, sizes)
-    )
+def _has_shift(rule: Rule) -> bool:
+    """A static in an index: one value of it is no proof for the others."""
+    pointing = index_inputs(rule)
+    named = axis_names(rule)
+    return any(i.name in pointing and i.name not in named for i in rule.static_inputs)

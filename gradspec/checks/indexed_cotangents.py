@@ -14,9 +14,13 @@ from time import monotonic
 from gradspec.checks.cotangents import Claim, Examined, Judgement, examine, prove
 from gradspec.checks.indexed_cases import Case, Cases
 from gradspec.checks.indexed_words import Witness, hole, outside, refuted
+from gradspec.checks.subject import Subject
 from gradspec.ir.calls import follows_surrogate
 from gradspec.ir.elements import element, places
-from gradspec.ir.rule import Declared, Input, Rule, Status, Verdict
+from gradspec.ir.expr import Expr
+from gradspec.ir.rule import Declared, Derived, Input, Rule, Status, Verdict
+from gradspec.symbolic.compare import Relation, compare
+from gradspec.symbolic.neighbours import on_border
 
 _MOST_DIGITS = 50
 _LONGEST_PROOF = 2.0
@@ -104,6 +108,40 @@ def _witness(seen: Seen) -> Witness:
     found = examined.refuted or examined.hole
     assert found is not None
     return Witness(seen.case, seen.claim, *found)
+
+
+# --- derived ones -------------------------------------------------------------------------
+
+
+class WronglyDerived(RuntimeError):
+    """A fault of ours: the index calculus and the chain rule do not agree."""
+
+
+def recheck(rule: Rule, known: Cases) -> None:
+    """Derived cotangents against the chain rule on elements, which knows no indices.
+
+    The derivation for all sizes is long and this is short, independent, and cheap at one
+    small size and one larger. At a tie of a maximum the two may share differently.
+    """
+    for case in (*known.small[len(known.small) // 2 :][:1], *known.larger[:1]):
+        subject = case.subject
+        entries = zip(subject.rule.inputs, subject.rule.backward, strict=True)
+        for variable, entry in entries:
+            true = subject.derived.get(variable.name)
+            if not isinstance(entry, Derived) or true is None:
+                continue
+            stated = subject.stated[variable.name]
+            _require_equal(rule, variable, subject, stated, true)
+
+
+def _require_equal(
+    rule: Rule, variable: Input, subject: Subject, stated: Expr, true: Expr
+) -> None:
+    borders = (*subject.forward.values(), stated, true)
+    for point in subject.points:
+        relation = compare(stated, true, point).relation
+        if relation is Relation.DIFFERENT and not on_border(borders, point):
+            raise WronglyDerived(f"d{variable.name} of {rule.name} at {dict(point)}")
 
 
 # --- what is established -----------------------------------------------------------------

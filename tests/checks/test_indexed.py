@@ -1,0 +1,308 @@
+"""Ranked rules: cotangents proved, refuted with a witness, and what is odd besides."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gradspec.checks.check import check
+from gradspec.checks.indexed_cases import at, cases
+from gradspec.checks.indexed_cotangents import WronglyDerived, recheck
+from gradspec.diagnostics import Diagnostic
+from gradspec.ir.expr import Apply, Idx, Ref, const
+from gradspec.ir.rule import Derived, Status
+from gradspec.lower.lowering import lower
+from gradspec.source import Source
+from gradspec.syntax.parse import parse
+from tests.checks.written import checked, codes, written
+
+SOFTMAX = """
+rule softmax(x[..., n]) -> y[..., n]:
+    e[i] = exp(x[i] - max(x[j] for j))
+    y[i] = e[i] / sum(e[j] for j)
+    dx[i] = {}
+"""
+LINEAR = """
+rule linear(x[..., k], w[m, k], b[m]) -> y[..., m]:
+    y[i] = sum(x[l] * w[i, l] for l) + b[i]
+    d{}
+"""
+NORM = """
+rule layer_norm(x[..., n], eps: static = 1e-5) -> y[..., n]:
+    assume eps > 0
+    mu = mean(x[j] for j)
+    r = rsqrt(mean((x[j] - mu)**2 for j) + eps)
+    y[i] = (x[i] - mu) * r
+    dx[i] = {}
+"""
+L2 = """
+rule l2_normalize(x[..., n]) -> y[..., n]:
+    s = sqrt(sum(x[j]**2 for j))
+    y[i] = x[i] / s
+    dx[i] = {}
+"""
+NLL = """
+rule nll(x[..., n], t[...]: int) -> loss[...]:
+    l = logsumexp(x[j] for j)
+    loss = l - x[t]
+    dx[i] = {}
+"""
+PRODUCT = """
+rule product(a[n, k], b[k, m]) -> y[n, m]:
+    y[i, j] = sum(a[i, l] * b[l, j] for l)
+    d{}
+"""
+BILINEAR = """
+rule bilinear(a[n, n], u[n], v[n]) -> y[]:
+    y = sum(u[i] * a[i, j] * v[j] for i, j)
+    da[i, j] = {}
+"""
+MEAN = """
+rule average(x[..., n]) -> y[...]:
+    y = mean(x[j] for j)
+    dx[i] = {}
+"""
+
+RIGHT = [
+    SOFTMAX.format("y[i] * (dy[i] - sum(dy[j] * y[j] for j))"),
+    LINEAR.format("x[l] = sum(dy[i] * w[i, l] for i)"),
+    LINEAR.format("w[i, l] = dy[i] * x[l]"),
+    LINEAR.format("b[i] = dy[i]"),
+    NORM.format("r * (dy[i] - mean(dy[j] for j) - y[i] * mean(dy[j] * y[j] for j))"),
+    L2.format("(dy[i] - y[i] * sum(dy[j] * y[j] for j)) / s"),
+    NLL.format("dloss * (exp(x[i] - l) - (1 if i == t else 0))"),
+    PRODUCT.format("a[i, l] = sum(dy[i, j] * b[l, j] for j)"),
+    BILINEAR.format("dy * u[i] * v[j]"),
+    MEAN.format("dy / n"),
+]
+
+WRONG = [
+    (SOFTMAX.format("y[i] * (dy[i] - dy[i] * y[i])"), ""),  # the sum is missing
+    (SOFTMAX.format("y[i] * dy[i]"), ""),
+    (SOFTMAX.format("y[i] * (dy[i] - sum(dy[j] for j))"), ""),
+    (SOFTMAX.format("-y[i] * (dy[i] - sum(dy[j] * y[j] for j))"), "sign"),
+    (LINEAR.format("x[l] = sum(w[i, l] for i)"), "upstream gradient dy"),
+    (LINEAR.format("w[i, l] = 2 * dy[i] * x[l]"), "2 times"),
+    (NORM.format("r * (dy[i] - mean(dy[j] for j))"), ""),  # a term of the norm
+    (NORM.format("r * dy[i]"), ""),
+    (L2.format("dy[i] / s"), ""),
+    (L2.format("(dy[i] - x[i] * sum(dy[j] * y[j] for j)) / s"), ""),
+    (NLL.format("dloss * exp(x[i] - l)"), ""),
+    (NLL.format("dloss * (exp(x[i] - l) - (1 if i == 0 else 0))"), ""),
+    (BILINEAR.format("dy * u[j] * v[i]"), "exchanged"),  # transposed
+    (MEAN.format("dy"), "divide by n"),
+    (MEAN.format("dy / n**2"), "divided by n"),
+    (MEAN.format("dy / 2"), ""),  # right at one size only
+]
+
+
+@pytest.mark.parametrize("text", RIGHT)
+def test_what_is_right_is_proved_at_every_small_size(text: str) -> None:
+    outcome = checked(text, 10.0)
+    assert outcome.diagnostics == ()
+    assert outcome.value is not None
+    verdicts = outcome.value.verdicts
+    declared = next(v for v in verdicts if v.status is not Status.DERIVED and v.points)
+    assert declared.status is Status.PROVED
+    assert declared.sizes in ("sizes 1 to 3", "every size")
+    assert declared.points > 50
+
+
+@pytest.mark.parametrize(("text", "cause"), WRONG)
+def test_what_is_wrong_is_refuted_with_a_witness(text: str, cause: str) -> None:
+    (found,) = checked(text).diagnostics
+    assert found.code == "GS401"
+    assert "where the derivative is" in found.labels[0].message
+    assert "n = " in found.labels[0].message or "k = " in found.labels[0].message
+    assert cause in " ".join(found.notes[1:])
+
+
+def refuted(text: str) -> Diagnostic:
+    (found,) = checked(text).diagnostics
+    assert found.code == "GS401"
+    return found
+
+
+def test_the_witness_is_small_and_names_sizes_element_and_values() -> None:
+    found = refuted(MEAN.format("dy"))
+    assert found.headline == "dx of average is not the derivative"
+    told = "dx[0] gives 1 at n = 2, dy = 1, where the derivative is 0.5"
+    assert found.labels[0].message == told
+    source = found.labels[0].source
+    assert source.slice(found.labels[0].span) == "dy"
+
+
+def test_the_witness_shows_matrices_and_indices() -> None:
+    found = refuted(NLL.format("dloss * exp(x[i] - l)"))
+    assert "n = 1, x = [1], t = 0, dloss = 1" in found.labels[0].message
+    found = refuted(BILINEAR.format("dy * a[i, j]"))
+    assert "a = [1]" not in found.labels[0].message
+    assert "n = 1, a = [[1]], u = [2]" in found.labels[0].message
+
+
+def test_axes_that_are_equal_at_small_sizes_only_are_told_apart() -> None:
+    """``mean`` over 2 elements, written by hand."""
+    found = refuted(MEAN.format("dy * (1 if n == 1 else 1 / 2 if n == 2 else 1 / 3)"))
+    assert "n = 4" in found.labels[0].message
+
+
+def test_another_inputs_derivative_is_recognised() -> None:
+    found = refuted("""
+        rule dot(x[n], w[n]) -> y[]:
+            y = sum(x[i] * w[i] for i)
+            dx[i] = dy * x[i]
+    """)
+    assert "it is the derivative by w, not by x" in found.notes
+
+
+def test_surrogates_and_overrides_of_ranked_rules() -> None:
+    text = """
+        rule spike(v[n]) -> s[n]:
+            s[i] = 1 if v[i] > 0 else 0
+            surrogate s[i] = tanh(v[i])
+            dv[i] = ds[i] * {}
+    """
+    outcome = checked(text.format("(1 - tanh(v[i])**2)"))
+    assert outcome.diagnostics == ()
+    assert outcome.value is not None
+    verdict = outcome.value.verdicts[0]
+    assert verdict.status is Status.PROVED
+    assert verdict.through_surrogate
+    notes = refuted(text.format("2")).notes
+    assert "the derivative is that of the surrogate" in notes
+    same = """
+        rule scaled(x[n]) -> y[n]:
+            y[i] = x[i]
+            override dx[i] = dy[i] because "test"
+    """
+    assert codes(same) == ("GS406",)
+    assert codes(same.replace("= dy[i]", "= -dy[i]")) == ()
+
+
+def test_ties_accept_what_lies_between_the_slopes() -> None:
+    text = """
+        rule top(x[..., n]) -> y[...]:
+            y = max(x[j] for j)
+            dx[i] = {}
+    """
+    shared = "dy * (1 if x[i] == y else 0) / sum(1 if x[j] == y else 0 for j)"
+    assert codes(text.format(shared)) == ()
+    assert codes(text.format("dy * (1 if x[i] == y else 0)")) == ()
+    assert codes(text.format("dy * (2 if x[i] == y else 0)")) == ("GS401",)
+
+
+def test_an_input_that_nothing_uses() -> None:
+    text = "rule r(x[n], w[n]) -> y[n]:\n    y[i] = x[i]\n"
+    assert codes(text) == ("GS408",)
+    assert codes("rule r(x[n], like[m]) -> y[m]:\n    y[i] = x[0]\n") == ()
+    assert codes("rule r(x, like[m]) -> y:\n    y = x * m\n") == ()
+
+
+def test_a_step_over_an_axis_is_told_once() -> None:
+    text = "rule r(x[n]) -> y[n]:\n    y[i] = floor(x[i]) * 2\n"
+    found = checked(text).diagnostics
+    if isinstance(written(text).backward[0], Derived):
+        assert [d.code for d in found] == ["GS407"]
+        assert found[0].headline == "the gradient of r by x is 0 everywhere"
+
+
+def test_assumptions_that_nothing_satisfies() -> None:
+    text = """
+        rule r(p[n]) -> y[]:
+            assume p[i] > 0, sum(p[i] for i) {} 0
+            y = sum(log(p[i]) for i)
+    """
+    assert codes(text.format("<")) == ("GS410",)
+    assert codes(text.format(">")) == ()
+
+
+def test_sums_of_probabilities_can_be_assumed() -> None:
+    text = """
+        rule entropy(p[n]) -> y[]:
+            assume p[i] > 0, sum(p[i] for i) == 1
+            y = -sum(p[i] * log(p[i]) for i)
+            dp[i] = -dy * (log(p[i]) + 1)
+    """
+    assert codes(text) == ()
+
+
+def test_a_rule_that_is_undefined_on_a_part_of_its_domain() -> None:
+    text = "rule r(x[n]) -> y[n]:\n    y[i] = log(x[i])\n"
+    assert codes(text) == ("GS411",)
+    assume = "rule r(x[n]) -> y[n]:\n    assume x[i] > 0\n    y[i] = log(x[i])\n"
+    assert codes(assume) == ()
+
+
+def test_elements_that_exist_at_no_size() -> None:
+    (found,) = checked("rule r(x[n]) -> y[n]:\n    y[i] = x[i + 1]\n").diagnostics
+    assert found.code == "GS420"
+    assert found.labels[0].source.slice(found.labels[0].span) == "x[i + 1]"
+
+
+def test_sizes_may_be_assumed() -> None:
+    text = """
+        rule spread(x[n]) -> y[]:
+            assume n > 1
+            y = x[n - 1] - x[n - 2]
+            dx[i] = dy * (1 if i == n - 1 else -1 if i == n - 2 else 0)
+    """
+    outcome = checked(text)
+    assert outcome.diagnostics == ()
+    assert outcome.value is not None
+    assert outcome.value.verdicts[0].status is Status.PROVED
+
+
+def test_convolution_is_judged_at_the_sizes_that_fit() -> None:
+    text = """
+        rule conv(x[n], w[k], m: static int) -> y[m]:
+            y[i] = sum(x[i + l] * w[l] for l)
+            dw[l] = sum(dy[i] * x[i {} l] for i)
+    """
+    outcome = checked(text.format("+"))
+    assert outcome.value is not None
+    assert outcome.value.verdicts[1].status is Status.PROVED
+
+
+def test_cases_are_small_first_and_one_is_larger() -> None:
+    known = cases(written(RIGHT[1]))
+    assert known.small[0].sizes == {"k": 1, "m": 1}
+    assert len(known.small) == 9
+    assert known.larger[0].sizes == {"k": 4, "m": 5}
+    assert known.is_whole
+    indexed = cases(written(NLL.format("dloss * 0")))
+    assert [c.integers["t"] for c in indexed.small] == [0, 0, 1, 0, 1, 2]
+    assert at(written(RIGHT[1]), {"k": 2, "m": 1}) is not None
+
+
+def test_many_index_values_are_taken_at_smaller_sizes() -> None:
+    text = """
+        rule rows(w[v, d], t[n]: int, s[n]: int) -> y[n, d]:
+            y[i, j] = w[t[i], j] * w[s[i], j]
+            dw[k, j] = sum((dy[i, j] * w[s[i], j] if t[i] == k else 0)
+                + (dy[i, j] * w[t[i], j] if s[i] == k else 0) for i)
+    """
+    outcome = checked(text, 10.0)
+    assert outcome.value is not None
+    verdict = outcome.value.verdicts[0]
+    assert (verdict.status, verdict.sizes) == (Status.PROVED, "sizes 1 to 2")
+    assert verdict.points > 100
+
+
+def test_a_wrong_derivation_of_ours_does_not_pass() -> None:
+    module = parse(Source("t.grad", "rule r(x[n]) -> y[n]:\n    y[i] = x[i]**2\n"))
+    assert module.value is not None
+    lowered = lower(module.value, {})
+    assert lowered.value is not None
+    rule = lowered.value.rules[0]
+    index = (Idx("i"),)
+    for factor, is_right in ((2, True), (3, False)):
+        times = Apply("mul", (const(factor), Ref("x", index)))
+        entry = Derived(Apply("mul", (Ref("dy", index), times)), ("i",))
+        made = replace(rule, backward=(entry,))
+        if is_right:
+            recheck(made, cases(made))
+            assert check(made).diagnostics == ()
+        else:
+            with pytest.raises(WronglyDerived):
+                recheck(made, cases(made))
