@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from gradspec.checks import (
     assumptions,
+    constants,
     examples,
     indexed,
     inputs,
@@ -28,6 +29,7 @@ from gradspec.ir.rule import (
 )
 
 CHECKS: tuple[Callable[[Subject], Iterable[Diagnostic]], ...] = (
+    constants.check,
     assumptions.check,
     inputs.unused,
     inputs.steps,

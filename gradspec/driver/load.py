@@ -65,6 +65,9 @@ def _collect(source: Source, closure: _Closure) -> None:
 
 
 def _follow(source: Source, item: Import, closure: _Closure) -> None:
+    if imports.is_absolute(item.path):
+        closure.found.append(_unreadable(source, item, ("the path is absolute",)))
+        return
     key = imports.resolve(source.path, item.path)
     if key in closure.sources:
         return
@@ -73,14 +76,16 @@ def _follow(source: Source, item: Import, closure: _Closure) -> None:
         _collect(outcome.value, closure)
         return
     reasons = tuple(d.headline for d in outcome.diagnostics)
-    closure.found.append(
-        error(
-            "GS609",
-            f'cannot import from "{item.path}"',
-            source,
-            item.path_span,
-            label="this file",
-            notes=reasons,
-            help="the path is relative to the file that imports, with / between folders",
-        )
+    closure.found.append(_unreadable(source, item, reasons))
+
+
+def _unreadable(source: Source, item: Import, reasons: tuple[str, ...]) -> Diagnostic:
+    return error(
+        "GS609",
+        f'cannot import from "{item.path}"',
+        source,
+        item.path_span,
+        label="this file",
+        notes=reasons,
+        help="the path is relative to the file that imports, with / between folders",
     )

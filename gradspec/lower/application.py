@@ -23,6 +23,7 @@ from gradspec.lower.values import (
     type_of,
     type_of_kind,
 )
+from gradspec.primitives.lookup import is_function
 from gradspec.primitives.row import Primitive
 from gradspec.source import Span
 from gradspec.syntax import nodes
@@ -75,8 +76,13 @@ def _report_absent(node: nodes.Call, callee: Callee | None, cx: Context) -> None
             "mend this one first",
         )
         return
-    help = near(name, cx.library.names())
-    if name in _REDUCTIONS:
+    help = near(name, cx.library.names()) or (
+        f"define it, `def {name}(t) = …`, or import it; a rule calls built-ins, defs and"
+        " rules only"
+    )
+    if node.output is not None and is_function(node.output):
+        help = f"`{node.output}` is a built-in: write `{node.output}(…)`"
+    elif name in _REDUCTIONS:
         help = f"a reduction names its indices: `{name}(x[i] for i)`"
     elif name in cx.scope.variables:
         help = f"`{name}` is a value: to multiply write `{name} * (…)`"

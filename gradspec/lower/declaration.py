@@ -13,6 +13,7 @@ from gradspec.source import Span
 from gradspec.syntax import nodes
 
 _KINDS = {kind.value: kind for kind in Kind} | {"": Kind.FLOAT}
+_STATICS = (Kind.STATIC.value, Kind.STATIC_INT.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class Declaration:
 def declare(node: nodes.RuleDef, findings: Findings) -> Declaration:
     """The header, with its faults reported; a name declared again is left out."""
     inputs, outputs = _once(node, findings)
+    _check_tensors(node, findings)
     parameters = (*inputs, *outputs)
     made = tuple(_input(p, findings) for p in inputs)
     results = tuple(_output(p) for p in outputs)
@@ -46,6 +48,18 @@ def declare(node: nodes.RuleDef, findings: Findings) -> Declaration:
     repeated = tuple(p.name for p in node.outputs if p.name in given)
     collided = _check_cotangents(declaration, findings)
     return replace(declaration, ambiguous=repeated + collided)
+
+
+def _check_tensors(node: nodes.RuleDef, findings: Findings) -> None:
+    """Shape and type of the outputs are those of the inputs: there must be one."""
+    if all(p.kind in _STATICS for p in node.inputs):
+        findings.error(
+            "GS226",
+            f"`{node.name}` has no input that is a tensor",
+            node.name_span,
+            label="its outputs would have no shape and no type",
+            help=f"add an input, `rule {node.name}(x) -> …`, or write a `def`",
+        )
 
 
 def _once(

@@ -18,6 +18,9 @@ LARGEST = 5000
 DEEPEST = 500
 """Operations inside one another."""
 
+LONGEST = 1000
+"""Statements of one rule."""
+
 
 def depth(expr: Expr, below: Mapping[str, int]) -> int:
     """How many operations lie inside one another, a name counting as ``below`` says."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ntpath
 import posixpath
 from collections.abc import Iterator, Mapping
 
@@ -15,6 +16,13 @@ def resolve(importer: str, path: str) -> str:
     ``../c.grad`` give ``c.grad``.
     """
     return posixpath.normpath(posixpath.join(posixpath.dirname(importer), path))
+
+
+def is_absolute(path: str) -> bool:
+    """Whether ``path`` starts at a root or a drive: it would mean another file on each
+    machine.
+    """
+    return path.startswith("/") or ntpath.splitdrive(path)[0] != ""
 
 
 def order(modules: Mapping[str, Module]) -> Outcome[tuple[str, ...]]:

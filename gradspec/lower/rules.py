@@ -19,6 +19,7 @@ from gradspec.lower.declaration import declare
 from gradspec.lower.examples import read_example
 from gradspec.lower.expressions import lower_expression
 from gradspec.lower.findings import Findings
+from gradspec.lower.growth import LONGEST
 from gradspec.lower.library import Library
 from gradspec.source import Span
 from gradspec.syntax import nodes
@@ -28,6 +29,9 @@ def lower_rule(
     node: nodes.RuleDef, library: Library, findings: Findings
 ) -> Rule | None:
     """The rule; None if it has a fault or calls something that has one."""
+    if len(node.body) > LONGEST:
+        _report_length(node, findings)
+        return None
     made = declare(node, findings)
     assignments = tuple(
         s for s in node.body if isinstance(s, nodes.Assign | nodes.Override)
@@ -60,6 +64,16 @@ def lower_rule(
         source=findings.source,
         span=node.span,
         name_span=node.name_span,
+    )
+
+
+def _report_length(node: nodes.RuleDef, findings: Findings) -> None:
+    findings.error(
+        "GS224",
+        f"`{node.name}` has {len(node.body)} statements",
+        node.name_span,
+        notes=(f"at most {LONGEST} in one rule",),
+        help="divide the rule: a rule may call others",
     )
 
 

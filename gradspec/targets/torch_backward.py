@@ -28,6 +28,9 @@ from gradspec.targets.torch_forward import widening
 from gradspec.targets.torch_parts import Function
 from gradspec.targets.torch_trace import traced_gradient
 
+_CHAIN = 8
+"""Names that are assigned None in one line."""
+
 
 def backward_method(function: Function) -> Lines:
     """``backward``: the gradient of each input, None for those without one."""
@@ -151,10 +154,18 @@ def _gradients(here: _Pass) -> Lines:
     if here.is_single:
         ((name, terms),) = function.gradients.items()
         return _gradient(here, name, terms)
-    lines = [f"{' = '.join(f'd{name}' for name in function.gradients)} = None"]
+    lines = _without(tuple(f"d{name}" for name in function.gradients))
     for name, terms in function.gradients.items():
         lines += _wanted(here, name, terms)
     return lines
+
+
+def _without(gradients: tuple[str, ...]) -> Lines:
+    """``dx = dy = None``, in lines that stay short: a chain cannot be broken."""
+    return [
+        f"{' = '.join(gradients[k : k + _CHAIN])} = None"
+        for k in range(0, len(gradients), _CHAIN)
+    ]
 
 
 def _wanted(here: _Pass, name: str, terms: tuple[Term, ...]) -> Lines:

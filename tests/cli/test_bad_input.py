@@ -187,3 +187,15 @@ def test_an_interrupt_leaves_no_partial_file(tmp_path: Path) -> None:
     assert child.returncode != 0
     assert b"Traceback" not in shown
     assert not list(tmp_path.rglob("*.py")) and not list(tmp_path.rglob("*.tmp"))
+
+
+def test_an_import_by_an_absolute_path_is_not_read(tmp_path: Path) -> None:
+    secret = tmp_path / "secret.txt"
+    secret.write_text("do not show\n")
+    (tmp_path / "a.grad").write_text(
+        f'from "{secret}" import g\nrule f(x) -> y:\n    y = g(x)\n'
+    )
+    shown = told(compile_(tmp_path, "a.grad"))
+    assert codes(shown)[0] == "GS609"
+    assert "the path is absolute" in shown
+    assert "do not show" not in shown

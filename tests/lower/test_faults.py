@@ -266,6 +266,25 @@ def test_locals_cannot_grow_without_bound() -> None:
     assert [code for code, _ in faults(body(*lines))] == ["GS224"]
 
 
+def test_a_rule_has_a_limit_of_statements() -> None:
+    lines = [*(f"a{k} = sin(x)" for k in range(2000)), "y = a0"]
+    assert faults(body(*lines)) == [("GS224", "f")]
+
+
+def test_a_rule_needs_a_tensor() -> None:
+    assert faults(body("y = 1", header="f() -> y")) == [("GS226", "f")]
+    assert faults(body("y = k", header="f(k: static) -> y")) == [("GS226", "f")]
+    assert faults(body("y = t", header="f(t: int) -> (y: int)")) == []
+
+
+def test_an_unknown_function_always_has_a_cure() -> None:
+    _, (module, unknown) = lowered(
+        y("np.exp(x)") + body("z = q9q(x)", header="g(x) -> z")
+    )
+    assert module.help == "`exp` is a built-in: write `exp(…)`"
+    assert "def q9q" in unknown.help
+
+
 def test_shared_locals_are_not_large() -> None:
     lines = [
         "a0 = x",
