@@ -146,6 +146,9 @@ def _einsum(node: Einsum, parts: tuple[Text, ...]) -> str:
     if over_batch and len(words) == 2 and _is_outer(words, output):
         first, second = texts if output[0] == words[0][-1] else reversed(texts)
         return f"_sum_of_outer({first}, {second})"
+    if over_batch and len(output) == 1 and sorted(words) == ["", output]:
+        weights, rows = texts if words[1] else reversed(texts)
+        return f"_sum_of_outer(tf.expand_dims({weights}, -1), {rows})[0]"
     if over_batch and node.inputs == (f"{_BATCH}{output}",):
         return f"_sum_over_batch({texts[0]}, {len(output)})"
     kept = f"{_BATCH}{output}" if over_batch else node.output

@@ -56,6 +56,9 @@ def einsum(node: Einsum, parts: tuple[Text, ...]) -> Text:
 def _summed(left: _Side, right: _Side, output: str, over_batch: bool) -> Text | None:
     """``...ti,...tl->il``: outer products summed over all that stands in front."""
     a, b = left.letters, right.letters
+    if over_batch and sorted((a, b)) == ["", output] and len(output) == 1:
+        weights, rows = (left, right) if b else (right, left)
+        return Text(f"_sum_of_outer({weights.column()}, {rows.text.text})[0]", ATOM)
     if not (over_batch and a and b and a[:-1] == b[:-1]):
         return None
     if a[-1] == b[-1] or sorted(output) != sorted(a[-1] + b[-1]):

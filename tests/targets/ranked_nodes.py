@@ -227,6 +227,8 @@ CASES: dict[str, Case] = {
     "weights of sequences": _einsum("...ti", "...tl", "il", (2, 5, 3), (5, 4)),
     "weights of one": _einsum("...i", "l", "il", (2, 3), (4,)),
     "weights of matrices": _einsum("...ik", "...kj", "ij", (2, 3, 4), (5, 1, 4, 3)),
+    "weights of rows": _einsum("...", "...i", "i", (5, 2), (2, 3)),
+    "weighted rows": _einsum("...i", "...", "i", (2, 3), (5, 2)),
     "bias": (
         Einsum((X,), ("...i",), "i"),
         ((5, 2, 3),),

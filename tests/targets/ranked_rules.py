@@ -1,0 +1,85 @@
+"""Rules over named axes, for the tests of the targets, with what PyTorch calls them."""
+
+from __future__ import annotations
+
+RULES = """
+rule softmax(x[..., n]) -> y[..., n]:
+    e[i] = exp(x[i] - max(x[j] for j))
+    y[i] = e[i] / sum(e[j] for j)
+    dx[i] = y[i] * (dy[i] - sum(dy[j] * y[j] for j))
+
+rule log_softmax(x[..., n]) -> y[..., n]:
+    y[i] = x[i] - logsumexp(x[j] for j)
+    dx[i] = dy[i] - exp(y[i]) * sum(dy[j] for j)
+
+rule linear(x[..., k], w[m, k], b[m]) -> y[..., m]:
+    y[i] = sum(x[l] * w[i, l] for l) + b[i]
+    dx[l] = sum(dy[i] * w[i, l] for i)
+    dw[i, l] = dy[i] * x[l]
+    db[i] = dy[i]
+
+rule layer_norm(x[..., n], g[n], b[n], eps: static = 1e-5) -> y[..., n]:
+    mu = mean(x[j] for j)
+    r = 1 / sqrt(mean((x[j] - mu)**2 for j) + eps)
+    y[i] = (x[i] - mu) * r * g[i] + b[i]
+    h[i] = dy[i] * g[i]
+    s[i] = (x[i] - mu) * r
+    dx[i] = r * (h[i] - mean(h[j] for j) - s[i] * mean(h[j] * s[j] for j))
+    dg[i] = dy[i] * (x[i] - mu) * r
+    db[i] = dy[i]
+
+rule cross_entropy(x[..., n], t[...]: int) -> loss[...]:
+    loss = logsumexp(x[j] for j) - x[t]
+    p[i] = exp(x[i] - logsumexp(x[j] for j))
+    dx[i] = dloss * (p[i] - (1 if i == t else 0))
+
+rule attention(q[..., n, d], k[..., m, d], v[..., m, c]) -> o[..., n, c]:
+    s[i, j] = sum(q[i, l] * k[j, l] for l) / sqrt(d)
+    a[i, j] = exp(s[i, j] - logsumexp(s[i, l] for l))
+    o[i, z] = sum(a[i, j] * v[j, z] for j)
+    da[i, j] = sum(do[i, z] * v[j, z] for z)
+    ds[i, j] = a[i, j] * (da[i, j] - sum(da[i, l] * a[i, l] for l))
+    dq[i, l] = sum(ds[i, j] * k[j, l] for j) / sqrt(d)
+    dk[j, l] = sum(ds[i, j] * q[i, l] for i) / sqrt(d)
+    dv[j, z] = sum(a[i, j] * do[i, z] for i)
+
+rule trace(x[..., n, n]) -> y[...]:
+    y = sum(x[i, i] for i)
+    dx[i, j] = dy if i == j else 0
+
+rule outer(x[..., n], y[..., m]) -> z[..., n, m]:
+    z[i, j] = x[i] * y[j]
+    dx[i] = sum(dz[i, j] * y[j] for j)
+    dy[j] = sum(dz[i, j] * x[i] for i)
+
+rule mse(x[n], t[n]: nograd) -> loss[]:
+    loss = mean((x[i] - t[i])**2 for i)
+    dx[i] = dloss * 2 * (x[i] - t[i]) / n
+
+rule scaled_rows(x[..., n], a) -> y[..., n]:
+    y[i] = a * x[i]
+    dx[i] = dy[i] * a
+    da = sum(dy[i] * x[i] for i)
+
+rule third(x[..., 4]) -> y[...]:
+    y = x[2]
+    dx[i] = dy if i == 2 else 0
+
+rule prefix(x[..., n]) -> y[..., n]:
+    y[i] = sum(x[j] for j if j <= i)
+    dx[j] = sum(dy[i] for i if i >= j)
+
+rule total(x[..., n]) -> y[...]:
+    y = sum(x[i] for i)
+    dx[i] = dy
+
+rule positions(x[..., n]) -> y[...]:
+    y = sum(x[i] * i for i) / n
+    dx[i] = dy * i / n
+
+rule two(x[..., n], w[n]) -> (s[...], z[..., n]):
+    s = sum(x[i] * w[i] for i)
+    z[i] = x[i]**2
+    dx[i] = ds * w[i] + 2 * dz[i] * x[i]
+    dw[i] = ds * x[i]
+"""
