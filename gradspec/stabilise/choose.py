@@ -81,11 +81,11 @@ def order(score: Score, held: Score) -> int:
     held_grave = (held.whole.bad, held.gaps, held.noisy > 0)
     if grave != held_grave:
         return -1 if grave < held_grave else 1
-    errors = _clearly(score.whole.worst, held.whole.worst)
-    return errors + _clearly(score.core.worst, held.core.worst)
+    errors = clearly(score.whole.worst, held.whole.worst)
+    return errors + clearly(score.core.worst, held.core.worst)
 
 
-def _clearly(one: float, other: float) -> int:
+def clearly(one: float, other: float) -> int:
     """-1 if the first error is clearly smaller, 1 if the second is, else 0.
 
     All that is good is equal. Errors of hundreds of ULP come from cancellation that no

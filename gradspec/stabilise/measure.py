@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from gradspec.ir.calls import expand
-from gradspec.ir.expr import Apply, Expr
+from gradspec.ir.expr import Apply, Expr, Select
 from gradspec.ir.walk import names, nodes
+from gradspec.primitives.lookup import primitive
 from gradspec.stabilise.model import Machine
 from gradspec.stabilise.points import Points
 from gradspec.symbolic.truth import nearest
@@ -180,3 +181,14 @@ class Trial:
         flushed = ~self._normal & (np.abs(value) <= _TINY)
         measured = self._known & ~bad & np.isfinite(self._truth) & ~flushed
         return bad, np.where(measured, np.minimum(off, _CAP), 0.0)
+
+
+def is_real(expr: Expr) -> bool:
+    """Not a condition, and not a whole number: those are exact as they are."""
+    match expr:
+        case Apply(op=op):
+            return primitive(op).result == "real"
+        case Select(then=then, other=other):
+            return is_real(then) or is_real(other)
+        case _:
+            return True

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from gradspec.ir.expr import ONE, Apply, Bound, Const, Expr, Reduce, Size
+from gradspec.ir.expr import ONE, Apply, Bound, Const, Expr, Reduce, Select, Size
 
 _MOST = 4  # the largest exponent that is written out as factors
 
@@ -74,6 +74,8 @@ def product(expr: Expr) -> Product:
             return Product(sizes={axis: 1})
         case Apply(op="neg", args=(a,)):
             return Product(Fraction(-1)).times(product(a))
+        case Apply(op="mul", args=(Select(), Apply(op="sqrt"))):
+            return Product(above=(expr,))  # a norm times its scale is one thing
         case Apply(op="mul", args=(a, b)):
             return product(a).times(product(b))
         case Apply(op="div", args=(a, b)) if b != Const(Fraction(0)):

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-import numpy as np
-
+from gradspec.derive.indexed import Underivable, indexed_cotangents
 from gradspec.ir.elements import element, places
-from gradspec.ir.expr import Expr
+from gradspec.ir.expr import Apply, Expr, Idx, Reduce
 from gradspec.ir.rule import (
     Backward,
     CheckedRule,
@@ -26,18 +25,17 @@ from gradspec.ir.rule import (
     Rule,
 )
 from gradspec.ir.text import show
-from gradspec.stabilise.choose import Choice, cost, order
-from gradspec.stabilise.measure import FAIR, GOOD, Score, Stratum, Trial
+from gradspec.ir.walk import children, nodes
+from gradspec.stabilise.choose import Choice
+from gradspec.stabilise.measure import Score, Trial, is_real
 from gradspec.stabilise.model import Machine
 from gradspec.stabilise.names import Names
+from gradspec.stabilise.ranked_choice import Choosing, Scored
 from gradspec.stabilise.reason import gains, reason
 from gradspec.stabilise.reductions import forms, norms_of, slopes
-from gradspec.stabilise.scopes import Scope, inlined, named, weight
+from gradspec.stabilise.scopes import Scope, inlined, named, place, weight
+from gradspec.stabilise.search import Search
 from gradspec.stabilise.vectors import Sample, samples, where_finite
-
-_LUCK, _CHANCE = 2.0, 16.0
-"""Factors by which an error may grow; the second from ``FAIR`` on: sums of terms of both
-signs lose digits in any form, and how many is luck."""
 
 _LARGEST = 600  # nodes (locals put in) of an expression beyond which it is left alone
 _FEW = 2  # elements of a value that are measured at one choice of sizes
@@ -68,6 +66,84 @@ class _Probe:
     trial: Trial
 
 
+class _Forward:
+    """Other forms of a value of the forward pass; ``before`` are the lets, as written,
+    that it may use, and ``rule`` has them as chosen."""
+
+    def __init__(self, scope: Scope, rule: Rule, before: tuple[Let, ...]) -> None:
+        self._scope = scope
+        self._before = before
+        self._values = {let.name: let for let in before}
+        self._chosen = tuple(x for x in rule.forward if x.name in self._values)
+
+    def near(self, value: Expr, indices: tuple[str, ...]) -> Iterator[Expr]:
+        """Rewrites of the value as it stands."""
+        if weight(value, {}) <= _LARGEST:
+            yield from self._forms(value, self._scope.union(indices))
+
+    def far(self, value: Expr, indices: tuple[str, ...]) -> Iterator[Expr]:
+        """Rewrites with locals put in, and named again where they are left."""
+        whole = self.whole(value, indices)
+        if whole is not value:
+            for form in self._forms(whole, self._scope.union(indices)):
+                yield self._named(form)
+
+    def whole(self, value: Expr, indices: tuple[str, ...]) -> Expr:
+        """The value with locals put in, if that is not too large."""
+        if weight(value, self._values) > _LARGEST:
+            return value
+        return inlined(value, self._values, self._scope.union(indices))
+
+    def _forms(self, value: Expr, scope: Scope) -> Iterator[Expr]:
+        return forms(value, scope)
+
+    def _named(self, form: Expr) -> Expr:
+        return named(form, self._chosen)
+
+
+class _Slope(_Forward):
+    """The same of a cotangent; ``derived`` is that of the forward as chosen, if it was
+    found: one more rewrite of what we derived ourselves, something else than what the
+    user wrote."""
+
+    def __init__(
+        self,
+        scope: Scope,
+        rule: Rule,
+        before: tuple[Let, ...],
+        entry: Derived | Declared,
+        derived: Derived | None,
+    ) -> None:
+        super().__init__(scope, rule, before)
+        self._own = isinstance(entry, Derived)
+        found = () if derived is None else (derived,)
+        self._derived = tuple(_with_indices(d, entry.indices) for d in found)
+
+    def near(self, value: Expr, indices: tuple[str, ...]) -> Iterator[Expr]:
+        yield from super().near(value, indices)
+        if self._own:
+            yield from self._others(value, indices)
+
+    def far(self, value: Expr, indices: tuple[str, ...]) -> Iterator[Expr]:
+        if not self._own:
+            yield from self._others(value, indices)
+
+    def _others(self, value: Expr, indices: tuple[str, ...]) -> Iterator[Expr]:
+        yield from super().far(value, indices)
+        yield from self._derived_forms(indices)
+
+    def _derived_forms(self, indices: tuple[str, ...]) -> Iterator[Expr]:
+        for value in self._derived:
+            yield value
+            yield from super().near(value, indices)
+
+    def _forms(self, value: Expr, scope: Scope) -> Iterator[Expr]:
+        return slopes(value, scope, norms_of(self._before))
+
+    def _named(self, form: Expr) -> Expr:
+        return named(named(form, self._before), self._chosen)
+
+
 class _Work:
     def __init__(self, rule: Rule) -> None:
         self._written = rule
@@ -80,75 +156,57 @@ class _Work:
             *rule.backward_locals,
         )
         self._scope = Scope(value.name for value in named_values)
+        self._values = {let.name: let for let in rule.forward}
+        self._search = Search(_never)
         self.rewrites: list[Rewrite] = []
 
     def run(self) -> Rule:
         for number, let in enumerate(self._written.forward):
+            here = _Place(let.name, let.indices, let.axes)
             before = self._written.forward[:number]
-            found = self._forward_forms(let, before)
-            place = _Place(let.name, let.indices, let.axes)
-            self._choose(place, let.value, found)
-        self._samples = tuple(where_finite(s, self._rule) for s in self._found())
+            self._choose(here, let.value, _Forward(self._scope, self._rule, before))
+        there = (where_finite(sample, self._rule) for sample in self._found())
+        self._samples = tuple(sample for sample in there if len(sample.points))
+        derived = _derived(self._written, self._rule)
         for variable, entry in zip(
             self._written.inputs, self._written.backward, strict=True
         ):
             if isinstance(entry, Derived | Declared):
-                axes = variable.shape.axes
-                place = _Place(f"d{variable.name}", entry.indices, axes)
-                self._choose(place, entry.value, self._backward_forms(entry))
+                name, axes = variable.name, variable.shape.axes
+                lets = self._written.forward
+                found = _Slope(self._scope, self._rule, lets, entry, derived.get(name))
+                here = _Place(f"d{name}", entry.indices, axes)
+                self._choose(here, entry.value, found)
         return self._rule
-
-    # --- candidates ------------------------------------------------------------------
-
-    def _forward_forms(self, let: Let, before: tuple[Let, ...]) -> Iterator[Expr]:
-        scope = self._scope.union(let.indices)
-        values = {other.name: other for other in before}
-        chosen = tuple(x for x in self._rule.forward if x.name in values)
-        if weight(let.value, values) <= _LARGEST:
-            yield from forms(let.value, scope)
-            for form in forms(inlined(let.value, values, scope), scope):
-                yield named(form, chosen)
-
-    def _backward_forms(self, entry: Derived | Declared) -> Iterator[Expr]:
-        scope = self._scope.union(entry.indices)
-        values = {let.name: let for let in self._written.forward}
-        norms = norms_of(self._written.forward)
-        chosen = self._rule.forward
-        if weight(entry.value, values) <= _LARGEST:
-            yield from slopes(entry.value, scope, norms)
-            for form in slopes(inlined(entry.value, values, scope), scope, norms):
-                yield named(named(form, self._written.forward), chosen)
 
     # --- choice ----------------------------------------------------------------------
 
-    def _choose(self, place: _Place, written: Expr, found: Iterator[Expr]) -> None:
-        candidates = [f for f in dict.fromkeys(found) if f != written]
-        if not candidates or not self._found():
+    def _choose(self, place: _Place, written: Expr, found: _Forward) -> None:
+        if not is_real(written) or not children(written) or not self._found():
             return
         try:
-            self._measure(place, written, candidates)
+            self._measure(place, written, found)
         except NotImplementedError:  # a part that neither balls nor the model know
             return
 
-    def _measure(self, place: _Place, written: Expr, candidates: list[Expr]) -> None:
+    def _measure(self, place: _Place, written: Expr, found: _Forward) -> None:
         probes = list(self._probes(place))
         if not probes:
             return
-        before = self._scores(probes, place, written)
-        first = _together(before)
-        best, held, scores = written, first, before
-        for form in candidates:
-            after = self._scores(probes, place, form)
-            score = _together(after)
-            if _is_worse(score, first):
-                continue
-            better = order(score, held)
-            cheaper = best != written and cost(form) < cost(best)
-            if better < 0 or (better == 0 and cheaper):
-                best, held, scores = form, score, after
-        if best is not written:
-            self._record(place, probes, (written, before), (best, scores))
-            self._rule = _with(self._rule, place.name, best)
+        choosing = Choosing(self._scored(probes, place), written)
+        choosing.look_near(found.near(written, place.indices))
+        if not choosing.is_good:
+            choosing.look_near(self._search.forms(choosing.best))
+        if not choosing.is_good:
+            choosing.look_far(found.far(written, place.indices))
+        if not choosing.is_good:
+            starts = dict.fromkeys((written, choosing.best))
+            wholes = (found.whole(start, place.indices) for start in starts)
+            choosing.look_far(f for w in wholes for f in self._search.forms(w))
+        if choosing.best != written:
+            after = choosing.best, choosing.scores
+            self._record(place, probes, (written, choosing.before), after)
+            self._rule = _with(self._rule, place.name, choosing.best)
 
     def _probes(self, place: _Place) -> Iterator[_Probe]:
         """The first and the last element at every choice of sizes."""
@@ -163,21 +221,24 @@ class _Work:
                     trial = Trial(close.close(value), sample.points, machine)
                     yield _Probe(sample, name, trial)
 
-    def _scores(
-        self, probes: list[_Probe], place: _Place, form: Expr
-    ) -> list[tuple[Expr, Score]]:
-        rule = _with(self._rule, place.name, form)
-        known: dict[int, Rule] = {}
-        found = []
-        for probe in probes:
-            key = id(probe.sample)
-            if key not in known:
-                known[key] = probe.sample.evaluated(rule).rule
-            value = _value(known[key], probe.element)
-            assert value is not None
-            closed = Names(known[key]).close(value)
-            found.append((closed, probe.trial.score_with_noise(closed)))
-        return found
+    def _scored(self, probes: list[_Probe], place: _Place) -> Scored:
+        """What measures a form of the value at ``place``, probe by probe."""
+
+        def scored(form: Expr) -> list[tuple[Expr, Score]]:
+            rule = _with(self._rule, place.name, form)
+            known: dict[int, Rule] = {}
+            found = []
+            for probe in probes:
+                key = id(probe.sample)
+                if key not in known:
+                    known[key] = probe.sample.evaluated(rule).rule
+                value = _value(known[key], probe.element)
+                assert value is not None
+                closed = Names(known[key]).close(value)
+                found.append((closed, probe.trial.score_with_noise(closed)))
+            return found
+
+        return scored
 
     def _found(self) -> tuple[Sample, ...]:
         if self._samples is None:
@@ -203,17 +264,37 @@ class _Work:
         self.rewrites.append(Rewrite(place.name, show(before[0]), show(after[0]), why))
 
 
-def _is_worse(score: Score, first: Score) -> bool:
-    """Fewer bad points are worth digits at fewer others: nothing is left of a NaN."""
-    before, after = first.whole, score.whole
-    limit = np.maximum(_CHANCE * before.errors, FAIR)
-    spoiled = int((after.errors > limit).sum())
-    if after.bad < before.bad and score.core.bad <= first.core.bad:
-        grown = spoiled > (before.bad - after.bad) // 2
-    else:
-        slack = _LUCK if before.worst <= FAIR else _CHANCE
-        grown = after.worst > max(slack * before.worst, GOOD) or after.bad > before.bad
-    return grown or score.gaps > first.gaps or score.noisy > first.noisy
+def _derived(written: Rule, chosen: Rule) -> dict[str, Derived]:
+    """The derivative of the forward as chosen. Where a maximum was taken out (of a norm,
+    of exponents) it is that of the forward as written: it only disappears again."""
+    forward = tuple(
+        new if _maxima(new) <= _maxima(old) else old
+        for old, new in zip(written.forward, chosen.forward, strict=True)
+    )
+    if not any(isinstance(e, Derived | Declared) for e in written.backward):
+        return {}
+    try:
+        return indexed_cotangents(replace(chosen, forward=forward))
+    except Underivable:
+        return {}
+
+
+def _maxima(let: Let) -> int:
+    return sum(
+        isinstance(node, Reduce | Apply) and node.op == "max"
+        for node in nodes(let.value)
+    )
+
+
+def _with_indices(entry: Derived, indices: tuple[str, ...]) -> Expr:
+    """Its value with the free indices of another entry of the same input."""
+    at = {old: Idx(new) for old, new in zip(entry.indices, indices, strict=True)}
+    return place(entry.value, at, Scope(indices))
+
+
+def _never(_: Expr) -> bool:
+    """Rows that hold on a condition only are left out: it would be one for each index."""
+    return False
 
 
 def _value(rule: Rule, name: str) -> Expr | None:
@@ -239,27 +320,3 @@ def _with(rule: Rule, name: str, value: Expr) -> Rule:
         else:
             backward.append(entry)
     return replace(rule, forward=forward, backward=tuple(backward))
-
-
-def _together(scored: list[tuple[Expr, Score]]) -> Score:
-    """One score for all elements."""
-    scores = [score for _, score in scored]
-    return Score(
-        _joined([score.whole for score in scores]),
-        _joined([score.core for score in scores]),
-        sum(score.gaps for score in scores),
-        sum(score.noisy for score in scores),
-    )
-
-
-def _joined(parts: list[Stratum]) -> Stratum:
-    count = sum(part.count for part in parts)
-    over = sum(part.share * part.count for part in parts)
-    return Stratum(
-        count,
-        sum(part.bad for part in parts),
-        max(part.worst for part in parts),
-        over / count if count else 0.0,
-        -1,
-        np.concatenate([part.errors for part in parts]),
-    )

@@ -16,7 +16,13 @@ from gradspec.stabilise.reductions_exponential import (
     exponential,
     logarithm,
 )
-from gradspec.stabilise.reductions_moments import centred, norm, scaled, without_nought
+from gradspec.stabilise.reductions_moments import (
+    aligned,
+    centred,
+    norm,
+    scaled,
+    without_nought,
+)
 from gradspec.stabilise.scopes import Scope, inlined
 
 Step: TypeAlias = Callable[[Expr, Scope], Iterator[Expr]]
@@ -32,8 +38,9 @@ def turned(expr: Expr, scope: Scope) -> Iterator[Expr]:
 
 _SETS: tuple[tuple[Step, ...], ...] = (
     (logarithm, balanced, centred, turned),
-    (logarithm, balanced, centred, scaled, turned),
-    (logarithm, exponential, centred, scaled, turned),
+    (logarithm, balanced, centred, aligned, turned),
+    (logarithm, balanced, centred, scaled, aligned, turned),
+    (logarithm, exponential, centred, scaled, aligned, turned),
 )
 
 

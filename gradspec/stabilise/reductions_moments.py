@@ -32,6 +32,7 @@ from gradspec.stabilise.scopes import Scope, free, is_same, place
 Step: TypeAlias = Callable[[Expr, Scope], Iterator[Expr]]
 
 _HALF = Const(Fraction(1, 2))
+_PAIR = 2
 
 
 # --- variances and covariances ---------------------------------------------------------
@@ -171,6 +172,60 @@ def scaled(expr: Expr, scope: Scope) -> Iterator[Expr]:
     body = apply("pow", share, Const(Fraction(2)))
     inner = Reduce("sum", total.bounds, body, total.where)
     yield apply("mul", by, apply("sqrt", inner))
+
+
+def aligned(expr: Expr, scope: Scope) -> Iterator[Expr]:
+    """``sum(u * v) / norm(u) / norm(v)`` as the sum of products of directions: the
+    product of two large vectors overflows, of their directions it does not."""
+    match expr:
+        case Apply(op="div" | "mul"):
+            found = product(expr)
+        case _:
+            return
+    for total, others in _sums(found.above):
+        body = product(total.body)
+        if body.below or len(body.above) != _PAIR:
+            continue
+        factors, below = _directions(body.above, total, found.below, scope)
+        if len(below) < len(found.below):
+            inner = Product(body.number, body.sizes, factors, ()).expr()
+            value = Reduce("sum", total.bounds, inner)
+            above = (value, *others)
+            yield Product(found.number, found.sizes, above, below).expr()
+            return
+
+
+def _directions(
+    factors: tuple[Expr, ...], total: Reduce, below: tuple[Expr, ...], scope: Scope
+) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
+    """Each factor divided by its own norm, and the divisors that are left."""
+    under = scope.union(b.index for b in total.bounds)
+    left = list(below)
+    made = []
+    for factor in factors:
+        whole = Reduce("sum", total.bounds, factor)
+        own = next((n for n in left if _is_norm_of(n, whole)), None)
+        if own is None:
+            made.append(factor)
+        else:
+            left.remove(own)
+            made.append(apply("div", factor, place(own, {}, under)))
+    return tuple(made), tuple(left)
+
+
+def _is_norm_of(expr: Expr, whole: Reduce) -> bool:
+    """Whether ``expr`` is the norm of the vector whose sum ``whole`` is."""
+    match expr:
+        case Apply(op="mul", args=(Select(), root)):
+            total = norm(root)
+        case _:
+            total = norm(expr)
+    part = None if total is None else _root(total.body)
+    if total is None or part is None:
+        return False
+    if isinstance(part, Apply) and part.op == "div" and total is not norm(expr):
+        part = part.args[0]
+    return is_same(Reduce("sum", total.bounds, part, total.where), whole)
 
 
 def without_nought(norms: frozenset[str]) -> Step:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from gradspec.derive.partials import Underivable
 from gradspec.derive.vjp import cotangents, vjps
 from gradspec.ir.calls import calls_surrogate, expand
-from gradspec.ir.expr import Apply, Expr, Ref, Select
+from gradspec.ir.expr import Expr, Ref
 from gradspec.ir.rule import (
     Backward,
     CheckedRule,
@@ -27,10 +27,9 @@ from gradspec.ir.rule import (
 from gradspec.ir.text import show
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import names, size
-from gradspec.primitives.lookup import primitive
 from gradspec.stabilise.choose import Candidate, Choice, choose, cost
 from gradspec.stabilise.guard import guarded
-from gradspec.stabilise.measure import Trial
+from gradspec.stabilise.measure import Trial, is_real
 from gradspec.stabilise.model import Machine
 from gradspec.stabilise.names import Names
 from gradspec.stabilise.points import Points, points
@@ -134,7 +133,7 @@ class _Work:
     def _choose(self, name: str, value: Expr, others: tuple[Expr, ...]) -> Expr:
         """The best form of ``value``; ``others`` are known to be equal to it."""
         written = tidy(value)
-        if not _is_real(written) or size(written) < 3:
+        if not is_real(written) or size(written) < 3:
             return written
         meaning = self._written.close(value)
         try:
@@ -229,17 +228,6 @@ def _without_calls(rule: Rule) -> Rule:
         surrogates=tuple(replace(x, value=expand(x.value)) for x in rule.surrogates),
         backward=tuple(backward),
     )
-
-
-def _is_real(expr: Expr) -> bool:
-    """Not a condition, and not a whole number: those are exact as they are."""
-    match expr:
-        case Apply(op=op):
-            return primitive(op).result == "real"
-        case Select(then=then, other=other):
-            return _is_real(then) or _is_real(other)
-        case _:
-            return True
 
 
 def _without_dead_locals(before: Rule, after: Rule) -> Rule:
