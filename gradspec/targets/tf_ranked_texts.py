@@ -31,7 +31,8 @@ def _check_shapes(rule: str, **inputs: tuple[object, ...]) -> None:
             if size is wanted:
                 continue
             if not (isinstance(size, int) and isinstance(wanted, int)):
-                tf.debugging.assert_equal(size, wanted, f"{message}, {axis} = {wanted}")
+                size, wanted = tf.cast(size, tf.int64), tf.cast(wanted, tf.int64)
+                tf.debugging.assert_equal(size, wanted, f"{message}: {axis} differs")
             elif size != wanted:
                 known = "" if isinstance(axis, int) else f" with {axis} = {wanted}"
                 raise ValueError(f"{message}{known}, not {tuple(tensor.shape)}")

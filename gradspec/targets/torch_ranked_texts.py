@@ -20,7 +20,8 @@ def _check_shapes(rule: str, **inputs: tuple[object, ...]) -> None:
             fits = fits and size == wanted
         if not fits:
             pattern = ", ".join("..." if axis is ... else str(axis) for axis in axes)
-            known = ", ".join(f"{a} = {sizes[a]}" for a in dict.fromkeys(named) if a in sizes)
+            seen = [axis for axis in dict.fromkeys(named) if axis in sizes]
+            known = ", ".join(f"{axis} = {sizes[axis]}" for axis in seen)
             raise ValueError(
                 f"{rule}: {name} must have the shape [{pattern}]"
                 f"{f' with {known}' if known else ''}, not {shape}"
