@@ -146,7 +146,11 @@ def compile_command(
     files = () if failed else run.output_files(results)
     folder = Path(out)
     step = write.stale if only_check else write.write
-    changed = tuple(f"{folder.as_posix()}/{f.path}" for f in step(folder, files))
+    try:
+        touched = step(folder, files)
+    except write.CannotWrite as fault:
+        raise click.ClickException(f"{fault}; give another folder, --out") from fault
+    changed = tuple(f"{folder.as_posix()}/{f.path}" for f in touched)
     stale = tuple(_stale(path) for path in changed) if only_check else ()
     _report(results, (*found, *stale), changed, style)
     if style == "text" and not failed:

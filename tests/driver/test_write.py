@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from gradspec.driver.write import OutputFile, replace_text, stale, with_packages, write
+from gradspec.driver.write import (
+    CannotWrite,
+    OutputFile,
+    replace_text,
+    stale,
+    with_packages,
+    write,
+)
 
 FILES = with_packages([OutputFile("tf/losses/huber.py", "x = 1\n")])
 
@@ -53,3 +60,9 @@ def test_an_interrupt_leaves_the_old_text_and_no_other_file(
         replace_text(path, "new\n")
     assert path.read_text() == "old\n"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "tf").write_text("a file where a folder should be")
+    with pytest.raises(CannotWrite, match=r"cannot write .*tf.*: "):
+        write(tmp_path, FILES)
