@@ -99,7 +99,7 @@ class _Accumulation:
             case Ref(name=name, indices=()):
                 return name in self.wrt
             case Call():
-                return _is_crooked(node.rule)
+                return is_crooked(node.rule)
             case _:
                 return False
 
@@ -136,7 +136,7 @@ class _Accumulation:
 
 
 @lru_cache(maxsize=512)
-def _is_crooked(rule: Rule) -> bool:
+def is_crooked(rule: Rule) -> bool:
     """Whether some cotangent of a rule is not linear in its upstream gradients."""
     upstream = frozenset(f"d{o.name}" for o in rule.outputs if o.takes_gradient)
     return not all(

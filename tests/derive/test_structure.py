@@ -151,7 +151,7 @@ def test_what_is_declared_stays_and_the_rest_is_derived() -> None:
     assert [type(entry) for entry in rule.backward] == [Derived, NoGradient, NoGradient]
 
 
-def test_a_ranked_rule_is_left_as_it_is() -> None:
+def test_a_ranked_rule_has_a_cotangent_with_indices() -> None:
     rule = rules(
         """
         rule total(x[..., n]) -> y:
@@ -159,8 +159,9 @@ def test_a_ranked_rule_is_left_as_it_is() -> None:
         """
     )["total"]
     outcome = complete(rule)
-    assert outcome.value is rule
+    assert outcome.value is not None
     assert isinstance(rule.backward[0], Pending)
+    assert outcome.value.backward == (Derived(Ref("dy"), ("i",)),)
 
 
 def test_complete_is_idempotent() -> None:

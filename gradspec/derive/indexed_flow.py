@@ -1,0 +1,235 @@
+"""Reverse accumulation over values with indices.
+
+Every output, local and reduction is a value with indices of its own. Its cotangent is
+gathered first, whole, and then passed on through its expression: a reference ``x[e]``
+under the indices of the value (and of the reduction) adds to the cotangent of ``x``
+where its index is ``e``. What is found to be 0 for all sizes (the cotangent of the
+maximum that a softmax is shifted by) is not passed on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from gradspec.derive.indexed_deltas import scattered
+from gradspec.derive.indexed_forms import guarded, plus, summed, times
+from gradspec.derive.indexed_scopes import (
+    Axis,
+    Fresh,
+    Value,
+    free,
+    refreshed,
+    replaced,
+)
+from gradspec.derive.jacobian import gradient
+from gradspec.derive.partials import Underivable
+from gradspec.derive.vjp import is_crooked, own_backward
+from gradspec.ir.expr import (
+    ONE,
+    ZERO,
+    Apply,
+    Bound,
+    Call,
+    Expr,
+    Idx,
+    Reduce,
+    Ref,
+)
+from gradspec.ir.rule import Rule
+from gradspec.ir.tidy import tidy
+from gradspec.ir.walk import children, names, nodes, with_children
+
+
+class Values:
+    """The values of a rule in order, each reduction with a name of its own."""
+
+    def __init__(self, rule: Rule) -> None:
+        self.fresh = Fresh()
+        self.axes: dict[str, Axis] = {}
+        self.order: list[Value] = []
+        self.reductions: dict[Expr, str] = {}
+        self.seeds: dict[str, str] = {}
+        for let in rule.forward:
+            self._add(let.name, let.indices, let.axes, let.value)
+        shapes = {o.name: o.shape.axes for o in rule.outputs}
+        for one in rule.surrogates:
+            name = f"%surrogate {one.output}"
+            self.seeds[one.output] = name
+            self._add(name, one.indices, shapes[one.output], one.value)
+
+    def bounds(self, axes: tuple[Axis, ...]) -> tuple[Bound, ...]:
+        """New indices for these axes."""
+        made = tuple(Bound(self.fresh(), axis) for axis in axes)
+        self.axes |= {b.index: b.axis for b in made}
+        return made
+
+    def copied(self, expr: Expr, values: Mapping[str, Expr]) -> Expr:
+        """``expr`` at other indices, its own bound ones renamed."""
+        made = refreshed(expr, values, self.fresh)
+        self._learn(made)
+        return made
+
+    def _learn(self, expr: Expr) -> None:
+        if isinstance(expr, Reduce):
+            self.axes |= {b.index: b.axis for b in expr.bounds}
+        for child in children(expr):
+            self._learn(child)
+
+    def _add(
+        self, name: str, indices: tuple[str, ...], axes: tuple[Axis, ...], expr: Expr
+    ) -> None:
+        bounds = self.bounds(axes)
+        values = {old: Idx(b.index) for old, b in zip(indices, bounds, strict=True)}
+        body = self._lifted(self.copied(tidy(expr), values))
+        self.order.append(Value(name, tuple(b.index for b in bounds), axes, body))
+
+    def _lifted(self, expr: Expr) -> Expr:
+        """``expr`` with a name in place of every reduction."""
+        parts = tuple(self._lifted(child) for child in children(expr))
+        made = with_children(expr, parts)
+        return self._named(made) if isinstance(made, Reduce) else made
+
+    def _named(self, node: Reduce) -> Expr:
+        outer = tuple(free(node))
+        key = positional(node, outer)
+        if key not in self.reductions:
+            name = self.reductions[key] = f"%{node.op} {len(self.reductions)}"
+            axes = tuple(self.axes[index] for index in outer)
+            bounds = self.bounds(axes)
+            at = {o: Idx(b.index) for o, b in zip(outer, bounds, strict=True)}
+            value = self.copied(node, at)
+            self.order.append(Value(name, tuple(b.index for b in bounds), axes, value))
+        return Ref(self.reductions[key], tuple(Idx(index) for index in outer))
+
+
+def positional(node: Reduce, outer: tuple[str, ...]) -> Expr:
+    """The same for reductions that differ in the names of indices only."""
+    values: dict[str, Expr] = {n: Idx(f"outer {p}") for p, n in enumerate(outer)}
+    bounds = tuple(Bound(f"{p}", b.axis) for p, b in enumerate(node.bounds))
+    pairs = zip(node.bounds, bounds, strict=True)
+    values |= {old.index: Idx(new.index) for old, new in pairs}
+    where = None if node.where is None else replaced(node.where, values)
+    return Reduce(node.op, bounds, replaced(node.body, values), where)
+
+
+class Accumulation:
+    """The cotangents of all inputs; ``is_zero`` decides for all sizes."""
+
+    def __init__(
+        self,
+        rule: Rule,
+        values: Values,
+        is_zero: Callable[[Expr], bool],
+        tidied: Callable[[Expr], Expr],
+    ) -> None:
+        self.rule, self.values = rule, values
+        self.is_zero, self.tidied = is_zero, tidied
+        self.targets: dict[str, tuple[Bound, ...]] = {}
+        for value in values.order:
+            pairs = zip(value.indices, value.axes, strict=True)
+            self.targets[value.name] = tuple(Bound(i, a) for i, a in pairs)
+        self.inputs = [i for i in rule.inputs if i.takes_gradient]
+        for variable in self.inputs:
+            self.targets[variable.name] = values.bounds(variable.shape.axes)
+        self.active = {i.name for i in self.inputs}
+        for value in values.order:
+            if names(value.expr) & self.active:
+                self.active.add(value.name)
+        self.found: dict[str, list[Expr]] = {}
+
+    def run(self) -> dict[str, Expr]:
+        """By input, over the indices of ``targets``."""
+        for output in self.rule.outputs:
+            if output.takes_gradient:
+                name = self.values.seeds.get(output.name, output.name)
+                at = tuple(Idx(b.index) for b in self.targets[name])
+                self.found[name] = [Ref(f"d{output.name}", at)]
+        for value in reversed(self.values.order):
+            above = self._total(value.name)
+            if above != ZERO and value.name in self.active:
+                self._pass_on(value, above)
+        return {i.name: self._total(i.name) for i in self.inputs}
+
+    def _total(self, name: str) -> Expr:
+        result: Expr = ZERO
+        terms = [t for t in self.found.get(name, []) if t != ZERO]
+        if name not in {i.name for i in self.inputs}:
+            terms = [term for term in terms if not self.is_zero(term)]
+        for term in reversed(terms):
+            result = plus(result, term)
+        result = self.tidied(result)
+        return ZERO if len(terms) > 1 and self.is_zero(result) else result
+
+    def _pass_on(self, value: Value, above: Expr) -> None:
+        scope = self.targets[value.name]
+        expr = value.expr
+        if isinstance(expr, Reduce):
+            above = self._through(expr, value, above)
+            scope, expr = (*scope, *expr.bounds), expr.body
+        _require_linear(expr)
+        found = gradient(expr, self._is_leaf, own_backward)
+        for leaf, factor in found.items():
+            assert isinstance(leaf, Ref)
+            term = self._term(scope, leaf, self.tidied(times(above, factor)))
+            self.found.setdefault(leaf.name, []).append(term)
+
+    def _term(self, scope: tuple[Bound, ...], leaf: Ref, value: Expr) -> Expr:
+        target = self.targets[leaf.name]
+        return scattered(scope, leaf.indices, target, value, self.values.axes)
+
+    def _is_leaf(self, node: Expr) -> bool:
+        return isinstance(node, Ref) and node.name in self.active
+
+    # --- reductions ------------------------------------------------------------------
+
+    def _through(self, node: Reduce, value: Value, above: Expr) -> Expr:
+        """What arrives at the body for each value of the bound indices."""
+        out = Ref(value.name, tuple(Idx(i) for i in value.indices))
+        where = () if node.where is None else (node.where,)
+        match node.op:
+            case "sum":
+                return guarded(where, above)
+            case "mean":
+                count = self._count(node.bounds, where, ONE)
+                return guarded(where, times(above, Apply("div", (ONE, count))))
+            case "max" | "min":
+                reached = Apply("eq", (node.body, out))
+                ties = self._count(node.bounds, (*where, reached), ONE)
+                share = times(above, Apply("div", (ONE, ties)))
+                return guarded((*where, reached), share)
+            case "logsumexp":
+                weight = Apply("exp", (Apply("sub", (node.body, out)),))
+                return guarded(where, times(above, weight))
+            case "prod":
+                return guarded(where, times(above, self._others(node)))
+            case _:
+                raise Underivable(node)
+
+    def _count(
+        self, bounds: tuple[Bound, ...], where: tuple[Expr, ...], one: Expr
+    ) -> Expr:
+        if not where:
+            return summed(bounds, one)
+        new = self.values.bounds(tuple(b.axis for b in bounds))
+        at = {b.index: Idx(n.index) for b, n in zip(bounds, new, strict=True)}
+        return summed(new, guarded([self.values.copied(w, at) for w in where], one))
+
+    def _others(self, node: Reduce) -> Expr:
+        """The product of all other factors: safe where a factor is 0."""
+        new = self.values.bounds(tuple(b.axis for b in node.bounds))
+        pairs = tuple(zip(node.bounds, new, strict=True))
+        at: dict[str, Expr] = {b.index: Idx(n.index) for b, n in pairs}
+        other: Expr | None = None
+        for old, bound in pairs:
+            differs = Apply("ne", (Idx(bound.index), Idx(old.index)))
+            other = differs if other is None else Apply("or", (other, differs))
+        if node.where is not None and other is not None:
+            other = Apply("and", (self.values.copied(node.where, at), other))
+        return Reduce("prod", new, self.values.copied(node.body, at), other)
+
+
+def _require_linear(expr: Expr) -> None:
+    """A call whose backward is no factor is left to elementwise rules."""
+    for node in nodes(expr):
+        if isinstance(node, Call) and is_crooked(node.rule):
+            raise Underivable(node)

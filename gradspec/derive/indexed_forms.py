@@ -1,0 +1,284 @@
+"""Products and sums over indices, put together as an expert would write them.
+
+A product is taken apart into a number, powers of its factors, and the conditions outside
+which it is 0. So a factor without the summed index leaves the sum, sums of independent
+factors become products of sums, and terms share what they have in common.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from gradspec.derive import build
+from gradspec.derive.indexed_scopes import AT, free, replaced
+from gradspec.ir.expr import (
+    ONE,
+    ZERO,
+    Apply,
+    Bound,
+    Const,
+    Expr,
+    Idx,
+    Reduce,
+    Select,
+    Size,
+)
+from gradspec.ir.tidy import fold
+
+
+@dataclass(slots=True)
+class Product:
+    """``number * Π factor^power`` where all ``guards`` hold, else 0."""
+
+    number: Fraction = Fraction(1)
+    powers: dict[Expr, Fraction] = field(default_factory=dict)
+    guards: dict[Expr, None] = field(default_factory=dict)
+
+    def multiply(self, factor: Expr, power: Fraction = Fraction(1)) -> None:
+        self.powers[factor] = self.powers.get(factor, Fraction(0)) + power
+        if not self.powers[factor]:
+            del self.powers[factor]
+
+    @property
+    def parts(self) -> Iterable[Expr]:
+        return (*self.guards, *self.powers)
+
+
+def product(expr: Expr) -> Product:
+    """``expr`` taken apart."""
+    result = Product()
+    todo: list[tuple[Expr, Fraction]] = [(expr, Fraction(1))]
+    while todo:
+        node, power = todo.pop()
+        match node:
+            case Const(value=value) if power.denominator == 1 and (value or power > 0):
+                result.number *= value ** int(power)
+            case Apply(op="neg", args=(inner,)) if power.denominator == 1:
+                result.number *= (-1) ** int(power)
+                todo.append((inner, power))
+            case Apply(op="mul", args=(a, b)) if power.denominator == 1:
+                todo += [(b, power), (a, power)]
+            case Apply(op="div", args=(a, b)) if power.denominator == 1:
+                todo += [(b, -power), (a, power)]
+            case Apply(op="square", args=(inner,)) if power.denominator == 1:
+                todo.append((inner, 2 * power))
+            case Apply(op="pow", args=(inner, Const(value=value))) if (
+                value.denominator == 1 and power.denominator == 1
+            ):
+                todo.append((inner, value * power))
+            case Select(condition=condition, then=then, other=other) if (
+                other == ZERO and power > 0
+            ):
+                result.guards |= dict.fromkeys(_conjuncts(condition))
+                todo.append((then, power))
+            case _:
+                result.multiply(node, power)
+    return result
+
+
+def _conjuncts(condition: Expr) -> Iterable[Expr]:
+    match condition:
+        case Apply(op="and", args=args):
+            for arg in args:
+                yield from _conjuncts(arg)
+        case _:
+            yield condition
+
+
+def joined(parts: Product) -> Expr:
+    """The product as an expression; sums come last, guards go around all of it."""
+    if not parts.number:
+        return ZERO
+    above = [(f, p) for f, p in parts.powers.items() if p > 0]
+    above.sort(key=lambda pair: _is_sum(pair[0]))
+    result: Expr = ONE
+    for factor, power in above:
+        result = _times(result, _raised(factor, power))
+    below: Expr = ONE
+    for factor, power in parts.powers.items():
+        if power < 0:
+            below = _times(below, _raised(factor, -power))
+    number = parts.number
+    if below != ONE and number.denominator != 1 and result == ONE:
+        result, number = Const(Fraction(number.numerator)), number / number.numerator
+        below, number = _times(Const(1 / number), below), Fraction(1)
+    result = build.scale(number, result)
+    result = result if below == ONE else fold(Apply("div", (result, below)))
+    return guarded(parts.guards, result)
+
+
+def _times(left: Expr, right: Expr) -> Expr:
+    return fold(Apply("mul", (left, right)))
+
+
+def _is_sum(expr: Expr) -> bool:
+    return isinstance(expr, Apply) and expr.op in ("add", "sub")
+
+
+def _raised(factor: Expr, power: Fraction) -> Expr:
+    return fold(Apply("pow", (factor, Const(power))))
+
+
+def guarded(guards: Iterable[Expr], expr: Expr) -> Expr:
+    """``expr`` where the guards hold, else 0."""
+    condition: Expr | None = None
+    for guard in guards:
+        condition = guard if condition is None else Apply("and", (condition, guard))
+    return expr if condition is None else fold(Select(condition, expr, ZERO))
+
+
+def times(left: Expr, right: Expr) -> Expr:
+    """``left * right``, factors merged and cancelled."""
+    conditional = isinstance(left, Select) or isinstance(right, Select)
+    if conditional and not (_is_guard(left) or _is_guard(right)):
+        return build.times(left, right)
+    return joined(product(Apply("mul", (left, right))))
+
+
+def _is_guard(expr: Expr) -> bool:
+    return isinstance(expr, Select) and expr.other == ZERO
+
+
+def plus(left: Expr, right: Expr) -> Expr:
+    """``left + right`` with the common factors in front."""
+    if ZERO in (left, right):
+        return right if left == ZERO else left
+    a, b = product(left), product(right)
+    common = _common(a, b)
+    if not common.powers and not common.guards:
+        return build.plus(left, right)
+    whole = _sum(_rest(a, common), _rest(b, common))
+    if whole == ZERO:
+        return ZERO
+    inner = product(whole)
+    inner.guards = common.guards | inner.guards
+    powers = dict(common.powers)
+    for factor, power in inner.powers.items():
+        powers[factor] = powers.get(factor, Fraction(0)) + power
+    inner.powers = {f: p for f, p in powers.items() if p}
+    return joined(inner)
+
+
+def _common(a: Product, b: Product) -> Product:
+    found = Product()
+    for factor, power in a.powers.items():
+        other = b.powers.get(factor, Fraction(0))
+        if power * other > 0:
+            found.powers[factor] = min((power, other), key=abs)
+    found.guards = {g: None for g in a.guards if g in b.guards}
+    return found
+
+
+def _rest(whole: Product, common: Product) -> Product:
+    rest = Product(whole.number, dict(whole.powers))
+    for factor, power in common.powers.items():
+        rest.multiply(factor, -power)
+    rest.guards = {g: None for g in whole.guards if g not in common.guards}
+    return rest
+
+
+def _sum(a: Product, b: Product) -> Expr:
+    if a.powers == b.powers and a.guards == b.guards:
+        return joined(Product(a.number + b.number, a.powers, a.guards))
+    return build.plus(joined(a), joined(b))
+
+
+# --- sums over indices ----------------------------------------------------------------
+
+
+def summed(bounds: tuple[Bound, ...], expr: Expr) -> Expr:
+    """``expr`` summed over ``bounds``; what the indices are not in leaves the sum."""
+    if expr == ZERO:
+        return ZERO
+    whole = product(expr)
+    for guard in whole.guards:
+        reached = _reached(guard, bounds)
+        if reached is not None:
+            bound, index = reached
+            left = tuple(b for b in bounds if b != bound)
+            del whole.guards[guard]
+            return summed(left, replaced(joined(whole), {bound.index: index}))
+    outer, groups = Product(whole.number), _groups(bounds, whole)
+    outer.guards = {g: None for g in whole.guards if not _uses(g, bounds)}
+    for factor, power in whole.powers.items():
+        if not _uses(factor, bounds):
+            outer.multiply(factor, power)
+    for group, parts in groups:
+        if not parts.powers and not parts.guards:
+            outer = _counted(group, outer)
+            continue
+        outer.multiply(_reduced(group, parts))
+    return joined(outer)
+
+
+def _reached(guard: Expr, bounds: tuple[Bound, ...]) -> tuple[Bound, Expr] | None:
+    """The summed index that stands where a reference points, and where that is."""
+    match guard:
+        case Apply(op=op, args=(index, Idx(name=name))) if op == AT:
+            for bound in bounds:
+                if bound.index == name and name not in free(index):
+                    return bound, index
+    return None
+
+
+def _uses(expr: Expr, bounds: Iterable[Bound]) -> bool:
+    used = free(expr)
+    return any(b.index in used for b in bounds)
+
+
+def _groups(
+    bounds: tuple[Bound, ...], whole: Product
+) -> list[tuple[tuple[Bound, ...], Product]]:
+    """Bounds that no factor connects are summed apart."""
+    groups: list[tuple[Bound, ...]] = [(b,) for b in bounds]
+    for part in whole.parts:
+        touched = [g for g in groups if _uses(part, g)]
+        if len(touched) > 1:
+            merged = tuple(b for b in bounds if any(b in g for g in touched))
+            groups = [merged if g is touched[0] else g for g in groups]
+            groups = [g for g in groups if g == merged or g not in touched]
+    found = []
+    for group in groups:
+        parts = Product()
+        parts.guards = {g: None for g in whole.guards if _uses(g, group)}
+        parts.powers = {f: p for f, p in whole.powers.items() if _uses(f, group)}
+        found.append((group, parts))
+    return found
+
+
+def _counted(bounds: tuple[Bound, ...], outer: Product) -> Product:
+    for bound in bounds:
+        if isinstance(bound.axis, int):
+            outer.number *= bound.axis
+        else:
+            outer.multiply(Size(bound.axis))
+    return outer
+
+
+def _reduced(bounds: tuple[Bound, ...], parts: Product) -> Expr:
+    """The sum itself; a sum within it alone becomes one over all indices."""
+    body = joined(parts)
+    match body:
+        case Reduce(op="sum", bounds=inner, body=below, where=None):
+            return Reduce("sum", (*bounds, *inner), below)
+        case _:
+            return Reduce("sum", bounds, body)
+
+
+def averaged(expr: Expr) -> Expr:
+    """A product with a sum over an axis and its size below the line has a mean."""
+    parts = product(expr)
+    for factor, power in tuple(parts.powers.items()):
+        if isinstance(factor, Reduce) and factor.op == "sum" and power == 1:
+            sizes = [Size(b.axis) for b in factor.bounds if isinstance(b.axis, str)]
+            enough = all(parts.powers.get(s, Fraction(0)) <= -1 for s in sizes)
+            alone = len(set(sizes)) == len(sizes) == len(factor.bounds)
+            if enough and alone and not isinstance(factor.body, Select):
+                parts.multiply(factor, -power)
+                for size in sizes:
+                    parts.multiply(size)
+                parts.multiply(Reduce("mean", factor.bounds, factor.body))
+                return joined(parts)
+    return expr

@@ -1,0 +1,127 @@
+"""Bound indices: free indices, renaming without capture, locals put in place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import count
+
+from gradspec.ir.expr import Bound, Expr, Idx, Reduce, Ref
+from gradspec.ir.tidy import fold
+from gradspec.ir.walk import children, nodes, with_children
+
+Axis = str | int
+
+AT = "%at"
+"""``index == place`` of a reference that is taken: the index is in range, so a sum over
+the place has one term. It becomes ``eq`` in what is derived in the end."""
+
+_LETTERS = "jlkipqrstuvw"
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """``name[indices] = expr``: an output, a local, or a reduction given a name."""
+
+    name: str
+    indices: tuple[str, ...]
+    axes: tuple[Axis, ...]
+    expr: Expr
+
+
+class Fresh:
+    """Index names that no rule can contain, never twice the same."""
+
+    def __init__(self) -> None:
+        self._numbers = count()
+
+    def __call__(self) -> str:
+        return f"%{next(self._numbers)}"
+
+    def bounds(self, bounds: tuple[Bound, ...]) -> tuple[Bound, ...]:
+        return tuple(Bound(self(), b.axis) for b in bounds)
+
+
+def free(expr: Expr) -> dict[str, None]:
+    """Indices that ``expr`` uses and does not bind, in the order of the text."""
+    found: dict[Expr, dict[str, None]] = {}
+    for node in nodes(expr):
+        inner: dict[str, None] = {}
+        for child in children(node):
+            inner |= found[child]
+        if isinstance(node, Idx):
+            inner = {node.name: None}
+        elif isinstance(node, Reduce):
+            bound = {b.index for b in node.bounds}
+            inner = {name: None for name in inner if name not in bound}
+        found[node] = inner
+    return found[expr]
+
+
+def replaced(expr: Expr, values: Mapping[str, Expr]) -> Expr:
+    """Free indices replaced. Bound ones have names of their own everywhere."""
+    if not values:
+        return expr
+    done: dict[Expr, Expr] = {}
+    for node in nodes(expr):
+        if isinstance(node, Idx):
+            done[node] = values.get(node.name, node)
+        else:
+            parts = tuple(done[child] for child in children(node))
+            done[node] = fold(with_children(node, parts))
+    return done[expr]
+
+
+def refreshed(expr: Expr, values: Mapping[str, Expr], fresh: Fresh) -> Expr:
+    """Free indices replaced and every bound index given a name that is new."""
+    match expr:
+        case Idx(name=name):
+            return values.get(name, expr)
+        case Reduce(op=op, bounds=bounds, body=body, where=where):
+            new = fresh.bounds(bounds)
+            inner = dict(values)
+            for old, renamed in zip(bounds, new, strict=True):
+                inner[old.index] = Idx(renamed.index)
+            test = None if where is None else refreshed(where, inner, fresh)
+            made = refreshed(body, inner, fresh)
+            return Reduce(op, new, made, test, span=expr.span)
+        case _:
+            parts = tuple(refreshed(c, values, fresh) for c in children(expr))
+            return with_children(expr, parts)
+
+
+def inlined(expr: Expr, values: Mapping[str, Value], fresh: Fresh) -> Expr:
+    """``expr`` with the named values in place of their names, all the way down."""
+    done: dict[Expr, Expr] = {}
+    for node in nodes(expr):
+        made = with_children(node, tuple(done[child] for child in children(node)))
+        if isinstance(made, Ref) and made.name in values:
+            value = values[made.name]
+            at = dict(zip(value.indices, made.indices, strict=True))
+            made = inlined(refreshed(value.expr, at, fresh), values, fresh)
+        done[node] = made
+    return done[expr]
+
+
+def named(expr: Expr, taken: frozenset[str]) -> Expr:
+    """Bound indices with short names: letters that are nothing else where they stand."""
+    match expr:
+        case Reduce(op=op, bounds=bounds, body=body, where=where):
+            names = _short(taken)
+            new = tuple(Bound(next(names), b.axis) for b in bounds)
+            pairs = zip(bounds, new, strict=True)
+            values: dict[str, Expr] = {old.index: Idx(b.index) for old, b in pairs}
+            inner = taken | {b.index for b in new}
+            test = None if where is None else named(replaced(where, values), inner)
+            return Reduce(op, new, named(replaced(body, values), inner), test)
+        case _:
+            parts = tuple(named(child, taken) for child in children(expr))
+            return with_children(expr, parts)
+
+
+def _short(taken: frozenset[str]) -> Iterator[str]:
+    for number in count():
+        for letter in _LETTERS:
+            name = f"{letter}{number or ''}"
+            if name not in taken:
+                yield name

@@ -1,0 +1,180 @@
+"""Cotangents of ranked rules against those of the rules written out, element by element."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import product
+
+import pytest
+
+from gradspec.derive.complete import complete
+from gradspec.derive.indexed import closed_cotangent, indexed_cotangents, same
+from gradspec.derive.vjp import cotangents
+from gradspec.ir import closed
+from gradspec.ir.elements import OutOfRange
+from gradspec.ir.rule import Declared, Derived, Pending, Rule
+from gradspec.ir.text import show
+from gradspec.ir.unroll import axis_names, unroll
+from gradspec.ir.verify import verify
+from gradspec.symbolic.enclose import enclose
+from tests.derive.ranked_rules import RULES
+from tests.ir.test_unroll import ranked
+
+_INTEGERS: dict[str, int | tuple[int, ...]] = {
+    "embedding": (0, 1, 0),
+    "cross_entropy": 0,
+}
+
+
+def completed(rule: Rule) -> Rule:
+    made = complete(rule).value
+    assert made is not None
+    return made
+
+
+def at_sizes(name: str) -> Iterator[tuple[Rule, Rule]]:
+    """The rule completed over indices, and as written, both written out."""
+    rule = ranked(RULES[name])
+    axes = axis_names(rule)
+    for sizes in product((1, 2, 3), repeat=len(axes)):
+        extents = dict(zip(axes, sizes, strict=True))
+        integers: dict[str, int | tuple[int, ...]] = {}
+        if name in _INTEGERS:
+            value = _INTEGERS[name]
+            rows = value if isinstance(value, int) else value[: extents["b"]]
+            integers = {"t": rows}
+        try:
+            written = unroll(rule, extents, integers).rule
+            found = unroll(completed(rule), extents, integers).rule
+        except OutOfRange:
+            assert name == "embedding"
+            continue
+        yield found, written
+
+
+def point(rule: Rule, salt: int) -> dict[str, Fraction]:
+    """Numbers that are all different, of both signs."""
+    names = [i.name for i in rule.inputs] + [f"d{o.name}" for o in rule.outputs]
+    values = ((p * 37 + salt * 11) % 29 for p in range(len(names)))
+    found = {
+        name: Fraction(2 * value - 27, 16)
+        for name, value in zip(names, values, strict=True)
+    }
+    return found | {i.name: abs(found[i.name]) for i in rule.static_inputs}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_every_element_is_that_of_the_rule_written_out(name: str) -> None:
+    checked = 0
+    for found, written in list(at_sizes(name))[:27]:
+        stated, derived = closed.cotangents(found), cotangents(written)
+        for salt in (1, 2):
+            at = point(written, salt)
+            for key, value in derived.items():
+                ours = enclose(stated[f"d{key}"], at)
+                assert ours.overlaps(enclose(value, at)), (key, show(value))
+                assert float(ours.rad()) < 1e-20
+                checked += 1
+    assert checked > 0
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_completed_rules_are_well_formed(name: str) -> None:
+    rule = completed(ranked(RULES[name]))
+    assert verify(rule) == ()
+    assert not any(isinstance(entry, Pending) for entry in rule.backward)
+
+
+def derived(name: str) -> dict[str, str]:
+    found = indexed_cotangents(ranked(RULES[name]))
+    return {key: show(entry.value) for key, entry in found.items()}
+
+
+def test_the_form_is_that_of_an_expert() -> None:
+    softmax = "y[i] * (dy[i] - sum(dy[j] * y[j] for j))"
+    assert derived("softmax") == {"x": softmax}
+    assert derived("softmax_unshifted") == {"x": softmax}
+    assert derived("linear") == {
+        "x": "sum(dy[j] * w[j, i] for j)",
+        "w": "dy[i] * x[j]",
+        "b": "dy[i]",
+    }
+    assert derived("outer")["x"] == "sum(dy[j, i] * z[j] for j)"
+    assert derived("attention")["v"] == "sum(dy[l, j] * p[l, i] for l)"
+
+
+def test_what_is_gathered_is_scattered_back() -> None:
+    assert derived("embedding") == {
+        "x": "2 * x[i, j] * sum(dy[l, j] if t[l] == i else 0 for l)"
+    }
+    assert derived("cross_entropy") == {"x": "dy * (exp(l[i]) + (-1 if t == i else 0))"}
+
+
+def test_a_product_is_safe_where_a_factor_is_zero() -> None:
+    found = completed(ranked(RULES["product"]))
+    rule = unroll(found, {"n": 3}).rule
+    at = {"x[0]": 0, "x[1]": 3, "x[2]": 5, "dy": 1}
+    values = closed.cotangents(rule)
+    got = [float(enclose(values[f"dx[{k}]"], at).mid()) for k in range(3)]
+    assert got == [15, 0, 0]
+
+
+@pytest.mark.parametrize(("values", "shares"), [((2, 2, 1), (0.5, 0.5, 0))])
+def test_ties_share_evenly(values: tuple[int, ...], shares: tuple[float, ...]) -> None:
+    found = completed(ranked("rule m(x[n]) -> y[]:\n    y = max(x[j] for j)\n"))
+    rule = unroll(found, {"n": 3}).rule
+    at = {f"x[{k}]": v for k, v in enumerate(values)} | {"dy": 1}
+    cotangent = closed.cotangents(rule)
+    got = [float(enclose(cotangent[f"dx[{k}]"], at).mid()) for k in range(3)]
+    assert got == list(shares)
+
+
+def agree(text: str, name: str = "x") -> bool:
+    """Whether what is declared is seen to be what is derived, for all sizes."""
+    rule = ranked(text)
+    position = next(p for p, i in enumerate(rule.inputs) if i.name == name)
+    entry = rule.backward[position]
+    assert isinstance(entry, Declared)
+    stated = closed_cotangent(rule, name, entry)
+    return same(stated, closed_cotangent(rule, name, _derived(rule, name)))
+
+
+def _derived(rule: Rule, name: str) -> Derived:
+    return indexed_cotangents(rule)[name]
+
+
+SOFTMAX = RULES["softmax"]
+NORM = RULES["layer_norm"]
+RIGHT = (
+    SOFTMAX + "    dx[i] = y[i] * (dy[i] - sum(dy[j] * y[j] for j))\n",
+    SOFTMAX + "    dx[i] = sum(y[i] * (dy[i] - dy[k]) * y[k] for k)\n",
+    RULES["softmax_unshifted"] + "    s = sum(dy[k] * y[k] for k)\n"
+    "    dx[i] = y[i] * dy[i] - s * y[i]\n",
+    RULES["log_softmax"] + "    dx[i] = dy[i] - exp(y[i]) * sum(dy[j] for j)\n",
+    NORM + "    h[i] = (x[i] - mu) * r\n    a[i] = dy[i] * g[i]\n"
+    "    dx[i] = r * (a[i] - mean(a[j] for j) - h[i] * mean(a[j] * h[j] for j))\n",
+    RULES["linear"] + "    dx[l] = sum(w[i, l] * dy[i] for i)\n",
+    RULES["distances"] + "    dx[i, l] = 2 * sum(dy[i, j] for j) * x[i, l]"
+    " - 2 * sum(dy[i, j] * z[j, l] for j)\n",
+    RULES["normalise"] + "    dx[i] = (dy[i] - y[i] * sum(y[j] * dy[j] for j))"
+    " / sqrt(sum(x[j]**2 for j))\n",
+)
+WRONG = (
+    SOFTMAX + "    dx[i] = y[i] * (dy[i] - sum(dy[j] for j))\n",
+    SOFTMAX + "    dx[i] = y[i] * dy[i]\n",
+    NORM + "    a[i] = dy[i] * g[i]\n    dx[i] = r * (a[i] - mean(a[j] for j))\n",
+    NORM + "    h[i] = (x[i] - mu) * r\n    a[i] = dy[i] * g[i]\n"
+    "    dx[i] = r * (a[i] - sum(a[j] for j) - h[i] * mean(a[j] * h[j] for j))\n",
+    RULES["distances"] + "    dx[i, l] = 2 * sum(dy[i, j] for j) * x[i, l]\n",
+)
+
+
+@pytest.mark.parametrize("text", RIGHT)
+def test_a_right_declaration_is_proved_for_all_sizes(text: str) -> None:
+    assert agree(text)
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_a_wrong_declaration_is_not(text: str) -> None:
+    assert not agree(text)
