@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from gradspec.plan.array import Expr, IsNan, Op, ToFloat, Where
-from gradspec.plan.ranked import Arange, Expand, Permute, Reduce, Spread
+from gradspec.plan.ranked import Arange, Expand, Gather, Permute, Pick, Reduce, Spread
 from gradspec.plan.translate import Types, is_scalar
 
 
@@ -122,6 +122,8 @@ def expanded(expr: Expr, axes: tuple[int, ...]) -> Expr:
     match expr:
         case Reduce(keep=False, axes=gone) if gone == axes:
             return Reduce(expr.op, expr.arg, gone, True)
+        case Pick(arg=Gather() as whole, axis=axis) if (axis,) == axes:
+            return whole  # a gathered axis of size 1 that was left out
         case Expand(arg=arg, axes=inner):
             return Expand(arg, _composed(inner, axes))
         case _:

@@ -103,6 +103,14 @@ class Translation:
             values, lambda parts: operation(op, tuple(map(self.floating, parts)))
         )
 
+    def choice(self, condition: Value, then: Value, other: Value) -> Value:
+        """One of two values by a condition."""
+        node = ir.Select(ir.ZERO, ir.ZERO, ir.ZERO)
+        return self._joined(
+            (condition, then, other),
+            lambda parts: array_node(node, parts, self.types),
+        )
+
     def floating(self, expr: Expr) -> Expr:
         """As a floating array."""
         return as_float(expr, self.types)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from gradspec.ir import expr as ir
-from gradspec.ir import walk
 from gradspec.plan.array import Expr, Literal
 from gradspec.plan.axes import Value, aligned, permuted
 from gradspec.plan.ranked import Diagonal, Expand, Gather, Pick, Take, Window
@@ -47,7 +46,8 @@ def indexed(
                 expr = Window(expr, axis, start, sizes[name], guarded)
             labels[axis] = name
         elif position.value.is_number:
-            expr = _picked(expr, axis, position.value.expr, guarded)
+            outside = guarded and not _is_inside(position.index, axis_sizes[number])
+            expr = _picked(expr, axis, position.value.expr, outside)
             del labels[axis]
         else:
             expr, labels, batched = _taken(
@@ -69,6 +69,15 @@ def _shift(position: Position, sizes: Mapping[str, Expr]) -> tuple[str, Expr] | 
             return name, Literal(-start)
         case _:
             return None
+
+
+def _is_inside(index: ir.Expr, size: Expr) -> bool:
+    """Whether a number is a position of an axis of known size."""
+    match index, size:
+        case ir.Const(value=at), Literal(value=count):
+            return 0 <= at < count
+        case _:
+            return False
 
 
 def _picked(expr: Expr, axis: int, at: Expr, guarded: bool) -> Expr:
@@ -132,8 +141,3 @@ def _without_repeats(expr: Expr, labels: list[str]) -> tuple[Expr, tuple[str, ..
         labels = [a for p, a in enumerate(labels) if p not in (first, second)]
         labels.append(repeated)
     return expr, tuple(labels)
-
-
-def is_static(index: ir.Expr) -> bool:
-    """Whether no index and no tensor takes part in an index expression."""
-    return not any(isinstance(n, ir.Idx) for n in walk.nodes(index))

@@ -39,11 +39,39 @@ def total(
         )
         if special is not None:
             return special
-        body = ir.Select(where, body, ir.ZERO)
+        body = _narrowed(t, bounds, body, where)
+    if isinstance(body, ir.Select) and not _depends(t.value(body.condition), bounds):
+        return _chosen(t, bounds, body)
     terms = _terms(body)
     if len(terms) > 1 and any(_is_contraction(t, term, bounds) for term in terms):
         return _added(t, [total(t, bounds, term) for term in terms])
     return _product_total(t, bounds, body)
+
+
+def _narrowed(t: Translation, bounds: Bounds, body: ir.Expr, where: ir.Expr) -> ir.Expr:
+    """``body`` where the condition holds, else 0. Of a contraction one factor alone is
+    narrowed, the first that has all indices of the condition: ``p[i, j]`` of
+    ``p[i, j] * v[j, k]`` for ``j <= i``.
+    """
+    indices = set(t.value(where).axes)
+    parts = _product(body)
+    at = next((f for f in parts.above if indices <= set(t.value(f).axes)), None)
+    if at is None or not _is_contraction(t, body, bounds):
+        return ir.Select(where, body, ir.ZERO)
+    rest = list(parts.above)
+    rest[rest.index(at)] = ir.Select(where, at, ir.ZERO)
+    product: ir.Expr = reduce(lambda a, b: ir.apply("mul", a, b), rest)
+    for divisor in parts.below:
+        product = ir.apply("div", product, divisor)
+    return ir.apply("neg", product) if parts.negative else product
+
+
+def _chosen(t: Translation, bounds: Bounds, body: ir.Select) -> Value:
+    """A choice that no summed index takes part in is one between sums."""
+    condition = t.value(body.condition)
+    then = total(t, bounds, body.then)
+    other = total(t, bounds, body.other)
+    return t.choice(condition, then, other)
 
 
 def average(
@@ -197,7 +225,9 @@ def _cost(
 def _pair(t: Translation, left: Value, right: Value, gone: Bounds) -> Value:
     alone = (_axes(left) ^ _axes(right)) & set(gone)
     same = _axes(left) == _axes(right)
-    if same or not gone or alone == set(gone):
+    within = _axes(left) <= _axes(right) or _axes(right) <= _axes(left)
+    summed = set(gone) - alone
+    if same or not summed or (within and summed == {BATCH}):
         left = _one(t, left, tuple(g for g in gone if g in alone))
         right = _one(t, right, tuple(g for g in gone if g in alone))
         product = t.combined("mul", left, right)

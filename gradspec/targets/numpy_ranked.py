@@ -104,6 +104,8 @@ def _new_axes(axes: tuple[int, ...]) -> str:
 
 def _einsum(node: Einsum, parts: tuple[Text, ...]) -> Text:
     texts = [part.text for part in parts]
+    if len(parts) == 1 and not node.output:
+        return Text(f"{parts[0].within(ATOM)}.sum()", ATOM)
     if len(parts) == 1:
         return Text(f"_batch_sum({texts[0]}, {len(node.output)})", ATOM)
     words = [word.removeprefix("...") for word in node.inputs]
