@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from time import monotonic
 
 from gradspec.checks.cotangents import Claim, Examined, Judgement, examine, prove
+from gradspec.checks.indexed_calculus import is_equal
 from gradspec.checks.indexed_cases import Case, Cases
 from gradspec.checks.indexed_words import Witness, hole, outside, refuted
 from gradspec.checks.subject import Subject
@@ -19,7 +20,8 @@ from gradspec.ir.calls import follows_surrogate
 from gradspec.ir.elements import element, places
 from gradspec.ir.expr import Expr
 from gradspec.ir.rule import Declared, Derived, Input, Rule, Status, Verdict
-from gradspec.symbolic.compare import Relation, compare
+from gradspec.ir.unroll import axis_names
+from gradspec.symbolic.compare import Relation, compare, relative_digits
 from gradspec.symbolic.neighbours import on_border
 
 _MOST_DIGITS = 50
@@ -63,7 +65,9 @@ def _judge(
         seen.append(one)
         if monotonic() > half and case.sizes != known.small[0].sizes:
             break
-    verdict = _verdict(rule, variable, seen, known, deadline)
+    verdict = _verdict(rule, variable, seen)
+    if not any(s.examined.rounded for s in seen):
+        verdict = _proved(rule, entry, verdict, seen, known, deadline)
     holes = (s for s in seen if s.examined.hole is not None)
     first = next(holes, None)
     return Judgement(verdict, () if first is None else (hole(_witness(first), entry),))
@@ -147,23 +151,41 @@ def _require_equal(
 # --- what is established -----------------------------------------------------------------
 
 
-def _verdict(
-    rule: Rule, variable: Input, seen: list[Seen], known: Cases, deadline: float
-) -> Verdict:
+def _verdict(rule: Rule, variable: Input, seen: list[Seen]) -> Verdict:
+    """As far as balls go."""
     digits = [d for one in seen for d in one.examined.agreeing]
+    apart = [c for one in seen for c in one.examined.rounded]
     verdict = Verdict(
         variable.name,
         Status.AGREES,
         "ball arithmetic",
-        points=len(digits),
+        points=len(digits) + len(apart),
         digits=min((*digits, _MOST_DIGITS)) if digits else 0,
         through_surrogate=follows_surrogate(rule),
     )
-    if any(one.examined.rounded for one in seen):
+    if apart:
+        least = min(relative_digits(c.left, c.right) for c in apart)
         method = "ball arithmetic, numbers as exact as they are written"
-        return replace(verdict, method=method)
-    if not digits:
+        return replace(verdict, method=method, digits=max(0, least))
+    return verdict
+
+
+def _proved(
+    rule: Rule,
+    entry: Declared,
+    verdict: Verdict,
+    seen: list[Seen],
+    known: Cases,
+    deadline: float,
+) -> Verdict:
+    """For every size, or at every small one, or as it is."""
+    if not verdict.points:
         return verdict
+    if is_equal(rule, verdict.input, entry):
+        sizes = "every size" if axis_names(rule) else ""
+        return replace(
+            verdict, status=Status.PROVED, method="index calculus", sizes=sizes
+        )
     return _proved_small(verdict, seen, known, deadline) or verdict
 
 
@@ -174,7 +196,7 @@ def _proved_small(
     small = {id(case) for case in known.small}
     looked = [one for one in seen if id(one.case) in small]
     reached = {id(one.case) for one in looked}
-    if not known.is_whole or known.largest < 2 or reached != small:
+    if not known.is_whole or reached != small:
         return None
     methods: dict[str, None] = {}
     on_domain = False
@@ -190,5 +212,5 @@ def _proved_small(
         status=Status.PROVED,
         method=" and ".join(sorted(methods)),
         on_domain=on_domain,
-        sizes=f"sizes 1 to {known.largest}",
+        sizes=f"sizes 1 to {known.largest}" if known.small[0].sizes else "",
     )

@@ -8,12 +8,12 @@ from fractions import Fraction
 from typing import Any
 
 from gradspec.checks.cotangents import Claim
+from gradspec.checks.indexed_calculus import derived
 from gradspec.checks.indexed_cases import Case, Cases
 from gradspec.checks.subject import Point, number
-from gradspec.derive.complete import complete
 from gradspec.diagnostics import Diagnostic, error, warning
 from gradspec.ir.elements import Index, Nested, element, extent, places
-from gradspec.ir.rule import Declared, Derived, Input, Output, Pending, Rule
+from gradspec.ir.rule import Declared, Input, Output, Rule
 from gradspec.ir.text import show
 from gradspec.ir.walk import names
 from gradspec.symbolic.compare import (
@@ -170,16 +170,8 @@ def _cure(rule: Rule, name: str) -> str:
 
 def _derived(rule: Rule, name: str) -> str | None:
     """The line that would be right, if it can be derived for any size."""
-    backward = tuple(
-        Pending() if f"d{i.name}" == name else entry
-        for i, entry in zip(rule.inputs, rule.backward, strict=True)
-    )
-    completed = complete(replace(rule, backward=backward, backward_locals=()))
-    if completed.value is None:
-        return None
-    made = zip(completed.value.inputs, completed.value.backward, strict=True)
-    entry = next(e for i, e in made if f"d{i.name}" == name)
-    if not isinstance(entry, Derived):
+    entry = derived(rule).get(name.removeprefix("d"))
+    if entry is None:
         return None
     left = f"{name}[{', '.join(entry.indices)}]" if entry.indices else name
     return f"{left} = {show(entry.value)}"

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from gradspec.checks import indexed_cotangents
 from gradspec.checks.check import check
 from gradspec.checks.indexed_cases import at, cases
 from gradspec.checks.indexed_cotangents import WronglyDerived, recheck
@@ -15,6 +16,7 @@ from gradspec.ir.rule import Derived, Status
 from gradspec.lower.lowering import lower
 from gradspec.source import Source
 from gradspec.syntax.parse import parse
+from tests.checks.ranked_mutants import mutants
 from tests.checks.written import checked, codes, written
 
 SOFTMAX = """
@@ -98,14 +100,14 @@ WRONG = [
 
 
 @pytest.mark.parametrize("text", RIGHT)
-def test_what_is_right_is_proved_at_every_small_size(text: str) -> None:
+def test_what_is_right_is_proved_for_every_size(text: str) -> None:
     outcome = checked(text, 10.0)
     assert outcome.diagnostics == ()
     assert outcome.value is not None
     verdicts = outcome.value.verdicts
     declared = next(v for v in verdicts if v.status is not Status.DERIVED and v.points)
     assert declared.status is Status.PROVED
-    assert declared.sizes in ("sizes 1 to 3", "every size")
+    assert (declared.method, declared.sizes) == ("index calculus", "every size")
     assert declared.points > 50
 
 
@@ -275,6 +277,36 @@ def test_cases_are_small_first_and_one_is_larger() -> None:
     assert at(written(RIGHT[1]), {"k": 2, "m": 1}) is not None
 
 
+@pytest.fixture
+def without_calculus(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second means of proof, where the first does not find the forms equal."""
+    monkeypatch.setattr(indexed_cotangents, "is_equal", lambda *_: False)
+
+
+@pytest.mark.usefixtures("without_calculus")
+@pytest.mark.parametrize("text", RIGHT)
+def test_failing_the_calculus_each_element_is_proved(text: str) -> None:
+    outcome = checked(text, 10.0)
+    assert outcome.value is not None
+    verdict = next(v for v in outcome.value.verdicts if v.points)
+    assert (verdict.status, verdict.sizes) == (Status.PROVED, "sizes 1 to 3")
+
+
+@pytest.mark.usefixtures("without_calculus")
+def test_without_time_for_a_proof_it_agrees() -> None:
+    outcome = checked(RIGHT[0], 0.0)
+    assert outcome.value is not None
+    verdict = outcome.value.verdicts[0]
+    assert (verdict.status, verdict.sizes) == (Status.AGREES, "")
+    assert verdict.points
+
+
+def test_the_cure_is_the_derived_line() -> None:
+    found = refuted(SOFTMAX.format("y[i] * dy[i]"))
+    assert "`dx[i] = y[i] * (dy[i] - sum(dy[j] * y[j] for j))`" in found.help
+
+
+@pytest.mark.usefixtures("without_calculus")
 def test_many_index_values_are_taken_at_smaller_sizes() -> None:
     text = """
         rule rows(w[v, d], t[n]: int, s[n]: int) -> y[n, d]:
@@ -306,3 +338,23 @@ def test_a_wrong_derivation_of_ours_does_not_pass() -> None:
         else:
             with pytest.raises(WronglyDerived):
                 recheck(made, cases(made))
+
+
+@pytest.mark.parametrize("text", RIGHT)
+def test_every_mutant_is_refuted(text: str) -> None:
+    made = list(mutants(written(text)))
+    assert len(made) >= 2
+    for label, rule in made:
+        found = {d.code for d in check(rule, 0.1).diagnostics}
+        assert found & {"GS401", "GS402"}, label
+
+
+def test_a_rule_of_fixed_sizes_is_proved_without_more_ado() -> None:
+    outcome = checked("""
+        rule cross(a[3], b[3]) -> y[]:
+            y = a[0] * b[1] - a[1] * b[0]
+            da[i] = dy * (b[1] if i == 0 else -b[0] if i == 1 else 0)
+    """)
+    assert outcome.value is not None
+    verdict = outcome.value.verdicts[0]
+    assert (verdict.status, verdict.sizes) == (Status.PROVED, "")
