@@ -21,10 +21,12 @@ from gradspec.ir.rule import (
     Input,
     Let,
     Output,
+    Pending,
     Rewrite,
     Rule,
 )
 from gradspec.ir.text import show
+from gradspec.ir.unroll import axis_names
 from gradspec.ir.walk import children, nodes
 from gradspec.stabilise.choose import Choice
 from gradspec.stabilise.measure import Score, Trial, is_real
@@ -155,9 +157,11 @@ class _Work:
             *rule.forward,
             *rule.backward_locals,
         )
-        self._scope = Scope(value.name for value in named_values)
+        names = (value.name for value in named_values)
+        self._scope = Scope((*names, *axis_names(rule)))
         self._values = {let.name: let for let in rule.forward}
         self._search = Search(_never)
+        self._exacts: dict[Sample, tuple[Rule, Names, Machine]] = {}
         self.rewrites: list[Rewrite] = []
 
     def run(self) -> Rule:
@@ -190,6 +194,8 @@ class _Work:
             return
 
     def _measure(self, place: _Place, written: Expr, found: _Forward) -> None:
+        if not self._has_forms(place, written, found):
+            return
         probes = list(self._probes(place))
         if not probes:
             return
@@ -208,24 +214,38 @@ class _Work:
             self._record(place, probes, (written, choosing.before), after)
             self._rule = _with(self._rule, place.name, choosing.best)
 
+    def _has_forms(self, place: _Place, written: Expr, found: _Forward) -> bool:
+        """Most values, contractions say, are what they are."""
+        if any(True for _ in found.near(written, place.indices)):
+            return True
+        whole = found.whole(written, place.indices)
+        searched = self._search.forms(written)[1:] or self._search.forms(whole)[1:]
+        return bool(searched) or any(True for _ in found.far(written, place.indices))
+
     def _probes(self, place: _Place) -> Iterator[_Probe]:
         """The first and the last element at every choice of sizes."""
         for sample in self._found():
-            rule = sample.exact(self._written).rule
-            close = Names(rule)
+            rule, close, machine = self._exact(sample)
             every = [element(place.name, at) for at in places(place.axes, sample.sizes)]
-            machine = Machine(sample.points.columns)
             for name in dict.fromkeys((*every[: _FEW - 1], *every[-1:])):
                 value = _value(rule, name)
                 if value is not None:
                     trial = Trial(close.close(value), sample.points, machine)
                     yield _Probe(sample, name, trial)
 
+    def _exact(self, sample: Sample) -> tuple[Rule, Names, Machine]:
+        """The rule as written at a sample's sizes; one machine for its points."""
+        if sample not in self._exacts:
+            rule = sample.exact(self._written).rule
+            machine = Machine(sample.points.columns)
+            self._exacts[sample] = rule, Names(rule), machine
+        return self._exacts[sample]
+
     def _scored(self, probes: list[_Probe], place: _Place) -> Scored:
         """What measures a form of the value at ``place``, probe by probe."""
 
         def scored(form: Expr) -> list[tuple[Expr, Score]]:
-            rule = _with(self._rule, place.name, form)
+            rule = _only(_with(self._rule, place.name, form), place.name)
             known: dict[int, Rule] = {}
             found = []
             for probe in probes:
@@ -271,7 +291,7 @@ def _derived(written: Rule, chosen: Rule) -> dict[str, Derived]:
         new if _maxima(new) <= _maxima(old) else old
         for old, new in zip(written.forward, chosen.forward, strict=True)
     )
-    if not any(isinstance(e, Derived | Declared) for e in written.backward):
+    if forward == written.forward:
         return {}
     try:
         return indexed_cotangents(replace(chosen, forward=forward))
@@ -306,6 +326,24 @@ def _value(rule: Rule, name: str) -> Expr | None:
         if f"d{variable.name}" == name and isinstance(entry, Derived | Declared):
             return entry.value
     return None
+
+
+def _only(rule: Rule, name: str) -> Rule:
+    """No more of ``rule`` than the value ``name`` needs: the rest is not written out."""
+    names = [let.name for let in rule.forward]
+    if name not in names:
+        return replace(rule, surrogates=(), assumes=())
+    forward = rule.forward[: names.index(name) + 1]
+    kept = {let.name for let in forward}
+    return replace(
+        rule,
+        forward=forward,
+        outputs=tuple(output for output in rule.outputs if output.name in kept),
+        backward_locals=(),
+        backward=tuple(Pending() for _ in rule.inputs),
+        surrogates=(),
+        assumes=(),
+    )
 
 
 def _with(rule: Rule, name: str, value: Expr) -> Rule:

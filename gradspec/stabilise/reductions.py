@@ -15,6 +15,7 @@ from gradspec.stabilise.reductions_exponential import (
     balanced,
     exponential,
     logarithm,
+    spread,
 )
 from gradspec.stabilise.reductions_moments import (
     aligned,
@@ -37,10 +38,10 @@ def turned(expr: Expr, scope: Scope) -> Iterator[Expr]:
 
 
 _SETS: tuple[tuple[Step, ...], ...] = (
-    (logarithm, balanced, centred, turned),
-    (logarithm, balanced, centred, aligned, turned),
-    (logarithm, balanced, centred, scaled, aligned, turned),
-    (logarithm, exponential, centred, scaled, aligned, turned),
+    (logarithm, spread, balanced, centred, turned),
+    (logarithm, spread, balanced, centred, aligned, turned),
+    (logarithm, spread, balanced, centred, scaled, aligned, turned),
+    (logarithm, spread, exponential, centred, scaled, aligned, turned),
 )
 
 

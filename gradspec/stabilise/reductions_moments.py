@@ -247,7 +247,7 @@ def without_nought(norms: frozenset[str]) -> Step:
             if not _is_norm(factor, norms):
                 below.append(factor)
                 continue
-            safe = Select(apply("gt", factor, ZERO), factor, ONE)
+            safe = Select(apply("eq", factor, ZERO), ONE, factor)  # a NaN stays
             _divide(above, safe)
         yield Product(found.number, found.sizes, tuple(above), tuple(below)).expr()
 
