@@ -84,7 +84,18 @@ def statement(text: str, depth: int = 0) -> str:
         )
     tokens = split_tokens(text)
     line = _Line(tokens, depth, mark(tokens), is_definition=text.startswith("def "))
-    return "\n".join(part.hugging for part in _laid_out(line, False))
+    return "\n".join(_rejoined([part.hugging for part in _laid_out(line, False)]))
+
+
+def _rejoined(lines: list[str]) -> list[str]:
+    """Black's second pass over a definition whose result has one part to a line: its
+    last comma keeps it so, and the parameters need no lines of their own.
+    """
+    exploded = len(lines) > 4 and lines[2].lstrip().startswith(") -> ")
+    if not exploded or lines[1].endswith(",") or not lines[-2].endswith(","):
+        return lines
+    head = lines[0] + lines[1].strip() + lines[2].strip()
+    return [head, *lines[3:]] if len(head) <= WIDTH else lines
 
 
 def _laid_out(line: _Line, is_forced: bool) -> list[_Line]:

@@ -22,12 +22,17 @@ from gradspec.ir.calls import expand
 from gradspec.ir.rule import CheckedRule, Input, Kind, Rule, Status, Verdict
 from gradspec.ir.unroll import unroll
 from gradspec.lower.lowering import lower
-from gradspec.plan.plan import ModulePlan
+from gradspec.plan.array import Expr
+from gradspec.plan.plan import ModulePlan, RulePlan
 from gradspec.plan.planning import plan_module
 from gradspec.source import Source
 from gradspec.symbolic.enclose import enclose
 from gradspec.syntax.parse import parse
 from gradspec.targets import numpy as target
+from gradspec.targets.expansion import expander
+from gradspec.targets.numpy_texts import DIALECT
+from gradspec.targets.python import Scope, render
+from gradspec.targets.signature import scalars
 from tests.targets.emission import imported
 
 Arrays = Mapping[str, np.ndarray]
@@ -144,7 +149,7 @@ def _one(rule: Rule, sizes: Mapping[str, int], values: Arrays) -> list[np.ndarra
         for place in np.ndindex(*shape):
             label = ", ".join(map(str, place))
             name = f"{output.name}[{label}]" if place else output.name
-            array[place] = float(enclose(expand(outputs[name]), point))  # type: ignore[arg-type]
+            array[place] = float(enclose(expand(outputs[name]), point))
         found.append(array)
     return found
 
@@ -177,3 +182,11 @@ def batchings(rule: Rule) -> Iterator[dict[str, tuple[int, ...]]]:
         yield dict.fromkeys(batched, (2,))
         cycle = itertools.cycle([(3, 2), (2,), (1, 2), (3, 1)])
         yield dict(zip(batched, cycle, strict=False))
+
+
+def text_of(plan: RulePlan, value: Expr) -> str:
+    """An expression of a plan in NumPy."""
+    expand = expander("numpy", scalars(plan))
+    sizes = frozenset(size.name for size in plan.sizes)
+    scope = Scope(DIALECT, scalars(plan), sizes, plan.tensors[0].name)
+    return render(expand(value), scope)
