@@ -19,10 +19,10 @@ from gradspec.checks import (
     surrogates,
 )
 from gradspec.checks.cotangents import Judgement
-from gradspec.checks.indexed_cases import Case, Cases, cases
+from gradspec.checks.indexed_cases import Case, Cases, cases, few
 from gradspec.checks.subject import Subject
 from gradspec.diagnostics import Diagnostic, error
-from gradspec.ir.rule import Rule
+from gradspec.ir.rule import Declared, Rule
 
 Check = Callable[[Subject], Iterable[Diagnostic]]
 
@@ -36,7 +36,8 @@ def examine(
     rule: Rule, budget: float
 ) -> tuple[tuple[Judgement, ...], tuple[Diagnostic, ...]]:
     """The judgements on the declared cotangents, and what else is found."""
-    known = cases(rule)
+    is_claimed = any(isinstance(entry, Declared) for entry in rule.backward)
+    known = cases(rule) if is_claimed else few(rule)
     if not known.small and not known.larger:
         return (), (*inputs.unused_in(rule), *_nowhere(rule, known))
     indexed_cotangents.recheck(rule, known)

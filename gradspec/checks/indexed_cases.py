@@ -70,13 +70,30 @@ def cases(rule: Rule) -> Cases:
     lost: list[OutOfRange] = []
     for sizes in _combinations(axes, largest):
         _add(rule, sizes, small, lost)
-    larger: list[Case] = []
-    for wished in _larger(rule, axes):
-        _add(rule, wished, larger, [])
-        if larger:
-            break
+    larger = _some_larger(rule, axes)
     whole = chosen is not None and not _has_shift(rule)
-    return Cases(tuple(small), tuple(larger[-2:]), largest, whole, tuple(lost))
+    return Cases(tuple(small), larger, largest, whole, tuple(lost))
+
+
+def few(rule: Rule) -> Cases:
+    """Enough cases for what is not proved: all axes of size 1, of size 2, and larger."""
+    axes = axis_names(rule)
+    small: list[Case] = []
+    for size in (1, 2):
+        _add(rule, dict.fromkeys(axes, size), small, [])
+    if not small:
+        return cases(rule)
+    return Cases(tuple(small), _some_larger(rule, axes)[-1:], 1, False, ())
+
+
+def _some_larger(rule: Rule, axes: tuple[str, ...]) -> tuple[Case, ...]:
+    """The first larger combination in which the rule says something."""
+    for wished in _larger(rule, axes):
+        found: list[Case] = []
+        _add(rule, wished, found, [])
+        if found:
+            return tuple(found[-2:])
+    return ()
 
 
 def _combinations(axes: tuple[str, ...], largest: int) -> Iterator[dict[str, int]]:

@@ -117,6 +117,10 @@ def _witness(seen: Seen) -> Witness:
 # --- derived ones -------------------------------------------------------------------------
 
 
+_RECHECKED = 5
+"""Points: a wrong derivation is wrong nearly everywhere."""
+
+
 class WronglyDerived(RuntimeError):
     """A fault of ours: the index calculus and the chain rule do not agree."""
 
@@ -142,7 +146,7 @@ def _require_equal(
     rule: Rule, variable: Input, subject: Subject, stated: Expr, true: Expr
 ) -> None:
     borders = (*subject.forward.values(), stated, true)
-    for point in subject.points:
+    for point in subject.points[:_RECHECKED]:
         relation = compare(stated, true, point).relation
         if relation is Relation.DIFFERENT and not on_border(borders, point):
             raise WronglyDerived(f"d{variable.name} of {rule.name} at {dict(point)}")
