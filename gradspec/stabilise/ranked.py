@@ -151,6 +151,8 @@ class _Work:
         self._written = rule
         self._rule = rule
         self._samples: tuple[Sample, ...] | None = None
+        self._finite: tuple[Sample, ...] | None = None
+        self._is_backward = False
         named_values: tuple[Input | Output | Let, ...] = (
             *rule.inputs,
             *rule.outputs,
@@ -169,8 +171,7 @@ class _Work:
             here = _Place(let.name, let.indices, let.axes)
             before = self._written.forward[:number]
             self._choose(here, let.value, _Forward(self._scope, self._rule, before))
-        there = (where_finite(sample, self._rule) for sample in self._found())
-        self._samples = tuple(sample for sample in there if len(sample.points))
+        self._is_backward = True
         derived = _derived(self._written, self._rule)
         for variable, entry in zip(
             self._written.inputs, self._written.backward, strict=True
@@ -186,7 +187,7 @@ class _Work:
     # --- choice ----------------------------------------------------------------------
 
     def _choose(self, place: _Place, written: Expr, found: _Forward) -> None:
-        if not is_real(written) or not children(written) or not self._found():
+        if not is_real(written) or not children(written):
             return
         try:
             self._measure(place, written, found)
@@ -203,9 +204,9 @@ class _Work:
         choosing.look_near(found.near(written, place.indices))
         if not choosing.is_good:
             choosing.look_near(self._search.forms(choosing.best))
-        if not choosing.is_good:
+        if choosing.is_poor:
             choosing.look_far(found.far(written, place.indices))
-        if not choosing.is_good:
+        if choosing.is_poor:
             starts = dict.fromkeys((written, choosing.best))
             wholes = (found.whole(start, place.indices) for start in starts)
             choosing.look_far(f for w in wholes for f in self._search.forms(w))
@@ -261,9 +262,13 @@ class _Work:
         return scored
 
     def _found(self) -> tuple[Sample, ...]:
+        """The samples; a gradient is asked for where the outputs are finite."""
         if self._samples is None:
             self._samples = samples(self._written)
-        return self._samples
+        if self._is_backward and self._finite is None:
+            there = (where_finite(sample, self._rule) for sample in self._samples)
+            self._finite = tuple(sample for sample in there if len(sample.points))
+        return self._samples if self._finite is None else self._finite
 
     def _record(
         self,

@@ -45,6 +45,13 @@ class Choosing:
         held = self._held
         return held.is_good and not held.gaps and not held.noisy
 
+    @property
+    def is_poor(self) -> bool:
+        """Worth computing named values once more: not for a lack of digits alone, which
+        sums of terms of both signs have in any form."""
+        held = self._held
+        return bool(held.whole.bad or held.gaps or held.noisy)
+
     def look_near(self, found: Iterable[Expr]) -> None:
         """Rewrites of what is written: any that measures better."""
         for form, scored, score in self._measured(found):
