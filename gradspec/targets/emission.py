@@ -89,5 +89,5 @@ def _not_yet(plan: ModulePlan) -> Iterable[Diagnostic]:
             f"{unplanned.rule} is checked but not emitted: {unplanned.reason}",
             unplanned.source,
             unplanned.span,
-            help=_ELEMENTWISE,
+            help="`gradspec explain GS502` tells what cannot be emitted yet",
         )

@@ -274,13 +274,16 @@ def _scatter_add(
     ends = index.ndim - count, value.ndim - count - others
     batch = np.broadcast_shapes(index.shape[: ends[0]], value.shape[: ends[1]])
     own = np.broadcast_shapes(index.shape[ends[0] :], value.shape[ends[1] :][:count])
-    index = np.broadcast_to(_in_range(index, size), (*batch, *own)).reshape(*batch, -1)
-    value = np.broadcast_to(value, (*batch, *own, *core)).reshape(*batch, -1, *core)
+    index = np.broadcast_to(_in_range(index, size), (*batch, *own))
+    value = np.broadcast_to(value, (*batch, *own, *core))
+    index = index.reshape(*batch, math.prod(own))
+    value = value.reshape(*batch, math.prod(own), *core)
     result = np.zeros((*batch, size, *core), value.dtype)
     rows = np.indices((*batch, 1), sparse=True)[:-1]
     np.add.at(result, (*rows, index), value)
     return result
 ''',
+    ("import math",),
 )
 
 SCATTER_ADD_ALL = Helper(
@@ -296,7 +299,7 @@ def _scatter_add_all(
     value = np.broadcast_to(value, shape)
     index = np.broadcast_to(_in_range(index, size), shape[: len(shape) - max(others, 1)])
     result = np.zeros((size, *core), value.dtype)
-    np.add.at(result, index.ravel(), value.reshape(-1, *core))
+    np.add.at(result, index.ravel(), value.reshape(index.size, *core))
     return result
 ''',
 )
@@ -321,12 +324,14 @@ def _batch_contraction(
     batch = np.broadcast_shapes(
         a.shape[: a.ndim - len(left)], b.shape[: b.ndim - len(right)]
     )
-    a = np.broadcast_to(a, (*batch, *core_a)).reshape(-1, *core_a)
-    b = np.broadcast_to(b, (*batch, *core_b)).reshape(-1, *core_b)
+    count = math.prod(batch)
+    a = np.broadcast_to(a, (*batch, *core_a)).reshape(count, *core_a)
+    b = np.broadcast_to(b, (*batch, *core_b)).reshape(count, *core_b)
     if len(left) == len(right) == 1 and out in (left + right, right + left):
         return a.T @ b if out == left + right else b.T @ a
     return np.einsum(f"Z{left},Z{right}->{out}", a, b, optimize=True)
 ''',
+    ("import math",),
 )
 
 HELPERS = (

@@ -283,6 +283,18 @@ def test_empty_batches() -> None:
     assert not dw.any()
 
 
+def test_empty_axes() -> None:
+    module = _module()[1]
+    y, pullback = module.linear_vjp(np.ones((2, 0)), np.ones((3, 0)), np.ones(3))
+    np.testing.assert_array_equal(y, np.ones((2, 3)))
+    assert [g.shape for g in pullback(y)] == [(2, 0), (3, 0), (3,)]
+    y, pullback = module.embedding_vjp(np.ones((3, 2)), np.zeros((2, 0), int))
+    assert y.shape == (2, 0, 2)
+    np.testing.assert_array_equal(pullback(y)[0], np.zeros((3, 2)))
+    with pytest.raises(ValueError, match="zero-size"):
+        module.softmax(np.ones((2, 0)))
+
+
 def test_masked_entries_of_a_softmax() -> None:
     y, pullback = _module()[1].softmax_vjp(np.array([0.0, -np.inf, 0.0]))
     np.testing.assert_array_equal(y, [0.5, 0.0, 0.5])
