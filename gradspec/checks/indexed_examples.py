@@ -32,7 +32,7 @@ from gradspec.ir.rule import Example, Input, Output, Rule
 from gradspec.ir.unroll import unroll
 from gradspec.symbolic.agree import Agreement, agreement
 from gradspec.symbolic.compare import decimal
-from gradspec.symbolic.enclose import defined, enclose, total
+from gradspec.symbolic.enclose import defined, enclose, program, total
 
 _PRECISIONS = (128, 1024)
 Point = Mapping[str, Any]
@@ -186,6 +186,8 @@ def _compare(
         number = value_of(text)
         wanted = Fraction(number) if isinstance(number, bool) else number
         verdict = agreement(value, wanted, unit(text))
+        if verdict is Agreement.UNKNOWN and _is_undefined(worked, name, index):
+            verdict = Agreement.YES if text == "nan" else Agreement.NO
         place = f"{name}{list(index)}" if index else name
         told = f"{place} is {decimal(value, 20)}"
         if verdict is Agreement.NO:
@@ -221,6 +223,17 @@ def _gradient(worked: _Worked, name: str) -> tuple[Shape, dict[Index, Any]]:
             home = values.home((*place, *index))
             parts.setdefault(home, []).append(_value(expr, point))
     return values.shape, {index: total(terms) for index, terms in parts.items()}
+
+
+def _is_undefined(worked: _Worked, name: str, index: Index) -> bool:
+    """Certainly without a value; at infinite inputs there may be a limit instead."""
+    own = len(_axes(worked.rule, name))
+    compiled = program(worked.values[element(name, index[len(index) - own :])])
+    return any(
+        not any(isinstance(v, float) for v in point.values())
+        and compiled.is_singular(point)
+        for point in worked.points.values()
+    )
 
 
 def _value(expr: Expr, point: Point) -> Any:
