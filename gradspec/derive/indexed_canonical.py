@@ -10,18 +10,29 @@ in the one way that comes first. So equal normal forms are equal for all sizes.
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import lru_cache
 from itertools import permutations
-from typing import TypeAlias
 
+from gradspec.derive.indexed_algebra import Algebra
 from gradspec.derive.indexed_scopes import AT, Fresh, free, refreshed, replaced
+from gradspec.derive.indexed_terms import (
+    UNIT,
+    Poly,
+    Term,
+    TooLarge,
+    add,
+    constant,
+    first_term,
+    scaled,
+    single,
+    text,
+    written,
+)
 from gradspec.ir import calls
 from gradspec.ir.expr import (
     ONE,
     ZERO,
     Apply,
     Bound,
-    Call,
     Const,
     Expr,
     Idx,
@@ -32,24 +43,15 @@ from gradspec.ir.expr import (
 )
 from gradspec.ir.walk import children, nodes, with_children
 
-Term: TypeAlias = tuple[tuple[Expr, Fraction], ...]
-Poly: TypeAlias = dict[Term, Fraction]
-
-_TERMS = 200
 _ORDERS = 24  # orders of the bound indices of one sum that are tried
-_F1 = Fraction(1)
 _COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
-
-
-class TooLarge(Exception):
-    """Multiplied out, the expression has too many terms."""
 
 
 def canonical(expr: Expr) -> Expr:
     """The normal form of a closed expression (locals in place); the expression itself
     if it is too large for that."""
     try:
-        return _written(_Normal().poly(_fresh(expr)))
+        return written(_Normal().poly(_fresh(expr)))
     except (TooLarge, RecursionError):
         return expr
 
@@ -67,103 +69,13 @@ def _fresh(expr: Expr) -> Expr:
     return refreshed(calls.expand(expr), {}, Fresh())
 
 
-# --- polynomials ----------------------------------------------------------------------
-
-
-def _add(a: Poly, b: Poly, factor: Fraction = _F1) -> Poly:
-    found = dict(a)
-    for term, number in b.items():
-        found[term] = found.get(term, Fraction(0)) + factor * number
-    if len(found) > _TERMS:
-        raise TooLarge
-    return {term: number for term, number in found.items() if number}
-
-
-def _one(atom: Expr, power: Fraction = _F1) -> Poly:
-    return {((atom, power),): _F1}
-
-
-def _constant(value: Fraction | int) -> Poly:
-    return {(): Fraction(value)} if value else {}
-
-
-def _merged(a: Term, b: Term) -> Term | None:
-    """The product of two terms; None if a condition contradicts itself."""
-    found = dict(a)
-    for atom, power in b:
-        if _is_condition(atom):
-            found[atom] = _F1
-        else:
-            found[atom] = found.get(atom, Fraction(0)) + power
-    kept = [(atom, power) for atom, power in found.items() if power]
-    return tuple(sorted(kept, key=lambda pair: (text(pair[0]), pair[1])))
-
-
-def _is_condition(atom: Expr) -> bool:
-    return isinstance(atom, Apply) and atom.op in ("lt", "eq", AT)
-
-
-@lru_cache(maxsize=100_000)
-def text(expr: Expr) -> str:
-    """A key that orders expressions."""
-    below = ",".join(text(child) for child in children(expr))
-    match expr:
-        case Const(value=value):
-            return f"#{value}"
-        case Ref(name=name):
-            return f"{name}[{below}]"
-        case Idx(name=name):
-            return f"~{name}"
-        case Size(axis=axis):
-            return f"|{axis}|"
-        case Apply(op=op):
-            return f"{op}({below})"
-        case Select():
-            return f"?({below})"
-        case Reduce(op=op, bounds=bounds):
-            ranges = ",".join(f"{b.index}:{b.axis}" for b in bounds)
-            return f"{op}<{ranges}>({below})"
-        case Call(rule=rule, output=output):
-            return f"{rule.name}.{output}({below})"
-
-
-def _written(poly: Poly) -> Expr:
-    """A polynomial as an expression, terms and factors in order."""
-    result: Expr | None = None
-    for term, number in sorted(
-        poly.items(), key=lambda pair: [(text(a), p) for a, p in pair[0]]
-    ):
-        part: Expr = Const(number)
-        for atom, power in term:
-            raised = atom if power == 1 else Apply("pow", (atom, Const(power)))
-            part = raised if part == ONE else Apply("mul", (part, raised))
-        result = part if result is None else Apply("add", (result, part))
-    return ZERO if result is None else result
-
-
-def _is_positive(atom: Expr) -> bool:
-    match atom:
-        case Size():
-            return True
-        case Apply(op="exp"):
-            return True
-        case Reduce(op="sum", body=body):
-            return _is_positive(body)
-        case Apply(op="mul", args=args):
-            return all(map(_is_positive, args))
-        case Const(value=value):
-            return value > 0
-        case _:
-            return False
-
-
 # --- the normal form ------------------------------------------------------------------
 
 
-class _Normal:
+class _Normal(Algebra):
     def __init__(self) -> None:
+        super().__init__()
         self.known: dict[Expr, Poly] = {}
-        self.bases: dict[Expr, Poly] = {}
 
     def poly(self, expr: Expr) -> Poly:
         if expr not in self.known:
@@ -173,42 +85,42 @@ class _Normal:
     def _poly(self, expr: Expr) -> Poly:
         match expr:
             case Const(value=value):
-                return _constant(value)
+                return constant(value)
             case Idx() | Size():
-                return _one(expr)
+                return single(expr)
             case Ref():
-                return _one(self._below(expr))
+                return single(self._below(expr))
             case Apply():
                 return self._apply(expr)
             case Select(condition=condition, then=then, other=other):
                 holds = self.truth(condition)
-                rest = _add(_constant(1), holds, -_F1)
+                rest = add(constant(1), holds, -UNIT)
                 first = self.times(holds, self.poly(then))
-                return _add(first, self.times(rest, self.poly(other)))
+                return add(first, self.times(rest, self.poly(other)))
             case Reduce():
                 return self._reduce(expr)
             case _:
-                return _one(self._below(expr))
+                return single(self._below(expr))
 
     def _below(self, expr: Expr) -> Expr:
         return with_children(expr, tuple(self.form(c) for c in children(expr)))
 
     def form(self, expr: Expr) -> Expr:
-        return _written(self.poly(expr))
+        return written(self.poly(expr))
 
     def _apply(self, node: Apply) -> Poly:
         args = node.args
         match node.op:
             case "add":
-                return _add(self.poly(args[0]), self.poly(args[1]))
+                return add(self.poly(args[0]), self.poly(args[1]))
             case "sub":
-                return _add(self.poly(args[0]), self.poly(args[1]), -_F1)
+                return add(self.poly(args[0]), self.poly(args[1]), -UNIT)
             case "neg":
-                return _add({}, self.poly(args[0]), -_F1)
+                return add({}, self.poly(args[0]), -UNIT)
             case "mul":
                 return self.times(self.poly(args[0]), self.poly(args[1]))
             case "div":
-                inverse = self.power(self.poly(args[1]), -_F1)
+                inverse = self.power(self.poly(args[1]), -UNIT)
                 return self.times(self.poly(args[0]), inverse)
             case "square":
                 return self.power(self.poly(args[0]), Fraction(2))
@@ -225,141 +137,16 @@ class _Normal:
             case op if op in (*_COMPARISONS, "and", "or", "not", AT):
                 return self.truth(node)
             case "sigmoid":
-                growth = self.exponential(_add({}, self.poly(args[0]), -_F1))
-                return self.power(_add(_constant(1), growth), -_F1)
+                growth = self.exponential(add({}, self.poly(args[0]), -UNIT))
+                return self.power(add(constant(1), growth), -UNIT)
             case "tanh":
-                twice = _add({}, self.poly(args[0]), Fraction(-2))
+                twice = add({}, self.poly(args[0]), Fraction(-2))
                 growth = self.exponential(twice)
-                below = self.power(_add(_constant(1), growth), -_F1)
-                above = _add(_constant(1), growth, -_F1)
+                below = self.power(add(constant(1), growth), -UNIT)
+                above = add(constant(1), growth, -UNIT)
                 return self.times(above, below)
             case _:
-                return _one(self._below(node))
-
-    # --- products --------------------------------------------------------------------
-
-    def times(self, a: Poly, b: Poly) -> Poly:
-        found: Poly = {}
-        for left, number in a.items():
-            for right, other in b.items():
-                term = _merged(left, right)
-                if term is not None:
-                    made = self._expanded(term)
-                    found = _add(found, made, number * other)
-        return found
-
-    def _expanded(self, term: Term) -> Poly:
-        """Whole positive powers of what is itself a polynomial are multiplied out."""
-        for position, (atom, power) in enumerate(term):
-            base = self.bases.get(atom)
-            if base is None or (power < 1 and len(base) > 1):
-                continue
-            whole = power.numerator // power.denominator
-            if whole == 0:
-                continue
-            rest = (*term[:position], *term[position + 1 :])
-            left = power - whole
-            kept = _merged(rest, ((atom, left),)) if left else rest
-            found: Poly = {(): _F1} if kept is None else self._expanded(kept)
-            factor = base if whole > 0 else self._inverse(base)
-            for _ in range(abs(whole)):
-                found = self.times(found, factor)
-            return found
-        return {term: _F1}
-
-    def _inverse(self, base: Poly) -> Poly:
-        ((term, number),) = base.items()
-        return {tuple((atom, -power) for atom, power in term): 1 / number}
-
-    def power(self, poly: Poly, power: Fraction) -> Poly:
-        if not poly:
-            if power > 0:
-                return {}
-            return _one(ZERO, power)
-        if power.denominator == 1 and (power > 0 or len(poly) == 1):
-            if abs(power) > 8:
-                raise TooLarge
-            found: Poly = {(): _F1}
-            factor = poly if power > 0 else self._term_inverse(poly)
-            for _ in range(abs(int(power))):
-                found = self.times(found, factor)
-            return found
-        return self._root(poly, power)
-
-    def _term_inverse(self, poly: Poly) -> Poly:
-        ((term, number),) = poly.items()
-        if any(_is_condition(atom) for atom, _ in term):
-            return _one(_written(poly), -_F1)
-        return {tuple((atom, -p) for atom, p in term): 1 / number}
-
-    def _root(self, poly: Poly, power: Fraction) -> Poly:
-        """A power of a sum, or a root: a positive number and positive factors that all
-        terms share are taken out."""
-        lead = abs(poly[min(poly, key=lambda t: [(text(a), p) for a, p in t])])
-        common = self._common(poly)
-        rest = _add({}, self.times(poly, _swapped(common)), 1 / lead)
-        found = {tuple((a, p * power) for a, p in common): _F1}
-        if lead != 1:
-            found = self.times(found, self._number(lead, power))
-        if rest == {(): _F1}:
-            return found
-        atom = self._base(rest)
-        return self.times(found, _one(atom, power))
-
-    def _base(self, rest: Poly) -> Expr:
-        atom = _written(rest)
-        if len(rest) > 1 or not _is_atom(rest):
-            self.bases[atom] = rest
-        return atom
-
-    def _number(self, value: Fraction, power: Fraction) -> Poly:
-        if power.denominator == 1:
-            return _constant(value ** int(power))
-        atom = Const(value)
-        self.bases[atom] = _constant(value)
-        return self._expanded(((atom, power),))
-
-    def _common(self, poly: Poly) -> Term:
-        first, *others = poly
-        shared = {a: p for a, p in first if _is_positive(a)}
-        for term in others:
-            there = dict(term)
-            shared = {
-                a: min(p, there[a])
-                for a, p in shared.items()
-                if there.get(a, Fraction(0)) * p > 0
-            }
-        return tuple(sorted(shared.items(), key=lambda pair: text(pair[0])))
-
-    def exponential(self, poly: Poly) -> Poly:
-        found: Poly = {(): _F1}
-        for term, number in poly.items():
-            match term:
-                case ((Apply(op="log", args=(inner,)), power),) if power == 1:
-                    factor = self.power(self.poly(inner), number)
-                case _:
-                    factor = _one(Apply("exp", (_written({term: _F1}),)), number)
-            found = self.times(found, factor)
-        return found
-
-    def logarithm(self, poly: Poly) -> Poly:
-        if len(poly) != 1:
-            return _one(Apply("log", (_written(poly),)))
-        ((term, number),) = poly.items()
-        found: Poly = {}
-        rest: list[tuple[Expr, Fraction]] = []
-        for atom, power in term:
-            match atom:
-                case Apply(op="exp", args=(inner,)):
-                    found = _add(found, self.poly(inner), power)
-                case _ if _is_positive(atom):
-                    found = _add(found, _one(Apply("log", (atom,))), power)
-                case _:
-                    rest.append((atom, power))
-        left: Poly = {tuple(rest): number}
-        if left == {(): _F1}:
-            return found
-        return _add(found, _one(Apply("log", (_written(left),))))
+                return single(self._below(node))
 
     # --- conditions ------------------------------------------------------------------
 
@@ -371,25 +158,25 @@ class _Normal:
             case Apply(op="or", args=(a, b)):
                 left, right = self.truth(a), self.truth(b)
                 both = self.times(left, right)
-                return _add(_add(left, right), both, -_F1)
+                return add(add(left, right), both, -UNIT)
             case Apply(op="not", args=(a,)):
-                return _add(_constant(1), self.truth(a), -_F1)
+                return add(constant(1), self.truth(a), -UNIT)
             case Apply(op="lt", args=(a, b)):
                 return self._less(a, b)
             case Apply(op="gt", args=(a, b)):
                 return self._less(b, a)
             case Apply(op="ge", args=(a, b)):
-                return _add(_constant(1), self._less(a, b), -_F1)
+                return add(constant(1), self._less(a, b), -UNIT)
             case Apply(op="le", args=(a, b)):
-                return _add(_constant(1), self._less(b, a), -_F1)
+                return add(constant(1), self._less(b, a), -UNIT)
             case Apply(op="eq", args=(a, b)):
                 return self._equal(a, b)
             case Apply(op="ne", args=(a, b)):
-                return _add(_constant(1), self._equal(a, b), -_F1)
+                return add(constant(1), self._equal(a, b), -UNIT)
             case Apply(op=op, args=(a, b)) if op == AT:
-                return _one(Apply(AT, (self.form(a), self.form(b))))
+                return single(Apply(AT, (self.form(a), self.form(b))))
             case _:
-                return _one(Apply("eq", (self.form_of(condition), ONE)))
+                return single(Apply("eq", (self.form_of(condition), ONE)))
 
     def form_of(self, condition: Expr) -> Expr:
         if isinstance(condition, Apply):
@@ -397,19 +184,19 @@ class _Normal:
         return self.form(condition)
 
     def _less(self, a: Expr, b: Expr) -> Poly:
-        difference = _add(self.poly(a), self.poly(b), -_F1)
+        difference = add(self.poly(a), self.poly(b), -UNIT)
         if set(difference) <= {()}:
-            return _constant(1 if difference.get((), Fraction(0)) < 0 else 0)
-        return _one(Apply("lt", (_written(_scaled(difference)), ZERO)))
+            return constant(1 if difference.get((), Fraction(0)) < 0 else 0)
+        return single(Apply("lt", (written(scaled(difference)), ZERO)))
 
     def _equal(self, a: Expr, b: Expr) -> Poly:
-        difference = _add(self.poly(a), self.poly(b), -_F1)
+        difference = add(self.poly(a), self.poly(b), -UNIT)
         if set(difference) <= {()}:
-            return _constant(0 if difference else 1)
-        scaled = _scaled(difference)
-        if scaled[_first(scaled)] < 0:
-            scaled = _add({}, scaled, -_F1)
-        return _one(Apply("eq", (_written(scaled), ZERO)))
+            return constant(0 if difference else 1)
+        unit = scaled(difference)
+        if unit[first_term(unit)] < 0:
+            unit = add({}, unit, -UNIT)
+        return single(Apply("eq", (written(unit), ZERO)))
 
     # --- reductions ------------------------------------------------------------------
 
@@ -421,19 +208,19 @@ class _Normal:
             case "mean":
                 whole = self._summed(node.bounds, node.body, where)
                 count = self._summed(node.bounds, ONE, where)
-                return self.times(whole, self.power(count, -_F1))
+                return self.times(whole, self.power(count, -UNIT))
             case "logsumexp":
                 body = Apply("exp", (node.body,))
                 return self.logarithm(self._summed(node.bounds, body, where))
             case _:
-                return _one(self._other(node, where))
+                return single(self._other(node, where))
 
     def _other(self, node: Reduce, where: Poly | None) -> Expr:
         if node.op in ("max", "min") and where is None:
             used = free(self.form(node.body))
             if not any(b.index in used for b in node.bounds):
                 return self.form(node.body)
-        body, test = self.form(node.body), None if where is None else _written(where)
+        body, test = self.form(node.body), None if where is None else written(where)
         return self._ordered(node.op, node.bounds, body, test)
 
     def _ordered(
@@ -464,7 +251,7 @@ class _Normal:
             terms = self.times(terms, where)
         found: Poly = {}
         for term, number in terms.items():
-            found = _add(found, self._sum_of(bounds, term), number)
+            found = add(found, self._sum_of(bounds, term), number)
         return found
 
     def _sum_of(self, bounds: tuple[Bound, ...], term: Term) -> Poly:
@@ -501,7 +288,7 @@ class _Normal:
             if solved is not None:
                 bound, value = solved
                 left = tuple(b for b in bounds if b != bound)
-                made: Poly = {(): _F1}
+                made: Poly = {(): UNIT}
                 for other, power in factors:
                     if other != atom:
                         there = self.poly(_put(other, {bound.index: value}))
@@ -515,7 +302,7 @@ class _Normal:
     def _split(
         self, bounds: tuple[Bound, ...], factors: list[tuple[Expr, Fraction]]
     ) -> Poly:
-        found: Poly = {(): _F1}
+        found: Poly = {(): UNIT}
         groups: list[tuple[list[Bound], list[tuple[Expr, Fraction]]]] = [
             ([b], []) for b in bounds
         ]
@@ -541,49 +328,11 @@ class _Normal:
         if not parts:
             (bound,) = bounds
             if isinstance(bound.axis, int):
-                return _constant(bound.axis)
-            return _one(Size(bound.axis))
+                return constant(bound.axis)
+            return single(Size(bound.axis))
         ordered = tuple(sorted(parts, key=lambda pair: (text(pair[0]), pair[1])))
-        body = _written({ordered: _F1})
-        return _one(self._ordered("sum", bounds, body, None))
-
-    # --- deciding --------------------------------------------------------------------
-
-    def cleared(self, poly: Poly) -> Poly:
-        """Multiplied by the sums below the line, so that fractions can cancel."""
-        for _ in range(8):
-            found = self._lowest(poly)
-            if found is None:
-                return poly
-            atom, power = found
-            poly = self.times(poly, {((atom, power),): _F1})
-        return poly
-
-    def _lowest(self, poly: Poly) -> tuple[Expr, Fraction] | None:
-        """A sum below the line of some term, and the power that brings it up."""
-        for term in poly:
-            for atom, power in term:
-                if power < 0 and (atom in self.bases):
-                    lowest = min(dict(t).get(atom, Fraction(0)) for t in poly)
-                    return atom, Fraction(-(lowest.numerator // lowest.denominator))
-        return None
-
-
-def _is_atom(poly: Poly) -> bool:
-    ((term, number),) = poly.items()
-    return number == 1 and len(term) == 1 and term[0][1] == 1
-
-
-def _swapped(term: Term) -> Poly:
-    return {tuple((atom, -power) for atom, power in term): _F1}
-
-
-def _first(poly: Poly) -> Term:
-    return min(poly, key=lambda t: [(text(a), p) for a, p in t])
-
-
-def _scaled(poly: Poly) -> Poly:
-    return _add({}, poly, 1 / abs(poly[_first(poly)]))
+        body = written({ordered: UNIT})
+        return single(self._ordered("sum", bounds, body, None))
 
 
 def _solved(atom: Expr, bounds: tuple[Bound, ...]) -> tuple[Bound, Expr] | None:

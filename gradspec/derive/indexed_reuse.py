@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 
 from gradspec.derive.indexed_forms import Product, averaged, joined, product
 from gradspec.derive.indexed_scopes import Value
@@ -21,13 +22,33 @@ class _Pattern:
 
     value: Value
     parts: Product
+    is_exponent: bool = False
+
+    def at(self, found: dict[str, Expr]) -> Expr:
+        """What stands for the factors, the indices put in."""
+        reference = _reference(self.value, found)
+        return Apply("exp", (reference,)) if self.is_exponent else reference
+
+
+def _exponential(value: Value) -> tuple[_Pattern, ...]:
+    """``exp(a) / s`` is ``exp(y)`` where ``y = a - log(s)``, and does not overflow."""
+    match value.expr:
+        case Apply(op="sub", args=(left, Apply(op="log", args=(total,)))):
+            powers = {Apply("exp", (left,)): Fraction(1), total: Fraction(-1)}
+            return (_Pattern(value, Product(powers=dict(powers)), True),)
+        case _:
+            return ()
 
 
 class Reuse:
     """Expressions rewritten in terms of the ``values`` that are worth a name."""
 
     def __init__(self, values: Iterable[Value]) -> None:
-        found = [_Pattern(v, product(v.expr)) for v in values]
+        found = [
+            pattern
+            for v in values
+            for pattern in (_Pattern(v, product(v.expr)), *_exponential(v))
+        ]
         self.patterns = [p for p in found if _is_worth(p)]
 
     def __call__(self, expr: Expr) -> Expr:
@@ -53,6 +74,8 @@ class Reuse:
     def _whole(self, expr: Expr) -> Expr:
         for pattern in self.patterns:
             found: dict[str, Expr] = {}
+            if pattern.is_exponent:
+                continue
             variables = frozenset(pattern.value.indices)
             if _unify(pattern.value.expr, expr, variables, found):
                 return _reference(pattern.value, found)
@@ -106,7 +129,7 @@ def _matched(pattern: _Pattern, whole: Product) -> Product:
         made.multiply(factor, power)
     for factor, part in taken.items():
         made.multiply(factor, -powers[part] * times)
-    reference = product(_reference(pattern.value, found))
+    reference = product(pattern.at(found))
     for factor, power in reference.powers.items():
         made.multiply(factor, power * times)
     return made

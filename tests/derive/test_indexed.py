@@ -100,6 +100,7 @@ def test_the_form_is_that_of_an_expert() -> None:
         "w": "dy[i] * x[j]",
         "b": "dy[i]",
     }
+    assert derived("log_softmax") == {"x": "dy[i] - sum(dy[j] for j) * exp(y[i])"}
     assert derived("outer")["x"] == "sum(dy[j, i] * z[j] for j)"
     assert derived("attention")["v"] == "sum(dy[l, j] * p[l, i] for l)"
 
