@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from gradspec.derive.indexed import Underivable, indexed_cotangents
-from gradspec.ir.elements import element, places
+from gradspec.ir.elements import OutOfRange, element, places
 from gradspec.ir.expr import Apply, Expr, Idx, Reduce
 from gradspec.ir.rule import (
     Backward,
@@ -191,7 +191,8 @@ class _Work:
             return
         try:
             self._measure(place, written, found)
-        except NotImplementedError:  # a part that neither balls nor the model know
+        except (NotImplementedError, OutOfRange):
+            # a part that neither balls nor the model know; an element beyond an axis
             return
 
     def _measure(self, place: _Place, written: Expr, found: _Forward) -> None:
