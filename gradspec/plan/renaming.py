@@ -9,14 +9,19 @@ from gradspec.plan.array import Expr, Name, substitute
 from gradspec.plan.plan import Assign, AxisSize, Gradient, RulePlan, Term
 
 
-def renamed(plan: RulePlan, reserved: frozenset[str]) -> RulePlan:
+def renamed(
+    plan: RulePlan, reserved: frozenset[str], rules: tuple[str, ...] = ()
+) -> RulePlan:
     """The plan with ``np`` called ``np_`` where ``np`` is reserved; so for every input,
-    output and local whose name, gradient or tangent collides, and for the rule.
+    output and local whose name, gradient or tangent collides, and for the rule, which
+    takes the name of none of the ``rules`` of its module.
     """
     names = _names(plan)
     changed = {name: _free(name, reserved, names) for name in names}
     changed = {old: new for old, new in changed.items() if old != new}
-    name = f"{plan.name}_" if plan.name in reserved else plan.name
+    name = plan.name
+    while name in reserved or (name != plan.name and name in rules):
+        name += "_"
     if not changed and name == plan.name:
         return plan
     return replace(_with_names(plan, changed), name=name)

@@ -34,7 +34,8 @@ def emit_module(plan: ModulePlan, name: str, *, trace: bool) -> Outcome[EmittedM
         faults = tuple(_missing(rule, name))
         found += faults
         if not faults:
-            rules.append(renamed(rule, target.RESERVED | _MODULES))
+            names = tuple(other.name for other in plan.rules)
+            rules.append(renamed(rule, target.RESERVED | _MODULES, names))
     if not rules:
         return Outcome(None, tuple(found))
     able = replace(plan, rules=tuple(rules))

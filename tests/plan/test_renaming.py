@@ -40,3 +40,8 @@ def test_without_collisions_nothing_changes() -> None:
 def test_the_rule_itself() -> None:
     plan = rule("x", {"y": "2 * x"}, "y", {"dx": "2 * dy"})
     assert renamed(plan, frozenset({"f"})).name == "f_"
+
+
+def test_a_renamed_rule_takes_no_other_rules_name() -> None:
+    plan = rule("x", {"y": "2 * x"}, "y", {"dx": "2 * dy"})
+    assert renamed(plan, frozenset({"f"}), ("f", "f_")).name == "f__"
