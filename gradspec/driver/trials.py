@@ -5,11 +5,12 @@ from __future__ import annotations
 import importlib.util
 import json
 import math
+import re
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,8 @@ def run(
     progress: Callable[[str], None],
 ) -> tuple[TrialReport, ...]:
     """Try every rule of the compiled files on every target of the options."""
-    cases = {entry.display: _cases(entry, options) for entry in entries}
+    results = tuple(results)
+    cases = {e.display: _cases(e, options, _emitted(results)) for e in entries}
     reports, values = [], {}
     with tempfile.TemporaryDirectory(prefix="gradspec-") as folder:
         for target in options.targets:
@@ -70,18 +72,38 @@ def run(
     return (*reports, *_agreement(values))
 
 
-def _cases(entry: Entry, options: Options) -> dict[str, dict[str, Any]]:
+def _emitted(results: Iterable[FileResult]) -> frozenset[tuple[str, str]]:
+    """Files and functions that some target has: a rule with axes may be checked only."""
+    return frozenset(
+        (result.display, name)
+        for result in results
+        for module in result.modules
+        for name in _functions(module.text)
+    )
+
+
+def _functions(text: str) -> list[str]:
+    return re.findall(r"^def (\w+)\(", text, re.MULTILINE)
+
+
+def _cases(
+    entry: Entry, options: Options, emitted: frozenset[tuple[str, str]]
+) -> dict[str, dict[str, Any]]:
     """The jobs of a file's own rules; the file has been compiled, so it has no faults."""
     from gradspec import pipeline
     from gradspec.driver.load import load
     from gradspec.trial.cases import rule_cases
+    from gradspec.trial.ranked import ranked_cases
 
     source = read(entry.display).value
     module = load(source).module if source else None
     if module is None:
         return {}
-    checked, _ = pipeline.check_module(module, options)
-    return {c.rule.name: rule_cases(c) for c in checked if c.rule.is_elementwise}
+    scalar = tuple(rule for rule in module.rules if rule.is_elementwise)
+    checked, _ = pipeline.check_module(replace(module, rules=scalar), options)
+    cases = {c.rule.name: rule_cases(c) for c in checked}
+    wide = (r for r in module.rules if (entry.display, r.name) in emitted)
+    return cases | {r.name: ranked_cases(r) for r in wide if not r.is_elementwise}
 
 
 def _job(
@@ -97,7 +119,12 @@ def _job(
                 path = folder / target / module.path
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(module.text, "utf-8")
-                rules = list(cases[result.display].values())
+                functions = _functions(module.text)
+                rules = [
+                    case
+                    for name, case in cases[result.display].items()
+                    if "calls" not in case or name in functions
+                ]
                 modules.append(
                     {"display": result.display, "path": str(path), "rules": rules}
                 )

@@ -51,7 +51,7 @@ def rule_cases(checked: CheckedRule) -> dict[str, Any]:
         "outputs": [[o.name, o.kind.value] for o in rule.outputs],
         "exact": _is_exact(rule),
         "groups": list(_groups(rule, points, values, gradients)),
-        "examples": [_example(rule, example) for example in rule.examples],
+        "examples": [example_case(rule, example) for example in rule.examples],
     }
 
 
@@ -139,7 +139,8 @@ def _floats(point: Point) -> dict[str, float]:
     return {name: float(value) for name, value in point.items()}
 
 
-def _example(rule: Rule, example: Example) -> dict[str, Any]:
+def example_case(rule: Rule, example: Example) -> dict[str, Any]:
+    """A worked example as data, its numbers as written."""
     line, _ = rule.source.position(example.span.start)
     return {
         "line": line,

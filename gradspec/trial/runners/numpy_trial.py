@@ -6,6 +6,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from ranked_trying import cotangents, shapes, tensors
 from reporting import RELATIVE, Trial, slack
 from trying import arrays, main, runs
 
@@ -67,6 +68,45 @@ class NumpyAdapter:
                 ]
                 _, found = jvp(tuple(inputs), tuple(tangents), **group["statics"])
                 self._compare(trial, case, group, numbered, name, _tuple(found))
+
+    def shaped(self, values: list[float], shape: list[int], kind: str) -> Any:
+        return np.array(values, dtype=KINDS.get(kind, "float64")).reshape(shape)
+
+    def restrided(self, tensor: Any) -> Any:
+        if not tensor.ndim:
+            return tensor
+        doubled = np.repeat(np.asfortranarray(tensor), 2, axis=-1)
+        return np.swapaxes(np.swapaxes(doubled, 0, -1).copy(), 0, -1)[..., ::2]
+
+    def ranked_further(
+        self,
+        trial: Trial,
+        module: ModuleType,
+        case: dict[str, Any],
+        call: dict[str, Any],
+    ) -> None:
+        """⟨u, J t⟩ = ⟨Jᵀ u, t⟩ for a tangent of each input, with the true gradients."""
+        if not case["exact"] or any(kind != "float" for _, kind in case["outputs"]):
+            return
+        jvp = getattr(module, f"{case['rule']}_jvp")
+        inputs, upstream = tensors(self, case, call), cotangents(self, case, call)
+        for place, (name, kind, _) in enumerate(case["inputs"]):
+            if kind != "float":
+                continue
+            tangents: list[Any] = [None] * len(inputs)
+            tangents[place] = np.ones_like(inputs[place])
+            try:
+                _, found = jvp(tuple(inputs), tuple(tangents), **call["statics"])
+            except NotImplementedError:
+                return
+            left = sum(
+                float(np.sum(u * t))
+                for u, t in zip(upstream, _tuple(found), strict=True)
+            )
+            terms = call["expected"][f"d{name}"][1]
+            room = RELATIVE * max([1.0, *(abs(v) for v in terms)])
+            where = shapes(case, call)
+            trial.expect(f"tangent along {name}", where, left, sum(terms), room)
 
     def _compare(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
@@ -10,6 +11,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 
 import tensorflow as tf
+from ranked_trying import compare, compare_second, cotangents, probes, tensors
 from reporting import RELATIVE, SECOND_ORDER, Trial, slack
 from trying import arrays, main, runs, smooth, upstreams
 
@@ -19,6 +21,9 @@ CHECKED_POINTS = 5
 
 class TensorFlowAdapter:
     """See `trying.Adapter`."""
+
+    def __init__(self) -> None:
+        self.traces: dict[tuple[str, str], Any] = {}
 
     def array(self, value: Any, kind: str, dtype: str) -> Any:
         return tf.cast(tf.constant(value, tf.float64), KINDS.get(kind, dtype))
@@ -57,6 +62,78 @@ class TensorFlowAdapter:
             trial.attempt(
                 "tf.function", "", lambda: self._graph(trial, module, case, chosen)
             )
+
+    def shaped(self, values: list[float], shape: list[int], kind: str) -> Any:
+        flat = tf.constant(values, tf.float64, [len(values)])
+        return tf.cast(tf.reshape(flat, shape), KINDS.get(kind, "float64"))
+
+    def restrided(self, tensor: Any) -> Any:
+        return tensor
+
+    def ranked_further(
+        self,
+        trial: Trial,
+        module: ModuleType,
+        case: dict[str, Any],
+        call: dict[str, Any],
+    ) -> None:
+        """Nested tapes; the same function traced for unknown sizes and unknown ranks."""
+        inputs, upstream = tensors(self, case, call), cotangents(self, case, call)
+        if call["second"] is not None:
+            self._ranked_second(trial, module, case, call)
+        names = [f"d{name}" for name, kind, _ in case["inputs"] if kind == "float"]
+        for traced in self._ranked_traced(module, case, call, (*inputs, *upstream)):
+            for name, got in zip(names, traced(*inputs, *upstream), strict=True):
+                what = f"{name} in tf.function"
+                expected = call["expected"][name]
+                compare(trial, self, case, call, what, got, expected, RELATIVE)
+
+    def _ranked_traced(
+        self,
+        module: ModuleType,
+        case: dict[str, Any],
+        call: dict[str, Any],
+        values: tuple[Any, ...],
+    ) -> Iterator[Any]:
+        """Traced once for unknown ranks; for known ranks and unknown sizes at one call,
+        since tracing takes longer than all the rest.
+        """
+        statics = call["statics"]
+        key = (case["rule"], repr(statics))
+        if key not in self.traces:
+            unknown = [tf.TensorSpec(None, v.dtype) for v in values]
+            self.traces[key] = self._graphed(module, case, statics, unknown)
+        yield self.traces[key]
+        if call is case["calls"][-2 % len(case["calls"])]:
+            yield self._traced(module, case, statics, values)
+
+    def _ranked_second(
+        self,
+        trial: Trial,
+        module: ModuleType,
+        case: dict[str, Any],
+        call: dict[str, Any],
+    ) -> None:
+        inputs, upstream = tensors(self, case, call), cotangents(self, case, call)
+        with tf.GradientTape(persistent=True) as outer:
+            outer.watch([x for x in inputs if x.dtype.is_floating])
+            _, pullback = self.vjp(module, case, inputs, call["statics"])
+            whole = tf.add_n(
+                [
+                    tf.reduce_sum(g * p)
+                    for g, p in zip(
+                        pullback(*upstream), probes(self, case, call), strict=True
+                    )
+                    if g is not None and p is not None
+                ]
+            )
+        second = [
+            outer.gradient(whole, x, unconnected_gradients="zero")
+            if kind == "float"
+            else None
+            for (_, kind, _), x in zip(case["inputs"], inputs, strict=True)
+        ]
+        compare_second(trial, self, case, call, second)
 
     def _second(
         self,
@@ -120,13 +197,22 @@ class TensorFlowAdapter:
         statics: dict[str, Any],
         values: tuple[Any, ...],
     ) -> Any:
+        signature = [tf.TensorSpec([None] * len(v.shape), v.dtype) for v in values]
+        return self._graphed(module, case, statics, signature)
+
+    def _graphed(
+        self,
+        module: ModuleType,
+        case: dict[str, Any],
+        statics: dict[str, Any],
+        signature: list[Any],
+    ) -> Any:
         count = len(case["inputs"])
 
         def gradients(*tensors: Any) -> Any:
             _, pullback = self.vjp(module, case, list(tensors[:count]), statics)
             return [g for g in pullback(*tensors[count:]) if g is not None]
 
-        signature = [tf.TensorSpec([None] * len(v.shape), v.dtype) for v in values]
         return tf.function(gradients, input_signature=signature)
 
 

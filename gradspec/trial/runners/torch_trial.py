@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import Any
 
 import torch
+from ranked_trying import compare_second, cotangents, probes, shapes, tensors
 from reporting import SECOND_ORDER, Trial, slack
 from trying import arrays, main, runs, smooth, upstreams
 
@@ -83,6 +84,68 @@ class TorchAdapter:
                     trial.expect(
                         f"second derivative by {name}", str(point), got, expected, room
                     )
+
+    def shaped(self, values: list[float], shape: list[int], kind: str) -> Any:
+        dtype = getattr(torch, KINDS.get(kind, "float64"))
+        tensor = torch.tensor(values, dtype=torch.float64).to(dtype).reshape(shape)
+        return tensor.requires_grad_(kind == "float")
+
+    def restrided(self, tensor: Any) -> Any:
+        if not tensor.dim():
+            return tensor
+        doubled = tensor.detach().repeat_interleave(2, dim=-1)
+        turned = doubled.transpose(0, -1).contiguous().transpose(0, -1)[..., ::2]
+        return turned.requires_grad_(tensor.requires_grad)
+
+    def ranked_further(
+        self,
+        trial: Trial,
+        module: ModuleType,
+        case: dict[str, Any],
+        call: dict[str, Any],
+    ) -> None:
+        if call["second"] is None:
+            return
+        inputs = tensors(self, case, call)
+        outputs, _ = self.vjp(module, case, inputs, call["statics"])
+        upstream = [u.detach() for u in cotangents(self, case, call)]
+        first = _gradients(
+            _floating(case, outputs), inputs, upstream, create_graph=True
+        )
+        whole = sum(
+            (g * p).sum()
+            for g, p in zip(first, probes(self, case, call), strict=True)
+            if g is not None
+        )
+        second = [
+            None if g is None else _derivative(whole, x)
+            for g, x in zip(first, inputs, strict=True)
+        ]
+        compare_second(trial, self, case, call, second)
+        if case["exact"]:
+            self._ranked_gradcheck(trial, module, case, call)
+
+    def _ranked_gradcheck(
+        self,
+        trial: Trial,
+        module: ModuleType,
+        case: dict[str, Any],
+        call: dict[str, Any],
+    ) -> None:
+        inputs = tuple(tensors(self, case, call))
+        if not any(x.requires_grad and x.numel() for x in inputs):
+            return
+        function = getattr(module, case["rule"])
+
+        def floats(*given: Any) -> Any:
+            outputs = _tuple(function(*given, **call["statics"]))
+            return tuple(o for o in outputs if o.requires_grad)
+
+        for check in (torch.autograd.gradcheck, torch.autograd.gradgradcheck):
+            where = shapes(case, call)
+            trial.attempt(
+                check.__name__, where, lambda c=check: _check(c, floats, inputs)
+            )
 
     def _gradcheck(
         self,

@@ -11,13 +11,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol
 
+from ranked_trying import RankedAdapter, try_calls
 from reporting import RELATIVE, Trial, compare_example, numbers, slack
 
 Case = dict[str, Any]
 Run = list[dict[str, float]]
 
 
-class Adapter(Protocol):
+class Adapter(RankedAdapter, Protocol):
     """What a framework's runner provides."""
 
     def array(self, value: Any, kind: str, dtype: str) -> Any:
@@ -111,7 +112,9 @@ def smooth(case: Case, group: Case, limit: int) -> Case | None:
 
 
 def _try(trial: Trial, adapter: Adapter, module: ModuleType, case: Case) -> None:
-    for group in case["groups"]:
+    if "calls" in case:
+        try_calls(trial, adapter, module, case)
+    for group in case.get("groups", ()):
         trial.attempt(
             "values", "", lambda g=group: _values(trial, adapter, module, case, g)
         )

@@ -1,0 +1,105 @@
+"""What a trial asks of a function over named axes, and that it can fail."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gradspec.trial.ranked import ranked_cases
+from gradspec.trial.shapes import place_in
+from tests.lower.grad_text import rule
+
+LINEAR = (
+    "rule linear(x[..., k], w[m, k], b[m]) -> y[..., m]:\n"
+    "    y[i] = sum(x[l] * w[i, l] for l) + b[i]\n"
+    "    dw[i, l] = 0 * dy[i] * x[l]\n"
+)
+SQUARES = "rule f(x[..., n]) -> y:\n    y = sum(x[j]**2 for j)\n"
+
+
+def array(given: list[Any]) -> dict[tuple[int, ...], float]:
+    shape, values = given
+    return dict(zip(product(*map(range, shape)), values, strict=True))
+
+
+def test_gradients_are_summed_over_the_batch_whatever_the_rule_declares() -> None:
+    for call in ranked_cases(rule(LINEAR))["calls"]:
+        x, dy = array(call["given"]["x"]), array(call["given"]["dy"])
+        shape = call["given"]["x"][0][:-1]
+        for (i, k), slope in array(call["expected"]["dw"]).items():
+            terms = [
+                v * x[(*place_in(p[:-1], shape), k)]
+                for p, v in dy.items()
+                if p[-1] == i
+            ]
+            assert slope == pytest.approx(math.fsum(terms), rel=1e-15, abs=1e-15)
+
+
+def test_calls_have_sizes_of_one_and_broadcast_and_empty_batches() -> None:
+    calls = ranked_cases(rule(LINEAR))["calls"]
+    shapes = [(c["given"]["x"][0], c["given"]["dy"][0]) for c in calls]
+    assert any(dy[:-1] == [2, 3] for _, dy in shapes)
+    assert any(dy[0] == 0 for _, dy in shapes)
+    assert any(x[-1] == 1 for x, _ in shapes)
+    assert any(len(dy) == 1 for _, dy in shapes)
+
+
+def test_second_derivatives_are_those_of_calculus() -> None:
+    for call in ranked_cases(rule(SQUARES))["calls"]:
+        dy, probe = array(call["given"]["dy"]), array(call["given"]["probe x"])
+        for (*place, _), number, second in zip(
+            probe, probe.values(), call["second"]["dx"][1], strict=True
+        ):
+            assert second == pytest.approx(2 * number * dy[tuple(place)])
+
+
+def test_assumptions_hold_at_every_element_of_a_batch() -> None:
+    text = (
+        "rule f(p[..., n], q[..., n]) -> y:\n"
+        "    assume p[i] > 0, sum(p[i] + q[i] for i) < 1\n"
+        "    y = sum(q[i] * log(p[i]) for i)\n"
+    )
+    calls = ranked_cases(rule(text))["calls"]
+    assert len(calls) == 4
+    assert all(v > 0 for call in calls for v in call["given"]["p"][1])
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("2.0 * dy", "2.0000001 * dy"), ("axis=-1", "axis=0")]
+)
+def test_a_wrong_module_fails_its_trial(tmp_path: Path, old: str, new: str) -> None:
+    """The emitted text is spoiled behind the compiler's back."""
+    (tmp_path / "a.grad").write_text(
+        "rule f(x[..., n]) -> y:\n    y = sum(x[j]**2 for j) / n\n"
+        "    dx[i] = 2 * dy * x[i] / n\n"
+    )
+    program = (
+        "import sys, dataclasses\n"
+        "from gradspec.driver import trials\n"
+        "from gradspec import cli\n"
+        "job = trials._job\n"
+        "def spoiled(folder, target, results, cases):\n"
+        "    results = [dataclasses.replace(r, modules=tuple(\n"
+        f"        dataclasses.replace(m, text=m.text.replace({old!r}, {new!r}))\n"
+        "        for m in r.modules)) for r in results]\n"
+        f"    assert any({new!r} in m.text for r in results for m in r.modules)\n"
+        "    return job(folder, target, results, cases)\n"
+        "trials._job = spoiled\n"
+        "sys.argv = ['gradspec', 'test', 'a.grad', '--target', 'numpy']\n"
+        "cli.main()\n"
+    )
+    child = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert child.returncode == 1, child.stderr
+    assert "error[GS612]: f on numpy" in child.stderr
