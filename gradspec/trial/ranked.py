@@ -353,14 +353,16 @@ def _numbers(
     top: int,
     rng: random.Random,
 ) -> Cells:
-    """Distinct numbers of the style (no ties), or what the kind asks for."""
+    """Distinct numbers of the style (no ties), or what the kind asks for. A mask keeps
+    the first of each row: of nothing there is no largest, and 0/0 is anything.
+    """
     if variable.kind.is_static and variable.default is not None:
         return {(): variable.default}
     match variable.kind:
         case Kind.INT:
             return {spot: Fraction(rng.randrange(top)) for spot in spots}
         case Kind.BOOL:
-            return {s: Fraction(rng.random() < 0.6 or not any(s)) for s in spots}
+            return {s: Fraction(rng.random() < 0.6 or s[-1:] == (0,)) for s in spots}
         case Kind.STATIC_INT:
             return {(): Fraction(rng.randrange(1, 4))}
         case _:

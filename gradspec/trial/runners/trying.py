@@ -11,15 +11,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol
 
-from ranked_trying import RankedAdapter, try_calls
+from ranked_trying import try_calls
 from reporting import RELATIVE, Trial, compare_example, numbers, slack
 
 Case = dict[str, Any]
 Run = list[dict[str, float]]
 
 
-class Adapter(RankedAdapter, Protocol):
-    """What a framework's runner provides."""
+class Adapter(Protocol):
+    """What a framework's runner provides, beside `ranked_trying.RankedAdapter`."""
 
     def array(self, value: Any, kind: str, dtype: str) -> Any:
         """A tensor of ``dtype`` (``kind`` "int" and "bool" have types of their own)."""
