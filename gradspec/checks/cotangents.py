@@ -13,11 +13,12 @@ from time import monotonic
 from gradspec.checks.diagnosis import diagnose
 from gradspec.checks.quotient import by_quotient
 from gradspec.checks.subject import Point, Subject, number, said
+from gradspec.checks.turning import probes
 from gradspec.derive.linear import is_linear
 from gradspec.diagnostics import Diagnostic, error, warning
 from gradspec.ir.calls import follows_surrogate
 from gradspec.ir.expr import Expr
-from gradspec.ir.rule import Declared, Input, Status, Verdict
+from gradspec.ir.rule import Declared, Input, Kind, Status, Verdict
 from gradspec.ir.text import show
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import names
@@ -33,6 +34,7 @@ from gradspec.symbolic.neighbours import beside, lies_between, limits, on_border
 from gradspec.symbolic.rounded import meets
 from gradspec.symbolic.zero import Proof, prove_equal
 
+_REAL = (Kind.FLOAT, Kind.NOGRAD)
 _LONGEST = 160
 """Characters of a derived expression beyond which it is no help to read."""
 
@@ -150,9 +152,12 @@ def examine(claim: Claim) -> Examined:
 
 
 def _points(claim: Claim) -> Iterator[Point]:
-    """The sample, and huge and tiny upstream gradients if it is not plainly linear (a
+    """The sample, thresholds that only one of the two has, and huge and tiny upstream gradients if it is not plainly linear (a
     clipped gradient is the derivative as long as it is small)."""
     yield from claim.subject.points
+    reals = tuple(i.name for i in claim.subject.rule.inputs if i.kind in _REAL)
+    both = claim.declared, claim.derived
+    yield from probes(*both, claim.subject.points, reals, claim.subject.assumed)
     upstream = claim.subject.upstream
     if is_linear(claim.declared, frozenset(upstream)):
         return

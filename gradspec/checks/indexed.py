@@ -19,7 +19,13 @@ from gradspec.checks import (
     surrogates,
 )
 from gradspec.checks.cotangents import Judgement
-from gradspec.checks.indexed_cases import Case, Cases, cases, few
+from gradspec.checks.indexed_cases import (
+    Case,
+    Cases,
+    cases,
+    few,
+    is_too_large,
+)
 from gradspec.checks.subject import Subject
 from gradspec.diagnostics import Diagnostic, error
 from gradspec.ir.rule import Declared, Rule
@@ -36,6 +42,9 @@ def examine(
     rule: Rule, budget: float
 ) -> tuple[tuple[Judgement, ...], tuple[Diagnostic, ...]]:
     """The judgements on the declared cotangents, and what else is found."""
+    if is_too_large(rule):
+        judgements = indexed_cotangents.judge_by_calculus(rule)
+        return judgements, tuple(inputs.unused_in(rule))
     is_claimed = any(isinstance(entry, Declared) for entry in rule.backward)
     known = cases(rule) if is_claimed else few(rule)
     if not known.small and not known.larger:

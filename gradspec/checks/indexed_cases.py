@@ -23,6 +23,12 @@ from gradspec.ir.unroll import Unrolled, axis_names, count, index_inputs, unroll
 _CASES = 64
 _FILLINGS = 27
 _ELEMENTS = 60
+_ASSUMED = (8, 16, 32)
+"""Sizes to fall back on where smaller ones are assumed away."""
+
+_MOST = 100
+"""Elements beyond which writing them all out is no longer a matter of seconds."""
+
 _POINTS = 12
 _LARGER = (4, 5, 3, 2, 6)
 
@@ -75,6 +81,11 @@ def cases(rule: Rule) -> Cases:
     return Cases(tuple(small), larger, largest, whole, tuple(lost))
 
 
+def is_too_large(rule: Rule) -> bool:
+    """Fixed sizes that are too many elements even if every named axis has one."""
+    return count(rule, dict.fromkeys(axis_names(rule), 1)) > _MOST
+
+
 def few(rule: Rule) -> Cases:
     """Enough cases for what is not proved: all axes of size 1, of size 2, and larger."""
     axes = axis_names(rule)
@@ -107,6 +118,9 @@ def _is_feasible(rule: Rule, axes: tuple[str, ...], largest: int) -> bool:
     """Few enough combinations, with every value of the indices."""
     if largest ** len(axes) > _CASES:
         return False
+    largest_sizes = dict.fromkeys(axes, largest)
+    if count(rule, largest_sizes) > _MOST:
+        return False
     numbers = [_number(rule, sizes) for sizes in _combinations(axes, largest)]
     return max(numbers) <= _FILLINGS and sum(numbers) <= _CASES
 
@@ -127,6 +141,8 @@ def at(rule: Rule, sizes: Mapping[str, int]) -> Case | None:
 def _add(
     rule: Rule, sizes: Mapping[str, int], made: list[Case], lost: list[OutOfRange]
 ) -> None:
+    if count(rule, sizes) > _MOST:
+        return
     for integers in _fillings(rule, sizes):
         try:
             unrolled = unroll(rule, sizes, integers)
@@ -144,11 +160,14 @@ def _is_excluded(rule: Rule) -> bool:
 
 def _larger(rule: Rule, axes: tuple[str, ...]) -> Iterator[dict[str, int]]:
     """Combinations in the order in which they are wished for."""
+    if not axes:
+        return
     for start in range(len(_LARGER)):
         picked = [_LARGER[(start + k) % len(_LARGER)] for k in range(len(axes))]
         sizes = dict(zip(axes, picked, strict=True))
-        if axes and count(rule, sizes) <= _ELEMENTS:
+        if count(rule, sizes) <= _ELEMENTS:
             yield sizes
+    yield from (dict.fromkeys(axes, size) for size in _ASSUMED)
 
 
 # --- integers that serve as indices ----------------------------------------------------

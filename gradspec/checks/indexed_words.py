@@ -152,6 +152,18 @@ def hole(witness: Witness, entry: Declared) -> Diagnostic:
     )
 
 
+def unknown(rule: Rule, variable: Input, entry: Declared) -> Diagnostic:
+    name = f"d{variable.name}"
+    return error(
+        "GS421",
+        f"{name} of {rule.name} cannot be checked at its fixed sizes",
+        rule.source,
+        entry.span,
+        label="not seen to be the derivative, and too many elements to try",
+        help=_cure(rule, name),
+    )
+
+
 def _ranked(claim: Claim) -> Input:
     return replace(claim.input, name=claim.input.name.partition("[")[0])
 

@@ -255,6 +255,17 @@ def test_sizes_may_be_assumed() -> None:
     assert outcome.value.verdicts[0].status is Status.PROVED
 
 
+@pytest.mark.parametrize("least", [4, 6, 12])
+def test_small_sizes_may_be_assumed_away(least: int) -> None:
+    text = f"""
+        rule spread(x[n]) -> y[]:
+            assume n >= {least}
+            y = mean(x[i] for i)
+            dx[i] = dy / 2
+    """
+    assert codes(text) == ("GS401",)
+
+
 def test_convolution_is_judged_at_the_sizes_that_fit() -> None:
     text = """
         rule conv(x[n], w[k], m: static int) -> y[m]:
@@ -358,3 +369,24 @@ def test_a_rule_of_fixed_sizes_is_proved_without_more_ado() -> None:
     assert outcome.value is not None
     verdict = outcome.value.verdicts[0]
     assert (verdict.status, verdict.sizes) == (Status.PROVED, "")
+
+
+def test_large_fixed_sizes_are_judged_by_the_calculus_alone() -> None:
+    text = """
+        rule squares(x[64, 64]) -> y[64]:
+            y[i] = sum(x[i, j]**2 for j)
+            dx[i, j] = {} * x[i, j] * dy[i]
+    """
+    assert codes(text.format(2)) == ()
+    assert codes(text.format(3)) == ("GS421",)
+    assert codes("rule r(x[64, 64]) -> y[64]:\n    y[i] = x[i, i]\n") == ()
+
+
+def test_fixed_sizes_of_some_length_are_written_out() -> None:
+    text = """
+        rule normalised(x[..., 12]) -> y[..., 12]:
+            y[i] = x[i] / sum(x[j] for j)
+            dx[i] = {}(dy[i] - sum(dy[j] * y[j] for j)) / sum(x[j] for j)
+    """
+    assert codes(text.format("")) == ()
+    assert codes(text.format("2 * ")) == ("GS401",)
