@@ -266,6 +266,13 @@ def _is_integer(expr: Expr, scope: Scope) -> bool:
     return named or is_integral(expr, scope.positions)
 
 
+def _has_axes(expr: Expr, scope: Scope) -> bool:
+    if isinstance(expr, Name):
+        return expr.id in scope.positions
+    parts = expr.args if isinstance(expr, Op) else ()
+    return isinstance(expr, RankedNode) or any(_has_axes(p, scope) for p in parts)
+
+
 def _infix(node: Op, how: Infix, left: Text, right: Text, scalar: bool) -> Text:
     first, second = how.precedence, how.precedence + 1
     if how.symbol == "**":

@@ -6,12 +6,22 @@ from dataclasses import dataclass, replace
 
 from gradspec.ir.rule import Kind
 from gradspec.plan.array import Expr, names
-from gradspec.plan.plan import AxisSize, Backward, Block, Nature, RulePlan, Term
+from gradspec.plan.plan import (
+    Assign,
+    AxisSize,
+    Backward,
+    Block,
+    Nature,
+    RulePlan,
+    Step,
+    Term,
+)
 from gradspec.targets.half import is_exact_in_half
 from gradspec.targets.python import Scope, may_be_number
 from gradspec.targets.tf_ranked import ranked
 from gradspec.targets.tf_sizes import numbers, whole_names
 from gradspec.targets.tf_texts import DIALECT
+from gradspec.targets.whole import positions
 
 _FLOATS = (Kind.FLOAT, Kind.NOGRAD)
 
@@ -86,7 +96,10 @@ class Core:
         integers = whole_names(self.plan)
         if self.floats:
             dialect = replace(DIALECT, ranked=ranked(self.floats[0]))
-            return Scope(dialect, self.scalars, integers, self.floats[0])
+            steps: list[Assign | Step] = [*self.forward.statements]
+            steps += self.backward.statements
+            at = positions(steps, integers) if self.plan.is_ranked else frozenset()
+            return Scope(dialect, self.scalars, integers, self.floats[0], at)
         return Scope(
             replace(
                 DIALECT,

@@ -13,7 +13,6 @@ from gradspec.ir.rule import Kind
 from gradspec.plan.array import (
     Expr,
     Literal,
-    Name,
     Op,
     ToFloat,
     children,
@@ -24,10 +23,7 @@ from gradspec.plan.array import (
 from gradspec.plan.plan import Assign, Gradient, RulePlan, Term
 from gradspec.plan.ranked import (
     Arange,
-    Diagonal,
-    Expand,
     Gather,
-    Permute,
     Pick,
     ScatterAdd,
     Spread,
@@ -35,8 +31,7 @@ from gradspec.plan.ranked import (
     Window,
 )
 from gradspec.primitives.lookup import primitive
-
-_WHOLE = ("add", "sub", "mul", "neg")
+from gradspec.targets.whole import is_whole
 
 
 def numbers(plan: RulePlan) -> frozenset[str]:
@@ -93,7 +88,7 @@ def _cast(expr: Expr, whole: frozenset[str]) -> Expr:
 
     def floating(part: Expr) -> Expr:
         """A whole value becomes floating as one, but for a number as it is written."""
-        is_plain = isinstance(part, Literal) or not _is_whole(part, whole)
+        is_plain = isinstance(part, Literal) or not is_whole(part, whole)
         return done[part] if is_plain else ToFloat(part)
 
     for node in nodes(expr):
@@ -113,9 +108,9 @@ def _takes_integers(node: Expr, whole: frozenset[str]) -> bool:
         case ToFloat():
             return True
         case Op(primitive=op, args=args) if primitive(op).result == "bool":
-            return all(_is_whole(arg, whole) for arg in args)
+            return all(is_whole(arg, whole) for arg in args)
         case _:
-            return _is_whole(node, whole)
+            return is_whole(node, whole)
 
 
 def _measures(node: Expr) -> tuple[Expr, ...]:
@@ -133,24 +128,3 @@ def _measures(node: Expr) -> tuple[Expr, ...]:
             return (at,)
         case _:
             return ()
-
-
-def _is_whole(expr: Expr, whole: frozenset[str]) -> bool:
-    """Whether the value is an integer: sizes, positions, whole numbers, and their sums
-    and products.
-    """
-    match expr:
-        case Name(id=name):
-            return name in whole
-        case Literal(value=value):
-            return value.denominator == 1
-        case Op(primitive=op, args=args):
-            return op in _WHOLE and all(_is_whole(arg, whole) for arg in args)
-        case Arange():
-            return True
-        case Expand(arg=arg) | Permute(arg=arg) | Spread(arg=arg) | Take(arg=arg):
-            return _is_whole(arg, whole)
-        case Window(arg=arg) | Pick(arg=arg) | Gather(arg=arg) | Diagonal(arg=arg):
-            return _is_whole(arg, whole)
-        case _:
-            return False

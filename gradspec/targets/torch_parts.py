@@ -6,12 +6,21 @@ from dataclasses import dataclass, replace
 
 from gradspec.ir.rule import Input, Kind, Output
 from gradspec.plan.array import Expr, names
-from gradspec.plan.plan import Assign, AxisSize, Backward, Block, RulePlan, Term
+from gradspec.plan.plan import (
+    Assign,
+    AxisSize,
+    Backward,
+    Block,
+    RulePlan,
+    Step,
+    Term,
+)
 from gradspec.targets.half import is_exact_in_half
 from gradspec.targets.python import Dialect, Scope, may_be_number
 from gradspec.targets.signature import fresh, scalars, variables
 from gradspec.targets.torch_ranked import ranked
 from gradspec.targets.torch_texts import DIALECT
+from gradspec.targets.whole import positions
 
 _FLOATS = (Kind.FLOAT, Kind.NOGRAD)
 
@@ -215,6 +224,10 @@ class Function:
         if self.plan.is_ranked:
             tensors = [i.name for i in self.plan.tensors]
             dialect = replace(dialect, ranked=ranked(like or tensors[0]))
+            steps: list[Assign | Step] = [*self.forward.statements]
+            steps += self.backward.statements
+            at = positions(steps, integers)
+            return Scope(dialect, self.scalars, integers, like or "", at)
         return Scope(dialect, self.scalars, integers, like or "")
 
     def is_widened(self, values: tuple[Expr, ...]) -> bool:

@@ -52,9 +52,7 @@ def _permuted(x: torch.Tensor, order: tuple[int, ...]) -> torch.Tensor:
 WINDOW = Helper(
     "_padded_window",
     '''\
-def _padded_window(
-    x: torch.Tensor, axis: int, start: int, size: int
-) -> torch.Tensor:
+def _padded_window(x: torch.Tensor, axis: int, start: int, size: int) -> torch.Tensor:
     """``size`` positions of an axis from ``start`` on, 0 where there is none."""
     around = [0, 0] * (-axis - 1) + [-start, start + size - x.shape[axis]]
     return torch.nn.functional.pad(x, around)

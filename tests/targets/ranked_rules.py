@@ -82,4 +82,16 @@ rule two(x[..., n], w[n]) -> (s[...], z[..., n]):
     z[i] = x[i]**2
     dx[i] = ds * w[i] + 2 * dz[i] * x[i]
     dw[i] = ds * x[i]
+
+rule smoothness(x[..., n]) -> y[...]:
+    y = sum((x[i + 1] - x[i])**2 for i if i < n - 1)
+
+rule embedding(w[n, m], t[...]: int) -> y[..., m]:
+    y[i] = w[t, i]
+
+rule conv1d(x[..., n], w[k], m: static int = 3) -> y[..., m]:
+    y[i] = sum(x[i + j] * w[j] for j)
+
+rule largest(x[..., n]) -> y[...]:
+    y = max(x[i] for i)
 """

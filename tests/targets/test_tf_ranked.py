@@ -44,6 +44,10 @@ CASES: list[tuple[str, Shapes]] = [
     ("total", ((2, 3),)),
     ("positions", ((2, 3),)),
     ("two", ((2, 3), (3,))),
+    ("smoothness", ((2, 3),)),
+    ("embedding", ((3, 4),)),
+    ("conv1d", ((2, 5), (3,))),
+    ("largest", ((2, 3),)),
 ]
 
 
@@ -64,7 +68,7 @@ def _inputs(shapes: Shapes) -> list[Any]:
 
 def _rule(rules: ModuleType, name: str) -> Callable[..., Any]:
     rule = getattr(rules, name)
-    if name == "cross_entropy":
+    if name in ("cross_entropy", "embedding"):
         labels = tf.constant(LABELS) if "tf" in rules.__name__ else torch.tensor(LABELS)
         return lambda x: rule(x, labels)
     if name == "mse":
