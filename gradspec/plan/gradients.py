@@ -49,6 +49,8 @@ def ranked_gradients(rule: Rule, closed: Tensors) -> tuple[Gradient | None, ...]
 def _ranked_gradient(rule: Rule, closed: Tensors, variable: Input) -> Gradient:
     whole = closed.cotangents[f"d{variable.name}"]
     upstream = tuple(f"d{o.name}" for o in rule.outputs if o.takes_gradient)
+    if _unspread(whole) == ZERO:
+        return Gradient(variable.name, ZERO, (), ())
     parts = linear.terms(whole, upstream)
     if parts is None:
         used = tuple(u for u in upstream if u in names(whole))
@@ -64,6 +66,12 @@ def _ranked_gradient(rule: Rule, closed: Tensors, variable: Input) -> Gradient:
         for used, value in parts.items()
     )
     return Gradient(variable.name, whole, terms, (None,) * len(terms))
+
+
+def _unspread(value: Expr) -> Expr:
+    while isinstance(value, Spread):
+        value = value.arg
+    return value
 
 
 def _in_full(value: Expr, variable: Input) -> Expr:

@@ -28,6 +28,7 @@ from gradspec.plan import nan
 from gradspec.plan.array import (
     Expr,
     Name,
+    Where,
     children,
     names,
     nodes,
@@ -38,7 +39,7 @@ from gradspec.plan.axes import Value, pushed
 from gradspec.plan.indexed import Known, array_of, size_of
 from gradspec.plan.plan import Assign, AxisSize
 from gradspec.plan.ranked import Expand
-from gradspec.plan.translate import Types, as_float, translate, types_of
+from gradspec.plan.translate import Types, as_float, is_scalar, translate, types_of
 
 
 class NotEmitted(Exception):
@@ -133,6 +134,10 @@ class _Closing:
         for output in self.rule.outputs:
             if not tensors_ & set(names(raw[output.name])):
                 raise NotEmitted(f"output {output.name} depends on no tensor")
+            if _varies(raw[output.name], self.types):
+                raise NotEmitted(
+                    f"a number decides which tensors output {output.name} depends on"
+                )
 
     def _array(
         self,
@@ -282,6 +287,17 @@ def _resolved(
         if name not in kept:
             values[name] = found[name]
     return found
+
+
+def _varies(value: Expr, types: Types) -> bool:
+    """Whether a number chooses between values whose shapes may differ."""
+    return any(
+        isinstance(node, Where)
+        and is_scalar(node.condition, types)
+        and set(names(node.then)) - types.scalars
+        != set(names(node.other)) - types.scalars
+        for node in nodes(value)
+    )
 
 
 def _known(name: str, shape: Shape) -> Known:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from gradspec.ir.rule import CheckedRule
 from gradspec.plan.array import Expr, Name
 from gradspec.plan.axes import Value, aligned, expanded, frame
 from gradspec.plan.contraction import matrix_product, tensor_product
 from gradspec.plan.plan import RulePlan
+from gradspec.plan.planning import plan_module
 from gradspec.plan.ranked import Einsum, Expand, Permute, Reduce
+from gradspec.source import Source
 from tests.targets.ranked_numpy import lowered, planned
 from tests.targets.ranked_numpy import text_of as text
 
@@ -229,3 +232,30 @@ def test_a_condition_narrows_one_factor_of_a_contraction() -> None:
     assert output(found) == (
         "np.where(np.arange(n) > np.arange(n)[..., None], 0.0, p) @ v"
     )
+
+
+@pytest.mark.parametrize(
+    ("rule", "reason"),
+    [
+        ("f(x[..., n]) -> (y[..., n], z):\n y[i] = x[i]\n z = n", "no tensor"),
+        ("f(t[..., n]: int) -> y:\n y = sum(t[i] for i)", "floating input"),
+        (
+            "f(x[n], w, k: static = 1) -> y[..., n]:\n y[i] = x[i] if k > 0 else w",
+            "a number decides",
+        ),
+        (
+            'f(x[n]) -> y[n]:\n y[i] = x[i]\n override dx[i] = 2 because "so"',
+            "upstream gradient",
+        ),
+    ],
+)
+def test_what_is_not_emitted_yet(rule: str, reason: str) -> None:
+    (found,) = planned(lowered(f"rule {rule}\n")).unplanned
+    assert reason in found.reason
+
+
+def test_nothing_unchecked_is_emitted() -> None:
+    rules = lowered("rule f(x[n]) -> y[n]:\n y[i] = x[i]\n")
+    source = Source("rules.grad", "")
+    (found,) = plan_module(source, (CheckedRule(rules[0], ()),)).unplanned
+    assert found.reason == "its gradients are not checked yet"

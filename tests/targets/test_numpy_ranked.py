@@ -319,3 +319,20 @@ def test_the_shipped_rules_are_emitted() -> None:
         rules, module, source = emitted(text)
         assert all(hasattr(module, f"{rule.name}_vjp") for rule in rules)
         assert source.count("_vjp(") >= text.count("\nrule ")
+
+
+def test_a_gradient_that_is_zero() -> None:
+    _, module, _ = emitted("rule f(x[..., n], a) -> y[..., n]:\n y[i] = 0 * x[i] + a\n")
+    _, pullback = module.f_vjp(np.ones((2, 3)), np.float32(1.0))
+    dx, da = pullback(np.ones((2, 3)))
+    np.testing.assert_array_equal(dx, np.zeros((2, 3)))
+    assert da == 6.0
+
+
+def test_what_a_static_leaves_out_has_gradient_zero() -> None:
+    _, module, _ = emitted(
+        "rule f(x[..., n], k: static int = 2) -> y[..., n]:\n y[i] = x[i]**k\n"
+    )
+    x = np.arange(3.0)
+    np.testing.assert_array_equal(module.f_vjp(x, k=0)[1](1.0)[0], np.zeros(3))
+    np.testing.assert_array_equal(module.f_vjp(x, k=3)[1](1.0)[0], 3.0 * x**2)
