@@ -17,7 +17,8 @@ from gradspec.ir.walk import names, substitute
 def outputs(rule: Rule) -> dict[str, Expr]:
     """Every output's value in terms of the inputs, calls to other rules kept."""
     lets = {let.name: let.value for let in rule.forward}
-    return {output.name: _resolve(output.name, lets, {}) for output in rule.outputs}
+    done: dict[str, Expr] = {}
+    return {output.name: _resolve(output.name, lets, done) for output in rule.outputs}
 
 
 def cotangents(rule: Rule) -> dict[str, Expr]:

@@ -6,6 +6,7 @@ All are memoised by node within one call, so that shared sub-trees cost once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from typing import assert_never
 
 from gradspec.ir.expr import (
@@ -89,10 +90,18 @@ def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
 
 def inline(lets: tuple[Let, ...], expr: Expr) -> Expr:
     """Put the values of (elementwise) lets in place of their names, all the way down."""
+    return substitute(expr, _resolved(lets))
+
+
+@lru_cache(maxsize=32)
+def _resolved(lets: tuple[Let, ...]) -> Mapping[str, Expr]:
+    """Each let's value with the earlier ones in place; asked for many expressions over
+    the same lets.
+    """
     values: dict[str, Expr] = {}
     for let in lets:
         values[let.name] = substitute(let.value, values)
-    return substitute(expr, values)
+    return values
 
 
 def nodes(expr: Expr) -> Iterator[Expr]:
