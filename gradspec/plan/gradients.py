@@ -51,6 +51,7 @@ def _ranked_gradient(rule: Rule, closed: Tensors, variable: Input) -> Gradient:
     upstream = tuple(f"d{o.name}" for o in rule.outputs if o.takes_gradient)
     if _unspread(whole) == ZERO:
         return Gradient(variable.name, ZERO, (), ())
+    _require_one_batch(rule, variable, names(whole))
     parts = linear.terms(whole, upstream)
     if parts is None:
         used = tuple(u for u in upstream if u in names(whole))
@@ -66,6 +67,16 @@ def _ranked_gradient(rule: Rule, closed: Tensors, variable: Input) -> Gradient:
         for used, value in parts.items()
     )
     return Gradient(variable.name, whole, terms, (None,) * len(terms))
+
+
+def _require_one_batch(rule: Rule, variable: Input, used: tuple[str, ...]) -> None:
+    """What comes from an output without batch axes counts once, and must not be summed
+    over the batch of another output."""
+    reached = [o for o in rule.outputs if f"d{o.name}" in used]
+    if not variable.shape.batch and len({o.shape.batch for o in reached}) > 1:
+        raise NotEmitted(
+            f"{variable.name} has no batch axes, and of the outputs that use it some have"
+        )
 
 
 def _unspread(value: Expr) -> Expr:
