@@ -13,6 +13,7 @@ from fractions import Fraction
 from itertools import permutations
 
 from gradspec.derive.indexed_algebra import Algebra
+from gradspec.derive.indexed_deltas import is_index
 from gradspec.derive.indexed_scopes import AT, Fresh, free, refreshed, replaced
 from gradspec.derive.indexed_terms import (
     UNIT,
@@ -66,7 +67,7 @@ def is_zero(expr: Expr) -> bool:
 
 
 def _fresh(expr: Expr) -> Expr:
-    return refreshed(calls.expand(expr), {}, Fresh())
+    return refreshed(calls.expand(expr), {}, Fresh("?"))
 
 
 # --- the normal form ------------------------------------------------------------------
@@ -161,6 +162,11 @@ class _Normal(Algebra):
                 return add(add(left, right), both, -UNIT)
             case Apply(op="not", args=(a,)):
                 return add(constant(1), self.truth(a), -UNIT)
+            case Apply(op="le" | "ge" as op, args=(a, b)) if is_index(a) and is_index(
+                b
+            ):
+                small, large = (a, b) if op == "le" else (b, a)
+                return self._less(small, Apply("add", (large, ONE)))
             case Apply(op="lt", args=(a, b)):
                 return self._less(a, b)
             case Apply(op="gt", args=(a, b)):
@@ -257,7 +263,7 @@ class _Normal(Algebra):
     def _sum_of(self, bounds: tuple[Bound, ...], term: Term) -> Poly:
         """One term: sums in it are taken in, then it is split."""
         factors: list[tuple[Expr, Fraction]] = []
-        fresh = Fresh()
+        fresh = Fresh("!")
         taken = {name for atom, _ in term for name in _all_indices(atom)}
         for atom, power in term:
             depends = any(b.index in free(atom) for b in bounds)
@@ -362,7 +368,7 @@ def _all_indices(expr: Expr) -> set[str]:
 
 
 def _unused(fresh: Fresh, taken: set[str]) -> str:
-    while (name := f"s{fresh()}") in taken:
+    while (name := fresh()) in taken:
         continue
     taken.add(name)
     return name

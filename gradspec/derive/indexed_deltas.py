@@ -69,24 +69,25 @@ def straightened(expr: Expr, axes: Mapping[str, Axis]) -> Expr:
 
 def _straight(node: Expr, axes: Mapping[str, Axis]) -> Expr:
     match node:
-        case Apply(op="add" | "sub") if _is_index(node):
+        case Apply(op="add" | "sub") if is_index(node):
             return written(linear(node))
         case Apply(op="lt" | "le" | "gt" | "ge" | "eq" | "ne", args=args) if all(
-            _is_index(arg) for arg in args
+            is_index(arg) for arg in args
         ):
             return _comparison(node, axes)
         case _:
             return fold(node)
 
 
-def _is_index(expr: Expr) -> bool:
+def is_index(expr: Expr) -> bool:
+    """Whether it is an integer made of indices and sizes alone."""
     match expr:
         case Idx() | Size():
             return True
         case Const(value=value):
             return value.denominator == 1
         case Apply(op="add" | "sub" | "neg" | "mul", args=args):
-            return all(_is_index(arg) for arg in args)
+            return all(is_index(arg) for arg in args)
         case _:
             return False
 

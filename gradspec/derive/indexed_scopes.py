@@ -30,13 +30,17 @@ class Value:
 
 
 class Fresh:
-    """Index names that no rule can contain, never twice the same."""
+    """Index names that no rule can contain, never twice the same from one source.
 
-    def __init__(self) -> None:
-        self._numbers = count()
+    Names from two sources meet in one expression (free indices from the one, bound ones
+    from the other): such sources have marks of their own.
+    """
+
+    def __init__(self, mark: str = "%") -> None:
+        self._mark, self._numbers = mark, count()
 
     def __call__(self) -> str:
-        return f"%{next(self._numbers)}"
+        return f"{self._mark}{next(self._numbers)}"
 
     def bounds(self, bounds: tuple[Bound, ...]) -> tuple[Bound, ...]:
         return tuple(Bound(self(), b.axis) for b in bounds)

@@ -157,4 +157,45 @@ rule m(x[..., 3]) -> y[...]:
 rule v(x[n, m]) -> y[m]:
     y[j] = (sum(x[i, j] for i) - mean(x[i, l] for i, l))**2
 """,
+    "causal_attention": """
+rule ca(s[..., n, n], v[..., n, d]) -> y[..., n, d]:
+    m[i] = max(s[i, j] for j if j <= i)
+    e[i, j] = exp(s[i, j] - m[i]) if j <= i else 0
+    p[i, j] = e[i, j] / sum(e[i, l] for l)
+    y[i, c] = sum(p[i, j] * v[j, c] for j)
+""",
+    "focal": """
+rule focal(x[..., n], t[...]: int, g: static = 2) -> y[...]:
+    p[i] = exp(x[i] - logsumexp(x[j] for j))
+    y = -(1 - p[t])**g * log(p[t])
+""",
+    "clipped_norm": """
+rule cn(x[..., n], c: static = 1) -> y[..., n]:
+    s = sqrt(sum(x[j]**2 for j))
+    y[i] = x[i] * c / s if s > c else x[i]
+""",
+    "soft_argmax": """
+rule sam(x[..., n], b[]) -> y[...]:
+    e[i] = exp(b * (x[i] - max(x[j] for j)))
+    y = sum(e[i] / sum(e[j] for j) * i for i)
+""",
+    "flip": """
+rule flip(x[..., n]) -> y[..., n]:
+    y[i] = x[n - 1 - i]**2
+""",
+    "products_of_rows": """
+rule pp(x[..., n, m]) -> y[..., n]:
+    y[i] = prod(x[i, j] for j) / sum(prod(x[k, j] for j) for k)
+""",
+    "batch_norm": """
+rule bn(x[b, c], g[c], eps: static = 0.1) -> y[b, c]:
+    mu[j] = mean(x[i, j] for i)
+    v[j] = mean((x[i, j] - mu[j])**2 for i)
+    y[i, j] = (x[i, j] - mu[j]) / sqrt(v[j] + eps) * g[j]
+""",
+    "label_smoothing": """
+rule lsce(x[..., n], t[..., n], a: static = 0.1) -> y[...]:
+    l[i] = x[i] - logsumexp(x[j] for j)
+    y = -sum(((1 - a) * t[i] + a / n) * l[i] for i)
+""",
 }
