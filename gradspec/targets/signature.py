@@ -26,10 +26,16 @@ def _static(i: Input) -> str:
 
 
 def declared_shapes(plan: RulePlan) -> Iterator[str]:
-    """``x=(x, ..., "n")`` for each input whose shape says more than batch axes."""
+    """``x=(x, ..., "n")`` for each input whose shape says more than batch axes; the
+    size of an axis that is named like a static is that number.
+    """
+    numbers = [static.name for static in plan.statics]
     for i in plan.tensors:
         if not i.shape.is_elementwise:
-            axes = [f'"{a}"' if isinstance(a, str) else str(a) for a in i.shape.axes]
+            axes = [
+                str(axis) if isinstance(axis, int) or axis in numbers else f'"{axis}"'
+                for axis in i.shape.axes
+            ]
             parts = [i.name, *(["..."] if i.shape.batch else []), *axes]
             comma = "," if len(parts) == 1 else ""
             yield f"{i.name}=({', '.join(parts)}{comma})"

@@ -94,4 +94,7 @@ rule conv1d(x[..., n], w[k], m: static int = 3) -> y[..., m]:
 
 rule largest(x[..., n]) -> y[...]:
     y = max(x[i] for i)
+
+rule window(x[..., k], k: static int = 2) -> y[...]:
+    y = sum(x[i] for i) / k
 """

@@ -48,6 +48,7 @@ CASES: list[tuple[str, Shapes]] = [
     ("embedding", ((3, 4),)),
     ("conv1d", ((2, 5), (3,))),
     ("largest", ((2, 3),)),
+    ("window", ((3, 2),)),
 ]
 
 
@@ -185,6 +186,10 @@ def test_a_label_outside_is_an_error(rules: ModuleType, label: int) -> None:
         (
             lambda m: m.mse(tf.ones((2, 3)), tf.ones(3)),
             r"mse: x must have the shape \[n\], not \(2, 3\)",
+        ),
+        (
+            lambda m: m.window(tf.ones((2, 3))),
+            r"window: x must have the shape \[\.\.\., 2\], not \(2, 3\)",
         ),
         (
             lambda m: m.third(tf.ones((2, 3))),

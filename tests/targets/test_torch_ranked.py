@@ -104,6 +104,7 @@ REFERENCES: dict[str, tuple[Callable[..., Any], tuple[Shapes, ...]]] = {
         lambda x, w: sum(w[j] * x[..., j : j + 3] for j in range(w.shape[0])),
         (((4,), (2,)), ((2, 5), (3,)), ((2, 3), (1,))),
     ),
+    "window": (lambda x: x.sum(-1) / 2, (((2,),), ((3, 2),))),
     "largest": (lambda x: torch.amax(x, -1), (((4,),), ((2, 3),))),
 }
 
@@ -249,6 +250,10 @@ def test_only_wanted_gradients_are_computed(rules: ModuleType) -> None:
         (
             lambda m: m.third(torch.ones(2, 3)),
             r"third: x must have the shape \[\.\.\., 4\], not \(2, 3\)",
+        ),
+        (
+            lambda m: m.window(torch.ones(2, 3)),
+            r"window: x must have the shape \[\.\.\., 2\], not \(2, 3\)",
         ),
         (
             lambda m: m.trace(torch.ones(2, 3)),
