@@ -152,8 +152,9 @@ def examine(claim: Claim) -> Examined:
 
 
 def _points(claim: Claim) -> Iterator[Point]:
-    """The sample, thresholds that only one of the two has, and huge and tiny upstream gradients if it is not plainly linear (a
-    clipped gradient is the derivative as long as it is small)."""
+    """The sample, thresholds that only one of the two has, and huge and tiny upstream
+    gradients if it is not plainly linear (a clipped gradient is the derivative as long
+    as it is small)."""
     yield from claim.subject.points
     reals = tuple(i.name for i in claim.subject.rule.inputs if i.kind in _REAL)
     both = claim.declared, claim.derived
