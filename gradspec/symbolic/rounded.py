@@ -15,7 +15,7 @@ from typing import Any
 from flint import arb, ctx, fmpq
 
 from gradspec.ir.expr import Const, Expr, Ref
-from gradspec.ir.walk import transform
+from gradspec.ir.walk import nodes, transform
 from gradspec.symbolic.enclose import Point, defined, program
 
 _PRECISION = 256
@@ -33,18 +33,49 @@ def meets(left: Expr, right: Expr, point: Point) -> bool:
     written. False where no number is rounded.
     """
     bounds: dict[str, Any] = {}
-    a, b = _loosened(left, bounds), _loosened(right, bounds)
+    exact = _contradictory(left, right)
+    a, b = _loosened(left, bounds, exact), _loosened(right, bounds, exact)
     if not bounds:
         return False
     one, two = program(a, b).run({**point, **bounds}, _PRECISION)
     return defined(one) and defined(two) and bool(one.overlaps(two))
 
 
-def _loosened(expr: Expr, bounds: dict[str, Any]) -> Expr:
+def _contradictory(left: Expr, right: Expr) -> frozenset[Fraction]:
+    """Numbers of one side of which the other has a misprint: near enough to be meant as
+    the same one, but neither is the other with fewer digits. They stand as written.
+    """
+    found: set[Fraction] = set()
+    for a in _rounded(left):
+        for b in _rounded(right):
+            if _is_misprint(a, b):
+                found |= {a, b}
+    return frozenset(found)
+
+
+def _rounded(expr: Expr) -> frozenset[Fraction]:
+    values = (node.value for node in nodes(expr) if isinstance(node, Const))
+    return frozenset(value for value in values if _radius(value) is not None)
+
+
+def _is_misprint(a: Fraction, b: Fraction) -> bool:
+    one, two = _radius(a), _radius(b)
+    if a == b or one is None or two is None or abs(a - b) > one + two:
+        return False
+    unit_a, unit_b = _digits(a)[1], _digits(b)[1]
+    coarse, fine, unit = (a, b, unit_a) if unit_a >= unit_b else (b, a, unit_b)
+    off = abs(fine - coarse)
+    is_cut = off < unit and abs(coarse) < abs(fine)
+    return off > unit / 2 and not is_cut
+
+
+def _loosened(expr: Expr, bounds: dict[str, Any], exact: frozenset[Fraction]) -> Expr:
     """Rounded numbers as names, which ``bounds`` maps to balls."""
 
     def visit(node: Expr) -> Expr:
         match node:
+            case Const(value=value) if value in exact:
+                return node
             case Const(value=value) if (spread := _spread(value)) is not None:
                 name = f"~{value}"
                 bounds[name] = spread
@@ -58,6 +89,17 @@ def _loosened(expr: Expr, bounds: dict[str, Any]) -> Expr:
 @lru_cache(maxsize=256)
 def _spread(value: Fraction) -> Any:
     """The ball of all numbers that a rounded one may stand for; None if it is exact."""
+    radius = _radius(value)
+    if radius is None:
+        return None
+    with ctx.workprec(_PRECISION):
+        middle = arb(fmpq(value.numerator, value.denominator))
+        return middle + arb(0, fmpq(radius.numerator, radius.denominator))
+
+
+@lru_cache(maxsize=256)
+def _radius(value: Fraction) -> Fraction | None:
+    """How far a rounded number may be from the one it stands for; None if it is exact."""
     digits, unit = _digits(value)
     if (
         len(digits) < ROUNDED
@@ -67,10 +109,7 @@ def _spread(value: Fraction) -> Any:
         return None
     # Half a unit of the last digit, or what rounding to float64 and printing that leaves:
     # a last digit that is off by one is a mistake.
-    radius = max(unit / 2, Fraction(math.ulp(float(value))))
-    with ctx.workprec(_PRECISION):
-        middle = arb(fmpq(value.numerator, value.denominator))
-        return middle + arb(0, fmpq(radius.numerator, radius.denominator))
+    return max(unit / 2, Fraction(math.ulp(float(value))))
 
 
 def _digits(value: Fraction) -> tuple[str, Fraction]:

@@ -74,3 +74,31 @@ def test_pi_with_a_wrong_sixteenth_digit(last: str) -> None:
     text = "rule f(x) -> y:\n    y = pi * x\n    dx = {} * dy\n"
     assert codes(text.format(last)) == ("GS401",)
     assert status(text.format("3.141592653589793")) is Status.AGREES
+
+
+SELU = """
+    rule selu(x) -> y:
+        y = 1.0507009873554804934193349852946 * x
+        dx = {} * dy
+    """
+
+
+@pytest.mark.parametrize(
+    "last", ["1.0507009873554804934193349852947", "1.050700987355480493419334985294"]
+)
+def test_a_long_constant_beside_the_forwards_own(last: str) -> None:
+    """32 digits with another last one are a misprint; with fewer digits, a rounding."""
+    is_shorter = len(last) < len("1.0507009873554804934193349852946")
+    expected = Status.AGREES if is_shorter else Status.REFUTED
+    assert status(SELU.format(last)) is expected
+
+
+def test_a_misprint_in_one_of_two_places() -> None:
+    text = """
+    rule f(x, z) -> y:
+        y = 0.3989422804 * x + 0.3989422804 * z
+        dx = 0.3989422804 * dy
+        dz = 0.3989422805 * dy
+    """
+    assert status(text, "x") is Status.PROVED
+    assert status(text, "z") is Status.REFUTED
