@@ -1,0 +1,26 @@
+"""The shipped elementwise rules, complete."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gradspec.derive.complete import complete
+from gradspec.driver.load import load
+from gradspec.ir.rule import Rule
+from gradspec.source import Source
+
+RULES = Path(__file__).parents[1] / "rules"
+
+
+def library() -> tuple[Rule, ...]:
+    """In the order of their files."""
+    found: list[Rule] = []
+    for path in sorted(RULES.rglob("*.grad")):
+        loaded = load(Source(str(path), path.read_text(encoding="utf-8")))
+        assert loaded.module is not None, path
+        for rule in loaded.module.rules:
+            if rule.is_elementwise:
+                completed = complete(rule).value
+                assert completed is not None, rule.name
+                found.append(completed)
+    return tuple(found)

@@ -1,0 +1,159 @@
+"""Wrong cotangents made of right ones: small changes of gradspec's own expression tree.
+
+A mutant changes one place of one input's cotangent (its closed form: locals in place).
+Most are wrong; those that are equal to the truth all the same (``sign`` of a term that is
+0) are told apart by `benchmarks.exact`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from gradspec.ir import closed
+from gradspec.ir.calls import expand
+from gradspec.ir.expr import ONE, ZERO, Apply, Const, Expr, Ref, Select, apply
+from gradspec.ir.rule import Declared, Derived, Rule
+from gradspec.ir.walk import children, names, substitute, with_children
+from gradspec.primitives.lookup import is_function
+
+FACTORS = ("1e-3", "-1e-3", "1e-6", "-1e-6", "1e-12", "-1e-12")
+SHIFT = Const(Fraction(1, 10**6))
+_MOST_PLACES = 400  # of one cotangent that are looked at, in reading order
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """``values``: the cotangents to declare, by input; ``truths``: the right ones."""
+
+    kind: str
+    rule: Rule
+    values: tuple[tuple[str, Expr], ...]
+    truths: tuple[tuple[str, Expr], ...]
+
+    def declared(self) -> Rule:
+        """The rule with the wrong cotangents in place of its own."""
+        return with_declared(self.rule, dict(self.values))
+
+
+def with_declared(rule: Rule, values: dict[str, Expr]) -> Rule:
+    """The rule with some cotangents declared to be ``values``."""
+    entries = zip(rule.inputs, rule.backward, strict=True)
+    backward = tuple(
+        Declared(values[v.name], span=rule.name_span) if v.name in values else entry
+        for v, entry in entries
+    )
+    return replace(rule, backward=backward)
+
+
+def cotangents(rule: Rule) -> dict[str, Expr]:
+    """The closed cotangents that claim to be derivatives: declared and derived ones."""
+    stated = closed.cotangents(rule)
+    return {
+        v.name: expand(stated[f"d{v.name}"])
+        for v, entry in zip(rule.inputs, rule.backward, strict=True)
+        if isinstance(entry, Declared | Derived)
+    }
+
+
+def mutants(rule: Rule) -> Iterator[Mutant]:
+    """Every mutant of a complete rule, the same one only once."""
+    truths = cotangents(rule)
+    upstream = tuple(f"d{o.name}" for o in rule.outputs if o.takes_gradient)
+    for name, value in truths.items():
+        seen = {value}
+        for kind, wrong in changed(value, upstream):
+            if wrong not in seen:
+                seen.add(wrong)
+                yield Mutant(kind, rule, ((name, wrong),), ((name, value),))
+    pairs = [(a, b) for a in truths for b in truths if a < b]
+    for a, b in pairs:
+        if truths[a] != truths[b]:
+            yield Mutant(
+                "partials of two inputs swapped",
+                rule,
+                ((a, truths[b]), (b, truths[a])),
+                ((a, truths[a]), (b, truths[b])),
+            )
+
+
+def changed(value: Expr, upstream: tuple[str, ...]) -> Iterator[tuple[str, Expr]]:
+    """A cotangent with one thing wrong, and what."""
+    for factor in FACTORS:
+        number = Const(1 + Fraction(factor))
+        yield f"factor 1 ± {factor.removeprefix('-')}", apply("mul", number, value)
+    yield "sign of a term", apply("neg", value)
+    for name in upstream:
+        if name in names(value):
+            yield "upstream gradient dropped", substitute(value, {name: ONE})
+    for path, node in _places(value):
+        for kind, wrong in _at(node, upstream):
+            yield kind, _put(value, path, wrong)
+
+
+def _at(node: Expr, upstream: tuple[str, ...]) -> Iterator[tuple[str, Expr]]:
+    """One node with one thing wrong."""
+    match node:
+        case Apply(op="add" | "sub" as op, args=(left, right)):
+            second = right if op == "add" else apply("neg", right)
+            yield "sign of a term", apply("sub" if op == "add" else "add", left, right)
+            yield "a term dropped", left
+            yield "a term dropped", second
+            two = Const(Fraction(2))
+            yield "a term doubled", apply(op, apply("mul", two, left), right)
+            yield "a term doubled", apply(op, left, apply("mul", two, right))
+        case Apply(op="neg", args=(inner,)):
+            yield "sign of a term", inner
+        case Select(condition=condition, then=then, other=other):
+            yield "branches swapped", Select(condition, other, then)
+        case Const(value=value):
+            yield "a constant's last digit", Const(value + unit(value))
+            yield "a constant's last digit", Const(value - unit(value))
+        case Ref(name=name) if name in upstream:
+            yield "upstream gradient dropped", ONE
+        case Apply(op="max" | "min" as op, args=args):
+            yield "branches swapped", Apply("min" if op == "max" else "max", args)
+    if isinstance(node, Apply) and is_function(node.op) and node.args:
+        for position, arg in enumerate(node.args):
+            if names(arg):
+                shifted = apply("add", arg, SHIFT)
+                args = (*node.args[:position], shifted, *node.args[position + 1 :])
+                yield "an argument shifted by 1e-6", Apply(node.op, args)
+
+
+def unit(value: Fraction) -> Fraction:
+    """A unit in the last place of a decimal; 1 of a whole number; one more or less above
+    the line of any other fraction."""
+    places, rest = 0, value.denominator
+    for base in (2, 5):
+        count = 0
+        while rest % base == 0:
+            rest, count = rest // base, count + 1
+        places = max(places, count)
+    return Fraction(1, 10**places) if rest == 1 else Fraction(1, value.denominator)
+
+
+def _places(expr: Expr) -> Iterator[tuple[tuple[int, ...], Expr]]:
+    """Every occurrence of every node with the way to it, in reading order."""
+    todo: list[tuple[tuple[int, ...], Expr]] = [((), expr)]
+    for _ in range(_MOST_PLACES):
+        if not todo:
+            return
+        path, node = todo.pop()
+        yield path, node
+        below = [((*path, k), child) for k, child in enumerate(children(node))]
+        todo.extend(reversed(below))
+
+
+def _put(expr: Expr, path: tuple[int, ...], wrong: Expr) -> Expr:
+    if not path:
+        return wrong
+    parts = list(children(expr))
+    parts[path[0]] = _put(parts[path[0]], path[1:], wrong)
+    return with_children(expr, tuple(parts))
+
+
+def is_worth_it(rule: Rule) -> bool:
+    """Whether the rule has a cotangent that claims to be a derivative, and is not 0."""
+    return any(value != ZERO for value in cotangents(rule).values())

@@ -1,0 +1,116 @@
+"""What the checker says of mutants and of disguises, counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+from time import perf_counter
+
+from benchmarks.disguises import disguises
+from benchmarks.exact import equivalent, points
+from benchmarks.mutants import Mutant, cotangents, is_worth_it, mutants, with_declared
+from gradspec.checks.check import check
+from gradspec.ir.rule import Rule, Status
+
+KILLED, SURVIVED, EQUIVALENT = "killed", "survived", "equivalent"
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What became of a mutant, and the seconds that checking it took."""
+
+    mutant: Mutant
+    outcome: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The verdict on a true cotangent in disguise."""
+
+    disguise: str
+    rule: str
+    status: Status
+    seconds: float
+
+
+def all_mutants(rules: Sequence[Rule]) -> list[Mutant]:
+    return [m for rule in rules if is_worth_it(rule) for m in mutants(rule)]
+
+
+def fate(mutant: Mutant) -> Fate:
+    """Killed by a verdict on the cotangent (its examples alone do not count)."""
+    wrong = mutant.declared()
+    begun = perf_counter()
+    checked = check(wrong, budget=0.0).value
+    seconds = perf_counter() - begun
+    assert checked is not None
+    verdicts = {v.input: v.status for v in checked.verdicts}
+    if any(verdicts[name] is Status.REFUTED for name, _ in mutant.values):
+        return Fate(mutant, KILLED, seconds)
+    return Fate(mutant, EQUIVALENT if _is_right(mutant) else SURVIVED, seconds)
+
+
+def _is_right(mutant: Mutant) -> bool:
+    wrong, truths = dict(mutant.values), dict(mutant.truths)
+    places = points(mutant.rule, *wrong.values(), *truths.values())
+    return all(equivalent(wrong[name], truths[name], places) for name in wrong)
+
+
+def disguised(rules: Sequence[Rule], step: int, budget: float) -> Iterator[Seen]:
+    """The verdict on every ``step``-th disguise of every true cotangent."""
+    dressed = [
+        (rule, name, what, expr)
+        for rule in rules
+        for name, value in cotangents(rule).items()
+        for what, expr in disguises(value)
+    ]
+    for rule, name, what, expr in dressed[::step]:
+        begun = perf_counter()
+        checked = check(with_declared(rule, {name: expr}), budget).value
+        seconds = perf_counter() - begun
+        assert checked is not None
+        (verdict,) = (v for v in checked.verdicts if v.input == name)
+        yield Seen(what, rule.name, verdict.status, seconds)
+
+
+def fates_table(fates: Sequence[Fate]) -> list[str]:
+    """One line a kind of mutation, and one for all."""
+    lines = [
+        "| mutation | mutants | killed | survived | equivalent | median ms | longest ms |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    kinds = dict.fromkeys(f.mutant.kind for f in fates)
+    for kind in kinds:
+        lines.append(_fates_line(kind, [f for f in fates if f.mutant.kind == kind]))
+    return [*lines, _fates_line("**all**", fates)]
+
+
+def _fates_line(name: str, fates: Sequence[Fate]) -> str:
+    counts = [
+        sum(f.outcome == outcome for f in fates)
+        for outcome in (KILLED, SURVIVED, EQUIVALENT)
+    ]
+    times = [1000 * f.seconds for f in fates]
+    cells = (name, len(fates), *counts, f"{median(times):.0f}", f"{max(times):.0f}")
+    return f"| {' | '.join(str(cell) for cell in cells)} |"
+
+
+def disguises_table(seen: Sequence[Seen]) -> list[str]:
+    """One line a disguise, and one for all."""
+    lines = [
+        "| disguise | cotangents | refused | accepted | proved | longest ms |",
+        "| --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for name in dict.fromkeys(s.disguise for s in seen):
+        lines.append(_seen_line(name, [s for s in seen if s.disguise == name]))
+    return [*lines, _seen_line("**all**", seen)]
+
+
+def _seen_line(name: str, seen: Sequence[Seen]) -> str:
+    refused = sum(s.status is Status.REFUTED for s in seen)
+    proved = sum(s.status is Status.PROVED for s in seen)
+    longest = max(1000 * s.seconds for s in seen)
+    cells = (name, len(seen), refused, len(seen) - refused, proved, f"{longest:.0f}")
+    return f"| {' | '.join(str(cell) for cell in cells)} |"
