@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
-from time import perf_counter
+from time import process_time
 
 from benchmarks.disguises import disguises
 from benchmarks.exact import equivalent, points
@@ -18,7 +18,7 @@ KILLED, SURVIVED, EQUIVALENT = "killed", "survived", "equivalent"
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """What became of a mutant, and the seconds that checking it took."""
+    """What became of a mutant, and the CPU seconds that checking it took."""
 
     mutant: Mutant
     outcome: str
@@ -42,9 +42,9 @@ def all_mutants(rules: Sequence[Rule]) -> list[Mutant]:
 def fate(mutant: Mutant) -> Fate:
     """Killed by a verdict on the cotangent (its examples alone do not count)."""
     wrong = mutant.declared()
-    begun = perf_counter()
+    begun = process_time()
     checked = check(wrong, budget=0.0).value
-    seconds = perf_counter() - begun
+    seconds = process_time() - begun
     assert checked is not None
     verdicts = {v.input: v.status for v in checked.verdicts}
     if any(verdicts[name] is Status.REFUTED for name, _ in mutant.values):
@@ -67,9 +67,9 @@ def disguised(rules: Sequence[Rule], step: int, budget: float) -> Iterator[Seen]
         for what, expr in disguises(value)
     ]
     for rule, name, what, expr in dressed[::step]:
-        begun = perf_counter()
+        begun = process_time()
         checked = check(with_declared(rule, {name: expr}), budget).value
-        seconds = perf_counter() - begun
+        seconds = process_time() - begun
         assert checked is not None
         (verdict,) = (v for v in checked.verdicts if v.input == name)
         yield Seen(what, rule.name, verdict.status, seconds)
@@ -78,7 +78,7 @@ def disguised(rules: Sequence[Rule], step: int, budget: float) -> Iterator[Seen]
 def fates_table(fates: Sequence[Fate]) -> list[str]:
     """One line a kind of mutation, and one for all."""
     lines = [
-        "| mutation | mutants | killed | survived | equivalent | median ms | longest ms |",
+        "| mutation | mutants | killed | survived | equivalent | median CPU ms | longest CPU ms |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     kinds = dict.fromkeys(f.mutant.kind for f in fates)
@@ -100,7 +100,7 @@ def _fates_line(name: str, fates: Sequence[Fate]) -> str:
 def disguises_table(seen: Sequence[Seen]) -> list[str]:
     """One line a disguise, and one for all."""
     lines = [
-        "| disguise | cotangents | refused | accepted | proved | longest ms |",
+        "| disguise | cotangents | refused | accepted | proved | longest CPU ms |",
         "| --- | ---: | ---: | ---: | ---: | ---: |",
     ]
     for name in dict.fromkeys(s.disguise for s in seen):
