@@ -21,7 +21,13 @@ from gradspec.targets.numpy_texts import DIALECT, UNTYPED
 from gradspec.targets.numpy_trace import traced_forward, traced_gradients
 from gradspec.targets.python import Scope, positions, render, render_atom
 from gradspec.targets.quiet import warns_needlessly
-from gradspec.targets.signature import fresh, parameters, scalars, variables
+from gradspec.targets.signature import (
+    fresh,
+    parameters,
+    scalars,
+    variables,
+    whole_statics,
+)
 
 _FLOATS = (Kind.FLOAT, Kind.NOGRAD)
 _ARRAY, _LIKE = "np.ndarray", "npt.ArrayLike"
@@ -316,14 +322,10 @@ def _conversions(plan: RulePlan) -> Lines:
         lines.append(f'dtype, {", ".join(floats)} = _floating("{plan.name}", {named})')
     rank0 = [f"{i.name}={i.name}" for i in plan.tensors if not i.shape.batch]
     if plan.is_ranked:
-        integers = [i.name for i in plan.statics if i.kind is Kind.STATIC_INT]
-        lines += [f"{name} = operator.index({name})" for name in integers]
-        return [*lines, _shape_check(plan)]
+        return [*lines, *whole_statics(plan), _shape_check(plan)]
     if rank0:
         lines.append(f'_check_rank0("{plan.name}", {", ".join(rank0)})')
-    integers = [i.name for i in plan.statics if i.kind is Kind.STATIC_INT]
-    lines += [f"{name} = operator.index({name})" for name in integers]
-    return lines
+    return lines + whole_statics(plan)
 
 
 def _shape_check(plan: RulePlan) -> str:

@@ -25,6 +25,12 @@ def _static(i: Input) -> str:
     return f"{i.name}: {kind} = {numeral(i.default)[0]}"
 
 
+def whole_statics(plan: RulePlan) -> list[str]:
+    """Statements that refuse a static integer which is none (``TypeError``)."""
+    names = [i.name for i in plan.statics if i.kind is Kind.STATIC_INT]
+    return [f"{name} = operator.index({name})" for name in names]
+
+
 def declared_shapes(plan: RulePlan) -> Iterator[str]:
     """``x=(x, ..., "n")`` for each input whose shape says more than batch axes; the
     size of an axis that is named like a static is that number.

@@ -19,7 +19,12 @@ from gradspec.targets.docstring import docstring, module_docstring
 from gradspec.targets.expansion import expander
 from gradspec.targets.lines import Lines, indented
 from gradspec.targets.python import Needs, needs
-from gradspec.targets.signature import declared_shapes, fresh, parameters
+from gradspec.targets.signature import (
+    declared_shapes,
+    fresh,
+    parameters,
+    whole_statics,
+)
 from gradspec.targets.skeleton import laid_out, module_text, table_helpers, used_helpers
 from gradspec.targets.tf_core import core_lines
 from gradspec.targets.tf_parts import Core
@@ -53,6 +58,7 @@ def _module(plan: ModulePlan, cores: Sequence[Core]) -> str:
     helpers = used_helpers((*own, *wants.helpers), text)
     wants |= Needs(
         (
+            *(["import operator"] if "operator.index(" in text else []),
             *(["import functools"] if "@functools." in text else []),
             *(["import sys"] if "=sys.stdout" in text else []),
         )
@@ -157,6 +163,7 @@ def _conversions(plan: RulePlan) -> Lines:
     lines += [
         _checked(plan, _discrete(i), i) for i in plan.tensors if i.name not in floats
     ]
+    lines += whole_statics(plan)
     if plan.is_ranked:
         return lines + _shapes(plan)
     lines += [_checked(plan, "_rank0", i) for i in plan.tensors if not i.shape.batch]

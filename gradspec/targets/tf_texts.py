@@ -6,7 +6,7 @@ from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Helper, Template
 from gradspec.targets.python import Dialect
 
-RESERVED = frozenset(["tf", "functools", "sys", "backward"])
+RESERVED = frozenset(["tf", "functools", "operator", "sys", "backward"])
 
 
 def _lifts(name: str, scalars: tuple[bool, ...]) -> tuple[bool, ...]:

@@ -21,6 +21,7 @@ from gradspec.targets.signature import (
     fresh,
     parameters,
     scalars,
+    whole_statics,
 )
 from gradspec.targets.skeleton import laid_out, module_text, used_helpers
 from gradspec.targets.torch_backward import backward_method
@@ -53,6 +54,8 @@ def _module(plan: ModulePlan, functions: Sequence[Function]) -> str:
     text = "\n".join(laid_out(lines) for lines in definitions)
     own = (*texts.HELPERS, *torch_ranked_texts.HELPERS)
     helpers = used_helpers((*own, *wants.helpers), text)
+    if "operator.index(" in text:
+        wants |= Needs(("import operator",))
     return module_text(
         module_docstring(plan),
         ("import torch", *wants.imports),
@@ -144,6 +147,7 @@ def _conversions(plan: RulePlan) -> Lines:
         named = _keywords(floats)
         lines.append(f'{", ".join(floats)} = _promote("{plan.name}", {named})')
     lines += [_discrete(plan, i) for i in plan.tensors if i.name not in floats]
+    lines += whole_statics(plan)
     rank0 = [i.name for i in plan.tensors if not i.shape.batch]
     declared = ", ".join(declared_shapes(plan))
     if plan.is_ranked and declared:

@@ -6,6 +6,7 @@ Do not edit: change input.grad and compile it again.
 from __future__ import annotations
 
 import functools
+import operator
 
 import tensorflow as tf
 
@@ -154,4 +155,5 @@ def masked_power(
     x = _floating("masked_power", "x", x)
     n = _integer("masked_power", "n", n)
     on = _boolean("masked_power", "on", on)
+    k = operator.index(k)
     return tf.cast(_masked_power(scale, k)(_widen(x), n, on), x.dtype)

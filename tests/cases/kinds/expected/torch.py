@@ -5,6 +5,8 @@ Do not edit: change input.grad and compile it again.
 
 from __future__ import annotations
 
+import operator
+
 import torch
 
 __all__ = ["bce", "masked_power"]
@@ -164,4 +166,5 @@ def masked_power(
     x = _floating("masked_power", "x", x)
     n = _integer("masked_power", "n", n)
     on = _boolean("masked_power", "on", on)
+    k = operator.index(k)
     return _MaskedPower.apply(x, n, on, scale, k)
