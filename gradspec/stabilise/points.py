@@ -24,7 +24,9 @@ from gradspec.symbolic.sampling import sample, survey
 
 CORE = (2.0**-12, 128.0)
 _SIMPLE, _DRAWN = 80, 140
-_TRIES = 6
+_TURNS = 3
+"""Drawing goes on, a few more each time, while too few points are inside."""
+
 _RUNGS = (100.0, 20.0, 1e-6, 50.0, 10.0, 1e-3, 1e-10, 1e3, 0.1, 1e5, 1e10, 1e20)
 _BITS = 64
 _GAPS = 12
@@ -87,19 +89,32 @@ def _drawn(rule: Rule) -> list[dict[str, float]]:
     like = [_float32(row) for row in sample(rule, _SIMPLE)]
     if not like:
         return []
+    outputs = program(*closed.outputs(rule).values())
+    found: list[dict[str, float]] = []
     rows = [*_ladder(rule, like)]
-    rows += [_draw(rule, random, like) for _ in range(_TRIES * _DRAWN)]
+    for turn in range(_TURNS):
+        rows += [_draw(rule, random, like) for _ in range(_DRAWN * (turn + 1))]
+        sound = (
+            row
+            for row in _inside(rule, rows)
+            if all(map(defined, outputs.run(row, _BITS)))
+        )
+        found += islice(sound, _DRAWN - len(found))
+        if len(found) == _DRAWN:
+            break
+        rows = []
+    return found
+
+
+def _inside(rule: Rule, rows: list[dict[str, float]]) -> Iterator[dict[str, float]]:
+    """The rows at which all that is assumed holds."""
     kinds = {variable.name: variable.kind for variable in rule.inputs}
-    columns = {n: _column(kinds.get(n), rows, n) for n in rows[0]}
-    machine = Machine(columns)
+    machine = Machine({n: _column(kinds.get(n), rows, n) for n in rows[0]})
     inside = np.ones(len(rows), dtype=bool)
     for assume in rule.assumes:
         if not assume.indices:
             inside &= np.asarray(machine.run(assume.condition), dtype=bool)
-    kept = (row for row, keep in zip(rows, inside, strict=True) if keep)
-    outputs = program(*closed.outputs(rule).values())
-    sound = (row for row in kept if all(map(defined, outputs.run(row, _BITS))))
-    return list(islice(sound, _DRAWN))
+    return (row for row, keep in zip(rows, inside, strict=True) if keep)
 
 
 def _ladder(rule: Rule, like: list[dict[str, float]]) -> Iterator[dict[str, float]]:

@@ -263,12 +263,19 @@ Chooser = Callable[[Input, Range, _Turn], "Fraction | None"]
 
 
 def _simple(variable: Input, room: Range, turn: _Turn) -> Fraction | None:
+    pool = _pool_in(variable, room)
+    return turn.pick_static(pool) if variable.kind.is_static else turn.pick(pool)
+
+
+@lru_cache(maxsize=1024)
+def _pool_in(variable: Input, room: Range) -> tuple[Fraction, ...]:
+    """Simple values that the room holds; asked for again at every point."""
     pool = tuple(v for v in _pool(variable) if room.holds(v))
     if len(pool) < 4 and variable.kind is not Kind.BOOL:
         inside = (_fits(v, variable.kind) for v in room.simple_inside())
         extra = [v for v in inside if v is not None and room.holds(v)]
         pool = (*pool, *(v for v in extra if v not in pool))
-    return turn.pick_static(pool) if variable.kind.is_static else turn.pick(pool)
+    return pool
 
 
 def _pool(variable: Input) -> tuple[Fraction, ...]:
