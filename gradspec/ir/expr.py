@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from gradspec.ir.rule import Rule
 
 _HASH: Any = field(init=False, repr=False, compare=False)
+_BELOW: Any = field(init=False, repr=False, compare=False)
+_TWIN: Any = field(init=False, repr=False, compare=False)
 _SPAN: Any = field(default=None, repr=False, compare=False, kw_only=True)
 
 
@@ -38,7 +40,8 @@ class _Node:
     """Equality by structure with the hash computed once: trees share much.
 
     Comparing walks with its own stack and looks at each pair of nodes once: neither the
-    depth of a tree nor its sharing (``a = b + b, c = a + a, …``) makes it fail.
+    depth of a tree nor its sharing (``a = b + b, c = a + a, …``) makes it fail. Nodes
+    found equal remember it: each has, perhaps, a twin that stands for both.
     """
 
     __slots__ = ()
@@ -53,8 +56,11 @@ class _Node:
             return False
         return _same(self, other)
 
-    def _freeze(self, *parts: object) -> None:
-        object.__setattr__(self, "_hash", hash((type(self).__name__, *parts)))
+    def _freeze(self, below: tuple[Expr, ...], *data: object) -> None:
+        """``below`` are the nodes of which it is made, ``data`` the rest."""
+        object.__setattr__(self, "_hash", hash((type(self).__name__, data, below)))
+        object.__setattr__(self, "below", below)
+        object.__setattr__(self, "_twin", None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,9 +70,11 @@ class Const(_Node):
     value: Fraction
     span: Span | None = _SPAN
     _hash: int = _HASH
+    below: tuple[Expr, ...] = _BELOW
+    _twin: Any = _TWIN
 
     def __post_init__(self) -> None:
-        self._freeze(self.value)
+        self._freeze((), self.value)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,9 +85,11 @@ class Ref(_Node):
     indices: tuple[Expr, ...] = ()
     span: Span | None = _SPAN
     _hash: int = _HASH
+    below: tuple[Expr, ...] = _BELOW
+    _twin: Any = _TWIN
 
     def __post_init__(self) -> None:
-        self._freeze(self.name, self.indices)
+        self._freeze(self.indices, self.name)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,9 +99,11 @@ class Idx(_Node):
     name: str
     span: Span | None = _SPAN
     _hash: int = _HASH
+    below: tuple[Expr, ...] = _BELOW
+    _twin: Any = _TWIN
 
     def __post_init__(self) -> None:
-        self._freeze(self.name)
+        self._freeze((), self.name)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,9 +113,11 @@ class Size(_Node):
     axis: str
     span: Span | None = _SPAN
     _hash: int = _HASH
+    below: tuple[Expr, ...] = _BELOW
+    _twin: Any = _TWIN
 
     def __post_init__(self) -> None:
-        self._freeze(self.axis)
+        self._freeze((), self.axis)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,9 +128,11 @@ class Apply(_Node):
     args: tuple[Expr, ...] = ()
     span: Span | None = _SPAN
     _hash: int = _HASH
+    below: tuple[Expr, ...] = _BELOW
+    _twin: Any = _TWIN
 
     def __post_init__(self) -> None:
-        self._freeze(self.op, self.args)
+        self._freeze(self.args, self.op)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,9 +144,11 @@ class Select(_Node):
     other: Expr
     span: Span | None = _SPAN
     _hash: int = _HASH
+    below: tuple[Expr, ...] = _BELOW
+    _twin: Any = _TWIN
 
     def __post_init__(self) -> None:
-        self._freeze(self.condition, self.then, self.other)
+        self._freeze((self.condition, self.then, self.other))
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +169,12 @@ class Reduce(_Node):
     where: Expr | None = None
     span: Span | None = _SPAN
     _hash: int = _HASH
+    below: tuple[Expr, ...] = _BELOW
+    _twin: Any = _TWIN
 
     def __post_init__(self) -> None:
-        self._freeze(self.op, self.bounds, self.body, self.where)
+        below = (self.body,) if self.where is None else (self.body, self.where)
+        self._freeze(below, self.op, self.bounds)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -170,9 +191,11 @@ class Call(_Node):
     args: tuple[Expr, ...]
     span: Span | None = _SPAN
     _hash: int = _HASH
+    below: tuple[Expr, ...] = _BELOW
+    _twin: Any = _TWIN
 
     def __post_init__(self) -> None:
-        self._freeze(self.rule.name, self.output, self.args)
+        self._freeze(self.args, self.rule.name, self.output)
 
 
 Expr: TypeAlias = Const | Ref | Idx | Size | Apply | Select | Reduce | Call
@@ -183,44 +206,53 @@ ONE = Const(Fraction(1))
 
 def _same(left: Any, right: Any) -> bool:
     """Equal by structure; see :class:`_Node`."""
-    (data, parts), (other_data, other_parts) = _pieces(left), _pieces(right)
-    if data != other_data or len(parts) != len(other_parts):
-        return False
-    todo = [
-        pair for pair in zip(parts, other_parts, strict=True) if pair[0] is not pair[1]
-    ]
-    seen: set[tuple[int, int]] = set()
+    todo = [(left, right)]
+    equal: dict[tuple[int, int], tuple[Any, Any]] = {}
     while todo:
-        a, b = todo.pop()
-        if a is b or (id(a), id(b)) in seen:
+        pair = a, b = todo.pop()
+        a, b = _first(a), _first(b)
+        if a is b or (id(a), id(b)) in equal:
             continue
-        if type(a) is not type(b) or a._hash != b._hash:
+        if type(a) is not type(b) or a._hash != b._hash or _data(a) != _data(b):
             return False
-        seen.add((id(a), id(b)))
-        (data, parts), (other_data, other_parts) = _pieces(a), _pieces(b)
-        if data != other_data or len(parts) != len(other_parts):
+        if len(a.below) != len(b.below):
             return False
-        todo.extend(zip(parts, other_parts, strict=True))
+        equal[id(a), id(b)] = pair
+        todo.extend(zip(a.below, b.below, strict=True))
+    for pair in equal.values():
+        _unite(*pair)
     return True
 
 
-def _pieces(expr: Expr) -> tuple[object, tuple[Expr, ...]]:
-    """What a node says of itself, and the nodes below it."""
+def _first(node: Any) -> Any:
+    """The one that stands for all that were found equal to ``node``."""
+    while node._twin is not None:
+        node = node._twin
+    return node
+
+
+def _unite(left: Any, right: Any) -> None:
+    one, other = _first(left), _first(right)
+    for node in (left, right, other):
+        if node is not one:
+            object.__setattr__(node, "_twin", one)
+
+
+def _data(expr: Expr) -> object:
+    """What a node says of itself, without the nodes below it."""
     match expr:
+        case Apply(op=op):
+            return op
         case Const(value=value):
-            return value, ()
-        case Ref(name=name, indices=indices):
-            return name, indices
-        case Idx(name=name) | Size(axis=name):
-            return name, ()
-        case Apply(op=op, args=args):
-            return op, args
-        case Select(condition=condition, then=then, other=other):
-            return None, (condition, then, other)
-        case Reduce(op=op, bounds=bounds, body=body, where=where):
-            return (op, bounds), (body,) if where is None else (body, where)
-        case Call(rule=rule, output=output, args=args):
-            return (output, rule), args
+            return value
+        case Ref(name=name) | Idx(name=name) | Size(axis=name):
+            return name
+        case Select():
+            return None
+        case Reduce(op=op, bounds=bounds):
+            return op, bounds
+        case Call(rule=rule, output=output):
+            return output, rule
         case _:
             assert_never(expr)
 

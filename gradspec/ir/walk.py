@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
-from typing import assert_never
+from operator import is_
+from typing import assert_never, cast
 
 from gradspec.ir.expr import (
     Apply,
@@ -25,24 +26,12 @@ from gradspec.ir.rule import Let
 
 def children(expr: Expr) -> tuple[Expr, ...]:
     """The direct sub-expressions (index terms included), left to right."""
-    match expr:
-        case Const() | Idx() | Size():
-            return ()
-        case Ref(indices=indices):
-            return indices
-        case Apply(args=args) | Call(args=args):
-            return args
-        case Select(condition=condition, then=then, other=other):
-            return (condition, then, other)
-        case Reduce(body=body, where=where):
-            return (body,) if where is None else (body, where)
-        case _:
-            assert_never(expr)
+    return expr.below
 
 
 def with_children(expr: Expr, parts: tuple[Expr, ...]) -> Expr:
     """The same node over other children; the node itself when nothing changed."""
-    if all(a is b for a, b in zip(parts, children(expr), strict=True)):
+    if all(map(is_, parts, expr.below)):
         return expr
     match expr:
         case Const() | Idx() | Size():
@@ -67,9 +56,12 @@ def transform(expr: Expr, visit: Callable[[Expr], Expr]) -> Expr:
     """Rebuild bottom-up: ``visit`` sees each node with its children already visited."""
     memo: dict[Expr, Expr] = {}
     for node in nodes(expr):
-        memo[node] = visit(
-            with_children(node, tuple(memo[child] for child in children(node)))
-        )
+        below = node.below
+        if below:
+            parts = tuple([memo[child] for child in below])
+            memo[node] = visit(with_children(node, parts))
+        else:
+            memo[node] = visit(node)
     return memo[expr]
 
 
@@ -109,20 +101,23 @@ def nodes(expr: Expr) -> Iterator[Expr]:
     a deep tree).
     """
     seen: set[Expr] = set()
-    todo: list[tuple[Expr, bool]] = [(expr, False)]
+    todo: list[Expr | None] = [expr]
     while todo:
-        node, is_below_done = todo.pop()
-        if is_below_done:
-            yield node
+        node = todo.pop()
+        if node is None:  # the one below it is done but for itself
+            yield cast(Expr, todo.pop())
         elif node not in seen:
             seen.add(node)
-            todo.append((node, True))
-            todo.extend((child, False) for child in reversed(children(node)))
+            if node.below:
+                todo += (node, None, *node.below[::-1])
+            else:
+                yield node
 
 
+@lru_cache(maxsize=4096)
 def names(expr: Expr) -> frozenset[str]:
     """The names referred to."""
-    return frozenset(n.name for n in nodes(expr) if isinstance(n, Ref))
+    return frozenset([n.name for n in nodes(expr) if isinstance(n, Ref)])
 
 
 def size(expr: Expr) -> int:
