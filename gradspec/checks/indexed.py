@@ -47,7 +47,7 @@ def examine(
         return judgements, tuple(inputs.unused_in(rule))
     is_claimed = any(isinstance(entry, Declared) for entry in rule.backward)
     known = cases(rule) if is_claimed else few(rule)
-    if not known.small and not known.larger:
+    if known.first is None and not known.larger:
         return (), (*inputs.unused_in(rule), *_nowhere(rule, known))
     indexed_cotangents.recheck(rule, known)
     judgements = indexed_cotangents.judge(rule, known, budget)
@@ -73,25 +73,18 @@ def _nowhere(rule: Rule, known: Cases) -> Iterator[Diagnostic]:
 
 
 def _lints(known: Cases) -> Iterator[Diagnostic]:
-    usual = _usual(known)
-    if not any(c.subject.points or c.subject.survey.undefined for c in known.small):
-        yield from assumptions.check(usual.subject)
-        return
+    usual = known.usual or known.larger[0]
     if usual.subject.points:
         yield from map(_of_variable, assumptions.check(usual.subject))
+    elif not any(_says_something(case) for case in known.small):
+        yield from assumptions.check(usual.subject)
+        return
     for check in _OF_ALL:
         yield from _of_all(list(check(usual.subject)), usual)
 
 
-def _usual(known: Cases) -> Case:
-    """Two elements on each axis where that is possible and anything is defined."""
-    candidates = known.small or known.larger
-    wished = sorted(candidates, key=lambda case: -sum(n == 2 for n in _sizes(case)))
-    return next((case for case in wished if case.subject.points), wished[0])
-
-
-def _sizes(case: Case) -> Iterable[int]:
-    return case.sizes.values()
+def _says_something(case: Case) -> bool:
+    return bool(case.subject.points or case.subject.survey.undefined)
 
 
 def _of_all(found: list[Diagnostic], case: Case) -> Iterator[Diagnostic]:

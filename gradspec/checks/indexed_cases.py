@@ -8,7 +8,7 @@ every axis, so that axes which were confused at equal sizes are told apart.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -53,18 +53,71 @@ class Case:
         return self.unrolled.integers
 
 
-@dataclass(frozen=True, slots=True)
 class Cases:
     """Every combination of sizes from 1 to ``largest``, the small ones first, and one of
     larger sizes. ``is_whole``: the integers that serve as indices had every value.
-    ``lost`` is what did not exist at sizes that were left out.
+
+    A case is written out when it is first asked for.
     """
 
-    small: tuple[Case, ...]
-    larger: tuple[Case, ...]
-    largest: int
-    is_whole: bool
-    lost: tuple[OutOfRange, ...]
+    def __init__(
+        self,
+        rule: Rule,
+        combinations: Iterable[Mapping[str, int]],
+        largest: int,
+        is_whole: bool,
+    ) -> None:
+        self.largest, self.is_whole = largest, is_whole
+        self._rule = rule
+        self._combinations = tuple(combinations)
+        self._known: dict[int, tuple[Case, ...]] = {}
+        self._lost: dict[int, tuple[OutOfRange, ...]] = {}
+
+    @cached_property
+    def small(self) -> tuple[Case, ...]:
+        return tuple(self._from(range(len(self._combinations))))
+
+    @cached_property
+    def larger(self) -> tuple[Case, ...]:
+        """The first larger combination in which the rule says something."""
+        for wished in _larger(self._rule, axis_names(self._rule)):
+            found, _ = _at(self._rule, wished)
+            if found:
+                return found[-2:]
+        return ()
+
+    @property
+    def lost(self) -> tuple[OutOfRange, ...]:
+        """What did not exist at sizes that were left out."""
+        assert self.small is not None
+        return tuple(fault for n in sorted(self._lost) for fault in self._lost[n])
+
+    @property
+    def first(self) -> Case | None:
+        return next(self._from(range(len(self._combinations))), None)
+
+    @property
+    def middle(self) -> Case | None:
+        """Of middling sizes, or the one after."""
+        half = len(self._combinations) // 2
+        return next(self._from(range(half, len(self._combinations))), None)
+
+    @property
+    def usual(self) -> Case | None:
+        """Two elements on each axis where that is possible and anything is defined."""
+        order = sorted(range(len(self._combinations)), key=self._distance)
+        found = (case for case in self._from(order) if case.subject.points)
+        return next(found, next(self._from(order), None))
+
+    def _distance(self, number: int) -> int:
+        return sum(size != 2 for size in self._combinations[number].values())
+
+    def _from(self, numbers: Iterable[int]) -> Iterator[Case]:
+        for number in numbers:
+            if number not in self._known:
+                found = _at(self._rule, self._combinations[number])
+                self._known[number], self._lost[number] = found
+            yield from self._known[number]
 
 
 def cases(rule: Rule) -> Cases:
@@ -72,13 +125,8 @@ def cases(rule: Rule) -> Cases:
     axes = axis_names(rule)
     chosen = next((n for n in (3, 2) if _is_feasible(rule, axes, n)), None)
     largest = chosen or (2 if 2 ** len(axes) <= _CASES else 1)
-    small: list[Case] = []
-    lost: list[OutOfRange] = []
-    for sizes in _combinations(axes, largest):
-        _add(rule, sizes, small, lost)
-    larger = _some_larger(rule, axes)
     whole = chosen is not None and not _has_shift(rule)
-    return Cases(tuple(small), larger, largest, whole, tuple(lost))
+    return Cases(rule, _combinations(axes, largest), largest, whole)
 
 
 def is_too_large(rule: Rule) -> bool:
@@ -89,22 +137,8 @@ def is_too_large(rule: Rule) -> bool:
 def few(rule: Rule) -> Cases:
     """Enough cases for what is not proved: all axes of size 1, of size 2, and larger."""
     axes = axis_names(rule)
-    small: list[Case] = []
-    for size in (1, 2):
-        _add(rule, dict.fromkeys(axes, size), small, [])
-    if not small:
-        return cases(rule)
-    return Cases(tuple(small), _some_larger(rule, axes)[-1:], 1, False, ())
-
-
-def _some_larger(rule: Rule, axes: tuple[str, ...]) -> tuple[Case, ...]:
-    """The first larger combination in which the rule says something."""
-    for wished in _larger(rule, axes):
-        found: list[Case] = []
-        _add(rule, wished, found, [])
-        if found:
-            return tuple(found[-2:])
-    return ()
+    some = Cases(rule, [dict.fromkeys(axes, size) for size in (1, 2)], 1, False)
+    return cases(rule) if some.first is None else some
 
 
 def _combinations(axes: tuple[str, ...], largest: int) -> Iterator[dict[str, int]]:
@@ -133,16 +167,17 @@ def _number(rule: Rule, sizes: Mapping[str, int]) -> int:
 
 def at(rule: Rule, sizes: Mapping[str, int]) -> Case | None:
     """The rule at some sizes, with the first indices that do."""
-    found: list[Case] = []
-    _add(rule, sizes, found, [])
-    return found[0] if found else None
+    return next(iter(_at(rule, sizes)[0]), None)
 
 
-def _add(
-    rule: Rule, sizes: Mapping[str, int], made: list[Case], lost: list[OutOfRange]
-) -> None:
+def _at(
+    rule: Rule, sizes: Mapping[str, int]
+) -> tuple[tuple[Case, ...], tuple[OutOfRange, ...]]:
+    """The cases of one combination, and what did not exist in others."""
+    made: list[Case] = []
+    lost: list[OutOfRange] = []
     if count(rule, sizes) > _MOST:
-        return
+        return (), ()
     for integers in _fillings(rule, sizes):
         try:
             unrolled = unroll(rule, sizes, integers)
@@ -151,6 +186,7 @@ def _add(
             continue
         if not _is_excluded(unrolled.rule):
             made.append(Case(rule, unrolled))
+    return tuple(made), tuple(lost)
 
 
 def _is_excluded(rule: Rule) -> bool:

@@ -77,7 +77,7 @@ def _judge(
         if one.examined.is_refuted:
             return _refuted(rule, entry, one, known)
         seen.append(one)
-        if monotonic() > half and case.sizes != known.small[0].sizes:
+        if monotonic() > half and case is not known.first:
             break
     verdict = _verdict(rule, variable, seen)
     if not any(s.examined.rounded for s in seen):
@@ -94,8 +94,8 @@ def _looked_at(known: Cases, is_proved: bool) -> tuple[Case, ...]:
     """
     if not is_proved:
         return (*known.small, *known.larger)
-    middle = len(known.small) // 2
-    return (*known.small[:1], *known.small[max(middle, 1) :][:1], *known.larger[:1])
+    some = (known.first, known.middle, *known.larger[:1])
+    return tuple({id(case): case for case in some if case is not None}.values())
 
 
 def _claims(variable: Input, known: tuple[Case, ...]) -> Iterator[tuple[Case, Claim]]:
@@ -156,7 +156,9 @@ def recheck(rule: Rule, known: Cases) -> None:
     The derivation for all sizes is long and this is short, independent, and cheap at one
     small size and one larger. At a tie of a maximum the two may share differently.
     """
-    for case in (*known.small[len(known.small) // 2 :][:1], *known.larger[:1]):
+    for case in (known.middle, *known.larger[:1]):
+        if case is None:
+            continue
         subject = case.subject
         entries = zip(subject.rule.inputs, subject.rule.backward, strict=True)
         for variable, entry in entries:
