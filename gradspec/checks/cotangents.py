@@ -6,7 +6,7 @@ then a proof is looked for within the budget, and what is neither is said to agr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from time import monotonic
 
@@ -105,7 +105,7 @@ class Examined:
 
 
 def _judge(claim: Claim, deadline: float) -> Judgement:
-    seen = examine(claim)
+    seen = examine(claim, everywhere(claim))
     if seen.refuted is not None:
         return _refuted(claim, *seen.refuted)
     if seen.outside is not None:
@@ -116,11 +116,10 @@ def _judge(claim: Claim, deadline: float) -> Judgement:
     return Judgement(_accepted(claim, seen, deadline), found)
 
 
-def examine(claim: Claim) -> Examined:
-    """The claim at every point."""
+def examine(claim: Claim, points: Iterable[Point]) -> Examined:
+    """The claim at points."""
     evidence = tuple(
-        (point, compare(claim.declared, claim.derived, point))
-        for point in _points(claim)
+        (point, compare(claim.declared, claim.derived, point)) for point in points
     )
     borders = (*claim.subject.forward.values(), claim.declared, claim.derived)
     kinks: list[tuple[Point, Comparison]] = []
@@ -151,7 +150,7 @@ def examine(claim: Claim) -> Examined:
     return Examined(evidence, hole=hole, rounded=tuple(rounded))
 
 
-def _points(claim: Claim) -> Iterator[Point]:
+def everywhere(claim: Claim) -> Iterator[Point]:
     """The sample, thresholds that only one of the two has, and huge and tiny upstream
     gradients if it is not plainly linear (a clipped gradient is the derivative as long
     as it is small)."""

@@ -31,9 +31,10 @@ _MOST = 100
 
 _POINTS = 12
 _LARGER = (4, 5, 3, 2, 6)
+_APART = (2, 3)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Case:
     """A ranked rule at given sizes and indices."""
 
@@ -96,11 +97,21 @@ class Cases:
     def first(self) -> Case | None:
         return next(self._from(range(len(self._combinations))), None)
 
-    @property
-    def middle(self) -> Case | None:
-        """Of middling sizes, or the one after."""
-        half = len(self._combinations) // 2
-        return next(self._from(range(half, len(self._combinations))), None)
+    @cached_property
+    def apart(self) -> Case | None:
+        """The smallest at which neighbouring axes differ in size, more than 1 each: what
+        confuses axes shows there already. Equal or larger ones if that says nothing.
+        """
+        axes = axis_names(self._rule)
+        sizes = {axis: _APART[k % len(_APART)] for k, axis in enumerate(axes)}
+        for wished in (sizes, dict.fromkeys(axes, 2)):
+            if wished in self._combinations:
+                found = tuple(self._from([self._combinations.index(wished)]))
+            else:
+                found = _at(self._rule, wished)[0]
+            if found:
+                return found[0]
+        return next(iter(self.larger), None)
 
     @property
     def usual(self) -> Case | None:

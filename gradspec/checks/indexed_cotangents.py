@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from time import monotonic
 
-from gradspec.checks.cotangents import Claim, Examined, Judgement, examine, prove
+from gradspec.checks.cotangents import Claim, Examined, Judgement, everywhere, examine, prove
 from gradspec.checks.indexed_calculus import is_equal
 from gradspec.checks.indexed_cases import Case, Cases
 from gradspec.checks.indexed_words import Witness, hole, outside, refuted, unknown
@@ -72,13 +72,16 @@ def _judge(
     seen: list[Seen] = []
     half = deadline - max(deadline - monotonic(), 0.0) / 2
     equal = is_equal(rule, variable.name, entry)
-    for case, claim in _claims(variable, _looked_at(known, equal)):
-        one = Seen(case, claim, examine(claim))
-        if one.examined.is_refuted:
-            return _refuted(rule, entry, one, known)
-        seen.append(one)
-        if monotonic() > half and case is not known.first:
-            break
+    always = _always(known)
+    for case in always if equal else (*known.small, *known.larger):
+        if monotonic() > half and case not in always:
+            continue
+        for claim in _claims(variable, case):
+            points = claim.subject.points if equal else everywhere(claim)
+            one = Seen(case, claim, examine(claim, points))
+            if one.examined.is_refuted:
+                return _refuted(rule, entry, one, known)
+            seen.append(one)
     verdict = _verdict(rule, variable, seen)
     if not any(s.examined.rounded for s in seen):
         verdict = _proved(rule, equal, verdict, seen, known, deadline)
@@ -87,30 +90,25 @@ def _judge(
     return Judgement(verdict, () if first is None else (hole(_witness(first), entry),))
 
 
-def _looked_at(known: Cases, is_proved: bool) -> tuple[Case, ...]:
-    """All cases, for what may be wrong. What the index calculus has proved for every size
-    is still looked at in three, by means that know no indices: a fault of the calculus
-    would show nearly everywhere.
+def _always(known: Cases) -> tuple[Case, ...]:
+    """The cases that are looked at however short the time. What the index calculus has
+    proved for every size is looked at in no more, by means that know no indices: a fault
+    of the calculus would show nearly everywhere.
     """
-    if not is_proved:
-        return (*known.small, *known.larger)
-    some = (known.first, known.middle, *known.larger[:1])
-    return tuple({id(case): case for case in some if case is not None}.values())
+    some = (known.first, known.apart)
+    return tuple(dict.fromkeys(case for case in some if case is not None))
 
 
-def _claims(variable: Input, known: tuple[Case, ...]) -> Iterator[tuple[Case, Claim]]:
-    for case in known:
-        subject = case.subject
-        inputs = {i.name: i for i in subject.rule.inputs}
-        entries = {variable.name: entry for variable, entry in subject.declared()}
-        for index in places(variable.shape.axes, case.sizes):
-            name = element(variable.name, index)
-            if name in subject.derived and name in entries:
-                stated, derived = subject.stated[name], subject.derived[name]
-                yield (
-                    case,
-                    Claim(subject, inputs[name], entries[name], stated, derived),
-                )
+def _claims(variable: Input, case: Case) -> Iterator[Claim]:
+    """Its elements."""
+    subject = case.subject
+    inputs = {i.name: i for i in subject.rule.inputs}
+    entries = {variable.name: entry for variable, entry in subject.declared()}
+    for index in places(variable.shape.axes, case.sizes):
+        name = element(variable.name, index)
+        if name in subject.derived and name in entries:
+            stated, derived = subject.stated[name], subject.derived[name]
+            yield Claim(subject, inputs[name], entries[name], stated, derived)
 
 
 def _refuted(rule: Rule, entry: Declared, seen: Seen, known: Cases) -> Judgement:
@@ -153,13 +151,11 @@ class WronglyDerived(RuntimeError):
 def recheck(rule: Rule, known: Cases) -> None:
     """Derived cotangents against the chain rule on elements, which knows no indices.
 
-    The derivation for all sizes is long and this is short, independent, and cheap at one
-    small size and one larger. At a tie of a maximum the two may share differently.
+    The derivation for all sizes is long and this is short, independent, and cheap at
+    small sizes. At a tie of a maximum the two may share differently.
     """
-    for case in (known.middle, *known.larger[:1]):
-        if case is None:
-            continue
-        subject = case.subject
+    if known.apart is not None:
+        subject = known.apart.subject
         entries = zip(subject.rule.inputs, subject.rule.backward, strict=True)
         for variable, entry in entries:
             true = subject.derived.get(variable.name)
