@@ -8,7 +8,8 @@ and both of its sides are points to compare at.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 
 from gradspec.checks.subject import Point
@@ -19,6 +20,7 @@ from gradspec.symbolic.isolate import borders
 
 _MOST = 12  # thresholds
 _BASES = 3  # points from which a threshold is looked for
+_ELEMENTS = 2  # of a ranked value, in which one is looked for
 _HALVINGS = 40
 _GRID = tuple(
     Fraction(s) for s in (0, *(x for k in range(-4, 9) for x in (2.0**k, -(2.0**k))))
@@ -39,10 +41,21 @@ def probes(
     for gap in apart[:_MOST]:
         compiled = program(gap)
         for point in points[:_BASES]:
-            for name in (name for name in reals if name in names(gap)):
+            for name in _some(name for name in reals if name in names(gap)):
                 for near in _sides(compiled, point, name):
                     if all(enclose(c, near) is True for c in assumed):
                         yield near
+
+
+def _some(found: Iterable[str]) -> Iterator[str]:
+    """All names, but of the elements of one vector or matrix only a few: they take the
+    same part."""
+    counts: Counter[str] = Counter()
+    for name in found:
+        stem, bracket, _ = name.partition("[")
+        counts[stem] += 1
+        if not bracket or counts[stem] <= _ELEMENTS:
+            yield name
 
 
 def _gaps(expr: Expr) -> dict[Expr, None]:
