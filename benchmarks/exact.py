@@ -167,7 +167,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "erf": mp.erf,
     "erfc": mp.erfc,
     "erfcx": lambda x: mp.exp(x**2) * mp.erfc(x),
-    "erfcx_slope": lambda x: (2 * x * mp.exp(x**2) * mp.erfc(x) - 2 / mp.sqrt(mp.pi)),
+    "erfcx_slope": lambda x: 2 * x * mp.exp(x**2) * mp.erfc(x) - 2 / mp.sqrt(mp.pi),
     "erfinv": _erfinv,
     "erfcinv": lambda x: _erfinv(1 - x),
     "ndtr": mp.ncdf,

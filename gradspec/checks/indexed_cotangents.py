@@ -11,7 +11,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from time import monotonic
 
-from gradspec.checks.cotangents import Claim, Examined, Judgement, everywhere, examine, prove
+from gradspec.checks.cotangents import (
+    Claim,
+    Examined,
+    Judgement,
+    everywhere,
+    examine,
+    prove,
+)
 from gradspec.checks.indexed_calculus import is_equal
 from gradspec.checks.indexed_cases import Case, Cases
 from gradspec.checks.indexed_words import Witness, hole, outside, refuted, unknown

@@ -70,7 +70,7 @@ _ERROR = (
         meaning="2 * x * erfcx(x) - 2 / sqrt(pi)",
         partials=("2 * erfcx(x) + 2 * x * out",),
         ball=balls.scaled_erfc_slope,
-        sympy=lambda sp, x: (2 * x * sp.exp(x**2) * sp.erfc(x) - 2 / sp.sqrt(sp.pi)),
+        sympy=lambda sp, x: 2 * x * sp.exp(x**2) * sp.erfc(x) - 2 / sp.sqrt(sp.pi),
         cost=40,
         source="DLMF 7.18.2: twice a repeated integral of erfc, scaled",
         spellings=ERFCX_SLOPE,
@@ -180,8 +180,7 @@ _GAMMA = (
         "digamma",
         ("x",),
         partials=(
-            "polygamma(1, x) if x > 0 "
-            "else square(pi / sinpi(x)) - polygamma(1, 1 - x)",
+            "polygamma(1, x) if x > 0 else square(pi / sinpi(x)) - polygamma(1, 1 - x)",
         ),
         domain="x > 0 or x != floor(x)",
         ball=lambda x: x.digamma(),

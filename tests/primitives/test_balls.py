@@ -131,7 +131,7 @@ MPMATH: dict[str, Callable[..., Any]] = {
     "i0e": _scaled(0),
     "i1e": _scaled(1),
     "i0e_slope": lambda x: _scaled(1)(x) - mpmath.sign(x) * _scaled(0)(x),
-    "i1e_slope": lambda x: (_scaled(0)(x) - _scaled(1)(x) * (mpmath.sign(x) + 1 / x)),
+    "i1e_slope": lambda x: _scaled(0)(x) - _scaled(1)(x) * (mpmath.sign(x) + 1 / x),
 }
 
 

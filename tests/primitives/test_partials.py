@@ -90,7 +90,7 @@ LIMITS = [
     ("i0e_slope", 0, (0.0,), 1.5),
     ("i1e_slope", 0, (0.0,), 0.0),
     ("sinc", 0, (0.0,), 0.0),
-    ("sinc_slope", 0, (0.0,), -math.pi**2 / 3),
+    ("sinc_slope", 0, (0.0,), -(math.pi**2) / 3),
     ("logaddexp", 0, (1.0, 1.0), 0.5),
     ("sigmoid", 0, (800.0,), math.exp(-800.0)),
     ("digamma", 0, (-0.5,), math.pi**2 / 2 + 4.0),  # DLMF 5.15.2 and 5.15.5

@@ -40,9 +40,7 @@ def test_the_refusal_shown_is_the_one_given() -> None:
     assert REFUSAL.strip() in str(caught.value)
 
 
-def test_the_python_shown_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_python_shown_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "rules").mkdir()

@@ -305,7 +305,9 @@ def test_nothing_is_kept_beyond_inputs_and_outputs(rules: ModuleType) -> None:
 
 def test_a_sign_passes_nan_on() -> None:
     """`torch.sign(nan)` is 0; NaN in is NaN out all the same."""
-    module = torch_module("rule f(x) -> y:\n    y = sign(x)\n    surrogate y = tanh(x)\n")
+    module = torch_module(
+        "rule f(x) -> y:\n    y = sign(x)\n    surrogate y = tanh(x)\n"
+    )
     found = module.f(torch.tensor([float("nan"), -2.0, 0.0]))
     assert found.isnan().tolist() == [True, False, False]
     assert found[1:].tolist() == [-1.0, 0.0]
