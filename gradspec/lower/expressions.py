@@ -8,7 +8,12 @@ from gradspec.ir.expr import Apply, Const, Expr, Select
 from gradspec.lower.application import lower_call
 from gradspec.lower.context import Context
 from gradspec.lower.module import Type
-from gradspec.lower.references import lower_comprehension, lower_indexed, lower_name
+from gradspec.lower.references import (
+    lower_comprehension,
+    lower_indexed,
+    lower_name,
+    tie_compared,
+)
 from gradspec.lower.values import Value, applied_type, combine, constant_type, wider
 from gradspec.primitives.formula import BINARY
 from gradspec.source import Span
@@ -107,6 +112,7 @@ def _link(
         return None
     if op in ("==", "!=") and left.type is Type.BOOL and right.type is Type.BOOL:
         return _same_truth(op, left, right, span)
+    tie_compared((left.expr, right.expr), cx)
     first = cx.require_number(left, sides[0].span)
     second = cx.require_number(right, sides[1].span)
     return first and second and applied(BINARY[op], span, first, second)

@@ -185,6 +185,14 @@ def _tie(expr: Expr, axis: str | int, cx: Context) -> None:
             binding.offset_axis = axis
 
 
+def tie_compared(sides: tuple[Expr, ...], cx: Context) -> None:
+    """Indices in one comparison range over one axis, if some stand on none."""
+    used = {n.name for side in sides for n in expr_nodes(side) if isinstance(n, Idx)}
+    bindings = [b for b in cx.scope.indices if b.id in used]
+    for binding in bindings:
+        binding.compared.extend(b for b in bindings if b is not binding)
+
+
 def _check_range(
     expr: Expr, axis: str | int, variable: Variable, span: Span, cx: Context
 ) -> None:

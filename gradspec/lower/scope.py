@@ -50,7 +50,8 @@ class Hidden:
 @dataclass(slots=True)
 class Binding:
     """An index in force. Its axis is that of the first place where it stands alone;
-    failing that, of the first where it stands with an offset (``x[i + 1]``).
+    failing that, of the first where it stands with an offset (``x[i + 1]``); failing
+    that, the one of the indices that it is compared with (``j <= i``).
     """
 
     name: str
@@ -59,9 +60,19 @@ class Binding:
     axis: str | int | None = None
     place: Span | None = None
     offset_axis: str | int | None = None
+    compared: list[Binding] = field(default_factory=list, compare=False, repr=False)
 
     @property
     def solution(self) -> str | int | None:
+        own = self.own
+        if own is not None:
+            return own
+        axes = {b.own for b in self.compared} - {None}
+        return axes.pop() if len(axes) == 1 else None
+
+    @property
+    def own(self) -> str | int | None:
+        """The axis that it stands on, alone or with an offset."""
         return self.offset_axis if self.axis is None else self.axis
 
 

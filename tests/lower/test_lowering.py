@@ -218,6 +218,28 @@ def test_an_offset_gives_the_range_where_nothing_else_does() -> None:
     assert reduction.bounds == (Bound("i", "n"),)
 
 
+def test_a_comparison_gives_the_range_where_nothing_else_does() -> None:
+    made = rule(
+        "rule f(x[..., n]) -> y:\n"
+        "    c[i] = sum(x[j] for j if j <= i)\n"
+        "    y = sum(c[i] * sum(1 for j if abs(i - j) <= 1) for i)\n"
+    )
+    assert made.forward[0].axes == ("n",)
+    (counted,) = (
+        n for n in nodes(made.forward[1].value) if isinstance(n, Reduce) and n.where
+    )
+    assert counted.bounds == (Bound("j", "n"),)
+
+
+def test_a_comparison_with_two_axes_gives_no_range() -> None:
+    _, found = lowered(
+        "rule f(x[..., n], z[..., m]) -> y:\n"
+        "    c[i] = sum(x[j] * z[k] for j, k if j <= i and k <= i)\n"
+        "    y = x[0]\n"
+    )
+    assert [d.code for d in found] == ["GS233"]
+
+
 def test_a_convolution_has_a_sum_of_indices() -> None:
     text = (
         "rule conv(x[..., n], w[k]) -> y[..., n]:\n"

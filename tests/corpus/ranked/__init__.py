@@ -1,0 +1,1 @@
+"""Rules over axes as public projects write them, judged by torch's autograd alone."""
