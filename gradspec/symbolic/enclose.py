@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from functools import lru_cache
+from itertools import product
 from typing import Any, TypeAlias
 
 from flint import arb, ctx, fmpq
@@ -97,17 +98,17 @@ class Program:
         enclose at this precision: the operation that fails has arguments known well.
         """
         values = self._values(point, precision)
-        return any(
-            value is not None
-            and not defined(value)
-            and self._fails(self._roots[number], values)
-            for number, value in enumerate(values[root] for root in self._roots)
-        )
+        with ctx.workprec(precision):
+            return any(
+                _is_undefined(values[root]) and self._fails(root, values)
+                for root in self._roots
+            )
 
     def _fails(self, slot: int, values: list[Value]) -> bool:
         """Follow an undefined value down to the operation where it arose."""
         arguments = {step_slot: args for step_slot, _, args in self._steps}
-        selects = {step_slot for step_slot, step, _ in self._steps if step is _select}
+        steps = {step_slot: step for step_slot, step, _ in self._steps}
+        selects = {step_slot for step_slot, step in steps.items() if step is _select}
         while slot in arguments:
             args = arguments[slot]
             if slot in selects:
@@ -123,8 +124,9 @@ class Program:
                 )
             bad = [a for a in args if _is_undefined(values[a])]
             if not bad:
-                certain = all(_is_known(values[a]) for a in args)
-                return certain and not _is_overflow(values[slot])
+                found = [values[a] for a in args]
+                certain = all(map(_is_known, found)) and not _is_overflow(values[slot])
+                return certain and not _reaches_inside(steps[slot], found)
             slot = bad[0]
         return True
 
@@ -181,6 +183,21 @@ def defined(value: Value) -> bool:
 
 def _is_undefined(value: Value) -> bool:
     return value is not None and not defined(value)
+
+
+def _reaches_inside(step: Callable[..., Value], arguments: list[Value]) -> bool:
+    """Whether the operation is defined at an end of inexact arguments: ``atanh`` of
+    ``tanh(1000)``, which is less than 1 by too little to be seen."""
+    if all(isinstance(a, bool) or a.is_exact() for a in arguments):
+        return False
+    ends = [(a,) if isinstance(a, bool) else (a.lower(), a.upper()) for a in arguments]
+    for corner in product(*ends):
+        try:
+            if defined(step(*corner)):
+                return True
+        except (ArithmeticError, ValueError):
+            continue
+    return False
 
 
 def _is_overflow(value: Value) -> bool:

@@ -10,12 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
+from flint import fmpq
+
 from gradspec.symbolic.ring import Frac, Poly, Ring
 
 _Row: TypeAlias = "dict[tuple[int, ...], Any]"
 """A polynomial that is positive, by monomial."""
 
 _MOST_ROWS = 60
+_SHORT = 24
+"""Terms of a polynomial whose roots and discriminants are looked at."""
+
+_PI = fmpq(3141592653589793, 10**15)
+"""The first sixteen digits of pi, which is larger."""
 
 
 class Facts:
@@ -51,6 +58,9 @@ class Facts:
         for sign, candidate in ((1, poly), (-1, -poly)):
             if any(known == candidate for known in self.positive):
                 return sign
+        by_root = self._by_root(poly) if len(poly) <= _SHORT else None
+        if by_root is not None:
+            return by_root
         for sign, candidate in ((1, poly), (-1, -poly)):
             if self.positive and _infeasible(self._rows((-candidate,))):
                 return sign
@@ -61,6 +71,35 @@ class Facts:
         above, below = self.sign(value.num), self.sign(value.den)
         return None if above is None or below is None else above * below
 
+    def _by_root(self, poly: Poly) -> int | None:
+        """``a * r + b`` with a square root ``r`` has the sign of the larger part; which
+        one that is, their squares tell. Otherwise by the discriminant of a quadratic."""
+        degrees = poly.degrees()
+        for number in reversed(self.ring.relations):
+            power, base = self.ring.relations[number]
+            if power != 2 or degrees[number] != 1 or number not in self.by_nature:
+                continue
+            slope = poly.derivative(number)
+            rest = poly - slope * self.ring.gens[number]
+            larger = self.sign(self.ring.lower(slope * slope * base - rest * rest))
+            if not larger:
+                return None
+            return self.sign(slope if larger > 0 else rest)
+        return self._by_discriminant(poly, degrees)
+
+    def _by_discriminant(self, poly: Poly, degrees: tuple[int, ...]) -> int | None:
+        for number, degree in enumerate(degrees):
+            if degree != 2 or number in self.ring.relations:
+                continue
+            slope = poly.derivative(number)
+            twice = slope.derivative(number)
+            linear = _at_zero(self.ring, slope, number)
+            constant = _at_zero(self.ring, poly, number)
+            below = self.ring.lower(linear * linear - 2 * twice * constant)
+            if twice.is_constant() and self.sign(below) == -1:
+                return 1 if twice.leading_coefficient() > 0 else -1
+        return None
+
     def _rows(self, more: tuple[Poly, ...]) -> list[_Row]:
         """Everything positive, also the monomials in it whose sign is known: they are
         variables of their own to the elimination."""
@@ -70,9 +109,24 @@ class Facts:
             if sign is not None and never_zero:
                 rows.append({monomial: sign})
         for monomial in dict.fromkeys(m for row in rows for m in row if sum(m) == 1):
-            if monomial.index(1) in self.by_nature:
+            number = monomial.index(1)
+            if number in self.by_nature:
                 rows.append({monomial: 1})
+            rows.extend(self._ranges(number, monomial))
         return rows
+
+    def _ranges(self, number: int, monomial: tuple[int, ...]) -> Iterable[_Row]:
+        """What is known of a kernel by its name alone."""
+        one = tuple(0 for _ in monomial)
+        match self.ring.keys[number]:
+            case ("pi",):
+                yield {monomial: 1, one: -_PI}
+                yield {monomial: -1, one: _PI + fmpq(1, 10**15)}
+            case ("sin" | "cos", *_) | ("function", "erf", *_):
+                yield {monomial: 1, one: 1}
+                yield {monomial: -1, one: 1}
+            case _:
+                return
 
     def _by_terms(self, poly: Poly) -> int | None:
         """All terms of one sign, at least one of them certainly not 0."""
@@ -114,6 +168,12 @@ class Facts:
         """A logarithm has the sign of what it is of, less 1."""
         base = self.ring.bases.get(self.ring.keys[number])
         return None if base is None else self.sign(base - 1)
+
+
+def _at_zero(ring: Ring, poly: Poly, number: int) -> Poly:
+    """The terms without a generator."""
+    terms = {tuple(e): c for e, c in poly.terms() if not e[number]}
+    return ring.context.from_dict(terms)
 
 
 def _row(poly: Poly) -> _Row:

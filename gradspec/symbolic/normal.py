@@ -9,21 +9,22 @@ Whatever else is not known stays a kernel by itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
-from math import gcd
 from typing import Any
-
-from flint import fmpz
 
 from gradspec.ir.expr import Apply, Const, Expr, Ref
 from gradspec.ir.walk import children
 from gradspec.symbolic.facts import Facts
+from gradspec.symbolic.gammas import shifted
+from gradspec.symbolic.operations import OPERATIONS
+from gradspec.symbolic.radicals import denested
+from gradspec.symbolic.rationals import common, fraction, primes
 from gradspec.symbolic.ring import Frac, Poly, Ring, TooLarge
-from gradspec.symbolic.turns import cos_sin, shifted
 
-_ODD = ("erf", "erfinv", "asin", "atan", "i1")
+_ODD = ("erf", "erfinv", "atan", "i1")
 _EVEN = ("i0",)
+_POSITIVE = ("i0",)
+_INVERSES = {"erf": "erfinv", "erfinv": "erf"}
 _MOST_STEPS = 400
 
 
@@ -82,10 +83,10 @@ class Normal:
             case Ref(name=name, indices=()):
                 return self.variable(name)
             case Apply(op="pi"):
-                return self._positive(("pi",))
+                return self.pi()
             case Apply(op=op, args=args):
                 parts = tuple(self._done[arg] for arg in args)
-                rule = _RULES.get(op)
+                rule = OPERATIONS.get(op)
                 return rule(self, *parts) if rule else self.opaque(op, parts)
             case _:
                 raise Unsupported
@@ -95,6 +96,19 @@ class Normal:
         if known is not None:
             return known
         return self.ring.whole(self.ring.generator(("variable", name))[0])
+
+    def pi(self) -> Frac:
+        return self._positive(("pi",))
+
+    def sign(self, value: Frac) -> int:
+        """1, -1 or 0; where it is not known the region is split."""
+        if value.is_zero:
+            return 0
+        number, _, unknown = self.signed_factors(value)
+        for poly, exponent in unknown:
+            if exponent % 2:
+                raise Split(poly)
+        return 1 if number > 0 else -1
 
     def _positive(self, key: object) -> Frac:
         generator, _ = self.ring.generator(key)
@@ -124,10 +138,22 @@ class Normal:
             return self.ring.neg(value) if op in _ODD else value
         if op in _ODD and parts[0].is_zero:
             return self.ring.const(0)
+        undone = self._undone(op, parts[0])
+        if undone is not None:
+            return undone
         key = ("function", op, *(part.key for part in parts))
         generator, _ = self.ring.generator(key)
         self.ring.arguments[key] = parts
+        if op in _POSITIVE:
+            self.facts.by_nature.add(self.ring.found[key])
         return self.ring.whole(generator)
+
+    def _undone(self, op: str, part: Frac) -> Frac | None:
+        """``u`` of ``erfinv(erf(u))``."""
+        key = self.ring.key_of(part.num) if part.den.is_one() else None
+        if key is None or key[0] != "function" or key[1] != _INVERSES.get(op):
+            return None
+        return self.ring.arguments[key][0]
 
     # --- products of positive factors
 
@@ -169,10 +195,25 @@ class Normal:
         return number, known, unknown
 
     def _factored(self, value: Frac) -> tuple[Fraction, list[tuple[Poly, int]]]:
-        number, above = self.ring.factor(value.num)
-        divisor, below = self.ring.factor(value.den)
+        number, above = self._split_up(value.num)
+        divisor, below = self._split_up(value.den)
         parts = [*above, *((poly, -exponent) for poly, exponent in below)]
-        return _fraction(number) / _fraction(divisor), parts
+        return fraction(number) / fraction(divisor), parts
+
+    def _split_up(self, poly: Poly) -> tuple[Any, list[tuple[Poly, int]]]:
+        """Irreducible factors, with ``sin**2`` in place of ``(1 - cos) * (1 + cos)``."""
+        number, parts = self.ring.factor(poly)
+        found = {str(base): exponent for base, exponent in parts}
+        for key in [k for k in self.ring.keys if k[0] == "sin"]:
+            cosine, _ = self.ring.generator(("cos", key[1]))
+            low, high = cosine - 1, cosine + 1
+            times = min(found.get(str(low), 0), found.get(str(high), 0))
+            if times:
+                sine, _ = self.ring.generator(key)
+                left = [(b, e - times if b in (low, high) else e) for b, e in parts]
+                parts = [(b, e) for b, e in left if e] + [(sine, 2 * times)]
+                number = -number if times % 2 else number
+        return number, parts
 
     def log(self, value: Frac) -> Frac:
         number, parts = self.factors(value)
@@ -186,7 +227,7 @@ class Normal:
 
     def _log_number(self, number: Fraction) -> Frac:
         total = self.ring.const(0)
-        for prime, exponent in _primes(number):
+        for prime, exponent in primes(number):
             key = ("log", str(prime))
             self.ring.bases[key] = self.ring.const(prime).num
             generator = self._positive(key)
@@ -222,7 +263,7 @@ class Normal:
         if number < 0:
             raise Empty
         result = self.ring.const(1)
-        for prime, exponent in _primes(number):
+        for prime, exponent in primes(number):
             base = self.ring.const(prime).num
             result = self.ring.mul(result, self._root(base, exponent * power))
         for poly, exponent in parts:
@@ -236,6 +277,9 @@ class Normal:
         logarithm = self._kernel_log(base)
         if logarithm is not None:
             return self.exp(self.ring.mul(self.ring.const(power), logarithm))
+        plain = denested(self, base) if power.denominator == 2 else None
+        if plain is not None:
+            return self.ring.power(plain, int(2 * power))
         key = ("root", str(base))
         step = self.step(key, Fraction(1, power.denominator))
         generator, fresh = self.ring.generator(key)
@@ -248,7 +292,7 @@ class Normal:
         """The unit in which a kernel is counted; smaller ones start all over."""
         have = self.steps.setdefault(key, abs(wanted))
         if (wanted / have).denominator != 1:
-            raise Refine(key, _common(have, abs(wanted)))
+            raise Refine(key, common(have, abs(wanted)))
         return have
 
     # --- sums of terms: exponentials and trigonometry
@@ -261,7 +305,7 @@ class Normal:
             part = self.ring.normal(monomial, value.den)
             lead = part.num.leading_coefficient()
             unit = Frac(part.num / lead, part.den)
-            scale = _fraction(coefficient * lead)
+            scale = fraction(coefficient * lead)
             _, before = found.get(unit.key, (unit, Fraction(0)))
             found[unit.key] = (unit, before + scale)
         return [(unit, scale) for unit, scale in found.values() if scale]
@@ -297,7 +341,7 @@ class Normal:
     def power(self, base: Frac, exponent: Frac) -> Frac:
         if exponent.num.is_constant() and exponent.den.is_one():
             value = exponent.num.leading_coefficient() if not exponent.is_zero else 0
-            return self.rational_power(base, _fraction(value))
+            return self.rational_power(base, fraction(value))
         return self._formal_power(base, exponent)
 
     def _formal_power(self, base: Frac, exponent: Frac) -> Frac:
@@ -336,46 +380,3 @@ class Normal:
     def modulo(self, value: Frac, by: Frac) -> Frac:
         whole = self.step_function("floor", self.ring.div(value, by))
         return self.ring.sub(value, self.ring.mul(by, whole))
-
-
-_RULES: dict[str, Callable[..., Frac]] = {
-    "add": lambda n, a, b: n.ring.add(a, b),
-    "sub": lambda n, a, b: n.ring.sub(a, b),
-    "mul": lambda n, a, b: n.ring.mul(a, b),
-    "div": lambda n, a, b: n.ring.div(a, b),
-    "neg": lambda n, a: n.ring.neg(a),
-    "pow": lambda n, a, b: n.power(a, b),
-    "exp": lambda n, a: n.exp(a),
-    "log": lambda n, a: n.log(a),
-    "sqrt": lambda n, a: n.rational_power(a, Fraction(1, 2)),
-    "cbrt": lambda n, a: n.cube_root(a),
-    "sin": lambda n, a: cos_sin(n, a)[1],
-    "cos": lambda n, a: cos_sin(n, a)[0],
-    "floor": lambda n, a: n.step_function("floor", a),
-    "round": lambda n, a: n.step_function("round", a),
-    "mod": lambda n, a, b: n.modulo(a, b),
-    "gamma": lambda n, a: n.gamma(a),
-    "lgamma": lambda n, a: shifted(n, "lgamma", (a,)),
-    "digamma": lambda n, a: shifted(n, "digamma", (a,)),
-    "polygamma": lambda n, m, a: shifted(n, "polygamma", (m, a)),
-}
-
-
-def _primes(number: Fraction) -> list[tuple[int, int]]:
-    if max(number.numerator.bit_length(), number.denominator.bit_length()) > 96:
-        raise TooLarge
-    above = [(int(p), int(e)) for p, e in fmpz(number.numerator).factor()]
-    below = [(int(p), -int(e)) for p, e in fmpz(number.denominator).factor()]
-    return above + below
-
-
-def _fraction(value: Any) -> Fraction:
-    return (
-        Fraction(int(value.p), int(value.q)) if hasattr(value, "p") else Fraction(value)
-    )
-
-
-def _common(a: Fraction, b: Fraction) -> Fraction:
-    """The largest number of which both are whole multiples."""
-    top = gcd(a.numerator * b.denominator, b.numerator * a.denominator)
-    return Fraction(top, a.denominator * b.denominator)

@@ -39,6 +39,29 @@ cbrt(x)**2 | abs(x)**(2 / 3)
 log(8) | 3 * log(2)
 relu(x) * 2 | x + abs(x)
 1 if abs(x) < 1 else 0 | 1 if x > -1 and x < 1 else 0
+atan(x) + atan(1 / x) | pi / 2 * sign(x)
+acos(x) | pi / 2 - asin(x)
+asin(x / sqrt(1 + x**2)) | atan(x)
+asin(sqrt(x)) | acos(1 - 2 * x) / 2 | 0 < x and x < 1
+atan(2 * x / (1 - x**2)) | 2 * atan(x) | abs(x) < 1
+atan(2 * x / (1 - x**2)) | 2 * atan(x) - pi | x > 1
+atan2(y, x) | 2 * atan(y / (x + hypot(x, y))) | x > 0
+atan2(y, x) | pi / 2 - atan(x / y) | y > 0
+asin(sin(x)) | x | abs(x) < 1.5
+sqrt(1 - sin(x)**2) | cos(x) | abs(x) < pi / 2
+sqrt(1 - cos(x)) | sqrt(2) * abs(sin(x / 2))
+cos(atan(x) / 2) | sqrt((1 + 1 / sqrt(1 + x**2)) / 2)
+sqrt(x + sqrt(x**2 - 1)) | sqrt((x + 1) / 2) + sqrt((x - 1) / 2) | x > 1
+sqrt(x - sqrt(x**2 - 1)) | sqrt((x + 1) / 2) - sqrt((x - 1) / 2) | x > 1
+abs(sqrt(1 + x**2) - x) | sqrt(1 + x**2) - x
+abs(x**2 - x + 1) | 1 + x**2 - x
+erfinv(erf(x)) | x
+digamma(1 - x) | digamma(x) + pi / tan(pi * x)
+polygamma(3, 1 - x) + polygamma(3, x) | pi**4 * (2 + 4 * cos(pi * x)**2) / sin(pi * x)**4
+lgamma(x) + lgamma(1 - x) | log(pi / sin(pi * x)) | 0 < x and x < 1
+digamma(2 * x) | (digamma(x) + digamma(x + 0.5)) / 2 + log(2)
+polygamma(2, x + 0.5) | 8 * polygamma(2, 2 * x) - polygamma(2, x)
+gamma(2 * x) | 2**(2 * x - 1) * gamma(x) * gamma(x + 0.5) / sqrt(pi) | x > 0
 max(0, a * (exp(x / a) - 1)) | a * (exp(x / a) - 1) if x > 0 else 0 | a > 0
 """
 
@@ -56,6 +79,24 @@ sin(x) | cos(x)
 erf(x) | erf(abs(x))
 cbrt(x**3) | abs(x)
 sqrt(x) * sqrt(y) | sqrt(x * y) + 1e-20
+asin(sin(x)) | x
+acos(cos(x)) | abs(x)
+atan(tan(x)) | x
+atan(2 * x / (1 - x**2)) | 2 * atan(x)
+atan2(y, x) | atan(y / x)
+atan2(y, x) | pi / 2 - atan(x / y)
+sqrt(1 - sin(x)**2) | cos(x)
+sqrt(1 - cos(x)) | sqrt(2) * sin(x / 2)
+sqrt(1 - sin(x)**2) | cos(x) | abs(x) < 1.6
+sqrt(x - sqrt(x**2 - 1)) | sqrt((x + 1) / 2) + sqrt((x - 1) / 2)
+abs(sqrt(1 + x**2) - x - 1) | sqrt(1 + x**2) - x - 1
+abs(x**2 - 2 * x + 0.9999) | x**2 - 2 * x + 0.9999
+digamma(1 - x) | digamma(x) - pi / tan(pi * x)
+polygamma(1, 1 - x) | polygamma(1, x) - pi**2 / sin(pi * x)**2
+lgamma(x) + lgamma(1 - x) | log(pi / sin(pi * x))
+digamma(2 * x) | (digamma(x) + digamma(x + 0.5)) / 2
+gamma(2 * x) | 2**(2 * x) * gamma(x) * gamma(x + 0.5) / sqrt(pi)
+erf(erfinv(x)) | erf(x)
 """
 
 
