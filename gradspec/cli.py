@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from gradspec import __version__
-from gradspec.options import BUDGET_SECONDS, Options
-from gradspec.targets import TARGETS, outside_targets
+from gradspec import __version__, arguments
+from gradspec.options import AuditOptions, Options
 
 if TYPE_CHECKING:
     from gradspec.diagnostics import Diagnostic
@@ -24,62 +23,6 @@ if TYPE_CHECKING:
     from gradspec.driver.results import FileResult
 
 CLEAN, FINDINGS, FAILURE, INTERRUPTED = 0, 1, 2, 130
-
-
-def _targets(
-    context: click.Context, parameter: click.Parameter, value: str
-) -> tuple[str, ...]:
-    """``torch,tf`` → both, in a fixed order; ``all`` → every target."""
-    names = [name.strip() for name in value.split(",") if name.strip()]
-    known = (*TARGETS, *_outside_targets(names))
-    if names == ["all"]:
-        return TARGETS
-    for name in names:
-        if name not in known:
-            raise click.BadParameter(
-                f"{name!r} is not a target; choose from {', '.join((*known, 'all'))}"
-            )
-    if not names:
-        raise click.BadParameter("name at least one target")
-    return tuple(name for name in known if name in names)
-
-
-def _outside_targets(names: Iterable[str]) -> tuple[str, ...]:
-    """Targets of other packages; looked for only when one is asked for."""
-    if all(name in (*TARGETS, "all") for name in names):
-        return ()
-    return outside_targets()
-
-
-_paths = click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-_format = click.option(
-    "--format",
-    "style",
-    type=click.Choice(["text", "json", "github"]),
-    default="text",
-    show_default=True,
-    help="How findings are printed.",
-)
-_jobs = click.option(
-    "-j",
-    "--jobs",
-    type=click.IntRange(min=0),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Worker processes; 0 for one per core.",
-)
-_strict = click.option(
-    "--strict", is_flag=True, help="A cotangent that only agrees is an error."
-)
-_budget = click.option(
-    "--budget",
-    type=click.FloatRange(min=0.0, min_open=True),
-    default=BUDGET_SECONDS,
-    show_default=True,
-    metavar="SECONDS",
-    help="Longest time for the proofs of one rule.",
-)
 
 
 @click.group(
@@ -95,15 +38,8 @@ def cli() -> None:
 
 
 @cli.command("compile")
-@_paths
-@click.option(
-    "--target",
-    "targets",
-    callback=_targets,
-    required=True,
-    metavar="T[,T]",
-    help="numpy, torch, tf, several with commas, or all.",
-)
+@arguments.paths
+@arguments.targets
 @click.option(
     "--out",
     default="generated",
@@ -112,7 +48,7 @@ def cli() -> None:
     type=click.Path(file_okay=False),
     help="Modules go to DIR/<target>/…",
 )
-@_strict
+@arguments.strict
 @click.option(
     "--trace", is_flag=True, help="Emit modules that print what passes through."
 )
@@ -122,9 +58,9 @@ def cli() -> None:
     is_flag=True,
     help="Write nothing; fail when DIR is not what would be written.",
 )
-@_budget
-@_jobs
-@_format
+@arguments.budget
+@arguments.jobs
+@arguments.style
 def compile_command(
     paths: tuple[str, ...],
     targets: tuple[str, ...],
@@ -159,11 +95,11 @@ def compile_command(
 
 
 @cli.command("check")
-@_paths
-@_strict
-@_budget
-@_jobs
-@_format
+@arguments.paths
+@arguments.strict
+@arguments.budget
+@arguments.jobs
+@arguments.style
 def check_command(
     paths: tuple[str, ...], strict: bool, budget: float, jobs: int, style: str
 ) -> None:
@@ -179,18 +115,11 @@ def check_command(
 
 
 @cli.command("test")
-@_paths
-@click.option(
-    "--target",
-    "targets",
-    callback=_targets,
-    required=True,
-    metavar="T[,T]",
-    help="numpy, torch, tf, several with commas, or all.",
-)
-@_budget
-@_jobs
-@_format
+@arguments.paths
+@arguments.targets
+@arguments.budget
+@arguments.jobs
+@arguments.style
 def test_command(
     paths: tuple[str, ...],
     targets: tuple[str, ...],
@@ -221,6 +150,57 @@ def test_command(
     if any(report.absent for report in reports):
         sys.exit(FAILURE)
     sys.exit(FINDINGS if any(report.failures for report in reports) else CLEAN)
+
+
+@cli.command("audit")
+@arguments.paths
+@arguments.targets
+@arguments.dtypes
+@arguments.order
+@arguments.points
+@arguments.explained
+@arguments.plot
+@arguments.limit
+@arguments.budget
+@arguments.jobs
+@arguments.audit_style
+def audit_command(
+    paths: tuple[str, ...],
+    targets: tuple[str, ...],
+    dtypes: tuple[str, ...],
+    order: int,
+    points: int,
+    explained: str | None,
+    plot: str | None,
+    limit: float | None,
+    budget: float,
+    jobs: int,
+    style: str,
+) -> None:
+    """Measure the emitted modules of PATH... in their frameworks.
+
+    Values and gradients of elementwise rules against ball arithmetic, beside the
+    framework's own functions and its differentiation of the formula as written.
+    """
+    entries, found = _discover(paths)
+    options = Options(targets, budget=budget)
+    workers = jobs or os.cpu_count() or 1
+    results = _compile("compiling", entries, options, workers) if not found else ()
+    if found or any(result.failed for result in results):
+        _report(results, found, (), "text")
+        sys.exit(FINDINGS)
+    from gradspec.driver import audits
+    from gradspec.report import audit
+
+    only = (explained,) if explained else ()
+    asked = AuditOptions(dtypes, order, points, workers, only)
+    with _bar("measuring", audits.steps(entries, options)) as progress:
+        done = audits.run(entries, results, options, asked, progress)
+    told = audits.explained(entries, options, explained) if explained else ()
+    failed = audit.show(done, asked, audit.View(style, limit, plot, told))
+    if any(one.absent for one in done):
+        sys.exit(FAILURE)
+    sys.exit(FINDINGS if failed else CLEAN)
 
 
 @cli.command("explain")

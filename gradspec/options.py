@@ -7,6 +7,9 @@ from dataclasses import dataclass
 BUDGET_SECONDS = 10.0
 """How long the proofs and searches of one rule may take unless the user says else."""
 
+AUDIT_POINTS = 4000
+"""Points of an audit in each stratum unless the user says else."""
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -18,3 +21,16 @@ class Options:
     strict: bool = False
     trace: bool = False
     budget: float = BUDGET_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class AuditOptions:
+    """``points``: about how many in each stratum. ``order``: of the highest derivative
+    measured. ``rules``: names; all where there is none.
+    """
+
+    dtypes: tuple[str, ...] = ("float32",)
+    order: int = 1
+    points: int = AUDIT_POINTS
+    jobs: int = 1
+    rules: tuple[str, ...] = ()

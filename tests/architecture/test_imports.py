@@ -10,17 +10,18 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "gradspec"
 ORDER = (
     "source diagnostics options syntax ir primitives lower symbolic derive checks"
-    " stabilise plan targets trial pipeline driver report api cli"
+    " stabilise plan targets trial audit pipeline driver report arguments api cli"
 ).split()
 ONLY_IN = {
     "lark": ("syntax",),
     "sympy": ("symbolic",),
     "flint": ("symbolic",),
-    "numpy": ("stabilise", "trial/runners"),
+    "scipy": ("audit/runners",),
+    "numpy": ("stabilise", "trial/runners", "audit"),
     "rich": ("report",),
-    "click": ("cli", "report", "api"),
-    "torch": ("trial/runners",),
-    "tensorflow": ("trial/runners",),
+    "click": ("cli", "arguments", "report", "api"),
+    "torch": ("trial/runners", "audit/runners"),
+    "tensorflow": ("trial/runners", "audit/runners"),
 }
 FILES = sorted(
     path

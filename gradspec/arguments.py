@@ -1,0 +1,149 @@
+"""Arguments and options that commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import click
+
+from gradspec.options import AUDIT_POINTS, BUDGET_SECONDS
+from gradspec.targets import TARGETS, outside_targets
+
+DTYPES = ("float16", "bfloat16", "float32", "float64")
+
+
+def _targets(
+    context: click.Context, parameter: click.Parameter, value: str
+) -> tuple[str, ...]:
+    """``torch,tf`` → both, in a fixed order; ``all`` → every target."""
+    names = _listed(value)
+    known = (*TARGETS, *_outside_targets(names))
+    if names == ["all"]:
+        return TARGETS
+    for name in names:
+        if name not in known:
+            raise click.BadParameter(
+                f"{name!r} is not a target; choose from {', '.join((*known, 'all'))}"
+            )
+    if not names:
+        raise click.BadParameter("name at least one target")
+    return tuple(name for name in known if name in names)
+
+
+def _outside_targets(names: Iterable[str]) -> tuple[str, ...]:
+    """Targets of other packages; looked for only when one is asked for."""
+    if all(name in (*TARGETS, "all") for name in names):
+        return ()
+    return outside_targets()
+
+
+def _dtypes(
+    context: click.Context, parameter: click.Parameter, value: str
+) -> tuple[str, ...]:
+    """``float32,float64`` → both, from the narrowest on."""
+    names = _listed(value)
+    for name in names:
+        if name not in DTYPES:
+            raise click.BadParameter(
+                f"{name!r} is not a format; choose from {', '.join(DTYPES)}"
+            )
+    if not names:
+        raise click.BadParameter("name at least one format")
+    return tuple(name for name in DTYPES if name in names)
+
+
+def _listed(value: str) -> list[str]:
+    return [name.strip() for name in value.split(",") if name.strip()]
+
+
+paths = click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+targets = click.option(
+    "--target",
+    "targets",
+    callback=_targets,
+    required=True,
+    metavar="T[,T]",
+    help="numpy, torch, tf, several with commas, or all.",
+)
+style = click.option(
+    "--format",
+    "style",
+    type=click.Choice(["text", "json", "github"]),
+    default="text",
+    show_default=True,
+    help="How findings are printed.",
+)
+jobs = click.option(
+    "-j",
+    "--jobs",
+    type=click.IntRange(min=0),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Worker processes; 0 for one per core.",
+)
+strict = click.option(
+    "--strict", is_flag=True, help="A cotangent that only agrees is an error."
+)
+budget = click.option(
+    "--budget",
+    type=click.FloatRange(min=0.0, min_open=True),
+    default=BUDGET_SECONDS,
+    show_default=True,
+    metavar="SECONDS",
+    help="Longest time for the proofs of one rule.",
+)
+
+# --- of audits ------------------------------------------------------------------------
+
+dtypes = click.option(
+    "--dtype",
+    "dtypes",
+    callback=_dtypes,
+    default="float32",
+    show_default=True,
+    metavar="F[,F]",
+    help=f"Formats: {', '.join(DTYPES)}.",
+)
+order = click.option(
+    "--order",
+    type=click.IntRange(0, 2),
+    default=1,
+    show_default=True,
+    help="Highest derivative: 0 values, 1 gradients, 2 second derivatives too.",
+)
+points = click.option(
+    "--points",
+    type=click.IntRange(min=20),
+    default=AUDIT_POINTS,
+    show_default=True,
+    metavar="N",
+    help="About how many in each stratum (16-bit formats: all inputs).",
+)
+audit_style = click.option(
+    "--format",
+    "style",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="A table, or a document for machines.",
+)
+plot = click.option(
+    "--plot",
+    metavar="DIR",
+    type=click.Path(file_okay=False),
+    help="Draw the error against the input: DIR/<rule>.svg.",
+)
+limit = click.option(
+    "--fail-over",
+    "limit",
+    type=click.FloatRange(min=0.0),
+    metavar="ULP",
+    help="Fail on a bad point or an error beyond so many ULP.",
+)
+explained = click.option(
+    "--explain",
+    "explained",
+    metavar="RULE",
+    help="Only this rule, and why its evaluations were chosen.",
+)

@@ -1,0 +1,1 @@
+"""Measuring emitted modules in their frameworks, against ball arithmetic."""

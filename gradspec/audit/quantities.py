@@ -1,0 +1,69 @@
+"""What is measured of a rule: its outputs, ∂output/∂input, ∂²output/∂input²."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from gradspec.derive.partials import Underivable
+from gradspec.derive.vjp import vjps
+from gradspec.ir import closed
+from gradspec.ir.calls import expand
+from gradspec.ir.expr import ONE, ZERO, Expr
+from gradspec.ir.rule import Let, Rule
+from gradspec.ir.tidy import tidy
+from gradspec.ir.walk import substitute
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """``order`` 0: the output; 1: its derivative by ``input`` (by the rule's own
+    backward, whose truth an override or a surrogate defines); 2: the derivative of
+    that by the same input. ``forms`` are expressions of it in the inputs and statics
+    alone, as written first: where balls cannot decide one of them the next is asked
+    (``x / cosh(x)**2`` at 1e38 is infinity over infinity to a ball).
+    """
+
+    order: int
+    output: str
+    input: str
+    forms: tuple[Expr, ...]
+
+    @property
+    def key(self) -> str:
+        return ":".join((str(self.order), self.output, self.input))
+
+
+def quantities(written: Rule, chosen: Rule, order: int) -> tuple[Quantity, ...]:
+    """Those of a complete rule, up to an order of derivatives (0, 1 or 2). ``chosen`` is
+    the same rule with its evaluations chosen: equal functions in other forms.
+    """
+    others = {q.key: q.forms for q in _quantities(chosen, order)}
+    return tuple(
+        replace(q, forms=tuple(dict.fromkeys((*q.forms, *others.get(q.key, ())))))
+        for q in _quantities(written, order)
+    )
+
+
+def _quantities(rule: Rule, order: int) -> tuple[Quantity, ...]:
+    values = closed.outputs(rule)
+    floats = [o.name for o in rule.outputs if o.takes_gradient]
+    found = [Quantity(0, name, "", (expand(values[name]),)) for name in floats]
+    if order >= 1:
+        gradients = closed.cotangents(rule)
+        for output in floats:
+            for name, value in gradients.items():
+                seeds = {f"d{o}": ONE if o == output else ZERO for o in floats}
+                expr = tidy(substitute(expand(value), seeds))
+                found.append(Quantity(1, output, name[1:], (expr,)))
+    if order >= 2:
+        found += [s for q in found if q.order == 1 for s in _second(q)]
+    return tuple(found)
+
+
+def _second(first: Quantity) -> tuple[Quantity, ...]:
+    let = Let("slope", (), first.forms[0])
+    try:
+        expr = vjps((let,), (), {"slope": ONE}, (first.input,))[first.input]
+    except Underivable:
+        return ()
+    return (Quantity(2, first.output, first.input, (tidy(expr),)),)

@@ -1,0 +1,166 @@
+"""A rule in one format: the points, and the truth of every quantity there.
+
+To the points drawn come the places where accuracy is lost first: zeros of the function
+and of its derivatives (found by bisection to neighbouring numbers of the format) and the
+ends of the domain, each with numbers at growing distances on both sides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gradspec.audit.formats import HALF, Array, largest, numbers, ordinals
+from gradspec.audit.measure import Truth
+from gradspec.audit.points import Sample, as_sample, beside, is_inside, points
+from gradspec.audit.quantities import Quantity
+from gradspec.ir.rule import Rule
+from gradspec.symbolic.enclose import Program, program
+from gradspec.symbolic.pairs import pair, pairs
+from gradspec.symbolic.truth import FORMATS
+
+_ZEROS = 12
+"""Zeros of one quantity along one line that are looked at."""
+
+_LINES = 12
+_GRID = 72
+"""Lines through points of a rule of several inputs, and points on each."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Question:
+    """``truths`` by the quantity's key."""
+
+    rule: Rule
+    dtype: str
+    sample: Sample
+    quantities: tuple[Quantity, ...]
+    truths: Mapping[str, Truth]
+
+
+def question(
+    rule: Rule, asked: tuple[Quantity, ...], dtype: str, count: int
+) -> Question:
+    """The points of a complete elementwise rule, and the truth of what is asked."""
+    drawn = points(rule, dtype, count)
+    if dtype not in HALF or len(drawn.columns) > 1:
+        drawn = _with_places(rule, dtype, drawn, asked)
+    drawn = _defined(drawn, asked, dtype)
+    truths = {q.key: _truth(q, drawn, dtype) for q in asked}
+    return Question(rule, dtype, drawn, asked, truths)
+
+
+def _truth(quantity: Quantity, sample: Sample, dtype: str) -> Truth:
+    first, *others = quantity.forms
+    found = np.array(pairs(first, sample.rows(), dtype)).reshape(-1, 2)
+    for form in others:
+        unknown = np.isnan(found[:, 0])
+        rows = (row for row, open_ in zip(sample.rows(), unknown, strict=True) if open_)
+        found[unknown] = np.array(pairs(form, rows, dtype)).reshape(-1, 2)
+    return Truth(found[:, 0], found[:, 1])
+
+
+def _defined(sample: Sample, asked: tuple[Quantity, ...], dtype: str) -> Sample:
+    """The points at which every output has a value."""
+    outputs = [q for q in asked if q.order == 0]
+    keep = np.ones(len(sample), dtype=bool)
+    for quantity in outputs:
+        keep &= ~np.isnan(_truth(quantity, sample, dtype).high)
+    columns = {name: column[keep] for name, column in sample.columns.items()}
+    return Sample(columns, sample.statics, sample.core[keep])
+
+
+# --- zeros and ends ------------------------------------------------------------------
+
+
+def _with_places(
+    rule: Rule, dtype: str, sample: Sample, asked: tuple[Quantity, ...]
+) -> Sample:
+    """The sample with neighbours of zeros and ends."""
+    rows = [row for line in _lines(rule, dtype, sample) for row in line.places(asked)]
+    if not rows:
+        return sample
+    columns = {
+        name: np.concatenate([column, np.array([float(row[name]) for row in rows])])
+        for name, column in sample.columns.items()
+    }
+    return as_sample(rule, columns, sample.statics)
+
+
+def _lines(rule: Rule, dtype: str, sample: Sample) -> Iterator[_Line]:
+    """One line for a rule of one input; else a few through points of the sample."""
+    floats = [i.name for i in rule.tensor_inputs if i.kind.value in ("float", "nograd")]
+    holds = is_inside(rule, sample.statics)
+    core = np.flatnonzero(sample.core)
+    bases = (
+        core[:: max(1, len(core) // _LINES)][:_LINES]
+        if len(sample.columns) > 1
+        else core[:1]
+    )
+    for name in floats:
+        grid = np.unique(sample.columns[name])
+        grid = grid[:: max(1, len(grid) // (_GRID * (20 if len(bases) == 1 else 1)))]
+        for base in bases:
+            point = {n: float(c[base]) for n, c in sample.columns.items()}
+            yield _Line(name, {**sample.statics, **point}, grid, dtype, holds)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Line:
+    """Points that differ in one input."""
+
+    name: str
+    base: Mapping[str, Any]
+    grid: Array
+    dtype: str
+    holds: Callable[[Mapping[str, Any]], bool]
+
+    def places(self, asked: tuple[Quantity, ...]) -> Iterator[dict[str, Any]]:
+        """Rows beside zeros and ends, inside the assumptions."""
+        inside = [v for v in self.grid.tolist() if self.holds(self._at(v))]
+        if not inside:
+            return
+        ordinal = {int(n) for q in asked for n in self._zeros(q, inside)}
+        ordinal |= set(self._ends(inside))
+        for place in sorted(ordinal):
+            for value in beside(place, self.dtype).tolist():
+                if self.holds(self._at(value)):
+                    yield self._at(value)
+
+    def _at(self, value: float) -> dict[str, Any]:
+        return {**self.base, self.name: value}
+
+    def _zeros(self, quantity: Quantity, inside: list[float]) -> Iterator[int]:
+        """Between neighbours of opposite sign, by bisection over the format."""
+        compiled = program(quantity.forms[0])
+        signs = [self._sign(compiled, value) for value in inside]
+        changes = [k for k in range(1, len(inside)) if signs[k] * signs[k - 1] < 0]
+        for k in changes[:: max(1, len(changes) // _ZEROS)][:_ZEROS]:
+            low, high = (int(n) for n in ordinals(inside[k - 1 : k + 1], self.dtype))
+            while high - low > 1:
+                middle = (low + high) // 2
+                sign = self._sign(compiled, float(numbers(middle, self.dtype)))
+                low, high = (middle, high) if sign == signs[k - 1] else (low, middle)
+            yield low
+
+    def _sign(self, compiled: Program, value: float) -> int:
+        high, _ = pair(compiled, self._at(value), FORMATS[self.dtype])
+        return 0 if np.isnan(high) else int(np.sign(high))
+
+    def _ends(self, inside: list[float]) -> Iterator[int]:
+        """Between the outermost point inside and the largest number."""
+        top = largest(self.dtype)
+        for last, far in ((inside[-1], top), (inside[0], -top)):
+            if self.holds(self._at(far)):
+                continue
+            good, bad = (int(n) for n in ordinals([last, far], self.dtype))
+            while abs(good - bad) > 1:
+                middle = (good + bad) // 2
+                if self.holds(self._at(float(numbers(middle, self.dtype)))):
+                    good = middle
+                else:
+                    bad = middle
+            yield good

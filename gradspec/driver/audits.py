@@ -1,0 +1,230 @@
+"""Running audits: points and truths in workers, then a child process for each target."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gradspec.driver.discover import Entry, read
+from gradspec.driver.results import FileResult
+from gradspec.driver.trials import FRAMEWORKS
+from gradspec.options import AuditOptions, Options
+
+if TYPE_CHECKING:
+    from gradspec.audit.cases import Case, Finding
+    from gradspec.ir.rule import CheckedRule
+
+RUNNERS = Path(__file__).parent.parent / "audit" / "runners"
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TargetAudit:
+    """One target; ``absent`` says what is missing where it could not be run, ``faults``
+    (rule, format, side and message) what raised an exception.
+    """
+
+    target: str
+    findings: tuple[Finding, ...]
+    faults: tuple[tuple[str, str, str, str], ...] = ()
+    absent: str = ""
+
+
+def run(
+    entries: Iterable[Entry],
+    results: Iterable[FileResult],
+    options: Options,
+    audit: AuditOptions,
+    progress: Progress,
+) -> tuple[TargetAudit, ...]:
+    """Measure every elementwise rule of the compiled files on every target."""
+    results = tuple(results)
+    with tempfile.TemporaryDirectory(prefix="gradspec-") as name:
+        folder = Path(name)
+        cases = _cases(tuple(entries), folder, options, audit, progress)
+        return tuple(
+            _one_target(target, folder, results, cases, progress)
+            for target in options.targets
+        )
+
+
+def steps(entries: Iterable[Entry], options: Options) -> int:
+    """How often :func:`run` reports progress: per file, and per file and target."""
+    return len(tuple(entries)) * (1 + len(options.targets))
+
+
+def explained(
+    entries: Iterable[Entry], options: Options, rule: str
+) -> tuple[CheckedRule, ...]:
+    """The rules of that name with what stabilising has made of them."""
+    return tuple(
+        stable for entry in entries for _, stable in _rules(entry, options, (rule,))
+    )
+
+
+# --- points and truths ---------------------------------------------------------------
+
+
+def _cases(
+    entries: tuple[Entry, ...],
+    folder: Path,
+    options: Options,
+    audit: AuditOptions,
+    progress: Progress,
+) -> tuple[Case, ...]:
+    if audit.jobs == 1 or len(entries) < 2:
+        found = []
+        for number, entry in enumerate(entries):
+            found.append(_of_file(entry, folder, str(number), options, audit))
+            progress(entry.display)
+        return tuple(case for some in found for case in some)
+    return _in_workers(entries, folder, options, audit, progress)
+
+
+def _in_workers(
+    entries: tuple[Entry, ...],
+    folder: Path,
+    options: Options,
+    audit: AuditOptions,
+    progress: Progress,
+) -> tuple[Case, ...]:
+    """Processes are spawned, not forked, as for compiling."""
+    from concurrent.futures import ProcessPoolExecutor, as_completed
+    from multiprocessing import get_context
+
+    with ProcessPoolExecutor(audit.jobs, get_context("spawn")) as pool:
+        futures = {
+            pool.submit(_of_file, e, folder, str(n), options, audit): e
+            for n, e in enumerate(entries)
+        }
+        for future in as_completed(futures):
+            future.result()
+            progress(futures[future].display)
+        return tuple(case for future in futures for case in future.result())
+
+
+def _of_file(
+    entry: Entry, folder: Path, key: str, options: Options, audit: AuditOptions
+) -> tuple[Case, ...]:
+    """The cases of a file's elementwise rules."""
+    from gradspec.audit.cases import Request, prepare
+
+    return tuple(
+        prepare(
+            checked,
+            stable.rule,
+            Request(dtype, audit.points, audit.order),
+            folder,
+            f"{key}-{number}-{dtype}",
+        )
+        for number, (checked, stable) in enumerate(_rules(entry, options, audit.rules))
+        for dtype in audit.dtypes
+    )
+
+
+def _rules(
+    entry: Entry, options: Options, names: tuple[str, ...]
+) -> Iterator[tuple[CheckedRule, CheckedRule]]:
+    """A file's elementwise rules (those named, if any are), as written and as chosen;
+    the file has been compiled without errors.
+    """
+    from gradspec import pipeline
+    from gradspec.driver.load import load
+    from gradspec.stabilise.stabilise import stabilise
+
+    source = read(entry.display).value
+    module = load(source).module if source else None
+    if module is None:
+        return
+    scalar = (rule for rule in module.rules if rule.is_elementwise)
+    wanted = tuple(rule for rule in scalar if not names or rule.name in names)
+    checked, _ = pipeline.check_module(replace(module, rules=wanted), options)
+    for one in checked:
+        yield one, stabilise(one)
+
+
+# --- targets -------------------------------------------------------------------------
+
+
+def _one_target(
+    target: str,
+    folder: Path,
+    results: tuple[FileResult, ...],
+    cases: tuple[Case, ...],
+    progress: Progress,
+) -> TargetAudit:
+    framework, _, install = FRAMEWORKS.get(target, ("", "", ""))
+    runner = RUNNERS / f"{target}_audit.py"
+    if not framework or not runner.exists():
+        return TargetAudit(target, (), absent=f"there is no audit for {target}")
+    if importlib.util.find_spec(framework) is None:
+        absent = f"{framework} is not installed ({install})"
+        return TargetAudit(target, (), absent=absent)
+    own = folder / target
+    paths = _modules(own, target, results)
+    here = tuple(
+        case
+        for case in cases
+        if case.display in paths and (target, case.dtype) != ("numpy", "bfloat16")
+    )
+    job = {"cases": [{**c.job, "module": paths[c.display]} for c in here]}
+    (own / "job.json").write_text(json.dumps(job), "utf-8")
+    failed = _child(runner, own, here, progress)
+    if failed:
+        return TargetAudit(target, (), (("", "", "", failed),))
+    return _collected(target, folder, own, here)
+
+
+def _modules(own: Path, target: str, results: tuple[FileResult, ...]) -> dict[str, str]:
+    paths = {}
+    for result in results:
+        for module in result.modules:
+            if module.target == target:
+                path = own / module.path
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(module.text, "utf-8")
+                paths[result.display] = str(path)
+    own.mkdir(parents=True, exist_ok=True)
+    return paths
+
+
+def _child(runner: Path, own: Path, cases: tuple[Case, ...], progress: Progress) -> str:
+    """Run a runner to its end, telling of each file that it has done; what it died of."""
+    display = {case.key: case.display for case in cases}
+    last = [case.key for case in {c.display: c for c in cases}.values()]
+    with (own / "errors.txt").open("w+", encoding="utf-8") as errors:
+        command = [sys.executable, str(runner), str(own / "job.json"), str(own)]
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=errors, text=True
+        ) as child:
+            for line in child.stdout or ():
+                if line.strip() in last:
+                    progress(display[line.strip()])
+        if child.returncode == 0:
+            return ""
+        errors.seek(0)
+        return (errors.read().strip().splitlines() or ["no message"])[-1]
+
+
+def _collected(
+    target: str, folder: Path, own: Path, cases: tuple[Case, ...]
+) -> TargetAudit:
+    from gradspec.audit.cases import faults, findings
+
+    found = tuple(f for case in cases for f in findings(case, target, folder, own))
+    return TargetAudit(target, found, tuple(_faults(cases, own, faults)))
+
+
+def _faults(
+    cases: tuple[Case, ...], own: Path, faults: Callable[[Case, Path], dict[str, str]]
+) -> Iterator[tuple[str, str, str, str]]:
+    for case in cases:
+        for side, message in faults(case, own).items():
+            yield case.rule, case.dtype, side, message

@@ -1,0 +1,48 @@
+"""What an audit found, in the way asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from gradspec.options import AuditOptions
+from gradspec.report import audit_machine, audit_plot, audit_text
+
+if TYPE_CHECKING:
+    from gradspec.driver.audits import TargetAudit
+    from gradspec.ir.rule import CheckedRule
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """``limit`` in ULP makes the audit a test; ``plot`` is a folder for pictures;
+    ``explained`` are rules to explain first.
+    """
+
+    style: str = "text"
+    limit: float | None = None
+    plot: str | None = None
+    explained: tuple[CheckedRule, ...] = ()
+
+
+def show(audits: Iterable[TargetAudit], options: AuditOptions, view: View) -> bool:
+    """Print and draw; whether something raised, or is over the limit."""
+    audits = tuple(audits)
+    found = tuple(f for audit in audits for f in audit.findings)
+    if view.style == "json":
+        click.echo(audit_machine.document(audits, options))
+    else:
+        audit_text.explain(view.explained)
+        audit_text.show(audits)
+    if view.plot is not None:
+        drawn = audit_plot.write(audits, Path(view.plot))
+        click.echo(f"{len(drawn)} pictures in {view.plot}", err=True)
+    guilty = () if view.limit is None else audit_text.over(found, view.limit)
+    if guilty and view.limit is not None:
+        audit_text.blame(guilty, view.limit)
+    raised = any(side in ("", "emitted") for a in audits for _, _, side, _ in a.faults)
+    return bool(guilty) or raised

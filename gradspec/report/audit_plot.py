@@ -1,0 +1,197 @@
+"""Pictures of an audit: the error against the input, one SVG file a rule.
+
+Inputs stand on an axis of exponents, negative ones to the left; errors on one of powers
+of two, with a band of its own for bad points on top. The words in the picture have the
+colours of the dots that they speak of, so there is no legend to learn.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gradspec.report.audit_rows import Row, rows
+from gradspec.report.audit_text import summary
+
+if TYPE_CHECKING:
+    from gradspec.audit.cases import Finding
+    from gradspec.driver.audits import TargetAudit
+
+OURS, NATIVE, WRITTEN = "#1b6ac9", "#d9730d", "#9a9a9a"
+_WIDTH, _HEIGHT = 560, 230
+_LEFT, _RIGHT, _TOP, _BOTTOM = 52, 12, 46, 34
+_LOWEST, _HIGHEST = -3.0, 30.0
+"""Powers of two of the error axis; what is beyond stands at its end."""
+
+_BAND = 16
+_COLUMNS = 260
+"""Of the dots that fall into one column only the highest is drawn."""
+
+
+def write(audits: Iterable[TargetAudit], folder: Path) -> tuple[Path, ...]:
+    """One file for each rule, named ``<rule>.svg``."""
+    found = rows(f for audit in audits for f in audit.findings)
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for rule in dict.fromkeys(row.emitted.rule for row in found):
+        path = folder / f"{rule}.svg"
+        path.write_text(picture([r for r in found if r.emitted.rule == rule]), "utf-8")
+        paths.append(path)
+    return tuple(paths)
+
+
+def picture(of_rule: list[Row]) -> str:
+    """All panels of a rule: a row for each target and format, its quantities beside
+    one another.
+    """
+    places = list(dict.fromkeys((r.emitted.target, r.emitted.dtype) for r in of_rule))
+    names = list(dict.fromkeys(r.emitted.name for r in of_rule))
+    width, height = _WIDTH * len(names), _HEIGHT * len(places)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}"'
+        f' viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="11">',
+        f'<rect width="{width}" height="{height}" fill="white"/>',
+    ]
+    for row in of_rule:
+        ours = row.emitted
+        across = _WIDTH * names.index(ours.name)
+        down = _HEIGHT * places.index((ours.target, ours.dtype))
+        parts.append(f'<g transform="translate({across},{down})">')
+        parts.extend(_panel(row))
+        parts.append("</g>")
+    return "\n".join((*parts, "</svg>\n"))
+
+
+def _panel(row: Row) -> Iterator[str]:
+    ours = row.emitted
+    axis = _Axis(_input(ours), ours.dtype)
+    title = f"{ours.rule}: {ours.name} on {ours.target}, {ours.dtype}"
+    yield f'<text x="{_LEFT}" y="16" font-weight="bold">{escape(title)}</text>'
+    yield from _words(row)
+    yield from _frame(axis)
+    for finding, colour in (
+        (row.written, WRITTEN),
+        (row.native, NATIVE),
+        (ours, OURS),
+    ):
+        if finding is not None:
+            yield from _dots(finding, axis, colour)
+
+
+def _words(row: Row) -> Iterator[str]:
+    told = [("gradspec " + _told(row.emitted), OURS)]
+    if row.native is not None:
+        told.append((f"{row.emitted.target}'s own " + _told(row.native), NATIVE))
+    if row.written is not None:
+        told.append(("as written " + _told(row.written), WRITTEN))
+    spans = "   ".join(
+        f'<tspan fill="{colour}">{escape(text)}</tspan>' for text, colour in told
+    )
+    yield f'<text x="{_LEFT}" y="32" xml:space="preserve">{spans}</text>'
+
+
+def _told(finding: Finding) -> str:
+    return f"≤ {summary(finding.whole)} ULP" if finding.whole.count else "–"
+
+
+def _input(finding: Finding) -> str:
+    """The input on the axis: the one of the derivative, else the first."""
+    return finding.variable or next(iter(finding.columns))
+
+
+class _Axis:
+    """Numbers by sign and exponent: -2^top … -2^low, 2^low … 2^top."""
+
+    def __init__(self, name: str, dtype: str) -> None:
+        ends = {"float16": (-24, 16), "float64": (-60, 60)}
+        self.name = name
+        self.low, self.top = ends.get(dtype, (-40, 40))
+
+    def x(self, value: float) -> float:
+        if value == 0:
+            return self._place(0.5)
+        power = math.log2(abs(value))
+        share = (power - self.low) / (self.top - self.low)
+        half = 0.02 + 0.48 * min(1.0, max(0.0, share))
+        return self._place(0.5 + math.copysign(half, value))
+
+    def _place(self, share: float) -> float:
+        return _LEFT + share * (_WIDTH - _LEFT - _RIGHT)
+
+    def ticks(self) -> Iterator[tuple[float, str]]:
+        yield self.x(0.0), "0"
+        for power in range(self.low, self.top + 1, 20):
+            for sign in (1, -1):
+                value = sign * 2.0**power
+                yield self.x(value), f"{'−' if sign < 0 else ''}2{_raised(power)}"
+
+
+def _raised(power: int) -> str:
+    return str(power).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+
+
+def _y(error: float) -> float:
+    power = math.log2(error) if error > 0 else _LOWEST
+    share = (min(_HIGHEST, max(_LOWEST, power)) - _LOWEST) / (_HIGHEST - _LOWEST)
+    bottom, top = _HEIGHT - _BOTTOM, _TOP + _BAND
+    return bottom - share * (bottom - top)
+
+
+def _frame(axis: _Axis) -> Iterator[str]:
+    right, bottom = _WIDTH - _RIGHT, _HEIGHT - _BOTTOM
+    yield (
+        f'<rect x="{_LEFT}" y="{_TOP}" width="{right - _LEFT}" height="{_BAND - 3}"'
+        ' fill="#fbe3e0"/>'
+    )
+    yield f'<text x="{_LEFT - 6}" y="{_TOP + 10}" text-anchor="end">bad</text>'
+    for error, word in ((0.5, "½"), (4, "4"), (2.0**10, "2¹⁰"), (2.0**20, "2²⁰")):
+        y, colour = _y(error), "#5a9a5a" if error == 4 else "#dddddd"
+        yield (
+            f'<line x1="{_LEFT}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}"'
+            f' stroke="{colour}"/>'
+        )
+        unit = " ULP" if error == 4 else ""
+        yield (
+            f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{word}{unit}</text>'
+        )
+    for x, word in axis.ticks():
+        yield f'<text x="{x:.1f}" y="{bottom + 14}" text-anchor="middle">{word}</text>'
+    yield (
+        f'<text x="{(_LEFT + right) / 2}" y="{bottom + 28}" text-anchor="middle"'
+        f' font-style="italic">{escape(axis.name)}</text>'
+    )
+    yield (
+        f'<line x1="{_LEFT}" x2="{right}" y1="{bottom}" y2="{bottom}"'
+        ' stroke="#888888"/>'
+    )
+
+
+def _dots(finding: Finding, axis: _Axis, colour: str) -> Iterator[str]:
+    """The largest error of each column, and a dot in the band where one is bad."""
+    values = finding.columns[axis.name].tolist()
+    found = finding.found
+    highest: dict[int, float] = {}
+    bad: set[int] = set()
+    step = (_WIDTH - _LEFT - _RIGHT) / _COLUMNS
+    marks = zip(
+        values,
+        found.ulp.tolist(),
+        found.measured.tolist(),
+        found.bad.tolist(),
+        strict=True,
+    )
+    for value, error, is_measured, is_bad in marks:
+        column = round((axis.x(value) - _LEFT) / step)
+        if is_bad:
+            bad.add(column)
+        elif is_measured:
+            highest[column] = max(error, highest.get(column, 0.0))
+    places = [(k, _y(e)) for k, e in highest.items()]
+    places += [(k, _TOP + _BAND / 2 - 1.5) for k in bad]
+    yield f'<g fill="{colour}" fill-opacity="0.75">'
+    for column, y in sorted(places):
+        yield f'<circle cx="{_LEFT + column * step:.1f}" cy="{y:.1f}" r="1.8"/>'
+    yield "</g>"

@@ -1,0 +1,180 @@
+"""An audit for people: a table a file, then what is wrong and where."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from gradspec.report.audit_rows import Row, rows
+
+if TYPE_CHECKING:
+    from gradspec.audit.cases import Finding
+    from gradspec.audit.measure import Measure, Spot
+    from gradspec.driver.audits import TargetAudit
+    from gradspec.ir.rule import CheckedRule
+
+_HEADINGS = ("rule", "", "target", "format", "bad", "core", "whole", ">1", ">4")
+_OTHERS = ("its own", "as written")
+_WIDE = 150
+"""Columns for a pipe or a log, where nothing tells the width."""
+
+_SHOWN = 20
+
+
+def show(audits: Iterable[TargetAudit]) -> None:
+    """Print tables, examples of bad points, and what could not be run."""
+    audits = tuple(audits)
+    found = tuple(f for audit in audits for f in audit.findings)
+    _tables(rows(found))
+    _examples(found)
+    for audit in audits:
+        if audit.absent:
+            click.echo(f"{audit.target}: error[GS611]: {audit.absent}", err=True)
+        for rule, dtype, side, message in audit.faults:
+            if side in ("", "emitted"):
+                where = f"{rule} in {dtype}" if rule else "the runner"
+                click.echo(
+                    f"{audit.target}: error[GS612]: {where}: {message}", err=True
+                )
+
+
+def explain(rules: Iterable[CheckedRule]) -> None:
+    """What was rewritten in each rule, from what to what, and why."""
+    for checked in rules:
+        rule = checked.rule
+        line, _ = rule.source.position(rule.name_span.start)
+        click.secho(f"{rule.name} ({rule.source.path}:{line})", bold=True)
+        if not checked.rewrites:
+            click.echo("  evaluated as written: nothing measured better")
+        for rewrite in checked.rewrites:
+            click.echo(f"  {rewrite.name}: {rewrite.reason}")
+            click.echo(f"    written {rewrite.before}")
+            click.echo(f"    chosen  {rewrite.after}")
+
+
+def over(found: Iterable[Finding], limit: float) -> tuple[Finding, ...]:
+    """Emitted values with bad points or an error beyond ``limit`` ULP."""
+    return tuple(
+        f
+        for f in found
+        if f.side == "emitted"
+        and (f.whole.bad or f.whole.lost or f.whole.worst > limit)
+    )
+
+
+def blame(guilty: tuple[Finding, ...], limit: float) -> None:
+    """Tell what is over the limit."""
+    for finding in guilty[:_SHOWN]:
+        word = click.style("error[GS701]", fg="red", bold=True)
+        click.echo(f"{word}: {_sentence(finding)}, over {limit:g} ULP", err=True)
+    if len(guilty) > _SHOWN:
+        click.echo(f"  … and {len(guilty) - _SHOWN} more", err=True)
+
+
+def _sentence(finding: Finding) -> str:
+    what = f"{finding.rule}: {finding.name} on {finding.target} in {finding.dtype}"
+    whole = finding.whole
+    if whole.bad or whole.lost:
+        return f"{what} has {whole.bad + whole.lost} bad points"
+    where = f" at {inputs(whole.at)}" if whole.at else ""
+    return f"{what} is off by {ulp(whole.worst)} ULP{where}"
+
+
+# --- tables --------------------------------------------------------------------------
+
+
+def _tables(lines: tuple[Row, ...]) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+
+    width = None if sys.stdout.isatty() else _WIDE
+    console = Console(highlight=False, width=width)
+    for display in dict.fromkeys(line.emitted.display for line in lines):
+        console.print(f"[dim]{escape(display)}[/dim]")
+        console.print(_table([x for x in lines if x.emitted.display == display]))
+    if lines:
+        console.print(
+            "[dim]Errors in ULP: the largest in the core (2^-12 ≤ |x| ≤ 128) and on the"
+            " whole domain; >1, >4: share of points beyond. ✗ n: n bad points (NaN, inf"
+            " or 0 for a normal number).[/dim]"
+        )
+
+
+def _table(lines: list[Row]) -> object:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in (*_HEADINGS, *_OTHERS):
+        left = heading in ("rule", "", "target", "format")
+        table.add_column(heading, justify="left" if left else "right", no_wrap=True)
+    before = ""
+    for line in lines:
+        rule = "" if line.emitted.rule == before else line.emitted.rule
+        before = line.emitted.rule
+        table.add_row(rule, *_cells(line))
+    return table
+
+
+def _cells(line: Row) -> Iterator[str]:
+    ours = line.emitted
+    yield from (ours.name, ours.target, ours.dtype)
+    bad = ours.whole.bad + ours.whole.lost
+    yield f"[red]{bad}[/red]" if bad else "0"
+    yield _graded(ours.core.worst)
+    yield _graded(ours.whole.worst)
+    yield _share(ours.whole.over1)
+    yield _share(ours.whole.over4)
+    for other in (line.native, line.written):
+        yield "–" if other is None else summary(other.whole)
+
+
+def summary(measure: Measure) -> str:
+    """``2.3`` or ``✗ 12, 8.1e+06``."""
+    bad = measure.bad + measure.lost
+    return (f"✗ {bad}, " if bad else "") + ulp(measure.worst)
+
+
+def _graded(value: float) -> str:
+    colour = "green" if value <= 4 else "yellow" if value <= 128 else "red"
+    return f"[{colour}]{ulp(value)}[/{colour}]"
+
+
+def ulp(value: float) -> str:
+    """``2.34``, ``57``, ``8.1e+06``."""
+    if value < 10:
+        return f"{value:.2f}"
+    return f"{value:.0f}" if value < 1000 else f"{value:.1e}"
+
+
+def _share(value: float) -> str:
+    if value == 0:
+        return "0"
+    return "<0.1 %" if value < 0.001 else f"{100 * value:.1f} %"
+
+
+# --- examples ------------------------------------------------------------------------
+
+
+def _examples(found: tuple[Finding, ...]) -> None:
+    bad = [f for f in found if f.side == "emitted" and f.whole.bad]
+    if not bad:
+        return
+    click.echo("Bad points:")
+    for finding in bad:
+        spots = "; ".join(_example(s) for s in finding.whole.examples[:2])
+        click.echo(
+            f"  {finding.rule}: {finding.name} on {finding.target} in {finding.dtype}:"
+            f" {spots}"
+        )
+
+
+def _example(spot: Spot) -> str:
+    return f"at {inputs(spot)} {spot.got:.6g}, truth {spot.truth:.6g}"
+
+
+def inputs(spot: Spot) -> str:
+    """``x = -88.73``."""
+    return ", ".join(f"{name} = {value:.9g}" for name, value in spot.inputs)

@@ -1,0 +1,169 @@
+"""`gradspec audit` through the command line, on NumPy (torch and TensorFlow: below)."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+
+RULE = """\
+rule bump(x) -> y:
+    y = exp(-x**2)
+
+rule logistic(x) -> y:
+    y = 1 / (1 + exp(-x))
+    dx = dy * y * sigmoid(-x)
+
+rule logsumexp(x[..., n]) -> y:
+    y = log(sum(exp(x[k]) for k))
+"""
+
+
+def _audit(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    (folder / "a.grad").write_text(RULE)
+    return subprocess.run(
+        [sys.executable, "-m", "gradspec", "audit", "a.grad", *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def _findings(folder: Path, *arguments: str) -> list[dict[str, Any]]:
+    child = _audit(folder, *arguments, "--format", "json")
+    assert child.returncode == 0, child.stderr
+    document = json.loads(child.stdout)
+    assert document["version"] == 1
+    findings: list[dict[str, Any]] = document["findings"]
+    return findings
+
+
+def test_the_numbers_are_those_of_another_library(tmp_path: Path) -> None:
+    """mpmath, at the input of the largest error, for what the module returned there."""
+    findings = _findings(tmp_path, "--target", "numpy", "--dtype", "float64")
+    exact = {
+        "y": lambda x: mpmath.exp(-(x**2)),
+        "dx": lambda x: -2 * x * mpmath.exp(-(x**2)),
+    }
+    seen = [f for f in findings if f["rule"] == "bump" and f["side"] == "emitted"]
+    assert {f["quantity"] for f in seen} == {"y", "dx"}
+    for finding in seen:
+        whole = finding["whole"]
+        at, got = whole["at"]["inputs"]["x"], whole["at"]["got"]
+        with mpmath.workdps(60):
+            truth = exact[finding["quantity"]](mpmath.mpf(at))
+            ulp = mpmath.mpf(2) ** (mpmath.floor(mpmath.log(abs(truth), 2)) - 52)
+            error = float(abs(got - truth) / ulp)
+        assert whole["max_ulp"] == pytest.approx(error, rel=1e-6)
+        assert error > 0.5
+
+
+def test_all_halves_at_once(tmp_path: Path) -> None:
+    findings = _findings(tmp_path, "--target", "numpy", "--dtype", "float16")
+    values = {
+        f["quantity"]: f["whole"]
+        for f in findings
+        if f["rule"] == "logistic" and f["side"] == "emitted"
+    }
+    halves = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    finite = halves[np.isfinite(halves)].astype(np.float64)
+    slope = np.exp(-np.abs(finite)) / (1 + np.exp(-np.abs(finite))) ** 2
+    normal = (slope >= np.finfo(np.float16).tiny).sum() - 1  # 0.0 and -0.0 are one
+    assert values["dx"]["points"] == normal
+    assert values["dx"]["bad"] == 0
+    assert values["dx"]["max_ulp"] <= 0.51, "computed in float32, rounded once"
+
+
+def test_a_limit_makes_it_a_test(tmp_path: Path) -> None:
+    few = ("--target", "numpy", "--points", "60")
+    child = _audit(tmp_path, *few, "--fail-over", "0.1")
+    assert child.returncode == 1
+    assert "error[GS701]: bump: y on numpy in float32 is off by" in child.stderr
+    assert _audit(tmp_path, *few, "--fail-over", "1e9").returncode == 0
+
+
+def test_the_table_shows_each_side(tmp_path: Path) -> None:
+    child = _audit(tmp_path, "--target", "numpy", "--points", "60")
+    assert child.returncode == 0, child.stderr
+    assert "its own" in child.stdout and "as written" in child.stdout
+    lines = [line.split() for line in child.stdout.splitlines()]
+    assert ["bump", "y", "numpy", "float32", "0"] in [line[:5] for line in lines]
+    assert "logsumexp" not in child.stdout
+
+
+def test_an_explanation_shows_what_became_of_the_formula(tmp_path: Path) -> None:
+    few = ("--target", "numpy", "--points", "60")
+    child = _audit(tmp_path, *few, "--explain", "logistic")
+    assert child.returncode == 0, child.stderr
+    assert "logistic (a.grad:4)" in child.stdout
+    assert "written 1 / (1 + exp(-x))" in child.stdout
+    assert "chosen  sigmoid(x)" in child.stdout
+    assert "bump" not in child.stdout
+
+
+def test_a_picture_a_rule(tmp_path: Path) -> None:
+    few = ("--target", "numpy", "--points", "60")
+    assert _audit(tmp_path, *few, "--plot", "pictures").returncode == 0
+    paths = sorted(path.name for path in (tmp_path / "pictures").iterdir())
+    assert paths == ["bump.svg", "logistic.svg"]
+    text = (tmp_path / "pictures" / "bump.svg").read_text("utf-8")
+    assert text.startswith("<svg") and text.count("<circle") > 40
+    assert "bump: dx on numpy, float32" in text
+
+
+def test_a_missing_framework_is_said(tmp_path: Path) -> None:
+    program = (
+        "import importlib.util as u, sys\n"
+        "find = u.find_spec\n"
+        "u.find_spec = lambda n, *a: None if n == 'numpy' else find(n, *a)\n"
+        "sys.argv = ['gradspec', 'audit', 'a.grad', '--target', 'numpy']\n"
+        "from gradspec import cli\ncli.main()\n"
+    )
+    (tmp_path / "a.grad").write_text(RULE)
+    child = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert child.returncode == 2
+    assert "GS611" in child.stderr
+
+
+@pytest.mark.torch
+@pytest.mark.tf
+def test_gradients_beside_the_frameworks_own(tmp_path: Path) -> None:
+    """Native logistic slopes are 0 from 17 on in float32; the emitted ones are not."""
+    (tmp_path / "b.grad").write_text(
+        "rule sigmoid(x) -> y:\n    y = 1 / (1 + exp(-x))\n"
+    )
+    (tmp_path / "a.grad").write_text("")
+    child = subprocess.run(
+        [
+            *(sys.executable, "-m", "gradspec", "audit", "b.grad"),
+            *("--target", "torch,tf", "--points", "300", "--format", "json"),
+            *("--order", "2"),
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert child.returncode == 0, child.stderr
+    found = {
+        (f["target"], f["quantity"], f["side"]): f["core"]
+        for f in json.loads(child.stdout)["findings"]
+    }
+    for target in ("torch", "tf"):
+        assert found[target, "dx", "emitted"]["bad"] == 0
+        assert found[target, "dx", "native"]["bad"] > 0
+        assert found[target, "dx", "written"]["bad"] > 0
+        assert found[target, "d²x", "emitted"]["points"] > 300
