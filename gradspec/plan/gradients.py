@@ -121,6 +121,23 @@ def tangents_of(
     return tuple(_tangent(f"d{o.name}", gradients, given) for o in rule.outputs), ""
 
 
+def ranked_tangents(
+    rule: Rule, closed: Tensors, gradients: tuple[Gradient | None, ...]
+) -> tuple[tuple[Expr, ...] | None, str]:
+    """The same of a rule over named axes. Only an override may not be linear; it is
+    asked by form, for the derivative of a step would be 0.
+    """
+    upstream = tuple(f"d{o.name}" for o in rule.outputs if o.takes_gradient)
+    for entry, gradient in zip(rule.backward, gradients, strict=True):
+        if gradient is None or not isinstance(entry, Override):
+            continue
+        if linear.terms(gradient.whole, upstream) is None:
+            return None, _not_linear(rule, gradient.input)
+    if closed.no_tangents:
+        return None, closed.no_tangents
+    return tuple(closed.tangents.get(f"{o.name}_dot", ZERO) for o in rule.outputs), ""
+
+
 def _gradient(rule: Rule, closed: Closed, name: str) -> Gradient:
     whole = closed.cotangents[f"d{name}"]
     upstream = tuple(f"d{o.name}" for o in rule.outputs if o.takes_gradient)

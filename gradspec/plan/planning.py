@@ -10,7 +10,12 @@ from gradspec.ir.rule import (
 )
 from gradspec.plan.closing import close
 from gradspec.plan.docs import docs_of
-from gradspec.plan.gradients import gradients_of, ranked_gradients, tangents_of
+from gradspec.plan.gradients import (
+    gradients_of,
+    ranked_gradients,
+    ranked_tangents,
+    tangents_of,
+)
 from gradspec.plan.plan import (
     ModulePlan,
     Nature,
@@ -53,6 +58,8 @@ def plan_ranked(checked: CheckedRule) -> RulePlan:
     if _is_unchecked(checked):
         raise NotEmitted("its gradients are not checked yet")
     closed = tensors(rule)
+    gradients = ranked_gradients(rule, closed)
+    tangents, reason = ranked_tangents(rule, closed, gradients)
     return RulePlan(
         name=rule.name,
         inputs=rule.inputs,
@@ -60,10 +67,10 @@ def plan_ranked(checked: CheckedRule) -> RulePlan:
         constants=closed.constants,
         forward=closed.forward,
         backward_locals=closed.backward_locals,
-        gradients=ranked_gradients(rule, closed),
+        gradients=gradients,
         saved=closed.saved,
-        tangents=None,
-        no_tangents="rules over named axes have no forward derivative yet",
+        tangents=tangents,
+        no_tangents=reason,
         surrogates=closed.surrogates,
         nature=_nature(checked),
         docs=docs_of(checked),

@@ -8,9 +8,10 @@ with ``recompute``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from gradspec.derive.indexed_tangents import NotLinear, Underivable, indexed_tangents
 from gradspec.ir import expr as ir
 from gradspec.ir import walk
 from gradspec.ir.rule import (
@@ -29,17 +30,22 @@ from gradspec.plan.array import (
     Expr,
     Name,
     Where,
-    children,
     names,
     nodes,
     substitute,
-    transform,
 )
-from gradspec.plan.axes import Value, pushed
+from gradspec.plan.axes import Value
 from gradspec.plan.indexed import Known, array_of, size_of
+from gradspec.plan.keeping import kept_dimensions
 from gradspec.plan.plan import Assign, AxisSize
-from gradspec.plan.ranked import Expand
-from gradspec.plan.translate import Types, as_float, is_scalar, translate, types_of
+from gradspec.plan.translate import (
+    ZERO,
+    Types,
+    as_float,
+    is_scalar,
+    translate,
+    types_of,
+)
 
 
 class NotEmitted(Exception):
@@ -48,12 +54,16 @@ class NotEmitted(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Tensors:
-    """The closed values; ``cotangents`` by ``d<input>``, ``batched`` by name."""
+    """The closed values; ``cotangents`` by ``d<input>``, ``tangents`` by
+    ``<output>_dot``, none where ``no_tangents`` says why.
+    """
 
     constants: tuple[Assign, ...]
     forward: tuple[Assign, ...]
     backward_locals: tuple[Assign, ...]
     cotangents: Mapping[str, Expr]
+    tangents: Mapping[str, Expr]
+    no_tangents: str
     surrogates: tuple[Assign, ...]
     saved: tuple[str, ...]
     sizes: tuple[AxisSize, ...]
@@ -84,8 +94,13 @@ class _Closing:
     def closed(self) -> Tensors:
         ahead = self._forward()
         behind = self._backward(ahead)
+        along, reason = self._tangents()
         cotangents = {n: v for n, v in behind.items() if n in _cotangents(self.rule)}
-        ahead, behind = self._kept_dimensions(ahead, behind)
+        fixed = frozenset((*cotangents, *along, *(o.name for o in self.rule.outputs)))
+        values = kept_dimensions({**ahead, **behind, **along}, fixed, self.types)
+        ahead, behind, moving = (
+            {name: values[name] for name in group} for group in (ahead, behind, along)
+        )
         raw = _resolved(ahead, {}, frozenset())
         self._check_outputs(raw)
         kept = self._kept()
@@ -100,6 +115,8 @@ class _Closing:
                 Assign(n, v) for n, v in back.items() if n not in cotangents
             ),
             cotangents={n: back[n] for n in cotangents},
+            tangents={n: substitute(value, raw) for n, value in moving.items()},
+            no_tangents=reason,
             surrogates=self._surrogates(raw),
             saved=tuple(name for name in raw if name in used),
             sizes=self._sizes(),
@@ -197,6 +214,29 @@ class _Closing:
                 resolve(name)
         return found
 
+    def _tangents(self) -> tuple[dict[str, Expr], str]:
+        """Those of the outputs, over forward values and ``<input>_dot``; or why not."""
+        view = dict(self.view)
+        for variable in self.rule.inputs:
+            name = f"{variable.name}_dot"
+            if name in view:
+                return {}, f"{name} is a name of the rule's own"
+            view[name] = _known(name, variable.shape)
+        try:
+            entries = indexed_tangents(self.rule)
+        except (NotLinear, Underivable):
+            return {}, "a gradient is not linear in the upstream gradients"
+        shapes = {output.name: output.shape for output in self.rule.outputs}
+        found = {}
+        for name, entry in entries.items():
+            axes = shapes[name].axes
+            value = self._array(entry.value, entry.indices, axes, view)
+            is_still = entry.value == ir.ZERO
+            found[f"{name}_dot"] = (
+                ZERO if is_still else as_float(value.expr, self.types)
+            )
+        return found, ""
+
     def _kept(self) -> frozenset[str]:
         """The forward values that the backward pass takes by name."""
         rule = self.rule
@@ -228,49 +268,6 @@ class _Closing:
                     at = (name, position - len(shape.axes))
                     places.setdefault(axis, []).append(at)
         return tuple(AxisSize(name, tuple(at)) for name, at in places.items())
-
-    # --- reductions keep their axes ------------------------------------------------
-
-    def _kept_dimensions(
-        self, ahead: dict[str, Expr], behind: dict[str, Expr]
-    ) -> tuple[dict[str, Expr], dict[str, Expr]]:
-        """A local that is only ever used with new axes has them from the start."""
-        values: dict[str, Expr] = {**ahead, **behind}
-        outputs = {o.name for o in self.rule.outputs} | set(_cotangents(self.rule))
-        for name in reversed(values):
-            if name in outputs:
-                continue
-            axes = _only_expanded(name, values.values())
-            if axes is not None:
-                values = {n: _shrunk(v, name) for n, v in values.items()}
-                values[name] = pushed(values[name], axes, self.types)
-        return (
-            {name: values[name] for name in ahead},
-            {name: values[name] for name in behind},
-        )
-
-
-def _only_expanded(name: str, values: Iterable[Expr]) -> tuple[int, ...] | None:
-    """The new axes that every use of ``name`` has, if all have the same."""
-    found: set[tuple[int, ...] | None] = set()
-    own = Name(name)
-    for value in values:
-        if value == own:
-            found.add(None)
-        for node in nodes(value):
-            if own in children(node):
-                found.add(node.axes if isinstance(node, Expand) else None)
-    return found.pop() if len(found) == 1 else None
-
-
-def _shrunk(expr: Expr, name: str) -> Expr:
-    """``expr`` where ``name`` has its new axes already."""
-    own = Name(name)
-
-    def visit(node: Expr) -> Expr:
-        return own if isinstance(node, Expand) and node.arg == own else node
-
-    return transform(expr, visit)
 
 
 # --- parts -----------------------------------------------------------------------------

@@ -108,16 +108,20 @@ def _tangent(functions: Functions, output: Output, value: Expr) -> str:
     text = render(value, functions.scope)
     if not _has_shape(functions, output):
         return f"_shaped({text}, {output.name})"
-    return text if text == f"{output.name}_dot" else f"{text}.copy()"
+    is_view = functions.plan.is_ranked and viewed(_moved(functions, output)) is not None
+    return text if text == f"{output.name}_dot" and not is_view else f"{text}.copy()"
 
 
 def _has_shape(functions: Functions, output: Output) -> bool:
-    plan = functions.plan
-    assert plan.tangents is not None
-    tangent = plan.tangents[plan.outputs.index(output)]
+    tangent = _moved(functions, output)
     moved = {name.removesuffix("_dot") for name in names(tangent)}
     reach = set(_reach(functions, output))
     return bool(moved) and moved >= reach and not _may_be_number(functions, tangent)
+
+
+def _moved(functions: Functions, output: Output) -> Expr:
+    assert functions.plan.tangents is not None
+    return functions.plan.tangents[functions.plan.outputs.index(output)]
 
 
 def _closed(functions: Functions, output: Output) -> Expr:

@@ -64,7 +64,8 @@ class Functions:
             | {size.name for size in self.plan.sizes},
             self.floats[0] if self.floats else "",
             positions([*self.value.statements, *self.forward.statements])
-            | positions(self.backward.statements),
+            | positions(self.backward.statements)
+            | positions(self.tangents.statements if self.tangents else ()),
         )
 
     @property
@@ -227,6 +228,7 @@ def jvp_lines(functions: Functions) -> Lines:
         ),
         *indented(_unpacked(plan)),
         *indented(_conversions(plan)),
+        *indented(_sizes(functions, *_values(functions.tangents))),
         *indented(_shaped_tangents(plan)),
         *indented(_statements(functions, functions.tangents)),
         f"    return {grouped_outputs(functions)}, {tangents_text(functions)}",

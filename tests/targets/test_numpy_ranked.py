@@ -184,6 +184,56 @@ def test_values_and_gradients(name: str, choice: int) -> None:
             np.testing.assert_allclose(gradient, wanted, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("choice", [0, 1])
+@pytest.mark.parametrize("name", NAMES)
+def test_tangents_are_the_transpose_of_gradients(name: str, choice: int) -> None:
+    rules, module, _ = _module()
+    rule = rules[name]
+    sizes = _sizes(rule, choice)
+    extra = statics(rule, sizes)
+    for number, batch in enumerate(batchings(rule)):
+        rng = np.random.default_rng(zlib.crc32(name.encode()) + number)
+        given = arguments(rule, sizes, rng, batch)
+        result, pullback = getattr(module, f"{name}_vjp")(**given, **extra)
+        outputs = result if isinstance(result, tuple) else (result,)
+        weights = [rng.normal(size=np.shape(output)) for output in outputs]
+        gradients = pullback(*weights)
+        moves = [
+            rng.normal(size=np.shape(v)) if i.takes_gradient else None
+            for i, v in zip(rule.tensor_inputs, given.values(), strict=True)
+        ]
+        values, found = getattr(module, f"{name}_jvp")(
+            tuple(given.values()), tuple(moves), **extra
+        )
+        tangents = found if isinstance(found, tuple) else (found,)
+        values = values if isinstance(values, tuple) else (values,)
+        for value, tangent, output in zip(values, tangents, outputs, strict=True):
+            np.testing.assert_allclose(value, output, rtol=1e-12)
+            assert np.shape(tangent) == np.shape(output)
+        forth = sum(np.sum(w * t) for w, t in zip(weights, tangents, strict=True))
+        back = sum(
+            np.sum(g * m)
+            for g, m in zip(gradients, moves, strict=True)
+            if m is not None
+        )
+        np.testing.assert_allclose(forth, back, rtol=1e-10, atol=1e-12)
+
+
+def test_tangents_do_not_share_memory_with_what_was_given() -> None:
+    rule = "rule turned(a[..., n, m]) -> b[..., m, n]:\n b[i, j] = a[j, i]\n"
+    a_dot = np.ones((2, 3))
+    _, b_dot = emitted(rule)[1].turned_jvp((np.zeros((2, 3)),), (a_dot,))
+    assert not np.shares_memory(a_dot, b_dot)
+
+
+def test_an_input_that_does_not_move_has_no_tangent() -> None:
+    module = _module()[1]
+    x, w, b = np.ones((4, 2)), np.ones((3, 2)), np.ones(3)
+    y, y_dot = module.linear_jvp((x, w, b), (None, None, 2 * b))
+    np.testing.assert_array_equal(y, np.full((4, 3), 3.0))
+    np.testing.assert_array_equal(y_dot, np.full((4, 3), 2.0))
+
+
 def test_the_text_is_in_blacks_form() -> None:
     text = _module()[2]
     assert black.format_str(text, mode=black.Mode()) == text

@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-from ranked_trying import cotangents, shapes, tensors
+from ranked_trying import cotangents, probes, shapes, tensors
 from reporting import RELATIVE, Trial, slack
 from trying import arrays, main, runs
 
@@ -90,20 +90,21 @@ class NumpyAdapter:
             return
         jvp = getattr(module, f"{case['rule']}_jvp")
         inputs, upstream = tensors(self, case, call), cotangents(self, case, call)
+        moves = probes(self, case, call)
         for place, (name, kind, _) in enumerate(case["inputs"]):
             if kind != "float":
                 continue
             tangents: list[Any] = [None] * len(inputs)
-            tangents[place] = np.ones_like(inputs[place])
-            try:
-                _, found = jvp(tuple(inputs), tuple(tangents), **call["statics"])
-            except NotImplementedError:
-                return
+            tangents[place] = moves[place]
+            _, found = jvp(tuple(inputs), tuple(tangents), **call["statics"])
             left = sum(
                 float(np.sum(u * t))
                 for u, t in zip(upstream, _tuple(found), strict=True)
             )
-            terms = call["expected"][f"d{name}"][1]
+            pairs = zip(
+                call["expected"][f"d{name}"][1], self.listed(moves[place]), strict=True
+            )
+            terms = [gradient * move for gradient, move in pairs]
             room = RELATIVE * max([1.0, *(abs(v) for v in terms)])
             where = shapes(case, call)
             trial.expect(f"tangent along {name}", where, left, sum(terms), room)

@@ -60,6 +60,11 @@ def _shaped(value: npt.ArrayLike, like: np.ndarray) -> np.ndarray:
     return value if value.shape == like.shape else np.broadcast_to(value, like.shape)
 
 
+def _tangent(value: npt.ArrayLike | None, like: np.ndarray) -> np.ndarray:
+    """A tangent in the type and the shape of its input; None is zero."""
+    return np.zeros_like(like) if value is None else _shaped(value, like)
+
+
 def _gradient(like: np.ndarray, *terms: npt.ArrayLike) -> np.ndarray:
     """The terms, each reduced to the shape of ``like``, added up in its type."""
     first, *rest = (_reduced(np.asarray(term), like.shape) for term in terms)
@@ -187,11 +192,17 @@ def embedding_vjp(
 
 def embedding_jvp(
     primals: Sequence[npt.ArrayLike], tangents: Sequence[npt.ArrayLike | None]
-) -> None:
-    """Not available: rules over named axes have no forward derivative yet."""
-    raise NotImplementedError(
-        "embedding_jvp: rules over named axes have no forward derivative yet"
-    )
+) -> tuple[np.ndarray, np.ndarray]:
+    """``embedding`` at the primals, and its derivative along the tangents."""
+    w, t = primals
+    w_dot, _ = tangents
+    t = _integer("embedding", "t", t)
+    dtype, w = _floating("embedding", w=w)
+    _check_shapes("embedding", {}, w=(w, "[v, d]"), t=(t, "[..., n]"))
+    w_dot = _tangent(w_dot, w)
+    y = _take(w, t, -2)
+    y_dot = _take(w_dot, t, -2)
+    return y.astype(dtype, copy=False), y_dot.astype(dtype, copy=False)
 
 
 def cross_entropy(x: npt.ArrayLike, t: npt.ArrayLike) -> np.ndarray:
@@ -224,7 +235,7 @@ def cross_entropy_vjp(
     def pullback(dloss: npt.ArrayLike) -> tuple[np.ndarray, None]:
         dloss = _shaped(dloss, loss)
         dx = dloss[..., None] * (
-            np.exp(x - _logsumexp(x, axis=-1, keepdims=True))
+            np.exp(x - _logsumexp(x, axis=-1)[..., None])
             - (np.arange(n) == t[..., None]).astype(x.dtype)
         )
         return _gradient(like_x, dx), None
@@ -234,11 +245,22 @@ def cross_entropy_vjp(
 
 def cross_entropy_jvp(
     primals: Sequence[npt.ArrayLike], tangents: Sequence[npt.ArrayLike | None]
-) -> None:
-    """Not available: rules over named axes have no forward derivative yet."""
-    raise NotImplementedError(
-        "cross_entropy_jvp: rules over named axes have no forward derivative yet"
-    )
+) -> tuple[np.ndarray, np.ndarray]:
+    """``cross_entropy`` at the primals, and its derivative along the tangents."""
+    x, t = primals
+    x_dot, _ = tangents
+    t = _integer("cross_entropy", "t", t)
+    dtype, x = _floating("cross_entropy", x=x)
+    _check_shapes("cross_entropy", {}, x=(x, "[..., n]"))
+    n = x.shape[-1]
+    x_dot = _tangent(x_dot, x)
+    u = _logsumexp(x, axis=-1)
+    v = t[..., None]
+    loss = u - _gather(x, v, -1)[..., 0]
+    loss_dot = (
+        x_dot * (np.exp(x - u[..., None]) - (v == np.arange(n)).astype(x.dtype))
+    ).sum(axis=-1)
+    return loss.astype(dtype, copy=False), loss_dot.astype(dtype, copy=False)
 
 
 def running(x: npt.ArrayLike) -> np.ndarray:
@@ -275,8 +297,13 @@ def running_vjp(
 
 def running_jvp(
     primals: Sequence[npt.ArrayLike], tangents: Sequence[npt.ArrayLike | None]
-) -> None:
-    """Not available: rules over named axes have no forward derivative yet."""
-    raise NotImplementedError(
-        "running_jvp: rules over named axes have no forward derivative yet"
-    )
+) -> tuple[np.ndarray, np.ndarray]:
+    """``running`` at the primals, and its derivative along the tangents."""
+    (x,) = primals
+    (x_dot,) = tangents
+    dtype, x = _floating("running", x=x)
+    _check_shapes("running", {}, x=(x, "[..., n]"))
+    x_dot = _tangent(x_dot, x)
+    y = np.cumsum(x, axis=-1)
+    y_dot = np.cumsum(x_dot, axis=-1)
+    return y.astype(dtype, copy=False), y_dot.astype(dtype, copy=False)

@@ -167,7 +167,7 @@ def _cross_entropy(x, t):
         dx = _unbroadcast(
             tf.expand_dims(dloss, -1)
             * (
-                tf.exp(x - tf.reduce_logsumexp(x, -1, keepdims=True))
+                tf.exp(x - tf.expand_dims(tf.reduce_logsumexp(x, -1), -1))
                 - tf.cast(tf.range(n, dtype=tf.int64) == tf.expand_dims(t, -1), x.dtype)
             ),
             x,

@@ -165,7 +165,7 @@ class _CrossEntropy(torch.autograd.Function):
         dx = (
             dloss.unsqueeze(-1)
             * (
-                torch.exp(x - torch.logsumexp(x, -1, keepdim=True))
+                torch.exp(x - torch.logsumexp(x, -1).unsqueeze(-1))
                 - (torch.arange(n, device=x.device) == t.unsqueeze(-1)).to(x.dtype)
             )
         ).sum_to_size(x.shape)

@@ -50,6 +50,11 @@ def _shaped(value: npt.ArrayLike, like: np.ndarray) -> np.ndarray:
     return value if value.shape == like.shape else np.broadcast_to(value, like.shape)
 
 
+def _tangent(value: npt.ArrayLike | None, like: np.ndarray) -> np.ndarray:
+    """A tangent in the type and the shape of its input; None is zero."""
+    return np.zeros_like(like) if value is None else _shaped(value, like)
+
+
 def _gradient(like: np.ndarray, *terms: npt.ArrayLike) -> np.ndarray:
     """The terms, each reduced to the shape of ``like``, added up in its type."""
     first, *rest = (_reduced(np.asarray(term), like.shape) for term in terms)
@@ -150,11 +155,18 @@ def linear_vjp(
 
 def linear_jvp(
     primals: Sequence[npt.ArrayLike], tangents: Sequence[npt.ArrayLike | None]
-) -> None:
-    """Not available: rules over named axes have no forward derivative yet."""
-    raise NotImplementedError(
-        "linear_jvp: rules over named axes have no forward derivative yet"
-    )
+) -> tuple[np.ndarray, np.ndarray]:
+    """``linear`` at the primals, and its derivative along the tangents."""
+    x, w, b = primals
+    x_dot, w_dot, b_dot = tangents
+    dtype, x, w, b = _floating("linear", x=x, w=w, b=b)
+    _check_shapes("linear", {}, x=(x, "[..., k]"), w=(w, "[m, k]"), b=(b, "[m]"))
+    x_dot = _tangent(x_dot, x)
+    w_dot = _tangent(w_dot, w)
+    b_dot = _tangent(b_dot, b)
+    y = x @ w.swapaxes(-1, -2) + b
+    y_dot = x_dot @ w.swapaxes(-1, -2) + x @ w_dot.swapaxes(-1, -2) + b_dot
+    return y.astype(dtype, copy=False), y_dot.astype(dtype, copy=False)
 
 
 def outer(a: npt.ArrayLike, b: npt.ArrayLike) -> np.ndarray:
@@ -193,11 +205,19 @@ def outer_vjp(
 
 def outer_jvp(
     primals: Sequence[npt.ArrayLike], tangents: Sequence[npt.ArrayLike | None]
-) -> None:
-    """Not available: rules over named axes have no forward derivative yet."""
-    raise NotImplementedError(
-        "outer_jvp: rules over named axes have no forward derivative yet"
-    )
+) -> tuple[np.ndarray, np.ndarray]:
+    """``outer`` at the primals, and its derivative along the tangents."""
+    a, b = primals
+    a_dot, b_dot = tangents
+    dtype, a, b = _floating("outer", a=a, b=b)
+    _check_shapes("outer", {}, a=(a, "[..., n]"), b=(b, "[..., m]"))
+    a_dot = _tangent(a_dot, a)
+    b_dot = _tangent(b_dot, b)
+    t = a[..., None]
+    u = b[..., None, :]
+    c = t * u
+    c_dot = a_dot[..., None] * u + b_dot[..., None, :] * t
+    return c.astype(dtype, copy=False), c_dot.astype(dtype, copy=False)
 
 
 def transposed(a: npt.ArrayLike) -> np.ndarray:
@@ -236,8 +256,14 @@ def transposed_vjp(
 
 def transposed_jvp(
     primals: Sequence[npt.ArrayLike], tangents: Sequence[npt.ArrayLike | None]
-) -> None:
-    """Not available: rules over named axes have no forward derivative yet."""
-    raise NotImplementedError(
-        "transposed_jvp: rules over named axes have no forward derivative yet"
-    )
+) -> tuple[np.ndarray, np.ndarray]:
+    """``transposed`` at the primals, and its derivative along the tangents."""
+    (a,) = primals
+    (a_dot,) = tangents
+    dtype, a = _floating("transposed", a=a)
+    _check_shapes("transposed", {}, a=(a, "[..., n, m]"))
+    a_dot = _tangent(a_dot, a)
+    b = a.swapaxes(-1, -2)
+    b_dot = a_dot.swapaxes(-1, -2)
+    b = b.copy()
+    return b.astype(dtype, copy=False), b_dot.copy().astype(dtype, copy=False)

@@ -46,6 +46,11 @@ def _shaped(value: npt.ArrayLike, like: np.ndarray) -> np.ndarray:
     return value if value.shape == like.shape else np.broadcast_to(value, like.shape)
 
 
+def _tangent(value: npt.ArrayLike | None, like: np.ndarray) -> np.ndarray:
+    """A tangent in the type and the shape of its input; None is zero."""
+    return np.zeros_like(like) if value is None else _shaped(value, like)
+
+
 def _gradient(like: np.ndarray, *terms: npt.ArrayLike) -> np.ndarray:
     """The terms, each reduced to the shape of ``like``, added up in its type."""
     first, *rest = (_reduced(np.asarray(term), like.shape) for term in terms)
@@ -129,11 +134,17 @@ def softmax_vjp(
 
 def softmax_jvp(
     primals: Sequence[npt.ArrayLike], tangents: Sequence[npt.ArrayLike | None]
-) -> None:
-    """Not available: rules over named axes have no forward derivative yet."""
-    raise NotImplementedError(
-        "softmax_jvp: rules over named axes have no forward derivative yet"
-    )
+) -> tuple[np.ndarray, np.ndarray]:
+    """``softmax`` at the primals, and its derivative along the tangents."""
+    (x,) = primals
+    (x_dot,) = tangents
+    dtype, x = _floating("softmax", x=x)
+    _check_shapes("softmax", {}, x=(x, "[..., n]"))
+    x_dot = _tangent(x_dot, x)
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    y = e / e.sum(axis=-1, keepdims=True)
+    y_dot = y * (x_dot - (x_dot * y).sum(axis=-1, keepdims=True))
+    return y.astype(dtype, copy=False), y_dot.astype(dtype, copy=False)
 
 
 @np.errstate(all="ignore")
@@ -194,13 +205,35 @@ def layer_norm_vjp(
     return y.astype(dtype, copy=False), pullback
 
 
+@np.errstate(all="ignore")
 def layer_norm_jvp(
     primals: Sequence[npt.ArrayLike],
     tangents: Sequence[npt.ArrayLike | None],
     *,
     eps: float = 1e-5,
-) -> None:
-    """Not available: rules over named axes have no forward derivative yet."""
-    raise NotImplementedError(
-        "layer_norm_jvp: rules over named axes have no forward derivative yet"
+) -> tuple[np.ndarray, np.ndarray]:
+    """``layer_norm`` at the primals, and its derivative along the tangents."""
+    x, g, b = primals
+    x_dot, g_dot, b_dot = tangents
+    dtype, x, g, b = _floating("layer_norm", x=x, g=g, b=b)
+    _check_shapes("layer_norm", {}, x=(x, "[..., n]"), g=(g, "[n]"), b=(b, "[n]"))
+    x_dot = _tangent(x_dot, x)
+    g_dot = _tangent(g_dot, g)
+    b_dot = _tangent(b_dot, b)
+    mu = x.mean(axis=-1, keepdims=True)
+    x_minus_mu = x - mu
+    r = 1.0 / np.sqrt(np.square(x_minus_mu).mean(axis=-1, keepdims=True) + eps)
+    h = x_minus_mu * r
+    y = h * g + b
+    y_dot = (
+        r
+        * g
+        * (
+            -x_dot.mean(axis=-1, keepdims=True)
+            - h * (x_dot * h).mean(axis=-1, keepdims=True)
+            + x_dot
+        )
+        + g_dot * h
+        + b_dot
     )
+    return y.astype(dtype, copy=False), y_dot.astype(dtype, copy=False)

@@ -1,0 +1,118 @@
+"""Tangents of ranked rules: cotangents transposed, as one would write them."""
+
+from __future__ import annotations
+
+import pytest
+
+from gradspec.derive.complete import complete
+from gradspec.derive.indexed_tangents import NotLinear, indexed_tangents
+from gradspec.ir.rule import Rule
+from gradspec.ir.text import show
+from gradspec.lower.lowering import lower
+from gradspec.source import Source
+from gradspec.syntax.parse import parse
+
+
+def _rule(text: str) -> Rule:
+    parsed = parse(Source("rules.grad", text))
+    assert parsed.value is not None
+    found = lower(parsed.value, {})
+    assert found.value is not None, found.diagnostics
+    completed = complete(found.value.rules[0]).value
+    assert completed is not None
+    return completed
+
+
+def _tangents(text: str) -> dict[str, str]:
+    found = indexed_tangents(_rule(text))
+    return {name: show(entry.value) for name, entry in found.items()}
+
+
+@pytest.mark.parametrize(
+    ("rule", "tangent"),
+    [
+        (
+            """\
+rule f(x[..., n]) -> y[..., n]:
+    y[i] = exp(x[i]) / sum(exp(x[j]) for j)
+""",
+            "y[i] * (x_dot[i] - sum(x_dot[j] * y[j] for j))",
+        ),
+        (
+            """\
+rule f(x[..., k], w[m, k], b[m]) -> y[..., m]:
+    y[i] = sum(x[l] * w[i, l] for l) + b[i]
+""",
+            "sum(x_dot[j] * w[i, j] for j) + sum(w_dot[i, j] * x[j] for j) + b_dot[i]",
+        ),
+        (
+            """\
+rule f(a[..., n, n]) -> y:
+    y = sum(a[i, i] for i)
+""",
+            "sum(a_dot[j, j] for j)",
+        ),
+        (
+            """\
+rule f(w[m, k], t: int) -> y[..., k]:
+    y[i] = w[t, i]
+""",
+            "w_dot[t, i]",
+        ),
+        (
+            """\
+rule f(x[..., 3]) -> y:
+    y = x[1]
+""",
+            "x_dot[1]",
+        ),
+        (
+            """\
+rule f(x[..., n]) -> y[..., n]:
+    y[i] = 1 if x[i] > 0 else 0
+    surrogate y[i] = x[i] * x[i]
+""",
+            "2 * x_dot[i] * x[i]",
+        ),
+        (
+            """\
+rule f(x[..., n]) -> y[..., n]:
+    y[i] = x[i]
+    override dx[i] = -3 * dy[i] because "reversal"
+""",
+            "-3 * x_dot[i]",
+        ),
+    ],
+)
+def test_a_tangent_reads_as_one_would_write_it(rule: str, tangent: str) -> None:
+    assert _tangents(rule) == {"y": tangent}
+
+
+def test_a_declared_gradient_and_its_locals_are_transposed() -> None:
+    rule = """\
+rule f(v[m, k], g[m]) -> w[m, k]:
+    w[i, j] = g[i] * v[i, j]
+    h[i] = sum(dw[i, l] * v[i, l] for l)
+    dg[i] = h[i]
+    dv[i, j] = g[i] * dw[i, j]
+"""
+    assert _tangents(rule) == {"w": "g_dot[i] * v[i, j] + v_dot[i, j] * g[i]"}
+
+
+def test_an_override_that_is_not_linear_has_no_tangent() -> None:
+    rule = """\
+rule f(x[..., n]) -> y[..., n]:
+    y[i] = x[i]
+    override dx[i] = clip(dy[i], -1, 1) because "clipping"
+"""
+    with pytest.raises(NotLinear):
+        indexed_tangents(_rule(rule))
+
+
+def test_a_position_that_the_forward_does_not_read_stays_a_condition() -> None:
+    """Beyond the axis there is no such element: the sum is 0, no error."""
+    rule = """\
+rule f(x[..., n], t: int) -> y:
+    y = sum(x[i] if i == t else 0 for i)
+"""
+    assert _tangents(rule) == {"y": "sum(x_dot[j] if j == t else 0 for j)"}
