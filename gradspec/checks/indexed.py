@@ -14,6 +14,7 @@ from gradspec.checks import (
     assumptions,
     indexed_cotangents,
     indexed_examples,
+    indexed_partial,
     inputs,
     overrides,
     surrogates,
@@ -51,7 +52,12 @@ def examine(
         return (), (*inputs.unused_in(rule), *_nowhere(rule, known))
     indexed_cotangents.recheck(rule, known)
     judgements = indexed_cotangents.judge(rule, known, budget)
-    found = (*inputs.unused_in(rule), *_lints(known), *indexed_examples.check(rule))
+    found = (
+        *inputs.unused_in(rule),
+        *indexed_partial.check(rule),
+        *_lints(known),
+        *indexed_examples.check(rule),
+    )
     return judgements, found
 
 

@@ -16,9 +16,11 @@ from math import prod
 
 from gradspec.checks.subject import Subject, subject
 from gradspec.ir.elements import Nested, OutOfRange, extent
+from gradspec.ir.expr import Expr, Size, const
 from gradspec.ir.rule import Input, Rule
-from gradspec.ir.tidy import decide
+from gradspec.ir.tidy import decide, fold
 from gradspec.ir.unroll import Unrolled, axis_names, count, index_inputs, unroll
+from gradspec.ir.walk import transform
 
 _CASES = 64
 _FILLINGS = 27
@@ -90,8 +92,17 @@ class Cases:
     @property
     def lost(self) -> tuple[OutOfRange, ...]:
         """What did not exist at sizes that were left out."""
+        return tuple(fault for _, fault in self.lost_at)
+
+    @property
+    def lost_at(self) -> tuple[tuple[Mapping[str, int], OutOfRange], ...]:
+        """The same with the sizes."""
         assert self.small is not None
-        return tuple(fault for n in sorted(self._lost) for fault in self._lost[n])
+        return tuple(
+            (sizes, fault)
+            for number, sizes in enumerate(self._combinations)
+            for fault in self._lost[number]
+        )
 
     @property
     def first(self) -> Case | None:
@@ -187,7 +198,7 @@ def _at(
     """The cases of one combination, and what did not exist in others."""
     made: list[Case] = []
     lost: list[OutOfRange] = []
-    if count(rule, sizes) > _MOST:
+    if count(rule, sizes) > _MOST or _is_assumed_away(rule, sizes):
         return (), ()
     for integers in _fillings(rule, sizes):
         try:
@@ -198,6 +209,16 @@ def _at(
         if not _is_excluded(unrolled.rule):
             made.append(Case(rule, unrolled))
     return tuple(made), tuple(lost)
+
+
+def _is_assumed_away(rule: Rule, sizes: Mapping[str, int]) -> bool:
+    """An assumption about sizes alone (``n > 1``) that does not hold."""
+
+    def visit(node: Expr) -> Expr:
+        return const(sizes[node.axis]) if isinstance(node, Size) else fold(node)
+
+    plain = (a.condition for a in rule.assumes if not a.indices)
+    return any(decide(transform(condition, visit)) is False for condition in plain)
 
 
 def _is_excluded(rule: Rule) -> bool:

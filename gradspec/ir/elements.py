@@ -37,12 +37,15 @@ _UNDEFINED = Apply("div", (ZERO, ZERO))
 
 class OutOfRange(ValueError):
     """At these sizes (or given integers) an output or a gradient uses an element that
-    does not exist: the rule says nothing of them. ``span`` is where it is used.
+    does not exist: the rule says nothing of them. ``span`` is where it is used;
+    ``through`` the element of a local, if one lies between.
     """
 
-    def __init__(self, name: str, span: Span | None = None) -> None:
+    def __init__(
+        self, name: str, span: Span | None = None, through: Ref | None = None
+    ) -> None:
         super().__init__(f"{name} does not exist")
-        self.name, self.span = name, span
+        self.name, self.span, self.through = name, span, through
 
 
 def element(name: str, index: Index) -> str:

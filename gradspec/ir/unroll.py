@@ -49,11 +49,14 @@ _V = TypeVar("_V", Input, Output)
 
 @dataclass(frozen=True, slots=True)
 class Unrolled:
-    """``rule`` is elementwise; its spans and its source are those of the ranked one."""
+    """``rule`` is elementwise; its spans and its source are those of the ranked one.
+    ``partial`` are the locals of which some elements do not exist (and are not used).
+    """
 
     rule: Rule
     sizes: Mapping[str, int]
     integers: Mapping[str, Nested] = field(default_factory=dict)
+    partial: frozenset[str] = frozenset()
 
 
 def unroll(
@@ -72,7 +75,9 @@ def unroll(
     """
     named = {i.name: sizes[i.name] for i in rule.static_inputs if i.name in sizes}
     given: dict[str, Nested] = {**named, **(integers or {})}
-    return Unrolled(_Unrolling(rule, sizes, given, joins).run(), dict(sizes), given)
+    unrolling = _Unrolling(rule, sizes, given, joins)
+    scalar = unrolling.run()
+    return Unrolled(scalar, dict(sizes), given, frozenset(unrolling.partial))
 
 
 def axis_names(rule: Rule) -> tuple[str, ...]:
@@ -130,6 +135,7 @@ class _Unrolling:
         self.expansion = Expansion(self.axes, sizes, integers, joins)
         self.known: set[str] = set()
         self.causes: dict[str, Ref] = {}
+        self.partial: set[str] = set()
 
     def run(self) -> Rule:
         rule = self.rule
@@ -184,17 +190,19 @@ class _Unrolling:
     def _require(self, values: Iterable[Expr]) -> None:
         """Every value uses only what exists."""
         for value in values:
-            missing = self._missing(value)
-            if missing is not None:
-                raise OutOfRange(missing.name, missing.span)
+            used = self._missing(value)
+            if used is not None:
+                through = None
+                while used.name in self.causes:
+                    through, used = used, self.causes[used.name]
+                raise OutOfRange(used.name, used.span, through)
 
     def _missing(self, value: Expr) -> Ref | None:
-        """What a value lacks in the end: a local that does not exist lacks something."""
+        """What a value lacks: something that does not exist, or a local that lacks it."""
         if names(value) <= self.known:
             return None
         unknown = (n for n in nodes(value) if isinstance(n, Ref))
-        first = next(n for n in unknown if n.name not in self.known)
-        return self.causes.get(first.name, first)
+        return next(n for n in unknown if n.name not in self.known)
 
     # --- forward ---------------------------------------------------------------------
 
@@ -209,6 +217,7 @@ class _Unrolling:
                     made.append(one)
                 else:
                     self.causes[one.name] = missing
+                    self.partial.add(let.name)
         return tuple(made)
 
     def _let(self, let: Let) -> Iterator[Let]:
@@ -259,6 +268,7 @@ class _Unrolling:
         self.known |= {let.name for let in lets}
         while missing := [let for let in lets if not names(let.value) <= self.known]:
             self.known -= {let.name for let in missing}
+            self.partial |= {let.name.partition("[")[0] for let in missing}
             lets = [let for let in lets if let.name in self.known]
         return tuple(lets)
 

@@ -35,6 +35,7 @@ from gradspec.plan.array import (
     substitute,
 )
 from gradspec.plan.axes import Value
+from gradspec.plan.fencing import fenced
 from gradspec.plan.indexed import Known, array_of, size_of
 from gradspec.plan.keeping import kept_dimensions
 from gradspec.plan.plan import Assign, AxisSize
@@ -78,7 +79,7 @@ class _Closing:
     """The rule with what is known of all its names."""
 
     def __init__(self, rule: Rule) -> None:
-        self.rule = rule
+        self.rule = rule = fenced(rule)
         self.constants = _constants(rule)
         self.types = _types(rule, tuple(self.constants))
         tensors_ = [i for i in rule.inputs if not i.kind.is_static]

@@ -54,8 +54,9 @@ WINDOW = Helper(
     '''\
 def _padded_window(x: torch.Tensor, axis: int, start: int, size: int) -> torch.Tensor:
     """``size`` positions of an axis from ``start`` on, 0 where there is none."""
-    around = [0, 0] * (-axis - 1) + [-start, start + size - x.shape[axis]]
-    return torch.nn.functional.pad(x, around)
+    behind = max(start + size - x.shape[axis], 0)
+    around = [0, 0] * (-axis - 1) + [max(-start, 0), behind]
+    return torch.nn.functional.pad(x, around).narrow(axis, max(start, 0), size)
 ''',
 )
 
