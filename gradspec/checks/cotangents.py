@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 from time import monotonic
 
 from gradspec.checks.diagnosis import diagnose
+from gradspec.checks.guess import Guess
 from gradspec.checks.quotient import by_quotient
 from gradspec.checks.subject import Point, Subject, number, said
 from gradspec.checks.turning import probes
 from gradspec.derive.linear import is_linear
-from gradspec.diagnostics import Diagnostic, error, warning
+from gradspec.diagnostics import Diagnostic, Label, error, warning
 from gradspec.ir.calls import follows_surrogate
 from gradspec.ir.expr import Expr
 from gradspec.ir.rule import Declared, Input, Kind, Status, Verdict
@@ -226,7 +227,9 @@ def prove(claim: Claim, budget: float) -> Proof | None:
 def _refuted(claim: Claim, point: Point, seen: Comparison) -> Judgement:
     declared, true = _values(seen)
     place = said(point, claim.shown)
-    notes = [f"at {place}: declared {declared}, derivative {true}", *diagnose(claim)]
+    notes = [f"at {place}: declared {declared}, derivative {true}"]
+    guess = diagnose(claim, point)
+    notes += [guess.sentence] if guess else []
     if claim.subject.rule.surrogates:
         notes.append("the derivative is that of the surrogate")
     return Judgement(
@@ -240,9 +243,17 @@ def _refuted(claim: Claim, point: Point, seen: Comparison) -> Judgement:
                 label=f"gives {declared} at {place}, where the derivative is {true}",
                 notes=notes,
                 help=_cure(claim),
+                also=_guilty(claim, guess),
             ),
         ),
     )
+
+
+def _guilty(claim: Claim, guess: Guess | None) -> tuple[Label, ...]:
+    """The piece of text that is probably at fault."""
+    if guess is None or guess.span is None or guess.span == claim.entry.span:
+        return ()
+    return (Label(claim.subject.rule.source, guess.span, "probably here"),)
 
 
 def _values(seen: Comparison) -> tuple[str, str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from flint import arb, ctx, fmpq
@@ -25,11 +26,27 @@ def on_border(expressions: tuple[Expr, ...], point: Point) -> bool:
     """Whether one of the expressions changes its form at the point (a comparison that
     is an equality there, ``abs`` of zero, a tie in ``max``, a step), also inside the
     meaning of a built-in (``i0e`` has the kink of ``exp(-abs(x))``)."""
-    plain = (*expressions, *(elementary(expr) for expr in expressions))
-    pairs = {pair: None for expr in plain for pair in borders(expr)}
+    return bool(borders_at(expressions, point))
+
+
+def borders_at(
+    expressions: tuple[Expr, ...], point: Point
+) -> tuple[tuple[Expr, Expr], ...]:
+    """The pairs that are equal at the point, where the form changes."""
+    pairs = _pairs(expressions)
     gaps = program(*(Apply("sub", pair) for pair in pairs)) if pairs else None
     values = gaps.run(point, 256) if gaps else ()
-    return any(defined(value) and value.contains(0) for value in values)
+    return tuple(
+        pair
+        for pair, value in zip(pairs, values, strict=True)
+        if defined(value) and value.contains(0)
+    )
+
+
+@lru_cache(maxsize=64)
+def _pairs(expressions: tuple[Expr, ...]) -> tuple[tuple[Expr, Expr], ...]:
+    plain = (*expressions, *(elementary(expr) for expr in expressions))
+    return tuple({pair: None for expr in plain for pair in borders(expr)})
 
 
 def beside(
