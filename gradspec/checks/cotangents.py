@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from time import monotonic
 
+from gradspec.checks.cure import cure
 from gradspec.checks.diagnosis import diagnose
 from gradspec.checks.guess import Guess
 from gradspec.checks.quotient import by_quotient
@@ -20,8 +21,6 @@ from gradspec.diagnostics import Diagnostic, Label, error, warning
 from gradspec.ir.calls import follows_surrogate
 from gradspec.ir.expr import Expr
 from gradspec.ir.rule import Declared, Input, Kind, Status, Verdict
-from gradspec.ir.text import show
-from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import names
 from gradspec.symbolic.compare import (
     Comparison,
@@ -242,7 +241,7 @@ def _refuted(claim: Claim, point: Point, seen: Comparison) -> Judgement:
                 claim.entry.span,
                 label=f"gives {declared} at {place}, where the derivative is {true}",
                 notes=notes,
-                help=_cure(claim),
+                help=cure(claim, guess),
                 also=_guilty(claim, guess),
             ),
         ),
@@ -260,14 +259,6 @@ def _values(seen: Comparison) -> tuple[str, str]:
     if seen.relation is Relation.DIFFERENT:
         return decimals(seen.left, seen.right)
     return decimal(seen.left), decimal(seen.right)
-
-
-def _cure(claim: Claim) -> str:
-    text = show(tidy(claim.derived))
-    meant = f'if it is meant, say `override {claim.name} = … because "…"`'
-    if len(text) > _LONGEST:
-        return f"leave the line out and {claim.name} is derived; {meant}"
-    return f"write `{claim.name} = {text}`, or leave the line out; {meant}"
 
 
 def _outside(

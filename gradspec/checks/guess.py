@@ -6,15 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from gradspec.checks.subject import Point
 from gradspec.ir.calls import expand
-from gradspec.ir.expr import Apply, Const, Expr
+from gradspec.ir.expr import Apply, Call, Const, Expr
 from gradspec.ir.rule import Declared, Kind, Rule
 from gradspec.ir.text import show
 from gradspec.ir.tidy import tidy
-from gradspec.ir.walk import names, transform
+from gradspec.ir.walk import names, nodes, transform
 from gradspec.source import Span
 from gradspec.symbolic.meant import Place, Scene, scene
 
@@ -22,15 +23,25 @@ if TYPE_CHECKING:
     from gradspec.checks.cotangents import Claim
 
 MOST_POINTS = 16
+_MOST_NODES = 60
 _LONGEST = 80  # characters of a term that help a reader
 
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """A sentence, and the guilty piece of text if it is known."""
+    """A sentence; the guilty place if it is known, and what should stand there."""
 
     sentence: str
-    span: Span | None = None
+    place: Place | None = None
+    new: Expr | None = None
+    part: Span | None = None
+
+    @property
+    def span(self) -> Span | None:
+        """The guilty piece of text."""
+        if self.part is not None or self.place is None:
+            return self.part
+        return self.place.node.span
 
 
 class Case:
@@ -46,12 +57,12 @@ class Case:
     def texts(self) -> dict[str, Expr]:
         """Every name with its text, in order, and the cotangent itself."""
         lets = (*self.rule.forward, *self.rule.backward_locals)
-        found = {let.name: expand(let.value) for let in lets}
+        found = {let.name: _plain(let.value) for let in lets}
         entries = zip(self.rule.inputs, self.rule.backward, strict=True)
         for variable, entry in entries:
             if isinstance(entry, Declared):
-                found[f"d{variable.name}"] = expand(entry.value)
-        found[self.claim.name] = expand(self.claim.entry.value)
+                found[f"d{variable.name}"] = _plain(entry.value)
+        found[self.claim.name] = _plain(self.claim.entry.value)
         return found
 
     @cached_property
@@ -79,6 +90,12 @@ class Case:
         return tuple(known)
 
 
+def _plain(text: Expr) -> Expr:
+    """Without calls; as it is if there are none, for rebuilding gives equal parts the
+    place in the source of the first of them."""
+    return expand(text) if any(isinstance(n, Call) for n in nodes(text)) else text
+
+
 def backward_only(rule: Rule) -> frozenset[str]:
     """Locals of the backward pass, and those of which no output is made."""
     texts: Mapping[str, Expr] = {let.name: let.value for let in rule.forward}
@@ -93,6 +110,11 @@ def backward_only(rule: Rule) -> frozenset[str]:
     return frozenset({let.name for let in rule.backward_locals} | (set(texts) - needed))
 
 
+def is_short(expr: Expr) -> bool:
+    """Few enough nodes to be somebody's slip of the pen, and to be tried in many forms."""
+    return sum(1 for _ in islice(nodes(expr), _MOST_NODES + 1)) <= _MOST_NODES
+
+
 def put(expr: Expr, old: Expr, new: Expr) -> Expr:
     """One part in the place of another, wherever it stands."""
     return transform(expr, lambda node: new if node == old else node)
@@ -100,8 +122,13 @@ def put(expr: Expr, old: Expr, new: Expr) -> Expr:
 
 def quoted(expr: Expr) -> str:
     """As an author would write it, in backquotes."""
-    text = show(transform(tidy(expr), _as_power))
+    text = as_written(expr)
     return f"`{text}`" if len(text) <= _LONGEST else "a term of it"
+
+
+def as_written(expr: Expr) -> str:
+    """With powers for squares."""
+    return show(transform(tidy(expr), _as_power))
 
 
 def _as_power(node: Expr) -> Expr:

@@ -19,7 +19,7 @@ def wrong_condition(case: Case) -> Guess | None:
         if isinstance(place.node, Select):
             wanted = _wanted(case, place, place.node)
             if wanted:
-                return _told(case, place.node, wanted)
+                return _told(case, place, place.node, wanted)
     return None
 
 
@@ -40,15 +40,16 @@ def _wanted(case: Case, place: Place, node: Select) -> dict[int, bool]:
     return wanted
 
 
-def _told(case: Case, node: Select, wanted: dict[int, bool]) -> Guess:
+def _told(case: Case, place: Place, node: Select, wanted: dict[int, bool]) -> Guess:
     condition = node.condition
     for old, new in _changes(case, condition):
         changed = put(condition, old, new)
         if _chooses(case, changed, wanted):
             told = f"{quoted(old)} should be {quoted(new)} in the condition"
-            return Guess(f"{told} {quoted(condition)}", old.span)
+            whole = Select(changed, node.then, node.other)
+            return Guess(f"{told} {quoted(condition)}", place, whole, old.span)
     told = f"the condition {quoted(condition)} takes the wrong branch"
-    return Guess(told, condition.span)
+    return Guess(told, place, part=condition.span)
 
 
 def _chooses(case: Case, condition: Expr, wanted: dict[int, bool]) -> bool:

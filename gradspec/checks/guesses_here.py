@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from gradspec.checks.guess import Case, Guess, decimal_or_fraction, quoted
+from gradspec.checks.guess import Case, Guess, decimal_or_fraction, is_short, quoted
 from gradspec.ir.expr import ONE, Apply, Const, Expr, Ref, Select, apply
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import names, nodes
@@ -40,7 +40,7 @@ def numbers(case: Case) -> Guess | None:
         if meant is None:
             continue
         rank = (meant not in known, _complexity(meant), order)
-        guess = Guess(_number_told(case, place, meant), place.node.span)
+        guess = Guess(_number_told(case, place, meant), place, meant)
         found.append((rank, guess))
     return min(found, key=lambda pair: pair[0])[1] if found else None
 
@@ -87,18 +87,23 @@ _PLAIN = ("mul", "div", "neg", "pow")
 def signs(case: Case) -> Guess | None:
     """The sign of a term, or of an argument."""
     for place in case.places[1:]:
-        match place.parent:
-            case Apply(op="add" | "sub"):
-                told = f"the sign of {quoted(_unsigned(place.node))} is wrong"
-            case Select() if names(place.node):
-                told = f"the sign of {quoted(place.node)} is wrong"
-            case Apply(op=op) if op not in _PLAIN and names(place.node):
-                told = f"the sign of the argument of {quoted(place.parent)} is wrong"
-            case _:
-                continue
         if same(place.meant, negated(place.now)):
-            return Guess(told, place.node.span)
+            told = _sign_told(place)
+            if told:
+                return Guess(told, place, apply("neg", place.node))
     return None
+
+
+def _sign_told(place: Place) -> str:
+    match place.parent:
+        case Apply(op="add" | "sub"):
+            return f"the sign of {quoted(_unsigned(place.node))} is wrong"
+        case Select() if names(place.node):
+            return f"the sign of {quoted(place.node)} is wrong"
+        case Apply(op=op) if op not in _PLAIN and names(place.node):
+            return f"the sign of the argument of {quoted(place.parent)} is wrong"
+        case _:
+            return ""
 
 
 def _unsigned(node: Expr) -> Expr:
@@ -114,7 +119,7 @@ def surplus(case: Case) -> Guess | None:
     for place, forms in _each(case, _without):
         for told, form in forms:
             if fits(place.meant, form, case.scene.points):
-                return Guess(told, place.node.span)
+                return Guess(told, place, form)
     return None
 
 
@@ -150,7 +155,7 @@ def operators(case: Case) -> Guess | None:
     for place, forms in _each(case, _reversed):
         for told, form in forms:
             if fits(place.meant, form, case.scene.points):
-                return Guess(told, place.node.span)
+                return Guess(told, place, form)
     return None
 
 
@@ -180,7 +185,7 @@ def powers(case: Case) -> Guess | None:
     for place, forms in _each(case, _raised):
         for told, form in forms:
             if fits(place.meant, form, case.scene.points):
-                return Guess(told, place.node.span)
+                return Guess(told, place, form)
     return None
 
 
@@ -208,7 +213,7 @@ def other_names(case: Case) -> Guess | None:
             for name, values in columns:
                 if place.node != Ref(name) and _fits(place, values):
                     told = f"{quoted(place.node)} should be `{name}`"
-                    return Guess(told, place.node.span)
+                    return Guess(told, place, Ref(name))
     return None
 
 
@@ -228,12 +233,12 @@ def functions(case: Case) -> Guess | None:
     """A function in the place of another one."""
     for place in case.places:
         arg, told = _argument(place.node)
-        if arg is None or not varies(place.meant):
+        if arg is None or not is_short(arg) or not varies(place.meant):
             continue
         for op in _ONE_ARGUMENT:
             form = apply(op, arg)
             if form != place.node and _is_meant(place, form, case):
-                return Guess(f"{told} should be {quoted(form)}", place.node.span)
+                return Guess(f"{told} should be {quoted(form)}", place, form)
     return None
 
 
@@ -259,5 +264,5 @@ def _each(
 ) -> Iterator[tuple[Place, Iterator[tuple[str, Expr]]]]:
     """Places whose value is no constant, with the forms to try there."""
     for place in case.places:
-        if names(place.node) and not same(place.meant, place.now):
+        if is_short(place.node) and names(place.node):
             yield place, forms(place.node)

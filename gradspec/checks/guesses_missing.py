@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import count
 
-from gradspec.checks.guess import Case, Guess, decimal_or_fraction, quoted
+from gradspec.checks.guess import Case, Guess, decimal_or_fraction, is_short, quoted
 from gradspec.derive.build import plus, times
 from gradspec.derive.partials import Underivable
 from gradspec.derive.vjp import vjps
@@ -64,7 +63,7 @@ def chain_factor(case: Case) -> Guess | None:
         ratio = common_ratio(root.meant, products(root.now, known.values))
         if ratio is not None and number(ratio) == ONE:
             told = f"the factor {quoted(known.expr)} is missing{known.of}"
-            return Guess(told, root.node.span)
+            return Guess(told, root, apply("mul", root.node, known.expr))
     return None
 
 
@@ -78,7 +77,8 @@ def numeric_factor(case: Case) -> Guess | None:
         if value is None or value == ONE or value in _parameters(case):
             continue
         told = f"the factor {decimal_or_fraction(value)} is missing in"
-        return Guess(f"{told} {quoted(place.node)}", place.node.span)
+        new = apply("mul", value, place.node)
+        return Guess(f"{told} {quoted(place.node)}", place, new)
     return None
 
 
@@ -95,7 +95,7 @@ def contribution(case: Case) -> Guess | None:
     for expr, _ in _contributions(case):
         ratio = common_ratio(term, evaluate(expr, case.scene.points))
         if ratio is not None and number(ratio) == ONE:
-            return Guess(f"the term {quoted(expr)} is missing", root.node.span)
+            return Guess(f"the term {quoted(expr)} is missing", root)
     return None
 
 
@@ -103,20 +103,18 @@ def missing(case: Case) -> Guess | None:
     """A factor or a term; of several explanations the shortest."""
     pool = tuple(_pool(case))
     best: tuple[tuple[int, int], Guess] | None = None
-    order = count()
-    for place in case.places:
-        if not names(place.node):
+    for turn, place in enumerate(case.places):
+        if not names(place.node) or not is_short(place.node):
             continue
-        turn = next(order)
-        for rank, told in _lacking(case, place, pool, best[0][0] if best else 99):
+        for rank, guess in _lacking(case, place, pool, best[0][0] if best else 99):
             if best is None or (rank, turn) < best[0]:
-                best = (rank, turn), Guess(told, place.node.span)
+                best = (rank, turn), guess
     return None if best is None else best[1]
 
 
 def _lacking(
     case: Case, place: Place, pool: tuple[_Known, ...], worst: int
-) -> Iterator[tuple[int, str]]:
+) -> Iterator[tuple[int, Guess]]:
     """What a place lacks, each with a rank: names are forgotten before formulas."""
     factor = quotients(place.meant, place.now)
     term = differences(place.meant, place.now)
@@ -125,41 +123,53 @@ def _lacking(
         rank = size(known.expr)
         if rank > worst:
             return
-        told = ""
-        if may_be_proportional(rough_factor, known.rough) or may_be_proportional(
-            rough_factor, known.inverse
-        ):
-            told = _factor_told(case, place, known, factor)
-        if told:
-            yield rank, told
-        told = ""
+        found = None
+        if may_be_proportional(rough_factor, known.rough):
+            found = _factor_missing(case, place, known, factor)
+        elif may_be_proportional(rough_factor, known.inverse):
+            found = _factor_left_over(case, place, known, factor)
+        if found is not None:
+            yield rank, found
         if may_be_proportional(rough_term, known.rough):
-            told = _term_told(place, known, term)
-        if told:
-            yield rank + (1 if _is_term(place) else _UNLIKELY), told
+            found = _term_missing(place, known, term)
+            if found is not None:
+                yield rank + (1 if _is_term(place) else _UNLIKELY), found
 
 
-def _factor_told(case: Case, place: Place, known: _Known, factor: Values) -> str:
-    if not names(place.node) or not varies(factor):
-        return ""
-    shown = quoted(known.expr)
-    where = "" if place is case.places[0] else f" in {quoted(place.node)}"
+def _factor_missing(
+    case: Case, place: Place, known: _Known, factor: Values
+) -> Guess | None:
     ratio = common_ratio(factor, known.values)
-    if ratio is not None:
-        scale = number(ratio)
-        if scale is None:
-            return ""
-        if known.expr in [Ref(name) for name in case.claim.subject.upstream]:
-            return f"the upstream gradient {shown.strip('`')} is missing{where}"
-        return (
-            f"the factor {quoted(times(scale, known.expr))} is missing{where}{known.of}"
-        )
+    scale = None if ratio is None or not varies(factor) else number(ratio)
+    if scale is None:
+        return None
+    lacking = times(scale, known.expr)
+    new = apply("mul", place.node, lacking)
+    where = _where(case, place)
+    if known.expr in [Ref(name) for name in case.claim.subject.upstream]:
+        upstream = quoted(known.expr).strip("`")
+        told = f"the upstream gradient {upstream} is missing{where}"
+        return Guess(told, place, new)
+    told = f"the factor {quoted(lacking)} is missing{where}{known.of}"
+    return Guess(told, place, new)
+
+
+def _factor_left_over(
+    case: Case, place: Place, known: _Known, factor: Values
+) -> Guess | None:
     ratio = common_ratio(factor, reciprocals(known.values))
-    if ratio is None or number(ratio) != ONE:
-        return ""
+    if ratio is None or not varies(factor) or number(ratio) != ONE:
+        return None
+    shown, new = quoted(known.expr), apply("div", place.node, known.expr)
     if _is_factor(known.expr, case, place):
-        return f"{quoted(place.node)} is multiplied by {shown} once too often"
-    return f"the division by {shown} is missing{where}"
+        told = f"{quoted(place.node)} is multiplied by {shown} once too often"
+        return Guess(told, place, new)
+    told = f"the division by {shown} is missing{_where(case, place)}"
+    return Guess(told, place, new)
+
+
+def _where(case: Case, place: Place) -> str:
+    return "" if place is case.places[0] else f" in {quoted(place.node)}"
 
 
 def _is_factor(expr: Expr, case: Case, place: Place) -> bool:
@@ -171,17 +181,17 @@ def _is_factor(expr: Expr, case: Case, place: Place) -> bool:
     )
 
 
-def _term_told(place: Place, known: _Known, term: Values) -> str:
+def _term_missing(place: Place, known: _Known, term: Values) -> Guess | None:
     ratio = common_ratio(term, known.values)
     scale = None if ratio is None else number(ratio)
-    if scale is None:
-        return ""
+    if scale is None or size(place.node) > _LARGEST:
+        return None
     lacking = tidy(times(scale, known.expr))
+    new = plus(place.node, lacking)
     if _is_term(place):
-        return f"the term {quoted(lacking)} is missing{known.of}"
-    if size(place.node) > _LARGEST:
-        return ""
-    return f"{quoted(place.node)} should be {quoted(plus(place.node, lacking))}"
+        told = f"the term {quoted(lacking)} is missing{known.of}"
+        return Guess(told, place, new)
+    return Guess(f"{quoted(place.node)} should be {quoted(new)}", place, new)
 
 
 def _is_term(place: Place) -> bool:
@@ -227,7 +237,7 @@ def _parts(case: Case) -> Iterator[tuple[Expr, str]]:
     texts = (case.claim.derived, *case.claim.subject.forward.values())
     for text in (*texts, *case.texts.values()):
         for node in nodes(text):
-            if names(node) and _is_number(node):
+            if is_short(node) and names(node) and _is_number(node):
                 yield node, ""
 
 
@@ -245,7 +255,7 @@ def _inner_derivatives(case: Case) -> Iterator[_Known]:
     """The derivatives of the parts of the forward by the input."""
     name = case.claim.input.name
     for text in case.claim.subject.forward.values():
-        for node in nodes(text):
+        for node in nodes(text) if is_short(text) else ():
             if name not in names(node) or isinstance(node, Ref) or node == text:
                 continue
             derivative = _derivative(node, name)

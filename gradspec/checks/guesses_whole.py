@@ -141,8 +141,10 @@ def swapped_names(case: Case) -> Guess | None:
     used = [name for name in case.names if name in names(text)]
     for one, two in combinations(used, 2):
         turned: dict[str, Expr] = {one: Ref(two), two: Ref(one)}
-        if _is_right(case, substitute(text, turned)):
-            return Guess(f"`{one}` and `{two}` are swapped", _span_of(text, one))
+        new = substitute(text, turned)
+        if _is_right(case, new):
+            told = f"`{one}` and `{two}` are swapped"
+            return Guess(told, case.places[0], new, _span_of(text, one))
     return None
 
 
@@ -153,9 +155,10 @@ def renamed(case: Case) -> Guess | None:
         if name not in names(text):
             continue
         for other in case.names:
-            if other != name and _is_right(case, substitute(text, {name: Ref(other)})):
+            new = substitute(text, {name: Ref(other)})
+            if other != name and _is_right(case, new):
                 told = f"`{name}` should be `{other}`"
-                return Guess(told, _span_of(text, name))
+                return Guess(told, case.places[0], new, _span_of(text, name))
     return None
 
 

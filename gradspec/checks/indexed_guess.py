@@ -7,6 +7,7 @@ elements at one choice of sizes and told if every element is then right.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from gradspec.checks.guess import quoted
 from gradspec.checks.indexed_calculus import derived
@@ -27,7 +28,7 @@ from gradspec.ir.expr import (
     apply,
 )
 from gradspec.ir.joining import PLAIN
-from gradspec.ir.rule import Declared, Rule
+from gradspec.ir.rule import Declared, Input, Output, Rule
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import names, nodes, transform
 from gradspec.symbolic.enclose import defined, program
@@ -91,14 +92,14 @@ def _bound(point: Point, texts: Mapping[str, Expr]) -> Point:
     return bound
 
 
-def _run(expr: Expr, point: Point) -> object:
+def _run(expr: Expr, point: Point) -> Any:
     value = program(expr).run(point, PRECISION)[0]
     return float("nan") if value is None else value
 
 
 def _axes_of(rule: Rule) -> dict[str, Axes]:
     found = {let.name: let.axes for let in (*rule.forward, *rule.backward_locals)}
-    variables = (*rule.inputs, *rule.outputs)
+    variables: tuple[Input | Output, ...] = (*rule.inputs, *rule.outputs)
     found |= {f"d{v.name}": v.shape.axes for v in variables if v.takes_gradient}
     return found | {v.name: v.shape.axes for v in variables}
 

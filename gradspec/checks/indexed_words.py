@@ -10,6 +10,7 @@ from typing import Any
 from gradspec.checks.cotangents import Claim
 from gradspec.checks.indexed_calculus import derived
 from gradspec.checks.indexed_cases import Case, Cases
+from gradspec.checks.indexed_guess import text_guess
 from gradspec.checks.subject import Point, number
 from gradspec.diagnostics import Diagnostic, error, warning
 from gradspec.ir.elements import Index, Nested, element, extent, places
@@ -198,7 +199,8 @@ def likely(witness: Witness, known: Cases) -> tuple[str, ...]:
         sentence = guess(witness, known)
         if sentence:
             return (sentence,)
-    return ()
+    sentence = text_guess(known.apart or witness.case, _ranked(witness.claim).name)
+    return (sentence,) if sentence else ()
 
 
 def _missing(witness: Witness, known: Cases) -> str:
