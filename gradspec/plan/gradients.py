@@ -116,6 +116,12 @@ def tangents_of(
     for gradient in gradients:
         if gradient is not None and None in gradient.locals:
             return None, _not_linear(rule, gradient.input)
+    for variable in rule.inputs:
+        if variable.name.removesuffix("_dot") in {i.name for i in rule.inputs} - {
+            variable.name
+        }:
+            other = variable.name.removesuffix("_dot")
+            return None, f"the input {variable.name} has the name of {other}'s tangent"
     values = {let.name: let.value for let in closed.forward}
     given = {name: values[name] for name in closed.saved}
     return tuple(_tangent(f"d{o.name}", gradients, given) for o in rule.outputs), ""

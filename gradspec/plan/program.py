@@ -74,10 +74,20 @@ def tangents(plan: RulePlan, words: Vocabulary) -> Block:
     return _block(plan, words, both, wanted, ())
 
 
-def pushforward(plan: RulePlan, words: Vocabulary) -> Block:
-    """The tangents alone."""
+def pushforward(
+    plan: RulePlan, words: Vocabulary, given: tuple[str, ...] = ()
+) -> Block:
+    """The tangents alone; the outputs in ``given`` are known and not computed again."""
     lets = _tangent_lets(plan)
-    return _block(plan, words, (*plan.forward, *lets), tuple(t.name for t in lets), ())
+    names_ = tuple(let.name for let in lets)
+    block = _block(plan, words, (*plan.forward, *lets), names_, ())
+    kept: list[Assign] = []
+    needed = {*names(*block.results)}
+    for assign in reversed(block.statements):
+        if assign.name in needed and assign.name not in given:
+            kept.append(Assign(assign.name, assign.value))
+            needed.update(names(assign.value))
+    return Block(tuple(reversed(kept)), block.results)
 
 
 def _tangent_lets(plan: RulePlan) -> tuple[Assign, ...]:

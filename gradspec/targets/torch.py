@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from gradspec.ir.rule import Input, Kind, Output, Shape
 from gradspec.plan.array import Expr, Name
-from gradspec.plan.plan import Assign, ModulePlan, RulePlan
-from gradspec.plan.program import Vocabulary, forward, split_backward
+from gradspec.plan.plan import Assign, Block, ModulePlan, RulePlan
+from gradspec.plan.program import Vocabulary, forward, pushforward, split_backward
 from gradspec.plan.translate import replaced
 from gradspec.targets import torch_ranked_texts
 from gradspec.targets import torch_texts as texts
@@ -27,6 +27,11 @@ from gradspec.targets.skeleton import laid_out, module_text, used_helpers
 from gradspec.targets.torch_backward import backward_method
 from gradspec.targets.torch_forward import forward_method, setup_context_method
 from gradspec.targets.torch_parts import Function
+from gradspec.targets.torch_tangent import (
+    exported_function,
+    exported_name,
+    jvp_method,
+)
 from gradspec.targets.unnamed import unnamed
 
 RESERVED = texts.RESERVED
@@ -50,10 +55,13 @@ def _module(plan: ModulePlan, functions: Sequence[Function]) -> str:
     definitions: list[Lines] = []
     for function in functions:
         wants |= needs(function.values, function.scope("x"))
-        definitions += [_class(function), _public(function)]
+        definitions += [_class(function), _in_graph(function)]
+        definitions += [lines for lines in [exported_function(function)] if lines]
+        definitions.append(_public(function))
     text = "\n".join(laid_out(lines) for lines in definitions)
     own = (*texts.HELPERS, *torch_ranked_texts.HELPERS)
     helpers = used_helpers((*own, *wants.helpers), text)
+    wants |= Needs(tuple(line for helper in helpers for line in helper.imports))
     if "operator.index(" in text:
         wants |= Needs(("import operator",))
     return module_text(
@@ -81,14 +89,26 @@ def _function(rule: RulePlan, name: str, is_traced: bool) -> Function:
     kept = _kept(rule, words)
     further = tuple(Output(assign.name, Kind.NOGRAD, Shape()) for assign in kept)
     plan = replace(rule, outputs=(*rule.outputs, *further))
+    backward = unnamed(split_backward(plan, words))
     return Function(
         name,
         plan,
         forward(plan, words),
-        unnamed(split_backward(plan, words)),
+        backward,
         is_traced,
+        _tangents(rule, words, backward.residuals),
         kept,
     )
+
+
+def _tangents(
+    rule: RulePlan, words: Vocabulary, residuals: tuple[str, ...]
+) -> Block | None:
+    """The forward mode from what the backward pass keeps as well."""
+    if rule.tangents is None or all(g is None for g in rule.gradients):
+        return None
+    outputs = [o.name for o in rule.outputs]
+    return pushforward(rule, words, tuple(n for n in residuals if n in outputs))
 
 
 def _kept(plan: RulePlan, words: Vocabulary) -> tuple[Assign, ...]:
@@ -115,7 +135,24 @@ def _class(function: Function) -> Lines:
         *("", *indented(forward_method(function))),
         *("", *indented(setup_context_method(function))),
         *("", *indented(backward_method(function))),
+        *(["", *indented(forward_mode)] if (forward_mode := jvp_method(function)) else []),
     ]
+
+
+def _in_graph(function: Function) -> Lines:
+    """The rule for `torch.compile`, which would differentiate the forward pass under
+    `torch.func` if it looked inside.
+    """
+    arguments = ", ".join(i.name for i in function.plan.inputs)
+    return [
+        "@torch.compiler.allow_in_graph",
+        f"def {_in_graph_name(function)}({arguments}):",
+        f"    return {function.name}.apply({arguments})",
+    ]
+
+
+def _in_graph_name(function: Function) -> str:
+    return f"_{function.plan.name}_in_graph"
 
 
 def _public(function: Function) -> Lines:
@@ -125,6 +162,9 @@ def _public(function: Function) -> Lines:
     if len(results) > 1:
         returned = f"tuple[{', '.join(_TENSOR for _ in results)}]"
     arguments = ", ".join(i.name for i in plan.inputs)
+    ways = ", ".join(
+        [function.name, _in_graph_name(function), exported_name(function)]
+    )
     taken = ""
     if function.kept:
         taken = "[0]" if len(results) == 1 else f"[:{len(results)}]"
@@ -132,7 +172,7 @@ def _public(function: Function) -> Lines:
         f"def {plan.name}({parameters(plan, _TENSOR)}) -> {returned}:",
         docstring(plan.docs),
         *indented(_conversions(plan)),
-        f"    return {function.name}.apply({arguments}){taken}",
+        f"    return _apply({ways}, {arguments}){taken}",
     ]
 
 

@@ -76,7 +76,7 @@ def _body(function: Function) -> Lines:
 
 def _absent(function: Function) -> Lines:
     """With one output there is nothing to do when nothing comes from above."""
-    if len(function.plan.upstream) != 1:
+    if len(function.plan.upstream) != 1 or function.is_materialised:
         return []
     return [f"if {function.plan.upstream[0]} is None:", f"    {_nothing(function)}"]
 

@@ -119,14 +119,18 @@ def setup_context_method(function: Function) -> Lines:
         _called(function, o.name) for o in function.outputs if not o.takes_gradient
     ]
     saved = [_called(function, name) for name in function.residuals]
+    wide = function.expanded
     body = [*_inputs(function), *_outputs(function)]
     ctx = function.ctx
     body += [f"{ctx}.{name}_shape = {name}.shape" for name in function.shapes]
     body += [
         f"{ctx}.{size.name} = {_read(function, size)}" for size in _kept_sizes(function)
     ]
+    body += [f"{ctx}.{name}_shape = {_called(function, name)}.shape" for name in wide]
     if saved:
         body.append(f"{ctx}.save_for_backward({', '.join(saved)})")
+    if saved and function.tangents is not None:
+        body.append(f"{ctx}.save_for_forward({', '.join(saved)})")
     if plain:
         body.append(f"{ctx}.mark_non_differentiable({', '.join(plain)})")
     if not function.is_materialised:
@@ -136,8 +140,10 @@ def setup_context_method(function: Function) -> Lines:
 
 
 def _kept_sizes(function: Function) -> list[AxisSize]:
-    """Sizes that nothing which the backward pass is given would show."""
-    return [s for s in function.backward_sizes if function.place(s) is None]
+    """Sizes that nothing which a later pass is given would show."""
+    hidden = [s for s in function.backward_sizes if function.place(s) is None]
+    moved = [s for s in function.tangent_sizes if function.tangent_place(s) is None]
+    return [*hidden, *(s for s in moved if s not in hidden)]
 
 
 def _called(function: Function, name: str) -> str:
@@ -173,9 +179,10 @@ def _inputs(function: Function) -> Lines:
 def _outputs(function: Function) -> Lines:
     if len(function.outputs) == 1:
         return []
+    kept = (*function.residuals, *function.expanded)
     return unpacked(
         [
-            o.name if o.name in function.residuals or not o.takes_gradient else "_"
+            o.name if o.name in kept or not o.takes_gradient else "_"
             for o in function.outputs
         ],
         _made(function),

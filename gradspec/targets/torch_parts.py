@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from gradspec.ir.rule import Input, Kind, Output
-from gradspec.plan.array import Expr, names
+from gradspec.plan.array import Expr, Where, names, nodes
 from gradspec.plan.plan import (
     Assign,
     AxisSize,
@@ -30,7 +30,7 @@ class Function:
     """One rule, its two passes in shared statements, and the names of the text.
 
     ``name`` is the class; ``is_traced`` says that both passes print what goes through
-    them.
+    them; ``tangents`` is the forward mode, if the rule has one.
     """
 
     name: str
@@ -38,6 +38,7 @@ class Function:
     forward: Block
     backward: Backward
     is_traced: bool
+    tangents: Block | None = None
     kept: tuple[Assign, ...] = ()
     """Locals that the author saves: the class gives them as further outputs, because a
     context may keep nothing but inputs and outputs. Their values, for when a saved one
@@ -91,6 +92,7 @@ class Function:
     def statics(self) -> tuple[str, ...]:
         """Statics that the backward pass uses."""
         used = {*self.backward.statics, *names(*(a.value for a in self.kept))}
+        used.update(self.tangent_uses)
         return tuple(i.name for i in self.plan.statics if i.name in used)
 
     # --- gradients
@@ -106,7 +108,8 @@ class Function:
         """All that is printed."""
         statements = tuple(s.value for s in self.forward.statements)
         kept = tuple(assign.value for assign in self.kept)
-        return (*statements, *self.forward.results, *kept, *self.backward_values)
+        rest = (*self.backward_values, *self.tangent_values)
+        return (*statements, *self.forward.results, *kept, *rest)
 
     @property
     def backward_values(self) -> tuple[Expr, ...]:
@@ -114,6 +117,40 @@ class Function:
         terms = (term for group in self.gradients.values() for term in group)
         steps = tuple(step.value for step in self.backward.statements)
         return (*steps, *(term.value for term in terms))
+
+    @property
+    def tangent_values(self) -> tuple[Expr, ...]:
+        """All that forward mode computes."""
+        if self.tangents is None:
+            return ()
+        steps = tuple(step.value for step in self.tangents.statements)
+        return (*steps, *self.tangents.results)
+
+    @property
+    def tangent_uses(self) -> tuple[str, ...]:
+        """The names that forward mode needs from elsewhere."""
+        bound = {s.name for s in self.tangents.statements} if self.tangents else ()
+        return tuple(n for n in names(*self.tangent_values) if n not in bound)
+
+    @property
+    def expanded(self) -> tuple[str, ...]:
+        """The outputs whose tangents may lack axes of theirs."""
+        if self.tangents is None:
+            return ()
+        outputs = [o for o in self.results if o.takes_gradient]
+        return tuple(o.name for o in outputs if self._may_be_smaller(o.name))
+
+    def _may_be_smaller(self, output: str) -> bool:
+        tangents = self.plan.tangents
+        if self.plan.is_ranked or tangents is None:
+            return len(self.plan.tensors) > 1
+        tangent = tangents[[o.name for o in self.plan.outputs].index(output)]
+        value = next(let.value for let in self.plan.forward if let.name == output)
+        free = {i.name for i in self.plan.tensors if i.shape.batch}
+        reach = free.intersection(names(value))
+        spans = {name.removesuffix("_dot") for name in names(tangent)}
+        chosen = any(isinstance(node, Where) for node in nodes(tangent))
+        return chosen or not spans & free or not reach <= spans
 
     @property
     def used_upstream(self) -> tuple[str, ...]:
@@ -134,7 +171,19 @@ class Function:
 
     @property
     def is_materialised(self) -> bool:
-        return len(self.plan.upstream) > 1 and not self.tests_each
+        """Whether torch makes zeros of what is missing: of upstream gradients that a
+        value mixes, and of tangents of inputs that stand still beside one that moves.
+        """
+        if len(self.plan.upstream) > 1:
+            return not self.tests_each
+        return self.tangents is not None and len(self.gradients) > 1
+
+    @property
+    def filled(self) -> tuple[str, ...]:
+        """The inputs whose missing tangents ``jvp`` makes zeros itself."""
+        if self.tangents is None or self.is_materialised or len(self.gradients) < 2:
+            return ()
+        return tuple(self.gradients)
 
     def is_reduced(self, name: str, term: Term) -> bool:
         """Whether the term may have axes that the input has not."""
@@ -170,6 +219,8 @@ class Function:
                 wanted.add(name)
         for assign in self.kept:
             wanted.update(names(assign.value))
+        wanted.update(self.tangent_uses)
+        wanted.update(self.filled)
         if self.is_traced:
             wanted.update(i.name for i in self.plan.tensors)
         if self.tests_each and not wanted.intersection(self._typed):
@@ -205,6 +256,17 @@ class Function:
     @property
     def backward_sizes(self) -> tuple[AxisSize, ...]:
         return self.sizes((*self.backward_values, *(a.value for a in self.kept)))
+
+    @property
+    def tangent_sizes(self) -> tuple[AxisSize, ...]:
+        return self.sizes(self.tangent_values)
+
+    def tangent_place(self, size: AxisSize) -> str | None:
+        """Where forward mode reads a size: a tangent has the shape of its input."""
+        for name, axis in size.places:
+            if name in self.gradients:
+                return f"{name}_dot.shape[{axis}]"
+        return None
 
     def place(self, size: AxisSize) -> str | None:
         """Where the backward pass reads a size, if what it is given shows it."""

@@ -6,7 +6,7 @@ from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Helper, Template
 from gradspec.targets.python import Dialect
 
-RESERVED = frozenset(["torch", "operator", "print"])
+RESERVED = frozenset(["torch", "operator", "print", "contextlib", "Any", "Callable"])
 """Names that no variable of a rule can have beside the text of its module."""
 
 LOCALS = frozenset(["ctx", "inputs", "output", "dtype", "current"])
@@ -173,5 +173,91 @@ def _plus(total: torch.Tensor | None, term: torch.Tensor) -> torch.Tensor:
 ''',
 )
 
-HELPERS = (FLOATING, PROMOTE, INTEGER, BOOLEAN, RANK0, WIDEN, NARROW, PLUS)
+APPLY = Helper(
+    "_apply",
+    '''\
+def _apply(
+    function: type[torch.autograd.Function],
+    in_graph: Callable[..., Any],
+    exported: Callable[..., Any],
+    *arguments: Any,
+) -> Any:
+    """The rule on the way that keeps its gradient.
+
+    A compiler must not look inside, and torch.export keeps no Function. Where no
+    transform of torch.func is active, the C++ apply does without binding a signature.
+    """
+    if torch.compiler.is_compiling():
+        way = exported if torch.compiler.is_exporting() else in_graph
+        return way(*arguments)
+    if _transforms_are_active():
+        return function.apply(*arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)
+''',
+    imports=("from collections.abc import Callable", "from typing import Any"),
+)
+
+ACTIVE = Helper(
+    "_transforms_are_active",
+    """\
+_transforms_are_active = getattr(
+    torch._C, "_are_functorch_transforms_active", lambda: True
+)
+""",
+)
+
+TRACED = Helper(
+    "_is_traced",
+    '''\
+def _is_traced() -> bool:
+    """Whether a compiler is looking on."""
+    return torch._guards.TracingContext.try_get() is not None
+''',
+)
+
+FORWARD_MODE = Helper(
+    "_forward_mode",
+    '''\
+def _forward_mode() -> contextlib.AbstractContextManager[None]:
+    """Tangents of tangents: torch switches forward mode off inside a jvp, where a second
+    derivative would then be 0. A compiler needs no such help.
+    """
+    if _is_traced():
+        return contextlib.nullcontext()
+    return torch.autograd.forward_ad._set_fwd_grad_enabled(True)
+''',
+    imports=("import contextlib",),
+)
+
+PRIMALS = Helper(
+    "_primals",
+    '''\
+def _primals(ctx: Any) -> tuple[torch.Tensor, ...]:
+    """What the context kept, without the tangents at which jvp is just called."""
+    if _is_traced():
+        return ctx.saved_tensors
+    unpack = torch.autograd.forward_ad.unpack_dual
+    return tuple(unpack(tensor).primal for tensor in ctx.saved_tensors)
+''',
+)
+
+TANGENT = Helper(
+    "_tangent",
+    '''\
+def _tangent(tangent: torch.Tensor | None, primal: torch.Tensor) -> torch.Tensor:
+    """``tangent``, or zeros where an input stands still beside one that moves."""
+    return torch.zeros_like(primal) if tangent is None else tangent
+''',
+)
+
+ZERO = Helper(
+    "_zero",
+    '''\
+def _zero(x: torch.Tensor) -> torch.Tensor:
+    """0 with gradient 1; infinities have gradient 0."""
+    return torch.nan_to_num(x - x.detach())
+''',
+)
+
+HELPERS = (ACTIVE, APPLY, TRACED, FORWARD_MODE, PRIMALS, TANGENT, ZERO, FLOATING, PROMOTE, INTEGER, BOOLEAN, RANK0, WIDEN, NARROW, PLUS)
 """In the order in which a module has them."""

@@ -54,6 +54,7 @@ def test_the_class_reads_as_written_by_hand() -> None:
             def setup_context(ctx, inputs, output):
                 (x,) = inputs
                 ctx.save_for_backward(x)
+                ctx.save_for_forward(x)
                 ctx.set_materialize_grads(False)
 
             @staticmethod
@@ -65,6 +66,20 @@ def test_the_class_reads_as_written_by_hand() -> None:
                 x, dy = _widen(x, dy)
                 dx = 2.0 * dy * torch.cos(x)
                 return dx.to(dtype)
+
+            @staticmethod
+            def jvp(ctx, x_dot):
+                with _forward_mode():
+                    (x,) = _primals(ctx)
+                    dtype = x_dot.dtype
+                    x, x_dot = _widen(x, x_dot)
+                    y_dot = 2.0 * x_dot * torch.cos(x)
+                    return y_dot.to(dtype)
+
+
+        @torch.compiler.allow_in_graph
+        def _double_in_graph(x):
+            return _Double.apply(x)
         """
     )
 
@@ -73,7 +88,7 @@ def test_what_is_imported_is_used() -> None:
     tree = ast.parse(torch_text(RULES))
     imports = [n for n in tree.body if isinstance(n, ast.Import)]
     names = [alias.name for node in imports for alias in node.names]
-    assert names == ["operator", "torch"]
+    assert names == ["contextlib", "operator", "torch"]
 
 
 def test_public_names_are_the_rules_in_order() -> None:

@@ -5,9 +5,64 @@ Do not edit: change input.grad and compile it again.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
 import torch
 
 __all__ = ["complex_op", "affine"]
+
+
+_transforms_are_active = getattr(
+    torch._C, "_are_functorch_transforms_active", lambda: True
+)
+
+
+def _apply(
+    function: type[torch.autograd.Function],
+    in_graph: Callable[..., Any],
+    exported: Callable[..., Any],
+    *arguments: Any,
+) -> Any:
+    """The rule on the way that keeps its gradient.
+
+    A compiler must not look inside, and torch.export keeps no Function. Where no
+    transform of torch.func is active, the C++ apply does without binding a signature.
+    """
+    if torch.compiler.is_compiling():
+        way = exported if torch.compiler.is_exporting() else in_graph
+        return way(*arguments)
+    if _transforms_are_active():
+        return function.apply(*arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)
+
+
+def _is_traced() -> bool:
+    """Whether a compiler is looking on."""
+    return torch._guards.TracingContext.try_get() is not None
+
+
+def _forward_mode() -> contextlib.AbstractContextManager[None]:
+    """Tangents of tangents: torch switches forward mode off inside a jvp, where a second
+    derivative would then be 0. A compiler needs no such help.
+    """
+    if _is_traced():
+        return contextlib.nullcontext()
+    return torch.autograd.forward_ad._set_fwd_grad_enabled(True)
+
+
+def _primals(ctx: Any) -> tuple[torch.Tensor, ...]:
+    """What the context kept, without the tangents at which jvp is just called."""
+    if _is_traced():
+        return ctx.saved_tensors
+    unpack = torch.autograd.forward_ad.unpack_dual
+    return tuple(unpack(tensor).primal for tensor in ctx.saved_tensors)
+
+
+def _tangent(tangent: torch.Tensor | None, primal: torch.Tensor) -> torch.Tensor:
+    """``tangent``, or zeros where an input stands still beside one that moves."""
+    return torch.zeros_like(primal) if tangent is None else tangent
 
 
 def _floating(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
@@ -85,6 +140,7 @@ class _ComplexOp(torch.autograd.Function):
     def setup_context(ctx, inputs, output):
         x, y = inputs
         ctx.save_for_backward(x, y)
+        ctx.save_for_forward(x, y)
         ctx.set_materialize_grads(False)
 
     @staticmethod
@@ -102,6 +158,23 @@ class _ComplexOp(torch.autograd.Function):
                 dy = _plus(dy, dw * 2.0 * y)
         return _narrow(dtype, dx, dy)
 
+    @staticmethod
+    def jvp(ctx, x_dot, y_dot):
+        with _forward_mode():
+            x, y = _primals(ctx)
+            x_dot = _tangent(x_dot, x)
+            y_dot = _tangent(y_dot, y)
+            dtype = x_dot.dtype
+            x, y, x_dot, y_dot = _widen(x, y, x_dot, y_dot)
+            z_dot = x_dot * (y + torch.cos(x)) + y_dot * x
+            w_dot = y_dot * 2.0 * y
+            return z_dot.to(dtype), w_dot.to(dtype)
+
+
+@torch.compiler.allow_in_graph
+def _complex_op_in_graph(x, y):
+    return _ComplexOp.apply(x, y)
+
 
 def complex_op(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """The rule ``complex_op``.
@@ -115,7 +188,7 @@ def complex_op(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Te
     Gradients: dx proved; dy proved
     """
     x, y = _promote("complex_op", x=x, y=y)
-    return _ComplexOp.apply(x, y)
+    return _apply(_ComplexOp, _complex_op_in_graph, _ComplexOp.forward, x, y)
 
 
 class _Affine(torch.autograd.Function):
@@ -133,12 +206,10 @@ class _Affine(torch.autograd.Function):
         x, a, b = inputs
         ctx.b_shape = b.shape
         ctx.save_for_backward(x, a)
-        ctx.set_materialize_grads(False)
+        ctx.save_for_forward(x, a)
 
     @staticmethod
     def backward(ctx, dy):
-        if dy is None:
-            return None, None, None
         x, a = ctx.saved_tensors
         dtype = x.dtype
         x, a, dy = _widen(x, a, dy)
@@ -151,6 +222,20 @@ class _Affine(torch.autograd.Function):
             db = dy.sum_to_size(ctx.b_shape)
         return _narrow(dtype, dx, da, db)
 
+    @staticmethod
+    def jvp(ctx, x_dot, a_dot, b_dot):
+        with _forward_mode():
+            x, a = _primals(ctx)
+            dtype = x_dot.dtype
+            x, a, x_dot, a_dot, b_dot = _widen(x, a, x_dot, a_dot, b_dot)
+            y_dot = x_dot * a + a_dot * x + b_dot
+            return y_dot.to(dtype)
+
+
+@torch.compiler.allow_in_graph
+def _affine_in_graph(x, a, b):
+    return _Affine.apply(x, a, b)
+
 
 def affine(x: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """A scale and a shift that are single numbers.
@@ -162,4 +247,4 @@ def affine(x: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """
     x, a, b = _promote("affine", x=x, a=a, b=b)
     _check_rank0("affine", a=a, b=b)
-    return _Affine.apply(x, a, b)
+    return _apply(_Affine, _affine_in_graph, _Affine.forward, x, a, b)

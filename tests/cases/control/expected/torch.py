@@ -5,9 +5,56 @@ Do not edit: change input.grad and compile it again.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
 import torch
 
 __all__ = ["reverse_gradient", "clip_gradient"]
+
+
+_transforms_are_active = getattr(
+    torch._C, "_are_functorch_transforms_active", lambda: True
+)
+
+
+def _apply(
+    function: type[torch.autograd.Function],
+    in_graph: Callable[..., Any],
+    exported: Callable[..., Any],
+    *arguments: Any,
+) -> Any:
+    """The rule on the way that keeps its gradient.
+
+    A compiler must not look inside, and torch.export keeps no Function. Where no
+    transform of torch.func is active, the C++ apply does without binding a signature.
+    """
+    if torch.compiler.is_compiling():
+        way = exported if torch.compiler.is_exporting() else in_graph
+        return way(*arguments)
+    if _transforms_are_active():
+        return function.apply(*arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)
+
+
+def _is_traced() -> bool:
+    """Whether a compiler is looking on."""
+    return torch._guards.TracingContext.try_get() is not None
+
+
+def _forward_mode() -> contextlib.AbstractContextManager[None]:
+    """Tangents of tangents: torch switches forward mode off inside a jvp, where a second
+    derivative would then be 0. A compiler needs no such help.
+    """
+    if _is_traced():
+        return contextlib.nullcontext()
+    return torch.autograd.forward_ad._set_fwd_grad_enabled(True)
+
+
+def _zero(x: torch.Tensor) -> torch.Tensor:
+    """0 with gradient 1; infinities have gradient 0."""
+    return torch.nan_to_num(x - x.detach())
 
 
 def _floating(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
@@ -50,6 +97,31 @@ class _ReverseGradient(torch.autograd.Function):
         dx = -scale * dy
         return dx.to(dtype), None
 
+    @staticmethod
+    def jvp(ctx, x_dot, _scale):
+        with _forward_mode():
+            scale = ctx.scale
+            dtype = x_dot.dtype
+            (x_dot,) = _widen(x_dot)
+            y_dot = -scale * x_dot
+            return y_dot.to(dtype)
+
+
+@torch.compiler.allow_in_graph
+def _reverse_gradient_in_graph(x, scale):
+    return _ReverseGradient.apply(x, scale)
+
+
+def _reverse_gradient_exported(x, scale):
+    """The value, and a term that is 0 and has the gradient of the rule."""
+    x_dot = _zero(x)
+    x = x.detach()
+    y = _ReverseGradient.forward(x, scale)
+    dtype = x_dot.dtype
+    (x_dot,) = _widen(x_dot)
+    y_dot = -scale * x_dot
+    return y + y_dot.to(dtype)
+
 
 def reverse_gradient(x: torch.Tensor, *, scale: float = 1.0) -> torch.Tensor:
     """Identity whose gradient is reversed.
@@ -62,7 +134,13 @@ def reverse_gradient(x: torch.Tensor, *, scale: float = 1.0) -> torch.Tensor:
     Override: dx is not the derivative: domain-adversarial training
     """
     x = _floating("reverse_gradient", "x", x)
-    return _ReverseGradient.apply(x, scale)
+    return _apply(
+        _ReverseGradient,
+        _reverse_gradient_in_graph,
+        _reverse_gradient_exported,
+        x,
+        scale,
+    )
 
 
 class _ClipGradient(torch.autograd.Function):
@@ -88,6 +166,15 @@ class _ClipGradient(torch.autograd.Function):
         return dx.to(dtype), None
 
 
+@torch.compiler.allow_in_graph
+def _clip_gradient_in_graph(x, limit):
+    return _ClipGradient.apply(x, limit)
+
+
+def _clip_gradient_exported(x, limit):
+    raise NotImplementedError("clip_gradient: its gradient cannot be exported")
+
+
 def clip_gradient(x: torch.Tensor, *, limit: float = 1.0) -> torch.Tensor:
     """Identity whose gradient is clipped.
 
@@ -99,4 +186,6 @@ def clip_gradient(x: torch.Tensor, *, limit: float = 1.0) -> torch.Tensor:
     Override: dx is not the derivative: gradients that explode
     """
     x = _floating("clip_gradient", "x", x)
-    return _ClipGradient.apply(x, limit)
+    return _apply(
+        _ClipGradient, _clip_gradient_in_graph, _clip_gradient_exported, x, limit
+    )

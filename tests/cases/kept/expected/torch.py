@@ -5,9 +5,59 @@ Do not edit: change input.grad and compile it again.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
 import torch
 
 __all__ = ["gate", "gate_saved", "decay"]
+
+
+_transforms_are_active = getattr(
+    torch._C, "_are_functorch_transforms_active", lambda: True
+)
+
+
+def _apply(
+    function: type[torch.autograd.Function],
+    in_graph: Callable[..., Any],
+    exported: Callable[..., Any],
+    *arguments: Any,
+) -> Any:
+    """The rule on the way that keeps its gradient.
+
+    A compiler must not look inside, and torch.export keeps no Function. Where no
+    transform of torch.func is active, the C++ apply does without binding a signature.
+    """
+    if torch.compiler.is_compiling():
+        way = exported if torch.compiler.is_exporting() else in_graph
+        return way(*arguments)
+    if _transforms_are_active():
+        return function.apply(*arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)
+
+
+def _is_traced() -> bool:
+    """Whether a compiler is looking on."""
+    return torch._guards.TracingContext.try_get() is not None
+
+
+def _forward_mode() -> contextlib.AbstractContextManager[None]:
+    """Tangents of tangents: torch switches forward mode off inside a jvp, where a second
+    derivative would then be 0. A compiler needs no such help.
+    """
+    if _is_traced():
+        return contextlib.nullcontext()
+    return torch.autograd.forward_ad._set_fwd_grad_enabled(True)
+
+
+def _primals(ctx: Any) -> tuple[torch.Tensor, ...]:
+    """What the context kept, without the tangents at which jvp is just called."""
+    if _is_traced():
+        return ctx.saved_tensors
+    unpack = torch.autograd.forward_ad.unpack_dual
+    return tuple(unpack(tensor).primal for tensor in ctx.saved_tensors)
 
 
 def _floating(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
@@ -43,6 +93,7 @@ class _Gate(torch.autograd.Function):
     def setup_context(ctx, inputs, output):
         (x,) = inputs
         ctx.save_for_backward(x)
+        ctx.save_for_forward(x)
         ctx.set_materialize_grads(False)
 
     @staticmethod
@@ -57,6 +108,22 @@ class _Gate(torch.autograd.Function):
         dx = dy * (e - y)
         return dx.to(dtype)
 
+    @staticmethod
+    def jvp(ctx, x_dot):
+        with _forward_mode():
+            (x,) = _primals(ctx)
+            dtype = x_dot.dtype
+            x, x_dot = _widen(x, x_dot)
+            e = torch.exp(-x)
+            y = x * e
+            y_dot = x_dot * (e - y)
+            return y_dot.to(dtype)
+
+
+@torch.compiler.allow_in_graph
+def _gate_in_graph(x):
+    return _Gate.apply(x)
+
 
 def gate(x: torch.Tensor) -> torch.Tensor:
     """Nothing but x is kept for the backward pass.
@@ -69,7 +136,7 @@ def gate(x: torch.Tensor) -> torch.Tensor:
     Gradients: dx derived
     """
     x = _floating("gate", "x", x)
-    return _Gate.apply(x)
+    return _apply(_Gate, _gate_in_graph, _Gate.forward, x)
 
 
 class _GateSaved(torch.autograd.Function):
@@ -88,6 +155,7 @@ class _GateSaved(torch.autograd.Function):
         (x,) = inputs
         _, e = output
         ctx.save_for_backward(x, e)
+        ctx.save_for_forward(x, e)
         ctx.mark_non_differentiable(e)
         ctx.set_materialize_grads(False)
 
@@ -104,6 +172,21 @@ class _GateSaved(torch.autograd.Function):
         dx = dy * e * (1.0 - x)
         return dx.to(dtype)
 
+    @staticmethod
+    def jvp(ctx, x_dot):
+        with _forward_mode():
+            x, _ = _primals(ctx)
+            dtype = x_dot.dtype
+            x, x_dot = _widen(x, x_dot)
+            e = torch.exp(-x)
+            y_dot = x_dot * e * (1.0 - x)
+            return y_dot.to(dtype), None
+
+
+@torch.compiler.allow_in_graph
+def _gate_saved_in_graph(x):
+    return _GateSaved.apply(x)
+
 
 def gate_saved(x: torch.Tensor) -> torch.Tensor:
     """The exponential is kept.
@@ -117,7 +200,7 @@ def gate_saved(x: torch.Tensor) -> torch.Tensor:
     Gradients: dx proved
     """
     x = _floating("gate_saved", "x", x)
-    return _GateSaved.apply(x)[0]
+    return _apply(_GateSaved, _gate_saved_in_graph, _GateSaved.forward, x)[0]
 
 
 class _Decay(torch.autograd.Function):
@@ -133,6 +216,7 @@ class _Decay(torch.autograd.Function):
     @staticmethod
     def setup_context(ctx, inputs, output):
         ctx.save_for_backward(output)
+        ctx.save_for_forward(output)
         ctx.set_materialize_grads(False)
 
     @staticmethod
@@ -145,6 +229,20 @@ class _Decay(torch.autograd.Function):
         dx = -2.0 * dy * y
         return dx.to(dtype)
 
+    @staticmethod
+    def jvp(ctx, x_dot):
+        with _forward_mode():
+            (y,) = _primals(ctx)
+            dtype = x_dot.dtype
+            y, x_dot = _widen(y, x_dot)
+            y_dot = -2.0 * x_dot * y
+            return y_dot.to(dtype)
+
+
+@torch.compiler.allow_in_graph
+def _decay_in_graph(x):
+    return _Decay.apply(x)
+
 
 def decay(x: torch.Tensor) -> torch.Tensor:
     """The gradient is a multiple of the output.
@@ -155,4 +253,4 @@ def decay(x: torch.Tensor) -> torch.Tensor:
     Gradients: dx derived
     """
     x = _floating("decay", "x", x)
-    return _Decay.apply(x)
+    return _apply(_Decay, _decay_in_graph, _Decay.forward, x)

@@ -5,11 +5,60 @@ Do not edit: change input.grad and compile it again.
 
 from __future__ import annotations
 
+import contextlib
 import operator
+from collections.abc import Callable
+from typing import Any
 
 import torch
 
 __all__ = ["bce", "masked_power"]
+
+
+_transforms_are_active = getattr(
+    torch._C, "_are_functorch_transforms_active", lambda: True
+)
+
+
+def _apply(
+    function: type[torch.autograd.Function],
+    in_graph: Callable[..., Any],
+    exported: Callable[..., Any],
+    *arguments: Any,
+) -> Any:
+    """The rule on the way that keeps its gradient.
+
+    A compiler must not look inside, and torch.export keeps no Function. Where no
+    transform of torch.func is active, the C++ apply does without binding a signature.
+    """
+    if torch.compiler.is_compiling():
+        way = exported if torch.compiler.is_exporting() else in_graph
+        return way(*arguments)
+    if _transforms_are_active():
+        return function.apply(*arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)
+
+
+def _is_traced() -> bool:
+    """Whether a compiler is looking on."""
+    return torch._guards.TracingContext.try_get() is not None
+
+
+def _forward_mode() -> contextlib.AbstractContextManager[None]:
+    """Tangents of tangents: torch switches forward mode off inside a jvp, where a second
+    derivative would then be 0. A compiler needs no such help.
+    """
+    if _is_traced():
+        return contextlib.nullcontext()
+    return torch.autograd.forward_ad._set_fwd_grad_enabled(True)
+
+
+def _primals(ctx: Any) -> tuple[torch.Tensor, ...]:
+    """What the context kept, without the tangents at which jvp is just called."""
+    if _is_traced():
+        return ctx.saved_tensors
+    unpack = torch.autograd.forward_ad.unpack_dual
+    return tuple(unpack(tensor).primal for tensor in ctx.saved_tensors)
 
 
 def _floating(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
@@ -87,6 +136,7 @@ class _Bce(torch.autograd.Function):
     def setup_context(ctx, inputs, output):
         p, t = inputs
         ctx.save_for_backward(p, t)
+        ctx.save_for_forward(p, t)
         ctx.set_materialize_grads(False)
 
     @staticmethod
@@ -100,6 +150,20 @@ class _Bce(torch.autograd.Function):
         dp = (dloss * (p - t) / (p * (1.0 - p))).sum_to_size(p.shape)
         return dp.to(dtype), None
 
+    @staticmethod
+    def jvp(ctx, p_dot, _t):
+        with _forward_mode():
+            p, t = _primals(ctx)
+            dtype = p_dot.dtype
+            p, t, p_dot = _widen(p, t, p_dot)
+            loss_dot = p_dot * (p - t) / (p * (1.0 - p))
+            return loss_dot.to(dtype)
+
+
+@torch.compiler.allow_in_graph
+def _bce_in_graph(p, t):
+    return _Bce.apply(p, t)
+
 
 def bce(p: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
     """Binary cross-entropy of a probability p against a label t.
@@ -112,7 +176,7 @@ def bce(p: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
     Gradients: dp derived
     """
     p, t = _promote("bce", p=p, t=t)
-    return _Bce.apply(p, t)
+    return _apply(_Bce, _bce_in_graph, _Bce.forward, p, t)
 
 
 class _MaskedPower(torch.autograd.Function):
@@ -130,7 +194,9 @@ class _MaskedPower(torch.autograd.Function):
     @staticmethod
     def setup_context(ctx, inputs, output):
         x, n, on, ctx.scale, ctx.k = inputs
+        ctx.y_shape = output.shape
         ctx.save_for_backward(x, n, on)
+        ctx.save_for_forward(x, n, on)
         ctx.set_materialize_grads(False)
 
     @staticmethod
@@ -150,6 +216,29 @@ class _MaskedPower(torch.autograd.Function):
         ).sum_to_size(x.shape)
         return dx.to(dtype), None, None, None, None
 
+    @staticmethod
+    def jvp(ctx, x_dot, _n, _on, _scale, _k):
+        with _forward_mode():
+            x, n, on = _primals(ctx)
+            scale = ctx.scale
+            k = ctx.k
+            dtype = x_dot.dtype
+            x, x_dot = _widen(x, x_dot)
+            total = n.to(x_dot.dtype) + k
+            y_dot = torch.where(
+                on,
+                torch.where(
+                    total != 0.0, x_dot * scale * total * x ** (total - 1.0), 0.0
+                ),
+                0.0,
+            )
+            return y_dot.expand(ctx.y_shape).to(dtype)
+
+
+@torch.compiler.allow_in_graph
+def _masked_power_in_graph(x, n, on, scale, k):
+    return _MaskedPower.apply(x, n, on, scale, k)
+
 
 def masked_power(
     x: torch.Tensor, n: torch.Tensor, on: torch.Tensor, *, scale: float, k: int = 2
@@ -167,4 +256,6 @@ def masked_power(
     n = _integer("masked_power", "n", n)
     on = _boolean("masked_power", "on", on)
     k = operator.index(k)
-    return _MaskedPower.apply(x, n, on, scale, k)
+    return _apply(
+        _MaskedPower, _masked_power_in_graph, _MaskedPower.forward, x, n, on, scale, k
+    )

@@ -5,11 +5,60 @@ Do not edit: change input.grad and compile it again.
 
 from __future__ import annotations
 
+import contextlib
 import math
+from collections.abc import Callable
+from typing import Any
 
 import torch
 
 __all__ = ["np", "pullback"]
+
+
+_transforms_are_active = getattr(
+    torch._C, "_are_functorch_transforms_active", lambda: True
+)
+
+
+def _apply(
+    function: type[torch.autograd.Function],
+    in_graph: Callable[..., Any],
+    exported: Callable[..., Any],
+    *arguments: Any,
+) -> Any:
+    """The rule on the way that keeps its gradient.
+
+    A compiler must not look inside, and torch.export keeps no Function. Where no
+    transform of torch.func is active, the C++ apply does without binding a signature.
+    """
+    if torch.compiler.is_compiling():
+        way = exported if torch.compiler.is_exporting() else in_graph
+        return way(*arguments)
+    if _transforms_are_active():
+        return function.apply(*arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)
+
+
+def _is_traced() -> bool:
+    """Whether a compiler is looking on."""
+    return torch._guards.TracingContext.try_get() is not None
+
+
+def _forward_mode() -> contextlib.AbstractContextManager[None]:
+    """Tangents of tangents: torch switches forward mode off inside a jvp, where a second
+    derivative would then be 0. A compiler needs no such help.
+    """
+    if _is_traced():
+        return contextlib.nullcontext()
+    return torch.autograd.forward_ad._set_fwd_grad_enabled(True)
+
+
+def _primals(ctx: Any) -> tuple[torch.Tensor, ...]:
+    """What the context kept, without the tangents at which jvp is just called."""
+    if _is_traced():
+        return ctx.saved_tensors
+    unpack = torch.autograd.forward_ad.unpack_dual
+    return tuple(unpack(tensor).primal for tensor in ctx.saved_tensors)
 
 
 def _floating(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
@@ -71,12 +120,10 @@ class _Np(torch.autograd.Function):
     def setup_context(ctx, inputs, output):
         x, torch_ = inputs
         ctx.save_for_backward(x, torch_)
-        ctx.set_materialize_grads(False)
+        ctx.save_for_forward(x, torch_)
 
     @staticmethod
     def backward(ctx, dtf):
-        if dtf is None:
-            return None, None
         x, torch_ = ctx.saved_tensors
         dtype = x.dtype
         x, torch_, dtf = _widen(x, torch_, dtf)
@@ -86,6 +133,20 @@ class _Np(torch.autograd.Function):
         if ctx.needs_input_grad[1]:
             dtorch_ = (dtf * x).sum_to_size(torch_.shape)
         return _narrow(dtype, dx, dtorch_)
+
+    @staticmethod
+    def jvp(ctx, x_dot, torch__dot):
+        with _forward_mode():
+            x, torch_ = _primals(ctx)
+            dtype = x_dot.dtype
+            x, torch_, x_dot, torch__dot = _widen(x, torch_, x_dot, torch__dot)
+            tf_dot = x_dot * torch_ + torch__dot * x
+            return tf_dot.to(dtype)
+
+
+@torch.compiler.allow_in_graph
+def _np_in_graph(x, torch_):
+    return _Np.apply(x, torch_)
 
 
 def np(x: torch.Tensor, torch_: torch.Tensor) -> torch.Tensor:
@@ -97,7 +158,7 @@ def np(x: torch.Tensor, torch_: torch.Tensor) -> torch.Tensor:
     Gradients: dx derived; dtorch derived
     """
     x, torch_ = _promote("np", x=x, torch_=torch_)
-    return _Np.apply(x, torch_)
+    return _apply(_Np, _np_in_graph, _Np.forward, x, torch_)
 
 
 class _Pullback(torch.autograd.Function):
@@ -116,6 +177,7 @@ class _Pullback(torch.autograd.Function):
     def setup_context(ctx2, inputs, output2):
         ctx, ctx2.k = inputs
         ctx2.save_for_backward(ctx)
+        ctx2.save_for_forward(ctx)
         ctx2.set_materialize_grads(False)
 
     @staticmethod
@@ -131,6 +193,24 @@ class _Pullback(torch.autograd.Function):
         dctx = doutput * (2.0 * ctx * math_ + torch.sigmoid(ctx) * torch.sigmoid(-ctx))
         return dctx.to(dtype), None
 
+    @staticmethod
+    def jvp(ctx2, ctx_dot, _k):
+        with _forward_mode():
+            (ctx,) = _primals(ctx2)
+            k = ctx2.k
+            dtype = ctx_dot.dtype
+            ctx, ctx_dot = _widen(ctx, ctx_dot)
+            math_ = math.sqrt(k)
+            output_dot = ctx_dot * (
+                2.0 * ctx * math_ + torch.sigmoid(ctx) * torch.sigmoid(-ctx)
+            )
+            return output_dot.to(dtype)
+
+
+@torch.compiler.allow_in_graph
+def _pullback_in_graph(ctx, k):
+    return _Pullback.apply(ctx, k)
+
 
 def pullback(ctx: torch.Tensor, *, k: float = 2.0) -> torch.Tensor:
     """The rule ``pullback``.
@@ -142,4 +222,4 @@ def pullback(ctx: torch.Tensor, *, k: float = 2.0) -> torch.Tensor:
     Gradients: dctx derived
     """
     ctx = _floating("pullback", "ctx", ctx)
-    return _Pullback.apply(ctx, k)
+    return _apply(_Pullback, _pullback_in_graph, _Pullback.forward, ctx, k)

@@ -5,9 +5,36 @@ Do not edit: change input.grad and compile it again.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 
 __all__ = ["embedding", "cross_entropy", "running"]
+
+
+_transforms_are_active = getattr(
+    torch._C, "_are_functorch_transforms_active", lambda: True
+)
+
+
+def _apply(
+    function: type[torch.autograd.Function],
+    in_graph: Callable[..., Any],
+    exported: Callable[..., Any],
+    *arguments: Any,
+) -> Any:
+    """The rule on the way that keeps its gradient.
+
+    A compiler must not look inside, and torch.export keeps no Function. Where no
+    transform of torch.func is active, the C++ apply does without binding a signature.
+    """
+    if torch.compiler.is_compiling():
+        way = exported if torch.compiler.is_exporting() else in_graph
+        return way(*arguments)
+    if _transforms_are_active():
+        return function.apply(*arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)
 
 
 def _floating(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
@@ -121,6 +148,11 @@ class _Embedding(torch.autograd.Function):
         return dw.to(dtype), None
 
 
+@torch.compiler.allow_in_graph
+def _embedding_in_graph(w, t):
+    return _Embedding.apply(w, t)
+
+
 def embedding(w: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
     """Rows of a table by their numbers.
 
@@ -133,7 +165,7 @@ def embedding(w: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
     w = _floating("embedding", "w", w)
     t = _integer("embedding", "t", t)
     _check_shapes("embedding", w=(w, "v", "d"), t=(t, ..., "n"))
-    return _Embedding.apply(w, t)
+    return _apply(_Embedding, _embedding_in_graph, _Embedding.forward, w, t)
 
 
 class _CrossEntropy(torch.autograd.Function):
@@ -172,6 +204,11 @@ class _CrossEntropy(torch.autograd.Function):
         return dx.to(dtype), None
 
 
+@torch.compiler.allow_in_graph
+def _cross_entropy_in_graph(x, t):
+    return _CrossEntropy.apply(x, t)
+
+
 def cross_entropy(x: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
     """The negative log likelihood of a class by its logits.
 
@@ -184,7 +221,7 @@ def cross_entropy(x: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
     x = _floating("cross_entropy", "x", x)
     t = _integer("cross_entropy", "t", t)
     _check_shapes("cross_entropy", x=(x, ..., "n"))
-    return _CrossEntropy.apply(x, t)
+    return _apply(_CrossEntropy, _cross_entropy_in_graph, _CrossEntropy.forward, x, t)
 
 
 class _Running(torch.autograd.Function):
@@ -211,6 +248,11 @@ class _Running(torch.autograd.Function):
         return dx.to(dtype)
 
 
+@torch.compiler.allow_in_graph
+def _running_in_graph(x):
+    return _Running.apply(x)
+
+
 def running(x: torch.Tensor) -> torch.Tensor:
     """The sum of all elements so far.
 
@@ -222,4 +264,4 @@ def running(x: torch.Tensor) -> torch.Tensor:
     """
     x = _floating("running", "x", x)
     _check_shapes("running", x=(x, ..., "n"))
-    return _Running.apply(x)
+    return _apply(_Running, _running_in_graph, _Running.forward, x)

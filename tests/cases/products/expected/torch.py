@@ -5,9 +5,36 @@ Do not edit: change input.grad and compile it again.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 
 __all__ = ["linear", "outer", "transposed"]
+
+
+_transforms_are_active = getattr(
+    torch._C, "_are_functorch_transforms_active", lambda: True
+)
+
+
+def _apply(
+    function: type[torch.autograd.Function],
+    in_graph: Callable[..., Any],
+    exported: Callable[..., Any],
+    *arguments: Any,
+) -> Any:
+    """The rule on the way that keeps its gradient.
+
+    A compiler must not look inside, and torch.export keeps no Function. Where no
+    transform of torch.func is active, the C++ apply does without binding a signature.
+    """
+    if torch.compiler.is_compiling():
+        way = exported if torch.compiler.is_exporting() else in_graph
+        return way(*arguments)
+    if _transforms_are_active():
+        return function.apply(*arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)
 
 
 def _floating(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
@@ -121,6 +148,11 @@ class _Linear(torch.autograd.Function):
         return _narrow(dtype, dx, dw, db)
 
 
+@torch.compiler.allow_in_graph
+def _linear_in_graph(x, w, b):
+    return _Linear.apply(x, w, b)
+
+
 def linear(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """A matrix and an offset.
 
@@ -134,7 +166,7 @@ def linear(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """
     x, w, b = _promote("linear", x=x, w=w, b=b)
     _check_shapes("linear", x=(x, ..., "k"), w=(w, "m", "k"), b=(b, "m"))
-    return _Linear.apply(x, w, b)
+    return _apply(_Linear, _linear_in_graph, _Linear.forward, x, w, b)
 
 
 class _Outer(torch.autograd.Function):
@@ -168,6 +200,11 @@ class _Outer(torch.autograd.Function):
         return _narrow(dtype, da, db)
 
 
+@torch.compiler.allow_in_graph
+def _outer_in_graph(a, b):
+    return _Outer.apply(a, b)
+
+
 def outer(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """All products of two vectors.
 
@@ -180,7 +217,7 @@ def outer(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """
     a, b = _promote("outer", a=a, b=b)
     _check_shapes("outer", a=(a, ..., "n"), b=(b, ..., "m"))
-    return _Outer.apply(a, b)
+    return _apply(_Outer, _outer_in_graph, _Outer.forward, a, b)
 
 
 class _Transposed(torch.autograd.Function):
@@ -207,6 +244,11 @@ class _Transposed(torch.autograd.Function):
         return da.to(dtype)
 
 
+@torch.compiler.allow_in_graph
+def _transposed_in_graph(a):
+    return _Transposed.apply(a)
+
+
 def transposed(a: torch.Tensor) -> torch.Tensor:
     """Rows as columns.
 
@@ -218,4 +260,4 @@ def transposed(a: torch.Tensor) -> torch.Tensor:
     """
     a = _floating("transposed", "a", a)
     _check_shapes("transposed", a=(a, ..., "n", "m"))
-    return _Transposed.apply(a)
+    return _apply(_Transposed, _transposed_in_graph, _Transposed.forward, a)

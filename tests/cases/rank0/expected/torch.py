@@ -5,9 +5,59 @@ Do not edit: change input.grad and compile it again.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
 import torch
 
 __all__ = ["square", "product"]
+
+
+_transforms_are_active = getattr(
+    torch._C, "_are_functorch_transforms_active", lambda: True
+)
+
+
+def _apply(
+    function: type[torch.autograd.Function],
+    in_graph: Callable[..., Any],
+    exported: Callable[..., Any],
+    *arguments: Any,
+) -> Any:
+    """The rule on the way that keeps its gradient.
+
+    A compiler must not look inside, and torch.export keeps no Function. Where no
+    transform of torch.func is active, the C++ apply does without binding a signature.
+    """
+    if torch.compiler.is_compiling():
+        way = exported if torch.compiler.is_exporting() else in_graph
+        return way(*arguments)
+    if _transforms_are_active():
+        return function.apply(*arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)
+
+
+def _is_traced() -> bool:
+    """Whether a compiler is looking on."""
+    return torch._guards.TracingContext.try_get() is not None
+
+
+def _forward_mode() -> contextlib.AbstractContextManager[None]:
+    """Tangents of tangents: torch switches forward mode off inside a jvp, where a second
+    derivative would then be 0. A compiler needs no such help.
+    """
+    if _is_traced():
+        return contextlib.nullcontext()
+    return torch.autograd.forward_ad._set_fwd_grad_enabled(True)
+
+
+def _primals(ctx: Any) -> tuple[torch.Tensor, ...]:
+    """What the context kept, without the tangents at which jvp is just called."""
+    if _is_traced():
+        return ctx.saved_tensors
+    unpack = torch.autograd.forward_ad.unpack_dual
+    return tuple(unpack(tensor).primal for tensor in ctx.saved_tensors)
 
 
 def _floating(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
@@ -78,7 +128,9 @@ class _Square(torch.autograd.Function):
     @staticmethod
     def setup_context(ctx, inputs, output):
         (x,) = inputs
+        ctx.y_shape = output.shape
         ctx.save_for_backward(x)
+        ctx.save_for_forward(x)
         ctx.set_materialize_grads(False)
 
     @staticmethod
@@ -90,6 +142,20 @@ class _Square(torch.autograd.Function):
         x, dy = _widen(x, dy)
         dx = 2.0 * dy * x
         return dx.to(dtype)
+
+    @staticmethod
+    def jvp(ctx, x_dot):
+        with _forward_mode():
+            (x,) = _primals(ctx)
+            dtype = x_dot.dtype
+            x, x_dot = _widen(x, x_dot)
+            y_dot = 2.0 * x_dot * x
+            return y_dot.expand(ctx.y_shape).to(dtype)
+
+
+@torch.compiler.allow_in_graph
+def _square_in_graph(x):
+    return _Square.apply(x)
 
 
 def square(x: torch.Tensor) -> torch.Tensor:
@@ -103,7 +169,7 @@ def square(x: torch.Tensor) -> torch.Tensor:
     """
     x = _floating("square", "x", x)
     _check_rank0("square", x=x)
-    return _Square.apply(x)
+    return _apply(_Square, _square_in_graph, _Square.forward, x)
 
 
 class _Product(torch.autograd.Function):
@@ -119,13 +185,12 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def setup_context(ctx, inputs, output):
         x, y = inputs
+        ctx.z_shape = output.shape
         ctx.save_for_backward(x, y)
-        ctx.set_materialize_grads(False)
+        ctx.save_for_forward(x, y)
 
     @staticmethod
     def backward(ctx, dz):
-        if dz is None:
-            return None, None
         x, y = ctx.saved_tensors
         dtype = x.dtype
         x, y, dz = _widen(x, y, dz)
@@ -135,6 +200,20 @@ class _Product(torch.autograd.Function):
         if ctx.needs_input_grad[1]:
             dy = dz * x
         return _narrow(dtype, dx, dy)
+
+    @staticmethod
+    def jvp(ctx, x_dot, y_dot):
+        with _forward_mode():
+            x, y = _primals(ctx)
+            dtype = x_dot.dtype
+            x, y, x_dot, y_dot = _widen(x, y, x_dot, y_dot)
+            z_dot = x_dot * y + y_dot * x
+            return z_dot.expand(ctx.z_shape).to(dtype)
+
+
+@torch.compiler.allow_in_graph
+def _product_in_graph(x, y):
+    return _Product.apply(x, y)
 
 
 def product(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
@@ -147,4 +226,4 @@ def product(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     """
     x, y = _promote("product", x=x, y=y)
     _check_rank0("product", x=x, y=y)
-    return _Product.apply(x, y)
+    return _apply(_Product, _product_in_graph, _Product.forward, x, y)

@@ -5,9 +5,36 @@ Do not edit: change input.grad and compile it again.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 
 __all__ = ["softmax", "layer_norm"]
+
+
+_transforms_are_active = getattr(
+    torch._C, "_are_functorch_transforms_active", lambda: True
+)
+
+
+def _apply(
+    function: type[torch.autograd.Function],
+    in_graph: Callable[..., Any],
+    exported: Callable[..., Any],
+    *arguments: Any,
+) -> Any:
+    """The rule on the way that keeps its gradient.
+
+    A compiler must not look inside, and torch.export keeps no Function. Where no
+    transform of torch.func is active, the C++ apply does without binding a signature.
+    """
+    if torch.compiler.is_compiling():
+        way = exported if torch.compiler.is_exporting() else in_graph
+        return way(*arguments)
+    if _transforms_are_active():
+        return function.apply(*arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)
 
 
 def _floating(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
@@ -108,6 +135,11 @@ class _Softmax(torch.autograd.Function):
         return dx.to(dtype)
 
 
+@torch.compiler.allow_in_graph
+def _softmax_in_graph(x):
+    return _Softmax.apply(x)
+
+
 def softmax(x: torch.Tensor) -> torch.Tensor:
     """Exponentials of a row, scaled to add up to one.
 
@@ -120,7 +152,7 @@ def softmax(x: torch.Tensor) -> torch.Tensor:
     """
     x = _floating("softmax", "x", x)
     _check_shapes("softmax", x=(x, ..., "n"))
-    return _Softmax.apply(x)
+    return _apply(_Softmax, _softmax_in_graph, _Softmax.forward, x)
 
 
 class _LayerNorm(torch.autograd.Function):
@@ -177,6 +209,11 @@ class _LayerNorm(torch.autograd.Function):
         return _narrow(dtype, dx, dg, db, None)
 
 
+@torch.compiler.allow_in_graph
+def _layer_norm_in_graph(x, g, b, eps):
+    return _LayerNorm.apply(x, g, b, eps)
+
+
 def layer_norm(
     x: torch.Tensor, g: torch.Tensor, b: torch.Tensor, *, eps: float = 1e-5
 ) -> torch.Tensor:
@@ -196,4 +233,4 @@ def layer_norm(
     """
     x, g, b = _promote("layer_norm", x=x, g=g, b=b)
     _check_shapes("layer_norm", x=(x, ..., "n"), g=(g, "n"), b=(b, "n"))
-    return _LayerNorm.apply(x, g, b, eps)[0]
+    return _apply(_LayerNorm, _layer_norm_in_graph, _LayerNorm.forward, x, g, b, eps)[0]

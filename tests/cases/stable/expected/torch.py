@@ -5,9 +5,59 @@ Do not edit: change input.grad and compile it again.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
 import torch
 
 __all__ = ["log1pexp", "swish", "guarded_root"]
+
+
+_transforms_are_active = getattr(
+    torch._C, "_are_functorch_transforms_active", lambda: True
+)
+
+
+def _apply(
+    function: type[torch.autograd.Function],
+    in_graph: Callable[..., Any],
+    exported: Callable[..., Any],
+    *arguments: Any,
+) -> Any:
+    """The rule on the way that keeps its gradient.
+
+    A compiler must not look inside, and torch.export keeps no Function. Where no
+    transform of torch.func is active, the C++ apply does without binding a signature.
+    """
+    if torch.compiler.is_compiling():
+        way = exported if torch.compiler.is_exporting() else in_graph
+        return way(*arguments)
+    if _transforms_are_active():
+        return function.apply(*arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)
+
+
+def _is_traced() -> bool:
+    """Whether a compiler is looking on."""
+    return torch._guards.TracingContext.try_get() is not None
+
+
+def _forward_mode() -> contextlib.AbstractContextManager[None]:
+    """Tangents of tangents: torch switches forward mode off inside a jvp, where a second
+    derivative would then be 0. A compiler needs no such help.
+    """
+    if _is_traced():
+        return contextlib.nullcontext()
+    return torch.autograd.forward_ad._set_fwd_grad_enabled(True)
+
+
+def _primals(ctx: Any) -> tuple[torch.Tensor, ...]:
+    """What the context kept, without the tangents at which jvp is just called."""
+    if _is_traced():
+        return ctx.saved_tensors
+    unpack = torch.autograd.forward_ad.unpack_dual
+    return tuple(unpack(tensor).primal for tensor in ctx.saved_tensors)
 
 
 def _floating(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
@@ -43,6 +93,7 @@ class _Log1pexp(torch.autograd.Function):
     def setup_context(ctx, inputs, output):
         (x,) = inputs
         ctx.save_for_backward(x)
+        ctx.save_for_forward(x)
         ctx.set_materialize_grads(False)
 
     @staticmethod
@@ -56,6 +107,20 @@ class _Log1pexp(torch.autograd.Function):
         dx = dy * torch.sigmoid(x)
         return dx.to(dtype)
 
+    @staticmethod
+    def jvp(ctx, x_dot):
+        with _forward_mode():
+            (x,) = _primals(ctx)
+            dtype = x_dot.dtype
+            x, x_dot = _widen(x, x_dot)
+            y_dot = x_dot * torch.sigmoid(x)
+            return y_dot.to(dtype)
+
+
+@torch.compiler.allow_in_graph
+def _log1pexp_in_graph(x):
+    return _Log1pexp.apply(x)
+
 
 def log1pexp(x: torch.Tensor) -> torch.Tensor:
     """Softplus: the logarithm of one plus e to the x.
@@ -67,7 +132,7 @@ def log1pexp(x: torch.Tensor) -> torch.Tensor:
     Gradients: dx proved
     """
     x = _floating("log1pexp", "x", x)
-    return _Log1pexp.apply(x)
+    return _apply(_Log1pexp, _log1pexp_in_graph, _Log1pexp.forward, x)
 
 
 class _Swish(torch.autograd.Function):
@@ -85,6 +150,7 @@ class _Swish(torch.autograd.Function):
     def setup_context(ctx, inputs, output):
         x, ctx.beta = inputs
         ctx.save_for_backward(x)
+        ctx.save_for_forward(x)
         ctx.set_materialize_grads(False)
 
     @staticmethod
@@ -102,6 +168,23 @@ class _Swish(torch.autograd.Function):
         dx = dy * (sigmoid + y * torch.sigmoid(-beta * x) * beta)
         return dx.to(dtype), None
 
+    @staticmethod
+    def jvp(ctx, x_dot, _beta):
+        with _forward_mode():
+            (x,) = _primals(ctx)
+            beta = ctx.beta
+            dtype = x_dot.dtype
+            x, x_dot = _widen(x, x_dot)
+            sigmoid = torch.sigmoid(beta * x)
+            y = x * sigmoid
+            y_dot = x_dot * (sigmoid + y * torch.sigmoid(-beta * x) * beta)
+            return y_dot.to(dtype)
+
+
+@torch.compiler.allow_in_graph
+def _swish_in_graph(x, beta):
+    return _Swish.apply(x, beta)
+
 
 def swish(x: torch.Tensor, *, beta: float = 1.0) -> torch.Tensor:
     """x times the logistic function of beta x.
@@ -112,7 +195,7 @@ def swish(x: torch.Tensor, *, beta: float = 1.0) -> torch.Tensor:
     Gradients: dx derived
     """
     x = _floating("swish", "x", x)
-    return _Swish.apply(x, beta)
+    return _apply(_Swish, _swish_in_graph, _Swish.forward, x, beta)
 
 
 class _GuardedRoot(torch.autograd.Function):
@@ -129,7 +212,9 @@ class _GuardedRoot(torch.autograd.Function):
     @staticmethod
     def setup_context(ctx, inputs, output):
         (x,) = inputs
+        ctx.y_shape = output.shape
         ctx.save_for_backward(x)
+        ctx.save_for_forward(x)
         ctx.set_materialize_grads(False)
 
     @staticmethod
@@ -143,6 +228,23 @@ class _GuardedRoot(torch.autograd.Function):
         dx = torch.where(mask, 0.0, 0.5 * dy / torch.sqrt(torch.where(mask, 1.0, x)))
         return dx.to(dtype)
 
+    @staticmethod
+    def jvp(ctx, x_dot):
+        with _forward_mode():
+            (x,) = _primals(ctx)
+            dtype = x_dot.dtype
+            x, x_dot = _widen(x, x_dot)
+            mask = x <= 0.0
+            y_dot = torch.where(
+                mask, 0.0, 0.5 * x_dot / torch.sqrt(torch.where(mask, 1.0, x))
+            )
+            return y_dot.expand(ctx.y_shape).to(dtype)
+
+
+@torch.compiler.allow_in_graph
+def _guarded_root_in_graph(x):
+    return _GuardedRoot.apply(x)
+
 
 def guarded_root(x: torch.Tensor) -> torch.Tensor:
     """The branch that is not taken leaks nothing.
@@ -153,4 +255,4 @@ def guarded_root(x: torch.Tensor) -> torch.Tensor:
     Gradients: dx derived
     """
     x = _floating("guarded_root", "x", x)
-    return _GuardedRoot.apply(x)
+    return _apply(_GuardedRoot, _guarded_root_in_graph, _GuardedRoot.forward, x)

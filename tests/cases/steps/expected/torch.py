@@ -5,9 +5,64 @@ Do not edit: change input.grad and compile it again.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
 import torch
 
 __all__ = ["spike", "sign_step"]
+
+
+_transforms_are_active = getattr(
+    torch._C, "_are_functorch_transforms_active", lambda: True
+)
+
+
+def _apply(
+    function: type[torch.autograd.Function],
+    in_graph: Callable[..., Any],
+    exported: Callable[..., Any],
+    *arguments: Any,
+) -> Any:
+    """The rule on the way that keeps its gradient.
+
+    A compiler must not look inside, and torch.export keeps no Function. Where no
+    transform of torch.func is active, the C++ apply does without binding a signature.
+    """
+    if torch.compiler.is_compiling():
+        way = exported if torch.compiler.is_exporting() else in_graph
+        return way(*arguments)
+    if _transforms_are_active():
+        return function.apply(*arguments)
+    return super(torch.autograd.Function, function).apply(*arguments)
+
+
+def _is_traced() -> bool:
+    """Whether a compiler is looking on."""
+    return torch._guards.TracingContext.try_get() is not None
+
+
+def _forward_mode() -> contextlib.AbstractContextManager[None]:
+    """Tangents of tangents: torch switches forward mode off inside a jvp, where a second
+    derivative would then be 0. A compiler needs no such help.
+    """
+    if _is_traced():
+        return contextlib.nullcontext()
+    return torch.autograd.forward_ad._set_fwd_grad_enabled(True)
+
+
+def _primals(ctx: Any) -> tuple[torch.Tensor, ...]:
+    """What the context kept, without the tangents at which jvp is just called."""
+    if _is_traced():
+        return ctx.saved_tensors
+    unpack = torch.autograd.forward_ad.unpack_dual
+    return tuple(unpack(tensor).primal for tensor in ctx.saved_tensors)
+
+
+def _zero(x: torch.Tensor) -> torch.Tensor:
+    """0 with gradient 1; infinities have gradient 0."""
+    return torch.nan_to_num(x - x.detach())
 
 
 def _floating(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
@@ -39,6 +94,7 @@ class _Spike(torch.autograd.Function):
     def setup_context(ctx, inputs, output):
         v, ctx.k = inputs
         ctx.save_for_backward(v)
+        ctx.save_for_forward(v)
         ctx.set_materialize_grads(False)
 
     @staticmethod
@@ -54,6 +110,32 @@ class _Spike(torch.autograd.Function):
         dv = ds / torch.square(1.0 + k * torch.abs(v))
         return dv.to(dtype), None
 
+    @staticmethod
+    def jvp(ctx, v_dot, _k):
+        with _forward_mode():
+            (v,) = _primals(ctx)
+            k = ctx.k
+            dtype = v_dot.dtype
+            v, v_dot = _widen(v, v_dot)
+            s_dot = v_dot / torch.square(1.0 + k * torch.abs(v))
+            return s_dot.to(dtype)
+
+
+@torch.compiler.allow_in_graph
+def _spike_in_graph(v, k):
+    return _Spike.apply(v, k)
+
+
+def _spike_exported(v, k):
+    """The value, and a term that is 0 and has the gradient of the rule."""
+    v_dot = _zero(v)
+    v = v.detach()
+    s = _Spike.forward(v, k)
+    dtype = v_dot.dtype
+    v, v_dot = _widen(v, v_dot)
+    s_dot = v_dot / torch.square(1.0 + k * torch.abs(v))
+    return s + s_dot.to(dtype)
+
 
 def spike(v: torch.Tensor, *, k: float = 25.0) -> torch.Tensor:
     """Heaviside step forward, fast sigmoid backward.
@@ -65,7 +147,7 @@ def spike(v: torch.Tensor, *, k: float = 25.0) -> torch.Tensor:
     Gradients: dv derived through the surrogate
     """
     v = _floating("spike", "v", v)
-    return _Spike.apply(v, k)
+    return _apply(_Spike, _spike_in_graph, _spike_exported, v, k)
 
 
 class _SignStep(torch.autograd.Function):
@@ -81,6 +163,7 @@ class _SignStep(torch.autograd.Function):
     def setup_context(ctx, inputs, output):
         (x,) = inputs
         ctx.save_for_backward(x)
+        ctx.save_for_forward(x)
         ctx.set_materialize_grads(False)
 
     @staticmethod
@@ -93,6 +176,31 @@ class _SignStep(torch.autograd.Function):
         dx = dy * torch.sigmoid(x) * torch.sigmoid(-x)
         return dx.to(dtype)
 
+    @staticmethod
+    def jvp(ctx, x_dot):
+        with _forward_mode():
+            (x,) = _primals(ctx)
+            dtype = x_dot.dtype
+            x, x_dot = _widen(x, x_dot)
+            y_dot = x_dot * torch.sigmoid(x) * torch.sigmoid(-x)
+            return y_dot.to(dtype)
+
+
+@torch.compiler.allow_in_graph
+def _sign_step_in_graph(x):
+    return _SignStep.apply(x)
+
+
+def _sign_step_exported(x):
+    """The value, and a term that is 0 and has the gradient of the rule."""
+    x_dot = _zero(x)
+    x = x.detach()
+    y = _SignStep.forward(x)
+    dtype = x_dot.dtype
+    x, x_dot = _widen(x, x_dot)
+    y_dot = x_dot * torch.sigmoid(x) * torch.sigmoid(-x)
+    return y + y_dot.to(dtype)
+
 
 def sign_step(x: torch.Tensor) -> torch.Tensor:
     """The sign, with the derivative of the logistic function.
@@ -104,4 +212,4 @@ def sign_step(x: torch.Tensor) -> torch.Tensor:
     Gradients: dx derived through the surrogate
     """
     x = _floating("sign_step", "x", x)
-    return _SignStep.apply(x)
+    return _apply(_SignStep, _sign_step_in_graph, _sign_step_exported, x)
