@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradspec.plan.array import Expr, IsNan, Literal, Name, Op, ToFloat, Where, nodes
-from gradspec.plan.ranked import RankedNode
+from gradspec.plan.ranked import (
+    Diagonal,
+    Expand,
+    Permute,
+    Pick,
+    RankedNode,
+    Window,
+)
 from gradspec.primitives.lookup import primitive
 
 _STEPS = ("sign", "floor", "ceil", "round", "trunc", "heaviside")
@@ -31,6 +38,8 @@ def _is_exact(node: Expr, scalars: frozenset[str]) -> bool:
         case Op(primitive=op):
             return op in _SELECTING or primitive(op).result == "bool"
         case Where() | ToFloat() | IsNan():
+            return True
+        case Diagonal() | Expand() | Permute() | Pick() | Window():
             return True
         case RankedNode():
             return False

@@ -135,7 +135,11 @@ def _class(function: Function) -> Lines:
         *("", *indented(forward_method(function))),
         *("", *indented(setup_context_method(function))),
         *("", *indented(backward_method(function))),
-        *(["", *indented(forward_mode)] if (forward_mode := jvp_method(function)) else []),
+        *(
+            ["", *indented(forward_mode)]
+            if (forward_mode := jvp_method(function))
+            else []
+        ),
     ]
 
 
@@ -162,9 +166,7 @@ def _public(function: Function) -> Lines:
     if len(results) > 1:
         returned = f"tuple[{', '.join(_TENSOR for _ in results)}]"
     arguments = ", ".join(i.name for i in plan.inputs)
-    ways = ", ".join(
-        [function.name, _in_graph_name(function), exported_name(function)]
-    )
+    ways = ", ".join([function.name, _in_graph_name(function), exported_name(function)])
     taken = ""
     if function.kept:
         taken = "[0]" if len(results) == 1 else f"[:{len(results)}]"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gradspec.ir.rule import Kind, Output
-from gradspec.plan.array import Expr
+from gradspec.plan.array import Expr, Name
 from gradspec.plan.plan import AxisSize
+from gradspec.plan.ranked import Diagonal, Expand, Permute, Pick, Window
 from gradspec.targets.lines import Lines, assignment, indented, tightened, unpacked
 from gradspec.targets.python import (
     Scope,
@@ -39,10 +40,11 @@ def forward_method(function: Function) -> Lines:
 
 def _sizes(function: Function, values: tuple[Expr, ...]) -> Lines:
     """The sizes of axes that the forward pass uses."""
-    return [f"{s.name} = {_read(function, s)}" for s in function.sizes(values)]
+    return [f"{s.name} = {read(function, s)}" for s in function.sizes(values)]
 
 
-def _read(function: Function, size: AxisSize) -> str:
+def read(function: Function, size: AxisSize) -> str:
+    """Where a size stands among the inputs."""
     tensors = [i.name for i in function.plan.tensors]
     name, axis = next(place for place in size.places if place[0] in tensors)
     return f"{name}.shape[{axis}]"
@@ -73,12 +75,26 @@ def _result(
         return atom  # kept as precisely as it was computed
     if output.kind is Kind.INT:
         return f"{atom}.to(torch.int64)"
+    # A part of an input returned as it is would be a view, which forbids in-place
+    # operations.
+    is_view = _is_view(function, value)
     if wide and output.kind is not Kind.BOOL:
-        return f"{atom}.to({function.dtype})"
-    if atom in [i.name for i in function.plan.tensors]:
-        # An input returned as it is would be a view, which forbids in-place operations.
-        return f"{atom}.clone()"
-    return atom
+        return f"{atom}.to({function.dtype}{', copy=True' if is_view else ''})"
+    return f"{atom}.clone()" if is_view else atom
+
+
+def _is_view(function: Function, value: Expr) -> bool:
+    """Whether the value is an input, a part of one, or one in another order."""
+    statements = {s.name: s.value for s in function.forward.statements}
+    match value:
+        case Name(id=name) if name in statements:
+            return _is_view(function, statements[name])
+        case Name(id=name):
+            return name in [i.name for i in function.plan.tensors]
+        case Diagonal() | Expand() | Permute() | Pick() | Window(padded=False):
+            return _is_view(function, value.arg)
+        case _:
+            return False
 
 
 def _statements(function: Function, scope: Scope) -> Lines:
@@ -124,7 +140,7 @@ def setup_context_method(function: Function) -> Lines:
     ctx = function.ctx
     body += [f"{ctx}.{name}_shape = {name}.shape" for name in function.shapes]
     body += [
-        f"{ctx}.{size.name} = {_read(function, size)}" for size in _kept_sizes(function)
+        f"{ctx}.{size.name} = {read(function, size)}" for size in _kept_sizes(function)
     ]
     body += [f"{ctx}.{name}_shape = {_called(function, name)}.shape" for name in wide]
     if saved:
@@ -161,7 +177,7 @@ def _made(function: Function) -> str:
 
 def _inputs(function: Function) -> Lines:
     kept = {*function.residuals, *function.shapes}
-    kept |= {_read(function, s).partition(".")[0] for s in _kept_sizes(function)}
+    kept |= {read(function, s).partition(".")[0] for s in _kept_sizes(function)}
     statics = function.statics
 
     def target(name: str) -> str:

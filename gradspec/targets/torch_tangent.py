@@ -18,7 +18,7 @@ from gradspec.targets.python import (
     render_atom,
     render_filled,
 )
-from gradspec.targets.torch_forward import widening
+from gradspec.targets.torch_forward import read, widening
 from gradspec.targets.torch_parts import Function
 
 ShapeOf = Callable[[Output], str]
@@ -63,7 +63,7 @@ def exported_function(function: Function) -> Lines:
     arguments = ", ".join(i.name for i in function.inputs)
     header = f"def {exported_name(function)}({arguments}):"
     block = function.tangents
-    if block is None or function.plan.is_ranked:
+    if block is None:
         reason = f"{function.plan.name}: its gradient cannot be exported"
         return [header, f'    raise NotImplementedError("{reason}")']
     text = "The value, and a term that is 0 and has the gradient of the rule."
@@ -84,6 +84,7 @@ def _linearised(function: Function, block: Block) -> Lines:
         *(f"{name}_dot = _zero({name})" for name in moving),
         *(f"{name} = {name}.detach()" for name in tensors),
         f"{made} = {function.name}.forward({arguments})",
+        *(f"{size.name} = {read(function, size)}" for size in function.tangent_sizes),
         *_widened(function, function.floats),
         *assignments(block.statements, _scope(function)),
         f"return {', '.join(results)}",
@@ -146,7 +147,9 @@ def _tangents(function: Function, block: Block, shape: ShapeOf) -> Lines:
     """The text of each tangent, in the shape and type of its output."""
     outputs = [o for o in function.outputs if o.takes_gradient]
     texts = [
-        _tangent(function, value, shape(output) if output.name in function.expanded else "")
+        _tangent(
+            function, value, shape(output) if output.name in function.expanded else ""
+        )
         for output, value in zip(outputs, block.results, strict=True)
     ]
     if not _is_wide(function):

@@ -259,5 +259,21 @@ def _zero(x: torch.Tensor) -> torch.Tensor:
 ''',
 )
 
-HELPERS = (ACTIVE, APPLY, TRACED, FORWARD_MODE, PRIMALS, TANGENT, ZERO, FLOATING, PROMOTE, INTEGER, BOOLEAN, RANK0, WIDEN, NARROW, PLUS)
+HELPERS = (
+    ACTIVE,
+    APPLY,
+    TRACED,
+    FORWARD_MODE,
+    PRIMALS,
+    TANGENT,
+    ZERO,
+    FLOATING,
+    PROMOTE,
+    INTEGER,
+    BOOLEAN,
+    RANK0,
+    WIDEN,
+    NARROW,
+    PLUS,
+)
 """In the order in which a module has them."""

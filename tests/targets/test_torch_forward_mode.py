@@ -48,6 +48,10 @@ rule two(x, z) -> (y, v):
     y = softplus(x)
     v = x * z
     override dx = 3 * dy * sigmoid(x) because "a marker"
+
+rule rows(x[..., n]) -> y[..., n]:
+    y[i] = softplus(x[i]) + 0 * sum(x[j] for j)
+    override dx[i] = 3 * dy[i] * sigmoid(x[i]) because "a marker"
 """
 X = torch.tensor([0.3, -0.7, 1.2], dtype=F64)
 ONES = torch.ones(3, dtype=F64)
@@ -136,7 +140,7 @@ TRANSFORMS: dict[str, tuple[Callable[..., Any], Any]] = {
     "reverse over forward": (partial(_twice, "jacrev", "jacfwd"), torch.diag(SECOND)),
     "reverse over reverse": (partial(_twice, "jacrev", "jacrev"), torch.diag(SECOND)),
 }
-NAMES = ("overridden", "replaced", "exact", "beside", "two")
+NAMES = ("overridden", "replaced", "exact", "beside", "two", "rows")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -149,7 +153,7 @@ def test_eager(rules: ModuleType, transform: str, name: str) -> None:
 @pytest.mark.parametrize(
     "transform", ["jvp", "vmap of grad", "jacfwd", "jacrev", "forward over reverse"]
 )
-@pytest.mark.parametrize("name", ["overridden", "replaced"])
+@pytest.mark.parametrize("name", ["overridden", "replaced", "rows"])
 def test_compiled(rules: ModuleType, transform: str, name: str) -> None:
     apply, expected = TRANSFORMS[transform]
     torch._dynamo.reset()
@@ -159,7 +163,7 @@ def test_compiled(rules: ModuleType, transform: str, name: str) -> None:
     torch.testing.assert_close(run(X), expected)
 
 
-@pytest.mark.parametrize("name", ["overridden", "replaced", "exact", "beside"])
+@pytest.mark.parametrize("name", ["overridden", "replaced", "exact", "beside", "rows"])
 def test_a_compiled_step_with_sizes_that_change(rules: ModuleType, name: str) -> None:
     torch._dynamo.reset()
     run = torch.compile(
@@ -171,7 +175,7 @@ def test_a_compiled_step_with_sizes_that_change(rules: ModuleType, name: str) ->
         torch.testing.assert_close(x.grad, 3 * torch.sigmoid(x.detach()))
 
 
-@pytest.mark.parametrize("name", ["overridden", "replaced", "exact", "beside"])
+@pytest.mark.parametrize("name", ["overridden", "replaced", "exact", "beside", "rows"])
 def test_exported(rules: ModuleType, name: str) -> None:
     f = _function(rules, name)
 

@@ -141,14 +141,15 @@ class TorchAdapter:
         function = getattr(module, case["rule"])
 
         def floats(*given: Any) -> Any:
-            outputs = _tuple(function(*given, **call["statics"]))
-            return tuple(o for o in outputs if o.requires_grad)
+            return _floating(case, _tuple(function(*given, **call["statics"])))
 
-        for check in (torch.autograd.gradcheck, torch.autograd.gradgradcheck):
-            where = shapes(case, call)
-            trial.attempt(
-                check.__name__, where, lambda c=check: _check(c, floats, inputs)
-            )
+        where = shapes(case, call)
+        trial.attempt("gradcheck", where, lambda: _check(_GRADCHECK, floats, inputs))
+        trial.attempt(
+            "gradgradcheck",
+            where,
+            lambda: _check(torch.autograd.gradgradcheck, floats, inputs),
+        )
 
     def _gradcheck(
         self,

@@ -5,6 +5,7 @@ Do not edit: change input.grad and compile it again.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -35,6 +36,28 @@ def _apply(
     if _transforms_are_active():
         return function.apply(*arguments)
     return super(torch.autograd.Function, function).apply(*arguments)
+
+
+def _is_traced() -> bool:
+    """Whether a compiler is looking on."""
+    return torch._guards.TracingContext.try_get() is not None
+
+
+def _forward_mode() -> contextlib.AbstractContextManager[None]:
+    """Tangents of tangents: torch switches forward mode off inside a jvp, where a second
+    derivative would then be 0. A compiler needs no such help.
+    """
+    if _is_traced():
+        return contextlib.nullcontext()
+    return torch.autograd.forward_ad._set_fwd_grad_enabled(True)
+
+
+def _primals(ctx: Any) -> tuple[torch.Tensor, ...]:
+    """What the context kept, without the tangents at which jvp is just called."""
+    if _is_traced():
+        return ctx.saved_tensors
+    unpack = torch.autograd.forward_ad.unpack_dual
+    return tuple(unpack(tensor).primal for tensor in ctx.saved_tensors)
 
 
 def _floating(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
@@ -133,7 +156,9 @@ class _Embedding(torch.autograd.Function):
     def setup_context(ctx, inputs, output):
         w, t = inputs
         ctx.v = w.shape[-2]
+        ctx.y_shape = output.shape
         ctx.save_for_backward(t)
+        ctx.save_for_forward(t)
         ctx.set_materialize_grads(False)
 
     @staticmethod
@@ -146,6 +171,15 @@ class _Embedding(torch.autograd.Function):
         v = ctx.v
         dw = _sum_by_position(t, dy, v, 1, 1)
         return dw.to(dtype), None
+
+    @staticmethod
+    def jvp(ctx, w_dot, _t):
+        with _forward_mode():
+            (t,) = _primals(ctx)
+            dtype = w_dot.dtype
+            (w_dot,) = _widen(w_dot)
+            y_dot = _take(w_dot, t, -2)
+            return y_dot.expand(ctx.y_shape).to(dtype)
 
 
 @torch.compiler.allow_in_graph
@@ -183,7 +217,9 @@ class _CrossEntropy(torch.autograd.Function):
     @staticmethod
     def setup_context(ctx, inputs, output):
         x, t = inputs
+        ctx.loss_shape = output.shape
         ctx.save_for_backward(x, t)
+        ctx.save_for_forward(x, t)
         ctx.set_materialize_grads(False)
 
     @staticmethod
@@ -202,6 +238,25 @@ class _CrossEntropy(torch.autograd.Function):
             )
         ).sum_to_size(x.shape)
         return dx.to(dtype), None
+
+    @staticmethod
+    def jvp(ctx, x_dot, _t):
+        with _forward_mode():
+            x, t = _primals(ctx)
+            n = x_dot.shape[-1]
+            dtype = x_dot.dtype
+            x, x_dot = _widen(x, x_dot)
+            loss_dot = torch.sum(
+                x_dot
+                * (
+                    torch.exp(x - torch.logsumexp(x, -1).unsqueeze(-1))
+                    - (t.unsqueeze(-1) == torch.arange(n, device=x.device)).to(
+                        x_dot.dtype
+                    )
+                ),
+                -1,
+            )
+            return loss_dot.expand(ctx.loss_shape).to(dtype)
 
 
 @torch.compiler.allow_in_graph
@@ -246,6 +301,14 @@ class _Running(torch.autograd.Function):
         (dy,) = _widen(dy)
         dx = torch.cumsum(torch.flip(dy, (-1,)), -1).flip(-1)
         return dx.to(dtype)
+
+    @staticmethod
+    def jvp(ctx, x_dot):
+        with _forward_mode():
+            dtype = x_dot.dtype
+            (x_dot,) = _widen(x_dot)
+            y_dot = torch.cumsum(x_dot, -1)
+            return y_dot.to(dtype)
 
 
 @torch.compiler.allow_in_graph

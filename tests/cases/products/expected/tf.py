@@ -188,4 +188,4 @@ def transposed(a: tf.Tensor) -> tf.Tensor:
     """
     a = _floating("transposed", "a", a)
     _check_shapes("transposed", a=(a, ..., "n", "m"))
-    return tf.cast(_transposed(_widen(a)), a.dtype)
+    return _transposed(a)

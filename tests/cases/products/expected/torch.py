@@ -5,6 +5,7 @@ Do not edit: change input.grad and compile it again.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -35,6 +36,28 @@ def _apply(
     if _transforms_are_active():
         return function.apply(*arguments)
     return super(torch.autograd.Function, function).apply(*arguments)
+
+
+def _is_traced() -> bool:
+    """Whether a compiler is looking on."""
+    return torch._guards.TracingContext.try_get() is not None
+
+
+def _forward_mode() -> contextlib.AbstractContextManager[None]:
+    """Tangents of tangents: torch switches forward mode off inside a jvp, where a second
+    derivative would then be 0. A compiler needs no such help.
+    """
+    if _is_traced():
+        return contextlib.nullcontext()
+    return torch.autograd.forward_ad._set_fwd_grad_enabled(True)
+
+
+def _primals(ctx: Any) -> tuple[torch.Tensor, ...]:
+    """What the context kept, without the tangents at which jvp is just called."""
+    if _is_traced():
+        return ctx.saved_tensors
+    unpack = torch.autograd.forward_ad.unpack_dual
+    return tuple(unpack(tensor).primal for tensor in ctx.saved_tensors)
 
 
 def _floating(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
@@ -128,13 +151,12 @@ class _Linear(torch.autograd.Function):
     @staticmethod
     def setup_context(ctx, inputs, output):
         x, w, _ = inputs
+        ctx.y_shape = output.shape
         ctx.save_for_backward(x, w)
-        ctx.set_materialize_grads(False)
+        ctx.save_for_forward(x, w)
 
     @staticmethod
     def backward(ctx, dy):
-        if dy is None:
-            return None, None, None
         x, w = ctx.saved_tensors
         dtype = x.dtype
         x, w, dy = _widen(x, w, dy)
@@ -146,6 +168,15 @@ class _Linear(torch.autograd.Function):
         if ctx.needs_input_grad[2]:
             db = _sum_over_batch(dy, 1)
         return _narrow(dtype, dx, dw, db)
+
+    @staticmethod
+    def jvp(ctx, x_dot, w_dot, b_dot):
+        with _forward_mode():
+            x, w = _primals(ctx)
+            dtype = x_dot.dtype
+            x, w, x_dot, w_dot, b_dot = _widen(x, w, x_dot, w_dot, b_dot)
+            y_dot = x_dot @ w.mT + x @ w_dot.mT + b_dot
+            return y_dot.expand(ctx.y_shape).to(dtype)
 
 
 @torch.compiler.allow_in_graph
@@ -182,13 +213,12 @@ class _Outer(torch.autograd.Function):
     @staticmethod
     def setup_context(ctx, inputs, output):
         a, b = inputs
+        ctx.c_shape = output.shape
         ctx.save_for_backward(a, b)
-        ctx.set_materialize_grads(False)
+        ctx.save_for_forward(a, b)
 
     @staticmethod
     def backward(ctx, dc):
-        if dc is None:
-            return None, None
         a, b = ctx.saved_tensors
         dtype = a.dtype
         a, b, dc = _widen(a, b, dc)
@@ -198,6 +228,17 @@ class _Outer(torch.autograd.Function):
         if ctx.needs_input_grad[1]:
             db = (dc.mT @ a.unsqueeze(-1)).squeeze(-1).sum_to_size(b.shape)
         return _narrow(dtype, da, db)
+
+    @staticmethod
+    def jvp(ctx, a_dot, b_dot):
+        with _forward_mode():
+            a, b = _primals(ctx)
+            dtype = a_dot.dtype
+            a, b, a_dot, b_dot = _widen(a, b, a_dot, b_dot)
+            c_dot = a_dot.unsqueeze(-1) * b.unsqueeze(-2) + b_dot.unsqueeze(
+                -2
+            ) * a.unsqueeze(-1)
+            return c_dot.expand(ctx.c_shape).to(dtype)
 
 
 @torch.compiler.allow_in_graph
@@ -225,10 +266,8 @@ class _Transposed(torch.autograd.Function):
 
     @staticmethod
     def forward(a):
-        dtype = a.dtype
-        (a,) = _widen(a)
         b = a.mT
-        return b.to(dtype)
+        return b.clone()
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -238,10 +277,12 @@ class _Transposed(torch.autograd.Function):
     def backward(ctx, db):
         if db is None:
             return None
-        dtype = db.dtype
-        (db,) = _widen(db)
-        da = db.mT
-        return da.to(dtype)
+        return db.mT
+
+    @staticmethod
+    def jvp(ctx, a_dot):
+        with _forward_mode():
+            return a_dot.mT
 
 
 @torch.compiler.allow_in_graph

@@ -5,6 +5,7 @@ Do not edit: change input.grad and compile it again.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -35,6 +36,28 @@ def _apply(
     if _transforms_are_active():
         return function.apply(*arguments)
     return super(torch.autograd.Function, function).apply(*arguments)
+
+
+def _is_traced() -> bool:
+    """Whether a compiler is looking on."""
+    return torch._guards.TracingContext.try_get() is not None
+
+
+def _forward_mode() -> contextlib.AbstractContextManager[None]:
+    """Tangents of tangents: torch switches forward mode off inside a jvp, where a second
+    derivative would then be 0. A compiler needs no such help.
+    """
+    if _is_traced():
+        return contextlib.nullcontext()
+    return torch.autograd.forward_ad._set_fwd_grad_enabled(True)
+
+
+def _primals(ctx: Any) -> tuple[torch.Tensor, ...]:
+    """What the context kept, without the tangents at which jvp is just called."""
+    if _is_traced():
+        return ctx.saved_tensors
+    unpack = torch.autograd.forward_ad.unpack_dual
+    return tuple(unpack(tensor).primal for tensor in ctx.saved_tensors)
 
 
 def _floating(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
@@ -122,6 +145,7 @@ class _Softmax(torch.autograd.Function):
     @staticmethod
     def setup_context(ctx, inputs, output):
         ctx.save_for_backward(output)
+        ctx.save_for_forward(output)
         ctx.set_materialize_grads(False)
 
     @staticmethod
@@ -133,6 +157,15 @@ class _Softmax(torch.autograd.Function):
         y, dy = _widen(y, dy)
         dx = y * (dy - torch.sum(dy * y, -1, keepdim=True))
         return dx.to(dtype)
+
+    @staticmethod
+    def jvp(ctx, x_dot):
+        with _forward_mode():
+            (y,) = _primals(ctx)
+            dtype = x_dot.dtype
+            y, x_dot = _widen(y, x_dot)
+            y_dot = y * (x_dot - torch.sum(x_dot * y, -1, keepdim=True))
+            return y_dot.to(dtype)
 
 
 @torch.compiler.allow_in_graph
@@ -174,15 +207,14 @@ class _LayerNorm(torch.autograd.Function):
     @staticmethod
     def setup_context(ctx, inputs, output):
         x, g, _, ctx.eps = inputs
-        _, mu, r = output
+        y, mu, r = output
+        ctx.y_shape = y.shape
         ctx.save_for_backward(x, g, mu, r)
+        ctx.save_for_forward(x, g, mu, r)
         ctx.mark_non_differentiable(mu, r)
-        ctx.set_materialize_grads(False)
 
     @staticmethod
     def backward(ctx, dy, _mu, _r):
-        if dy is None:
-            return None, None, None, None
         x, g, mu, r = ctx.saved_tensors
         eps = ctx.eps
         dtype = x.dtype
@@ -207,6 +239,32 @@ class _LayerNorm(torch.autograd.Function):
         if ctx.needs_input_grad[2]:
             db = _sum_over_batch(dy, 1)
         return _narrow(dtype, dx, dg, db, None)
+
+    @staticmethod
+    def jvp(ctx, x_dot, g_dot, b_dot, _eps):
+        with _forward_mode():
+            x, g, _, _ = _primals(ctx)
+            eps = ctx.eps
+            dtype = x_dot.dtype
+            x, g, x_dot, g_dot, b_dot = _widen(x, g, x_dot, g_dot, b_dot)
+            mu = torch.mean(x, -1, keepdim=True)
+            x_minus_mu = x - mu
+            r = 1.0 / torch.sqrt(
+                torch.mean(torch.square(x_minus_mu), -1, keepdim=True) + eps
+            )
+            h = x_minus_mu * r
+            y_dot = (
+                r
+                * g
+                * (
+                    -torch.mean(x_dot, -1, keepdim=True)
+                    - h * torch.mean(x_dot * h, -1, keepdim=True)
+                    + x_dot
+                )
+                + g_dot * h
+                + b_dot
+            )
+            return y_dot.expand(ctx.y_shape).to(dtype), None, None
 
 
 @torch.compiler.allow_in_graph
