@@ -17,6 +17,7 @@ from gradspec.lower.module import LoweredModule
 from gradspec.options import Options
 from gradspec.plan.planning import plan_module
 from gradspec.source import Source
+from gradspec.stabilise.holes import check as unfilled
 from gradspec.stabilise.stabilise import stabilise
 from gradspec.syntax.nodes import Module
 from gradspec.syntax.parse import parse
@@ -74,10 +75,13 @@ def emit_module(
     """CheckedRules → module texts: stabilise, plan, emit."""
     if not rules:
         return Outcome(())
-    plan = plan_module(source, tuple(stabilise(rule) for rule in rules))
+    stable = tuple(stabilise(rule) for rule in rules)
+    plan = plan_module(source, stable)
     outcomes = [emit(plan, target, trace=options.trace) for target in options.targets]
     modules = tuple(o.value for o in outcomes if o.value is not None)
-    return Outcome(modules, _distinct(d for o in outcomes for d in o.diagnostics))
+    found = [d for rule in stable for d in unfilled(rule)]
+    found += (d for o in outcomes for d in o.diagnostics)
+    return Outcome(modules, _distinct(found))
 
 
 def compile_module(module: LoweredModule, source: Source, options: Options) -> Compiled:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from gradspec.checks import (
     assumptions,
+    boundaries,
     constants,
     examples,
     indexed,
@@ -13,6 +14,7 @@ from gradspec.checks import (
     overrides,
     surrogates,
 )
+from gradspec.checks.breaks import breaks
 from gradspec.checks.cotangents import judge
 from gradspec.checks.subject import Subject, subject
 from gradspec.diagnostics import Diagnostic, Outcome
@@ -47,18 +49,21 @@ def check(rule: Rule, budget: float = 10.0) -> Outcome[CheckedRule]:
     """
     if rule.is_elementwise:
         seen = subject(rule)
+        met = tuple(breaks(seen))
         found = [diagnostic for one in CHECKS for diagnostic in one(seen)]
-        judgements = judge(seen, budget)
+        found += boundaries.check(seen, met)
+        judgements = judge(seen, budget, met)
+        holes = boundaries.holes(seen, met)
     else:
         judgements, others = indexed.examine(rule, budget)
-        found = list(others)
+        found, holes = list(others), ()
     found.extend(d for judgement in judgements for d in judgement.found)
     judged = {j.verdict.input: j.verdict for j in judgements}
     verdicts = tuple(
         judged.get(verdict.input, verdict) for verdict in _unexamined(rule)
     )
     found.sort(key=lambda d: d.labels[0].span.start if d.labels else 0)
-    return Outcome(CheckedRule(rule, verdicts), tuple(found))
+    return Outcome(CheckedRule(rule, verdicts, holes=holes), tuple(found))
 
 
 def _unexamined(rule: Rule) -> tuple[Verdict, ...]:

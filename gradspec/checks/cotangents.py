@@ -10,6 +10,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from time import monotonic
 
+from gradspec.checks.boundaries import (
+    Finding,
+    bent_said,
+    fault,
+    place_said,
+    short,
+    slopes_said,
+)
+from gradspec.checks.breaks import Break
 from gradspec.checks.cure import cure
 from gradspec.checks.diagnosis import diagnose
 from gradspec.checks.guess import Guess
@@ -68,8 +77,12 @@ class Claim:
         return tuple(name for name in self.subject.shown if name in used)
 
 
-def judge(subject: Subject, budget: float) -> tuple[Judgement, ...]:
-    """Every declared cotangent, in input order; they share the budget."""
+def judge(
+    subject: Subject, budget: float, met: tuple[Break, ...] = ()
+) -> tuple[Judgement, ...]:
+    """Every declared cotangent, in input order; they share the budget. ``met`` are the
+    breaks of the rule.
+    """
     deadline = monotonic() + budget
     done: list[Judgement] = []
     for variable, entry in subject.declared():
@@ -79,7 +92,7 @@ def judge(subject: Subject, budget: float) -> tuple[Judgement, ...]:
             continue
         stated = subject.stated[variable.name]
         claim = Claim(subject, variable, entry, stated, derived)
-        done.append(_judge(claim, deadline))
+        done.append(_judge(claim, met, deadline))
     return tuple(done)
 
 
@@ -104,10 +117,13 @@ class Examined:
         return tuple(seen.digits for seen in equal)
 
 
-def _judge(claim: Claim, deadline: float) -> Judgement:
+def _judge(claim: Claim, met: tuple[Break, ...], deadline: float) -> Judgement:
     seen = examine(claim, everywhere(claim))
     if seen.refuted is not None:
         return _refuted(claim, *seen.refuted)
+    broken = fault(claim.subject, claim.input, claim.entry, met)
+    if broken is not None:
+        return _broken(claim, *broken)
     if seen.outside is not None:
         return _outside(claim, *seen.outside)
     found = () if seen.hole is None else (_hole(claim, *seen.hole),)
@@ -143,8 +159,9 @@ def examine(claim: Claim, points: Iterable[Point]) -> Examined:
     for point, seen in kinks:
         ends = limits(claim.derived, point, claim.input.name, claim.subject.assumed)
         if ends and not lies_between(seen.left, ends):
-            if all(lies_between(seen.right, (end,)) for end in ends):
-                return Examined(evidence, (point, seen))  # no kink after all
+            is_kink = not all(lies_between(seen.right, (end,)) for end in ends)
+            if not is_kink and not _fills(claim, point):
+                return Examined(evidence, (point, seen))  # it differs beside it too
             return Examined(evidence, outside=(point, seen, ends))
     hole = holes[0] if holes else None
     return Examined(evidence, hole=hole, rounded=tuple(rounded))
@@ -167,8 +184,8 @@ def everywhere(claim: Claim) -> Iterator[Point]:
 
 
 def _fills(claim: Claim, point: Point) -> bool:
-    """Beside a point where the declared value does not exist, do both agree? Then the
-    derivative is its limit: a removable singularity."""
+    """Beside a point where the declared value does not exist (or is another), do both
+    agree? Then the derivative is its limit: a removable singularity."""
     assumed = claim.subject.assumed
     sides = [
         compare(claim.declared, claim.derived, near).relation
@@ -264,19 +281,66 @@ def _values(seen: Comparison) -> tuple[str, str]:
 def _outside(
     claim: Claim, point: Point, seen: Comparison, ends: tuple[object, ...]
 ) -> Judgement:
-    slopes = " and ".join(dict.fromkeys(decimal(end, 10) for end in ends))
-    declared, place = decimal(seen.left, 10), said(point, claim.shown)
+    slopes = tuple(dict.fromkeys(decimal(end, 10) for end in ends))
+    gives = f"gives {decimal(seen.left, 10)} at {said(point, claim.shown)}"
+    if len(slopes) == 1:
+        return _no_limit(claim, f"{gives}; the slope there is {slopes[0]}")
+    return _beyond(claim, f"{gives}; the slopes there are {' and '.join(slopes)}")
+
+
+def _broken(claim: Claim, finding: Finding, found: Break) -> Judgement:
+    """The same at a break, with the upstream gradient 1."""
+    place, slopes = place_said(claim.subject, found), slopes_said(found)
+    gives = f"gives {short(found.stated)} at {place}, d{found.output.name} = 1"
+    match finding:
+        case Finding.LIMIT:
+            return _no_limit(claim, f"{gives}; the slope there is {slopes}")
+        case Finding.BENT:
+            values = bent_said(claim.subject, found)
+            return _beyond(claim, f"not linear at {place}: {values}")
+        case _:
+            return _beyond(claim, f"{gives}; the slopes there are {slopes}")
+
+
+def _no_limit(claim: Claim, told: str) -> Judgement:
+    """The derivative exists at the point and is another."""
+    headline = (
+        f"{claim.name} of {claim.subject.rule.name} has a value at a point that is"
+    )
+    return _at_a_point(
+        claim,
+        "GS431",
+        f"{headline} not the limit of the derivative",
+        told,
+        "give this point the limit, times the upstream gradient",
+    )
+
+
+def _beyond(claim: Claim, told: str) -> Judgement:
+    headline = f"{claim.name} of {claim.subject.rule.name} is outside the one-sided"
+    return _at_a_point(
+        claim,
+        "GS402",
+        f"{headline} slopes at a kink",
+        told,
+        "give this point the value of one side, or one between both: the upstream"
+        " gradient times a number between the slopes",
+    )
+
+
+def _at_a_point(
+    claim: Claim, code: str, headline: str, told: str, cure: str
+) -> Judgement:
     return Judgement(
         Verdict(claim.input.name, Status.REFUTED, "one-sided limits"),
         (
             error(
-                "GS402",
-                f"{claim.name} of {claim.subject.rule.name} is outside the one-sided"
-                " slopes at a kink",
+                code,
+                headline,
                 claim.subject.rule.source,
                 claim.entry.span,
-                label=f"gives {declared} at {place}; the slopes there are {slopes}",
-                help="give this point the value of one side, or one between both",
+                label=told,
+                help=cure,
             ),
         ),
     )

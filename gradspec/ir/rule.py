@@ -263,11 +263,27 @@ class Rewrite:
 
 
 @dataclass(frozen=True, slots=True)
+class Hole:
+    """A point at which a value is not defined as it is written, though it has a limit
+    there (or one from each side). ``name`` is an output, or ``d<input>`` with the upstream
+    gradient 1 for ``output``; the limits are told as text.
+    """
+
+    name: str
+    output: str
+    point: tuple[tuple[str, Fraction], ...]
+    left: str
+    right: str
+
+
+@dataclass(frozen=True, slots=True)
 class CheckedRule:
     """A complete rule without errors, its verdicts in input order, and the rewrites
-    that stabilising has made to it (none before that stage).
+    that stabilising has made to it (none before that stage). ``holes`` are to be filled
+    by the emitted program.
     """
 
     rule: Rule
     verdicts: tuple[Verdict, ...]
     rewrites: tuple[Rewrite, ...] = ()
+    holes: tuple[Hole, ...] = ()

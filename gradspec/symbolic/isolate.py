@@ -57,6 +57,13 @@ def thresholds(expr: Expr) -> tuple[Bound, ...]:
 
 
 @lru_cache(maxsize=256)
+def solutions(left: Expr, right: Expr, variable: str) -> tuple[Expr, ...]:
+    """What ``variable`` is where both sides are equal, as far as it can be solved for."""
+    found = _solve_all("eq", left, right)
+    return tuple(bound.value for bound in found if bound.variable == variable)
+
+
+@lru_cache(maxsize=256)
 def cases(expr: Expr, variables: frozenset[str]) -> tuple[Bound, ...]:
     """Where its conditionals tell values of ``variables`` apart by those alone."""
     found: dict[Bound, None] = {}

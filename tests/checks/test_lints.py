@@ -82,7 +82,7 @@ def test_a_pole_of_the_declared_form_is_a_warning_and_a_wrong_limit_an_error() -
     slope = "(cos(pi * x) - y) / x"
     assert codes(f"{forward}    dx = dy * {slope}") == ("GS403",)
     assert codes(f"{forward}    dx = dy * {slope} if x != 0 else 0") == ()
-    assert codes(f"{forward}    dx = dy * {slope} if x != 0 else dy") == ("GS401",)
+    assert codes(f"{forward}    dx = dy * {slope} if x != 0 else dy") == ("GS431",)
 
 
 def test_kinks_take_any_value_between_the_slopes() -> None:

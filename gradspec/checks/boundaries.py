@@ -1,0 +1,358 @@
+"""What is wrong at breaks: limits, jumps, and gradients outside the slopes.
+
+Kinks and limits of *declared* cotangents are judged in `cotangents.py`, which asks
+:func:`fault` here; what concerns the forward or a derived cotangent is said by
+:func:`check`; what only the emitted program can tell is left as :class:`Hole`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum
+
+from gradspec.checks.breaks import Break, Kind
+from gradspec.checks.subject import Subject, number, said
+from gradspec.derive.linear import is_linear
+from gradspec.diagnostics import Diagnostic, error, warning
+from gradspec.ir.calls import follows_surrogate
+from gradspec.ir.expr import ONE, ZERO, Const, Expr, Select
+from gradspec.ir.rule import Declared, Derived, Hole, Input, Let, Override
+from gradspec.ir.walk import names, substitute
+from gradspec.symbolic.compare import decimal
+from gradspec.symbolic.exact import exactly
+from gradspec.symbolic.sides import Limit, Trend, at, is_between, same
+from gradspec.symbolic.surfaces import Origin
+
+
+class Finding(Enum):
+    """What a break says of the rule; the words stand in the table of boundaries."""
+
+    FINE = "fine"
+    MEANT = "a jump that is meant"
+    JUMP = "a jump"
+    PATCH = "another value than the limit"
+    HOLE = "undefined, though there is a limit"
+    SLOPE = "a gradient outside the slopes"
+    LIMIT = "a gradient that is not the limit of the slope"
+    BENT = "not linear in the upstream gradient"
+
+
+def finding(subject: Subject, found: Break) -> Finding:
+    """The gravest thing that a break shows."""
+    of_value = _of_value(subject, found)
+    if of_value is not Finding.FINE:
+        return of_value
+    return _of_gradient(subject, found)
+
+
+def _of_value(subject: Subject, found: Break) -> Finding:
+    value = found.value
+    match found.kind:
+        case Kind.REMOVABLE if value.is_finite:
+            return _patched(subject, found)
+        case Kind.REMOVABLE if value.trend is Trend.UNDEFINED:
+            return Finding.HOLE
+        case Kind.JUMP if value.trend is Trend.OUTSIDE:
+            return Finding.FINE
+        case Kind.JUMP:
+            return Finding.MEANT if meant(subject, found) else Finding.JUMP
+        case Kind.END if _is_closed(found) and found.sides[0].is_finite:
+            if value.trend is Trend.UNDEFINED:
+                return Finding.HOLE
+            if value.is_finite and not same(value, found.sides[0]):
+                return _patched(subject, found)
+            return Finding.FINE
+        case _:
+            return Finding.FINE
+
+
+def _patched(subject: Subject, found: Break) -> Finding:
+    """A value of its own: wrong where it fills a hole, a jump where it stands alone."""
+    if any(s.origin is Origin.EDGE for s in found.place.surfaces):
+        return Finding.PATCH
+    return Finding.MEANT if meant(subject, found) else Finding.JUMP
+
+
+def _is_closed(found: Break) -> bool:
+    """An end that the author has said to belong to the domain."""
+    return len(found.sides) == 1 and any(
+        s.origin is Origin.END for s in found.place.surfaces
+    )
+
+
+def _of_gradient(subject: Subject, found: Break) -> Finding:
+    """The gradient at the break against the slopes beside it."""
+    entry, slopes = entry_of(subject, found.place.input), found.slopes
+    if found.kind in (Kind.POLE, Kind.UNKNOWN) or isinstance(entry, Override):
+        return Finding.FINE
+    if not slopes or not (found.value.is_finite or found.kind is Kind.REMOVABLE):
+        return Finding.FINE
+    if found.kind is Kind.END and not _is_closed(found):
+        return Finding.FINE
+    if found.stated.trend is Trend.UNDEFINED:
+        is_finite = all(slope.is_finite for slope in slopes)
+        return Finding.HOLE if is_finite else Finding.FINE
+    if not found.stated.is_finite or _is_in_hull(found.stated, slopes):
+        return Finding.FINE
+    return Finding.LIMIT if _agree(slopes) else Finding.SLOPE
+
+
+def _is_in_hull(value: Limit, slopes: tuple[Limit, ...]) -> bool:
+    """An infinite slope leaves its side open; a finite value beside two of them is a
+    choice that nothing contradicts."""
+    finite = tuple(slope for slope in slopes if slope.is_finite)
+    signs = {slope.value for slope in slopes if slope.trend is Trend.INFINITE}
+    if not finite or 0 in signs:
+        return True
+    if not signs:
+        return is_between(value, finite)
+    above = Limit(Trend.FINITE, max((finite[0].value, value.value), key=_middle))
+    below = Limit(Trend.FINITE, min((finite[0].value, value.value), key=_middle))
+    return is_between(value, (finite[0], above if 1 in signs else below))
+
+
+def _middle(ball: object) -> float:
+    return float(ball.mid())  # type: ignore[attr-defined]
+
+
+def _agree(slopes: tuple[Limit, ...]) -> bool:
+    if not all(slope.is_finite for slope in slopes):
+        return False
+    return all(same(slopes[0], slope) for slope in slopes[1:])
+
+
+def entry_of(subject: Subject, name: str) -> object:
+    pairs = zip(subject.rule.inputs, subject.rule.backward, strict=True)
+    return next(entry for variable, entry in pairs if variable.name == name)
+
+
+# --- jumps ---------------------------------------------------------------------------
+
+
+def meant(subject: Subject, found: Break) -> str:
+    """Why a jump is taken to be on purpose; empty if it is not."""
+    if follows_surrogate(subject.rule):
+        return "surrogate"
+    if any(s.origin is Origin.STEP for s in found.place.surfaces):
+        return "step"
+    choices = [s for s in found.place.surfaces if s.origin is Origin.CHOICE]
+    whys = [_written_step(s.node, found.place.input) for s in choices]
+    return next((why for why in whys if why), "") if all(whys) else ""
+
+
+def _written_step(node: Expr | None, name: str) -> str:
+    """A conditional that is a step, or cuts off to 0."""
+    if not isinstance(node, Select):
+        return ""
+    branches = (node.then, node.other)
+    if all(name not in names(_outer(branch)) for branch in branches):
+        return "step"
+    return "cut off" if any(branch == ZERO for branch in branches) else ""
+
+
+def _outer(branch: Expr) -> Expr:
+    """A branch that is a step again counts as the numbers that it chooses from."""
+    while isinstance(branch, Select):
+        if isinstance(branch.then, Const):
+            branch = branch.other
+        elif isinstance(branch.other, Const):
+            branch = branch.then
+        else:
+            return branch
+    return branch
+
+
+# --- what is said --------------------------------------------------------------------
+
+
+def check(subject: Subject, found: tuple[Break, ...]) -> Iterator[Diagnostic]:
+    """What the forward and the derived cotangents do at breaks, once for each name."""
+    told: set[tuple[str, str]] = set()
+    for one in found:
+        fault = _fault_of(subject, one)
+        if fault is None:
+            continue
+        key = fault.code, fault.headline
+        if key not in told:
+            told.add(key)
+            yield fault
+
+
+def _fault_of(subject: Subject, found: Break) -> Diagnostic | None:
+    match finding(subject, found):
+        case Finding.PATCH:
+            return _patch(subject, found)
+        case Finding.JUMP:
+            return _jump(subject, found)
+        case Finding.SLOPE | Finding.LIMIT:
+            entry = entry_of(subject, found.place.input)
+            return _outside(subject, found) if isinstance(entry, Derived) else None
+        case _:
+            return None
+
+
+def place_said(subject: Subject, found: Break) -> str:
+    """The place with the values of all inputs that the output depends on."""
+    used = names(subject.forward[found.output.name]) | {found.place.input}
+    shown = tuple(i.name for i in subject.rule.inputs if i.name in used)
+    return said(found.place.point, shown)
+
+
+def _patch(subject: Subject, found: Break) -> Diagnostic:
+    name, limit = found.output.name, short(found.sides[0])
+    at_it = place_said(subject, found)
+    return error(
+        "GS430",
+        f"{name} of {subject.rule.name} is patched with a value that is not the limit",
+        subject.rule.source,
+        _let(subject, name).span,
+        label=f"gives {short(found.value)} at {at_it}; the limit is {limit}",
+        help=f"write {limit} for this point",
+    )
+
+
+def _jump(subject: Subject, found: Break) -> Diagnostic:
+    name, at_it = found.output.name, place_said(subject, found)
+    values = (found.left, found.value, found.right)
+    left, here, right = (short(limit) for limit in values)
+    beside = f"{left} on the left, {right} on the right"
+    if found.kind is not Kind.JUMP:
+        beside = f"its limit is {short(found.sides[0])}"
+    return warning(
+        "GS432",
+        f"{name} of {subject.rule.name} is not continuous",
+        subject.rule.source,
+        _let(subject, name).span,
+        label=f"gives {here} at {at_it}; {beside}",
+        help="correct a branch or the threshold; a jump that is meant is written as a"
+        " step (`… * heaviside(…)`, `… * (1 if … else 0)`), or has a surrogate",
+    )
+
+
+def _outside(subject: Subject, found: Break) -> Diagnostic:
+    variable, slopes = found.place.input, slopes_said(found)
+    wanted = "the slope there is" if _agree(found.slopes) else "the slopes there are"
+    first = f"{variable} != {number(found.place.point[variable])}"
+    return warning(
+        "GS434",
+        f"the derived d{variable} of {subject.rule.name} is not the slope at a point",
+        subject.rule.source,
+        _let(subject, found.output.name).span,
+        label=f"d{variable} is {short(found.stated)} at {place_said(subject, found)};"
+        f" {wanted} {slopes}",
+        help=f"declare it: `d{variable} = … if {first} else …`, or write"
+        f" {found.output.name} so that its pieces are not differentiated one by one",
+    )
+
+
+def _let(subject: Subject, name: str) -> Let:
+    return next(let for let in subject.rule.forward if let.name == name)
+
+
+def slopes_said(found: Break) -> str:
+    return " and ".join(dict.fromkeys(short(slope) for slope in found.slopes))
+
+
+def short(limit: Limit) -> str:
+    """A limit in a few digits."""
+    match limit.trend:
+        case Trend.INFINITE:
+            return {1: "inf", -1: "-inf"}.get(limit.value, "infinite")
+        case Trend.FINITE:
+            return _rounded(limit)
+        case Trend.OUTSIDE:
+            return "-"
+        case Trend.UNKNOWN:
+            return "?"
+        case Trend.UNDEFINED:
+            return "undefined"
+
+
+_HAIR = 1e-12
+"""What is nearer to 0 is what the last step leaves of the way."""
+
+
+def _rounded(limit: Limit) -> str:
+    if bool(abs(limit.value) < _HAIR + 2 * limit.slack):
+        return "0"
+    text = decimal(limit.value, 6)
+    return text if "e" not in text else repr(float(text))
+
+
+# --- declared cotangents -------------------------------------------------------------
+
+
+def fault(
+    subject: Subject, variable: Input, entry: Declared, found: tuple[Break, ...]
+) -> tuple[Finding, Break] | None:
+    """The first break at which a declared cotangent is wrong."""
+    linear = is_linear(entry.value, frozenset(subject.upstream))
+    for one in found:
+        if one.place.input != variable.name:
+            continue
+        seen = _of_gradient(subject, one)
+        if seen in (Finding.SLOPE, Finding.LIMIT):
+            return seen, one
+        if not linear and _is_bent(subject, one):
+            return Finding.BENT, one
+    return None
+
+
+def _is_bent(subject: Subject, found: Break) -> bool:
+    """At the break itself, twice the upstream gradient does not give twice as much, or
+    its negative not the negative."""
+    if not found.stated.is_finite or found.kind is Kind.POLE:
+        return False
+    one, two, minus = (_stated(subject, found, scale) for scale in (1, 2, -1))
+    if not (one.is_finite and two.is_finite and minus.is_finite):
+        return False
+    double = Limit(Trend.FINITE, 2 * one.value)
+    opposite = Limit(Trend.FINITE, -one.value)
+    return not (same(two, double) and same(minus, opposite))
+
+
+def bent_said(subject: Subject, found: Break) -> str:
+    """What the cotangent gives at the break for three upstream gradients."""
+    upstream = f"d{found.output.name}"
+    told = (
+        f"{short(_stated(subject, found, scale))} for {upstream} = {scale}"
+        for scale in (1, 2, -1)
+    )
+    return ", ".join(told)
+
+
+def _stated(subject: Subject, found: Break, scale: int) -> Limit:
+    factor = Const(ONE.value * scale)
+    upstream = dict.fromkeys(subject.upstream, ZERO) | {f"d{found.output.name}": factor}
+    value = substitute(subject.stated[found.place.input], upstream)
+    return at(exactly(value, found.place.point))
+
+
+# --- what the emitted program has to show ----------------------------------------------
+
+
+def holes(subject: Subject, found: tuple[Break, ...]) -> tuple[Hole, ...]:
+    """Points at which something is undefined as it is written, but has a limit."""
+    made: dict[Hole, None] = {}
+    for one in found:
+        if finding(subject, one) is not Finding.HOLE:
+            continue
+        point, output = tuple(one.place.point.items()), one.output.name
+        if one.value.trend is Trend.UNDEFINED:
+            made[Hole(output, output, point, *_ends(one.sides))] = None
+        if _lacks_slope(subject, one):
+            name = f"d{one.place.input}"
+            made[Hole(name, output, point, *_ends(one.slopes))] = None
+    return tuple(made)
+
+
+def _lacks_slope(subject: Subject, found: Break) -> bool:
+    if isinstance(entry_of(subject, found.place.input), Override):
+        return False
+    if found.stated.trend is not Trend.UNDEFINED or not found.slopes:
+        return False
+    return all(slope.is_finite for slope in found.slopes)
+
+
+def _ends(limits: tuple[Limit, ...]) -> tuple[str, str]:
+    return short(limits[0]), short(limits[-1])

@@ -1,0 +1,300 @@
+"""What a rule does where its formulas may break: the material of :mod:`boundaries`.
+
+A break is a surface of its expressions (`symbolic/surfaces.py`), cut along one input. At
+each of them: the outputs and their slopes from both sides, what the forward and the
+gradient as written give at it, and what kind of break that makes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import Enum
+from fractions import Fraction
+from functools import lru_cache
+
+from gradspec.checks.subject import Point, Subject
+from gradspec.ir.expr import ONE, ZERO, Expr, Ref
+from gradspec.ir.rule import Declared, Output, Override
+from gradspec.ir.tidy import tidy
+from gradspec.ir.walk import names, substitute
+from gradspec.symbolic.enclose import program
+from gradspec.symbolic.exact import exactly
+from gradspec.symbolic.isolate import bounds, conjuncts
+from gradspec.symbolic.roots import Root, is_in, is_solvable, isolated, solved
+from gradspec.symbolic.sides import OUTSIDE, Limit, Trend, approach, at, same
+from gradspec.symbolic.surfaces import Origin, Surface, surfaces
+
+
+class Kind(Enum):
+    SMOOTH = "smooth"
+    KINK = "kink"
+    UPRIGHT = "infinite slope"
+    JUMP = "jump"
+    POLE = "pole"
+    REMOVABLE = "removable"
+    END = "end of domain"
+    UNKNOWN = "not decided"
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """``bases``: values of the other inputs; ``search``: look for roots numerically, and
+    at what is outside the domain or a step among many too."""
+
+    bases: int
+    search: bool
+
+
+QUICK, THOROUGH = Effort(2, search=False), Effort(4, search=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A value of one input where surfaces are met, the other inputs as in ``point``."""
+
+    input: str
+    root: Root
+    point: Point
+    surfaces: tuple[Surface, ...]
+
+    @property
+    def where(self) -> str:
+        """``x = threshold``; one surface of several."""
+        more = " …" if self.root.more else ""
+        return f"{self.input} = {self.root.text}{more}"
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """One output along one input at a place: limits of the forward from the left and the
+    right and its value, limits of the true slope, and the gradient as it stands.
+    """
+
+    place: Place
+    output: Output
+    kind: Kind
+    left: Limit
+    value: Limit
+    right: Limit
+    before: Limit
+    stated: Limit
+    after: Limit
+
+    @property
+    def sides(self) -> tuple[Limit, ...]:
+        """The forward's limits on the sides that there are."""
+        return tuple(x for x in (self.left, self.right) if x.is_inside)
+
+    @property
+    def slopes(self) -> tuple[Limit, ...]:
+        return tuple(x for x in (self.before, self.after) if x.is_inside)
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """An output along one input, and that input's cotangents: the true one (None if it
+    is not known) and the one that stands in the rule (None if there is none)."""
+
+    output: Output
+    input: str
+    forward: Expr
+    slope: Expr | None
+    stated: Expr | None
+    surfaces: tuple[Surface, ...]
+
+
+def breaks(subject: Subject, effort: Effort = QUICK) -> Iterator[Break]:
+    """Every break of an elementwise rule, in the order of inputs, places and outputs."""
+    cuts = tuple(_cuts(subject))
+    for name in dict.fromkeys(cut.input for cut in cuts):
+        along = tuple(cut for cut in cuts if cut.input == name)
+        for place in _places(subject, name, along, effort):
+            is_assumed = _is_assumed(subject, place)
+            if not is_assumed and not effort.search:
+                continue
+            for cut in along:
+                met = tuple(s for s in place.surfaces if s in cut.surfaces)
+                if met:
+                    own = replace(place, surfaces=met)
+                    yield _break(subject, own, cut, is_assumed)
+
+
+# --- where ---------------------------------------------------------------------------
+
+
+def _cuts(subject: Subject) -> Iterator[Cut]:
+    path = subject.backward_path()
+    ends = tuple(_ends(subject))
+    for variable, entry in zip(subject.rule.inputs, subject.rule.backward, strict=True):
+        if not variable.takes_gradient:
+            continue
+        name = variable.name
+        stated = subject.stated.get(name)
+        written = (stated,) if isinstance(entry, Declared | Override) else ()
+        for output in subject.rule.outputs:
+            forward = subject.forward[output.name]
+            roots = (forward, path[output.name], *(w for w in written if w is not None))
+            if not any(name in names(root) for root in roots):
+                continue
+            found = {s: None for root in roots for s in surfaces(root)}
+            met = tuple(s for s in (*found, *ends) if is_in(name, s))
+            if met and not output.takes_gradient:
+                yield Cut(output, name, forward, None, None, met)
+            elif met:
+                derived = subject.derived.get(name)
+                yield Cut(output, name, forward, derived, stated, met)
+
+
+def _ends(subject: Subject) -> Iterator[Surface]:
+    for condition in subject.assumed:
+        for part in conjuncts(condition):
+            for bound in bounds(part):
+                if bound.op != "eq":
+                    yield Surface(Ref(bound.variable), bound.value, Origin.END)
+
+
+@lru_cache(maxsize=128)
+def _at_one(expr: Expr, upstream: tuple[str, ...], output: str) -> Expr:
+    """A cotangent with the upstream gradient 1 for one output and 0 for the others."""
+    values = dict.fromkeys(upstream, ZERO) | {f"d{output}": ONE}
+    return tidy(substitute(expr, values))
+
+
+def _places(
+    subject: Subject, name: str, cuts: tuple[Cut, ...], effort: Effort
+) -> Iterator[Place]:
+    known = {s: None for cut in cuts for s in cut.surfaces}
+    met = tuple(s for s in known if _names(s) <= _inputs(subject))
+    if not met:
+        return
+    for base in _bases(subject, name, met, effort):
+        found: dict[Fraction, list[tuple[Root, Surface]]] = {}
+        for surface in met:
+            roots = solved(surface, name, base)
+            if effort.search and not is_solvable(surface, name):
+                roots = _joined(roots, isolated(surface, name, base))
+            for root in roots:
+                found.setdefault(root.value, []).append((root, surface))
+        for value, met_here in sorted(found.items(), key=lambda pair: pair[0]):
+            root = min((root for root, _ in met_here), key=_plainness)
+            point = {**base, name: value}
+            on = tuple(s for r, s in met_here if _is_met(s, point, r))
+            if on:
+                yield Place(name, root, point, on)
+
+
+def _plainness(root: Root) -> tuple[bool, int]:
+    """Names tell more than numbers, and short texts more than long ones."""
+    return not any(letter.isalpha() for letter in root.text), len(root.text)
+
+
+def _is_met(surface: Surface, point: Point, root: Root) -> bool:
+    """Whether the whole of a kink's condition holds there."""
+    if surface.only is None or not root.exact:
+        return True
+    return exactly(surface.only, point) is True
+
+
+def _joined(some: tuple[Root, ...], others: tuple[Root, ...]) -> tuple[Root, ...]:
+    known = {root.value for root in some}
+    return (*some, *(root for root in others if root.value not in known))
+
+
+def _names(surface: Surface) -> frozenset[str]:
+    return names(surface.left) | names(surface.right)
+
+
+def _inputs(subject: Subject) -> frozenset[str]:
+    return frozenset(i.name for i in subject.rule.inputs)
+
+
+def _bases(
+    subject: Subject, name: str, met: tuple[Surface, ...], effort: Effort
+) -> Iterator[dict[str, Fraction]]:
+    """Values of the inputs: as sampled, and all others 0 (where norms have a kink)."""
+    wanted = [i.name for i in subject.rule.inputs]
+    others = [n for n in wanted if n != name]
+    seen: set[tuple[Fraction, ...]] = set()
+    points = [_exact(subject, p) for p in subject.points or subject.survey.undefined]
+    for point in points:
+        key = tuple(point[n] for n in others)
+        if key in seen:
+            continue
+        if len(seen) == effort.bases:
+            break
+        seen.add(key)
+        yield {n: point[n] for n in wanted}
+    free = [i.name for i in subject.rule.tensor_inputs if i.name != name]
+    if points and free and any(_names(s) & set(free) for s in met):
+        corner = {n: points[0][n] for n in wanted} | dict.fromkeys(free, Fraction(0))
+        if tuple(corner[n] for n in others) not in seen:
+            yield corner
+
+
+def _exact(subject: Subject, point: Point) -> Point:
+    """Statics as a program has them: 0.7 is the float64 nearest to it, which balls hold
+    exactly, so that comparisons with it are decided."""
+    statics = {s.name for s in subject.rule.static_inputs}
+    return {n: Fraction(float(v)) if n in statics else v for n, v in point.items()}
+
+
+# --- what ----------------------------------------------------------------------------
+
+
+def _is_assumed(subject: Subject, place: Place) -> bool:
+    if not place.root.exact:
+        return True
+    return all(exactly(c, place.point) is True for c in subject.assumed)
+
+
+def _break(subject: Subject, place: Place, cut: Cut, is_assumed: bool) -> Break:
+    assumed = subject.assumed
+    slope, own = (
+        None if e is None else _at_one(e, subject.upstream, cut.output.name)
+        for e in (cut.slope, cut.stated)
+    )
+    roots = (cut.forward,) if slope is None else (cut.forward, slope)
+    (left, before), (right, after) = (
+        _pair(approach(program(*roots), place.point, place.input, side, assumed))
+        for side in (-1, 1)
+    )
+    value, stated = _here(place, cut.forward, own) if is_assumed else (OUTSIDE, OUTSIDE)
+    kind = _kind((left, value, right), (before, after))
+    return Break(place, cut.output, kind, left, value, right, before, stated, after)
+
+
+def _pair(side: tuple[Limit, ...] | None) -> tuple[Limit, Limit]:
+    if side is None:
+        return OUTSIDE, OUTSIDE
+    return side[0], (side[1] if len(side) > 1 else OUTSIDE)
+
+
+def _here(place: Place, forward: Expr, stated: Expr | None) -> tuple[Limit, Limit]:
+    """What the forward and the gradient give at the place; nothing if it is no number
+    that a program can meet."""
+    if not place.root.exact:
+        return OUTSIDE, OUTSIDE
+    value = at(exactly(forward, place.point))
+    if stated is None:
+        return value, OUTSIDE
+    return value, at(exactly(stated, place.point))
+
+
+def _kind(forward: tuple[Limit, Limit, Limit], slopes: tuple[Limit, Limit]) -> Kind:
+    left, value, right = forward
+    if Trend.UNKNOWN in (left.trend, right.trend):
+        return Kind.UNKNOWN
+    if not left.is_inside or not right.is_inside:
+        return Kind.END
+    if Trend.INFINITE in (left.trend, right.trend):
+        return Kind.POLE
+    if not same(left, right):
+        return Kind.JUMP
+    if value.trend is not Trend.OUTSIDE and not (value.is_finite and same(left, value)):
+        return Kind.REMOVABLE
+    if not all(slope.is_inside for slope in slopes):
+        return Kind.SMOOTH
+    if any(slope.trend is Trend.INFINITE for slope in slopes):
+        return Kind.UPRIGHT
+    return Kind.SMOOTH if same(*slopes) else Kind.KINK

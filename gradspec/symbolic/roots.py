@@ -1,0 +1,246 @@
+"""Where two expressions are equal, along one variable: exact roots, or tight ones.
+
+First by solving for the variable, then by trying simple numbers, at last by isolation:
+intervals on which ball arithmetic excludes a root are dropped, the others halved. What is
+left is a root if it is one exactly, or if the sign changes across it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from heapq import heapify, heappop, heappush
+from itertools import pairwise
+from typing import Any
+
+from flint import arb, ctx, fmpq
+
+from gradspec.ir.expr import ZERO, Apply, Const, Expr
+from gradspec.ir.text import show
+from gradspec.ir.tidy import tidy
+from gradspec.ir.walk import names
+from gradspec.symbolic.enclose import Program, defined, program
+from gradspec.symbolic.exact import exactly
+from gradspec.symbolic.isolate import solutions
+from gradspec.symbolic.ranges import fractions, middle
+from gradspec.symbolic.surfaces import Surface
+
+SIMPLE = fractions("0 1 -1 2 -2 1/2 -1/2 3 -3 4 -4")
+LATTICE = fractions("0 1 -1")
+"""Whole numbers at which a lattice is looked at."""
+
+_ENDS = tuple(Fraction(2) ** k for k in (10, 7, 5, 4, 3, 2, 1, 0, -2, -6))
+_GRID = (*(-end for end in _ENDS), Fraction(0), *reversed(_ENDS))
+_MOST_TESTS = 600
+_NARROW = Fraction(1, 2**16)
+_BITS = 420
+"""Halvings of an interval with a change of sign: narrower than any step taken there."""
+
+_MOST = 3
+"""Roots of one surface that are looked at, those nearest to 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """``value`` of the variable; within 2**-400 if it is not ``exact``. ``text`` is what
+    a reader is told that it is; ``more``: it stands for several.
+    """
+
+    value: Fraction
+    text: str
+    exact: bool = True
+    more: bool = False
+
+
+def solved(
+    surface: Surface, variable: str, base: Mapping[str, Fraction]
+) -> tuple[Root, ...]:
+    """The roots that are found without searching; ``base`` binds all names."""
+    if surface.is_lattice:
+        return tuple(_lattice(surface, variable, base))
+    gap = program(Apply("sub", (surface.left, surface.right)))
+    found = tuple(_by_solving(surface, gap, variable, base))
+    return found or tuple(_by_trying(surface, gap, variable, base))
+
+
+def is_solvable(surface: Surface, variable: str) -> bool:
+    """Whether solving gives all roots: of a lattice, or for what is on one side alone."""
+    left, right = surface.left, surface.right
+    return surface.is_lattice or bool(solutions(left, right, variable))
+
+
+def _by_solving(
+    surface: Surface, gap: Program, variable: str, base: Mapping[str, Fraction]
+) -> Iterator[Root]:
+    for expr in map(tidy, solutions(surface.left, surface.right, variable)):
+        value = exactly(expr, base)
+        if isinstance(value, Fraction):
+            if _is_root(surface, gap, {**base, variable: value}):
+                yield Root(value, _text(expr))
+            continue
+        ball = program(expr).run(base, 2 * _BITS)[0]
+        if defined(ball) and gap.run({**base, variable: ball}, 2 * _BITS)[0].contains(
+            0
+        ):
+            yield Root(middle(ball), _text(expr), exact=False)
+
+
+def _by_trying(
+    surface: Surface, gap: Program, variable: str, base: Mapping[str, Fraction]
+) -> Iterator[Root]:
+    """Simple numbers; if most of them are roots the two sides are the same thing."""
+    found = [
+        Root(value, show(Const(value)))
+        for value in SIMPLE
+        if _is_root(surface, gap, {**base, variable: value})
+    ]
+    if len(found) <= _MOST:
+        yield from found
+
+
+def _is_root(surface: Surface, gap: Program, point: Mapping[str, Fraction]) -> bool:
+    """Balls say quickly that it is none."""
+    ball = gap.run(point, 64)[0]
+    if not defined(ball) or not ball.contains(0):
+        return False
+    return bool(exactly(surface.left, point) == exactly(surface.right, point))
+
+
+def _text(expr: Expr) -> str:
+    """The solution as one writes it: 0 divided by anything is 0."""
+    if isinstance(expr, Apply) and expr.op in ("div", "mul") and expr.args[0] == ZERO:
+        return "0"
+    return show(expr)
+
+
+def isolated(
+    surface: Surface, variable: str, base: Mapping[str, Fraction]
+) -> tuple[Root, ...]:
+    """The roots in -1024 … 1024 that a search finds, those nearest to 0."""
+    gap = program(Apply("sub", (surface.left, surface.right)))
+    found: list[Root] = []
+    for low, high in sorted(_suspects(gap, variable, base), key=_distance):
+        root = _root(gap, variable, base, low, high)
+        if root is not None:
+            found.append(root)
+        if len(found) > _MOST:
+            return tuple(replace(root, more=True) for root in found[:_MOST])
+    return tuple(found)
+
+
+def _distance(interval: tuple[Fraction, Fraction]) -> tuple[Fraction, Fraction]:
+    """From 0; of two that are alike the positive one first."""
+    low, high = interval
+    return min(abs(low), abs(high)), -high
+
+
+def _lattice(
+    surface: Surface, variable: str, base: Mapping[str, Fraction]
+) -> Iterator[Root]:
+    """Where the left side is a whole number, as it is at many others."""
+    for whole in LATTICE:
+        for expr in map(tidy, solutions(surface.left, Const(whole), variable)):
+            value = exactly(expr, base)
+            if not isinstance(value, Fraction):
+                continue
+            if exactly(surface.left, {**base, variable: value}) == whole:
+                yield Root(value, _text(expr), more=True)
+
+
+# --- isolation -----------------------------------------------------------------------
+
+
+def _suspects(
+    gap: Program, variable: str, base: Mapping[str, Fraction]
+) -> tuple[tuple[Fraction, Fraction], ...]:
+    """Narrow intervals on which the gap is not certainly different from 0, neighbours
+    joined. Those near 0 are looked at first: a function with many roots uses up the
+    tests.
+    """
+    waiting = [(_distance(pair), pair) for pair in pairwise(_GRID)]
+    heapify(waiting)
+    kept: list[tuple[Fraction, Fraction]] = []
+    for _ in range(_MOST_TESTS):
+        if not waiting:
+            break
+        _, (low, high) = heappop(waiting)
+        if _excludes(gap, variable, base, low, high):
+            continue
+        if high - low > _NARROW * max(Fraction(1), abs(low)):
+            centre = (low + high) / 2
+            for part in ((low, centre), (centre, high)):
+                heappush(waiting, (_distance(part), part))
+        else:
+            kept.append((low, high))
+    return _joined(kept)
+
+
+def _joined(
+    intervals: list[tuple[Fraction, Fraction]],
+) -> tuple[tuple[Fraction, Fraction], ...]:
+    joined: list[tuple[Fraction, Fraction]] = []
+    for low, high in sorted(intervals):
+        if joined and joined[-1][1] == low:
+            joined[-1] = joined[-1][0], high
+        else:
+            joined.append((low, high))
+    return tuple(joined)
+
+
+def _excludes(
+    gap: Program,
+    variable: str,
+    base: Mapping[str, Fraction],
+    low: Fraction,
+    high: Fraction,
+) -> bool:
+    with ctx.workprec(64):
+        ball = arb(_exact((low + high) / 2), _exact((high - low) / 2))
+    value = gap.run({**base, variable: ball}, 64)[0]
+    return defined(value) and value is not True and not value.contains(0)
+
+
+def _exact(value: Fraction) -> Any:
+    return fmpq(value.numerator, value.denominator)
+
+
+def _root(
+    gap: Program,
+    variable: str,
+    base: Mapping[str, Fraction],
+    low: Fraction,
+    high: Fraction,
+) -> Root | None:
+    """The root in a narrow interval: a simple fraction, or where the sign changes."""
+    centre = (low + high) / 2
+    for candidate in (centre.limit_denominator(d) for d in (1, 16, 1000)):
+        if low <= candidate <= high:
+            value = gap.run({**base, variable: candidate}, 256)[0]
+            if defined(value) and value.is_zero():
+                return Root(candidate, show(Const(candidate)))
+    width = high - low
+    low, high = low - width, high + width
+    sign = _sign(gap, variable, base, low)
+    if sign is None or sign == _sign(gap, variable, base, high):
+        return None
+    for _ in range(_BITS):
+        centre = (low + high) / 2
+        seen = _sign(gap, variable, base, centre)
+        if seen is None:
+            return None
+        low, high = (centre, high) if seen == sign else (low, centre)
+    return Root(low, f"{float(low):.6g}…", exact=False)
+
+
+def _sign(
+    gap: Program, variable: str, base: Mapping[str, Fraction], value: Fraction
+) -> int | None:
+    ball = gap.run({**base, variable: value}, 2 * _BITS)[0]
+    if not defined(ball) or ball.contains(0):
+        return None
+    return 1 if ball > 0 else -1
+
+
+def is_in(variable: str, surface: Surface) -> bool:
+    return variable in names(surface.left) or variable in names(surface.right)
