@@ -7,7 +7,7 @@ gradient as written give at it, and what kind of break that makes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 from fractions import Fraction
@@ -169,24 +169,38 @@ def _places(
     if not met:
         return
     for base in _bases(subject, name, met, effort):
-        found: dict[Fraction, list[tuple[Root, Surface]]] = {}
+        all_roots: list[tuple[Root, Surface]] = []
         for surface in met:
             roots = solved(surface, name, base)
             if effort.search and not is_solvable(surface, name):
                 roots = _joined(roots, isolated(surface, name, base))
-            for root in roots:
-                found.setdefault(root.value, []).append((root, surface))
+            all_roots += ((root, surface) for root in roots)
+        found: dict[Fraction, list[tuple[Root, Surface]]] = {}
+        for root, surface in sorted(all_roots, key=lambda pair: not pair[0].exact):
+            found.setdefault(_known_root(found, root), []).append((root, surface))
         for value, met_here in sorted(found.items(), key=lambda pair: pair[0]):
             root = min((root for root, _ in met_here), key=_plainness)
             point = {**base, name: value}
-            on = tuple(s for r, s in met_here if _is_met(s, point, r))
+            on = tuple(s for r, s in met_here if _is_met(s, point, root))
             if on:
                 yield Place(name, root, point, on)
 
 
-def _plainness(root: Root) -> tuple[bool, int]:
+_HAIR = Fraction(1, 2**300)
+
+
+def _known_root(found: Iterable[Fraction], root: Root) -> Fraction:
+    """An exact root that an isolated one stands for."""
+    if root.exact:
+        return root.value
+    near = (value for value in found if abs(value - root.value) < _HAIR)
+    return next(near, root.value)
+
+
+def _plainness(root: Root) -> tuple[bool, bool, int]:
     """Names tell more than numbers, and short texts more than long ones."""
-    return not any(letter.isalpha() for letter in root.text), len(root.text)
+    has_name = any(letter.isalpha() for letter in root.text)
+    return not root.exact, not has_name, len(root.text)
 
 
 def _is_met(surface: Surface, point: Point, root: Root) -> bool:

@@ -113,3 +113,11 @@ def _of_variable(found: Diagnostic) -> Diagnostic:
         headline=_ELEMENT.sub(r"\1", found.headline),
         help=_ELEMENT.sub(r"\1", found.help),
     )
+
+
+def typical(rule: Rule) -> Subject | None:
+    """The rule at two elements an axis, to look at its elementwise parts."""
+    if is_too_large(rule):
+        return None
+    known = few(rule)
+    return _usual(known).subject if known.small or known.larger else None

@@ -37,6 +37,8 @@ _NARROW = Fraction(1, 2**16)
 _BITS = 420
 """Halvings of an interval with a change of sign: narrower than any step taken there."""
 
+_ASIDE = Fraction(1, 2**40)
+_SMALL = 2.0**-100
 _MOST = 3
 """Roots of one surface that are looked at, those nearest to 0."""
 
@@ -89,14 +91,24 @@ def _by_solving(
 def _by_trying(
     surface: Surface, gap: Program, variable: str, base: Mapping[str, Fraction]
 ) -> Iterator[Root]:
-    """Simple numbers; if most of them are roots the two sides are the same thing."""
-    found = [
-        Root(value, show(Const(value)))
-        for value in SIMPLE
-        if _is_root(surface, gap, {**base, variable: value})
-    ]
-    if len(found) <= _MOST:
-        yield from found
+    """Simple numbers. Where the sides are equal all around there is no border."""
+    for value in SIMPLE:
+        if _is_root(surface, gap, {**base, variable: value}):
+            if not _is_flat(gap, variable, base, value):
+                yield Root(value, show(Const(value)))
+
+
+def _is_flat(
+    gap: Program, variable: str, base: Mapping[str, Fraction], value: Fraction
+) -> bool:
+    return all(
+        _is_zero(gap.run({**base, variable: value + step}, 256)[0])
+        for step in (_ASIDE, -_ASIDE)
+    )
+
+
+def _is_zero(ball: Any) -> bool:
+    return bool(defined(ball) and ball.is_zero())
 
 
 def _is_root(surface: Surface, gap: Program, point: Mapping[str, Fraction]) -> bool:
@@ -121,9 +133,7 @@ def isolated(
     gap = program(Apply("sub", (surface.left, surface.right)))
     found: list[Root] = []
     for low, high in sorted(_suspects(gap, variable, base), key=_distance):
-        root = _root(gap, variable, base, low, high)
-        if root is not None:
-            found.append(root)
+        found += _roots(gap, variable, base, low, high)
         if len(found) > _MOST:
             return tuple(replace(root, more=True) for root in found[:_MOST])
     return tuple(found)
@@ -205,38 +215,68 @@ def _exact(value: Fraction) -> Any:
     return fmpq(value.numerator, value.denominator)
 
 
-def _root(
+def _roots(
     gap: Program,
     variable: str,
     base: Mapping[str, Fraction],
     low: Fraction,
     high: Fraction,
-) -> Root | None:
-    """The root in a narrow interval: a simple fraction, or where the sign changes."""
+) -> tuple[Root, ...]:
+    """The root in a narrow interval: a simple fraction, or where the sign changes. Where
+    all of the interval is a root, its two ends."""
+    at = _Along(gap, variable, base)
+    width = high - low
     centre = (low + high) / 2
     for candidate in (centre.limit_denominator(d) for d in (1, 16, 1000)):
-        if low <= candidate <= high:
-            value = gap.run({**base, variable: candidate}, 256)[0]
-            if defined(value) and value.is_zero():
-                return Root(candidate, show(Const(candidate)))
-    width = high - low
-    low, high = low - width, high + width
-    sign = _sign(gap, variable, base, low)
-    if sign is None or sign == _sign(gap, variable, base, high):
-        return None
-    for _ in range(_BITS):
-        centre = (low + high) / 2
-        seen = _sign(gap, variable, base, centre)
-        if seen is None:
+        if low <= candidate <= high and _is_zero(at.value(candidate)):
+            if not _is_flat(gap, variable, base, candidate):
+                return (Root(candidate, show(Const(candidate))),)
+            ends = (at.end(candidate, side) for side in (low - width, high + width))
+            return tuple(_inexact(end) for end in ends if end is not None)
+    root = at.crossing(low - width, high + width)
+    return () if root is None else (_inexact(root),)
+
+
+def _inexact(value: Fraction) -> Root:
+    return Root(value, f"{float(value):.6g}…", exact=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Along:
+    """The gap as a function of one variable."""
+
+    gap: Program
+    variable: str
+    base: Mapping[str, Fraction]
+
+    def value(self, value: Fraction) -> Any:
+        return self.gap.run({**self.base, self.variable: value}, 2 * _BITS)[0]
+
+    def crossing(self, low: Fraction, high: Fraction) -> Fraction | None:
+        """Where the sign changes: through 0, not through a pole."""
+        sign = _sign(self.value(low))
+        if sign is None or sign == _sign(self.value(high)):
             return None
-        low, high = (centre, high) if seen == sign else (low, centre)
-    return Root(low, f"{float(low):.6g}…", exact=False)
+        for _ in range(_BITS):
+            centre = (low + high) / 2
+            seen = _sign(self.value(centre))
+            if seen is None:
+                return None
+            low, high = (centre, high) if seen == sign else (low, centre)
+        return low if abs(self.value(low)) < _SMALL else None
+
+    def end(self, inside: Fraction, outside: Fraction) -> Fraction | None:
+        """How far the gap is 0."""
+        if _is_zero(self.value(outside)):
+            return None
+        for _ in range(_BITS):
+            centre = (inside + outside) / 2
+            is_inside = _is_zero(self.value(centre))
+            inside, outside = (centre, outside) if is_inside else (inside, centre)
+        return inside
 
 
-def _sign(
-    gap: Program, variable: str, base: Mapping[str, Fraction], value: Fraction
-) -> int | None:
-    ball = gap.run({**base, variable: value}, 2 * _BITS)[0]
+def _sign(ball: Any) -> int | None:
     if not defined(ball) or ball.contains(0):
         return None
     return 1 if ball > 0 else -1

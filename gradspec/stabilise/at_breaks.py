@@ -1,0 +1,240 @@
+"""The table of boundaries of a rule: what `gradspec check --boundaries` shows.
+
+Each line is a break (`checks/breaks.py`) with what the program that will be emitted gives
+there, in words: it crosses processes and goes into JSON as it is.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+from gradspec.checks.boundaries import Finding, entry_of, finding, meant, short
+from gradspec.checks.breaks import THOROUGH, Break, Effort, Kind, breaks
+from gradspec.checks.indexed import typical
+from gradspec.checks.subject import Subject, subject
+from gradspec.ir.expr import Ref
+from gradspec.ir.rule import CheckedRule, Declared, Override, Rule
+from gradspec.ir.walk import names
+from gradspec.stabilise.holes import emitted
+from gradspec.stabilise.names import Names
+from gradspec.stabilise.stabilise import stabilise
+from gradspec.symbolic.sides import Trend
+from gradspec.symbolic.surfaces import Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """``forward``: from the left, at the place, from the right; ``slope``: the true slope
+    from the left, the gradient as it stands (upstream 1), the slope from the right.
+    ``emitted``: the output and the gradient that the program gives. ``code``: of the
+    diagnostic that the verdict amounts to, if any.
+    """
+
+    where: str
+    given: str
+    kind: str
+    output: str
+    input: str
+    forward: tuple[str, str, str]
+    slope: tuple[str, str, str]
+    entry: str
+    emitted: str
+    verdict: str
+    code: str = ""
+
+
+_ELEMENTS = Effort(1, search=False)
+
+
+def lines(rule: Rule) -> tuple[Line, ...]:
+    """The lines of a complete rule; of one with axes, at two elements an axis."""
+    if rule.is_elementwise:
+        table = _Table(subject(rule), stabilise(CheckedRule(rule, ())).rule)
+        return table.lines(breaks(table.subject, THOROUGH))
+    seen = typical(rule)
+    if seen is None:
+        return ()
+    table = _Table(seen, None)
+    firsts = (one for one in breaks(seen, _ELEMENTS) if _is_first(seen, one))
+    return table.lines(firsts)
+
+
+def _is_first(subject: Subject, found: Break) -> bool:
+    """The first element of an input, and the first element of an output that depends on
+    it: the others do alike."""
+    name = found.place.input
+    if re.search(r"[1-9]", name.partition("[")[2]):
+        return False
+    stem = found.output.name.partition("[")[0]
+    alike = (o.name for o in subject.rule.outputs if o.name.partition("[")[0] == stem)
+    first = next(n for n in alike if name in names(subject.forward[n]))
+    return found.output.name == first
+
+
+class _Table:
+    """``emitted``: the rule in the forms chosen for it; None if it was not tried."""
+
+    def __init__(self, subject: Subject, emitted: Rule | None) -> None:
+        self.subject, self.emitted = subject, emitted
+        self._names = None if emitted is None else Names(emitted)
+
+    def lines(self, found: Iterator[Break]) -> tuple[Line, ...]:
+        """Once for each place and verdict, whatever the other inputs were."""
+        made: dict[tuple[str, ...], Line] = {}
+        for one in found:
+            if _is_told(self.subject, one):
+                line = self._line(one)
+                key = (line.where, line.output, line.input, line.kind, line.verdict)
+                made.setdefault((*key, *_trends(one)), line)
+        return tuple(made.values())
+
+    def _line(self, found: Break) -> Line:
+        values = self._emitted(found)
+        verdict, code = self._verdict(found, values)
+        left, value, right = map(short, (found.left, found.value, found.right))
+        before, stated, after = map(short, (found.before, found.stated, found.after))
+        return Line(
+            found.place.where,
+            self._given(found),
+            _kind(found),
+            found.output.name,
+            found.place.input,
+            (left, value, right),
+            (before, stated, after),
+            self._entry(found),
+            _told(values),
+            verdict,
+            code,
+        )
+
+    def _given(self, found: Break) -> str:
+        """The other inputs that the output depends on."""
+        used = names(self.subject.forward[found.output.name]) - {found.place.input}
+        shown = (i.name for i in self.subject.rule.inputs if i.name in used)
+        point = found.place.point
+        return ", ".join(f"{name} = {float(point[name]):.6g}" for name in shown)
+
+    def _entry(self, found: Break) -> str:
+        if not found.output.takes_gradient:
+            return "none"
+        match entry_of(self.subject, found.place.input):
+            case Override():
+                return "override"
+            case Declared():
+                return "declared"
+            case _:
+                return "derived"
+
+    # --- what the program gives --------------------------------------------------------
+
+    def _emitted(self, found: Break) -> tuple[dict[str, float], dict[str, float]]:
+        """The output and the gradient by format; nothing where it was not tried."""
+        if self.emitted is None or found.value.trend is Trend.OUTSIDE:
+            return {}, {}
+        output = found.output.name
+        value = self._value(output, found)
+        if not found.output.takes_gradient:
+            return value, {}
+        return value, self._value(f"d{found.place.input}", found)
+
+    def _value(self, name: str, found: Break) -> dict[str, float]:
+        assert self.emitted is not None and self._names is not None
+        point: dict[str, Fraction] = dict(found.place.point)
+        form = self._names.close(Ref(name))
+        return emitted(self.emitted, form, point, found.output.name)
+
+    # --- verdicts ------------------------------------------------------------------------
+
+    def _verdict(
+        self, found: Break, values: tuple[dict[str, float], dict[str, float]]
+    ) -> tuple[str, str]:
+        seen = finding(self.subject, found)
+        is_declared = self._entry(found) == "declared"
+        match seen:
+            case Finding.MEANT:
+                return f"meant: {meant(self.subject, found)}", ""
+            case Finding.JUMP:
+                return "not continuous", "GS432"
+            case Finding.PATCH:
+                return "not the limit", "GS430"
+            case Finding.SLOPE:
+                return "outside the slopes", "GS402" if is_declared else "GS434"
+            case Finding.LIMIT:
+                return "not the slope", "GS431" if is_declared else "GS434"
+            case Finding.HOLE:
+                return _filled(values)
+            case _:
+                return _fine(found, self._entry(found)), ""
+
+
+def _is_told(subject: Subject, found: Break) -> bool:
+    """Not where nothing can happen: a primitive's edge that is none here, or a place
+    outside the domain altogether."""
+    if found.kind is Kind.END and not found.sides and not found.value.is_finite:
+        return False
+    if found.kind is not Kind.SMOOTH or finding(subject, found) is not Finding.FINE:
+        return True
+    dull = (Origin.EDGE, Origin.STEP, Origin.END)
+    return any(s.origin not in dull for s in found.place.surfaces)
+
+
+def _trends(found: Break) -> tuple[str, ...]:
+    limits = (*found.sides, found.value, *found.slopes, found.stated)
+    return tuple(limit.trend.value for limit in limits)
+
+
+def _kind(found: Break) -> str:
+    """A hole that the rule fills is still a removable singularity."""
+    origins = {s.origin for s in found.place.surfaces}
+    if found.kind is Kind.SMOOTH and {Origin.EDGE, Origin.CHOICE} <= origins:
+        return Kind.REMOVABLE.value
+    return found.kind.value
+
+
+def _filled(values: tuple[dict[str, float], dict[str, float]]) -> tuple[str, str]:
+    tried = [number for some in values for number in some.values()]
+    if any(math.isnan(number) for number in tried):
+        return "NaN is emitted", "GS433"
+    return ("the emitted form gives the limit" if tried else "undefined as written"), ""
+
+
+def _fine(found: Break, entry: str) -> str:
+    if not found.place.root.exact and found.kind is not Kind.POLE:
+        return "no number of a program"
+    match found.kind:
+        case Kind.JUMP:
+            return "not assumed"
+        case Kind.END if found.value.trend is Trend.OUTSIDE:
+            return "open end"
+        case Kind.END:
+            return "closed end" if found.value.is_finite else "undefined at the end"
+        case Kind.POLE:
+            return "patched pole" if found.value.is_finite else "pole"
+        case Kind.REMOVABLE:
+            return "removable"
+        case Kind.UNKNOWN:
+            return "not decided"
+        case _ if entry == "override":
+            return "override"
+        case Kind.KINK if found.stated.is_finite:
+            return "between the slopes"
+        case Kind.SMOOTH if _kind(found) == Kind.REMOVABLE.value:
+            return "filled with the limit"
+        case _:
+            return "continuous" if found.kind is not Kind.SMOOTH else "smooth"
+
+
+def _told(values: tuple[dict[str, float], dict[str, float]]) -> str:
+    """``1, 0``: output and gradient; both formats where they are not of a kind."""
+    return ", ".join(_one(some) for some in values if some)
+
+
+def _one(some: dict[str, float]) -> str:
+    texts = dict.fromkeys(f"{value + 0.0:.6g}" for value in some.values())
+    if len(texts) == 1 or not any(math.isnan(v) for v in some.values()):
+        return next(reversed(texts))
+    return " / ".join(f"{value:.6g} in {name}" for name, value in some.items())
