@@ -93,9 +93,9 @@ def _by_trying(
 ) -> Iterator[Root]:
     """Simple numbers. Where the sides are equal all around there is no border."""
     for value in SIMPLE:
-        if _is_root(surface, gap, {**base, variable: value}):
-            if not _is_flat(gap, variable, base, value):
-                yield Root(value, show(Const(value)))
+        is_root = _is_root(surface, gap, {**base, variable: value})
+        if is_root and not _is_flat(gap, variable, base, value):
+            yield Root(value, show(Const(value)))
 
 
 def _is_flat(
