@@ -115,9 +115,9 @@ def _of_variable(found: Diagnostic) -> Diagnostic:
     )
 
 
-def typical(rule: Rule) -> Subject | None:
+def typical(rule: Rule) -> Case | None:
     """The rule at two elements an axis, to look at its elementwise parts."""
     if is_too_large(rule):
         return None
     known = few(rule)
-    return _usual(known).subject if known.small or known.larger else None
+    return known.usual or next(iter(known.larger), None)

@@ -18,6 +18,7 @@ from gradspec.checks.indexed import typical
 from gradspec.checks.subject import Subject, subject
 from gradspec.ir.expr import Ref
 from gradspec.ir.rule import CheckedRule, Declared, Override, Rule
+from gradspec.ir.unroll import unroll
 from gradspec.ir.walk import names
 from gradspec.stabilise.holes import emitted
 from gradspec.stabilise.names import Names
@@ -55,12 +56,13 @@ def lines(rule: Rule) -> tuple[Line, ...]:
     if rule.is_elementwise:
         table = _Table(subject(rule), stabilise(CheckedRule(rule, ())).rule)
         return table.lines(breaks(table.subject, THOROUGH))
-    seen = typical(rule)
-    if seen is None:
+    case = typical(rule)
+    if case is None:
         return ()
-    table = _Table(seen, None)
+    chosen = stabilise(CheckedRule(rule, ())).rule
+    seen, done = case.subject, unroll(chosen, case.sizes, case.integers).rule
     firsts = (one for one in breaks(seen, _ELEMENTS) if _is_first(seen, one))
-    return table.lines(firsts)
+    return _Table(seen, done).lines(firsts)
 
 
 def _is_first(subject: Subject, found: Break) -> bool:
@@ -76,11 +78,11 @@ def _is_first(subject: Subject, found: Break) -> bool:
 
 
 class _Table:
-    """``emitted``: the rule in the forms chosen for it; None if it was not tried."""
+    """``emitted`` is the rule in the forms that were chosen for it."""
 
-    def __init__(self, subject: Subject, emitted: Rule | None) -> None:
+    def __init__(self, subject: Subject, emitted: Rule) -> None:
         self.subject, self.emitted = subject, emitted
-        self._names = None if emitted is None else Names(emitted)
+        self._names = Names(emitted)
 
     def lines(self, found: Iterator[Break]) -> tuple[Line, ...]:
         """Once for each place and verdict, whatever the other inputs were."""
@@ -132,8 +134,8 @@ class _Table:
     # --- what the program gives --------------------------------------------------------
 
     def _emitted(self, found: Break) -> tuple[dict[str, float], dict[str, float]]:
-        """The output and the gradient by format; nothing where it was not tried."""
-        if self.emitted is None or found.value.trend is Trend.OUTSIDE:
+        """The output and the gradient by format; nothing where no number is met."""
+        if found.value.trend is Trend.OUTSIDE:
             return {}, {}
         output = found.output.name
         value = self._value(output, found)
@@ -142,7 +144,6 @@ class _Table:
         return value, self._value(f"d{found.place.input}", found)
 
     def _value(self, name: str, found: Break) -> dict[str, float]:
-        assert self.emitted is not None and self._names is not None
         point: dict[str, Fraction] = dict(found.place.point)
         form = self._names.close(Ref(name))
         return emitted(self.emitted, form, point, found.output.name)
