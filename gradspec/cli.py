@@ -33,7 +33,8 @@ def cli() -> None:
     """Write the mathematics once, get gradients that are right everywhere.
 
     Rules stand in .grad files. `compile` proves them and writes modules for NumPy,
-    PyTorch and TensorFlow; exit codes: 0 clean, 1 findings, 2 wrong usage or our fault.
+    PyTorch, TensorFlow and JAX; exit codes: 0 clean, 1 findings, 2 wrong usage or our
+    fault.
     """
 
 
@@ -130,8 +131,8 @@ def test_command(
     """Run the emitted modules of PATH... in their frameworks.
 
     Each rule's examples, its values and gradients against ball arithmetic, gradcheck
-    and gradgradcheck (torch), nested GradientTapes (tf), and agreement between targets;
-    in child processes.
+    and gradgradcheck (torch), nested GradientTapes (tf), forward mode (jax), and
+    agreement between targets; in child processes.
     """
     entries, found = _discover(paths)
     options = Options(targets, budget=budget)

@@ -23,6 +23,7 @@ FRAMEWORKS = {
     "numpy": ("numpy", "numpy_trial.py", "pip install numpy scipy"),
     "torch": ("torch", "torch_trial.py", "pip install torch"),
     "tf": ("tensorflow", "tf_trial.py", "pip install tensorflow-cpu"),
+    "jax": ("jax", "jax_trial.py", "pip install jax"),
 }
 LONGEST_SECONDS = 3600.0
 

@@ -22,6 +22,7 @@ from gradspec.plan.ranked import (
     Diagonal,
     Einsum,
     Expand,
+    Gather,
     Permute,
     Pick,
     Ranked,
@@ -75,7 +76,15 @@ def _node(node: Expr, parts: Mapping[Expr, Parts], free: Mapping[Expr, bool]) ->
             return _choice(condition, parts[then], parts[other])
         case Reduce(op="sum" | "mean") | Expand() | Spread() | Permute() | Diagonal():
             return _through(node, parts, free)
-        case Window() | Pick() | Take() | Cumulative() | Einsum() | ScatterAdd():
+        case (
+            Window()
+            | Pick()
+            | Take()
+            | Gather()
+            | Cumulative()
+            | Einsum()
+            | ScatterAdd()
+        ):
             return _through(node, parts, free)
         case Op() | Where() | ToFloat() | IsNan() | Literal() | RankedNode():
             return None

@@ -90,6 +90,18 @@ def pushforward(
     return Block(tuple(reversed(kept)), block.results)
 
 
+def shared(
+    plan: RulePlan, words: Vocabulary, roots: tuple[Expr, ...]
+) -> tuple[tuple[Assign, ...], tuple[Expr, ...]]:
+    """Statements and the roots in terms of them. What the author named has its name, but
+    for outputs, which are another function's business.
+    """
+    outputs = {output.name for output in plan.outputs}
+    lets = (*plan.backward_locals, *plan.forward)
+    values = {a.name: words.expand(a.value) for a in lets if a.name not in outputs}
+    return share(roots, _known(plan, words, values), _namer(plan, words))
+
+
 def _tangent_lets(plan: RulePlan) -> tuple[Assign, ...]:
     pairs = zip(plan.outputs, plan.tangents or (), strict=True)
     return tuple(Assign(f"{o.name}_dot", t) for o, t in pairs if o.takes_gradient)

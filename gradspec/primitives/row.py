@@ -105,8 +105,8 @@ class Primitive:
     model       takes the numpy module, then float64 arrays; None: use ``ball``
     cost        in multiplications of a float32 array (numpy, no vector maths library)
     source      of the formula (DLMF, Abramowitz & Stegun, a paper, a manual)
-    spellings   per target: "numpy", "torch", "tf"; and "python", of plain numbers, where
-                the standard library has it (elsewhere the meaning is written out)
+    spellings   per target: "numpy", "torch", "tf", "jax"; and "python", of plain numbers,
+                where the standard library has it (elsewhere the meaning is written out)
     """
 
     name: str

@@ -1,15 +1,15 @@
 """Short ways to write the spellings of a row.
 
-Besides the three targets there is ``"python"``: what a value fixed for the whole call (a
+Besides the targets there is ``"python"``: what a value fixed for the whole call (a
 static, a constant) is computed with, before any array exists. It is given where the
 standard library has the function; elsewhere such a value must be made an array first.
 """
 
 from __future__ import annotations
 
-from gradspec.primitives.row import Helper, Infix, Prefix, Spelling, Template
+from gradspec.primitives.row import Expand, Helper, Infix, Prefix, Spelling, Template
 
-TARGETS = ("numpy", "torch", "tf")
+TARGETS = ("numpy", "torch", "tf", "jax")
 _PARAMS = ("x", "y", "z")
 
 
@@ -31,11 +31,14 @@ def calls(
     torch: str | Spelling,
     tf: str | Spelling,
     python: str = "",
+    jax: str | Spelling = "",
 ) -> dict[str, Spelling]:
-    """Functions called with the arguments in order: ``"np.exp"`` is ``np.exp(x)``."""
-    given = {"numpy": numpy, "torch": torch, "tf": tf} | (
-        {"python": python} if python else {}
-    )
+    """Functions called with the arguments in order: ``"np.exp"`` is ``np.exp(x)``.
+
+    JAX has the names of NumPy and SciPy: ``jax`` is given where that will not do.
+    """
+    given = {"numpy": numpy, "torch": torch, "tf": tf, "jax": jax or as_in_jax(numpy)}
+    given |= {"python": python} if python else {}
     return {
         target: call(arity, name) if isinstance(name, str) else name
         for target, name in given.items()
@@ -45,7 +48,19 @@ def calls(
 def call(arity: int, name: str) -> Template:
     """``name(x, y)``, with the import that the first part of ``name`` asks for."""
     holes = ", ".join(f"{{{param}}}" for param in _PARAMS[:arity])
-    return Template(f"{name}({holes})", imports_of(name))
+    called = name.removeprefix("jax.") if name.startswith("jax.special.") else name
+    return Template(f"{called}({holes})", imports_of(name))
+
+
+def as_in_jax(numpy: str | Spelling) -> str | Spelling:
+    """What NumPy or SciPy calls a function, or writes out, as JAX does."""
+    match numpy:
+        case str():
+            return numpy.replace("np.", "jnp.").replace("special.", "jax.special.")
+        case Expand():
+            return numpy
+        case _:
+            raise AssertionError(f"how does JAX say {numpy}?")
 
 
 def value(text: str) -> Template:
@@ -60,6 +75,8 @@ def imports_of(name: str) -> tuple[str, ...]:
             return ("import math",)
         case "special":
             return ("from scipy import special",)
+        case "jax" if name.startswith("jax.special."):
+            return ("from jax.scipy import special",)
         case _:
             return ()
 
@@ -79,6 +96,7 @@ _WORDS = {
     "numpy": {"xp.": "np.", "Array": "np.ndarray", "PI": "np.pi"},
     "torch": {"xp.": "torch.", "Array": "torch.Tensor", "PI": "torch.pi"},
     "tf": {"xp.": "tf.", "Array": "tf.Tensor", "PI": "math.pi"},
+    "jax": {"xp.": "jnp.", "Array": "jax.Array", "PI": "jnp.pi"},
 }
 
 
@@ -98,4 +116,6 @@ def _written(
         needed.append("import math")
     if "special." in text and target == "numpy":
         needed.append("from scipy import special")
+    if "special." in text and target == "jax":
+        needed.append("from jax.scipy import special")
     return Helper(name, text, tuple(needed))

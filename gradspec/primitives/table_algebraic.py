@@ -55,7 +55,13 @@ _ROOTS = (
         model=lambda np, x: 1.0 / np.sqrt(x),
         cost=4.5,
         source="IEEE 754-2019, 9.2",
-        spellings=calls(1, Expand("1 / sqrt(x)"), "torch.rsqrt", "tf.math.rsqrt"),
+        spellings=calls(
+            1,
+            Expand("1 / sqrt(x)"),
+            "torch.rsqrt",
+            "tf.math.rsqrt",
+            jax="jax.lax.rsqrt",
+        ),
     ),
     Primitive(
         "cbrt",
@@ -161,7 +167,11 @@ _PIECES = (
         cost=1.1,
         source="Nair and Hinton, Rectified linear units improve ..., ICML 2010",
         spellings=calls(
-            1, Template("np.maximum({x}, 0.0)"), "torch.relu", "tf.nn.relu"
+            1,
+            Template("np.maximum({x}, 0.0)"),
+            "torch.relu",
+            "tf.nn.relu",
+            jax="jax.nn.relu",
         ),
     ),
 )

@@ -6,6 +6,7 @@ from gradspec.primitives import balls
 from gradspec.primitives.row import Expand, Primitive, Template
 from gradspec.primitives.spelling import calls
 from gradspec.primitives.texts_elementary import (
+    JAX_LOGIT,
     NUMPY_LOGIT,
     NUMPY_SIGMOID,
     NUMPY_XLOG1PY,
@@ -121,7 +122,9 @@ _LOGISTIC = (
         sympy=lambda sp, x: 1 / (1 + sp.exp(-x)),
         cost=12,
         source="the logistic function; t / (1 + t) and 1 / (1 + t), t = exp(-|x|)",
-        spellings=calls(1, NUMPY_SIGMOID, "torch.sigmoid", "tf.sigmoid"),
+        spellings=calls(
+            1, NUMPY_SIGMOID, "torch.sigmoid", "tf.sigmoid", jax="jax.nn.sigmoid"
+        ),
     ),
     Primitive(
         "logsigmoid",
@@ -138,6 +141,7 @@ _LOGISTIC = (
             Expand("-softplus(-x)"),
             "torch.nn.functional.logsigmoid",
             "tf.math.log_sigmoid",
+            jax="jax.nn.log_sigmoid",
         ),
     ),
     Primitive(
@@ -156,6 +160,7 @@ _LOGISTIC = (
             Template("np.logaddexp(0.0, {x})"),
             Template("torch.nn.functional.softplus({x}, threshold=40.0)"),
             "tf.math.softplus",
+            jax="jax.nn.softplus",
         ),
     ),
     Primitive(
@@ -180,7 +185,7 @@ _LOGISTIC = (
         sympy=lambda sp, x: sp.log(x) - sp.log(1 - x),
         cost=28,
         source="log(x / (1 - x)); about 1/2 as log1p((2x - 1) / (1 - x))",
-        spellings=calls(1, NUMPY_LOGIT, TORCH_LOGIT, TF_LOGIT),
+        spellings=calls(1, NUMPY_LOGIT, TORCH_LOGIT, TF_LOGIT, jax=JAX_LOGIT),
     ),
 )
 
@@ -195,7 +200,9 @@ _PRODUCTS = (
         sympy=lambda sp, x, y: x * sp.log(y),
         cost=14,
         source="continued by 0 to x = 0, as entropy asks: Cover and Thomas, 2.1",
-        spellings=calls(2, NUMPY_XLOGY, "torch.xlogy", "tf.math.xlogy"),
+        spellings=calls(
+            2, NUMPY_XLOGY, "torch.xlogy", "tf.math.xlogy", jax="jax.special.xlogy"
+        ),
     ),
     Primitive(
         "xlog1py",
@@ -207,7 +214,13 @@ _PRODUCTS = (
         sympy=lambda sp, x, y: x * sp.log(1 + y),
         cost=26,
         source="continued by 0 to x = 0, as entropy asks: Cover and Thomas, 2.1",
-        spellings=calls(2, NUMPY_XLOG1PY, "torch.special.xlog1py", "tf.math.xlog1py"),
+        spellings=calls(
+            2,
+            NUMPY_XLOG1PY,
+            "torch.special.xlog1py",
+            "tf.math.xlog1py",
+            jax="jax.special.xlog1py",
+        ),
     ),
 )
 

@@ -9,6 +9,9 @@ from gradspec.primitives.texts_special import (
     ERFCX_SLOPE,
     I0E_SLOPE,
     I1E_SLOPE,
+    JAX_DIGAMMA,
+    JAX_ERFCX,
+    JAX_POLYGAMMA,
     NUMPY_POLYGAMMA,
     TF_ERFCX,
     TF_ERFINV,
@@ -62,7 +65,9 @@ _ERROR = (
         sympy=lambda sp, x: sp.exp(x**2) * sp.erfc(x),
         cost=40,
         source="DLMF 7.2.3 on the imaginary axis",
-        spellings=calls(1, "special.erfcx", "torch.special.erfcx", TF_ERFCX),
+        spellings=calls(
+            1, "special.erfcx", "torch.special.erfcx", TF_ERFCX, jax=JAX_ERFCX
+        ),
     ),
     Primitive(
         "erfcx_slope",
@@ -102,6 +107,7 @@ _ERROR = (
             "special.erfcinv",
             Expand("-sqrt(0.5) * ndtri(0.5 * x)"),
             "tf.math.erfcinv",
+            jax=Expand("-sqrt(0.5) * ndtri(0.5 * x)"),
         ),
     ),
     Primitive(
@@ -119,6 +125,7 @@ _ERROR = (
             "special.ndtr",
             Expand("0.5 * erfc(-sqrt(0.5) * x)"),
             Expand("0.5 * erfc(-sqrt(0.5) * x)"),
+            jax=Expand("0.5 * erfc(-sqrt(0.5) * x)"),
         ),
     ),
     Primitive(
@@ -144,7 +151,11 @@ _ERROR = (
         cost=60,
         source="DLMF 7.20.1; tail through erfcx, DLMF 7.2.3",
         spellings=calls(
-            1, "special.log_ndtr", "torch.special.log_ndtr", Expand(_LOG_NDTR)
+            1,
+            "special.log_ndtr",
+            "torch.special.log_ndtr",
+            Expand(_LOG_NDTR),
+            jax=Expand(_LOG_NDTR),
         ),
     ),
 )
@@ -187,7 +198,9 @@ _GAMMA = (
         sympy=lambda sp, x: sp.digamma(x),
         cost=60,
         source="DLMF 5.2.2; reflection 5.15.6",
-        spellings=calls(1, "special.digamma", "torch.digamma", "tf.math.digamma"),
+        spellings=calls(
+            1, "special.digamma", "torch.digamma", "tf.math.digamma", jax=JAX_DIGAMMA
+        ),
     ),
     Primitive(
         "polygamma",
@@ -199,7 +212,9 @@ _GAMMA = (
         sympy=lambda sp, x, y: sp.polygamma(x, y),
         cost=80,
         source="DLMF 5.15.1, through Hurwitz's zeta function: 25.11.12",
-        spellings=calls(2, NUMPY_POLYGAMMA, TORCH_POLYGAMMA, TF_POLYGAMMA),
+        spellings=calls(
+            2, NUMPY_POLYGAMMA, TORCH_POLYGAMMA, TF_POLYGAMMA, jax=JAX_POLYGAMMA
+        ),
         notes="the first argument is the order: a static or constant integer",
     ),
 )

@@ -40,6 +40,19 @@ def _logit(x: torch.Tensor) -> torch.Tensor:
 ''',
 )
 
+JAX_LOGIT = Helper(
+    "_logit",
+    '''\
+def _logit(x: jax.Array) -> jax.Array:
+    """log(x / (1 - x)); near 1/2, its zero, through log1p, as 2 * x - 1 is exact."""
+    near = jnp.abs(x - 0.5) < 0.25
+    inner = jnp.where(near, x, 0.5)
+    outer = jnp.where(near, 0.25, x)
+    middle = jnp.log1p((2.0 * inner - 1.0) / (1.0 - inner))
+    return jnp.where(near, middle, jnp.log(outer / (1.0 - outer)))
+''',
+)
+
 TF_LOGIT = Helper(
     "_logit",
     '''\

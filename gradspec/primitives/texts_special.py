@@ -7,10 +7,10 @@ from gradspec.primitives.spelling import everywhere
 
 # The polynomial was fitted here (Chebyshev interpolation in 50 digits): 3.2e-16
 # relative for the function, 8e-16 for its derivative.
-TF_ERFCX = Helper(
+_ERFCX = everywhere(
     "_erfcx",
     '''\
-def _erfcx(x: tf.Tensor) -> tf.Tensor:
+def _erfcx(x: Array) -> Array:
     """exp(x**2) * erfc(x).
 
     For a = abs(x), (1 + 2 * a) * erfcx(a) is a polynomial in (a - 3.75) / (a + 3.75):
@@ -43,16 +43,18 @@ def _erfcx(x: tf.Tensor) -> tf.Tensor:
         -0.14024059858554697,
         1.2375126308378275,
     )
-    a = tf.where(x < 0.0, -x, x)
+    a = xp.where(x < 0.0, -x, x)
     t = 1.0 - 7.5 / (a + 3.75)
-    p = tf.zeros_like(x)
+    p = xp.zeros_like(x)
     for c in coefficients:
         p = p * t + c
     right = p / (1.0 + 2.0 * a)
-    left = 2.0 * tf.exp(tf.square(tf.minimum(x, 0.0))) - right
-    return tf.where(x < 0.0, left, right)
+    left = 2.0 * xp.exp(xp.square(xp.minimum(x, 0.0))) - right
+    return xp.where(x < 0.0, left, right)
 ''',
 )
+
+TF_ERFCX, JAX_ERFCX = _ERFCX["tf"], _ERFCX["jax"]
 
 # tf.math.erfinv goes through (x + 1) / 2 and so loses small arguments and those near 1
 # (7e-9 relative at 1e-8 in float64); erfcinv has neither fault.
@@ -148,6 +150,33 @@ def _polygamma(n: int, x: torch.Tensor) -> torch.Tensor:
     ("import math",),
 )
 
+# JAX differentiates digamma by a function that is defined on the right half only.
+JAX_DIGAMMA = Helper(
+    "_digamma",
+    '''\
+def _digamma(x: jax.Array) -> jax.Array:
+    """The derivative of log(abs(gamma(x))), for x < 0 by reflection: DLMF 5.5.4."""
+    left = x < 0.0
+    right = special.digamma(jnp.where(left, 1.0 - x, x))
+    t = jnp.where(left, x - jnp.round(x), 0.25)
+    return jnp.where(left, right - jnp.pi / jnp.tan(jnp.pi * t), right)
+''',
+    ("from jax.scipy import special",),
+)
+
+JAX_POLYGAMMA = Helper(
+    "_polygamma",
+    '''\
+def _polygamma(n: int, x: jax.Array) -> jax.Array:
+    """The n-th derivative of digamma, for x > 0: (-1)**(n + 1) n! zeta(n + 1, x)."""
+    if n == 0:
+        return special.digamma(x)
+    zeta = jnp.where(x == jnp.inf, 0.0, special.zeta(n + 1.0, x))
+    return (-1.0) ** (n + 1) * math.factorial(n) * zeta
+''',
+    ("import math", "from jax.scipy import special"),
+)
+
 TF_POLYGAMMA = Helper(
     "_polygamma",
     '''\
@@ -212,11 +241,13 @@ _I0E = {
     "numpy": "special.i0e",
     "torch": "torch.special.i0e",
     "tf": "tf.math.bessel_i0e",
+    "jax": "special.i0e",
 }
 _I1E = {
     "numpy": "special.i1e",
     "torch": "torch.special.i1e",
     "tf": "tf.math.bessel_i1e",
+    "jax": "special.i1e",
 }
 
 # Hankel's expansion, differentiated term by term; 26 terms are 1e-15 at 20.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gradspec.plan.plan import ModulePlan
     from gradspec.targets.target import EmittedModule
 
-TARGETS = ("numpy", "torch", "tf")
+TARGETS = ("numpy", "torch", "tf", "jax")
 GROUP = "gradspec.targets"
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gradspec.plan.array import Expr, Name, children, names
+from gradspec.plan.at_hand import with_outputs_at_hand
 from gradspec.plan.plan import Gradient, ModulePlan, RulePlan
 from gradspec.plan.program import Vocabulary, forward, joined_backward, tangents
-from gradspec.plan.translate import replaced
 from gradspec.targets import numpy_texts as texts
 from gradspec.targets.docstring import module_docstring
 from gradspec.targets.expansion import expander
@@ -56,7 +55,7 @@ def _module(plan: ModulePlan, rules: list[Functions]) -> str:
 
 def _functions(rule: RulePlan, plan: ModulePlan, is_traced: bool) -> Functions:
     words = Vocabulary(expander("numpy", scalars(rule)), RESERVED)
-    rule = _with_outputs_at_hand(rule)
+    rule = with_outputs_at_hand(rule)
     rules = {other.name for other in plan.rules}
     outputs = {output.name for output in rule.outputs}
     keep = tuple(name for name in rule.saved if name not in outputs)
@@ -70,27 +69,6 @@ def _functions(rule: RulePlan, plan: ModulePlan, is_traced: bool) -> Functions:
         jvp=fresh(f"{rule.name}_jvp", rules),
         is_traced=is_traced,
     )
-
-
-def _with_outputs_at_hand(rule: RulePlan) -> RulePlan:
-    """A pullback is a closure over the outputs before they are rounded: what is equal to
-    one needs no computing, whatever it is used for.
-    """
-    outputs = {output.name for output in rule.outputs}
-    lets = [let for let in rule.forward if let.name in outputs and children(let.value)]
-    values: dict[Expr, Expr] = {let.value: Name(let.name) for let in lets}
-
-    def given(gradient: Gradient) -> Gradient:
-        terms = (replace(t, value=replaced(t.value, values)) for t in gradient.terms)
-        whole = replaced(gradient.whole, values)
-        return replace(gradient, whole=whole, terms=tuple(terms))
-
-    gradients = tuple(g and given(g) for g in rule.gradients)
-    used = names(*(g.whole for g in gradients if g))
-    saved = tuple(
-        let.name for let in rule.forward if let.name in used or let.name in rule.saved
-    )
-    return replace(rule, gradients=gradients, saved=saved)
 
 
 def _expanded(rule: RulePlan, words: Vocabulary) -> RulePlan:

@@ -22,6 +22,7 @@ ONLY_IN = {
     "click": ("cli", "arguments", "report", "api"),
     "torch": ("trial/runners", "audit/runners"),
     "tensorflow": ("trial/runners", "audit/runners"),
+    "jax": ("trial/runners", "audit/runners"),
 }
 FILES = sorted(
     path
@@ -72,7 +73,7 @@ def test_libraries_stay_where_they_belong(path: Path) -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.relative_to(PACKAGE).as_posix())
 def test_targets_do_not_know_one_another(path: Path) -> None:
-    names = ("numpy", "torch", "tf")
+    names = ("numpy", "torch", "tf", "jax")
     if _part(path) != "targets" or path.stem.split("_")[0] not in names:
         return
     mine = path.stem.split("_")[0]

@@ -63,7 +63,7 @@ def test_compile_writes_importable_packages(rules: Path, tmp_path: Path) -> None
         "__init__.py",
         *(
             f"{target}/{name}"
-            for target in ("numpy", "tf", "torch")
+            for target in ("jax", "numpy", "tf", "torch")
             for name in ("__init__.py", "deep/__init__.py", "deep/good.py")
         ),
     ]

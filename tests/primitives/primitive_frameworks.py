@@ -62,8 +62,10 @@ class Framework(Meaning):
         if all(hasattr(a, "dtype") for a in args):
             return args
         like = next(a for a in args if hasattr(a, "dtype"))
-        plain = np.asarray(like.detach() if hasattr(like, "detach") else like)
         types = primitive(name).argument_types
+        if all(type == "int" or a is like for type, a in zip(types, args, strict=True)):
+            return args
+        plain = np.asarray(like.detach() if hasattr(like, "detach") else like)
         return [
             (
                 self.tensor(np.full(plain.shape, a, plain.dtype))
@@ -101,8 +103,10 @@ class Framework(Meaning):
         return function  # type: ignore[no-any-return]
 
     def _scope(self, imports: tuple[str, ...]) -> dict[str, Any]:
-        short = {"numpy": "np", "torch": "torch", "tf": "tf"}[self.target]
+        short = {"numpy": "np", "jax": "jnp"}.get(self.target, self.target)
         scope: dict[str, Any] = {short: self.module}
+        if self.target == "jax":
+            exec("import jax", scope)
         for line in imports:
             exec(line, scope)
         return scope

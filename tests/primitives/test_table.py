@@ -16,7 +16,7 @@ from gradspec.primitives.lookup import (
 from gradspec.primitives.row import Expand, Helper, Missing, Primitive, Template
 from gradspec.primitives.table import ROWS
 
-TARGETS = ("numpy", "torch", "tf")
+TARGETS = ("numpy", "torch", "tf", "jax")
 
 # The language's contract: what a rule may call.
 PROMISED = [
@@ -206,9 +206,9 @@ def test_helper_is_a_typed_function_in_blacks_form(target: str, helper: Helper) 
     assert function.returns is not None
     assert all(a.annotation is not None for a in function.args.args)
     assert max(map(len, helper.text.splitlines())) <= 88
-    module = {"numpy": "np", "torch": "torch", "tf": "tf"}[target]
+    module = {"numpy": "np", "jax": "jnp"}.get(target, target)
     free = {n.id for n in ast.walk(function) if isinstance(n, ast.Name)}
-    assert {"np", "torch", "tf"} & free <= {module}
+    assert {"np", "torch", "tf", "jnp"} & free <= {module}
     imported = {line.split()[-1] for line in helper.imports}
     assert {"math", "special"} & free == imported
 

@@ -68,6 +68,18 @@ def tf_text(rules: str) -> str:
 
 
 @cache
+def jax_text(rules: str) -> str:
+    from gradspec.targets import jax
+
+    return jax.module(planned(rules))
+
+
+@cache
+def jax_module(rules: str) -> ModuleType:
+    return imported(jax_text(rules), f"jax_rules_{len(sys.modules)}")
+
+
+@cache
 def torch_module(rules: str) -> ModuleType:
     return imported(torch_text(rules), f"torch_rules_{len(sys.modules)}")
 

@@ -12,7 +12,7 @@ RULE = "rule power(x, n: static int = 2) -> y:\n    y = x**n\n"
 
 @pytest.mark.parametrize(
     ("target", "framework"),
-    [("numpy", "numpy"), ("torch", "torch"), ("tf", "tensorflow")],
+    [("numpy", "numpy"), ("torch", "torch"), ("tf", "tensorflow"), ("jax", "jax")],
 )
 def test_a_fraction_is_refused(target: str, framework: str) -> None:
     pytest.importorskip(framework)

@@ -1,0 +1,227 @@
+"""JAX modules: a private `custom_jvp` behind a plain function.
+
+A `custom_jvp` serves both directions: JAX transposes the tangents for reverse mode. A
+backward pass that is not linear in its upstream gradient (an override may be so) has no
+forward derivative; it becomes a `custom_vjp`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from gradspec.ir.rule import Input, Kind, Output
+from gradspec.plan.array import Expr
+from gradspec.plan.at_hand import with_outputs_at_hand, without_locals
+from gradspec.plan.plan import Gradient, ModulePlan, Nature, RulePlan
+from gradspec.plan.program import Vocabulary, forward, joined_backward
+from gradspec.plan.pushing import Pushforward, is_linear, pushforward
+from gradspec.targets import jax_ranked_texts
+from gradspec.targets import jax_texts as texts
+from gradspec.targets.docstring import docstring, module_docstring
+from gradspec.targets.expansion import expander
+from gradspec.targets.jax_core import core_lines
+from gradspec.targets.jax_parts import Core, Way
+from gradspec.targets.lines import Lines, indented
+from gradspec.targets.python import Needs, needs
+from gradspec.targets.signature import (
+    declared_shapes,
+    fresh,
+    parameters,
+    scalars,
+    whole_statics,
+)
+from gradspec.targets.skeleton import laid_out, module_text, table_helpers, used_helpers
+from gradspec.targets.unnamed import unnamed
+
+RESERVED = texts.RESERVED
+EMITS_NAMED_AXES = True
+
+_ARRAY = "jax.Array"
+_SUFFIXES = {
+    Way.PLAIN: (),
+    Way.PUSHED: ("jvp",),
+    Way.TRANSPOSED: ("jvp",),
+    Way.PULLED: ("forward", "backward"),
+}
+
+
+def module(plan: ModulePlan) -> str:
+    """The text of the module."""
+    return _module(plan, _cores(plan, False))
+
+
+def traced_module(plan: ModulePlan) -> str:
+    """The same, printing what goes through each rule. It has no forward mode: tangents
+    do not come with upstream gradients.
+    """
+    return _module(plan, _cores(plan, True))
+
+
+def _module(plan: ModulePlan, cores: Sequence[Core]) -> str:
+    wants = Needs(("import jax", "import jax.numpy as jnp"))
+    definitions: list[Lines] = []
+    for core in cores:
+        wants |= needs(core.values, core.scope)
+        definitions += [*core_lines(core), _public(core)]
+    text = "\n".join(laid_out(lines) for lines in definitions)
+    own = (*texts.HELPERS, *jax_ranked_texts.HELPERS)
+    helpers = used_helpers((*own, *wants.helpers), text)
+    wants |= Needs(tuple(line for helper in helpers for line in helper.imports))
+    wants |= Needs(
+        (
+            *(["import operator"] if "operator.index(" in text else []),
+            *(["import functools"] if "@functools." in text else []),
+        )
+    )
+    if "jnp." not in text + "".join(helper.text for helper in helpers):
+        wants = replace(
+            wants, imports=tuple(w for w in wants.imports if "jnp" not in w)
+        )
+    return module_text(
+        module_docstring(plan),
+        wants.imports,
+        [rule.name for rule in plan.rules],
+        [*(helper.text.strip().splitlines() for helper in helpers), *definitions],
+    )
+
+
+# --- cores -------------------------------------------------------------------------------
+
+
+def _cores(plan: ModulePlan, is_traced: bool) -> list[Core]:
+    """Each rule's core: ``complex_op`` has ``_complex_op`` and ``_complex_op_jvp``,
+    unless a helper or another core has that name.
+    """
+    helpers = texts.HELPERS + jax_ranked_texts.HELPERS + table_helpers("jax")
+    taken = {helper.name for helper in helpers}
+    found = []
+    for rule in plan.rules:
+        way = _way(rule, is_traced)
+        name = fresh(f"_{rule.name}", taken)
+        taken.add(name)
+        derived = tuple(fresh(f"{name}_{suffix}", taken) for suffix in _SUFFIXES[way])
+        taken.update(derived)
+        found.append(_core(rule, name, derived, way, is_traced))
+    return found
+
+
+def _way(plan: RulePlan, is_traced: bool) -> Way:
+    gradients = [g for g in plan.gradients if g is not None]
+    if not gradients:
+        return Way.PLAIN
+    if is_traced or not is_linear(plan):
+        return Way.PULLED
+    moves = any(g.terms for g in gradients)
+    return Way.TRANSPOSED if plan.is_ranked and moves else Way.PUSHED
+
+
+def _core(
+    rule: RulePlan, name: str, derived: tuple[str, ...], way: Way, is_traced: bool
+) -> Core:
+    words = Vocabulary(expander("jax", scalars(rule)), texts.RESERVED | texts.LOCALS)
+    rule = without_locals(rule)
+    if rule.nature is Nature.EXACT:
+        rule = with_outputs_at_hand(rule)
+    return Core(
+        name,
+        derived,
+        way,
+        _expanded(rule, words),
+        forward(rule, words),
+        pushforward(rule, words) if way is Way.PUSHED else Pushforward((), ()),
+        unnamed(joined_backward(rule, words)),
+        is_traced,
+    )
+
+
+def _expanded(plan: RulePlan, words: Vocabulary) -> RulePlan:
+    """Local gradients as JAX can compute them, for a traced module."""
+
+    def expand(local: Expr | None) -> Expr | None:
+        return None if local is None else words.expand(local)
+
+    def closed(gradient: Gradient) -> Gradient:
+        return replace(gradient, locals=tuple(expand(v) for v in gradient.locals))
+
+    return replace(plan, gradients=tuple(g and closed(g) for g in plan.gradients))
+
+
+# --- the public function -----------------------------------------------------------------
+
+
+def _public(core: Core) -> Lines:
+    plan = core.plan
+    returned = _ARRAY
+    if len(plan.outputs) > 1:
+        returned = f"tuple[{', '.join(_ARRAY for _ in plan.outputs)}]"
+    return [
+        f"def {plan.name}({parameters(plan, _ARRAY)}) -> {returned}:",
+        docstring(plan.docs),
+        *indented([*_conversions(plan), *_call(core)]),
+    ]
+
+
+def _call(core: Core) -> Lines:
+    """The core applied, and its results in the type of the arguments."""
+    arguments = [_argument(core, i) for i in core.plan.tensors]
+    call = f"{core.name}({', '.join([*arguments, *core.statics])})"
+    outputs = core.outputs
+    if all(_result(core, o, "y") == "y" for o in outputs):
+        return [f"return {call}"]
+    if len(outputs) == 1:
+        return [f"return {_result(core, outputs[0], call)}"]
+    results = [_result(core, o, o.name) for o in outputs]
+    return [
+        f"{', '.join(o.name for o in outputs)} = {call}",
+        f"return {', '.join(results)}",
+    ]
+
+
+def _argument(core: Core, i: Input) -> str:
+    if i.name not in core.floats:
+        return i.name
+    text = f"_widen({i.name})" if core.is_widened else i.name
+    return f"jax.lax.stop_gradient({text})" if core.way is Way.PLAIN else text
+
+
+def _result(core: Core, output: Output, value: str) -> str:
+    if core.is_widened and output.kind in (Kind.FLOAT, Kind.NOGRAD):
+        return f"_narrow({value}, {core.floats[0]}.dtype)"
+    return value
+
+
+def _conversions(plan: RulePlan) -> Lines:
+    floats = [i.name for i in plan.tensors if i.kind in (Kind.FLOAT, Kind.NOGRAD)]
+    lines = []
+    if len(floats) == 1:
+        lines.append(
+            f'{floats[0]} = _floating("{plan.name}", "{floats[0]}", {floats[0]})'
+        )
+    elif floats:
+        lines.append(
+            f'{", ".join(floats)} = _promote("{plan.name}", {_keywords(floats)})'
+        )
+    lines += [_discrete(plan, i) for i in plan.tensors if i.name not in floats]
+    lines += whole_statics(plan)
+    lines += [f"{i.name} = float({i.name})" for i in plan.statics if _is_real(i)]
+    rank0 = [i.name for i in plan.tensors if not i.shape.batch]
+    declared = ", ".join(declared_shapes(plan))
+    if plan.is_ranked and declared:
+        lines.append(f'_check_shapes("{plan.name}", {declared})')
+    elif rank0:
+        lines.append(f'_check_rank0("{plan.name}", {_keywords(rank0)})')
+    return lines
+
+
+def _is_real(i: Input) -> bool:
+    return i.kind is Kind.STATIC
+
+
+def _discrete(plan: RulePlan, i: Input) -> str:
+    helper = "_integer" if i.kind is Kind.INT else "_boolean"
+    return f'{i.name} = {helper}("{plan.name}", "{i.name}", {i.name})'
+
+
+def _keywords(names: list[str]) -> str:
+    return ", ".join(f"{name}={name}" for name in names)

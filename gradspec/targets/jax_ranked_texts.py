@@ -1,0 +1,166 @@
+"""JAX: the private functions of rules over named axes."""
+
+from __future__ import annotations
+
+from gradspec.primitives.row import Helper
+
+SHAPES = Helper(
+    "_check_shapes",
+    '''\
+def _check_shapes(rule: str, **inputs: tuple[object, ...]) -> None:
+    """Refuse shapes other than declared: an array, then its axes (``...`` for any)."""
+    sizes: dict[object, int] = {}
+    for name, (array, *axes) in inputs.items():
+        shape = tuple(array.shape)
+        named = axes[1:] if axes[:1] == [...] else axes
+        fits = len(shape) == len(named) or len(shape) > len(named) < len(axes)
+        own = shape[len(shape) - len(named) :] if fits else ()
+        for axis, size in zip(named, own):
+            wanted = axis if isinstance(axis, int) else sizes.setdefault(axis, size)
+            fits = fits and size == wanted
+        if not fits:
+            pattern = ", ".join("..." if axis is ... else str(axis) for axis in axes)
+            seen = [axis for axis in dict.fromkeys(named) if axis in sizes]
+            known = ", ".join(f"{axis} = {sizes[axis]}" for axis in seen)
+            raise ValueError(
+                f"{rule}: {name} must have the shape [{pattern}]"
+                f"{f' with {known}' if known else ''}, not {shape}"
+            )
+''',
+)
+
+SPREAD = Helper(
+    "_spread",
+    '''\
+def _spread(x: jax.Array, axis: int, size: int) -> jax.Array:
+    """``x`` with an axis of size 1 repeated."""
+    shape = list(x.shape)
+    shape[axis] = size
+    return jnp.broadcast_to(x, shape)
+''',
+)
+
+PERMUTED = Helper(
+    "_permuted",
+    '''\
+def _permuted(x: jax.Array, order: tuple[int, ...]) -> jax.Array:
+    """``x`` with its last axes in another order."""
+    return jnp.permute_dims(x, (*range(x.ndim - len(order)), *order))
+''',
+)
+
+WINDOW = Helper(
+    "_window",
+    '''\
+def _window(x: jax.Array, axis: int, start: int, size: int) -> jax.Array:
+    """``size`` positions of an axis from ``start`` on; one outside is an error."""
+    if start < 0 or start + size > x.shape[axis]:
+        raise ValueError(f"positions {start} to {start + size - 1} of {x.shape[axis]}")
+    return jax.lax.slice_in_dim(x, start, start + size, axis=axis)
+''',
+)
+
+PADDED_WINDOW = Helper(
+    "_padded_window",
+    '''\
+def _padded_window(x: jax.Array, axis: int, start: int, size: int) -> jax.Array:
+    """``size`` positions of an axis from ``start`` on, 0 where there is none."""
+    around = [(0, 0, 0)] * x.ndim
+    around[axis] = (-start, start + size - x.shape[axis], 0)
+    return jax.lax.pad(x, jnp.zeros((), x.dtype), around)
+''',
+)
+
+TAKE = Helper(
+    "_take",
+    '''\
+def _take(x: jax.Array, index: jax.Array, axis: int) -> jax.Array:
+    """``x`` at positions of an axis; NaN for one that is outside, because a compiled
+    function cannot raise an error.
+    """
+    index = jnp.where(index < 0, x.shape[axis], index)
+    return jnp.take(x, index, axis=axis, mode="fill")
+''',
+)
+
+GATHER = Helper(
+    "_gather",
+    '''\
+def _gather(x: jax.Array, index: jax.Array, axis: int) -> jax.Array:
+    """``x`` at positions of an axis, NaN for one outside; all other axes broadcast."""
+    given, wanted = list(x.shape), list(index.shape)
+    size, count = given[axis], wanted[axis]
+    given[axis] = wanted[axis] = 1
+    shape = list(jnp.broadcast_shapes(given, wanted))
+    x = jnp.broadcast_to(x, (*shape[:axis], size, *shape[axis:][1:]))
+    index = jnp.broadcast_to(index, (*shape[:axis], count, *shape[axis:][1:]))
+    index = jnp.where(index < 0, size, index)
+    return jnp.take_along_axis(x, index, axis, mode="fill")
+''',
+)
+
+SCATTER_ADD = Helper(
+    "_scatter_add",
+    '''\
+def _scatter_add(
+    index: jax.Array, value: jax.Array, size: int, count: int, others: int
+) -> jax.Array:
+    """Sums of ``value`` by position, for each of the batch axes: ``count`` axes of
+    positions become one of ``size``, before ``others`` axes more.
+    """
+    index = index.reshape((*index.shape, *[1] * others))
+    shape = jnp.broadcast_shapes(index.shape, value.shape)
+    batch = shape[: len(shape) - count - others]
+    after = shape[len(shape) - others :]
+    rows = math.prod(batch)
+    index = jnp.broadcast_to(index, (*shape[: len(shape) - others], *[1] * others))
+    index = index.reshape((rows, -1))
+    value = jnp.broadcast_to(value, shape).reshape((rows, -1, *after))
+    empty = jnp.zeros((size, *after), value.dtype)
+    index = jnp.where(index < 0, size, index)
+    found = jax.vmap(lambda i, v: empty.at[i].add(v, mode="drop"))(index, value)
+    return found.reshape((*batch, size, *after))
+''',
+    ("import math",),
+)
+
+SUM_BY_POSITION = Helper(
+    "_sum_by_position",
+    '''\
+def _sum_by_position(
+    index: jax.Array, value: jax.Array, size: int, count: int, others: int
+) -> jax.Array:
+    """Sums of ``value`` by position, over all batch axes and ``count`` axes more; there
+    are ``others`` axes behind them.
+    """
+    shape = jnp.broadcast_shapes((*index.shape, *[1] * others), value.shape)
+    before, after = shape[: len(shape) - others], shape[len(shape) - others :]
+    value = jnp.broadcast_to(value, shape).reshape((-1, *after))
+    index = jnp.broadcast_to(index, before).reshape(-1)
+    index = jnp.where(index < 0, size, index)
+    return jnp.zeros((size, *after), value.dtype).at[index].add(value, mode="drop")
+''',
+)
+
+SUM_OVER_BATCH = Helper(
+    "_sum_over_batch",
+    '''\
+def _sum_over_batch(x: jax.Array, rank: int) -> jax.Array:
+    """The sum over all but the last ``rank`` axes."""
+    return jnp.sum(x, tuple(range(x.ndim - rank)))
+''',
+)
+
+HELPERS = (
+    SHAPES,
+    SPREAD,
+    PERMUTED,
+    WINDOW,
+    PADDED_WINDOW,
+    TAKE,
+    GATHER,
+    SCATTER_ADD,
+    SUM_BY_POSITION,
+    SUM_OVER_BATCH,
+)
+"""In the order in which a module has them."""

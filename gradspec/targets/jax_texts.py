@@ -1,0 +1,233 @@
+"""JAX: its dialect, and the private functions that a module may need."""
+
+from __future__ import annotations
+
+from gradspec.primitives.lookup import primitive
+from gradspec.primitives.row import Helper
+from gradspec.targets.python import Dialect
+
+RESERVED = frozenset(["jax", "jnp", "functools", "operator"])
+"""Names that no variable of a rule can have beside the text of its module."""
+
+LOCALS = frozenset(["primals", "tangents", "residuals", "upstream", "backward"])
+"""Names of the text's own values; the author's variables go before."""
+
+
+def _lifts(name: str, scalars: tuple[bool, ...]) -> tuple[bool, ...]:
+    """Which numbers must be arrays: our own functions are written for arrays, and so is
+    what follows a choice by a number.
+    """
+    if name == "choice":
+        return scalars
+    if name != "where" and isinstance(primitive(name).spellings.get("jax"), Helper):
+        return scalars
+    return (False,) * len(scalars)
+
+
+DIALECT = Dialect(
+    target="jax",
+    where="jnp.where({c}, {x}, {y})",
+    is_nan="jnp.isnan({x})",
+    to_float="{x}.astype({like}.dtype)",
+    lift="jnp.asarray({x}, {like}.dtype)",
+    lifts=_lifts,
+)
+
+FLOATING = Helper(
+    "_floating",
+    '''\
+def _floating(rule: str, name: str, value: jax.Array) -> jax.Array:
+    """``value`` as a floating array; a Python number takes the default type, weakly."""
+    if not hasattr(value, "dtype"):
+        return 1.0 * jnp.asarray(value)
+    if not jnp.issubdtype(value.dtype, jnp.floating):
+        raise TypeError(
+            f"{rule}: {name} must be a floating array, not {value.dtype}; "
+            f"convert it first, as in {name}.astype(jnp.float32)"
+        )
+    return jnp.asarray(value)
+''',
+)
+
+PROMOTE = Helper(
+    "_promote",
+    '''\
+def _promote(rule: str, **values: jax.Array) -> tuple[jax.Array, ...]:
+    """Arrays of one floating type, as JAX promotes; Python numbers take it over."""
+    arrays = [_floating(rule, name, value) for name, value in values.items()]
+    dtype = jnp.result_type(*arrays)
+    return tuple(x if x.dtype == dtype else x.astype(dtype) for x in arrays)
+''',
+)
+
+INTEGER = Helper(
+    "_integer",
+    '''\
+def _integer(rule: str, name: str, value: jax.Array) -> jax.Array:
+    """``value`` as an integer array."""
+    value = jnp.asarray(value)
+    if not jnp.issubdtype(value.dtype, jnp.integer):
+        raise TypeError(
+            f"{rule}: {name} must be an integer array, not {value.dtype}; "
+            f"convert it first, as in {name}.astype(int)"
+        )
+    return value
+''',
+)
+
+BOOLEAN = Helper(
+    "_boolean",
+    '''\
+def _boolean(rule: str, name: str, value: jax.Array) -> jax.Array:
+    """``value`` as a boolean array."""
+    value = jnp.asarray(value)
+    if value.dtype != jnp.bool_:
+        raise TypeError(
+            f"{rule}: {name} must be a boolean array, not {value.dtype}; "
+            f"convert it first, as in {name}.astype(bool)"
+        )
+    return value
+''',
+)
+
+RANK0 = Helper(
+    "_check_rank0",
+    '''\
+def _check_rank0(rule: str, **arrays: jax.Array) -> None:
+    """Refuse arrays that have axes."""
+    for name, array in arrays.items():
+        if array.ndim != 0:
+            raise ValueError(
+                f"{rule}: {name} must have rank 0, that is the shape (), "
+                f"not {array.shape}"
+            )
+''',
+)
+
+WIDEN = Helper(
+    "_widen",
+    '''\
+def _widen(x: jax.Array) -> jax.Array:
+    """Half precision is computed in float32, and rounded once at the end."""
+    return x.astype(jnp.float32) if jnp.finfo(x.dtype).bits < 32 else x
+''',
+)
+
+NARROW = Helper(
+    "_narrow",
+    '''\
+def _narrow(y: jax.Array, dtype: jnp.dtype) -> jax.Array:
+    """``y`` in the type of the arguments."""
+    return y if y.dtype == dtype else y.astype(dtype)
+''',
+)
+
+IS_ABSENT = Helper(
+    "_is_absent",
+    '''\
+def _is_absent(tangent: object) -> bool:
+    """Whether nothing moves the input that this is the tangent of."""
+    return isinstance(tangent, jax.custom_derivatives.SymbolicZero)
+''',
+)
+
+PLUS = Helper(
+    "_plus",
+    '''\
+def _plus(total: jax.Array | None, term: jax.Array) -> jax.Array:
+    """``total + term``, where there may be no total yet."""
+    return term if total is None else total + term
+''',
+)
+
+TANGENT = Helper(
+    "_tangent",
+    '''\
+def _tangent(tangent: jax.Array | None, y: jax.Array) -> jax.Array:
+    """The tangent of ``y``: what there is, in the shape of ``y``."""
+    if tangent is None:
+        return jax.custom_derivatives.zero_from_primal(y)
+    return _varying(jnp.broadcast_to(tangent, y.shape), jax.typeof(y))
+''',
+)
+
+PUSHED = Helper(
+    "_pushed",
+    '''\
+def _pushed(
+    backward: Callable[..., tuple[jax.Array, ...]],
+    tangents: tuple[jax.Array, ...],
+    *outputs: jax.Array,
+) -> tuple[jax.Array, ...]:
+    """The tangents of the outputs: the forward derivative is the transpose of the
+    backward pass, which is linear in its upstream gradients.
+    """
+    moved = [k for k, tangent in enumerate(tangents) if not _is_absent(tangent)]
+    if not moved:
+        return tuple(_tangent(None, y) for y in outputs)
+    types: list[jax.core.AbstractValue] = []
+
+    def part(*upstream: jax.Array) -> list[jax.Array]:
+        every = backward(*upstream)
+        gradients = [every[k] for k in moved]
+        types[:] = map(jax.typeof, gradients)
+        return gradients
+
+    transposed = jax.linear_transpose(part, *outputs)
+    return transposed([_varying(tangents[k], t) for k, t in zip(moved, types)])
+''',
+    ("from collections.abc import Callable",),
+)
+
+VARYING = Helper(
+    "_varying",
+    '''\
+def _varying(x: jax.Array, like: jax.core.AbstractValue) -> jax.Array:
+    """``x``; in `shard_map`, as a value that differs along the axes that ``like`` does."""
+    axes = _varying_axes(like) - _varying_axes(jax.typeof(x))
+    return jax.lax.pcast(x, tuple(sorted(axes)), to="varying") if axes else x
+''',
+)
+
+# `vma` up to JAX 0.9.
+VARYING_AXES = Helper(
+    "_varying_axes",
+    '''\
+def _varying_axes(kind: jax.core.AbstractValue) -> frozenset[str]:
+    """The axes of the mesh along which devices hold different values."""
+    manual = getattr(kind, "manual_axis_type", None)
+    return getattr(manual or kind, "varying" if manual else "vma", frozenset())
+''',
+)
+
+LIKE = Helper(
+    "_like",
+    '''\
+def _like(gradient: jax.Array, x: jax.Array) -> jax.Array:
+    """``gradient`` in the shape of ``x``: summed where ``x`` was broadcast."""
+    shape = jnp.broadcast_shapes(jnp.shape(gradient), x.shape)
+    gradient = jnp.broadcast_to(gradient, shape)
+    front = len(shape) - x.ndim
+    ones = [k for k, size in enumerate(x.shape, front) if size == 1]
+    axes = (*range(front), *(k for k in ones if shape[k] != 1))
+    return jnp.sum(gradient, axes).reshape(x.shape) if axes else gradient
+''',
+)
+
+HELPERS = (
+    FLOATING,
+    PROMOTE,
+    INTEGER,
+    BOOLEAN,
+    RANK0,
+    WIDEN,
+    NARROW,
+    IS_ABSENT,
+    PLUS,
+    VARYING_AXES,
+    VARYING,
+    TANGENT,
+    PUSHED,
+    LIKE,
+)
+"""In the order in which a module has them."""

@@ -1,0 +1,156 @@
+"""What JAX modules do with types, shapes and Python numbers."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.targets.emission import RULES, jax_module, jax_text, planned
+
+jax = pytest.importorskip("jax")
+jnp = pytest.importorskip("jax.numpy")
+pytestmark = pytest.mark.jax
+
+
+@pytest.fixture(scope="module")
+def rules() -> ModuleType:
+    return jax_module(RULES)
+
+
+def test_half_precision_is_rounded_once(rules: ModuleType) -> None:
+    for dtype in (jnp.float16, jnp.bfloat16):
+        x = jnp.linspace(-4, 4, 33).astype(dtype)
+        y, pullback = jax.vjp(rules.swish, x)
+        (dx,) = pullback(jnp.ones_like(y))
+        wide = x.astype(jnp.float32)
+        true, pullback = jax.vjp(rules.swish, wide)
+        (slope,) = pullback(jnp.ones_like(true))
+        assert (y.dtype, dx.dtype) == (dtype, dtype)
+        assert np.array_equal(y, true.astype(dtype))
+        assert np.array_equal(dx, slope.astype(dtype))
+
+
+def test_double_precision_stays(rules: ModuleType) -> None:
+    with jax.enable_x64(True):
+        x = jnp.asarray([0.5, 100.0], jnp.float64)
+        y, pullback = jax.vjp(rules.log1pexp, x)
+        assert y.dtype == pullback(y)[0].dtype == jnp.float64
+        assert float(y[0]) == pytest.approx(0.9740769841801067, rel=1e-15)
+        single = jnp.asarray([0.5], jnp.float32)
+        for name in ("log1pexp", "spike", "levels", "sign_step", "swish"):
+            made, pullback = jax.vjp(getattr(rules, name), single)
+            assert made.dtype == pullback(made)[0].dtype == jnp.float32, name
+
+
+def test_python_numbers_are_weak(rules: ModuleType) -> None:
+    y = rules.log1pexp(2)
+    assert (y.dtype, y.weak_type) == (jnp.float32, True)
+    z, _ = rules.complex_op(jnp.ones(3, jnp.bfloat16), 2.0)
+    assert z.dtype == jnp.bfloat16
+    assert float(jax.grad(rules.log1pexp)(100.0)) == 1.0
+    assert jax.jit(rules.log1pexp)(2.0).weak_type
+
+
+def test_types_promote_as_jax_does(rules: ModuleType) -> None:
+    half, bfloat = jnp.ones(2, jnp.float16), jnp.ones(2, jnp.bfloat16)
+    z, _ = rules.complex_op(half, bfloat)
+    assert z.dtype == jnp.result_type(half, bfloat)
+    found = jax.grad(lambda a, b: jnp.sum(rules.complex_op(a, b)[0]), (0, 1))
+    da, db = found(half, bfloat)
+    assert (da.dtype, db.dtype) == (half.dtype, bfloat.dtype)
+
+
+@pytest.mark.parametrize(
+    ("call", "fault", "words"),
+    [
+        (lambda m: m.log1pexp(jnp.arange(3)), TypeError, "log1pexp: x must be a float"),
+        (lambda m: m.power(1.0, 2.5, True), TypeError, "power: n must be an integer"),
+        (lambda m: m.power(1.0, 2, 1), TypeError, "power: on must be a boolean"),
+        (lambda m: m.square(jnp.ones(3)), ValueError, "square: x must have rank 0"),
+        (lambda m: m.power_of(1.0, n=2.5), TypeError, "integer"),
+        (lambda m: m.complex_op(jnp.ones(2), jnp.ones(3)), (TypeError, ValueError), "shapes"),
+    ],
+)
+def test_faults(rules: ModuleType, call: Any, fault: Any, words: str) -> None:
+    with pytest.raises(fault, match=words):
+        call(rules)
+
+
+def test_each_gradient_has_its_inputs_shape(rules: ModuleType) -> None:
+    shapes = ((), (3,), (2, 1), (2, 3))
+    for a in (*shapes, (0, 1), (0, 3)):
+        for b in shapes[:2] if 0 in a else shapes:
+            x, y = jnp.full(a, 0.5), jnp.full(b, 0.25)
+            outputs, pullback = jax.vjp(rules.complex_op, x, y)
+            dx, dy = pullback(tuple(map(jnp.ones_like, outputs)))
+            assert (dx.shape, dy.shape) == (a, b)
+            z, w = outputs
+            assert dx == pytest.approx(z.size / max(1, x.size) * (0.25 + np.cos(0.5)))
+            share = z.size / max(1, y.size) * 0.5 + 0.5 * w.size / max(1, y.size)
+            assert dy == pytest.approx(share)
+
+
+def test_outputs_without_gradient(rules: ModuleType) -> None:
+    x = jnp.asarray([-1.0, 2.0])
+    (y, sgn, up, side), tangents = jax.jvp(rules.parts, (x,), (jnp.ones_like(x),))
+    assert side.dtype == jnp.int32 and up.dtype == jnp.bool_
+    assert tangents[0].tolist() == [-2.0, 4.0] and tangents[1].tolist() == [0.0, 0.0]
+    assert [t.dtype for t in tangents[2:]] == [jax.dtypes.float0] * 2
+    assert sgn.tolist() == [-1.0, 1.0] and y.tolist() == [1.0, 4.0]
+    with jax.enable_x64(True):
+        assert rules.parts(x)[3].dtype == jnp.int64
+    assert float(jax.grad(lambda t: rules.labels(t, True))(1.0)) == 0.0
+
+
+def test_no_gradient_for_labels(rules: ModuleType) -> None:
+    dp, dt = jax.grad(rules.bce, (0, 1))(0.25, 1.0)
+    assert (float(dp), float(dt)) == (-4.0, 0.0)
+
+
+def test_a_slope_that_is_infinite_does_not_meet_a_tangent_that_is_zero() -> None:
+    text = "rule power(x, y) -> z:\n    assume x > 0\n    z = x**y\n"
+    power = jax_module(text).power
+    _, along_x = jax.jvp(lambda x: power(x, 2.0), (0.0,), (1.0,))
+    assert float(along_x) == 0.0
+
+
+def test_calls_by_keyword_and_pickling(rules: ModuleType) -> None:
+    assert float(rules.swish(x=0.5, beta=2.0)) == pytest.approx(0.36552929)
+    again = pickle.loads(pickle.dumps(rules.swish))
+    assert again is sys.modules[rules.__name__].swish
+
+
+def test_a_static_is_a_number(rules: ModuleType) -> None:
+    compiled = jax.jit(rules.swish, static_argnames="beta")
+    assert float(compiled(0.5, beta=2.0)) == pytest.approx(0.36552929)
+    with pytest.raises(jax.errors.ConcretizationTypeError):
+        jax.jit(rules.swish)(0.5, beta=2.0)
+    double = np.float64(2.0)  # a NumPy number would promote
+    assert rules.swish(jnp.float32(0.5), beta=double).dtype == jnp.float32
+
+
+def test_trace_prints_what_goes_through(capfd: pytest.CaptureFixture[str]) -> None:
+    from gradspec.targets import jax as target
+    from tests.targets.emission import imported
+
+    text = target.traced_module(planned("rule square(x[]) -> y[]:\n    y = x**2\n"))
+    module = imported(text, "traced_jax")
+    jax.grad(lambda x: module.square(module.square(x)))(2.0)
+    jax.effects_barrier()
+    assert capfd.readouterr().out.splitlines() == [
+        "square: x = 2.0, y = 4.0",
+        "square: x = 4.0, y = 16.0",
+        "square: x = 4.0, upstream dy = 1.0, current = 8.0, downstream dx = 8.0",
+        "square: x = 2.0, upstream dy = 8.0, current = 4.0, downstream dx = 32.0",
+    ]
+
+
+def test_the_module_imports_jax_alone() -> None:
+    lines = [s for s in jax_text(RULES).splitlines() if s.startswith(("import", "from"))]
+    known = {"__future__", "functools", "operator", "math", "jax", "jax.numpy"}
+    assert {line.split()[1] for line in lines} <= known
