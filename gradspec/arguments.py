@@ -63,7 +63,7 @@ targets = click.option(
     callback=_targets,
     required=True,
     metavar="T[,T]",
-    help="numpy, torch, tf, several with commas, or all.",
+    help="numpy, torch, tf, jax, several with commas, or all.",
 )
 style = click.option(
     "--format",
