@@ -212,7 +212,7 @@ def _cross_entropy_jvp(primals, tangents):
         dx = _like(
             jnp.expand_dims(dloss, -1)
             * (
-                jnp.exp(x - jax.nn.logsumexp(x, -1, keepdims=True))
+                jnp.exp(x - jnp.expand_dims(jax.nn.logsumexp(x, -1), -1))
                 - (jnp.arange(n) == jnp.expand_dims(t, -1)).astype(x.dtype)
             ),
             x,

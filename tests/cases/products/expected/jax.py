@@ -232,4 +232,4 @@ def transposed(a: jax.Array) -> jax.Array:
     """
     a = _floating("transposed", "a", a)
     _check_shapes("transposed", a=(a, ..., "n", "m"))
-    return _narrow(_transposed(_widen(a)), a.dtype)
+    return _transposed(a)
