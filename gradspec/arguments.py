@@ -82,6 +82,11 @@ jobs = click.option(
     metavar="N",
     help="Worker processes; 0 for one per core.",
 )
+boundaries = click.option(
+    "--boundaries",
+    is_flag=True,
+    help="Show what each rule does at kinks, jumps, poles and the ends of its domain.",
+)
 strict = click.option(
     "--strict", is_flag=True, help="A cotangent that only agrees is an error."
 )

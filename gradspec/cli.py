@@ -19,6 +19,7 @@ from gradspec.options import AuditOptions, Options
 
 if TYPE_CHECKING:
     from gradspec.diagnostics import Diagnostic
+    from gradspec.driver.boundaries import RuleTable
     from gradspec.driver.discover import Entry
     from gradspec.driver.results import FileResult
 
@@ -98,19 +99,27 @@ def compile_command(
 @cli.command("check")
 @arguments.paths
 @arguments.strict
+@arguments.boundaries
 @arguments.budget
 @arguments.jobs
 @arguments.style
 def check_command(
-    paths: tuple[str, ...], strict: bool, budget: float, jobs: int, style: str
+    paths: tuple[str, ...],
+    strict: bool,
+    boundaries: bool,
+    budget: float,
+    jobs: int,
+    style: str,
 ) -> None:
     """Check the rules in PATH... and tell the verdict on each gradient."""
     entries, found = _discover(paths)
     options = Options((), strict, budget=budget)
     results = _compile("checking", entries, options, jobs) if not found else ()
-    _report(results, found, (), style)
+    tables = _boundaries(entries) if boundaries and not found else ()
+    _report(results, found, (), style, tables)
     if style == "text":
         _print_table(results)
+        _print_boundaries(tables)
     failed = bool(found) or any(result.failed for result in results)
     sys.exit(FINDINGS if failed else CLEAN)
 
@@ -304,12 +313,13 @@ def _report(
     others: tuple[Diagnostic, ...],
     changed: tuple[str, ...],
     style: str,
+    tables: tuple[RuleTable, ...] = (),
 ) -> None:
     found = (*others, *(d for result in results for d in result.diagnostics))
     if style == "json":
         from gradspec.report.machine import document
 
-        click.echo(document(results, others, changed))
+        click.echo(document(results, others, changed, tables))
         return
     if not found:
         return
@@ -354,6 +364,24 @@ def _print_table(results: tuple[FileResult, ...]) -> None:
         summary.print_table(results)
     elif table := summary.plain_table(results):
         click.echo(table)
+
+
+def _boundaries(entries: tuple[Entry, ...]) -> tuple[RuleTable, ...]:
+    from gradspec.driver.boundaries import tables
+
+    with _bar("looking at boundaries", len(entries)) as progress:
+        return tables(entries, progress)
+
+
+def _print_boundaries(tables: tuple[RuleTable, ...]) -> None:
+    if not tables:
+        return
+    from gradspec.report import boundaries
+
+    if sys.stdout.isatty():
+        boundaries.show(tables)
+    else:
+        click.echo(boundaries.plain(tables))
 
 
 def _stale(path: str) -> Diagnostic:

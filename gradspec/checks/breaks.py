@@ -17,7 +17,7 @@ from gradspec.checks.subject import Point, Subject
 from gradspec.ir.expr import ONE, ZERO, Expr, Ref
 from gradspec.ir.rule import Declared, Output, Override
 from gradspec.ir.tidy import tidy
-from gradspec.ir.walk import names, substitute
+from gradspec.ir.walk import names, size, substitute
 from gradspec.symbolic.enclose import program
 from gradspec.symbolic.exact import exactly
 from gradspec.symbolic.isolate import bounds, conjuncts
@@ -39,14 +39,17 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """``bases``: values of the other inputs; ``search``: look for roots numerically, and
-    at what is outside the domain or a step among many too."""
+    """``bases``: values of the other inputs; ``nodes``: of expressions to be evaluated,
+    after which no further place is looked at; ``search``: look for the roots of so many
+    surfaces numerically, and at what is outside the domain too.
+    """
 
     bases: int
-    search: bool
+    nodes: int
+    search: int = 0
 
 
-QUICK, THOROUGH = Effort(2, search=False), Effort(4, search=True)
+QUICK, THOROUGH = Effort(2, 12_000), Effort(4, 150_000, 24)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,7 @@ class Place:
     @property
     def where(self) -> str:
         """``x = threshold``; one surface of several."""
-        more = " …" if self.root.more else ""
+        more = ", …" if self.root.more else ""
         return f"{self.input} = {self.root.text}{more}"
 
 
@@ -103,10 +106,16 @@ class Cut:
     stated: Expr | None
     surfaces: tuple[Surface, ...]
 
+    @property
+    def size(self) -> int:
+        parts = (self.forward, self.slope, self.stated)
+        return sum(size(part) for part in parts if part is not None)
+
 
 def breaks(subject: Subject, effort: Effort = QUICK) -> Iterator[Break]:
     """Every break of an elementwise rule, in the order of inputs, places and outputs."""
     cuts = tuple(_cuts(subject))
+    left = effort.nodes
     for name in dict.fromkeys(cut.input for cut in cuts):
         along = tuple(cut for cut in cuts if cut.input == name)
         for place in _places(subject, name, along, effort):
@@ -115,9 +124,12 @@ def breaks(subject: Subject, effort: Effort = QUICK) -> Iterator[Break]:
                 continue
             for cut in along:
                 met = tuple(s for s in place.surfaces if s in cut.surfaces)
-                if met:
+                if met and left > 0:
+                    left -= cut.size
                     own = replace(place, surfaces=met)
                     yield _break(subject, own, cut, is_assumed)
+            if left <= 0:
+                return
 
 
 # --- where ---------------------------------------------------------------------------
@@ -170,9 +182,9 @@ def _places(
         return
     for base in _bases(subject, name, met, effort):
         all_roots: list[tuple[Root, Surface]] = []
-        for surface in met:
+        for number, surface in enumerate(met):
             roots = solved(surface, name, base)
-            if effort.search and not is_solvable(surface, name):
+            if number < effort.search and not is_solvable(surface, name):
                 roots = _joined(roots, isolated(surface, name, base))
             all_roots += ((root, surface) for root in roots)
         found: dict[Fraction, list[tuple[Root, Surface]]] = {}

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from gradspec.diagnostics import Diagnostic, Label
+from gradspec.driver.boundaries import RuleTable
 from gradspec.driver.results import FileResult
+from gradspec.report import boundaries
 
 FORMAT_VERSION = 1
 
@@ -16,8 +18,11 @@ def document(
     results: Iterable[FileResult],
     others: Iterable[Diagnostic],
     changed: Iterable[str],
+    tables: Iterable[RuleTable] = (),
 ) -> str:
-    """One JSON document: files with their rules' verdicts, findings, changed outputs."""
+    """One JSON document: files with their rules' verdicts, findings, changed outputs, and
+    tables of boundaries if there are any.
+    """
     results = tuple(results)
     found = [*others, *(d for result in results for d in result.diagnostics)]
     data = {
@@ -26,6 +31,8 @@ def document(
         "diagnostics": [_finding(d) for d in found],
         "changed": list(changed),
     }
+    if found_at := boundaries.data(tables):
+        data["boundaries"] = found_at
     return json.dumps(data, indent=2, ensure_ascii=False)
 
 

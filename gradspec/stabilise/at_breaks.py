@@ -48,7 +48,7 @@ class Line:
     code: str = ""
 
 
-_ELEMENTS = Effort(1, search=False)
+_ELEMENTS = Effort(1, 50_000)
 
 
 def lines(rule: Rule) -> tuple[Line, ...]:
@@ -100,7 +100,7 @@ class _Table:
         left, value, right = map(short, (found.left, found.value, found.right))
         before, stated, after = map(short, (found.before, found.stated, found.after))
         return Line(
-            found.place.where,
+            _where(found),
             self._given(found),
             _kind(found),
             found.output.name,
@@ -172,6 +172,17 @@ class _Table:
                 return _fine(found, self._entry(found)), ""
 
 
+_LONGEST = 28
+
+
+def _where(found: Break) -> str:
+    """The place in the author's terms, unless those are long."""
+    if len(found.place.where) <= _LONGEST:
+        return found.place.where
+    name = found.place.input
+    return f"{name} = {float(found.place.point[name]):.6g}"
+
+
 def _is_told(subject: Subject, found: Break) -> bool:
     """Not where nothing can happen: a primitive's edge that is none here, or a place
     outside the domain altogether."""
@@ -200,7 +211,7 @@ def _filled(values: tuple[dict[str, float], dict[str, float]]) -> tuple[str, str
     tried = [number for some in values for number in some.values()]
     if any(math.isnan(number) for number in tried):
         return "NaN is emitted", "GS433"
-    return ("the emitted form gives the limit" if tried else "undefined as written"), ""
+    return ("filled by the emitted form" if tried else "undefined as written"), ""
 
 
 def _fine(found: Break, entry: str) -> str:
