@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
+from itertools import combinations, product
 from math import prod
 
 from gradspec.checks.subject import Subject, subject
@@ -19,7 +19,7 @@ from gradspec.ir.elements import Nested, OutOfRange, extent
 from gradspec.ir.expr import Expr, Size, const
 from gradspec.ir.rule import Input, Rule
 from gradspec.ir.tidy import decide, fold
-from gradspec.ir.unroll import Unrolled, axis_names, count, index_inputs, unroll
+from gradspec.ir.unroll import Unrolled, axis_names, count, index_inputs, unroll, work
 from gradspec.ir.walk import transform
 
 _CASES = 64
@@ -30,6 +30,9 @@ _ASSUMED = (8, 16, 32)
 
 _MOST = 100
 """Elements beyond which writing them all out is no longer a matter of seconds."""
+
+_WORK = 20_000
+"""Nodes visited beyond which the same holds: sums in sums in sums."""
 
 _POINTS = 12
 _LARGER = (4, 5, 3, 2, 6)
@@ -115,7 +118,7 @@ class Cases:
         """
         axes = axis_names(self._rule)
         sizes = {axis: _APART[k % len(_APART)] for k, axis in enumerate(axes)}
-        for wished in (sizes, dict.fromkeys(axes, 2)):
+        for wished in (sizes, dict.fromkeys(axes, 2), self._combinations[-1]):
             if wished in self._combinations:
                 found = tuple(self._from([self._combinations.index(wished)]))
             else:
@@ -146,7 +149,9 @@ def cases(rule: Rule) -> Cases:
     """The cases in which the rule says something."""
     axes = axis_names(rule)
     chosen = next((n for n in (3, 2) if _is_feasible(rule, axes, n)), None)
-    largest = chosen or (2 if 2 ** len(axes) <= _CASES else 1)
+    if chosen is None and 2 ** len(axes) > _CASES:
+        return Cases(rule, _sparse(axes), 1, False)
+    largest = chosen or 2
     whole = chosen is not None and not _has_shift(rule)
     return Cases(rule, _combinations(axes, largest), largest, whole)
 
@@ -157,8 +162,10 @@ def is_too_large(rule: Rule) -> bool:
 
 
 def few(rule: Rule) -> Cases:
-    """Enough cases for what is not proved: all axes of size 1, of size 2, and larger."""
+    """Enough cases for what is not claimed: all axes of size 1, of size 2, and larger."""
     axes = axis_names(rule)
+    if count(rule, dict.fromkeys(axes, 2)) > _MOST:
+        return cases(rule)
     some = Cases(rule, [dict.fromkeys(axes, size) for size in (1, 2)], 1, False)
     return cases(rule) if some.first is None else some
 
@@ -168,6 +175,16 @@ def _combinations(axes: tuple[str, ...], largest: int) -> Iterator[dict[str, int
     every = product(range(1, largest + 1), repeat=len(axes))
     for sizes in sorted(every, key=lambda sizes: (sum(sizes), sizes)):
         yield dict(zip(axes, sizes, strict=True))
+
+
+def _sparse(axes: tuple[str, ...]) -> Iterator[dict[str, int]]:
+    """Very many axes: no more than two of them have more than one element."""
+    ones = dict.fromkeys(axes, 1)
+    yield ones
+    for axis in axes:
+        yield ones | {axis: 2}
+    for one, other in combinations(axes, 2):
+        yield ones | {one: 2, other: 3}
 
 
 def _is_feasible(rule: Rule, axes: tuple[str, ...], largest: int) -> bool:
@@ -198,7 +215,9 @@ def _at(
     """The cases of one combination, and what did not exist in others."""
     made: list[Case] = []
     lost: list[OutOfRange] = []
-    if count(rule, sizes) > _MOST or _is_assumed_away(rule, sizes):
+    if count(rule, sizes) > _MOST or work(rule, sizes) > _WORK:
+        return (), ()
+    if _is_assumed_away(rule, sizes):
         return (), ()
     for integers in _fillings(rule, sizes):
         try:

@@ -8,7 +8,7 @@ place, so that what an author declared can be compared with what was derived.
 
 from __future__ import annotations
 
-from gradspec.derive.indexed_canonical import canonical, is_zero
+from gradspec.derive.indexed_canonical import Effort, canonical, is_zero
 from gradspec.derive.indexed_deltas import straightened
 from gradspec.derive.indexed_flow import Accumulation, Values
 from gradspec.derive.indexed_reuse import Reuse
@@ -28,6 +28,9 @@ from gradspec.ir.walk import transform
 
 __all__ = ["Underivable", "canonical", "closed_cotangent", "indexed_cotangents", "same"]
 
+_STEPS = 6_000
+"""What may be spent on seeing that parts of a cotangent vanish: shorter if they do."""
+
 
 def indexed_cotangents(rule: Rule) -> dict[str, Derived]:
     """The derived cotangent of every floating input, whatever the rule declares.
@@ -38,8 +41,10 @@ def indexed_cotangents(rule: Rule) -> dict[str, Derived]:
     known = {v.name: v for v in values.order}
     lifted = {n: v for n, v in known.items() if n.startswith("%")}
 
+    effort = Effort(_STEPS)
+
     def vanishes(expr: Expr) -> bool:
-        return is_zero(inlined(expr, known, values.fresh))
+        return effort.left > 0 and is_zero(inlined(expr, known, values.fresh), effort)
 
     accumulation = Accumulation(rule, values, vanishes, Reuse(_by_worth(rule, values)))
     found = accumulation.run()

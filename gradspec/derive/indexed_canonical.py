@@ -9,8 +9,9 @@ in the one way that comes first. So equal normal forms are equal for all sizes.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
-from itertools import permutations
+from itertools import chain, islice, permutations, product
 
 from gradspec.derive.indexed_algebra import Algebra
 from gradspec.derive.indexed_deltas import is_index
@@ -45,6 +46,7 @@ from gradspec.ir.expr import (
 from gradspec.ir.walk import children, nodes, with_children
 
 _ORDERS = 24  # orders of the bound indices of one sum that are tried
+_STEPS = 20_000  # nodes brought to normal form for one question: a few seconds
 _COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 
 
@@ -52,15 +54,27 @@ def canonical(expr: Expr) -> Expr:
     """The normal form of a closed expression (locals in place); the expression itself
     if it is too large for that."""
     try:
-        return written(_Normal().poly(_fresh(expr)))
+        return written(_Normal(Effort()).poly(_fresh(expr)))
     except (TooLarge, RecursionError):
         return expr
 
 
-def is_zero(expr: Expr) -> bool:
+class Effort:
+    """How much work may be spent on questions that belong together."""
+
+    def __init__(self, steps: int = _STEPS) -> None:
+        self.left = steps
+
+    def spend(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise TooLarge
+
+
+def is_zero(expr: Expr, effort: Effort | None = None) -> bool:
     """Whether a closed expression is seen to be 0 for all sizes."""
     try:
-        normal = _Normal()
+        normal = _Normal(effort or Effort())
         return not normal.cleared(normal.poly(_fresh(expr)))
     except (TooLarge, RecursionError):
         return False
@@ -74,12 +88,14 @@ def _fresh(expr: Expr) -> Expr:
 
 
 class _Normal(Algebra):
-    def __init__(self) -> None:
+    def __init__(self, effort: Effort) -> None:
         super().__init__()
+        self.effort = effort
         self.known: dict[Expr, Poly] = {}
 
     def poly(self, expr: Expr) -> Poly:
         if expr not in self.known:
+            self.effort.spend()
             self.known[expr] = self._poly(expr)
         return self.known[expr]
 
@@ -236,9 +252,7 @@ class _Normal(Algebra):
         parts = (body,) if where is None else (body, where)
         height = 1 + max(_height(part) for part in parts)
         best: Expr | None = None
-        for number, order in enumerate(permutations(bounds)):
-            if number >= _ORDERS:
-                break
+        for order in islice(_orders(bounds), _ORDERS):
             new = tuple(Bound(f"{height}.{k}", b.axis) for k, b in enumerate(order))
             pairs = zip(order, new, strict=True)
             at: dict[str, Expr] = {b.index: Idx(n.index) for b, n in pairs}
@@ -349,6 +363,16 @@ def _solved(atom: Expr, bounds: tuple[Bound, ...]) -> tuple[Bound, Expr] | None:
                 if bound.index == name and name not in free(index):
                     return bound, index
     return None
+
+
+def _orders(bounds: tuple[Bound, ...]) -> Iterator[tuple[Bound, ...]]:
+    """Those that may come first: by axis, and every order where they share one."""
+    by_axis: dict[str, list[Bound]] = {}
+    for bound in bounds:
+        by_axis.setdefault(str(bound.axis), []).append(bound)
+    groups = (permutations(by_axis[axis]) for axis in sorted(by_axis))
+    for parts in product(*groups):
+        yield tuple(chain(*parts))
 
 
 def _put(expr: Expr, values: dict[str, Expr]) -> Expr:

@@ -26,7 +26,7 @@ from gradspec.ir.elements import (
     extent,
     places,
 )
-from gradspec.ir.expr import Expr, Ref
+from gradspec.ir.expr import Expr, Reduce, Ref
 from gradspec.ir.joining import PLAIN, Join
 from gradspec.ir.rule import (
     Assume,
@@ -285,3 +285,34 @@ def count(rule: Rule, sizes: Mapping[str, int]) -> int:
     variables: tuple[Input | Output, ...] = (*rule.inputs, *rule.outputs)
     shapes = ((extent(a, sizes) for a in v.shape.axes) for v in variables)
     return sum(prod(shape) for shape in shapes)
+
+
+def work(rule: Rule, sizes: Mapping[str, int]) -> int:
+    """How many nodes are visited if it is unrolled, at most."""
+    axes = _axes_of(rule)
+    entries = zip(rule.inputs, rule.backward, strict=True)
+    values = [
+        *(
+            (axes[let.name], let.value)
+            for let in (*rule.forward, *rule.backward_locals)
+        ),
+        *(
+            (variable.shape.axes, entry.value)
+            for variable, entry in entries
+            if isinstance(entry, Declared | Derived | Override)
+        ),
+    ]
+    return sum(
+        prod(extent(axis, sizes) for axis in own) * _visits(value, sizes)
+        for own, value in values
+    )
+
+
+def _visits(value: Expr, sizes: Mapping[str, int]) -> int:
+    found: dict[Expr, int] = {}
+    for node in nodes(value):
+        below = sum(found[child] for child in node.below)
+        if isinstance(node, Reduce):
+            below *= prod(extent(bound.axis, sizes) for bound in node.bounds)
+        found[node] = 1 + below
+    return found[value]

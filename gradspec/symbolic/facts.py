@@ -88,16 +88,21 @@ class Facts:
         return self._by_discriminant(poly, degrees)
 
     def _by_discriminant(self, poly: Poly, degrees: tuple[int, ...]) -> int | None:
+        """One variable is enough: what has one sign everywhere has, seen as a quadratic
+        in any of them, a negative discriminant everywhere."""
         for number, degree in enumerate(degrees):
             if degree != 2 or number in self.ring.relations:
                 continue
             slope = poly.derivative(number)
             twice = slope.derivative(number)
+            if not twice.is_constant():
+                continue
             linear = _at_zero(self.ring, slope, number)
             constant = _at_zero(self.ring, poly, number)
             below = self.ring.lower(linear * linear - 2 * twice * constant)
-            if twice.is_constant() and self.sign(below) == -1:
+            if self.sign(below) == -1:
                 return 1 if twice.leading_coefficient() > 0 else -1
+            return None
         return None
 
     def _rows(self, more: tuple[Poly, ...]) -> list[_Row]:
