@@ -118,7 +118,9 @@ def _returned(here: _Pass) -> str:
     if not here.is_wide:
         return f"return {', '.join(gradients)}"
     if here.is_single:
-        rounded = [f"{g}.to({function.dtype})" if g != "None" else g for g in gradients]
+        rounded = [
+            f"_rounded({g}, {function.dtype})" if g != "None" else g for g in gradients
+        ]
         return f"return {', '.join(rounded)}"
     return f"return _narrow({', '.join((function.dtype, *gradients))})"
 

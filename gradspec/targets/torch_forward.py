@@ -79,7 +79,10 @@ def _result(
     # operations.
     is_view = _is_view(function, value)
     if wide and output.kind is not Kind.BOOL:
-        return f"{atom}.to({function.dtype}{', copy=True' if is_view else ''})"
+        if is_view:
+            return f"{atom}.to({function.dtype}, copy=True)"
+        text = output.name if is_scalar(value, scope) else render(value, scope)
+        return f"_rounded({text}, {function.dtype})"
     return f"{atom}.clone()" if is_view else atom
 
 

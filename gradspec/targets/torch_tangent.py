@@ -154,7 +154,7 @@ def _tangents(function: Function, block: Block, shape: ShapeOf) -> Lines:
     ]
     if not _is_wide(function):
         return texts
-    return [f"{text}.to({function.dtype})" for text in texts]
+    return [f"_rounded({text}, {function.dtype})" for text in texts]
 
 
 def _tangent(function: Function, value: Expr, shape: str) -> str:

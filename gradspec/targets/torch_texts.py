@@ -146,10 +146,20 @@ def _check_rank0(rule: str, **tensors: torch.Tensor) -> None:
 WIDEN = Helper(
     "_widen",
     '''\
-def _widen(*tensors: torch.Tensor | None) -> tuple[torch.Tensor, ...]:
+def _widen(*tensors: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
     """Half precision is computed in float32, and rounded once at the end."""
-    half = (torch.float16, torch.bfloat16)
-    return tuple(t.float() if t is not None and t.dtype in half else t for t in tensors)
+    if tensors[0].dtype not in (torch.float16, torch.bfloat16):
+        return tensors
+    return tuple(None if t is None else t.float() for t in tensors)
+''',
+)
+
+ROUNDED = Helper(
+    "_rounded",
+    '''\
+def _rounded(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """``tensor`` in the type of the arguments."""
+    return tensor if tensor.dtype == dtype else tensor.to(dtype)
 ''',
 )
 
@@ -160,7 +170,7 @@ def _narrow(
     dtype: torch.dtype, *tensors: torch.Tensor | None
 ) -> tuple[torch.Tensor | None, ...]:
     """The gradients that there are, in the type of the arguments."""
-    return tuple(None if t is None else t.to(dtype) for t in tensors)
+    return tuple(None if t is None else _rounded(t, dtype) for t in tensors)
 ''',
 )
 
@@ -273,6 +283,7 @@ HELPERS = (
     BOOLEAN,
     RANK0,
     WIDEN,
+    ROUNDED,
     NARROW,
     PLUS,
 )

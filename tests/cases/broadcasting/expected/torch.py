@@ -107,17 +107,23 @@ def _check_rank0(rule: str, **tensors: torch.Tensor) -> None:
             )
 
 
-def _widen(*tensors: torch.Tensor | None) -> tuple[torch.Tensor, ...]:
+def _widen(*tensors: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
     """Half precision is computed in float32, and rounded once at the end."""
-    half = (torch.float16, torch.bfloat16)
-    return tuple(t.float() if t is not None and t.dtype in half else t for t in tensors)
+    if tensors[0].dtype not in (torch.float16, torch.bfloat16):
+        return tensors
+    return tuple(None if t is None else t.float() for t in tensors)
+
+
+def _rounded(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """``tensor`` in the type of the arguments."""
+    return tensor if tensor.dtype == dtype else tensor.to(dtype)
 
 
 def _narrow(
     dtype: torch.dtype, *tensors: torch.Tensor | None
 ) -> tuple[torch.Tensor | None, ...]:
     """The gradients that there are, in the type of the arguments."""
-    return tuple(None if t is None else t.to(dtype) for t in tensors)
+    return tuple(None if t is None else _rounded(t, dtype) for t in tensors)
 
 
 def _plus(total: torch.Tensor | None, term: torch.Tensor) -> torch.Tensor:
@@ -134,7 +140,7 @@ class _ComplexOp(torch.autograd.Function):
         x, y = _widen(x, y)
         z = x * y + torch.sin(x)
         w = y * y
-        return z.to(dtype), w.to(dtype)
+        return _rounded(z, dtype), _rounded(w, dtype)
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -168,7 +174,7 @@ class _ComplexOp(torch.autograd.Function):
             x, y, x_dot, y_dot = _widen(x, y, x_dot, y_dot)
             z_dot = x_dot * (y + torch.cos(x)) + y_dot * x
             w_dot = y_dot * 2.0 * y
-            return z_dot.to(dtype), w_dot.to(dtype)
+            return _rounded(z_dot, dtype), _rounded(w_dot, dtype)
 
 
 @torch.compiler.allow_in_graph
@@ -199,7 +205,7 @@ class _Affine(torch.autograd.Function):
         dtype = x.dtype
         x, a, b = _widen(x, a, b)
         y = a * x + b
-        return y.to(dtype)
+        return _rounded(y, dtype)
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -229,7 +235,7 @@ class _Affine(torch.autograd.Function):
             dtype = x_dot.dtype
             x, a, x_dot, a_dot, b_dot = _widen(x, a, x_dot, a_dot, b_dot)
             y_dot = x_dot * a + a_dot * x + b_dot
-            return y_dot.to(dtype)
+            return _rounded(y_dot, dtype)
 
 
 @torch.compiler.allow_in_graph

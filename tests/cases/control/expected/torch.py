@@ -69,10 +69,16 @@ def _floating(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
     return value
 
 
-def _widen(*tensors: torch.Tensor | None) -> tuple[torch.Tensor, ...]:
+def _widen(*tensors: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
     """Half precision is computed in float32, and rounded once at the end."""
-    half = (torch.float16, torch.bfloat16)
-    return tuple(t.float() if t is not None and t.dtype in half else t for t in tensors)
+    if tensors[0].dtype not in (torch.float16, torch.bfloat16):
+        return tensors
+    return tuple(None if t is None else t.float() for t in tensors)
+
+
+def _rounded(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """``tensor`` in the type of the arguments."""
+    return tensor if tensor.dtype == dtype else tensor.to(dtype)
 
 
 class _ReverseGradient(torch.autograd.Function):
@@ -95,7 +101,7 @@ class _ReverseGradient(torch.autograd.Function):
         dtype = dy.dtype
         (dy,) = _widen(dy)
         dx = -scale * dy
-        return dx.to(dtype), None
+        return _rounded(dx, dtype), None
 
     @staticmethod
     def jvp(ctx, x_dot, _scale):
@@ -104,7 +110,7 @@ class _ReverseGradient(torch.autograd.Function):
             dtype = x_dot.dtype
             (x_dot,) = _widen(x_dot)
             y_dot = -scale * x_dot
-            return y_dot.to(dtype)
+            return _rounded(y_dot, dtype)
 
 
 @torch.compiler.allow_in_graph
@@ -120,7 +126,7 @@ def _reverse_gradient_exported(x, scale):
     dtype = x_dot.dtype
     (x_dot,) = _widen(x_dot)
     y_dot = -scale * x_dot
-    return y + y_dot.to(dtype)
+    return y + _rounded(y_dot, dtype)
 
 
 def reverse_gradient(x: torch.Tensor, *, scale: float = 1.0) -> torch.Tensor:
@@ -163,7 +169,7 @@ class _ClipGradient(torch.autograd.Function):
         dtype = dy.dtype
         (dy,) = _widen(dy)
         dx = torch.clamp(dy, -limit, limit)
-        return dx.to(dtype), None
+        return _rounded(dx, dtype), None
 
 
 @torch.compiler.allow_in_graph

@@ -72,10 +72,16 @@ def _floating(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
     return value
 
 
-def _widen(*tensors: torch.Tensor | None) -> tuple[torch.Tensor, ...]:
+def _widen(*tensors: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
     """Half precision is computed in float32, and rounded once at the end."""
-    half = (torch.float16, torch.bfloat16)
-    return tuple(t.float() if t is not None and t.dtype in half else t for t in tensors)
+    if tensors[0].dtype not in (torch.float16, torch.bfloat16):
+        return tensors
+    return tuple(None if t is None else t.float() for t in tensors)
+
+
+def _rounded(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """``tensor`` in the type of the arguments."""
+    return tensor if tensor.dtype == dtype else tensor.to(dtype)
 
 
 class _Gate(torch.autograd.Function):
@@ -87,7 +93,7 @@ class _Gate(torch.autograd.Function):
         (x,) = _widen(x)
         e = torch.exp(-x)
         y = x * e
-        return y.to(dtype)
+        return _rounded(y, dtype)
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -106,7 +112,7 @@ class _Gate(torch.autograd.Function):
         e = torch.exp(-x)
         y = x * e
         dx = dy * (e - y)
-        return dx.to(dtype)
+        return _rounded(dx, dtype)
 
     @staticmethod
     def jvp(ctx, x_dot):
@@ -117,7 +123,7 @@ class _Gate(torch.autograd.Function):
             e = torch.exp(-x)
             y = x * e
             y_dot = x_dot * (e - y)
-            return y_dot.to(dtype)
+            return _rounded(y_dot, dtype)
 
 
 @torch.compiler.allow_in_graph
@@ -148,7 +154,7 @@ class _GateSaved(torch.autograd.Function):
         (x,) = _widen(x)
         e = torch.exp(-x)
         y = x * e
-        return y.to(dtype), e
+        return _rounded(y, dtype), e
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -170,7 +176,7 @@ class _GateSaved(torch.autograd.Function):
             # a second derivative must see through what was saved
             e = torch.exp(-x)
         dx = dy * e * (1.0 - x)
-        return dx.to(dtype)
+        return _rounded(dx, dtype)
 
     @staticmethod
     def jvp(ctx, x_dot):
@@ -180,7 +186,7 @@ class _GateSaved(torch.autograd.Function):
             x, x_dot = _widen(x, x_dot)
             e = torch.exp(-x)
             y_dot = x_dot * e * (1.0 - x)
-            return y_dot.to(dtype), None
+            return _rounded(y_dot, dtype), None
 
 
 @torch.compiler.allow_in_graph
@@ -211,7 +217,7 @@ class _Decay(torch.autograd.Function):
         dtype = x.dtype
         (x,) = _widen(x)
         y = torch.exp(-2.0 * x)
-        return y.to(dtype)
+        return _rounded(y, dtype)
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -227,7 +233,7 @@ class _Decay(torch.autograd.Function):
         dtype = y.dtype
         y, dy = _widen(y, dy)
         dx = -2.0 * dy * y
-        return dx.to(dtype)
+        return _rounded(dx, dtype)
 
     @staticmethod
     def jvp(ctx, x_dot):
@@ -236,7 +242,7 @@ class _Decay(torch.autograd.Function):
             dtype = x_dot.dtype
             y, x_dot = _widen(y, x_dot)
             y_dot = -2.0 * x_dot * y
-            return y_dot.to(dtype)
+            return _rounded(y_dot, dtype)
 
 
 @torch.compiler.allow_in_graph

@@ -115,10 +115,16 @@ def _boolean(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
     return value
 
 
-def _widen(*tensors: torch.Tensor | None) -> tuple[torch.Tensor, ...]:
+def _widen(*tensors: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
     """Half precision is computed in float32, and rounded once at the end."""
-    half = (torch.float16, torch.bfloat16)
-    return tuple(t.float() if t is not None and t.dtype in half else t for t in tensors)
+    if tensors[0].dtype not in (torch.float16, torch.bfloat16):
+        return tensors
+    return tuple(None if t is None else t.float() for t in tensors)
+
+
+def _rounded(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """``tensor`` in the type of the arguments."""
+    return tensor if tensor.dtype == dtype else tensor.to(dtype)
 
 
 class _Bce(torch.autograd.Function):
@@ -130,7 +136,7 @@ class _Bce(torch.autograd.Function):
         p, t = _widen(p, t)
         # vanished at p = 1e-10, t = 0: 1 of 133 points wrong; now at most 2.5 ULP
         loss = -(t * torch.log(p) + (1.0 - t) * torch.log1p(-p))
-        return loss.to(dtype)
+        return _rounded(loss, dtype)
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -148,7 +154,7 @@ class _Bce(torch.autograd.Function):
         p, t, dloss = _widen(p, t, dloss)
         # lost digits at p = 0.0108669, t = 0.0112383 (12.5 ULP); now at most 2.5 ULP
         dp = (dloss * (p - t) / (p * (1.0 - p))).sum_to_size(p.shape)
-        return dp.to(dtype), None
+        return _rounded(dp, dtype), None
 
     @staticmethod
     def jvp(ctx, p_dot, _t):
@@ -157,7 +163,7 @@ class _Bce(torch.autograd.Function):
             dtype = p_dot.dtype
             p, t, p_dot = _widen(p, t, p_dot)
             loss_dot = p_dot * (p - t) / (p * (1.0 - p))
-            return loss_dot.to(dtype)
+            return _rounded(loss_dot, dtype)
 
 
 @torch.compiler.allow_in_graph
@@ -189,7 +195,7 @@ class _MaskedPower(torch.autograd.Function):
         y = torch.where(
             torch.isnan(x), x, torch.where(on, scale * x ** (n.to(x.dtype) + k), 0.0)
         )
-        return y.to(dtype)
+        return _rounded(y, dtype)
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -214,7 +220,7 @@ class _MaskedPower(torch.autograd.Function):
             torch.where(total != 0.0, dy * scale * total * x ** (total - 1.0), 0.0),
             0.0,
         ).sum_to_size(x.shape)
-        return dx.to(dtype), None, None, None, None
+        return _rounded(dx, dtype), None, None, None, None
 
     @staticmethod
     def jvp(ctx, x_dot, _n, _on, _scale, _k):
@@ -232,7 +238,7 @@ class _MaskedPower(torch.autograd.Function):
                 ),
                 0.0,
             )
-            return y_dot.expand(ctx.y_shape).to(dtype)
+            return _rounded(y_dot.expand(ctx.y_shape), dtype)
 
 
 @torch.compiler.allow_in_graph

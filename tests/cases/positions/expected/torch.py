@@ -83,10 +83,16 @@ def _integer(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
     return value
 
 
-def _widen(*tensors: torch.Tensor | None) -> tuple[torch.Tensor, ...]:
+def _widen(*tensors: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
     """Half precision is computed in float32, and rounded once at the end."""
-    half = (torch.float16, torch.bfloat16)
-    return tuple(t.float() if t is not None and t.dtype in half else t for t in tensors)
+    if tensors[0].dtype not in (torch.float16, torch.bfloat16):
+        return tensors
+    return tuple(None if t is None else t.float() for t in tensors)
+
+
+def _rounded(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """``tensor`` in the type of the arguments."""
+    return tensor if tensor.dtype == dtype else tensor.to(dtype)
 
 
 def _check_shapes(rule: str, **inputs: tuple[object, ...]) -> None:
@@ -150,7 +156,7 @@ class _Embedding(torch.autograd.Function):
         dtype = w.dtype
         (w,) = _widen(w)
         y = _take(w, t, -2)
-        return y.to(dtype)
+        return _rounded(y, dtype)
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -170,7 +176,7 @@ class _Embedding(torch.autograd.Function):
         (dy,) = _widen(dy)
         v = ctx.v
         dw = _sum_by_position(t, dy, v, 1, 1)
-        return dw.to(dtype), None
+        return _rounded(dw, dtype), None
 
     @staticmethod
     def jvp(ctx, w_dot, _t):
@@ -179,7 +185,7 @@ class _Embedding(torch.autograd.Function):
             dtype = w_dot.dtype
             (w_dot,) = _widen(w_dot)
             y_dot = _take(w_dot, t, -2)
-            return y_dot.expand(ctx.y_shape).to(dtype)
+            return _rounded(y_dot.expand(ctx.y_shape), dtype)
 
 
 @torch.compiler.allow_in_graph
@@ -212,7 +218,7 @@ class _CrossEntropy(torch.autograd.Function):
         loss = torch.logsumexp(x, -1) - torch.select(
             _gather(x, t.unsqueeze(-1), -1), -1, 0
         )
-        return loss.to(dtype)
+        return _rounded(loss, dtype)
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -237,7 +243,7 @@ class _CrossEntropy(torch.autograd.Function):
                 - (torch.arange(n, device=x.device) == t.unsqueeze(-1)).to(x.dtype)
             )
         ).sum_to_size(x.shape)
-        return dx.to(dtype), None
+        return _rounded(dx, dtype), None
 
     @staticmethod
     def jvp(ctx, x_dot, _t):
@@ -256,7 +262,7 @@ class _CrossEntropy(torch.autograd.Function):
                 ),
                 -1,
             )
-            return loss_dot.expand(ctx.loss_shape).to(dtype)
+            return _rounded(loss_dot.expand(ctx.loss_shape), dtype)
 
 
 @torch.compiler.allow_in_graph
@@ -287,7 +293,7 @@ class _Running(torch.autograd.Function):
         dtype = x.dtype
         (x,) = _widen(x)
         y = torch.cumsum(x, -1)
-        return y.to(dtype)
+        return _rounded(y, dtype)
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -300,7 +306,7 @@ class _Running(torch.autograd.Function):
         dtype = dy.dtype
         (dy,) = _widen(dy)
         dx = torch.cumsum(torch.flip(dy, (-1,)), -1).flip(-1)
-        return dx.to(dtype)
+        return _rounded(dx, dtype)
 
     @staticmethod
     def jvp(ctx, x_dot):
@@ -308,7 +314,7 @@ class _Running(torch.autograd.Function):
             dtype = x_dot.dtype
             (x_dot,) = _widen(x_dot)
             y_dot = torch.cumsum(x_dot, -1)
-            return y_dot.to(dtype)
+            return _rounded(y_dot, dtype)
 
 
 @torch.compiler.allow_in_graph

@@ -92,17 +92,23 @@ def _promote(rule: str, **values: torch.Tensor) -> tuple[torch.Tensor, ...]:
     )
 
 
-def _widen(*tensors: torch.Tensor | None) -> tuple[torch.Tensor, ...]:
+def _widen(*tensors: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
     """Half precision is computed in float32, and rounded once at the end."""
-    half = (torch.float16, torch.bfloat16)
-    return tuple(t.float() if t is not None and t.dtype in half else t for t in tensors)
+    if tensors[0].dtype not in (torch.float16, torch.bfloat16):
+        return tensors
+    return tuple(None if t is None else t.float() for t in tensors)
+
+
+def _rounded(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """``tensor`` in the type of the arguments."""
+    return tensor if tensor.dtype == dtype else tensor.to(dtype)
 
 
 def _narrow(
     dtype: torch.dtype, *tensors: torch.Tensor | None
 ) -> tuple[torch.Tensor | None, ...]:
     """The gradients that there are, in the type of the arguments."""
-    return tuple(None if t is None else t.to(dtype) for t in tensors)
+    return tuple(None if t is None else _rounded(t, dtype) for t in tensors)
 
 
 def _check_shapes(rule: str, **inputs: tuple[object, ...]) -> None:
@@ -146,7 +152,7 @@ class _Linear(torch.autograd.Function):
         dtype = x.dtype
         x, w, b = _widen(x, w, b)
         y = x @ w.mT + b
-        return y.to(dtype)
+        return _rounded(y, dtype)
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -176,7 +182,7 @@ class _Linear(torch.autograd.Function):
             dtype = x_dot.dtype
             x, w, x_dot, w_dot, b_dot = _widen(x, w, x_dot, w_dot, b_dot)
             y_dot = x_dot @ w.mT + x @ w_dot.mT + b_dot
-            return y_dot.expand(ctx.y_shape).to(dtype)
+            return _rounded(y_dot.expand(ctx.y_shape), dtype)
 
 
 @torch.compiler.allow_in_graph
@@ -208,7 +214,7 @@ class _Outer(torch.autograd.Function):
         dtype = a.dtype
         a, b = _widen(a, b)
         c = a.unsqueeze(-1) * b.unsqueeze(-2)
-        return c.to(dtype)
+        return _rounded(c, dtype)
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -238,7 +244,7 @@ class _Outer(torch.autograd.Function):
             c_dot = a_dot.unsqueeze(-1) * b.unsqueeze(-2) + b_dot.unsqueeze(
                 -2
             ) * a.unsqueeze(-1)
-            return c_dot.expand(ctx.c_shape).to(dtype)
+            return _rounded(c_dot.expand(ctx.c_shape), dtype)
 
 
 @torch.compiler.allow_in_graph

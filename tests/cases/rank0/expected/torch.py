@@ -102,17 +102,23 @@ def _check_rank0(rule: str, **tensors: torch.Tensor) -> None:
             )
 
 
-def _widen(*tensors: torch.Tensor | None) -> tuple[torch.Tensor, ...]:
+def _widen(*tensors: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
     """Half precision is computed in float32, and rounded once at the end."""
-    half = (torch.float16, torch.bfloat16)
-    return tuple(t.float() if t is not None and t.dtype in half else t for t in tensors)
+    if tensors[0].dtype not in (torch.float16, torch.bfloat16):
+        return tensors
+    return tuple(None if t is None else t.float() for t in tensors)
+
+
+def _rounded(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """``tensor`` in the type of the arguments."""
+    return tensor if tensor.dtype == dtype else tensor.to(dtype)
 
 
 def _narrow(
     dtype: torch.dtype, *tensors: torch.Tensor | None
 ) -> tuple[torch.Tensor | None, ...]:
     """The gradients that there are, in the type of the arguments."""
-    return tuple(None if t is None else t.to(dtype) for t in tensors)
+    return tuple(None if t is None else _rounded(t, dtype) for t in tensors)
 
 
 class _Square(torch.autograd.Function):
@@ -123,7 +129,7 @@ class _Square(torch.autograd.Function):
         dtype = x.dtype
         (x,) = _widen(x)
         y = x * x
-        return y.to(dtype)
+        return _rounded(y, dtype)
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -141,7 +147,7 @@ class _Square(torch.autograd.Function):
         dtype = x.dtype
         x, dy = _widen(x, dy)
         dx = 2.0 * dy * x
-        return dx.to(dtype)
+        return _rounded(dx, dtype)
 
     @staticmethod
     def jvp(ctx, x_dot):
@@ -150,7 +156,7 @@ class _Square(torch.autograd.Function):
             dtype = x_dot.dtype
             x, x_dot = _widen(x, x_dot)
             y_dot = 2.0 * x_dot * x
-            return y_dot.expand(ctx.y_shape).to(dtype)
+            return _rounded(y_dot.expand(ctx.y_shape), dtype)
 
 
 @torch.compiler.allow_in_graph
@@ -180,7 +186,7 @@ class _Product(torch.autograd.Function):
         dtype = x.dtype
         x, y = _widen(x, y)
         z = x * y
-        return z.to(dtype)
+        return _rounded(z, dtype)
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -208,7 +214,7 @@ class _Product(torch.autograd.Function):
             dtype = x_dot.dtype
             x, y, x_dot, y_dot = _widen(x, y, x_dot, y_dot)
             z_dot = x_dot * y + y_dot * x
-            return z_dot.expand(ctx.z_shape).to(dtype)
+            return _rounded(z_dot.expand(ctx.z_shape), dtype)
 
 
 @torch.compiler.allow_in_graph

@@ -92,17 +92,23 @@ def _promote(rule: str, **values: torch.Tensor) -> tuple[torch.Tensor, ...]:
     )
 
 
-def _widen(*tensors: torch.Tensor | None) -> tuple[torch.Tensor, ...]:
+def _widen(*tensors: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
     """Half precision is computed in float32, and rounded once at the end."""
-    half = (torch.float16, torch.bfloat16)
-    return tuple(t.float() if t is not None and t.dtype in half else t for t in tensors)
+    if tensors[0].dtype not in (torch.float16, torch.bfloat16):
+        return tensors
+    return tuple(None if t is None else t.float() for t in tensors)
+
+
+def _rounded(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """``tensor`` in the type of the arguments."""
+    return tensor if tensor.dtype == dtype else tensor.to(dtype)
 
 
 def _narrow(
     dtype: torch.dtype, *tensors: torch.Tensor | None
 ) -> tuple[torch.Tensor | None, ...]:
     """The gradients that there are, in the type of the arguments."""
-    return tuple(None if t is None else t.to(dtype) for t in tensors)
+    return tuple(None if t is None else _rounded(t, dtype) for t in tensors)
 
 
 def _check_shapes(rule: str, **inputs: tuple[object, ...]) -> None:
@@ -140,7 +146,7 @@ class _Softmax(torch.autograd.Function):
         (x,) = _widen(x)
         e = torch.exp(x - torch.amax(x, -1, keepdim=True))
         y = e / torch.sum(e, -1, keepdim=True)
-        return y.to(dtype)
+        return _rounded(y, dtype)
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -156,7 +162,7 @@ class _Softmax(torch.autograd.Function):
         dtype = y.dtype
         y, dy = _widen(y, dy)
         dx = y * (dy - torch.sum(dy * y, -1, keepdim=True))
-        return dx.to(dtype)
+        return _rounded(dx, dtype)
 
     @staticmethod
     def jvp(ctx, x_dot):
@@ -165,7 +171,7 @@ class _Softmax(torch.autograd.Function):
             dtype = x_dot.dtype
             y, x_dot = _widen(y, x_dot)
             y_dot = y * (x_dot - torch.sum(x_dot * y, -1, keepdim=True))
-            return y_dot.to(dtype)
+            return _rounded(y_dot, dtype)
 
 
 @torch.compiler.allow_in_graph
@@ -202,7 +208,7 @@ class _LayerNorm(torch.autograd.Function):
         )
         h = x_minus_mu * r
         y = h * g + b
-        return y.to(dtype), mu, r
+        return _rounded(y, dtype), mu, r
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -264,7 +270,7 @@ class _LayerNorm(torch.autograd.Function):
                 + g_dot * h
                 + b_dot
             )
-            return y_dot.expand(ctx.y_shape).to(dtype), None, None
+            return _rounded(y_dot.expand(ctx.y_shape), dtype), None, None
 
 
 @torch.compiler.allow_in_graph
