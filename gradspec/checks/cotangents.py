@@ -23,6 +23,7 @@ from gradspec.checks.cure import cure
 from gradspec.checks.diagnosis import diagnose
 from gradspec.checks.guess import Guess
 from gradspec.checks.quotient import by_quotient
+from gradspec.checks.statics import beyond_defaults
 from gradspec.checks.subject import Point, Subject, number, said
 from gradspec.checks.turning import probes
 from gradspec.derive.linear import is_linear
@@ -129,7 +130,10 @@ def _judge(claim: Claim, met: tuple[Break, ...], deadline: float) -> Judgement:
     found = () if seen.hole is None else (_hole(claim, *seen.hole),)
     if seen.rounded:
         return Judgement(_rounded(claim, seen), found)
-    return Judgement(_accepted(claim, seen, deadline), found)
+    verdict = _accepted(claim, seen, deadline)
+    if verdict.status is Status.AGREES:
+        found += _elsewhere(claim)
+    return Judgement(verdict, found)
 
 
 def examine(claim: Claim, points: Iterable[Point]) -> Examined:
@@ -342,6 +346,26 @@ def _at_a_point(
                 label=told,
                 help=cure,
             ),
+        ),
+    )
+
+
+def _elsewhere(claim: Claim) -> tuple[Diagnostic, ...]:
+    """What holds on the side of a static's default alone."""
+    beyond = beyond_defaults(claim.subject, claim.declared, claim.derived)
+    if beyond is None:
+        return ()
+    declared, true = _values(beyond.seen)
+    place = said(beyond.point, claim.shown)
+    return (
+        warning(
+            "GS470",
+            f"{claim.name} of {claim.subject.rule.name} does not hold for every"
+            f" {beyond.static}",
+            claim.subject.rule.source,
+            claim.entry.span,
+            label=f"gives {declared} at {place}, where the derivative is {true}",
+            help=f"if it is meant so, write `assume {beyond.condition}`",
         ),
     )
 
