@@ -132,7 +132,7 @@ def _judge(claim: Claim, met: tuple[Break, ...], deadline: float) -> Judgement:
         return Judgement(_rounded(claim, seen), found)
     verdict = _accepted(claim, seen, deadline)
     if verdict.status is Status.AGREES:
-        found += _elsewhere(claim)
+        return Judgement(verdict, (*found, *_elsewhere(claim)))
     return Judgement(verdict, found)
 
 
