@@ -19,6 +19,7 @@ from gradspec.plan.planning import plan_module
 from gradspec.source import Source
 from gradspec.stabilise.holes import check as unfilled
 from gradspec.stabilise.stabilise import stabilise
+from gradspec.stabilise.told import unmended
 from gradspec.syntax.nodes import Module
 from gradspec.syntax.parse import parse
 from gradspec.targets import emit
@@ -80,6 +81,7 @@ def emit_module(
     outcomes = [emit(plan, target, trace=options.trace) for target in options.targets]
     modules = tuple(o.value for o in outcomes if o.value is not None)
     found = [d for rule in stable for d in unfilled(rule)]
+    found += (d for rule in stable for d in unmended(rule))
     found += (d for o in outcomes for d in o.diagnostics)
     return Outcome(modules, _distinct(found))
 

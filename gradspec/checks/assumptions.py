@@ -6,8 +6,14 @@ from collections.abc import Iterator
 
 from gradspec.checks.subject import Point, Subject, said
 from gradspec.diagnostics import Diagnostic, error, warning
-from gradspec.ir.expr import Expr
+from gradspec.ir.expr import Apply, Expr
 from gradspec.ir.rule import Rule
+from gradspec.ir.text import show
+from gradspec.ir.tidy import tidy
+from gradspec.ir.walk import nodes, substitute
+from gradspec.primitives.formula import formula
+from gradspec.primitives.lookup import primitive
+from gradspec.source import Span
 from gradspec.symbolic.enclose import program
 from gradspec.symbolic.neighbours import beside
 
@@ -18,7 +24,7 @@ def check(subject: Subject) -> Iterator[Diagnostic]:
         if subject.rule.assumes:
             yield unsatisfiable(subject.rule)
     elif not survey.points:
-        yield _undefined(subject, survey.undefined[0])
+        yield _nowhere(subject, survey.undefined[0])
     else:
         usual = (p for p in survey.undefined if _has_defaults(subject, p))
         hole = next((p for p in usual if _is_wide(subject, p)), None)
@@ -62,19 +68,59 @@ def _is_singular(forward: tuple[Expr, ...], point: Point) -> bool:
 
 
 def _undefined(subject: Subject, point: Point) -> Diagnostic:
-    rule = subject.rule
-    place = said(point, tuple(i.name for i in rule.inputs))
-    bad = next(
-        (n for n, v in subject.forward.items() if program(v).is_singular(point)),
-        rule.outputs[0].name,
-    )
-    span = next(let.span for let in rule.forward if let.name == bad)
+    rule, bad = subject.rule, _bad(subject, point)
+    needed = _needed(subject.forward[bad], point)
     return warning(
         "GS411",
         f"{bad} of {rule.name} is not defined on the whole domain",
         rule.source,
-        span,
-        label=f"undefined at {place}",
-        help=f"say for which inputs {rule.name} is meant, `assume …`, or give the other"
-        " inputs a value with `… if … else …`",
+        _span(rule, bad),
+        label=f"undefined at {_place(rule, point)}",
+        help=f"say for which inputs {rule.name} is meant, `assume {needed or '…'}`, or"
+        " give the other inputs a value with `… if … else …`",
     )
+
+
+def _nowhere(subject: Subject, point: Point) -> Diagnostic:
+    """Nothing can be checked of such a rule, so it does not pass."""
+    rule, bad = subject.rule, _bad(subject, point)
+    return error(
+        "GS440",
+        f"{bad} of {rule.name} is defined nowhere",
+        rule.source,
+        _span(rule, bad),
+        label=f"undefined at {_place(rule, point)}, and wherever else it was tried",
+        help="correct the formula; if it is defined on a narrow range only, say so with"
+        " `assume …`",
+    )
+
+
+def _place(rule: Rule, point: Point) -> str:
+    return said(point, tuple(i.name for i in rule.inputs))
+
+
+def _bad(subject: Subject, point: Point) -> str:
+    """The output that has no value there."""
+    bad = (n for n, v in subject.forward.items() if program(v).is_singular(point))
+    return next(bad, subject.rule.outputs[0].name)
+
+
+def _span(rule: Rule, name: str) -> Span:
+    return next(let.span for let in rule.forward if let.name == name)
+
+
+def _needed(value: Expr, point: Point) -> str:
+    """The condition under which the operation that fails is defined, if the table of
+    primitives has one: the logarithm of `1 - p` needs `1 - p > 0`."""
+    for node in nodes(value):
+        if not isinstance(node, Apply) or not node.args:
+            continue
+        row = primitive(node.op)
+        if row.domain and program(node).is_singular(point):
+            condition = formula(row.domain)
+            return show(tidy(substitute(condition, _arguments(row.params, node))))
+    return ""
+
+
+def _arguments(params: tuple[str, ...], node: Apply) -> dict[str, Expr]:
+    return dict(zip(params, node.args, strict=True))

@@ -11,7 +11,9 @@ from gradspec.checks import (
     examples,
     indexed,
     inputs,
+    kinks,
     overrides,
+    parameters,
     surrogates,
 )
 from gradspec.checks.breaks import breaks
@@ -35,9 +37,13 @@ CHECKS: tuple[Callable[[Subject], Iterable[Diagnostic]], ...] = (
     assumptions.check,
     inputs.unused,
     inputs.steps,
+    inputs.vanishing,
     surrogates.check,
     overrides.check,
+    overrides.deaf,
     examples.check,
+    kinks.check,
+    parameters.check,
 )
 
 

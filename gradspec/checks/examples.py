@@ -49,6 +49,11 @@ def check(subject: Subject) -> Iterator[Diagnostic]:
             yield from _compare(subject, example, worked, name, array(value))
 
 
+def worked_points(subject: Subject, example: Example) -> tuple[Mapping[str, Any], ...]:
+    """The points at which an example asks for values."""
+    return tuple(_bind(subject, example).points.values())
+
+
 def _bind(subject: Subject, example: Example) -> _Worked:
     """Every value in place: upstream gradients are 1 and statics have their default
     unless they are given."""

@@ -17,6 +17,7 @@ from gradspec.checks import (
     indexed_partial,
     inputs,
     overrides,
+    parameters,
     surrogates,
 )
 from gradspec.checks.cotangents import Judgement
@@ -33,7 +34,14 @@ from gradspec.ir.rule import Declared, Rule
 
 Check = Callable[[Subject], Iterable[Diagnostic]]
 
-_OF_ALL: tuple[Check, ...] = (inputs.steps, surrogates.check, overrides.check)
+_OF_ALL: tuple[Check, ...] = (
+    inputs.steps,
+    inputs.vanishing,
+    surrogates.check,
+    overrides.check,
+    overrides.deaf,
+    parameters.check,
+)
 """What is worth saying only if it holds of every element."""
 
 _ELEMENT = re.compile(r"(\w+)\[[\d, ]+\]")
@@ -82,15 +90,12 @@ def _lints(known: Cases) -> Iterator[Diagnostic]:
     usual = known.usual or known.larger[0]
     if usual.subject.points:
         yield from map(_of_variable, assumptions.check(usual.subject))
-    elif not any(_says_something(case) for case in known.small):
-        yield from assumptions.check(usual.subject)
+    elif not any(case.subject.points for case in known.small):
+        met = (case for case in known.small if case.subject.survey.undefined)
+        yield from map(_of_variable, assumptions.check(next(met, usual).subject))
         return
     for check in _OF_ALL:
         yield from _of_all(list(check(usual.subject)), usual)
-
-
-def _says_something(case: Case) -> bool:
-    return bool(case.subject.points or case.subject.survey.undefined)
 
 
 def _of_all(found: list[Diagnostic], case: Case) -> Iterator[Diagnostic]:

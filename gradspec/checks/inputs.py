@@ -12,6 +12,8 @@ from gradspec.ir.walk import names, nodes
 from gradspec.primitives.lookup import primitive
 from gradspec.symbolic.enclose import defined, program
 
+_CERTAIN, _NOTHING = 512, 1e-100
+
 
 def unused(subject: Subject) -> Iterator[Diagnostic]:
     yield from unused_in(subject.rule)
@@ -74,6 +76,42 @@ def steps(subject: Subject) -> Iterator[Diagnostic]:
                 help=f"give a smooth stand-in, `surrogate {output} = …`; if 0 is meant,"
                 f" say `{variable.name}: nograd`",
             )
+
+
+def vanishing(subject: Subject) -> Iterator[Diagnostic]:
+    """A derived gradient that is 0 everywhere though no step is in the way: the formula
+    does not depend on the input after all."""
+    rule = subject.rule
+    if rule.surrogates:
+        return
+    for variable, entry in zip(rule.inputs, rule.backward, strict=True):
+        if not isinstance(entry, Derived) or not variable.takes_gradient:
+            continue
+        name = variable.name
+        using = [n for n, v in subject.forward.items() if depends(v, name)]
+        stepped = any(_has_step(subject.forward[n], name) for n in using)
+        if using and not stepped and _cancels(subject, subject.derived.get(name)):
+            yield warning(
+                "GS448",
+                f"the gradient of {rule.name} by {name} is 0 everywhere",
+                rule.source,
+                variable.span,
+                label=f"{using[0]} does not change with it",
+                help=f"correct the formula; if {name} is meant to take no gradient, say"
+                f" `{name}: nograd`",
+            )
+
+
+def _cancels(subject: Subject, gradient: Expr | None) -> bool:
+    """0 at every sampled point to a hundred digits: what is left of a sum that cancels."""
+    if gradient is None or not subject.points:
+        return False
+    compiled = program(gradient)
+    first = compiled.run(subject.points[0])[0]
+    if not defined(first) or not first.contains(0):
+        return False
+    values = (compiled.run(point, _CERTAIN)[0] for point in subject.points)
+    return all(defined(v) and v.contains(0) and abs(v) < _NOTHING for v in values)
 
 
 def _is_stepped(subject: Subject, variable: Input) -> bool:

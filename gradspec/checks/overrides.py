@@ -9,9 +9,9 @@ from gradspec.derive import linear
 from gradspec.diagnostics import Diagnostic, warning
 from gradspec.ir import closed
 from gradspec.ir.calls import expand
-from gradspec.ir.expr import Expr, apply, const
+from gradspec.ir.expr import ZERO, Expr, apply, const
 from gradspec.ir.rule import Override, Rule
-from gradspec.ir.walk import substitute
+from gradspec.ir.walk import names, substitute
 from gradspec.symbolic.compare import Relation, compare
 from gradspec.symbolic.sampling import sample
 
@@ -35,6 +35,28 @@ def check(subject: Subject) -> Iterator[Diagnostic]:
                 label="equal to the derivative at every sampled point",
                 help=f"leave the line out, or write `d{variable.name} = …` to have it"
                 " proved",
+            )
+
+
+def deaf(subject: Subject) -> Iterator[Diagnostic]:
+    """An override that is the same whatever comes from above (0 stops a gradient, and
+    is meant)."""
+    rule = subject.rule
+    for variable, entry in zip(rule.inputs, rule.backward, strict=True):
+        if not isinstance(entry, Override):
+            continue
+        stated = subject.stated[variable.name]
+        if names(stated).isdisjoint(subject.upstream) and stated != ZERO:
+            upstream = " or ".join(subject.upstream)
+            yield warning(
+                "GS446",
+                f"the override of d{variable.name} in {rule.name} ignores the upstream"
+                " gradient",
+                rule.source,
+                entry.span,
+                label=f"does not use {upstream}: it is the same however little the"
+                " output matters",
+                help=f"multiply by {upstream}",
             )
 
 

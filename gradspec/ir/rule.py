@@ -277,13 +277,29 @@ class Hole:
 
 
 @dataclass(frozen=True, slots=True)
+class Harm:
+    """Where the evaluation that was chosen is still wrong: ``name`` (an output or a
+    cotangent) at ``point``. ``kind`` says how its operation ``culprit`` fails
+    (saturation, square, exponent, guard); ``value`` comes out, ``true`` should.
+    """
+
+    name: str
+    kind: str
+    culprit: Expr
+    point: tuple[tuple[str, float], ...]
+    value: float
+    true: float
+
+
+@dataclass(frozen=True, slots=True)
 class CheckedRule:
     """A complete rule without errors, its verdicts in input order, and the rewrites
     that stabilising has made to it (none before that stage). ``holes`` are to be filled
-    by the emitted program.
+    by the emitted program; ``harms`` are what no form mends.
     """
 
     rule: Rule
     verdicts: tuple[Verdict, ...]
     rewrites: tuple[Rewrite, ...] = ()
     holes: tuple[Hole, ...] = ()
+    harms: tuple[Harm, ...] = ()

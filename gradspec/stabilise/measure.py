@@ -140,6 +140,10 @@ class Trial:
         """What the machine makes of ``candidate`` at a point."""
         return float(self._machine.run(candidate)[index])
 
+    def true(self, index: int) -> float:
+        """The true value at a point."""
+        return float(self._truth[index])
+
     def first_gap(self, candidate: Expr) -> int:
         """The first point at which neither the truth nor ``candidate`` is defined."""
         value = np.float64(self._machine.run(candidate))

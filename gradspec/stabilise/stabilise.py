@@ -8,6 +8,7 @@ points at which they are not taken.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 
 from gradspec.derive.partials import Underivable
@@ -19,6 +20,7 @@ from gradspec.ir.rule import (
     CheckedRule,
     Declared,
     Derived,
+    Harm,
     Let,
     Override,
     Rewrite,
@@ -29,7 +31,8 @@ from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import names, size
 from gradspec.stabilise.choose import Candidate, Choice, choose, cost
 from gradspec.stabilise.guard import guarded
-from gradspec.stabilise.measure import Trial, is_real
+from gradspec.stabilise.harm import harm
+from gradspec.stabilise.measure import Score, Trial, is_real
 from gradspec.stabilise.model import Machine
 from gradspec.stabilise.names import Names
 from gradspec.stabilise.points import Points, points
@@ -60,6 +63,7 @@ def stabilise(checked: CheckedRule) -> CheckedRule:
         checked,
         rule=guarded(_without_dead_locals(rule, done), sample),
         rewrites=(*checked.rewrites, *work.rewrites),
+        harms=tuple(work.harms),
     )
 
 
@@ -88,6 +92,7 @@ class _Work:
             f"d{o.name}" for o in rule.outputs if o.takes_gradient
         )
         self.rewrites: list[Rewrite] = []
+        self.harms: list[Harm] = []
 
     def forward(self) -> tuple[Let, ...]:
         lets = []
@@ -109,6 +114,9 @@ class _Work:
                     value = self._choose(name, value, others)
                     self._chosen.set(name, value)
                     entries.append(replace(entry, value=value))
+                case Override(value=value):
+                    self._measure(name, value)
+                    entries.append(entry)
                 case _:
                     entries.append(entry)
         return tuple(entries)
@@ -146,7 +154,24 @@ class _Work:
             return written
         if choice.form != written:
             self._record(name, trial, first, choice)
+        self._blame(name, trial, choice.form, choice.score)
         return choice.form
+
+    def _blame(self, name: str, trial: Trial, form: Expr, score: Score) -> None:
+        """What is wrong with the form chosen, if that is known."""
+        if name:
+            closed = self._chosen.close(form)
+            found = harm(name, trial, self._machine, closed, score)
+            self.harms += [found] if found else []
+
+    def _measure(self, name: str, value: Expr) -> None:
+        """An override stays as it is; what it does in float32 is told."""
+        form = tidy(value)
+        if is_real(form):
+            with suppress(NotImplementedError):
+                closed = self._chosen.close(form)
+                trial = Trial(self._written.close(value), self._sample, self._machine)
+                self._blame(name, trial, form, trial.score(closed))
 
     def _candidate(self, form: Expr) -> Candidate:
         return Candidate(form, self._chosen.close(form))

@@ -7,7 +7,7 @@ from importlib.resources import files
 
 import pytest
 
-from tests.checks.written import codes
+from tests.checks.written import codes, compiled
 
 LATER = ("GS433", "GS490")
 """Found in the emitted program, or under an option; `tests/report` reads the pages."""
@@ -24,8 +24,8 @@ def test_the_first_example_has_the_fault_and_the_second_has_none(code: str) -> N
     text = files("gradspec").joinpath("explain", f"{code}.md").read_text("utf-8")
     assert text.startswith(f"# {code}: ")
     wrong, right = re.findall(r"```grad\n(.*?)```", text, re.DOTALL)
-    assert code in codes(wrong)
-    assert codes(right) == ()
+    assert code in compiled(wrong)
+    assert compiled(right) == ()
 
 
 def test_the_wrong_branch_of_a_static_is_found() -> None:

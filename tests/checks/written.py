@@ -10,6 +10,8 @@ from gradspec.diagnostics import Outcome
 from gradspec.ir.rule import CheckedRule, Rule, Status
 from gradspec.lower.lowering import lower
 from gradspec.source import Source
+from gradspec.stabilise.stabilise import stabilise
+from gradspec.stabilise.told import unmended
 from gradspec.syntax.parse import parse
 
 
@@ -27,6 +29,15 @@ def written(text: str) -> Rule:
 
 def checked(text: str, budget: float = 5.0) -> Outcome[CheckedRule]:
     return check(written(text), budget)
+
+
+def compiled(text: str) -> tuple[str, ...]:
+    """The codes of all that compiling an elementwise rule finds, evaluation included."""
+    outcome = checked(text)
+    found = [d.code for d in outcome.diagnostics]
+    if outcome.value is not None and not outcome.failed:
+        found += [d.code for d in unmended(stabilise(outcome.value))]
+    return tuple(found)
 
 
 def codes(text: str) -> tuple[str, ...]:
