@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gradspec.checks import constants
 from gradspec.checks.subject import Point, Subject, said
 from gradspec.diagnostics import Diagnostic, error, warning
 from gradspec.ir.expr import Apply, Expr
@@ -23,6 +24,8 @@ def check(subject: Subject) -> Iterator[Diagnostic]:
     if not survey.points and not survey.undefined:
         if subject.rule.assumes:
             yield unsatisfiable(subject.rule)
+    elif not survey.points and any(constants.check(subject)):
+        return  # a constant is to blame, and told of
     elif not survey.points:
         yield _nowhere(subject, survey.undefined[0])
     else:
