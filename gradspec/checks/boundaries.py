@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import Enum
 
-from gradspec.checks.breaks import Break, Kind
+from gradspec.checks.breaks import Break, Kind, slopes_around
 from gradspec.checks.subject import Subject, number, said
 from gradspec.derive.linear import is_linear
 from gradspec.diagnostics import Diagnostic, error, warning
@@ -94,6 +94,8 @@ def _of_gradient(subject: Subject, found: Break) -> Finding:
         return Finding.HOLE if is_finite else Finding.FINE
     if not found.stated.is_finite or _is_in_hull(found.stated, slopes):
         return Finding.FINE
+    if _is_in_hull(found.stated, (*slopes, *slopes_around(subject, found))):
+        return Finding.FINE
     return Finding.LIMIT if _agree(slopes) else Finding.SLOPE
 
 
@@ -102,13 +104,13 @@ def _is_in_hull(value: Limit, slopes: tuple[Limit, ...]) -> bool:
     choice that nothing contradicts."""
     finite = tuple(slope for slope in slopes if slope.is_finite)
     signs = {slope.value for slope in slopes if slope.trend is Trend.INFINITE}
-    if not finite or 0 in signs:
+    if not finite or 0 in signs or len(signs) == 2:
         return True
     if not signs:
         return is_between(value, finite)
-    above = Limit(Trend.FINITE, max((finite[0].value, value.value), key=_middle))
-    below = Limit(Trend.FINITE, min((finite[0].value, value.value), key=_middle))
-    return is_between(value, (finite[0], above if 1 in signs else below))
+    ends = (*(one.value for one in finite), value.value)
+    open_end = max(ends, key=_middle) if 1 in signs else min(ends, key=_middle)
+    return is_between(value, (*finite, Limit(Trend.FINITE, open_end)))
 
 
 def _middle(ball: object) -> float:
@@ -129,15 +131,32 @@ def entry_of(subject: Subject, name: str) -> object:
 # --- jumps ---------------------------------------------------------------------------
 
 
+_SMALL = 2.0**-13
+"""Relative: a jump below it is the seam of an approximation (softplus as x beyond 20,
+the published constants of sRGB)."""
+
+
 def meant(subject: Subject, found: Break) -> str:
-    """Why a jump is taken to be on purpose; empty if it is not."""
+    """Why a jump is taken to be on purpose, or not the author's; empty if it is not."""
     if follows_surrogate(subject.rule):
         return "surrogate"
+    if _is_small(found):
+        return "small"
+    statics = subject.rule.static_inputs
+    usual = ((s.default, found.place.point[s.name]) for s in statics)
+    if any(d is not None and float(d) != float(value) for d, value in usual):
+        return "only for another static"
     if any(s.origin is Origin.STEP for s in found.place.surfaces):
         return "step"
     choices = [s for s in found.place.surfaces if s.origin is Origin.CHOICE]
     whys = [_written_step(s.node, found.place.input) for s in choices]
     return next((why for why in whys if why), "") if all(whys) else ""
+
+
+def _is_small(found: Break) -> bool:
+    values = [x.value for x in (*found.sides, found.value) if x.is_finite]
+    gap = max(values, key=_middle) - min(values, key=_middle)
+    return bool(gap < _SMALL * max(abs(value).upper() for value in values))
 
 
 def _written_step(node: Expr | None, name: str) -> str:

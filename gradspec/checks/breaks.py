@@ -12,10 +12,12 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from fractions import Fraction
 from functools import lru_cache
+from itertools import islice, product
 
 from gradspec.checks.subject import Point, Subject
 from gradspec.ir.expr import ONE, ZERO, Expr, Ref
 from gradspec.ir.rule import Declared, Output, Override
+from gradspec.ir.rule import Kind as InputKind
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import names, size, substitute
 from gradspec.symbolic.enclose import program
@@ -24,6 +26,8 @@ from gradspec.symbolic.isolate import bounds, conjuncts
 from gradspec.symbolic.roots import Root, is_in, is_solvable, isolated, solved
 from gradspec.symbolic.sides import OUTSIDE, Limit, Trend, approach, at, same
 from gradspec.symbolic.surfaces import Origin, Surface, surfaces
+
+_REAL = (InputKind.FLOAT, InputKind.NOGRAD)
 
 
 class Kind(Enum):
@@ -112,17 +116,21 @@ class Cut:
         return sum(size(part) for part in parts if part is not None)
 
 
-def breaks(subject: Subject, effort: Effort = QUICK) -> Iterator[Break]:
-    """Every break of an elementwise rule, in the order of inputs, places and outputs."""
-    cuts = tuple(_cuts(subject))
+def breaks(
+    subject: Subject, effort: Effort = QUICK, along: frozenset[str] | None = None
+) -> Iterator[Break]:
+    """Every break of an elementwise rule, in the order of inputs, places and outputs;
+    ``along`` some inputs only.
+    """
+    cuts = tuple(_cuts(subject, along))
     left = effort.nodes
     for name in dict.fromkeys(cut.input for cut in cuts):
-        along = tuple(cut for cut in cuts if cut.input == name)
-        for place in _places(subject, name, along, effort):
+        of_input = tuple(cut for cut in cuts if cut.input == name)
+        for place in _places(subject, name, of_input, effort):
             is_assumed = _is_assumed(subject, place)
             if not is_assumed and not effort.search:
                 continue
-            for cut in along:
+            for cut in of_input:
                 met = tuple(s for s in place.surfaces if s in cut.surfaces)
                 if met and left > 0:
                     left -= cut.size
@@ -135,13 +143,13 @@ def breaks(subject: Subject, effort: Effort = QUICK) -> Iterator[Break]:
 # --- where ---------------------------------------------------------------------------
 
 
-def _cuts(subject: Subject) -> Iterator[Cut]:
+def _cuts(subject: Subject, along: frozenset[str] | None) -> Iterator[Cut]:
     path = subject.backward_path()
     ends = tuple(_ends(subject))
     for variable, entry in zip(subject.rule.inputs, subject.rule.backward, strict=True):
-        if not variable.takes_gradient:
-            continue
         name = variable.name
+        if not variable.takes_gradient or (along is not None and name not in along):
+            continue
         stated = subject.stated.get(name)
         written = (stated,) if isinstance(entry, Declared | Override) else ()
         for output in subject.rule.outputs:
@@ -288,6 +296,39 @@ def _break(subject: Subject, place: Place, cut: Cut, is_assumed: bool) -> Break:
     value, stated = _here(place, cut.forward, own) if is_assumed else (OUTSIDE, OUTSIDE)
     kind = _kind((left, value, right), (before, after))
     return Break(place, cut.output, kind, left, value, right, before, stated, after)
+
+
+_ASIDE = Fraction(1, 2**30)
+_MOST_PATTERNS = 8
+
+
+def slopes_around(subject: Subject, found: Break) -> tuple[Limit, ...]:
+    """The slopes with the other inputs moved a little, each to either side. Where several
+    of them meet (three numbers that are equal, of which the middle one is taken) what lies
+    beside the place along one input is not all that lies beside it.
+    """
+    place = found.place
+    derived = subject.derived.get(place.input)
+    used = frozenset[str]().union(*(_names(s) for s in place.surfaces))
+    others = [
+        i.name
+        for i in subject.rule.tensor_inputs
+        if i.name in used and i.name != place.input and i.kind in _REAL
+    ]
+    if derived is None or not others:
+        return ()
+    slope = program(_at_one(derived, subject.upstream, found.output.name))
+    limits: list[Limit] = []
+    for signs in islice(product((1, -1), repeat=len(others)), _MOST_PATTERNS):
+        moved = {
+            name: place.point[name] + sign * _ASIDE * (1 + number)
+            for number, (name, sign) in enumerate(zip(others, signs, strict=True))
+        }
+        point = {**place.point, **moved}
+        for side in (-1, 1):
+            seen = approach(slope, point, place.input, side, subject.assumed)
+            limits += seen or ()
+    return tuple(limit for limit in limits if limit.is_finite)
 
 
 def _pair(side: tuple[Limit, ...] | None) -> tuple[Limit, Limit]:

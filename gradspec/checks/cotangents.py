@@ -122,9 +122,9 @@ def _judge(claim: Claim, met: tuple[Break, ...], deadline: float) -> Judgement:
     seen = examine(claim, everywhere(claim))
     if seen.refuted is not None:
         return _refuted(claim, *seen.refuted)
-    broken = fault(claim.subject, claim.input, claim.entry, met)
-    if broken is not None:
-        return _broken(claim, *broken)
+    at_break = broken(claim, met)
+    if at_break is not None:
+        return at_break
     if seen.outside is not None:
         return _outside(claim, *seen.outside)
     found = () if seen.hole is None else (_hole(claim, *seen.hole),)
@@ -292,8 +292,12 @@ def _outside(
     return _beyond(claim, f"{gives}; the slopes there are {' and '.join(slopes)}")
 
 
-def _broken(claim: Claim, finding: Finding, found: Break) -> Judgement:
-    """The same at a break, with the upstream gradient 1."""
+def broken(claim: Claim, met: tuple[Break, ...]) -> Judgement | None:
+    """The same at the first break where it is wrong, with the upstream gradient 1."""
+    seen = fault(claim.subject, claim.input, claim.entry, met)
+    if seen is None:
+        return None
+    finding, found = seen
     place, slopes = place_said(claim.subject, found), slopes_said(found)
     gives = f"gives {short(found.stated)} at {place}, d{found.output.name} = 1"
     match finding:

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from gradspec.checks import (
     assumptions,
+    indexed_boundaries,
     indexed_cotangents,
     indexed_examples,
     indexed_partial,
@@ -60,7 +61,11 @@ def examine(
         return (), (*inputs.unused_in(rule), *_nowhere(rule, known))
     indexed_cotangents.recheck(rule, known)
     judgements = indexed_cotangents.judge(rule, known, budget)
+    at_breaks: tuple[Diagnostic, ...] = ()
+    if known.usual is not None:
+        judgements, at_breaks = indexed_boundaries.judge(known.usual, judgements)
     found = (
+        *map(_of_variable, at_breaks),
         *inputs.unused_in(rule),
         *indexed_partial.check(rule),
         *_lints(known),

@@ -7,14 +7,14 @@ there, in words: it crosses processes and goes into JSON as it is.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
 from gradspec.checks.boundaries import Finding, entry_of, finding, meant, short
-from gradspec.checks.breaks import THOROUGH, Break, Effort, Kind, breaks
+from gradspec.checks.breaks import THOROUGH, Break, Kind, breaks
 from gradspec.checks.indexed import typical
+from gradspec.checks.indexed_boundaries import first_breaks
 from gradspec.checks.subject import Subject, subject
 from gradspec.ir.expr import Ref
 from gradspec.ir.rule import CheckedRule, Declared, Override, Rule
@@ -48,9 +48,6 @@ class Line:
     code: str = ""
 
 
-_ELEMENTS = Effort(1, 50_000)
-
-
 def lines(rule: Rule) -> tuple[Line, ...]:
     """The lines of a complete rule; of one with axes, at two elements an axis."""
     if rule.is_elementwise:
@@ -61,20 +58,7 @@ def lines(rule: Rule) -> tuple[Line, ...]:
         return ()
     chosen = stabilise(CheckedRule(rule, ())).rule
     seen, done = case.subject, unroll(chosen, case.sizes, case.integers).rule
-    firsts = (one for one in breaks(seen, _ELEMENTS) if _is_first(seen, one))
-    return _Table(seen, done).lines(firsts)
-
-
-def _is_first(subject: Subject, found: Break) -> bool:
-    """The first element of an input, and the first element of an output that depends on
-    it: the others do alike."""
-    name = found.place.input
-    if re.search(r"[1-9]", name.partition("[")[2]):
-        return False
-    stem = found.output.name.partition("[")[0]
-    alike = (o.name for o in subject.rule.outputs if o.name.partition("[")[0] == stem)
-    first = next(n for n in alike if name in names(subject.forward[n]))
-    return found.output.name == first
+    return _Table(seen, done).lines(first_breaks(seen))
 
 
 class _Table:

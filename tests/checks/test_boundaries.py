@@ -87,6 +87,20 @@ def test_several_outputs_are_judged_one_by_one() -> None:
     assert codes(text.format("dz / 2")) == ("GS431",)
 
 
+MEDIAN = "y = max(min(a, b), min(max(a, b), c))"
+
+
+def test_where_several_inputs_meet_all_slopes_beside_count() -> None:
+    """Along a alone the median of (a, 0, 0) is 0, and 1 is a slope beside it."""
+    slope = "da = dy * {} if b == a and a == c else"
+    rest = "(dy if b < a and a < c or c < a and a < b else ({}))"
+    ties = "dy / 2 if (a == b or a == c) and not (b == c) else 0"
+    text = f"{MEDIAN}\n{slope} {rest.format(ties)}"
+    assert codes(rule(MEDIAN, "a, b, c")) == ()
+    assert codes(rule(text.format("1"), "a, b, c")) == ()
+    assert codes(rule(text.format("1.5"), "a, b, c")) == ("GS431",)
+
+
 # --- removable singularities ------------------------------------------------------------
 
 
@@ -180,6 +194,21 @@ def test_a_jump_on_purpose(forward: str) -> None:
 
 def test_a_surrogate_says_that_a_jump_is_meant() -> None:
     assert codes(rule("y = x if x > 1 else 0.5\nsurrogate y = x")) == ()
+
+
+def test_a_seam_that_is_too_small_to_see_is_none() -> None:
+    """softplus as torch has it, and the published constants of sRGB."""
+    softplus = "y = log1p(exp(x)) if x < {} else x"
+    assert codes(rule(softplus.format("20"))) == ()
+    assert codes(rule(softplus.format("2"))) == ("GS432",)
+    srgb = "y = x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055)**2.4"
+    assert codes(rule(f"assume x >= 0\n{srgb}")) == ()
+
+
+def test_a_jump_only_for_another_static_is_not_the_authors() -> None:
+    seam = "y = log1p(exp(x)) if x < limit else x"
+    assert codes(rule(seam, "x, limit: static = 20.0")) == ()
+    assert codes(rule(seam, "x, limit: static = 1.0")) == ("GS432",)
 
 
 # --- the program that is emitted -----------------------------------------------------------
