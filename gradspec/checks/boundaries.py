@@ -149,6 +149,8 @@ def meant(subject: Subject, found: Break) -> str:
     if any(s.origin is Origin.STEP for s in found.place.surfaces):
         return "step"
     choices = [s for s in found.place.surfaces if s.origin is Origin.CHOICE]
+    if not choices:
+        return "singular"
     whys = [_written_step(s.node, found.place.input) for s in choices]
     return next((why for why in whys if why), "") if all(whys) else ""
 

@@ -300,44 +300,50 @@ def broken(claim: Claim, met: tuple[Break, ...]) -> Judgement | None:
     finding, found = seen
     place, slopes = place_said(claim.subject, found), slopes_said(found)
     gives = f"gives {short(found.stated)} at {place}, d{found.output.name} = 1"
+    note = f"a boundary: {found.place.where}"
     match finding:
         case Finding.LIMIT:
-            return _no_limit(claim, f"{gives}; the slope there is {slopes}")
+            return _no_limit(claim, f"{gives}; the slope there is {slopes}", note)
         case Finding.BENT:
             values = bent_said(claim.subject, found)
-            return _beyond(claim, f"not linear at {place}: {values}")
+            return _beyond(claim, f"not linear at {place}: {values}", note)
         case _:
-            return _beyond(claim, f"{gives}; the slopes there are {slopes}")
+            return _beyond(claim, f"{gives}; the slopes there are {slopes}", note)
 
 
-def _no_limit(claim: Claim, told: str) -> Judgement:
+def _no_limit(claim: Claim, told: str, *notes: str) -> Judgement:
     """The derivative exists at the point and is another."""
-    headline = (
-        f"{claim.name} of {claim.subject.rule.name} has a value at a point that is"
-    )
+    name = f"{claim.name} of {claim.subject.rule.name}"
     return _at_a_point(
         claim,
         "GS431",
-        f"{headline} not the limit of the derivative",
+        f"{name} has a value at a point that is not the limit of the derivative",
         told,
         "give this point the limit, times the upstream gradient",
+        notes,
     )
 
 
-def _beyond(claim: Claim, told: str) -> Judgement:
-    headline = f"{claim.name} of {claim.subject.rule.name} is outside the one-sided"
+def _beyond(claim: Claim, told: str, *notes: str) -> Judgement:
+    name = f"{claim.name} of {claim.subject.rule.name}"
     return _at_a_point(
         claim,
         "GS402",
-        f"{headline} slopes at a kink",
+        f"{name} is outside the one-sided slopes at a kink",
         told,
         "give this point the value of one side, or one between both: the upstream"
         " gradient times a number between the slopes",
+        notes,
     )
 
 
 def _at_a_point(
-    claim: Claim, code: str, headline: str, told: str, cure: str
+    claim: Claim,
+    code: str,
+    headline: str,
+    told: str,
+    advice: str,
+    notes: tuple[str, ...],
 ) -> Judgement:
     return Judgement(
         Verdict(claim.input.name, Status.REFUTED, "one-sided limits"),
@@ -348,7 +354,8 @@ def _at_a_point(
                 claim.subject.rule.source,
                 claim.entry.span,
                 label=told,
-                help=cure,
+                notes=notes,
+                help=advice,
             ),
         ),
     )
