@@ -90,7 +90,7 @@ def axis_names(rule: Rule) -> tuple[str, ...]:
 def index_inputs(rule: Rule) -> dict[str, str | int]:
     """The integer inputs that stand in an index, each with the axis it points into."""
     whole = {i.name for i in rule.inputs if i.kind in (Kind.INT, Kind.STATIC_INT)}
-    axes = _axes_of(rule)
+    axes = axes_of(rule)
     found: dict[str, str | int] = {}
     for node in _all_nodes(rule):
         if isinstance(node, Ref) and node.indices:
@@ -112,7 +112,7 @@ def _all_nodes(rule: Rule) -> Iterator[Expr]:
         yield from nodes(value)
 
 
-def _axes_of(rule: Rule) -> dict[str, Axes]:
+def axes_of(rule: Rule) -> dict[str, Axes]:
     """The axes of every value that an expression of the rule may name."""
     variables: tuple[Input | Output, ...] = (*rule.inputs, *rule.outputs)
     found = {let.name: let.axes for let in (*rule.forward, *rule.backward_locals)}
@@ -131,7 +131,7 @@ class _Unrolling:
         joins: Mapping[str, Join],
     ) -> None:
         self.rule, self.sizes, self.integers = rule, sizes, integers
-        self.axes = _axes_of(rule)
+        self.axes = axes_of(rule)
         self.expansion = Expansion(self.axes, sizes, integers, joins)
         self.known: set[str] = set()
         self.causes: dict[str, Ref] = {}

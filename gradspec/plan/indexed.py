@@ -19,6 +19,7 @@ from gradspec.ir.calls import expand
 from gradspec.plan import summing
 from gradspec.plan.array import Expr, Literal, Name, Op
 from gradspec.plan.axes import Value, aligned, frame, spread
+from gradspec.plan.conditions import without_repeats
 from gradspec.plan.indexing import Position, indexed
 from gradspec.plan.ranked import Arange, Reduce
 from gradspec.plan.translate import Types, array_node, as_float, operation
@@ -65,7 +66,7 @@ def array_of(
     Without ``batched`` it is also summed over batch axes, for the gradient of an input
     that has none.
     """
-    value = _separate(expand(value))
+    value = without_repeats(_separate(expand(value)))
     sizes = dict(zip(indices, map(size_of, axes), strict=True)) | _bound_sizes(value)
     translation = Translation(
         view, types, like, tuple(indices), sizes, _unguarded(value)

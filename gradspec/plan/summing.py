@@ -18,6 +18,7 @@ from gradspec.ir import expr as ir
 from gradspec.ir import walk
 from gradspec.plan.array import Expr, Literal, Op
 from gradspec.plan.axes import Value, aligned
+from gradspec.plan.conditions import vanishes
 from gradspec.plan.ranked import Cumulative, Einsum, ScatterAdd, Window
 
 if TYPE_CHECKING:
@@ -58,6 +59,8 @@ def _narrowed(t: Translation, bounds: Bounds, body: ir.Expr, where: ir.Expr) -> 
     at = next((f for f in parts.above if indices <= set(t.value(f).axes)), None)
     if at is None or not _is_contraction(t, body, bounds):
         return ir.Select(where, body, ir.ZERO)
+    if vanishes(at, where):
+        return body
     rest = list(parts.above)
     rest[rest.index(at)] = ir.Select(where, at, ir.ZERO)
     product: ir.Expr = reduce(lambda a, b: ir.apply("mul", a, b), rest)

@@ -28,15 +28,15 @@ from gradspec.stabilise.names import Names
 from gradspec.stabilise.points import Points
 from gradspec.stabilise.search import replaced
 
-_REACH = 4096.0
+REACH = 4096.0
 """Inputs beyond this may overflow in a product; that is not what this is about."""
 
 _HALF = Fraction(1, 2)
-_SAFE = tuple(const(v) for v in (1, 2, _HALF, 0, -1, -2, -_HALF, 3, _HALF / 2, 10))
+SAFE = tuple(const(v) for v in (1, 2, _HALF, 0, -1, -2, -_HALF, 3, _HALF / 2, 10))
 _ROUNDS = 4
 _DEEPEST = 200
 
-_PLAIN = frozenset(
+PLAIN = frozenset(
     ["add", "sub", "mul", "neg", "square", "max", "min", "clip", "relu", "abs"]
 )
 """Finite wherever their arguments are (within reach), derivatives too."""
@@ -66,7 +66,7 @@ class _Guard:
         for variable in rule.inputs:
             column = sample.columns[variable.name]
             if column.dtype != np.bool_:
-                self._near &= np.abs(column) <= _REACH
+                self._near &= np.abs(column) <= REACH
 
     def entry(self, entry: Backward) -> Backward:
         match entry:
@@ -118,11 +118,11 @@ class _Guard:
         """Whether a primitive, or a derivative of it, is not finite though its
         arguments are."""
         match node:
-            case Apply(op=op, args=args) if args and op not in _PLAIN:
+            case Apply(op=op, args=args) if args and op not in PLAIN:
                 if primitive(op).result == "bool":
                     return False
                 sound = outside & self._finite(args)
-                return bool((sound & ~self._finite((node, *_partials(node)))).any())
+                return bool((sound & ~self._finite((node, *partials(node)))).any())
             case Call(args=args):
                 sound = outside & self._finite(args)
                 return bool((sound & ~self._finite((node,))).any())
@@ -144,13 +144,13 @@ class _Guard:
         """The branch with an input replaced below all guilty primitives, or else with
         the operands of the innermost one replaced."""
         for name in _suspects(guilty, side.condition):
-            for safe in (*_SAFE, *_beside(name, side.condition)):
+            for safe in (*SAFE, *_beside(name, side.condition)):
                 if self._fits(side, {name: safe}):
                     value = side.choice(Ref(name), safe)
                     cured = self._changed(branch, guilty, side, _Input(name, value))
                     if cured is not None:
                         return cured
-        for safe in _SAFE:
+        for safe in SAFE:
             cured = self._changed(branch, guilty[:1], side, _Operand(side, safe))
             if cured is not None:
                 return cured
@@ -222,7 +222,8 @@ class _Operand:
 _Change: TypeAlias = _Input | _Operand
 
 
-def _partials(node: Apply) -> list[Expr]:
+def partials(node: Apply) -> list[Expr]:
+    """The derivatives of a primitive by its arguments."""
     row = primitive(node.op)
     values: dict[str, Expr] = dict(zip(row.params, node.args, strict=True))
     values["out"] = node

@@ -38,6 +38,7 @@ from gradspec.stabilise.names import Names
 from gradspec.stabilise.points import Points, points
 from gradspec.stabilise.propose import proposals
 from gradspec.stabilise.ranked import stabilised
+from gradspec.stabilise.ranked_guard import ranked_guarded
 from gradspec.stabilise.reason import gains, reason
 from gradspec.stabilise.search import BUDGET, Search
 
@@ -71,9 +72,10 @@ def _ranked(checked: CheckedRule) -> CheckedRule:
     """The same for a rule with axes (`ranked.py`)."""
     rule = _without_calls(checked.rule)
     done = stabilised(replace(checked, rule=rule))
-    if not done.rewrites:
+    guarded_ = ranked_guarded(done.rule)
+    if not done.rewrites and guarded_ == rule:
         return checked
-    return replace(done, rule=_without_dead_locals(rule, done.rule))
+    return replace(done, rule=_without_dead_locals(rule, guarded_))
 
 
 class _Work:

@@ -74,8 +74,9 @@ def _numbers(
     top: int,
     rng: random.Random,
 ) -> Cells:
-    """Distinct numbers of the style (no ties), or what the kind asks for. A mask keeps
-    the first of each row: of nothing there is no largest, and 0/0 is anything.
+    """Distinct numbers of the style (no ties), or what the kind asks for. Half of the
+    masks keep the first of each row: of nothing there may be no largest, and the others
+    keep nothing of some rows if the rule says what it is then.
     """
     if variable.kind.is_static and variable.default is not None:
         return {(): variable.default}
@@ -83,7 +84,8 @@ def _numbers(
         case Kind.INT:
             return {spot: Fraction(rng.randrange(top)) for spot in spots}
         case Kind.BOOL:
-            return {s: Fraction(rng.random() < 0.6 or s[-1:] == (0,)) for s in spots}
+            least = rng.choice(((0,), (-1,)))
+            return {s: Fraction(rng.random() < 0.6 or s[-1:] == least) for s in spots}
         case Kind.STATIC_INT:
             return {(): Fraction(rng.randrange(1, 4))}
         case _:
