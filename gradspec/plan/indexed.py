@@ -22,6 +22,7 @@ from gradspec.plan.axes import Value, aligned, frame, spread
 from gradspec.plan.conditions import without_repeats
 from gradspec.plan.indexing import Position, indexed
 from gradspec.plan.ranked import Arange, Reduce
+from gradspec.plan.regroup import regrouped
 from gradspec.plan.translate import Types, array_node, as_float, operation
 
 _Build: TypeAlias = Callable[[tuple[Expr, ...]], Expr]
@@ -66,7 +67,8 @@ def array_of(
     Without ``batched`` it is also summed over batch axes, for the gradient of an input
     that has none.
     """
-    value = without_repeats(_separate(expand(value)))
+    tensors = frozenset(n for n, known in view.items() if not known.is_number)
+    value = regrouped(without_repeats(_separate(expand(value))), tensors)
     sizes = dict(zip(indices, map(size_of, axes), strict=True)) | _bound_sizes(value)
     translation = Translation(
         view, types, like, tuple(indices), sizes, _unguarded(value)

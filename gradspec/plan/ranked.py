@@ -14,6 +14,8 @@
     Gather(arg, index, axis)         positions by integers that have batch axes, as arg
     ScatterAdd(index, value, size)   sums of values by position
     Cumulative(arg, axis, reverse)   running sums
+    Softmax(arg, axis)               exponentials as shares of their sum
+    LogSoftmax(arg, axis)            its logarithm
 
 A value is an array of some batch axes, which broadcast and are never named, followed by
 the *core* axes, whose number planning knows. Positions count from the end: -1 is the
@@ -246,6 +248,24 @@ class Cumulative(RankedNode):
     _hash: int = _HASH
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Softmax(RankedNode):
+    """Exponentials as shares of their sum along ``axis``, however large they are."""
+
+    arg: Expr
+    axis: int
+    _hash: int = _HASH
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LogSoftmax(RankedNode):
+    """The logarithm of :class:`Softmax`."""
+
+    arg: Expr
+    axis: int
+    _hash: int = _HASH
+
+
 Ranked: TypeAlias = (
     Reduce
     | Expand
@@ -260,4 +280,6 @@ Ranked: TypeAlias = (
     | Gather
     | ScatterAdd
     | Cumulative
+    | Softmax
+    | LogSoftmax
 )

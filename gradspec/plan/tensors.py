@@ -38,6 +38,7 @@ from gradspec.plan.axes import Value
 from gradspec.plan.fencing import fenced
 from gradspec.plan.indexed import Known, array_of, size_of
 from gradspec.plan.keeping import kept_dimensions
+from gradspec.plan.native import with_natives
 from gradspec.plan.plan import Assign, AxisSize
 from gradspec.plan.translate import (
     ZERO,
@@ -109,6 +110,8 @@ class _Closing:
         again = {name: value for name, value in again.items() if name not in kept}
         back = _resolved(behind, again, frozenset())
         used = names(*(back[name] for name in cotangents))
+        moving = {n: substitute(value, raw) for n, value in moving.items()}
+        raw, back, moving = _with_natives(raw, back, moving)
         return Tensors(
             constants=self._constant_lets(),
             forward=tuple(Assign(n, v) for n, v in raw.items()),
@@ -116,7 +119,7 @@ class _Closing:
                 Assign(n, v) for n, v in back.items() if n not in cotangents
             ),
             cotangents={n: back[n] for n in cotangents},
-            tangents={n: substitute(value, raw) for n, value in moving.items()},
+            tangents=moving,
             no_tangents=reason,
             surrogates=self._surrogates(raw),
             saved=tuple(name for name in raw if name in used),
@@ -285,6 +288,15 @@ def _resolved(
         if name not in kept:
             values[name] = found[name]
     return found
+
+
+def _with_natives(*groups: Mapping[str, Expr]) -> list[dict[str, Expr]]:
+    """What frameworks have a function for; a part of it may be needed elsewhere, so all
+    is looked at together. Names may be those of other groups.
+    """
+    placed = {(k, n): v for k, group in enumerate(groups) for n, v in group.items()}
+    found = with_natives(placed)
+    return [{n: found[k, n] for n in group} for k, group in enumerate(groups)]
 
 
 def _varies(value: Expr, types: Types) -> bool:

@@ -17,12 +17,14 @@ from gradspec.plan.ranked import (
     Einsum,
     Expand,
     Gather,
+    LogSoftmax,
     Permute,
     Pick,
     Ranked,
     RankedNode,
     Reduce,
     ScatterAdd,
+    Softmax,
     Spread,
     Take,
     Window,
@@ -40,6 +42,9 @@ def ranked(node: RankedNode, parts: tuple[Text, ...]) -> Text:
             return Text(_reduce(op, parts[0], axes, keep), ATOM)
         case Expand(axes=axes):
             return Text(f"{parts[0].within(ATOM)}[{_new_axes(axes)}]", ATOM)
+        case LogSoftmax(axis=axis):
+            total = f"_logsumexp({parts[0].text}, axis={axis}, keepdims=True)"
+            return Text(f"{parts[0].within(PRODUCT - 1)} - {total}", PRODUCT - 1)
         case other:
             return Text(_call(other, [part.text for part in parts], parts), ATOM)
 
@@ -77,7 +82,9 @@ def _call(node: Ranked, texts: list[str], parts: tuple[Text, ...]) -> str:
         case Cumulative(axis=axis):
             back = f"np.cumsum(np.flip({texts[0]}, {axis}), axis={axis})"
             return f"np.flip({back}, {axis})"
-        case Einsum() | Reduce() | Expand():
+        case Softmax(axis=axis):
+            return f"_softmax({texts[0]}, {axis})"
+        case Einsum() | Reduce() | Expand() | LogSoftmax():
             raise AssertionError(node)
         case _:
             assert_never(node)
@@ -187,6 +194,16 @@ def _logsumexp(value: np.ndarray, axis: Any, keepdims: bool = False) -> np.ndarr
     return result if keepdims else result.squeeze(axis=axis)
 ''',
     ("from typing import Any",),
+)
+
+SOFTMAX = Helper(
+    "_softmax",
+    '''\
+def _softmax(value: np.ndarray, axis: int) -> np.ndarray:
+    """Exponentials as shares of their sum, shifted so that none overflows."""
+    exp = np.exp(value - value.max(axis=axis, keepdims=True))
+    return exp / exp.sum(axis=axis, keepdims=True)
+''',
 )
 
 WINDOW = Helper(
@@ -338,6 +355,7 @@ HELPERS = (
     CHECK_SHAPES,
     SPREAD,
     LOGSUMEXP,
+    SOFTMAX,
     WINDOW,
     PADDED_WINDOW,
     IN_RANGE,

@@ -14,11 +14,13 @@ from gradspec.plan.ranked import (
     Einsum,
     Expand,
     Gather,
+    LogSoftmax,
     Permute,
     Pick,
     RankedNode,
     Reduce,
     ScatterAdd,
+    Softmax,
     Spread,
     Take,
     Window,
@@ -77,6 +79,10 @@ def _written(node: RankedNode, parts: tuple[Text, ...], like: str) -> str:
             return f"tf.cumsum({texts[0]}, {axis}{backwards})"
         case Einsum():
             return _einsum(node, parts)
+        case Softmax(axis=axis):
+            return f"tf.nn.softmax({texts[0]}, {axis})"
+        case LogSoftmax(axis=axis):
+            return f"tf.nn.log_softmax({texts[0]}, {axis})"
         case _:
             raise AssertionError(f"unknown: {node}")
 

@@ -16,11 +16,13 @@ from gradspec.plan.ranked import (
     Einsum,
     Expand,
     Gather,
+    LogSoftmax,
     Permute,
     Pick,
     RankedNode,
     Reduce,
     ScatterAdd,
+    Softmax,
     Spread,
     Take,
     Window,
@@ -83,6 +85,10 @@ def _written(node: RankedNode, parts: tuple[Text, ...], like: str) -> str:
             return _scattered(node, texts)
         case Cumulative(axis=axis, reverse=reverse):
             return _running(texts[0], axis, reverse)
+        case Softmax(axis=axis):
+            return f"torch.softmax({texts[0]}, {axis})"
+        case LogSoftmax(axis=axis):
+            return f"torch.log_softmax({texts[0]}, {axis})"
         case _:
             raise AssertionError(f"unknown: {node}")
 
