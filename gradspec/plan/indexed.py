@@ -21,7 +21,8 @@ from gradspec.plan.array import Expr, Literal, Name, Op
 from gradspec.plan.axes import Value, aligned, frame, spread
 from gradspec.plan.conditions import without_repeats
 from gradspec.plan.indexing import Position, indexed
-from gradspec.plan.ranked import Arange, Reduce
+from gradspec.plan.positions import asks, at_positions, spelled_out
+from gradspec.plan.ranked import Arange, Reduce, Stack
 from gradspec.plan.regroup import regrouped
 from gradspec.plan.translate import Types, array_node, as_float, operation
 
@@ -68,17 +69,31 @@ def array_of(
     that has none.
     """
     tensors = frozenset(n for n, known in view.items() if not known.is_number)
-    value = regrouped(without_repeats(_separate(expand(value))), tensors)
+    value = spelled_out(without_repeats(_separate(expand(value))))
+    value = regrouped(value, tensors)
     sizes = dict(zip(indices, map(size_of, axes), strict=True)) | _bound_sizes(value)
     translation = Translation(
         view, types, like, tuple(indices), sizes, _unguarded(value)
     )
-    found = translation.value(value)
-    if not batched and found.batched:
-        found = summing.total(translation, (summing.BATCH,), value)
+    found = _whole(translation, value, dict(zip(indices, axes, strict=True)), batched)
     order = tuple(indices)
     full = spread(found, order, [sizes[i] for i in order])
     return Value(full, order, found.batched, found.is_number and not order)
+
+
+def _whole(
+    t: Translation, value: ir.Expr, axes: Mapping[str, str | int], batched: bool
+) -> Value:
+    """The value; position by position where it is said so."""
+    for index, axis in axes.items():
+        if isinstance(axis, int) and asks(value, index, axis):
+            rest = {i: a for i, a in axes.items() if i != index}
+            parts = at_positions(value, index, axis)
+            return t.beside([_whole(t, part, rest, batched) for part in parts], index)
+    found = t.value(value)
+    if not batched and found.batched:
+        return summing.total(t, (summing.BATCH,), value)
+    return found
 
 
 @dataclass(slots=True)
@@ -113,6 +128,15 @@ class Translation:
             (condition, then, other),
             lambda parts: array_node(node, parts, self.types),
         )
+
+    def beside(self, values: Sequence[Value], index: str) -> Value:
+        """Values side by side along a new last axis."""
+        if all(value == values[0] for value in values):
+            return values[0]
+        order = self.frame(values)
+        parts = tuple(self.floating(aligned(value, order)) for value in values)
+        batched = any(value.batched for value in values)
+        return Value(Stack(parts), (*order, index), batched)
 
     def floating(self, expr: Expr) -> Expr:
         """As a floating array."""

@@ -30,6 +30,7 @@ from gradspec.plan.ranked import (
     Reduce,
     ScatterAdd,
     Spread,
+    Stack,
     Take,
     Window,
 )
@@ -86,6 +87,8 @@ def _node(node: Expr, parts: Mapping[Expr, Parts], free: Mapping[Expr, bool]) ->
             | ScatterAdd()
         ):
             return _through(node, parts, free)
+        case Stack(args=args):
+            return _beside(args, parts)
         case Op() | Where() | ToFloat() | IsNan() | Literal() | RankedNode():
             return None
         case _:
@@ -106,6 +109,16 @@ def _through(
         )
 
     return _each(parts[bound[0]], build)
+
+
+def _beside(args: tuple[Expr, ...], parts: Mapping[Expr, Parts]) -> Parts:
+    """Each upstream gradient's own stack: 0 where another stands."""
+    found = [parts[arg] for arg in args]
+    known = [part for part in found if part is not None]
+    if len(known) < len(found):
+        return None
+    upstream = dict.fromkeys(name for part in known for name in part)
+    return {u: Stack(tuple(part.get(u, ZERO) for part in known)) for u in upstream}
 
 
 def _each(part: Parts, build: Callable[[Expr], Expr]) -> Parts:

@@ -7,6 +7,7 @@ import keyword
 from collections.abc import Iterable, Iterator
 
 from gradspec.plan.array import Expr, Literal, Name, Op, ToFloat, Where
+from gradspec.plan.ranked import Pick, Softmax
 
 _LONGEST = 20
 _FUNCTIONS = {"neg": "neg", "square": "square", "abs": "abs", "not": "not"}
@@ -64,15 +65,19 @@ def _role(value: Expr) -> str:
             return "indicator"
         case Where():
             return "branch"
+        case Softmax():
+            return "softmax"
         case _:
             return ""
 
 
 def _apt(value: Expr) -> str:
-    """What it is, if that is short: ``exp_x``, ``one_minus_p``, ``x_squared``."""
+    """What it is, if that is short: ``exp_x``, ``one_minus_p``, ``x_squared``, ``x0``."""
     match value:
         case ToFloat(arg=Name(id=a)):
             return _short(f"float_{a}")
+        case Pick(arg=Name(id=a), at=Literal(value=at)):
+            return _short(f"{a}{at}")
         case Op(primitive="mul", args=(Name(id=a), Name(id=b))) if a == b:
             return _short(f"{a}_squared")
         case Op(primitive="square", args=(Name(id=a),)):

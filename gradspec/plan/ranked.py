@@ -14,6 +14,7 @@
     Gather(arg, index, axis)         positions by integers that have batch axes, as arg
     ScatterAdd(index, value, size)   sums of values by position
     Cumulative(arg, axis, reverse)   running sums
+    Stack(args)                      values side by side along a new last axis
     Softmax(arg, axis)               exponentials as shares of their sum
     LogSoftmax(arg, axis)            its logarithm
 
@@ -249,6 +250,14 @@ class Cumulative(RankedNode):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Stack(RankedNode):
+    """Values, which broadcast (numbers among them), along a new last axis."""
+
+    args: tuple[Expr, ...]
+    _hash: int = _HASH
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Softmax(RankedNode):
     """Exponentials as shares of their sum along ``axis``, however large they are."""
 
@@ -280,6 +289,7 @@ Ranked: TypeAlias = (
     | Gather
     | ScatterAdd
     | Cumulative
+    | Stack
     | Softmax
     | LogSoftmax
 )

@@ -26,6 +26,7 @@ from gradspec.plan.ranked import (
     ScatterAdd,
     Softmax,
     Spread,
+    Stack,
     Take,
     Window,
 )
@@ -82,6 +83,8 @@ def _call(node: Ranked, texts: list[str], parts: tuple[Text, ...]) -> str:
         case Cumulative(axis=axis):
             back = f"np.cumsum(np.flip({texts[0]}, {axis}), axis={axis})"
             return f"np.flip({back}, {axis})"
+        case Stack():
+            return f"_stacked({', '.join(texts)})"
         case Softmax(axis=axis):
             return f"_softmax({texts[0]}, {axis})"
         case Einsum() | Reduce() | Expand() | LogSoftmax():
@@ -203,6 +206,15 @@ def _softmax(value: np.ndarray, axis: int) -> np.ndarray:
     """Exponentials as shares of their sum, shifted so that none overflows."""
     exp = np.exp(value - value.max(axis=axis, keepdims=True))
     return exp / exp.sum(axis=axis, keepdims=True)
+''',
+)
+
+STACKED = Helper(
+    "_stacked",
+    '''\
+def _stacked(*parts: npt.ArrayLike) -> np.ndarray:
+    """The parts side by side along a new last axis."""
+    return np.stack(np.broadcast_arrays(*parts), axis=-1)
 ''',
 )
 
@@ -356,6 +368,7 @@ HELPERS = (
     SPREAD,
     LOGSUMEXP,
     SOFTMAX,
+    STACKED,
     WINDOW,
     PADDED_WINDOW,
     IN_RANGE,

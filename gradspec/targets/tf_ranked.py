@@ -22,6 +22,7 @@ from gradspec.plan.ranked import (
     ScatterAdd,
     Softmax,
     Spread,
+    Stack,
     Take,
     Window,
 )
@@ -79,12 +80,21 @@ def _written(node: RankedNode, parts: tuple[Text, ...], like: str) -> str:
             return f"tf.cumsum({texts[0]}, {axis}{backwards})"
         case Einsum():
             return _einsum(node, parts)
+        case Stack():
+            tensors = (_tensor(part, like) for part in parts)
+            return f"_stacked({', '.join(tensors)})"
         case Softmax(axis=axis):
             return f"tf.nn.softmax({texts[0]}, {axis})"
         case LogSoftmax(axis=axis):
             return f"tf.nn.log_softmax({texts[0]}, {axis})"
         case _:
             raise AssertionError(f"unknown: {node}")
+
+
+def _tensor(part: Text, like: str) -> str:
+    """A number as a tensor of the working type."""
+    text = part.text
+    return f"tf.constant({text}, {like}.dtype)" if part.is_scalar else text
 
 
 def _axes(axes: tuple[int, ...]) -> str:

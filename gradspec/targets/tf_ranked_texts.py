@@ -60,6 +60,18 @@ def _spread(x: tf.Tensor, axis: int, size: int | tf.Tensor) -> tf.Tensor:
 ''',
 )
 
+STACKED = Helper(
+    "_stacked",
+    '''\
+def _stacked(*parts: tf.Tensor) -> tf.Tensor:
+    """The parts, which broadcast, side by side along a new last axis."""
+    shape = tf.shape(parts[0])
+    for part in parts[1:]:
+        shape = tf.broadcast_dynamic_shape(shape, tf.shape(part))
+    return tf.stack([tf.broadcast_to(part, shape) for part in parts], -1)
+''',
+)
+
 WINDOW = Helper(
     "_window",
     '''\
@@ -208,6 +220,7 @@ HELPERS = (
     SHAPES,
     SIZE,
     SPREAD,
+    STACKED,
     WINDOW,
     PADDED_WINDOW,
     TAKE_CLIPPED,

@@ -24,6 +24,7 @@ from gradspec.plan.ranked import (
     ScatterAdd,
     Softmax,
     Spread,
+    Stack,
     Take,
     Window,
 )
@@ -85,12 +86,21 @@ def _written(node: RankedNode, parts: tuple[Text, ...], like: str) -> str:
             return _scattered(node, texts)
         case Cumulative(axis=axis, reverse=reverse):
             return _running(texts[0], axis, reverse)
+        case Stack():
+            tensors = (_tensor(part, like) for part in parts)
+            return f"_stacked({', '.join(tensors)})"
         case Softmax(axis=axis):
             return f"torch.softmax({texts[0]}, {axis})"
         case LogSoftmax(axis=axis):
             return f"torch.log_softmax({texts[0]}, {axis})"
         case _:
             raise AssertionError(f"unknown: {node}")
+
+
+def _tensor(part: Text, like: str) -> str:
+    """A number as a tensor of the working type."""
+    text = part.text
+    return f"{like}.new_full((), {text})" if part.is_scalar else text
 
 
 def _axes(axes: tuple[int, ...]) -> str:

@@ -40,6 +40,15 @@ def _spread(x: torch.Tensor, axis: int, size: int) -> torch.Tensor:
 ''',
 )
 
+STACKED = Helper(
+    "_stacked",
+    '''\
+def _stacked(*parts: torch.Tensor) -> torch.Tensor:
+    """The parts side by side along a new last axis."""
+    return torch.stack(torch.broadcast_tensors(*parts), -1)
+''',
+)
+
 PERMUTED = Helper(
     "_permuted",
     '''\
@@ -156,6 +165,7 @@ def _sum_over_batch(x: torch.Tensor, rank: int) -> torch.Tensor:
 HELPERS = (
     SHAPES,
     SPREAD,
+    STACKED,
     PERMUTED,
     WINDOW,
     TAKE,
