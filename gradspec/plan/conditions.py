@@ -6,7 +6,11 @@ Guarding makes ``exp(a if c else -inf)`` of an exponential that a condition excl
 
 from __future__ import annotations
 
-from gradspec.ir.expr import ZERO, Apply, Const, Expr, Reduce, Select, Size
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+
+from gradspec.derive.indexed_deltas import linear
+from gradspec.ir.expr import ZERO, Apply, Const, Expr, Reduce, Ref, Select, Size
 from gradspec.ir.walk import transform
 
 
@@ -58,3 +62,36 @@ def _is_number(expr: Expr, condition: Expr) -> bool:
             return value != 0
         case _:
             return isinstance(expr, Size)
+
+
+def is_within(condition: Expr, reference: Ref, sizes: Sequence[Expr]) -> bool:
+    """Whether the condition says no more than that the reference's positions exist."""
+    reach = [
+        (linear(position), linear(Apply("sub", (position, size))))
+        for position, size in zip(reference.indices, sizes, strict=True)
+    ]
+    return all(
+        _bound(conjunct)
+        in [(0, low) for low, _ in reach] + [(-1, high) for _, high in reach]
+        for conjunct in _conjuncts(condition)
+    )
+
+
+def _conjuncts(condition: Expr) -> Iterator[Expr]:
+    match condition:
+        case Apply(op="and", args=args):
+            for arg in args:
+                yield from _conjuncts(arg)
+        case _:
+            yield condition
+
+
+def _bound(condition: Expr) -> tuple[int, Mapping[Expr, Fraction]] | None:
+    """``(0, p)`` for ``p >= 0`` and ``(-1, p)`` for ``p < 0``, of whole numbers."""
+    match condition:
+        case Apply(op="ge", args=(a, b)) | Apply(op="le", args=(b, a)):
+            return 0, linear(Apply("sub", (a, b)))
+        case Apply(op="lt", args=(a, b)) | Apply(op="gt", args=(b, a)):
+            return -1, linear(Apply("sub", (a, b)))
+        case _:
+            return None

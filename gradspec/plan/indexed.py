@@ -19,10 +19,10 @@ from gradspec.ir.calls import expand
 from gradspec.plan import summing
 from gradspec.plan.array import Expr, Literal, Name, Op
 from gradspec.plan.axes import Value, aligned, frame, spread
-from gradspec.plan.conditions import without_repeats
+from gradspec.plan.conditions import is_within, without_repeats
 from gradspec.plan.indexing import Position, indexed
 from gradspec.plan.positions import asks, at_positions, spelled_out
-from gradspec.plan.ranked import Arange, Reduce, Stack
+from gradspec.plan.ranked import Arange, ProductOfOthers, Reduce, Stack
 from gradspec.plan.regroup import regrouped
 from gradspec.plan.translate import Types, array_node, as_float, operation
 
@@ -183,6 +183,18 @@ class Translation:
             known.expr, known.batched, positions, self.sizes, known.sizes, guarded
         )
 
+    def is_padded(self, expr: ir.Expr, condition: ir.Expr) -> bool:
+        """Whether a reference is 0 by itself where the condition does not hold."""
+        if not isinstance(expr, ir.Ref) or expr in self.unguarded:
+            return False
+        sizes = [_size_in_rules(size) for size in self.view[expr.name].sizes]
+        plain = all(
+            isinstance(n, ir.Idx | ir.Const | ir.Size | ir.Apply)
+            for index in expr.indices
+            for n in walk.nodes(index)
+        )
+        return plain and is_within(condition, expr, sizes)
+
     def integer(self, expr: ir.Expr) -> Value:
         """An index expression, in integers all the way."""
         if not isinstance(expr, ir.Apply):
@@ -200,9 +212,28 @@ class Translation:
             return summing.average(self, bounds, node.body, node.where)
         body = node.body
         value = self.value(body)
+        if node.op == "prod" and (others := self._others(node, value)) is not None:
+            return others
         if node.where is not None:
             value = self._masked(node, value)
         return self._reduced(node.op, bounds, value)
+
+    def _others(self, node: ir.Reduce, value: Value) -> Value | None:
+        """``prod(x[l] for l if l != j)``, for every ``j``: what multiplies ``x[j]``."""
+        match node:
+            case ir.Reduce(
+                bounds=(ir.Bound(index=bound),),
+                where=ir.Apply(op="ne", args=(ir.Idx(name=a), ir.Idx(name=b))),
+            ) if bound in (a, b) and bound in value.axes:
+                free = b if a == bound else a
+                if free in value.axes or self.sizes[free] != self.sizes[bound]:
+                    return None
+                axis = value.axes.index(bound) - len(value.axes)
+                expr = ProductOfOthers(self.floating(value.expr), axis)
+                axes = tuple(free if a == bound else a for a in value.axes)
+                return Value(expr, axes, value.batched)
+            case _:
+                return None
 
     def _masked(self, node: ir.Reduce, value: Value) -> Value:
         assert node.where is not None
@@ -245,6 +276,16 @@ def _is_index_arithmetic(node: ir.Apply) -> bool:
         or (isinstance(n, ir.Apply) and n.op in _WHOLE)
         for n in walk.nodes(node)
     )
+
+
+def _size_in_rules(size: Expr) -> ir.Expr:
+    match size:
+        case Name(id=name):
+            return ir.Size(name)
+        case Literal(value=value):
+            return ir.Const(value)
+        case _:
+            raise AssertionError(size)
 
 
 # --- before translation ----------------------------------------------------------------

@@ -9,7 +9,7 @@ from fractions import Fraction
 from gradspec.ir import expr as ir
 from gradspec.plan.array import Expr, Literal
 from gradspec.plan.axes import Value, aligned, permuted
-from gradspec.plan.ranked import Diagonal, Expand, Gather, Pick, Take, Window
+from gradspec.plan.ranked import Diagonal, Expand, Gather, Pick, Take, Window, Windows
 
 ZERO, ONE = Literal(Fraction(0)), Literal(Fraction(1))
 
@@ -45,6 +45,12 @@ def indexed(
             if not whole and not (start == ZERO and isinstance(position.index, ir.Idx)):
                 expr = Window(expr, axis, start, sizes[name], guarded)
             labels[axis] = name
+        elif (pair := _pair(position, labels)) is not None:
+            (rows, columns), start, backward = pair
+            sized = sizes[rows], sizes[columns]
+            expr = Windows(expr, axis, start, *sized, backward, guarded)
+            at = len(labels) + axis
+            labels[at : at + 1] = rows, columns
         elif position.value.is_number:
             outside = guarded and not _is_inside(position.index, axis_sizes[number])
             expr = _picked(expr, axis, position.value.expr, outside)
@@ -67,6 +73,27 @@ def _shift(position: Position, sizes: Mapping[str, Expr]) -> tuple[str, Expr] | 
             return name, Literal(start)
         case ir.Apply(op="sub", args=(ir.Idx(name=name), ir.Const(value=start))):
             return name, Literal(-start)
+        case _:
+            return None
+
+
+def _pair(
+    position: Position, labels: list[str]
+) -> tuple[tuple[str, str], Expr, bool] | None:
+    """``i + j`` and ``i - j``, perhaps with a number: the indices, the start, and whether
+    the second runs backward."""
+    start, index = 0, position.index
+    match index:
+        case ir.Apply(op="add" | "sub" as op, args=(inner, ir.Const(value=value))):
+            start = int(value) if op == "add" else -int(value)
+            index = inner
+        case ir.Apply(op="add", args=(ir.Const(value=value), inner)):
+            start, index = int(value), inner
+    match index:
+        case ir.Apply(op="add" | "sub" as op, args=(ir.Idx(name=i), ir.Idx(name=j))):
+            if i == j or {i, j} & set(labels):
+                return None
+            return (i, j), Literal(Fraction(start)), op == "sub"
         case _:
             return None
 

@@ -33,6 +33,7 @@ from gradspec.plan.ranked import (
     Stack,
     Take,
     Window,
+    Windows,
 )
 from gradspec.plan.translate import ZERO, operation
 
@@ -79,6 +80,7 @@ def _node(node: Expr, parts: Mapping[Expr, Parts], free: Mapping[Expr, bool]) ->
             return _through(node, parts, free)
         case (
             Window()
+            | Windows()
             | Pick()
             | Take()
             | Gather()

@@ -21,7 +21,15 @@ from gradspec.plan.array import (
     nodes,
     transform,
 )
-from gradspec.plan.ranked import Arange, Gather, RankedNode, ScatterAdd, Take, Window
+from gradspec.plan.ranked import (
+    Arange,
+    Gather,
+    RankedNode,
+    ScatterAdd,
+    Take,
+    Window,
+    Windows,
+)
 from gradspec.primitives.lookup import primitive
 
 _OPPOSITE = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
@@ -71,7 +79,7 @@ def _keeps(node: Expr, name: str, kept: dict[Expr, bool]) -> bool:
             return keeps_nan and any(kept[arg] for arg in args)
         case ToFloat(arg=arg):
             return kept[arg]
-        case Window() | Take() | Gather() | ScatterAdd() | Arange():
+        case Window() | Windows() | Take() | Gather() | ScatterAdd() | Arange():
             return False  # positions may be left out
         case RankedNode():
             return any(kept[part] for part in node.parts)

@@ -21,20 +21,19 @@ _COMPARE = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
 
 def spelled_out(expr: ir.Expr) -> ir.Expr:
     """``expr`` with sums over such an axis as sums of their terms."""
-
-    def visit(node: ir.Expr) -> ir.Expr:
-        match node:
+    done: dict[ir.Expr, ir.Expr] = {}
+    for node in walk.nodes(expr):
+        parts = tuple(done[child] for child in walk.children(node))
+        made = walk.with_children(node, parts)
+        match made:
             case ir.Reduce(op="sum", bounds=(bound,), body=body, where=None) if (
                 isinstance(bound.axis, int) and asks(body, bound.index, bound.axis)
             ):
                 terms = at_positions(body, bound.index, bound.axis)
-                return reduce(lambda a, b: fold(ir.Apply("add", (a, b))), terms)
-            case ir.Apply() | ir.Select():
-                return fold(node)
+                done[node] = reduce(lambda a, b: fold(ir.Apply("add", (a, b))), terms)
             case _:
-                return node
-
-    return walk.transform(expr, visit)
+                done[node] = made if made is node else fold(made)
+    return done[expr]
 
 
 def asks(expr: ir.Expr, index: str, axis: str | int) -> bool:

@@ -14,6 +14,9 @@
     Gather(arg, index, axis)         positions by integers that have batch axes, as arg
     ScatterAdd(index, value, size)   sums of values by position
     Cumulative(arg, axis, reverse)   running sums
+    Windows(arg, axis, start, rows, columns)
+                                     positions start + i + j, or start + i - j
+    ProductOfOthers(arg, axis)       of all elements but each one
     Stack(args)                      values side by side along a new last axis
     Softmax(arg, axis)               exponentials as shares of their sum
     LogSoftmax(arg, axis)            its logarithm
@@ -250,6 +253,32 @@ class Cumulative(RankedNode):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Windows(RankedNode):
+    """Two axes in place of ``axis``: what is at ``[i, j]`` of ``rows`` and ``columns`` was
+    at ``start + i + j``, or at ``start + i - j`` if it runs ``backward``. With ``padded``
+    a position outside is 0; otherwise it is an error when called.
+    """
+
+    arg: Expr
+    axis: int
+    start: Expr
+    rows: Expr
+    columns: Expr
+    backward: bool = False
+    padded: bool = False
+    _hash: int = _HASH
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ProductOfOthers(RankedNode):
+    """For each position of ``axis`` the product of what is at all others."""
+
+    arg: Expr
+    axis: int
+    _hash: int = _HASH
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Stack(RankedNode):
     """Values, which broadcast (numbers among them), along a new last axis."""
 
@@ -289,6 +318,8 @@ Ranked: TypeAlias = (
     | Gather
     | ScatterAdd
     | Cumulative
+    | Windows
+    | ProductOfOthers
     | Stack
     | Softmax
     | LogSoftmax

@@ -43,7 +43,7 @@ def total(
         body = _narrowed(t, bounds, body, where)
     if isinstance(body, ir.Select) and not _depends(t.value(body.condition), bounds):
         return _chosen(t, bounds, body)
-    terms = _terms(body)
+    terms = _distributed(t, bounds, body) or _terms(body)
     if len(terms) > 1 and any(_is_contraction(t, term, bounds) for term in terms):
         return _added(t, [total(t, bounds, term) for term in terms])
     return _product_total(t, bounds, body)
@@ -59,14 +59,11 @@ def _narrowed(t: Translation, bounds: Bounds, body: ir.Expr, where: ir.Expr) -> 
     at = next((f for f in parts.above if indices <= set(t.value(f).axes)), None)
     if at is None or not _is_contraction(t, body, bounds):
         return ir.Select(where, body, ir.ZERO)
-    if vanishes(at, where):
+    if vanishes(at, where) or t.is_padded(at, where):
         return body
     rest = list(parts.above)
     rest[rest.index(at)] = ir.Select(where, at, ir.ZERO)
-    product: ir.Expr = reduce(lambda a, b: ir.apply("mul", a, b), rest)
-    for divisor in parts.below:
-        product = ir.apply("div", product, divisor)
-    return ir.apply("neg", product) if parts.negative else product
+    return _joined(parts, rest)
 
 
 def _chosen(t: Translation, bounds: Bounds, body: ir.Select) -> Value:
@@ -291,6 +288,29 @@ def _terms(expr: ir.Expr) -> list[ir.Expr]:
             return [ir.apply("neg", term) for term in _terms(arg)]
         case _:
             return [expr]
+
+
+def _distributed(t: Translation, bounds: Bounds, body: ir.Expr) -> list[ir.Expr]:
+    """The terms of ``g[i, j] * (x[i, l] - z[j, l])``: the difference over all three
+    indices would be larger than all that it is made of; each term is a contraction.
+    """
+    parts = _product(body)
+    for factor in parts.above:
+        terms = _terms(factor)
+        whole = _axes(t.value(factor))
+        others = [_axes(t.value(f)) for f in parts.above if f is not factor]
+        is_larger = all(_axes(t.value(term)) < whole for term in terms)
+        if len(terms) > 1 and is_larger and not any(whole <= o for o in others):
+            rest = [f for f in parts.above if f is not factor]
+            return [_joined(parts, [*rest, term]) for term in terms]
+    return []
+
+
+def _joined(parts: _Product, above: list[ir.Expr]) -> ir.Expr:
+    product: ir.Expr = reduce(lambda a, b: ir.apply("mul", a, b), above)
+    for divisor in parts.below:
+        product = ir.apply("div", product, divisor)
+    return ir.apply("neg", product) if parts.negative else product
 
 
 def _added(t: Translation, values: list[Value]) -> Value:

@@ -40,6 +40,7 @@ from gradspec.plan.ranked import (
     Spread,
     Take,
     Window,
+    Windows,
 )
 from gradspec.primitives.lookup import primitive
 
@@ -89,7 +90,7 @@ def is_integral(value: Expr, positions: frozenset[str] = frozenset()) -> bool:
     match value:
         case Arange():
             return True
-        case Expand() | Permute() | Spread() | Window() | Pick():
+        case Expand() | Permute() | Spread() | Window() | Windows() | Pick():
             return is_integral(value.arg, positions)
         case Name(id=name):
             return name in positions

@@ -11,14 +11,19 @@ from gradspec.plan.ranked import (
     Einsum,
     Expand,
     Gather,
+    LogSoftmax,
     Permute,
     Pick,
+    ProductOfOthers,
     RankedNode,
     Reduce,
     ScatterAdd,
+    Softmax,
     Spread,
+    Stack,
     Take,
     Window,
+    Windows,
 )
 from gradspec.targets.python import ATOM, PRODUCT, Text
 from gradspec.targets.whole import whole
@@ -80,8 +85,25 @@ def _written(node: RankedNode, parts: tuple[Text, ...], like: str) -> str:
             return _running(texts[0], axis, reverse)
         case Einsum():
             return _einsum(node, parts)
+        case Windows():
+            return _windows(node, texts[0])
+        case ProductOfOthers(axis=axis):
+            return f"_product_of_others({texts[0]}, {axis})"
+        case Stack():
+            return f"_stacked({', '.join(texts)})"
+        case Softmax(axis=axis):
+            return f"jax.nn.softmax({texts[0]}, {axis})"
+        case LogSoftmax(axis=axis):
+            return f"jax.nn.log_softmax({texts[0]}, {axis})"
         case _:
             raise AssertionError(f"unknown: {node}")
+
+
+def _windows(node: Windows, text: str) -> str:
+    name = "_padded_windows" if node.padded else "_windows"
+    sizes = ", ".join(whole(e).text for e in (node.start, node.rows, node.columns))
+    running = ", backward=True" if node.backward else ""
+    return f"{name}({text}, {node.axis}, {sizes}{running})"
 
 
 def _axes(axes: tuple[int, ...]) -> str:

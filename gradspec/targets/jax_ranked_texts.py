@@ -71,6 +71,57 @@ def _padded_window(x: jax.Array, axis: int, start: int, size: int) -> jax.Array:
 ''',
 )
 
+WINDOWS = Helper(
+    "_windows",
+    '''\
+def _windows(
+    x: jax.Array, axis: int, start: int, rows: int, columns: int, backward: bool = False
+) -> jax.Array:
+    """Two axes in place of one: at [i, j] is what was at start + i + j, or at
+    start + i - j; one outside is an error.
+    """
+    first = start - (columns - 1) * backward
+    x = _window(x, axis, first, max(rows + columns - 1, 0))
+    step = -jnp.arange(columns) if backward else jnp.arange(columns)
+    return jnp.take(x, start - first + jnp.arange(rows)[:, None] + step, axis=axis)
+''',
+)
+
+PADDED_WINDOWS = Helper(
+    "_padded_windows",
+    '''\
+def _padded_windows(
+    x: jax.Array, axis: int, start: int, rows: int, columns: int, backward: bool = False
+) -> jax.Array:
+    """The same, with 0 where there is nothing."""
+    first = start - (columns - 1) * backward
+    x = _padded_window(x, axis, first, max(rows + columns - 1, 0))
+    return _windows(x, axis, start - first, rows, columns, backward)
+''',
+)
+
+PRODUCT_OF_OTHERS = Helper(
+    "_product_of_others",
+    '''\
+def _product_of_others(x: jax.Array, axis: int) -> jax.Array:
+    """For each element the product of all others. (Running products would do with less,
+    but JAX's derivative of them divides by the elements, which may be 0.)
+    """
+    size = x.shape[axis]
+    own = jnp.eye(size, dtype=bool).reshape(size, size, *[1] * (-axis - 1))
+    return jnp.prod(jnp.where(own, 1.0, jnp.expand_dims(x, axis - 1)), axis)
+''',
+)
+
+STACKED = Helper(
+    "_stacked",
+    '''\
+def _stacked(*parts: jax.typing.ArrayLike) -> jax.Array:
+    """The parts side by side along a new last axis."""
+    return jnp.stack(jnp.broadcast_arrays(*parts), -1)
+''',
+)
+
 TAKE = Helper(
     "_take",
     '''\
@@ -157,6 +208,10 @@ HELPERS = (
     PERMUTED,
     WINDOW,
     PADDED_WINDOW,
+    WINDOWS,
+    PADDED_WINDOWS,
+    PRODUCT_OF_OTHERS,
+    STACKED,
     TAKE,
     GATHER,
     SCATTER_ADD,

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 from gradspec.ir.rule import Kind, Output
 from gradspec.plan.array import Expr, Name, Where, names, nodes
 from gradspec.plan.plan import Block
-from gradspec.plan.ranked import Diagonal, Expand, Permute, Pick, Spread, Window
+from gradspec.plan.ranked import (
+    Diagonal,
+    Expand,
+    Permute,
+    Pick,
+    Spread,
+    Window,
+    Windows,
+)
 from gradspec.targets.lines import Lines
 from gradspec.targets.python import is_scalar, render
 from gradspec.targets.signature import scalars
@@ -43,7 +51,8 @@ def bound_outputs(functions: Functions, block: Block) -> Lines:
 
 def viewed(value: Expr) -> str | None:
     """The name of the array whose memory the value shares, if it computes nothing."""
-    while isinstance(value, Expand | Permute | Spread | Diagonal | Window | Pick):
+    views = Expand | Permute | Spread | Diagonal | Window | Windows | Pick
+    while isinstance(value, views):
         value = value.arg
     return value.id if isinstance(value, Name) else None
 

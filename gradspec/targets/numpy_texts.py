@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gradspec.primitives.row import Helper
-from gradspec.targets import numpy_ranked
+from gradspec.targets import numpy_ranked_texts
 from gradspec.targets.numpy_ranked import ranked
 from gradspec.targets.python import Dialect
 
@@ -175,6 +175,6 @@ HELPERS = (
     TANGENT,
     GRADIENT,
     REDUCED,
-    *numpy_ranked.HELPERS,
+    *numpy_ranked_texts.HELPERS,
 )
 """In the order in which a module has them."""

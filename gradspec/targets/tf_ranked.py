@@ -17,6 +17,7 @@ from gradspec.plan.ranked import (
     LogSoftmax,
     Permute,
     Pick,
+    ProductOfOthers,
     RankedNode,
     Reduce,
     ScatterAdd,
@@ -25,6 +26,7 @@ from gradspec.plan.ranked import (
     Stack,
     Take,
     Window,
+    Windows,
 )
 from gradspec.targets.python import ATOM, PRODUCT, Text
 from gradspec.targets.whole import whole
@@ -80,6 +82,10 @@ def _written(node: RankedNode, parts: tuple[Text, ...], like: str) -> str:
             return f"tf.cumsum({texts[0]}, {axis}{backwards})"
         case Einsum():
             return _einsum(node, parts)
+        case Windows():
+            return _windows(node, texts[0])
+        case ProductOfOthers(axis=axis):
+            return f"_product_of_others({texts[0]}, {axis})"
         case Stack():
             tensors = (_tensor(part, like) for part in parts)
             return f"_stacked({', '.join(tensors)})"
@@ -89,6 +95,13 @@ def _written(node: RankedNode, parts: tuple[Text, ...], like: str) -> str:
             return f"tf.nn.log_softmax({texts[0]}, {axis})"
         case _:
             raise AssertionError(f"unknown: {node}")
+
+
+def _windows(node: Windows, text: str) -> str:
+    name = "_padded_windows" if node.padded else "_windows"
+    sizes = ", ".join(whole(e).text for e in (node.start, node.rows, node.columns))
+    running = ", backward=True" if node.backward else ""
+    return f"{name}({text}, {node.axis}, {sizes}{running})"
 
 
 def _tensor(part: Text, like: str) -> str:

@@ -101,6 +101,61 @@ def _padded_window(
 ''',
 )
 
+WINDOWS = Helper(
+    "_windows",
+    '''\
+def _windows(
+    x: tf.Tensor,
+    axis: int,
+    start: int | tf.Tensor,
+    rows: int | tf.Tensor,
+    columns: int | tf.Tensor,
+    backward: bool = False,
+) -> tf.Tensor:
+    """Two axes in place of one: at [i, j] is what was at start + i + j, or at
+    start + i - j.
+    """
+    step = -tf.range(columns, dtype=tf.int64) if backward else tf.range(
+        columns, dtype=tf.int64
+    )
+    positions = start + tf.expand_dims(tf.range(rows, dtype=tf.int64), -1) + step
+    return tf.gather(x, positions, axis=axis)
+''',
+)
+
+PADDED_WINDOWS = Helper(
+    "_padded_windows",
+    '''\
+def _padded_windows(
+    x: tf.Tensor,
+    axis: int,
+    start: int | tf.Tensor,
+    rows: int | tf.Tensor,
+    columns: int | tf.Tensor,
+    backward: bool = False,
+) -> tf.Tensor:
+    """The same, with 0 where there is nothing."""
+    first = start - columns + 1 if backward else start
+    x = _padded_window(x, axis, first, rows + columns - 1)
+    return _windows(x, axis, start - first, rows, columns, backward)
+''',
+)
+
+PRODUCT_OF_OTHERS = Helper(
+    "_product_of_others",
+    '''\
+def _product_of_others(x: tf.Tensor, axis: int) -> tf.Tensor:
+    """For each element the product of all others. (Running products would do with less,
+    but TensorFlow's derivative of them divides by the elements, which may be 0.)
+    """
+    size = tf.shape(x)[axis]
+    own = tf.eye(size, dtype=tf.bool)
+    own = tf.reshape(own, tf.concat([[size, size], tf.ones([-axis - 1], tf.int32)], 0))
+    others = tf.where(own, tf.ones([], x.dtype), tf.expand_dims(x, axis - 1))
+    return tf.reduce_prod(others, axis)
+''',
+)
+
 TAKE_CLIPPED = Helper(
     "_take_clipped",
     '''\
@@ -223,6 +278,9 @@ HELPERS = (
     STACKED,
     WINDOW,
     PADDED_WINDOW,
+    WINDOWS,
+    PADDED_WINDOWS,
+    PRODUCT_OF_OTHERS,
     TAKE_CLIPPED,
     GATHER,
     AXIS_LAST,

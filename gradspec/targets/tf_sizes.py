@@ -29,6 +29,7 @@ from gradspec.plan.ranked import (
     Spread,
     Take,
     Window,
+    Windows,
 )
 from gradspec.primitives.lookup import primitive
 from gradspec.targets.whole import is_whole
@@ -124,6 +125,8 @@ def _measures(node: Expr) -> tuple[Expr, ...]:
             return (index,)
         case Window(start=start, size=size):
             return (start, size)
+        case Windows(start=start, rows=rows, columns=columns):
+            return (start, rows, columns)
         case Pick(at=at):
             return (at,)
         case _:

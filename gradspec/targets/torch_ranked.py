@@ -19,6 +19,7 @@ from gradspec.plan.ranked import (
     LogSoftmax,
     Permute,
     Pick,
+    ProductOfOthers,
     RankedNode,
     Reduce,
     ScatterAdd,
@@ -27,6 +28,7 @@ from gradspec.plan.ranked import (
     Stack,
     Take,
     Window,
+    Windows,
 )
 from gradspec.targets.python import ATOM, Text
 from gradspec.targets.torch_einsum import einsum
@@ -86,6 +88,10 @@ def _written(node: RankedNode, parts: tuple[Text, ...], like: str) -> str:
             return _scattered(node, texts)
         case Cumulative(axis=axis, reverse=reverse):
             return _running(texts[0], axis, reverse)
+        case Windows():
+            return _windows(node, texts[0])
+        case ProductOfOthers(axis=axis):
+            return f"_product_of_others({texts[0]}, {axis})"
         case Stack():
             tensors = (_tensor(part, like) for part in parts)
             return f"_stacked({', '.join(tensors)})"
@@ -95,6 +101,13 @@ def _written(node: RankedNode, parts: tuple[Text, ...], like: str) -> str:
             return f"torch.log_softmax({texts[0]}, {axis})"
         case _:
             raise AssertionError(f"unknown: {node}")
+
+
+def _windows(node: Windows, text: str) -> str:
+    name = "_padded_windows" if node.padded else "_windows"
+    sizes = ", ".join(whole(e).text for e in (node.start, node.rows, node.columns))
+    running = ", backward=True" if node.backward else ""
+    return f"{name}({text}, {node.axis}, {sizes}{running})"
 
 
 def _tensor(part: Text, like: str) -> str:

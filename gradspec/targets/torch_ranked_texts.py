@@ -69,6 +69,60 @@ def _padded_window(x: torch.Tensor, axis: int, start: int, size: int) -> torch.T
 ''',
 )
 
+WINDOWS = Helper(
+    "_windows",
+    '''\
+def _windows(
+    x: torch.Tensor,
+    axis: int,
+    start: int,
+    rows: int,
+    columns: int,
+    backward: bool = False,
+) -> torch.Tensor:
+    """Two axes in place of one, as a view: at [i, j] is what was at start + i + j, or at
+    start + i - j.
+    """
+    first = start - (columns - 1) * backward
+    x = torch.narrow(x, axis, first, rows + columns - 1)
+    views = x.unfold(axis, columns, 1).movedim(-1, axis)
+    return views.flip(axis) if backward else views
+''',
+)
+
+PADDED_WINDOWS = Helper(
+    "_padded_windows",
+    '''\
+def _padded_windows(
+    x: torch.Tensor,
+    axis: int,
+    start: int,
+    rows: int,
+    columns: int,
+    backward: bool = False,
+) -> torch.Tensor:
+    """The same, with 0 where there is nothing."""
+    first = start - (columns - 1) * backward
+    x = _padded_window(x, axis, first, rows + columns - 1)
+    return _windows(x, axis, start - first, rows, columns, backward)
+''',
+)
+
+PRODUCT_OF_OTHERS = Helper(
+    "_product_of_others",
+    '''\
+def _product_of_others(x: torch.Tensor, axis: int) -> torch.Tensor:
+    """For each element the product of all others: of those before and those behind."""
+    size = x.shape[axis]
+    one = torch.ones_like(torch.narrow(x, axis, 0, min(size, 1)))
+    rest = max(size - 1, 0)
+    before = torch.cumprod(torch.narrow(x, axis, 0, rest), axis)
+    back = torch.flip(torch.narrow(x, axis, size - rest, rest), (axis,))
+    behind = torch.flip(torch.cumprod(back, axis), (axis,))
+    return torch.cat((one, before), axis) * torch.cat((behind, one), axis)
+''',
+)
+
 TAKE = Helper(
     "_take",
     '''\
@@ -168,6 +222,9 @@ HELPERS = (
     STACKED,
     PERMUTED,
     WINDOW,
+    WINDOWS,
+    PADDED_WINDOWS,
+    PRODUCT_OF_OTHERS,
     TAKE,
     TAKE_CLIPPED,
     GATHER,

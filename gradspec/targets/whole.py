@@ -16,6 +16,7 @@ from gradspec.plan.ranked import (
     Spread,
     Take,
     Window,
+    Windows,
 )
 from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Infix
@@ -73,7 +74,13 @@ def is_whole(expr: Expr, whole: frozenset[str]) -> bool:
             return True
         case Expand(arg=arg) | Permute(arg=arg) | Spread(arg=arg) | Take(arg=arg):
             return is_whole(arg, whole)
-        case Window(arg=arg) | Pick(arg=arg) | Gather(arg=arg) | Diagonal(arg=arg):
+        case (
+            Window(arg=arg)
+            | Windows(arg=arg)
+            | Pick(arg=arg)
+            | Gather(arg=arg)
+            | Diagonal(arg=arg)
+        ):
             return is_whole(arg, whole)
         case _:
             return False
