@@ -289,7 +289,7 @@ def count(rule: Rule, sizes: Mapping[str, int]) -> int:
 
 def work(rule: Rule, sizes: Mapping[str, int]) -> int:
     """How many nodes are visited if it is unrolled, at most."""
-    axes = _axes_of(rule)
+    axes = axes_of(rule)
     entries = zip(rule.inputs, rule.backward, strict=True)
     values = [
         *(

@@ -104,12 +104,12 @@ PRODUCT_OF_OTHERS = Helper(
     "_product_of_others",
     '''\
 def _product_of_others(x: jax.Array, axis: int) -> jax.Array:
-    """For each element the product of all others. (Running products would do with less,
-    but JAX's derivative of them divides by the elements, which may be 0.)
-    """
-    size = x.shape[axis]
-    own = jnp.eye(size, dtype=bool).reshape(size, size, *[1] * (-axis - 1))
-    return jnp.prod(jnp.where(own, 1.0, jnp.expand_dims(x, axis - 1)), axis)
+    """For each element the product of all others: of those before and those behind."""
+    x = jnp.moveaxis(x, axis, -1)
+    one, back = jnp.ones_like(x[..., :1]), jnp.flip(x[..., 1:], -1)
+    before = jnp.cumprod(jnp.concatenate([one, x[..., :-1]], -1), -1)
+    behind = jnp.cumprod(jnp.concatenate([one, back], -1), -1)
+    return jnp.moveaxis(before * jnp.flip(behind, -1), -1, axis)
 ''',
 )
 

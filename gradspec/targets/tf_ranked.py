@@ -89,10 +89,15 @@ def _written(node: RankedNode, parts: tuple[Text, ...], like: str) -> str:
         case Stack():
             tensors = (_tensor(part, like) for part in parts)
             return f"_stacked({', '.join(tensors)})"
+        case Softmax(axis=-1):
+            return f"tf.nn.softmax({texts[0]})"
         case Softmax(axis=axis):
-            return f"tf.nn.softmax({texts[0]}, {axis})"
+            return f"_softmax({texts[0]}, {axis})"
+        case LogSoftmax(axis=-1):
+            return f"tf.nn.log_softmax({texts[0]})"
         case LogSoftmax(axis=axis):
-            return f"tf.nn.log_softmax({texts[0]}, {axis})"
+            total = f"tf.reduce_logsumexp({texts[0]}, {axis}, keepdims=True)"
+            return f"({parts[0].within(PRODUCT)} - {total})"
         case _:
             raise AssertionError(f"unknown: {node}")
 

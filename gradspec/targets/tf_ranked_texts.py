@@ -60,6 +60,16 @@ def _spread(x: tf.Tensor, axis: int, size: int | tf.Tensor) -> tf.Tensor:
 ''',
 )
 
+SOFTMAX = Helper(
+    "_softmax",
+    '''\
+def _softmax(x: tf.Tensor, axis: int) -> tf.Tensor:
+    """`tf.nn.softmax`, which must know the rank for any axis but the last."""
+    exp = tf.exp(x - tf.reduce_max(x, axis, keepdims=True))
+    return exp / tf.reduce_sum(exp, axis, keepdims=True)
+''',
+)
+
 STACKED = Helper(
     "_stacked",
     '''\
@@ -275,6 +285,7 @@ HELPERS = (
     SHAPES,
     SIZE,
     SPREAD,
+    SOFTMAX,
     STACKED,
     WINDOW,
     PADDED_WINDOW,

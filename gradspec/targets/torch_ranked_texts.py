@@ -45,7 +45,8 @@ STACKED = Helper(
     '''\
 def _stacked(*parts: torch.Tensor) -> torch.Tensor:
     """The parts side by side along a new last axis."""
-    return torch.stack(torch.broadcast_tensors(*parts), -1)
+    shape = torch.broadcast_shapes(*(part.shape for part in parts))
+    return torch.stack([part.expand(shape) for part in parts], -1)
 ''',
 )
 

@@ -16,13 +16,18 @@ from gradspec.plan.ranked import (
     Einsum,
     Expand,
     Gather,
+    LogSoftmax,
     Permute,
     Pick,
+    ProductOfOthers,
     Reduce,
     ScatterAdd,
+    Softmax,
     Spread,
+    Stack,
     Take,
     Window,
+    Windows,
 )
 
 X, W, T = Name("x"), Name("w"), Name("t")
@@ -164,6 +169,50 @@ CASES: dict[str, Case] = {
         Window(X, -1, number(1), number(2), True),
         ((2, 4),),
         lambda x, w, t: x[:, 1:3],
+    ),
+    "windows": (
+        Windows(X, -2, number(1), number(2), number(3)),
+        ((2, 5, 3),),
+        lambda x, w, t: x[:, 1 + np.arange(2)[:, None] + np.arange(3)],
+    ),
+    "windows backward": (
+        Windows(X, -1, number(2), number(3), number(2), True),
+        ((2, 5),),
+        lambda x, w, t: x[:, 2 + np.arange(3)[:, None] - np.arange(2)],
+    ),
+    "windows padded": (
+        Windows(X, -1, number(-1), number(4), number(3), False, True),
+        ((2, 3),),
+        lambda x, w, t: np.pad(x, [(0, 0), (1, 3)])[
+            :, np.arange(4)[:, None] + np.arange(3)
+        ],
+    ),
+    "windows padded, backward": (
+        Windows(X, -1, number(0), number(4), number(2), True, True),
+        ((2, 3),),
+        lambda x, w, t: np.pad(x, [(0, 0), (1, 1)])[
+            :, 1 + np.arange(4)[:, None] - np.arange(2)
+        ],
+    ),
+    "product of others": (
+        ProductOfOthers(X, -2),
+        ((2, 3, 2),),
+        lambda x, w, t: np.stack([x[:, [1, 2]], x[:, [0, 2]], x[:, [0, 1]]], 1).prod(2),
+    ),
+    "stack": (
+        Stack((Pick(X, -1, number(1)), number(2), Pick(X, -1, number(0)))),
+        ((2, 3),),
+        lambda x, w, t: np.stack([x[:, 1], np.full(2, 2.0), x[:, 0]], -1),
+    ),
+    "softmax": (
+        Softmax(X, -2),
+        ((2, 3, 4),),
+        lambda x, w, t: np.exp(x) / np.exp(x).sum(-2, keepdims=True),
+    ),
+    "log softmax": (
+        LogSoftmax(X, -1),
+        ((2, 3),),
+        lambda x, w, t: x - np.log(np.exp(x).sum(-1, keepdims=True)),
     ),
     "pick": (Pick(X, -1, number(1)), ((2, 3),), lambda x, w, t: x[..., 1]),
     "pick before": (Pick(X, -2, number(1)), ((2, 3, 4),), lambda x, w, t: x[:, 1]),
