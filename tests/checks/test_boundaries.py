@@ -185,7 +185,7 @@ def test_a_jump_shows_the_values_on_both_sides() -> None:
         "x if abs(x) > 1 else 0",
         "x * (1 if x > 1 else 0)",
         "x + (1 if x > 1 else (-1 if x < -1 else 0))",
-        "x / abs(x)",
+        "(x + 1) * x / abs(x)",
     ],
 )
 def test_a_jump_on_purpose(forward: str) -> None:
