@@ -96,7 +96,10 @@ budget = click.option(
     default=BUDGET_SECONDS,
     show_default=True,
     metavar="SECONDS",
-    help="Longest time for the proofs of one rule.",
+    help="Longest time for one rule; what takes longer is stopped.",
+)
+evidence = click.option(
+    "--evidence", is_flag=True, help="Say of each verdict what it rests on, in a line."
 )
 
 # --- of audits ------------------------------------------------------------------------

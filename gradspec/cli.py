@@ -89,7 +89,7 @@ def compile_command(
     except write.CannotWrite as fault:
         raise click.ClickException(f"{fault}; give another folder, --out") from fault
     changed = tuple(f"{folder.as_posix()}/{f.path}" for f in touched)
-    stale = tuple(_stale(path) for path in changed) if only_check else ()
+    stale = tuple(write.not_up_to_date(path) for path in changed) if only_check else ()
     _report(results, (*found, *stale), changed, style)
     if style == "text" and not failed:
         _conclude(results, changed, "to be written" if only_check else "written", out)
@@ -100,6 +100,7 @@ def compile_command(
 @arguments.paths
 @arguments.strict
 @arguments.boundaries
+@arguments.evidence
 @arguments.budget
 @arguments.jobs
 @arguments.style
@@ -107,6 +108,7 @@ def check_command(
     paths: tuple[str, ...],
     strict: bool,
     boundaries: bool,
+    evidence: bool,
     budget: float,
     jobs: int,
     style: str,
@@ -118,7 +120,7 @@ def check_command(
     tables = _boundaries(entries) if boundaries and not found else ()
     _report(results, found, (), style, tables)
     if style == "text":
-        _print_table(results)
+        (_print_evidence if evidence else _print_table)(results)
         _print_boundaries(tables)
     failed = bool(found) or any(result.failed for result in results)
     sys.exit(FINDINGS if failed else CLEAN)
@@ -243,7 +245,18 @@ def completion_command(shell: str) -> None:
 
 
 def main() -> NoReturn:
-    """Run; no traceback ever reaches a user."""
+    """Run; no traceback ever reaches a user, and no rule hangs what works on rules."""
+    if sys.argv[1:2] and sys.argv[1] in _WATCHED:
+        from gradspec.driver.watch import supervised
+
+        sys.exit(supervised(_run))
+    sys.exit(_run())
+
+
+_WATCHED = ("compile", "check", "test", "audit")
+
+
+def _run() -> int:
     try:
         code = cli.main(prog_name="gradspec", standalone_mode=False)
     except click.ClickException as wrong:
@@ -257,27 +270,14 @@ def main() -> NoReturn:
         # be flushed into a closed pipe at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = CLEAN
+    except SystemExit as done:
+        code = done.code if isinstance(done.code, int) else int(done.code is not None)
     except Exception as fault:
-        _own_fault(fault)
-    sys.exit(code if isinstance(code, int) else CLEAN)
+        from gradspec.report.fault import tell
 
-
-def _own_fault(fault: Exception) -> NoReturn:
-    """A fault of gradspec: the details go to a file that can be attached to a report."""
-    import tempfile
-    import traceback
-
-    with tempfile.NamedTemporaryFile(
-        "w", prefix="gradspec-", suffix=".txt", delete=False, encoding="utf-8"
-    ) as file:
-        file.write(f"gradspec {__version__}, Python {sys.version}\n")
-        file.writelines(traceback.format_exception(fault))
-    click.echo(
-        f"gradspec failed by a fault of its own ({type(fault).__name__}); nothing was"
-        f" written.\nPlease report it with the rule and {file.name}",
-        err=True,
-    )
-    sys.exit(FAILURE)
+        tell(fault)
+        code = FAILURE
+    return code if isinstance(code, int) else CLEAN
 
 
 # --- shared steps --------------------------------------------------------------------
@@ -357,6 +357,12 @@ def _conclude(
     click.echo(f"{totals(results)}; {files} in {out}")
 
 
+def _print_evidence(results: tuple[FileResult, ...]) -> None:
+    from gradspec.report.evidence import lines
+
+    _each(click.echo, lines(results))
+
+
 def _print_table(results: tuple[FileResult, ...]) -> None:
     from gradspec.report import summary
 
@@ -382,14 +388,3 @@ def _print_boundaries(tables: tuple[RuleTable, ...]) -> None:
         boundaries.show(tables)
     else:
         click.echo(boundaries.plain(tables))
-
-
-def _stale(path: str) -> Diagnostic:
-    from gradspec.diagnostics import Diagnostic, Severity
-
-    return Diagnostic(
-        "GS610",
-        Severity.ERROR,
-        f"{path} is not what its rules compile to",
-        help="run the same command without --check, and commit the result",
-    )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from gradspec.checks.check import check
 from gradspec.derive.complete import complete
@@ -20,10 +21,19 @@ from gradspec.source import Source
 from gradspec.stabilise.holes import check as unfilled
 from gradspec.stabilise.stabilise import stabilise
 from gradspec.stabilise.told import unmended
+from gradspec.symbolic.attempts import attempt
+from gradspec.symbolic.limit import in_time
 from gradspec.syntax.nodes import Module
 from gradspec.syntax.parse import parse
 from gradspec.targets import emit
 from gradspec.targets.target import EmittedModule
+
+_PROOFS = 0.6
+"""The part of a rule's budget that its proofs may take."""
+
+
+_PATIENCE = 3.0
+"""How much longer the watcher waits than a stage has, before it kills: an error follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +60,21 @@ def lower_module(
 
 
 def check_rule(rule: Rule, options: Options) -> Outcome[CheckedRule]:
-    """Rule → CheckedRule: complete, check."""
+    """Rule → CheckedRule: complete, check; not for longer than the budget."""
+    name = f"{rule.source.path}:{rule.name}"
+    with attempt(f"checking {name}", _PATIENCE * options.budget) as may:
+        work = partial(_check_rule, rule, options)
+        outcome = in_time(options.budget, work) if may else None
+    if outcome is None:
+        return Outcome(None, (_stopped(rule, "checking", options),))
+    return outcome
+
+
+def _check_rule(rule: Rule, options: Options) -> Outcome[CheckedRule]:
     completed = complete(rule)
     if completed.value is None or completed.failed:
         return Outcome(None, completed.diagnostics)
-    checked = check(completed.value, options.budget)
+    checked = check(completed.value, _PROOFS * options.budget)
     found = completed.diagnostics + checked.diagnostics
     if options.strict and checked.value is not None:
         found += tuple(_unproved(checked.value))
@@ -76,14 +96,46 @@ def emit_module(
     """CheckedRules → module texts: stabilise, plan, emit."""
     if not rules:
         return Outcome(())
-    stable = tuple(stabilise(rule) for rule in rules)
-    plan = plan_module(source, stable)
+    seconds = options.budget * len(rules)
+    with attempt(f"emitting {source.path}", _PATIENCE * seconds) as may:
+        work = partial(_emit_module, source, rules, options)
+        outcome = in_time(seconds, work) if may else None
+    if outcome is None:
+        return Outcome(None, (_stopped(rules[-1].rule, "emitting", options),))
+    return outcome
+
+
+def _emit_module(
+    source: Source, rules: tuple[CheckedRule, ...], options: Options
+) -> Outcome[tuple[EmittedModule, ...]] | None:
+    stable = []
+    for rule in rules:
+        step = f"stabilising {rule.rule.name}"
+        with attempt(step, _PATIENCE * options.budget) as may:
+            done = in_time(options.budget, partial(stabilise, rule)) if may else None
+        if done is None:
+            return Outcome(None, (_stopped(rule.rule, "stabilising", options),))
+        stable.append(done)
+    found = [d for rule in stable for d in (*unfilled(rule), *unmended(rule))]
+    if not options.targets:
+        return Outcome((), _distinct(found))
+    plan = plan_module(source, tuple(stable))
     outcomes = [emit(plan, target, trace=options.trace) for target in options.targets]
     modules = tuple(o.value for o in outcomes if o.value is not None)
-    found = [d for rule in stable for d in unfilled(rule)]
-    found += (d for rule in stable for d in unmended(rule))
     found += (d for o in outcomes for d in o.diagnostics)
     return Outcome(modules, _distinct(found))
+
+
+def _stopped(rule: Rule, step: str, options: Options) -> Diagnostic:
+    return error(
+        "GS461",
+        f"{step} {rule.name} was stopped after {options.budget:g} s",
+        rule.source,
+        rule.name_span,
+        label="this rule takes longer than it is given",
+        help="divide it into rules that call each other, or give it more time with"
+        " `--budget`",
+    )
 
 
 def compile_module(module: LoweredModule, source: Source, options: Options) -> Compiled:

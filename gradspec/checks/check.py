@@ -17,6 +17,7 @@ from gradspec.checks import (
     surrogates,
 )
 from gradspec.checks.breaks import breaks
+from gradspec.checks.budget import stopped
 from gradspec.checks.cotangents import judge
 from gradspec.checks.subject import Subject, subject
 from gradspec.diagnostics import Diagnostic, Outcome
@@ -68,6 +69,7 @@ def check(rule: Rule, budget: float = 10.0) -> Outcome[CheckedRule]:
     verdicts = tuple(
         judged.get(verdict.input, verdict) for verdict in _unexamined(rule)
     )
+    found.extend(stopped(rule, verdicts))
     found.sort(key=lambda d: d.labels[0].span.start if d.labels else 0)
     return Outcome(CheckedRule(rule, verdicts, holes=holes), tuple(found))
 

@@ -8,74 +8,46 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from time import monotonic
+from itertools import islice
+from time import process_time
 
-from gradspec.checks.boundaries import (
-    Finding,
-    bent_said,
-    fault,
-    place_said,
-    short,
-    slopes_said,
-)
+from gradspec.checks import cotangents_said as words
 from gradspec.checks.breaks import Break
-from gradspec.checks.cure import cure
-from gradspec.checks.diagnosis import diagnose
-from gradspec.checks.guess import Guess
+from gradspec.checks.claims import Claim, Judgement
 from gradspec.checks.quotient import by_quotient
-from gradspec.checks.statics import beyond_defaults
-from gradspec.checks.subject import Point, Subject, number, said
+from gradspec.checks.subject import Point, Subject
 from gradspec.checks.turning import probes
 from gradspec.derive.linear import is_linear
-from gradspec.diagnostics import Diagnostic, Label, error, warning
 from gradspec.ir.calls import follows_surrogate
-from gradspec.ir.expr import Expr
-from gradspec.ir.rule import Declared, Input, Kind, Status, Verdict
-from gradspec.ir.walk import names
+from gradspec.ir.rule import Kind, Status, Verdict
+from gradspec.ir.tidy import tidy
+from gradspec.symbolic.attempts import attempt
 from gradspec.symbolic.compare import (
     Comparison,
     Relation,
     compare,
-    decimal,
-    decimals,
+    compare_finely,
     relative_digits,
 )
+from gradspec.symbolic.meaning import elementary
 from gradspec.symbolic.neighbours import beside, lies_between, limits, on_border
+from gradspec.symbolic.regions import Question
 from gradspec.symbolic.rounded import meets
-from gradspec.symbolic.zero import Proof, prove_equal
+from gradspec.symbolic.zero import (
+    NORMAL,
+    Proof,
+    Search,
+    Sides,
+    by_normal_form,
+    search,
+)
 
 _REAL = (Kind.FLOAT, Kind.NOGRAD)
-_LONGEST = 160
-"""Characters of a derived expression beyond which it is no help to read."""
+_FINELY = 4
+"""Points at which two sides that are not proved equal are compared in many digits."""
 
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """The verdict on one cotangent and what is to be said of it."""
-
-    verdict: Verdict
-    found: tuple[Diagnostic, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """One declared cotangent beside the true one, both closed."""
-
-    subject: Subject
-    input: Input
-    entry: Declared
-    declared: Expr
-    derived: Expr
-
-    @property
-    def name(self) -> str:
-        return f"d{self.input.name}"
-
-    @property
-    def shown(self) -> tuple[str, ...]:
-        """The names that a witness has to tell."""
-        used = names(self.declared) | names(self.derived)
-        return tuple(name for name in self.subject.shown if name in used)
+_PRUNING = 0.05
+"""Seconds for finding out which assumptions a proof needs."""
 
 
 def judge(
@@ -84,17 +56,25 @@ def judge(
     """Every declared cotangent, in input order; they share the budget. ``met`` are the
     breaks of the rule.
     """
-    deadline = monotonic() + budget
+    deadline = process_time() + budget
     done: list[Judgement] = []
-    for variable, entry in subject.declared():
+    declared = tuple(subject.declared())
+    for done_already, (variable, entry) in enumerate(declared):
         derived = subject.derived.get(variable.name)
         if derived is None:
             done.append(Judgement(*by_quotient(subject, variable, entry)))
             continue
         stated = subject.stated[variable.name]
         claim = Claim(subject, variable, entry, stated, derived)
-        done.append(_judge(claim, met, deadline))
+        begun = process_time()
+        share = max(deadline - begun, 0.0) / (len(declared) - done_already)
+        done.append(_timed(_judge(claim, met, begun + share), begun))
     return tuple(done)
+
+
+def _timed(judgement: Judgement, begun: float) -> Judgement:
+    verdict = replace(judgement.verdict, seconds=process_time() - begun)
+    return replace(judgement, verdict=verdict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +92,11 @@ class Examined:
         return self.refuted is not None or self.outside is not None
 
     @property
+    def bits(self) -> int:
+        """The highest precision that was needed."""
+        return max((seen.bits for _, seen in self.evidence), default=0)
+
+    @property
     def agreeing(self) -> tuple[int, ...]:
         """The digits at every point that agrees."""
         equal = (s for _, s in self.evidence if s.relation is Relation.EQUAL)
@@ -121,19 +106,33 @@ class Examined:
 def _judge(claim: Claim, met: tuple[Break, ...], deadline: float) -> Judgement:
     seen = examine(claim, everywhere(claim))
     if seen.refuted is not None:
-        return _refuted(claim, *seen.refuted)
-    at_break = broken(claim, met)
+        return words.refuted(claim, *seen.refuted)
+    at_break = words.broken(claim, met)
     if at_break is not None:
         return at_break
     if seen.outside is not None:
-        return _outside(claim, *seen.outside)
-    found = () if seen.hole is None else (_hole(claim, *seen.hole),)
+        return words.outside(claim, *seen.outside)
+    found = () if seen.hole is None else (words.hole(claim, *seen.hole),)
     if seen.rounded:
         return Judgement(_rounded(claim, seen), found)
     verdict = _accepted(claim, seen, deadline)
+    apart = _far_apart(claim, seen) if verdict.status is Status.AGREES else None
+    if apart is not None:
+        return words.refuted(claim, *apart)
     if verdict.status is Status.AGREES:
-        return Judgement(verdict, (*found, *_elsewhere(claim)))
+        found = (*found, *words.elsewhere(claim))
     return Judgement(verdict, found)
+
+
+def _far_apart(claim: Claim, seen: Examined) -> tuple[Point, Comparison] | None:
+    """What is not proved is looked at again in very many digits: ``1e-300`` is no 0."""
+    equal = (p for p, found in seen.evidence if found.relation is Relation.EQUAL)
+    borders = (*claim.subject.forward.values(), claim.declared, claim.derived)
+    for point in islice(equal, _FINELY):
+        finer = compare_finely(claim.declared, claim.derived, point)
+        if finer is not None and not on_border(borders, point):
+            return point, finer
+    return None
 
 
 def examine(claim: Claim, points: Iterable[Point]) -> Examined:
@@ -209,29 +208,38 @@ def _rounded(claim: Claim, seen: Examined) -> Verdict:
         points=len(seen.agreeing) + len(apart),
         digits=max(0, min(relative_digits(s.left, s.right) for s in apart)),
         through_surrogate=follows_surrogate(claim.subject.rule),
+        bits=seen.bits,
     )
 
 
 def _accepted(claim: Claim, seen: Examined, deadline: float) -> Verdict:
-    through = follows_surrogate(claim.subject.rule)
     verdict = Verdict(
         claim.input.name,
         Status.AGREES,
+        "ball arithmetic",
         points=len(seen.agreeing),
         digits=min((*seen.agreeing, 50)) if seen.agreeing else 0,
-        through_surrogate=through,
+        through_surrogate=follows_surrogate(claim.subject.rule),
+        bits=seen.bits,
     )
-    proof = prove(claim, max(deadline - monotonic(), 0.0))
-    if proof is None or not seen.agreeing:
-        return replace(verdict, method="ball arithmetic")
+    seconds = max(deadline - process_time(), 0.0)
+    with attempt(claim.name, seconds) as may:
+        found = prove(claim, seconds) if may else Search(None, (NORMAL,))
+    proof = found.proof if seen.agreeing else None
+    if proof is None:
+        return replace(verdict, stopped=found.stopped)
     return replace(
-        verdict, status=Status.PROVED, method=proof.method, on_domain=proof.assumed
+        verdict,
+        status=Status.PROVED,
+        method=proof.method,
+        on_domain=proof.assumed,
+        assumed=_needed(claim, proof),
     )
 
 
-def prove(claim: Claim, budget: float) -> Proof | None:
+def prove(claim: Claim, budget: float) -> Search:
     """A proof of the claim, if one is found in so many seconds."""
-    return prove_equal(
+    return search(
         claim.declared,
         claim.derived,
         claim.subject.assumed,
@@ -241,157 +249,19 @@ def prove(claim: Claim, budget: float) -> Proof | None:
     )
 
 
-# --- what is said --------------------------------------------------------------------
-
-
-def _refuted(claim: Claim, point: Point, seen: Comparison) -> Judgement:
-    declared, true = _values(seen)
-    place = said(point, claim.shown)
-    notes = [f"at {place}: declared {declared}, derivative {true}"]
-    guess = diagnose(claim, point)
-    notes += [guess.sentence] if guess else []
-    if claim.subject.rule.surrogates:
-        notes.append("the derivative is that of the surrogate")
-    return Judgement(
-        Verdict(claim.input.name, Status.REFUTED, "ball arithmetic"),
-        (
-            error(
-                "GS401",
-                f"{claim.name} of {claim.subject.rule.name} is not the derivative",
-                claim.subject.rule.source,
-                claim.entry.span,
-                label=f"gives {declared} at {place}, where the derivative is {true}",
-                notes=notes,
-                help=cure(claim, guess),
-                also=_guilty(claim, guess),
-            ),
-        ),
-    )
-
-
-def _guilty(claim: Claim, guess: Guess | None) -> tuple[Label, ...]:
-    """The piece of text that is probably at fault."""
-    if guess is None or guess.span is None or guess.span == claim.entry.span:
+def _needed(claim: Claim, proof: Proof) -> tuple[str, ...]:
+    """The assumptions without which the proof fails, as they are written."""
+    rule = claim.subject.rule
+    used = [a for a in rule.assumes if not a.indices]
+    if not proof.assumed:
         return ()
-    return (Label(claim.subject.rule.source, guess.span, "probably here"),)
-
-
-def _values(seen: Comparison) -> tuple[str, str]:
-    if seen.relation is Relation.DIFFERENT:
-        return decimals(seen.left, seen.right)
-    return decimal(seen.left), decimal(seen.right)
-
-
-def _outside(
-    claim: Claim, point: Point, seen: Comparison, ends: tuple[object, ...]
-) -> Judgement:
-    slopes = tuple(dict.fromkeys(decimal(end, 10) for end in ends))
-    gives = f"gives {decimal(seen.left, 10)} at {said(point, claim.shown)}"
-    if len(slopes) == 1:
-        return _no_limit(claim, f"{gives}; the slope there is {slopes[0]}")
-    return _beyond(claim, f"{gives}; the slopes there are {' and '.join(slopes)}")
-
-
-def broken(claim: Claim, met: tuple[Break, ...]) -> Judgement | None:
-    """The same at the first break where it is wrong, with the upstream gradient 1."""
-    seen = fault(claim.subject, claim.input, claim.entry, met)
-    if seen is None:
-        return None
-    finding, found = seen
-    place, slopes = place_said(claim.subject, found), slopes_said(found)
-    gives = f"gives {short(found.stated)} at {place}, d{found.output.name} = 1"
-    note = f"a boundary: {found.place.where}"
-    match finding:
-        case Finding.LIMIT:
-            return _no_limit(claim, f"{gives}; the slope there is {slopes}", note)
-        case Finding.BENT:
-            values = bent_said(claim.subject, found)
-            return _beyond(claim, f"not linear at {place}: {values}", note)
-        case _:
-            return _beyond(claim, f"{gives}; the slopes there are {slopes}", note)
-
-
-def _no_limit(claim: Claim, told: str, *notes: str) -> Judgement:
-    """The derivative exists at the point and is another."""
-    name = f"{claim.name} of {claim.subject.rule.name}"
-    return _at_a_point(
-        claim,
-        "GS431",
-        f"{name} has a value at a point that is not the limit of the derivative",
-        told,
-        "give this point the limit, times the upstream gradient",
-        notes,
-    )
-
-
-def _beyond(claim: Claim, told: str, *notes: str) -> Judgement:
-    name = f"{claim.name} of {claim.subject.rule.name}"
-    return _at_a_point(
-        claim,
-        "GS402",
-        f"{name} is outside the one-sided slopes at a kink",
-        told,
-        "give this point the value of one side, or one between both: the upstream"
-        " gradient times a number between the slopes",
-        notes,
-    )
-
-
-def _at_a_point(
-    claim: Claim,
-    code: str,
-    headline: str,
-    told: str,
-    advice: str,
-    notes: tuple[str, ...],
-) -> Judgement:
-    return Judgement(
-        Verdict(claim.input.name, Status.REFUTED, "one-sided limits"),
-        (
-            error(
-                code,
-                headline,
-                claim.subject.rule.source,
-                claim.entry.span,
-                label=told,
-                notes=notes,
-                help=advice,
-            ),
-        ),
-    )
-
-
-def _elsewhere(claim: Claim) -> tuple[Diagnostic, ...]:
-    """What holds on the side of a static's default alone."""
-    beyond = beyond_defaults(claim.subject, claim.declared, claim.derived)
-    if beyond is None:
-        return ()
-    declared, true = _values(beyond.seen)
-    place = said(beyond.point, claim.shown)
-    return (
-        warning(
-            "GS470",
-            f"{claim.name} of {claim.subject.rule.name} does not hold for every"
-            f" {beyond.static}",
-            claim.subject.rule.source,
-            claim.entry.span,
-            label=f"gives {declared} at {place}, where the derivative is {true}",
-            help=f"if it is meant so, write `assume {beyond.condition}`",
-        ),
-    )
-
-
-def _hole(claim: Claim, point: Point, seen: Comparison) -> Diagnostic:
-    at = said(point, claim.shown)
-    names_here = (i.name for i in claim.subject.rule.tensor_inputs)
-    first = next(name for name in names_here if name in point)
-    return warning(
-        "GS403",
-        f"{claim.name} of {claim.subject.rule.name} is undefined where the derivative"
-        " is not",
-        claim.subject.rule.source,
-        claim.entry.span,
-        label=f"undefined at {at}, where the derivative is {decimal(seen.right)}",
-        help=f"give the limit there: `… if {first} != {number(point[first])} else …`,"
-        " or leave the line out",
-    )
+    question = Question(frozenset((claim.input.name,)), claim.subject.whole)
+    declared, derived = tidy(claim.declared), tidy(claim.derived)
+    sides = Sides(elementary(declared), elementary(derived), question)
+    deadline = process_time() + _PRUNING
+    for one in tuple(used) if len(used) > 1 else ():
+        rest = [a for a in used if a is not one]
+        given = tuple(a.condition for a in rest)
+        if by_normal_form(sides, given, max(deadline - process_time(), 1e-3)):
+            used = rest
+    return tuple(rule.source.slice(a.span).removeprefix("assume ") for a in used)

@@ -29,7 +29,7 @@ from gradspec.ir.walk import (
 from gradspec.symbolic.gather import gathered
 
 if TYPE_CHECKING:
-    from gradspec.checks.cotangents import Claim
+    from gradspec.checks.claims import Claim
 
 _LONGEST = 160
 """Characters of a line beyond which it is no help to read."""

@@ -37,7 +37,7 @@ from gradspec.symbolic.enclose import enclose
 from gradspec.symbolic.neighbours import on_border
 
 if TYPE_CHECKING:
-    from gradspec.checks.cotangents import Claim
+    from gradspec.checks.claims import Claim
 
 _VARIED = 6
 

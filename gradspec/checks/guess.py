@@ -20,7 +20,7 @@ from gradspec.source import Span
 from gradspec.symbolic.meant import Place, Scene, scene
 
 if TYPE_CHECKING:
-    from gradspec.checks.cotangents import Claim
+    from gradspec.checks.claims import Claim
 
 MOST_POINTS = 16
 _MOST_NODES = 60

@@ -21,7 +21,7 @@ from gradspec.checks import (
     parameters,
     surrogates,
 )
-from gradspec.checks.cotangents import Judgement
+from gradspec.checks.claims import Judgement
 from gradspec.checks.indexed_cases import (
     Case,
     Cases,

@@ -11,7 +11,8 @@ from dataclasses import replace
 
 from gradspec.checks import boundaries
 from gradspec.checks.breaks import Break, Effort, breaks
-from gradspec.checks.cotangents import Claim, Judgement, broken
+from gradspec.checks.claims import Claim, Judgement
+from gradspec.checks.cotangents_said import broken
 from gradspec.checks.indexed_cases import Case
 from gradspec.checks.subject import Subject
 from gradspec.diagnostics import Diagnostic

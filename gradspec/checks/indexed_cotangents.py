@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from time import monotonic
+from time import process_time
 
+from gradspec.checks.claims import Claim, Judgement
 from gradspec.checks.cotangents import (
-    Claim,
     Examined,
-    Judgement,
     everywhere,
     examine,
     prove,
@@ -47,7 +46,7 @@ class Seen:
 
 def judge(rule: Rule, known: Cases, budget: float) -> tuple[Judgement, ...]:
     """Every declared cotangent, in input order; they share the budget."""
-    deadline = monotonic() + budget
+    deadline = process_time() + budget
     declared = [
         (variable, entry)
         for variable, entry in zip(rule.inputs, rule.backward, strict=True)
@@ -55,8 +54,11 @@ def judge(rule: Rule, known: Cases, budget: float) -> tuple[Judgement, ...]:
     ]
     done = []
     for number, (variable, entry) in enumerate(declared):
-        left = max(deadline - monotonic(), 0.0) / (len(declared) - number)
-        done.append(_judge(rule, variable, entry, known, monotonic() + left))
+        left = max(deadline - process_time(), 0.0) / (len(declared) - number)
+        begun = process_time()
+        judgement = _judge(rule, variable, entry, known, begun + left)
+        verdict = replace(judgement.verdict, seconds=process_time() - begun)
+        done.append(replace(judgement, verdict=verdict))
     return tuple(done)
 
 
@@ -77,11 +79,11 @@ def _judge(
     rule: Rule, variable: Input, entry: Declared, known: Cases, deadline: float
 ) -> Judgement:
     seen: list[Seen] = []
-    half = deadline - max(deadline - monotonic(), 0.0) / 2
+    half = deadline - max(deadline - process_time(), 0.0) / 2
     equal = is_equal(rule, variable.name, entry)
     always = _always(known)
     for case in always if equal else (*known.small, *known.larger):
-        if monotonic() > half and case not in always:
+        if process_time() > half and case not in always:
             continue
         for claim in _claims(variable, case):
             points = claim.subject.points if equal else everywhere(claim)
@@ -196,6 +198,7 @@ def _verdict(rule: Rule, variable: Input, seen: list[Seen]) -> Verdict:
         points=len(digits) + len(apart),
         digits=min((*digits, _MOST_DIGITS)) if digits else 0,
         through_surrogate=follows_surrogate(rule),
+        bits=max((one.examined.bits for one in seen), default=0),
     )
     if apart:
         least = min(relative_digits(c.left, c.right) for c in apart)
@@ -235,8 +238,8 @@ def _proved_small(
     methods: dict[str, None] = {}
     on_domain = False
     for one in reversed(looked):
-        left = min(deadline - monotonic(), _LONGEST_PROOF)
-        proof = prove(one.claim, left) if left > 0 else None
+        left = min(deadline - process_time(), _LONGEST_PROOF)
+        proof = prove(one.claim, left).proof if left > 0 else None
         if proof is None:
             return None
         methods[proof.method] = None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from gradspec.checks.cotangents import Claim
+from gradspec.checks.claims import Claim
 from gradspec.checks.indexed_calculus import derived
 from gradspec.checks.indexed_cases import Case, Cases
 from gradspec.checks.indexed_guess import text_guess

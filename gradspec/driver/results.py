@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gradspec.diagnostics import Diagnostic, Label, Severity
+from gradspec.diagnostics import Diagnostic, Label, Severity, error
 from gradspec.ir.rule import CheckedRule, Status, Verdict
+from gradspec.options import Options
 from gradspec.source import Source, Span
 from gradspec.targets.target import EmittedModule
 
@@ -37,6 +38,15 @@ class FileResult:
     @property
     def failed(self) -> bool:
         return any(d.is_error for d in self.diagnostics)
+
+
+def too_long(source: Source, options: Options) -> Diagnostic:
+    """A text that cannot be read in the time that a rule is given."""
+    return error(
+        "GS461",
+        f"reading {source.path} was stopped after {options.budget:g} s",
+        help="give it more time with `--budget`, or divide the file",
+    )
 
 
 def row(checked: CheckedRule) -> RuleRow:
@@ -99,11 +109,16 @@ def _verdict_json(verdict: Verdict) -> dict[str, Any]:
         "on_domain": verdict.on_domain,
         "through_surrogate": verdict.through_surrogate,
         "sizes": verdict.sizes,
+        "bits": verdict.bits,
+        "assumed": list(verdict.assumed),
+        "stopped": list(verdict.stopped),
+        "seconds": verdict.seconds,
     }
 
 
 def _verdict(data: Mapping[str, Any]) -> Verdict:
-    return Verdict(**{**data, "status": Status(data["status"])})
+    lists = {name: tuple(data[name]) for name in ("assumed", "stopped")}
+    return Verdict(**{**data, **lists, "status": Status(data["status"])})
 
 
 def _diagnostic_json(found: Diagnostic) -> dict[str, Any]:

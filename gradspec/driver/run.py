@@ -6,18 +6,20 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from gradspec.diagnostics import Diagnostic
-from gradspec.driver import cache
+from gradspec.driver import cache, watch
 from gradspec.driver.discover import Entry, read
 from gradspec.driver.results import FileResult, row
 from gradspec.driver.write import OutputFile, with_packages
 from gradspec.options import Options
 from gradspec.source import Source
+from gradspec.symbolic.attempts import attempt
 
 Progress = Callable[[str], None]
 
 
 def compile_entry(entry: Entry, options: Options) -> FileResult:
     """One file, from the cache when nothing that it depends on has changed."""
+    watch.join()
     outcome = read(entry.display)
     source = outcome.value
     if source is None:
@@ -37,8 +39,12 @@ def compile_source(
     """One text, without the cache; also the imported texts."""
     from gradspec import pipeline
     from gradspec.driver.load import load
+    from gradspec.driver.results import too_long
 
-    loaded = load(source)
+    with attempt(f"reading {source.path}", options.budget) as may:
+        if not may:
+            return FileResult(source.path, (), (), (too_long(source, options),)), {}
+        loaded = load(source)
     if loaded.module is None:
         return FileResult(source.path, (), (), loaded.diagnostics), loaded.sources
     compiled = pipeline.compile_module(

@@ -238,6 +238,9 @@ class Verdict:
     how many sampled points agreed to how many digits; ``on_domain`` says that the
     rule's assumptions were used; ``through_surrogate`` that the surrogate was meant.
     ``sizes`` says, of a ranked rule, for which sizes it holds (``"sizes 1 to 3"``).
+    ``bits`` is the highest precision of the balls, ``assumed`` the assumptions that the
+    proof needs, as they are written, ``stopped`` the strategies that ran out of time,
+    ``seconds`` how long it took (which is nothing that two verdicts differ by).
     """
 
     input: str
@@ -248,6 +251,10 @@ class Verdict:
     on_domain: bool = False
     through_surrogate: bool = False
     sizes: str = ""
+    bits: int = 0
+    assumed: tuple[str, ...] = ()
+    stopped: tuple[str, ...] = ()
+    seconds: float = field(default=0.0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

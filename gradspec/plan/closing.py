@@ -44,8 +44,10 @@ def close(rule: Rule) -> Closed:
     types = _types(rule, constants)
     floats = tuple(i.name for i in rule.inputs if i.kind in (Kind.FLOAT, Kind.NOGRAD))
 
+    known: dict[ir.Expr, Expr] = {}
+
     def array(value: ir.Expr) -> Expr:
-        return nan.turned(translate(value, types), frozenset(floats))
+        return nan.turned(translate(value, types, known), frozenset(floats))
 
     ahead = _resolved([let for let in rule.forward if let.name not in constants], {})
     raw = {name: array(value) for name, value in ahead.items()}

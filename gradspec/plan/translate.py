@@ -65,11 +65,18 @@ def types_of(rule: Rule) -> Types:
     return Types(of(Kind.STATIC, Kind.STATIC_INT), of(Kind.INT), of(Kind.BOOL))
 
 
-def translate(expr: ir.Expr, types: Types) -> Expr:
-    """The expression over arrays; calls of other rules are written out."""
+def translate(
+    expr: ir.Expr, types: Types, known: dict[ir.Expr, Expr] | None = None
+) -> Expr:
+    """The expression over arrays; calls of other rules are written out.
+
+    ``known``: what was translated before, shared by expressions that have much in common.
+    """
     expr = expand(expr)
-    done: dict[ir.Expr, Expr] = {}
+    done: dict[ir.Expr, Expr] = {} if known is None else known
     for node in walk.nodes(expr):
+        if node in done:
+            continue
         parts = tuple(done[child] for child in walk.children(node))
         done[node] = array_node(node, parts, types)
     return done[expr]

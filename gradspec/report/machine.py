@@ -9,6 +9,7 @@ from typing import Any
 from gradspec.diagnostics import Diagnostic, Label
 from gradspec.driver.boundaries import RuleTable
 from gradspec.driver.results import FileResult
+from gradspec.ir.rule import Verdict
 from gradspec.report import boundaries
 
 FORMAT_VERSION = 1
@@ -60,23 +61,28 @@ def _file(result: FileResult) -> dict[str, Any]:
                 "name": rule.name,
                 "line": rule.line,
                 "rewrites": list(rule.reasons),
-                "cotangents": [
-                    {
-                        "input": v.input,
-                        "verdict": v.status.value,
-                        "method": v.method,
-                        "points": v.points,
-                        "digits": v.digits,
-                        "on_assumed_domain": v.on_domain,
-                        "through_surrogate": v.through_surrogate,
-                    }
-                    | ({"sizes": v.sizes} if v.sizes else {})
-                    for v in rule.verdicts
-                ],
+                "cotangents": [_cotangent(v) for v in rule.verdicts],
             }
             for rule in result.rules
         ],
     }
+
+
+def _cotangent(v: Verdict) -> dict[str, Any]:
+    """The verdict and its evidence (docs/verdicts.md)."""
+    return {
+        "input": v.input,
+        "verdict": v.status.value,
+        "method": v.method,
+        "points": v.points,
+        "digits": v.digits,
+        "precision_bits": v.bits,
+        "seconds": round(v.seconds, 6),
+        "on_assumed_domain": v.on_domain,
+        "assumptions_used": list(v.assumed),
+        "stopped": list(v.stopped),
+        "through_surrogate": v.through_surrogate,
+    } | ({"sizes": v.sizes} if v.sizes else {})
 
 
 def _finding(found: Diagnostic) -> dict[str, Any]:

@@ -21,6 +21,7 @@ WANTED = 50
 """Digits of agreement with which we are content: a constant with 40 right digits and a
 wrong one is still found out."""
 
+_FINE = 8192
 _SUPPORT = 30  # digits below which balls that meet say nothing
 
 
@@ -34,12 +35,14 @@ class Relation(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What balls say; ``digits`` of agreement, and both values as balls."""
+    """What balls say; ``digits`` of agreement, both values as balls, and the precision
+    (bits) at which they were worked out."""
 
     relation: Relation
     digits: int = 0
     left: Any = None
     right: Any = None
+    bits: int = PRECISIONS[-1]
 
 
 def compare(left: Expr, right: Expr, point: Point) -> Comparison:
@@ -51,14 +54,23 @@ def compare(left: Expr, right: Expr, point: Point) -> Comparison:
         if not (defined(a) and defined(b)):
             continue
         if not a.overlaps(b):
-            return Comparison(Relation.DIFFERENT, 0, a, b)
-        if relative_digits(a, b) >= WANTED:
-            return Comparison(Relation.EQUAL, relative_digits(a, b), a, b)
+            return Comparison(Relation.DIFFERENT, 0, a, b, precision)
+        digits = relative_digits(a, b)
+        if digits >= WANTED:
+            return Comparison(Relation.EQUAL, digits, a, b, precision)
     if defined(a) and defined(b):
         digits = max(relative_digits(a, b), _absolute_digits(a, b))
         relation = Relation.EQUAL if digits >= _SUPPORT else Relation.UNDECIDED
         return Comparison(relation, digits, a, b)
     return _undefined(left, right, point, a, b)
+
+
+def compare_finely(left: Expr, right: Expr, point: Point) -> Comparison | None:
+    """Certainly different in more digits than anybody looks at, or None."""
+    a, b = program(left, right).run(point, _FINE)
+    if defined(a) and defined(b) and not a.overlaps(b):
+        return Comparison(Relation.DIFFERENT, 0, a, b, _FINE)
+    return None
 
 
 def _undefined(left: Expr, right: Expr, point: Point, a: Any, b: Any) -> Comparison:

@@ -15,7 +15,7 @@ from gradspec.ir.text import show
 from gradspec.ir.walk import size
 from gradspec.primitives.formula import formula
 from gradspec.symbolic.bridge import to_sympy
-from gradspec.symbolic.limit import can_interrupt, within
+from gradspec.symbolic.limit import can_interrupt, unhurried, within
 
 _LARGEST = 400
 """Nodes beyond which SymPy does not come back within any budget."""
@@ -25,16 +25,16 @@ _SHORTEST = 0.05
 
 def sympy_agrees(
     left: Expr, right: Expr, assumes: tuple[Expr, ...], seconds: float
-) -> bool:
-    """Whether SymPy finds the difference to be 0; False when it does not say so in
-    time. Its symbols are real, and nothing is forced: ``sqrt(x**2)`` stays ``|x|``."""
+) -> bool | None:
+    """Whether SymPy finds the difference to be 0; None when it does not say so in time.
+    Its symbols are real, and nothing is forced: ``sqrt(x**2)`` stays ``|x|``."""
     if seconds < _SHORTEST or size(left) + size(right) > _LARGEST:
         return False
     if not can_interrupt():
         return _in_child(left, right, assumes, seconds)
-    import sympy  # noqa: F401 (outside the limit: a half-made import stays broken)
-
-    return within(seconds, lambda: _vanishes(left, right, assumes)) is True
+    with unhurried():  # a half-made import stays broken
+        import sympy  # noqa: F401
+    return within(seconds, lambda: _vanishes(left, right, assumes))
 
 
 def _vanishes(left: Expr, right: Expr, assumes: tuple[Expr, ...]) -> bool:
@@ -49,7 +49,7 @@ def _vanishes(left: Expr, right: Expr, assumes: tuple[Expr, ...]) -> bool:
 
 def _in_child(
     left: Expr, right: Expr, assumes: tuple[Expr, ...], seconds: float
-) -> bool:
+) -> bool | None:
     question = json.dumps([show(left), show(right), [show(a) for a in assumes]])
     program = "from gradspec.symbolic.consult import answer; answer()"
     try:
@@ -61,7 +61,9 @@ def _in_child(
             timeout=seconds,
             check=False,
         )
-    except (subprocess.TimeoutExpired, OSError):
+    except subprocess.TimeoutExpired:
+        return None
+    except OSError:
         return False
     return done.stdout.strip() == "yes"
 

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable
-from time import monotonic
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from time import monotonic, process_time
 from types import FrameType
 from typing import TypeVar
 
+from gradspec.symbolic import attempts
+
 T = TypeVar("T")
+
+_IDLE = 6.0
+"""The wall's time for a second of the processor's: a busy machine is no fault of a rule."""
 
 _AGAIN = 0.05
 """Seconds after which the alarm rings again: an exception raised inside a destructor is
@@ -27,28 +34,66 @@ def can_interrupt() -> bool:
 
 
 def within(seconds: float, work: Callable[[], T]) -> T | None:
-    """The result of ``work``, or None if it has not ended in time.
+    """The result of ``work``, or None if it has not ended in so many seconds of the
+    processor's time (or a multiple of the wall's, for what sleeps).
 
-    Only where :func:`can_interrupt`. A timer that was running is set again afterwards.
+    Only where :func:`can_interrupt`. Timers that were running are set again afterwards.
     """
-    armed = True
+    busy = _Timer(signal.ITIMER_PROF, signal.SIGPROF, process_time)
+    idle = _Timer(signal.ITIMER_REAL, signal.SIGALRM, monotonic)
+    return busy.limit(seconds, lambda: idle.limit(_IDLE * seconds, work))
 
-    def ring(number: int, frame: FrameType | None) -> None:
-        if armed:
-            raise _TimeUp
 
-    start = monotonic()
-    handler = signal.signal(signal.SIGALRM, ring)
-    delay, interval = signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-3), _AGAIN)
-    try:
-        return work()
-    except _TimeUp:
-        armed = False
-        return None
-    finally:
-        armed = False
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, handler)
+_set_aside = [0.0]
+
+
+@dataclass(frozen=True, slots=True)
+class _Timer:
+    which: int
+    alarm: signal.Signals
+    time: Callable[[], float]
+
+    def limit(self, seconds: float, work: Callable[[], T]) -> T | None:
+        armed = True
+
+        def ring(number: int, frame: FrameType | None) -> None:
+            if armed:
+                raise _TimeUp
+
+        start = self._now()
+        handler = signal.signal(self.alarm, ring)
+        delay, interval = signal.setitimer(self.which, max(seconds, 1e-3), _AGAIN)
+        try:
+            return work()
+        except _TimeUp:
+            armed = False
+            return None
+        finally:
+            armed = False
+            signal.setitimer(self.which, 0)
+            signal.signal(self.alarm, handler)
+            if delay:
+                left = max(delay - (self._now() - start), 1e-3)
+                signal.setitimer(self.which, left, interval)
+
+    def _now(self) -> float:
+        return self.time() - _set_aside[0]
+
+
+@contextmanager
+def unhurried() -> Iterator[None]:
+    """For what is done once and must not be cut short: imports. The time does not count."""
+    begun = monotonic()
+    which = (signal.ITIMER_REAL, signal.ITIMER_PROF) if can_interrupt() else ()
+    running = [(timer, *signal.setitimer(timer, 0)) for timer in which]
+    with attempts.set_aside():
+        yield
+    _set_aside[0] += monotonic() - begun
+    for timer, delay, interval in running:
         if delay:
-            left = max(delay - (monotonic() - start), 1e-3)
-            signal.setitimer(signal.ITIMER_REAL, left, interval)
+            signal.setitimer(timer, delay, interval)
+
+
+def in_time(seconds: float, work: Callable[[], T]) -> T | None:
+    """:func:`within` where alarms can be set, and without a limit elsewhere."""
+    return within(seconds, work) if can_interrupt() else work()

@@ -8,15 +8,20 @@ at last SymPy under a time limit.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from time import monotonic
+from functools import partial
+from time import process_time
 
 from gradspec.ir.calls import expand
 from gradspec.ir.expr import Expr
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import names
+from gradspec.symbolic.attempts import attempt
 from gradspec.symbolic.consult import sympy_agrees
+from gradspec.symbolic.limit import in_time
 from gradspec.symbolic.meaning import elementary
 from gradspec.symbolic.regions import Prover, Question
+
+NORMAL, SIMPLIFY = "normal form", "simplify"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +30,23 @@ class Proof:
 
     method: str
     assumed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What looking for a proof gave; ``stopped``: the strategies that ran out of time."""
+
+    proof: Proof | None
+    stopped: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """Two expressions in elementary terms, and what is asked of them."""
+
+    left: Expr
+    right: Expr
+    question: Question
 
 
 def prove_equal(
@@ -41,19 +63,58 @@ def prove_equal(
     ``wrt``: the variable that was differentiated; borders in it (kinks) are not part of
     the claim, borders in the others are. Without it all borders are left out.
     """
-    deadline = monotonic() + budget
+    return search(left, right, assumes, budget, wrt=wrt, whole=whole).proof
+
+
+def search(
+    left: Expr,
+    right: Expr,
+    assumes: tuple[Expr, ...] = (),
+    budget: float = 10.0,
+    *,
+    wrt: str | None = None,
+    whole: frozenset[str] = frozenset(),
+) -> Search:
+    """:func:`prove_equal`, and what was not looked at to its end."""
+    deadline = process_time() + budget
     left, right = tidy(expand(left)), tidy(expand(right))
     if left == right:
-        return Proof("the same expression")
+        return Search(Proof("the same expression"))
     if budget <= 0:
-        return None
+        return Search(None, (NORMAL,))
     free = (names(left) | names(right)) if wrt is None else frozenset((wrt,))
-    plain = elementary(left), elementary(right)
-    prover = Prover(*plain, Question(free, whole), deadline)
+    sides = Sides(elementary(left), elementary(right), Question(free, whole))
+    half = (deadline - process_time()) / 2
+    with attempt(NORMAL, half) as may:
+        proof = by_normal_form(sides, assumes, half) if may else None
+    if proof is not None:
+        return Search(proof)
+    late = not may or process_time() > deadline - half
+    proof, late_too = _at_last(sides, assumes, deadline - process_time())
+    stopped = ((NORMAL,) if late else ()) + ((SIMPLIFY,) if late_too else ())
+    return Search(proof, () if proof else stopped)
+
+
+def by_normal_form(
+    sides: Sides, assumes: tuple[Expr, ...], seconds: float
+) -> Proof | None:
+    """A proof by normal forms, without the assumptions if they are not needed."""
+    deadline = process_time() + seconds
+    prover = Prover(sides.left, sides.right, sides.question, deadline)
     for assumed in (False, True) if assumes else (False,):
-        if prover.proves(assumes if assumed else ()):
-            method = "normal form by regions" if prover.split else "normal form"
+        given = assumes if assumed else ()
+        if in_time(deadline - process_time(), partial(prover.proves, given)):
+            method = "normal form by regions" if prover.split else NORMAL
             return Proof(method, assumed)
-    if sympy_agrees(*plain, assumes, deadline - monotonic()):
-        return Proof("simplify", bool(assumes))
     return None
+
+
+def _at_last(
+    sides: Sides, assumes: tuple[Expr, ...], seconds: float
+) -> tuple[Proof | None, bool]:
+    """By SymPy; and whether it did not come to an end."""
+    with attempt(SIMPLIFY, max(seconds, 0.0)) as may:
+        answer = (
+            sympy_agrees(sides.left, sides.right, assumes, seconds) if may else None
+        )
+    return Proof(SIMPLIFY, bool(assumes)) if answer else None, answer is None

@@ -1,0 +1,40 @@
+"""Claims that a declared cotangent makes, and judgements on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gradspec.checks.subject import Subject
+from gradspec.diagnostics import Diagnostic
+from gradspec.ir.expr import Expr
+from gradspec.ir.rule import Declared, Input, Verdict
+from gradspec.ir.walk import names
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The verdict on one cotangent and what is to be said of it."""
+
+    verdict: Verdict
+    found: tuple[Diagnostic, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One declared cotangent beside the true one, both closed."""
+
+    subject: Subject
+    input: Input
+    entry: Declared
+    declared: Expr
+    derived: Expr
+
+    @property
+    def name(self) -> str:
+        return f"d{self.input.name}"
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The names that a witness has to tell."""
+        used = names(self.declared) | names(self.derived)
+        return tuple(name for name in self.subject.shown if name in used)

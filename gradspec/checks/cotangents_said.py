@@ -1,0 +1,191 @@
+"""What is said of a declared cotangent that is not the derivative."""
+
+from __future__ import annotations
+
+from gradspec.checks.boundaries import (
+    Finding,
+    bent_said,
+    fault,
+    place_said,
+    short,
+    slopes_said,
+)
+from gradspec.checks.breaks import Break
+from gradspec.checks.claims import Claim, Judgement
+from gradspec.checks.cure import cure
+from gradspec.checks.diagnosis import diagnose
+from gradspec.checks.guess import Guess
+from gradspec.checks.statics import beyond_defaults
+from gradspec.checks.subject import Point, number, said
+from gradspec.diagnostics import Diagnostic, Label, error, warning
+from gradspec.ir.rule import Status, Verdict
+from gradspec.symbolic.attempts import attempt
+from gradspec.symbolic.compare import (
+    Comparison,
+    Relation,
+    decimal,
+    decimals,
+)
+from gradspec.symbolic.limit import in_time
+from gradspec.symbolic.neighbours import PRECISION
+
+_FOR_WORDS = 2.0
+"""Seconds for a diagnosis."""
+
+
+def refuted(claim: Claim, point: Point, seen: Comparison) -> Judgement:
+    declared, true = _values(seen)
+    place = said(point, claim.shown)
+    notes = [f"at {place}: declared {declared}, derivative {true}"]
+    guess = None
+    with attempt(f"words for {claim.name}", _FOR_WORDS) as may:
+        if may:
+            guess = in_time(_FOR_WORDS, lambda: diagnose(claim, point))
+    notes += [guess.sentence] if guess else []
+    if claim.subject.rule.surrogates:
+        notes.append("the derivative is that of the surrogate")
+    return Judgement(
+        Verdict(claim.input.name, Status.REFUTED, "ball arithmetic", 1, bits=seen.bits),
+        (
+            error(
+                "GS401",
+                f"{claim.name} of {claim.subject.rule.name} is not the derivative",
+                claim.subject.rule.source,
+                claim.entry.span,
+                label=f"gives {declared} at {place}, where the derivative is {true}",
+                notes=notes,
+                help=cure(claim, guess),
+                also=_guilty(claim, guess),
+            ),
+        ),
+    )
+
+
+def _guilty(claim: Claim, guess: Guess | None) -> tuple[Label, ...]:
+    """The piece of text that is probably at fault."""
+    if guess is None or guess.span is None or guess.span == claim.entry.span:
+        return ()
+    return (Label(claim.subject.rule.source, guess.span, "probably here"),)
+
+
+def _values(seen: Comparison) -> tuple[str, str]:
+    if seen.relation is Relation.DIFFERENT:
+        return decimals(seen.left, seen.right)
+    return decimal(seen.left), decimal(seen.right)
+
+
+def outside(
+    claim: Claim, point: Point, seen: Comparison, ends: tuple[object, ...]
+) -> Judgement:
+    slopes = tuple(dict.fromkeys(decimal(end, 10) for end in ends))
+    gives = f"gives {decimal(seen.left, 10)} at {said(point, claim.shown)}"
+    if len(slopes) == 1:
+        return _no_limit(claim, f"{gives}; the slope there is {slopes[0]}")
+    return _beyond(claim, f"{gives}; the slopes there are {' and '.join(slopes)}")
+
+
+def broken(claim: Claim, met: tuple[Break, ...]) -> Judgement | None:
+    """The same at the first break where it is wrong, with the upstream gradient 1."""
+    seen = fault(claim.subject, claim.input, claim.entry, met)
+    if seen is None:
+        return None
+    finding, found = seen
+    place, slopes = place_said(claim.subject, found), slopes_said(found)
+    gives = f"gives {short(found.stated)} at {place}, d{found.output.name} = 1"
+    note = f"a boundary: {found.place.where}"
+    match finding:
+        case Finding.LIMIT:
+            return _no_limit(claim, f"{gives}; the slope there is {slopes}", note)
+        case Finding.BENT:
+            values = bent_said(claim.subject, found)
+            return _beyond(claim, f"not linear at {place}: {values}", note)
+        case _:
+            return _beyond(claim, f"{gives}; the slopes there are {slopes}", note)
+
+
+def _no_limit(claim: Claim, told: str, *notes: str) -> Judgement:
+    """The derivative exists at the point and is another."""
+    name = f"{claim.name} of {claim.subject.rule.name}"
+    return _at_a_point(
+        claim,
+        "GS431",
+        f"{name} has a value at a point that is not the limit of the derivative",
+        told,
+        "give this point the limit, times the upstream gradient",
+        notes,
+    )
+
+
+def _beyond(claim: Claim, told: str, *notes: str) -> Judgement:
+    name = f"{claim.name} of {claim.subject.rule.name}"
+    return _at_a_point(
+        claim,
+        "GS402",
+        f"{name} is outside the one-sided slopes at a kink",
+        told,
+        "give this point the value of one side, or one between both: the upstream"
+        " gradient times a number between the slopes",
+        notes,
+    )
+
+
+def _at_a_point(
+    claim: Claim,
+    code: str,
+    headline: str,
+    told: str,
+    advice: str,
+    notes: tuple[str, ...],
+) -> Judgement:
+    return Judgement(
+        Verdict(
+            claim.input.name, Status.REFUTED, "one-sided limits", 1, bits=PRECISION
+        ),
+        (
+            error(
+                code,
+                headline,
+                claim.subject.rule.source,
+                claim.entry.span,
+                label=told,
+                notes=notes,
+                help=advice,
+            ),
+        ),
+    )
+
+
+def elsewhere(claim: Claim) -> tuple[Diagnostic, ...]:
+    """What holds on the side of a static's default alone."""
+    beyond = beyond_defaults(claim.subject, claim.declared, claim.derived)
+    if beyond is None:
+        return ()
+    declared, true = _values(beyond.seen)
+    place = said(beyond.point, claim.shown)
+    return (
+        warning(
+            "GS470",
+            f"{claim.name} of {claim.subject.rule.name} does not hold for every"
+            f" {beyond.static}",
+            claim.subject.rule.source,
+            claim.entry.span,
+            label=f"gives {declared} at {place}, where the derivative is {true}",
+            help=f"if it is meant so, write `assume {beyond.condition}`",
+        ),
+    )
+
+
+def hole(claim: Claim, point: Point, seen: Comparison) -> Diagnostic:
+    at = said(point, claim.shown)
+    names_here = (i.name for i in claim.subject.rule.tensor_inputs)
+    first = next(name for name in names_here if name in point)
+    return warning(
+        "GS403",
+        f"{claim.name} of {claim.subject.rule.name} is undefined where the derivative"
+        " is not",
+        claim.subject.rule.source,
+        claim.entry.span,
+        label=f"undefined at {at}, where the derivative is {decimal(seen.right)}",
+        help=f"give the limit there: `… if {first} != {number(point[first])} else …`,"
+        " or leave the line out",
+    )
