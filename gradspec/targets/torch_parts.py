@@ -213,9 +213,12 @@ class Function:
         """Inputs and outputs that are saved: what the gradients use, the input that a
         constant gradient is like, and one that tells the type if nothing else does.
         """
-        wanted = {*self.backward.residuals}
+        wanted, numbers = {*self.backward.residuals}, self.scalars
         for name, terms in self.gradients.items():
-            if not terms or any(self.is_filled(name, term) for term in terms):
+            if not terms or any(
+                may_be_number(term.value, numbers) or self.lacks_axes(name, term)
+                for term in terms
+            ):
                 wanted.add(name)
         for assign in self.kept:
             wanted.update(names(assign.value))
@@ -239,11 +242,11 @@ class Function:
     @property
     def shapes(self) -> tuple[str, ...]:
         """Inputs of which the backward pass needs nothing but the shape."""
+        saved = self.residuals
         return tuple(
             name
             for name, terms in self.gradients.items()
-            if name not in self.residuals
-            and any(self.is_reduced(name, term) for term in terms)
+            if name not in saved and any(self.is_reduced(name, term) for term in terms)
         )
 
     # --- sizes of axes
