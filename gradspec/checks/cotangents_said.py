@@ -15,7 +15,6 @@ from gradspec.checks.claims import Claim, Judgement
 from gradspec.checks.cure import cure
 from gradspec.checks.diagnosis import diagnose
 from gradspec.checks.guess import Guess
-from gradspec.checks.statics import beyond_defaults
 from gradspec.checks.subject import Point, number, said
 from gradspec.diagnostics import Diagnostic, Label, error, warning
 from gradspec.ir.rule import Status, Verdict
@@ -151,26 +150,6 @@ def _at_a_point(
                 notes=notes,
                 help=advice,
             ),
-        ),
-    )
-
-
-def elsewhere(claim: Claim) -> tuple[Diagnostic, ...]:
-    """What holds on the side of a static's default alone."""
-    beyond = beyond_defaults(claim.subject, claim.declared, claim.derived)
-    if beyond is None:
-        return ()
-    declared, true = _values(beyond.seen)
-    place = said(beyond.point, claim.shown)
-    return (
-        warning(
-            "GS470",
-            f"{claim.name} of {claim.subject.rule.name} does not hold for every"
-            f" {beyond.static}",
-            claim.subject.rule.source,
-            claim.entry.span,
-            label=f"gives {declared} at {place}, where the derivative is {true}",
-            help=f"if it is meant so, write `assume {beyond.condition}`",
         ),
     )
 

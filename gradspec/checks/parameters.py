@@ -1,13 +1,15 @@
-"""A declared gradient that is right for a parameter of the default's sign only.
+"""A declared gradient that is right only for parameters on the default's side of 0 or 1.
 
 The usual case is a backward in terms of outputs: `slope * dy if y <= 0 else dy` is the
 gradient of a leaky ReLU as long as the slope is positive; with a negative one the output
-does not tell any more on which side the input was.
+does not tell any more on which side the input was. The sample that refutes keeps statics
+to the side of their defaults (`symbolic.sampling`), so that this is only told.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from fractions import Fraction
 
 from gradspec.checks.subject import Point, Subject, number, said
 from gradspec.diagnostics import Diagnostic, warning
@@ -27,21 +29,31 @@ def check(subject: Subject) -> Iterator[Diagnostic]:
         derived = subject.derived.get(variable.name)
         for static in statics:
             if derived is not None and static.name in names(derived):
-                yield from _other_sign(subject, variable, entry, static)
+                yield from _elsewhere(subject, variable, entry, static)
 
 
-def _other_sign(
+def _elsewhere(
     subject: Subject, variable: Input, entry: Declared, static: Input
 ) -> Iterator[Diagnostic]:
     stated, derived = subject.stated[variable.name], subject.derived[variable.name]
-    if _differs(stated, derived, subject.points[:_POINTS], subject):
+    usual = subject.points[:_POINTS]
+    if _differs(stated, derived, usual, subject):
         return  # refuted as it is
-    turned: list[Point] = [
-        {**p, static.name: -p[static.name]} for p in subject.points[:_POINTS]
-    ]
-    found = _differs(stated, derived, tuple(turned), subject)
-    if found is not None:
-        yield _finding(subject, variable, entry, static, found)
+    for condition, move in _moves(static):
+        moved = [{**p, static.name: move(p[static.name])} for p in usual]
+        found = _differs(stated, derived, tuple(moved), subject)
+        if found is not None:
+            yield _finding(subject, variable, entry, static, condition, found)
+            return
+
+
+def _moves(static: Input) -> Iterator[tuple[str, Callable[[Fraction], Fraction]]]:
+    """To the other side, and the condition that excludes it."""
+    default = static.default or Fraction(0)
+    yield f"{static.name} {'>' if default > 0 else '<'} 0", lambda value: -value
+    if default > 0:
+        side = "<" if default < 1 else ">="
+        yield f"{static.name} {side} 1", lambda value: 1 / value if value else value
 
 
 def _differs(
@@ -60,7 +72,12 @@ def _differs(
 
 
 def _finding(
-    subject: Subject, variable: Input, entry: Declared, static: Input, point: Point
+    subject: Subject,
+    variable: Input,
+    entry: Declared,
+    static: Input,
+    condition: str,
+    point: Point,
 ) -> Diagnostic:
     rule, name = subject.rule, f"d{variable.name}"
     stated, derived = subject.stated[variable.name], subject.derived[variable.name]
@@ -68,16 +85,15 @@ def _finding(
     declared, true = decimals(seen.left, seen.right)
     used = names(stated) | names(derived)
     place = said(point, tuple(n for n in subject.shown if n in used))
-    sign = ">" if (static.default or 0) > 0 else "<"
     outputs = [o.name for o in rule.outputs if o.name in names(entry.value)]
     notes = [f"`{o}` does not tell the inputs apart there" for o in outputs]
     return warning(
         "GS445",
-        f"{name} of {rule.name} is the derivative only for {static.name} {sign} 0",
+        f"{name} of {rule.name} is the derivative only for {condition}",
         rule.source,
         entry.span,
         label=f"gives {declared} at {place}, where the derivative is {true}",
         notes=notes,
-        help=f"say `assume {static.name} {sign} 0`, or write {name} in terms of the"
+        help=f"say `assume {condition}`, or write {name} in terms of the"
         f" inputs (the default is {number(static.default or point[static.name])})",
     )
