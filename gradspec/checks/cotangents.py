@@ -253,7 +253,6 @@ def _needed(claim: Claim, proof: Proof) -> tuple[str, ...]:
     used = [a for a in rule.assumes if not a.indices]
     if not proof.assumed:
         return ()
-<<<<<<< HEAD
     question = Question(frozenset((claim.input.name,)), claim.subject.whole)
     declared, derived = tidy(claim.declared), tidy(claim.derived)
     sides = Sides(elementary(declared), elementary(derived), question)
@@ -264,96 +263,3 @@ def _needed(claim: Claim, proof: Proof) -> tuple[str, ...]:
         if by_normal_form(sides, given, max(deadline - process_time(), 1e-3)):
             used = rest
     return tuple(rule.source.slice(a.span).removeprefix("assume ") for a in used)
-=======
-    return (Label(claim.subject.rule.source, guess.span, "probably here"),)
-
-
-def _values(seen: Comparison) -> tuple[str, str]:
-    if seen.relation is Relation.DIFFERENT:
-        return decimals(seen.left, seen.right)
-    return decimal(seen.left), decimal(seen.right)
-
-
-def _outside(
-    claim: Claim, point: Point, seen: Comparison, ends: tuple[object, ...]
-) -> Judgement:
-    slopes = tuple(dict.fromkeys(decimal(end, 10) for end in ends))
-    gives = f"gives {decimal(seen.left, 10)} at {said(point, claim.shown)}"
-    if len(slopes) == 1:
-        return _no_limit(claim, f"{gives}; the slope there is {slopes[0]}")
-    return _beyond(claim, f"{gives}; the slopes there are {' and '.join(slopes)}")
-
-
-def _broken(claim: Claim, finding: Finding, found: Break) -> Judgement:
-    """The same at a break, with the upstream gradient 1."""
-    place, slopes = place_said(claim.subject, found), slopes_said(found)
-    gives = f"gives {short(found.stated)} at {place}, d{found.output.name} = 1"
-    match finding:
-        case Finding.LIMIT:
-            return _no_limit(claim, f"{gives}; the slope there is {slopes}")
-        case Finding.BENT:
-            values = bent_said(claim.subject, found)
-            return _beyond(claim, f"not linear at {place}: {values}")
-        case _:
-            return _beyond(claim, f"{gives}; the slopes there are {slopes}")
-
-
-def _no_limit(claim: Claim, told: str) -> Judgement:
-    """The derivative exists at the point and is another."""
-    headline = (
-        f"{claim.name} of {claim.subject.rule.name} has a value at a point that is"
-    )
-    return _at_a_point(
-        claim,
-        "GS431",
-        f"{headline} not the limit of the derivative",
-        told,
-        "give this point the limit, times the upstream gradient",
-    )
-
-
-def _beyond(claim: Claim, told: str) -> Judgement:
-    headline = f"{claim.name} of {claim.subject.rule.name} is outside the one-sided"
-    return _at_a_point(
-        claim,
-        "GS402",
-        f"{headline} slopes at a kink",
-        told,
-        "give this point the value of one side, or one between both: the upstream"
-        " gradient times a number between the slopes",
-    )
-
-
-def _at_a_point(
-    claim: Claim, code: str, headline: str, told: str, cure: str
-) -> Judgement:
-    return Judgement(
-        Verdict(claim.input.name, Status.REFUTED, "one-sided limits"),
-        (
-            error(
-                code,
-                headline,
-                claim.subject.rule.source,
-                claim.entry.span,
-                label=told,
-                help=cure,
-            ),
-        ),
-    )
-
-
-def _hole(claim: Claim, point: Point, seen: Comparison) -> Diagnostic:
-    at = said(point, claim.shown)
-    names_here = (i.name for i in claim.subject.rule.tensor_inputs)
-    first = next(name for name in names_here if name in point)
-    return warning(
-        "GS403",
-        f"{claim.name} of {claim.subject.rule.name} is undefined where the derivative"
-        " is not",
-        claim.subject.rule.source,
-        claim.entry.span,
-        label=f"undefined at {at}, where the derivative is {decimal(seen.right)}",
-        help=f"give the limit there: `… if {first} != {number(point[first])} else …`,"
-        " or leave the line out",
-    )
->>>>>>> f4fface (One lint tells of statics on the other side of 0 and of 1)
