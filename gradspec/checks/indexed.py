@@ -16,6 +16,7 @@ from gradspec.checks import (
     indexed_cotangents,
     indexed_examples,
     indexed_partial,
+    indexed_shapes,
     inputs,
     overrides,
     parameters,
@@ -52,6 +53,9 @@ def examine(
     rule: Rule, budget: float
 ) -> tuple[tuple[Judgement, ...], tuple[Diagnostic, ...]]:
     """The judgements on the declared cotangents, and what else is found."""
+    meaningless = tuple(indexed_shapes.check(rule))
+    if meaningless:
+        return (), meaningless
     if is_too_large(rule):
         judgements = indexed_cotangents.judge_by_calculus(rule)
         return judgements, tuple(inputs.unused_in(rule))

@@ -15,6 +15,7 @@ from functools import reduce
 from gradspec.ir.rule import Input, Override, Rule
 from gradspec.plan import linear
 from gradspec.plan.array import Expr, Name, children, names, nodes, substitute
+from gradspec.plan.batches import parted
 from gradspec.plan.closing import Closed
 from gradspec.plan.indexed import size_of
 from gradspec.plan.plan import Gradient, Term
@@ -56,8 +57,6 @@ def _ranked_gradient(rule: Rule, closed: Tensors, variable: Input) -> Gradient:
     if parts is None:
         used = tuple(u for u in upstream if u in names(whole))
         parts = {" ".join(used): whole}
-    if "" in parts:
-        raise NotEmitted(f"d{variable.name} does not depend on an upstream gradient")
     terms = tuple(
         Term(
             _in_full(value, variable) if len(parts) > 1 else value,
@@ -71,7 +70,9 @@ def _ranked_gradient(rule: Rule, closed: Tensors, variable: Input) -> Gradient:
 
 def _require_one_batch(rule: Rule, variable: Input, used: tuple[str, ...]) -> None:
     """What comes from an output without batch axes counts once, and must not be summed
-    over the batch of another output."""
+    over the batch of another output. An override cannot be parted (`plan.batches`)."""
+    if f"d{variable.name}" in parted(rule):
+        return
     reached = [o for o in rule.outputs if f"d{o.name}" in used]
     if not variable.shape.batch and len({o.shape.batch for o in reached}) > 1:
         raise NotEmitted(

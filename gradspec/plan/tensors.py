@@ -29,12 +29,11 @@ from gradspec.plan import nan
 from gradspec.plan.array import (
     Expr,
     Name,
-    Where,
     names,
-    nodes,
     substitute,
 )
 from gradspec.plan.axes import Value
+from gradspec.plan.batches import parted
 from gradspec.plan.fencing import fenced
 from gradspec.plan.indexed import Known, array_of, size_of
 from gradspec.plan.keeping import kept_dimensions
@@ -44,7 +43,7 @@ from gradspec.plan.translate import (
     ZERO,
     Types,
     as_float,
-    is_scalar,
+    operation,
     translate,
     types_of,
 )
@@ -86,7 +85,7 @@ class _Closing:
         tensors_ = [i for i in rule.inputs if not i.kind.is_static]
         floats = [i.name for i in tensors_ if i.kind in (Kind.FLOAT, Kind.NOGRAD)]
         if not floats:
-            raise NotEmitted("a rule over named axes needs a floating input")
+            raise NotEmitted("it has no floating input")
         self.floats = frozenset(floats)
         self.like = Name(floats[0])
         self.inputs = {i.name: _known(i.name, i.shape) for i in tensors_}
@@ -104,7 +103,6 @@ class _Closing:
             {name: values[name] for name in group} for group in (ahead, behind, along)
         )
         raw = _resolved(ahead, {}, frozenset())
-        self._check_outputs(raw)
         kept = self._kept()
         again = _resolved(ahead, {}, kept)
         again = {name: value for name, value in again.items() if name not in kept}
@@ -150,16 +148,6 @@ class _Closing:
         expr = as_float(value.expr, self.types)
         return Value(expr, value.axes, value.batched)
 
-    def _check_outputs(self, raw: Mapping[str, Expr]) -> None:
-        tensors_ = {i.name for i in self.rule.tensor_inputs}
-        for output in self.rule.outputs:
-            if not tensors_ & set(names(raw[output.name])):
-                raise NotEmitted(f"output {output.name} depends on no tensor")
-            if _varies(raw[output.name], self.types):
-                raise NotEmitted(
-                    f"a number decides which tensors output {output.name} depends on"
-                )
-
     def _array(
         self,
         value: ir.Expr,
@@ -201,6 +189,7 @@ class _Closing:
                 batched = view[output.name].batched
                 view[f"d{output.name}"] = Known(known.expr, known.sizes, batched)
         lets = {b.name: b for b in (*rule.backward_locals, *_cotangents(rule).values())}
+        parts = parted(rule)
         found: dict[str, Expr] = {}
 
         def resolve(name: str) -> None:
@@ -208,8 +197,7 @@ class _Closing:
             for other in sorted(walk.names(let.value)):
                 if other in lets and other not in found:
                     resolve(other)
-            shape = _shape_of(rule, name)
-            value = self._array(let.value, let.indices, let.axes, view, shape)
+            value = self._cotangent(let, parts, view)
             found[name] = as_float(value.expr, self.types)
             view[name] = _of(name, value, let.axes)
 
@@ -217,6 +205,24 @@ class _Closing:
             if name not in found:
                 resolve(name)
         return found
+
+    def _cotangent(
+        self,
+        let: Let,
+        parts: Mapping[str, tuple[ir.Expr, ir.Expr]],
+        view: Mapping[str, Known],
+    ) -> Value:
+        """A value of the backward pass; see `plan.batches` for those in two parts."""
+        shape = _shape_of(self.rule, let.name)
+        if let.name not in parts:
+            return self._array(let.value, let.indices, let.axes, view, shape)
+        summed, once = parts[let.name]
+        first = self._array(summed, let.indices, let.axes, view, shape)
+        second = self._array(once, let.indices, let.axes, view)
+        if second.batched:
+            raise NotEmitted(f"{let.name} has no batch axes, but a part of it has")
+        both = (as_float(value.expr, self.types) for value in (first, second))
+        return Value(operation("add", tuple(both)), first.axes, False)
 
     def _tangents(self) -> tuple[dict[str, Expr], str]:
         """Those of the outputs, over forward values and ``<input>_dot``; or why not."""
@@ -297,17 +303,6 @@ def _with_natives(*groups: Mapping[str, Expr]) -> list[dict[str, Expr]]:
     placed = {(k, n): v for k, group in enumerate(groups) for n, v in group.items()}
     found = with_natives(placed)
     return [{n: found[k, n] for n in group} for k, group in enumerate(groups)]
-
-
-def _varies(value: Expr, types: Types) -> bool:
-    """Whether a number chooses between values whose shapes may differ."""
-    return any(
-        isinstance(node, Where)
-        and is_scalar(node.condition, types)
-        and set(names(node.then)) - types.scalars
-        != set(names(node.other)) - types.scalars
-        for node in nodes(value)
-    )
 
 
 def _known(name: str, shape: Shape) -> Known:

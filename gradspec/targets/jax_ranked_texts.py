@@ -34,7 +34,7 @@ SPREAD = Helper(
     '''\
 def _spread(x: jax.Array, axis: int, size: int) -> jax.Array:
     """``x`` with an axis of size 1 repeated."""
-    shape = list(x.shape)
+    shape = [1] * (-axis - x.ndim) + list(x.shape)
     shape[axis] = size
     return jnp.broadcast_to(x, shape)
 ''',

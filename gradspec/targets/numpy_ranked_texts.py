@@ -32,7 +32,7 @@ SPREAD = Helper(
     '''\
 def _spread(value: np.ndarray, axis: int, size: int) -> np.ndarray:
     """``value`` repeated along ``axis``, which has size 1, without a copy."""
-    shape = list(value.shape)
+    shape = [1] * (-axis - value.ndim) + list(value.shape)
     shape[axis] = size
     return np.broadcast_to(value, shape)
 ''',

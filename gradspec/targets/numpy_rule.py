@@ -197,8 +197,8 @@ def _gradient(functions: Functions, i: Input, group: tuple[Term, ...] | None) ->
 
 def _term(functions: Functions, term: Term) -> str:
     value = _fresh(functions, term.value)
-    if term.upstream:
-        return value
+    if term.upstream or any(i.shape.axes for i in functions.plan.inputs):
+        return value  # of a ranked input it has its own axes in full
     outputs = [o.name for o in functions.plan.outputs if o.takes_gradient]
     shapes = ", ".join(f"{name}.shape" for name in outputs)
     shape = shapes if len(outputs) == 1 else f"np.broadcast_shapes({shapes})"

@@ -34,7 +34,7 @@ SPREAD = Helper(
     '''\
 def _spread(x: torch.Tensor, axis: int, size: int) -> torch.Tensor:
     """``x`` with an axis of size 1 repeated, as a view."""
-    shape = list(x.shape)
+    shape = [1] * (-axis - x.ndim) + list(x.shape)
     shape[axis] = size
     return x.expand(shape)
 ''',

@@ -1,12 +1,86 @@
-"""Outputs with and without batch axes in one rule."""
+"""Outputs with and without batch axes in one rule: what comes from those without counts
+once, and is not summed over the batch.
+"""
 
 from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
 
 from gradspec.lower.lowering import lower
 from gradspec.options import Options
 from gradspec.pipeline import compile_module
 from gradspec.source import Source
 from gradspec.syntax.parse import parse
+from tests.targets.emission import torch_module
+from tests.targets.ranked_numpy import emitted
+
+RULES = """
+rule both(x[n], w[..., n]) -> (y[..., n], s[]):
+    y[i] = x[i] * w[i]
+    s = sum(x[i] for i)
+
+rule declared(x[..., n], w[n]) -> (y[...], r[]):
+    y = sum(x[i] * w[i] for i)
+    r = sum(w[i]**2 for i)
+    g[i] = dy * x[i]
+    h[i] = g[i] + 2 * dr * w[i]
+    dw[i] = h[i]
+
+rule layer(x[..., n], w[m, n], b[m], k[]) -> (y[..., m], r[], z[m]):
+    y[i] = k * tanh(sum(x[l] * w[i, l] for l) + b[i])
+    r = sum(w[i, j]**2 for i, j) + k * sum(b[i] for i)
+    z[i] = k * exp(b[i])
+
+rule pulled(x[n], w[m]) -> y[n, m]:
+    y[i, j] = 2 * x[i] * w[j]
+    override dx[i] = x[i] because "pulled to 0"
+"""
+
+
+def _layer(x: Any, w: Any, b: Any, k: Any) -> tuple[Any, Any, Any]:
+    return k * (x @ w.T + b).tanh(), (w * w).sum() + k * b.sum(), k * b.exp()
+
+
+REFERENCES = {
+    "both": (lambda x, w: (x * w, x.sum()), ((3,), (2, 4, 3))),
+    "declared": (lambda x, w: ((x * w).sum(-1), (w * w).sum()), ((2, 3), (3,))),
+    "layer": (_layer, ((4, 1, 3), (2, 3), (2,), ())),
+}
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("name", REFERENCES)
+def test_gradients_are_those_of_autograd(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    plain, shapes = REFERENCES[name]
+    torch.manual_seed(0)
+    given = [torch.randn(s, dtype=torch.float64, requires_grad=True) for s in shapes]
+    outputs = plain(*given)
+    upstream = [torch.randn_like(output) for output in outputs]
+    expected = torch.autograd.grad(outputs, given, upstream)
+    rule = getattr(torch_module(RULES), name)
+    for found, true in zip(
+        torch.autograd.grad(rule(*given), given, upstream), expected, strict=True
+    ):
+        assert torch.allclose(found, true)
+    _, module, _ = emitted(RULES)
+    values, pullback = getattr(module, f"{name}_vjp")(
+        *(x.detach().numpy() for x in given)
+    )
+    assert all(np.allclose(v, o.detach()) for v, o in zip(values, outputs, strict=True))
+    gradients = pullback(*(u.numpy() for u in upstream))
+    assert all(np.allclose(g, t) for g, t in zip(gradients, expected, strict=True))
+
+
+def test_an_override_that_uses_no_upstream_gradient() -> None:
+    _, module, _ = emitted(RULES)
+    x, w = np.array([1.0, 2.0]), np.array([3.0, 4.0, 5.0])
+    value, pullback = module.pulled_vjp(x, w)
+    assert value.shape == (2, 3)
+    assert np.array_equal(pullback(np.ones((2, 3)))[0], x)
 
 
 def codes(text: str) -> list[str]:
@@ -19,11 +93,43 @@ def codes(text: str) -> list[str]:
     return [found.code for found in compiled.diagnostics]
 
 
-def test_a_gradient_that_must_count_one_output_once_is_not_emitted() -> None:
-    """``ds`` in ``dx = sum over the batch of dy * w, + ds`` is not of the batch."""
-    text = """rule both(x[n], w[{}n]) -> (y[{}n], s[]):
-    y[i] = x[i] * w[i]
-    s = sum(x[i] for i)
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        (
+            "GS251",
+            "rule r(x[..., n]) -> (y[..., n], z[n]):\n    y[i] = x[i]\n    z[i] = n\n",
+        ),
+        ("GS252", "rule r(t[n]: int) -> y[n]:\n    y[i] = t[i]\n"),
+        (
+            "GS253",
+            "rule r(x[..., n], w[..., n]) -> y[..., n]:\n    y[i] = x[i] * w[i]\n"
+            '    override dx[i] = x[i] because "…"\n',
+        ),
+        (
+            "GS253",
+            "rule r(x[n]) -> y[n]:\n    y[i] = x[i]\n"
+            '    override dx[i] = 1 because "…"\n',
+        ),
+        (
+            "GS254",
+            "rule r(a[..., n], b[..., n], k: static int) -> y[..., n]:\n"
+            "    y[i] = a[i] if k > 0 else b[i]\n",
+        ),
+        (
+            "GS502",
+            "rule r(x[n], w[..., n]) -> (y[..., n], s[]):\n"
+            "    y[i] = x[i] * w[i]\n    s = sum(x[i] for i)\n"
+            '    override dx[i] = w[i] * clip(dy[i], -1, 1) + ds because "…"\n',
+        ),
+    ],
+)
+def test_what_has_no_meaning_is_told(code: str, text: str) -> None:
+    assert codes(text) == [code]
+
+
+def test_the_choice_of_a_number_between_uses_of_the_same_inputs_is_fine() -> None:
+    text = """rule r(a[..., n], b[..., n], k: static int = 1) -> y[..., n]:
+    y[i] = a[i] + b[i] if k > 0 else a[i] * b[i]
 """
-    assert codes(text.format("..., ", "..., ")) == ["GS502"]
-    assert codes(text.format("", "")) == []
+    assert codes(text) == []

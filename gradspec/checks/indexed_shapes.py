@@ -1,0 +1,129 @@
+"""Ranked rules whose shapes, or whose type, nothing tells: they have no meaning.
+
+The batch axes of an output are those of the inputs that it depends on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gradspec.diagnostics import Diagnostic, error
+from gradspec.ir.expr import Expr, Ref, Select, Size
+from gradspec.ir.rule import Input, Kind, Output, Override, Rule
+from gradspec.ir.walk import names, nodes
+
+_FLOATING = (Kind.FLOAT, Kind.NOGRAD)
+
+
+def check(rule: Rule) -> Iterator[Diagnostic]:
+    values = {let.name: let.value for let in rule.forward}
+    if not any(i.kind in _FLOATING for i in rule.tensor_inputs):
+        yield _nothing_floating(rule)
+    for output in rule.outputs:
+        used = _reached(Ref(output.name), values)
+        if used.isdisjoint(i.name for i in rule.tensor_inputs):
+            yield _without_tensor(rule, output)
+        else:
+            yield from _decided(rule, output, values)
+    yield from _overrides(rule, values)
+
+
+def _reached(expr: Expr, values: dict[str, Expr]) -> set[str]:
+    """The names that a value depends on in the end."""
+    todo, found = set(names(expr)), set[str]()
+    while todo:
+        name = todo.pop()
+        found.add(name)
+        todo |= (names(values[name]) if name in values else set()) - found
+    return found
+
+
+def _nothing_floating(rule: Rule) -> Diagnostic:
+    return error(
+        "GS252",
+        f"{rule.name} has no floating input",
+        rule.source,
+        rule.name_span,
+        label="there is nothing to differentiate, and no type for its results",
+        help="give it a floating input, or compute this outside of a rule",
+    )
+
+
+def _without_tensor(rule: Rule, output: Output) -> Diagnostic:
+    return error(
+        "GS251",
+        f"output {output.name} of {rule.name} depends on no tensor",
+        rule.source,
+        output.span,
+        label="nothing tells its batch axes, its type and its device",
+        help="leave it out, for it needs no rule, or make it depend on an input",
+    )
+
+
+def _decided(
+    rule: Rule, output: Output, values: dict[str, Expr]
+) -> Iterator[Diagnostic]:
+    """A static that decides which inputs an output depends on."""
+    numbers = {i.name for i in rule.static_inputs}
+    tensors = {i.name for i in rule.tensor_inputs}
+    for name in sorted(
+        {output.name, *_reached(Ref(output.name), values)} & set(values)
+    ):
+        for node in nodes(values[name]):
+            if not isinstance(node, Select) or not _is_fixed(node, numbers, values):
+                continue
+            then, other = (
+                _reached(part, values) & tensors for part in (node.then, node.other)
+            )
+            if then != other:
+                yield _undecided(rule, output, node, min(then ^ other))
+                return
+
+
+def _is_fixed(node: Select, numbers: set[str], values: dict[str, Expr]) -> bool:
+    """A condition on statics and sizes, which is one for all elements."""
+    reached = _reached(node.condition, values) - set(values)
+    parts = list(nodes(node.condition))
+    plain = not any(type(part).__name__ in ("Idx", "Reduce") for part in parts)
+    some = bool(reached) or any(isinstance(part, Size) for part in parts)
+    return plain and some and reached <= numbers
+
+
+def _undecided(rule: Rule, output: Output, node: Select, name: str) -> Diagnostic:
+    return error(
+        "GS254",
+        f"a number decides which inputs output {output.name} of {rule.name} depends on",
+        rule.source,
+        node.span or node.condition.span or output.span,
+        label=f"{name} takes part in one case only",
+        help="let both cases depend on the same inputs, with weights of 0 and 1, or"
+        " write them as two rules",
+    )
+
+
+def _overrides(rule: Rule, values: dict[str, Expr]) -> Iterator[Diagnostic]:
+    """An override in which no upstream gradient takes part, and no tensor or one of an
+    input that is used beside others with batch axes: how often it counts nothing tells.
+    """
+    lets = values | {let.name: let.value for let in rule.backward_locals}
+    upstream = {f"d{o.name}" for o in rule.outputs}
+    tensors = {i.name for i in rule.tensor_inputs}
+    others = [i for i in rule.tensor_inputs if i.shape.batch]
+    for variable, entry in zip(rule.inputs, rule.backward, strict=True):
+        if not isinstance(entry, Override) or not variable.takes_gradient:
+            continue
+        reached = _reached(entry.value, lets)
+        is_lost = any(o.name != variable.name for o in others)
+        if not reached & upstream and (is_lost or not reached & tensors):
+            yield _unused(rule, variable, entry)
+
+
+def _unused(rule: Rule, variable: Input, entry: Override) -> Diagnostic:
+    return error(
+        "GS253",
+        f"the override of d{variable.name} of {rule.name} uses no upstream gradient",
+        rule.source,
+        entry.span,
+        label="nothing tells over which batch axes it counts",
+        help="multiply it by the upstream gradient of an output, or leave the `...` out",
+    )
