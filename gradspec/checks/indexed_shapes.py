@@ -1,4 +1,4 @@
-"""Ranked rules whose shapes, or whose type, nothing tells: they have no meaning.
+"""Ranked rules whose shapes, type or gradients nothing tells: they have no meaning.
 
 The batch axes of an output are those of the inputs that it depends on.
 """
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from gradspec.diagnostics import Diagnostic, error
 from gradspec.ir.expr import Expr, Ref, Select, Size
-from gradspec.ir.rule import Input, Kind, Output, Override, Rule
+from gradspec.ir.rule import Input, Kind, Output, Override, Pending, Rule
 from gradspec.ir.walk import names, nodes
 
 _FLOATING = (Kind.FLOAT, Kind.NOGRAD)
@@ -26,6 +26,9 @@ def check(rule: Rule) -> Iterator[Diagnostic]:
         else:
             yield from _decided(rule, output, values)
     yield from _overrides(rule, values)
+    for variable, entry in zip(rule.inputs, rule.backward, strict=True):
+        if isinstance(entry, Pending) and variable.takes_gradient:
+            yield _underivable(rule, variable)
 
 
 def _reached(expr: Expr, values: dict[str, Expr]) -> set[str]:
@@ -46,6 +49,18 @@ def _nothing_floating(rule: Rule) -> Diagnostic:
         rule.name_span,
         label="there is nothing to differentiate, and no type for its results",
         help="give it a floating input, or compute this outside of a rule",
+    )
+
+
+def _underivable(rule: Rule, variable: Input) -> Diagnostic:
+    return error(
+        "GS255",
+        f"d{variable.name} of {rule.name} cannot be derived",
+        rule.source,
+        variable.span,
+        label="it goes through a call of a rule with several outputs whose backward is"
+        " not linear in their upstream gradients",
+        help=f"declare d{variable.name}, or call a rule with one output",
     )
 
 

@@ -9,7 +9,7 @@ maximum that a softmax is shifted by) is not passed on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from gradspec.derive.indexed_deltas import scattered
 from gradspec.derive.indexed_forms import guarded, plus, summed, times
@@ -37,7 +37,7 @@ from gradspec.ir.expr import (
 )
 from gradspec.ir.rule import Rule
 from gradspec.ir.tidy import tidy
-from gradspec.ir.walk import children, names, nodes, with_children
+from gradspec.ir.walk import children, names, nodes, substitute, with_children
 
 
 class Values:
@@ -84,16 +84,19 @@ class Values:
         self.order.append(Value(name, tuple(b.index for b in bounds), axes, body))
 
     def _lifted(self, expr: Expr) -> Expr:
-        """``expr`` with a name in place of every reduction."""
+        """``expr`` with a name in place of every reduction, and of every call whose
+        backward is no factor."""
         parts = tuple(self._lifted(child) for child in children(expr))
         made = with_children(expr, parts)
-        return self._named(made) if isinstance(made, Reduce) else made
+        if isinstance(made, Reduce) or is_crooked_call(made):
+            return self._named(made)
+        return made
 
-    def _named(self, node: Reduce) -> Expr:
+    def _named(self, node: Expr) -> Expr:
         outer = tuple(free(node))
         key = positional(node, outer)
         if key not in self.reductions:
-            name = self.reductions[key] = f"%{node.op} {len(self.reductions)}"
+            name = self.reductions[key] = f"%{len(self.reductions)}"
             axes = tuple(self.axes[index] for index in outer)
             bounds = self.bounds(axes)
             at = {o: Idx(b.index) for o, b in zip(outer, bounds, strict=True)}
@@ -102,9 +105,15 @@ class Values:
         return Ref(self.reductions[key], tuple(Idx(index) for index in outer))
 
 
-def positional(node: Reduce, outer: tuple[str, ...]) -> Expr:
-    """The same for reductions that differ in the names of indices only."""
+def is_crooked_call(node: Expr) -> bool:
+    return isinstance(node, Call) and is_crooked(node.rule)
+
+
+def positional(node: Expr, outer: tuple[str, ...]) -> Expr:
+    """The same for reductions (or calls) that differ in the names of indices only."""
     values: dict[str, Expr] = {n: Idx(f"outer {p}") for p, n in enumerate(outer)}
+    if not isinstance(node, Reduce):
+        return replaced(node, values)
     bounds = tuple(Bound(f"{p}", b.axis) for p, b in enumerate(node.bounds))
     pairs = zip(node.bounds, bounds, strict=True)
     values |= {old.index: Idx(new.index) for old, new in pairs}
@@ -166,6 +175,25 @@ class Accumulation:
         if isinstance(expr, Reduce):
             above = self._through(expr, value, above)
             scope, expr = (*scope, *expr.bounds), expr.body
+        if isinstance(expr, Call) and is_crooked(expr.rule):
+            for arg, upstream in self._arguments(expr, above):
+                self._to_leaves(scope, arg, upstream)
+        else:
+            self._to_leaves(scope, expr, above)
+
+    def _arguments(self, node: Call, above: Expr) -> Iterator[tuple[Expr, Expr]]:
+        """The arguments of a call whose backward is no factor: all that arrives goes
+        through it at once. With several outputs that would be all of theirs."""
+        rule = node.rule
+        if len(rule.outputs) > 1:
+            raise Underivable(node)
+        values = {i.name: arg for i, arg in zip(rule.inputs, node.args, strict=True)}
+        values[f"d{rule.outputs[0].name}"] = above
+        for position, arg in enumerate(node.args):
+            if rule.inputs[position].takes_gradient:
+                yield arg, tidy(substitute(own_backward(rule, position), values))
+
+    def _to_leaves(self, scope: tuple[Bound, ...], expr: Expr, above: Expr) -> None:
         _require_linear(expr)
         found = gradient(expr, self._is_leaf, own_backward)
         for leaf, factor in found.items():
