@@ -111,10 +111,10 @@ class Ring:
             return None
         total = self.const(0)
         for number, (up, down) in enumerate(zip(first, second, strict=True)):
-            if up == down:
+            if up == down == 0:
                 continue
             logarithm = self._logarithm(number)
-            if logarithm is None:
+            if logarithm is None:  # a common factor whose sign is not known either
                 return None
             step = self.const(int(up) - int(down))
             total = self.add(total, self.mul(step, logarithm))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.checks.written import checked, codes
+from gradspec.ir.rule import Status
+from tests.checks.written import checked, codes, status
 
 FOUND = {
     ("GS408", "one of three inputs, in a rule with two outputs"): """
@@ -154,6 +155,18 @@ SILENT = {
 @pytest.mark.parametrize("what", sorted(SILENT))
 def test_a_lint_leaves_in_peace(what: str) -> None:
     assert codes(SILENT[what]) == ()
+
+
+def test_a_factor_of_unknown_sign_is_no_positive_multiple_of_an_exponential() -> None:
+    """``alpha * exp(x) - alpha`` has the sign of x only where alpha is positive."""
+    text = """
+        rule f(x, alpha: static = 1.0) -> y:
+            {}
+            y = x if x > 0 else alpha * (exp(x) - 1)
+            dx = dy if y > 0 else dy * (y + alpha)
+        """
+    assert status(text.format("")) is Status.AGREES
+    assert status(text.format("assume alpha > 0")) is Status.PROVED
 
 
 def test_the_condition_that_is_needed_is_named() -> None:
