@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import Enum
 
-from gradspec.checks.breaks import Break, Kind, slopes_around
+from gradspec.checks.breaks import Break, Kind, has_limit, slopes_around
 from gradspec.checks.subject import Subject, number, said
 from gradspec.derive.linear import is_linear
 from gradspec.diagnostics import Diagnostic, error, warning
@@ -40,9 +40,13 @@ class Finding(Enum):
 def finding(subject: Subject, found: Break) -> Finding:
     """The gravest thing that a break shows."""
     of_value = _of_value(subject, found)
-    if of_value is not Finding.FINE:
-        return of_value
-    return _of_gradient(subject, found)
+    seen = of_value
+    if of_value is Finding.FINE:
+        seen = _of_gradient(subject, found)
+    is_hole = seen is Finding.HOLE and found.kind is not Kind.KINK
+    if is_hole and not has_limit(subject, found):
+        return Finding.FINE
+    return seen
 
 
 def _of_value(subject: Subject, found: Break) -> Finding:

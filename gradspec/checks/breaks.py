@@ -309,26 +309,51 @@ def slopes_around(subject: Subject, found: Break) -> tuple[Limit, ...]:
     """
     place = found.place
     derived = subject.derived.get(place.input)
+    if derived is None:
+        return ()
+    slope = program(_at_one(derived, subject.upstream, found.output.name))
+    limits: list[Limit] = []
+    for point in _around(subject, place):
+        for side in (-1, 1):
+            limits += approach(slope, point, place.input, side, subject.assumed) or ()
+    return tuple(limit for limit in limits if limit.is_finite)
+
+
+def has_limit(subject: Subject, found: Break) -> bool:
+    """Whether the forward's limit along one input is that from other directions too:
+    ``x * z / (x**2 + z**2)`` has one along each axis, and none."""
+    compiled = program(subject.forward[found.output.name])
+    name = found.place.input
+    for point in _around(subject, found.place):
+        near = {**point, name: point[name] + _ASIDE}
+        value = at(compiled.run(near, 256)[0])
+        if value.is_finite and not _is_near(value, found.sides):
+            return False
+    return True
+
+
+def _is_near(value: Limit, sides: tuple[Limit, ...]) -> bool:
+    here, *ends = (float(limit.value.mid()) for limit in (value, *sides))
+    room = float(_ASIDE) ** 0.5 * (1 + abs(here))
+    return any(abs(here - end) < room for end in ends)
+
+
+def _around(subject: Subject, place: Place) -> Iterator[Point]:
+    """The place with the other inputs that have a part in it moved to either side."""
     used = frozenset[str]().union(*(_names(s) for s in place.surfaces))
     others = [
         i.name
         for i in subject.rule.tensor_inputs
         if i.name in used and i.name != place.input and i.kind in _REAL
     ]
-    if derived is None or not others:
-        return ()
-    slope = program(_at_one(derived, subject.upstream, found.output.name))
-    limits: list[Limit] = []
+    if not others:
+        return
     for signs in islice(product((1, -1), repeat=len(others)), _MOST_PATTERNS):
         moved = {
             name: place.point[name] + sign * _ASIDE * (1 + number)
             for number, (name, sign) in enumerate(zip(others, signs, strict=True))
         }
-        point = {**place.point, **moved}
-        for side in (-1, 1):
-            seen = approach(slope, point, place.input, side, subject.assumed)
-            limits += seen or ()
-    return tuple(limit for limit in limits if limit.is_finite)
+        yield {**place.point, **moved}
 
 
 def _pair(side: tuple[Limit, ...] | None) -> tuple[Limit, Limit]:

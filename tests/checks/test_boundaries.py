@@ -239,6 +239,14 @@ def test_nan_where_there_is_a_limit(forward: str, holes: int) -> None:
     assert _all_codes(rule(f"{domain}y = {forward}")) == ["GS433"] * holes
 
 
+def test_a_limit_along_each_axis_is_no_limit() -> None:
+    """Along x = z the quotient is 1/2, along the axes 0."""
+    none = rule("y = x * z / (x**2 + z**2)", "x, z")
+    one = rule("y = x**2 * z / (x**2 + z**2)", "x, z")
+    assert "GS433" not in _all_codes(none)
+    assert "GS433" in _all_codes(one)
+
+
 def test_what_the_compiler_fills_is_not_told() -> None:
     assert _all_codes(rule("assume x >= 0\ny = x * log(x)")) == []
 
