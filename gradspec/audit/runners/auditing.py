@@ -84,8 +84,9 @@ def _sides(
     if native is not None and case["differentiable"]:
         sides["native"] = lambda columns: adapter.own(native, case, columns)
     if case["written"] is not None:
-        formula = as_written(adapter, case)
-        sides["written"] = lambda columns: adapter.own(formula, case, columns)
+        sides["written"] = lambda columns: adapter.own(
+            as_written(adapter, case), case, columns
+        )
     return sides
 
 
