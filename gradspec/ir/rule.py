@@ -310,3 +310,5 @@ class CheckedRule:
     rewrites: tuple[Rewrite, ...] = ()
     holes: tuple[Hole, ...] = ()
     harms: tuple[Harm, ...] = ()
+    wide: tuple[str, ...] = ()
+    """Outputs and cotangents that are to be computed in float64."""

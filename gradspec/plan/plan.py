@@ -175,6 +175,16 @@ class RulePlan:
     comments: tuple[tuple[str, str], ...] = ()
     """Reasons of rewrites, by the output, local or cotangent that they explain."""
     sizes: tuple[AxisSize, ...] = ()
+    wide: tuple[str, ...] = ()
+    """Outputs and cotangents that are computed in float64 and rounded."""
+
+    @property
+    def is_wide_forward(self) -> bool:
+        return any(output.name in self.wide for output in self.outputs)
+
+    @property
+    def is_wide_backward(self) -> bool:
+        return any(f"d{i.name}" in self.wide for i in self.inputs)
 
     @property
     def is_ranked(self) -> bool:

@@ -106,6 +106,7 @@ def plan_rule(checked: CheckedRule) -> RulePlan:
         source=rule.source,
         span=rule.name_span,
         comments=tuple((r.name, r.reason) for r in checked.rewrites if r.reason),
+        wide=checked.wide,
     )
 
 

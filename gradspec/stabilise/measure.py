@@ -132,6 +132,24 @@ class Trial:
             self._gaps(value),
         )
 
+    def score_in_double(self, candidate: Expr, chosen: Any) -> tuple[Score, Score]:
+        """The errors of ``candidate`` on some of the points: as the machine computes it,
+        and computed in float64 and rounded once."""
+        with np.errstate(all="ignore"):
+            wide = np.float32(self._machine.in_double().run(candidate))
+        values = (self._machine.run(candidate), wide)
+        one, other = (self._score(np.float64(value), chosen) for value in values)
+        return one, other
+
+    def _score(self, value: Any, chosen: Any) -> Score:
+        bad, error = self._errors(value)
+        known = self._known & chosen
+        return Score(
+            self._stratum(bad, error, known),
+            self._stratum(bad, error, known & self.points.core),
+            self._gaps(value),
+        )
+
     def score_with_noise(self, candidate: Expr) -> Score:
         """:meth:`score`, and how often an infinity is met on the way (slower)."""
         return replace(self.score(candidate), noisy=self._noisy(candidate))

@@ -29,8 +29,10 @@ _EXACT = frozenset(["add", "sub", "mul", "div", "neg", "sqrt"])
 class Machine:
     """Values of expressions at fixed points; shared nodes are computed once."""
 
-    def __init__(self, columns: Mapping[str, Column]) -> None:
+    def __init__(self, columns: Mapping[str, Column], work: Any = np.float32) -> None:
         self._columns = dict(columns)
+        self._work = work
+        self._wide: Machine | None = None
         self._count = max((len(c) for c in columns.values()), default=1)
         self._known: dict[Expr, Column] = {}
 
@@ -42,6 +44,13 @@ class Machine:
                 if node not in self._known:
                     self._known[node] = self._value(node)
         return np.broadcast_to(self._known[whole], (self._count,))
+
+    def in_double(self) -> Machine:
+        """The same points on a machine that computes in float64."""
+        if self._wide is None:
+            columns = {name: _wide(c) for name, c in self._columns.items()}
+            self._wide = Machine(columns, np.float64)
+        return self._wide
 
     def noise(self, expr: Expr) -> Column:
         """At which points a value on the way to ``expr`` is not finite (a branch that
@@ -71,14 +80,15 @@ class Machine:
     def _value(self, node: Expr) -> Column:
         match node:
             case Const(value=value):
-                return np.float32(_float(value))
+                return self._work(_float(value))
             case Ref(name=name):
                 return self._columns[name]
             case Select(condition=condition, then=then, other=other):
                 parts = (self._known[part] for part in (condition, then, other))
                 return np.where(*parts)
             case Apply(op=op, args=args):
-                return _apply(primitive(op), [self._known[arg] for arg in args])
+                given = [self._known[arg] for arg in args]
+                return _apply(primitive(op), given, self._work)
             case _:
                 raise NotImplementedError("indices and reductions")
 
@@ -90,20 +100,20 @@ def _float(value: Any) -> float:
         return float("inf") if value > 0 else float("-inf")
 
 
-def _apply(row: Primitive, args: list[Column]) -> Column:
+def _apply(row: Primitive, args: list[Column], work: Any) -> Column:
     if row.model is None:
-        return _by_balls(row, args)
+        return _by_balls(row, args, work)
     if row.name in _EXACT:
         return row.model(np, *args)
     value = row.model(np, *(_wide(arg) for arg in args))
-    return value if row.result == "bool" else np.float32(value)
+    return value if row.result == "bool" else work(value)
 
 
 def _wide(column: Column) -> Column:
     return column if np.asarray(column).dtype == np.bool_ else np.float64(column)
 
 
-def _by_balls(row: Primitive, args: list[Column]) -> Column:
+def _by_balls(row: Primitive, args: list[Column], work: Any) -> Column:
     """The correctly rounded value, point by point."""
     from gradspec.symbolic.truth import nearest
 
@@ -116,8 +126,8 @@ def _by_balls(row: Primitive, args: list[Column]) -> Column:
         for values in zip(*(c[finite].tolist() for c in columns), strict=True)
     ]
     form = Apply(row.name, tuple(Ref(param) for param in row.params))
-    result = _beyond(row, columns)
-    result[finite] = nearest(form, points)
+    result = _beyond(row, columns).astype(work)
+    result[finite] = nearest(form, points, np.dtype(work).name)
     return result.reshape(shape)
 
 

@@ -29,6 +29,7 @@ from gradspec.ir.rule import (
 from gradspec.ir.text import show
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import names, size
+from gradspec.stabilise import wide
 from gradspec.stabilise.choose import Candidate, Choice, choose, cost
 from gradspec.stabilise.guard import guarded
 from gradspec.stabilise.harm import harm
@@ -62,10 +63,21 @@ def stabilise(checked: CheckedRule) -> CheckedRule:
     done = replace(rule, forward=forward, backward=backward)
     return replace(
         checked,
-        rule=guarded(_without_dead_locals(rule, done), sample),
+        rule=guarded(_without_dead_locals(rule, _recomputing(done, work.wide)), sample),
         rewrites=(*checked.rewrites, *work.rewrites),
         harms=tuple(work.harms),
+        wide=tuple(work.wide),
     )
+
+
+def _recomputing(rule: Rule, wide_names: list[str]) -> Rule:
+    """What is computed in float64 is no better than an output that was rounded: outputs
+    are computed again, unless the author saves them."""
+    if not any(f"d{i.name}" in wide_names for i in rule.inputs):
+        return rule
+    kept = {*rule.saves, *rule.recomputes}
+    again = tuple(o.name for o in rule.outputs if o.name not in kept)
+    return replace(rule, recomputes=(*rule.recomputes, *again))
 
 
 def _ranked(checked: CheckedRule) -> CheckedRule:
@@ -93,8 +105,13 @@ class _Work:
         self._upstream = frozenset(
             f"d{o.name}" for o in rule.outputs if o.takes_gradient
         )
+        self._results = frozenset(
+            [o.name for o in rule.outputs] + [f"d{i.name}" for i in rule.inputs]
+        )
+        self._usual = wide.usual(rule, sample)
         self.rewrites: list[Rewrite] = []
         self.harms: list[Harm] = []
+        self.wide: list[str] = []
 
     def forward(self) -> tuple[Let, ...]:
         lets = []
@@ -157,6 +174,8 @@ class _Work:
         if choice.form != written:
             self._record(name, trial, first, choice)
         self._blame(name, trial, choice.form, choice.score)
+        if name in self._results and not self._calls_surrogate:
+            self._weigh(name, trial, choice.form)
         return choice.form
 
     def _blame(self, name: str, trial: Trial, form: Expr, score: Score) -> None:
@@ -174,6 +193,13 @@ class _Work:
                 closed = self._chosen.close(form)
                 trial = Trial(self._written.close(value), self._sample, self._machine)
                 self._blame(name, trial, form, trial.score(closed))
+
+    def _weigh(self, name: str, trial: Trial, form: Expr) -> None:
+        """Whether a result is to be computed in float64."""
+        why = wide.reason(trial, self._chosen.close(form), self._usual)
+        if why:
+            self.wide.append(name)
+            self.rewrites.append(Rewrite(name, show(form), show(form), why))
 
     def _candidate(self, form: Expr) -> Candidate:
         return Candidate(form, self._chosen.close(form))

@@ -321,7 +321,9 @@ def _conversions(plan: RulePlan) -> Lines:
     lines = [_discrete(plan, i) for i in plan.tensors if i.name not in floats]
     if floats:
         named = ", ".join(f"{name}={name}" for name in floats)
-        lines.append(f'dtype, {", ".join(floats)} = _floating("{plan.name}", {named})')
+        double = plan.is_wide_forward or plan.is_wide_backward
+        helper = "_in_double" if double else "_floating"
+        lines.append(f'dtype, {", ".join(floats)} = {helper}("{plan.name}", {named})')
     rank0 = [f"{i.name}={i.name}" for i in plan.tensors if not i.shape.batch]
     if plan.is_ranked:
         return [*lines, *whole_statics(plan), _shape_check(plan)]

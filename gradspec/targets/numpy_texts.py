@@ -64,6 +64,17 @@ def _floating(rule: str, **values: npt.ArrayLike) -> tuple[Any, ...]:
     ("from typing import Any",),
 )
 
+IN_DOUBLE = Helper(
+    "_in_double",
+    '''\
+def _in_double(rule: str, **values: npt.ArrayLike) -> tuple[Any, ...]:
+    """The type of the results, and the values in float64: rounded once, at the end."""
+    dtype, *arrays = _floating(rule, **values)
+    return dtype, *(np.asarray(array, np.float64) for array in arrays)
+''',
+    ("from typing import Any",),
+)
+
 INTEGER = Helper(
     "_integer",
     '''\
@@ -167,6 +178,7 @@ def _reduced(value: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 
 HELPERS = (
     FLOATING,
+    IN_DOUBLE,
     INTEGER,
     BOOLEAN,
     RANK0,

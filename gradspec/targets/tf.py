@@ -125,7 +125,8 @@ def _call(core: Core) -> Lines:
     """The core applied, and its results in the type of the arguments."""
     function = f"{core.name}({', '.join(core.statics)})" if core.statics else core.name
     wide = core.floats if core.is_widened else ()
-    arguments = [f"_widen({n})" if n in wide else n for n in core.tensors]
+    helper = "_in_double" if core.is_double else "_widen"
+    arguments = [f"{helper}({n})" if n in wide else n for n in core.tensors]
     if core.is_strict:
         arguments = [
             f"tf.stop_gradient({text})" if i.kind is Kind.NOGRAD else text

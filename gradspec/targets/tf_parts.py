@@ -116,7 +116,12 @@ class Core:
         """Whether half precision must be computed in float32 to be rounded once."""
         adds = any(len(terms) > 1 for terms in self.gradients.values())
         exact = is_exact_in_half(self.values, self.scalars)
-        return bool(self.floats) and (adds or not exact)
+        return bool(self.floats) and (adds or not exact or self.is_double)
+
+    @property
+    def is_double(self) -> bool:
+        """Whether both passes, which share the arguments, are computed in float64."""
+        return self.plan.is_wide_forward or self.plan.is_wide_backward
 
     def is_reduced(self, name: str, term: Term) -> bool:
         """Whether the term may have axes that the input has not."""

@@ -134,6 +134,15 @@ def _widen(tensor: tf.Tensor) -> tf.Tensor:
 ''',
 )
 
+IN_DOUBLE = Helper(
+    "_in_double",
+    '''\
+def _in_double(tensor: tf.Tensor) -> tf.Tensor:
+    """Computed in float64, and rounded once at the end."""
+    return tf.cast(tensor, tf.float64)
+''',
+)
+
 UNBROADCAST = Helper(
     "_unbroadcast",
     '''\
@@ -147,5 +156,5 @@ def _unbroadcast(gradient: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
 ''',
 )
 
-HELPERS = (FLOATING, PROMOTE, INTEGER, BOOLEAN, RANK0, WIDEN, UNBROADCAST)
+HELPERS = (FLOATING, PROMOTE, INTEGER, BOOLEAN, RANK0, WIDEN, IN_DOUBLE, UNBROADCAST)
 """In the order in which a module has them."""

@@ -60,12 +60,15 @@ def _body(function: Function) -> Lines:
     floats = (*function.saved_floats, *function.used_upstream)
     like = floats[0] if floats else None
     adds = any(len(terms) > 1 for terms in function.gradients.values())
-    wide = bool(like) and (adds or function.is_widened(function.backward_values))
+    double = function.plan.is_wide_backward
+    exact = not adds and not function.is_widened(function.backward_values)
+    wide = bool(like) and (double or not exact)
+    helper = "_in_double" if double else "_widen"
     here = _Pass(function, function.scope(like), wide)
     return [
         *_absent(function),
         *_restored(function),
-        *(widening(function, floats, f"{like}.dtype") if wide else []),
+        *(widening(function, floats, f"{like}.dtype", helper) if wide else []),
         *_sizes(function),
         *_computed_again(here),
         *_shared(here),

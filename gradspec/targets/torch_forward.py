@@ -26,9 +26,11 @@ def forward_method(function: Function) -> Lines:
     like = function.floats[0] if function.floats else None
     scope = function.scope(like)
     values = (*(s.value for s in block.statements), *block.results)
-    wide = bool(like) and function.is_widened(values)
+    double = function.plan.is_wide_forward
+    wide = bool(like) and (double or function.is_widened(values))
+    helper = "_in_double" if double else "_widen"
     body = [
-        *(widening(function, function.floats, f"{like}.dtype") if wide else []),
+        *(widening(function, function.floats, f"{like}.dtype", helper) if wide else []),
         *_sizes(function, values),
         *_statements(function, scope),
         *traced_forward(function, scope),
@@ -50,11 +52,13 @@ def read(function: Function, size: AxisSize) -> str:
     return f"{name}.shape[{axis}]"
 
 
-def widening(function: Function, names: tuple[str, ...], dtype: str) -> Lines:
+def widening(
+    function: Function, names: tuple[str, ...], dtype: str, helper: str
+) -> Lines:
     """Half precision is computed in float32; ``dtype`` is what results are rounded to."""
     listed = ", ".join(names)
     left = listed if len(names) > 1 else f"({listed},)"
-    return [f"{function.dtype} = {dtype}", f"{left} = _widen({listed})"]
+    return [f"{function.dtype} = {dtype}", f"{left} = {helper}({listed})"]
 
 
 def _results(function: Function, scope: Scope, wide: bool) -> str:

@@ -163,6 +163,20 @@ def _rounded(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 ''',
 )
 
+IN_DOUBLE = Helper(
+    "_in_double",
+    '''\
+def _in_double(*tensors: torch.Tensor | None) -> tuple[torch.Tensor, ...]:
+    """Computed in float64 (float32 where a device has none), and rounded once."""
+    wide = {t.device.type: torch.float64 for t in tensors if t is not None}
+    wide.pop("mps", None)
+    return tuple(
+        None if t is None else t.to(wide.get(t.device.type, torch.float32))
+        for t in tensors
+    )
+''',
+)
+
 NARROW = Helper(
     "_narrow",
     '''\
@@ -283,6 +297,7 @@ HELPERS = (
     BOOLEAN,
     RANK0,
     WIDEN,
+    IN_DOUBLE,
     ROUNDED,
     NARROW,
     PLUS,

@@ -142,7 +142,8 @@ STABLE = [
 
 @pytest.mark.parametrize("form", STABLE)
 def test_stable_forms_come_through(form: str) -> None:
-    assert [r for r in stable(unary(form)).rewrites if r.name == "y"] == []
+    found = stable(unary(form)).rewrites
+    assert [r for r in found if r.name == "y" and r.before != r.after] == []
 
 
 CASES = [unary(form) for form in STABLE[:6]] + [

@@ -1,0 +1,59 @@
+"""The last resort: to compute in float64 what float32 cannot give, and round it once.
+
+It costs twice the bytes and, on most accelerators, more time than that, so it is taken
+only where the best form found has bad points, or is off by more than 4 ULP at one point in
+thirty of the core, and float64 mends it. (Less than that is the neighbourhood of a zero,
+where the result depends on the input's own last digits.) Float64 arguments are computed
+as they are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradspec.ir.expr import Expr
+from gradspec.ir.rule import Rule
+from gradspec.stabilise.measure import Score, Trial
+from gradspec.stabilise.points import Points
+
+_SHARE = 0.035
+"""Of the points of the core, beyond 4 ULP."""
+
+_GAIN = 4.0
+"""How many times smaller the largest error must become."""
+
+
+def usual(rule: Rule, sample: Points) -> Any:
+    """The points at which statics have their defaults: other values bring rounding errors
+    of their own (``beta * x``), which are no reason to make every call slower."""
+    chosen = np.ones(len(sample), dtype=bool)
+    for static in rule.static_inputs:
+        if static.default is not None:
+            chosen &= sample.columns[static.name] == np.float32(float(static.default))
+    return chosen
+
+
+def reason(trial: Trial, candidate: Expr, chosen: Any) -> str:
+    """Why ``candidate`` is to be computed in float64; empty if it is not."""
+    narrow, wide = trial.score_in_double(candidate, chosen)
+    if not _is_poor(narrow) or not _mends(wide, narrow):
+        return ""
+    if wide.whole.bad < narrow.whole.bad:
+        was = f"{narrow.whole.bad} of {narrow.whole.count} points wrong"
+    else:
+        was = f"off by {narrow.core.worst + 0.5:.0f} ULP"
+    return f"in float32 {was}: computed in float64, at twice the bytes, and rounded"
+
+
+def _is_poor(score: Score) -> bool:
+    return score.core.share > _SHARE or score.whole.bad > 0
+
+
+def _mends(wide: Score, narrow: Score) -> bool:
+    """Fewer bad points, or a much smaller error, and nothing worse."""
+    if wide.whole.bad > narrow.whole.bad or wide.core.worst > max(narrow.core.worst, 1):
+        return False
+    fewer = wide.whole.bad < narrow.whole.bad
+    return fewer or _GAIN * wide.core.worst <= narrow.core.worst
