@@ -22,6 +22,7 @@ from gradspec.audit.formats import (
     every,
     exponents,
     largest,
+    least_normal,
     numbers,
     ordinals,
     rounded,
@@ -90,7 +91,8 @@ def beside(ordinal: int, dtype: str) -> Array:
     """A number, its neighbours and numbers at growing distances on both sides."""
     top = int(ordinals(np.array([largest(dtype)]), dtype)[0])
     near = [ordinal + s * k for k in (0, *_SHIFTS) for s in (1, -1)]
-    return numbers(np.unique([n for n in near if -top <= n <= top]), dtype)
+    values = numbers(np.unique([n for n in near if -top <= n <= top]), dtype)
+    return values[(np.abs(values) >= least_normal(dtype)) | (values == 0)]
 
 
 def is_inside(rule: Rule, statics: Mapping[str, Fraction]) -> Any:
@@ -149,14 +151,14 @@ class _Draw:
                 moved = numbers(ordinals(columns[name], self.dtype) + shift, self.dtype)
                 parts.append({**columns, name: moved})
         joined = {n: np.concatenate([p[n] for p in parts]) for n in columns}
-        return self.inside(_finite(joined))
+        return self.inside(_ordinary(joined, self.dtype))
 
     def stratum(self, count: int, span: tuple[int, int]) -> dict[str, Array]:
         """Rows by their exponents; drawing goes on while too few are inside."""
         found: list[dict[str, Array]] = []
         total = 0
         for _ in range(_ROUNDS):
-            rows = self.inside(_finite(self._rows(count, span)))
+            rows = self.inside(_ordinary(self._rows(count, span), self.dtype))
             found.append(rows)
             total += len(next(iter(rows.values())))
             if total >= count:
@@ -208,6 +210,10 @@ class _Draw:
                 columns[name] = np.where(mine & (kind == 3), 1.0 - value, columns[name])
 
 
-def _finite(columns: Mapping[str, Array]) -> dict[str, Array]:
-    keep = np.all([np.isfinite(column) for column in columns.values()], axis=0)
+def _ordinary(columns: Mapping[str, Array], dtype: str) -> dict[str, Array]:
+    """Rows of zeros and normal numbers: processors may flush subnormal ones."""
+    keep = np.ones(len(next(iter(columns.values()))), dtype=bool)
+    for column in columns.values():
+        size = np.abs(column)
+        keep &= (size >= least_normal(dtype)) & (size <= largest(dtype)) | (size == 0)
     return {name: column[keep] for name, column in columns.items()}

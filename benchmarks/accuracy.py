@@ -1,0 +1,155 @@
+"""How accurate the shipped elementwise rules are, measured on the real frameworks.
+
+    python benchmarks/accuracy.py             all rules, targets, float32 and float64
+    python benchmarks/accuracy.py --write     also into benchmarks/accuracy.md
+    python benchmarks/accuracy.py --points 500 rules/activations
+
+The numbers are those of `gradspec audit` (docs/audit.md says what they mean).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))  # found as a script, too
+
+from gradspec.audit.cases import Finding  # noqa: E402
+from gradspec.driver import audits  # noqa: E402
+from gradspec.driver.discover import discover  # noqa: E402
+from gradspec.driver.run import compile_entries  # noqa: E402
+from gradspec.options import AuditOptions, Options  # noqa: E402
+from gradspec.report.audit_rows import Row, rows  # noqa: E402
+
+PAGE = ROOT / "benchmarks" / "accuracy.md"
+TARGETS = ("numpy", "torch", "tf")
+DTYPES = ("float32", "float64")
+GOOD = 4.0
+
+HEAD = """\
+# Accuracy of the shipped elementwise rules
+
+`python benchmarks/accuracy.py --write`: the emitted modules in NumPy, PyTorch and
+TensorFlow, {points} points a stratum and more beside zeros and ends (docs/audit.md).
+
+Each cell: the largest error in the core (2⁻¹² ≤ |x| ≤ 128) in ULP, then the share of the
+whole domain beyond 4 ULP if there is any, and ✗ with the number of bad points if there
+are any (NaN, ±inf or 0 for a normal number, or NaN for another). A cell that is not good
+(a bad point, or more than 4 ULP in the core) says how the framework's own function does
+(own) or, where it has none, its differentiation of the formula as written (aw).
+
+{totals}
+"""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    chosen = _chosen(arguments)
+    found = tuple(measured(chosen.paths or ["rules"], chosen.points, chosen.jobs))
+    text = page(found, chosen.points)
+    print(text)
+    if chosen.write:
+        PAGE.write_text(text, encoding="utf-8")
+    return 0
+
+
+def _chosen(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("paths", nargs="*")
+    parser.add_argument("--points", type=int, default=4000)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--write", action="store_true")
+    return parser.parse_args(arguments)
+
+
+def measured(paths: Iterable[str], points: int, jobs: int) -> Iterator[Row]:
+    """Values and gradients of all rules of the paths, on all targets."""
+    entries = discover(paths).value or ()
+    options = Options(TARGETS)
+    results = compile_entries(entries, options, jobs, lambda _: None)
+    asked = AuditOptions(DTYPES, 1, points, jobs)
+    done = audits.run(entries, results, options, asked, lambda _: None)
+    for audit in done:
+        if audit.absent:
+            raise SystemExit(f"{audit.target}: {audit.absent}")
+    yield from rows(finding for audit in done for finding in audit.findings)
+
+
+# --- the page ------------------------------------------------------------------------
+
+
+def page(found: tuple[Row, ...], points: int) -> str:
+    lines = [HEAD.format(points=points, totals=_totals(found))]
+    for display in dict.fromkeys(row.emitted.display for row in found):
+        lines.append(f"## {display}\n")
+        lines += _table([row for row in found if row.emitted.display == display])
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _totals(found: tuple[Row, ...]) -> str:
+    gradients = [row for row in found if row.emitted.order == 1]
+    lines = []
+    for name, some in (("values", found), ("gradients", gradients)):
+        kept = [r for r in some if (r.emitted.order == 1) == (name == "gradients")]
+        good = sum(is_good(row.emitted) for row in kept)
+        clean = sum(not bad(row.emitted) for row in kept)
+        lines.append(
+            f"* {name}: {len(kept)} measured (rule, target, format); {clean} without a"
+            f" bad point, {good} of them within 4 ULP in the core."
+        )
+        for side in ("native", "written"):
+            others = [getattr(r, side) for r in kept if getattr(r, side) is not None]
+            if others:
+                fine = sum(is_good(other) for other in others)
+                word = "the frameworks' own" if side == "native" else "as written"
+                lines.append(f"  * {word}: {fine} of {len(others)} are as good.")
+    return "\n".join(lines)
+
+
+def _table(of_file: list[Row]) -> Iterator[str]:
+    heads = [f"{target} {dtype[5:]}" for target in TARGETS for dtype in DTYPES]
+    yield f"| rule | | {' | '.join(heads)} |"
+    yield f"| --- | --- |{' --- |' * len(heads)}"
+    cells: dict[tuple[str, str], dict[tuple[str, str], str]] = {}
+    for row in of_file:
+        ours = row.emitted
+        place = cells.setdefault((ours.rule, ours.name), {})
+        place[ours.target, ours.dtype] = _cell(row)
+    for (rule, name), found in cells.items():
+        texts = [found.get((t, d), "–") for t in TARGETS for d in DTYPES]
+        yield f"| {rule} | {name} | {' | '.join(texts)} |"
+
+
+def _cell(row: Row) -> str:
+    text = _told(row.emitted)
+    if is_good(row.emitted):
+        return text
+    word, other = ("own", row.native) if row.native else ("aw", row.written)
+    return f"**{text}**" + (f" ({word} {_told(other)})" if other else "")
+
+
+def _told(finding: Finding) -> str:
+    text = _ulp(finding.core.worst)
+    if finding.whole.over4 > 0:
+        text += f", {100 * finding.whole.over4:.2g} %"
+    return f"✗{bad(finding)} {text}" if bad(finding) else text
+
+
+def bad(finding: Finding) -> int:
+    """Points of the whole domain that are bad or lost."""
+    return finding.whole.bad + finding.whole.lost
+
+
+def is_good(finding: Finding) -> bool:
+    return not bad(finding) and finding.core.worst <= GOOD
+
+
+def _ulp(value: float) -> str:
+    return f"{value:.1f}" if value < 100 else f"{value:.0e}".replace("e+0", "e")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
