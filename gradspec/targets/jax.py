@@ -181,7 +181,8 @@ def _call(core: Core) -> Lines:
 def _argument(core: Core, i: Input) -> str:
     if i.name not in core.floats:
         return i.name
-    text = f"_widen({i.name})" if core.is_widened else i.name
+    helper = "_in_double" if core.is_double else "_widen"
+    text = f"{helper}({i.name})" if core.is_widened else i.name
     return f"jax.lax.stop_gradient({text})" if core.way is Way.PLAIN else text
 
 

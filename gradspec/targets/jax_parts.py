@@ -171,7 +171,12 @@ class Core:
         """Whether half precision must be computed in float32 to be rounded once."""
         adds = any(len(terms) > 1 for terms in self.gradients.values())
         exact = is_exact_in_half(self.values, scalars(self.plan))
-        return bool(self.floats) and (adds or not exact)
+        return bool(self.floats) and (adds or not exact or self.is_double)
+
+    @property
+    def is_double(self) -> bool:
+        """Whether values and tangents, which share the arguments, are in float64."""
+        return self.plan.is_wide_forward or self.plan.is_wide_backward
 
     def sizes(self, values: tuple[Expr, ...]) -> tuple[AxisSize, ...]:
         """The sizes of axes that the values use."""

@@ -113,6 +113,15 @@ def _widen(x: jax.Array) -> jax.Array:
 ''',
 )
 
+IN_DOUBLE = Helper(
+    "_in_double",
+    '''\
+def _in_double(x: jax.Array) -> jax.Array:
+    """Computed in float64 where JAX has it enabled (else float32), and rounded once."""
+    return x.astype(jnp.promote_types(x.dtype, jnp.result_type(float)))
+''',
+)
+
 NARROW = Helper(
     "_narrow",
     '''\
@@ -221,6 +230,7 @@ HELPERS = (
     BOOLEAN,
     RANK0,
     WIDEN,
+    IN_DOUBLE,
     NARROW,
     IS_ABSENT,
     PLUS,

@@ -122,11 +122,13 @@ def _widened(function: Function, floats: tuple[str, ...]) -> Lines:
     used = function.tangent_uses
     values = tuple(name for name in floats if name in used)
     dots = tuple(f"{name}_dot" for name in function.gradients)
-    return widening(function, (*values, *dots), f"{dots[0]}.dtype")
+    helper = "_in_double" if function.plan.is_wide_backward else "_widen"
+    return widening(function, (*values, *dots), f"{dots[0]}.dtype", helper)
 
 
 def _is_wide(function: Function) -> bool:
-    return function.is_widened(function.tangent_values)
+    double = function.plan.is_wide_backward
+    return double or function.is_widened(function.tangent_values)
 
 
 def _returned(function: Function, block: Block) -> str:

@@ -166,14 +166,10 @@ def _rounded(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 IN_DOUBLE = Helper(
     "_in_double",
     '''\
-def _in_double(*tensors: torch.Tensor | None) -> tuple[torch.Tensor, ...]:
+def _in_double(*tensors: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
     """Computed in float64 (float32 where a device has none), and rounded once."""
-    wide = {t.device.type: torch.float64 for t in tensors if t is not None}
-    wide.pop("mps", None)
-    return tuple(
-        None if t is None else t.to(wide.get(t.device.type, torch.float32))
-        for t in tensors
-    )
+    wide = torch.float32 if tensors[0].device.type == "mps" else torch.float64
+    return tuple(None if t is None else t.to(wide) for t in tensors)
 ''',
 )
 
