@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gradspec.checks.guess import quoted
+from gradspec.checks.guesses_sums import other_sums
 from gradspec.checks.indexed_calculus import derived
 from gradspec.checks.indexed_cases import Case
 from gradspec.checks.subject import Point
@@ -17,6 +18,7 @@ from gradspec.ir.calls import expand
 from gradspec.ir.elements import Axes, Expansion, element, places
 from gradspec.ir.expr import (
     ONE,
+    ZERO,
     Apply,
     Const,
     Expr,
@@ -111,7 +113,8 @@ def text_guess(case: Case, name: str) -> str:
     scene = _Scene(case, name)
     tried = 0
     for place, text in _texts(scene):
-        for told, changed in (*_changes(text), *_lacking(scene, place, text)):
+        sums = other_sums(text, _indices_of(scene, place))
+        for told, changed in (*sums, *_changes(text), *_lacking(scene, place, text)):
             tried += 1
             if tried > _MOST:
                 return ""
@@ -252,7 +255,9 @@ def _of_derived(scene: _Scene) -> str:
     entry = derived(scene.rule).get(scene.name)
     if entry is None:
         return ""
-    for told, less in _reduced(entry.value, entry.indices):
+    guesses = list(_reduced(entry.value, entry.indices))
+    guesses.sort(key=lambda guess: guess[0].startswith("the factor"))  # terms first
+    for told, less in guesses:
         if _is_declared(scene, entry.indices, less):
             return told
     return ""
@@ -262,25 +267,29 @@ def _reduced(value: Expr, indices: tuple[str, ...]) -> Iterator[tuple[str, Expr]
     for node in nodes(value):
         match node:
             case Apply(op="add" | "sub", args=(left, right)):
-                yield f"the term {quoted(right)} is missing", _put(value, node, left)
-                yield f"the term {quoted(left)} is missing", _put(value, node, right)
+                yield f"{_term(right)} is missing", _put(value, node, left)
+                yield f"{_term(left)} is missing", _put(value, node, right)
             case Apply(op="mul", args=(left, right)):
                 yield f"the factor {quoted(right)} is missing", _put(value, node, left)
                 yield f"the factor {quoted(left)} is missing", _put(value, node, right)
             case Reduce(bounds=(bound,), body=body):
+                told = f"of {quoted(node)} only the term with {bound.index} ="
                 for index in indices:
-                    one = _at(body, bound.index, index)
-                    told = f"of {quoted(node)} only the term with"
-                    yield (
-                        f"{told} {bound.index} = {index} is there",
-                        _put(value, node, one),
-                    )
+                    one = _at(body, bound.index, Idx(index))
+                    yield f"{told} {index} is there", _put(value, node, one)
+                one = _at(body, bound.index, ZERO)
+                yield f"{told} 0 is there", _put(value, node, one)
             case _:
                 continue
 
 
-def _at(body: Expr, index: str, other: str) -> Expr:
-    return transform(body, lambda n: Idx(other) if n == Idx(index) else n)
+def _term(expr: Expr) -> str:
+    shown = quoted(expr)
+    return f"the term {shown}" if shown.startswith("`") else shown
+
+
+def _at(body: Expr, index: str, other: Expr) -> Expr:
+    return transform(body, lambda n: other if n == Idx(index) else n)
 
 
 def _is_declared(scene: _Scene, indices: tuple[str, ...], value: Expr) -> bool:

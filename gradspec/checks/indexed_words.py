@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import combinations
+from math import prod
 from typing import Any
 
 from gradspec.checks.claims import Claim
@@ -199,7 +201,9 @@ def likely(witness: Witness, known: Cases) -> tuple[str, ...]:
         sentence = guess(witness, known)
         if sentence:
             return (sentence,)
-    sentence = text_guess(known.apart or witness.case, _ranked(witness.claim).name)
+    # At two elements much is equal that is not: the larger the sizes, the better.
+    case = next(iter(known.larger), known.apart or witness.case)
+    sentence = text_guess(case, _ranked(witness.claim).name)
     return (sentence,) if sentence else ()
 
 
@@ -237,20 +241,27 @@ def _factor(witness: Witness, known: Cases) -> str:
         return ""
     first = ratios[0][1]
     if all(ratio == first for _, ratio in ratios):
+        if first == 1:
+            return ""
         if first == -1:
             return "its sign is wrong everywhere"
         return f"it is {number(first)} times the derivative everywhere"
-    for axis in witness.case.sizes:
-        if all(ratio == case.sizes[axis] for case, ratio in ratios):
-            return f"it is {axis} times the derivative: divide by {axis}"
-        if all(ratio * case.sizes[axis] == 1 for case, ratio in ratios):
-            return f"it is the derivative divided by {axis}"
+    axes = tuple(witness.case.sizes)
+    for some in (*((axis,) for axis in axes), *combinations(axes, 2)):
+        told = " * ".join(some)
+        shown = f"({told})" if len(some) > 1 else told
+        counts = [(prod(case.sizes[a] for a in some), ratio) for case, ratio in ratios]
+        if all(ratio == count for count, ratio in counts):
+            return f"it is {told} times the derivative: divide by {shown}"
+        if all(ratio * count == 1 for count, ratio in counts):
+            return f"it is the derivative divided by {shown}"
     return ""
 
 
 def _varied(known: Cases) -> tuple[Case, ...]:
     """A few cases at which the sizes differ."""
-    return known.small[-1:] + known.larger[:1]
+    some = (*known.small[1:2], known.apart, *known.small[-1:], *known.larger[:1])
+    return tuple(dict.fromkeys(case for case in some if case is not None))
 
 
 def _claims(witness: Witness, case: Case) -> list[Claim]:
