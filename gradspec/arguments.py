@@ -57,6 +57,12 @@ def _listed(value: str) -> list[str]:
 
 
 paths = click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+optional_paths = click.argument("paths", nargs=-1, metavar="[PATH]...")
+conformance = click.option(
+    "--conformance",
+    is_flag=True,
+    help="Take the rules, and built-in markers, through every feature of a framework.",
+)
 targets = click.option(
     "--target",
     "targets",

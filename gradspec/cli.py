@@ -127,14 +127,16 @@ def check_command(
 
 
 @cli.command("test")
-@arguments.paths
+@arguments.optional_paths
 @arguments.targets
+@arguments.conformance
 @arguments.budget
 @arguments.jobs
 @arguments.style
 def test_command(
     paths: tuple[str, ...],
     targets: tuple[str, ...],
+    conformance: bool,
     budget: float,
     jobs: int,
     style: str,
@@ -143,9 +145,12 @@ def test_command(
 
     Each rule's examples, its values and gradients against ball arithmetic, gradcheck
     and gradgradcheck (torch), nested GradientTapes (tf), forward mode (jax), and
-    agreement between targets; in child processes.
+    agreement between targets; in child processes. With --conformance: each rule, and
+    built-in marker rules, through every feature of the frameworks, as a matrix.
     """
-    entries, found = _discover(paths)
+    if not paths and not conformance:
+        raise click.UsageError("name at least one PATH")
+    entries, found = _discover(paths) if paths else ((), ())
     options = Options(targets, budget=budget)
     results = _compile("compiling", entries, options, jobs) if not found else ()
     failed = bool(found) or any(result.failed for result in results)
@@ -153,15 +158,46 @@ def test_command(
         _report(results, found, (), style)
     if failed:
         sys.exit(FINDINGS)
+    run = _conform if conformance else _try
+    sys.exit(run(entries, results, options, style))
+
+
+def _try(
+    entries: tuple[Entry, ...],
+    results: tuple[FileResult, ...],
+    options: Options,
+    style: str,
+) -> int:
+    """Trials: what agrees with the truth and with one another."""
     from gradspec.driver import trials
     from gradspec.report import trial_text
 
-    with _bar("testing", len(targets)) as progress:
+    with _bar("testing", len(options.targets)) as progress:
         reports = trials.run(entries, results, options, progress)
     trial_text.show(reports, style)
     if any(report.absent for report in reports):
-        sys.exit(FAILURE)
-    sys.exit(FINDINGS if any(report.failures for report in reports) else CLEAN)
+        return FAILURE
+    return FINDINGS if any(report.failures for report in reports) else CLEAN
+
+
+def _conform(
+    entries: tuple[Entry, ...],
+    results: tuple[FileResult, ...],
+    options: Options,
+    style: str,
+) -> int:
+    """The matrix of rules and features."""
+    from gradspec.driver import conforming
+    from gradspec.report import matrix_text
+
+    subjects = conforming.subjects(entries, results, options)
+    given = (conforming.markers(options), *subjects)
+    with _bar("testing", len(options.targets)) as progress:
+        matrices = conforming.run(given, options, progress)
+    matrix_text.show(matrices, style)
+    if any(matrix.absent for matrix in matrices):
+        return FAILURE
+    return FINDINGS if any(matrix.failed for matrix in matrices) else CLEAN
 
 
 @cli.command("audit")

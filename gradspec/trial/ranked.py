@@ -72,6 +72,31 @@ def ranked_cases(rule: Rule) -> dict[str, Any]:
     }
 
 
+def one_call(rule: Rule, without: Rule) -> dict[str, Any] | None:
+    """A call with batch axes, smooth if there is one; under ``autodiff`` the gradients of
+    the same call by the rule ``without``, which has the same inputs and outputs.
+    """
+    rng = random.Random(rule.name)
+    call = None
+    batches = list(batch_shapes(rule, rng))[1]
+    for sizes in size_choices(rule, 0, rng):
+        try:
+            written, other = _written(rule, sizes), _written(without, sizes)
+        except OutOfRange:
+            continue
+        for _ in range(SMOOTH_DRAWS):
+            drawn = _draw(rule, written, sizes, batches, rng)
+            if drawn is None:
+                break
+            lost = _call(without, other, sizes, drawn)["expected"]
+            call = _call(rule, written, sizes, drawn) | {"autodiff": lost}
+            if call["second"] is not None:
+                return call
+        if call is not None:
+            return call
+    return None
+
+
 def _is_exact(rule: Rule) -> bool:
     overridden = any(isinstance(entry, Override) for entry in rule.backward)
     return not overridden and not follows_surrogate(rule)

@@ -1,0 +1,260 @@
+"""The conformance suite: emitted modules through every feature of their frameworks.
+
+Each group of features has a process of its own. One that dies costs the cell that it was
+at: the rest goes on in another.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from gradspec.driver.discover import Entry, read
+from gradspec.driver.results import FileResult
+from gradspec.driver.run import compile_source
+from gradspec.driver.trials import FRAMEWORKS, RUNNERS
+from gradspec.ir.rule import CheckedRule
+from gradspec.options import Options
+from gradspec.source import Source
+from gradspec.trial.features import FEATURES, Feature
+
+MARKERS = Path(__file__).parent.parent / "trial" / "markers.grad"
+GROUP_SECONDS = 900.0
+LIVES = 12
+"""Processes that one group of features may cost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """``state``: ok, error, dropped, wrong, or none where the feature asks for something
+    that the rule has not (a forward derivative, a second one).
+    """
+
+    rule: str
+    feature: str
+    state: str
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """One target; ``absent`` says what is missing where it cannot be imported."""
+
+    target: str
+    features: tuple[str, ...]
+    rules: tuple[str, ...]
+    cells: tuple[Cell, ...]
+    absent: str = ""
+
+    @property
+    def failed(self) -> bool:
+        return any(cell.state not in ("ok", "none") for cell in self.cells)
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Modules by target, and the calls of their rules."""
+
+    modules: dict[str, str]
+    cases: tuple[dict[str, Any], ...]
+
+
+def markers(options: Options) -> Subject:
+    """The built-in rules, compiled."""
+    source = Source(MARKERS.name, MARKERS.read_text("utf-8"))
+    result, _ = compile_source(source, MARKERS.name, options)
+    assert not result.failed, [d.headline for d in result.diagnostics]
+    return Subject({m.target: m.text for m in result.modules}, _cases(source, options))
+
+
+def subjects(
+    entries: Iterable[Entry], results: Iterable[FileResult], options: Options
+) -> Iterator[Subject]:
+    """The user's own rules, which have been compiled."""
+    for entry, result in zip(entries, results, strict=True):
+        source = read(entry.display).value
+        if source is not None:
+            modules = {m.target: m.text for m in result.modules}
+            yield Subject(modules, _cases(source, options))
+
+
+def _cases(source: Source, options: Options) -> tuple[dict[str, Any], ...]:
+    from gradspec import pipeline
+    from gradspec.driver.load import load
+
+    module = load(source).module
+    checked = pipeline.check_module(module, options)[0] if module else ()
+    found = (_case(rule) for rule in checked)
+    return tuple(case for case in found if case is not None)
+
+
+def _case(checked: CheckedRule) -> dict[str, Any] | None:
+    from gradspec.plan.planning import plan_ranked
+    from gradspec.plan.pushing import is_linear
+    from gradspec.plan.tensors import NotEmitted
+    from gradspec.trial.conformance import elementwise_case, ranked_case
+
+    if checked.rule.is_elementwise:
+        return elementwise_case(checked)
+    try:
+        plan = plan_ranked(checked)
+    except NotEmitted:
+        return None
+    return ranked_case(checked.rule, is_linear(plan))
+
+
+# --- running -------------------------------------------------------------------------
+
+
+def run(
+    given: Iterable[Subject], options: Options, progress: Callable[[str], None]
+) -> tuple[Matrix, ...]:
+    """Every rule of the subjects on every target."""
+    given = tuple(given)
+    with tempfile.TemporaryDirectory(prefix="gradspec-") as folder:
+        found = []
+        for target in options.targets:
+            found.append(_matrix(Path(folder), target, given))
+            progress(target)
+    return tuple(found)
+
+
+def _matrix(folder: Path, target: str, given: tuple[Subject, ...]) -> Matrix:
+    features = FEATURES.get(target, ())
+    framework, _, install = FRAMEWORKS.get(target, ("", "", ""))
+    if not features or importlib.util.find_spec(framework) is None:
+        absent = f"{framework} is not installed ({install})" if framework else ""
+        absent = absent or f"there is no conformance suite for {target}"
+        return Matrix(target, (), (), (), absent)
+    modules = list(_modules(folder / target, target, given))
+    cells: list[Cell] = []
+    for group, members in groupby(features, lambda feature: feature.group):
+        place = folder / f"{target}-{group}"
+        cells += _group(place, target, tuple(members), modules)
+    rules = tuple(dict.fromkeys(c["rule"] for m in modules for c in m["rules"]))
+    return Matrix(target, tuple(f.name for f in features), rules, tuple(cells))
+
+
+def _modules(
+    folder: Path, target: str, given: tuple[Subject, ...]
+) -> Iterator[dict[str, Any]]:
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, subject in enumerate(given):
+        text = subject.modules.get(target, "")
+        path = folder / f"rules_{number}.py"
+        path.write_text(text, "utf-8")
+        rules = [c for c in subject.cases if f"\ndef {c['rule']}(" in text]
+        yield {"path": str(path), "rules": rules}
+
+
+def _group(
+    place: Path,
+    target: str,
+    features: tuple[Feature, ...],
+    modules: list[dict[str, Any]],
+) -> Iterator[Cell]:
+    """The cells of one group; a cell at which a process died is an error."""
+    result = place.with_suffix(".result")
+    result.touch()
+    done: dict[tuple[str, ...], dict[str, Any]] = {}
+    for _ in range(LIVES):
+        left = _left(features, modules, done)
+        if not left:
+            break
+        message = _child(place, target, features, modules, left, done)
+        done |= _read(result, message)
+    for module in modules:
+        for case in module["rules"]:
+            for feature in features:
+                yield _cell(module, case, feature, done)
+
+
+def _cell(
+    module: dict[str, Any],
+    case: dict[str, Any],
+    feature: Feature,
+    done: dict[tuple[str, ...], dict[str, Any]],
+) -> Cell:
+    if not _applies(case, feature):
+        return Cell(case["rule"], feature.name, "none")
+    line = done.get((module["path"], case["rule"], feature.name))
+    if line is None:
+        return Cell(case["rule"], feature.name, "error", "it was not reached")
+    return Cell(case["rule"], feature.name, line["state"], line["message"])
+
+
+def _applies(case: dict[str, Any], feature: Feature) -> bool:
+    if feature.forward and not case["linear"]:
+        return False
+    return not (feature.order == 2 and case["second"] is None)
+
+
+def _left(
+    features: tuple[Feature, ...],
+    modules: list[dict[str, Any]],
+    done: dict[tuple[str, ...], dict[str, Any]],
+) -> list[tuple[str, ...]]:
+    wanted = (
+        (module["path"], case["rule"], feature.name)
+        for module in modules
+        for case in module["rules"]
+        for feature in features
+        if _applies(case, feature)
+    )
+    return [key for key in wanted if key not in done]
+
+
+def _child(
+    place: Path,
+    target: str,
+    features: tuple[Feature, ...],
+    modules: list[dict[str, Any]],
+    left: list[tuple[str, ...]],
+    done: dict[tuple[str, ...], dict[str, Any]],
+) -> str:
+    """Run what is left; why the process ended, if it did before its work was done."""
+    table = [
+        {"name": f.name, "order": f.order, "half": f.half, "forward": f.forward}
+        for f in features
+    ]
+    every = [
+        [m["path"], c["rule"], f.name]
+        for m in modules
+        for c in m["rules"]
+        for f in features
+    ]
+    skipped = [key for key in every if tuple(key) not in left]
+    job = place.with_suffix(".job")
+    job.write_text(
+        json.dumps({"modules": modules, "features": table, "done": skipped}), "utf-8"
+    )
+    runner = RUNNERS / f"conforming_{target}.py"
+    command = [sys.executable, str(runner), str(job), str(place.with_suffix(".result"))]
+    try:
+        child = subprocess.run(
+            command, capture_output=True, text=True, timeout=GROUP_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return "it took too long"
+    last = (child.stderr.strip().splitlines() or ["no message"])[-1]
+    return f"the process ended with {child.returncode}: {last[:160]}"
+
+
+def _read(result: Path, message: str) -> dict[tuple[str, ...], dict[str, Any]]:
+    """Each cell's last line; one that was only started is where the process ended."""
+    found: dict[tuple[str, ...], dict[str, Any]] = {}
+    for text in result.read_text("utf-8").splitlines():
+        line = json.loads(text)
+        found[tuple(line["key"])] = line
+    for line in found.values():
+        if line["state"] == "started":
+            line.update(state="error", message=message)
+    return found

@@ -1,0 +1,79 @@
+"""The conformance matrix, for people and for machines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict
+
+import click
+
+from gradspec.driver.conforming import Cell, Matrix
+
+WORDS = {
+    "ok": "ok",
+    "error": "error",
+    "dropped": "DROPPED",
+    "wrong": "WRONG",
+    "none": "-",
+}
+COLOURS = {"ok": "green", "error": "red", "dropped": "magenta", "wrong": "magenta"}
+
+
+def show(matrices: Iterable[Matrix], style: str) -> None:
+    """Print the matrices in the chosen style."""
+    matrices = tuple(matrices)
+    match style:
+        case "json":
+            click.echo(json.dumps([asdict(m) for m in matrices], indent=2))
+        case "github":
+            for matrix in matrices:
+                for cell in _faults(matrix):
+                    click.echo(f"::error title=GS530::{_sentence(matrix, cell)}")
+        case _:
+            for matrix in matrices:
+                _text(matrix)
+
+
+def _text(matrix: Matrix) -> None:
+    if matrix.absent:
+        click.echo(f"{matrix.target}: error[GS611]: {matrix.absent}")
+        return
+    states = {(cell.rule, cell.feature): cell.state for cell in matrix.cells}
+    first = max(len(name) for name in (matrix.target, *matrix.features))
+    widths = [max(len(rule), 7) for rule in matrix.rules]
+    columns = zip(matrix.rules, widths, strict=True)
+    heads = "  ".join(f"{rule:<{width}}" for rule, width in columns)
+    click.echo(f"{matrix.target:<{first}}  {heads}".rstrip())
+    for feature in matrix.features:
+        cells = (
+            _word(states.get((rule, feature), "none"), width)
+            for rule, width in zip(matrix.rules, widths, strict=True)
+        )
+        click.echo(f"{feature:<{first}}  {'  '.join(cells)}".rstrip())
+    for cell in _faults(matrix):
+        word = click.style("error[GS530]", fg="red", bold=True)
+        click.echo(f"{word}: {_sentence(matrix, cell)}", err=True)
+    click.echo(f"{_counted(matrix)}\n")
+
+
+def _word(state: str, width: int) -> str:
+    text = f"{WORDS[state]:<{width}}"
+    return click.style(text, fg=COLOURS[state]) if state in COLOURS else text
+
+
+def _faults(matrix: Matrix) -> list[Cell]:
+    return [cell for cell in matrix.cells if cell.state not in ("ok", "none")]
+
+
+def _sentence(matrix: Matrix, cell: Cell) -> str:
+    what = {"dropped": "the rule is dropped", "wrong": "another gradient came out"}
+    state = what.get(cell.state, "error")
+    return f"{cell.rule} on {matrix.target}, {cell.feature}: {state}: {cell.message}"
+
+
+def _counted(matrix: Matrix) -> str:
+    counts = {s: sum(cell.state == s for cell in matrix.cells) for s in WORDS}
+    tried = sum(counts.values()) - counts["none"]
+    failed = [f"{counts[s]} {s}" for s in ("error", "dropped", "wrong") if counts[s]]
+    return ", ".join([f"{matrix.target}: {counts['ok']} of {tried} ok", *failed])

@@ -1,0 +1,277 @@
+"""One call of a rule for the conformance suite, and what would come of it if the rule
+were lost on the way.
+
+A framework that drops a rule differentiates the forward expression instead. Where the
+declared gradient is another (a surrogate, an override), that shows as a number.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import product
+from math import fsum, isfinite
+from typing import Any
+
+from gradspec.derive.complete import complete
+from gradspec.ir import closed
+from gradspec.ir.calls import expand, follows_surrogate
+from gradspec.ir.expr import Expr, const
+from gradspec.ir.rule import Backward, CheckedRule, Kind, NoGradient, Pending, Rule
+from gradspec.ir.walk import names, substitute
+from gradspec.plan.closing import close
+from gradspec.plan.gradients import gradients_of
+from gradspec.plan.planning import plan_rule
+from gradspec.symbolic.difference import slope
+from gradspec.symbolic.enclose import Program, enclose
+from gradspec.symbolic.values import values
+from gradspec.trial.drawing import Drawn, attempt
+from gradspec.trial.shapes import Place, place_in
+
+WHOLE = (2, 3)
+"""The batch of an elementwise rule's call."""
+
+DRAWS = 60
+
+
+def lost(rule: Rule) -> Rule:
+    """The rule without what it declares of its backward pass."""
+    return replace(rule, backward=tuple(map(_undeclared, rule.backward)), surrogates=())
+
+
+def _undeclared(entry: Backward) -> Backward:
+    return entry if isinstance(entry, NoGradient) else Pending()
+
+
+def elementwise_case(checked: CheckedRule) -> dict[str, Any] | None:
+    """The job for one elementwise rule; None where no input is to be found."""
+    rule = checked.rule
+    linear = plan_rule(checked).tangents is not None
+    kept, without = _Meaning.of(rule), _Meaning.of(_completed(lost(rule)))
+    drawn = _drawn(rule, kept, linear)
+    if drawn is None:
+        return None
+    smooth = None if _is_ambiguous(rule) else _second(rule, kept, drawn, linear)
+    return {
+        "rule": rule.name,
+        "inputs": [[i.name, i.kind.value] for i in rule.tensor_inputs],
+        "outputs": [[o.name, o.kind.value] for o in rule.outputs],
+        "linear": linear,
+        "statics": _statics(rule, drawn),
+        "given": {
+            i.name: [
+                drawn.shapes[i.name],
+                list(map(float, drawn.cells[i.name].values())),
+            ]
+            for i in rule.tensor_inputs
+        },
+        "upstream": _ones(rule, kept, drawn),
+        "first": _first(rule, kept, drawn, linear),
+        "autodiff": _first(rule, without, drawn, True),
+        "second": smooth,
+    }
+
+
+def _completed(rule: Rule) -> Rule:
+    done = complete(rule).value
+    if done is None:
+        raise RuntimeError(f"{rule.name}: no gradient of its forward pass")
+    return done
+
+
+def _is_ambiguous(rule: Rule) -> bool:
+    """The step or its surrogate may be differentiated once more: both are right."""
+    return follows_surrogate(rule) and not rule.surrogates
+
+
+@dataclass(frozen=True, slots=True)
+class _Meaning:
+    """Closed expressions of a rule's outputs and cotangents; for each input the inputs
+    whose shape each term of its gradient has, by upstream gradient.
+    """
+
+    outputs: Mapping[str, Expr]
+    cotangents: Mapping[str, Expr]
+    spans: Mapping[str, Mapping[str, tuple[str, ...]]]
+
+    @staticmethod
+    def of(rule: Rule) -> _Meaning:
+        gradients = [g for g in gradients_of(rule, close(rule)) if g is not None]
+        return _Meaning(
+            {name: expand(e) for name, e in closed.outputs(rule).items()},
+            {name: expand(e) for name, e in closed.cotangents(rule).items()},
+            {
+                g.input: {u: t.spans for t in g.terms for u in t.upstream}
+                for g in gradients
+            },
+        )
+
+
+# --- drawing -------------------------------------------------------------------------
+
+
+def _drawn(rule: Rule, meaning: _Meaning, linear: bool) -> Drawn | None:
+    """Inputs that the assumptions allow, away from kinks if some draws find such."""
+    rng = random.Random(rule.name)
+    program = Program((*meaning.outputs.values(), *meaning.cotangents.values()))
+    fallback = None
+    for _ in range(DRAWS):
+        drawn = attempt(rule, {}, _shapes(rule, linear), rng)
+        if not all(_is_sound(rule, program, point) for _, point in drawn.points):
+            continue
+        fallback = fallback or drawn
+        if _second(rule, meaning, drawn, linear) is not None:
+            return drawn
+    return fallback
+
+
+def _shapes(rule: Rule, linear: bool) -> dict[str, Place]:
+    """The second input has fewer axes than the first, so that it broadcasts."""
+    batched = [i.name for i in rule.tensor_inputs if i.shape.batch]
+    whole: Place = WHOLE if batched else ()
+    shapes: dict[str, Place] = {i.name: () for i in rule.inputs}
+    for number, name in enumerate(batched):
+        shapes[name] = whole[1:] if linear and number == 1 else whole
+    return shapes | {f"d{output.name}": whole for output in rule.outputs}
+
+
+def _is_sound(rule: Rule, program: Program, point: dict[str, Any]) -> bool:
+    if not all(enclose(a.condition, point) is True for a in rule.assumes):
+        return False
+    return all(map(isfinite, values(program, point)))
+
+
+def _statics(rule: Rule, drawn: Drawn) -> dict[str, float | int]:
+    found: dict[str, float | int] = {}
+    for i in rule.static_inputs:
+        value = drawn.cells[i.name][()]
+        found[i.name] = int(value) if i.kind is Kind.STATIC_INT else float(value)
+    return found
+
+
+# --- what must come out --------------------------------------------------------------
+
+
+def _ones(rule: Rule, meaning: _Meaning, drawn: Drawn) -> dict[str, Any]:
+    """Upstream gradients of 1, in the shape of each output."""
+    found = {}
+    for output in rule.outputs:
+        if output.takes_gradient:
+            shape = _shape(drawn, names(meaning.outputs[output.name]))
+            found[output.name] = [shape, [1.0] * len(list(product(*map(range, shape))))]
+    return found
+
+
+def _shape(drawn: Drawn, used: Iterable[str]) -> Place:
+    """To what the inputs that are used broadcast."""
+    return max((drawn.shapes.get(name, ()) for name in used), key=len, default=())
+
+
+def _terms(
+    rule: Rule, meaning: _Meaning, name: str, linear: bool
+) -> Iterator[tuple[Expr, tuple[str, ...]]]:
+    """What each output adds to a gradient, and the inputs whose shapes that takes."""
+    taking = [o.name for o in rule.outputs if o.takes_gradient]
+    whole = meaning.cotangents[f"d{name}"]
+    if not linear:
+        ones = {f"d{o}": const(1) for o in taking}
+        yield substitute(whole, ones), tuple(i.name for i in rule.tensor_inputs)
+        return
+    for upstream, spans in meaning.spans[name].items():
+        ones = {f"d{o}": const(int(f"d{o}" == upstream)) for o in taking}
+        yield substitute(whole, ones), spans
+
+
+def _first(rule: Rule, meaning: _Meaning, drawn: Drawn, linear: bool) -> dict[str, Any]:
+    """The gradients, in the inputs' shapes."""
+    found = {}
+    for name in _differentiable(rule, meaning):
+        parts = []
+        for value, spans in _terms(rule, meaning, name, linear):
+            program = Program((value,))
+            for point in _points(drawn, _shape(drawn, spans)):
+                parts.append((point, values(program, point[1])[0]))
+        found[f"d{name}"] = _collected(drawn, name, parts)
+    return found
+
+
+def _second(
+    rule: Rule, meaning: _Meaning, drawn: Drawn, linear: bool
+) -> dict[str, Any] | None:
+    """The derivative by each input of the sum of all gradients; None at a kink."""
+    wanted = list(_differentiable(rule, meaning))
+    found = {}
+    for by in wanted:
+        parts = []
+        for name in wanted:
+            for value, spans in _terms(rule, meaning, name, linear):
+                for point in _points(drawn, _shape(drawn, spans)):
+                    curvature = slope(value, point[1], by)
+                    if curvature is None:
+                        return None
+                    parts.append((point, curvature))
+        found[f"d{by}"] = _collected(drawn, by, parts)
+    if any(
+        slope(e, point, by) is None
+        for e in meaning.outputs.values()
+        for _, point in drawn.points
+        for by in wanted
+    ):
+        return None
+    return found
+
+
+def _differentiable(rule: Rule, meaning: _Meaning) -> Iterator[str]:
+    return (i.name for i in rule.inputs if f"d{i.name}" in meaning.cotangents)
+
+
+Point = tuple[Place, dict[str, Any]]
+
+
+def _points(drawn: Drawn, shape: Place) -> Iterator[Point]:
+    """One point of the batch for each element of ``shape``."""
+    seen = set()
+    for place, point in drawn.points:
+        here = place_in(place, shape)
+        if here not in seen:
+            seen.add(here)
+            yield place, point
+
+
+def _collected(drawn: Drawn, name: str, parts: list[tuple[Point, float]]) -> list[Any]:
+    """[shape, flat values]: what falls on one element of the input is added."""
+    shape = drawn.shapes[name]
+    sums: dict[Place, list[float]] = {p: [] for p in product(*map(range, shape))}
+    for (place, _), value in parts:
+        sums[place_in(place, shape)].append(value)
+    return [list(shape), [fsum(terms) for terms in sums.values()]]
+
+
+# --- rules with axes -----------------------------------------------------------------
+
+
+def ranked_case(rule: Rule, linear: bool) -> dict[str, Any] | None:
+    """The job for one rule over named axes."""
+    from gradspec.trial.ranked import one_call
+
+    call = one_call(rule, lost(rule))
+    if call is None:
+        return None
+    given = call["given"]
+    gradients = [f"d{i.name}" for i in rule.inputs if f"d{i.name}" in call["expected"]]
+    return {
+        "rule": rule.name,
+        "inputs": [[i.name, i.kind.value] for i in rule.tensor_inputs],
+        "outputs": [[o.name, o.kind.value] for o in rule.outputs],
+        "linear": linear,
+        "statics": call["statics"],
+        "given": {i.name: given[i.name] for i in rule.tensor_inputs},
+        "upstream": {
+            o.name: given[f"d{o.name}"] for o in rule.outputs if o.takes_gradient
+        },
+        "probes": {name[1:]: given[f"probe {name[1:]}"] for name in gradients},
+        "first": {name: call["expected"][name] for name in gradients},
+        "autodiff": {name: call["autodiff"].get(name) for name in gradients},
+        "second": call["second"],
+    }

@@ -1,0 +1,139 @@
+"""One cell of the conformance matrix: a rule through one feature of a framework.
+
+Run as ``python <runner>.py JOB RESULT``: every cell is written to RESULT as it is done,
+so that the parent knows which one a crash is due to.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+Case = dict[str, Any]
+Run = Callable[[Any], Any]
+
+RELATIVE = 2e-4
+"""Single precision, relative to the largest element of a gradient."""
+
+HALF = 0.05
+"""Where a feature computes in bfloat16."""
+
+
+class Register:
+    """The functions of a runner by the names of the features that they are."""
+
+    def __init__(self) -> None:
+        self.functions: dict[str, Run] = {}
+
+    def __call__(self, name: str) -> Callable[[Run], Run]:
+        def register(function: Run) -> Run:
+            self.functions[name] = function
+            return function
+
+        return register
+
+
+def main(register: Register, build: Callable[[ModuleType, Case], Any]) -> None:
+    """Every cell of the job; ``build`` makes what a feature is given of a rule."""
+    job = json.loads(Path(sys.argv[1]).read_text("utf-8"))
+    out = Path(sys.argv[2])
+    for path, case in (
+        (m["path"], case) for m in job["modules"] for case in m["rules"]
+    ):
+        module = imported(path)
+        for feature in job["features"]:
+            key = [path, case["rule"], feature["name"]]
+            if key in job["done"]:
+                continue
+            _write(out, {"key": key, "state": "started"})
+            run = register.functions[feature["name"]]
+            state, message = _cell(run, build, module, case, feature)
+            _write(out, {"key": key, "state": state, "message": message})
+
+
+def _write(out: Path, line: dict[str, Any]) -> None:
+    with out.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")
+
+
+def _cell(
+    run: Run,
+    build: Callable[[ModuleType, Case], Any],
+    module: ModuleType,
+    case: Case,
+    feature: dict[str, Any],
+) -> tuple[str, str]:
+    try:
+        got = run(build(module, case))
+    except Exception as fault:
+        return "error", _told(fault)
+    if feature["order"] == 0:
+        return "ok", ""
+    room = HALF if feature["half"] else RELATIVE
+    expected = case["first"] if feature["order"] == 1 else case["second"]
+    if _agree(got, expected, room):
+        return "ok", ""
+    if feature["order"] == 1 and _agree(got, case["autodiff"], room):
+        return "dropped", "the gradient of the forward expression came out"
+    return "wrong", f"got {_short(got)}, expected {_short(_flat(expected))}"
+
+
+def _told(fault: Exception) -> str:
+    """The first line of what an exception says."""
+    words = str(fault).strip().splitlines() or [""]
+    frames = traceback.extract_tb(fault.__traceback__)
+    where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    return f"{type(fault).__name__}: {words[0][:160]}{where}"
+
+
+def _flat(gradients: dict[str, Any]) -> list[list[float]]:
+    return [values for _, values in gradients.values()]
+
+
+def _agree(got: list[Any], expected: dict[str, Any], room: float) -> bool:
+    """Shapes and elements. ``got`` has [shape, values] for each gradient."""
+    if len(got) != len(expected):
+        return False
+    for (shape, values), wanted in zip(got, expected.values(), strict=True):
+        if wanted is None or list(shape) != list(wanted[0]):
+            return False
+        true = wanted[1]
+        slack = room * max([1e-3, *(abs(v) for v in true)])
+        if len(values) != len(true):
+            return False
+        for a, b in zip(values, true, strict=True):
+            if not (math.isfinite(a) and abs(a - b) <= slack):
+                return False
+    return True
+
+
+def _short(values: Any) -> str:
+    text = json.dumps(values)
+    return text if len(text) <= 90 else f"{text[:87]}..."
+
+
+def require(condition: bool, message: str) -> None:
+    """What a feature that has no gradient of its own to give must hold."""
+    if not condition:
+        raise ValueError(message)
+
+
+def imported(path: str) -> ModuleType:
+    """The emitted module under a name of its own, which pickling finds."""
+    name = "emitted_" + "".join(c if c.isalnum() else "_" for c in path)
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module

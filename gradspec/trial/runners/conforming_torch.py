@@ -1,0 +1,199 @@
+"""Conformance of torch modules: eager features and `torch.func`."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import warnings
+from typing import Any
+
+import conforming_torch_compiled  # noqa: F401  (registers its features)
+import conforming_torch_distributed  # noqa: F401
+import torch
+from conforming import main, require
+from conforming_torch_setting import Layer, Setting, feature
+from torch.autograd import forward_ad
+from torch.utils.checkpoint import checkpoint
+
+# --- eager -----------------------------------------------------------------------------
+
+
+@feature("backward")
+def backward(s: Setting) -> Any:
+    return s.backward(s.total)
+
+
+@feature("double backward")
+def double_backward(s: Setting) -> Any:
+    leaves = s.leaves()
+    whole = s.probed(s.first(leaves))
+    return s.listed(_derivative(whole, leaves))
+
+
+def _derivative(whole: Any, leaves: Any) -> Any:
+    if not whole.requires_grad:
+        return [torch.zeros_like(leaf) for leaf in leaves]
+    return torch.autograd.grad(whole, leaves, materialize_grads=True)
+
+
+@feature("third backward")
+def third_backward(s: Setting) -> None:
+    leaves = s.leaves()
+    whole = s.probed(s.first(leaves))
+    if not whole.requires_grad:
+        return
+    second = torch.autograd.grad(
+        whole, leaves, create_graph=True, materialize_grads=True
+    )
+    third = _derivative(s.probed(second), leaves)
+    require(all(bool(torch.isfinite(g).all()) for g in third), "not finite")
+
+
+@feature("is_grads_batched")
+def grads_batched(s: Setting) -> Any:
+    leaves = s.leaves()
+    outputs = s.outputs(*leaves)
+    upstream = [torch.stack([u, 2 * u]) for u in s.upstream]
+    found = torch.autograd.grad(outputs, leaves, upstream, is_grads_batched=True)
+    return s.listed([g[0] for g in found])
+
+
+@feature("keyword call")
+def keyword_call(s: Setting) -> Any:
+    names, rule = [name for name, _ in s.case["inputs"]], s.rule
+    s.rule = lambda *given, **statics: rule(
+        **dict(zip(names, given, strict=True)), **statics
+    )
+    return s.backward(s.total)
+
+
+@feature("non-contiguous inputs")
+def strided(s: Setting) -> Any:
+    return s.backward(lambda *floats: s.total(*(_strided(x) for x in floats)))
+
+
+def _strided(x: Any) -> Any:
+    return x.repeat_interleave(2, dim=-1)[..., ::2] if x.dim() else x
+
+
+@feature("inference mode")
+def inference(s: Setting) -> None:
+    with torch.inference_mode():
+        s.total(*s.floats)
+
+
+@feature("saved-tensor hooks")
+def saved_tensor_hooks(s: Setting) -> Any:
+    with torch.autograd.graph.saved_tensors_hooks(
+        lambda tensor: tensor.clone(), lambda tensor: tensor
+    ):
+        return s.backward(s.total)
+
+
+@feature("checkpoint, reentrant")
+def reentrant(s: Setting) -> Any:
+    return s.backward(lambda *f: checkpoint(s.total, *f, use_reentrant=True))
+
+
+@feature("checkpoint, non-reentrant")
+def non_reentrant(s: Setting) -> Any:
+    return s.backward(lambda *f: checkpoint(s.total, *f, use_reentrant=False))
+
+
+@feature("autocast to bfloat16")
+def autocast(s: Setting) -> Any:
+    with torch.autocast("cpu", torch.bfloat16):
+        return s.backward(s.total)
+
+
+@feature("deepcopy of a module")
+def deepcopied(s: Setting) -> Any:
+    return _learned(copy.deepcopy(Layer(s)), s)
+
+
+@feature("pickle of a module")
+def pickled(s: Setting) -> Any:
+    return _learned(pickle.loads(pickle.dumps(Layer(s))), s)
+
+
+def _learned(layer: Layer, s: Setting) -> Any:
+    layer().backward()
+    return s.listed([weight.grad for weight in layer.weights])
+
+
+@feature("empty tensors")
+def empty(s: Setting) -> None:
+    s.inputs = [x[:0] if x.dim() and x.shape[0] == 2 else x for x in s.inputs]
+    leaves = s.leaves()
+    sum(y.sum() for y in s.outputs(*leaves)).backward()
+    require(all(x.grad.shape == x.shape for x in leaves), "gradients of other shapes")
+
+
+@feature("forward AD")
+def forward(s: Setting) -> Any:
+    def push(tangents: Any) -> Any:
+        with forward_ad.dual_level():
+            pairs = zip(s.floats, tangents, strict=True)
+            made = s.total(*(forward_ad.make_dual(x, t) for x, t in pairs))
+            tangent = forward_ad.unpack_dual(made).tangent
+            return 0.0 if tangent is None else tangent
+
+    return s.along(push)
+
+
+# --- torch.func ------------------------------------------------------------------------
+
+
+@feature("func.grad")
+def func_grad(s: Setting) -> Any:
+    return s.listed(torch.func.grad(s.total, s.every)(*s.floats))
+
+
+@feature("func.vjp")
+def func_vjp(s: Setting) -> Any:
+    _, pullback = torch.func.vjp(lambda *f: tuple(s.outputs(*f)), *s.floats)
+    return s.listed(pullback(tuple(s.upstream)))
+
+
+@feature("func.jvp")
+def func_jvp(s: Setting) -> Any:
+    return s.along(lambda tangents: torch.func.jvp(s.total, s.floats, tangents)[1])
+
+
+@feature("vmap of grad")
+def func_vmap(s: Setting) -> Any:
+    stacked = [torch.stack([x, 2 * x]) for x in s.floats]
+    found = torch.func.vmap(torch.func.grad(s.total, s.every))(*stacked)
+    return s.listed([g[0] for g in found])
+
+
+@feature("func.jacrev")
+def func_jacrev(s: Setting) -> Any:
+    return s.listed(torch.func.jacrev(s.total, s.every)(*s.floats))
+
+
+@feature("func.jacfwd")
+def func_jacfwd(s: Setting) -> Any:
+    return s.listed(torch.func.jacfwd(s.total, s.every)(*s.floats))
+
+
+def _second(outer: Any, inner: Any) -> Any:
+    def run(s: Setting) -> Any:
+        return s.contracted(outer(inner(s.total, s.every), s.every)(*s.floats))
+
+    return run
+
+
+for _name, _outer, _inner in (
+    ("jacrev of jacrev", torch.func.jacrev, torch.func.jacrev),
+    ("jacfwd of jacrev (hessian)", torch.func.jacfwd, torch.func.jacrev),
+    ("jacrev of jacfwd", torch.func.jacrev, torch.func.jacfwd),
+    ("jacfwd of jacfwd", torch.func.jacfwd, torch.func.jacfwd),
+):
+    feature(_name)(_second(_outer, _inner))
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    main(feature, Setting)

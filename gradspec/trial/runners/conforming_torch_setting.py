@@ -1,0 +1,121 @@
+"""A rule at one point, for the features of PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import torch
+from conforming import Case, Register
+
+feature = Register()
+"""All features of PyTorch, over several files."""
+
+_DTYPES = {"int": torch.int64, "bool": torch.bool}
+
+
+class Setting:
+    """A number made of the rule's outputs, as a function of its floating inputs."""
+
+    def __init__(self, module: ModuleType, case: Case) -> None:
+        self.rule, self.case, self.module = getattr(module, case["rule"]), case, module
+        self.inputs = [_tensor(case["given"][n], kind) for n, kind in case["inputs"]]
+        names = [name for name, kind in case["inputs"] if kind == "float"]
+        self.places = [k for k, (n, _) in enumerate(case["inputs"]) if n in names]
+        self.upstream = [_tensor(v, "float") for v in case["upstream"].values()]
+        probes = case.get("probes", {})
+        self.probes = [
+            _tensor(probes[n], "float") if probes else torch.ones_like(x)
+            for n, x in zip(names, self.floats, strict=True)
+        ]
+
+    @property
+    def floats(self) -> tuple[Any, ...]:
+        return tuple(self.inputs[k] for k in self.places)
+
+    @property
+    def every(self) -> tuple[int, ...]:
+        return tuple(range(len(self.places)))
+
+    def leaves(self) -> tuple[Any, ...]:
+        """The floating inputs, to be differentiated by."""
+        return tuple(x.clone().requires_grad_() for x in self.floats)
+
+    def outputs(self, *floats: Any) -> list[Any]:
+        """The outputs that take an upstream gradient."""
+        given = list(self.inputs)
+        for place, x in zip(self.places, floats, strict=True):
+            given[place] = x
+        made = self.rule(*given, **self.case["statics"])
+        made = made if isinstance(made, tuple) else (made,)
+        kinds = (kind for _, kind in self.case["outputs"])
+        return [y for y, kind in zip(made, kinds, strict=True) if kind == "float"]
+
+    def total(self, *floats: Any) -> Any:
+        """Upstream gradients times outputs."""
+        pairs = zip(self.outputs(*floats), self.upstream, strict=True)
+        return sum((y * u).sum() for y, u in pairs)
+
+    def backward(self, function: Callable[..., Any]) -> list[Any]:
+        """The gradients of a function of the floating inputs."""
+        leaves = self.leaves()
+        function(*leaves).backward()
+        return self.listed([leaf.grad for leaf in leaves])
+
+    def first(self, leaves: Any) -> tuple[Any, ...]:
+        """Gradients that can be differentiated once more."""
+        total = self.total(*leaves)
+        return torch.autograd.grad(
+            total, leaves, create_graph=True, materialize_grads=True
+        )
+
+    def probed(self, gradients: Any) -> Any:
+        """Probes times gradients."""
+        return sum((g * p).sum() for g, p in zip(gradients, self.probes, strict=True))
+
+    def listed(self, gradients: Any) -> list[Any]:
+        """[shape, values] of each gradient."""
+        arrays = [g.detach().to(torch.float64).cpu() for g in gradients]
+        return [[list(a.shape), a.reshape(-1).tolist()] for a in arrays]
+
+    def contracted(self, matrices: Any) -> list[Any]:
+        """Probes times second derivatives: one row of blocks for each gradient."""
+        found = []
+        for by, x in enumerate(self.floats):
+            parts = [
+                torch.tensordot(p, matrices[k][by], p.dim())
+                for k, p in enumerate(self.probes)
+            ]
+            found.append(sum(parts).reshape(x.shape))
+        return self.listed(found)
+
+    def along(self, push: Callable[[tuple[Any, ...]], Any]) -> list[Any]:
+        """Gradients from tangents, one element at a time."""
+        found = []
+        for place, x in enumerate(self.floats):
+            slopes = []
+            for k in range(x.numel()):
+                tangents = [torch.zeros_like(v) for v in self.floats]
+                tangents[place].view(-1)[k] = 1
+                slopes.append(float(push(tuple(tangents))))
+            found.append(torch.tensor(slopes).reshape(x.shape))
+        return self.listed(found)
+
+
+class Layer(torch.nn.Module):
+    """A module whose parameters are the floating inputs."""
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__()
+        self.weights = torch.nn.ParameterList(map(torch.nn.Parameter, setting.floats))
+        self.setting = setting
+
+    def forward(self) -> Any:
+        return self.setting.total(*self.weights)
+
+
+def _tensor(value: Any, kind: str) -> Any:
+    shape, flat = value
+    tensor = torch.tensor(flat, dtype=torch.float64).reshape(shape)
+    return tensor.to(_DTYPES.get(kind, torch.float32))
