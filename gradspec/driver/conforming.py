@@ -170,7 +170,7 @@ def _group(
         if not left:
             break
         message = _child(place, target, features, modules, left, done)
-        done |= _read(result, message)
+        done = _read(result, message) | done
     for module in modules:
         for case in module["rules"]:
             for feature in features:

@@ -24,7 +24,7 @@ def _start(s: Setting, name: str) -> Any:
         free.bind(("127.0.0.1", 0))
         port, out = free.getsockname()[1], Path(folder) / "gradients.json"
         free.close()
-        given = (name, s.module.__file__, s.case, port, str(out))
+        given = (name, s.path, s.case, port, str(out))
         torch.multiprocessing.spawn(_process, given, WORLD)
         require(out.exists(), "the processes gave no gradients")
         return json.loads(out.read_text("utf-8"))

@@ -19,7 +19,8 @@ class Setting:
     """A number made of the rule's outputs, as a function of its floating inputs."""
 
     def __init__(self, module: ModuleType, case: Case) -> None:
-        self.rule, self.case, self.module = getattr(module, case["rule"]), case, module
+        self.rule, self.case = getattr(module, case["rule"]), case
+        self.path = module.__file__
         self.inputs = [_tensor(case["given"][n], kind) for n, kind in case["inputs"]]
         names = [name for name, kind in case["inputs"] if kind == "float"]
         self.places = [k for k, (n, _) in enumerate(case["inputs"]) if n in names]
@@ -63,7 +64,7 @@ class Setting:
         function(*leaves).backward()
         return self.listed([leaf.grad for leaf in leaves])
 
-    def first(self, leaves: Any) -> tuple[Any, ...]:
+    def first(self, leaves: Any) -> Any:
         """Gradients that can be differentiated once more."""
         total = self.total(*leaves)
         return torch.autograd.grad(

@@ -1,0 +1,115 @@
+"""The conformance suite tells a rule that is kept from one that is lost."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gradspec.driver import conforming
+from gradspec.driver.trials import RUNNERS
+from gradspec.options import Options
+from gradspec.trial.features import FEATURES, Feature
+
+
+@pytest.mark.parametrize("target", FEATURES)
+def test_every_feature_has_its_function(target: str) -> None:
+    texts = [p.read_text("utf-8") for p in RUNNERS.glob(f"conforming_{target}*.py")]
+    written = set(re.findall(r'"([^"\n]+)"', "\n".join(texts)))
+    assert {f.name for f in FEATURES[target]} <= written
+    names = [f.name for f in FEATURES[target]]
+    assert len(set(names)) == len(names)
+
+
+def _matrix(
+    monkeypatch: pytest.MonkeyPatch,
+    target: str,
+    wanted: tuple[str, ...],
+    given: conforming.Subject,
+) -> conforming.Matrix:
+    features = tuple(f for f in FEATURES[target] if f.name in wanted)
+    monkeypatch.setattr(conforming, "FEATURES", {target: features})
+    (matrix,) = conforming.run((given,), Options((target,)), lambda target: None)
+    return matrix
+
+
+def test_the_markers_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = tuple(f.name for f in FEATURES["numpy"])
+    given = conforming.markers(Options(("numpy",)))
+    matrix = _matrix(monkeypatch, "numpy", names, given)
+    assert [c for c in matrix.cells if c.state not in ("ok", "none")] == []
+    assert len(matrix.rules) == 7
+    told = {c.rule for c in matrix.cells if c.state == "none"}
+    assert told == {"nonlinear_marker"}
+
+
+def test_a_marker_says_something() -> None:
+    """Every declared gradient is another than that of the forward expression."""
+    for case in conforming.markers(Options(("numpy",))).cases:
+        if case["rule"] != "exact_marker":
+            assert case["first"] != case["autodiff"], case["rule"]
+
+
+def test_what_is_lost_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module that leaves differentiation to JAX, one that dies, one that is wrong."""
+    pytest.importorskip("jax")
+    given = conforming.markers(Options(("jax",)))
+    text = given.modules["jax"]
+    lost = (
+        "import os\nimport jax.numpy as jnp\n\n"
+        "def static_marker(x, *, beta=1.5, n=2):\n    return beta * x**n\n\n"
+        "def exact_marker(x):\n    os._exit(3)\n\n"
+        "def nonlinear_marker(x):\n    return 7 * x\n\n"
+        "def surrogate_marker(v, *, k=2.0):\n    raise ValueError('no such thing')\n"
+    )
+    wanted = ("static_marker", "exact_marker", "nonlinear_marker", "surrogate_marker")
+    cases = tuple(c for c in given.cases if c["rule"] in wanted)
+    broken = replace(given, modules={"jax": lost}, cases=cases)
+    matrix = _matrix(monkeypatch, "jax", ("grad",), broken)
+    states = {cell.rule: cell.state for cell in matrix.cells}
+    assert states == {
+        "static_marker": "dropped",
+        "exact_marker": "error",
+        "nonlinear_marker": "wrong",
+        "surrogate_marker": "error",
+    }
+    messages = {cell.rule: cell.message for cell in matrix.cells}
+    assert "ended with 3" in messages["exact_marker"]
+    assert "no such thing" in messages["surrogate_marker"]
+    assert text.startswith('"""Generated')
+
+
+def test_a_users_rule_stands_beside_the_markers(tmp_path: Path) -> None:
+    rule = tmp_path / "mine.grad"
+    rule.write_text(
+        "rule mine(x, y) -> z:\n"
+        "    assume x > 0\n"
+        "    z = sqrt(x) * y\n"
+        '    override dy = 2 * dz * sqrt(x) because "twice"\n'
+    )
+    child = subprocess.run(
+        [
+            *(sys.executable, "-m", "gradspec", "test", "--conformance"),
+            *("--target", "numpy", "--format", "json", str(rule)),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert child.returncode == 0, child.stderr
+    (matrix,) = json.loads(child.stdout)
+    cells = [cell for cell in matrix["cells"] if cell["rule"] == "mine"]
+    assert [cell["state"] for cell in cells] == ["ok"] * len(FEATURES["numpy"])
+
+
+def test_the_table_reads_as_it_is_written() -> None:
+    marks = {f.name: f for f in FEATURES["torch"]}
+    assert marks["forward AD"] == Feature("eager", "forward AD", 1, forward=True)
+    assert marks["autocast to bfloat16"].half
+    assert marks["compile of hessian"].order == 2
+    assert marks["empty tensors"].order == 0
