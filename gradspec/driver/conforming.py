@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
@@ -27,7 +30,9 @@ from gradspec.source import Source
 from gradspec.trial.features import FEATURES, Feature
 
 MARKERS = Path(__file__).parent.parent / "trial" / "markers.grad"
-GROUP_SECONDS = 900.0
+CELL_SECONDS = 240.0
+"""Compilers are slow to start; what takes longer hangs."""
+
 LIVES = 12
 """Processes that one group of features may cost."""
 
@@ -237,15 +242,30 @@ def _child(
         json.dumps({"modules": modules, "features": table, "done": skipped}), "utf-8"
     )
     runner = RUNNERS / f"conforming_{target}.py"
-    command = [sys.executable, str(runner), str(job), str(place.with_suffix(".result"))]
-    try:
-        child = subprocess.run(
-            command, capture_output=True, text=True, timeout=GROUP_SECONDS, check=False
+    result, log = place.with_suffix(".result"), place.with_suffix(".log")
+    command = [sys.executable, str(runner), str(job), str(result)]
+    with log.open("w") as told:
+        child = subprocess.Popen(
+            command, stdout=told, stderr=told, start_new_session=True
         )
-    except subprocess.TimeoutExpired:
-        return "it took too long"
-    last = (child.stderr.strip().splitlines() or ["no message"])[-1]
+        if not _in_time(child, result):
+            os.killpg(child.pid, signal.SIGKILL)  # its own children too
+            child.wait()
+            return "it took too long"
+    last = (log.read_text("utf-8").strip().splitlines() or ["no message"])[-1]
     return f"the process ended with {child.returncode}: {last[:160]}"
+
+
+def _in_time(child: subprocess.Popen[bytes], result: Path) -> bool:
+    """Wait until the process ends; False when a cell takes too long."""
+    size, since = -1, time.monotonic()
+    while child.poll() is None:
+        if (now := result.stat().st_size) != size:
+            size, since = now, time.monotonic()
+        if time.monotonic() - since > CELL_SECONDS:
+            return False
+        time.sleep(0.05)
+    return True
 
 
 def _read(result: Path, message: str) -> dict[tuple[str, ...], dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -57,6 +58,13 @@ class Setting:
         """Upstream gradients times outputs."""
         pairs = zip(self.outputs(*floats), self.upstream, strict=True)
         return sum((y * u).sum() for y, u in pairs)
+
+    def whole(self, *tensors: Any) -> Any:
+        """The same of all inputs, then of the upstream gradients: nothing is closed over."""
+        here = copy.copy(self)
+        here.inputs = list(tensors[: len(self.inputs)])
+        here.upstream = list(tensors[len(self.inputs) :])
+        return here.total(*here.floats)
 
     def backward(self, function: Callable[..., Any]) -> list[Any]:
         """The gradients of a function of the floating inputs."""
