@@ -158,46 +158,11 @@ def test_command(
         _report(results, found, (), style)
     if failed:
         sys.exit(FINDINGS)
-    run = _conform if conformance else _try
-    sys.exit(run(entries, results, options, style))
+    from gradspec.report import tested
 
-
-def _try(
-    entries: tuple[Entry, ...],
-    results: tuple[FileResult, ...],
-    options: Options,
-    style: str,
-) -> int:
-    """Trials: what agrees with the truth and with one another."""
-    from gradspec.driver import trials
-    from gradspec.report import trial_text
-
-    with _bar("testing", len(options.targets)) as progress:
-        reports = trials.run(entries, results, options, progress)
-    trial_text.show(reports, style)
-    if any(report.absent for report in reports):
-        return FAILURE
-    return FINDINGS if any(report.failures for report in reports) else CLEAN
-
-
-def _conform(
-    entries: tuple[Entry, ...],
-    results: tuple[FileResult, ...],
-    options: Options,
-    style: str,
-) -> int:
-    """The matrix of rules and features."""
-    from gradspec.driver import conforming
-    from gradspec.report import matrix_text
-
-    subjects = conforming.subjects(entries, results, options)
-    given = (conforming.markers(options), *subjects)
-    with _bar("testing", len(options.targets)) as progress:
-        matrices = conforming.run(given, options, progress)
-    matrix_text.show(matrices, style)
-    if any(matrix.absent for matrix in matrices):
-        return FAILURE
-    return FINDINGS if any(matrix.failed for matrix in matrices) else CLEAN
+    run = tested.conformed if conformance else tested.tried
+    absent, failed = run(entries, results, options, style)
+    sys.exit(FAILURE if absent else FINDINGS if failed else CLEAN)
 
 
 @cli.command("audit")
