@@ -1,7 +1,8 @@
 """Contractions in PyTorch: products of matrices where they are such.
 
 `torch.einsum` is right for all of them, but is slower to start (12 µs where ``x @ w.mT``
-takes 4) and unknown to legacy `vmap`. A row-wise inner product is a product and a sum:
+takes 4) and unknown to legacy `vmap`: what is left is put into matrices by a function of
+the module. A row-wise inner product is a product and a sum:
 nothing larger than the arguments arises, and `einsum` takes six times as long.
 """
 
@@ -50,7 +51,8 @@ def einsum(node: Einsum, parts: tuple[Text, ...]) -> Text:
     if [f"{_BATCH}{node.output}"] == [*node.inputs]:
         return Text(f"_sum_over_batch({parts[0].text}, {len(output)})", ATOM)
     words = f'"{",".join(node.inputs)}->{node.output}"'
-    return Text(f"torch.einsum({words}, {', '.join(p.text for p in parts)})", ATOM)
+    name = "_contraction" if len(parts) == 2 else "torch.einsum"
+    return Text(f"{name}({words}, {', '.join(p.text for p in parts)})", ATOM)
 
 
 def _summed(left: _Side, right: _Side, output: str, over_batch: bool) -> Text | None:

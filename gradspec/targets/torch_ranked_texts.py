@@ -197,6 +197,54 @@ def _sum_by_position(
 ''',
 )
 
+CONTRACTION = Helper(
+    "_contraction",
+    '''\
+def _contraction(words: str, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """What `torch.einsum` says, as a product of matrices, which any `vmap` can batch."""
+    inputs, output = words.split("->")
+    left, right = (word.removeprefix("...") for word in inputs.split(","))
+    out = output.removeprefix("...")
+    batch = torch.broadcast_shapes(
+        a.shape[: a.dim() - len(left)], b.shape[: b.dim() - len(right)]
+    )
+    if out == output:  # the batch is one more axis to sum over
+        flat = (batch.numel(), *a.shape[a.dim() - len(left) :])
+        a = a.expand(*batch, *flat[1:]).reshape(flat)
+        flat = (batch.numel(), *b.shape[b.dim() - len(right) :])
+        b = b.expand(*batch, *flat[1:]).reshape(flat)
+        left, right, batch = f"Z{left}", f"Z{right}", batch[:0]
+    sizes = dict(zip(left + right, (*_sizes(a, left), *_sizes(b, right))))
+    common = [c for c in left if c in right and c in out]
+    summed = [c for c in left if c in right and c not in out]
+    rows = [c for c in left if c not in right]
+    columns = [c for c in right if c not in left]
+    product = _matrix(a, left, common, rows, summed) @ _matrix(
+        b, right, common, summed, columns
+    )
+    found = [*common, *rows, *columns]
+    product = product.reshape((*batch, *(sizes[c] for c in found)))
+    order = (len(batch) + found.index(c) for c in out)
+    return product.permute((*range(len(batch)), *order))
+
+
+def _sizes(x: torch.Tensor, letters: str) -> list[int]:
+    return list(x.shape[x.dim() - len(letters) :])
+
+
+def _matrix(
+    x: torch.Tensor, letters: str, common: list[str], rows: list[str], columns: list[str]
+) -> torch.Tensor:
+    """The last axes, named by letters, as matrices behind common axes."""
+    batch, sizes = x.dim() - len(letters), dict(zip(letters, _sizes(x, letters)))
+    order = (batch + letters.index(c) for c in (*common, *rows, *columns))
+    shape = [*x.shape[:batch], *(sizes[c] for c in common)]
+    for group in rows, columns:
+        shape.append(torch.Size([sizes[c] for c in group]).numel())
+    return x.permute((*range(batch), *order)).reshape(shape)
+''',
+)
+
 SUM_OF_OUTER = Helper(
     "_sum_of_outer",
     '''\
@@ -231,6 +279,7 @@ HELPERS = (
     GATHER,
     SCATTER_ADD,
     SUM_BY_POSITION,
+    CONTRACTION,
     SUM_OF_OUTER,
     SUM_OVER_BATCH,
 )
