@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from gradspec.checks.guess import Guess, as_written
+from gradspec.checks.guess import Guess, as_it_is, as_written
 from gradspec.checks.guesses_whole import agree
 from gradspec.derive.build import plus, times
 from gradspec.derive.linear import coefficient, is_linear
@@ -15,7 +15,6 @@ from gradspec.ir import closed
 from gradspec.ir.calls import expand
 from gradspec.ir.expr import ZERO, Expr, Ref
 from gradspec.ir.rule import Let, Rule
-from gradspec.ir.text import show
 from gradspec.ir.tidy import fold, tidy
 from gradspec.ir.walk import (
     children,
@@ -59,7 +58,7 @@ def _corrected(claim: Claim, guess: Guess | None) -> str:
     new = _replaced(text, guess.place.node, guess.new)
     right = expand(closed.cotangents(_with(claim, name, new))[claim.name])
     points = claim.subject.points
-    return f"{name} = {show(new)}" if agree(right, claim.derived, points) else ""
+    return f"{name} = {as_it_is(new)}" if agree(right, claim.derived, points) else ""
 
 
 def _replaced(text: Expr, old: Expr, new: Expr) -> Expr:

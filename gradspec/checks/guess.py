@@ -127,8 +127,13 @@ def quoted(expr: Expr) -> str:
 
 
 def as_written(expr: Expr) -> str:
-    """With powers for squares."""
-    return show(transform(tidy(expr), _as_power))
+    """Tidy, with powers for squares."""
+    return as_it_is(tidy(expr))
+
+
+def as_it_is(expr: Expr) -> str:
+    """The author's own arithmetic is left alone."""
+    return show(transform(expr, _as_power))
 
 
 def _as_power(node: Expr) -> Expr:

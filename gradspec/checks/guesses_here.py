@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from gradspec.checks.guess import Case, Guess, decimal_or_fraction, is_short, quoted
 from gradspec.ir.expr import ONE, Apply, Const, Expr, Ref, Select, apply
-from gradspec.ir.tidy import tidy
+from gradspec.ir.tidy import fold, tidy
 from gradspec.ir.walk import names, nodes
 from gradspec.primitives.lookup import primitive
 from gradspec.symbolic.meant import Place, evaluate, fits
@@ -90,7 +90,7 @@ def signs(case: Case) -> Guess | None:
         if same(place.meant, negated(place.now)):
             told = _sign_told(place)
             if told:
-                return Guess(told, place, apply("neg", place.node))
+                return Guess(told, place, fold(apply("neg", place.node)))
     return None
 
 

@@ -55,6 +55,30 @@ def test_the_cure_is_in_the_author_s_names() -> None:
     assert "write `dx = dy * exp(d) * (1 + d)`" in found.help
 
 
+@pytest.mark.parametrize(
+    ("wrong", "told", "line"),
+    [
+        ("dy * x / sqrt(x**2 + a)", "`a` should be squared", "sqrt(x**2 + a**2)"),
+        ("dy * x / sqrt(x**2 - a**2)", "the sign of `a**2`", "sqrt(x**2 + a**2)"),
+        ("dy * x * sqrt(x**2 + a**2)", "divide by", "x / sqrt(x**2 + a**2)"),
+        ("dy / sqrt(x**2 + a**2)", "the factor `x` is missing", "a**2) * x"),
+        ("dy * x / (x**2 + a**2)", "should be `sqrt(", "x / sqrt(x**2 + a**2)"),
+        ("dy * y / sqrt(x**2 + a**2)", "`y` should be `x`", "dy * x / sqrt("),
+    ],
+)
+def test_the_line_is_the_author_s_with_one_part_mended(
+    wrong: str, told: str, line: str
+) -> None:
+    found = _finding(f"""
+        rule f(x, a: static = 0.5) -> y:
+            assume a > 0
+            y = sqrt(x**2 + a**2)
+            dx = {wrong}
+        """)
+    assert any(told in note for note in found.notes)
+    assert line in found.help
+
+
 def test_a_right_branch_is_left_as_it_is() -> None:
     found = _finding("""
         rule f(x, a: static = 0.5) -> y:
