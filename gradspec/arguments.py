@@ -108,6 +108,14 @@ evidence = click.option(
     "--evidence", is_flag=True, help="Say of each verdict what it rests on, in a line."
 )
 
+second_order = click.option(
+    "--order",
+    type=click.IntRange(1, 2),
+    default=1,
+    show_default=True,
+    help="2: the derivative of the backward is checked too.",
+)
+
 # --- of audits ------------------------------------------------------------------------
 
 dtypes = click.option(

@@ -101,6 +101,7 @@ def compile_command(
 @arguments.strict
 @arguments.boundaries
 @arguments.evidence
+@arguments.second_order
 @arguments.budget
 @arguments.jobs
 @arguments.style
@@ -109,13 +110,14 @@ def check_command(
     strict: bool,
     boundaries: bool,
     evidence: bool,
+    order: int,
     budget: float,
     jobs: int,
     style: str,
 ) -> None:
     """Check the rules in PATH... and tell the verdict on each gradient."""
     entries, found = _discover(paths)
-    options = Options((), strict, budget=budget)
+    options = Options((), strict, budget=budget, order=order)
     results = _compile("checking", entries, options, jobs) if not found else ()
     tables = _boundaries(entries) if boundaries and not found else ()
     _report(results, found, (), style, tables)

@@ -15,12 +15,14 @@ AUDIT_POINTS = 4000
 class Options:
     """``strict``: a cotangent that only agrees is an error. ``trace``: emitted modules
     print what passes through them. ``budget``: seconds a rule for proof and search.
+    ``order``: 2 to have second derivatives checked too.
     """
 
     targets: tuple[str, ...] = ()
     strict: bool = False
     trace: bool = False
     budget: float = BUDGET_SECONDS
+    order: int = 1
 
 
 @dataclass(frozen=True, slots=True)

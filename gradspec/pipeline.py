@@ -6,9 +6,10 @@ Nothing here touches a file: sources come in as text, modules go out as text.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
+from gradspec.checks import second
 from gradspec.checks.check import check
 from gradspec.derive.complete import complete
 from gradspec.diagnostics import Diagnostic, Outcome, error
@@ -76,9 +77,20 @@ def _check_rule(rule: Rule, options: Options) -> Outcome[CheckedRule]:
         return Outcome(None, completed.diagnostics)
     checked = check(completed.value, _PROOFS * options.budget)
     found = completed.diagnostics + checked.diagnostics
+    if options.order == 2 and checked.value is not None and not checked.failed:
+        checked = _with_second(checked.value, options)
+        found += checked.diagnostics
     if options.strict and checked.value is not None:
         found += tuple(_unproved(checked.value))
     return Outcome(checked.value, found)
+
+
+def _with_second(rule: CheckedRule, options: Options) -> Outcome[CheckedRule]:
+    """With verdicts on its second derivatives."""
+    seconds = (1 - _PROOFS) * options.budget / 2
+    judged = second.judge(rule.rule, rule.verdicts, seconds)
+    found = tuple(d for judgement in judged for d in judgement.found)
+    return Outcome(replace(rule, second=tuple(j.verdict for j in judged)), found)
 
 
 def check_module(

@@ -39,7 +39,8 @@ def folder() -> Path | None:
 
 def key(source: Source, below: str, options: Options) -> str:
     """What a result depends on, imports apart."""
-    chosen = (options.targets, options.strict, options.trace, options.budget)
+    how = (options.strict, options.trace, options.budget, options.order)
+    chosen = (options.targets, *how)
     return digest("\0".join((tool(), source.path, below, repr(chosen), source.text)))
 
 

@@ -24,6 +24,7 @@ class RuleRow:
     line: int
     verdicts: tuple[Verdict, ...]
     reasons: tuple[str, ...] = ()
+    second: tuple[Verdict, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,7 @@ def row(checked: CheckedRule) -> RuleRow:
         line,
         checked.verdicts,
         tuple(f"{r.name}: {r.reason}" for r in checked.rewrites),
+        checked.second,
     )
 
 
@@ -71,6 +73,7 @@ def to_json(result: FileResult) -> dict[str, Any]:
                 "line": rule.line,
                 "verdicts": [_verdict_json(v) for v in rule.verdicts],
                 "reasons": list(rule.reasons),
+                "second": [_verdict_json(v) for v in rule.second],
             }
             for rule in result.rules
         ],
@@ -91,6 +94,7 @@ def from_json(data: Mapping[str, Any], sources: Mapping[str, Source]) -> FileRes
                 r["line"],
                 tuple(_verdict(v) for v in r["verdicts"]),
                 tuple(r["reasons"]),
+                tuple(_verdict(v) for v in r["second"]),
             )
             for r in data["rules"]
         ),

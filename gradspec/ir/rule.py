@@ -302,7 +302,8 @@ class Harm:
 class CheckedRule:
     """A complete rule without errors, its verdicts in input order, and the rewrites
     that stabilising has made to it (none before that stage). ``holes`` are to be filled
-    by the emitted program; ``harms`` are what no form mends.
+    by the emitted program; ``harms`` are what no form mends; ``second`` are verdicts on
+    second derivatives, by pairs of inputs (``x,z``), if they were asked for.
     """
 
     rule: Rule
@@ -312,3 +313,4 @@ class CheckedRule:
     harms: tuple[Harm, ...] = ()
     wide: tuple[str, ...] = ()
     """Outputs and cotangents that are to be computed in float64."""
+    second: tuple[Verdict, ...] = ()

@@ -63,9 +63,19 @@ def _file(result: FileResult) -> dict[str, Any]:
                 "rewrites": list(rule.reasons),
                 "cotangents": [_cotangent(v) for v in rule.verdicts],
             }
+            | _second(rule.second)
             for rule in result.rules
         ],
     }
+
+
+def _second(verdicts: tuple[Verdict, ...]) -> dict[str, Any]:
+    """Only if it was asked for: the derivative of ``d<input>`` by another input."""
+    found = []
+    for verdict in verdicts:
+        name, _, by = verdict.input.partition(",")
+        found.append({**_cotangent(verdict), "input": name, "by": by})
+    return {"second_order": found} if found else {}
 
 
 def _cotangent(v: Verdict) -> dict[str, Any]:

@@ -31,7 +31,18 @@ def _sizes(verdict: Verdict) -> str:
 def verdicts(rule: RuleRow) -> str:
     """The verdicts of a rule, inputs without gradient left out."""
     told = [describe(v) for v in rule.verdicts if v.status is not Status.NONE]
-    return ", ".join(told) or "no gradient"
+    return (", ".join(told) or "no gradient") + _second(rule.second)
+
+
+def _second(verdicts: tuple[Verdict, ...]) -> str:
+    """``; second order proved``, or pair by pair where they differ."""
+    kinds = dict.fromkeys(v.status for v in verdicts)
+    if not kinds:
+        return ""
+    if len(kinds) == 1:
+        return f"; second order {next(iter(kinds)).value}"
+    told = (f"d{v.input.replace(',', ' by ')} {v.status.value}" for v in verdicts)
+    return f"; second order: {', '.join(told)}"
 
 
 def rows(results: Iterable[FileResult]) -> tuple[tuple[str, str, str], ...]:

@@ -1,0 +1,254 @@
+"""Second order: is the derivative of the emitted backward the second derivative?
+
+A framework that is asked for a second derivative differentiates the backward as it
+stands. Where a first derivative is proved, both sides are one function, and so are their
+derivatives, except at single points: the value patched in at a removable singularity
+(``… if x != 0 else 1``) is a constant to whoever differentiates it. So at every border
+the second derivative as emitted is compared with the limits of the true one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+from gradspec.checks.claims import Claim, Judgement
+from gradspec.checks.cotangents import Examined, examine
+from gradspec.checks.indexed_cases import few, is_too_large
+from gradspec.checks.second_points import approaches, at_borders, meet
+from gradspec.checks.subject import Point, Subject, number, said, subject
+from gradspec.derive.partials import Underivable
+from gradspec.derive.vjp import cotangents, vjps
+from gradspec.diagnostics import Diagnostic, error
+from gradspec.ir import closed
+from gradspec.ir.calls import expand
+from gradspec.ir.expr import ONE, Expr
+from gradspec.ir.rule import (
+    Declared,
+    Derived,
+    Input,
+    Let,
+    Override,
+    Rule,
+    Status,
+    Verdict,
+)
+from gradspec.ir.tidy import tidy
+from gradspec.ir.walk import names
+from gradspec.symbolic.compare import decimal
+from gradspec.symbolic.enclose import defined, enclose
+from gradspec.symbolic.neighbours import lies_between
+from gradspec.symbolic.zero import search
+
+_BITS = 256
+_MOST = 64
+"""Pairs of inputs (or of elements) that are looked at."""
+
+_CASES = 2
+"""Sizes at which a ranked rule is looked at: 1 and 2 for every axis."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """The derivative of ``d<input>`` by another input: as emitted, and true."""
+
+    subject: Subject
+    input: Input
+    by: Input
+    emitted: Expr
+    true: Expr
+
+    @property
+    def name(self) -> str:
+        return f"∂d{self.input.name}/∂{self.by.name}"
+
+
+def judge(
+    rule: Rule, first: tuple[Verdict, ...], budget: float
+) -> tuple[Judgement, ...]:
+    """A judgement for each pair of inputs; its verdict's ``input`` is ``x,z`` for the
+    derivative of ``dx`` by ``z``. A ranked rule is written out at small sizes."""
+    known = {verdict.input: verdict for verdict in first}
+    if rule.is_elementwise:
+        subjects: tuple[Subject, ...] = (subject(rule),)
+    elif is_too_large(rule):
+        return ()
+    else:
+        subjects = tuple(case.subject for case in few(rule).small[:_CASES])
+    pairs = [p for seen in subjects for p in islice(_pairs(seen), _MOST)]
+    share = budget / max(len(pairs), 1)
+    done: dict[str, Judgement] = {}
+    for pair in pairs:
+        judged = _judge(pair, known[_variable(pair.input.name)], share)
+        name = judged.verdict.input
+        done[name] = _weaker(done.get(name, judged), judged)
+    return tuple(done.values())
+
+
+def _variable(name: str) -> str:
+    """``x`` of ``x[0, 1]``."""
+    return name.partition("[")[0]
+
+
+def _weaker(one: Judgement, other: Judgement) -> Judgement:
+    """What may be said of both; points are counted together."""
+    order = (Status.REFUTED, Status.AGREES, Status.PROVED, Status.OVERRIDE)
+    least = min((one, other), key=lambda j: order.index(j.verdict.status))
+    if one is other or least.verdict.status is not Status.AGREES:
+        return least
+    points = one.verdict.points + other.verdict.points
+    return replace(least, verdict=replace(least.verdict, points=points))
+
+
+def _pairs(seen: Subject) -> Iterator[Pair]:
+    rule = seen.rule
+    inputs = [i for i in rule.inputs if i.takes_gradient]
+    stated = closed.cotangents(rule)
+    true = _true(rule)
+    for variable, entry in zip(rule.inputs, rule.backward, strict=True):
+        value = stated.get(f"d{variable.name}")
+        if value is None or not isinstance(entry, Declared | Derived | Override):
+            continue
+        wrt = tuple(i.name for i in inputs)
+        meant = value if isinstance(entry, Override) else true.get(variable.name)
+        ours, theirs = _slopes(value, wrt), _slopes(meant, wrt)
+        for by in inputs:
+            emitted, right = ours.get(by.name), theirs.get(by.name)
+            if emitted is not None and right is not None:
+                yield Pair(seen, variable, by, emitted, right)
+
+
+def _true(rule: Rule) -> dict[str, Expr]:
+    try:
+        return cotangents(rule)
+    except Underivable:
+        return {}
+
+
+def _slopes(value: Expr | None, names: tuple[str, ...]) -> dict[str, Expr]:
+    """The derivatives of one expression, as a framework takes them."""
+    if value is None:
+        return {}
+    try:
+        found = vjps((Let("it", (), value),), (), {"it": ONE}, names)
+    except Underivable:
+        return {}
+    return {name: tidy(expand(slope)) for name, slope in found.items()}
+
+
+def _judge(pair: Pair, first: Verdict, budget: float) -> Judgement:
+    both = _variable(pair.input.name), _variable(pair.by.name)
+    verdict = Verdict(",".join(both), Status.PROVED)
+    if first.status is Status.OVERRIDE:
+        method = "the derivative of the override, whatever that is"
+        return Judgement(replace(verdict, status=Status.OVERRIDE, method=method))
+    lie = _lie(pair)
+    if lie is not None:
+        refuted = replace(verdict, status=Status.REFUTED, method="limits at a border")
+        return Judgement(refuted, (lie,))
+    if first.status in (Status.PROVED, Status.DERIVED):
+        method = "derivatives of what is equal"
+        return Judgement(
+            replace(
+                verdict,
+                method=method,
+                sizes=first.sizes,
+                on_domain=first.on_domain,
+                through_surrogate=first.through_surrogate,
+            )
+        )
+    return Judgement(_by_itself(pair, verdict, budget))
+
+
+def _by_itself(pair: Pair, verdict: Verdict, budget: float) -> Verdict:
+    """The first derivative only agrees: the second is looked at as a claim of its own."""
+    seen = _examined(pair)
+    agreeing = seen.agreeing
+    digits = min((*agreeing, 50)) if agreeing else 0
+    verdict = replace(
+        verdict,
+        status=Status.AGREES,
+        method="ball arithmetic",
+        points=len(agreeing),
+        digits=digits,
+        bits=seen.bits,
+    )
+    found = search(
+        pair.emitted,
+        pair.true,
+        pair.subject.assumed,
+        budget,
+        wrt=pair.by.name,
+        whole=pair.subject.whole,
+    )
+    if found.proof is None or not agreeing:
+        return replace(verdict, stopped=found.stopped)
+    return replace(
+        verdict,
+        status=Status.PROVED,
+        method=found.proof.method,
+        on_domain=found.proof.assumed,
+    )
+
+
+def _examined(pair: Pair) -> Examined:
+    entry = Declared(pair.emitted)
+    claim = Claim(pair.subject, pair.by, entry, pair.emitted, pair.true)
+    return examine(claim, pair.subject.points)
+
+
+# --- patched values ----------------------------------------------------------------------
+
+
+def _lie(pair: Pair) -> Diagnostic | None:
+    """The first border at which the emitted second derivative is not the limit of the
+    true one, though the gradient itself is smooth there."""
+    seen = pair.subject
+    stated, true = seen.stated[pair.input.name], seen.derived.get(pair.input.name)
+    if true is None:
+        return None
+    for point in at_borders(seen, (stated, true, pair.emitted)):
+        value = enclose(stated, point, _BITS)
+        if not defined(value):
+            continue
+        slopes = approaches(true, point, seen)
+        if not slopes or not meet((value, *slopes)):
+            continue
+        limits = approaches(pair.true, point, seen)
+        if len(limits) < len(slopes) or not meet(limits):
+            continue
+        here = enclose(pair.emitted, point, _BITS)
+        if not defined(here) or not lies_between(here, limits):
+            return _told(pair, point, here, limits[0])
+    return None
+
+
+def _told(pair: Pair, point: Point, here: Any, limit: Any) -> Diagnostic:
+    rule = pair.subject.rule
+    entry = rule.backward[rule.inputs.index(pair.input)]
+    used = names(pair.true) | names(pair.emitted) | {pair.input.name, pair.by.name}
+    place = said(point, tuple(n for n in pair.subject.shown if n in used))
+    given, true = decimal(here, 10), decimal(limit, 10)
+    return error(
+        "GS462",
+        f"the second derivative of {rule.name} ({pair.name}) is wrong at a single point",
+        rule.source,
+        getattr(entry, "span", rule.name_span),
+        label=f"its derivative is {given} at {place}, where it should be {true}",
+        notes=[
+            "the gradient itself is right there, but it is a constant to whoever"
+            " differentiates it, or a branch that ends there"
+        ],
+        help=_cure(pair, point),
+    )
+
+
+def _cure(pair: Pair, point: Point) -> str:
+    """A straight line through the point in place of a constant."""
+    by = pair.by.name
+    return (
+        f"give the branch at {by} = {number(point[by])} a first-order term in {by} (a"
+        " Taylor polynomial in place of a constant); first derivatives stay as they are"
+    )
