@@ -17,7 +17,7 @@ from typing import Any
 from gradspec.checks.claims import Claim, Judgement
 from gradspec.checks.cotangents import Examined, examine
 from gradspec.checks.indexed_cases import few, is_too_large
-from gradspec.checks.second_points import approaches, at_borders, meet
+from gradspec.checks.second_points import approaches, at_borders
 from gradspec.checks.subject import Point, Subject, number, said, subject
 from gradspec.derive.partials import Underivable
 from gradspec.derive.vjp import cotangents, vjps
@@ -39,7 +39,7 @@ from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import names
 from gradspec.symbolic.compare import decimal
 from gradspec.symbolic.enclose import defined, enclose
-from gradspec.symbolic.neighbours import lies_between
+from gradspec.symbolic.neighbours import lies_between, meet
 from gradspec.symbolic.zero import search
 
 _BITS = 256

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-from flint import arb, ctx
-
 from gradspec.checks.subject import Point, Subject
 from gradspec.ir.expr import Const, Expr
 from gradspec.ir.rule import Kind
@@ -15,11 +13,10 @@ from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import substitute
 from gradspec.symbolic.enclose import defined, enclose, program
 from gradspec.symbolic.isolate import thresholds
+from gradspec.symbolic.neighbours import FINE
 
 _BASES = 3
 _STEP = Fraction(1, 2**120)
-_BITS = 2048
-"""Second derivatives near a removable singularity cancel all but a few of these."""
 
 _REAL = (Kind.FLOAT, Kind.NOGRAD)
 
@@ -61,9 +58,9 @@ def approaches(expr: Expr, point: Point, subject: Subject) -> tuple[Any, ...]:
         near = dict(point)
         for name, way in zip(names, direction, strict=True):
             near[name] += way * _STEP * max(abs(point[name]), Fraction(1))
-        if not all(enclose(c, near, _BITS) is True for c in subject.assumed):
+        if not all(enclose(c, near, FINE) is True for c in subject.assumed):
             continue
-        value = program(expr).run(near, _BITS)[0]
+        value = program(expr).run(near, FINE)[0]
         if not defined(value):
             return ()
         found.append(value)
@@ -78,12 +75,3 @@ def _directions(count: int) -> Iterator[tuple[Fraction, ...]]:
     if count > 1:
         yield tuple(step if k % 2 else -step for k, step in enumerate(forth))
         yield tuple(-step if k % 2 else step for k, step in enumerate(forth))
-
-
-def meet(values: tuple[Any, ...]) -> bool:
-    """Whether values are one limit, up to what the step leaves open."""
-    with ctx.workprec(_BITS):
-        return all(
-            bool(abs(a - values[0]) < (1 + abs(values[0])) * arb(2) ** -90)
-            for a in values
-        )

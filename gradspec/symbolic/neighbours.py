@@ -20,6 +20,8 @@ from gradspec.symbolic.meaning import elementary
 
 STEP = Fraction(1, 2**200)
 PRECISION = 640
+FINE = 2048
+"""Second derivatives near a removable singularity cancel all but a few of these bits."""
 
 
 def on_border(expressions: tuple[Expr, ...], point: Point) -> bool:
@@ -79,6 +81,15 @@ def lies_between(value: Any, ends: tuple[Any, ...]) -> bool:
             hull = hull.union(end)
         slack = (1 + abs(hull).upper()) * arb(2) ** -90
         return not (value < hull.lower() - slack or value > hull.upper() + slack)
+
+
+def meet(values: tuple[Any, ...]) -> bool:
+    """Whether values close to a point are one limit, up to what the steps leave open."""
+    with ctx.workprec(FINE):
+        return all(
+            bool(abs(a - values[0]) < (1 + abs(values[0])) * arb(2) ** -90)
+            for a in values
+        )
 
 
 def central_slope(expr: Expr, point: Mapping[str, Fraction], name: str) -> float | None:
