@@ -86,8 +86,10 @@ def _cell(
 
 
 def _told(fault: Exception) -> str:
-    """The first line of what an exception says."""
-    words = str(fault).strip().splitlines() or [""]
+    """The first line of what an exception says, or the last where that only announces."""
+    words = [line.strip() for line in str(fault).splitlines() if line.strip()] or [""]
+    if words[0].endswith(":"):
+        words.reverse()
     frames = traceback.extract_tb(fault.__traceback__)
     where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
     return f"{type(fault).__name__}: {words[0][:160]}{where}"

@@ -185,7 +185,9 @@ def map_fn(s: Setting) -> Any:
     stacked = [tf.stack([x, 2 * x]) for x in s.floats]
     kinds = [x.dtype for x in s.floats]
     found = tf.function(
-        lambda *f: tf.map_fn(s.first, tuple(f), fn_output_signature=tuple(kinds))
+        lambda *f: tf.map_fn(
+            lambda row: tuple(s.first(row)), f, fn_output_signature=tuple(kinds)
+        )
     )(*stacked)
     return s.listed([g[0] for g in found])
 

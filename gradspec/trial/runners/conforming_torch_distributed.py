@@ -33,7 +33,9 @@ def _start(s: Setting, name: str) -> Any:
 def _process(
     rank: int, name: str, path: str, case: dict[str, Any], port: int, out: str
 ) -> None:
-    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    here = {"MASTER_ADDR": "127.0.0.1", "GLOO_SOCKET_IFNAME": "lo"}
+    os.environ |= {**here, "MASTER_PORT": str(port)}
+    torch.set_num_threads(1)
     distributed.init_process_group("gloo", rank=rank, world_size=WORLD)
     try:
         module: ModuleType = imported(path)
