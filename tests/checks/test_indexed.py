@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from benchmarks.ranked_mutants import mutants
 from gradspec.checks import indexed_cotangents
 from gradspec.checks.check import check
 from gradspec.checks.indexed_cases import at, cases
@@ -16,7 +17,6 @@ from gradspec.ir.rule import Derived, Status
 from gradspec.lower.lowering import lower
 from gradspec.source import Source
 from gradspec.syntax.parse import parse
-from tests.checks.ranked_mutants import mutants
 from tests.checks.written import checked, codes, written
 
 SOFTMAX = """
