@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gradspec.primitives.row import Helper
+from gradspec.primitives.spelling import everywhere
 
 NUMPY_SIGMOID = Helper(
     "_sigmoid",
@@ -94,5 +95,28 @@ NUMPY_XLOG1PY = Helper(
 def _xlog1py(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """x * log(1 + y), and 0 where x is 0 (also at y = -1)."""
     return x * np.log1p(np.where((x == 0) & (y >= -1), 0.0, y))
+''',
+)
+
+# Of x the first bits, so few that their square is exact; the rest is below 1/64.
+EXP_NEG_SQUARE = everywhere(
+    "_exp_neg_square",
+    '''\
+def _exp_neg_square(x: Array) -> Array:
+    """exp(-x**2), the square split: its rounding error would be magnified by x**2."""
+    c = xp.where(xp.abs(x) > 64.0, 64.0 * xp.sign(x), x)
+    h = xp.sign(c) * xp.floor(64.0 * xp.abs(c)) / 64.0
+    return xp.exp(-h * h) * xp.exp((h - c) * (h + c))
+''',
+)
+
+EXP_NEG_HALF_SQUARE = everywhere(
+    "_exp_neg_half_square",
+    '''\
+def _exp_neg_half_square(x: Array) -> Array:
+    """exp(-x**2 / 2), the square split: its rounding error would be magnified."""
+    c = xp.where(xp.abs(x) > 64.0, 64.0 * xp.sign(x), x)
+    h = xp.sign(c) * xp.floor(64.0 * xp.abs(c)) / 64.0
+    return xp.exp(-0.5 * h * h) * xp.exp(0.5 * (h - c) * (h + c))
 ''',
 )

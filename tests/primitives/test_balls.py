@@ -114,6 +114,8 @@ MPMATH: dict[str, Callable[..., Any]] = {
     "erf": mpmath.erf,
     "erfc": mpmath.erfc,
     "erfcx": lambda x: mpmath.exp(x * x) * mpmath.erfc(x),
+    "exp_neg_square": lambda x: mpmath.exp(-(x**2)),
+    "exp_neg_half_square": lambda x: mpmath.exp(-(x**2) / 2),
     "erfcx_slope": lambda x: (
         2 * x * mpmath.exp(x * x) * mpmath.erfc(x) - 2 / mpmath.sqrt(mpmath.pi)
     ),
