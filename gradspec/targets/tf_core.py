@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gradspec.ir.rule import Kind, Output
+from gradspec.plan.array import names
 from gradspec.plan.plan import Term
 from gradspec.targets.lines import (
     Lines,
@@ -114,13 +115,31 @@ def _backward(core: Core) -> Lines:
         f"d{o.name}" if o.takes_gradient else f"_{o.name}" for o in core.plan.outputs
     ]
     body = assignments(core.backward.statements, core.scope)
-    for name, terms in core.gradients.items():
+    for name in _order(core):
+        terms = core.gradients[name]
         comments = [term.comment for term in terms if term.comment]
         body += assignment(f"d{name}", _sum(core, name, terms), "\n".join(comments))
         body += traced_gradient(core, name)
     returned = [f"d{v}" if v in core.gradients else "None" for v in core.tensors]
     body.append(f"return {', '.join(returned)}")
     return [f"def backward({', '.join(params)}):", *indented(tightened(body))]
+
+
+def _order(core: Core) -> tuple[str, ...]:
+    """The inputs, one before another of which it uses the gradient (``dz = -dx``): that
+    has the shape of its own input once it is assigned.
+    """
+    uses = {
+        name: set(names(*(term.value for term in terms))) - {f"d{name}"}
+        for name, terms in core.gradients.items()
+    }
+    order: list[str] = []
+    while uses:
+        free = (n for n in uses if not any(f"d{n}" in used for used in uses.values()))
+        name = next(free, next(iter(uses)))
+        order.append(name)
+        del uses[name]
+    return tuple(order)
 
 
 def _sum(core: Core, name: str, terms: tuple[Term, ...]) -> str:

@@ -371,3 +371,17 @@ def test_inputs_without_gradient_get_none_through_a_tf_function() -> None:
     dv, dt = _grads(rules.gated, v, t)
     assert dt is None
     np.testing.assert_allclose(dv, 2 * tf.sigmoid(v) * tf.sigmoid(-v), 1e-6)
+
+
+def test_a_gradient_made_of_another_sees_it_before_it_is_summed() -> None:
+    rules = tf_module(
+        "rule sine(x, y) -> z:\n"
+        "    z = sin(x - y)\n"
+        "    dx = dz * cos(x - y)\n"
+        "    dy = -dx\n"
+    )
+    x, y = _uniform(3, 1), _uniform(4)
+    dx, dy = _grads(rules.sine, x, y)
+    slope = np.cos(x - y)
+    np.testing.assert_allclose(dx, slope.sum(1, keepdims=True))
+    np.testing.assert_allclose(dy, -slope.sum(0))
