@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from tests.corpus.ranked.case import Case
-from tests.corpus.ranked.references import classification, metrics, normalisations
+from tests.corpus.ranked.references import (
+    classification,
+    metrics,
+    normalisations,
+    segmentation,
+)
 
-_MODULES = (classification, metrics, normalisations)
+_MODULES = (classification, metrics, normalisations, segmentation)
 
 CASES: dict[tuple[str, str], Case] = {
     (module.__name__.rpartition(".")[2], rule): spec
