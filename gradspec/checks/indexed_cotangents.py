@@ -82,7 +82,8 @@ def _judge(
     half = deadline - max(deadline - process_time(), 0.0) / 2
     equal = is_equal(rule, variable.name, entry)
     always = _always(known)
-    for case in always if equal else (*known.small, *known.larger):
+    every = dict.fromkeys((*known.small, *always, *known.larger))
+    for case in always if equal else every:
         if process_time() > half and case not in always:
             continue
         for claim in _claims(variable, case):

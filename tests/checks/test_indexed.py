@@ -390,3 +390,20 @@ def test_fixed_sizes_of_some_length_are_written_out() -> None:
     """
     assert codes(text.format("")) == ()
     assert codes(text.format("2 * ")) == ("GS401",)
+
+
+ATTENDED = """
+rule attention(q[..., m, k], r[..., n, k], v[..., n, h]) -> y[..., m, h]:
+    s[i, j] = sum(q[i, a] * r[j, a] for a) / sqrt(k)
+    p[i, j] = exp(s[i, j]) / sum(exp(s[i, o]) for o)
+    y[i, c] = sum(p[i, j] * v[j, c] for j)
+    t[i, j] = sum(dy[i, c] * v[j, c] for c)
+    g[i, j] = p[i, j] * (t[i, j] - sum(t[i, o] * p[i, o] for o))
+    dq[i, a] = sum(g[i, j] * r[j, a] for j)
+"""
+
+
+def test_what_no_axis_of_size_1_shows_is_refuted_though_there_is_no_time() -> None:
+    """Without `/ sqrt(k)` it is right where k is 1."""
+    outcome = checked(ATTENDED, budget=0.0)
+    assert [d.code for d in outcome.diagnostics] == ["GS401"]
