@@ -42,7 +42,7 @@ def indexed(
         if plain is not None:
             name, start = plain
             whole = start == ZERO and sizes[name] == axis_sizes[number]
-            if not whole and not (start == ZERO and isinstance(position.index, ir.Idx)):
+            if not whole:
                 expr = Window(expr, axis, start, sizes[name], guarded)
             labels[axis] = name
         elif (pair := _pair(position, labels)) is not None:

@@ -29,6 +29,7 @@ from gradspec.plan import nan
 from gradspec.plan.array import (
     Expr,
     Name,
+    children,
     names,
     substitute,
 )
@@ -44,6 +45,7 @@ from gradspec.plan.translate import (
     Types,
     as_float,
     operation,
+    replaced,
     translate,
     types_of,
 )
@@ -105,9 +107,10 @@ class _Closing:
         raw = _resolved(ahead, {}, frozenset())
         kept = self._kept()
         again = _resolved(ahead, {}, kept)
-        again = {name: value for name, value in again.items() if name not in kept}
-        back = _resolved(behind, again, frozenset())
+        given = {name: value for name, value in again.items() if name not in kept}
+        back = _resolved(behind, given, frozenset())
         used = names(*(back[name] for name in cotangents))
+        back = _by_name(back, [(n, v) for n in used for v in _values(n, raw, again)])
         moving = {n: substitute(value, raw) for n, value in moving.items()}
         raw, back, moving = _with_natives(raw, back, moving)
         return Tensors(
@@ -294,6 +297,21 @@ def _resolved(
         if name not in kept:
             values[name] = found[name]
     return found
+
+
+def _values(name: str, *forms: Mapping[str, Expr]) -> tuple[Expr, ...]:
+    """What a forward name stands for, written out."""
+    return tuple(form[name] for form in forms if name in form)
+
+
+def _by_name(
+    lets: Mapping[str, Expr], known: Sequence[tuple[str, Expr]]
+) -> dict[str, Expr]:
+    """What is taken by name in one place is taken by name in all: computed again it
+    would be another value of that name.
+    """
+    places = {value: Name(name) for name, value in known if children(value)}
+    return {name: replaced(value, places) for name, value in lets.items()}
 
 
 def _with_natives(*groups: Mapping[str, Expr]) -> list[dict[str, Expr]]:
