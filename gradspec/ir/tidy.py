@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from math import isqrt
+from math import ceil, floor, isqrt, trunc
 
 from gradspec.ir.expr import ONE, ZERO, Apply, Const, Expr, Select
 from gradspec.ir.walk import transform
@@ -221,6 +221,11 @@ _EXACT: dict[str, Callable[..., Fraction | None]] = {
     "pow": _power,
     "sqrt": _root,
     "square": lambda x: x * x,
+    "mod": lambda x, y: x % y if y else None,
+    "floor": lambda x: Fraction(floor(x)),
+    "ceil": lambda x: Fraction(ceil(x)),
+    "trunc": lambda x: Fraction(trunc(x)),
+    "sign": lambda x: Fraction((x > 0) - (x < 0)),
     "abs": abs,
     "min": min,
     "max": max,

@@ -54,6 +54,8 @@ from gradspec.symbolic.enclose import defined, enclose
         ("x if z > 0 and 2 > 1 else 0", "x if z > 0 else 0"),
         ("x if z > 0 or 1 > 2 else 0", "x if z > 0 else 0"),
         ("0 * x + 1 * (z - 0)", "z"),
+        ("-1 % 3 + floor(-1 / 2) + ceil(1 / 2) + trunc(-3 / 2)", "1"),
+        ("x % 0", "x % 0"),
     ],
 )
 def test_folded(before: str, after: str) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from tests.corpus.ranked.case import Case
 from tests.corpus.ranked.references import (
     classification,
+    geometry,
     layers,
     metrics,
     normalisations,
     segmentation,
 )
 
-_MODULES = (classification, layers, metrics, normalisations, segmentation)
+_MODULES = (classification, geometry, layers, metrics, normalisations, segmentation)
 
 CASES: dict[tuple[str, str], Case] = {
     (module.__name__.rpartition(".")[2], rule): spec
