@@ -30,6 +30,7 @@ from gradspec.symbolic.compare import (
     relative_digits,
 )
 from gradspec.symbolic.meaning import elementary
+from gradspec.symbolic.meeting import choices
 from gradspec.symbolic.neighbours import beside, lies_between, limits, on_border
 from gradspec.symbolic.regions import Question
 from gradspec.symbolic.rounded import meets
@@ -160,6 +161,8 @@ def examine(claim: Claim, points: Iterable[Point]) -> Examined:
     for point, seen in kinks:
         ends = limits(claim.derived, point, claim.input.name, claim.subject.assumed)
         if ends and not lies_between(seen.left, ends):
+            if _is_each_slope(claim, point, seen, ends):
+                continue
             is_kink = not all(lies_between(seen.right, (end,)) for end in ends)
             if not is_kink and not _fills(claim, point):
                 return Examined(evidence, (point, seen))  # it differs beside it too
@@ -182,6 +185,16 @@ def everywhere(claim: Claim) -> Iterator[Point]:
     for point in claim.subject.points[:4]:
         for factor in (2**20, -(2**10)):
             yield {**point, **{name: factor * point[name] for name in upstream}}
+
+
+def _is_each_slope(
+    claim: Claim, point: Point, seen: Comparison, ends: tuple[object, ...]
+) -> bool:
+    """Where kinks meet: is it a sum of slopes, one of each kink?"""
+    values = choices(claim.derived, point)
+    return values is None or (
+        bool(values) and lies_between(seen.left, (*ends, *values))
+    )
 
 
 def _fills(claim: Claim, point: Point) -> bool:

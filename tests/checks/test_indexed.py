@@ -407,3 +407,22 @@ def test_what_no_axis_of_size_1_shows_is_refuted_though_there_is_no_time() -> No
     """Without `/ sqrt(k)` it is right where k is 1."""
     outcome = checked(ATTENDED, budget=0.0)
     assert [d.code for d in outcome.diagnostics] == ["GS401"]
+
+
+RECTIFIED = """
+rule layer(x[d], w[d, h]) -> y[]:
+    z[c] = sum(x[l] * w[l, c] for l)
+    y = sum(max(z[c], 0) for c)
+    dx[l] = sum(w[l, c] * dy * ({} if z[c] == 0 else 1) for c if z[c] >= 0)
+"""
+
+
+@pytest.mark.parametrize("slope", ["0", "0.5", "1"])
+def test_where_kinks_meet_each_has_a_slope_of_its_own(slope: str) -> None:
+    """All of them meet at x = 0, where moving x alone turns some on and others off."""
+    assert codes(RECTIFIED.format(slope)) == ()
+
+
+@pytest.mark.parametrize("slope", ["-1", "2", "dy"])
+def test_where_kinks_meet_what_is_no_slope_of_any_is_refuted(slope: str) -> None:
+    assert set(codes(RECTIFIED.format(slope))) & {"GS401", "GS402"}
