@@ -18,6 +18,7 @@ from gradspec.plan.array import (
     ToFloat,
     Where,
     children,
+    substitute,
     transform,
 )
 from gradspec.plan.axes import pushed
@@ -54,17 +55,19 @@ class _Work:
         if axes is None or not self._is_worth(name, axes, {}):
             return
         own = Name(name)
+        wide = Name(f"{name}[None]")  # with its new axes: others may come on top
 
         def visit(node: Expr) -> Expr:
             if isinstance(node, Expand) and node.arg == own:
-                return own
+                return wide
             if isinstance(node, Expand) and any(
                 own in children(part) for part in _operations(node)
             ):
                 return transform(pushed(node.arg, node.axes, self._types), visit)
             return node
 
-        self.values = {n: transform(v, visit) for n, v in self.values.items()}
+        placed = {n: transform(v, visit) for n, v in self.values.items()}
+        self.values = {n: substitute(v, {wide.id: own}) for n, v in placed.items()}
         self.values[name] = pushed(self.values[name], axes, self._types)
 
     def _is_worth(self, name: str, axes: Axes, pending: Mapping[str, Axes]) -> bool:

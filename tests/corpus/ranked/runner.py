@@ -137,7 +137,6 @@ def main(cases: list[list[str]], root: str, modules: str, target: str) -> list[A
 
     torch.set_num_threads(1)
     run = {"numpy": on_numpy, "torch": on_torch, "tf": on_tf}[target]
-    assert target == "tf" or {tuple(case) for case in cases} == set(CASES)
     answers = []
     for file, rule in cases:
         module = importlib.import_module(f"generated.{target}.{file}")

@@ -13,7 +13,15 @@ from tests.corpus.ranked.references import (
     sequences,
 )
 
-_MODULES = (classification, geometry, layers, metrics, normalisations, segmentation, sequences)
+_MODULES = (
+    classification,
+    geometry,
+    layers,
+    metrics,
+    normalisations,
+    segmentation,
+    sequences,
+)
 
 CASES: dict[tuple[str, str], Case] = {
     (module.__name__.rpartition(".")[2], rule): spec

@@ -78,9 +78,7 @@ def householder(x: Any, v: Any) -> Any:
 def gram_schmidt_6d(x: Any) -> Any:
     a = x[..., 0, :] / x[..., 0, :].norm(dim=-1, keepdim=True)
     u = x[..., 1, :] - (a * x[..., 1, :]).sum(-1, keepdim=True) * a
-    return torch.stack(
-        [a, u / torch.sqrt(u.square().sum(-1, keepdim=True) + 1e-3)], -2
-    )
+    return torch.stack([a, u / torch.sqrt(u.square().sum(-1, keepdim=True) + 1e-3)], -2)
 
 
 def skew_energy(w: Any, x: Any) -> Any:
@@ -152,8 +150,8 @@ CASES = {
     "barycentric": case(
         barycentric,
         a=between(-1.5, -1)("... 2"),
-        b=Given("... 2", lambda rng, s, _: rng.uniform(0, 0.3, s) + [2, -2]),
-        c=Given("... 2", lambda rng, s, _: rng.uniform(0, 0.3, s) + [0, 2]),
+        b=Given("... 2", lambda rng, s, _: rng.uniform((2, -2), (2.3, -1.7), s)),
+        c=Given("... 2", lambda rng, s, _: rng.uniform((0, 2), (0.3, 2.3), s)),
         p="... 2",
     ),
     "givens": case(
@@ -167,9 +165,7 @@ CASES = {
     "gram_schmidt_6d": case(gram_schmidt_6d, x=between(1, 2)("... 2 3")),
     "skew_energy": case(skew_energy, w="... 3", x="... n 3"),
     "chamfer": case(chamfer, x="... m 3", z="... n 3"),
-    "laplacian_smoothing": case(
-        laplacian_smoothing, v="n 3", w=fixed(positive("n n"))
-    ),
+    "laplacian_smoothing": case(laplacian_smoothing, v="n 3", w=fixed(positive("n n"))),
     "edge_lengths": case(
         edge_lengths,
         v="n k",

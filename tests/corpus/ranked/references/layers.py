@@ -81,9 +81,7 @@ CASES = {
     "scaled_attention": case(
         scaled_attention, q="... m k", r="... n k", v="... n h", bias="m n"
     ),
-    "causal_attention": case(
-        causal_attention, q="... n k", r="... n k", v="... n h"
-    ),
+    "causal_attention": case(causal_attention, q="... n k", r="... n k", v="... n h"),
     "flash_delta": case(
         lambda q, r, v, scale=0.5: torch.softmax(scale * q @ r.T, -1) @ v,
         q="m k",

@@ -149,13 +149,9 @@ CASES = {
     "cosine_similarity_hand": case(
         lambda x, z: F.cosine_similarity(x, z, dim=-1, eps=0.0), x="... n", z="... n"
     ),
-    "cosine_embedding": case(
-        cosine_embedding, x="... n", z="... n", same=flags("...")
-    ),
+    "cosine_embedding": case(cosine_embedding, x="... n", z="... n", same=flags("...")),
     "cosine_matrix": case(cosine_matrix, a="... m k", b="... n k"),
-    "euclidean_distance": case(
-        lambda x, z: (x - z).norm(dim=-1), x="... n", z="... n"
-    ),
+    "euclidean_distance": case(lambda x, z: (x - z).norm(dim=-1), x="... n", z="... n"),
     "cdist": case(
         lambda x, z: torch.sqrt(squared_distances(x, z)), x="... m k", z="... n k"
     ),

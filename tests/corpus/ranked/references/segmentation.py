@@ -154,7 +154,9 @@ CASES = {
         quantile_mean, x="... q", t=fixed(unit("...")), tau=fixed(unit("q"))
     ),
     "smooth_l1_beta": case(
-        lambda x, t, beta: F.huber_loss(x - t, 0 * (x - t), "none", beta).sum(-1) / beta,
+        lambda x, t, beta: (
+            F.huber_loss(x - t, 0 * (x - t), "none", beta).sum(-1) / beta
+        ),
         statics={"beta": 0.75},
         x="... n",
         t=fixed(unit("... n")),
@@ -171,9 +173,7 @@ CASES = {
         sizes={"n": (2, 5)},
         x="n d",
     ),
-    "gram_style_loss": case(
-        gram_style_loss, x="... c s", g=fixed(unit("... c c"))
-    ),
+    "gram_style_loss": case(gram_style_loss, x="... c s", g=fixed(unit("... c c"))),
     "l1_ssim_luminance": case(ssim, x=positive("... n"), z=positive("... n")),
     "box_iou": case(box_iou, a=boxes("... 4"), b=boxes("... 4")),
 }

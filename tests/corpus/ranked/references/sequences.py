@@ -76,9 +76,7 @@ def discounted_returns(r: Any, last: Any, gamma: float = 0.9) -> Any:
     return torch.stack(found[::-1], -1)
 
 
-def gae(
-    r: Any, v: Any, last: Any, gamma: float = 0.99, lam: float = 0.95
-) -> Any:
+def gae(r: Any, v: Any, last: Any, gamma: float = 0.99, lam: float = 0.95) -> Any:
     a, after, found = 0.0, last, []
     for reward, value in zip(
         reversed(r.unbind(-1)), reversed(v.unbind(-1)), strict=True

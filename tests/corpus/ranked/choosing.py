@@ -1,0 +1,79 @@
+"""Which rules of the corpus a run tries, and what the checker says of wrong versions.
+
+``GRADSPEC_CORPUS=all pytest tests/corpus/ranked`` tries every rule on every target and
+every wrong version (minutes); without it a third of the rules, which the hash of a name
+chooses, and one wrong version of each.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+
+from gradspec.diagnostics import Diagnostic, Outcome
+from gradspec.ir.rule import CheckedRule
+from gradspec.options import Options
+from gradspec.pipeline import check_rule, lower_module, read_module
+from gradspec.source import Source
+from tests.corpus.mutants import Mutant, mutants
+
+FILES = tuple(sorted((Path(__file__).parent / "rules").glob("*.grad")))
+IS_WHOLE = os.environ.get("GRADSPEC_CORPUS") == "all"
+_SHARE = 1 if IS_WHOLE else 3
+_REFUSED = ("GS401", "GS402")
+"""Not the derivative; at a kink, between neither of the one-sided slopes."""
+
+
+def chosen(path: Path) -> tuple[str, ...]:
+    """The names of a file's rules that are tried."""
+    names = re.findall(r"^rule (\w+)", path.read_text("utf-8"), re.MULTILINE)
+    return tuple(name for name in names if zlib.crc32(name.encode()) % _SHARE == 0)
+
+
+def only(text: str, rules: tuple[str, ...]) -> str:
+    """Some rules of a text, and its functions."""
+    blocks = re.split(r"\n(?=(?:rule|def) )", text)
+    heads = tuple(f"rule {name}(" for name in rules)
+    kept = [b for b in blocks if not b.startswith("rule ") or b.startswith(heads)]
+    return "\n".join(kept) + "\n"
+
+
+def wrong(path: Path) -> tuple[Mutant, ...]:
+    """Wrong versions of the chosen rules: all, or of each that of the least hash."""
+    tried = chosen(path)
+    every = [mutant for mutant in mutants(path) if mutant.rule in tried]
+    if IS_WHOLE:
+        return tuple(every)
+    by_rule: dict[str, Mutant] = {}
+    for mutant in sorted(every, key=lambda m: zlib.crc32(m.statement.encode())):
+        by_rule.setdefault(mutant.rule, mutant)
+    return tuple(by_rule.values())
+
+
+def accepted(some: Iterable[Mutant]) -> tuple[Mutant, ...]:
+    """Those that are not refused with a witness."""
+    return tuple(mutant for mutant in some if not _is_refused(mutant))
+
+
+def _is_refused(mutant: Mutant) -> bool:
+    outcome = _checked(only(mutant.text, (mutant.rule,)))
+    refusals = [d for d in outcome.diagnostics if d.code in _REFUSED]
+    return bool(refusals) and all(" = " in _said(found) for found in refusals)
+
+
+def _said(found: Diagnostic) -> str:
+    labels = (label.message for label in found.labels)
+    return " ".join((found.headline, *labels, *found.notes))
+
+
+def _checked(text: str) -> Outcome[CheckedRule]:
+    """The last rule of a text, which must be well formed."""
+    parsed = read_module(Source("corpus.grad", text))
+    assert parsed.value is not None and not parsed.failed, parsed.diagnostics
+    lowered = lower_module(parsed.value, {})
+    told = [d.headline for d in lowered.diagnostics]
+    assert lowered.value is not None and not lowered.failed, told
+    return check_rule(lowered.value.rules[-1], Options(("numpy",)))
