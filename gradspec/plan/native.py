@@ -7,7 +7,7 @@ stable. A part that is needed by itself is computed anyway: then all is left as 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from typing import TypeVar
 
 from gradspec.plan.array import Expr, Op, children, nodes, with_children
@@ -16,9 +16,11 @@ from gradspec.plan.ranked import Expand, LogSoftmax, Reduce, Softmax
 _K = TypeVar("_K", bound=Hashable)
 
 
-def with_natives(values: Mapping[_K, Expr]) -> dict[_K, Expr]:
-    """The values, softmax and its logarithm written as such."""
-    uses = Counter(values.values())
+def with_natives(values: Mapping[_K, Expr], wanted: Collection[_K]) -> dict[_K, Expr]:
+    """The values, softmax and its logarithm written as such; ``wanted`` are those that
+    are needed for themselves.
+    """
+    uses = Counter(values[name] for name in wanted)
     for node in nodes(*values.values()):
         uses.update(children(node))
     done: dict[Expr, Expr] = {}

@@ -112,7 +112,7 @@ class _Closing:
         used = names(*(back[name] for name in cotangents))
         back = _by_name(back, [(n, v) for n in used for v in _values(n, raw, again)])
         moving = {n: substitute(value, raw) for n, value in moving.items()}
-        raw, back, moving = _with_natives(raw, back, moving)
+        raw, back, moving = _with_natives(fixed | kept, raw, back, moving)
         return Tensors(
             constants=self._constant_lets(),
             forward=tuple(Assign(n, v) for n, v in raw.items()),
@@ -314,12 +314,14 @@ def _by_name(
     return {name: replaced(value, places) for name, value in lets.items()}
 
 
-def _with_natives(*groups: Mapping[str, Expr]) -> list[dict[str, Expr]]:
+def _with_natives(
+    wanted: frozenset[str], *groups: Mapping[str, Expr]
+) -> list[dict[str, Expr]]:
     """What frameworks have a function for; a part of it may be needed elsewhere, so all
-    is looked at together. Names may be those of other groups.
+    is looked at together. Other values than the ``wanted`` are there to be used.
     """
     placed = {(k, n): v for k, group in enumerate(groups) for n, v in group.items()}
-    found = with_natives(placed)
+    found = with_natives(placed, [key for key in placed if key[1] in wanted])
     return [{n: found[k, n] for n in group} for k, group in enumerate(groups)]
 
 

@@ -92,7 +92,7 @@ def _written(node: RankedNode, parts: tuple[Text, ...], like: str) -> str:
         case Softmax(axis=-1):
             return f"tf.nn.softmax({texts[0]})"
         case Softmax(axis=axis):
-            return f"_softmax({texts[0]}, {axis})"
+            return f"_softmax_along({texts[0]}, {axis})"
         case LogSoftmax(axis=-1):
             return f"tf.nn.log_softmax({texts[0]})"
         case LogSoftmax(axis=axis):

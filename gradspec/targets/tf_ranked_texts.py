@@ -61,9 +61,9 @@ def _spread(x: tf.Tensor, axis: int, size: int | tf.Tensor) -> tf.Tensor:
 )
 
 SOFTMAX = Helper(
-    "_softmax",
+    "_softmax_along",
     '''\
-def _softmax(x: tf.Tensor, axis: int) -> tf.Tensor:
+def _softmax_along(x: tf.Tensor, axis: int) -> tf.Tensor:
     """`tf.nn.softmax`, which must know the rank for any axis but the last."""
     exp = tf.exp(x - tf.reduce_max(x, axis, keepdims=True))
     return exp / tf.reduce_sum(exp, axis, keepdims=True)

@@ -118,8 +118,7 @@ def _sum_over_batch(x: jax.Array, rank: int) -> jax.Array:
 
 @jax.custom_jvp
 def _softmax(x):
-    e = jnp.exp(x - jnp.max(x, -1, keepdims=True))
-    return e / jnp.sum(e, -1, keepdims=True)
+    return jax.nn.softmax(x, -1)
 
 
 def _softmax_jvp(primals, tangents):

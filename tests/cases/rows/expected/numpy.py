@@ -92,6 +92,12 @@ def _check_shapes(rule: str, sizes: dict[str, int], **values: Any) -> None:
             )
 
 
+def _softmax(value: np.ndarray, axis: int) -> np.ndarray:
+    """Exponentials as shares of their sum, shifted so that none overflows."""
+    exp = np.exp(value - value.max(axis=axis, keepdims=True))
+    return exp / exp.sum(axis=axis, keepdims=True)
+
+
 def _batch_sum(value: np.ndarray, core: int) -> np.ndarray:
     """The sum over all but the last ``core`` axes."""
     return value.sum(axis=tuple(range(value.ndim - core)))
@@ -109,8 +115,7 @@ def softmax(x: npt.ArrayLike) -> np.ndarray:
     """
     dtype, x = _floating("softmax", x=x)
     _check_shapes("softmax", {}, x=(x, "[..., n]"))
-    e = np.exp(x - x.max(axis=-1, keepdims=True))
-    y = e / e.sum(axis=-1, keepdims=True)
+    y = _softmax(x, -1)
     return y.astype(dtype, copy=False)
 
 
@@ -121,8 +126,7 @@ def softmax_vjp(
     like_x = np.asarray(x)
     dtype, x = _floating("softmax", x=x)
     _check_shapes("softmax", {}, x=(x, "[..., n]"))
-    e = np.exp(x - x.max(axis=-1, keepdims=True))
-    y = e / e.sum(axis=-1, keepdims=True)
+    y = _softmax(x, -1)
 
     def pullback(dy: npt.ArrayLike) -> tuple[np.ndarray]:
         dy = _shaped(dy, y)
@@ -141,8 +145,7 @@ def softmax_jvp(
     dtype, x = _floating("softmax", x=x)
     _check_shapes("softmax", {}, x=(x, "[..., n]"))
     x_dot = _tangent(x_dot, x)
-    e = np.exp(x - x.max(axis=-1, keepdims=True))
-    y = e / e.sum(axis=-1, keepdims=True)
+    y = _softmax(x, -1)
     y_dot = y * (x_dot - (x_dot * y).sum(axis=-1, keepdims=True))
     return y.astype(dtype, copy=False), y_dot.astype(dtype, copy=False)
 

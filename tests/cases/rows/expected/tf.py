@@ -94,9 +94,8 @@ def _sum_over_batch(x: tf.Tensor, rank: int) -> tf.Tensor:
 
 
 @tf.custom_gradient
-def _softmax2(x):
-    e = tf.exp(x - tf.reduce_max(x, -1, keepdims=True))
-    y = e / tf.reduce_sum(e, -1, keepdims=True)
+def _softmax(x):
+    y = tf.nn.softmax(x)
 
     def backward(dy):
         return y * (dy - tf.reduce_sum(dy * y, -1, keepdims=True))
@@ -116,7 +115,7 @@ def softmax(x: tf.Tensor) -> tf.Tensor:
     """
     x = _floating("softmax", "x", x)
     _check_shapes("softmax", x=(x, ..., "n"))
-    return tf.cast(_softmax2(_widen(x)), x.dtype)
+    return tf.cast(_softmax(_widen(x)), x.dtype)
 
 
 @functools.lru_cache

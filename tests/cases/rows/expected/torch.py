@@ -144,8 +144,7 @@ class _Softmax(torch.autograd.Function):
     def forward(x):
         dtype = x.dtype
         (x,) = _widen(x)
-        e = torch.exp(x - torch.amax(x, -1, keepdim=True))
-        y = e / torch.sum(e, -1, keepdim=True)
+        y = torch.softmax(x, -1)
         return _rounded(y, dtype)
 
     @staticmethod
