@@ -234,24 +234,10 @@ def test_a_condition_narrows_one_factor_of_a_contraction() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("rule", "reason"),
-    [
-        ("f(x[..., n]) -> (y[..., n], z):\n y[i] = x[i]\n z = n", "no tensor"),
-        ("f(t[..., n]: int) -> y:\n y = sum(t[i] for i)", "floating input"),
-        (
-            "f(x[n], w, k: static = 1) -> y[..., n]:\n y[i] = x[i] if k > 0 else w",
-            "a number decides",
-        ),
-        (
-            'f(x[n]) -> y[n]:\n y[i] = x[i]\n override dx[i] = 2 because "so"',
-            "upstream gradient",
-        ),
-    ],
-)
-def test_what_is_not_emitted_yet(rule: str, reason: str) -> None:
-    (found,) = planned(lowered(f"rule {rule}\n")).unplanned
-    assert reason in found.reason
+def test_without_a_floating_input_nothing_is_emitted() -> None:
+    rule = "rule f(t[..., n]: int) -> y:\n y = sum(t[i] for i)\n"
+    (found,) = planned(lowered(rule)).unplanned
+    assert "floating input" in found.reason
 
 
 def test_nothing_unchecked_is_emitted() -> None:
