@@ -39,6 +39,10 @@ def _matches(pattern: Expr, expr: Expr, bound: Binding) -> Iterator[Binding]:
                 yield {**bound, name: expr}
             elif known == expr:
                 yield bound
+        case (Apply(op="neg", args=(Ref(name=name),)), _) if (
+            name in bound and negate(bound[name]) == expr
+        ):
+            yield bound  # the minus has gone into a constant: -2 * x for -(2 * x)
         case (Const(value=a), Const(value=b)):
             if a == b:
                 yield bound

@@ -65,3 +65,10 @@ def test_signs_and_constants_are_merged() -> None:
     assert instantiate(formula("tanh(0.5 * a)"), bound) == formula("tanh(x)")
     negative = {"a": Apply("neg", (formula("x"),)), "b": Const(Fraction(2))}
     assert instantiate(formula("xlogy(a, b)"), negative) == formula("-xlogy(x, 2)")
+
+
+def test_a_minus_is_seen_in_a_constant() -> None:
+    pattern = formula("exp(a) - exp(-a)")
+    bound = {"a": formula("2 * x")}
+    assert match(pattern, formula("exp(2 * x) - exp(-2 * x)")) == bound
+    assert match(pattern, formula("exp(2 * x) - exp(-3 * x)")) is None
