@@ -132,14 +132,15 @@ class Trial:
             self._gaps(value),
         )
 
-    def score_in_double(self, candidate: Expr, chosen: Any) -> tuple[Score, Score]:
-        """The errors of ``candidate`` on some of the points: as the machine computes it,
-        and computed in float64 and rounded once."""
+    def score_at(self, candidate: Expr, chosen: Any) -> Score:
+        """The errors of ``candidate`` on some of the points."""
+        return self._score(np.float64(self._machine.run(candidate)), chosen)
+
+    def score_in_double(self, candidate: Expr, chosen: Any) -> Score:
+        """The same, computed in float64 and rounded once."""
         with np.errstate(all="ignore"):
-            wide = np.float32(self._machine.in_double().run(candidate))
-        values = (self._machine.run(candidate), wide)
-        one, other = (self._score(np.float64(value), chosen) for value in values)
-        return one, other
+            value = np.float32(self._machine.in_double().run(candidate))
+        return self._score(np.float64(value), chosen)
 
     def _score(self, value: Any, chosen: Any) -> Score:
         bad, error = self._errors(value)

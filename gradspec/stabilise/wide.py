@@ -36,9 +36,14 @@ def usual(rule: Rule, sample: Points) -> Any:
 
 
 def reason(trial: Trial, candidate: Expr, chosen: Any) -> str:
-    """Why ``candidate`` is to be computed in float64; empty if it is not."""
-    narrow, wide = trial.score_in_double(candidate, chosen)
-    if not _is_poor(narrow) or not _mends(wide, narrow):
+    """Why ``candidate`` is to be computed in float64; empty if it is not.
+
+    Only what is poor is computed so (special functions take long: they are balls)."""
+    narrow = trial.score_at(candidate, chosen)
+    if not _is_poor(narrow):
+        return ""
+    wide = trial.score_in_double(candidate, chosen)
+    if not _mends(wide, narrow):
         return ""
     if wide.whole.bad < narrow.whole.bad:
         was = f"{narrow.whole.bad} of {narrow.whole.count} points wrong"
