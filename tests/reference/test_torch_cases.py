@@ -191,7 +191,10 @@ def test_r14_recomputing_keeps_fewer_bytes() -> None:
         kept[name] = sum(sizes.values())
         (gradients[name],) = torch.autograd.grad(y.sum(), x)
     assert kept["gate_recomputed"] < kept["gate_saved"]
-    assert torch.allclose(gradients["gate_recomputed"], gradients["gate_saved"])
+    # What is kept is rounded to float32; beside the zero of the gradient that shows.
+    torch.testing.assert_close(
+        gradients["gate_recomputed"], gradients["gate_saved"], rtol=1e-5, atol=1e-6
+    )
 
 
 def _numbers(line: str) -> list[str]:

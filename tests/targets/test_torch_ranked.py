@@ -153,6 +153,8 @@ def _weighted(outputs: Any) -> Any:
     return sum((torch.sin(o * (k + 1))).sum() for k, o in enumerate(outputs))
 
 
+# torch batches the derivative of `unfold` one by one, and says that it is slow.
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
 @pytest.mark.parametrize("name", REFERENCES)
 def test_transforms_keep_the_rule(rules: ModuleType, name: str) -> None:
     rule = _rule(rules, name)
