@@ -14,13 +14,18 @@ RULES = Path(__file__).parents[1] / "rules"
 
 def library() -> tuple[Rule, ...]:
     """In the order of their files."""
+    paths = sorted(RULES.rglob("*.grad"))
+    return tuple(rule for path in paths for rule in complete_rules(path))
+
+
+def complete_rules(path: Path) -> tuple[Rule, ...]:
+    """The elementwise rules of a file."""
+    loaded = load(Source(str(path), path.read_text(encoding="utf-8")))
+    assert loaded.module is not None, path
     found: list[Rule] = []
-    for path in sorted(RULES.rglob("*.grad")):
-        loaded = load(Source(str(path), path.read_text(encoding="utf-8")))
-        assert loaded.module is not None, path
-        for rule in loaded.module.rules:
-            if rule.is_elementwise:
-                completed = complete(rule).value
-                assert completed is not None, rule.name
-                found.append(completed)
+    for rule in loaded.module.rules:
+        if rule.is_elementwise:
+            completed = complete(rule).value
+            assert completed is not None, rule.name
+            found.append(completed)
     return tuple(found)

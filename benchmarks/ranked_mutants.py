@@ -1,58 +1,126 @@
-"""Ranked cotangents with one mistake in them, of the kinds that people make."""
+"""Ranked cotangents with one mistake in them: those of elementwise rules, made inside
+sums and at indices as well, and mistakes that only axes allow.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import TypeVar
 
-from gradspec.ir.expr import Apply, Bound, Expr, Idx, Reduce, Ref, const
+from benchmarks.mutants import changed
+from gradspec.ir.expr import Bound, Expr, Idx, Reduce, Ref
 from gradspec.ir.rule import Declared, Rule
+from gradspec.ir.text import show
 from gradspec.ir.walk import nodes, transform
 
+_Entry = TypeVar("_Entry")
+_MOST = 200  # of one cotangent, in reading order
 
-def mutants(rule: Rule) -> Iterator[tuple[str, Rule]]:
-    """The rule with one of its declared cotangents changed."""
+
+@dataclass(frozen=True, slots=True)
+class RankedMutant:
+    """``wrong``: the rule with the change; ``inputs``: those whose cotangents have it."""
+
+    kind: str
+    rule: Rule
+    wrong: Rule
+    inputs: tuple[str, ...]
+
+    def shown(self) -> str:
+        """The wrong cotangents as text."""
+        entries = zip(self.wrong.inputs, self.wrong.backward, strict=True)
+        return ", ".join(
+            f"d{v.name} = {show(e.value)}"
+            for v, e in entries
+            if v.name in self.inputs and isinstance(e, Declared)
+        )
+
+
+def mutants(rule: Rule) -> Iterator[RankedMutant]:
+    """The rule (every cotangent declared) with one of them changed, or two swapped."""
+    upstream = tuple(f"d{o.name}" for o in rule.outputs if o.takes_gradient)
     for position, entry in enumerate(rule.backward):
         if not isinstance(entry, Declared):
             continue
-        axes = rule.inputs[position].shape.axes
-        scope = tuple(map(Bound, entry.indices, axes))
-        for name, value in _changes(entry.value, scope):
-            backward = list(rule.backward)
-            backward[position] = replace(entry, value=value)
-            label = f"d{rule.inputs[position].name}: {name}"
-            yield label, replace(rule, backward=tuple(backward))
+        variable = rule.inputs[position]
+        scope = tuple(map(Bound, entry.indices, variable.shape.axes))
+        for kind, value in _distinct(entry.value, scope, upstream):
+            backward = _with(rule.backward, position, replace(entry, value=value))
+            wrong = replace(rule, backward=backward)
+            yield RankedMutant(kind, rule, wrong, (variable.name,))
+    yield from _in_locals(rule, upstream)
+    yield from _swapped(rule)
 
 
-def _changes(expr: Expr, scope: tuple[Bound, ...]) -> Iterator[tuple[str, Expr]]:
-    yield "sign", Apply("neg", (expr,))
-    yield "half", Apply("mul", (const("0.5"), expr))
+def _in_locals(rule: Rule, upstream: tuple[str, ...]) -> Iterator[RankedMutant]:
+    """A local of the backward pass changed, and so every cotangent that uses it."""
+    entries = zip(rule.inputs, rule.backward, strict=True)
+    claimed = tuple(v.name for v, e in entries if isinstance(e, Declared))
+    for position, let in enumerate(rule.backward_locals):
+        scope = tuple(map(Bound, let.indices, let.axes))
+        for kind, value in _distinct(let.value, scope, upstream):
+            lets = _with(rule.backward_locals, position, replace(let, value=value))
+            yield RankedMutant(kind, rule, replace(rule, backward_locals=lets), claimed)
+
+
+def _swapped(rule: Rule) -> Iterator[RankedMutant]:
+    """The cotangents of two inputs of the same shape, one for the other."""
+    claimed = [k for k, e in enumerate(rule.backward) if isinstance(e, Declared)]
+    for one, other in combinations(claimed, 2):
+        first, second = rule.inputs[one], rule.inputs[other]
+        a, b = rule.backward[one], rule.backward[other]
+        if first.shape == second.shape and a != b:
+            backward = _with(_with(rule.backward, one, b), other, a)
+            wrong = replace(rule, backward=backward)
+            kind = "partials of two inputs swapped"
+            yield RankedMutant(kind, rule, wrong, (first.name, second.name))
+
+
+def _with(
+    entries: tuple[_Entry, ...], position: int, entry: _Entry
+) -> tuple[_Entry, ...]:
+    return (*entries[:position], entry, *entries[position + 1 :])
+
+
+def _distinct(
+    value: Expr, scope: tuple[Bound, ...], upstream: tuple[str, ...]
+) -> Iterator[tuple[str, Expr]]:
+    seen = {value}
+    for kind, wrong in (*changed(value, upstream), *_of_axes(value, scope)):
+        if wrong not in seen and len(seen) <= _MOST:
+            seen.add(wrong)
+            yield kind, wrong
+
+
+def _of_axes(expr: Expr, scope: tuple[Bound, ...]) -> Iterator[tuple[str, Expr]]:
+    """The mistakes that take an axis to make."""
     for node in nodes(expr):
-        for name, other in _changed(node, scope):
+        for name, other in _with_axis_wrong(node, scope):
             yield name, _put(expr, node, other)
 
 
-def _changed(node: Expr, scope: tuple[Bound, ...]) -> Iterator[tuple[str, Expr]]:
+def _with_axis_wrong(
+    node: Expr, scope: tuple[Bound, ...]
+) -> Iterator[tuple[str, Expr]]:
     match node:
         case Reduce(op="sum"):
             yield "mean for sum", replace(node, op="mean")
         case Reduce(op="mean"):
             yield "sum for mean", replace(node, op="sum")
-        case Apply(op="add" | "sub", args=(left, right)):
-            yield "right term missing", left
-            yield "left term missing", right
-        case Apply(op="mul" | "div", args=(left, _)):
-            yield "right factor missing", left
-        case Ref(indices=(Idx() as i, Idx() as j)) if i != j:
-            yield "transposed", Ref(node.name, (j, i))
-        case _:
-            pass
+        case Ref(indices=indices):
+            for i, j in combinations(range(len(indices)), 2):
+                order = list(indices)
+                order[i], order[j] = order[j], order[i]
+                if indices[i] != indices[j]:
+                    yield "two axes swapped", Ref(node.name, tuple(order))
     if isinstance(node, Reduce) and len(node.bounds) == 1 and node.where is None:
         (bound,) = node.bounds
-        same = (b for b in scope if b.axis == bound.axis)
-        for other in same:
-            body = _put(node.body, Idx(bound.index), Idx(other.index))
-            yield f"no {node.op}", body
+        for other in scope:
+            if other.axis == bound.axis:
+                body = _put(node.body, Idx(bound.index), Idx(other.index))
+                yield "a reduction missing", body
 
 
 def _put(expr: Expr, old: Expr, new: Expr) -> Expr:

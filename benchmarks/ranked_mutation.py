@@ -1,61 +1,46 @@
-"""Mutation score of the shipped rules with axes: `python benchmarks/ranked_mutation.py`.
+"""Mutation score of the shipped rules with axes; `benchmarks/mutation.py` prints it.
 
 Derived cotangents are declared as they were derived, then changed in one place. A mutant
-that the index calculus proves equal to the derivative for every size is *equivalent*.
+that is not refuted is written out at sizes that the checker does not use and compared
+with the truth there by mpmath.
 """
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from statistics import median
 from time import process_time
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))  # found as a script, too
+from benchmarks.exact import equivalent, points
+from benchmarks.library import RULES
+from benchmarks.ranked_mutants import RankedMutant, mutants
+from benchmarks.score import EQUIVALENT, KILLED, SURVIVED
+from gradspec.checks import indexed_cases
+from gradspec.checks.check import check
+from gradspec.derive.complete import complete
+from gradspec.driver.load import load
+from gradspec.ir import closed
+from gradspec.ir.calls import expand
+from gradspec.ir.expr import Expr
+from gradspec.ir.rule import Declared, Derived, Rule, Status
+from gradspec.ir.unroll import axis_names
+from gradspec.source import Source
 
-from benchmarks.ranked_mutants import mutants  # noqa: E402
-from gradspec.checks.check import check  # noqa: E402
-from gradspec.derive.complete import complete  # noqa: E402
-from gradspec.driver.load import load  # noqa: E402
-from gradspec.ir.rule import Declared, Derived, Rule, Status  # noqa: E402
-from gradspec.source import Source  # noqa: E402
-
-KILLED, EQUIVALENT, SURVIVED = "killed", "equivalent", "survived"
+_SIZES = ((7, 5, 6, 4, 3, 8), (5, 4, 3, 2, 6, 7), (3, 4, 2, 5, 3, 2), (2,), (8,), (4,))
+_POINTS = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Fate:
-    rule: str
-    mutant: str
+class RankedFate:
+    mutant: RankedMutant
     outcome: str
     seconds: float
 
 
-def main(arguments: list[str]) -> int:
-    """One of so many mutants (the argument; 1: all)."""
-    step = int(arguments[0]) if arguments else 1
-    wrong = [pair for rule in ranked() for pair in mutants(rule)]
-    fates = [fate(*pair) for pair in wrong[::step]]
-    kinds = dict.fromkeys(f.mutant.partition(": ")[2] for f in fates)
-    print(
-        "| mutation | mutants | killed | survived | equivalent | median CPU ms | longest |"
-    )
-    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
-    for kind in kinds:
-        print(_line(kind, [f for f in fates if f.mutant.endswith(f": {kind}")]))
-    print(_line("**all**", fates))
-    survivors = [f for f in fates if f.outcome == SURVIVED]
-    for one in survivors:
-        print(f"survived: {one.rule} {one.mutant}")
-    return 1 if survivors else 0
-
-
 def ranked() -> list[Rule]:
-    """The shipped rules with axes, every cotangent declared."""
+    """The shipped rules with axes, every cotangent declared, without their examples."""
     found = []
-    for path in sorted((ROOT / "rules").rglob("*.grad")):
+    for path in sorted(RULES.rglob("*.grad")):
         module = load(Source(path.name, path.read_text("utf-8"))).module
         for rule in module.rules if module is not None else ():
             completed = None if rule.is_elementwise else complete(rule).value
@@ -71,28 +56,54 @@ def _declared(rule: Rule) -> Rule:
         else entry
         for entry in rule.backward
     )
-    return replace(rule, backward=backward)
+    return replace(rule, backward=backward, examples=())
 
 
-def fate(label: str, wrong: Rule) -> Fate:
+def all_mutants(rules: Sequence[Rule]) -> list[RankedMutant]:
+    return [mutant for rule in rules for mutant in mutants(rule)]
+
+
+def fate(mutant: RankedMutant, budget: float) -> RankedFate:
+    """Killed by a verdict, or refused as meaningless (an element that does not exist)."""
     begun = process_time()
-    checked = check(wrong, budget=0.0).value
+    outcome = check(mutant.wrong, budget=budget)
     seconds = process_time() - begun
-    assert checked is not None
-    name = label.partition(":")[0].removeprefix("d")
-    status = next(v.status for v in checked.verdicts if v.input == name)
-    outcome = {Status.REFUTED: KILLED, Status.PROVED: EQUIVALENT}.get(status, SURVIVED)
-    return Fate(wrong.name, label, outcome, seconds)
+    verdicts = () if outcome.value is None else outcome.value.verdicts
+    refuted = any(
+        v.status is Status.REFUTED for v in verdicts if v.input in mutant.inputs
+    )
+    if refuted or outcome.failed:
+        return RankedFate(mutant, KILLED, seconds)
+    return RankedFate(mutant, EQUIVALENT if _is_right(mutant) else SURVIVED, seconds)
 
 
-def _line(name: str, fates: list[Fate]) -> str:
-    counts = [
-        sum(f.outcome == o for f in fates) for o in (KILLED, SURVIVED, EQUIVALENT)
-    ]
-    times = [1000 * f.seconds for f in fates]
-    cells = (name, len(fates), *counts, f"{median(times):.0f}", f"{max(times):.0f}")
-    return f"| {' | '.join(map(str, cells))} |"
+def _is_right(mutant: RankedMutant) -> bool:
+    """Equal to the truth, element by element, at sizes of its own."""
+    for sizes in _sizes(mutant.rule):
+        right = indexed_cases.at(mutant.rule, sizes)
+        wrong = indexed_cases.at(mutant.wrong, sizes)
+        if right is None or wrong is None:
+            continue
+        truths = _elements(right.unrolled.rule, mutant.inputs)
+        values = _elements(wrong.unrolled.rule, mutant.inputs)
+        rule = right.unrolled.rule
+        places = points(rule, *truths.values(), *values.values(), count=_POINTS)
+        if places:
+            return all(equivalent(values[n], truths[n], places) for n in truths)
+    return False
 
 
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+def _sizes(rule: Rule) -> Iterator[Mapping[str, int]]:
+    """The large ones first."""
+    axes = axis_names(rule)
+    for sizes in _SIZES:
+        yield {axis: sizes[k % len(sizes)] for k, axis in enumerate(axes)}
+
+
+def _elements(rule: Rule, inputs: tuple[str, ...]) -> dict[str, Expr]:
+    """The cotangents of the elements of some variables."""
+    return {
+        name: expand(value)
+        for name, value in closed.cotangents(rule).items()
+        if name.removeprefix("d").partition("[")[0] in inputs
+    }

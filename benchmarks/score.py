@@ -4,16 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
 from time import process_time
+from typing import Protocol
 
 from benchmarks.disguises import disguises
 from benchmarks.exact import equivalent, points
+from benchmarks.library import complete_rules
 from benchmarks.mutants import Mutant, cotangents, is_worth_it, mutants, with_declared
 from gradspec.checks.check import check
-from gradspec.ir.rule import Rule, Status
+from gradspec.ir.rule import Declared, Override, Rule, Status
 
 KILLED, SURVIVED, EQUIVALENT = "killed", "survived", "equivalent"
+
+
+COLLECTED = Path(__file__).parents[1] / "tests" / "checks" / "disguised"
+
+
+class Labelled(Protocol):
+    """A mutant of either sort of rule."""
+
+    @property
+    def kind(self) -> str: ...
+
+
+class Judged(Protocol):
+    """What became of it."""
+
+    @property
+    def mutant(self) -> Labelled: ...
+    @property
+    def outcome(self) -> str: ...
+    @property
+    def seconds(self) -> float: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +99,27 @@ def disguised(rules: Sequence[Rule], step: int, budget: float) -> Iterator[Seen]
         yield Seen(what, rule.name, verdict.status, seconds)
 
 
-def fates_table(fates: Sequence[Fate]) -> list[str]:
+def collected(step: int, budget: float) -> Iterator[Seen]:
+    """The verdicts on every ``step``-th true rule of the collection."""
+    for path in sorted(COLLECTED.glob("*.grad")):
+        for rule in complete_rules(path)[::step]:
+            begun = process_time()
+            checked = check(rule, budget).value
+            seconds = process_time() - begun
+            assert checked is not None
+            entries = zip(rule.backward, checked.verdicts, strict=True)
+            for entry, verdict in entries:
+                if isinstance(entry, Declared):
+                    what = f"collected: {path.stem}"
+                    yield Seen(what, rule.name, verdict.status, seconds)
+
+
+def overrides(rules: Sequence[Rule]) -> int:
+    """Cotangents that claim nothing."""
+    return sum(isinstance(e, Override) for rule in rules for e in rule.backward)
+
+
+def fates_table(fates: Sequence[Judged]) -> list[str]:
     """One line a kind of mutation, and one for all."""
     lines = [
         "| mutation | mutants | killed | survived | equivalent | median CPU ms | longest CPU ms |",
@@ -87,7 +131,7 @@ def fates_table(fates: Sequence[Fate]) -> list[str]:
     return [*lines, _fates_line("**all**", fates)]
 
 
-def _fates_line(name: str, fates: Sequence[Fate]) -> str:
+def _fates_line(name: str, fates: Sequence[Judged]) -> str:
     counts = [
         sum(f.outcome == outcome for f in fates)
         for outcome in (KILLED, SURVIVED, EQUIVALENT)

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from gradspec.checks import (
     assumptions,
+    indexed_absent,
     indexed_boundaries,
     indexed_cotangents,
     indexed_examples,
@@ -65,6 +66,7 @@ def examine(
         return (), (*inputs.unused_in(rule), *_nowhere(rule, known))
     indexed_cotangents.recheck(rule, known)
     judgements = indexed_cotangents.judge(rule, known, budget)
+    judgements = indexed_absent.judge(rule, known, judgements)
     at_breaks: tuple[Diagnostic, ...] = ()
     if known.usual is not None:
         judgements, at_breaks = indexed_boundaries.judge(known.usual, judgements)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, product
 from math import prod
+from typing import TypeAlias
 
 from gradspec.checks.subject import Subject, subject
 from gradspec.ir.elements import Nested, OutOfRange, extent
@@ -37,6 +38,9 @@ _WORK = 20_000
 _POINTS = 12
 _LARGER = (4, 5, 3, 2, 6)
 _APART = (2, 3)
+
+_Lost: TypeAlias = tuple[Mapping[str, Nested], OutOfRange]
+_Missed: TypeAlias = tuple[Mapping[str, int], Mapping[str, Nested]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +81,7 @@ class Cases:
         self._rule = rule
         self._combinations = tuple(combinations)
         self._known: dict[int, tuple[Case, ...]] = {}
-        self._lost: dict[int, tuple[OutOfRange, ...]] = {}
+        self._lost: dict[int, tuple[_Lost, ...]] = {}
 
     @cached_property
     def small(self) -> tuple[Case, ...]:
@@ -86,11 +90,29 @@ class Cases:
     @cached_property
     def larger(self) -> tuple[Case, ...]:
         """The first larger combination in which the rule says something."""
+        return self._beyond[0]
+
+    @cached_property
+    def _beyond(self) -> tuple[tuple[Case, ...], tuple[_Missed, ...]]:
+        """The same, and the larger combinations in which it says nothing."""
+        missed: list[_Missed] = []
         for wished in _larger(self._rule, axis_names(self._rule)):
-            found, _ = _at(self._rule, wished)
+            found, lost = _at(self._rule, wished)
             if found:
-                return found[-2:]
-        return ()
+                return found[-2:], tuple(missed)
+            missed += [(wished, integers) for integers, _ in lost]
+        return (), tuple(missed)
+
+    @property
+    def missed(self) -> tuple[_Missed, ...]:
+        """Sizes, and integers that serve as indices, at which an element is lacking."""
+        assert self.small is not None
+        small = [
+            (sizes, integers)
+            for number, sizes in enumerate(self._combinations)
+            for integers, _ in self._lost[number]
+        ]
+        return (*small, *self._beyond[1])
 
     @property
     def lost(self) -> tuple[OutOfRange, ...]:
@@ -104,7 +126,7 @@ class Cases:
         return tuple(
             (sizes, fault)
             for number, sizes in enumerate(self._combinations)
-            for fault in self._lost[number]
+            for _, fault in self._lost[number]
         )
 
     @property
@@ -211,10 +233,10 @@ def at(rule: Rule, sizes: Mapping[str, int]) -> Case | None:
 
 def _at(
     rule: Rule, sizes: Mapping[str, int]
-) -> tuple[tuple[Case, ...], tuple[OutOfRange, ...]]:
+) -> tuple[tuple[Case, ...], tuple[_Lost, ...]]:
     """The cases of one combination, and what did not exist in others."""
     made: list[Case] = []
-    lost: list[OutOfRange] = []
+    lost: list[_Lost] = []
     if count(rule, sizes) > _MOST or work(rule, sizes) > _WORK:
         return (), ()
     if _is_assumed_away(rule, sizes):
@@ -223,7 +245,7 @@ def _at(
         try:
             unrolled = unroll(rule, sizes, integers)
         except OutOfRange as fault:
-            lost.append(fault)
+            lost.append((integers, fault))
             continue
         if not _is_excluded(unrolled.rule):
             made.append(Case(rule, unrolled))

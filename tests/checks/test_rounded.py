@@ -102,3 +102,35 @@ def test_a_misprint_in_one_of_two_places() -> None:
     """
     assert status(text, "x") is Status.PROVED
     assert status(text, "z") is Status.REFUTED
+
+
+SLOPES = """
+    rule f(x) -> y:
+        y = {} * x
+        dx = {} * dy
+    """
+
+
+@pytest.mark.parametrize(
+    ("forward", "backward", "expected"),
+    [
+        ("0.39894228041", "0.3989422804", Status.AGREES),
+        ("0.39894228049", "0.3989422805", Status.AGREES),
+        (
+            "0.39894228041",
+            "0.39894228040",
+            Status.AGREES,
+        ),  # a 0 at the end says nothing
+        ("0.39894228047", "0.3989422804", Status.REFUTED),
+        ("0.39894228041", "0.39894228042", Status.REFUTED),
+        (
+            "0.3989422801",
+            "0.398942280",
+            Status.REFUTED,
+        ),  # nine digits are meant exactly
+    ],
+)
+def test_a_last_digit_that_becomes_0_leaves_a_rounding(
+    forward: str, backward: str, expected: Status
+) -> None:
+    assert status(SLOPES.format(forward, backward)) is expected
