@@ -12,6 +12,7 @@ Where there is no ``fork`` the child is a fresh interpreter.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import select
@@ -31,6 +32,10 @@ GRACE = 0.75
 """Seconds beyond the deadline: what can stop by itself has then stopped."""
 
 _LOOK = 0.2
+_COLLECT = (50_000, 20, 50)
+"""Expressions hold no cycles: to look for some as often as Python does by itself (every
+700 new objects) takes a tenth of a compile."""
+
 _WIDTH = 600
 _GIVEN_UP = "given-up.json"
 _MOST = 500
@@ -54,10 +59,11 @@ def supervised(work: Callable[[], int]) -> int:
 
 
 def join() -> None:
-    """In a child: say from now on what is tried. Once a process."""
+    """In a child: say from now on what is tried, collect garbage seldom. Once a process."""
     folder = os.environ.get(FOLDER)
     if not folder or _joined == [os.getpid()]:
         return
+    gc.set_threshold(*_COLLECT)
     _joined[:] = [os.getpid()]
     try:
         text = (Path(folder) / _GIVEN_UP).read_text("utf-8")

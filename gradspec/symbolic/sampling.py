@@ -52,12 +52,17 @@ def sample(rule: Rule, count: int, seed: int = 0) -> tuple[Values, ...]:
     return survey(rule, count, seed).points
 
 
-@lru_cache(maxsize=64)
 def survey(rule: Rule, count: int, seed: int = 0) -> Survey:
     """:func:`sample` with the points at which the rule is not defined.
 
     The dictionaries are shared between callers: not to be changed.
     """
+    return _surveyed(rule, count, seed)
+
+
+@lru_cache(maxsize=64)
+def _surveyed(rule: Rule, count: int, seed: int) -> Survey:
+    """All arguments by place: the cache takes ``f(a)`` and ``f(a, 0)`` for two."""
     if not rule.is_elementwise:
         return Survey((), ())
     outputs = program(*(inline(rule.forward, o) for o in _outputs(rule)))
