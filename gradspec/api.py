@@ -56,12 +56,14 @@ def compile_paths(
     strict: bool = False,
     trace: bool = False,
     budget: float = BUDGET_SECONDS,
+    as_written: bool = False,
     jobs: int = 1,
 ) -> CompileResult:
     """Compile `.grad` files, or folders of them, to ``out/<target>/….py``.
 
     The same as ``gradspec compile``: nothing is written when a rule has an error, a file
-    is rewritten only if its text changes, and writes are atomic.
+    is rewritten only if its text changes, and writes are atomic. ``as_written``: every
+    formula is evaluated as it stands, nothing more accurate is looked for.
 
     Raises:
         CompileError: a rule, or the choice of files, has errors.
@@ -70,7 +72,7 @@ def compile_paths(
     from gradspec.driver import run, write
     from gradspec.driver.discover import discover
 
-    options = Options(_known(targets), strict, trace, budget)
+    options = Options(_known(targets), strict, trace, budget, as_written=as_written)
     chosen = (paths,) if isinstance(paths, (str, os.PathLike)) else paths
     found = discover(os.fspath(path) for path in chosen)
     _raise_errors(found.diagnostics)
@@ -95,6 +97,7 @@ def compile_text(
     strict: bool = False,
     trace: bool = False,
     budget: float = BUDGET_SECONDS,
+    as_written: bool = False,
 ) -> str:
     """Compile the text of a `.grad` file to the text of a module.
 
@@ -109,7 +112,7 @@ def compile_text(
     from gradspec.source import Source
 
     (target,) = _known(target)
-    options = Options((target,), strict, trace, budget)
+    options = Options((target,), strict, trace, budget, as_written=as_written)
     below = Path(name).name
     result, _ = compile_source(Source(name, text), below, options)
     return _only_module(result)
@@ -122,6 +125,7 @@ def load(
     strict: bool = False,
     trace: bool = False,
     budget: float = BUDGET_SECONDS,
+    as_written: bool = False,
 ) -> ModuleType:
     """Compile one `.grad` file and import the module: ``ops = gradspec.load("a.grad")``.
 
@@ -143,7 +147,8 @@ def load(
     if not found.value or len(found.value) != 1:
         raise ValueError(f"{os.fspath(path)} is a folder: load takes one file")
     (entry,) = found.value
-    result = compile_entry(entry, Options((target,), strict, trace, budget))
+    options = Options((target,), strict, trace, budget, as_written=as_written)
+    result = compile_entry(entry, options)
     return import_text(Path(entry.below).stem, target, _only_module(result))
 
 

@@ -88,6 +88,11 @@ jobs = click.option(
     metavar="N",
     help="Worker processes; 0 for one per core.",
 )
+as_written = click.option(
+    "--as-written",
+    is_flag=True,
+    help="Evaluate every formula as it stands; look for nothing more accurate.",
+)
 boundaries = click.option(
     "--boundaries",
     is_flag=True,

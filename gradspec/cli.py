@@ -60,6 +60,7 @@ def cli() -> None:
     is_flag=True,
     help="Write nothing; fail when DIR is not what would be written.",
 )
+@arguments.as_written
 @arguments.budget
 @arguments.jobs
 @arguments.style
@@ -70,12 +71,13 @@ def compile_command(
     strict: bool,
     trace: bool,
     only_check: bool,
+    as_written: bool,
     budget: float,
     jobs: int,
     style: str,
 ) -> None:
     """Check the rules in PATH... and write a module per file and target."""
-    options = Options(targets, strict, trace, budget)
+    options = Options(targets, strict, trace, budget, as_written=as_written)
     entries, found = _discover(paths)
     results = _compile("compiling", entries, options, jobs) if not found else ()
     from gradspec.driver import run, write
@@ -173,6 +175,7 @@ def test_command(
 @arguments.dtypes
 @arguments.order
 @arguments.points
+@arguments.as_written
 @arguments.explained
 @arguments.plot
 @arguments.limit
@@ -185,6 +188,7 @@ def audit_command(
     dtypes: tuple[str, ...],
     order: int,
     points: int,
+    as_written: bool,
     explained: str | None,
     plot: str | None,
     limit: float | None,
@@ -198,7 +202,7 @@ def audit_command(
     framework's own functions and its differentiation of the formula as written.
     """
     entries, found = _discover(paths)
-    options = Options(targets, budget=budget)
+    options = Options(targets, budget=budget, as_written=as_written)
     workers = jobs or os.cpu_count() or 1
     results = _compile("compiling", entries, options, workers) if not found else ()
     if found or any(result.failed for result in results):

@@ -15,7 +15,8 @@ AUDIT_POINTS = 4000
 class Options:
     """``strict``: a cotangent that only agrees is an error. ``trace``: emitted modules
     print what passes through them. ``budget``: seconds a rule for proof and search.
-    ``order``: 2 to have second derivatives checked too.
+    ``order``: 2 to have second derivatives checked too. ``as_written``: no other
+    evaluation is looked for.
     """
 
     targets: tuple[str, ...] = ()
@@ -23,6 +24,7 @@ class Options:
     trace: bool = False
     budget: float = BUDGET_SECONDS
     order: int = 1
+    as_written: bool = False
 
 
 @dataclass(frozen=True, slots=True)

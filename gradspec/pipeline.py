@@ -22,6 +22,7 @@ from gradspec.source import Source
 from gradspec.stabilise.holes import check as unfilled
 from gradspec.stabilise.stabilise import stabilise
 from gradspec.stabilise.told import unmended
+from gradspec.stabilise.unsearched import as_written
 from gradspec.symbolic.attempts import attempt
 from gradspec.symbolic.limit import in_time
 from gradspec.syntax.nodes import Module
@@ -124,7 +125,7 @@ def _emit_module(
     for rule in rules:
         step = f"stabilising {rule.rule.name}"
         with attempt(step, _PATIENCE * options.budget) as may:
-            done = in_time(options.budget, partial(stabilise, rule)) if may else None
+            done = in_time(options.budget, partial(evaluated, rule, options)) if may else None
         if done is None:
             return Outcome(None, (_stopped(rule.rule, "stabilising", options),))
         stable.append(done)
@@ -136,6 +137,11 @@ def _emit_module(
     modules = tuple(o.value for o in outcomes if o.value is not None)
     found += (d for o in outcomes for d in o.diagnostics)
     return Outcome(modules, _distinct(found))
+
+
+def evaluated(rule: CheckedRule, options: Options) -> CheckedRule:
+    """CheckedRule → CheckedRule: how each of its expressions is evaluated."""
+    return as_written(rule) if options.as_written else stabilise(rule)
 
 
 def _stopped(rule: Rule, step: str, options: Options) -> Diagnostic:

@@ -137,7 +137,6 @@ def _rules(
     """
     from gradspec import pipeline
     from gradspec.driver.load import load
-    from gradspec.stabilise.stabilise import stabilise
 
     source = read(entry.display).value
     module = load(source).module if source else None
@@ -147,7 +146,7 @@ def _rules(
     wanted = tuple(rule for rule in scalar if not names or rule.name in names)
     checked, _ = pipeline.check_module(replace(module, rules=wanted), options)
     for one in checked:
-        yield one, stabilise(one)
+        yield one, pipeline.evaluated(one, options)
 
 
 # --- targets -------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import astuple
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -39,8 +40,7 @@ def folder() -> Path | None:
 
 def key(source: Source, below: str, options: Options) -> str:
     """What a result depends on, imports apart."""
-    how = (options.strict, options.trace, options.budget, options.order)
-    chosen = (options.targets, *how)
+    chosen = astuple(options)
     return digest("\0".join((tool(), source.path, below, repr(chosen), source.text)))
 
 

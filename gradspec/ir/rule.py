@@ -178,7 +178,8 @@ class Rule:
     Expressions in ``backward`` and ``backward_locals`` may name inputs, outputs, forward
     and backward locals, upstream gradients (``d<output>``), and earlier declared
     cotangents (``d<input>``). Elementwise values are ``Ref(name)`` without indices.
-    ``definition`` is the rule's own text, for the generated docstring.
+    ``exacts`` are values that are evaluated as they are written. ``definition`` is the
+    rule's own text, for the generated docstring.
     """
 
     name: str
@@ -192,6 +193,7 @@ class Rule:
     assumes: tuple[Assume, ...] = ()
     saves: tuple[str, ...] = ()
     recomputes: tuple[str, ...] = ()
+    exacts: tuple[str, ...] = ()
     examples: tuple[Example, ...] = ()
     source: Source = field(default=Source("", ""), compare=False, repr=False)
     span: Span = field(default=Span(0, 0), compare=False, repr=False)
@@ -314,3 +316,5 @@ class CheckedRule:
     wide: tuple[str, ...] = ()
     """Outputs and cotangents that are to be computed in float64."""
     second: tuple[Verdict, ...] = ()
+    as_written: bool = False
+    """No other evaluation was looked for."""

@@ -168,6 +168,7 @@ class _Unrolling:
             assumes=assumes,
             saves=(),
             recomputes=(),
+            exacts=(),
             examples=(),
         )
 

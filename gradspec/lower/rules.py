@@ -60,6 +60,7 @@ def lower_rule(
         assumes=assumes,
         saves=tuple(name for name, word in kept.items() if word == "save"),
         recomputes=tuple(name for name, word in kept.items() if word == "recompute"),
+        exacts=tuple(s.name for s in assignments if _is_exact(s)),
         examples=examples,
         source=findings.source,
         span=node.span,
@@ -106,6 +107,10 @@ def _kept(node: nodes.RuleDef, body: Body) -> dict[str, str]:
         if isinstance(statement, nodes.Keep):
             read_keep(statement, body, words)
     return words
+
+
+def _is_exact(statement: nodes.Assign | nodes.Override) -> bool:
+    return isinstance(statement, nodes.Assign) and statement.exact
 
 
 def _examples(node: nodes.RuleDef, body: Body) -> tuple[Example, ...]:

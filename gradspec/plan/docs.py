@@ -15,7 +15,12 @@ _DOCSTRING = re.compile(r'\n[ \t]*"""(?:[^\\]|\\.)*?"""[ \t]*(?=\n|$)', re.DOTAL
 def docs_of(checked: CheckedRule) -> Docs:
     """The author's words, the rule as written, domain, verdicts and reasons."""
     rule = checked.rule
-    notes = (*_domain(rule), *_gradients(checked), *_overrides(rule))
+    notes = (
+        *_domain(rule),
+        *_gradients(checked),
+        *_overrides(rule),
+        *_evaluation(checked),
+    )
     doc = textwrap.dedent(rule.doc or "").strip() or f"The rule ``{rule.name}``."
     return Docs(doc, _definition(rule), notes)
 
@@ -69,3 +74,9 @@ def _overrides(rule: Rule) -> tuple[Note, ...]:
         if isinstance(entry, Override)
     ]
     return (Note("Override", "; ".join(reasons)),) if reasons else ()
+
+
+def _evaluation(checked: CheckedRule) -> tuple[Note, ...]:
+    if not checked.as_written:
+        return ()
+    return (Note("Evaluation", "as written, nothing more accurate was looked for"),)

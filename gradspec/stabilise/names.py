@@ -8,20 +8,26 @@ from gradspec.ir.walk import names, substitute
 
 
 class Names:
-    """What each name of a rule stands for; a value may use other names."""
+    """What each name of a rule stands for; a value may use other names. ``opaque``
+    names stand for themselves.
+    """
 
-    def __init__(self, rule: Rule) -> None:
+    def __init__(self, rule: Rule, opaque: tuple[str, ...] = ()) -> None:
         lets = (*rule.forward, *rule.backward_locals)
         self._values = {let.name: let.value for let in lets}
         for variable, entry in zip(rule.inputs, rule.backward, strict=True):
             if isinstance(entry, Declared | Derived | Override):
                 self._values[f"d{variable.name}"] = entry.value
+        for name in opaque:
+            self._values.pop(name, None)
+        self._opaque = opaque
         self._closed: dict[str, Expr] = {}
 
     def set(self, name: str, value: Expr) -> None:
         """Another form of the same value: closed forms are made anew."""
-        self._values[name] = value
-        self._closed.clear()
+        if name not in self._opaque:
+            self._values[name] = value
+            self._closed.clear()
 
     def close(self, expr: Expr) -> Expr:
         """``expr`` in inputs, statics and upstream gradients alone."""

@@ -75,8 +75,9 @@ class _Forward:
     def __init__(self, scope: Scope, rule: Rule, before: tuple[Let, ...]) -> None:
         self._scope = scope
         self._before = before
-        self._values = {let.name: let for let in before}
-        self._chosen = tuple(x for x in rule.forward if x.name in self._values)
+        self._values = {x.name: x for x in before if x.name not in rule.exacts}
+        known = {let.name for let in before}
+        self._chosen = tuple(x for x in rule.forward if x.name in known)
 
     def near(self, value: Expr, indices: tuple[str, ...]) -> Iterator[Expr]:
         """Rewrites of the value as it stands."""
@@ -187,6 +188,8 @@ class _Work:
     # --- choice ----------------------------------------------------------------------
 
     def _choose(self, place: _Place, written: Expr, found: _Forward) -> None:
+        if place.name in self._written.exacts:
+            return
         if not is_real(written) or not children(written):
             return
         try:

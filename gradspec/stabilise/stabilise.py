@@ -31,6 +31,7 @@ from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import names, size
 from gradspec.stabilise import wide
 from gradspec.stabilise.choose import Candidate, Choice, choose, cost
+from gradspec.stabilise.exact import restored
 from gradspec.stabilise.guard import guarded
 from gradspec.stabilise.harm import harm
 from gradspec.stabilise.measure import Score, Trial, is_real
@@ -56,14 +57,15 @@ def stabilise(checked: CheckedRule) -> CheckedRule:
     sample = points(rule)
     if not len(sample):
         return checked
-    rule = _without_calls(rule)
+    rule = without_calls(rule)
     work = _Work(rule, checked.rule, sample)
     forward = work.forward()
     backward = work.backward(forward)
     done = replace(rule, forward=forward, backward=backward)
+    safe = guarded(_without_dead_locals(rule, _recomputing(done, work.wide)), sample)
     return replace(
         checked,
-        rule=guarded(_without_dead_locals(rule, _recomputing(done, work.wide)), sample),
+        rule=restored(rule, safe),
         rewrites=(*checked.rewrites, *work.rewrites),
         harms=tuple(work.harms),
         wide=tuple(work.wide),
@@ -82,12 +84,12 @@ def _recomputing(rule: Rule, wide_names: list[str]) -> Rule:
 
 def _ranked(checked: CheckedRule) -> CheckedRule:
     """The same for a rule with axes (`ranked.py`)."""
-    rule = _without_calls(checked.rule)
+    rule = without_calls(checked.rule)
     done = stabilised(replace(checked, rule=rule))
     guarded_ = ranked_guarded(done.rule)
     if not done.rewrites and guarded_ == rule:
         return checked
-    return replace(done, rule=_without_dead_locals(rule, guarded_))
+    return replace(done, rule=restored(rule, _without_dead_locals(rule, guarded_)))
 
 
 class _Work:
@@ -102,6 +104,7 @@ class _Work:
         self._search = Search(self._holds)
         self._written = Names(rule)
         self._chosen = Names(rule)
+        self._seen = Names(rule, rule.exacts)  # what others may be made of
         self._upstream = frozenset(
             f"d{o.name}" for o in rule.outputs if o.takes_gradient
         )
@@ -117,7 +120,7 @@ class _Work:
         lets = []
         for let in self._rule.forward:
             value = self._choose(let.name, let.value, ())
-            self._chosen.set(let.name, value)
+            self._set(let.name, value)
             lets.append(replace(let, value=value))
         return tuple(lets)
 
@@ -131,7 +134,7 @@ class _Work:
                     other = derived.get(variable.name)
                     others = () if other is None else (other,)
                     value = self._choose(name, value, others)
-                    self._chosen.set(name, value)
+                    self._set(name, value)
                     entries.append(replace(entry, value=value))
                 case Override(value=value):
                     self._measure(name, value)
@@ -160,9 +163,12 @@ class _Work:
     def _choose(self, name: str, value: Expr, others: tuple[Expr, ...]) -> Expr:
         """The best form of ``value``; ``others`` are known to be equal to it."""
         written = tidy(value)
-        if not is_real(written) or size(written) < 3:
+        if name in self._rule.exacts:
+            self._measure(name, value)
             return written
         meaning = self._written.close(value)
+        if not is_real(written) or size(meaning) < 3:
+            return written
         try:
             trial = Trial(meaning, self._sample, self._machine)
             first = self._candidate(written)
@@ -186,13 +192,18 @@ class _Work:
             self.harms += [found] if found else []
 
     def _measure(self, name: str, value: Expr) -> None:
-        """An override stays as it is; what it does in float32 is told."""
+        """An override, an exact definition stay as they are; what they do in float32 is
+        told."""
         form = tidy(value)
         if is_real(form):
             with suppress(NotImplementedError):
                 closed = self._chosen.close(form)
                 trial = Trial(self._written.close(value), self._sample, self._machine)
                 self._blame(name, trial, form, trial.score(closed))
+
+    def _set(self, name: str, value: Expr) -> None:
+        self._chosen.set(name, value)
+        self._seen.set(name, value)
 
     def _weigh(self, name: str, trial: Trial, form: Expr) -> None:
         """Whether a result is to be computed in float64."""
@@ -226,8 +237,8 @@ class _Work:
     ) -> Iterator[Expr]:
         """The same of what the user wrote, and with names put in place, if that is not
         good as it is. Nothing that is much longer."""
-        whole = self._chosen.close(written)
-        score = trial.score_with_noise(whole)
+        whole = self._seen.close(written)
+        score = trial.score_with_noise(self._chosen.close(written))
         if isinstance(self._entry(name), Derived) or (
             score.is_good and not score.noisy
         ):
@@ -263,7 +274,7 @@ class _Work:
         return dict(zip(names_of, self._rule.backward, strict=True)).get(name)
 
 
-def _without_calls(rule: Rule) -> Rule:
+def without_calls(rule: Rule) -> Rule:
     """Calls of other rules replaced by what they compute; their own backwards are in
     the cotangents already."""
     backward = (

@@ -141,10 +141,17 @@ class Builder:
         return name, indices
 
     def assign(self, c: Children) -> nodes.Assign:
-        (name, indices), _, value = c
+        mark, (name, indices), _, value = c
         refuse_depth(value)
-        span = name.span.to(value.span)
-        return nodes.Assign(name.text, indices, value, span=span, name_span=name.span)
+        span = (mark or name).span.to(value.span)
+        return nodes.Assign(
+            name.text,
+            indices,
+            value,
+            mark is not None,
+            span=span,
+            name_span=name.span,
+        )
 
     def assume(self, c: Children) -> nodes.Assume:
         conditions = _without(c[1:], "COMMA")

@@ -33,6 +33,10 @@ def outside(line: Line) -> Fault:
     elif line.first == "DOCSTRING":
         headline = "a docstring belongs to a rule"
         help = "what concerns the whole file is said in comments, `# …`"
+    elif line.first == "EXACT":
+        headline = "`exact` marks a definition in the body of a rule"
+        help = "a def is put in place where it is used; mark what it is used for"
+        return Fault("GS750", headline, line.tokens[0].span, help=help)
     elif any(token.type == "EQUAL" for token in line.tokens):
         help = "indent it by four spaces to make it part of the rule above"
     return Fault("GS112", headline, line.span, help=help)
@@ -168,6 +172,34 @@ def _missing_reason(stop: Stop) -> Fault | None:
     )
 
 
+def _exact_place(stop: Stop) -> Fault | None:
+    """``exact y``, ``exact override …``, ``save exact y``, ``y = exact x``"""
+    marks = [t for t in stop.line.tokens[: stop.index] if t.type == "EXACT"]
+    if not marks:
+        return None
+    first = stop.line.first == "EXACT" and not stop.before("EQUAL")
+    if not first and not (stop.at(-1).type == "EXACT" and is_name(stop.found)):
+        return None
+    headline, help = _NOT_EXACT.get(
+        stop.at(1 - stop.index).type if first else stop.line.first,
+        ("`exact` marks a definition", "write `exact y = expression`"),
+    )
+    return Fault("GS750", headline, marks[-1].span, help=help)
+
+
+_NOT_EXACT = {
+    "OVERRIDE": (
+        "an override is never rewritten",
+        "leave `exact` out",
+    ),
+    "SURROGATE": (
+        "a surrogate is differentiated, not evaluated",
+        "mark the output, `exact y = …`, or a cotangent that you declare, `exact dx = …`",
+    ),
+}
+"""What needs no mark, with the reason."""
+
+
 def _second_equal(stop: Stop) -> Fault | None:
     if stop.found.type == "EQUAL" and stop.before("EQUAL"):
         headline = "one line assigns one name"
@@ -227,6 +259,7 @@ _FORMS = {
     "ASSUME": "assume x > 0",
     "SURROGATE": "surrogate y = expression",
     "OVERRIDE": 'override dx = expression because "reason"',
+    "EXACT": "exact y = expression",
     "SAVE": "save name, other",
     "RECOMPUTE": "recompute name, other",
     "EXAMPLE": "example x = 2: y = 4",
@@ -244,6 +277,7 @@ _CHECKS: tuple[Callable[[Stop], Fault | None], ...] = (
     _missing_arrow,
     _missing_colon,
     _missing_reason,
+    _exact_place,
     _statement_of_python,
     *misreadings.CHECKS,
     _second_equal,

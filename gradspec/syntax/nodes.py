@@ -146,11 +146,14 @@ Expr: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Assign:
-    """``name = value``; ``indices`` is None for a bare name, a tuple for ``name[i, j]``."""
+    """``name = value``; ``indices`` is None for a bare name, a tuple for ``name[i, j]``.
+    ``exact name = value`` is to be evaluated as it stands.
+    """
 
     name: str
     indices: tuple[Expr, ...] | None
     value: Expr
+    exact: bool = False
     span: Span = field(compare=False, repr=False, kw_only=True)
     name_span: Span = field(compare=False, repr=False, kw_only=True)
 

@@ -94,8 +94,9 @@ def number_text(value: Fraction) -> str:
 def print_statement(statement: nodes.Statement) -> str:
     """The text of a statement, on one line."""
     match statement:
-        case nodes.Assign(name, indices, value):
-            return f"{_target(name, indices)} = {print_expression(value)}"
+        case nodes.Assign(name, indices, value, exact):
+            assigned = f"{_target(name, indices)} = {print_expression(value)}"
+            return f"exact {assigned}" if exact else assigned
         case nodes.Assume(conditions):
             return f"assume {_list(conditions)}"
         case nodes.Surrogate(name, indices, value):

@@ -108,6 +108,16 @@ def test_an_explanation_shows_what_became_of_the_formula(tmp_path: Path) -> None
     assert "bump" not in child.stdout
 
 
+def test_as_written_is_what_is_measured_then(tmp_path: Path) -> None:
+    few = ("--target", "numpy", "--points", "60", "--as-written")
+    sides = {
+        (f["side"], f["quantity"]): f["whole"]
+        for f in _findings(tmp_path, *few)
+        if f["rule"] == "bump"
+    }
+    assert sides["emitted", "y"] == sides["written", "y"]
+
+
 def test_a_picture_a_rule(tmp_path: Path) -> None:
     few = ("--target", "numpy", "--points", "60")
     assert _audit(tmp_path, *few, "--plot", "pictures").returncode == 0

@@ -43,6 +43,14 @@ BODY_FAULTS = [
     ("save u v", "GS101", "v", "`,`"),
     ("y = x[j] for j", "GS101", "for", "end of the line"),
     ("example x = 2 dx = 3: y = 1", "GS101", "dx", "`:` or `,`"),
+    # exact
+    ("exact y", "GS750", "exact", "exact y = expression"),
+    ("exact y, z", "GS750", "exact", "exact y = expression"),
+    ("save exact y", "GS750", "exact", "exact y = expression"),
+    ("y = exact x", "GS750", "exact", "exact y = expression"),
+    ("exact override dx = dy because 'r'", "GS750", "exact", "never rewritten"),
+    ("override exact dx = dy because 'r'", "GS750", "exact", "never rewritten"),
+    ("exact surrogate y = x", "GS750", "exact", "exact dx = …"),
     # colons, brackets
     ("example x = 2, y = 3", "GS102", "", "what must come out"),
     ("y = (x + 1", "GS103", "(", "close it with `)`"),

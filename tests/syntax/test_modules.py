@@ -199,11 +199,29 @@ def test_examples() -> None:
 
 
 @pytest.mark.parametrize(
-    "word", ["assume", "surrogate", "override", "save", "recompute", "example", "rule"]
+    "word",
+    [
+        "assume",
+        "surrogate",
+        "override",
+        "save",
+        "recompute",
+        "exact",
+        "example",
+        "rule",
+    ],
 )
 def test_a_statement_word_may_be_assigned(word: str) -> None:
     assert isinstance(statement_of(f"{word} = {word} + 1"), nodes.Assign)
     assert isinstance(statement_of(f"{word}[i] = {word}[i] + 1"), nodes.Assign)
+
+
+def test_a_definition_may_be_exact() -> None:
+    for text in ("exact y = x", "exact y[i] = x[i]", "exact exact = x"):
+        statement = statement_of(text)
+        assert isinstance(statement, nodes.Assign) and statement.exact
+        assert statement != statement_of(text.removeprefix("exact "))
+        assert statement.span.start == statement.name_span.start - len("exact ")
 
 
 def test_words_may_name_everything() -> None:

@@ -99,7 +99,7 @@ _bindings = st.lists(
 _conditions = st.lists(expressions, min_size=1, max_size=2).map(tuple)
 
 statements: st.SearchStrategy[nodes.Statement] = st.one_of(
-    st.builds(nodes.Assign, words, _indices, expressions, **_places),
+    st.builds(nodes.Assign, words, _indices, expressions, st.booleans(), **_places),
     st.builds(nodes.Assume, _conditions, span=_at),
     st.builds(nodes.Surrogate, words, _indices, expressions, **_places),
     st.builds(nodes.Override, words, _indices, expressions, texts, **_places),
