@@ -108,6 +108,8 @@ NATIVES: Mapping[str, Function] = {
     "i1": M.bessel_i1,
     "i0e": M.bessel_i0e,
     "i1e": M.bessel_i1e,
+    "rsqrt": tf.math.rsqrt,
+    "power": tf.pow,
     "sinc": lambda x: tf.experimental.numpy.sinc(x),
     "asin": M.asin,
     "acos": M.acos,
