@@ -50,13 +50,20 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """An input; ``default`` only for statics (None: required)."""
+    """An input; ``default`` only for statics (None: required). What is learned
+    (``param``) is a FLOAT input with an ``initial`` value, and no other has one.
+    """
 
     name: str
     kind: Kind
     shape: Shape
     default: Fraction | None = None
     span: Span = field(default=Span(0, 0), compare=False, repr=False)
+    initial: Fraction | None = None
+
+    @property
+    def is_param(self) -> bool:
+        return self.initial is not None
 
     @property
     def takes_gradient(self) -> bool:

@@ -9,10 +9,11 @@ from gradspec.ir.rule import Input, Kind, Output, Shape
 from gradspec.lower.axes import check_axes, check_output_axes, sizes
 from gradspec.lower.constants import NotConstant, evaluate
 from gradspec.lower.findings import Findings
+from gradspec.lower.learnable import PARAM, check_params, initial_value
 from gradspec.source import Span
 from gradspec.syntax import nodes
 
-_KINDS = {kind.value: kind for kind in Kind} | {"": Kind.FLOAT}
+_KINDS = {kind.value: kind for kind in Kind} | {"": Kind.FLOAT, PARAM: Kind.FLOAT}
 _STATICS = (Kind.STATIC.value, Kind.STATIC_INT.value)
 
 
@@ -42,6 +43,7 @@ def declare(node: nodes.RuleDef, findings: Findings) -> Declaration:
     made = tuple(_input(p, findings) for p in inputs)
     results = tuple(_output(p) for p in outputs)
     declaration = Declaration(made, results, sizes(parameters, findings))
+    check_params(node, made, findings)
     check_axes(parameters, declaration.variables, declaration.sizes, findings)
     check_output_axes(inputs, outputs, made, findings)
     given = [p.name for p in node.inputs]
@@ -97,7 +99,7 @@ def _is_new(
 def _input(parameter: nodes.Parameter, findings: Findings) -> Input:
     kind = _KINDS[parameter.kind]
     default = None
-    if parameter.default is not None:
+    if parameter.default is not None and parameter.kind != PARAM:
         default = _default(parameter, parameter.default, kind, findings)
     if kind.is_static and parameter.axes is not None:
         findings.error(
@@ -108,7 +110,8 @@ def _input(parameter: nodes.Parameter, findings: Findings) -> Input:
             " tensor",
         )
     shape = Shape() if kind.is_static else _shape(parameter)
-    return Input(parameter.name, kind, shape, default, parameter.name_span)
+    initial = initial_value(parameter, findings)
+    return Input(parameter.name, kind, shape, default, parameter.name_span, initial)
 
 
 def _output(parameter: nodes.Parameter) -> Output:
@@ -134,7 +137,8 @@ def _default(
             "GS223",
             f"only a static input can have a default, and `{parameter.name}` is a tensor",
             node.span,
-            help=f"declare it `{parameter.name}: static = …`, or leave the default out",
+            help=f"declare it `{parameter.name}: static = …`, or `{parameter.name}: param"
+            " = …` if it is learned, or leave the default out",
         )
         return None
     try:

@@ -63,7 +63,7 @@ def explain_item(chunk: Chunk, failure: Unexpected | FaultFound) -> Fault:
 
 def _kind_of_bare_output(stop: Stop) -> Fault | None:
     """``-> m: int:``"""
-    words = ("NOGRAD", "INT", "BOOL", "STATIC", "NAME")
+    words = ("NOGRAD", "INT", "BOOL", "STATIC", "PARAM", "NAME")
     if stop.line.first != "RULE" or not stop.before("ARROW"):
         return None
     if "_NEWLINE" in stop.expected and stop.found.type in words:
@@ -84,6 +84,18 @@ def _body_beside_head(stop: Stop) -> Fault | None:
     return stop.fault("GS106", headline, help)
 
 
+def _kind_before_name(stop: Stop) -> Fault | None:
+    """``param beta = 1.0``"""
+    kinds = ("NOGRAD", "INT", "BOOL", "STATIC", "PARAM")
+    if stop.line.first != "RULE" or stop.at(-1).type not in kinds:
+        return None
+    if not is_name(stop.found) or stop.at(-2).type not in ("LPAR", "COMMA"):
+        return None
+    headline = "the kind of an input stands after its name"
+    help = f"write `{stop.found.text}: {stop.at(-1).text}`"
+    return stop.fault("GS124", headline, help)
+
+
 def _unknown_kind(stop: Stop) -> Fault | None:
     if stop.line.first != "RULE" or "NOGRAD" not in stop.expected:
         return None
@@ -96,7 +108,9 @@ def _unknown_kind(stop: Stop) -> Fault | None:
     if stop.before("ARROW"):
         help = "an output may be `nograd`, `int` or `bool`"
     else:
-        help = "an input may be `nograd`, `int`, `bool`, `static` or `static int`"
+        help = (
+            "an input may be `nograd`, `int`, `bool`, `param`, `static` or `static int`"
+        )
     return stop.fault("GS124", headline, help)
 
 
@@ -272,6 +286,7 @@ _CHECKS: tuple[Callable[[Stop], Fault | None], ...] = (
     _import_form,
     _kind_of_bare_output,
     _body_beside_head,
+    _kind_before_name,
     _unknown_kind,
     _default_of_output,
     _missing_arrow,

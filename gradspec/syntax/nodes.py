@@ -262,7 +262,7 @@ class Parameter:
     """An input or an output: ``t[..., n]: static int = 3``.
 
     ``kind`` is the words after the colon joined by one space (``""`` when absent):
-    ``nograd``, ``int``, ``bool``, ``static``, ``static int``.
+    ``nograd``, ``int``, ``bool``, ``param``, ``static``, ``static int``.
     """
 
     name: str

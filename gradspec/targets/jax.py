@@ -22,6 +22,7 @@ from gradspec.targets.docstring import docstring, module_docstring
 from gradspec.targets.expansion import expander
 from gradspec.targets.jax_core import core_lines
 from gradspec.targets.jax_parts import Core, Way
+from gradspec.targets.jax_start import jax_layers, start_function, start_name
 from gradspec.targets.lines import Lines, indented
 from gradspec.targets.python import Needs, needs
 from gradspec.targets.signature import (
@@ -64,6 +65,8 @@ def _module(plan: ModulePlan, cores: Sequence[Core]) -> str:
     for core in cores:
         wants |= needs(core.values, core.scope)
         definitions += [*core_lines(core), _public(core)]
+    layers = jax_layers(plan)
+    definitions += [start_function(plan, layer) for layer in layers]
     text = "\n".join(laid_out(lines) for lines in definitions)
     own = (*texts.HELPERS, *jax_ranked_texts.HELPERS)
     helpers = used_helpers((*own, *wants.helpers), text)
@@ -81,7 +84,7 @@ def _module(plan: ModulePlan, cores: Sequence[Core]) -> str:
     return module_text(
         module_docstring(plan),
         wants.imports,
-        [rule.name for rule in plan.rules],
+        [*(r.name for r in plan.rules), *(start_name(plan, x) for x in layers)],
         [*(helper.text.strip().splitlines() for helper in helpers), *definitions],
     )
 

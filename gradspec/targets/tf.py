@@ -27,6 +27,7 @@ from gradspec.targets.signature import (
 )
 from gradspec.targets.skeleton import laid_out, module_text, table_helpers, used_helpers
 from gradspec.targets.tf_core import core_lines
+from gradspec.targets.tf_layer import layer_class, tf_layers
 from gradspec.targets.tf_parts import Core
 from gradspec.targets.tf_sizes import numbers, with_sizes
 from gradspec.targets.unnamed import unnamed
@@ -53,6 +54,8 @@ def _module(plan: ModulePlan, cores: Sequence[Core]) -> str:
     for core in cores:
         wants |= needs(core.values, core.scope)
         definitions += [core_lines(core), _public(core)]
+    layers = tf_layers(plan)
+    definitions += [layer_class(plan, layer) for layer in layers]
     text = "\n".join(laid_out(lines) for lines in definitions)
     own = (*texts.HELPERS, *tf_ranked_texts.HELPERS)
     helpers = used_helpers((*own, *wants.helpers), text)
@@ -66,7 +69,7 @@ def _module(plan: ModulePlan, cores: Sequence[Core]) -> str:
     return module_text(
         module_docstring(plan),
         wants.imports,
-        [rule.name for rule in plan.rules],
+        [*(rule.name for rule in plan.rules), *(layer.name for layer in layers)],
         [*(helper.text.strip().splitlines() for helper in helpers), *definitions],
     )
 

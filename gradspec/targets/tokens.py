@@ -140,16 +140,17 @@ def split_tokens(text: str) -> list[Token]:
         before = tokens[-1] if tokens else None
         token.is_unary = _is_unary(token, before)
         token.is_atom = token.opens and not _is_trailer(before)
-        is_after_power = before is not None and before.kind == "**"
-        if not token.space and (token.kind == "**" or is_after_power):
+        is_power = token.kind == "**" and not token.is_unary
+        is_after_power = before and before.kind == "**" and not before.is_unary
+        if not token.space and (is_power or is_after_power):
             token.space = token.is_hugged = True
         tokens.append(token)
     return _with_choices(_with_optional(tokens))
 
 
 def _is_unary(token: Token, before: Token | None) -> bool:
-    if token.kind == "*" and before is not None and before.kind in ("(", ","):
-        return True  # of a parameter list or a call
+    if token.kind in ("*", "**") and before is not None and before.kind in "({,":
+        return True  # of a parameter list, a call or a display
     return token.kind in ("+", "-", "~") and not _is_operand(before)
 
 

@@ -26,6 +26,7 @@ from gradspec.targets.signature import (
 from gradspec.targets.skeleton import laid_out, module_text, used_helpers
 from gradspec.targets.torch_backward import backward_method
 from gradspec.targets.torch_forward import forward_method, setup_context_method
+from gradspec.targets.torch_layer import layer_class, torch_layers
 from gradspec.targets.torch_parts import Function
 from gradspec.targets.torch_tangent import (
     exported_function,
@@ -58,6 +59,8 @@ def _module(plan: ModulePlan, functions: Sequence[Function]) -> str:
         definitions += [_class(function), _in_graph(function)]
         definitions += [lines for lines in [exported_function(function)] if lines]
         definitions.append(_public(function))
+    layers = torch_layers(plan)
+    definitions += [layer_class(layer) for layer in layers]
     text = "\n".join(laid_out(lines) for lines in definitions)
     own = (*texts.HELPERS, *torch_ranked_texts.HELPERS)
     helpers = used_helpers((*own, *wants.helpers), text)
@@ -67,7 +70,7 @@ def _module(plan: ModulePlan, functions: Sequence[Function]) -> str:
     return module_text(
         module_docstring(plan),
         ("import torch", *wants.imports),
-        [rule.name for rule in plan.rules],
+        [*(rule.name for rule in plan.rules), *(layer.name for layer in layers)],
         [*(helper.text.strip().splitlines() for helper in helpers), *definitions],
     )
 

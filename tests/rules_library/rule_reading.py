@@ -281,8 +281,8 @@ def _rule(file: File, header: str) -> Rule:
     ).groups()
     rule = Rule(file, name)
     for parameter, kind, default in _parameters(inputs):
-        rule.kinds[parameter] = kind
-        if default:
+        rule.kinds[parameter] = kind.replace("param", "")
+        if default and kind != "param":
             rule.defaults[parameter] = formula(default)
     for output, kind, _ in _parameters(outputs.strip("()")):
         rule.outputs[output] = kind

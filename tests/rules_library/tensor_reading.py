@@ -325,8 +325,9 @@ def _header(functions: dict[str, tuple[list[str], Formula]], line: str) -> Tenso
     ).groups()  # type: ignore[union-attr]
     rule = TensorRule(functions, name)
     for parameter, axes, kind, default in _parameters(inputs):
-        rule.kinds[parameter], rule.axes[parameter] = kind, axes
-        if default:
+        rule.kinds[parameter] = kind.replace("param", "")
+        rule.axes[parameter] = axes
+        if default and kind != "param":
             rule.defaults[parameter] = formula(default)
     inside = outputs[1:-1] if outputs.startswith("(") else outputs
     for output, axes, _, _ in _parameters(inside):

@@ -1,0 +1,113 @@
+"""`keras.layers.Layer` for rules with params: it holds them and calls the function.
+
+It is registered under the file's name, so that a model that was saved is found again by
+any process that has imported the module, whatever that is called there. Sizes that the
+data show are taken from them when the layer is built, as Keras' own layers do.
+"""
+
+from __future__ import annotations
+
+from gradspec.plan.layer import Layer
+from gradspec.plan.layer import layers as planned
+from gradspec.plan.plan import ModulePlan
+from gradspec.targets import layers
+from gradspec.targets.docstring import sentence
+from gradspec.targets.lines import Lines, indented
+from gradspec.targets.tf_texts import RESERVED
+
+_OWN = """
+activity_regularizer add_loss add_metric add_variable add_weight autocast build
+build_from_config built call call_signature_parameters compute_dtype compute_mask
+compute_output_shape compute_output_spec count_params dtype dtype_policy from_config
+get_build_config get_config get_weights input input_dtype input_shape input_spec
+load_own_variables losses metrics metrics_variables name non_trainable_variables
+non_trainable_weights output path quantization_mode quantize quantized_build
+quantized_call rematerialized_call save_own_variables set_weights stateless_call
+supports_jit supports_masking symbolic_call trainable trainable_variables
+trainable_weights variable_dtype variables weights
+self kwargs shape training mask tf super tuple isinstance int
+"""
+
+OWN = frozenset(_OWN.split())
+"""Names of the class and of its methods' text: an argument or attribute has none."""
+
+
+def tf_layers(plan: ModulePlan) -> tuple[Layer, ...]:
+    """The layers of a TensorFlow module."""
+    return planned(plan, OWN, RESERVED)
+
+
+def layer_class(plan: ModulePlan, layer: Layer) -> Lines:
+    """The whole class."""
+    returned = ["tf.Tensor"] * len(layer.plan.outputs)
+    result = returned[0] if len(returned) == 1 else f"tuple[{', '.join(returned)}]"
+    data = ", ".join(f"{layer.public(i.name)}: tf.Tensor" for i in layer.data)
+    params = layers.listed(layer.public(i.name) for i in layer.params)
+    return [
+        f'@tf.keras.utils.register_keras_serializable(package="{_package(plan)}")',
+        f"class {layer.name}(tf.keras.layers.Layer):",
+        sentence(f"`{layer.plan.name}` with a learned {params}.", 1),
+        "",
+        f"    def __init__({', '.join(_arguments(layer))}) -> None:",
+        "        super().__init__(**kwargs)",
+        *indented(indented(layers.kept(layer, _asked(layer)))),
+        "",
+        *indented(_build(layer)),
+        "",
+        f"    def call(self, {data}) -> {result}:",
+        f"        return {layers.call(layer)}",
+        "",
+        "    def get_config(self) -> dict[str, object]:",
+        f"        return {{**super().get_config(), {', '.join(_config(layer))}}}",
+    ]
+
+
+def _package(plan: ModulePlan) -> str:
+    return plan.path.removesuffix(".py").replace("/", ".")
+
+
+def _asked(layer: Layer) -> tuple[str, ...]:
+    """The sizes that no data show."""
+    return tuple(size for size in layer.sizes if layer.place(size) is None)
+
+
+def _arguments(layer: Layer) -> Lines:
+    free = [f"{layers.SHAPE}: int | tuple[int, ...] = ()"] if layer.is_free else []
+    return [
+        "self",
+        *(f"{layer.public(size)}: int" for size in _asked(layer)),
+        "*",
+        *layers.statics(layer),
+        *layers.starts(layer),
+        *free,
+        "**kwargs: object",
+    ]
+
+
+def _build(layer: Layer) -> Lines:
+    """The weights. With one argument Keras gives its shape, with several one each, by
+    their names.
+    """
+    names = [layer.public(i.name) for i in layer.data]
+    shapes = [f"{name}_shape" for name in names] if len(names) > 1 else ["input_shape"]
+    of = dict(zip((i.name for i in layer.data), shapes, strict=True))
+    lines = []
+    for size in layer.sizes:
+        place, own = layer.place(size), layer.public(size)
+        read = f"{of[place[0]]}[{place[1]}]" if place else f"self.{own}"
+        lines.append(f"{own} = {read}")
+    for i in layer.params:
+        name = layer.public(i.name)
+        shape = layers.shape(layer, i, known="")
+        start = f'tf.keras.initializers.Constant(self._initial["{name}"])'
+        made = f'self.add_weight(name="{name}", shape={shape}, initializer={start})'
+        lines.append(f"self.{name} = {made}")
+    params = ", ".join(f"{name}: tuple[int | None, ...]" for name in shapes)
+    return [f"def build(self, {params}) -> None:", *indented(lines)]
+
+
+def _config(layer: Layer) -> Lines:
+    names = [*_asked(layer), *(i.name for i in layer.plan.statics)]
+    own = [layer.public(name) for name in names]
+    own += [layers.SHAPE] if layer.is_free else []
+    return [*(f'"{name}": self.{name}' for name in own), "**self._initial"]
