@@ -161,6 +161,12 @@ plot = click.option(
     type=click.Path(file_okay=False),
     help="Draw the error against the input: DIR/<rule>.svg.",
 )
+values = click.option(
+    "--values",
+    metavar="DIR",
+    type=click.Path(file_okay=False),
+    help="Write every point: DIR/<rule>.<target>.<format>.csv.",
+)
 limit = click.option(
     "--fail-over",
     "limit",

@@ -178,6 +178,7 @@ def test_command(
 @arguments.as_written
 @arguments.explained
 @arguments.plot
+@arguments.values
 @arguments.limit
 @arguments.budget
 @arguments.jobs
@@ -191,6 +192,7 @@ def audit_command(
     as_written: bool,
     explained: str | None,
     plot: str | None,
+    values: str | None,
     limit: float | None,
     budget: float,
     jobs: int,
@@ -216,7 +218,7 @@ def audit_command(
     with _bar("measuring", audits.steps(entries, options)) as progress:
         done = audits.run(entries, results, options, asked, progress)
     told = audits.explained(entries, options, explained) if explained else ()
-    failed = audit.show(done, asked, audit.View(style, limit, plot, told))
+    failed = audit.show(done, asked, audit.View(style, limit, plot, values, told))
     if any(one.absent for one in done):
         sys.exit(FAILURE)
     sys.exit(FINDINGS if failed else CLEAN)

@@ -125,7 +125,11 @@ def _emit_module(
     for rule in rules:
         step = f"stabilising {rule.rule.name}"
         with attempt(step, _PATIENCE * options.budget) as may:
-            done = in_time(options.budget, partial(evaluated, rule, options)) if may else None
+            done = (
+                in_time(options.budget, partial(evaluated, rule, options))
+                if may
+                else None
+            )
         if done is None:
             return Outcome(None, (_stopped(rule.rule, "stabilising", options),))
         stable.append(done)

@@ -72,6 +72,8 @@ class Finding:
     whole: Measure
     core: Measure
     columns: Mapping[str, Array]
+    values: Array
+    truth: Truth
     found: Errors
 
 
@@ -198,6 +200,8 @@ def _finding(
         measure(found, whole, columns, values, truth),
         measure(found, core, columns, values, truth),
         columns,
+        values,
+        truth,
         found,
     )
 

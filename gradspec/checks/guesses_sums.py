@@ -31,8 +31,9 @@ def other_sums(
                 inner = _at(right.body, right.bounds[0].index, bound.index)
                 product = Apply("mul", (left.body, inner))
                 joined = Reduce("sum", left.bounds, product)
-                yield f"the sum of products {quoted(joined)} is meant", _put(
-                    text, node, joined
+                yield (
+                    f"the sum of products {quoted(joined)} is meant",
+                    _put(text, node, joined),
                 )
             case _:
                 continue

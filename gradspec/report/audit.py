@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gradspec.options import AuditOptions
-from gradspec.report import audit_machine, audit_plot, audit_text
+from gradspec.report import audit_machine, audit_plot, audit_text, audit_values
 
 if TYPE_CHECKING:
     from gradspec.driver.audits import TargetAudit
@@ -19,13 +19,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """``limit`` in ULP makes the audit a test; ``plot`` is a folder for pictures;
-    ``explained`` are rules to explain first.
+    """``limit`` in ULP makes the audit a test; ``plot`` and ``values`` are
+    folders for pictures and for every point; ``explained`` are rules to explain first.
     """
 
     style: str = "text"
     limit: float | None = None
     plot: str | None = None
+    values: str | None = None
     explained: tuple[CheckedRule, ...] = ()
 
 
@@ -41,6 +42,9 @@ def show(audits: Iterable[TargetAudit], options: AuditOptions, view: View) -> bo
     if view.plot is not None:
         drawn = audit_plot.write(audits, Path(view.plot))
         click.echo(f"{len(drawn)} pictures in {view.plot}", err=True)
+    if view.values is not None:
+        kept = audit_values.write(audits, Path(view.values))
+        click.echo(f"{len(kept)} files in {view.values}", err=True)
     guilty = () if view.limit is None else audit_text.over(found, view.limit)
     if guilty and view.limit is not None:
         audit_text.blame(guilty, view.limit)

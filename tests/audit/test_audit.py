@@ -150,6 +150,7 @@ def test_a_missing_framework_is_said(tmp_path: Path) -> None:
 
 @pytest.mark.torch
 @pytest.mark.tf
+@pytest.mark.jax
 def test_gradients_beside_the_frameworks_own(tmp_path: Path) -> None:
     """Native logistic slopes are 0 from 17 on in float32; the emitted ones are not."""
     (tmp_path / "b.grad").write_text(
@@ -159,7 +160,7 @@ def test_gradients_beside_the_frameworks_own(tmp_path: Path) -> None:
     child = subprocess.run(
         [
             *(sys.executable, "-m", "gradspec", "audit", "b.grad"),
-            *("--target", "torch,tf", "--points", "300", "--format", "json"),
+            *("--target", "torch,tf,jax", "--points", "300", "--format", "json"),
             *("--order", "2"),
         ],
         cwd=tmp_path,
@@ -172,7 +173,7 @@ def test_gradients_beside_the_frameworks_own(tmp_path: Path) -> None:
         (f["target"], f["quantity"], f["side"]): f["core"]
         for f in json.loads(child.stdout)["findings"]
     }
-    for target in ("torch", "tf"):
+    for target in ("torch", "tf", "jax"):
         assert found[target, "dx", "emitted"]["bad"] == 0
         assert found[target, "dx", "native"]["bad"] > 0
         assert found[target, "dx", "written"]["bad"] > 0
