@@ -1,7 +1,7 @@
 """Which of several evaluations of one function to take, by measurement.
 
-A candidate must not be worse than what is written in any measure on any stratum. Among
-those: fewer bad points, fewer gaps (points inside the assumptions at which the written
+A candidate must not be worse than what is written in any measure on any stratum, in
+float32 nor in float64: the same text serves both. Among those: fewer bad points, fewer gaps (points inside the assumptions at which the written
 form is not defined, such as ``x * log(x)`` at 0), no infinity on the way, a clearly
 smaller largest error, then what costs less to run and to read; what is written wins
 ties.
@@ -34,11 +34,26 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The best form, and what was measured of it and of the one written."""
+    """The best form, and what was measured of it and of the one written; ``fine`` is the
+    same in float64, if that was asked for: before and after."""
 
     form: Expr
     score: Score
     written: Score
+    fine: tuple[Score, Score] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A candidate with its scores in float32 and, where that is asked for, float64."""
+
+    candidate: Candidate
+    score: Score
+    fine: Score | None
+
+    @property
+    def scores(self) -> tuple[Score, ...]:
+        return (self.score,) if self.fine is None else (self.score, self.fine)
 
 
 def choose(
@@ -46,23 +61,77 @@ def choose(
     written: Candidate,
     near: Iterable[Candidate],
     far: Iterable[Candidate] = (),
+    fine: Trial | None = None,
 ) -> Choice:
     """The best of ``written``, ``near`` (rewrites of it) and ``far`` (the same function
-    found in another way, which must be clearly better and not only cheaper).
+    found in another way, which must be clearly better and not only cheaper). ``fine``
+    tries them in float64.
     """
-    first = trial.score_with_noise(written.closed)
-    best, held = written, first
+    contest = _Contest(trial, fine, written)
     for candidate in near:
-        score = _admitted(trial, candidate, first)
-        if score is None:
-            continue
-        if (order(score, held) or cost(candidate.form) - cost(best.form)) < 0:
-            best, held = candidate, score
+        contest.enter_near(candidate)
     for candidate in far:
-        score = _admitted(trial, candidate, first)
-        if score is not None and order(score, held) < 0:
-            best, held = candidate, score
-    return Choice(best.form, held, first)
+        contest.enter_far(candidate)
+    first, best = contest.first, contest.held
+    both = None
+    if first.fine is not None and best.fine is not None:
+        both = first.fine, best.fine
+    return Choice(best.candidate.form, best.score, first.score, both)
+
+
+class _Contest:
+    """The best candidate so far; none that is worse than the first in any measure."""
+
+    def __init__(self, trial: Trial, fine: Trial | None, written: Candidate) -> None:
+        self._trial, self._fine = trial, fine
+        score = trial.score_with_noise(written.closed)
+        other = None if fine is None else fine.score(written.closed)
+        self.first = self.held = _Held(written, score, other)
+
+    def enter_near(self, candidate: Candidate) -> None:
+        """Hold ``candidate`` if it is better than what is held, or as good and cheaper."""
+        held = self.held.candidate.form
+        self._enter(candidate, cost(candidate.form) < cost(held))
+
+    def enter_far(self, candidate: Candidate) -> None:
+        """Hold ``candidate`` if it is better than what is held."""
+        self._enter(candidate, is_cheaper=False)
+
+    def _enter(self, candidate: Candidate, is_cheaper: bool) -> None:
+        score = _admitted(self._trial, candidate, self.first.score)
+        if score is None:
+            return
+        if not self._may_win(score, is_cheaper):
+            return
+        fine = self._in_double(candidate, score)
+        if self._fine is not None and fine is None:
+            return
+        entry = _Held(candidate, score, fine)
+        better = order(entry.scores, self.held.scores)
+        if better < 0 or (better == 0 and is_cheaper):
+            self.held = entry
+
+    def _may_win(self, score: Score, is_cheaper: bool) -> bool:
+        """Whether float64 needs asking: what is good there already gets no better."""
+        held = self.held
+        if held.fine is not None and not _is_faultless(held.fine):
+            return True
+        better = order((score,), (held.score,))
+        return better < 0 or (better == 0 and is_cheaper)
+
+    def _in_double(self, candidate: Candidate, single: Score) -> Score | None:
+        """The score in float64, if it is not worse there; a little luck of rounding is
+        allowed where float32 gains more than digits."""
+        if self._fine is None or self.first.fine is None:
+            return None
+        score = self._fine.score(candidate.closed)
+        mends = _grave((single,)) < _grave((self.first.score,))
+        slack = QUIET if mends else SLACK
+        return None if score.is_worse_than(self.first.fine, slack) else score
+
+
+def _is_faultless(score: Score) -> bool:
+    return score.is_good and not score.gaps
 
 
 def _admitted(trial: Trial, candidate: Candidate, first: Score) -> Score | None:
@@ -75,14 +144,24 @@ def _admitted(trial: Trial, candidate: Candidate, first: Score) -> Score | None:
     return None if score.is_worse_than(first, slack) else score
 
 
-def order(score: Score, held: Score) -> int:
+def order(scores: tuple[Score, ...], held: tuple[Score, ...]) -> int:
     """Negative if the first is more accurate, positive if the second is, else 0."""
-    grave = (score.whole.bad, score.gaps, score.noisy > 0)
-    held_grave = (held.whole.bad, held.gaps, held.noisy > 0)
-    if grave != held_grave:
-        return -1 if grave < held_grave else 1
-    errors = clearly(score.whole.worst, held.whole.worst)
-    return errors + clearly(score.core.worst, held.core.worst)
+    graves = _grave(scores), _grave(held)
+    if graves[0] != graves[1]:
+        return -1 if graves[0] < graves[1] else 1
+    return sum(
+        clearly(one.whole.worst, other.whole.worst)
+        + clearly(one.core.worst, other.core.worst)
+        for one, other in zip(scores, held, strict=True)
+    )
+
+
+def _grave(scores: tuple[Score, ...]) -> tuple[int, int, bool]:
+    return (
+        sum(score.whole.bad for score in scores),
+        sum(score.gaps for score in scores),
+        any(score.noisy > 0 for score in scores),
+    )
 
 
 def clearly(one: float, other: float) -> int:

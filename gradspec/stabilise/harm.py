@@ -70,7 +70,8 @@ def _suspicious(
         yield score.whole.at, ("guard", "square"), _WRONG
     for stratum in (score.core, score.whole):
         if stratum.worst > _MANY:
-            size = np.where(stratum.errors > _MANY, sizes, np.inf)
+            many = np.isfinite(stratum.errors) & (stratum.errors > _MANY)
+            size = np.where(many, sizes, np.inf)
             yield int(np.argmin(size)), ("exponent",), _INEXACT
 
 

@@ -17,7 +17,6 @@ from gradspec.ir.expr import Expr, Ref
 from gradspec.ir.rule import CheckedRule, Hole, Kind, Rule
 from gradspec.ir.walk import names
 from gradspec.source import Span
-from gradspec.stabilise.double import Double
 from gradspec.stabilise.model import Machine
 from gradspec.stabilise.names import Names
 
@@ -60,7 +59,7 @@ def emitted(
         if len(given) < len(point):
             continue
         columns = _columns(rule, form, point, output, form_of)
-        machine = Machine(columns) if name == "float32" else Double(columns)
+        machine = Machine(columns, form_of)
         try:
             found[name] = float(machine.run(form)[0])
         except NotImplementedError:  # a part that the model does not know

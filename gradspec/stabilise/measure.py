@@ -28,14 +28,14 @@ FAIR = 128.0
 SLACK, QUIET = 1.05, 1.1
 """Factors by which the largest error may grow; the second if fewer infinities are met."""
 
-_TINY = float(np.finfo(np.float32).tiny)
 _CAP = 2.0**40
 
 
 @dataclass(frozen=True, slots=True)
 class Stratum:
     """Errors over some of the points. ``worst`` leaves bad points out; ``at`` is the
-    bad point nearest to 0 (or that of the largest error), by its place in the sample.
+    bad point nearest to 0 (or that of the largest error), by its place in the sample;
+    ``errors`` are infinite at bad points.
     """
 
     count: int
@@ -63,8 +63,12 @@ class Stratum:
             or self.share > other.share + (slack - SLACK)
         )
 
+    def is_spoiled(self, other: Stratum) -> bool:
+        """Whether many more digits are lost anywhere."""
+        return self._spoiled(other) > 0
+
     def _spoiled(self, other: Stratum) -> int:
-        """Points at which many more digits are lost than before."""
+        """Points at which many more digits are lost than before, or now all."""
         limit = np.maximum(4.0 * other.errors, FAIR)
         return int((self.errors > limit).sum())
 
@@ -87,9 +91,14 @@ class Score:
         return self.whole.is_good and self.core.is_good
 
     def is_worse_than(self, other: Score, slack: float) -> bool:
+        """Worse on a stratum; where bad points beyond the core are mended, a few digits
+        may be the price in the core too (exp(b) / (exp(a) + exp(b)), exact to 709)."""
+        core = self.core.is_worse_than(other.core, slack)
+        if self.whole.bad < other.whole.bad and self.core.bad == other.core.bad:
+            core = self.core.is_spoiled(other.core)
         return (
             self.whole.is_worse_than(other.whole, slack)
-            or self.core.is_worse_than(other.core, slack)
+            or core
             or self.gaps > other.gaps
         )
 
@@ -103,15 +112,18 @@ class Trial:
         self.points = points
         self.variables = names(meaning) - points.upstream
         self._machine = machine
-        truth = np.array(nearest(meaning, points.rows), dtype=np.float64)
+        self.dtype = np.dtype(machine.work).name
+        self._tiny = float(np.finfo(machine.work).tiny)
+        truth = np.array(nearest(meaning, points.rows, self.dtype), dtype=np.float64)
         self._truth = truth
         size = np.abs(truth)
         kinks = self._kinks(meaning)
         self._known = ~np.isnan(truth) & ~kinks
         self._undefined = np.isnan(truth) & ~kinks
-        self._normal = np.isfinite(truth) & (size >= _TINY)
-        limited = np.float32(np.where(np.isfinite(truth), size, 1.0))
-        self._unit = np.float64(np.spacing(np.maximum(limited, np.float32(_TINY))))
+        self._normal = np.isfinite(truth) & (size >= self._tiny)
+        limited = np.where(np.isfinite(truth), size, 1.0).astype(machine.work)
+        least = machine.work(self._tiny)
+        self._unit = np.float64(np.spacing(np.maximum(limited, least)))
 
     def _kinks(self, meaning: Expr) -> Any:
         """Points at which the argument of a ``sign`` is 0: what the derivative of |x|
@@ -182,8 +194,9 @@ class Trial:
         at = int(np.argmax(errors))
         if inside.any():
             at = int(np.argmin(np.where(inside, self.points.size, np.inf)))
-        worst = float(errors.max())
-        return Stratum(count, int(inside.sum()), worst, over / count, at, errors)
+        lost = int(inside.sum())
+        worst, every = float(errors.max()), np.where(inside, np.inf, errors)
+        return Stratum(count, lost, worst, over / count, at, every)
 
     def _gaps(self, value: Any) -> int:
         return int((self._undefined & ~np.isfinite(value)).sum())
@@ -201,7 +214,7 @@ class Trial:
         bad = self._known & (normal_bad | small_bad | infinite_bad)
         with np.errstate(all="ignore"):
             off = np.abs(value - self._truth) / self._unit
-        flushed = ~self._normal & (np.abs(value) <= _TINY)
+        flushed = ~self._normal & (np.abs(value) <= self._tiny)
         measured = self._known & ~bad & np.isfinite(self._truth) & ~flushed
         return bad, np.where(measured, np.minimum(off, _CAP), 0.0)
 

@@ -1,14 +1,18 @@
-"""A float32 machine on which candidates are tried, the same on every computer.
+"""A machine on which candidates are tried, the same on every computer.
 
-Sums, products, quotients and square roots are rounded to float32 one by one, as every
+In float32, sums, products, quotients and square roots are rounded one by one, as every
 target does. Any other primitive is computed in float64 (or by balls, where NumPy does
 not have it) and rounded once: the best that a target could do. So the choice depends
-neither on the frameworks installed nor on the processor's vector units.
+neither on the frameworks installed nor on the processor's vector units. In float64 every
+operation is NumPy's own, which is within two ULP of the truth, or a ball rounded once.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from fractions import Fraction
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,18 +24,21 @@ from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Primitive
 
 Column: TypeAlias = Any
-"""A float32 or boolean array over the points (or a scalar of that type)."""
+"""A floating or boolean array over the points (or a scalar of that type)."""
 
 _EXACT = frozenset(["add", "sub", "mul", "div", "neg", "sqrt"])
-"""Rounded correctly in float32 by every target (IEEE 754)."""
+"""Rounded correctly by every target (IEEE 754)."""
 
 
 class Machine:
-    """Values of expressions at fixed points; shared nodes are computed once."""
+    """Values of expressions at fixed points; shared nodes are computed once.
+
+    ``work`` is the type that it computes in.
+    """
 
     def __init__(self, columns: Mapping[str, Column], work: Any = np.float32) -> None:
         self._columns = dict(columns)
-        self._work = work
+        self.work = work
         self._wide: Machine | None = None
         self._count = max((len(c) for c in columns.values()), default=1)
         self._known: dict[Expr, Column] = {}
@@ -80,7 +87,7 @@ class Machine:
     def _value(self, node: Expr) -> Column:
         match node:
             case Const(value=value):
-                return self._work(_float(value))
+                return self.work(_float(value))
             case Ref(name=name):
                 return self._columns[name]
             case Select(condition=condition, then=then, other=other):
@@ -88,7 +95,7 @@ class Machine:
                 return np.where(*parts)
             case Apply(op=op, args=args):
                 given = [self._known[arg] for arg in args]
-                return _apply(primitive(op), given, self._work)
+                return _apply(primitive(op), given, self.work)
             case _:
                 raise NotImplementedError("indices and reductions")
 
@@ -132,20 +139,35 @@ def _by_balls(row: Primitive, args: list[Column], work: Any) -> Column:
 
 
 def _beyond(row: Primitive, columns: list[Column]) -> Column:
-    """Values where an argument is not finite: the limit, where balls know it.
-
-    There are few different such arguments, so each is asked for once.
-    """
-    from gradspec.symbolic.enclose import enclose
-
-    form = Apply(row.name, tuple(Ref(param) for param in row.params))
-    result = np.full(columns[0].shape, np.nan, dtype=np.float32)
-    known: dict[tuple[float, ...], float] = {}
+    """Values where an argument is not finite: the limit, where there is one."""
+    result = np.full(columns[0].shape, np.nan)
     for index, values in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
-        if all(np.isfinite(values)) or any(np.isnan(values)):
-            continue
-        if values not in known:
-            ball = enclose(form, dict(zip(row.params, values, strict=True)))
-            known[values] = float(ball.mid()) if ball.is_exact() else float("nan")
-        result[index] = known[values]
+        if not all(np.isfinite(values)) and not any(np.isnan(values)):
+            result[index] = _limit(row.name, values)
     return result
+
+
+_GROWN = 100.0
+_FAR = (Fraction(2) ** 3000 / 7, Fraction(2) ** 4001 / 11)
+"""Beyond any float; no whole numbers, at which a sine has values of its own."""
+
+
+@lru_cache(maxsize=256)
+def _limit(name: str, values: tuple[float, ...]) -> float:
+    """What balls say of infinite arguments; of one, else the value far out, if that is
+    the same farther out (``erf``) or grows (``digamma``)."""
+    from gradspec.symbolic.enclose import enclose
+    from gradspec.symbolic.truth import nearest
+
+    form = Apply(name, tuple(Ref(f"v{n}") for n in range(len(values))))
+    ball = enclose(form, {f"v{n}": value for n, value in enumerate(values)})
+    if hasattr(ball, "is_exact") and ball.is_exact() and not ball.is_nan():
+        return float(ball.mid())
+    if len(values) > 1:
+        return math.nan
+    signed = (far if values[0] > 0 else -far for far in _FAR)
+    near, far = nearest(form, [{"v0": value} for value in signed], "float64")
+    if near == far:
+        return near
+    grows = abs(far) > abs(near) > _GROWN and (far > 0) == (near > 0)
+    return math.copysign(math.inf, far) if grows else math.nan

@@ -1,8 +1,10 @@
 """The points at which candidates are measured: two strata inside the assumptions.
 
 ``sampling.sample`` gives simple points and both sides of every threshold; to these come
-points drawn by their bits, so that every power of two of float32 has its share: a form
-that overflows at 100 or loses all digits near 1e-8 is found out.
+a ladder of plain magnitudes, up to where a square or an exponential leaves the range, and
+points drawn by their bits, so that every power of two has its share: a form that overflows
+at 100 or loses all digits near 1e-8 is found out. Several inputs meet nearly equal and
+nearly opposite too.
 """
 
 from __future__ import annotations
@@ -17,23 +19,59 @@ from typing import Any
 import numpy as np
 
 from gradspec.ir import closed
-from gradspec.ir.rule import Input, Kind, Rule
+from gradspec.ir.rule import Kind, Rule
 from gradspec.stabilise.model import Machine
 from gradspec.symbolic.enclose import defined, program
 from gradspec.symbolic.sampling import sample, survey
 
 CORE = (2.0**-12, 128.0)
-_SIMPLE, _DRAWN = 80, 140
+_SIMPLE = 80
 _TURNS = 3
 """Drawing goes on, a few more each time, while too few points are inside."""
 
-_RUNGS = (100.0, 20.0, 1e-6, 50.0, 10.0, 1e-3, 1e-10, 1e3, 0.1, 1e5, 1e10, 1e20)
 _BITS = 64
 _GAPS = 12
 """How many points at which the rule is not defined take part."""
 
 _WIDEST = 40
-"""Most drawn magnitudes lie in 2**-40 … 2**40, a quarter anywhere in float32."""
+"""Most drawn magnitudes lie in 2**-40 … 2**40, a quarter anywhere in the format."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """How a format is sampled: ``every`` so manieth simple point, points ``drawn``, and
+    ``rungs`` of magnitudes, the telling ones first. The largest stay below what a factor
+    of an upstream gradient drives out of the range.
+    """
+
+    work: Any
+    digits: int
+    least: int
+    top: int
+    every: int
+    drawn: int
+    rungs: tuple[float, ...]
+
+
+_PLAIN = (100.0, 20.0, 1e-6, 50.0, 10.0, 1e-3, 1e-10, 1e3, 0.1, 1e5, 1e10, 1e20)
+SINGLE = Grid(
+    *(np.float32, 23, -126, 124, 1, 140),
+    (*_PLAIN, 1e30, 6e37, 88.5, 1e-30, 1e25, 1e-20, 1e37, 1e-37, 1e15, 104.0),
+)
+"""exp leaves float32 at 88.7 and 103.9, squares at 1.8e19, cubes at 7e12."""
+
+DOUBLE = Grid(
+    *(np.float64, 52, -1022, 1020, 2, 70),
+    (
+        *(100.0, 1e-6, 1e160, 20.0, 1e-10, 709.0, 1e-3, 1e300, 40.0, 1e3, 1e-160),
+        *(1e10, 3e307, 10.0, 1e-300, 1e20, 745.0, 1e-17, 88.5, 1e200, 1e5, 1e-200),
+        *(1e104, 1e155, 1e-155, 1e250),
+    ),
+)
+"""exp leaves float64 at 709.8 and 745.2, squares at 1.3e154, cubes at 5.6e102."""
+
+_LADDER = 96
+"""How many of the ladder's points there are for all inputs together."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,20 +91,23 @@ class Points:
 
 
 @lru_cache(maxsize=8)
-def points(rule: Rule) -> Points:
+def points(rule: Rule, grid: Grid = SINGLE) -> Points:
     """The points for a rule, the same ones every time."""
     known = survey(rule, _SIMPLE)
-    rows = [_float32(row) for row in (*known.points, *known.undefined[:_GAPS])]
-    rows += _drawn(rule)
+    rows = [
+        _rounded(row, grid)
+        for row in (*known.points[:: grid.every], *known.undefined[:_GAPS])
+    ]
+    rows += _drawn(rule, grid)
     upstream = frozenset(f"d{output.name}" for output in rule.outputs)
     if not rows:
         return Points({}, (), np.ones(0, dtype=bool), upstream, np.ones(0))
     kinds = {variable.name: variable.kind for variable in rule.inputs}
     names = tuple(rows[0])
-    columns = {name: _column(kinds.get(name), rows, name) for name in names}
+    columns = {name: _column(kinds.get(name), rows, name, grid) for name in names}
     floating = [n for n, k in kinds.items() if k in (Kind.FLOAT, Kind.NOGRAD)]
     core = np.ones(len(rows), dtype=bool)
-    largest = np.zeros(len(rows), dtype=np.float32)
+    largest = np.zeros(len(rows), dtype=grid.work)
     for name in floating:
         size = np.abs(columns[name])
         largest = np.maximum(largest, size)
@@ -74,42 +115,50 @@ def points(rule: Rule) -> Points:
     return Points(columns, tuple(rows), core, upstream, largest)
 
 
-def _column(kind: Kind | None, rows: list[dict[str, float]], name: str) -> Any:
-    dtype = np.bool_ if kind is Kind.BOOL else np.float32
+def _column(
+    kind: Kind | None, rows: list[dict[str, float]], name: str, grid: Grid
+) -> Any:
+    dtype = np.bool_ if kind is Kind.BOOL else grid.work
     return np.array([row[name] for row in rows], dtype=dtype)
 
 
-def _float32(row: Mapping[str, Any]) -> dict[str, float]:
-    return {name: float(np.float32(float(value))) for name, value in row.items()}
+def _rounded(row: Mapping[str, Any], grid: Grid) -> dict[str, float]:
+    return {name: float(grid.work(float(value))) for name, value in row.items()}
 
 
-def _drawn(rule: Rule) -> list[dict[str, float]]:
-    """Points by their bits; those outside the assumptions are thrown away."""
+def _drawn(rule: Rule, grid: Grid) -> list[dict[str, float]]:
+    """The ladder and points by their bits; those outside the assumptions are thrown
+    away."""
     random = Random(20)
-    like = [_float32(row) for row in sample(rule, _SIMPLE)]
+    like = [_rounded(row, grid) for row in sample(rule, _SIMPLE)]
     if not like:
         return []
-    outputs = program(*closed.outputs(rule).values())
-    found: list[dict[str, float]] = []
-    rows = [*_ladder(rule, like)]
+    found = [*_sound(rule, [*_ladder(rule, like, grid)], grid)]
+    most = len(found) + grid.drawn
     for turn in range(_TURNS):
-        rows += [_draw(rule, random, like) for _ in range(_DRAWN * (turn + 1))]
-        sound = (
-            row
-            for row in _inside(rule, rows)
-            if all(map(defined, outputs.run(row, _BITS)))
-        )
-        found += islice(sound, _DRAWN - len(found))
-        if len(found) == _DRAWN:
+        count = grid.drawn * (turn + 1)
+        rows = [_draw(rule, random, like, grid) for _ in range(count)]
+        found += islice(_sound(rule, rows, grid), most - len(found))
+        if len(found) == most:
             break
-        rows = []
     return found
 
 
-def _inside(rule: Rule, rows: list[dict[str, float]]) -> Iterator[dict[str, float]]:
-    """The rows at which all that is assumed holds."""
+def _sound(
+    rule: Rule, rows: list[dict[str, float]], grid: Grid
+) -> Iterator[dict[str, float]]:
+    """The rows at which all that is assumed holds and the outputs are defined."""
+    outputs = program(*closed.outputs(rule).values())
+    inside = _inside(rule, rows, grid) if rows else ()
+    return (row for row in inside if all(map(defined, outputs.run(row, _BITS))))
+
+
+def _inside(
+    rule: Rule, rows: list[dict[str, float]], grid: Grid
+) -> Iterator[dict[str, float]]:
     kinds = {variable.name: variable.kind for variable in rule.inputs}
-    machine = Machine({n: _column(kinds.get(n), rows, n) for n in rows[0]})
+    columns = {n: _column(kinds.get(n), rows, n, grid) for n in rows[0]}
+    machine = Machine(columns, grid.work)
     inside = np.ones(len(rows), dtype=bool)
     for assume in rule.assumes:
         if not assume.indices:
@@ -117,38 +166,56 @@ def _inside(rule: Rule, rows: list[dict[str, float]]) -> Iterator[dict[str, floa
     return (row for row, keep in zip(rows, inside, strict=True) if keep)
 
 
-def _ladder(rule: Rule, like: list[dict[str, float]]) -> Iterator[dict[str, float]]:
+def _ladder(
+    rule: Rule, like: list[dict[str, float]], grid: Grid
+) -> Iterator[dict[str, float]]:
     """Plain magnitudes for one input after the other: what is wrong is then told at
     ``x = 100`` rather than at some odd number.
     """
-    for size in _RUNGS:
+    floats = sum(v.kind in (Kind.FLOAT, Kind.NOGRAD) for v in rule.inputs)
+    for size in grid.rungs[: _LADDER // max(1, 2 * floats)]:
         for position, variable in enumerate(rule.inputs):
             if variable.kind in (Kind.FLOAT, Kind.NOGRAD):
                 for turn, sign in enumerate((1.0, -1.0)):
                     base = like[(3 * position + turn) % len(like)]
-                    yield base | {variable.name: float(np.float32(sign * size))}
+                    yield base | {variable.name: float(grid.work(sign * size))}
 
 
-def _draw(rule: Rule, random: Random, like: list[dict[str, float]]) -> dict[str, float]:
+def _draw(
+    rule: Rule, random: Random, like: list[dict[str, float]], grid: Grid
+) -> dict[str, float]:
     """One point: statics and upstream gradients as sampled, inputs by their bits."""
     row = dict(like[random.randrange(len(like))])
+    drawn: list[str] = []
     for variable in rule.inputs:
         if variable.kind in (Kind.FLOAT, Kind.NOGRAD):
-            row[variable.name] = _number(variable, random)
+            number = _number(random, grid)
+            if drawn and random.randrange(4) == 0:
+                number = _beside(row[random.choice(drawn)], random, grid)
+            row[variable.name] = number
+            drawn.append(variable.name)
     return row
 
 
-def _number(variable: Input, random: Random) -> float:
-    """A float32 by its exponent; one in four is beside 1, 0 or another whole number."""
+def _beside(other: float, random: Random, grid: Grid) -> float:
+    """A number that is nearly another one, its opposite or what it lacks to 1."""
+    step = 2.0 ** random.randrange(-grid.digits - 2, 0)
+    near = other * (1.0 + (step if random.getrandbits(1) else -step))
+    number = random.choice((other, near, near, -near, 1.0 - other))
+    return float(grid.work(number if abs(number) < 2.0**grid.top else other))
+
+
+def _number(random: Random, grid: Grid) -> float:
+    """A number by its exponent; one in four is beside 1, 0 or another whole number."""
     sign = -1.0 if random.getrandbits(1) else 1.0
-    mantissa = 1.0 + random.getrandbits(23) / 2.0**23
+    mantissa = 1.0 + random.getrandbits(grid.digits) / 2.0**grid.digits
     kind = random.randrange(8)
     if kind == 0:
-        return sign * mantissa * 2.0 ** random.randrange(-126, 127)
+        return sign * mantissa * 2.0 ** random.randrange(grid.least, grid.top)
     if kind < 3:
         return sign * mantissa * 2.0 ** random.randrange(-_WIDEST, _WIDEST)
     if kind < 6:
         return sign * mantissa * 2.0 ** random.randrange(-12, 7)
     near = sign * float(random.choice((1, 1, 1, 2, 3)))
-    step = mantissa * 2.0 ** random.randrange(-23, -1)
-    return float(np.float32(near + (step if random.getrandbits(1) else -step)))
+    step = mantissa * 2.0 ** random.randrange(-grid.digits, -1)
+    return float(grid.work(near + (step if random.getrandbits(1) else -step)))

@@ -9,8 +9,26 @@ from gradspec.stabilise.choose import Choice
 from gradspec.stabilise.measure import GOOD, Stratum, Trial
 
 
-def reason(trial: Trial, written: Expr, choice: Choice) -> str:
-    """One line: what was wrong with the form written, and how good the chosen one is."""
+def reason(
+    trial: Trial, written: Expr, choice: Choice, fine: Trial | None = None
+) -> str:
+    """One line: what was wrong with the form written, and how good the chosen one is.
+
+    What float32 gains; else what float64 does."""
+    other = _in_double(choice)
+    if fine is None or other is None or not _gains(other) or _gains(choice):
+        return _reason(trial, written, choice)
+    return f"in float64 {_reason(fine, written, other)}"
+
+
+def _in_double(choice: Choice) -> Choice | None:
+    if choice.fine is None:
+        return None
+    before, after = choice.fine
+    return Choice(choice.form, after, before)
+
+
+def _reason(trial: Trial, written: Expr, choice: Choice) -> str:
     before, after = choice.written, choice.score
     now = f"now at most {_ulp(after.whole.worst)} ULP"
     if after.whole.bad < before.whole.bad:
@@ -28,6 +46,11 @@ def reason(trial: Trial, written: Expr, choice: Choice) -> str:
 
 def gains(choice: Choice) -> bool:
     """Whether the chosen form is more accurate, not only simpler."""
+    other = _in_double(choice)
+    return _gains(choice) or (other is not None and _gains(other))
+
+
+def _gains(choice: Choice) -> bool:
     before, after = choice.written, choice.score
     return (
         after.whole.bad < before.whole.bad

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 
+import numpy as np
+
 from gradspec.derive.partials import Underivable
 from gradspec.derive.vjp import cotangents, vjps
 from gradspec.ir.calls import calls_surrogate, expand
@@ -37,7 +39,7 @@ from gradspec.stabilise.harm import harm
 from gradspec.stabilise.measure import Score, Trial, is_real
 from gradspec.stabilise.model import Machine
 from gradspec.stabilise.names import Names
-from gradspec.stabilise.points import Points, points
+from gradspec.stabilise.points import DOUBLE, Points, points
 from gradspec.stabilise.propose import proposals
 from gradspec.stabilise.ranked import stabilised
 from gradspec.stabilise.ranked_guard import ranked_guarded
@@ -101,6 +103,8 @@ class _Work:
         self._original = original
         self._sample = sample
         self._machine = Machine(sample.columns)
+        self._fine = points(original, DOUBLE)
+        self._double = Machine(self._fine.columns, np.float64)
         self._search = Search(self._holds)
         self._written = Names(rule)
         self._chosen = Names(rule)
@@ -171,14 +175,15 @@ class _Work:
             return written
         try:
             trial = Trial(meaning, self._sample, self._machine)
+            fine = Trial(meaning, self._fine, self._double)
             first = self._candidate(written)
             near = self._candidates(self._near(name, written, others))
-            far = self._candidates(self._far(name, trial, written, others))
-            choice = choose(trial, first, near, far)
+            far = self._candidates(self._far(name, (trial, fine), written, others))
+            choice = choose(trial, first, near, far, fine)
         except NotImplementedError:  # a part that neither balls nor the model know
             return written
         if choice.form != written:
-            self._record(name, trial, first, choice)
+            self._record(name, (trial, fine), first, choice)
         self._blame(name, trial, choice.form, choice.score)
         if name in self._results and not self._calls_surrogate:
             self._weigh(name, trial, choice.form)
@@ -233,15 +238,20 @@ class _Work:
             yield from self._search.forms(written)
 
     def _far(
-        self, name: str, trial: Trial, written: Expr, others: tuple[Expr, ...]
+        self,
+        name: str,
+        trials: tuple[Trial, Trial],
+        written: Expr,
+        others: tuple[Expr, ...],
     ) -> Iterator[Expr]:
         """The same of what the user wrote, and with names put in place, if that is not
         good as it is. Nothing that is much longer."""
         whole = self._seen.close(written)
-        score = trial.score_with_noise(self._chosen.close(written))
-        if isinstance(self._entry(name), Derived) or (
-            score.is_good and not score.noisy
-        ):
+        closed = self._chosen.close(written)
+        single, double = trials
+        score = single.score_with_noise(closed)
+        is_good = score.is_good and not score.noisy and double.score(closed).is_good
+        if isinstance(self._entry(name), Derived) or is_good:
             return
         most = _GROWTH * cost(whole) + _ROOM
         yield from self._search.forms(whole)
@@ -259,12 +269,17 @@ class _Work:
         return bool(self._machine.run(self._chosen.close(condition)).all())
 
     def _record(
-        self, name: str, trial: Trial, first: Candidate, choice: Choice
+        self,
+        name: str,
+        trials: tuple[Trial, Trial],
+        first: Candidate,
+        choice: Choice,
     ) -> None:
         """Told of what the user wrote; of a derived form only if it gained accuracy."""
         entry = self._entry(name)
         if name and (gains(choice) or not isinstance(entry, Derived)):
-            why = reason(trial, first.closed, choice)
+            single, double = trials
+            why = reason(single, first.closed, choice, double)
             self.rewrites.append(
                 Rewrite(name, show(first.form), show(choice.form), why)
             )

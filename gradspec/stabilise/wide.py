@@ -1,10 +1,10 @@
 """The last resort: to compute in float64 what float32 cannot give, and round it once.
 
 It costs twice the bytes and, on most accelerators, more time than that, so it is taken
-only where the best form found has bad points, or is off by more than 4 ULP at one point in
-thirty of the core, and float64 mends it. (Less than that is the neighbourhood of a zero,
-where the result depends on the input's own last digits.) Float64 arguments are computed
-as they are.
+only where the best form found is bad at one point in a hundred, or is off by more than
+4 ULP at one point in thirty of the core, and float64 mends it. (Less than that is the
+neighbourhood of a zero, where the result depends on the input's own last digits, or the
+very end of the range.) Float64 arguments are computed as they are.
 """
 
 from __future__ import annotations
@@ -20,6 +20,10 @@ from gradspec.stabilise.points import Points
 
 _SHARE = 0.035
 """Of the points of the core, beyond 4 ULP."""
+
+_BAD, _FEW = 0.01, 2
+"""Of all points, bad ones; and how many are none too many in the core, where several
+inputs that nearly cancel give 0."""
 
 _GAIN = 4.0
 """How many times smaller the largest error must become."""
@@ -40,7 +44,7 @@ def reason(trial: Trial, candidate: Expr, chosen: Any) -> str:
 
     Only what is poor is computed so (special functions take long: they are balls)."""
     narrow = trial.score_at(candidate, chosen)
-    if not _is_poor(narrow):
+    if not _is_poor(narrow, 0 if len(trial.variables) == 1 else _FEW):
         return ""
     wide = trial.score_in_double(candidate, chosen)
     if not _mends(wide, narrow):
@@ -52,8 +56,10 @@ def reason(trial: Trial, candidate: Expr, chosen: Any) -> str:
     return f"in float32 {was}: computed in float64, at twice the bytes, and rounded"
 
 
-def _is_poor(score: Score) -> bool:
-    return score.core.share > _SHARE or score.whole.bad > 0
+def _is_poor(score: Score, few: int) -> bool:
+    whole, core = score.whole, score.core
+    many = whole.bad > max(_FEW, _BAD * whole.count)
+    return core.share > _SHARE or core.bad > few or many
 
 
 def _mends(wide: Score, narrow: Score) -> bool:

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from flint import ctx
+
 from gradspec.ir.expr import Expr
 from gradspec.symbolic.enclose import Point, Program, program
 
@@ -18,6 +20,10 @@ CAP = 4096
 """Bits at which we stop. A ball that is defined but still holds the middle between two
 neighbours is then a true tie (to about 1200 digits) and goes to the even one; one that
 is still undefined or wide (a jump at a point that is not exact) is nan."""
+
+_ENDS = 128
+"""Bits that the ends of a ball are told with. (They are rounded outwards: with the 53 of
+flint's context they would never round to one float64.)"""
 
 _TIE = 2000  # bits of relative accuracy that a ball must have to be called a tie
 
@@ -71,9 +77,10 @@ def _rounded(ball: Any, form: Format) -> float | None:
         return _infinite(ball)
     if ball.is_exact():
         return round_exact(ball, form)
-    low = round_exact(ball.lower(), form)
+    with ctx.workprec(_ENDS):
+        low, high = round_exact(ball.lower(), form), round_exact(ball.upper(), form)
     # A ball about zero has ends -0.0 and 0.0: equal, and the truth is then 0.0.
-    return low + 0.0 if low == round_exact(ball.upper(), form) else None
+    return low + 0.0 if low == high else None
 
 
 def _infinite(ball: Any) -> float | None:

@@ -94,7 +94,7 @@ def test_an_override_is_measured_as_it_stands() -> None:
             override dx = 2 * dy * (1 - y**2) because "twice the slope"
         """)
     assert found.code == "GS441"
-    assert "at x = 10" in found.labels[0].message
+    assert "at x = 9.96" in found.labels[0].message
 
 
 def test_a_square_that_overflows_is_shown_at_the_large_input() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gradspec.primitives.formula import formula
-from gradspec.symbolic.truth import nearest
+from gradspec.symbolic.enclose import Program, program
+from gradspec.symbolic.truth import FORMATS, nearest, nearest_of
 
 X = formula("x")
 
@@ -61,3 +63,22 @@ def test_cancellation_is_seen_through() -> None:
     tiny = Fraction(1, 2**200)
     (value,) = nearest(formula("(1 + x) - 1"), [{"x": tiny}], "float64")
     assert value == 2.0**-200
+
+
+class _Counting:
+    """A program that remembers the precisions at which it ran."""
+
+    def __init__(self, text: str) -> None:
+        self._program = program(formula(text))
+        self.precisions: list[int] = []
+
+    def run(self, point: Any, precision: int) -> Any:
+        self.precisions.append(precision)
+        return self._program.run(point, precision)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_an_easy_value_is_decided_at_the_first_precision(dtype: str) -> None:
+    compiled = _Counting("exp(x) + sin(x)")
+    nearest_of(cast(Program, compiled), {"x": 0.3}, FORMATS[dtype])
+    assert len(compiled.precisions) == 1

@@ -134,7 +134,7 @@ class _Bce(torch.autograd.Function):
     def forward(p, t):
         dtype = p.dtype
         p, t = _widen(p, t)
-        # vanished at p = 1e-10, t = 0: 1 of 133 points wrong; now at most 2.5 ULP
+        # vanished at p = 1e-37, t = 0: 4 of 174 points wrong; now at most 2.5 ULP
         loss = -(t * torch.log(p) + (1.0 - t) * torch.log1p(-p))
         return _rounded(loss, dtype)
 
@@ -152,7 +152,8 @@ class _Bce(torch.autograd.Function):
         p, t = ctx.saved_tensors
         dtype = p.dtype
         p, t, dloss = _widen(p, t, dloss)
-        # lost digits at p = 0.0108669, t = 0.0112383 (12.5 ULP); now at most 2.5 ULP
+        # lost digits at p = 2.5112e-09, t = 2.51121e-09 (5.5e+04 ULP); now at most 2.5
+        # ULP
         dp = (dloss * (p - t) / (p * (1.0 - p))).sum_to_size(p.shape)
         return _rounded(dp, dtype), None
 

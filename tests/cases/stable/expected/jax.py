@@ -37,7 +37,7 @@ def _narrow(y: jax.Array, dtype: jnp.dtype) -> jax.Array:
 
 @jax.custom_jvp
 def _log1pexp(x):
-    # vanished at x = -20: 23 of 220 points wrong; now at most 0.5 ULP
+    # vanished at x = -20: 31 of 264 points wrong; now at most 0.5 ULP
     return jax.nn.softplus(x)
 
 
@@ -45,7 +45,7 @@ def _log1pexp_jvp(primals, tangents):
     (x,) = primals
     (x_dot,) = tangents
     y = _log1pexp(*primals)
-    # vanished at x = -20: 5 of 220 points wrong; now at most 1.5 ULP
+    # vanished at x = -20: 6 of 264 points wrong; now at most 1.5 ULP
     y_dot = x_dot * jax.nn.sigmoid(x)
     return y, y_dot
 
@@ -76,7 +76,7 @@ def _swish_jvp(beta, primals, tangents):
     (x,) = primals
     (x_dot,) = tangents
     y = _swish(*primals, beta)
-    # overflowed at x = -50, beta = 2: 17 of 220 points wrong; now at most 26.5 ULP
+    # overflowed at x = -50, beta = 2: 26 of 264 points wrong; now at most 26.5 ULP
     y_dot = x_dot * (jax.nn.sigmoid(beta * x) + y * jax.nn.sigmoid(-beta * x) * beta)
     return y, y_dot
 
