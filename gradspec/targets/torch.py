@@ -25,6 +25,12 @@ from gradspec.targets.signature import (
 )
 from gradspec.targets.skeleton import laid_out, module_text, used_helpers
 from gradspec.targets.torch_backward import backward_method
+from gradspec.targets.torch_blocks import (
+    APPLIED,
+    APPLIED_BY_SIZE,
+    HELPERS,
+    blocked_passes,
+)
 from gradspec.targets.torch_forward import forward_method, setup_context_method
 from gradspec.targets.torch_layer import layer_class, torch_layers
 from gradspec.targets.torch_parts import Function
@@ -58,11 +64,12 @@ def _module(plan: ModulePlan, functions: Sequence[Function]) -> str:
         wants |= needs(function.values, function.scope("x"))
         definitions += [_class(function), _in_graph(function)]
         definitions += [lines for lines in [exported_function(function)] if lines]
-        definitions.append(_public(function))
+        definitions += [_applied(function), _public(function)]
     layers = torch_layers(plan)
     definitions += [layer_class(layer) for layer in layers]
     text = "\n".join(laid_out(lines) for lines in definitions)
-    own = (*texts.HELPERS, *torch_ranked_texts.HELPERS)
+    applied = APPLIED_BY_SIZE if "_in_blocks(" in text else APPLIED
+    own = (texts.ACTIVE, *HELPERS, applied, *texts.HELPERS, *torch_ranked_texts.HELPERS)
     helpers = used_helpers((*own, *wants.helpers), text)
     wants |= Needs(tuple(line for helper in helpers for line in helper.imports))
     if "operator.index(" in text:
@@ -162,6 +169,15 @@ def _in_graph_name(function: Function) -> str:
     return f"_{function.plan.name}_in_graph"
 
 
+def _applied(function: Function) -> Lines:
+    """The rule as the public function calls it."""
+    ways = [function.name, _in_graph_name(function), exported_name(function)]
+    if passes := blocked_passes(function):
+        named = [f', "{name}"' for name in passes if len(passes) == 1]
+        ways.append(f"_in_blocks({function.name}{''.join(named)})")
+    return [f"_apply_{function.plan.name} = _applied({', '.join(ways)})"]
+
+
 def _public(function: Function) -> Lines:
     plan = function.plan
     returned = _TENSOR
@@ -169,7 +185,6 @@ def _public(function: Function) -> Lines:
     if len(results) > 1:
         returned = f"tuple[{', '.join(_TENSOR for _ in results)}]"
     arguments = ", ".join(i.name for i in plan.inputs)
-    ways = ", ".join([function.name, _in_graph_name(function), exported_name(function)])
     taken = ""
     if function.kept:
         taken = "[0]" if len(results) == 1 else f"[:{len(results)}]"
@@ -177,7 +192,7 @@ def _public(function: Function) -> Lines:
         f"def {plan.name}({parameters(plan, _TENSOR)}) -> {returned}:",
         docstring(plan.docs),
         *indented(_conversions(plan)),
-        f"    return _apply({ways}, {arguments}){taken}",
+        f"    return _apply_{plan.name}({arguments}){taken}",
     ]
 
 

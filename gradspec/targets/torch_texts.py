@@ -193,30 +193,6 @@ def _plus(total: torch.Tensor | None, term: torch.Tensor) -> torch.Tensor:
 ''',
 )
 
-APPLY = Helper(
-    "_apply",
-    '''\
-def _apply(
-    function: type[torch.autograd.Function],
-    in_graph: Callable[..., Any],
-    exported: Callable[..., Any],
-    *arguments: Any,
-) -> Any:
-    """The rule on the way that keeps its gradient.
-
-    A compiler must not look inside, and torch.export keeps no Function. Where no
-    transform of torch.func is active, the C++ apply does without binding a signature.
-    """
-    if torch.compiler.is_compiling():
-        way = exported if torch.compiler.is_exporting() else in_graph
-        return way(*arguments)
-    if _transforms_are_active():
-        return function.apply(*arguments)
-    return super(torch.autograd.Function, function).apply(*arguments)
-''',
-    imports=("from collections.abc import Callable", "from typing import Any"),
-)
-
 ACTIVE = Helper(
     "_transforms_are_active",
     """\
@@ -280,8 +256,6 @@ def _zero(x: torch.Tensor) -> torch.Tensor:
 )
 
 HELPERS = (
-    ACTIVE,
-    APPLY,
     TRACED,
     FORWARD_MODE,
     PRIMALS,

@@ -19,23 +19,27 @@ _transforms_are_active = getattr(
 )
 
 
-def _apply(
+def _applied(
     function: type[torch.autograd.Function],
     in_graph: Callable[..., Any],
     exported: Callable[..., Any],
-    *arguments: Any,
-) -> Any:
+) -> Callable[..., Any]:
     """The rule on the way that keeps its gradient.
 
     A compiler must not look inside, and torch.export keeps no Function. Where no
     transform of torch.func is active, the C++ apply does without binding a signature.
     """
-    if torch.compiler.is_compiling():
-        way = exported if torch.compiler.is_exporting() else in_graph
-        return way(*arguments)
-    if _transforms_are_active():
-        return function.apply(*arguments)
-    return super(torch.autograd.Function, function).apply(*arguments)
+    eager = super(torch.autograd.Function, function).apply
+
+    def apply(*arguments: Any) -> Any:
+        if torch.compiler.is_compiling():
+            way = exported if torch.compiler.is_exporting() else in_graph
+            return way(*arguments)
+        if _transforms_are_active():
+            return function.apply(*arguments)
+        return eager(*arguments)
+
+    return apply
 
 
 def _is_traced() -> bool:
@@ -129,6 +133,11 @@ def _reverse_gradient_exported(x, scale):
     return y + _rounded(y_dot, dtype)
 
 
+_apply_reverse_gradient = _applied(
+    _ReverseGradient, _reverse_gradient_in_graph, _reverse_gradient_exported
+)
+
+
 def reverse_gradient(x: torch.Tensor, *, scale: float = 1.0) -> torch.Tensor:
     """Identity whose gradient is reversed.
 
@@ -140,13 +149,7 @@ def reverse_gradient(x: torch.Tensor, *, scale: float = 1.0) -> torch.Tensor:
     Override: dx is not the derivative: domain-adversarial training
     """
     x = _floating("reverse_gradient", "x", x)
-    return _apply(
-        _ReverseGradient,
-        _reverse_gradient_in_graph,
-        _reverse_gradient_exported,
-        x,
-        scale,
-    )
+    return _apply_reverse_gradient(x, scale)
 
 
 class _ClipGradient(torch.autograd.Function):
@@ -181,6 +184,11 @@ def _clip_gradient_exported(x, limit):
     raise NotImplementedError("clip_gradient: its gradient cannot be exported")
 
 
+_apply_clip_gradient = _applied(
+    _ClipGradient, _clip_gradient_in_graph, _clip_gradient_exported
+)
+
+
 def clip_gradient(x: torch.Tensor, *, limit: float = 1.0) -> torch.Tensor:
     """Identity whose gradient is clipped.
 
@@ -192,6 +200,4 @@ def clip_gradient(x: torch.Tensor, *, limit: float = 1.0) -> torch.Tensor:
     Override: dx is not the derivative: gradients that explode
     """
     x = _floating("clip_gradient", "x", x)
-    return _apply(
-        _ClipGradient, _clip_gradient_in_graph, _clip_gradient_exported, x, limit
-    )
+    return _apply_clip_gradient(x, limit)

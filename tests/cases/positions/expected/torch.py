@@ -19,23 +19,27 @@ _transforms_are_active = getattr(
 )
 
 
-def _apply(
+def _applied(
     function: type[torch.autograd.Function],
     in_graph: Callable[..., Any],
     exported: Callable[..., Any],
-    *arguments: Any,
-) -> Any:
+) -> Callable[..., Any]:
     """The rule on the way that keeps its gradient.
 
     A compiler must not look inside, and torch.export keeps no Function. Where no
     transform of torch.func is active, the C++ apply does without binding a signature.
     """
-    if torch.compiler.is_compiling():
-        way = exported if torch.compiler.is_exporting() else in_graph
-        return way(*arguments)
-    if _transforms_are_active():
-        return function.apply(*arguments)
-    return super(torch.autograd.Function, function).apply(*arguments)
+    eager = super(torch.autograd.Function, function).apply
+
+    def apply(*arguments: Any) -> Any:
+        if torch.compiler.is_compiling():
+            way = exported if torch.compiler.is_exporting() else in_graph
+            return way(*arguments)
+        if _transforms_are_active():
+            return function.apply(*arguments)
+        return eager(*arguments)
+
+    return apply
 
 
 def _is_traced() -> bool:
@@ -193,6 +197,9 @@ def _embedding_in_graph(w, t):
     return _Embedding.apply(w, t)
 
 
+_apply_embedding = _applied(_Embedding, _embedding_in_graph, _Embedding.forward)
+
+
 def embedding(w: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
     """Rows of a table by their numbers.
 
@@ -205,7 +212,7 @@ def embedding(w: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
     w = _floating("embedding", "w", w)
     t = _integer("embedding", "t", t)
     _check_shapes("embedding", w=(w, "v", "d"), t=(t, ..., "n"))
-    return _apply(_Embedding, _embedding_in_graph, _Embedding.forward, w, t)
+    return _apply_embedding(w, t)
 
 
 class _CrossEntropy(torch.autograd.Function):
@@ -270,6 +277,11 @@ def _cross_entropy_in_graph(x, t):
     return _CrossEntropy.apply(x, t)
 
 
+_apply_cross_entropy = _applied(
+    _CrossEntropy, _cross_entropy_in_graph, _CrossEntropy.forward
+)
+
+
 def cross_entropy(x: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
     """The negative log likelihood of a class by its logits.
 
@@ -282,7 +294,7 @@ def cross_entropy(x: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
     x = _floating("cross_entropy", "x", x)
     t = _integer("cross_entropy", "t", t)
     _check_shapes("cross_entropy", x=(x, ..., "n"))
-    return _apply(_CrossEntropy, _cross_entropy_in_graph, _CrossEntropy.forward, x, t)
+    return _apply_cross_entropy(x, t)
 
 
 class _Running(torch.autograd.Function):
@@ -322,6 +334,9 @@ def _running_in_graph(x):
     return _Running.apply(x)
 
 
+_apply_running = _applied(_Running, _running_in_graph, _Running.forward)
+
+
 def running(x: torch.Tensor) -> torch.Tensor:
     """The sum of all elements so far.
 
@@ -333,4 +348,4 @@ def running(x: torch.Tensor) -> torch.Tensor:
     """
     x = _floating("running", "x", x)
     _check_shapes("running", x=(x, ..., "n"))
-    return _apply(_Running, _running_in_graph, _Running.forward, x)
+    return _apply_running(x)

@@ -19,23 +19,27 @@ _transforms_are_active = getattr(
 )
 
 
-def _apply(
+def _applied(
     function: type[torch.autograd.Function],
     in_graph: Callable[..., Any],
     exported: Callable[..., Any],
-    *arguments: Any,
-) -> Any:
+) -> Callable[..., Any]:
     """The rule on the way that keeps its gradient.
 
     A compiler must not look inside, and torch.export keeps no Function. Where no
     transform of torch.func is active, the C++ apply does without binding a signature.
     """
-    if torch.compiler.is_compiling():
-        way = exported if torch.compiler.is_exporting() else in_graph
-        return way(*arguments)
-    if _transforms_are_active():
-        return function.apply(*arguments)
-    return super(torch.autograd.Function, function).apply(*arguments)
+    eager = super(torch.autograd.Function, function).apply
+
+    def apply(*arguments: Any) -> Any:
+        if torch.compiler.is_compiling():
+            way = exported if torch.compiler.is_exporting() else in_graph
+            return way(*arguments)
+        if _transforms_are_active():
+            return function.apply(*arguments)
+        return eager(*arguments)
+
+    return apply
 
 
 def _is_traced() -> bool:
@@ -190,6 +194,9 @@ def _linear_in_graph(x, w, b):
     return _Linear.apply(x, w, b)
 
 
+_apply_linear = _applied(_Linear, _linear_in_graph, _Linear.forward)
+
+
 def linear(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """A matrix and an offset.
 
@@ -203,7 +210,7 @@ def linear(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """
     x, w, b = _promote("linear", x=x, w=w, b=b)
     _check_shapes("linear", x=(x, ..., "k"), w=(w, "m", "k"), b=(b, "m"))
-    return _apply(_Linear, _linear_in_graph, _Linear.forward, x, w, b)
+    return _apply_linear(x, w, b)
 
 
 class _Outer(torch.autograd.Function):
@@ -252,6 +259,9 @@ def _outer_in_graph(a, b):
     return _Outer.apply(a, b)
 
 
+_apply_outer = _applied(_Outer, _outer_in_graph, _Outer.forward)
+
+
 def outer(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """All products of two vectors.
 
@@ -264,7 +274,7 @@ def outer(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """
     a, b = _promote("outer", a=a, b=b)
     _check_shapes("outer", a=(a, ..., "n"), b=(b, ..., "m"))
-    return _apply(_Outer, _outer_in_graph, _Outer.forward, a, b)
+    return _apply_outer(a, b)
 
 
 class _Transposed(torch.autograd.Function):
@@ -296,6 +306,9 @@ def _transposed_in_graph(a):
     return _Transposed.apply(a)
 
 
+_apply_transposed = _applied(_Transposed, _transposed_in_graph, _Transposed.forward)
+
+
 def transposed(a: torch.Tensor) -> torch.Tensor:
     """Rows as columns.
 
@@ -307,4 +320,4 @@ def transposed(a: torch.Tensor) -> torch.Tensor:
     """
     a = _floating("transposed", "a", a)
     _check_shapes("transposed", a=(a, ..., "n", "m"))
-    return _apply(_Transposed, _transposed_in_graph, _Transposed.forward, a)
+    return _apply_transposed(a)

@@ -19,23 +19,27 @@ _transforms_are_active = getattr(
 )
 
 
-def _apply(
+def _applied(
     function: type[torch.autograd.Function],
     in_graph: Callable[..., Any],
     exported: Callable[..., Any],
-    *arguments: Any,
-) -> Any:
+) -> Callable[..., Any]:
     """The rule on the way that keeps its gradient.
 
     A compiler must not look inside, and torch.export keeps no Function. Where no
     transform of torch.func is active, the C++ apply does without binding a signature.
     """
-    if torch.compiler.is_compiling():
-        way = exported if torch.compiler.is_exporting() else in_graph
-        return way(*arguments)
-    if _transforms_are_active():
-        return function.apply(*arguments)
-    return super(torch.autograd.Function, function).apply(*arguments)
+    eager = super(torch.autograd.Function, function).apply
+
+    def apply(*arguments: Any) -> Any:
+        if torch.compiler.is_compiling():
+            way = exported if torch.compiler.is_exporting() else in_graph
+            return way(*arguments)
+        if _transforms_are_active():
+            return function.apply(*arguments)
+        return eager(*arguments)
+
+    return apply
 
 
 def _is_traced() -> bool:
@@ -178,6 +182,9 @@ def _softmax_in_graph(x):
     return _Softmax.apply(x)
 
 
+_apply_softmax = _applied(_Softmax, _softmax_in_graph, _Softmax.forward)
+
+
 def softmax(x: torch.Tensor) -> torch.Tensor:
     """Exponentials of a row, scaled to add up to one.
 
@@ -190,7 +197,7 @@ def softmax(x: torch.Tensor) -> torch.Tensor:
     """
     x = _floating("softmax", "x", x)
     _check_shapes("softmax", x=(x, ..., "n"))
-    return _apply(_Softmax, _softmax_in_graph, _Softmax.forward, x)
+    return _apply_softmax(x)
 
 
 class _LayerNorm(torch.autograd.Function):
@@ -277,6 +284,9 @@ def _layer_norm_in_graph(x, g, b, eps):
     return _LayerNorm.apply(x, g, b, eps)
 
 
+_apply_layer_norm = _applied(_LayerNorm, _layer_norm_in_graph, _LayerNorm.forward)
+
+
 def layer_norm(
     x: torch.Tensor, g: torch.Tensor, b: torch.Tensor, *, eps: float = 1e-5
 ) -> torch.Tensor:
@@ -296,4 +306,4 @@ def layer_norm(
     """
     x, g, b = _promote("layer_norm", x=x, g=g, b=b)
     _check_shapes("layer_norm", x=(x, ..., "n"), g=(g, "n"), b=(b, "n"))
-    return _apply(_LayerNorm, _layer_norm_in_graph, _LayerNorm.forward, x, g, b, eps)[0]
+    return _apply_layer_norm(x, g, b, eps)[0]

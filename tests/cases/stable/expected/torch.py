@@ -6,6 +6,8 @@ Do not edit: change input.grad and compile it again.
 from __future__ import annotations
 
 import contextlib
+import itertools
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -19,23 +21,138 @@ _transforms_are_active = getattr(
 )
 
 
-def _apply(
+def _is_plain(tensor: torch.Tensor) -> bool:
+    """Whether its elements are numbers in the memory of the CPU, in order (or one number
+    for all), and it is no subclass: the keys of any other differ.
+    """
+    keys = torch._C._dispatch_keys
+    return (
+        type(tensor) in (torch.Tensor, torch.nn.Parameter)
+        and keys(tensor) == keys(torch.empty(0, device="cpu"))
+        and (tensor.is_contiguous() or not any(tensor.stride()))
+    )
+
+
+def _can_be_split(values: tuple[Any, ...], shapes: tuple[torch.Size, ...] = ()) -> bool:
+    """Whether the tensors have one shape and are plain, and nothing looks on: no
+    compiler, no transform, no tracer, no mode.
+    """
+    tensors = [value for value in values if isinstance(value, torch.Tensor)]
+    if (
+        torch.compiler.is_compiling()
+        or torch.jit.is_tracing()
+        or _transforms_are_active()
+        or torch._C._len_torch_dispatch_stack()
+    ):
+        return False
+    alike = len({*shapes, *(tensor.shape for tensor in tensors)}) == 1
+    return alike and all(_is_plain(tensor) for tensor in tensors)
+
+
+def _joined(compute: Callable[..., Any], values: tuple[Any, ...]) -> Any:
+    """``compute`` of each block of the values, put together."""
+    like = next(value for value in values if isinstance(value, torch.Tensor))
+    size = torch.get_num_threads() << 16  # 64k elements for the cache of each core
+    torch.empty(1 << 22, device="cpu")  # glibc then keeps what the blocks give back
+    blocks = zip(
+        *(
+            (
+                value.reshape(-1).split(size)
+                if isinstance(value, torch.Tensor)
+                else itertools.repeat(value)
+            )
+            for value in values
+        )
+    )
+    wholes: list[Any] = []
+    start = 0
+    for block in blocks:
+        made = compute(*block)
+        parts = made if isinstance(made, tuple) else (made,)
+        if not wholes:
+            wholes = [
+                part if part is None else part.new_empty(like.shape) for part in parts
+            ]
+        for whole, part in zip(wholes, parts):
+            if part is not None:
+                whole.view(-1)[start : start + part.numel()] = part
+        start += size
+    return tuple(wholes) if isinstance(made, tuple) else wholes[0]
+
+
+def _in_blocks(
+    function: type[torch.autograd.Function], *passes: str
+) -> type[torch.autograd.Function]:
+    """``function``, whose ``passes`` (both, if none is named) go over large tensors a
+    block at a time.
+
+    What lies between arguments and results then stays in the cache, where whole tensors
+    go through memory once for each operation.
+    """
+
+    def forward(*arguments: Any) -> Any:
+        if not _can_be_split(arguments):
+            return function.forward(*arguments)
+        return _joined(function.forward, arguments)
+
+    def backward(ctx: Any, *upstream: torch.Tensor | None) -> Any:
+        if torch.is_grad_enabled() or torch.compiler.is_compiling():
+            return function.backward(ctx, *upstream)
+        saved = ctx.saved_tensors  # once: it may be computed again each time
+        kept = {"needs_input_grad": ctx.needs_input_grad, **vars(ctx)}
+
+        def gradients(values: tuple[Any, ...], kept: dict[str, Any]) -> Any:
+            context = types.SimpleNamespace(saved_tensors=values[: len(saved)], **kept)
+            return function.backward(context, *values[len(saved) :])
+
+        def block(*values: torch.Tensor | None) -> Any:
+            shape = next(value.shape for value in values if value is not None)
+            own = {k: shape if k in shapes else kept[k] for k in kept}
+            return gradients(values, own)
+
+        shapes = {k: v for k, v in kept.items() if isinstance(v, torch.Size)}
+        values = (*saved, *upstream)
+        if not _can_be_split(values, tuple(shapes.values())):
+            return gradients(values, kept)
+        return _joined(block, values)
+
+    methods = {"forward": forward, "backward": backward}
+    chosen = {name: staticmethod(methods[name]) for name in passes or methods}
+    return types.new_class(
+        function.__name__, (function,), exec_body=lambda body: body.update(chosen)
+    )
+
+
+_LARGE = 1 << 22
+"""Elements from which a tensor is evaluated in blocks: more than a cache holds."""
+
+
+def _applied(
     function: type[torch.autograd.Function],
     in_graph: Callable[..., Any],
     exported: Callable[..., Any],
-    *arguments: Any,
-) -> Any:
+    in_blocks: type[torch.autograd.Function] | None = None,
+) -> Callable[..., Any]:
     """The rule on the way that keeps its gradient.
 
     A compiler must not look inside, and torch.export keeps no Function. Where no
     transform of torch.func is active, the C++ apply does without binding a signature.
     """
-    if torch.compiler.is_compiling():
-        way = exported if torch.compiler.is_exporting() else in_graph
-        return way(*arguments)
-    if _transforms_are_active():
-        return function.apply(*arguments)
-    return super(torch.autograd.Function, function).apply(*arguments)
+    eager = super(torch.autograd.Function, function).apply
+    large = super(torch.autograd.Function, in_blocks or function).apply
+
+    def apply(*arguments: Any) -> Any:
+        if torch.compiler.is_compiling():
+            way = exported if torch.compiler.is_exporting() else in_graph
+            return way(*arguments)
+        if _transforms_are_active():
+            return function.apply(*arguments)
+        first = arguments[0]
+        if type(first) is torch.Tensor and first.numel() >= _LARGE:
+            return large(*arguments)
+        return eager(*arguments)
+
+    return apply
 
 
 def _is_traced() -> bool:
@@ -128,6 +245,11 @@ def _log1pexp_in_graph(x):
     return _Log1pexp.apply(x)
 
 
+_apply_log1pexp = _applied(
+    _Log1pexp, _log1pexp_in_graph, _Log1pexp.forward, _in_blocks(_Log1pexp, "backward")
+)
+
+
 def log1pexp(x: torch.Tensor) -> torch.Tensor:
     """Softplus: the logarithm of one plus e to the x.
 
@@ -138,7 +260,7 @@ def log1pexp(x: torch.Tensor) -> torch.Tensor:
     Gradients: dx proved
     """
     x = _floating("log1pexp", "x", x)
-    return _apply(_Log1pexp, _log1pexp_in_graph, _Log1pexp.forward, x)
+    return _apply_log1pexp(x)
 
 
 class _Swish(torch.autograd.Function):
@@ -192,6 +314,9 @@ def _swish_in_graph(x, beta):
     return _Swish.apply(x, beta)
 
 
+_apply_swish = _applied(_Swish, _swish_in_graph, _Swish.forward, _in_blocks(_Swish))
+
+
 def swish(x: torch.Tensor, *, beta: float = 1.0) -> torch.Tensor:
     """x times the logistic function of beta x.
 
@@ -201,7 +326,7 @@ def swish(x: torch.Tensor, *, beta: float = 1.0) -> torch.Tensor:
     Gradients: dx derived
     """
     x = _floating("swish", "x", x)
-    return _apply(_Swish, _swish_in_graph, _Swish.forward, x, beta)
+    return _apply_swish(x, beta)
 
 
 class _GuardedRoot(torch.autograd.Function):
@@ -252,6 +377,11 @@ def _guarded_root_in_graph(x):
     return _GuardedRoot.apply(x)
 
 
+_apply_guarded_root = _applied(
+    _GuardedRoot, _guarded_root_in_graph, _GuardedRoot.forward, _in_blocks(_GuardedRoot)
+)
+
+
 def guarded_root(x: torch.Tensor) -> torch.Tensor:
     """The branch that is not taken leaks nothing.
 
@@ -261,4 +391,4 @@ def guarded_root(x: torch.Tensor) -> torch.Tensor:
     Gradients: dx derived
     """
     x = _floating("guarded_root", "x", x)
-    return _apply(_GuardedRoot, _guarded_root_in_graph, _GuardedRoot.forward, x)
+    return _apply_guarded_root(x)

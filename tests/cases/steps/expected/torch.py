@@ -6,6 +6,8 @@ Do not edit: change input.grad and compile it again.
 from __future__ import annotations
 
 import contextlib
+import itertools
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -19,23 +21,138 @@ _transforms_are_active = getattr(
 )
 
 
-def _apply(
+def _is_plain(tensor: torch.Tensor) -> bool:
+    """Whether its elements are numbers in the memory of the CPU, in order (or one number
+    for all), and it is no subclass: the keys of any other differ.
+    """
+    keys = torch._C._dispatch_keys
+    return (
+        type(tensor) in (torch.Tensor, torch.nn.Parameter)
+        and keys(tensor) == keys(torch.empty(0, device="cpu"))
+        and (tensor.is_contiguous() or not any(tensor.stride()))
+    )
+
+
+def _can_be_split(values: tuple[Any, ...], shapes: tuple[torch.Size, ...] = ()) -> bool:
+    """Whether the tensors have one shape and are plain, and nothing looks on: no
+    compiler, no transform, no tracer, no mode.
+    """
+    tensors = [value for value in values if isinstance(value, torch.Tensor)]
+    if (
+        torch.compiler.is_compiling()
+        or torch.jit.is_tracing()
+        or _transforms_are_active()
+        or torch._C._len_torch_dispatch_stack()
+    ):
+        return False
+    alike = len({*shapes, *(tensor.shape for tensor in tensors)}) == 1
+    return alike and all(_is_plain(tensor) for tensor in tensors)
+
+
+def _joined(compute: Callable[..., Any], values: tuple[Any, ...]) -> Any:
+    """``compute`` of each block of the values, put together."""
+    like = next(value for value in values if isinstance(value, torch.Tensor))
+    size = torch.get_num_threads() << 16  # 64k elements for the cache of each core
+    torch.empty(1 << 22, device="cpu")  # glibc then keeps what the blocks give back
+    blocks = zip(
+        *(
+            (
+                value.reshape(-1).split(size)
+                if isinstance(value, torch.Tensor)
+                else itertools.repeat(value)
+            )
+            for value in values
+        )
+    )
+    wholes: list[Any] = []
+    start = 0
+    for block in blocks:
+        made = compute(*block)
+        parts = made if isinstance(made, tuple) else (made,)
+        if not wholes:
+            wholes = [
+                part if part is None else part.new_empty(like.shape) for part in parts
+            ]
+        for whole, part in zip(wholes, parts):
+            if part is not None:
+                whole.view(-1)[start : start + part.numel()] = part
+        start += size
+    return tuple(wholes) if isinstance(made, tuple) else wholes[0]
+
+
+def _in_blocks(
+    function: type[torch.autograd.Function], *passes: str
+) -> type[torch.autograd.Function]:
+    """``function``, whose ``passes`` (both, if none is named) go over large tensors a
+    block at a time.
+
+    What lies between arguments and results then stays in the cache, where whole tensors
+    go through memory once for each operation.
+    """
+
+    def forward(*arguments: Any) -> Any:
+        if not _can_be_split(arguments):
+            return function.forward(*arguments)
+        return _joined(function.forward, arguments)
+
+    def backward(ctx: Any, *upstream: torch.Tensor | None) -> Any:
+        if torch.is_grad_enabled() or torch.compiler.is_compiling():
+            return function.backward(ctx, *upstream)
+        saved = ctx.saved_tensors  # once: it may be computed again each time
+        kept = {"needs_input_grad": ctx.needs_input_grad, **vars(ctx)}
+
+        def gradients(values: tuple[Any, ...], kept: dict[str, Any]) -> Any:
+            context = types.SimpleNamespace(saved_tensors=values[: len(saved)], **kept)
+            return function.backward(context, *values[len(saved) :])
+
+        def block(*values: torch.Tensor | None) -> Any:
+            shape = next(value.shape for value in values if value is not None)
+            own = {k: shape if k in shapes else kept[k] for k in kept}
+            return gradients(values, own)
+
+        shapes = {k: v for k, v in kept.items() if isinstance(v, torch.Size)}
+        values = (*saved, *upstream)
+        if not _can_be_split(values, tuple(shapes.values())):
+            return gradients(values, kept)
+        return _joined(block, values)
+
+    methods = {"forward": forward, "backward": backward}
+    chosen = {name: staticmethod(methods[name]) for name in passes or methods}
+    return types.new_class(
+        function.__name__, (function,), exec_body=lambda body: body.update(chosen)
+    )
+
+
+_LARGE = 1 << 22
+"""Elements from which a tensor is evaluated in blocks: more than a cache holds."""
+
+
+def _applied(
     function: type[torch.autograd.Function],
     in_graph: Callable[..., Any],
     exported: Callable[..., Any],
-    *arguments: Any,
-) -> Any:
+    in_blocks: type[torch.autograd.Function] | None = None,
+) -> Callable[..., Any]:
     """The rule on the way that keeps its gradient.
 
     A compiler must not look inside, and torch.export keeps no Function. Where no
     transform of torch.func is active, the C++ apply does without binding a signature.
     """
-    if torch.compiler.is_compiling():
-        way = exported if torch.compiler.is_exporting() else in_graph
-        return way(*arguments)
-    if _transforms_are_active():
-        return function.apply(*arguments)
-    return super(torch.autograd.Function, function).apply(*arguments)
+    eager = super(torch.autograd.Function, function).apply
+    large = super(torch.autograd.Function, in_blocks or function).apply
+
+    def apply(*arguments: Any) -> Any:
+        if torch.compiler.is_compiling():
+            way = exported if torch.compiler.is_exporting() else in_graph
+            return way(*arguments)
+        if _transforms_are_active():
+            return function.apply(*arguments)
+        first = arguments[0]
+        if type(first) is torch.Tensor and first.numel() >= _LARGE:
+            return large(*arguments)
+        return eager(*arguments)
+
+    return apply
 
 
 def _is_traced() -> bool:
@@ -143,6 +260,9 @@ def _spike_exported(v, k):
     return s + _rounded(s_dot, dtype)
 
 
+_apply_spike = _applied(_Spike, _spike_in_graph, _spike_exported, _in_blocks(_Spike))
+
+
 def spike(v: torch.Tensor, *, k: float = 25.0) -> torch.Tensor:
     """Heaviside step forward, fast sigmoid backward.
 
@@ -153,7 +273,7 @@ def spike(v: torch.Tensor, *, k: float = 25.0) -> torch.Tensor:
     Gradients: dv derived through the surrogate
     """
     v = _floating("spike", "v", v)
-    return _apply(_Spike, _spike_in_graph, _spike_exported, v, k)
+    return _apply_spike(v, k)
 
 
 class _SignStep(torch.autograd.Function):
@@ -208,6 +328,11 @@ def _sign_step_exported(x):
     return y + _rounded(y_dot, dtype)
 
 
+_apply_sign_step = _applied(
+    _SignStep, _sign_step_in_graph, _sign_step_exported, _in_blocks(_SignStep)
+)
+
+
 def sign_step(x: torch.Tensor) -> torch.Tensor:
     """The sign, with the derivative of the logistic function.
 
@@ -218,4 +343,4 @@ def sign_step(x: torch.Tensor) -> torch.Tensor:
     Gradients: dx derived through the surrogate
     """
     x = _floating("sign_step", "x", x)
-    return _apply(_SignStep, _sign_step_in_graph, _sign_step_exported, x)
+    return _apply_sign_step(x)

@@ -1,0 +1,254 @@
+"""Large CPU tensors in torch: which passes are evaluated a block at a time, and the
+private functions that do it.
+
+The formula stands once. A block is a slice of every tensor, and the class's own `forward`
+and `backward` are called with it: what lies between arguments and results stays in the
+cache, and the results are those of whole tensors, bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gradspec.plan.array import Expr, Literal, Name, Op, ToFloat, Where, names, nodes
+from gradspec.primitives.lookup import primitive
+from gradspec.primitives.row import Helper
+from gradspec.targets.torch_parts import Function
+
+_WORTH = 2
+"""Passes over memory from which blocks are faster than whole tensors."""
+
+
+def blocked_passes(function: Function) -> tuple[str, ...]:
+    """Those that gain: elementwise, and with values between arguments and results."""
+    tensors = [i.name for i in function.plan.tensors]
+    if function.plan.is_ranked or function.is_traced:
+        return ()
+    if function.inputs[0].name not in tensors:
+        return ()
+    forward = (*(s.value for s in function.forward.statements),)
+    return tuple(
+        name
+        for name, values in (
+            ("forward", (*forward, *function.forward.results)),
+            ("backward", function.backward_values),
+        )
+        if _passes(values, function.scalars) >= _WORTH
+    )
+
+
+def _passes(values: Iterable[Expr], scalars: frozenset[str]) -> int:
+    """How many arrays of floating numbers are computed; conditions are small."""
+    return sum(
+        _is_float(node) and not {*names(node)} <= scalars
+        for value in values
+        for node in nodes(value)
+    )
+
+
+def _is_float(node: Expr) -> bool:
+    match node:
+        case Name() | Literal():
+            return False
+        case Op(primitive=name):
+            return primitive(name).result == "real"
+        case _:
+            return isinstance(node, Where | ToFloat)
+
+
+APPLIED = Helper(
+    "_applied",
+    '''\
+def _applied(
+    function: type[torch.autograd.Function],
+    in_graph: Callable[..., Any],
+    exported: Callable[..., Any],
+) -> Callable[..., Any]:
+    """The rule on the way that keeps its gradient.
+
+    A compiler must not look inside, and torch.export keeps no Function. Where no
+    transform of torch.func is active, the C++ apply does without binding a signature.
+    """
+    eager = super(torch.autograd.Function, function).apply
+
+    def apply(*arguments: Any) -> Any:
+        if torch.compiler.is_compiling():
+            way = exported if torch.compiler.is_exporting() else in_graph
+            return way(*arguments)
+        if _transforms_are_active():
+            return function.apply(*arguments)
+        return eager(*arguments)
+
+    return apply
+''',
+    imports=("from collections.abc import Callable", "from typing import Any"),
+)
+
+APPLIED_BY_SIZE = Helper(
+    "_applied",
+    '''\
+_LARGE = 1 << 22
+"""Elements from which a tensor is evaluated in blocks: more than a cache holds."""
+
+
+def _applied(
+    function: type[torch.autograd.Function],
+    in_graph: Callable[..., Any],
+    exported: Callable[..., Any],
+    in_blocks: type[torch.autograd.Function] | None = None,
+) -> Callable[..., Any]:
+    """The rule on the way that keeps its gradient.
+
+    A compiler must not look inside, and torch.export keeps no Function. Where no
+    transform of torch.func is active, the C++ apply does without binding a signature.
+    """
+    eager = super(torch.autograd.Function, function).apply
+    large = super(torch.autograd.Function, in_blocks or function).apply
+
+    def apply(*arguments: Any) -> Any:
+        if torch.compiler.is_compiling():
+            way = exported if torch.compiler.is_exporting() else in_graph
+            return way(*arguments)
+        if _transforms_are_active():
+            return function.apply(*arguments)
+        first = arguments[0]
+        if type(first) is torch.Tensor and first.numel() >= _LARGE:
+            return large(*arguments)
+        return eager(*arguments)
+
+    return apply
+''',
+    imports=("from collections.abc import Callable", "from typing import Any"),
+)
+
+IN_BLOCKS = Helper(
+    "_in_blocks",
+    '''\
+def _in_blocks(
+    function: type[torch.autograd.Function], *passes: str
+) -> type[torch.autograd.Function]:
+    """``function``, whose ``passes`` (both, if none is named) go over large tensors a
+    block at a time.
+
+    What lies between arguments and results then stays in the cache, where whole tensors
+    go through memory once for each operation.
+    """
+
+    def forward(*arguments: Any) -> Any:
+        if not _can_be_split(arguments):
+            return function.forward(*arguments)
+        return _joined(function.forward, arguments)
+
+    def backward(ctx: Any, *upstream: torch.Tensor | None) -> Any:
+        if torch.is_grad_enabled() or torch.compiler.is_compiling():
+            return function.backward(ctx, *upstream)
+        saved = ctx.saved_tensors  # once: it may be computed again each time
+        kept = {"needs_input_grad": ctx.needs_input_grad, **vars(ctx)}
+
+        def gradients(values: tuple[Any, ...], kept: dict[str, Any]) -> Any:
+            context = types.SimpleNamespace(saved_tensors=values[: len(saved)], **kept)
+            return function.backward(context, *values[len(saved) :])
+
+        def block(*values: torch.Tensor | None) -> Any:
+            shape = next(value.shape for value in values if value is not None)
+            own = {k: shape if k in shapes else kept[k] for k in kept}
+            return gradients(values, own)
+
+        shapes = {k: v for k, v in kept.items() if isinstance(v, torch.Size)}
+        values = (*saved, *upstream)
+        if not _can_be_split(values, tuple(shapes.values())):
+            return gradients(values, kept)
+        return _joined(block, values)
+
+    methods = {"forward": forward, "backward": backward}
+    chosen = {name: staticmethod(methods[name]) for name in passes or methods}
+    return types.new_class(
+        function.__name__, (function,), exec_body=lambda body: body.update(chosen)
+    )
+''',
+    imports=(
+        "import types",
+        "from collections.abc import Callable",
+        "from typing import Any",
+    ),
+)
+
+CAN_BE_SPLIT = Helper(
+    "_can_be_split",
+    '''\
+def _can_be_split(values: tuple[Any, ...], shapes: tuple[torch.Size, ...] = ()) -> bool:
+    """Whether the tensors have one shape and are plain, and nothing looks on: no
+    compiler, no transform, no tracer, no mode.
+    """
+    tensors = [value for value in values if isinstance(value, torch.Tensor)]
+    if (
+        torch.compiler.is_compiling()
+        or torch.jit.is_tracing()
+        or _transforms_are_active()
+        or torch._C._len_torch_dispatch_stack()
+    ):
+        return False
+    alike = len({*shapes, *(tensor.shape for tensor in tensors)}) == 1
+    return alike and all(_is_plain(tensor) for tensor in tensors)
+''',
+    imports=("from typing import Any",),
+)
+
+IS_PLAIN = Helper(
+    "_is_plain",
+    '''\
+def _is_plain(tensor: torch.Tensor) -> bool:
+    """Whether its elements are numbers in the memory of the CPU, in order (or one number
+    for all), and it is no subclass: the keys of any other differ.
+    """
+    keys = torch._C._dispatch_keys
+    return (
+        type(tensor) in (torch.Tensor, torch.nn.Parameter)
+        and keys(tensor) == keys(torch.empty(0, device="cpu"))
+        and (tensor.is_contiguous() or not any(tensor.stride()))
+    )
+''',
+)
+
+JOINED = Helper(
+    "_joined",
+    '''\
+def _joined(compute: Callable[..., Any], values: tuple[Any, ...]) -> Any:
+    """``compute`` of each block of the values, put together."""
+    like = next(value for value in values if isinstance(value, torch.Tensor))
+    size = torch.get_num_threads() << 16  # 64k elements for the cache of each core
+    torch.empty(1 << 22, device="cpu")  # glibc then keeps what the blocks give back
+    blocks = zip(
+        *(
+            (
+                value.reshape(-1).split(size)
+                if isinstance(value, torch.Tensor)
+                else itertools.repeat(value)
+            )
+            for value in values
+        )
+    )
+    wholes: list[Any] = []
+    start = 0
+    for block in blocks:
+        made = compute(*block)
+        parts = made if isinstance(made, tuple) else (made,)
+        if not wholes:
+            wholes = [
+                part if part is None else part.new_empty(like.shape) for part in parts
+            ]
+        for whole, part in zip(wholes, parts):
+            if part is not None:
+                whole.view(-1)[start : start + part.numel()] = part
+        start += size
+    return tuple(wholes) if isinstance(made, tuple) else wholes[0]
+''',
+    imports=(
+        "import itertools",
+        "from collections.abc import Callable",
+        "from typing import Any",
+    ),
+)
+
+HELPERS = (IS_PLAIN, CAN_BE_SPLIT, JOINED, IN_BLOCKS)
+"""In the order in which a module has them."""
