@@ -191,7 +191,9 @@ def _inputs(function: Function) -> Lines:
         return (
             f"{function.ctx}.{name}"
             if name in statics
-            else name if name in kept else "_"
+            else name
+            if name in kept
+            else "_"
         )
 
     return unpacked([target(i.name) for i in function.inputs], _given(function))

@@ -6,7 +6,12 @@ from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Helper, Template
 from gradspec.targets.python import Dialect
 
-RESERVED = frozenset(["torch", "operator", "print", "contextlib", "Any", "Callable"])
+RESERVED = frozenset(
+    (
+        *("torch", "contextlib", "itertools", "operator", "types"),
+        *("Any", "Callable", "print"),
+    )
+)
 """Names that no variable of a rule can have beside the text of its module."""
 
 LOCALS = frozenset(["ctx", "inputs", "output", "dtype", "current"])

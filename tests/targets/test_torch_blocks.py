@@ -227,9 +227,7 @@ def test_modes_and_subclasses_go_the_plain_way(
     assert not splits
 
 
-def test_saved_tensors_are_asked_for_once(
-    rules: ModuleType, splits: list[Any]
-) -> None:
+def test_saved_tensors_are_asked_for_once(rules: ModuleType, splits: list[Any]) -> None:
     """Checkpoints refuse a second time."""
     x = _randn(SIZE).requires_grad_()
     y = torch.utils.checkpoint.checkpoint(rules.swish, x, use_reentrant=False)

@@ -38,8 +38,7 @@ def test_a_simple_rule_has_nothing_that_it_does_not_need() -> None:
 def test_the_class_reads_as_written_by_hand() -> None:
     text = torch_text("rule double(x) -> y:\n    y = 2 * sin(x)\n")
     start = text.index("class _Double")
-    assert text[start : text.index("def double")].rstrip() == inspect.cleandoc(
-        """
+    assert text[start : text.index("def double")].rstrip() == inspect.cleandoc("""
         class _Double(torch.autograd.Function):
             generate_vmap_rule = True
 
@@ -80,15 +79,19 @@ def test_the_class_reads_as_written_by_hand() -> None:
         @torch.compiler.allow_in_graph
         def _double_in_graph(x):
             return _Double.apply(x)
-        """
-    )
+
+
+        _apply_double = _applied(
+            _Double, _double_in_graph, _Double.forward, _in_blocks(_Double)
+        )
+        """)
 
 
 def test_what_is_imported_is_used() -> None:
     tree = ast.parse(torch_text(RULES))
     imports = [n for n in tree.body if isinstance(n, ast.Import)]
     names = [alias.name for node in imports for alias in node.names]
-    assert names == ["contextlib", "operator", "torch"]
+    assert names == ["contextlib", "itertools", "operator", "types", "torch"]
 
 
 def test_public_names_are_the_rules_in_order() -> None:
