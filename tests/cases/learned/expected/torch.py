@@ -6,7 +6,9 @@ Do not edit: change input.grad and compile it again.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import operator
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -20,23 +22,138 @@ _transforms_are_active = getattr(
 )
 
 
-def _apply(
+def _is_plain(tensor: torch.Tensor) -> bool:
+    """Whether its elements are numbers in the memory of the CPU, in order (or one number
+    for all), and it is no subclass: the keys of any other differ.
+    """
+    keys = torch._C._dispatch_keys
+    return (
+        type(tensor) in (torch.Tensor, torch.nn.Parameter)
+        and keys(tensor) == keys(torch.empty(0, device="cpu"))
+        and (tensor.is_contiguous() or not any(tensor.stride()))
+    )
+
+
+def _can_be_split(values: tuple[Any, ...], shapes: tuple[torch.Size, ...] = ()) -> bool:
+    """Whether the tensors have one shape and are plain, and nothing looks on: no
+    compiler, no transform, no tracer, no mode.
+    """
+    tensors = [value for value in values if isinstance(value, torch.Tensor)]
+    if (
+        torch.compiler.is_compiling()
+        or torch.jit.is_tracing()
+        or _transforms_are_active()
+        or torch._C._len_torch_dispatch_stack()
+    ):
+        return False
+    alike = len({*shapes, *(tensor.shape for tensor in tensors)}) == 1
+    return alike and all(_is_plain(tensor) for tensor in tensors)
+
+
+def _joined(compute: Callable[..., Any], values: tuple[Any, ...]) -> Any:
+    """``compute`` of each block of the values, put together."""
+    like = next(value for value in values if isinstance(value, torch.Tensor))
+    size = torch.get_num_threads() << 16  # 64k elements for the cache of each core
+    torch.empty(1 << 22, device="cpu")  # glibc then keeps what the blocks give back
+    blocks = zip(
+        *(
+            (
+                value.reshape(-1).split(size)
+                if isinstance(value, torch.Tensor)
+                else itertools.repeat(value)
+            )
+            for value in values
+        )
+    )
+    wholes: list[Any] = []
+    start = 0
+    for block in blocks:
+        made = compute(*block)
+        parts = made if isinstance(made, tuple) else (made,)
+        if not wholes:
+            wholes = [
+                part if part is None else part.new_empty(like.shape) for part in parts
+            ]
+        for whole, part in zip(wholes, parts):
+            if part is not None:
+                whole.view(-1)[start : start + part.numel()] = part
+        start += size
+    return tuple(wholes) if isinstance(made, tuple) else wholes[0]
+
+
+def _in_blocks(
+    function: type[torch.autograd.Function], *passes: str
+) -> type[torch.autograd.Function]:
+    """``function``, whose ``passes`` (both, if none is named) go over large tensors a
+    block at a time.
+
+    What lies between arguments and results then stays in the cache, where whole tensors
+    go through memory once for each operation.
+    """
+
+    def forward(*arguments: Any) -> Any:
+        if not _can_be_split(arguments):
+            return function.forward(*arguments)
+        return _joined(function.forward, arguments)
+
+    def backward(ctx: Any, *upstream: torch.Tensor | None) -> Any:
+        if torch.is_grad_enabled() or torch.compiler.is_compiling():
+            return function.backward(ctx, *upstream)
+        saved = ctx.saved_tensors  # once: it may be computed again each time
+        kept = {"needs_input_grad": ctx.needs_input_grad, **vars(ctx)}
+
+        def gradients(values: tuple[Any, ...], kept: dict[str, Any]) -> Any:
+            context = types.SimpleNamespace(saved_tensors=values[: len(saved)], **kept)
+            return function.backward(context, *values[len(saved) :])
+
+        def block(*values: torch.Tensor | None) -> Any:
+            shape = next(value.shape for value in values if value is not None)
+            own = {k: shape if k in shapes else kept[k] for k in kept}
+            return gradients(values, own)
+
+        shapes = {k: v for k, v in kept.items() if isinstance(v, torch.Size)}
+        values = (*saved, *upstream)
+        if not _can_be_split(values, tuple(shapes.values())):
+            return gradients(values, kept)
+        return _joined(block, values)
+
+    methods = {"forward": forward, "backward": backward}
+    chosen = {name: staticmethod(methods[name]) for name in passes or methods}
+    return types.new_class(
+        function.__name__, (function,), exec_body=lambda body: body.update(chosen)
+    )
+
+
+_LARGE = 1 << 22
+"""Elements from which a tensor is evaluated in blocks: more than a cache holds."""
+
+
+def _applied(
     function: type[torch.autograd.Function],
     in_graph: Callable[..., Any],
     exported: Callable[..., Any],
-    *arguments: Any,
-) -> Any:
+    in_blocks: type[torch.autograd.Function] | None = None,
+) -> Callable[..., Any]:
     """The rule on the way that keeps its gradient.
 
     A compiler must not look inside, and torch.export keeps no Function. Where no
     transform of torch.func is active, the C++ apply does without binding a signature.
     """
-    if torch.compiler.is_compiling():
-        way = exported if torch.compiler.is_exporting() else in_graph
-        return way(*arguments)
-    if _transforms_are_active():
-        return function.apply(*arguments)
-    return super(torch.autograd.Function, function).apply(*arguments)
+    eager = super(torch.autograd.Function, function).apply
+    large = super(torch.autograd.Function, in_blocks or function).apply
+
+    def apply(*arguments: Any) -> Any:
+        if torch.compiler.is_compiling():
+            way = exported if torch.compiler.is_exporting() else in_graph
+            return way(*arguments)
+        if _transforms_are_active():
+            return function.apply(*arguments)
+        first = arguments[0]
+        if type(first) is torch.Tensor and first.numel() >= _LARGE:
+            return large(*arguments)
+        return eager(*arguments)
+
+    return apply
 
 
 def _is_traced() -> bool:
@@ -209,6 +326,9 @@ def _prelu_in_graph(x, a):
     return _Prelu.apply(x, a)
 
 
+_apply_prelu = _applied(_Prelu, _prelu_in_graph, _Prelu.forward, _in_blocks(_Prelu))
+
+
 def prelu(x: torch.Tensor, a: torch.Tensor) -> torch.Tensor:
     """Leaky ReLU whose negative slope is learned.
 
@@ -218,7 +338,7 @@ def prelu(x: torch.Tensor, a: torch.Tensor) -> torch.Tensor:
     Gradients: dx derived; da derived
     """
     x, a = _promote("prelu", x=x, a=a)
-    return _apply(_Prelu, _prelu_in_graph, _Prelu.forward, x, a)
+    return _apply_prelu(x, a)
 
 
 class _LayerNorm(torch.autograd.Function):
@@ -305,6 +425,9 @@ def _layer_norm_in_graph(x, gain, bias, eps):
     return _LayerNorm.apply(x, gain, bias, eps)
 
 
+_apply_layer_norm = _applied(_LayerNorm, _layer_norm_in_graph, _LayerNorm.forward)
+
+
 def layer_norm(
     x: torch.Tensor, gain: torch.Tensor, bias: torch.Tensor, *, eps: float = 1e-5
 ) -> torch.Tensor:
@@ -322,9 +445,7 @@ def layer_norm(
     """
     x, gain, bias = _promote("layer_norm", x=x, gain=gain, bias=bias)
     _check_shapes("layer_norm", x=(x, ..., "d"), gain=(gain, "d"), bias=(bias, "d"))
-    return _apply(
-        _LayerNorm, _layer_norm_in_graph, _LayerNorm.forward, x, gain, bias, eps
-    )[0]
+    return _apply_layer_norm(x, gain, bias, eps)[0]
 
 
 class _Mixture(torch.autograd.Function):
@@ -393,6 +514,9 @@ def _mixture_in_graph(x, z, w, s, device, to):
     return _Mixture.apply(x, z, w, s, device, to)
 
 
+_apply_mixture = _applied(_Mixture, _mixture_in_graph, _Mixture.forward)
+
+
 def mixture(
     x: torch.Tensor,
     z: torch.Tensor,
@@ -414,7 +538,7 @@ def mixture(
     x, z, w, s, to = _promote("mixture", x=x, z=z, w=w, s=s, to=to)
     device = operator.index(device)
     _check_shapes("mixture", z=(z, ..., "k"), w=(w, "m", "k"), s=(s,))
-    return _apply(_Mixture, _mixture_in_graph, _Mixture.forward, x, z, w, s, device, to)
+    return _apply_mixture(x, z, w, s, device, to)
 
 
 class Prelu(torch.nn.Module):
