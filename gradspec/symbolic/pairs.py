@@ -21,6 +21,9 @@ _EXTRA = 14
 _ROOM = 40
 """Bits with which the first attempt is made, beyond those of the format."""
 
+_SIDES = 100
+"""Bits more where a value may be a power of two."""
+
 UNKNOWN = (math.nan, 0.0)
 
 
@@ -58,7 +61,20 @@ def _split(ball: Any, form: Format) -> tuple[float, float] | None:
     high = float(middle)
     if math.isinf(high) or high == 0.0:
         return high, 0.0
+    if not ball.is_exact() and _is_open(high, ball, form):
+        return None
     return high, float(middle - arb(high))
+
+
+def _is_open(high: float, ball: Any, form: Format) -> bool:
+    """Whether it is not known on which side of a power of two the value lies, where a
+    unit in the last place is another; what is as near to one as `_SIDES` is equal to it.
+    """
+    mantissa = abs(math.frexp(high)[0])
+    distance = min(mantissa - 0.5, 1.0 - mantissa)
+    if distance > 2.0 ** (1 - form.bits - _EXTRA):
+        return False
+    return bool(ball.rel_accuracy_bits() < form.bits + _EXTRA + _SIDES)
 
 
 def _is_hopeless(compiled: Program, ball: Any, point: Point) -> bool:

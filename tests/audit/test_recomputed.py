@@ -1,0 +1,114 @@
+"""The audit's numbers are those of another library and another reader of the rules.
+
+`benchmarks/recomputed.py` does the same for the whole library.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from mpmath import mp, mpf
+
+import gradspec
+from benchmarks.recomputed import compare, recompute, verdict_of
+from gradspec.options import AuditOptions
+from gradspec.symbolic.pairs import pairs
+from tests.derive.rules import completed
+from tests.rules_library.rule_reading import read
+
+LIBRARY = Path(__file__).parents[2] / "rules"
+
+
+@pytest.mark.parametrize(
+    ("file", "rule", "dtype"),
+    [
+        ("activations/sigmoidal", "sigmoid", "float32"),
+        ("activations/sigmoidal", "softsign", "float64"),
+        ("stable/information", "entropy", "float64"),
+        ("stable/information", "xlogy", "float32"),
+        ("losses/regression", "huber", "float32"),
+    ],
+)
+def test_points_maxima_and_shares_are_equal(file: str, rule: str, dtype: str) -> None:
+    asked = AuditOptions((dtype,), 1, 20, 1, (rule,))
+    found = list(recompute([str(LIBRARY / f"{file}.grad")], ("numpy",), asked))
+    assert len(found) >= 2, "a value and a gradient"
+    for one in found:
+        assert not one.differences, one.name
+        assert one.points > 200 and one.undecided <= one.points / 50
+
+
+def test_what_is_wrong_differs(tmp_path: Path) -> None:
+    """The comparison sees an error, a share and a maximum that are not those told."""
+    path = tmp_path / "a.grad"
+    path.write_text("rule f(x) -> y:\n    y = exp(x)\n")
+    (rule,) = read(path).rules
+    row = {"x": "1.0", "y emitted": str(float(np.float32(math.e)))}
+    with mp.workdps(40):
+        right = abs(mpf(row["y emitted"]) - mp.e) / mpf(2) ** -22
+    whole = {"points": 1, "bad": 0, "lost": 0, "max_ulp": float(right)}
+    whole |= {"share_over_1": 0.0, "share_over_4": 0.0}
+    finding = {"rule": "f", "quantity": "y", "side": "emitted", "whole": whole}
+    finding |= {"target": "numpy", "dtype": "float32"}
+    good = {**row, "y emitted ulp": repr(float(right))}
+    assert compare(rule, finding, [good]).differences == ()
+    wrong = {**row, "y emitted ulp": repr(float(right) + 0.01)}
+    assert compare(rule, finding, [wrong]).differences
+    for name in ("points", "bad", "lost", "max_ulp", "share_over_1"):
+        told = {**finding, "whole": {**whole, name: whole[name] + 1}}
+        assert compare(rule, told, [good]).differences, name
+
+
+def test_bad_points_are_real(tmp_path: Path) -> None:
+    path = tmp_path / "naive.grad"
+    path.write_text(
+        "rule soft(x) -> y:\n    exact y = log(1 + exp(x))\n"
+        "    exact dx = dy * (1 - 1 / (1 + exp(x)))\n"
+    )
+    child = subprocess.run(
+        [
+            *(sys.executable, "-m", "gradspec", "audit", "naive.grad"),
+            *("--target", "numpy", "--points", "200", "--format", "json"),
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    exact = {
+        "y": lambda x: mp.log1p(mp.exp(x)),
+        "dx": lambda x: 1 / (1 + mp.exp(-x)),
+    }
+    module = gradspec.load(path)
+    seen = 0
+    for finding in json.loads(child.stdout)["findings"]:
+        for spot in finding["whole"]["bad_points"]:
+            if finding["side"] != "emitted":
+                continue
+            x, got = spot["inputs"]["x"], float(spot["got"])
+            with mp.workdps(60):
+                true = exact[finding["quantity"]](mpf(x))
+            assert verdict_of(got, true, "float32") == "bad"
+            assert float(true) == pytest.approx(spot["truth"], rel=1e-12)
+            with np.errstate(all="ignore"):
+                value, pullback = module.soft_vjp(np.float32(x))
+                (slope,) = pullback(np.float32(1))
+            again = value if finding["quantity"] == "y" else slope
+            assert float(again) == got or (math.isnan(got) and math.isnan(again))
+            seen += 1
+    assert seen >= 8
+
+
+def test_a_truth_is_on_the_right_side_of_a_power_of_two() -> None:
+    """There a unit in the last place doubles: 2 artanh(2**-23) is 2**-22 and a little."""
+    expr = completed("rule f(p) -> y:\n    y = log((1 - p) / p)\n").forward[0].value
+    ((high, low),) = pairs(expr, [{"p": 0.5 - 2.0**-24}], "float32")
+    assert high + low > 2.0**-22 or (high == 2.0**-22 and low > 0)
+    expr = completed("rule f(x) -> y:\n    y = 2 * exp(x) * exp(-x)\n").forward[0].value
+    assert pairs(expr, [{"x": 0.7}], "float32")[0][0] == pytest.approx(2.0)
