@@ -31,14 +31,11 @@ from gradspec.targets.torch_blocks import (
     HELPERS,
     blocked_passes,
 )
+from gradspec.targets.torch_export import exported_function, exported_name
 from gradspec.targets.torch_forward import forward_method, setup_context_method
 from gradspec.targets.torch_layer import layer_class, torch_layers
 from gradspec.targets.torch_parts import Function
-from gradspec.targets.torch_tangent import (
-    exported_function,
-    exported_name,
-    jvp_method,
-)
+from gradspec.targets.torch_tangent import jvp_method
 from gradspec.targets.unnamed import unnamed
 
 RESERVED = texts.RESERVED
@@ -62,8 +59,9 @@ def _module(plan: ModulePlan, functions: Sequence[Function]) -> str:
     definitions: list[Lines] = []
     for function in functions:
         wants |= needs(function.values, function.scope("x"))
-        definitions += [_class(function), _in_graph(function)]
-        definitions += [lines for lines in [exported_function(function)] if lines]
+        definitions += [(lines := _class(function)), _in_graph(function)]
+        if exported := exported_function(function, lines):
+            definitions.append(exported)
         definitions += [_applied(function), _public(function)]
     layers = torch_layers(plan)
     definitions += [layer_class(layer) for layer in layers]

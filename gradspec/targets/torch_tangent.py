@@ -1,4 +1,4 @@
-"""The forward mode of a `torch.autograd.Function`, and what `torch.export` sees of it.
+"""The forward mode of a `torch.autograd.Function`.
 
 Tangents follow from the same terms as gradients (`plan.gradients`), so that a surrogate
 or an override is what forward mode sees as well.
@@ -46,48 +46,6 @@ def jvp_method(function: Function) -> Lines:
         f"def jvp({function.ctx}, {', '.join(given)}):",
         "    with _forward_mode():",
         *indented(indented(tightened(body))),
-    ]
-
-
-def exported_name(function: Function) -> str:
-    """The way of a rule under export: operations that are differentiated one by one."""
-    if function.plan.nature is Nature.EXACT:
-        return f"{function.name}.forward"
-    return f"_{function.plan.name}_exported"
-
-
-def exported_function(function: Function) -> Lines:
-    """The same for a rule whose gradient is not that of its forward."""
-    if function.plan.nature is Nature.EXACT:
-        return []
-    arguments = ", ".join(i.name for i in function.inputs)
-    header = f"def {exported_name(function)}({arguments}):"
-    block = function.tangents
-    if block is None:
-        reason = f"{function.plan.name}: its gradient cannot be exported"
-        return [header, f'    raise NotImplementedError("{reason}")']
-    text = "The value, and a term that is 0 and has the gradient of the rule."
-    return [header, f'    """{text}"""', *indented(_linearised(function, block))]
-
-
-def _linearised(function: Function, block: Block) -> Lines:
-    moving = [i.name for i in function.inputs if i.name in function.gradients]
-    tensors = [i.name for i in function.plan.tensors]
-    arguments = ", ".join(i.name for i in function.inputs)
-    made = ", ".join(o.name for o in function.outputs)
-    texts = _tangents(function, block, lambda output: f"{output.name}.shape")
-    results = [
-        f"{o.name} + {texts.pop(0)}" if o.takes_gradient else o.name
-        for o in function.results
-    ]
-    return [
-        *(f"{name}_dot = _zero({name})" for name in moving),
-        *(f"{name} = {name}.detach()" for name in tensors),
-        f"{made} = {function.name}.forward({arguments})",
-        *(f"{size.name} = {read(function, size)}" for size in function.tangent_sizes),
-        *_widened(function, function.floats),
-        *assignments(block.statements, _scope(function)),
-        f"return {', '.join(results)}",
     ]
 
 

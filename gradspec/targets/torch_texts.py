@@ -251,12 +251,20 @@ def _tangent(tangent: torch.Tensor | None, primal: torch.Tensor) -> torch.Tensor
 ''',
 )
 
-ZERO = Helper(
-    "_zero",
+OPERATION = Helper(
+    "_operation",
     '''\
-def _zero(x: torch.Tensor) -> torch.Tensor:
-    """0 with gradient 1; infinities have gradient 0."""
-    return torch.nan_to_num(x - x.detach())
+def _operation(
+    name: str, schema: str, function: type[torch.autograd.Function]
+) -> torch._ops.OpOverload:
+    """The rule as one node of an exported graph; a program that was saved finds it by
+    its name once this module is imported.
+    """
+    if not hasattr(torch.ops.gradspec, name):
+        torch.library.define(f"gradspec::{name}", schema)
+        for key in ("CompositeImplicitAutograd", "FuncTorchDynamicLayerFrontMode"):
+            torch.library.impl(f"gradspec::{name}", key, function.apply)
+    return getattr(torch.ops.gradspec, name).default
 ''',
 )
 
@@ -265,7 +273,7 @@ HELPERS = (
     FORWARD_MODE,
     PRIMALS,
     TANGENT,
-    ZERO,
+    OPERATION,
     FLOATING,
     PROMOTE,
     INTEGER,
