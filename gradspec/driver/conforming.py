@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,9 @@ MARKERS = Path(__file__).parent.parent / "trial" / "markers.grad"
 CELL_SECONDS = 240.0
 """Compilers are slow to start; what takes longer hangs."""
 
+DIFFERENTIATING = ("torch", "tf", "jax")
+"""The targets that have plain code to compare with."""
+
 LIVES = 12
 """Processes that one group of features may cost."""
 
@@ -40,13 +43,23 @@ LIVES = 12
 @dataclass(frozen=True, slots=True)
 class Cell:
     """``state``: ok, error, dropped, wrong, or none where the feature asks for something
-    that the rule has not (a forward derivative, a second one).
+    that the rule has not (a forward derivative, a second one). ``plain`` is the same for
+    the forward expression in framework code that is differentiated without a rule.
     """
 
     rule: str
     feature: str
     state: str
     message: str = ""
+    plain: str = "none"
+    plain_message: str = ""
+
+    @property
+    def failed(self) -> bool:
+        """An error that plain code has as well is the framework's own."""
+        if self.state in ("ok", "none"):
+            return False
+        return self.state != "error" or self.plain in ("ok", "none")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +74,18 @@ class Matrix:
 
     @property
     def failed(self) -> bool:
-        return any(cell.state not in ("ok", "none") for cell in self.cells)
+        return any(cell.failed for cell in self.cells)
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Modules by target, and the calls of their rules."""
+    """Modules by target, the calls of their rules, and in which ways they are run: as
+    rules, and as plain code.
+    """
 
     modules: dict[str, str]
     cases: tuple[dict[str, Any], ...]
+    ways: tuple[str, ...] = ("rule", "plain")
 
 
 def markers(options: Options) -> Subject:
@@ -157,7 +173,16 @@ def _modules(
         path = folder / f"rules_{number}.py"
         path.write_text(text, "utf-8")
         rules = [c for c in subject.cases if f"\ndef {c['rule']}(" in text]
+        ways = subject.ways if target in DIFFERENTIATING else ("rule",)
+        rules = [_in_a_way(case, way) for case in rules for way in ways]
         yield {"path": str(path), "rules": rules}
+
+
+def _in_a_way(case: dict[str, Any], way: str) -> dict[str, Any]:
+    """The rule itself, or what plain code must give in its place."""
+    if way == "rule":
+        return {**case, "way": way}
+    return {**case, "way": way, "applies": case, **case["bare"]}
 
 
 def _group(
@@ -178,8 +203,9 @@ def _group(
         done = _read(result, message) | done
     for module in modules:
         for case in module["rules"]:
-            for feature in features:
-                yield _cell(module, case, feature, done)
+            if case["way"] == "rule":
+                for feature in features:
+                    yield _cell(module, case, feature, done)
 
 
 def _cell(
@@ -188,18 +214,30 @@ def _cell(
     feature: Feature,
     done: dict[tuple[str, ...], dict[str, Any]],
 ) -> Cell:
+    rule = case["rule"]
     if not _applies(case, feature):
-        return Cell(case["rule"], feature.name, "none")
-    line = done.get((module["path"], case["rule"], feature.name))
-    if line is None:
-        return Cell(case["rule"], feature.name, "error", "it was not reached")
-    return Cell(case["rule"], feature.name, line["state"], line["message"])
+        return Cell(rule, feature.name, "none")
+    unreached = {"state": "error", "message": "it was not reached"}
+    line = done.get((module["path"], rule, "rule", feature.name), unreached)
+    cell = Cell(rule, feature.name, line["state"], line["message"])
+    ways = [c["way"] for c in module["rules"] if c["rule"] == rule]
+    if "plain" not in ways:
+        return cell
+    plain = done.get((module["path"], rule, "plain", feature.name), unreached)
+    return replace(cell, plain=plain["state"], plain_message=plain["message"])
 
 
 def _applies(case: dict[str, Any], feature: Feature) -> bool:
-    if feature.forward and not case["linear"]:
+    """Whether the rule has what the feature asks for; plain code is asked for no more."""
+    case = case.get("applies", case)
+    if (feature.forward and not case["linear"]) or (
+        feature.exact and not case["exact"]
+    ):
         return False
-    return not (feature.order == 2 and case["second"] is None)
+    wanted = {2: "second", 3: "third"}.get(feature.order, "first")
+    return case[wanted] is not None and (
+        case["second"] is not None or not feature.smooth
+    )
 
 
 def _left(
@@ -208,7 +246,7 @@ def _left(
     done: dict[tuple[str, ...], dict[str, Any]],
 ) -> list[tuple[str, ...]]:
     wanted = (
-        (module["path"], case["rule"], feature.name)
+        (module["path"], case["rule"], case["way"], feature.name)
         for module in modules
         for case in module["rules"]
         for feature in features
@@ -231,7 +269,7 @@ def _child(
         for f in features
     ]
     every = [
-        [m["path"], c["rule"], f.name]
+        [m["path"], c["rule"], c["way"], f.name]
         for m in modules
         for c in m["rules"]
         for f in features

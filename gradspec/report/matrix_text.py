@@ -39,15 +39,15 @@ def _text(matrix: Matrix) -> None:
     if matrix.absent:
         click.echo(f"{matrix.target}: error[GS611]: {matrix.absent}")
         return
-    states = {(cell.rule, cell.feature): cell.state for cell in matrix.cells}
+    states = {(cell.rule, cell.feature): _state(cell) for cell in matrix.cells}
     first = max(len(name) for name in (matrix.target, *matrix.features))
-    widths = [max(len(rule), 7) for rule in matrix.rules]
+    widths = [max(len(rule), 13) for rule in matrix.rules]
     columns = zip(matrix.rules, widths, strict=True)
     heads = "  ".join(f"{rule:<{width}}" for rule, width in columns)
     click.echo(f"{matrix.target:<{first}}  {heads}".rstrip())
     for feature in matrix.features:
         cells = (
-            _word(states.get((rule, feature), "none"), width)
+            _word(*states.get((rule, feature), ("none", "-")), width)
             for rule, width in zip(matrix.rules, widths, strict=True)
         )
         click.echo(f"{feature:<{first}}  {'  '.join(cells)}".rstrip())
@@ -57,8 +57,16 @@ def _text(matrix: Matrix) -> None:
     click.echo(f"{_counted(matrix)}\n")
 
 
-def _word(state: str, width: int) -> str:
-    text = f"{WORDS[state]:<{width}}"
+def _state(cell: Cell) -> tuple[str, str]:
+    """The state of a cell and its text: with what plain code does where that fails."""
+    word = WORDS[cell.state]
+    if cell.plain in ("ok", "none"):
+        return cell.state, word
+    return cell.state, f"{word} ({cell.plain})"
+
+
+def _word(state: str, text: str, width: int) -> str:
+    text = f"{text:<{width}}"
     return click.style(text, fg=COLOURS[state]) if state in COLOURS else text
 
 
@@ -69,11 +77,25 @@ def _faults(matrix: Matrix) -> list[Cell]:
 def _sentence(matrix: Matrix, cell: Cell) -> str:
     what = {"dropped": "the rule is dropped", "wrong": "another gradient came out"}
     state = what.get(cell.state, "error")
-    return f"{cell.rule} on {matrix.target}, {cell.feature}: {state}: {cell.message}"
+    text = f"{cell.rule} on {matrix.target}, {cell.feature}: {state}: {cell.message}"
+    return (
+        text if cell.failed else f"{text} [plain code fails too: {cell.plain_message}]"
+    )
 
 
 def _counted(matrix: Matrix) -> str:
-    counts = {s: sum(cell.state == s for cell in matrix.cells) for s in WORDS}
-    tried = sum(counts.values()) - counts["none"]
+    """How many cells are in which state, and how many of plain code."""
+    sentences = [_tally([cell.state for cell in matrix.cells])]
+    plain = [cell.plain for cell in matrix.cells]
+    if any(state != "none" for state in plain):
+        own = sum(cell.failed for cell in matrix.cells)
+        sentences.append(f"plain code: {_tally(plain)}")
+        sentences.append(f"failures that plain code has not: {own}")
+    return f"{matrix.target}: {'; '.join(sentences)}"
+
+
+def _tally(states: list[str]) -> str:
+    counts = {s: states.count(s) for s in WORDS}
+    tried = len(states) - counts["none"]
     failed = [f"{counts[s]} {s}" for s in ("error", "dropped", "wrong") if counts[s]]
-    return ", ".join([f"{matrix.target}: {counts['ok']} of {tried} ok", *failed])
+    return ", ".join([f"{counts['ok']} of {tried} ok", *failed])

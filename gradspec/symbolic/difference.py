@@ -55,3 +55,26 @@ def _one_sided(
         below = float(((values[1] - values[0]) / width).mid())
         above = float(((values[2] - values[1]) / width).mid())
     return below, above
+
+
+def bend(
+    expression: Expr,
+    point: Mapping[str, Fraction],
+    name: str,
+    along: Mapping[str, Fraction],
+) -> float | None:
+    """The derivative by ``name`` of the derivative along a direction, at a point near
+    which `slope` has found the function smooth; None where it is undefined.
+    """
+    total = arb(0)
+    for near, far in ((1, 1), (1, -1), (-1, 1), (-1, -1)):
+        moved = {n: point[n] + far * FINE * step for n, step in along.items()}
+        there = {**point, **moved}
+        there[name] = there[name] + near * FINE
+        ball = enclose(expression, there, PRECISION)
+        if ball is None or isinstance(ball, bool) or not ball.is_finite():
+            return None
+        with ctx.workprec(PRECISION):
+            total += near * far * ball
+    with ctx.workprec(PRECISION):
+        return float((total / arb(fmpq(4, 1) * fmpq(1, FINE.denominator**2))).mid())

@@ -1,7 +1,5 @@
-"""TensorFlow modules: a private `tf.custom_gradient` behind a plain function.
-
-The plain function converts and passes on by position: called by keyword, the decorated
-one would silently use autodiff in place of the rule.
+"""TensorFlow modules: a private core with its gradient behind a plain function, which
+converts and passes on by position.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ from gradspec.targets.signature import (
     whole_statics,
 )
 from gradspec.targets.skeleton import laid_out, module_text, table_helpers, used_helpers
-from gradspec.targets.tf_core import core_lines
+from gradspec.targets.tf_core import core_lines, decorating
 from gradspec.targets.tf_layer import layer_class, tf_layers
 from gradspec.targets.tf_parts import Core
 from gradspec.targets.tf_sizes import numbers, with_sizes
@@ -58,9 +56,11 @@ def _module(plan: ModulePlan, cores: Sequence[Core]) -> str:
     definitions += [layer_class(plan, layer) for layer in layers]
     text = "\n".join(laid_out(lines) for lines in definitions)
     own = (*texts.HELPERS, *tf_ranked_texts.HELPERS)
-    helpers = used_helpers((*own, *wants.helpers), text)
+    ways = " ".join(f"{name}()" for core in cores for name in decorating(core))
+    helpers = used_helpers((*own, *wants.helpers), f"{text}\n{ways}")
     wants |= Needs(
         (
+            *(line for helper in helpers for line in helper.imports),
             *(["import operator"] if "operator.index(" in text else []),
             *(["import functools"] if "@functools." in text else []),
             *(["import sys"] if "=sys.stdout" in text else []),
@@ -79,7 +79,7 @@ def _named(plan: ModulePlan) -> list[tuple[RulePlan, str]]:
     a helper has that name.
     """
     helpers = texts.HELPERS + tf_ranked_texts.HELPERS + table_helpers("tf")
-    taken = {helper.name for helper in helpers}
+    taken = {"_record", *(helper.name for helper in helpers)}
     return [(rule, fresh(f"_{rule.name}", taken)) for rule in plan.rules]
 
 
@@ -130,11 +130,6 @@ def _call(core: Core) -> Lines:
     wide = core.floats if core.is_widened else ()
     helper = "_in_double" if core.is_double else "_widen"
     arguments = [f"{helper}({n})" if n in wide else n for n in core.tensors]
-    if core.is_strict:
-        arguments = [
-            f"tf.stop_gradient({text})" if i.kind is Kind.NOGRAD else text
-            for text, i in zip(arguments, core.plan.tensors, strict=True)
-        ]
     call = f"{function}({', '.join(arguments)})"
     outputs = core.plan.outputs
     if all(_result(core, o, "y") == "y" for o in outputs):

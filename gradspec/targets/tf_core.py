@@ -1,4 +1,4 @@
-"""The private core of a rule: `tf.custom_gradient` over positional tensors.
+"""The private core of a rule, over positional tensors: outputs, and the backward pass.
 
 Statics are closed over, once for each value; the backward pass is plain operations, so
 that it can be differentiated again; every term is reduced to its input's shape before
@@ -12,6 +12,7 @@ from collections.abc import Callable
 from gradspec.ir.rule import Kind, Output
 from gradspec.plan.array import names
 from gradspec.plan.plan import Term
+from gradspec.plan.pushing import is_linear
 from gradspec.targets.lines import (
     Lines,
     assignment,
@@ -33,9 +34,7 @@ from gradspec.targets.tf_trace import traced_forward, traced_gradient
 
 def core_lines(core: Core) -> Lines:
     """The core, or where there are statics the function that makes it for their values."""
-    decorators = ["@tf.custom_gradient"]
-    if core.is_strict:
-        decorators.insert(0, "@tf.function(autograph=False, reduce_retracing=True)")
+    decorators = [_decorator(core)]
     params = ", ".join(core.tensors)
     inner = fresh(core.plan.name, variables(core.plan))
     if not core.statics:
@@ -49,6 +48,19 @@ def core_lines(core: Core) -> Lines:
         "",
         f"    return {inner}",
     ]
+
+
+def decorating(core: Core) -> tuple[str, ...]:
+    """The helper that makes a rule of the core, and what it is given beside."""
+    helper = "_rule_keeping" if core.keeps else "_rule"
+    return (helper,) if is_linear(core.plan) else (helper, "_no_forward_mode")
+
+
+def _decorator(core: Core) -> str:
+    helper, *forward = decorating(core)
+    if not forward:
+        return f"@{helper}"
+    return f"@functools.partial({helper}, forward={forward[0]})"
 
 
 def _body(core: Core) -> Lines:

@@ -11,7 +11,6 @@ from gradspec.plan.plan import (
     AxisSize,
     Backward,
     Block,
-    Nature,
     RulePlan,
     Step,
     Term,
@@ -53,13 +52,14 @@ class Core:
         return tuple(i.name for i in self.plan.statics)
 
     @property
-    def is_strict(self) -> bool:
-        """Autodiff of the forward pass would be wrong, not only less accurate: a
-        `tf.function` keeps the rule where `custom_gradient` alone loses it (forward
-        mode). Not where a gradient is not linear in the upstream one: a `tf.function`
-        asks for it once more, with an upstream gradient of zero, and adds what comes.
-        """
-        return self.plan.nature is not Nature.EXACT and self.plan.tangents is not None
+    def keeps(self) -> bool:
+        """Whether the backward pass uses what the forward pass has computed."""
+        steps = {s.name for s in self.backward.statements}
+        made = {s.name for s in self.forward.statements}
+        made |= {o.name for o in self.plan.outputs}
+        behind = (s.value for s in self.backward.statements)
+        used = {*names(*behind, *(term.value for term in self.terms))} - steps
+        return bool(used & made)
 
     @property
     def gradients(self) -> dict[str, tuple[Term, ...]]:

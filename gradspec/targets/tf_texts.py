@@ -6,7 +6,9 @@ from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Helper, Template
 from gradspec.targets.python import Dialect
 
-RESERVED = frozenset(["tf", "functools", "operator", "sys", "backward"])
+RESERVED = frozenset(
+    ["tf", "functools", "operator", "sys", "backward", "Any", "Callable"]
+)
 
 
 def _lifts(name: str, scalars: tuple[bool, ...]) -> tuple[bool, ...]:
@@ -156,5 +158,110 @@ def _unbroadcast(gradient: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
 ''',
 )
 
-HELPERS = (FLOATING, PROMOTE, INTEGER, BOOLEAN, RANK0, WIDEN, IN_DOUBLE, UNBROADCAST)
+HERE = Helper(
+    "_here",
+    '''\
+def _here(tensors: tuple[tf.Tensor, ...]) -> tuple[tf.Tensor, ...]:
+    """Tensors of the graph at hand: in a branch within a loop TensorFlow finds no others
+    that a gradient uses.
+    """
+    return tensors if tf.executing_eagerly() else tuple(map(tf.identity, tensors))
+''',
+)
+
+RULE = Helper(
+    "_rule",
+    '''\
+def _rule(
+    core: Callable[..., Any], forward: Callable[..., Any] | None = None
+) -> Callable[..., Any]:
+    """``core`` with its own gradient. Of its forward pass nothing is recorded."""
+
+    def apply(*tensors: tf.Tensor) -> Any:
+        tensors = _here(tensors)
+        with _record.stop_recording():
+            results, backward = core(*tensors)
+        return _recorded(tensors, results, backward, forward)
+
+    return apply
+''',
+)
+
+RULE_KEEPING = Helper(
+    "_rule_keeping",
+    '''\
+def _rule_keeping(
+    core: Callable[..., Any], forward: Callable[..., Any] | None = None
+) -> Callable[..., Any]:
+    """``core`` with its own gradient, which uses what the forward pass has computed: a
+    second derivative must see through that.
+    """
+
+    def apply(*tensors: tf.Tensor) -> Any:
+        tensors = _here(tensors)
+        results, backward = core(*tensors)
+        return _recorded(tensors, results, backward, forward)
+
+    return apply
+''',
+)
+
+NO_FORWARD_MODE = Helper(
+    "_no_forward_mode",
+    '''\
+def _no_forward_mode(*_: object) -> None:
+    """Where a gradient is not linear in the upstream one."""
+    raise NotImplementedError("this rule has no forward mode")
+''',
+)
+
+RECORDED = Helper(
+    "_recorded",
+    '''\
+def _recorded(
+    tensors: tuple[tf.Tensor, ...],
+    results: Any,
+    backward: Callable[..., Any],
+    forward: Callable[..., Any] | None,
+) -> Any:
+    """The results as those of one operation, for tapes and accumulators: a
+    ForwardAccumulator looks through tf.custom_gradient, which serves graphs here.
+    """
+    outputs = results if isinstance(results, tuple) else (results,)
+
+    def pulled(*upstream: tf.Tensor) -> list[tf.Tensor | None]:
+        gradients = backward(*upstream)
+        return list(gradients) if isinstance(gradients, tuple) else [gradients]
+
+    with _record.stop_recording():
+        if tf.executing_eagerly():
+            outputs = [tf.identity(y) for y in outputs]
+        else:
+            made = outputs
+            outputs = tf.custom_gradient(lambda *_: (made, pulled))(*tensors)
+    _record.record_operation("Rule", outputs, tensors, pulled, forward)
+    return tuple(outputs) if isinstance(results, tuple) else outputs[0]
+''',
+    imports=(
+        "from collections.abc import Callable",
+        "from typing import Any",
+        "from tensorflow.python.eager import record as _record",
+    ),
+)
+
+HELPERS = (
+    HERE,
+    RECORDED,
+    RULE,
+    RULE_KEEPING,
+    NO_FORWARD_MODE,
+    FLOATING,
+    PROMOTE,
+    INTEGER,
+    BOOLEAN,
+    RANK0,
+    WIDEN,
+    IN_DOUBLE,
+    UNBROADCAST,
+)
 """In the order in which a module has them."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from gradspec.ir.rule import Output
 from gradspec.plan.array import Expr, Literal, Name
-from gradspec.plan.plan import Block, Nature
+from gradspec.plan.plan import Block
 from gradspec.targets.lines import Lines, assignments, indented, tightened, unpacked
 from gradspec.targets.python import (
     Scope,
@@ -18,7 +18,7 @@ from gradspec.targets.python import (
     render_atom,
     render_filled,
 )
-from gradspec.targets.torch_forward import read, widening
+from gradspec.targets.torch_forward import widening
 from gradspec.targets.torch_parts import Function
 
 ShapeOf = Callable[[Output], str]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import product
 from math import fsum, isfinite
 from typing import Any
@@ -18,12 +19,20 @@ from gradspec.derive.complete import complete
 from gradspec.ir import closed
 from gradspec.ir.calls import expand, follows_surrogate
 from gradspec.ir.expr import Expr, const
-from gradspec.ir.rule import Backward, CheckedRule, Kind, NoGradient, Pending, Rule
+from gradspec.ir.rule import (
+    Backward,
+    CheckedRule,
+    Kind,
+    NoGradient,
+    Override,
+    Pending,
+    Rule,
+)
 from gradspec.ir.walk import names, substitute
 from gradspec.plan.closing import close
 from gradspec.plan.gradients import gradients_of
 from gradspec.plan.planning import plan_rule
-from gradspec.symbolic.difference import slope
+from gradspec.symbolic.difference import bend, slope
 from gradspec.symbolic.enclose import Program, enclose
 from gradspec.symbolic.values import values
 from gradspec.trial.drawing import Drawn, attempt
@@ -48,13 +57,14 @@ def elementwise_case(checked: CheckedRule) -> dict[str, Any] | None:
     """The job for one elementwise rule; None where no input is to be found."""
     rule = checked.rule
     linear = plan_rule(checked).tangents is not None
-    kept, without = _Meaning.of(rule), _Meaning.of(_completed(lost(rule)))
+    bare = _completed(lost(rule))
+    kept, without = _Meaning.of(rule), _Meaning.of(bare)
     drawn = _drawn(rule, kept, linear)
     if drawn is None:
         return None
-    smooth = None if _is_ambiguous(rule) else _second(rule, kept, drawn, linear)
     return {
         "rule": rule.name,
+        "exact": _is_exact(rule),
         "inputs": [[i.name, i.kind.value] for i in rule.tensor_inputs],
         "outputs": [[o.name, o.kind.value] for o in rule.outputs],
         "linear": linear,
@@ -67,10 +77,26 @@ def elementwise_case(checked: CheckedRule) -> dict[str, Any] | None:
             for i in rule.tensor_inputs
         },
         "upstream": _ones(rule, kept, drawn),
-        "first": _first(rule, kept, drawn, linear),
-        "autodiff": _first(rule, without, drawn, True),
-        "second": smooth,
+        **_derivatives(rule, kept, drawn, linear),
+        "bare": _derivatives(bare, without, drawn, True),
     }
+
+
+def _derivatives(
+    rule: Rule, meaning: _Meaning, drawn: Drawn, linear: bool
+) -> dict[str, Any]:
+    """What must come out, to third order where that is one number."""
+    smooth = None if _is_ambiguous(rule) else _second(rule, meaning, drawn, linear)
+    return {
+        "first": _first(rule, meaning, drawn, linear),
+        "second": smooth,
+        "third": _third(rule, meaning, drawn, linear) if smooth else None,
+    }
+
+
+def _is_exact(rule: Rule) -> bool:
+    overridden = any(isinstance(entry, Override) for entry in rule.backward)
+    return not overridden and not follows_surrogate(rule)
 
 
 def _completed(rule: Rule) -> Rule:
@@ -222,6 +248,26 @@ def _second(
     return found
 
 
+def _third(
+    rule: Rule, meaning: _Meaning, drawn: Drawn, linear: bool
+) -> dict[str, Any] | None:
+    """The derivative by each input of the sum of all second derivatives."""
+    wanted = list(_differentiable(rule, meaning))
+    every = dict.fromkeys(wanted, Fraction(1))
+    found = {}
+    for by in wanted:
+        parts = []
+        for name in wanted:
+            for value, spans in _terms(rule, meaning, name, linear):
+                for point in _points(drawn, _shape(drawn, spans)):
+                    change = bend(value, point[1], by, every)
+                    if change is None:
+                        return None
+                    parts.append((point, change))
+        found[f"d{by}"] = _collected(drawn, by, parts)
+    return found
+
+
 def _differentiable(rule: Rule, meaning: _Meaning) -> Iterator[str]:
     return (i.name for i in rule.inputs if f"d{i.name}" in meaning.cotangents)
 
@@ -262,6 +308,7 @@ def ranked_case(rule: Rule, linear: bool) -> dict[str, Any] | None:
     gradients = [f"d{i.name}" for i in rule.inputs if f"d{i.name}" in call["expected"]]
     return {
         "rule": rule.name,
+        "exact": _is_exact(rule),
         "inputs": [[i.name, i.kind.value] for i in rule.tensor_inputs],
         "outputs": [[o.name, o.kind.value] for o in rule.outputs],
         "linear": linear,
@@ -271,7 +318,14 @@ def ranked_case(rule: Rule, linear: bool) -> dict[str, Any] | None:
             o.name: given[f"d{o.name}"] for o in rule.outputs if o.takes_gradient
         },
         "probes": {name[1:]: given[f"probe {name[1:]}"] for name in gradients},
-        "first": {name: call["expected"][name] for name in gradients},
-        "autodiff": {name: call["autodiff"].get(name) for name in gradients},
+        **_orders(call, gradients),
+        "bare": _orders(call["bare"], gradients),
+    }
+
+
+def _orders(call: dict[str, Any], gradients: list[str]) -> dict[str, Any]:
+    return {
+        "first": {name: call["expected"].get(name) for name in gradients},
         "second": call["second"],
+        "third": call["third"],
     }

@@ -34,7 +34,7 @@ from gradspec.ir.rule import (
     Rule,
 )
 from gradspec.ir.unroll import unroll
-from gradspec.symbolic.difference import slope
+from gradspec.symbolic.difference import bend, slope
 from gradspec.symbolic.enclose import Program, enclose
 from gradspec.symbolic.values import values
 from gradspec.trial.cases import example_case
@@ -73,8 +73,8 @@ def ranked_cases(rule: Rule) -> dict[str, Any]:
 
 
 def one_call(rule: Rule, without: Rule) -> dict[str, Any] | None:
-    """A call with batch axes, smooth if there is one; under ``autodiff`` the gradients of
-    the same call by the rule ``without``, which has the same inputs and outputs.
+    """A call with batch axes, smooth if there is one; under ``bare`` what comes of the
+    same call by the rule ``without``, which has the same inputs and outputs.
     """
     rng = random.Random(rule.name)
     call = None
@@ -88,8 +88,8 @@ def one_call(rule: Rule, without: Rule) -> dict[str, Any] | None:
             drawn = _draw(rule, written, sizes, batches, rng)
             if drawn is None:
                 break
-            lost = _call(without, other, sizes, drawn)["expected"]
-            call = _call(rule, written, sizes, drawn) | {"autodiff": lost}
+            call = _third_order(rule, written, sizes, drawn)
+            call["bare"] = _third_order(without, other, sizes, drawn)
             if call["second"] is not None:
                 return call
         if call is not None:
@@ -185,6 +185,15 @@ def _call(
     }
 
 
+def _third_order(
+    rule: Rule, written: Written, sizes: Mapping[str, int], drawn: Drawn
+) -> dict[str, Any]:
+    """A call with its third derivatives, along the probes both times."""
+    call = _call(rule, written, sizes, drawn)
+    third = _third(rule, written, sizes, drawn) if call["second"] else None
+    return call | {"third": third}
+
+
 def _differentiable(rule: Rule) -> Iterator[Input]:
     for variable, entry in zip(rule.inputs, rule.backward, strict=True):
         if variable.takes_gradient and not isinstance(entry, NoGradient):
@@ -265,10 +274,7 @@ def _second(
         return None
     if follows_surrogate(rule):
         return None
-    whole: Expr = const(0)
-    for name in elements:
-        term = Apply("mul", (Ref(f"probe {name}"), written.gradients[f"d{name}"]))
-        whole = Apply("add", (whole, term))
+    whole = _probed(written, elements)
     found: dict[tuple[str, Place], float] = {}
     for place, point in drawn.points:
         for name in elements:
@@ -276,6 +282,35 @@ def _second(
             if curvature is None or not _has_slopes(written, point, name):
                 return None
             found[name, place] = curvature
+    return {
+        f"d{v.name}": _gathered(v, sizes, drawn.shapes[v.name], drawn, found)
+        for v in _differentiable(rule)
+    }
+
+
+def _probed(written: Written, elements: list[str]) -> Expr:
+    """The gradients' product with the probes."""
+    whole: Expr = const(0)
+    for name in elements:
+        term = Apply("mul", (Ref(f"probe {name}"), written.gradients[f"d{name}"]))
+        whole = Apply("add", (whole, term))
+    return whole
+
+
+def _third(
+    rule: Rule, written: Written, sizes: Mapping[str, int], drawn: Drawn
+) -> dict[str, Any] | None:
+    """The derivative by each input of the second derivatives' product with the probes."""
+    elements = [element(v.name, i) for v, i in _elements(rule, sizes)]
+    whole = _probed(written, elements)
+    found: dict[tuple[str, Place], float] = {}
+    for place, point in drawn.points:
+        along = {name: point[f"probe {name}"] for name in elements}
+        for name in elements:
+            change = bend(whole, point, name, along)
+            if change is None:
+                return None
+            found[name, place] = change
     return {
         f"d{v.name}": _gathered(v, sizes, drawn.shapes[v.name], drawn, found)
         for v in _differentiable(rule)

@@ -184,4 +184,3 @@ def test_no_shipped_rule_is_wrong_at_a_boundary(path: Path) -> None:
             assert not line.code, (table.name, line)
             assert "nan" not in line.emitted, (table.name, line)
             assert line.verdict != "not decided", (table.name, line)
-

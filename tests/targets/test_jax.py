@@ -73,7 +73,11 @@ def test_types_promote_as_jax_does(rules: ModuleType) -> None:
         (lambda m: m.power(1.0, 2, 1), TypeError, "power: on must be a boolean"),
         (lambda m: m.square(jnp.ones(3)), ValueError, "square: x must have rank 0"),
         (lambda m: m.power_of(1.0, n=2.5), TypeError, "integer"),
-        (lambda m: m.complex_op(jnp.ones(2), jnp.ones(3)), (TypeError, ValueError), "shapes"),
+        (
+            lambda m: m.complex_op(jnp.ones(2), jnp.ones(3)),
+            (TypeError, ValueError),
+            "shapes",
+        ),
     ],
 )
 def test_faults(rules: ModuleType, call: Any, fault: Any, words: str) -> None:
@@ -151,6 +155,8 @@ def test_trace_prints_what_goes_through(capfd: pytest.CaptureFixture[str]) -> No
 
 
 def test_the_module_imports_jax_alone() -> None:
-    lines = [s for s in jax_text(RULES).splitlines() if s.startswith(("import", "from"))]
+    lines = [
+        s for s in jax_text(RULES).splitlines() if s.startswith(("import", "from"))
+    ]
     known = {"__future__", "functools", "operator", "math", "jax", "jax.numpy"}
     assert {line.split()[1] for line in lines} <= known

@@ -20,7 +20,7 @@ jax = pytest.importorskip("jax")
 jnp = pytest.importorskip("jax.numpy")
 pytestmark = pytest.mark.jax
 
-MARKERS = '''
+MARKERS = """
 rule marker(x) -> y:
     y = log(1 + exp(x))
     override dx = 3 * dy * sigmoid(x) because "a marker"
@@ -43,7 +43,7 @@ rule row(x[..., n], g[n]) -> y[..., n]:
 rule clipped(x) -> y:
     y = x**2
     override dx = clip(dy, -1, 1) * x because "not linear in its upstream gradient"
-'''
+"""
 
 X = np.array([0.5, -1.0, 2.0])
 """Every function below maps a vector to a number."""

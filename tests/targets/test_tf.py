@@ -360,8 +360,7 @@ def test_the_branch_not_taken_leaks_nothing(rules: ModuleType) -> None:
     assert dx.numpy().tolist() == [0.0, 0.0, 0.25]
 
 
-def test_inputs_without_gradient_get_none_through_a_tf_function() -> None:
-    """A `tf.function` alone would give zeros."""
+def test_inputs_of_a_surrogate_without_gradient_get_none() -> None:
     rules = tf_module(
         "rule gated(v, t: nograd) -> s:\n"
         "    s = t if v > 0 else 0\n"

@@ -34,10 +34,10 @@ def test_a_simple_rule_has_nothing_that_it_does_not_need() -> None:
 
 def test_a_core_reads_as_written_by_hand() -> None:
     text = tf_text("rule product(x, y) -> z:\n    z = x * y\n")
-    start = text.index("@tf.custom_gradient")
+    start = text.index("@_rule")
     assert text[start : text.index("def product")].rstrip() == inspect.cleandoc(
         """
-        @tf.custom_gradient
+        @_rule
         def _product(x, y):
             z = x * y
 
@@ -58,7 +58,7 @@ def test_statics_are_closed_over_once_for_each_value() -> None:
         """
         @functools.lru_cache
         def _power(k):
-            @tf.custom_gradient
+            @_rule
             def power(x):
                 y = k * tf.sin(x)
 

@@ -144,12 +144,68 @@ def test_vectorized_map(rules: ModuleType) -> None:
     np.testing.assert_allclose(tf.vectorized_map(slopes, x), want, 1e-5, 1e-6)
 
 
-def test_one_trace_for_a_static_value(rules: ModuleType) -> None:
+def test_one_core_for_a_static_value(rules: ModuleType) -> None:
+    assert rules._spike(3.5) is rules._spike(3.5)
+    graph = tf.function(lambda v: rules.spike(v, k=3.5), reduce_retracing=True)
     for length in (2, 3, 4, 5):
-        rules.spike(_normal(length), k=3.5)
-    core = rules._spike(3.5)
-    assert core is rules._spike(3.5)
-    assert core.experimental_get_tracing_count() <= 2
+        graph(_normal(length))
+    assert graph.experimental_get_tracing_count() <= 2
+
+
+@pytest.mark.parametrize("text", ["dy * y * (1 - y)", "dy * m"])
+def test_a_second_derivative_sees_through_what_was_kept(text: str) -> None:
+    """The output, and a local: both are functions of the input."""
+    module = tf_module(
+        "rule logistic(x) -> y:\n"
+        "    y = 1 / (1 + exp(-x))\n"
+        "    m = y * (1 - y)\n"
+        "    save y, m\n"
+        f"    dx = {text}\n"
+    )
+    x = _normal(5)
+
+    def second(x: Any) -> Any:
+        with tf.GradientTape() as outer:
+            outer.watch(x)
+            with tf.GradientTape() as inner:
+                inner.watch(x)
+                y = module.logistic(x)
+            first = inner.gradient(y, x)
+        return outer.gradient(first, x)
+
+    s = tf.sigmoid(x)
+    for run in (second, tf.function(second)):
+        np.testing.assert_allclose(run(x), s * (1 - s) * (1 - 2 * s), 1e-5, 1e-6)
+
+
+def test_a_gradient_that_is_not_linear_has_no_forward_mode() -> None:
+    module = tf_module(
+        "rule clipped(x) -> y:\n    y = 2 * x\n"
+        '    override dx = clip(dy, -1, 1) because "a limit"\n'
+    )
+    x = _normal(3)
+    with (
+        tf.autodiff.ForwardAccumulator(x, tf.ones_like(x)),
+        pytest.raises(NotImplementedError, match="no forward mode"),
+    ):
+        module.clipped(x)
+
+
+def test_a_branch_within_a_loop(rules: ModuleType) -> None:
+    """`tf.custom_gradient` alone fails where a gradient uses an argument."""
+
+    @tf.function
+    def gradient(count: Any, x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            whole = 0.0
+            for k in tf.range(count):
+                if k == 1:
+                    whole += tf.reduce_sum(rules.spike(x, k=1.0))
+        return tape.gradient(whole, x)
+
+    x = _normal(4)
+    np.testing.assert_allclose(gradient(3, x), 1 / (1 + np.abs(x)) ** 2, 1e-5)
 
 
 def test_saved_models_keep_the_rule(rules: ModuleType, tmp_path: Any) -> None:
@@ -171,7 +227,7 @@ def test_saved_models_keep_the_rule(rules: ModuleType, tmp_path: Any) -> None:
 
 
 def test_the_second_derivative_of_an_override_with_a_part_of_its_own() -> None:
-    """A `tf.function` would ask for that part once more."""
+    """Which does not depend on the upstream gradient."""
     module = tf_module(
         "rule decay(x, lam: static = 0.25) -> y:\n"
         "    y = x\n"

@@ -135,6 +135,12 @@ TRANSFORMS: dict[str, tuple[Callable[..., Any], Any]] = {
     "linearize": (_linearized, FIRST),
     "jacrev": (partial(_of_func, "jacrev"), torch.diag(FIRST)),
     "jacfwd": (partial(_of_func, "jacfwd"), torch.diag(FIRST)),
+    "jvp of vmap": (
+        lambda f, x: torch.func.jvp(torch.func.vmap(f), (x[None],), (ONES[None],))[1][
+            0
+        ],
+        FIRST,
+    ),
     "forward over forward": (partial(_twice, "jacfwd", "jacfwd"), torch.diag(SECOND)),
     "forward over reverse": (partial(_twice, "jacfwd", "jacrev"), torch.diag(SECOND)),
     "reverse over forward": (partial(_twice, "jacrev", "jacfwd"), torch.diag(SECOND)),
@@ -191,7 +197,7 @@ def test_exported(rules: ModuleType, name: str) -> None:
     torch.testing.assert_close(leaf.grad, FIRST)
 
 
-def test_what_cannot_be_exported_says_so() -> None:
+def test_a_gradient_that_is_not_linear_is_exported() -> None:
     module = torch_module(
         "rule clipped(x) -> y:\n    y = x\n"
         '    override dx = clip(dy, -1, 1) because "a limit"\n'
@@ -201,8 +207,38 @@ def test_what_cannot_be_exported_says_so() -> None:
         def forward(self, x: Any) -> Any:
             return module.clipped(x)
 
-    with pytest.raises(Exception, match="clipped: its gradient cannot be exported"):
-        torch.export.export(Module(), (X,))
+    exported = torch.export.export(Module(), (X,)).module()
+    leaf = X.clone().requires_grad_()
+    (exported(leaf) * torch.tensor([3.0, 0.5, -2.0])).sum().backward()
+    assert leaf.grad.tolist() == [1.0, 0.5, -1.0]
+
+
+@pytest.mark.parametrize("name", ["overridden", "replaced", "exact", "beside", "rows"])
+def test_the_second_derivative_of_what_was_exported(
+    rules: ModuleType, name: str
+) -> None:
+    f = _function(rules, name)
+
+    class Module(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return f(x)
+
+    exported = torch.export.export(Module(), (X,)).module()
+    leaf = X.clone().requires_grad_()
+    (first,) = torch.autograd.grad(exported(leaf).sum(), leaf, create_graph=True)
+    torch.testing.assert_close(torch.autograd.grad(first.sum(), leaf)[0], SECOND)
+
+
+def test_an_exported_rule_is_registered_once() -> None:
+    """Importing a module again, or the same rule elsewhere, is no conflict."""
+    for _ in range(2):
+        module = torch_module(
+            "rule twice(x) -> y:\n    y = x\n"
+            '    override dx = 2 * dy because "a marker"\n'
+        )
+        leaf = X.clone().requires_grad_()
+        module._twice_exported(leaf).sum().backward()
+        torch.testing.assert_close(leaf.grad, 2 * ONES)
 
 
 def test_an_input_that_stands_still_beside_one_that_moves(rules: ModuleType) -> None:

@@ -40,17 +40,24 @@ class Register:
         return register
 
 
-def main(register: Register, build: Callable[[ModuleType, Case], Any]) -> None:
-    """Every cell of the job; ``build`` makes what a feature is given of a rule."""
+def main(
+    register: Register,
+    build: Callable[[ModuleType, Case], Any],
+    plain: Callable[[str], ModuleType],
+) -> None:
+    """Every cell of the job; ``build`` makes what a feature is given of a rule, ``plain``
+    the module that leaves differentiation to the framework.
+    """
     job = json.loads(Path(sys.argv[1]).read_text("utf-8"))
     out = Path(sys.argv[2])
+    done = set(map(tuple, job["done"]))
     for path, case in (
         (m["path"], case) for m in job["modules"] for case in m["rules"]
     ):
-        module = imported(path)
+        module = plain(path) if case["way"] == "plain" else imported(path)
         for feature in job["features"]:
-            key = [path, case["rule"], feature["name"]]
-            if key in job["done"]:
+            key = (path, case["rule"], case["way"], feature["name"])
+            if key in done:
                 continue
             _write(out, {"key": key, "state": "started"})
             run = register.functions[feature["name"]]
@@ -61,6 +68,9 @@ def main(register: Register, build: Callable[[ModuleType, Case], Any]) -> None:
 def _write(out: Path, line: dict[str, Any]) -> None:
     with out.open("a", encoding="utf-8") as file:
         file.write(json.dumps(line) + "\n")
+
+
+_ORDERS = {1: "first", 2: "second", 3: "third"}
 
 
 def _cell(
@@ -74,14 +84,15 @@ def _cell(
         got = run(build(module, case))
     except Exception as fault:
         return "error", _told(fault)
-    if feature["order"] == 0:
+    order = _ORDERS.get(feature["order"], "")
+    if not order or case[order] is None:
         return "ok", ""
     room = HALF if feature["half"] else RELATIVE
-    expected = case["first"] if feature["order"] == 1 else case["second"]
+    expected, lost = case[order], case["bare"][order]
     if _agree(got, expected, room):
         return "ok", ""
-    if feature["order"] == 1 and _agree(got, case["autodiff"], room):
-        return "dropped", "the gradient of the forward expression came out"
+    if lost is not None and _agree(got, lost, room):
+        return "dropped", "what the forward expression gives came out"
     return "wrong", f"got {_short(got)}, expected {_short(_flat(expected))}"
 
 
@@ -129,7 +140,12 @@ def require(condition: bool, message: str) -> None:
 
 def imported(path: str) -> ModuleType:
     """The emitted module under a name of its own, which pickling finds."""
-    name = "emitted_" + "".join(c if c.isalnum() else "_" for c in path)
+    return imported_as("emitted_", path)
+
+
+def imported_as(prefix: str, path: str) -> ModuleType:
+    """The module at ``path`` under the name that begins with ``prefix``."""
+    name = prefix + "".join(c if c.isalnum() else "_" for c in path)
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)

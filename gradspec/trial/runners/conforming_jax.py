@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from conforming import Case, Register, main, require
+from conforming_plain import jax_module
 from jax.experimental import checkify
 
 feature = Register()
@@ -304,4 +305,4 @@ def shard_map_inside(s: Setting) -> Any:
 
 
 if __name__ == "__main__":
-    main(feature, Setting)
+    main(feature, Setting, jax_module)

@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-from conforming import Case, Register, main, require
+from conforming import Case, Register, imported, main, require
 
 feature = Register()
 
@@ -114,4 +114,4 @@ def pickled(s: Setting) -> Any:
 
 
 if __name__ == "__main__":
-    main(feature, Setting)
+    main(feature, Setting, imported)

@@ -1,4 +1,4 @@
-"""Conformance of TensorFlow modules: tapes and graphs."""
+"""Conformance of TensorFlow modules: tapes and accumulators."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 
 import copy
+import functools
 import pickle
 from typing import Any
 
-import conforming_tf_kept  # noqa: F401  (registers its features)
+import conforming_tf_graph  # noqa: F401  (registers its features)
+import conforming_tf_kept  # noqa: F401
+import conforming_tf_keras  # noqa: F401
 import tensorflow as tf
 from conforming import main, require
+from conforming_plain import tf_module
 from conforming_tf_setting import Setting, feature
 
 # --- eager -----------------------------------------------------------------------------
@@ -33,7 +37,7 @@ def nested_tapes(s: Setting) -> Any:
 
 
 @feature("three tapes")
-def three_tapes(s: Setting) -> None:
+def three_tapes(s: Setting) -> Any:
     with tf.GradientTape() as outer:
         outer.watch(s.floats)
         with tf.GradientTape() as middle:
@@ -41,9 +45,86 @@ def three_tapes(s: Setting) -> None:
             whole = s.probed(s.first(s.floats))
         second = middle.gradient(whole, s.floats, unconnected_gradients="zero")
         again = s.probed(second)
-    third = outer.gradient(again, s.floats, unconnected_gradients="zero")
-    finite = [bool(tf.reduce_all(tf.math.is_finite(g))) for g in third]
-    require(all(finite), "not finite")
+    return s.listed(outer.gradient(again, s.floats, unconnected_gradients="zero"))
+
+
+@feature("one input at a time")
+def one_input(s: Setting) -> Any:
+    found = []
+    for place, x in enumerate(s.floats):
+        given = list(s.floats)
+        with tf.GradientTape() as recorded:
+            given[place] = tf.identity(x)
+            recorded.watch(given[place])
+            total = s.total(*given)
+        found.append(recorded.gradient(total, given[place]))
+    return s.listed(found)
+
+
+@feature("one output at a time")
+def one_output(s: Setting) -> Any:
+    """The others have no upstream gradient."""
+    found = [tf.zeros_like(x) for x in s.floats]
+    for k, upstream in enumerate(s.upstream):
+        parts = s.gradient(
+            lambda *f, k=k, u=upstream: tf.reduce_sum(s.outputs(*f)[k] * u), s.floats
+        )
+        found = [a + b for a, b in zip(found, parts, strict=True)]
+    return s.listed(found)
+
+
+@feature("persistent tape")
+def persistent(s: Setting) -> Any:
+    with tf.GradientTape(persistent=True) as recorded:
+        recorded.watch(s.floats)
+        total = s.total(*s.floats)
+    recorded.gradient(total, s.floats)
+    return s.listed(recorded.gradient(total, s.floats, unconnected_gradients="zero"))
+
+
+@feature("float64")
+def float64(s: Setting) -> Any:
+    s.double()
+    found = s.first(s.floats)
+    require(all(g.dtype == tf.float64 for g in found), "not float64")
+    return s.listed(found)
+
+
+@feature("custom_gradient around")
+def within_custom_gradient(s: Setting) -> Any:
+    @tf.custom_gradient
+    def total(*floats: Any) -> Any:
+        with tf.GradientTape() as recorded:
+            recorded.watch(floats)
+            made = s.total(*floats)
+        found = recorded.gradient(made, floats, unconnected_gradients="zero")
+        return made, lambda upstream: [upstream * g for g in found]
+
+    return s.listed(s.gradient(total, s.floats))
+
+
+@feature("py_function")
+def py_function(s: Setting) -> Any:
+    def total(*floats: Any) -> Any:
+        return tf.py_function(s.total, floats, tf.float32)
+
+    return s.listed(tf.function(lambda *f: s.gradient(total, f))(*s.floats))
+
+
+@feature("ragged, map_flat_values")
+def ragged(s: Setting) -> None:
+    """The first input's elements as rows of different lengths."""
+    if len(s.inputs) > 1 or s.case.get("probes"):
+        return
+    flat = tf.reshape(s.floats[0], [-1])
+    rows = tf.RaggedTensor.from_row_lengths(flat, [1, len(flat) - 1])
+    call = functools.partial(s.rule, **s.case["statics"])
+    with tf.GradientTape() as recorded:
+        recorded.watch(rows.flat_values)
+        whole = tf.reduce_sum(tf.ragged.map_flat_values(call, rows))
+    got = recorded.gradient(whole, rows.flat_values)
+    true = s.first(s.floats)[0]
+    require(bool(tf.reduce_all(got == tf.reshape(true, [-1]))), "differs")
 
 
 @feature("variables")
@@ -73,19 +154,57 @@ def accumulator(s: Setting) -> Any:
     return s.along(push)
 
 
+@feature("ForwardAccumulator over variables")
+def accumulator_of_variables(s: Setting) -> Any:
+    weights = [tf.Variable(x) for x in s.floats]
+
+    def push(tangents: Any) -> Any:
+        with tf.autodiff.ForwardAccumulator(weights, tangents) as forward:
+            total = s.total(*weights)
+        return forward.jvp(total, unconnected_gradients="zero")
+
+    return s.along(push)
+
+
 @feature("accumulator in a tape")
 def accumulator_in_tape(s: Setting) -> Any:
-    """The gradient of the tangent along the probes."""
-    with tf.GradientTape() as outer:
-        outer.watch(s.floats)
-        with tf.autodiff.ForwardAccumulator(s.floats, s.probes) as forward:
-            total = s.total(*s.floats)
-        whole = forward.jvp(total, unconnected_gradients="zero")
-    found = outer.gradient(whole, s.floats)
-    curved = any(any(values) for _, values in s.case["second"].values())
-    require(not curved or any(g is not None for g in found), "the gradient is None")
-    zeros = map(tf.zeros_like, s.floats)
-    return s.listed([z if g is None else g for g, z in zip(found, zeros, strict=True)])
+    """The gradients of tangents, one element of the probes at a time."""
+    wholes = [tf.zeros_like(x) for x in s.floats]
+    for place, probe in enumerate(s.probes):
+        parts = _gradients_of_tangents(s, place, probe)
+        wholes = [a + b for a, b in zip(wholes, parts, strict=True)]
+    return s.listed(wholes)
+
+
+def _gradients_of_tangents(s: Setting, place: int, probe: Any) -> list[Any]:
+    wholes = [tf.zeros_like(x) for x in s.floats]
+    for k in range(int(tf.size(probe))):
+        tangents = [tf.zeros_like(x) for x in s.floats]
+        tangents[place] = probe * s.unit(place, k)
+        with tf.GradientTape() as outer:
+            outer.watch(s.floats)
+            with tf.autodiff.ForwardAccumulator(s.floats, tangents) as forward:
+                total = s.total(*s.floats)
+            tangent = forward.jvp(total, unconnected_gradients="zero")
+        found = outer.gradient(tangent, s.floats, unconnected_gradients="zero")
+        wholes = [a + b for a, b in zip(wholes, found, strict=True)]
+    return wholes
+
+
+@feature("accumulator in an accumulator")
+def accumulator_twice(s: Setting) -> Any:
+    def push(tangents: Any) -> Any:
+        with tf.autodiff.ForwardAccumulator(s.floats, tangents) as outer:
+            whole = 0.0
+            for place, probe in enumerate(s.probes):
+                moved = [tf.zeros_like(x) for x in s.floats]
+                moved[place] = probe
+                with tf.autodiff.ForwardAccumulator(s.floats, moved) as inner:
+                    total = s.total(*s.floats)
+                whole += inner.jvp(total, unconnected_gradients="zero")
+        return outer.jvp(whole, unconnected_gradients="zero")
+
+    return s.along(push)
 
 
 @feature("tape in an accumulator")
@@ -106,10 +225,37 @@ def jacobian(s: Setting) -> Any:
     return s.listed([g[0] for g in recorded.jacobian(total, s.floats)])
 
 
+@feature("jacobian without pfor")
+def jacobian_without_pfor(s: Setting) -> Any:
+    with tf.GradientTape(persistent=True) as recorded:
+        recorded.watch(s.floats)
+        total = tf.stack([s.total(*s.floats)])
+    found = recorded.jacobian(total, s.floats, experimental_use_pfor=False)
+    return s.listed([g[0] for g in found])
+
+
+@feature("jacobian of a gradient")
+def jacobian_of_gradient(s: Setting) -> Any:
+    with tf.GradientTape(persistent=True) as recorded:
+        recorded.watch(s.floats)
+        first = s.first(s.floats)
+    rows = [recorded.jacobian(g, s.floats, unconnected_gradients="zero") for g in first]
+    return s.contracted(rows)
+
+
 @feature("recompute_grad")
 def recompute_grad(s: Setting) -> Any:
     again = tf.recompute_grad(s.total)
     return s.listed(s.gradient(again, s.floats))
+
+
+@feature("recompute_grad, second order")
+def recompute_grad_twice(s: Setting) -> Any:
+    again = tf.recompute_grad(s.total)
+    with tf.GradientTape() as outer:
+        outer.watch(s.floats)
+        whole = s.probed(s.gradient(again, s.floats))
+    return s.listed(outer.gradient(whole, s.floats, unconnected_gradients="zero"))
 
 
 @feature("pickle and deepcopy")
@@ -134,107 +280,23 @@ def bfloat16(s: Setting) -> Any:
     return s.listed(found)
 
 
-# --- graphs ----------------------------------------------------------------------------
+@feature("functions run eagerly")
+def run_eagerly(s: Setting) -> Any:
+    return _eagerly(lambda: s.listed(tf.function(lambda *f: s.first(f))(*s.floats)))
 
 
-@feature("tf.function")
-def graph(s: Setting) -> Any:
-    return s.listed(tf.function(lambda *f: s.first(f))(*s.floats))
+@feature("functions run eagerly, ForwardAccumulator")
+def run_eagerly_forward(s: Setting) -> Any:
+    return _eagerly(lambda: accumulator(s))
 
 
-@feature("tf.function, unknown shapes")
-def unknown_shapes(s: Setting) -> Any:
-    specs = [tf.TensorSpec([None] * x.shape.rank, x.dtype) for x in s.floats]
-    return s.listed(tf.function(lambda *f: s.first(f), specs)(*s.floats))
-
-
-@feature("tf.function, unknown ranks")
-def unknown_ranks(s: Setting) -> Any:
-    specs = [tf.TensorSpec(None, x.dtype) for x in s.floats]
-    return s.listed(tf.function(lambda *f: s.first(f), specs)(*s.floats))
-
-
-@feature("tf.gradients")
-def gradients(s: Setting) -> Any:
-    found = tf.function(lambda *f: tf.gradients(s.total(*f), list(f)))(*s.floats)
-    return s.listed(found)
-
-
-@feature("while loop")
-def while_loop(s: Setting) -> Any:
-    def total(*floats: Any) -> Any:
-        def step(k: Any, sum_: Any) -> Any:
-            return k + 1, sum_ + tf.where(k == 0, 1.0, 0.0) * s.total(*floats)
-
-        return tf.while_loop(lambda k, _: k < 2, step, (tf.constant(0), 0.0))[1]
-
-    return s.listed(tf.function(lambda *f: s.gradient(total, f))(*s.floats))
-
-
-@feature("cond")
-def cond(s: Setting) -> Any:
-    def total(*floats: Any) -> Any:
-        flag = tf.reduce_all(floats[0] == floats[0])
-        return tf.cond(flag, lambda: s.total(*floats), lambda: 0.0)
-
-    return s.listed(tf.function(lambda *f: s.gradient(total, f))(*s.floats))
-
-
-@feature("map_fn")
-def map_fn(s: Setting) -> Any:
-    stacked = [tf.stack([x, 2 * x]) for x in s.floats]
-    kinds = [x.dtype for x in s.floats]
-    found = tf.function(
-        lambda *f: tf.map_fn(
-            lambda row: tuple(s.first(row)), f, fn_output_signature=tuple(kinds)
-        )
-    )(*stacked)
-    return s.listed([g[0] for g in found])
-
-
-@feature("vectorized_map")
-def vectorized_map(s: Setting) -> Any:
-    stacked = tuple(tf.stack([x, 2 * x]) for x in s.floats)
-    found = tf.vectorized_map(lambda f: tuple(s.first(f)), stacked)
-    return s.listed([g[0] for g in found])
-
-
-@feature("batch_jacobian")
-def batch_jacobian(s: Setting) -> None:
-    stacked = [tf.stack([x, 2 * x]) for x in s.floats]
-    with tf.GradientTape() as recorded:
-        recorded.watch(stacked)
-        rows = tf.stack([s.total(*(x[k] for x in stacked)) for k in range(2)])
-    found = recorded.batch_jacobian(rows[:, tf.newaxis], stacked[0])
-    require(found.shape[0] == 2, f"shape {found.shape}")
-
-
-@feature("tf.data")
-def data(s: Setting) -> None:
-    rows = tf.data.Dataset.from_tensors(tuple(s.floats)).map(s.total)
-    (found,) = list(rows)
-    expected = s.total(*s.floats)
-    require(bool(tf.abs(found - expected) <= 1e-5 * (1 + tf.abs(expected))), "differs")
-
-
-# --- XLA -------------------------------------------------------------------------------
-
-
-@feature("XLA")
-def xla(s: Setting) -> Any:
-    return s.listed(tf.function(lambda *f: s.first(f), jit_compile=True)(*s.floats))
-
-
-@feature("XLA, second order")
-def xla_second(s: Setting) -> Any:
-    def second(*floats: Any) -> Any:
-        with tf.GradientTape() as outer:
-            outer.watch(floats)
-            whole = s.probed(s.first(floats))
-        return outer.gradient(whole, floats, unconnected_gradients="zero")
-
-    return s.listed(tf.function(second, jit_compile=True)(*s.floats))
+def _eagerly(run: Any) -> Any:
+    tf.config.run_functions_eagerly(True)
+    try:
+        return run()
+    finally:
+        tf.config.run_functions_eagerly(False)
 
 
 if __name__ == "__main__":
-    main(feature, Setting)
+    main(feature, Setting, tf_module)

@@ -37,6 +37,15 @@ class Setting:
             for n, x in zip(names, self.floats, strict=True)
         ]
 
+    def double(self) -> None:
+        """Everything in float64."""
+
+        def wide(x: Any) -> Any:
+            return tf.cast(x, tf.float64) if x.dtype.is_floating else x
+
+        self.inputs = list(map(wide, self.inputs))
+        self.upstream = list(map(wide, self.upstream))
+
     @property
     def floats(self) -> list[Any]:
         return [self.inputs[k] for k in self.places]
@@ -80,6 +89,22 @@ class Setting:
             [a.shape.as_list(), tf.reshape(a, [-1]).numpy().tolist()] for a in arrays
         ]
 
+    def unit(self, place: int, k: int) -> Any:
+        """1 at one element of an input."""
+        x = self.floats[place]
+        return tf.reshape(tf.one_hot(k, int(tf.size(x)), dtype=x.dtype), x.shape)
+
+    def contracted(self, matrices: Any) -> list[Any]:
+        """Probes times second derivatives: one row of blocks for each gradient."""
+        found = []
+        for by, x in enumerate(self.floats):
+            parts = [
+                tf.tensordot(p, matrices[k][by], p.shape.rank)
+                for k, p in enumerate(self.probes)
+            ]
+            found.append(tf.reshape(tf.add_n(parts), x.shape))
+        return self.listed(found)
+
     def along(self, push: Callable[[list[Any]], Any]) -> list[Any]:
         """Gradients from tangents, one element at a time."""
         found = []
@@ -88,7 +113,7 @@ class Setting:
             slopes = []
             for k in range(size):
                 tangents = [tf.zeros_like(v) for v in self.floats]
-                tangents[place] = tf.reshape(tf.one_hot(k, size), x.shape)
+                tangents[place] = self.unit(place, k)
                 slopes.append(float(push(tangents)))
             found.append(tf.reshape(tf.constant(slopes), x.shape))
         return self.listed(found)

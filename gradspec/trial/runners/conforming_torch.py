@@ -1,4 +1,4 @@
-"""Conformance of torch modules: eager features and `torch.func`."""
+"""Conformance of torch modules: eager features; all others are in files beside."""
 
 from __future__ import annotations
 
@@ -7,10 +7,15 @@ import pickle
 import warnings
 from typing import Any
 
-import conforming_torch_compiled  # noqa: F401  (registers its features)
+import conforming_torch_around  # noqa: F401  (registers its features)
+import conforming_torch_autograd  # noqa: F401
+import conforming_torch_compiled  # noqa: F401
 import conforming_torch_distributed  # noqa: F401
+import conforming_torch_exported  # noqa: F401
+import conforming_torch_func  # noqa: F401
 import torch
 from conforming import main, require
+from conforming_plain import torch_module
 from conforming_torch_setting import Layer, Setting, feature
 from torch.autograd import forward_ad
 from torch.utils.checkpoint import checkpoint
@@ -37,16 +42,15 @@ def _derivative(whole: Any, leaves: Any) -> Any:
 
 
 @feature("third backward")
-def third_backward(s: Setting) -> None:
+def third_backward(s: Setting) -> Any:
     leaves = s.leaves()
     whole = s.probed(s.first(leaves))
     if not whole.requires_grad:
-        return
+        return s.listed(map(torch.zeros_like, leaves))
     second = torch.autograd.grad(
         whole, leaves, create_graph=True, materialize_grads=True
     )
-    third = _derivative(s.probed(second), leaves)
-    require(all(bool(torch.isfinite(g).all()) for g in third), "not finite")
+    return s.listed(_derivative(s.probed(second), leaves))
 
 
 @feature("is_grads_batched")
@@ -141,59 +145,7 @@ def forward(s: Setting) -> Any:
     return s.along(push)
 
 
-# --- torch.func ------------------------------------------------------------------------
-
-
-@feature("func.grad")
-def func_grad(s: Setting) -> Any:
-    return s.listed(torch.func.grad(s.total, s.every)(*s.floats))
-
-
-@feature("func.vjp")
-def func_vjp(s: Setting) -> Any:
-    _, pullback = torch.func.vjp(lambda *f: tuple(s.outputs(*f)), *s.floats)
-    return s.listed(pullback(tuple(s.upstream)))
-
-
-@feature("func.jvp")
-def func_jvp(s: Setting) -> Any:
-    return s.along(lambda tangents: torch.func.jvp(s.total, s.floats, tangents)[1])
-
-
-@feature("vmap of grad")
-def func_vmap(s: Setting) -> Any:
-    stacked = [torch.stack([x, 2 * x]) for x in s.floats]
-    found = torch.func.vmap(torch.func.grad(s.total, s.every))(*stacked)
-    return s.listed([g[0] for g in found])
-
-
-@feature("func.jacrev")
-def func_jacrev(s: Setting) -> Any:
-    return s.listed(torch.func.jacrev(s.total, s.every)(*s.floats))
-
-
-@feature("func.jacfwd")
-def func_jacfwd(s: Setting) -> Any:
-    return s.listed(torch.func.jacfwd(s.total, s.every)(*s.floats))
-
-
-def _second(outer: Any, inner: Any) -> Any:
-    def run(s: Setting) -> Any:
-        return s.contracted(outer(inner(s.total, s.every), s.every)(*s.floats))
-
-    return run
-
-
-for _name, _outer, _inner in (
-    ("jacrev of jacrev", torch.func.jacrev, torch.func.jacrev),
-    ("jacfwd of jacrev (hessian)", torch.func.jacfwd, torch.func.jacrev),
-    ("jacrev of jacfwd", torch.func.jacrev, torch.func.jacfwd),
-    ("jacfwd of jacfwd", torch.func.jacfwd, torch.func.jacfwd),
-):
-    feature(_name)(_second(_outer, _inner))
-
-
 if __name__ == "__main__":
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    main(feature, Setting)
+    main(feature, Setting, torch_module)

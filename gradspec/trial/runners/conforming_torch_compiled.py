@@ -1,4 +1,4 @@
-"""Conformance of torch modules: compiled, exported, traced.
+"""Conformance of torch modules: compiled.
 
 Compiled functions go through AOT and no further (`aot_eager`), where rules are kept or
 lost; one feature goes all the way to compiled code.
@@ -6,14 +6,14 @@ lost; one feature goes all the way to compiled code.
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
 import torch
 from conforming import require
-from conforming_torch_setting import Setting, feature
+from conforming_torch_setting import Layer, Setting, feature
 from functorch.compile import aot_function, nop
-from torch.fx.experimental.proxy_tensor import make_fx
+from torch._higher_order_ops.while_loop import while_loop
+from torch.utils.checkpoint import checkpoint
 
 # --- torch.compile ---------------------------------------------------------------------
 
@@ -85,52 +85,185 @@ def aot(s: Setting) -> Any:
     return s.listed([leaf.grad for leaf in leaves])
 
 
-# --- export and tracing ----------------------------------------------------------------
+# --- parts of a training step ----------------------------------------------------------
 
 
-class _Exported(torch.nn.Module):
-    def __init__(self, setting: Setting) -> None:
-        super().__init__()
-        self.setting = setting
-
-    def forward(self, *floats: Any) -> Any:
-        return self.setting.total(*floats)
+@feature("compile, eager backend")
+def eager_backend(s: Setting) -> Any:
+    return s.backward(_compiled(s.total, backend="eager"))
 
 
-@feature("export")
-def export(s: Setting) -> Any:
-    program = torch.export.export(_Exported(s), s.floats)
-    return s.backward(program.module())
+@feature("compile of a training step")
+def training_step(s: Setting) -> Any:
+    """One step of descent at rate 1: the gradient is what the weights have lost."""
+    layer = Layer(s)
+    optimizer = torch.optim.SGD(layer.parameters(), lr=1.0)
+    call = _compiled(layer)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        call().backward()
+        optimizer.step()
+
+    step()
+    pairs = zip(s.floats, layer.weights, strict=True)
+    return s.listed([x - w for x, w in pairs])
 
 
-@feature("export, saved and loaded")
-def saved_export(s: Setting) -> Any:
-    file = io.BytesIO()
-    torch.export.save(torch.export.export(_Exported(s), s.floats), file)
-    file.seek(0)
-    return s.backward(torch.export.load(file).module())
+@feature("compile, graph break")
+def graph_break(s: Setting) -> Any:
+    def total(*floats: Any) -> Any:
+        torch._dynamo.graph_break()
+        whole = s.total(*floats)
+        torch._dynamo.graph_break()
+        return whole * 1
+
+    return s.backward(_compiled(total, fullgraph=False))
 
 
-@feature("make_fx")
-def traced(s: Setting) -> Any:
-    gradient = make_fx(torch.func.grad(s.total, s.every))(*s.floats)
-    return s.listed(gradient(*s.floats))
-
-
-@feature("meta tensors")
-def meta(s: Setting) -> None:
-    s.inputs = [x.to("meta") for x in s.inputs]
-    _shapes_only(s)
-
-
-@feature("fake tensors")
-def fake(s: Setting) -> None:
-    with torch._subclasses.FakeTensorMode() as mode:
-        s.inputs = [mode.from_tensor(x) for x in s.inputs]
-        _shapes_only(s)
-
-
-def _shapes_only(s: Setting) -> None:
+@feature("compile, one output at a time")
+def one_output(s: Setting) -> Any:
+    """The outputs are results of one graph; each is differentiated by itself."""
     leaves = s.leaves()
-    sum(y.sum() for y in s.outputs(*leaves)).backward()
-    require(all(x.grad.shape == x.shape for x in leaves), "gradients of other shapes")
+    outputs = _compiled(lambda *f: tuple(s.outputs(*f)))(*leaves)
+    found = [torch.zeros_like(x) for x in leaves]
+    for y, upstream in zip(outputs, s.upstream, strict=True):
+        if y.requires_grad:
+            options = {"allow_unused": True, "retain_graph": True}
+            parts = torch.autograd.grad((y * upstream).sum(), leaves, **options)
+            found = [
+                a if b is None else a + b for a, b in zip(found, parts, strict=True)
+            ]
+    return s.listed(found)
+
+
+@feature("compile, keyword call")
+def keyword_call(s: Setting) -> Any:
+    names, rule = [name for name, _ in s.case["inputs"]], s.rule
+    s.rule = lambda *given, **statics: rule(
+        **dict(zip(names, given, strict=True)), **statics
+    )
+    return s.backward(_compiled(s.total))
+
+
+@feature("compile, autocast to bfloat16")
+def autocast(s: Setting) -> Any:
+    def total(*floats: Any) -> Any:
+        with torch.autocast("cpu", torch.bfloat16):
+            return s.total(*floats)
+
+    return s.backward(_compiled(total))
+
+
+@feature("compile, no_grad")
+def no_grad(s: Setting) -> None:
+    run = _compiled(s.total)
+    with torch.no_grad():
+        made, true = run(*s.leaves()), s.total(*s.floats)
+    require(bool((made - true).abs() <= 1e-4 * (1 + true.abs())), "another value")
+
+
+@feature("compile, checkpoint within")
+def checkpointed(s: Setting) -> Any:
+    def total(*floats: Any) -> Any:
+        return checkpoint(s.total, *floats, use_reentrant=False)
+
+    return s.backward(_compiled(total))
+
+
+@feature("compile, autograd.grad within")
+def grad_within(s: Setting) -> Any:
+    def gradients(*leaves: Any) -> Any:
+        return torch.autograd.grad(s.total(*leaves), leaves)
+
+    with torch._dynamo.config.patch(trace_autograd_ops=True):
+        return s.listed(_compiled(gradients)(*s.leaves()))
+
+
+@feature("compile, double backward")
+def double_backward(s: Setting) -> Any:
+    """Cubes beside the rule, so that there is something to differentiate twice."""
+    leaves = s.leaves()
+    total = _compiled(lambda *f: s.total(*f) + sum((x**3).sum() for x in f))(*leaves)
+    first = torch.autograd.grad(total, leaves, create_graph=True)
+    found = torch.autograd.grad(s.probed(first), leaves, materialize_grads=True)
+    pairs = zip(found, s.floats, s.probes, strict=True)
+    return s.listed([g - 6 * x * p for g, x, p in pairs])
+
+
+@feature("compile, cond within")
+def cond_within(s: Setting) -> Any:
+    def taken(*floats: Any) -> Any:
+        return s.total(*floats)
+
+    def other(*floats: Any) -> Any:
+        return sum((x * 2.0).sum() for x in floats)
+
+    def total(*floats: Any) -> Any:
+        return torch.cond(floats[0].sum() < 1e30, taken, other, floats)
+
+    return s.backward(_compiled(total))
+
+
+@feature("compile, while_loop within")
+def while_within(s: Setting) -> None:
+    def total(*floats: Any) -> Any:
+        def step(k: Any, whole: Any, *given: Any) -> Any:
+            return (k + 1, whole + s.total(*given), *(x.clone() for x in given))
+
+        start = (torch.tensor(0), torch.zeros(()), *floats)
+        return while_loop(lambda k, *_: k < 2, step, start)[1]
+
+    with torch.no_grad():
+        made, true = _compiled(total)(*s.floats), 2 * s.total(*s.floats)
+    require(bool((made - true).abs() <= 1e-4 * (1 + true.abs())), "another value")
+
+
+# --- more of torch.func ----------------------------------------------------------------
+
+
+@feature("compile of func.vjp")
+def compiled_vjp(s: Setting) -> Any:
+    def pull(floats: Any, upstream: Any) -> Any:
+        return torch.func.vjp(lambda *f: tuple(s.outputs(*f)), *floats)[1](upstream)
+
+    return s.listed(_compiled(pull)(s.floats, tuple(s.upstream)))
+
+
+@feature("compile of func.jacrev")
+def compiled_jacrev(s: Setting) -> Any:
+    return s.listed(_compiled(torch.func.jacrev(s.total, s.every))(*s.floats))
+
+
+@feature("compile of func.jacfwd")
+def compiled_jacfwd(s: Setting) -> Any:
+    return s.listed(_compiled(torch.func.jacfwd(s.total, s.every))(*s.floats))
+
+
+@feature("compile of jacrev of jacrev")
+def compiled_jacrev_twice(s: Setting) -> Any:
+    second = torch.func.jacrev(torch.func.jacrev(s.total, s.every), s.every)
+    return s.contracted(_compiled(second)(*s.floats))
+
+
+@feature("compile of vmap of one input")
+def compiled_vmap_of_one(s: Setting) -> Any:
+    first, *others = s.floats
+    gradient = torch.func.grad(s.total, s.every)
+    batched = torch.func.vmap(gradient, (0, *(None for _ in others)))
+    found = _compiled(batched)(torch.stack([first, 2 * first]), *others)
+    return s.listed([g[0] for g in found])
+
+
+# --- to machine code -------------------------------------------------------------------
+
+
+@feature("inductor, dynamic shapes")
+def inductor_dynamic(s: Setting) -> Any:
+    return s.backward(_compiled(s.total, backend="inductor", dynamic=True))
+
+
+@feature("inductor, func.grad")
+def inductor_grad(s: Setting) -> Any:
+    gradient = _compiled(torch.func.grad(s.total, s.every), backend="inductor")
+    return s.listed(gradient(*s.floats))

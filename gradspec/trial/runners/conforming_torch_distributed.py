@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from conforming import imported, require
+from conforming_plain import torch_module
 from conforming_torch_setting import Layer, Setting, feature
 from torch import distributed
 
@@ -38,7 +39,8 @@ def _process(
     torch.set_num_threads(1)
     distributed.init_process_group("gloo", rank=rank, world_size=WORLD)
     try:
-        module: ModuleType = imported(path)
+        find = torch_module if case["way"] == "plain" else imported
+        module: ModuleType = find(path)
         found = _WAYS[name](Setting(module, case))
         if rank == 0:
             Path(out).write_text(json.dumps(found), "utf-8")
@@ -47,37 +49,78 @@ def _process(
         distributed.destroy_process_group()
 
 
+def _shared(s: Setting) -> Setting:
+    """Each process has every other element of the upstream gradients; the mean over the
+    processes is half of what one would get.
+    """
+    rank = distributed.get_rank()
+    for u in s.upstream:
+        places = torch.arange(u.numel()).reshape(u.shape)
+        u.mul_(places % WORLD == rank)
+    return s
+
+
+def _whole(s: Setting, gradients: Any) -> Any:
+    return s.listed([WORLD * g for g in gradients])
+
+
 def _ddp(s: Setting) -> Any:
-    """Gradients are the mean over processes, which have the same inputs."""
-    layer = torch.nn.parallel.DistributedDataParallel(Layer(s))
+    layer = torch.nn.parallel.DistributedDataParallel(Layer(_shared(s)))
     layer().backward()
-    return s.listed([weight.grad for weight in layer.module.weights])
+    return _whole(s, [weight.grad for weight in layer.module.weights])
+
+
+def _compiled_ddp(s: Setting) -> Any:
+    layer = torch.nn.parallel.DistributedDataParallel(Layer(_shared(s)))
+    torch.compile(layer, backend="aot_eager")().backward()
+    return _whole(s, [weight.grad for weight in layer.module.weights])
 
 
 def _fsdp(s: Setting) -> Any:
+    """Scalars cannot be sharded; their gradients are added up here."""
     from torch.distributed.fsdp import fully_shard
     from torch.distributed.tensor import DTensor
 
-    layer = Layer(s)
+    layer = Layer(_shared(s))
     mesh = distributed.init_device_mesh("cpu", (WORLD,))
     scalars = [w for w in layer.weights if not w.dim()]
     fully_shard(layer, mesh=mesh, ignored_params=set(scalars))
     layer().backward()
-    return s.listed(
-        w.grad.full_tensor() if isinstance(w.grad, DTensor) else w.grad
-        for w in layer.weights
+    for weight in scalars:
+        distributed.all_reduce(weight.grad)
+        weight.grad /= WORLD
+    return _whole(
+        s,
+        [
+            w.grad.full_tensor() if isinstance(w.grad, DTensor) else w.grad
+            for w in layer.weights
+        ],
     )
 
 
 def _dtensor(s: Setting) -> Any:
     """The first axis is spread over the processes where there is a batch."""
-    from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+    from torch.distributed.tensor import Replicate, Shard
+
+    return _spread(
+        s,
+        lambda x: Shard(0) if x.dim() and x.shape[0] % WORLD == 0 else Replicate(),
+    )
+
+
+def _replicated(s: Setting) -> Any:
+    from torch.distributed.tensor import Replicate
+
+    return _spread(s, lambda x: Replicate())
+
+
+def _spread(s: Setting, placement: Any) -> Any:
+    from torch.distributed.tensor import distribute_tensor
 
     mesh = distributed.init_device_mesh("cpu", (WORLD,))
 
     def spread(x: Any) -> Any:
-        whole = x.dim() and x.shape[0] % WORLD == 0
-        return distribute_tensor(x, mesh, [Shard(0) if whole else Replicate()])
+        return distribute_tensor(x, mesh, [placement(x)])
 
     s.inputs, s.upstream = list(map(spread, s.inputs)), list(map(spread, s.upstream))
     leaves = [x.detach().requires_grad_() for x in s.floats]
@@ -85,7 +128,13 @@ def _dtensor(s: Setting) -> Any:
     return s.listed([leaf.grad.full_tensor() for leaf in leaves])
 
 
-_WAYS = {"DDP": _ddp, "FSDP2": _fsdp, "DTensor": _dtensor}
+_WAYS = {
+    "DDP": _ddp,
+    "DDP, compiled": _compiled_ddp,
+    "FSDP2": _fsdp,
+    "DTensor": _dtensor,
+    "DTensor, replicated": _replicated,
+}
 
 
 def _feature(name: str) -> None:

@@ -32,9 +32,20 @@ class Setting:
             for n, x in zip(names, self.floats, strict=True)
         ]
 
+    def double(self) -> None:
+        """Everything in float64."""
+        self.inputs = [x.double() if x.is_floating_point() else x for x in self.inputs]
+        self.upstream = [u.double() for u in self.upstream]
+        self.probes = [p.double() for p in self.probes]
+
     @property
     def floats(self) -> tuple[Any, ...]:
         return tuple(self.inputs[k] for k in self.places)
+
+    @property
+    def discrete(self) -> tuple[Any, ...]:
+        """Integers and booleans."""
+        return tuple(x for x in self.inputs if not x.is_floating_point())
 
     @property
     def every(self) -> tuple[int, ...]:
@@ -50,8 +61,8 @@ class Setting:
         for place, x in zip(self.places, floats, strict=True):
             given[place] = x
         made = self.rule(*given, **self.case["statics"])
-        made = made if isinstance(made, tuple) else (made,)
-        kinds = (kind for _, kind in self.case["outputs"])
+        kinds = [kind for _, kind in self.case["outputs"]]
+        made = (made,) if len(kinds) == 1 else [made[k] for k in range(len(kinds))]
         return [y for y, kind in zip(made, kinds, strict=True) if kind == "float"]
 
     def total(self, *floats: Any) -> Any:
@@ -117,7 +128,8 @@ class Layer(torch.nn.Module):
 
     def __init__(self, setting: Setting) -> None:
         super().__init__()
-        self.weights = torch.nn.ParameterList(map(torch.nn.Parameter, setting.floats))
+        parts = [torch.nn.Parameter(x.clone()) for x in setting.floats]
+        self.weights = torch.nn.ParameterList(parts)
         self.setting = setting
 
     def forward(self) -> Any:

@@ -5,9 +5,59 @@ Do not edit: change input.grad and compile it again.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import tensorflow as tf
+from tensorflow.python.eager import record as _record
 
 __all__ = ["complex_op", "affine"]
+
+
+def _here(tensors: tuple[tf.Tensor, ...]) -> tuple[tf.Tensor, ...]:
+    """Tensors of the graph at hand: in a branch within a loop TensorFlow finds no others
+    that a gradient uses.
+    """
+    return tensors if tf.executing_eagerly() else tuple(map(tf.identity, tensors))
+
+
+def _recorded(
+    tensors: tuple[tf.Tensor, ...],
+    results: Any,
+    backward: Callable[..., Any],
+    forward: Callable[..., Any] | None,
+) -> Any:
+    """The results as those of one operation, for tapes and accumulators: a
+    ForwardAccumulator looks through tf.custom_gradient, which serves graphs here.
+    """
+    outputs = results if isinstance(results, tuple) else (results,)
+
+    def pulled(*upstream: tf.Tensor) -> list[tf.Tensor | None]:
+        gradients = backward(*upstream)
+        return list(gradients) if isinstance(gradients, tuple) else [gradients]
+
+    with _record.stop_recording():
+        if tf.executing_eagerly():
+            outputs = [tf.identity(y) for y in outputs]
+        else:
+            made = outputs
+            outputs = tf.custom_gradient(lambda *_: (made, pulled))(*tensors)
+    _record.record_operation("Rule", outputs, tensors, pulled, forward)
+    return tuple(outputs) if isinstance(results, tuple) else outputs[0]
+
+
+def _rule(
+    core: Callable[..., Any], forward: Callable[..., Any] | None = None
+) -> Callable[..., Any]:
+    """``core`` with its own gradient. Of its forward pass nothing is recorded."""
+
+    def apply(*tensors: tf.Tensor) -> Any:
+        tensors = _here(tensors)
+        with _record.stop_recording():
+            results, backward = core(*tensors)
+        return _recorded(tensors, results, backward, forward)
+
+    return apply
 
 
 def _floating(rule: str, name: str, value: tf.Tensor) -> tf.Tensor:
@@ -71,7 +121,7 @@ def _unbroadcast(gradient: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
     return tf.reshape(tf.reduce_sum(gradient, axes), shape)
 
 
-@tf.custom_gradient
+@_rule
 def _complex_op(x, y):
     z = x * y + tf.sin(x)
     w = y * y
@@ -100,7 +150,7 @@ def complex_op(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     return tf.cast(z, x.dtype), tf.cast(w, x.dtype)
 
 
-@tf.custom_gradient
+@_rule
 def _affine(x, a, b):
     y = a * x + b
 

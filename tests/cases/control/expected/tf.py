@@ -6,10 +6,64 @@ Do not edit: change input.grad and compile it again.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
+from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.eager import record as _record
 
 __all__ = ["reverse_gradient", "clip_gradient"]
+
+
+def _here(tensors: tuple[tf.Tensor, ...]) -> tuple[tf.Tensor, ...]:
+    """Tensors of the graph at hand: in a branch within a loop TensorFlow finds no others
+    that a gradient uses.
+    """
+    return tensors if tf.executing_eagerly() else tuple(map(tf.identity, tensors))
+
+
+def _recorded(
+    tensors: tuple[tf.Tensor, ...],
+    results: Any,
+    backward: Callable[..., Any],
+    forward: Callable[..., Any] | None,
+) -> Any:
+    """The results as those of one operation, for tapes and accumulators: a
+    ForwardAccumulator looks through tf.custom_gradient, which serves graphs here.
+    """
+    outputs = results if isinstance(results, tuple) else (results,)
+
+    def pulled(*upstream: tf.Tensor) -> list[tf.Tensor | None]:
+        gradients = backward(*upstream)
+        return list(gradients) if isinstance(gradients, tuple) else [gradients]
+
+    with _record.stop_recording():
+        if tf.executing_eagerly():
+            outputs = [tf.identity(y) for y in outputs]
+        else:
+            made = outputs
+            outputs = tf.custom_gradient(lambda *_: (made, pulled))(*tensors)
+    _record.record_operation("Rule", outputs, tensors, pulled, forward)
+    return tuple(outputs) if isinstance(results, tuple) else outputs[0]
+
+
+def _rule(
+    core: Callable[..., Any], forward: Callable[..., Any] | None = None
+) -> Callable[..., Any]:
+    """``core`` with its own gradient. Of its forward pass nothing is recorded."""
+
+    def apply(*tensors: tf.Tensor) -> Any:
+        tensors = _here(tensors)
+        with _record.stop_recording():
+            results, backward = core(*tensors)
+        return _recorded(tensors, results, backward, forward)
+
+    return apply
+
+
+def _no_forward_mode(*_: object) -> None:
+    """Where a gradient is not linear in the upstream one."""
+    raise NotImplementedError("this rule has no forward mode")
 
 
 def _floating(rule: str, name: str, value: tf.Tensor) -> tf.Tensor:
@@ -33,8 +87,7 @@ def _widen(tensor: tf.Tensor) -> tf.Tensor:
 
 @functools.lru_cache
 def _reverse_gradient(scale):
-    @tf.function(autograph=False, reduce_retracing=True)
-    @tf.custom_gradient
+    @_rule
     def reverse_gradient(x):
         def backward(dy):
             return -scale * dy
@@ -60,7 +113,7 @@ def reverse_gradient(x: tf.Tensor, *, scale: float = 1.0) -> tf.Tensor:
 
 @functools.lru_cache
 def _clip_gradient(limit):
-    @tf.custom_gradient
+    @functools.partial(_rule, forward=_no_forward_mode)
     def clip_gradient(x):
         def backward(dy):
             return tf.clip_by_value(dy, -limit, limit)

@@ -56,9 +56,17 @@ def _forward_mode() -> contextlib.AbstractContextManager[None]:
     return torch.autograd.forward_ad._set_fwd_grad_enabled(True)
 
 
-def _zero(x: torch.Tensor) -> torch.Tensor:
-    """0 with gradient 1; infinities have gradient 0."""
-    return torch.nan_to_num(x - x.detach())
+def _operation(
+    name: str, schema: str, function: type[torch.autograd.Function]
+) -> torch._ops.OpOverload:
+    """The rule as one node of an exported graph; a program that was saved finds it by
+    its name once this module is imported.
+    """
+    if not hasattr(torch.ops.gradspec, name):
+        torch.library.define(f"gradspec::{name}", schema)
+        for key in ("CompositeImplicitAutograd", "FuncTorchDynamicLayerFrontMode"):
+            torch.library.impl(f"gradspec::{name}", key, function.apply)
+    return getattr(torch.ops.gradspec, name).default
 
 
 def _floating(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
@@ -122,15 +130,9 @@ def _reverse_gradient_in_graph(x, scale):
     return _ReverseGradient.apply(x, scale)
 
 
-def _reverse_gradient_exported(x, scale):
-    """The value, and a term that is 0 and has the gradient of the rule."""
-    x_dot = _zero(x)
-    x = x.detach()
-    y = _ReverseGradient.forward(x, scale)
-    dtype = x_dot.dtype
-    (x_dot,) = _widen(x_dot)
-    y_dot = -scale * x_dot
-    return y + _rounded(y_dot, dtype)
+_reverse_gradient_exported = _operation(
+    "reverse_gradient_062cbd92", "(Tensor x, float scale) -> Tensor", _ReverseGradient
+)
 
 
 _apply_reverse_gradient = _applied(
@@ -180,8 +182,9 @@ def _clip_gradient_in_graph(x, limit):
     return _ClipGradient.apply(x, limit)
 
 
-def _clip_gradient_exported(x, limit):
-    raise NotImplementedError("clip_gradient: its gradient cannot be exported")
+_clip_gradient_exported = _operation(
+    "clip_gradient_e6c5f5a7", "(Tensor x, float limit) -> Tensor", _ClipGradient
+)
 
 
 _apply_clip_gradient = _applied(

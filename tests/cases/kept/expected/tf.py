@@ -5,9 +5,74 @@ Do not edit: change input.grad and compile it again.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import tensorflow as tf
+from tensorflow.python.eager import record as _record
 
 __all__ = ["gate", "gate_saved", "decay"]
+
+
+def _here(tensors: tuple[tf.Tensor, ...]) -> tuple[tf.Tensor, ...]:
+    """Tensors of the graph at hand: in a branch within a loop TensorFlow finds no others
+    that a gradient uses.
+    """
+    return tensors if tf.executing_eagerly() else tuple(map(tf.identity, tensors))
+
+
+def _recorded(
+    tensors: tuple[tf.Tensor, ...],
+    results: Any,
+    backward: Callable[..., Any],
+    forward: Callable[..., Any] | None,
+) -> Any:
+    """The results as those of one operation, for tapes and accumulators: a
+    ForwardAccumulator looks through tf.custom_gradient, which serves graphs here.
+    """
+    outputs = results if isinstance(results, tuple) else (results,)
+
+    def pulled(*upstream: tf.Tensor) -> list[tf.Tensor | None]:
+        gradients = backward(*upstream)
+        return list(gradients) if isinstance(gradients, tuple) else [gradients]
+
+    with _record.stop_recording():
+        if tf.executing_eagerly():
+            outputs = [tf.identity(y) for y in outputs]
+        else:
+            made = outputs
+            outputs = tf.custom_gradient(lambda *_: (made, pulled))(*tensors)
+    _record.record_operation("Rule", outputs, tensors, pulled, forward)
+    return tuple(outputs) if isinstance(results, tuple) else outputs[0]
+
+
+def _rule(
+    core: Callable[..., Any], forward: Callable[..., Any] | None = None
+) -> Callable[..., Any]:
+    """``core`` with its own gradient. Of its forward pass nothing is recorded."""
+
+    def apply(*tensors: tf.Tensor) -> Any:
+        tensors = _here(tensors)
+        with _record.stop_recording():
+            results, backward = core(*tensors)
+        return _recorded(tensors, results, backward, forward)
+
+    return apply
+
+
+def _rule_keeping(
+    core: Callable[..., Any], forward: Callable[..., Any] | None = None
+) -> Callable[..., Any]:
+    """``core`` with its own gradient, which uses what the forward pass has computed: a
+    second derivative must see through that.
+    """
+
+    def apply(*tensors: tf.Tensor) -> Any:
+        tensors = _here(tensors)
+        results, backward = core(*tensors)
+        return _recorded(tensors, results, backward, forward)
+
+    return apply
 
 
 def _floating(rule: str, name: str, value: tf.Tensor) -> tf.Tensor:
@@ -29,7 +94,7 @@ def _widen(tensor: tf.Tensor) -> tf.Tensor:
     return tf.cast(tensor, tf.float32) if tensor.dtype in half else tensor
 
 
-@tf.custom_gradient
+@_rule
 def _gate(x):
     e = tf.exp(-x)
     y = x * e
@@ -56,7 +121,7 @@ def gate(x: tf.Tensor) -> tf.Tensor:
     return tf.cast(_gate(_widen(x)), x.dtype)
 
 
-@tf.custom_gradient
+@_rule_keeping
 def _gate_saved(x):
     e = tf.exp(-x)
     y = x * e
@@ -82,7 +147,7 @@ def gate_saved(x: tf.Tensor) -> tf.Tensor:
     return tf.cast(_gate_saved(_widen(x)), x.dtype)
 
 
-@tf.custom_gradient
+@_rule_keeping
 def _decay(x):
     y = tf.exp(-2.0 * x)
 

@@ -5,9 +5,59 @@ Do not edit: change input.grad and compile it again.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import tensorflow as tf
+from tensorflow.python.eager import record as _record
 
 __all__ = ["embedding", "cross_entropy", "running"]
+
+
+def _here(tensors: tuple[tf.Tensor, ...]) -> tuple[tf.Tensor, ...]:
+    """Tensors of the graph at hand: in a branch within a loop TensorFlow finds no others
+    that a gradient uses.
+    """
+    return tensors if tf.executing_eagerly() else tuple(map(tf.identity, tensors))
+
+
+def _recorded(
+    tensors: tuple[tf.Tensor, ...],
+    results: Any,
+    backward: Callable[..., Any],
+    forward: Callable[..., Any] | None,
+) -> Any:
+    """The results as those of one operation, for tapes and accumulators: a
+    ForwardAccumulator looks through tf.custom_gradient, which serves graphs here.
+    """
+    outputs = results if isinstance(results, tuple) else (results,)
+
+    def pulled(*upstream: tf.Tensor) -> list[tf.Tensor | None]:
+        gradients = backward(*upstream)
+        return list(gradients) if isinstance(gradients, tuple) else [gradients]
+
+    with _record.stop_recording():
+        if tf.executing_eagerly():
+            outputs = [tf.identity(y) for y in outputs]
+        else:
+            made = outputs
+            outputs = tf.custom_gradient(lambda *_: (made, pulled))(*tensors)
+    _record.record_operation("Rule", outputs, tensors, pulled, forward)
+    return tuple(outputs) if isinstance(results, tuple) else outputs[0]
+
+
+def _rule(
+    core: Callable[..., Any], forward: Callable[..., Any] | None = None
+) -> Callable[..., Any]:
+    """``core`` with its own gradient. Of its forward pass nothing is recorded."""
+
+    def apply(*tensors: tf.Tensor) -> Any:
+        tensors = _here(tensors)
+        with _record.stop_recording():
+            results, backward = core(*tensors)
+        return _recorded(tensors, results, backward, forward)
+
+    return apply
 
 
 def _floating(rule: str, name: str, value: tf.Tensor) -> tf.Tensor:
@@ -130,7 +180,7 @@ def _sum_by_position(
     return tf.math.unsorted_segment_sum(value, tf.reshape(index, [-1]), size)
 
 
-@tf.custom_gradient
+@_rule
 def _embedding(w, t):
     v = _size(w, -2)
     y = tf.gather(w, t, axis=-2)
@@ -158,7 +208,7 @@ def embedding(w: tf.Tensor, t: tf.Tensor) -> tf.Tensor:
     return tf.cast(_embedding(_widen(w), t), w.dtype)
 
 
-@tf.custom_gradient
+@_rule
 def _cross_entropy(x, t):
     n = _size(x, -1)
     loss = tf.reduce_logsumexp(x, -1) - _gather(x, tf.expand_dims(t, -1), -1)[..., 0]
@@ -193,7 +243,7 @@ def cross_entropy(x: tf.Tensor, t: tf.Tensor) -> tf.Tensor:
     return tf.cast(_cross_entropy(_widen(x), t), x.dtype)
 
 
-@tf.custom_gradient
+@_rule
 def _running(x):
     y = tf.cumsum(x, -1)
 

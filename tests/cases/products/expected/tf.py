@@ -5,9 +5,59 @@ Do not edit: change input.grad and compile it again.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import tensorflow as tf
+from tensorflow.python.eager import record as _record
 
 __all__ = ["linear", "outer", "transposed"]
+
+
+def _here(tensors: tuple[tf.Tensor, ...]) -> tuple[tf.Tensor, ...]:
+    """Tensors of the graph at hand: in a branch within a loop TensorFlow finds no others
+    that a gradient uses.
+    """
+    return tensors if tf.executing_eagerly() else tuple(map(tf.identity, tensors))
+
+
+def _recorded(
+    tensors: tuple[tf.Tensor, ...],
+    results: Any,
+    backward: Callable[..., Any],
+    forward: Callable[..., Any] | None,
+) -> Any:
+    """The results as those of one operation, for tapes and accumulators: a
+    ForwardAccumulator looks through tf.custom_gradient, which serves graphs here.
+    """
+    outputs = results if isinstance(results, tuple) else (results,)
+
+    def pulled(*upstream: tf.Tensor) -> list[tf.Tensor | None]:
+        gradients = backward(*upstream)
+        return list(gradients) if isinstance(gradients, tuple) else [gradients]
+
+    with _record.stop_recording():
+        if tf.executing_eagerly():
+            outputs = [tf.identity(y) for y in outputs]
+        else:
+            made = outputs
+            outputs = tf.custom_gradient(lambda *_: (made, pulled))(*tensors)
+    _record.record_operation("Rule", outputs, tensors, pulled, forward)
+    return tuple(outputs) if isinstance(results, tuple) else outputs[0]
+
+
+def _rule(
+    core: Callable[..., Any], forward: Callable[..., Any] | None = None
+) -> Callable[..., Any]:
+    """``core`` with its own gradient. Of its forward pass nothing is recorded."""
+
+    def apply(*tensors: tf.Tensor) -> Any:
+        tensors = _here(tensors)
+        with _record.stop_recording():
+            results, backward = core(*tensors)
+        return _recorded(tensors, results, backward, forward)
+
+    return apply
 
 
 def _floating(rule: str, name: str, value: tf.Tensor) -> tf.Tensor:
@@ -111,7 +161,7 @@ def _sum_over_batch(x: tf.Tensor, rank: int) -> tf.Tensor:
     return tf.reduce_sum(x, tf.range(tf.rank(x) - rank))
 
 
-@tf.custom_gradient
+@_rule
 def _linear(x, w, b):
     y = tf.einsum("...j,ij->...i", x, w) + b
 
@@ -140,7 +190,7 @@ def linear(x: tf.Tensor, w: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
     return tf.cast(_linear(_widen(x), _widen(w), _widen(b)), x.dtype)
 
 
-@tf.custom_gradient
+@_rule
 def _outer(a, b):
     c = tf.expand_dims(a, -1) * tf.expand_dims(b, -2)
 
@@ -167,7 +217,7 @@ def outer(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
     return tf.cast(_outer(_widen(a), _widen(b)), a.dtype)
 
 
-@tf.custom_gradient
+@_rule
 def _transposed(a):
     b = tf.linalg.matrix_transpose(a)
 

@@ -6,10 +6,59 @@ Do not edit: change input.grad and compile it again.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
+from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.eager import record as _record
 
 __all__ = ["spike", "sign_step"]
+
+
+def _here(tensors: tuple[tf.Tensor, ...]) -> tuple[tf.Tensor, ...]:
+    """Tensors of the graph at hand: in a branch within a loop TensorFlow finds no others
+    that a gradient uses.
+    """
+    return tensors if tf.executing_eagerly() else tuple(map(tf.identity, tensors))
+
+
+def _recorded(
+    tensors: tuple[tf.Tensor, ...],
+    results: Any,
+    backward: Callable[..., Any],
+    forward: Callable[..., Any] | None,
+) -> Any:
+    """The results as those of one operation, for tapes and accumulators: a
+    ForwardAccumulator looks through tf.custom_gradient, which serves graphs here.
+    """
+    outputs = results if isinstance(results, tuple) else (results,)
+
+    def pulled(*upstream: tf.Tensor) -> list[tf.Tensor | None]:
+        gradients = backward(*upstream)
+        return list(gradients) if isinstance(gradients, tuple) else [gradients]
+
+    with _record.stop_recording():
+        if tf.executing_eagerly():
+            outputs = [tf.identity(y) for y in outputs]
+        else:
+            made = outputs
+            outputs = tf.custom_gradient(lambda *_: (made, pulled))(*tensors)
+    _record.record_operation("Rule", outputs, tensors, pulled, forward)
+    return tuple(outputs) if isinstance(results, tuple) else outputs[0]
+
+
+def _rule(
+    core: Callable[..., Any], forward: Callable[..., Any] | None = None
+) -> Callable[..., Any]:
+    """``core`` with its own gradient. Of its forward pass nothing is recorded."""
+
+    def apply(*tensors: tf.Tensor) -> Any:
+        tensors = _here(tensors)
+        with _record.stop_recording():
+            results, backward = core(*tensors)
+        return _recorded(tensors, results, backward, forward)
+
+    return apply
 
 
 def _floating(rule: str, name: str, value: tf.Tensor) -> tf.Tensor:
@@ -33,8 +82,7 @@ def _widen(tensor: tf.Tensor) -> tf.Tensor:
 
 @functools.lru_cache
 def _spike(k):
-    @tf.function(autograph=False, reduce_retracing=True)
-    @tf.custom_gradient
+    @_rule
     def spike(v):
         s = tf.where(tf.math.is_nan(v), v, tf.cast(v > 0.0, v.dtype))
 
@@ -61,8 +109,7 @@ def spike(v: tf.Tensor, *, k: float = 25.0) -> tf.Tensor:
     return tf.cast(_spike(k)(_widen(v)), v.dtype)
 
 
-@tf.function(autograph=False, reduce_retracing=True)
-@tf.custom_gradient
+@_rule
 def _sign_step(x):
     y = tf.where(
         tf.math.is_nan(x), x, tf.where(x > 0.0, tf.constant(1.0, x.dtype), -1.0)

@@ -169,17 +169,34 @@ def _forward_mode() -> contextlib.AbstractContextManager[None]:
     return torch.autograd.forward_ad._set_fwd_grad_enabled(True)
 
 
+def _primal(tensor: torch.Tensor) -> torch.Tensor:
+    """``tensor`` without its tangent, which stands inside a batch of vmap."""
+    inside = torch._C._functorch
+    if inside.is_batchedtensor(tensor):
+        primal = _primal(inside.get_unwrapped(tensor))
+        axis, level = inside.maybe_get_bdim(tensor), inside.maybe_get_level(tensor)
+        return inside._add_batch_dim(primal, axis, level)
+    return torch.autograd.forward_ad.unpack_dual(tensor).primal
+
+
 def _primals(ctx: Any) -> tuple[torch.Tensor, ...]:
     """What the context kept, without the tangents at which jvp is just called."""
     if _is_traced():
         return ctx.saved_tensors
-    unpack = torch.autograd.forward_ad.unpack_dual
-    return tuple(unpack(tensor).primal for tensor in ctx.saved_tensors)
+    return tuple(_primal(tensor) for tensor in ctx.saved_tensors)
 
 
-def _zero(x: torch.Tensor) -> torch.Tensor:
-    """0 with gradient 1; infinities have gradient 0."""
-    return torch.nan_to_num(x - x.detach())
+def _operation(
+    name: str, schema: str, function: type[torch.autograd.Function]
+) -> torch._ops.OpOverload:
+    """The rule as one node of an exported graph; a program that was saved finds it by
+    its name once this module is imported.
+    """
+    if not hasattr(torch.ops.gradspec, name):
+        torch.library.define(f"gradspec::{name}", schema)
+        for key in ("CompositeImplicitAutograd", "FuncTorchDynamicLayerFrontMode"):
+            torch.library.impl(f"gradspec::{name}", key, function.apply)
+    return getattr(torch.ops.gradspec, name).default
 
 
 def _floating(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
@@ -249,15 +266,7 @@ def _spike_in_graph(v, k):
     return _Spike.apply(v, k)
 
 
-def _spike_exported(v, k):
-    """The value, and a term that is 0 and has the gradient of the rule."""
-    v_dot = _zero(v)
-    v = v.detach()
-    s = _Spike.forward(v, k)
-    dtype = v_dot.dtype
-    v, v_dot = _widen(v, v_dot)
-    s_dot = v_dot / torch.square(1.0 + k * torch.abs(v))
-    return s + _rounded(s_dot, dtype)
+_spike_exported = _operation("spike_ccf11016", "(Tensor v, float k) -> Tensor", _Spike)
 
 
 _apply_spike = _applied(_Spike, _spike_in_graph, _spike_exported, _in_blocks(_Spike))
@@ -317,15 +326,9 @@ def _sign_step_in_graph(x):
     return _SignStep.apply(x)
 
 
-def _sign_step_exported(x):
-    """The value, and a term that is 0 and has the gradient of the rule."""
-    x_dot = _zero(x)
-    x = x.detach()
-    y = _SignStep.forward(x)
-    dtype = x_dot.dtype
-    x, x_dot = _widen(x, x_dot)
-    y_dot = x_dot * torch.sigmoid(x) * torch.sigmoid(-x)
-    return y + _rounded(y_dot, dtype)
+_sign_step_exported = _operation(
+    "sign_step_6090e9f8", "(Tensor x) -> Tensor", _SignStep
+)
 
 
 _apply_sign_step = _applied(

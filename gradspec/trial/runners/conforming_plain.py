@@ -1,0 +1,77 @@
+"""Emitted modules without their rules: plain framework code of the forward expression.
+
+What fails there is the framework's own; beside it a failure of a rule can be judged.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import nullcontext
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+from conforming import imported_as
+
+PREFIX = "plain_"
+
+
+def torch_module(path: str) -> ModuleType:
+    """The forward method itself, in place of the `Function` that it belongs to."""
+    module: ModuleType = imported_as(PREFIX, path)
+
+    def applied(function: Any, _in_graph: Any, _exported: Any, *arguments: Any) -> Any:
+        return function.forward(*arguments)
+
+    module.__dict__["_apply"] = applied
+    return module
+
+
+def tf_module(path: str) -> ModuleType:
+    """The core, recorded operation by operation."""
+    module: ModuleType = imported_as(PREFIX, path)
+
+    def recorded(_tensors: Any, results: Any, _backward: Any, _forward: Any) -> Any:
+        return results
+
+    untouched = SimpleNamespace(stop_recording=nullcontext)
+    module.__dict__.update(_recorded=recorded, _record=untouched)
+    return module
+
+
+class _Ruleless:
+    """In place of `jax.custom_jvp` and `jax.custom_vjp`."""
+
+    def __init__(self, core: Callable[..., Any], **_: Any) -> None:
+        self.core = core
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.core(*arguments)
+
+    def defjvp(self, *_: Any, **__: Any) -> None:
+        """Nothing is declared."""
+
+    defvjp = defjvp
+
+
+def jax_module(path: str) -> ModuleType:
+    """The core alone."""
+    real = sys.modules["jax"]
+    sys.modules["jax"] = _Other(real, custom_jvp=_Ruleless, custom_vjp=_Ruleless)
+    try:
+        module: ModuleType = imported_as(PREFIX, path)
+        return module
+    finally:
+        sys.modules["jax"] = real
+
+
+class _Other(ModuleType):
+    """A framework some of whose names stand for something else."""
+
+    def __init__(self, real: ModuleType, **names: Any) -> None:
+        super().__init__(real.__name__)
+        self.__dict__.update(names)
+        self.__dict__["_real"] = real
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
