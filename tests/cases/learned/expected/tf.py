@@ -7,10 +7,74 @@ from __future__ import annotations
 
 import functools
 import operator
+from collections.abc import Callable
+from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.eager import record as _record
 
 __all__ = ["prelu", "layer_norm", "mixture", "Prelu", "LayerNorm", "Mixture"]
+
+
+def _here(tensors: tuple[tf.Tensor, ...]) -> tuple[tf.Tensor, ...]:
+    """Tensors of the graph at hand: in a branch within a loop TensorFlow finds no others
+    that a gradient uses.
+    """
+    return tensors if tf.executing_eagerly() else tuple(map(tf.identity, tensors))
+
+
+def _recorded(
+    tensors: tuple[tf.Tensor, ...],
+    results: Any,
+    backward: Callable[..., Any],
+    forward: Callable[..., Any] | None,
+) -> Any:
+    """The results as those of one operation, for tapes and accumulators: a
+    ForwardAccumulator looks through tf.custom_gradient, which serves graphs here.
+    """
+    outputs = results if isinstance(results, tuple) else (results,)
+
+    def pulled(*upstream: tf.Tensor) -> list[tf.Tensor | None]:
+        gradients = backward(*upstream)
+        return list(gradients) if isinstance(gradients, tuple) else [gradients]
+
+    with _record.stop_recording():
+        if tf.executing_eagerly():
+            outputs = [tf.identity(y) for y in outputs]
+        else:
+            made = outputs
+            outputs = tf.custom_gradient(lambda *_: (made, pulled))(*tensors)
+    _record.record_operation("Rule", outputs, tensors, pulled, forward)
+    return tuple(outputs) if isinstance(results, tuple) else outputs[0]
+
+
+def _rule(
+    core: Callable[..., Any], forward: Callable[..., Any] | None = None
+) -> Callable[..., Any]:
+    """``core`` with its own gradient. Of its forward pass nothing is recorded."""
+
+    def apply(*tensors: tf.Tensor) -> Any:
+        tensors = _here(tensors)
+        with _record.stop_recording():
+            results, backward = core(*tensors)
+        return _recorded(tensors, results, backward, forward)
+
+    return apply
+
+
+def _rule_keeping(
+    core: Callable[..., Any], forward: Callable[..., Any] | None = None
+) -> Callable[..., Any]:
+    """``core`` with its own gradient, which uses what the forward pass has computed: a
+    second derivative must see through that.
+    """
+
+    def apply(*tensors: tf.Tensor) -> Any:
+        tensors = _here(tensors)
+        results, backward = core(*tensors)
+        return _recorded(tensors, results, backward, forward)
+
+    return apply
 
 
 def _floating(rule: str, name: str, value: tf.Tensor) -> tf.Tensor:
@@ -114,7 +178,7 @@ def _sum_over_batch(x: tf.Tensor, rank: int) -> tf.Tensor:
     return tf.reduce_sum(x, tf.range(tf.rank(x) - rank))
 
 
-@tf.custom_gradient
+@_rule
 def _prelu(x, a):
     y = tf.maximum(x, 0.0) + a * tf.minimum(x, 0.0)
 
@@ -152,7 +216,7 @@ def prelu(x: tf.Tensor, a: tf.Tensor) -> tf.Tensor:
 
 @functools.lru_cache
 def _layer_norm(eps):
-    @tf.custom_gradient
+    @_rule_keeping
     def layer_norm(x, gain, bias):
         d = _size(x, -1)
         m = tf.reduce_mean(x, -1, keepdims=True)
@@ -203,7 +267,7 @@ def layer_norm(
 
 @functools.lru_cache
 def _mixture(device):
-    @tf.custom_gradient
+    @_rule
     def mixture(x, z, w, s, to):
         u = x * s + tf.cast(device, x.dtype) * to
         v = tf.einsum("ij,...j->...i", w, z)

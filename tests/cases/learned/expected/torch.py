@@ -170,12 +170,21 @@ def _forward_mode() -> contextlib.AbstractContextManager[None]:
     return torch.autograd.forward_ad._set_fwd_grad_enabled(True)
 
 
+def _primal(tensor: torch.Tensor) -> torch.Tensor:
+    """``tensor`` without its tangent, which stands inside a batch of vmap."""
+    inside = torch._C._functorch
+    if inside.is_batchedtensor(tensor):
+        primal = _primal(inside.get_unwrapped(tensor))
+        axis, level = inside.maybe_get_bdim(tensor), inside.maybe_get_level(tensor)
+        return inside._add_batch_dim(primal, axis, level)
+    return torch.autograd.forward_ad.unpack_dual(tensor).primal
+
+
 def _primals(ctx: Any) -> tuple[torch.Tensor, ...]:
     """What the context kept, without the tangents at which jvp is just called."""
     if _is_traced():
         return ctx.saved_tensors
-    unpack = torch.autograd.forward_ad.unpack_dual
-    return tuple(unpack(tensor).primal for tensor in ctx.saved_tensors)
+    return tuple(_primal(tensor) for tensor in ctx.saved_tensors)
 
 
 def _tangent(tangent: torch.Tensor | None, primal: torch.Tensor) -> torch.Tensor:

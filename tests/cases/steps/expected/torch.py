@@ -266,7 +266,7 @@ def _spike_in_graph(v, k):
     return _Spike.apply(v, k)
 
 
-_spike_exported = _operation("spike_ccf11016", "(Tensor v, float k) -> Tensor", _Spike)
+_spike_exported = _operation("spike_b41964db", "(Tensor v, float k) -> Tensor", _Spike)
 
 
 _apply_spike = _applied(_Spike, _spike_in_graph, _spike_exported, _in_blocks(_Spike))
