@@ -5,6 +5,7 @@ What fails there is the framework's own; beside it a failure of a rule can be ju
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -19,11 +20,10 @@ PREFIX = "plain_"
 def torch_module(path: str) -> ModuleType:
     """The forward method itself, in place of the `Function` that it belongs to."""
     module: ModuleType = imported_as(PREFIX, path)
-
-    def applied(function: Any, _in_graph: Any, _exported: Any, *arguments: Any) -> Any:
-        return function.forward(*arguments)
-
-    module.__dict__["_apply"] = applied
+    for name, value in tuple(vars(module).items()):
+        if name.startswith("_apply_"):
+            function = inspect.getclosurevars(value).nonlocals["function"]
+            setattr(module, name, function.forward)
     return module
 
 
