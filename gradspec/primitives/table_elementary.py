@@ -11,8 +11,10 @@ from gradspec.primitives.texts_elementary import (
     EXP_NEG_HALF_SQUARE,
     EXP_NEG_SQUARE,
     JAX_LOGIT,
+    NUMPY_LOGADDEXP,
     NUMPY_LOGIT,
     NUMPY_SIGMOID,
+    NUMPY_SOFTPLUS,
     NUMPY_XLOG1PY,
     NUMPY_XLOGY,
     TF_LOGADDEXP,
@@ -197,7 +199,7 @@ _LOGISTIC = (
         # torch's own threshold, 20, costs 5.6e5 ULP in float64: exp(-20) is not small.
         spellings=calls(
             1,
-            Template("np.logaddexp(0.0, {x})"),
+            NUMPY_SOFTPLUS,
             Template("torch.nn.functional.softplus({x}, threshold=40.0)"),
             "tf.math.softplus",
             jax="jax.nn.softplus",
@@ -213,7 +215,13 @@ _LOGISTIC = (
         model=lambda np, x, y: np.logaddexp(x, y),
         cost=30,
         source="max(x, y) + log1p(exp(-|x - y|))",
-        spellings=calls(2, "np.logaddexp", "torch.logaddexp", TF_LOGADDEXP),
+        spellings=calls(
+            2,
+            NUMPY_LOGADDEXP,
+            "torch.logaddexp",
+            TF_LOGADDEXP,
+            jax="jnp.logaddexp",
+        ),
     ),
     Primitive(
         "logit",

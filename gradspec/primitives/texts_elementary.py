@@ -9,9 +9,31 @@ NUMPY_SIGMOID = Helper(
     "_sigmoid",
     '''\
 def _sigmoid(x: np.ndarray) -> np.ndarray:
-    """1 / (1 + exp(-x)); the exponential is at most 1, so nothing overflows."""
-    t = np.exp(-np.abs(x))
-    return np.where(x >= 0, 1.0, t) / (1.0 + t)
+    """1 / (1 + exp(-x)); no exponential is more than 1, so nothing overflows."""
+    return np.exp(np.minimum(x, 0.0)) / (1.0 + np.exp(-np.abs(x)))
+''',
+)
+
+# `np.logaddexp` takes 60 ns for each element, these 2.
+NUMPY_SOFTPLUS = Helper(
+    "_softplus",
+    '''\
+def _softplus(x: np.ndarray) -> np.ndarray:
+    """log(1 + exp(x)), from the larger of 0 and x."""
+    return np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x)))
+''',
+)
+
+NUMPY_LOGADDEXP = Helper(
+    "_logaddexp",
+    '''\
+@np.errstate(invalid="ignore")
+def _logaddexp(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """log(exp(x) + exp(y)), from the larger; equal infinities, whose difference is NaN,
+    count as equal.
+    """
+    distance = np.fmin(-np.abs(x - y), 0.0)
+    return np.maximum(x, y) + np.log1p(np.exp(distance))
 ''',
 )
 

@@ -10,6 +10,7 @@ from gradspec.plan.array import Expr, names
 from gradspec.plan.plan import Backward, Block, RulePlan, Term
 from gradspec.targets.docstring import docstring, sentence
 from gradspec.targets.lines import Lines, assignments, indented
+from gradspec.targets.numpy_blocks import value_in_blocks, vjp_in_blocks
 from gradspec.targets.numpy_outputs import (
     bound_outputs,
     grouped_outputs,
@@ -87,6 +88,7 @@ def value_lines(functions: Functions) -> Lines:
         *_quiet(_values(functions.value)),
         f"def {plan.name}({parameters(plan, _LIKE)}) -> {_returned(plan)}:",
         docstring(plan.docs),
+        *indented(value_in_blocks(functions)),
         *indented(_conversions(plan)),
         *indented(_sizes(functions, *_values(functions.value))),
         *indented(_statements(functions, functions.value)),
@@ -112,6 +114,7 @@ def vjp_lines(functions: Functions) -> Lines:
         *_quiet(_values(functions.forward)),
         f"def {functions.vjp}({parameters(plan, _LIKE)}) -> {kind}:",
         sentence(_vjp_text(plan), 1),
+        *indented(vjp_in_blocks(functions)),
         *indented(_likes(functions)),
         *indented(_conversions(plan)),
         *indented(_sizes(functions, *_values(functions.forward), *pulled_values)),

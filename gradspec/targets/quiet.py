@@ -28,8 +28,6 @@ _LEVELLING = frozenset(
     ]
 )
 """What makes something finite of an infinity."""
-_NOISY = frozenset(["logaddexp", "softplus"])
-"""`np.logaddexp` warns of a NaN that it was given."""
 
 
 def warns_needlessly(exprs: Iterable[Expr]) -> bool:
@@ -41,8 +39,6 @@ def warns_needlessly(exprs: Iterable[Expr]) -> bool:
 
 def _warns(node: Expr) -> bool:
     match node:
-        case Op(primitive=op) if op in _NOISY:
-            return True
         case Where(then=then, other=other):
             return any(_may_fail(part) for part in nodes(then, other))
         case Op(primitive="div", args=(_, below)):

@@ -19,7 +19,7 @@ def module_text(
     parts = [
         laid_out(header),
         "from __future__ import annotations",
-        *_import_groups(imports),
+        *_import_groups(tuple(imports)),
         statement(f"__all__ = [{public}]"),
     ]
     return (
@@ -43,12 +43,23 @@ def _laid_out(line: str) -> str:
 
 def _import_groups(imports: Iterable[str]) -> Lines:
     """The standard library, then the framework and what it goes with."""
-    lines = sorted(dict.fromkeys(imports), key=_import_key)
+    lines = sorted(_merged(imports), key=_import_key)
     groups = [
         [line for line in lines if _is_standard(line)],
         [line for line in lines if not _is_standard(line)],
     ]
     return ["\n".join(group) for group in groups if group]
+
+
+def _merged(imports: Iterable[str]) -> Lines:
+    """One line for all that is taken from a module."""
+    plain = [line for line in dict.fromkeys(imports) if not line.startswith("from")]
+    taken: dict[str, set[str]] = {}
+    for line in imports:
+        if line.startswith("from"):
+            _, module, _, names = line.split(maxsplit=3)
+            taken.setdefault(module, set()).update(names.split(", "))
+    return [*plain, *(f"from {m} import {', '.join(sorted(taken[m]))}" for m in taken)]
 
 
 def _is_standard(line: str) -> bool:

@@ -8,15 +8,9 @@ cache, and the results are those of whole tensors, bit for bit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from gradspec.plan.array import Expr, Literal, Name, Op, ToFloat, Where, names, nodes
-from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Helper
+from gradspec.targets.passes import WORTH_BLOCKS, passes
 from gradspec.targets.torch_parts import Function
-
-_WORTH = 2
-"""Passes over memory from which blocks are faster than whole tensors."""
 
 
 def blocked_passes(function: Function) -> tuple[str, ...]:
@@ -33,27 +27,8 @@ def blocked_passes(function: Function) -> tuple[str, ...]:
             ("forward", (*forward, *function.forward.results)),
             ("backward", function.backward_values),
         )
-        if _passes(values, function.scalars) >= _WORTH
+        if passes(values, function.scalars) >= WORTH_BLOCKS
     )
-
-
-def _passes(values: Iterable[Expr], scalars: frozenset[str]) -> int:
-    """How many arrays of floating numbers are computed; conditions are small."""
-    return sum(
-        _is_float(node) and not {*names(node)} <= scalars
-        for value in values
-        for node in nodes(value)
-    )
-
-
-def _is_float(node: Expr) -> bool:
-    match node:
-        case Name() | Literal():
-            return False
-        case Op(primitive=name):
-            return primitive(name).result == "real"
-        case _:
-            return isinstance(node, Where | ToFloat)
 
 
 APPLIED = Helper(

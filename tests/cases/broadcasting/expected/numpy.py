@@ -5,7 +5,7 @@ Do not edit: change input.grad and compile it again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,12 +21,89 @@ __all__ = [
 ]
 
 
+_LARGE = 1 << 18
+"""Elements from which arrays are evaluated in blocks: more than a cache holds."""
+
+
+def _are_large(*arrays: npt.ArrayLike) -> bool:
+    """Whether they are large arrays of one shape whose elements lie in order."""
+    first = arrays[0]
+    if type(first) is not np.ndarray or first.size < _LARGE:
+        return False
+    return all(
+        type(array) is np.ndarray
+        and array.shape == first.shape
+        and array.flags.c_contiguous
+        for array in arrays
+    )
+
+
+_BLOCK = 1 << 16
+"""Elements of a block: what lies between arguments and results stays in the cache."""
+
+
+def _blocks(*arrays: np.ndarray | None) -> Iterator[tuple[Any, ...]]:
+    """The arrays block by block; None is no array."""
+    np.empty(1 << 24, np.int8)  # glibc then keeps what the blocks give back
+    flat = [None if array is None else array.reshape(-1) for array in arrays]
+    size = next(array.size for array in flat if array is not None)
+    for start in range(0, size, _BLOCK):
+        part = slice(start, start + _BLOCK)
+        yield tuple(None if array is None else array[part] for array in flat)
+
+
+def _joined(parts: Iterator[Any], shape: tuple[int, ...]) -> Any:
+    """The results of the blocks put together."""
+    wholes: list[Any] = []
+    start = 0
+    for part in parts:
+        results = part if isinstance(part, tuple) else (part,)
+        if not wholes:
+            wholes = [None if r is None else np.empty(shape, r.dtype) for r in results]
+        for whole, result in zip(wholes, results, strict=True):
+            if result is not None:
+                whole.reshape(-1)[start : start + result.size] = result
+        start += _BLOCK
+    return tuple(wholes) if isinstance(part, tuple) else wholes[0]
+
+
+def _in_blocks(function: Callable[..., Any], *arrays: Any, **statics: Any) -> Any:
+    """``function`` of large arrays, a block at a time."""
+    parts = (function(*block, **statics) for block in _blocks(*arrays))
+    return _joined(parts, arrays[0].shape)
+
+
+def _vjp_in_blocks(vjp: Callable[..., Any], *arrays: Any, **statics: Any) -> Any:
+    """``vjp`` of large arrays, a block at a time; the pullback computes what lies
+    between once more, and keeps nothing but the arguments.
+    """
+    count, shape = len(arrays), arrays[0].shape
+
+    def pullback(*upstream: npt.ArrayLike) -> tuple[Any, ...]:
+        given = (np.broadcast_to(np.asarray(d), shape) for d in upstream)
+        parts = (
+            vjp(*block[:count], **statics)[1](*block[count:])
+            for block in _blocks(*arrays, *given)
+        )
+        return _joined(parts, shape)
+
+    outputs = (vjp(*block, **statics)[0] for block in _blocks(*arrays))
+    return _joined(outputs, shape), pullback
+
+
+_DIRECT = {np.dtype(np.float32), np.dtype(np.float64)}
+"""Types that are computed in as they are."""
+
+
 def _floating(rule: str, **values: npt.ArrayLike) -> tuple[Any, ...]:
     """The type of the results, and the values as arrays of the type to compute in.
 
     Python numbers take the type of the arrays beside them. float16 is computed in
     float32 and rounded once, at the end.
     """
+    types = {v.dtype if type(v) is np.ndarray else None for v in values.values()}
+    if len(types) == 1 and types <= _DIRECT:
+        return *types, *values.values()
     weak = (float, int)
     arrays = [float(v) if type(v) in weak else np.asarray(v) for v in values.values()]
     for name, array in zip(values, arrays, strict=True):
@@ -98,6 +175,8 @@ def complex_op(x: npt.ArrayLike, y: npt.ArrayLike) -> tuple[np.ndarray, np.ndarr
 
     Gradients: dx proved; dy proved
     """
+    if _are_large(x, y):
+        return _in_blocks(complex_op, x, y)
     dtype, x, y = _floating("complex_op", x=x, y=y)
     z = x * y + np.sin(x)
     w = y * y
@@ -108,6 +187,8 @@ def complex_op_vjp(
     x: npt.ArrayLike, y: npt.ArrayLike
 ) -> tuple[tuple[np.ndarray, np.ndarray], Callable[..., tuple[np.ndarray, np.ndarray]]]:
     """``complex_op(x, y)``, and its pullback from (dz, dw) to (dx, dy)."""
+    if _are_large(x, y):
+        return _vjp_in_blocks(complex_op_vjp, x, y)
     like_x, like_y = np.asarray(x), np.asarray(y)
     dtype, x, y = _floating("complex_op", x=x, y=y)
     z = x * y + np.sin(x)
@@ -146,6 +227,8 @@ def affine(x: npt.ArrayLike, a: npt.ArrayLike, b: npt.ArrayLike) -> np.ndarray:
 
     Gradients: dx derived; da derived; db derived
     """
+    if _are_large(x, a, b):
+        return _in_blocks(affine, x, a, b)
     dtype, x, a, b = _floating("affine", x=x, a=a, b=b)
     _check_rank0("affine", a=a, b=b)
     y = a * x + b
@@ -156,6 +239,8 @@ def affine_vjp(
     x: npt.ArrayLike, a: npt.ArrayLike, b: npt.ArrayLike
 ) -> tuple[np.ndarray, Callable[..., tuple[np.ndarray, np.ndarray, np.ndarray]]]:
     """``affine(x, a, b)``, and its pullback from dy to (dx, da, db)."""
+    if _are_large(x, a, b):
+        return _vjp_in_blocks(affine_vjp, x, a, b)
     like_x, like_a, like_b = np.asarray(x), np.asarray(a), np.asarray(b)
     dtype, x, a, b = _floating("affine", x=x, a=a, b=b)
     _check_rank0("affine", a=a, b=b)

@@ -5,7 +5,7 @@ Do not edit: change input.grad and compile it again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,12 +21,89 @@ __all__ = [
 ]
 
 
+_LARGE = 1 << 18
+"""Elements from which arrays are evaluated in blocks: more than a cache holds."""
+
+
+def _are_large(*arrays: npt.ArrayLike) -> bool:
+    """Whether they are large arrays of one shape whose elements lie in order."""
+    first = arrays[0]
+    if type(first) is not np.ndarray or first.size < _LARGE:
+        return False
+    return all(
+        type(array) is np.ndarray
+        and array.shape == first.shape
+        and array.flags.c_contiguous
+        for array in arrays
+    )
+
+
+_BLOCK = 1 << 16
+"""Elements of a block: what lies between arguments and results stays in the cache."""
+
+
+def _blocks(*arrays: np.ndarray | None) -> Iterator[tuple[Any, ...]]:
+    """The arrays block by block; None is no array."""
+    np.empty(1 << 24, np.int8)  # glibc then keeps what the blocks give back
+    flat = [None if array is None else array.reshape(-1) for array in arrays]
+    size = next(array.size for array in flat if array is not None)
+    for start in range(0, size, _BLOCK):
+        part = slice(start, start + _BLOCK)
+        yield tuple(None if array is None else array[part] for array in flat)
+
+
+def _joined(parts: Iterator[Any], shape: tuple[int, ...]) -> Any:
+    """The results of the blocks put together."""
+    wholes: list[Any] = []
+    start = 0
+    for part in parts:
+        results = part if isinstance(part, tuple) else (part,)
+        if not wholes:
+            wholes = [None if r is None else np.empty(shape, r.dtype) for r in results]
+        for whole, result in zip(wholes, results, strict=True):
+            if result is not None:
+                whole.reshape(-1)[start : start + result.size] = result
+        start += _BLOCK
+    return tuple(wholes) if isinstance(part, tuple) else wholes[0]
+
+
+def _in_blocks(function: Callable[..., Any], *arrays: Any, **statics: Any) -> Any:
+    """``function`` of large arrays, a block at a time."""
+    parts = (function(*block, **statics) for block in _blocks(*arrays))
+    return _joined(parts, arrays[0].shape)
+
+
+def _vjp_in_blocks(vjp: Callable[..., Any], *arrays: Any, **statics: Any) -> Any:
+    """``vjp`` of large arrays, a block at a time; the pullback computes what lies
+    between once more, and keeps nothing but the arguments.
+    """
+    count, shape = len(arrays), arrays[0].shape
+
+    def pullback(*upstream: npt.ArrayLike) -> tuple[Any, ...]:
+        given = (np.broadcast_to(np.asarray(d), shape) for d in upstream)
+        parts = (
+            vjp(*block[:count], **statics)[1](*block[count:])
+            for block in _blocks(*arrays, *given)
+        )
+        return _joined(parts, shape)
+
+    outputs = (vjp(*block, **statics)[0] for block in _blocks(*arrays))
+    return _joined(outputs, shape), pullback
+
+
+_DIRECT = {np.dtype(np.float32), np.dtype(np.float64)}
+"""Types that are computed in as they are."""
+
+
 def _floating(rule: str, **values: npt.ArrayLike) -> tuple[Any, ...]:
     """The type of the results, and the values as arrays of the type to compute in.
 
     Python numbers take the type of the arrays beside them. float16 is computed in
     float32 and rounded once, at the end.
     """
+    types = {v.dtype if type(v) is np.ndarray else None for v in values.values()}
+    if len(types) == 1 and types <= _DIRECT:
+        return *types, *values.values()
     weak = (float, int)
     arrays = [float(v) if type(v) in weak else np.asarray(v) for v in values.values()]
     for name, array in zip(values, arrays, strict=True):
@@ -91,6 +168,8 @@ def reverse_gradient_vjp(
     x: npt.ArrayLike, *, scale: float = 1.0
 ) -> tuple[np.ndarray, Callable[..., tuple[np.ndarray]]]:
     """``reverse_gradient(x)``, and its pullback from dy to dx."""
+    if _are_large(x):
+        return _vjp_in_blocks(reverse_gradient_vjp, x, scale=scale)
     like_x = np.asarray(x)
     dtype, x = _floating("reverse_gradient", x=x)
     y = x.copy()
@@ -138,6 +217,8 @@ def clip_gradient_vjp(
     x: npt.ArrayLike, *, limit: float = 1.0
 ) -> tuple[np.ndarray, Callable[..., tuple[np.ndarray]]]:
     """``clip_gradient(x)``, and its pullback from dy to dx."""
+    if _are_large(x):
+        return _vjp_in_blocks(clip_gradient_vjp, x, limit=limit)
     like_x = np.asarray(x)
     dtype, x = _floating("clip_gradient", x=x)
     y = x.copy()

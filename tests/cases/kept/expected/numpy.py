@@ -5,7 +5,7 @@ Do not edit: change input.grad and compile it again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,12 +24,89 @@ __all__ = [
 ]
 
 
+_LARGE = 1 << 18
+"""Elements from which arrays are evaluated in blocks: more than a cache holds."""
+
+
+def _are_large(*arrays: npt.ArrayLike) -> bool:
+    """Whether they are large arrays of one shape whose elements lie in order."""
+    first = arrays[0]
+    if type(first) is not np.ndarray or first.size < _LARGE:
+        return False
+    return all(
+        type(array) is np.ndarray
+        and array.shape == first.shape
+        and array.flags.c_contiguous
+        for array in arrays
+    )
+
+
+_BLOCK = 1 << 16
+"""Elements of a block: what lies between arguments and results stays in the cache."""
+
+
+def _blocks(*arrays: np.ndarray | None) -> Iterator[tuple[Any, ...]]:
+    """The arrays block by block; None is no array."""
+    np.empty(1 << 24, np.int8)  # glibc then keeps what the blocks give back
+    flat = [None if array is None else array.reshape(-1) for array in arrays]
+    size = next(array.size for array in flat if array is not None)
+    for start in range(0, size, _BLOCK):
+        part = slice(start, start + _BLOCK)
+        yield tuple(None if array is None else array[part] for array in flat)
+
+
+def _joined(parts: Iterator[Any], shape: tuple[int, ...]) -> Any:
+    """The results of the blocks put together."""
+    wholes: list[Any] = []
+    start = 0
+    for part in parts:
+        results = part if isinstance(part, tuple) else (part,)
+        if not wholes:
+            wholes = [None if r is None else np.empty(shape, r.dtype) for r in results]
+        for whole, result in zip(wholes, results, strict=True):
+            if result is not None:
+                whole.reshape(-1)[start : start + result.size] = result
+        start += _BLOCK
+    return tuple(wholes) if isinstance(part, tuple) else wholes[0]
+
+
+def _in_blocks(function: Callable[..., Any], *arrays: Any, **statics: Any) -> Any:
+    """``function`` of large arrays, a block at a time."""
+    parts = (function(*block, **statics) for block in _blocks(*arrays))
+    return _joined(parts, arrays[0].shape)
+
+
+def _vjp_in_blocks(vjp: Callable[..., Any], *arrays: Any, **statics: Any) -> Any:
+    """``vjp`` of large arrays, a block at a time; the pullback computes what lies
+    between once more, and keeps nothing but the arguments.
+    """
+    count, shape = len(arrays), arrays[0].shape
+
+    def pullback(*upstream: npt.ArrayLike) -> tuple[Any, ...]:
+        given = (np.broadcast_to(np.asarray(d), shape) for d in upstream)
+        parts = (
+            vjp(*block[:count], **statics)[1](*block[count:])
+            for block in _blocks(*arrays, *given)
+        )
+        return _joined(parts, shape)
+
+    outputs = (vjp(*block, **statics)[0] for block in _blocks(*arrays))
+    return _joined(outputs, shape), pullback
+
+
+_DIRECT = {np.dtype(np.float32), np.dtype(np.float64)}
+"""Types that are computed in as they are."""
+
+
 def _floating(rule: str, **values: npt.ArrayLike) -> tuple[Any, ...]:
     """The type of the results, and the values as arrays of the type to compute in.
 
     Python numbers take the type of the arrays beside them. float16 is computed in
     float32 and rounded once, at the end.
     """
+    types = {v.dtype if type(v) is np.ndarray else None for v in values.values()}
+    if len(types) == 1 and types <= _DIRECT:
+        return *types, *values.values()
     weak = (float, int)
     arrays = [float(v) if type(v) in weak else np.asarray(v) for v in values.values()]
     for name, array in zip(values, arrays, strict=True):
@@ -85,6 +162,8 @@ def gate(x: npt.ArrayLike) -> np.ndarray:
 
     Gradients: dx derived
     """
+    if _are_large(x):
+        return _in_blocks(gate, x)
     dtype, x = _floating("gate", x=x)
     e = np.exp(-x)
     y = x * e
@@ -93,6 +172,8 @@ def gate(x: npt.ArrayLike) -> np.ndarray:
 
 def gate_vjp(x: npt.ArrayLike) -> tuple[np.ndarray, Callable[..., tuple[np.ndarray]]]:
     """``gate(x)``, and its pullback from dy to dx."""
+    if _are_large(x):
+        return _vjp_in_blocks(gate_vjp, x)
     like_x = np.asarray(x)
     dtype, x = _floating("gate", x=x)
     e = np.exp(-x)
@@ -132,6 +213,8 @@ def gate_saved(x: npt.ArrayLike) -> np.ndarray:
 
     Gradients: dx proved
     """
+    if _are_large(x):
+        return _in_blocks(gate_saved, x)
     dtype, x = _floating("gate_saved", x=x)
     e = np.exp(-x)
     y = x * e
@@ -142,6 +225,8 @@ def gate_saved_vjp(
     x: npt.ArrayLike,
 ) -> tuple[np.ndarray, Callable[..., tuple[np.ndarray]]]:
     """``gate_saved(x)``, and its pullback from dy to dx."""
+    if _are_large(x):
+        return _vjp_in_blocks(gate_saved_vjp, x)
     like_x = np.asarray(x)
     dtype, x = _floating("gate_saved", x=x)
     e = np.exp(-x)
@@ -177,6 +262,8 @@ def decay(x: npt.ArrayLike) -> np.ndarray:
 
     Gradients: dx derived
     """
+    if _are_large(x):
+        return _in_blocks(decay, x)
     dtype, x = _floating("decay", x=x)
     y = np.exp(-2.0 * x)
     return y.astype(dtype, copy=False)
@@ -184,6 +271,8 @@ def decay(x: npt.ArrayLike) -> np.ndarray:
 
 def decay_vjp(x: npt.ArrayLike) -> tuple[np.ndarray, Callable[..., tuple[np.ndarray]]]:
     """``decay(x)``, and its pullback from dy to dx."""
+    if _are_large(x):
+        return _vjp_in_blocks(decay_vjp, x)
     like_x = np.asarray(x)
     dtype, x = _floating("decay", x=x)
     y = np.exp(-2.0 * x)

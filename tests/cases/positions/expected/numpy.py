@@ -24,12 +24,19 @@ __all__ = [
 ]
 
 
+_DIRECT = {np.dtype(np.float32), np.dtype(np.float64)}
+"""Types that are computed in as they are."""
+
+
 def _floating(rule: str, **values: npt.ArrayLike) -> tuple[Any, ...]:
     """The type of the results, and the values as arrays of the type to compute in.
 
     Python numbers take the type of the arrays beside them. float16 is computed in
     float32 and rounded once, at the end.
     """
+    types = {v.dtype if type(v) is np.ndarray else None for v in values.values()}
+    if len(types) == 1 and types <= _DIRECT:
+        return *types, *values.values()
     weak = (float, int)
     arrays = [float(v) if type(v) in weak else np.asarray(v) for v in values.values()]
     for name, array in zip(values, arrays, strict=True):

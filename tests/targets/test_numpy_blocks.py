@@ -1,0 +1,176 @@
+"""Large arrays are evaluated in blocks, with the results of whole ones, bit for bit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gradspec.targets import numpy as target
+from tests.targets.emission import RULES, imported, planned
+
+SIZE = 3 * (1 << 16) + (1 << 10)
+"""Several blocks, the last of them short, and no element left over by vector loops."""
+
+
+@pytest.fixture(scope="module")
+def rules() -> ModuleType:
+    return imported(target.module(planned(RULES)), "numpy_rules_in_blocks")
+
+
+@pytest.fixture
+def blocks(rules: ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The numbers of arrays that were split; arrays are large from two blocks on."""
+    made: list[int] = []
+    split = rules._blocks
+
+    def spy(*arrays: Any) -> Any:
+        made.append(len(arrays))
+        return split(*arrays)
+
+    monkeypatch.setattr(rules, "_blocks", spy)
+    monkeypatch.setattr(rules, "_LARGE", 1 << 17)
+    return made
+
+
+def _randn(*shape: int, dtype: Any = np.float32, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
+
+
+Case = tuple[str, tuple[Any, ...], dict[str, Any]]
+CASES: dict[str, Case] = {
+    "exact": ("swish", (_randn(SIZE),), {}),
+    "static": ("swish", (_randn(SIZE),), {"beta": 1.7}),
+    "two axes": ("swish", (_randn(SIZE // 64, 64),), {}),
+    "float64": ("swish", (_randn(SIZE, dtype=np.float64),), {}),
+    "float16": ("swish", (_randn(SIZE, dtype=np.float16),), {}),
+    "several": ("complex_op", (_randn(SIZE), _randn(SIZE, seed=1)), {}),
+    "surrogate": ("spike", (_randn(SIZE),), {}),
+    "softplus": ("log1pexp", (30 * _randn(SIZE),), {}),
+    "no gradient": (
+        "bce",
+        (
+            np.random.default_rng(2).uniform(0.1, 0.9, SIZE),
+            np.random.default_rng(3).uniform(0, 1, SIZE),
+        ),
+        {},
+    ),
+    "choice": ("guarded", (_randn(SIZE),), {}),
+}
+
+
+def _all(rules: ModuleType, case: Case) -> list[np.ndarray]:
+    """Outputs of both functions, then gradients."""
+    name, inputs, statics = case
+    value = getattr(rules, name)(*inputs, **statics)
+    outputs, pullback = getattr(rules, f"{name}_vjp")(*inputs, **statics)
+    values = outputs if isinstance(outputs, tuple) else (outputs,)
+    upstream = [
+        _randn(*y.shape, dtype=y.dtype, seed=k + 5) for k, y in enumerate(values)
+    ]
+    gradients = pullback(*upstream)
+    first = value if isinstance(value, tuple) else (value,)
+    return [*first, *values, *(g for g in gradients if g is not None)]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_blocks_give_the_bits_of_whole_arrays(
+    rules: ModuleType, blocks: list[int], monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    blocked = _all(rules, CASES[case])
+    assert len(blocks) >= 2
+    count = len(blocks)
+    monkeypatch.setattr(rules, "_LARGE", 1 << 60)
+    plain = _all(rules, CASES[case])
+    assert len(blocks) == count
+    for one, other in zip(blocked, plain, strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    (
+        (_randn(SIZE // 64, 64), _randn(64)),
+        (_randn(64, SIZE // 64).T, _randn(SIZE // 64, 64)),
+        (_randn(SIZE), 2.0),
+        (_randn(1000), _randn(1000)),
+    ),
+    ids=("broadcast", "transposed", "number", "small"),
+)
+def test_what_is_not_alike_is_not_split(
+    rules: ModuleType, blocks: list[int], inputs: tuple[Any, ...]
+) -> None:
+    _, pullback = rules.complex_op_vjp(*inputs)
+    pullback(1.0, 1.0)
+    rules.complex_op(*inputs)
+    assert not blocks
+
+
+def test_an_upstream_gradient_that_is_one_number(
+    rules: ModuleType, blocks: list[int]
+) -> None:
+    x = _randn(SIZE // 64, 64)
+    _, pullback = rules.swish_vjp(x)
+    (one,) = pullback(1.0)
+    (other,) = pullback(np.ones_like(x))
+    np.testing.assert_array_equal(one, other)
+    assert blocks == [1, 2, 2]
+
+
+def test_the_arguments_are_not_changed(rules: ModuleType, blocks: list[int]) -> None:
+    x = _randn(SIZE)
+    before = x.copy()
+    y, pullback = rules.swish_vjp(x)
+    upstream = np.ones_like(y)
+    pullback(upstream)
+    np.testing.assert_array_equal(x, before)
+    assert not np.shares_memory(x, y)
+    assert (upstream == 1).all()
+
+
+@pytest.mark.parametrize("dtype", (np.float32, np.float64))
+@pytest.mark.parametrize(
+    "given",
+    (
+        lambda x: (x, x[::-1]),
+        lambda x: (1.0, x),
+        lambda x: (x, 0.0),
+        lambda x: (x[:, None], x[None, :64]),
+    ),
+    ids=("arrays", "number first", "number second", "broadcast"),
+)
+def test_a_choice_by_bits_is_that_of_numpy(
+    rules: ModuleType, dtype: Any, given: Callable[[np.ndarray], tuple[Any, Any]]
+) -> None:
+    x = _randn(4096, dtype=dtype)
+    x[::7], x[1::7], x[2::7] = np.nan, np.inf, -0.0
+    one, other = given(x)
+    condition = np.broadcast_to(
+        np.arange(4096) % 3 == 0, np.shape(np.add(one, other))[::-1]
+    ).T
+    found = rules._where(np.ascontiguousarray(condition), one, other)
+    expected = np.where(condition, one, other)
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
+    np.testing.assert_array_equal(found, expected)
+
+
+EDGES = [-np.inf, -1e30, -100.0, -88.8, -20.0, -0.0, 0.5, 20.0, 100.0, 1e30, np.inf]
+
+
+@pytest.mark.parametrize("dtype", (np.float32, np.float64))
+def test_logarithms_of_sums_at_the_edges(dtype: Any) -> None:
+    text = "rule both(a, b) -> y:\n    y = logaddexp(a, b)\n"
+    text += "\nrule one(a) -> y:\n    y = softplus(a)\n"
+    module = imported(target.module(planned(text)), "numpy_logaddexp")
+    a, b = (v.ravel() for v in np.meshgrid(*[np.array(EDGES, dtype)] * 2))
+    with np.errstate(all="raise", under="ignore"):
+        both, one = module.both(a, b), module.one(a)
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_max_ulp(both, np.logaddexp(a, b).astype(dtype), 2)
+        np.testing.assert_array_max_ulp(one, np.logaddexp(dtype(0), a), 2)
+    assert np.isnan(module.both(np.array([np.nan, 1.0], dtype), dtype(np.nan))).all()
