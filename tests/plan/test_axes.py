@@ -230,7 +230,7 @@ def test_a_condition_narrows_one_factor_of_a_contraction() -> None:
         "    dv[j, k] = sum(p[i, j] * dy[i, k] for i if j <= i)\n"
     )
     assert output(found) == (
-        "np.where(np.arange(n) > np.arange(n)[..., None], 0.0, p) @ v"
+        "_where(np.arange(n) > np.arange(n)[..., None], 0.0, p) @ v"
     )
 
 
