@@ -9,8 +9,9 @@ NUMPY_SIGMOID = Helper(
     "_sigmoid",
     '''\
 def _sigmoid(x: np.ndarray) -> np.ndarray:
-    """1 / (1 + exp(-x)); no exponential is more than 1, so nothing overflows."""
-    return np.exp(np.minimum(x, 0.0)) / (1.0 + np.exp(-np.abs(x)))
+    """exp(x) / (1 + exp(x)); where exp(x) could overflow, the quotient is 1 long since."""
+    t = np.exp(np.minimum(x, 88.0))
+    return t / (1.0 + t)
 ''',
 )
 

@@ -45,7 +45,7 @@ def _way_out(functions: Functions, name: str, helper: str) -> Lines:
 ARE_LARGE = Helper(
     "_are_large",
     '''\
-_LARGE = 1 << 18
+_LARGE = 1 << 16
 """Elements from which arrays are evaluated in blocks: more than a cache holds."""
 
 
@@ -66,7 +66,7 @@ def _are_large(*arrays: npt.ArrayLike) -> bool:
 BLOCKS = Helper(
     "_blocks",
     '''\
-_BLOCK = 1 << 16
+_BLOCK = 1 << 15
 """Elements of a block: what lies between arguments and results stays in the cache."""
 
 

@@ -23,7 +23,7 @@ def rules() -> ModuleType:
 
 @pytest.fixture
 def blocks(rules: ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The numbers of arrays that were split; arrays are large from two blocks on."""
+    """The numbers of arrays that were split."""
     made: list[int] = []
     split = rules._blocks
 
@@ -32,7 +32,6 @@ def blocks(rules: ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return split(*arrays)
 
     monkeypatch.setattr(rules, "_blocks", spy)
-    monkeypatch.setattr(rules, "_LARGE", 1 << 17)
     return made
 
 

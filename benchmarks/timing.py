@@ -1,0 +1,63 @@
+"""Medians of interleaved rounds: what is compared is timed in turn, again and again, so
+that a ratio is free of the machine's speed and of what else it does.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+
+import gradspec
+
+CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
+RULES = Path(__file__).parents[1] / "rules"
+Thunk = Callable[[], object]
+
+
+def emitted(file: str, target: str) -> ModuleType:
+    """The module of a shipped file."""
+    return gradspec.load(RULES / f"{file}.grad", target)
+
+
+def medians(thunks: Mapping[str, Thunk], seconds: float = 2.0) -> dict[str, float]:
+    """Median seconds of one call of each; the rounds take about ``seconds`` together.
+
+    ``SPEED_CLOCK=cpu`` in the environment counts the time of the process alone, for a
+    machine that does other things as well.
+    """
+    clock = CLOCKS[os.environ.get("SPEED_CLOCK", "wall")]
+    once = 0.0
+    for thunk in thunks.values():
+        thunk()
+        begun = time.perf_counter()
+        thunk()
+        once += time.perf_counter() - begun
+    calls = max(1, int(seconds / 40 / once))
+    rounds = max(5, min(40, int(seconds / (calls * once))))
+    taken: dict[str, list[float]] = {name: [] for name in thunks}
+    for _ in range(rounds):
+        for name, thunk in thunks.items():
+            begun = clock()
+            for _ in range(calls):
+                thunk()
+            taken[name].append((clock() - begun) / calls)
+    return {name: statistics.median(times) for name, times in taken.items()}
+
+
+def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A titled table in columns, the first to the left."""
+    print(f"\n{title}")
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    for row in (head, *rows):
+        cells = [row[0].ljust(widths[0])]
+        cells += [c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True)]
+        print("  ".join(cells).rstrip(), flush=True)
+
+
+def sized(count: int) -> str:
+    """1e7 for 10000000."""
+    return f"{count:.0e}".replace("e+0", "e") if count > 1 else "1"
