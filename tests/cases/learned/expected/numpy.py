@@ -33,8 +33,12 @@ def _where(condition: np.ndarray, x: npt.ArrayLike, y: npt.ArrayLike) -> np.ndar
     """``np.where``, for large arrays by bits: it takes a branch for each element, which
     costs twenty products where neighbours differ.
     """
+    if condition.size < 1024:
+        return np.where(condition, x, y)
     dtype = np.result_type(x, y)
-    if condition.size < 1024 or dtype not in _WHOLE:
+    if np.ndim(x) == np.ndim(y) == 0:
+        return np.array([y, x], dtype).take(condition.view(np.uint8))
+    if dtype not in _WHOLE:
         return np.where(condition, x, y)
     whole = _WHOLE[dtype]
     mask = (-condition.view(np.int8)).astype(whole)
@@ -42,7 +46,7 @@ def _where(condition: np.ndarray, x: npt.ArrayLike, y: npt.ArrayLike) -> np.ndar
     return (other ^ ((one ^ other) & mask)).view(dtype)
 
 
-_LARGE = 1 << 18
+_LARGE = 1 << 16
 """Elements from which arrays are evaluated in blocks: more than a cache holds."""
 
 
@@ -59,7 +63,7 @@ def _are_large(*arrays: npt.ArrayLike) -> bool:
     )
 
 
-_BLOCK = 1 << 16
+_BLOCK = 1 << 15
 """Elements of a block: what lies between arguments and results stays in the cache."""
 
 
@@ -156,6 +160,9 @@ def _tangent(value: npt.ArrayLike | None, like: np.ndarray) -> np.ndarray:
 
 def _gradient(like: np.ndarray, *terms: npt.ArrayLike) -> np.ndarray:
     """The terms, each reduced to the shape of ``like``, added up in its type."""
+    term = terms[0]
+    if len(terms) == 1 and type(term) is np.ndarray and term.shape == like.shape:
+        return term.astype(like.dtype, copy=False)
     first, *rest = (_reduced(np.asarray(term), like.shape) for term in terms)
     for term in rest:
         first = first + term

@@ -15,7 +15,7 @@ import numpy.typing as npt
 __all__ = ["np_", "np__vjp", "np__jvp", "pullback_", "pullback__vjp", "pullback__jvp"]
 
 
-_LARGE = 1 << 18
+_LARGE = 1 << 16
 """Elements from which arrays are evaluated in blocks: more than a cache holds."""
 
 
@@ -32,7 +32,7 @@ def _are_large(*arrays: npt.ArrayLike) -> bool:
     )
 
 
-_BLOCK = 1 << 16
+_BLOCK = 1 << 15
 """Elements of a block: what lies between arguments and results stays in the cache."""
 
 
@@ -124,6 +124,9 @@ def _tangent(value: npt.ArrayLike | None, like: np.ndarray) -> np.ndarray:
 
 def _gradient(like: np.ndarray, *terms: npt.ArrayLike) -> np.ndarray:
     """The terms, each reduced to the shape of ``like``, added up in its type."""
+    term = terms[0]
+    if len(terms) == 1 and type(term) is np.ndarray and term.shape == like.shape:
+        return term.astype(like.dtype, copy=False)
     first, *rest = (_reduced(np.asarray(term), like.shape) for term in terms)
     for term in rest:
         first = first + term
@@ -144,8 +147,9 @@ def _reduced(value: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _sigmoid(x: np.ndarray) -> np.ndarray:
-    """1 / (1 + exp(-x)); no exponential is more than 1, so nothing overflows."""
-    return np.exp(np.minimum(x, 0.0)) / (1.0 + np.exp(-np.abs(x)))
+    """exp(x) / (1 + exp(x)); where exp(x) could overflow, the quotient is 1 long since."""
+    t = np.exp(np.minimum(x, 88.0))
+    return t / (1.0 + t)
 
 
 def np_(x: npt.ArrayLike, torch: npt.ArrayLike) -> np.ndarray:

@@ -201,6 +201,10 @@ def _floating(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
 
 def _promote(rule: str, **values: torch.Tensor) -> tuple[torch.Tensor, ...]:
     """Tensors of one floating type, the widest; Python numbers take it over."""
+    first, *others = values.values()
+    if isinstance(first, torch.Tensor) and first.is_floating_point():
+        if all(isinstance(v, torch.Tensor) and v.dtype == first.dtype for v in others):
+            return (first, *others)
     tensors = [
         _floating(rule, name, value)
         for name, value in values.items()

@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 
-_LARGE = 1 << 18
+_LARGE = 1 << 16
 """Elements from which arrays are evaluated in blocks: more than a cache holds."""
 
 
@@ -38,7 +38,7 @@ def _are_large(*arrays: npt.ArrayLike) -> bool:
     )
 
 
-_BLOCK = 1 << 16
+_BLOCK = 1 << 15
 """Elements of a block: what lies between arguments and results stays in the cache."""
 
 
@@ -140,6 +140,9 @@ def _tangent(value: npt.ArrayLike | None, like: np.ndarray) -> np.ndarray:
 
 def _gradient(like: np.ndarray, *terms: npt.ArrayLike) -> np.ndarray:
     """The terms, each reduced to the shape of ``like``, added up in its type."""
+    term = terms[0]
+    if len(terms) == 1 and type(term) is np.ndarray and term.shape == like.shape:
+        return term.astype(like.dtype, copy=False)
     first, *rest = (_reduced(np.asarray(term), like.shape) for term in terms)
     for term in rest:
         first = first + term

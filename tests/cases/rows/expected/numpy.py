@@ -60,6 +60,9 @@ def _tangent(value: npt.ArrayLike | None, like: np.ndarray) -> np.ndarray:
 
 def _gradient(like: np.ndarray, *terms: npt.ArrayLike) -> np.ndarray:
     """The terms, each reduced to the shape of ``like``, added up in its type."""
+    term = terms[0]
+    if len(terms) == 1 and type(term) is np.ndarray and term.shape == like.shape:
+        return term.astype(like.dtype, copy=False)
     first, *rest = (_reduced(np.asarray(term), like.shape) for term in terms)
     for term in rest:
         first = first + term

@@ -28,8 +28,12 @@ def _where(condition: np.ndarray, x: npt.ArrayLike, y: npt.ArrayLike) -> np.ndar
     """``np.where``, for large arrays by bits: it takes a branch for each element, which
     costs twenty products where neighbours differ.
     """
+    if condition.size < 1024:
+        return np.where(condition, x, y)
     dtype = np.result_type(x, y)
-    if condition.size < 1024 or dtype not in _WHOLE:
+    if np.ndim(x) == np.ndim(y) == 0:
+        return np.array([y, x], dtype).take(condition.view(np.uint8))
+    if dtype not in _WHOLE:
         return np.where(condition, x, y)
     whole = _WHOLE[dtype]
     mask = (-condition.view(np.int8)).astype(whole)
@@ -37,7 +41,7 @@ def _where(condition: np.ndarray, x: npt.ArrayLike, y: npt.ArrayLike) -> np.ndar
     return (other ^ ((one ^ other) & mask)).view(dtype)
 
 
-_LARGE = 1 << 18
+_LARGE = 1 << 16
 """Elements from which arrays are evaluated in blocks: more than a cache holds."""
 
 
@@ -54,7 +58,7 @@ def _are_large(*arrays: npt.ArrayLike) -> bool:
     )
 
 
-_BLOCK = 1 << 16
+_BLOCK = 1 << 15
 """Elements of a block: what lies between arguments and results stays in the cache."""
 
 
@@ -146,6 +150,9 @@ def _tangent(value: npt.ArrayLike | None, like: np.ndarray) -> np.ndarray:
 
 def _gradient(like: np.ndarray, *terms: npt.ArrayLike) -> np.ndarray:
     """The terms, each reduced to the shape of ``like``, added up in its type."""
+    term = terms[0]
+    if len(terms) == 1 and type(term) is np.ndarray and term.shape == like.shape:
+        return term.astype(like.dtype, copy=False)
     first, *rest = (_reduced(np.asarray(term), like.shape) for term in terms)
     for term in rest:
         first = first + term
@@ -166,8 +173,9 @@ def _reduced(value: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _sigmoid(x: np.ndarray) -> np.ndarray:
-    """1 / (1 + exp(-x)); no exponential is more than 1, so nothing overflows."""
-    return np.exp(np.minimum(x, 0.0)) / (1.0 + np.exp(-np.abs(x)))
+    """exp(x) / (1 + exp(x)); where exp(x) could overflow, the quotient is 1 long since."""
+    t = np.exp(np.minimum(x, 88.0))
+    return t / (1.0 + t)
 
 
 def spike(v: npt.ArrayLike, *, k: float = 25.0) -> np.ndarray:
