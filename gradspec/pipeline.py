@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import is_
 
 from gradspec.checks import second
 from gradspec.checks.check import check
@@ -20,7 +21,7 @@ from gradspec.options import Options
 from gradspec.plan.planning import plan_module
 from gradspec.source import Source
 from gradspec.stabilise.holes import check as unfilled
-from gradspec.stabilise.stabilise import stabilise
+from gradspec.stabilise.stabilise import for_target, stabilise
 from gradspec.stabilise.told import unmended
 from gradspec.stabilise.unsearched import as_written
 from gradspec.symbolic.attempts import attempt
@@ -136,11 +137,26 @@ def _emit_module(
     found = [d for rule in stable for d in (*unfilled(rule), *unmended(rule))]
     if not options.targets:
         return Outcome((), _distinct(found))
-    plan = plan_module(source, tuple(stable))
-    outcomes = [emit(plan, target, trace=options.trace) for target in options.targets]
+    outcomes = _emitted(source, tuple(stable), options)
     modules = tuple(o.value for o in outcomes if o.value is not None)
     found += (d for o in outcomes for d in o.diagnostics)
     return Outcome(modules, _distinct(found))
+
+
+def _emitted(
+    source: Source, stable: tuple[CheckedRule, ...], options: Options
+) -> list[Outcome[EmittedModule]]:
+    """One module a target; targets whose rules are evaluated alike share a plan."""
+    shared = plan_module(source, stable)
+    outcomes = []
+    for target in options.targets:
+        own = tuple(
+            rule if options.as_written else for_target(rule, target) for rule in stable
+        )
+        is_shared = all(map(is_, own, stable))
+        plan = shared if is_shared else plan_module(source, own)
+        outcomes.append(emit(plan, target, trace=options.trace))
+    return outcomes
 
 
 def evaluated(rule: CheckedRule, options: Options) -> CheckedRule:

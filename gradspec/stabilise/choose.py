@@ -10,7 +10,7 @@ ties.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gradspec.ir.expr import Apply, Call, Const, Expr, Ref, Select
 from gradspec.ir.walk import nodes
@@ -41,6 +41,13 @@ class Choice:
     score: Score
     written: Score
     fine: tuple[Score, Score] | None = None
+
+    def since(self, first: Choice) -> Choice:
+        """The same, measured against what an earlier choice began with."""
+        if self.fine is None or first.fine is None:
+            return replace(self, written=first.written)
+        fine = first.fine[0], self.fine[1]
+        return replace(self, written=first.written, fine=fine)
 
 
 @dataclass(frozen=True, slots=True)

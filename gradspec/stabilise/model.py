@@ -22,6 +22,7 @@ from gradspec.ir.expr import Apply, Const, Expr, Ref, Select
 from gradspec.ir.walk import children, names, nodes
 from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Primitive
+from gradspec.stabilise.faults import faults, spoiled
 
 Column: TypeAlias = Any
 """A floating or boolean array over the points (or a scalar of that type)."""
@@ -33,12 +34,16 @@ _EXACT = frozenset(["add", "sub", "mul", "div", "neg", "sqrt"])
 class Machine:
     """Values of expressions at fixed points; shared nodes are computed once.
 
-    ``work`` is the type that it computes in.
+    ``work`` is the type that it computes in; of a ``target``, what its functions are
+    known to get wrong is wrong here too.
     """
 
-    def __init__(self, columns: Mapping[str, Column], work: Any = np.float32) -> None:
+    def __init__(
+        self, columns: Mapping[str, Column], work: Any = np.float32, target: str = ""
+    ) -> None:
         self._columns = dict(columns)
-        self.work = work
+        self.work, self._target = work, target
+        self._faults = faults(target, np.dtype(work).name)
         self._wide: Machine | None = None
         self._count = max((len(c) for c in columns.values()), default=1)
         self._known: dict[Expr, Column] = {}
@@ -56,7 +61,7 @@ class Machine:
         """The same points on a machine that computes in float64."""
         if self._wide is None:
             columns = {name: _wide(c) for name, c in self._columns.items()}
-            self._wide = Machine(columns, np.float64)
+            self._wide = Machine(columns, np.float64, self._target)
         return self._wide
 
     def noise(self, expr: Expr) -> Column:
@@ -95,7 +100,9 @@ class Machine:
                 return np.where(*parts)
             case Apply(op=op, args=args):
                 given = [self._known[arg] for arg in args]
-                return _apply(primitive(op), given, self.work)
+                value = _apply(primitive(op), given, self.work)
+                spans = self._faults.get(op, ())
+                return spoiled(value, given[-1], spans) if spans else value
             case _:
                 raise NotImplementedError("indices and reductions")
 

@@ -154,6 +154,8 @@ _ALGEBRA = (
     Row("one minus a square", "1 - square(a)", "(1 - a) * (1 + a)"),
     Row("a square minus one", "square(a) - 1", "(a - 1) * (a + 1)"),
     Row("difference of roots", "sqrt(a) - sqrt(b)", "(a - b) / (sqrt(a) + sqrt(b))"),
+    Row("root over its square", "sqrt(a) / a", "1 / sqrt(a)"),
+    Row("root over its square, scaled", "b * sqrt(a) / a", "b / sqrt(a)"),
     Row("root minus one", "sqrt(1 + a) - 1", "a / (1 + sqrt(1 + a))"),
     Row("hypot minus one", "hypot(a, 1) - 1", "a / (1 + hypot(a, 1)) * a"),
     Row(

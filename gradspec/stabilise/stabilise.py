@@ -34,6 +34,7 @@ from gradspec.ir.walk import names, size
 from gradspec.stabilise import wide
 from gradspec.stabilise.choose import Candidate, Choice, choose, cost
 from gradspec.stabilise.exact import restored
+from gradspec.stabilise.faults import concern
 from gradspec.stabilise.guard import guarded
 from gradspec.stabilise.harm import harm
 from gradspec.stabilise.measure import Score, Trial, is_real
@@ -50,8 +51,21 @@ _FEW = BUDGET // 3
 _GROWTH, _ROOM = 1.25, 20.0
 """How much more a derived form may cost than what is written."""
 
+_ROUNDS = 4
 
-def stabilise(checked: CheckedRule) -> CheckedRule:
+
+def for_target(shared: CheckedRule, target: str) -> CheckedRule:
+    """The forms that measure best on a target: ``shared``, those of all targets, or what
+    is better than that where the target is known to get a function in it wrong."""
+    if not shared.rule.is_elementwise or not concern(shared.rule, target):
+        return shared
+    moved = tuple(r for r in shared.rewrites if r.before != r.after)
+    own = stabilise(replace(shared, rewrites=moved, wide=()), target)
+    is_same = own.rule == shared.rule and own.wide == shared.wide
+    return shared if is_same else own
+
+
+def stabilise(checked: CheckedRule, target: str = "") -> CheckedRule:
     """The rule with its expressions in the forms that measure best."""
     rule = checked.rule
     if not rule.is_elementwise:
@@ -60,7 +74,7 @@ def stabilise(checked: CheckedRule) -> CheckedRule:
     if not len(sample):
         return checked
     rule = without_calls(rule)
-    work = _Work(rule, checked.rule, sample)
+    work = _Work(rule, checked.rule, sample, target)
     forward = work.forward()
     backward = work.backward(forward)
     done = replace(rule, forward=forward, backward=backward)
@@ -97,14 +111,14 @@ def _ranked(checked: CheckedRule) -> CheckedRule:
 class _Work:
     """Chooses expression by expression; remembers what has been chosen so far."""
 
-    def __init__(self, rule: Rule, original: Rule, sample: Points) -> None:
+    def __init__(self, rule: Rule, original: Rule, sample: Points, target: str) -> None:
         self._rule = rule
         self._calls_surrogate = calls_surrogate(original)
         self._original = original
         self._sample = sample
-        self._machine = Machine(sample.columns)
+        self._machine = Machine(sample.columns, np.float32, target)
         self._fine = points(original, DOUBLE)
-        self._double = Machine(self._fine.columns, np.float64)
+        self._double = Machine(self._fine.columns, np.float64, target)
         self._search = Search(self._holds)
         self._written = Names(rule)
         self._chosen = Names(rule)
@@ -177,9 +191,7 @@ class _Work:
             trial = Trial(meaning, self._sample, self._machine)
             fine = Trial(meaning, self._fine, self._double)
             first = self._candidate(written)
-            near = self._candidates(self._near(name, written, others))
-            far = self._candidates(self._far(name, (trial, fine), written, others))
-            choice = choose(trial, first, near, far, fine)
+            choice = self._chosen_from(name, (trial, fine), written, others)
         except NotImplementedError:  # a part that neither balls nor the model know
             return written
         if choice.form != written:
@@ -188,6 +200,27 @@ class _Work:
         if name in self._results and not self._calls_surrogate:
             self._weigh(name, trial, choice.form)
         return choice.form
+
+    def _chosen_from(
+        self,
+        name: str,
+        trials: tuple[Trial, Trial],
+        written: Expr,
+        others: tuple[Expr, ...],
+    ) -> Choice:
+        """The best form found from what is written, from that, and so on until nothing
+        better is found: what is stabilised stays as it is."""
+        form, rounds = written, []
+        while len(rounds) < _ROUNDS:
+            near = self._candidates(self._near(name, form, others))
+            far = self._candidates(self._far(name, trials, form, others))
+            rounds.append(
+                choose(trials[0], self._candidate(form), near, far, trials[1])
+            )
+            if rounds[-1].form == form:
+                break
+            form = rounds[-1].form
+        return rounds[-1].since(rounds[0])
 
     def _blame(self, name: str, trial: Trial, form: Expr, score: Score) -> None:
         """What is wrong with the form chosen, if that is known."""
