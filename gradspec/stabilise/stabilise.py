@@ -210,7 +210,8 @@ class _Work:
     ) -> Choice:
         """The best form found from what is written, from that, and so on until nothing
         better is found: what is stabilised stays as it is."""
-        form, rounds = written, []
+        form = written
+        rounds: list[Choice] = []
         while len(rounds) < _ROUNDS:
             near = self._candidates(self._near(name, form, others))
             far = self._candidates(self._far(name, trials, form, others))
