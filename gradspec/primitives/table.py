@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gradspec.primitives import (
     table_algebraic,
+    table_compensated,
     table_elementary,
     table_operators,
     table_special,
@@ -14,6 +15,7 @@ from gradspec.primitives.row import Primitive
 ROWS: tuple[Primitive, ...] = (
     *table_operators.ROWS,
     *table_elementary.ROWS,
+    *table_compensated.ROWS,
     *table_algebraic.ROWS,
     *table_trigonometric.ROWS,
     *table_special.ROWS,

@@ -228,17 +228,22 @@ class Compiled:
 @lru_cache(maxsize=1)
 def by_operator() -> dict[str, tuple[Compiled, ...]]:
     """The rows by the operator at the root of their left side, in their order."""
+    return compiled(ROWS)
+
+
+def compiled(rows: tuple[Row, ...]) -> dict[str, tuple[Compiled, ...]]:
+    """Rows by the operator at the root of their left side."""
     table: dict[str, tuple[Compiled, ...]] = {}
-    for row in ROWS:
-        compiled = Compiled(
+    for row in rows:
+        made = Compiled(
             row,
             tidy(formula(row.left)),
             tidy(formula(row.right)),
             formula(row.when) if row.when else None,
         )
-        match compiled.left:
+        match made.left:
             case Apply(op=op):
-                table[op] = (*table.get(op, ()), compiled)
+                table[op] = (*table.get(op, ()), made)
             case _:
                 raise ValueError(f"{row.name}: a pattern begins with a primitive")
     return table

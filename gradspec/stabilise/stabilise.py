@@ -33,6 +33,7 @@ from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import names, size
 from gradspec.stabilise import wide
 from gradspec.stabilise.choose import Candidate, Choice, choose, cost
+from gradspec.stabilise.compensate import compensated
 from gradspec.stabilise.exact import restored
 from gradspec.stabilise.faults import concern
 from gradspec.stabilise.guard import guarded
@@ -123,6 +124,7 @@ class _Work:
         self._written = Names(rule)
         self._chosen = Names(rule)
         self._seen = Names(rule, rule.exacts)  # what others may be made of
+        self._plain: dict[str, Expr] = {}  # forms that rewrites know: unpolished ones
         self._upstream = frozenset(
             f"d{o.name}" for o in rule.outputs if o.takes_gradient
         )
@@ -130,6 +132,7 @@ class _Work:
             [o.name for o in rule.outputs] + [f"d{i.name}" for i in rule.inputs]
         )
         self._usual = wide.usual(rule, sample)
+        self._usual_fine = wide.usual(rule, self._fine)
         self.rewrites: list[Rewrite] = []
         self.harms: list[Harm] = []
         self.wide: list[str] = []
@@ -143,7 +146,8 @@ class _Work:
         return tuple(lets)
 
     def backward(self, forward: tuple[Let, ...]) -> tuple[Backward, ...]:
-        derived = self._derived(forward)
+        plain = (replace(x, value=self._plain.get(x.name, x.value)) for x in forward)
+        derived = self._derived(tuple(plain))
         entries: list[Backward] = []
         for variable, entry in zip(self._rule.inputs, self._rule.backward, strict=True):
             name = f"d{variable.name}"
@@ -221,7 +225,19 @@ class _Work:
             if rounds[-1].form == form:
                 break
             form = rounds[-1].form
-        return rounds[-1].since(rounds[0])
+        self._plain[name] = form
+        return self._polished(trials, rounds[-1]).since(rounds[0])
+
+    def _polished(self, trials: tuple[Trial, Trial], choice: Choice) -> Choice:
+        """A form that is not good yet where statics have their defaults, with what
+        rounding takes off arguments put back."""
+        closed = self._chosen.close(choice.form)
+        usual = zip(trials, (self._usual, self._usual_fine), strict=True)
+        if all(trial.score_at(closed, where).is_good for trial, where in usual):
+            return choice
+        found = self._candidates(compensated(choice.form))
+        first = self._candidate(choice.form)
+        return choose(trials[0], first, (), found, trials[1])
 
     def _blame(self, name: str, trial: Trial, form: Expr, score: Score) -> None:
         """What is wrong with the form chosen, if that is known."""
@@ -242,7 +258,7 @@ class _Work:
 
     def _set(self, name: str, value: Expr) -> None:
         self._chosen.set(name, value)
-        self._seen.set(name, value)
+        self._seen.set(name, self._plain.get(name, value))
 
     def _weigh(self, name: str, trial: Trial, form: Expr) -> None:
         """Whether a result is to be computed in float64."""
@@ -284,8 +300,8 @@ class _Work:
         closed = self._chosen.close(written)
         single, double = trials
         score = single.score_with_noise(closed)
-        is_good = score.is_good and not score.noisy and double.score(closed).is_good
-        if isinstance(self._entry(name), Derived) or is_good:
+        good = score.is_good and not score.noisy and double.score(closed).is_good
+        if isinstance(self._entry(name), Derived) or good:
             return
         most = _GROWTH * cost(whole) + _ROOM
         yield from self._search.forms(whole)

@@ -35,7 +35,8 @@ def usual(rule: Rule, sample: Points) -> Any:
     chosen = np.ones(len(sample), dtype=bool)
     for static in rule.static_inputs:
         if static.default is not None:
-            chosen &= sample.columns[static.name] == np.float32(float(static.default))
+            column = sample.columns[static.name]
+            chosen &= column == column.dtype.type(float(static.default))
     return chosen
 
 

@@ -54,6 +54,10 @@ FLOAT32_KNOWN = {
 AUTODIFF_KNOWN = {
     "expm1": 2.0,
     "sigmoid": 2.0,
+    "sigmoid_sum": 2.0,
+    "expm1_sum": 2.0,
+    "expm1_product": 2.0,
+    "sigmoid_product": 2.0,
     "tanh": 2.0,
     "i0": 1e-6,
     "i1e_slope": 1e-6,

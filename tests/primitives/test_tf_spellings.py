@@ -48,6 +48,8 @@ FLOAT32_KNOWN = {
 
 AUTOGRAD_KNOWN = {
     "sigmoid": 2.0,
+    "sigmoid_sum": 2.0,
+    "sigmoid_product": 2.0,
     "tanh": 2.0,
     "i1e_slope": 1e-6,
 }

@@ -46,6 +46,10 @@ FLOAT32_KNOWN = {
 # i1e_slope: two infinite terms next to 0.
 AUTOGRAD_KNOWN = {
     "sigmoid": 2.0,
+    "sigmoid_sum": 2.0,
+    "expm1_sum": 2.0,
+    "expm1_product": 2.0,
+    "sigmoid_product": 2.0,
     "tanh": 2.0,
     "expm1": 2.0,
     "acosh": 1e-8,

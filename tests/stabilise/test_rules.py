@@ -10,6 +10,7 @@ import pytest
 from gradspec.ir.expr import Apply, Const
 from gradspec.ir.walk import names
 from gradspec.primitives.formula import formula
+from gradspec.stabilise import compensate
 from gradspec.stabilise.match import instantiate, match
 from gradspec.stabilise.rules import ROWS, Row, by_operator
 from gradspec.symbolic.enclose import defined, enclose
@@ -29,7 +30,7 @@ def sampled(row: Row) -> list[dict[str, Fraction]]:
     return found
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+@pytest.mark.parametrize("row", (*ROWS, *compensate.ROWS), ids=lambda row: row.name)
 def test_the_right_side_is_the_left_side(row: Row) -> None:
     points = sampled(row)
     assert len(points) >= 12

@@ -1,0 +1,115 @@
+"""Private functions of a sum or a product whose rounding they make good.
+
+What rounding takes off a sum is exact in the format (Knuth, The Art of Computer
+Programming 2, 4.2.2), and of a product too (Dekker, "A floating-point technique for
+extending the available precision", 1971); to first order it is put back afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gradspec.primitives.row import Helper
+from gradspec.primitives.spelling import everywhere
+
+_VALUES = {
+    "POWER": {
+        "numpy": "np.exp(s)",
+        "torch": "torch.exp(s)",
+        "tf": "tf.exp(s)",
+        "jax": "jnp.exp(s)",
+    },
+    "GROWTH": {
+        "numpy": "np.expm1(s)",
+        "torch": "torch.expm1(s)",
+        "tf": "tf.math.expm1(s)",
+        "jax": "jnp.expm1(s)",
+    },
+    "SIGMOID": {
+        "numpy": "np.exp(np.minimum(s, 0.0)) / (1.0 + np.exp(-np.abs(s)))",
+        "torch": "torch.sigmoid(s)",
+        "tf": "tf.sigmoid(s)",
+        "jax": "jax.nn.sigmoid(s)",
+    },
+    "OPPOSITE": {
+        "numpy": "np.exp(-np.maximum(s, 0.0)) / (1.0 + np.exp(-np.abs(s)))",
+        "torch": "torch.sigmoid(-s)",
+        "tf": "tf.sigmoid(-s)",
+        "jax": "jax.nn.sigmoid(-s)",
+    },
+    "SOFTPLUS": {
+        "numpy": "np.logaddexp(0.0, s)",
+        "torch": "torch.nn.functional.softplus(s, threshold=40.0)",
+        "tf": "tf.math.softplus(s)",
+        "jax": "jax.nn.softplus(s)",
+    },
+}
+
+_SUM = """\
+    s = x + y
+    b = s - x
+    e = (x - (s - b)) + (y - b)
+    e = xp.where(xp.abs(s) < 1e4, e, xp.zeros_like(s))
+"""
+
+_PRODUCT = """\
+    s = x * y
+    near = (xp.abs(s) < 1e4) & (xp.abs(x) < 1e30) & (xp.abs(y) < 1e30)
+    x = xp.where(near, x, xp.zeros_like(s))
+    y = xp.where(near, y, xp.zeros_like(s))
+    c = 4097.0 if s.dtype == xp.float32 else 134217729.0
+    a = c * x - (c * x - x)
+    b = c * y - (c * y - y)
+    e = (x - a) * (y - b) + ((x - a) * b + (a * (y - b) + (a * b - x * y)))
+"""
+
+
+def _both(
+    name: str, result: str, says: str
+) -> tuple[Mapping[str, Helper], Mapping[str, Helper]]:
+    """The function of a sum and of a product: ``s`` is rounded, ``e`` what that took."""
+    return (
+        _written(f"_{name}_sum", _SUM, result, f"{says.replace('#', 'x + y')}"),
+        _written(f"_{name}_product", _PRODUCT, result, f"{says.replace('#', 'x * y')}"),
+    )
+
+
+def _written(name: str, steps: str, result: str, says: str) -> Mapping[str, Helper]:
+    text = f'''\
+def {name}(x: Array, y: Array) -> Array:
+    """{says}; what rounding takes off the argument is put back."""
+{steps}{result}'''
+    return everywhere(name, text, **_VALUES)  # type: ignore[return-value]
+
+
+EXP_SUM, EXP_PRODUCT = _both(
+    "exp",
+    """\
+    return POWER * (1.0 + e)
+""",
+    "exp(#)",
+)
+
+EXPM1_SUM, EXPM1_PRODUCT = _both(
+    "expm1",
+    """\
+    return GROWTH * (1.0 + e) + e
+""",
+    "exp(#) - 1",
+)
+
+SIGMOID_SUM, SIGMOID_PRODUCT = _both(
+    "sigmoid",
+    """\
+    return SIGMOID * (1.0 + OPPOSITE * e)
+""",
+    "1 / (1 + exp(-(#)))",
+)
+
+SOFTPLUS_SUM, SOFTPLUS_PRODUCT = _both(
+    "softplus",
+    """\
+    return SOFTPLUS + SIGMOID * e
+""",
+    "log(1 + exp(#))",
+)
