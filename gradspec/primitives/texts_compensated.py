@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gradspec.primitives.row import Helper
+from gradspec.primitives.row import Spelling
 from gradspec.primitives.spelling import everywhere
 
 _VALUES = {
@@ -66,7 +66,7 @@ _PRODUCT = """\
 
 def _both(
     name: str, result: str, says: str
-) -> tuple[Mapping[str, Helper], Mapping[str, Helper]]:
+) -> tuple[Mapping[str, Spelling], Mapping[str, Spelling]]:
     """The function of a sum and of a product: ``s`` is rounded, ``e`` what that took."""
     return (
         _written(f"_{name}_sum", _SUM, result, f"{says.replace('#', 'x + y')}"),
@@ -74,12 +74,12 @@ def _both(
     )
 
 
-def _written(name: str, steps: str, result: str, says: str) -> Mapping[str, Helper]:
+def _written(name: str, steps: str, result: str, says: str) -> Mapping[str, Spelling]:
     text = f'''\
 def {name}(x: Array, y: Array) -> Array:
     """{says}; what rounding takes off the argument is put back."""
 {steps}{result}'''
-    return everywhere(name, text, **_VALUES)  # type: ignore[return-value]
+    return everywhere(name, text, (), **_VALUES)
 
 
 EXP_SUM, EXP_PRODUCT = _both(
@@ -101,7 +101,9 @@ EXPM1_SUM, EXPM1_PRODUCT = _both(
 SIGMOID_SUM, SIGMOID_PRODUCT = _both(
     "sigmoid",
     """\
-    return SIGMOID * (1.0 + OPPOSITE * e)
+    p = SIGMOID
+    q = OPPOSITE
+    return p * (1.0 + q * e)
 """,
     "1 / (1 + exp(-(#)))",
 )
@@ -109,7 +111,8 @@ SIGMOID_SUM, SIGMOID_PRODUCT = _both(
 SOFTPLUS_SUM, SOFTPLUS_PRODUCT = _both(
     "softplus",
     """\
-    return SOFTPLUS + SIGMOID * e
+    p = SIGMOID
+    return SOFTPLUS + p * e
 """,
     "log(1 + exp(#))",
 )

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
+from gradspec.derive.build import negate
 from gradspec.ir.expr import Apply, Const, Expr
 from gradspec.ir.walk import names, nodes
 from gradspec.stabilise.match import instantiate, match
@@ -66,8 +67,11 @@ def _made_good(node: Expr) -> Expr | None:
 
 
 def _is_exact(argument: Expr) -> bool:
-    """Twice a number, or half of it, is not rounded."""
+    """Twice a number, or half of it, is not rounded; for squares there is
+    `exp_neg_square`."""
     match argument:
+        case Apply(op="mul", args=(a, b)) if a == b or a == negate(b):
+            return True
         case Apply(op="mul", args=(Const(value=value), _) | (_, Const(value=value))):
             size = abs(value)
             return (
