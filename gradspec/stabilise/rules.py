@@ -132,6 +132,26 @@ _LOGARITHMS = (
         "0.5 * log1p(square(sinh(a))) if abs(a) < 1"
         " else abs(a) + log1p(exp(-2 * abs(a))) - log(2)",
     ),
+    Row(
+        "log1p of a square",
+        "log1p(square(a))",
+        "log1p(square(a)) if abs(a) < 1e16 else 2 * log(abs(a))",
+        detour=True,
+    ),
+    Row(
+        "log1p of a squared quotient",
+        "log1p(square(a / b))",
+        "log1p(square(a / b)) if abs(a) < 1e16 * abs(b)"
+        " else 2 * (log(abs(a)) - log(abs(b)))",
+        detour=True,
+    ),
+    Row(
+        "log1p of a squared quotient over a number",
+        "log1p(square(a / b) / c)",
+        "log1p(square(a / b) / c) if abs(a) < 1e16 * abs(b)"
+        " else 2 * (log(abs(a)) - log(abs(b))) - log(c)",
+        detour=True,
+    ),
     Row("log gamma", "log(gamma(a))", "lgamma(a)"),
     Row("xlogy", "a * log(b)", "xlogy(a, b)", detour=True),
     Row("xlog1py", "a * log(1 + b)", "xlog1py(a, b)", detour=True),
@@ -170,6 +190,14 @@ _ALGEBRA = (
     ),
     Row("divided twice", "a / b / b", "a / square(b)", detour=True),
     Row("divided by a square", "a / square(b)", "a / b / b", detour=True),
+    # Squares leave the range though what is made of them does not.
+    Row("a square over", "square(a) / b", "a / b * a", detour=True),
+    Row(
+        "over one and a square",
+        "c / (1 + square(a)) * b",
+        "c / hypot(a, 1) * (b / hypot(a, 1))",
+        detour=True,
+    ),
     Row("difference of next", "(a + b) - a", "b"),
     Row("double angle", "square(cos(a)) - square(sin(a))", "cos(2 * a)"),
     Row("one minus cos", "1 - cos(a)", "2 * square(sin(0.5 * a))"),
