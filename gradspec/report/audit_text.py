@@ -51,8 +51,9 @@ def explain(rules: Iterable[CheckedRule]) -> None:
             click.echo("  evaluated as written: nothing measured better")
         for rewrite in checked.rewrites:
             click.echo(f"  {rewrite.name}: {rewrite.reason}")
-            click.echo(f"    written {rewrite.before}")
-            click.echo(f"    chosen  {rewrite.after}")
+            if rewrite.before != rewrite.after:
+                click.echo(f"    written {rewrite.before}")
+                click.echo(f"    chosen  {rewrite.after}")
 
 
 def over(found: Iterable[Finding], limit: float) -> tuple[Finding, ...]:

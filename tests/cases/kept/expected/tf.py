@@ -5,6 +5,7 @@ Do not edit: change input.grad and compile it again.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -97,11 +98,14 @@ def _widen(tensor: tf.Tensor) -> tf.Tensor:
 @_rule
 def _gate(x):
     e = tf.exp(-x)
-    y = x * e
+    # at x = inf the limit, where it was NaN
+    y = tf.minimum(x, 10000.0) * e
 
     def backward(dy):
         e = tf.exp(-x)
-        y = x * e
+        # at x = inf the limit, where it was NaN
+        y = tf.minimum(x, 10000.0) * e
+        # at x = inf the limit, where it was NaN
         return dy * (e - y)
 
     return y, backward
@@ -124,10 +128,12 @@ def gate(x: tf.Tensor) -> tf.Tensor:
 @_rule_keeping
 def _gate_saved(x):
     e = tf.exp(-x)
-    y = x * e
+    # at x = inf the limit, where it was NaN
+    y = tf.minimum(x, 10000.0) * e
 
     def backward(dy):
-        return dy * e * (1.0 - x)
+        # at x = inf the limit, where it was NaN
+        return tf.where(x == math.inf, tf.constant(0.0, x.dtype), dy * e * (1.0 - x))
 
     return y, backward
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import types
 from collections.abc import Callable
 from typing import Any
@@ -218,7 +219,8 @@ class _Gate(torch.autograd.Function):
         dtype = x.dtype
         (x,) = _widen(x)
         e = torch.exp(-x)
-        y = x * e
+        # at x = inf the limit, where it was NaN
+        y = torch.clamp(x, max=10000.0) * e
         return _rounded(y, dtype)
 
     @staticmethod
@@ -236,7 +238,9 @@ class _Gate(torch.autograd.Function):
         dtype = x.dtype
         x, dy = _widen(x, dy)
         e = torch.exp(-x)
-        y = x * e
+        # at x = inf the limit, where it was NaN
+        y = torch.clamp(x, max=10000.0) * e
+        # at x = inf the limit, where it was NaN
         dx = dy * (e - y)
         return _rounded(dx, dtype)
 
@@ -247,7 +251,7 @@ class _Gate(torch.autograd.Function):
             dtype = x_dot.dtype
             x, x_dot = _widen(x, x_dot)
             e = torch.exp(-x)
-            y = x * e
+            y = torch.clamp(x, max=10000.0) * e
             y_dot = x_dot * (e - y)
             return _rounded(y_dot, dtype)
 
@@ -282,13 +286,15 @@ class _GateSaved(torch.autograd.Function):
         dtype = x.dtype
         (x,) = _widen(x)
         e = torch.exp(-x)
-        y = x * e
+        # at x = inf the limit, where it was NaN
+        y = torch.clamp(x, max=10000.0) * e
         return _rounded(y, dtype), e
 
     @staticmethod
     def setup_context(ctx, inputs, output):
         (x,) = inputs
-        _, e = output
+        y, e = output
+        ctx.y_shape = y.shape
         ctx.save_for_backward(x, e)
         ctx.save_for_forward(x, e)
         ctx.mark_non_differentiable(e)
@@ -304,7 +310,8 @@ class _GateSaved(torch.autograd.Function):
         if torch.is_grad_enabled():
             # a second derivative must see through what was saved
             e = torch.exp(-x)
-        dx = dy * e * (1.0 - x)
+        # at x = inf the limit, where it was NaN
+        dx = torch.where(x == math.inf, 0.0, dy * e * (1.0 - x))
         return _rounded(dx, dtype)
 
     @staticmethod
@@ -314,8 +321,8 @@ class _GateSaved(torch.autograd.Function):
             dtype = x_dot.dtype
             x, x_dot = _widen(x, x_dot)
             e = torch.exp(-x)
-            y_dot = x_dot * e * (1.0 - x)
-            return _rounded(y_dot, dtype), None
+            y_dot = torch.where(x == math.inf, 0.0, x_dot * e * (1.0 - x))
+            return _rounded(y_dot.expand(ctx.y_shape), dtype), None
 
 
 @torch.compiler.allow_in_graph

@@ -279,8 +279,9 @@ class _Swish(torch.autograd.Function):
     def forward(x, beta):
         dtype = x.dtype
         (x,) = _widen(x)
-        # passed through an infinity; now at most 8.5 ULP
-        y = x * torch.sigmoid(beta * x)
+        sigmoid = torch.sigmoid(beta * x)
+        # passed through an infinity; now at most 8.5 ULP; at x = -inf the limit
+        y = torch.where(sigmoid == 0.0, 0.0, x * sigmoid)
         return _rounded(y, dtype)
 
     @staticmethod
@@ -298,11 +299,11 @@ class _Swish(torch.autograd.Function):
         beta = ctx.beta
         dtype = x.dtype
         x, dy = _widen(x, dy)
-        sigmoid = torch.sigmoid(beta * x)
-        # passed through an infinity; now at most 8.5 ULP
-        y = x * sigmoid
-        # overflowed at x = -50, beta = 2: 26 of 264 points wrong; now at most 26.5 ULP
-        dx = dy * (sigmoid + y * torch.sigmoid(-beta * x) * beta)
+        clip = torch.clamp(x, -1e18, 1e18)
+        sigmoid = torch.sigmoid(beta * clip)
+        # overflowed at x = -50, beta = 2: 26 of 264 points wrong; now at most 26.5 ULP;
+        # at x = inf and x = -inf the limit
+        dx = dy * (sigmoid + clip * sigmoid * torch.sigmoid(-beta * clip) * beta)
         return _rounded(dx, dtype), None
 
     @staticmethod
@@ -312,9 +313,11 @@ class _Swish(torch.autograd.Function):
             beta = ctx.beta
             dtype = x_dot.dtype
             x, x_dot = _widen(x, x_dot)
-            sigmoid = torch.sigmoid(beta * x)
-            y = x * sigmoid
-            y_dot = x_dot * (sigmoid + y * torch.sigmoid(-beta * x) * beta)
+            clip = torch.clamp(x, -1e18, 1e18)
+            sigmoid = torch.sigmoid(beta * clip)
+            y_dot = x_dot * (
+                sigmoid + clip * sigmoid * torch.sigmoid(-beta * clip) * beta
+            )
             return _rounded(y_dot, dtype)
 
 
