@@ -1,0 +1,187 @@
+"""Half precision: every shipped rule of one input at all 65,536 inputs.
+
+    python benchmarks/half.py             float16 and bfloat16, all targets
+    python benchmarks/half.py --write     also into benchmarks/half.md
+
+Emitted modules compute float16 and bfloat16 in float32 and round once. So what is good in
+float32 (no bad point, at most 4 ULP) has to be within 1 ULP here: half an ULP of the last
+rounding, and what little float32 was off. NumPy has no bfloat16.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))  # found as a script, too
+
+from gradspec.audit.cases import Finding  # noqa: E402
+from gradspec.audit.formats import least_normal  # noqa: E402
+from gradspec.driver import audits  # noqa: E402
+from gradspec.driver.discover import (  # noqa: E402
+    Entry,
+    discover,
+    read,
+)
+from gradspec.driver.load import load  # noqa: E402
+from gradspec.driver.run import compile_entries  # noqa: E402
+from gradspec.options import AuditOptions, Options  # noqa: E402
+
+PAGE = ROOT / "benchmarks" / "half.md"
+TARGETS = ("numpy", "torch", "tf", "jax")
+HALF = ("float16", "bfloat16")
+GOOD, CLOSE = 4.0, 1.0
+
+HEAD = """\
+# Half precision, every input
+
+`python benchmarks/half.py --write`: values and gradients of every shipped rule of one
+input, at all 65,536 numbers of float16 and bfloat16, on the emitted modules.
+
+{totals}
+
+Below: rules that are not within 1 ULP somewhere. ✗: bad points (0, infinity or NaN for a
+normal number); †: those whose input is subnormal, which some targets take for 0. `float32`
+is the error in float32 on the whole domain: what is not good there cannot be good here.
+
+| rule | | target | format | half | float32 |
+| --- | --- | --- | --- | --- | --- |
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One quantity of a rule on a target in a format; ``worst`` and ``bad`` in half
+    precision, ``flushed`` of these at subnormal inputs; ``good`` in float32.
+    """
+
+    rule: str
+    name: str
+    target: str
+    dtype: str
+    worst: float
+    bad: int
+    flushed: int
+    single: str
+    good: bool
+
+    @property
+    def close(self) -> bool:
+        return self.worst <= CLOSE and self.bad == self.flushed
+
+
+def unary(entries: Iterable[Entry]) -> tuple[str, ...]:
+    """Elementwise rules of one tensor input."""
+    found = []
+    for entry in entries:
+        source = read(entry.display).value
+        module = load(source).module if source else None
+        for rule in module.rules if module else ():
+            if rule.is_elementwise and len(rule.tensor_inputs) == 1:
+                found.append(rule.name)
+    return tuple(found)
+
+
+def measured(
+    entries: tuple[Entry, ...], targets: tuple[str, ...], asked: AuditOptions
+) -> Iterator[Line]:
+    """Lines of the rules asked for, file by file (half a million numbers each)."""
+    for entry in entries:
+        named = unary((entry,))
+        names = tuple(n for n in named if not asked.rules or n in asked.rules)
+        if not names:
+            continue
+        options = Options(targets)
+        results = compile_entries((entry,), options, 1, lambda _: None)
+        every = replace(asked, rules=names, dtypes=(*HALF, "float32"))
+        done = audits.run((entry,), results, options, every, lambda _: None)
+        yield from _lines([f for audit in done for f in audit.findings])
+
+
+def _lines(findings: list[Finding]) -> Iterator[Line]:
+    ours = [f for f in findings if f.side == "emitted"]
+    single = {(f.rule, f.name, f.target): f for f in ours if f.dtype == "float32"}
+    for finding in ours:
+        if finding.dtype == "float32":
+            continue
+        wide = single[finding.rule, finding.name, finding.target].whole
+        bad = wide.bad + wide.lost
+        told = (f"✗{bad} " if bad else "") + f"{wide.worst:.3g}"
+        yield Line(
+            finding.rule,
+            finding.name,
+            finding.target,
+            finding.dtype,
+            finding.whole.worst,
+            finding.whole.bad + finding.whole.lost,
+            _flushed(finding),
+            told,
+            bad == 0 and wide.worst <= GOOD,
+        )
+
+
+def _flushed(finding: Finding) -> int:
+    """Bad points whose input is no normal number of the format computed in."""
+    (column,) = finding.columns.values()
+    found = finding.found
+    small = (abs(column) < least_normal("float32")) & (column != 0)
+    return int(((found.bad | found.lost) & small).sum())
+
+
+def page(lines: list[Line]) -> str:
+    rows = [_row(line) for line in lines if not line.close]
+    return HEAD.format(totals=totals(lines)) + "\n".join(rows) + "\n"
+
+
+def totals(lines: list[Line]) -> str:
+    good = [line for line in lines if line.good]
+    close = [line for line in good if line.close]
+    others = [line for line in lines if not line.good]
+    also = sum(line.close for line in others)
+    rules = len({line.rule for line in lines})
+    return (
+        f"* {rules} rules; {len(lines)} measured (rule, quantity, target, format).\n"
+        f"* {len(good)} of them are good in float32 (no bad point, at most"
+        f" {GOOD:g} ULP): {len(close)} of these are within {CLOSE:g} ULP in half"
+        f" precision at every normal input.\n"
+        f"* {len(others)} are not good in float32 somewhere: {also} of these are within"
+        f" {CLOSE:g} ULP in half precision all the same."
+    )
+
+
+def _row(line: Line) -> str:
+    bad = f"✗{line.bad} " if line.bad else ""
+    flushed = f"(†{line.flushed}) " if line.flushed else ""
+    single = line.single if line.good else f"*{line.single}*"
+    return (
+        f"| {line.rule} | {line.name} | {line.target} | {line.dtype} |"
+        f" {bad}{flushed}{line.worst:.3g} | {single} |"
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("paths", nargs="*", default=["rules"])
+    parser.add_argument("--target", default=",".join(TARGETS))
+    parser.add_argument("--write", action="store_true")
+    chosen = parser.parse_args()
+    start = time.perf_counter()
+    entries = discover(chosen.paths).value or ()
+    asked = AuditOptions((), 1, 1000, 1)
+    targets = tuple(chosen.target.split(","))
+    lines = list(measured(tuple(entries), targets, asked))
+    text = page(lines)
+    print(text)
+    if chosen.write:
+        PAGE.write_text(text, encoding="utf-8")
+    print(f"{time.perf_counter() - start:.0f} s", file=sys.stderr)
+    return 1 if any(line.good and not line.close for line in lines) else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
