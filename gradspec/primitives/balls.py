@@ -164,6 +164,22 @@ def ndtri(x: Ball) -> Ball:
     return -(2 * x).erfcinv() * number(x, 2).sqrt()
 
 
+def inverse_mills(x: Ball) -> Ball:
+    return (2 / x.pi()).sqrt() / scaled_erfc(-x / number(x, 2).sqrt())
+
+
+def erfinv_slope(x: Ball) -> Ball:
+    return x.pi().sqrt() / 2 * (x.erfinv() ** 2).exp()
+
+
+def erfcinv_slope(x: Ball) -> Ball:
+    return -x.pi().sqrt() / 2 * (x.erfcinv() ** 2).exp()
+
+
+def ndtri_slope(x: Ball) -> Ball:
+    return (2 * x.pi()).sqrt() * ((2 * x).erfcinv() ** 2).exp()
+
+
 def log_gamma(x: Ball) -> Ball:
     """``log |gamma(x)|``; on the left by reflection (DLMF 5.5.3)."""
     if x > 0:
@@ -215,3 +231,8 @@ def scaled_i1_slope(x: Ball) -> Ball:
     a = magnitude(x)
     i0, i1, i2 = (a.bessel_i(number(x, n), scaled=True) for n in (0, 1, 2))
     return (i0 + i2) / 2 - i1
+
+
+def i1_slope(x: Ball) -> Ball:
+    """``(I0 + I2) / 2`` (DLMF 10.29.1)."""
+    return (x.bessel_i(number(x, 0)) + x.bessel_i(number(x, 2))) / 2

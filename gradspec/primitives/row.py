@@ -58,12 +58,19 @@ class Helper:
     """The target lacks it and the formula is long: a private function of the module.
 
     ``text`` is its complete, formatted, typed source (with docstring: the mathematics
-    and the source of the approximation); ``name`` is what to call.
+    and the source of the approximation); ``name`` is what to call; ``needs`` are other
+    private functions that it calls.
     """
 
     name: str
     text: str
     imports: tuple[str, ...] = ()
+    needs: tuple[Helper, ...] = ()
+
+    def whole(self) -> tuple[Helper, ...]:
+        """All that it needs, each once, and itself last."""
+        before = (helper for need in self.needs for helper in need.whole())
+        return tuple(dict.fromkeys((*before, self)))
 
 
 @dataclass(frozen=True, slots=True)

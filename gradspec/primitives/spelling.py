@@ -7,6 +7,8 @@ standard library has the function; elsewhere such a value must be made an array 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from gradspec.primitives.row import Expand, Helper, Infix, Prefix, Spelling, Template
 
 TARGETS = ("numpy", "torch", "tf", "jax")
@@ -82,14 +84,37 @@ def imports_of(name: str) -> tuple[str, ...]:
 
 
 def everywhere(
-    name: str, text: str, imports: tuple[str, ...] = (), **names: dict[str, str]
-) -> dict[str, Spelling]:
+    name: str,
+    text: str,
+    imports: tuple[str, ...] = (),
+    needs: tuple[Mapping[str, Helper], ...] = (),
+    **names: dict[str, str],
+) -> dict[str, Helper]:
     """One private function for all targets, from one text.
 
     In the text ``xp.`` is the target's module, ``Array`` its type, ``PI`` its constant;
-    a further word stands for what ``names`` gives for each target.
+    a further word stands for what ``names`` gives for each target. ``needs`` are the
+    other private functions that it calls, for a target that lacks them. From a line
+    ``WIDEN`` to ``ROUNDED(y)`` NumPy computes in float64, as SciPy's own functions do.
     """
-    return {target: _written(target, name, text, imports, names) for target in TARGETS}
+    return {
+        target: _written(
+            target,
+            name,
+            text,
+            imports,
+            tuple(need[target] for need in needs if target in need),
+            names,
+        )
+        for target in TARGETS
+    }
+
+
+def listed(coefficients: Iterable[float], indent: int = 4) -> str:
+    """A tuple of numbers as Black writes it in a function's body."""
+    inner = " " * (indent + 4)
+    lines = "".join(f"{inner}{c!r},\n" for c in coefficients)
+    return f"(\n{lines}{' ' * indent})"
 
 
 _WORDS = {
@@ -100,14 +125,22 @@ _WORDS = {
 }
 
 
+_WIDTH = {
+    "    WIDEN\n": dict.fromkeys(TARGETS, "")
+    | {"numpy": "    dtype, x = x.dtype, x.astype(np.float64, copy=False)\n"},
+    "ROUNDED(y)": dict.fromkeys(TARGETS, "y") | {"numpy": "y.astype(dtype)"},
+}
+
+
 def _written(
     target: str,
     name: str,
     text: str,
     imports: tuple[str, ...],
+    needs: tuple[Helper, ...],
     names: dict[str, dict[str, str]],
 ) -> Helper:
-    for word, meant in names.items():
+    for word, meant in {**names, **_WIDTH}.items():
         text = text.replace(word, meant[target])
     for word, replacement in _WORDS[target].items():
         text = text.replace(word, replacement)
@@ -118,4 +151,4 @@ def _written(
         needed.append("from scipy import special")
     if "special." in text and target == "jax":
         needed.append("from jax.scipy import special")
-    return Helper(name, text, tuple(needed))
+    return Helper(name, text, tuple(needed), needs)

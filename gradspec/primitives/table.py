@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from gradspec.primitives import (
     table_algebraic,
+    table_bessel,
     table_compensated,
     table_elementary,
+    table_error,
+    table_gamma,
     table_operators,
-    table_special,
     table_trigonometric,
 )
 from gradspec.primitives.row import Primitive
@@ -18,5 +20,7 @@ ROWS: tuple[Primitive, ...] = (
     *table_compensated.ROWS,
     *table_algebraic.ROWS,
     *table_trigonometric.ROWS,
-    *table_special.ROWS,
+    *table_error.ROWS,
+    *table_gamma.ROWS,
+    *table_bessel.ROWS,
 )

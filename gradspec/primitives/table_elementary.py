@@ -19,6 +19,8 @@ from gradspec.primitives.texts_elementary import (
     NUMPY_XLOGY,
     TF_LOGADDEXP,
     TF_LOGIT,
+    TF_SIGMOID,
+    TF_SOFTPLUS,
     TORCH_LOGIT,
 )
 
@@ -165,7 +167,11 @@ _LOGISTIC = (
         cost=12,
         source="the logistic function; t / (1 + t) and 1 / (1 + t), t = exp(-|x|)",
         spellings=calls(
-            1, NUMPY_SIGMOID, "torch.sigmoid", "tf.sigmoid", jax="jax.nn.sigmoid"
+            1,
+            NUMPY_SIGMOID,
+            "torch.sigmoid",
+            TF_SIGMOID,
+            jax="jax.nn.sigmoid",
         ),
     ),
     Primitive(
@@ -182,7 +188,7 @@ _LOGISTIC = (
             1,
             Expand("-softplus(-x)"),
             "torch.nn.functional.logsigmoid",
-            "tf.math.log_sigmoid",
+            Expand("-softplus(-x)"),
             jax="jax.nn.log_sigmoid",
         ),
     ),
@@ -201,7 +207,7 @@ _LOGISTIC = (
             1,
             NUMPY_SOFTPLUS,
             Template("torch.nn.functional.softplus({x}, threshold=40.0)"),
-            "tf.math.softplus",
+            TF_SOFTPLUS,
             jax="jax.nn.softplus",
         ),
     ),

@@ -5,7 +5,13 @@ from __future__ import annotations
 from gradspec.primitives import balls
 from gradspec.primitives.row import Primitive
 from gradspec.primitives.spelling import calls
-from gradspec.primitives.texts_trigonometric import COSPI, SINC, SINC_SLOPE, SINPI
+from gradspec.primitives.texts_trigonometric import (
+    COSPI,
+    SINC,
+    SINC_SLOPE,
+    SINPI,
+    TF_TANH,
+)
 
 _CIRCULAR = (
     Primitive(
@@ -179,7 +185,7 @@ _HYPERBOLIC = (
         model=lambda np, x: np.tanh(x),
         cost=15,
         source="DLMF 4.28.4; derivative 4.34.10 through exponentials",
-        spellings=calls(1, "np.tanh", "torch.tanh", "tf.tanh", "math.tanh"),
+        spellings=calls(1, "np.tanh", "torch.tanh", TF_TANH, "math.tanh"),
     ),
     Primitive(
         "asinh",

@@ -38,6 +38,30 @@ def _logaddexp(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 ''',
 )
 
+# tf.sigmoid is 5 ULP off in float32.
+TF_SIGMOID = Helper(
+    "_sigmoid",
+    '''\
+def _sigmoid(x: tf.Tensor) -> tf.Tensor:
+    """1 / (1 + exp(-x)); the exponential is at most 1, so nothing overflows."""
+    t = tf.exp(-tf.abs(x))
+    return tf.where(x >= 0, tf.ones_like(t), t) / (1.0 + t)
+''',
+)
+
+# tf.math.softplus is 6 ULP off in float32, tf.math.log1p is 3.
+TF_SOFTPLUS = Helper(
+    "_softplus",
+    '''\
+def _softplus(x: tf.Tensor) -> tf.Tensor:
+    """log(1 + exp(x)); of 1 + t the rounding error is put back (Higham, Accuracy and
+    Stability of Numerical Algorithms, 2002, section 1.14.1)."""
+    t = tf.exp(-tf.abs(x))
+    u = 1.0 + t
+    return tf.nn.relu(x) + (tf.math.log(u) + (t - (u - 1.0)) / u)
+''',
+)
+
 NUMPY_LOGIT = Helper(
     "_logit",
     '''\
@@ -98,9 +122,10 @@ def _logaddexp(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     """log(exp(x) + exp(y)), from the larger; equal infinities stay."""
     equal = x == y
     d = tf.where(equal, tf.zeros_like(x - y), x - y)
-    larger = tf.where(d > 0.0, x + tf.math.softplus(-d), y + tf.math.softplus(d))
+    larger = tf.where(d > 0.0, x + _softplus(-d), y + _softplus(d))
     return tf.where(equal, 0.5 * (x + y) + 0.6931471805599453, larger)
 ''',
+    needs=(TF_SOFTPLUS,),
 )
 
 NUMPY_XLOGY = Helper(
@@ -121,16 +146,28 @@ def _xlog1py(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 ''',
 )
 
-# Of x the first bits, so few that their square is exact; the rest is below 1/64.
+# Of x the first bits, so few that their square is exact (until the result is 0); what the
+# rest changes is small, and so is what expm1 adds to the error of the exponential.
+_EXPM1 = {
+    "numpy": "np.expm1",
+    "torch": "torch.expm1",
+    "tf": "tf.math.expm1",
+    "jax": "jnp.expm1",
+}
+
 EXP_NEG_SQUARE = everywhere(
     "_exp_neg_square",
     '''\
 def _exp_neg_square(x: Array) -> Array:
     """exp(-x**2), the square split: its rounding error would be magnified by x**2."""
+    WIDEN
     c = xp.where(xp.abs(x) > 64.0, 64.0 * xp.sign(x), x)
-    h = xp.sign(c) * xp.floor(64.0 * xp.abs(c)) / 64.0
-    return xp.exp(-h * h) * xp.exp((h - c) * (h + c))
+    h = xp.sign(c) * xp.floor(256.0 * xp.abs(c)) / 256.0
+    e = xp.exp(-h * h)
+    y = e * (1.0 + EXPM1((h - c) * (h + c)))
+    return ROUNDED(y)
 ''',
+    EXPM1=_EXPM1,
 )
 
 EXP_NEG_HALF_SQUARE = everywhere(
@@ -138,8 +175,12 @@ EXP_NEG_HALF_SQUARE = everywhere(
     '''\
 def _exp_neg_half_square(x: Array) -> Array:
     """exp(-x**2 / 2), the square split: its rounding error would be magnified."""
+    WIDEN
     c = xp.where(xp.abs(x) > 64.0, 64.0 * xp.sign(x), x)
-    h = xp.sign(c) * xp.floor(64.0 * xp.abs(c)) / 64.0
-    return xp.exp(-0.5 * h * h) * xp.exp(0.5 * (h - c) * (h + c))
+    h = xp.sign(c) * xp.floor(256.0 * xp.abs(c)) / 256.0
+    e = xp.exp(-0.5 * h * h)
+    y = e * (1.0 + EXPM1(0.5 * (h - c) * (h + c)))
+    return ROUNDED(y)
 ''',
+    EXPM1=_EXPM1,
 )

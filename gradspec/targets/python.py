@@ -371,7 +371,9 @@ def _needs_of(name: str, scalar: bool, scope: Scope) -> Needs:
     match spelling or primitive(name).spellings[scope.dialect.target]:
         case Template(imports=imports):
             return Needs(imports)
-        case Helper(imports=imports) as helper:
-            return Needs(imports, (helper,))
+        case Helper() as helper:
+            whole = helper.whole()
+            lines = (line for each in whole for line in each.imports)
+            return Needs(tuple(dict.fromkeys(lines)), whole)
         case _:
             return Needs()

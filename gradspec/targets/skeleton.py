@@ -87,4 +87,5 @@ def used_helpers(helpers: Iterable[Helper], text: str) -> tuple[Helper, ...]:
 def table_helpers(target: str) -> tuple[Helper, ...]:
     """All functions that the table of primitives has for a target."""
     spellings = (row.spellings.get(target) for row in ROWS)
-    return tuple(spelling for spelling in spellings if isinstance(spelling, Helper))
+    own = (spelling for spelling in spellings if isinstance(spelling, Helper))
+    return tuple(dict.fromkeys(helper for one in own for helper in one.whole()))

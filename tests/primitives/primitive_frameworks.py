@@ -85,10 +85,13 @@ class Framework(Meaning):
             case Template(text=text, imports=imports):
                 filled = text.format(x="x", y="y", z="z")
                 return self._compiled(filled, params, imports)
-            case Helper(text=text, imports=imports):
-                scope = self._scope(imports)
-                exec(text, scope)
-                return scope[spelling.name]  # type: ignore[no-any-return]
+            case Helper() as helper:
+                scope: dict[str, Any] = {}
+                for each in helper.whole():
+                    scope |= self._scope(each.imports)
+                for each in helper.whole():
+                    exec(each.text, scope)
+                return scope[helper.name]  # type: ignore[no-any-return]
             case Expand(formula=formula):
                 return lambda *args: self(
                     formula, **dict(zip(params, args, strict=True))
@@ -223,12 +226,16 @@ INFINITE = {
     "erfcx_slope": (-np.inf, 0.0),
     "ndtr": (0.0, 1.0),
     "log_ndtr": (-np.inf, 0.0),
+    "inverse_mills": (np.inf, 0.0),
+    "i0": (np.inf, np.inf),
+    "i1": (-np.inf, np.inf),
+    "i1_slope": (np.inf, np.inf),
     "i0e": (0.0, 0.0),
     "i1e": (0.0, 0.0),
     "i0e_slope": (0.0, 0.0),
     "i1e_slope": (0.0, 0.0),
 }
-"""Limits at minus and plus infinity. (i0 and i1 give NaN there on every target.)"""
+"""Limits at minus and plus infinity."""
 
 
 def at_infinity(framework: Framework, name: str) -> None:

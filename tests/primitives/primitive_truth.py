@@ -52,6 +52,11 @@ _UNARY: dict[str, np.ndarray] = {
     "erfinv": _both(_UNIT),
     "erfcinv": np.concatenate([_UNIT, 2.0 - _UNIT]),
     "ndtri": _UNIT,
+    # Beyond, factors in the derivative by automatic differentiation leave the range.
+    "gamma": _both(_POSITIVE[_POSITIVE < 90.0]),
+    "erfinv_slope": _both(_UNIT),
+    "erfcinv_slope": np.concatenate([_UNIT, 2.0 - _UNIT]),
+    "ndtri_slope": _UNIT,
 }
 
 

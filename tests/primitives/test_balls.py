@@ -48,6 +48,11 @@ def _log_gamma(x: Any) -> Any:
     return mpmath.log(abs(mpmath.gamma(x)))
 
 
+def _bell(y: Any) -> Any:
+    """The derivative of erf."""
+    return 2 / mpmath.sqrt(mpmath.pi) * mpmath.exp(-(y**2))
+
+
 def _log_ndtr(x: Any) -> Any:
     z = x / mpmath.sqrt(2)
     if x > 0:
@@ -124,12 +129,19 @@ MPMATH: dict[str, Callable[..., Any]] = {
     "ndtr": lambda x: mpmath.erfc(-x / mpmath.sqrt(2)) / 2,
     "ndtri": lambda x: mpmath.sqrt(2) * mpmath.erfinv(2 * x - 1),
     "log_ndtr": _log_ndtr,
+    "inverse_mills": lambda x: (
+        mpmath.npdf(x) / (mpmath.erfc(-x / mpmath.sqrt(2)) / 2)
+    ),
+    "erfinv_slope": lambda x: 1 / _bell(mpmath.erfinv(x)),
+    "erfcinv_slope": lambda x: -1 / _bell(mpmath.erfinv(1 - x)),
+    "ndtri_slope": lambda x: 2 / (_bell(mpmath.erfinv(2 * x - 1)) / mpmath.sqrt(2)),
     "lgamma": _log_gamma,
     "gamma": mpmath.gamma,
     "digamma": mpmath.digamma,
     "polygamma": lambda n, x: mpmath.polygamma(int(n), x),
     "i0": lambda x: mpmath.besseli(0, x),
     "i1": lambda x: mpmath.besseli(1, x),
+    "i1_slope": lambda x: (mpmath.besseli(0, x) + mpmath.besseli(2, x)) / 2,
     "i0e": _scaled(0),
     "i1e": _scaled(1),
     "i0e_slope": lambda x: _scaled(1)(x) - mpmath.sign(x) * _scaled(0)(x),

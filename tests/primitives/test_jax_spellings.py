@@ -32,23 +32,14 @@ JAX = Framework("jax", jnp, jnp.asarray, jnp.where)
 
 # As for PyTorch.
 FLOAT32_KNOWN = {
+    "digamma": 20.0,
+    "lgamma": 70.0,
+    "erfinv_slope": 50.0,
     "exp2": 25.0,
     "sinh": 20.0,
     "cosh": 20.0,
-    "erfc": 6.0,
     "erfinv": 50.0,
-    "ndtr": 65.0,
-    "log_ndtr": 65.0,
-    "lgamma": 400.0,
-    "gamma": 130.0,
-    "digamma": 30.0,
-    "i0": 8.0,
-    "i1": 8.0,
-    "i1e": 8.0,
     "sinc_slope": 13.0,
-    "erfcx_slope": 8.0,
-    "i0e_slope": 50.0,
-    "i1e_slope": 60.0,
 }
 
 AUTODIFF_KNOWN = {
@@ -60,7 +51,6 @@ AUTODIFF_KNOWN = {
     "sigmoid_product": 2.0,
     "tanh": 2.0,
     "i0": 1e-6,
-    "i1e_slope": 1e-6,
 }
 
 names = pytest.mark.parametrize("name", OPERATORS)

@@ -24,12 +24,9 @@ pytest.importorskip("scipy")
 
 NUMPY = Framework("numpy", np, lambda array: array, np.where)
 
-# Differences of two Bessel functions, or of a cosine and a quotient, in float32.
+# The difference of a cosine and a quotient, in float32.
 FLOAT32_KNOWN = {
     "sinc_slope": 13.0,
-    "erfcx_slope": 8.0,
-    "i0e_slope": 10.0,
-    "i1e_slope": 40.0,
 }
 
 names = pytest.mark.parametrize("name", OPERATORS)
@@ -37,14 +34,14 @@ names = pytest.mark.parametrize("name", OPERATORS)
 
 @names
 def test_float64(name: str) -> None:
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", divide="ignore"):
         error, point = forward_error(NUMPY, name, np.float64)
     assert error <= FLOAT64, point
 
 
 @names
 def test_float32(name: str) -> None:
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", divide="ignore"):
         error, point = forward_error(NUMPY, name, np.float32)
     assert error <= FLOAT32_KNOWN.get(name, FLOAT32), point
 
@@ -68,7 +65,7 @@ def test_one_number_keeps_its_type(name: str, dtype: type) -> None:
     args = [np.reshape(a, ()) if hasattr(a, "dtype") else a for a in columns]
     if name == "polygamma":
         args[0] = int(chosen[0])  # type: ignore[call-overload]
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", divide="ignore"):
         assert np.asarray(NUMPY.call(name, args)).dtype == dtype
 
 

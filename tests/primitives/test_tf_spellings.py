@@ -30,20 +30,8 @@ TF = Framework("tf", tf, tf.constant, tf.where)
 
 # As for PyTorch.
 FLOAT32_KNOWN = {
-    "erfc": 6.0,
-    "sigmoid": 5.0,
-    "ndtr": 50.0,
-    "log_ndtr": 50.0,
-    "gamma": 90.0,
     "digamma": 20.0,
-    "i0": 6.0,
-    "i1": 8.0,
-    "i0e": 8.0,
-    "i1e": 8.0,
     "sinc_slope": 13.0,
-    "erfcx_slope": 8.0,
-    "i0e_slope": 50.0,
-    "i1e_slope": 60.0,
 }
 
 AUTOGRAD_KNOWN = {
@@ -51,7 +39,6 @@ AUTOGRAD_KNOWN = {
     "sigmoid_sum": 2.0,
     "sigmoid_product": 2.0,
     "tanh": 2.0,
-    "i1e_slope": 1e-6,
 }
 
 names = pytest.mark.parametrize("name", OPERATORS)

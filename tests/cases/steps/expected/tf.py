@@ -80,6 +80,12 @@ def _widen(tensor: tf.Tensor) -> tf.Tensor:
     return tf.cast(tensor, tf.float32) if tensor.dtype in half else tensor
 
 
+def _sigmoid(x: tf.Tensor) -> tf.Tensor:
+    """1 / (1 + exp(-x)); the exponential is at most 1, so nothing overflows."""
+    t = tf.exp(-tf.abs(x))
+    return tf.where(x >= 0, tf.ones_like(t), t) / (1.0 + t)
+
+
 @functools.lru_cache
 def _spike(k):
     @_rule
@@ -116,7 +122,7 @@ def _sign_step(x):
     )
 
     def backward(dy):
-        return dy * tf.sigmoid(x) * tf.sigmoid(-x)
+        return dy * _sigmoid(x) * _sigmoid(-x)
 
     return y, backward
 

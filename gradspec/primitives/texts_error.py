@@ -1,0 +1,239 @@
+"""Private functions for the error function and its relatives.
+
+The coefficients are fitted by benchmarks/special_coefficients.py; all are positive, or
+nearly so, so that Horner's rule loses nothing in float32 either.
+"""
+
+from __future__ import annotations
+
+from gradspec.primitives.coefficients_error import (
+    ERF_OVER,
+    ERF_UNDER,
+    ERFCX_FAR_OVER,
+    ERFCX_FAR_UNDER,
+    ERFCX_OVER,
+    ERFCX_SLOPE_FAR_OVER,
+    ERFCX_SLOPE_FAR_UNDER,
+    ERFCX_SLOPE_OVER,
+    ERFCX_SLOPE_UNDER,
+    ERFCX_UNDER,
+)
+from gradspec.primitives.row import Helper
+from gradspec.primitives.spelling import everywhere, listed
+from gradspec.primitives.texts_elementary import EXP_NEG_HALF_SQUARE, EXP_NEG_SQUARE
+
+LOG = {
+    "numpy": "np.log",
+    "torch": "torch.log",
+    "tf": "tf.math.log",
+    "jax": "jnp.log",
+}
+
+QUOTIENT = everywhere(
+    "_quotient",
+    '''\
+def _quotient(
+    x: Array, over: tuple[float, ...], under: tuple[float, ...]
+) -> Array:
+    """A quotient of polynomials in x, their highest powers first."""
+    p, q = xp.zeros_like(x), xp.zeros_like(x)
+    for c in over:
+        p = p * x + c
+    for c in under:
+        q = q * x + c
+    return p / q
+''',
+)
+
+POLYNOMIAL = everywhere(
+    "_polynomial",
+    '''\
+def _polynomial(x: Array, coefficients: tuple[float, ...]) -> Array:
+    """A polynomial in x, its highest power first."""
+    p = xp.zeros_like(x)
+    for c in coefficients:
+        p = p * x + c
+    return p
+''',
+)
+
+EXP_SQUARE = everywhere(
+    "_exp_square",
+    '''\
+def _exp_square(x: Array) -> Array:
+    """exp(x**2), the square split: its rounding error would be magnified by x**2."""
+    c = xp.where(xp.abs(x) > 64.0, 64.0 * xp.sign(x), x)
+    h = xp.sign(c) * xp.floor(256.0 * xp.abs(c)) / 256.0
+    return xp.exp(h * h) * xp.exp((c - h) * (c + h))
+''',
+)
+
+
+def _right(
+    name: str,
+    said: str,
+    near: str,
+    tail: str,
+    left: str,
+    coefficients: tuple[tuple[float, ...], ...],
+) -> dict[str, Helper]:
+    """A function of erfcx's kind. ``near`` is it up to 2, by ``b`` and ``q``; ``tail`` from
+    there on, by ``r``, 1 / x, and ``p``; ``left`` is what it is on the left, by ``n``.
+    """
+    over, under, far_over, far_under = coefficients
+    return everywhere(
+        name,
+        f'''\
+def {name}(x: Array) -> Array:
+    """{said}"""
+    WIDEN
+    over = {listed(over)}
+    under = {listed(under)}
+    far_over = {listed(far_over)}
+    far_under = {listed(far_under)}
+    a = xp.where(x < 0.0, -x, x)
+    far = a > 2.0
+    edge = 2.0 * xp.ones_like(x)
+    b = xp.where(far, edge, a)
+    q = b * _quotient(b, over, under)
+    r = 1.0 / xp.where(far, a, edge)
+    p = r * r * _quotient(r * r, far_over, far_under)
+    near = {near}
+    right = xp.where(far, {tail}, near)
+    n = xp.where(x < 0.0, x, xp.zeros_like(x))
+    y = xp.where(x < 0.0, {left}, right)
+    return ROUNDED(y)
+''',
+        needs=(QUOTIENT, EXP_SQUARE),
+    )
+
+
+ERFCX = _right(
+    "_erfcx",
+    "exp(x**2) * erfc(x), from 2 on by what is left of 1 / (sqrt(pi) * x).",
+    "(1.0 + q) / (1.0 + 2.0 * b)",
+    "r * (0.5641895835477563 + p)",
+    "2.0 * _exp_square(n) - right",
+    (ERFCX_OVER, ERFCX_UNDER, ERFCX_FAR_OVER, ERFCX_FAR_UNDER),
+)
+
+# 2 * x * erfcx(x) - 2 / sqrt(pi) cancels for large x: 2 * x**2 times the rounding error.
+ERFCX_SLOPE = _right(
+    "_erfcx_slope",
+    "The derivative of erfcx, that is 2 * x * erfcx(x) - 2 / sqrt(pi).",
+    "-(1.1283791670955126 + q) / xp.square(1.0 + b)",
+    "-r * (r * (0.5641895835477563 + p))",
+    "4.0 * n * _exp_square(n) + right",
+    (
+        ERFCX_SLOPE_OVER,
+        ERFCX_SLOPE_UNDER,
+        ERFCX_SLOPE_FAR_OVER,
+        ERFCX_SLOPE_FAR_UNDER,
+    ),
+)
+
+# The frameworks' own erfc rounds the square in exp(-x**2), TensorFlow's in float64 too.
+ERFC = everywhere(
+    "_erfc",
+    f'''\
+def _erfc(x: Array) -> Array:
+    """1 - erf(x); for abs(x) > 1/2 through exp(-x**2) * erfcx(x)."""
+    WIDEN
+    over = {listed(ERF_OVER)}
+    under = {listed(ERF_UNDER)}
+    small = xp.abs(x) <= 0.5
+    b = xp.where(small, x, 0.5 * xp.ones_like(x))
+    u = b * b
+    near = 1.0 - b * (1.1283791670955126 + u * _quotient(u, over, under))
+    tail = _exp_neg_square(x) * _erfcx(xp.abs(x))
+    y = xp.where(small, near, xp.where(x < 0.0, 2.0 - tail, tail))
+    return ROUNDED(y)
+''',
+    needs=(QUOTIENT, EXP_NEG_SQUARE, ERFCX),
+)
+
+TF_ERF = everywhere(
+    "_erf",
+    f'''\
+def _erf(x: Array) -> Array:
+    """The error function; for abs(x) > 1/2 through its complement."""
+    over = {listed(ERF_OVER)}
+    under = {listed(ERF_UNDER)}
+    small = xp.abs(x) <= 0.5
+    b = xp.where(small, x, 0.5 * xp.ones_like(x))
+    u = b * b
+    near = b * (1.1283791670955126 + u * _quotient(u, over, under))
+    far = 1.0 - _exp_neg_square(x) * _erfcx(xp.abs(x))
+    return xp.where(small, near, xp.where(x < 0.0, -far, far))
+''',
+    needs=(QUOTIENT, EXP_NEG_SQUARE, ERFCX),
+)["tf"]
+
+# torch.special.ndtr is 1 + erf, which is 0 in the left tail; SciPy's rounds x / sqrt(2).
+NDTR = everywhere(
+    "_ndtr",
+    f'''\
+def _ndtr(x: Array) -> Array:
+    """0.5 * erfc(-x / sqrt(2)); for abs(x) > 1/2 through exp(-x**2 / 2) * erfcx."""
+    WIDEN
+    over = {listed(ERF_OVER)}
+    under = {listed(ERF_UNDER)}
+    small = xp.abs(x) <= 0.5
+    b = 0.7071067811865476 * xp.where(small, x, 0.5 * xp.ones_like(x))
+    u = b * b
+    near = 0.5 + 0.5 * b * (1.1283791670955126 + u * _quotient(u, over, under))
+    scaled = _erfcx(0.7071067811865476 * xp.abs(x))
+    tail = 0.5 * _exp_neg_half_square(x) * scaled
+    y = xp.where(small, near, xp.where(x < 0.0, tail, 1.0 - tail))
+    return ROUNDED(y)
+''',
+    needs=(QUOTIENT, EXP_NEG_HALF_SQUARE, ERFCX),
+)
+
+LOG_NDTR = everywhere(
+    "_log_ndtr",
+    '''\
+def _log_ndtr(x: Array) -> Array:
+    """log(ndtr(x)), on the left through erfcx, so that nothing underflows, on the right
+    log(1 - t) as -2 * atanh(t / (2 - t)) by its series."""
+    WIDEN
+    left = x < 0.0
+    n = xp.where(left, x, xp.zeros_like(x))
+    p = xp.where(left, xp.zeros_like(x), x)
+    scaled = LOG(0.5 * _erfcx(-0.7071067811865476 * n)) - 0.5 * n * n
+    t = _ndtr(-p)
+    s = t / (2.0 - t)
+    rest = xp.zeros_like(x)
+    for k in range(35, 1, -2):
+        rest = (rest + 1.0 / k) * (s * s)
+    y = xp.where(left, scaled, -2.0 * (s + s * rest))
+    return ROUNDED(y)
+''',
+    needs=(ERFCX, NDTR),
+    LOG=LOG,
+)
+
+MILLS = everywhere(
+    "_inverse_mills",
+    f'''\
+def _inverse_mills(x: Array) -> Array:
+    """The normal density over its distribution function; sqrt(2 / pi) / erfcx on the
+    left, where both underflow, and far out -x."""
+    WIDEN
+    over = {listed(ERF_OVER)}
+    under = {listed(ERF_UNDER)}
+    scaled = _erfcx(0.7071067811865476 * xp.abs(x))
+    bell = _exp_neg_half_square(x)
+    small = xp.abs(x) <= 0.5
+    b = 0.7071067811865476 * xp.where(small, x, 0.5 * xp.ones_like(x))
+    u = b * b
+    near = 0.5 + 0.5 * b * (1.1283791670955126 + u * _quotient(u, over, under))
+    right = xp.where(small, near, 1.0 - 0.5 * bell * scaled)
+    right = 0.3989422804014327 * bell / right
+    far = x < -1e9
+    left = 0.7978845608028654 / xp.where(far, xp.ones_like(x), scaled)
+    y = xp.where(x > 0.0, right, xp.where(far, -x, left))
+    return ROUNDED(y)
+''',
+    needs=(QUOTIENT, EXP_NEG_HALF_SQUARE, ERFCX),
+)
