@@ -127,7 +127,7 @@ I1E_SLOPE = _slope(
     "_i1e_slope",
     "The derivative of i1e: i0e - (1 + 1/x) i1e for x > 0; its zero is a factor.",
     (d.I1E_SLOPE, d.I1E_SLOPE_MIDDLE, d.I1E_SLOPE_FAR),
-    "p * ((b - 1.545127272605896) + 1.461335330992981e-08)",
+    "p * ((b - 1.545127272605896) + 1.461335330992981e-08 - 6.079624433015007e-25)",
     "-",
 )
 

@@ -84,8 +84,9 @@ def _digamma(x: Array) -> Array:
     a = xp.where(left, 1.0 - x, x)
     far = a > 2.0
     b = xp.where(far, xp.ones_like(x), a)
-    near = ((b - 1.4616321325302124) - 1.2438149938918909e-08) / b
-    near = near * (0.6841666717870696 + b * _quotient(b, over, under))
+    zero = (b - 1.4616321325302124) - 1.2438149938918909e-08
+    over_zero = 0.6841666717870696 + b * _quotient(b, over, under)
+    near = (zero - 4.341643069426251e-25) / b * over_zero
     c = xp.where(far, a, 2.0 * xp.ones_like(x))
     r = 1.0 / c
     tail = LOG(c) - 0.5 * r - r * (r * _quotient(r * r, far_over, far_under))
@@ -108,19 +109,23 @@ def _polygamma(n: int, x: Array) -> Array:
         return _digamma(x)
     over = (-3617, 7, -691, 5, -1, 1, -1, 1)  # Bernoulli's numbers
     under = (510, 6, 2730, 66, 30, 42, 30, 6)
-    r = 1.0 / (x + (10.0 + n))
+    far = x > 10.0 + n
+    r = 1.0 / xp.where(far, x, x + (10.0 + n))
     s = xp.zeros_like(x)
     for k, b, c in zip(range(16, 0, -2), over, under, strict=True):
         s = s * (r * r) + b / c * math.comb(n + k - 1, k)
     s = (1.0 / n + 0.5 * r + s / n * (r * r)) * r
     for _ in range(n - 1):
         s = s * r
+    near = xp.where(far, xp.ones_like(x), x)
+    first = xp.zeros_like(x)
     for k in range(9 + n, -1, -1):
-        r = 1.0 / (x + float(k))
+        r = 1.0 / (near + float(k))
         p = r
         for _ in range(n):
             p = p * r
-        s = s + p
+        first = first + p
+    s = xp.where(far, s, s + first)
     return (-1.0) ** (n + 1) * math.factorial(n) * s
 ''',
     ("import math",),

@@ -50,7 +50,7 @@ def _erfinv(x: tf.Tensor) -> tf.Tensor:
     for c, d in zip(over, under, strict=True):
         p = p * r + c
         q = q * r + d
-    centre = 0.3535533905932738 * inner * p / q
+    centre = inner * (0.3535533905932738 * p / q)
     tail = tf.math.erfcinv(1.0 - tf.abs(tf.where(small, tf.ones_like(x) * 0.9, x)))
     return tf.where(small, centre, tf.sign(x) * tail)
 ''',
