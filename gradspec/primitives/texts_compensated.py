@@ -79,7 +79,7 @@ def _written(name: str, steps: str, result: str, says: str) -> Mapping[str, Spel
 def {name}(x: Array, y: Array) -> Array:
     """{says}; what rounding takes off the argument is put back."""
 {steps}{result}'''
-    return everywhere(name, text, (), **_VALUES)
+    return everywhere(name, text, (), (), **_VALUES)
 
 
 EXP_SUM, EXP_PRODUCT = _both(

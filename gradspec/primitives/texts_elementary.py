@@ -9,7 +9,7 @@ NUMPY_SIGMOID = Helper(
     "_sigmoid",
     '''\
 def _sigmoid(x: np.ndarray) -> np.ndarray:
-    """exp(x) / (1 + exp(x)); where exp(x) could overflow, the quotient is 1 long since."""
+    """exp(x) / (1 + exp(x)); where exp(x) could overflow the quotient is 1."""
     t = np.exp(np.minimum(x, 88.0))
     return t / (1.0 + t)
 ''',
