@@ -140,26 +140,28 @@ def run(
 ) -> tuple[Matrix, ...]:
     """Every rule of the subjects on every target."""
     given = tuple(given)
-    with tempfile.TemporaryDirectory(prefix="gradspec-") as folder:
-        found = []
-        for target in options.targets:
-            found.append(_matrix(Path(folder), target, given))
-            progress(target)
+    found = []
+    for target in options.targets:
+        found.append(matrix(target, given, FEATURES.get(target, ())))
+        progress(target)
     return tuple(found)
 
 
-def _matrix(folder: Path, target: str, given: tuple[Subject, ...]) -> Matrix:
-    features = FEATURES.get(target, ())
+def matrix(
+    target: str, given: tuple[Subject, ...], features: tuple[Feature, ...]
+) -> Matrix:
+    """Every rule of the subjects through some features of one target."""
     framework, _, install = FRAMEWORKS.get(target, ("", "", ""))
     if not features or importlib.util.find_spec(framework) is None:
         absent = f"{framework} is not installed ({install})" if framework else ""
         absent = absent or f"there is no conformance suite for {target}"
         return Matrix(target, (), (), (), absent)
-    modules = list(_modules(folder / target, target, given))
     cells: list[Cell] = []
-    for group, members in groupby(features, lambda feature: feature.group):
-        place = folder / f"{target}-{group}"
-        cells += _group(place, target, tuple(members), modules)
+    with tempfile.TemporaryDirectory(prefix="gradspec-") as folder:
+        modules = list(_modules(Path(folder) / target, target, given))
+        for group, members in groupby(features, lambda feature: feature.group):
+            place = Path(folder) / f"{target}-{group}"
+            cells += _group(place, target, tuple(members), modules)
     rules = tuple(dict.fromkeys(c["rule"] for m in modules for c in m["rules"]))
     return Matrix(target, tuple(f.name for f in features), rules, tuple(cells))
 

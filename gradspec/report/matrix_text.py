@@ -39,7 +39,9 @@ def _text(matrix: Matrix) -> None:
     if matrix.absent:
         click.echo(f"{matrix.target}: error[GS611]: {matrix.absent}")
         return
-    states = {(cell.rule, cell.feature): _state(cell) for cell in matrix.cells}
+    states = {
+        (cell.rule, cell.feature): (cell.state, worded(cell)) for cell in matrix.cells
+    }
     first = max(len(name) for name in (matrix.target, *matrix.features))
     widths = [max(len(rule), 13) for rule in matrix.rules]
     columns = zip(matrix.rules, widths, strict=True)
@@ -54,15 +56,13 @@ def _text(matrix: Matrix) -> None:
     for cell in _faults(matrix):
         word = click.style("error[GS530]", fg="red", bold=True)
         click.echo(f"{word}: {_sentence(matrix, cell)}", err=True)
-    click.echo(f"{_counted(matrix)}\n")
+    click.echo(f"{counted(matrix)}\n")
 
 
-def _state(cell: Cell) -> tuple[str, str]:
-    """The state of a cell and its text: with what plain code does where that fails."""
+def worded(cell: Cell) -> str:
+    """The state of a cell, and what plain code does where that fails."""
     word = WORDS[cell.state]
-    if cell.plain in ("ok", "none"):
-        return cell.state, word
-    return cell.state, f"{word} ({cell.plain})"
+    return word if cell.plain in ("ok", "none") else f"{word} ({cell.plain})"
 
 
 def _word(state: str, text: str, width: int) -> str:
@@ -83,7 +83,7 @@ def _sentence(matrix: Matrix, cell: Cell) -> str:
     )
 
 
-def _counted(matrix: Matrix) -> str:
+def counted(matrix: Matrix) -> str:
     """How many cells are in which state, and how many of plain code."""
     sentences = [_tally([cell.state for cell in matrix.cells])]
     plain = [cell.plain for cell in matrix.cells]

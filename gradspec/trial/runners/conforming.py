@@ -12,6 +12,7 @@ import math
 import sys
 import traceback
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -54,15 +55,26 @@ def main(
     for path, case in (
         (m["path"], case) for m in job["modules"] for case in m["rules"]
     ):
-        module = plain(path) if case["way"] == "plain" else imported(path)
+        load = plain if case["way"] == "plain" else imported
         for feature in job["features"]:
             key = (path, case["rule"], case["way"], feature["name"])
             if key in done:
                 continue
             _write(out, {"key": key, "state": "started"})
             run = register.functions[feature["name"]]
-            state, message = _cell(run, build, module, case, feature)
+            state, message = _cell(
+                run, partial(_built, build, load, path), case, feature
+            )
             _write(out, {"key": key, "state": state, "message": message})
+
+
+def _built(
+    build: Callable[[ModuleType, Case], Any],
+    load: Callable[[str], ModuleType],
+    path: str,
+    case: Case,
+) -> Any:
+    return build(load(path), case)
 
 
 def _write(out: Path, line: dict[str, Any]) -> None:
@@ -75,13 +87,12 @@ _ORDERS = {1: "first", 2: "second", 3: "third"}
 
 def _cell(
     run: Run,
-    build: Callable[[ModuleType, Case], Any],
-    module: ModuleType,
+    build: Callable[[Case], Any],
     case: Case,
     feature: dict[str, Any],
 ) -> tuple[str, str]:
     try:
-        got = run(build(module, case))
+        got = run(build(case))
     except Exception as fault:
         return "error", _told(fault)
     order = _ORDERS.get(feature["order"], "")

@@ -5,6 +5,7 @@ What fails there is the framework's own; beside it a failure of a rule can be ju
 
 from __future__ import annotations
 
+import functools
 import inspect
 import sys
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from conforming import imported_as
 PREFIX = "plain_"
 
 
+@functools.cache
 def torch_module(path: str) -> ModuleType:
     """The forward method itself, in place of the `Function` that it belongs to."""
     module: ModuleType = imported_as(PREFIX, path)

@@ -63,7 +63,7 @@ class Setting:
     def total(self, *floats: Any) -> Any:
         """Upstream gradients times outputs."""
         pairs = zip(self.outputs(*floats), self.upstream, strict=True)
-        return tf.add_n([tf.reduce_sum(y * u) for y, u in pairs])
+        return tf.add_n([tf.reduce_sum(y * tf.cast(u, y.dtype)) for y, u in pairs])
 
     def gradient(self, function: Callable[..., Any], floats: Any) -> Any:
         """The gradients of a function of the floating inputs."""
