@@ -4,8 +4,9 @@
     python benchmarks/conformance.py torch              one target
     python benchmarks/conformance.py torch export func  some of its groups of features
 
-Each run writes its groups into benchmarks/conformance.json (what came out of every cell,
-without times or places) and the whole page benchmarks/conformance.md from it.
+Each run writes its groups into benchmarks/conformance_<target>.json (what came out of
+every cell, without times or places) and the whole page benchmarks/conformance.md from
+these files.
 """
 
 from __future__ import annotations
@@ -26,7 +27,6 @@ from gradspec.options import Options  # noqa: E402
 from gradspec.report.matrix_text import counted, worded  # noqa: E402
 from gradspec.trial.features import FEATURES, Feature  # noqa: E402
 
-DATA = Path(__file__).with_suffix(".json")
 PAGE = Path(__file__).with_suffix(".md")
 PACKAGES = {"numpy": "numpy", "torch": "torch", "tf": "tensorflow", "jax": "jax"}
 
@@ -42,13 +42,23 @@ upstream one, difference quotients of a gradient that is declared to be another.
 
 def main(target: str = "", *groups: str) -> None:
     """Run what is asked for, then write the page of all that is known."""
-    known = json.loads(DATA.read_text("utf-8")) if DATA.exists() else {}
     for name in [target] if target else FEATURES:
         for group, members in groupby(FEATURES[name], lambda f: f.group):
             if not groups or group in groups:
-                known.setdefault(name, {})[group] = _run(name, tuple(members))
-                DATA.write_text(json.dumps(known, indent=1) + "\n", "utf-8")
+                known = _known(name) | {group: _run(name, tuple(members))}
+                _data(name).write_text(json.dumps(known, indent=1) + "\n", "utf-8")
+    known = {name: _known(name) for name in FEATURES}
     PAGE.write_text("\n".join([HEAD, *_sections(known)]) + "\n", "utf-8")
+
+
+def _data(target: str) -> Path:
+    return Path(__file__).with_name(f"conformance_{target}.json")
+
+
+def _known(target: str) -> dict[str, Any]:
+    """What earlier runs have found, by group."""
+    path = _data(target)
+    return json.loads(path.read_text("utf-8")) if path.exists() else {}
 
 
 def _run(target: str, features: tuple[Feature, ...]) -> dict[str, Any]:
@@ -63,7 +73,7 @@ def _run(target: str, features: tuple[Feature, ...]) -> dict[str, Any]:
 def _sections(known: dict[str, Any]) -> list[str]:
     lines = []
     for target, features in FEATURES.items():
-        groups = known.get(target, {})
+        groups = known[target]
         if not groups:
             continue
         found = [c for group in groups.values() for c in group["cells"]]

@@ -27,21 +27,17 @@ def test_every_feature_has_its_function(target: str) -> None:
 
 
 def _matrix(
-    monkeypatch: pytest.MonkeyPatch,
-    target: str,
-    wanted: tuple[str, ...],
-    given: conforming.Subject,
+    target: str, wanted: tuple[str, ...], given: conforming.Subject
 ) -> conforming.Matrix:
     features = tuple(f for f in FEATURES[target] if f.name in wanted)
-    monkeypatch.setattr(conforming, "FEATURES", {target: features})
-    (matrix,) = conforming.run((given,), Options((target,)), lambda target: None)
-    return matrix
+    assert len(features) == len(wanted)
+    return conforming.matrix(target, (given,), features)
 
 
-def test_the_markers_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_markers_are_kept() -> None:
     names = tuple(f.name for f in FEATURES["numpy"])
     given = conforming.markers(Options(("numpy",)))
-    matrix = _matrix(monkeypatch, "numpy", names, given)
+    matrix = _matrix("numpy", names, given)
     assert [c for c in matrix.cells if c.state not in ("ok", "none")] == []
     assert len(matrix.rules) == 7
     told = {c.rule for c in matrix.cells if c.state == "none"}
@@ -55,7 +51,7 @@ def test_a_marker_says_something() -> None:
             assert case["first"] != case["bare"]["first"], case["rule"]
 
 
-def test_what_is_lost_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_lost_shows() -> None:
     """A module that leaves differentiation to JAX, one that dies, one that is wrong."""
     pytest.importorskip("jax")
     given = conforming.markers(Options(("jax",)))
@@ -70,7 +66,7 @@ def test_what_is_lost_shows(monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = ("static_marker", "exact_marker", "nonlinear_marker", "surrogate_marker")
     cases = tuple(c for c in given.cases if c["rule"] in wanted)
     broken = replace(given, modules={"jax": lost}, cases=cases)
-    matrix = _matrix(monkeypatch, "jax", ("grad",), broken)
+    matrix = _matrix("jax", ("grad",), broken)
     states = {cell.rule: cell.state for cell in matrix.cells}
     assert states == {
         "static_marker": "dropped",
@@ -82,6 +78,32 @@ def test_what_is_lost_shows(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "ended with 3" in messages["exact_marker"]
     assert "no such thing" in messages["surrogate_marker"]
     assert text.startswith('"""Generated')
+
+
+def test_what_is_lost_in_the_second_derivative_shows() -> None:
+    """A gradient that is declared, in a form that cannot be differentiated."""
+    pytest.importorskip("jax")
+    given = conforming.markers(Options(("jax",)))
+    lost = (
+        "import jax\nimport jax.numpy as jnp\n\n"
+        "@jax.custom_vjp\ndef core(x):\n    return 1.5 * x**2\n\n"
+        "def backward(x, dy):\n"
+        "    y = jax.lax.stop_gradient(7.5 * x**2 - 1.5 * x**2) + 1.5 * x**2\n"
+        "    return (dy * y,)\n\n"
+        "core.defvjp(lambda x: (core(x), x), backward)\n\n"
+        "def static_marker(x, *, beta=1.5, n=2):\n    return core(x)\n"
+    )
+    cases = tuple(c for c in given.cases if c["rule"] == "static_marker")
+    broken = replace(given, modules={"jax": lost}, cases=cases, ways=("rule",))
+    matrix = _matrix("jax", ("grad", "grad of grad"), broken)
+    assert [cell.state for cell in matrix.cells] == ["ok", "wrong"]
+
+
+def test_an_error_of_the_frameworks_own_is_not_the_rules() -> None:
+    cell = conforming.Cell("f", "a feature", "error", "no", plain="error")
+    assert not cell.failed
+    assert replace(cell, plain="ok").failed
+    assert replace(cell, state="dropped").failed
 
 
 def test_a_users_rule_stands_beside_the_markers(tmp_path: Path) -> None:

@@ -1,0 +1,94 @@
+"""Cells of the conformance matrix that are quick, and one of each kind that is slow.
+
+The whole matrix is `python benchmarks/conformance.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gradspec.driver import conforming
+from gradspec.driver.trials import FRAMEWORKS
+from gradspec.options import Options
+from gradspec.trial.features import FEATURES
+
+SLOW = {
+    "torch": (
+        "compile, fullgraph",
+        "compile of vmap",
+        "export, saved and loaded",
+        "export, double backward",
+        "DDP",
+        "FSDP2",
+        "DTensor",
+    ),
+    "tf": (
+        "XLA, second order",
+        "SavedModel, in a fresh process",
+        "Keras layer, fitted",
+        "MirroredStrategy, two devices",
+        "vectorized_map",
+        "while loop",
+        "autograph loop",
+    ),
+    "jax": (
+        "jit of hessian",
+        "export",
+        "scan",
+        "shard_map, sums over devices",
+    ),
+}
+QUICK = {
+    "torch": ("eager", "torch.func"),
+    "tf": ("eager",),
+    "jax": ("eager",),
+}
+UNSUPPORTED = {"functionalize"}
+"""What torch has for no `autograd.Function` at all."""
+
+
+def _subject(
+    target: str, rules: tuple[str, ...], ways: tuple[str, ...]
+) -> conforming.Subject:
+    pytest.importorskip(FRAMEWORKS[target][0])
+    given = conforming.markers(Options((target,)))
+    cases = tuple(c for c in given.cases if c["rule"] in rules)
+    return replace(given, cases=cases, ways=ways)
+
+
+def _faults(matrix: conforming.Matrix) -> list[tuple[str, ...]]:
+    assert any(cell.state == "ok" for cell in matrix.cells)
+    return [(c.rule, c.feature, c.message) for c in matrix.cells if c.failed]
+
+
+@pytest.mark.parametrize("target", QUICK)
+def test_quick_features(target: str) -> None:
+    features = tuple(
+        f
+        for f in FEATURES[target]
+        if f.group in QUICK[target] and f.name not in UNSUPPORTED
+    )
+    given = _subject(target, ("nonlinear_marker", "pair_marker"), ("rule",))
+    assert _faults(conforming.matrix(target, (given,), features)) == []
+
+
+@pytest.mark.parametrize("target", SLOW)
+def test_slow_features(target: str) -> None:
+    features = tuple(f for f in FEATURES[target] if f.name in SLOW[target])
+    assert len(features) == len(SLOW[target])
+    given = _subject(target, ("pair_marker",), ("rule",))
+    assert _faults(conforming.matrix(target, (given,), features)) == []
+
+
+@pytest.mark.parametrize("target", SLOW)
+def test_plain_code_beside_rules(target: str) -> None:
+    """It has the derivative of the forward expression, to third order."""
+    features = tuple(
+        f for f in FEATURES[target] if f.order == 3 or f is FEATURES[target][0]
+    )
+    rules = ("static_marker", "surrogate_marker", "axis_marker")
+    given = _subject(target, rules, conforming.Subject({}, ()).ways)
+    matrix = conforming.matrix(target, (given,), features)
+    assert {(c.state, c.plain) for c in matrix.cells} == {("ok", "ok")}
