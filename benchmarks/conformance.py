@@ -66,8 +66,8 @@ def _run(target: str, features: tuple[Feature, ...]) -> dict[str, Any]:
     matrix = conforming.matrix(target, (given,), features)
     cells = [asdict(cell) for cell in matrix.cells]
     print(f"{target}, {features[0].group}: {counted(matrix)}", flush=True)
-    version = importlib.metadata.version(PACKAGES[target])
-    return {"version": version, "cells": cells}
+    packages = importlib.metadata.packages_distributions()[PACKAGES[target]]
+    return {"version": importlib.metadata.version(packages[0]), "cells": cells}
 
 
 def _sections(known: dict[str, Any]) -> list[str]:
