@@ -126,7 +126,7 @@ def sharded_jit(s: Setting) -> Any:
     mesh = jax.sharding.Mesh(np.array(jax.devices()[:3]), ("i",))
 
     def spread(x: Any) -> Any:
-        axes = [None] * x.ndim
+        axes: list[str | None] = [None] * x.ndim
         if x.ndim and x.shape[-1] % 3 == 0:
             axes[-1] = "i"
         spec = jax.sharding.PartitionSpec(*axes)
