@@ -3,6 +3,7 @@
     python benchmarks/accuracy.py             all rules, targets, float32 and float64
     python benchmarks/accuracy.py --write     also into benchmarks/accuracy.md
     python benchmarks/accuracy.py --points 500 rules/activations
+    python benchmarks/accuracy.py --target torch,jax -j 2
 
 The numbers are those of `gradspec audit` (docs/audit.md says what they mean).
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -25,15 +27,15 @@ from gradspec.options import AuditOptions, Options  # noqa: E402
 from gradspec.report.audit_rows import Row, rows  # noqa: E402
 
 PAGE = ROOT / "benchmarks" / "accuracy.md"
-TARGETS = ("numpy", "torch", "tf")
+TARGETS = ("numpy", "torch", "tf", "jax")
 DTYPES = ("float32", "float64")
 GOOD = 4.0
 
 HEAD = """\
 # Accuracy of the shipped elementwise rules
 
-`python benchmarks/accuracy.py --write`: the emitted modules in NumPy, PyTorch and
-TensorFlow, {points} points a stratum and more beside zeros and ends (docs/audit.md).
+`python benchmarks/accuracy.py --write`: the emitted modules in their frameworks, {points}
+points a stratum and more beside zeros and ends (docs/audit.md).
 
 Each cell: the largest error in the core (2⁻¹² ≤ |x| ≤ 128) in ULP, then the share of the
 whole domain beyond 4 ULP if there is any, and ✗ with the number of bad points if there
@@ -47,44 +49,57 @@ are any (NaN, ±inf or 0 for a normal number, or NaN for another). A cell that i
 
 def main(arguments: list[str] | None = None) -> int:
     chosen = _chosen(arguments)
-    found = tuple(measured(chosen.paths or ["rules"], chosen.points, chosen.jobs))
-    text = page(found, chosen.points)
+    start = time.perf_counter()
+    targets = tuple(chosen.target.split(","))
+    paths = chosen.paths or ["rules"]
+    found = tuple(measured(paths, targets, chosen.points, chosen.jobs))
+    text = page(found, targets, chosen.points)
     print(text)
     if chosen.write:
         PAGE.write_text(text, encoding="utf-8")
+    print(f"{time.perf_counter() - start:.0f} s", file=sys.stderr)
     return 0
 
 
 def _chosen(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("paths", nargs="*")
-    parser.add_argument("--points", type=int, default=4000)
-    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--points", type=int, default=600)
+    parser.add_argument("--target", default=",".join(TARGETS))
+    parser.add_argument("-j", "--jobs", type=int, default=2)
     parser.add_argument("--write", action="store_true")
     return parser.parse_args(arguments)
 
 
-def measured(paths: Iterable[str], points: int, jobs: int) -> Iterator[Row]:
+def measured(
+    paths: Iterable[str], targets: tuple[str, ...], points: int, jobs: int
+) -> Iterator[Row]:
     """Values and gradients of all rules of the paths, on all targets."""
     entries = discover(paths).value or ()
-    options = Options(TARGETS)
+    options = Options(targets)
     results = compile_entries(entries, options, jobs, lambda _: None)
     asked = AuditOptions(DTYPES, 1, points, jobs)
-    done = audits.run(entries, results, options, asked, lambda _: None)
+    done = audits.run(entries, results, options, asked, _told)
     for audit in done:
         if audit.absent:
             raise SystemExit(f"{audit.target}: {audit.absent}")
     yield from rows(finding for audit in done for finding in audit.findings)
 
 
+def _told(display: str) -> None:
+    print(display, file=sys.stderr)
+
+
 # --- the page ------------------------------------------------------------------------
 
 
-def page(found: tuple[Row, ...], points: int) -> str:
+def page(found: tuple[Row, ...], targets: tuple[str, ...], points: int) -> str:
     lines = [HEAD.format(points=points, totals=_totals(found))]
     for display in dict.fromkeys(row.emitted.display for row in found):
         lines.append(f"## {display}\n")
-        lines += _table([row for row in found if row.emitted.display == display])
+        lines += _table(
+            [row for row in found if row.emitted.display == display], targets
+        )
         lines.append("")
     return "\n".join(lines)
 
@@ -109,8 +124,8 @@ def _totals(found: tuple[Row, ...]) -> str:
     return "\n".join(lines)
 
 
-def _table(of_file: list[Row]) -> Iterator[str]:
-    heads = [f"{target} {dtype[5:]}" for target in TARGETS for dtype in DTYPES]
+def _table(of_file: list[Row], targets: tuple[str, ...]) -> Iterator[str]:
+    heads = [f"{target} {dtype[5:]}" for target in targets for dtype in DTYPES]
     yield f"| rule | | {' | '.join(heads)} |"
     yield f"| --- | --- |{' --- |' * len(heads)}"
     cells: dict[tuple[str, str], dict[tuple[str, str], str]] = {}
@@ -119,19 +134,19 @@ def _table(of_file: list[Row]) -> Iterator[str]:
         place = cells.setdefault((ours.rule, ours.name), {})
         place[ours.target, ours.dtype] = _cell(row)
     for (rule, name), found in cells.items():
-        texts = [found.get((t, d), "–") for t in TARGETS for d in DTYPES]
+        texts = [found.get((t, d), "–") for t in targets for d in DTYPES]
         yield f"| {rule} | {name} | {' | '.join(texts)} |"
 
 
 def _cell(row: Row) -> str:
-    text = _told(row.emitted)
+    text = _summary(row.emitted)
     if is_good(row.emitted):
         return text
     word, other = ("own", row.native) if row.native else ("aw", row.written)
-    return f"**{text}**" + (f" ({word} {_told(other)})" if other else "")
+    return f"**{text}**" + (f" ({word} {_summary(other)})" if other else "")
 
 
-def _told(finding: Finding) -> str:
+def _summary(finding: Finding) -> str:
     text = _ulp(finding.core.worst)
     if finding.whole.over4 > 0:
         text += f", {100 * finding.whole.over4:.2g} %"

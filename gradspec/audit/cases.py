@@ -95,13 +95,14 @@ def prepare(
         **{f"low/{k}": t.low for k, t in posed.truths.items()},
     )
     line, _ = rule.source.position(rule.name_span.start)
-    job = _job(rule, sample, request, folder, key)
-    return Case(rule.source.path, rule.name, request.dtype, line, key, job)
+    told = job(rule, sample, request, folder, key)
+    return Case(rule.source.path, rule.name, request.dtype, line, key, told)
 
 
-def _job(
+def job(
     rule: Rule, sample: Sample, request: Request, folder: Path, key: str
 ) -> dict[str, Any]:
+    """What a runner is told, but for the module's path."""
     is_derivative = written.is_derivative(rule)
     return {
         "key": key,

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,10 +50,15 @@ def run(
     with tempfile.TemporaryDirectory(prefix="gradspec-") as name:
         folder = Path(name)
         cases = _cases(tuple(entries), folder, options, audit, progress)
-        return tuple(
-            _one_target(target, folder, results, cases, progress)
-            for target in options.targets
-        )
+        with ThreadPoolExecutor(audit.jobs) as pool:  # each waits for a child process
+            return tuple(
+                pool.map(
+                    lambda target: _one_target(
+                        target, folder, results, cases, progress
+                    ),
+                    options.targets,
+                )
+            )
 
 
 def steps(entries: Iterable[Entry], options: Options) -> int:

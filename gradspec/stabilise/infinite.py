@@ -94,7 +94,7 @@ class _Work:
         self._written, self._chosen = Names(written), Names(rule)
         self._rule = rule
         self._assumed = tuple(a.condition for a in written.assumes)
-        self._points = _points(written)
+        self._points = typical(written)
         self._upstream = frozenset(f"d{o.name}" for o in rule.outputs)
         self.mended: dict[str, list[str]] = {}
 
@@ -263,7 +263,7 @@ class _Work:
         return True
 
 
-def _points(rule: Rule) -> tuple[Point, ...]:
+def typical(rule: Rule) -> tuple[Point, ...]:
     """A few points that are nowhere special: no input is 0 or the equal of another."""
     own = {i.name for i in rule.tensor_inputs}
 

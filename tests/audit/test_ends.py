@@ -1,0 +1,45 @@
+"""Half precision at every input, and infinities, on emitted modules: a sample of what
+`benchmarks/half.py` and `benchmarks/infinities.py` measure of the whole library."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks import half, infinities
+from gradspec.driver.discover import discover
+from gradspec.options import AuditOptions
+
+LIBRARY = Path(__file__).parents[2] / "rules"
+
+
+def test_half_precision_is_rounded_once() -> None:
+    entries = discover([str(LIBRARY / "activations" / "sigmoidal.grad")]).value or ()
+    asked = AuditOptions((), 1, 200, 1, ("softsign", "hardsigmoid"))
+    lines = list(half.measured(tuple(entries), ("numpy",), asked))
+    assert {(line.rule, line.name) for line in lines} == {
+        ("softsign", "y"),
+        ("softsign", "dx"),
+        ("hardsigmoid", "y"),
+        ("hardsigmoid", "dx"),
+    }
+    assert all(line.good and line.close for line in lines)
+    assert all(line.dtype == "float16" for line in lines), "NumPy has no bfloat16"
+
+
+def test_a_line_that_is_off_is_shown() -> None:
+    good = half.Line("f", "y", "torch", "float16", 0.5, 0, 0, "1.2", True)
+    off = half.Line("g", "y", "torch", "float16", 1.5, 0, 0, "1.2", True)
+    bad = half.Line("h", "y", "torch", "bfloat16", 0.5, 3, 1, "1.2", True)
+    text = half.page([good, off, bad])
+    assert "| g | y |" in text and "| h | y |" in text and "| f | y |" not in text
+    assert "3 of them are good in float32" in text and ": 1 of these" in text
+
+
+@pytest.mark.parametrize("file", ["activations/sigmoidal", "tutorial/log1pexp"])
+def test_values_at_infinity_are_limits(file: str) -> None:
+    entries = discover([str(LIBRARY / f"{file}.grad")]).value or ()
+    (found,) = infinities.measured(tuple(entries), ("numpy",))
+    assert found.asked["emitted"] >= 4
+    assert found.wrong["emitted"] == ()
