@@ -85,6 +85,14 @@ def _sections(known: dict[str, Any]) -> list[str]:
         version = max(group["version"] for group in groups.values())
         lines += [f"## {PACKAGES[target]} {version}", "", *_table(matrix), ""]
         lines += [f"{counted(matrix)}.", "", *_failures(matrix)]
+        missing = [
+            g for g in dict.fromkeys(f.group for f in features) if g not in groups
+        ]
+        if missing:
+            lines += [
+                f"Groups of features not run for this page: {', '.join(missing)}.",
+                "",
+            ]
     return lines
 
 
