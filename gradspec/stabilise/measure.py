@@ -25,6 +25,9 @@ GOOD = 4.0
 FAIR = 128.0
 """ULP (seven bits) that may be lost somewhere if there are fewer bad points."""
 
+POOR = 4096.0
+"""ULP (twelve bits) that may be lost where nothing was right before."""
+
 SLACK, QUIET = 1.05, 1.1
 """Factors by which the largest error may grow; the second if fewer infinities are met."""
 
@@ -69,8 +72,11 @@ class Stratum:
 
     def _spoiled(self, other: Stratum) -> int:
         """Points at which many more digits are lost than before, or now all."""
-        limit = np.maximum(4.0 * other.errors, FAIR)
-        return int((self.errors > limit).sum())
+        were_bad = np.isinf(other.errors)
+        usual = np.where(were_bad, other.worst, other.errors)
+        limit = np.maximum(4.0 * usual, np.where(were_bad, POOR, FAIR))
+        both = were_bad & np.isinf(self.errors)
+        return int(((self.errors > limit) & ~both).sum())
 
 
 @dataclass(frozen=True, slots=True)
