@@ -16,6 +16,7 @@ from typing import TypeAlias
 from gradspec.derive.build import plus, times
 from gradspec.derive.jacobian import gradient
 from gradspec.derive.linear import is_linear
+from gradspec.derive.patched import filled
 from gradspec.ir import closed
 from gradspec.ir.expr import ZERO, Call, Expr, Ref
 from gradspec.ir.rule import Let, Rule, Surrogate
@@ -66,7 +67,7 @@ def cotangents(rule: Rule) -> dict[str, Expr]:
     """The derived cotangents of all floating inputs of an elementwise rule."""
     upstream = {o.name: Ref(f"d{o.name}") for o in rule.outputs if o.takes_gradient}
     wrt = tuple(i.name for i in rule.inputs if i.takes_gradient)
-    return vjps(rule.forward, rule.surrogates, upstream, wrt)
+    return vjps(filled(rule.forward), rule.surrogates, upstream, wrt)
 
 
 @lru_cache(maxsize=512)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from gradspec.primitives import table_operators
+from gradspec.primitives import table_operators, table_polynomials
 from gradspec.primitives.row import Primitive
 from gradspec.primitives.table import ROWS
 
-_BY_NAME = {row.name: row for row in ROWS}
-_OPERATORS = frozenset(row.name for row in table_operators.ROWS)
+_BY_NAME = {row.name: row for row in (*ROWS, *table_polynomials.ROWS)}
+_NAMELESS = table_polynomials.NAMES
+_OPERATORS = frozenset(row.name for row in table_operators.ROWS) | _NAMELESS
 
 
 def primitive(name: str) -> Primitive:

@@ -163,8 +163,9 @@ def _kind(
 
 
 def _is_lost_guard(number: Const) -> bool:
-    """``1 - 1e-15``: in float32 it is 1."""
-    if number.value.denominator == 1:
+    """``1 - 1e-15``: in float32 it is 1. (A coefficient of a series has many bits.)"""
+    denominator = number.value.denominator
+    if denominator == 1 or denominator & (denominator - 1) == 0:
         return False
     return (
         float(np.float32(float(number.value))).is_integer()

@@ -22,6 +22,7 @@ from gradspec.ir.expr import Apply, Const, Expr, Ref, Select
 from gradspec.ir.walk import children, names, nodes
 from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Primitive
+from gradspec.primitives.table_polynomials import NAMES as POLYNOMIALS
 from gradspec.stabilise.faults import faults, spoiled
 
 Column: TypeAlias = Any
@@ -117,7 +118,7 @@ def _float(value: Any) -> float:
 def _apply(row: Primitive, args: list[Column], work: Any) -> Column:
     if row.model is None:
         return _by_balls(row, args, work)
-    if row.name in _EXACT:
+    if row.name in _EXACT or row.name in POLYNOMIALS:
         return row.model(np, *args)
     value = row.model(np, *(_wide(arg) for arg in args))
     return value if row.result == "bool" else work(value)

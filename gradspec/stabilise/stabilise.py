@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from gradspec.derive.partials import Underivable
+from gradspec.derive.patched import filled
 from gradspec.derive.vjp import cotangents, vjps
 from gradspec.ir.calls import calls_surrogate, expand
 from gradspec.ir.expr import Expr, Ref
@@ -30,10 +31,12 @@ from gradspec.ir.rule import (
 )
 from gradspec.ir.text import show
 from gradspec.ir.tidy import tidy
-from gradspec.ir.walk import names, size
+from gradspec.ir.walk import size
 from gradspec.stabilise import wide
+from gradspec.stabilise.anchored import Mender
 from gradspec.stabilise.choose import Candidate, Choice, choose, cost
 from gradspec.stabilise.compensate import compensated
+from gradspec.stabilise.dead import without_dead_locals
 from gradspec.stabilise.exact import restored
 from gradspec.stabilise.faults import concern
 from gradspec.stabilise.guard import guarded
@@ -79,8 +82,9 @@ def stabilise(checked: CheckedRule, target: str = "") -> CheckedRule:
     work = _Work(rule, checked.rule, sample, target)
     forward = work.forward()
     backward = work.backward(forward)
+    forward = tuple(replace(x, value=work.last(x.name, x.value)) for x in forward)
     done = replace(rule, forward=forward, backward=backward)
-    safe = guarded(_without_dead_locals(rule, _recomputing(done, work.wide)), sample)
+    safe = guarded(without_dead_locals(rule, _recomputing(done, work.wide)), sample)
     safe, rewrites = bounded(rule, safe, tuple(work.rewrites))
     return replace(
         checked,
@@ -108,7 +112,7 @@ def _ranked(checked: CheckedRule) -> CheckedRule:
     guarded_ = ranked_guarded(done.rule)
     if not done.rewrites and guarded_ == rule:
         return checked
-    return replace(done, rule=restored(rule, _without_dead_locals(rule, guarded_)))
+    return replace(done, rule=restored(rule, without_dead_locals(rule, guarded_)))
 
 
 class _Work:
@@ -133,8 +137,9 @@ class _Work:
         self._results = frozenset(
             [o.name for o in rule.outputs] + [f"d{i.name}" for i in rule.inputs]
         )
-        self._usual = wide.usual(rule, sample)
-        self._usual_fine = wide.usual(rule, self._fine)
+        self._usual = tuple(wide.usual(rule, p) for p in (sample, self._fine))
+        self._mender = Mender.of(rule, self._chosen.close, self._search, self._usual)
+        self._series: dict[str, Expr] = {}
         self.rewrites: list[Rewrite] = []
         self.harms: list[Harm] = []
         self.wide: list[str] = []
@@ -159,7 +164,7 @@ class _Work:
                     others = () if other is None else (other,)
                     value = self._choose(name, value, others)
                     self._set(name, value)
-                    entries.append(replace(entry, value=value))
+                    entries.append(replace(entry, value=self.last(name, value)))
                 case Override(value=value):
                     self._measure(name, value)
                     entries.append(entry)
@@ -180,7 +185,7 @@ class _Work:
             replace(s, value=self._choose("", s.value, ())) for s in rule.surrogates
         )
         try:
-            return vjps(forward, surrogates, upstream, wrt)
+            return vjps(filled(forward), surrogates, upstream, wrt)
         except Underivable:
             return {}
 
@@ -202,9 +207,10 @@ class _Work:
             return written
         if choice.form != written:
             self._record(name, (trial, fine), first, choice)
-        self._blame(name, trial, choice.form, choice.score)
+        form = self._mended(name, (trial, fine), choice, written)
+        self._blame(name, trial, form, trial.score(self._chosen.close(form)))
         if name in self._results and not self._calls_surrogate:
-            self._weigh(name, trial, choice.form)
+            self._weigh(name, trial, form)
         return choice.form
 
     def _chosen_from(
@@ -234,12 +240,31 @@ class _Work:
         """A form that is not good yet where statics have their defaults, with what
         rounding takes off arguments put back."""
         closed = self._chosen.close(choice.form)
-        usual = zip(trials, (self._usual, self._usual_fine), strict=True)
+        usual = zip(trials, self._usual, strict=True)
         if all(trial.score_at(closed, where).is_good for trial, where in usual):
             return choice
         found = self._candidates(compensated(choice.form))
         first = self._candidate(choice.form)
         return choose(trials[0], first, (), found, trials[1])
+
+    def last(self, name: str, value: Expr) -> Expr:
+        """The form chosen for a name, with its series (nothing is derived of those)."""
+        return self._series.get(name, value)
+
+    def _mended(
+        self, name: str, trials: tuple[Trial, Trial], choice: Choice, written: Expr
+    ) -> Expr:
+        """The form chosen, with a series where it cancels."""
+        plain = self._plain.get(name, choice.form)
+        found = self._mender.mended(plain, choice.form, trials) if name else None
+        if found is None:
+            return choice.form
+        form, why = found
+        self._series[name] = form
+        self.rewrites = [r for r in self.rewrites if r.name != name]
+        if form != written:
+            self.rewrites.append(Rewrite(name, show(written), show(form), why))
+        return form
 
     def _blame(self, name: str, trial: Trial, form: Expr, score: Score) -> None:
         """What is wrong with the form chosen, if that is known."""
@@ -264,7 +289,7 @@ class _Work:
 
     def _weigh(self, name: str, trial: Trial, form: Expr) -> None:
         """Whether a result is to be computed in float64."""
-        why = wide.reason(trial, self._chosen.close(form), self._usual)
+        why = wide.reason(trial, self._chosen.close(form), self._usual[0])
         if why:
             self.wide.append(name)
             self.rewrites.append(Rewrite(name, show(form), show(form), why))
@@ -359,34 +384,3 @@ def without_calls(rule: Rule) -> Rule:
         surrogates=tuple(replace(x, value=expand(x.value)) for x in rule.surrogates),
         backward=tuple(backward),
     )
-
-
-def _without_dead_locals(before: Rule, after: Rule) -> Rule:
-    """Locals that only the old forms used are gone; what the user left unused, or asked
-    to be saved or recomputed, stays."""
-    used_before, used_after = _used(before), _used(after)
-    dead = {let.name for let in before.forward if let.name in used_before - used_after}
-    if not dead:
-        return after
-    forward = tuple(let for let in after.forward if let.name not in dead)
-    return replace(after, forward=forward)
-
-
-def _used(rule: Rule) -> frozenset[str]:
-    """Names that outputs, cotangents or the user's own wishes need."""
-    values = {let.name: let.value for let in (*rule.forward, *rule.backward_locals)}
-    roots: list[str] = [o.name for o in rule.outputs]
-    roots += [*rule.saves, *rule.recomputes]
-    roots += [let.name for let in rule.backward_locals]
-    for entry in (*rule.backward, *rule.surrogates):
-        value = getattr(entry, "value", None)
-        roots += sorted(names(value)) if value is not None else []
-    found: dict[str, None] = {}
-    while roots:
-        name = roots.pop()
-        if name in found:
-            continue
-        found[name] = None
-        if name in values:
-            roots += sorted(names(values[name]))
-    return frozenset(found)

@@ -1,0 +1,189 @@
+"""Series put into a chosen form, wherever a part of it depends on one input alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+from gradspec.derive.build import times
+from gradspec.derive.linear import coefficient, is_linear
+from gradspec.ir.expr import Apply, Expr, Ref, Select
+from gradspec.ir.rule import Kind, Rule
+from gradspec.ir.text import show
+from gradspec.ir.walk import children, names, nodes
+from gradspec.stabilise.choose import Candidate, choose
+from gradspec.stabilise.compensate import compensated
+from gradspec.stabilise.inner import INNER, of_one, put_back
+from gradspec.stabilise.measure import SLACK, Trial, is_real
+from gradspec.stabilise.search import Search, replaced
+from gradspec.stabilise.series import (
+    Mended,
+    is_fit,
+    with_exponential,
+    with_series,
+)
+
+Close = Callable[[Expr], Expr]
+"""An expression in the inputs alone."""
+
+_LARGEST = 200  # nodes
+_LUCK = 8.0
+
+
+def anchored(
+    form: Expr, close: Close, inputs: frozenset[str], upstream: frozenset[str]
+) -> Iterator[tuple[Expr, str]]:
+    """Ways to mend ``form``, the cheaper first, each with the reason."""
+    if sum(1 for _ in nodes(close(form))) > _LARGEST:
+        return
+    for start in _starts(form, close, inputs, upstream):
+        parts = tuple(_parts(start, close, inputs))
+        for way in (with_exponential, with_series):
+            tried = (_tried(way, *part) for part in parts)
+            found = [one for one in tried if one is not None]
+            if found:
+                whys = dict.fromkeys(one.why for one in found)
+                yield reduce(_with, found, start), "; ".join(whys)
+
+
+_Way = Callable[[Expr, Expr, str, bool], Mended | None]
+
+
+def _tried(way: _Way, part: Expr, closed: Expr, is_factor: bool) -> Mended | None:
+    """A part mended, itself or as a function of one inner expression."""
+    used = names(closed)
+    if len(used) == 1:
+        return way(part, closed, next(iter(used)), is_factor)
+    known = of_one(closed)
+    if known is None:
+        return None
+    alone, inner = known
+    found = way(alone, alone, INNER, is_factor)
+    if found is None:
+        return None
+    new = put_back(found.new, inner)
+    return Mended(part, new, new, found.why.replace(INNER, show(inner)))
+
+
+def _with(form: Expr, one: Mended) -> Expr:
+    return replaced(form, one.old, one.new)
+
+
+@dataclass(frozen=True, slots=True)
+class Mender:
+    """Puts series into the forms of one rule. ``usual``: for each trial, the points at
+    which statics have their defaults."""
+
+    close: Close
+    inputs: frozenset[str]
+    upstream: frozenset[str]
+    search: Search
+    usual: tuple[Any, ...]
+
+    @staticmethod
+    def of(rule: Rule, close: Close, search: Search, usual: tuple[Any, ...]) -> Mender:
+        floats = (i.name for i in rule.inputs if i.kind in (Kind.FLOAT, Kind.NOGRAD))
+        upstream = (f"d{o.name}" for o in rule.outputs if o.takes_gradient)
+        return Mender(close, frozenset(floats), frozenset(upstream), search, usual)
+
+    def mended(
+        self, plain: Expr, chosen: Expr, trials: tuple[Trial, Trial]
+    ) -> tuple[Expr, str] | None:
+        """A better form than ``chosen`` and why; ``plain`` is that without polish."""
+        old = self.close(chosen)
+        pairs = tuple(zip(trials, self.usual, strict=True))
+        for form, why in anchored(plain, self.close, self.inputs, self.upstream):
+            best = self._elsewhere(form, trials)
+            new = self.close(best)
+            if all(is_admitted(trial, new, old, usual) for trial, usual in pairs):
+                return best, why
+        return None
+
+    def _elsewhere(self, form: Expr, trials: tuple[Trial, Trial]) -> Expr:
+        """The best form beside the series: what is lost at a zero hid what is lost
+        there."""
+        near = map(self._candidate, self.search.forms(form))
+        far = map(self._candidate, compensated(form))
+        first = self._candidate(form)
+        return choose(trials[0], first, near, far, trials[1]).form
+
+    def _candidate(self, form: Expr) -> Candidate:
+        return Candidate(form, self.close(form))
+
+
+def is_admitted(trial: Trial, new: Expr, old: Expr, usual: Any) -> bool:
+    """Not worse where statics have their defaults; elsewhere they bring rounding errors of
+    their own (``beta * x`` near a zero), and how large those are is luck."""
+    at_defaults = trial.score_at(new, usual), trial.score_at(old, usual)
+    anywhere = trial.score(new), trial.score(old)
+    return not (
+        at_defaults[0].is_worse_than(at_defaults[1], SLACK)
+        or anywhere[0].is_worse_than(anywhere[1], _LUCK)
+    )
+
+
+def _starts(
+    form: Expr, close: Close, inputs: frozenset[str], upstream: frozenset[str]
+) -> Iterator[Expr]:
+    """The form as it is, or as a product if it is one of functions of one input each."""
+    used = [name for name in sorted(upstream) if name in names(form)]
+    found = [form]
+    if len(used) == 1 and is_linear(form, upstream):
+        factor = coefficient(form, used[0], upstream)
+        product = _product(Ref(used[0]), _separated(factor, close, inputs))
+        found = [product, form] if isinstance(form, Select) else [form, product]
+    yield from dict.fromkeys(found)
+
+
+def _product(left: Expr, right: Expr) -> Expr:
+    """A conditional stays one factor."""
+    if isinstance(right, Select):
+        return Apply("mul", (left, right))
+    return times(left, right)
+
+
+def _separated(factor: Expr, close: Close, inputs: frozenset[str]) -> Expr:
+    """An input that a factor is linear in stands outside of it."""
+    for name in sorted(names(factor) & inputs):
+        alone = frozenset((name,))
+        is_other = names(close(factor)) & inputs != alone
+        if is_other and is_linear(factor, alone):
+            rest = _separated(coefficient(factor, name, alone), close, inputs)
+            return _product(Ref(name), rest)
+    return factor
+
+
+def _parts(
+    form: Expr, close: Close, inputs: frozenset[str]
+) -> Iterator[tuple[Expr, Expr, bool]]:
+    """The largest parts of one input each, or of one inner expression, as they stand and
+    in the inputs, and whether the form is 0 where the part is: beside other terms of a
+    sum the last digits of what is nearly 0 do not matter."""
+    todo, seen = [(form, True)], {form}
+    while todo:
+        node, is_factor = todo.pop()
+        closed = close(node)
+        if _is_part(node, closed, inputs):
+            yield node, closed, is_factor
+            continue
+        keeps = is_factor and _keeps_zeros(node)
+        fresh = [child for child in children(node) if child not in seen]
+        seen.update(fresh)
+        todo += ((child, keeps) for child in reversed(fresh))
+
+
+def _keeps_zeros(node: Expr) -> bool:
+    match node:
+        case Apply(op="mul" | "div" | "neg" | "abs" | "square" | "sqrt") | Select():
+            return True
+        case _:
+            return False
+
+
+def _is_part(node: Expr, closed: Expr, inputs: frozenset[str]) -> bool:
+    used = names(closed)
+    if not used & inputs or not is_real(node) or not is_fit(closed):
+        return False
+    return used <= inputs if len(used) == 1 else of_one(closed) is not None

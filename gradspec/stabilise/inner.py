@@ -1,0 +1,77 @@
+"""Functions of several inputs that are one of a single inner expression: ``beta * x``.
+
+``sigmoid(beta * x) * (1 + beta * x * sigmoid(-beta * x))`` is a function of ``beta * x``
+wherever ``beta`` and ``x`` stand; what is known of functions of one input serves it too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+from gradspec.ir.expr import Apply, Expr, Ref
+from gradspec.ir.tidy import tidy
+from gradspec.ir.walk import names, nodes, size, substitute, transform
+from gradspec.symbolic.gather import gathered
+
+INNER = "·"
+"""The inner expression's name: no rule has it."""
+
+_LARGEST = 60  # nodes
+
+
+@lru_cache(maxsize=256)
+def of_one(closed: Expr) -> tuple[Expr, Expr] | None:
+    """The function in :data:`INNER`, and what that stands for; None if it is not one."""
+    if len(names(closed)) != 2 or size(closed) > _LARGEST:
+        return None
+    for inner in _inner(closed):
+        alone = _with_inner(closed, inner)
+        if names(alone) != {INNER}:
+            alone = _without(alone, inner)
+        if names(alone) == {INNER} and alone != Ref(INNER):
+            return alone, inner
+    return None
+
+
+def _inner(closed: Expr) -> Iterator[Expr]:
+    """Products, quotients, sums and differences of the two names themselves."""
+    for node in nodes(closed):
+        match node:
+            case Apply(op="mul" | "div" | "add" | "sub", args=(Ref(), Ref())):
+                if names(node) == names(closed):
+                    yield node
+            case _:
+                continue
+
+
+def _with_inner(closed: Expr, inner: Expr) -> Expr:
+    """Signs in front of a product do not hide it: ``-beta * x``."""
+    assert isinstance(inner, Apply)
+    a, b = inner.args
+    found: dict[Expr, Expr] = {inner: Ref(INNER)}
+    if inner.op in ("mul", "add"):
+        found[Apply(inner.op, (b, a))] = Ref(INNER)
+    if inner.op in ("mul", "div"):
+        opposite = Apply("neg", (a,))
+        found[Apply(inner.op, (opposite, b))] = Apply("neg", (Ref(INNER),))
+        found[Apply(inner.op, (b, opposite))] = Apply("neg", (Ref(INNER),))
+    return transform(closed, lambda node: found.get(node, node))
+
+
+def _without(alone: Expr, inner: Expr) -> Expr:
+    """Of ``beta * x`` that stands apart, as in ``x * f * beta``: one name is told by the
+    other, which must then cancel."""
+    match inner:
+        case Apply(op="mul", args=(a, Ref(name=name))):
+            other = Apply("div", (Ref(INNER), a))
+        case Apply(op="div", args=(a, Ref(name=name))):
+            other = Apply("div", (a, Ref(INNER)))
+        case _:
+            return alone
+    found = gathered(tidy(substitute(alone, {name: other})))
+    return alone if found is None else tidy(found)
+
+
+def put_back(form: Expr, inner: Expr) -> Expr:
+    return substitute(form, {INNER: inner})

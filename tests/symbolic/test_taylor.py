@@ -1,0 +1,165 @@
+"""Taylor models and short polynomials: what they enclose, and what they refuse."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from random import Random
+
+import pytest
+from flint import arb, ctx, fmpq
+
+from gradspec.primitives.formula import formula
+from gradspec.symbolic.economise import CLOSE, Short, chebyshev, shortened
+from gradspec.symbolic.enclose import enclose
+from gradspec.symbolic.isolated import zeros
+from gradspec.symbolic.jets import NoSeries
+from gradspec.symbolic.taylor import about, model, rational_start
+from gradspec.symbolic.taylor_models import PRECISION, Model
+
+SILU = "sigmoid(x) + x * sigmoid(x) * sigmoid(-x)"
+GELU = "ndtr(x) + x * exp(-square(x) / 2) / sqrt(2 * pi)"
+
+REMOVABLE = [
+    "expm1(x) / x",
+    "exp(x) / x - expm1(x) / x / x",
+    "(1 - cos(x)) / square(x)",
+    "(x - sin(x)) / x**3",
+    "x / tanh(x)",
+    "1 / expm1(x) - 1 / x",
+    "atan(x) / x",
+    "erf(x) / x",
+]
+ANALYTIC = [
+    SILU,
+    GELU,
+    "tanh(softplus(x))",
+    "log(2 + x) * sqrt(3 + x)",
+    "(2 + x)**1.5",
+    "asinh(x) + atanh(x / 2)",
+    "x - tanh(x)",
+    "max(x, -2) * abs(3 + x)",
+    "cosh(x) / (1 + square(x))",
+]
+
+
+def value(found: Model, u: Fraction) -> object:
+    """The model at a distance from its point: a ball."""
+    step = fmpq(u.numerator, u.denominator)
+    total = found.rest
+    for a in reversed(found.coefficients):
+        total = total * step + a
+    return total
+
+
+@pytest.mark.parametrize("text", REMOVABLE + ANALYTIC)
+def test_the_function_lies_in_its_model(text: str) -> None:
+    expr, random = formula(text), Random(1)
+    found = model(expr, "x", Fraction(0), Fraction(1, 4), 24)
+    with ctx.workprec(PRECISION):
+        for _ in range(40):
+            u = Fraction(random.randint(-(2**20), 2**20), 2**22)
+            if u:
+                assert enclose(expr, {"x": u}, PRECISION).overlaps(value(found, u))
+        assert abs(found.rest) * found.width ** (found.order + 1) < arb(2) ** -20
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["1 / x", "expm1(x) / square(x)", "log(x)", "abs(x)", "sign(x) * x", "sqrt(x)"],
+)
+def test_where_there_is_no_series_there_is_no_model(text: str) -> None:
+    with pytest.raises(NoSeries):
+        model(formula(text), "x", Fraction(0), Fraction(1, 4), 12)
+
+
+def test_a_branch_taken_beside_the_point_is_the_function() -> None:
+    expr = formula("7 if x == 1 else log(x) / (x - 1)")
+    assert rational_start(expr, "x", Fraction(1), Fraction(1, 8), 6) == (
+        1,
+        Fraction(-1, 2),
+    )
+
+
+def test_a_branch_that_changes_in_the_window_is_refused() -> None:
+    with pytest.raises(NoSeries):
+        model(formula("x if x > 0.1 else sin(x)"), "x", Fraction(0), Fraction(1, 4), 6)
+
+
+def test_exact_zeros_stay_exact() -> None:
+    found = model(formula("x - tanh(x)"), "x", Fraction(0), Fraction(1, 4), 12)
+    assert found.valuation == 3
+    assert found.coefficients[3] == fmpq(1, 3)
+
+
+@pytest.mark.parametrize("text", REMOVABLE)
+def test_a_short_polynomial_is_the_function(text: str) -> None:
+    short = shortened(model(formula(text), "x", Fraction(0), Fraction(1, 4), 40))
+    assert len(short.coefficients) <= 16
+    check(short, text, Fraction(0))
+
+
+@pytest.mark.parametrize(("text", "place"), [(SILU, "-1.2784"), (GELU, "-0.7517")])
+def test_about_a_zero_the_polynomial_vanishes_with_the_function(
+    text: str, place: str
+) -> None:
+    (zero,) = zeros(formula(text), "x")
+    assert abs(zero.near - Fraction(place)) < Fraction(1, 10**4)
+    found = about(formula(text), "x", (zero.centre, True), Fraction(3, 8), 40)
+    short = shortened(found)
+    assert short.power == 1
+    check(short, text, zero.near)
+
+
+def check(short: Short, text: str, centre: Fraction) -> None:
+    """Off by no more than the bound, in the window of a quarter."""
+    assert short.bound <= 2 * CLOSE
+    expr, random = formula(text), Random(2)
+    with ctx.workprec(400):
+        for _ in range(40):
+            u = Fraction(random.randint(-(2**20), 2**20), 2**22)
+            if u == 0:
+                continue
+            t = u * u if short.is_even else u
+            powers = sum(c * t**n for n, c in enumerate(short.coefficients))
+            said = u**short.power * powers
+            true = enclose(expr, {"x": centre + u}, 400)
+            off = abs(arb(fmpq(said.numerator, said.denominator)) / true - 1)
+            assert off < arb(fmpq(short.bound.numerator, short.bound.denominator)) * 2
+
+
+def test_what_a_window_cannot_hold_is_refused() -> None:
+    """A second zero; a singularity too near."""
+    with pytest.raises(NoSeries):
+        shortened(model(formula("x * (x - 0.1)"), "x", Fraction(0), Fraction(1, 4), 12))
+    with pytest.raises(NoSeries):
+        shortened(model(formula("1 / (0.2 - x)"), "x", Fraction(0), Fraction(1, 4), 12))
+
+
+def test_chebyshev() -> None:
+    assert chebyshev(4) == (1, 0, -8, 0, 8)
+
+
+def test_zeros_are_isolated_closely() -> None:
+    (zero,) = zeros(formula("log(x) + 1"), "x")
+    with ctx.workprec(400):
+        inverse = (-arb(1)).exp()
+        off = arb(fmpq(zero.near.numerator, zero.near.denominator)) - inverse
+        assert abs(off) < arb(2) ** -250
+        assert zero.centre.overlaps(inverse)
+
+
+def test_a_zero_that_is_a_short_number_is_that_number() -> None:
+    assert [z.centre for z in zeros(formula("(x - 1) * (x + 3)"), "x")] == [-3, 1]
+
+
+def test_a_pole_is_no_zero() -> None:
+    (found,) = zeros(formula("1 / (x - 0.3)"), "x") or (None,)
+    assert found is None or _is_refused(found.centre)
+
+
+def _is_refused(centre: object) -> bool:
+    try:
+        about(formula("1 / (x - 0.3)"), "x", (centre, True), Fraction(1, 64), 8)
+    except NoSeries:
+        return True
+    return False
