@@ -32,6 +32,7 @@ width reaches: the machine's functions are rounded correctly, those of the targe
 off by one or two themselves."""
 
 _FAIR = Fraction(5, 8)
+_NEXT = 4  # rings beside a window that must be good
 _EACH = 6  # points on either side of a ring
 _WRONG = 2.0**60
 _NOTHING = 2.0**-40
@@ -129,11 +130,9 @@ def _truths(
 
 
 def _windows(outside: Any) -> tuple[Fraction, ...]:
-    """The narrowest windows that leave out every ring that is worse than a limit (and than
-    the outermost: what is poor there has another cause); the first limit's only before
+    """The narrowest windows beyond which the rings are good; the first limit's only before
     the second's if it is of a fair width."""
-    usual = float(outside[-3:].max())
-    first, second, third = (_narrowest(outside, max(limit, usual)) for limit in _LIMITS)
+    first, second, third = (_narrowest(outside, limit) for limit in _LIMITS)
     order = (first, second, third)
     if first is None or first > _FAIR:
         order = (second, first, third)
@@ -141,9 +140,11 @@ def _windows(outside: Any) -> tuple[Fraction, ...]:
 
 
 def _narrowest(outside: Any, limit: float) -> Fraction | None:
-    poor = [n for n, worst in enumerate(outside) if worst > limit]
-    last = poor[-1] if poor else 0
-    return WIDTHS[last] if last < len(WIDTHS) else None
+    """The rings next to the window count: what is poor far away has another cause."""
+    for number, width in enumerate(WIDTHS):
+        if (outside[number + 1 : number + 1 + _NEXT] <= limit).all():
+            return width
+    return None
 
 
 @lru_cache(maxsize=64)
