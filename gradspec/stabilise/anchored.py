@@ -21,6 +21,7 @@ from gradspec.stabilise.search import Search, replaced
 from gradspec.stabilise.series import (
     Mended,
     is_fit,
+    is_poor,
     with_exponential,
     with_series,
 )
@@ -89,17 +90,35 @@ class Mender:
         return Mender(close, frozenset(floats), frozenset(upstream), search, usual)
 
     def mended(
-        self, plain: Expr, chosen: Expr, trials: tuple[Trial, Trial]
+        self,
+        plain: Expr,
+        chosen: Expr,
+        written: Expr,
+        trials: tuple[Trial, Trial],
     ) -> tuple[Expr, str] | None:
-        """A better form than ``chosen`` and why; ``plain`` is that without polish."""
+        """A better form than ``chosen`` and why; ``plain`` is that without polish. What is
+        written, if it is good about its zeros: what is stabilised stays."""
         old = self.close(chosen)
         pairs = tuple(zip(trials, self.usual, strict=True))
         for form, why in anchored(plain, self.close, self.inputs, self.upstream):
+            if written != chosen and self._is_sound(written):
+                return written, ""
             best = self._elsewhere(form, trials)
             new = self.close(best)
             if all(is_admitted(trial, new, old, usual) for trial, usual in pairs):
                 return best, why
         return None
+
+    def _is_sound(self, form: Expr) -> bool:
+        """Whether no part of it loses digits about a zero or a removable point."""
+        for _, closed, _ in _parts(form, self.close, self.inputs):
+            used = names(closed)
+            if len(used) == 1 and is_poor(closed, next(iter(used))):
+                return False
+            known = of_one(closed) if len(used) > 1 else None
+            if known is not None and is_poor(known[0], INNER):
+                return False
+        return True
 
     def _elsewhere(self, form: Expr, trials: tuple[Trial, Trial]) -> Expr:
         """The best form beside the series: what is lost at a zero hid what is lost

@@ -17,6 +17,8 @@ from typing import Any
 from gradspec.derive.build import times
 from gradspec.ir.expr import ONE, ZERO, Apply, Const, Expr, Ref, Select
 from gradspec.ir.tidy import fold
+from gradspec.ir.walk import transform
+from gradspec.stabilise.bounding import BOUNDS
 from gradspec.stabilise.distance import distance
 
 _LONGEST = 12
@@ -28,12 +30,29 @@ def through_exponential(closed: Expr, name: str) -> Expr | None:
     from gradspec.symbolic.exponentials import NoFraction, factored
 
     try:
-        found = factored(closed, name)
+        found = factored(_without_bounds(closed), name)
         left = _side(found, name, is_left=True)
         right = _side(found, name, is_left=False)
     except (NoFraction, NotImplementedError, KeyError):
         return None
     return _joined(name, found.number, left, right)
+
+
+def _without_bounds(closed: Expr) -> Expr:
+    """An input bounded where an exponential has long come to its limit is that input, in
+    every format (`bounding.py` puts such bounds, and puts them again)."""
+
+    def visit(node: Expr) -> Expr:
+        match node:
+            case Apply(op="min" | "max" | "clip", args=(Ref() as inner, *bounds)):
+                large = all(
+                    isinstance(b, Const) and abs(b.value) in BOUNDS for b in bounds
+                )
+                return inner if large else node
+            case _:
+                return node
+
+    return transform(closed, visit)
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,6 +103,12 @@ def _worst(profile: Profile) -> float:
     return profile.worst
 
 
+def is_poor(closed: Expr, name: str) -> bool:
+    """Whether digits are lost about a zero or a removable point."""
+    near = (point.near for point in points_of(closed, name))
+    return any(Around(closed, name, number).is_poor(closed) for number in near)
+
+
 def is_fit(closed: Expr) -> bool:
     """Neither too short nor too long to be looked at."""
     return _SMALLEST <= sum(1 for _ in nodes(closed)) <= _LARGEST

@@ -256,7 +256,9 @@ class _Work:
     ) -> Expr:
         """The form chosen, with a series where it cancels."""
         plain = self._plain.get(name, choice.form)
-        found = self._mender.mended(plain, choice.form, trials) if name else None
+        if not name:
+            return choice.form
+        found = self._mender.mended(plain, choice.form, written, trials)
         if found is None:
             return choice.form
         form, why = found
