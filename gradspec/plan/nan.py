@@ -7,6 +7,7 @@ Where neither branch does (a step), the NaN is passed on by a choice of its own.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import assert_never
 
 from gradspec.plan.array import (
@@ -55,8 +56,23 @@ def passed_on(expr: Expr, floats: tuple[str, ...]) -> Expr:
     """``expr`` that is NaN wherever one of the ``floats`` that it depends on is."""
     for name in reversed([v for v in floats if v in names(expr)]):
         if not keeps(expr, name):
-            expr = Where(IsNan(Name(name)), Name(name), expr)
+            value = Name(name)
+            expr = _step(expr, value) or Where(IsNan(value), value, expr)
     return expr
+
+
+def _step(expr: Expr, value: Name) -> Expr | None:
+    """``1 if value > 0 else 0`` as what keeps a NaN by itself, and takes no choice, which
+    is slow: the next whole number above what of the value lies between 0 and 1.
+    """
+    match expr:
+        case ToFloat(arg=Op(primitive="gt", args=(left, Literal(value=bound)))) if (
+            left == value and bound == 0
+        ):
+            zero, one = Literal(Fraction(0)), Literal(Fraction(1))
+            return Op("ceil", (Op("clip", (value, zero, one)),))
+        case _:
+            return None
 
 
 def keeps(expr: Expr, name: str) -> bool:

@@ -228,7 +228,7 @@ def clip_gradient_vjp(
 
     def pullback(dy: npt.ArrayLike) -> tuple[np.ndarray]:
         dy = _shaped(dy, y)
-        dx = np.clip(dy, -limit, limit)
+        dx = np.minimum(np.maximum(dy, -limit), limit)
         return (_gradient(like_x, dx),)
 
     return y.astype(dtype, copy=False), pullback

@@ -37,7 +37,7 @@ def _narrow(y: jax.Array, dtype: jnp.dtype) -> jax.Array:
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
 def _spike(v, k):
-    return jnp.where(jnp.isnan(v), v, (v > 0.0).astype(v.dtype))
+    return jnp.ceil(jnp.clip(v, 0.0, 1.0))
 
 
 def _spike_jvp(k, primals, tangents):

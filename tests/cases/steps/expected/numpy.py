@@ -190,7 +190,7 @@ def spike(v: npt.ArrayLike, *, k: float = 25.0) -> np.ndarray:
     if _are_large(v):
         return _in_blocks(spike, v, k=k)
     dtype, v = _floating("spike", v=v)
-    s = _where(np.isnan(v), v, (v > 0.0).astype(v.dtype))
+    s = np.ceil(np.minimum(np.maximum(v, 0.0), 1.0))
     return s.astype(dtype, copy=False)
 
 
@@ -202,7 +202,7 @@ def spike_vjp(
         return _vjp_in_blocks(spike_vjp, v, k=k)
     like_v = np.asarray(v)
     dtype, v = _floating("spike", v=v)
-    s = _where(np.isnan(v), v, (v > 0.0).astype(v.dtype))
+    s = np.ceil(np.minimum(np.maximum(v, 0.0), 1.0))
 
     @np.errstate(all="ignore")
     def pullback(ds: npt.ArrayLike) -> tuple[np.ndarray]:
@@ -227,7 +227,7 @@ def spike_jvp(
     (v_dot,) = tangents
     dtype, v = _floating("spike", v=v)
     v_dot = _tangent(v_dot, v)
-    s = _where(np.isnan(v), v, (v > 0.0).astype(v.dtype))
+    s = np.ceil(np.minimum(np.maximum(v, 0.0), 1.0))
     s_dot = v_dot / np.square(1.0 + k * np.abs(v))
     return s.astype(dtype, copy=False), s_dot.astype(dtype, copy=False)
 

@@ -228,7 +228,7 @@ class _Spike(torch.autograd.Function):
 
     @staticmethod
     def forward(v, k):
-        return torch.where(torch.isnan(v), v, (v > 0.0).to(v.dtype))
+        return torch.ceil(torch.clamp(v, 0.0, 1.0))
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -266,7 +266,7 @@ def _spike_in_graph(v, k):
     return _Spike.apply(v, k)
 
 
-_spike_exported = _operation("spike_b41964db", "(Tensor v, float k) -> Tensor", _Spike)
+_spike_exported = _operation("spike_004ba092", "(Tensor v, float k) -> Tensor", _Spike)
 
 
 _apply_spike = _applied(_Spike, _spike_in_graph, _spike_exported, _in_blocks(_Spike))
