@@ -21,6 +21,7 @@ from gradspec.options import AuditOptions, Options
 if TYPE_CHECKING:
     from gradspec.audit.cases import Case, Finding
     from gradspec.ir.rule import CheckedRule
+    from gradspec.stabilise.tried import Tried
 
 RUNNERS = Path(__file__).parent.parent / "audit" / "runners"
 Progress = Callable[[str], None]
@@ -68,11 +69,16 @@ def steps(entries: Iterable[Entry], options: Options) -> int:
 
 def explained(
     entries: Iterable[Entry], options: Options, rule: str
-) -> tuple[CheckedRule, ...]:
-    """The rules of that name with what stabilising has made of them."""
-    return tuple(
-        stable for entry in entries for _, stable in _rules(entry, options, (rule,))
-    )
+) -> tuple[tuple[CheckedRule, tuple[Tried, ...]], ...]:
+    """The rules of that name with what stabilising has made of them, and has tried."""
+    from gradspec.stabilise.tried import listening
+
+    found = []
+    for entry in entries:
+        with listening() as heard:
+            stable = tuple(one for _, one in _rules(entry, options, (rule,)))
+        found += [(one, tuple(heard)) for one in stable]
+    return tuple(found)
 
 
 # --- points and truths ---------------------------------------------------------------

@@ -15,6 +15,7 @@ from gradspec.report import audit_machine, audit_plot, audit_text, audit_values
 if TYPE_CHECKING:
     from gradspec.driver.audits import TargetAudit
     from gradspec.ir.rule import CheckedRule
+    from gradspec.stabilise.tried import Tried
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class View:
     limit: float | None = None
     plot: str | None = None
     values: str | None = None
-    explained: tuple[CheckedRule, ...] = ()
+    explained: tuple[tuple[CheckedRule, tuple[Tried, ...]], ...] = ()
 
 
 def show(audits: Iterable[TargetAudit], options: AuditOptions, view: View) -> bool:

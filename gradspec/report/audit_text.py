@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from gradspec.audit.measure import Measure, Spot
     from gradspec.driver.audits import TargetAudit
     from gradspec.ir.rule import CheckedRule
+    from gradspec.stabilise.measure import Score
+    from gradspec.stabilise.tried import Tried
 
 _HEADINGS = ("rule", "", "target", "format", "bad", "core", "whole", ">1", ">4")
 _OTHERS = ("its own", "as written")
@@ -41,9 +43,9 @@ def show(audits: Iterable[TargetAudit]) -> None:
                 )
 
 
-def explain(rules: Iterable[CheckedRule]) -> None:
-    """What was rewritten in each rule, from what to what, and why."""
-    for checked in rules:
+def explain(rules: Iterable[tuple[CheckedRule, tuple[Tried, ...]]]) -> None:
+    """What was rewritten in each rule, from what to what, and why; what was tried."""
+    for checked, tried in rules:
         rule = checked.rule
         line, _ = rule.source.position(rule.name_span.start)
         click.secho(f"{rule.name} ({rule.source.path}:{line})", bold=True)
@@ -54,6 +56,35 @@ def explain(rules: Iterable[CheckedRule]) -> None:
             if rewrite.before != rewrite.after:
                 click.echo(f"    written {rewrite.before}")
                 click.echo(f"    chosen  {rewrite.after}")
+        for one in tried:
+            _tell_tried(one)
+
+
+_RIVALS = 4
+_LONGEST = 90
+
+
+def _tell_tried(tried: Tried) -> None:
+    """How many forms there were, what they measured, and those that came next."""
+    from gradspec.ir.text import show
+
+    if all(form == tried.written for form, _ in tried.others):
+        return
+    worse = sum(error is None for _, error in tried.others)
+    click.echo(f"  tried for {show(tried.written)}:")
+    click.echo(f"    {len(tried.others)} other forms, {worse} worse somewhere")
+    for name, before, after in tried.formats:
+        click.echo(f"    {name}: {_scored(before)} → {_scored(after)}")
+    measured = [(error, show(f)) for f, error in tried.others if error is not None]
+    for error, text in sorted(measured)[:_RIVALS]:
+        mark = "*" if text == show(tried.taken) else " "
+        short = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+        click.echo(f"   {mark} {ulp(error):>8} ULP  {short}")
+
+
+def _scored(score: Score) -> str:
+    bad = f"{score.whole.bad} bad points, " if score.whole.bad else ""
+    return f"{bad}up to {ulp(score.whole.worst)} ULP"
 
 
 def over(found: Iterable[Finding], limit: float) -> tuple[Finding, ...]:

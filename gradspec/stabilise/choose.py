@@ -16,6 +16,7 @@ from gradspec.ir.expr import Apply, Call, Const, Expr, Ref, Select
 from gradspec.ir.walk import nodes
 from gradspec.primitives.lookup import primitive
 from gradspec.stabilise.measure import GOOD, QUIET, SLACK, Score, Trial
+from gradspec.stabilise.tried import Tried, note
 
 _CHANCE = 64.0
 _SELECT = 3.7  # multiplications (`np.where`, measured)
@@ -83,6 +84,11 @@ def choose(
     both = None
     if first.fine is not None and best.fine is not None:
         both = first.fine, best.fine
+    formats = [("float32", first.score, best.score)]
+    if both is not None:
+        formats.append(("float64", *both))
+    others = tuple(contest.entered.items())
+    note(Tried(written.form, best.candidate.form, others, tuple(formats)))
     return Choice(best.candidate.form, best.score, first.score, both)
 
 
@@ -91,6 +97,7 @@ class _Contest:
 
     def __init__(self, trial: Trial, fine: Trial | None, written: Candidate) -> None:
         self._trial, self._fine = trial, fine
+        self.entered: dict[Expr, float | None] = {}
         score = trial.score_with_noise(written.closed)
         other = None if fine is None else fine.score(written.closed)
         self.first = self.held = _Held(written, score, other)
@@ -106,6 +113,7 @@ class _Contest:
 
     def _enter(self, candidate: Candidate, is_cheaper: bool) -> None:
         score = _admitted(self._trial, candidate, self.first.score)
+        self.entered[candidate.form] = None if score is None else score.whole.worst
         if score is None:
             return
         if not self._may_win(score, is_cheaper):

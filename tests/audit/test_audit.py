@@ -105,6 +105,9 @@ def test_an_explanation_shows_what_became_of_the_formula(tmp_path: Path) -> None
     assert "logistic (a.grad:4)" in child.stdout
     assert "written 1 / (1 + exp(-x))" in child.stdout
     assert "chosen  sigmoid(x)" in child.stdout
+    assert "tried for 1 / (1 + exp(-x)):" in child.stdout
+    assert "other forms" in child.stdout and "ULP  sigmoid(x)" in child.stdout
+    assert "float32: " in child.stdout and "float64: " in child.stdout
     assert "bump" not in child.stdout
 
 
