@@ -30,6 +30,7 @@ RULES = {
     "log_ndtr(x)": "y = log(0.5 * erfc(-x / sqrt(2)))",
     "exp2(x)": "y = 2**x",
     "digamma(x)": "y = digamma(x)",
+    "logaddexp(x, y)": "z = log(exp(x) + exp(y))",
 }
 PLACES: tuple[tuple[str, str, tuple[float, ...], int, float], ...] = (
     ("sigmoid(x)", "float32", (17.0,), 0, 4.1399375473943306e-8),
@@ -102,6 +103,59 @@ def test_torch(
     output: Any = getattr(module, rule.partition("(")[0] + "_")(*inputs)
     found = torch.autograd.grad(output.sum(), inputs)[place]
     _compare(float(found), value)
+
+
+@pytest.mark.tf
+@pytest.mark.parametrize(("rule", "dtype", "point", "place", "value"), PLACES)
+def test_tf(
+    folder: str,
+    rule: str,
+    dtype: str,
+    point: tuple[float, ...],
+    place: int,
+    value: float,
+) -> None:
+    import tensorflow as tf
+
+    module = _module(rule, "tf", folder)
+    inputs = [tf.constant([v], dtype) for v in point]
+    with tf.GradientTape() as tape:
+        tape.watch(inputs)
+        output = getattr(module, rule.partition("(")[0] + "_")(*inputs)
+    _compare(float(tape.gradient(output, inputs[place])[0]), value)
+
+
+@pytest.mark.jax
+@pytest.mark.parametrize(("rule", "dtype", "point", "place", "value"), PLACES)
+def test_jax(
+    folder: str,
+    rule: str,
+    dtype: str,
+    point: tuple[float, ...],
+    place: int,
+    value: float,
+) -> None:
+    import jax
+
+    module = _module(rule, "jax", folder)
+    function = getattr(module, rule.partition("(")[0] + "_")
+    with jax.enable_x64(True):
+        inputs = [jax.numpy.asarray(v, dtype) for v in point]
+        _compare(float(jax.grad(function, place)(*inputs)), value)
+
+
+@pytest.mark.torch
+def test_second_derivative_of_logaddexp_vanishes(folder: str) -> None:
+    """log(exp(x) + exp(y)) at (-800, 0), in float64: exp(-800) is 0."""
+    import torch
+
+    module = _module("logaddexp(x, y)", "torch", folder)
+    x = torch.tensor(-800.0, dtype=torch.float64, requires_grad=True)
+    y = torch.tensor(0.0, dtype=torch.float64, requires_grad=True)
+    z = module.logaddexp_(x, y)
+    (first,) = torch.autograd.grad(z, x, create_graph=True)
+    (second,) = torch.autograd.grad(first, x)
+    assert first.item() == second.item() == 0.0
 
 
 def _compare(found: float, value: float) -> None:
