@@ -74,7 +74,7 @@ infinite where a normal number comes out as 0, as an infinity or as NaN.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 Span = tuple[float, float, float]
 """From one number to another, and the error between them."""

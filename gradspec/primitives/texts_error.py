@@ -202,11 +202,11 @@ def _log_ndtr(x: Array) -> Array:
     p = xp.where(left, xp.zeros_like(x), x)
     scaled = LOG(0.5 * _erfcx(-0.7071067811865476 * n)) - 0.5 * n * n
     t = _ndtr(-p)
-    s = t / (2.0 - t)
+    s = 2.0 * t / (2.0 - t)
     rest = xp.zeros_like(x)
     for k in range(35, 1, -2):
-        rest = (rest + 1.0 / k) * (s * s)
-    y = xp.where(left, scaled, -2.0 * (s + s * rest))
+        rest = (rest + 1.0 / k) * (0.25 * s * s)
+    y = xp.where(left, scaled, -s - s * rest)
     return ROUNDED(y)
 ''',
     needs=(ERFCX, NDTR),

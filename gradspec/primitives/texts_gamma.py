@@ -32,9 +32,9 @@ def _gamma(x: Array) -> Array:
     WIDEN
     over = {listed(GAMMA_OVER)}
     under = {listed(GAMMA_UNDER)}
-    left = (x < 0.0) & (x > -170.6)  # beyond it is 0
+    left = (x < 0.0) & (x > -171.6)  # beyond it is 0
     c = xp.where(left, x, 0.5 * xp.ones_like(x))
-    a = xp.where(left, 1.0 - x, xp.where(x < 0.0, xp.ones_like(x), x))
+    a = xp.where(left, -x, xp.where(x < 0.0, xp.ones_like(x), x))
     b = xp.where(a < 1.0, 1.0 + a, a)
     b = xp.where(b > 172.0, 172.0 * xp.ones_like(x), b)
     half = xp.where(b < 20.0, xp.ones_like(x), 0.5 * xp.ones_like(x))
@@ -44,7 +44,7 @@ def _gamma(x: Array) -> Array:
     g = g * xp.where(b < 20.0, xp.ones_like(x), w)
     g = xp.where(a < 1.0, g / a, g)
     y = xp.where(x < 0.0, xp.zeros_like(x), g)
-    y = xp.where(left, PI / (_sinpi(c) * g), y)
+    y = xp.where(left, -PI / (c * _sinpi(c)) / g, y)
     return ROUNDED(y)
 ''',
     needs=(QUOTIENT, SINPI),
