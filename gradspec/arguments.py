@@ -56,6 +56,12 @@ def _listed(value: str) -> list[str]:
     return [name.strip() for name in value.split(",") if name.strip()]
 
 
+report = click.option(
+    "--report",
+    is_flag=True,
+    help="Tell what each rule keeps, calls, reads and writes on each target.",
+)
+
 paths = click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 optional_paths = click.argument("paths", nargs=-1, metavar="[PATH]...")
 conformance = click.option(

@@ -61,6 +61,7 @@ def cli() -> None:
     help="Write nothing; fail when DIR is not what would be written.",
 )
 @arguments.as_written
+@arguments.report
 @arguments.budget
 @arguments.jobs
 @arguments.style
@@ -72,12 +73,15 @@ def compile_command(
     trace: bool,
     only_check: bool,
     as_written: bool,
+    report: bool,
     budget: float,
     jobs: int,
     style: str,
 ) -> None:
     """Check the rules in PATH... and write a module per file and target."""
-    options = Options(targets, strict, trace, budget, as_written=as_written)
+    options = Options(
+        targets, strict, trace, budget, as_written=as_written, report=report
+    )
     entries, found = _discover(paths)
     results = _compile("compiling", entries, options, jobs) if not found else ()
     from gradspec.driver import run, write
@@ -93,6 +97,10 @@ def compile_command(
     changed = tuple(f"{folder.as_posix()}/{f.path}" for f in touched)
     stale = tuple(write.not_up_to_date(path) for path in changed) if only_check else ()
     _report(results, (*found, *stale), changed, style)
+    if style == "text" and report:
+        from gradspec.report import costs
+
+        costs.tell(results)
     if style == "text" and not failed:
         _conclude(results, changed, "to be written" if only_check else "written", out)
     sys.exit(FINDINGS if failed or stale else CLEAN)
@@ -125,7 +133,9 @@ def check_command(
     _report(results, found, (), style, tables)
     if style == "text":
         (_print_evidence if evidence else _print_table)(results)
-        _print_boundaries(tables)
+        from gradspec.report.boundaries import tell
+
+        tell(tables)
     failed = bool(found) or any(result.failed for result in results)
     sys.exit(FINDINGS if failed else CLEAN)
 
@@ -386,14 +396,3 @@ def _boundaries(entries: tuple[Entry, ...]) -> tuple[RuleTable, ...]:
 
     with _bar("looking at boundaries", len(entries)) as progress:
         return tables(entries, progress)
-
-
-def _print_boundaries(tables: tuple[RuleTable, ...]) -> None:
-    if not tables:
-        return
-    from gradspec.report import boundaries
-
-    if sys.stdout.isatty():
-        boundaries.show(tables)
-    else:
-        click.echo(boundaries.plain(tables))

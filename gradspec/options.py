@@ -16,7 +16,7 @@ class Options:
     """``strict``: a cotangent that only agrees is an error. ``trace``: emitted modules
     print what passes through them. ``budget``: seconds a rule for proof and search.
     ``order``: 2 to have second derivatives checked too. ``as_written``: no other
-    evaluation is looked for.
+    evaluation is looked for. ``report``: what each rule costs is told.
     """
 
     targets: tuple[str, ...] = ()
@@ -25,6 +25,7 @@ class Options:
     budget: float = BUDGET_SECONDS
     order: int = 1
     as_written: bool = False
+    report: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from gradspec.ir.rule import CheckedRule, Rule, Status
 from gradspec.lower.lowering import lower
 from gradspec.lower.module import LoweredModule
 from gradspec.options import Options
+from gradspec.plan.plan import ModulePlan
 from gradspec.plan.planning import plan_module
 from gradspec.source import Source
 from gradspec.stabilise.holes import check as unfilled
@@ -28,7 +29,7 @@ from gradspec.symbolic.attempts import attempt
 from gradspec.symbolic.limit import in_time
 from gradspec.syntax.nodes import Module
 from gradspec.syntax.parse import parse
-from gradspec.targets import emit
+from gradspec.targets import accounts, emit
 from gradspec.targets.target import EmittedModule
 
 _PROOFS = 0.6
@@ -155,8 +156,19 @@ def _emitted(
         )
         is_shared = all(map(is_, own, stable))
         plan = shared if is_shared else plan_module(source, own)
-        outcomes.append(emit(plan, target, trace=options.trace))
+        emitted = emit(plan, target, trace=options.trace)
+        outcomes.append(_with_accounts(emitted, plan) if options.report else emitted)
     return outcomes
+
+
+def _with_accounts(
+    emitted: Outcome[EmittedModule], plan: ModulePlan
+) -> Outcome[EmittedModule]:
+    """The module with what its rules cost."""
+    if emitted.value is None:
+        return emitted
+    module = replace(emitted.value, accounts=accounts(plan, emitted.value.target))
+    return replace(emitted, value=module)
 
 
 def evaluated(rule: CheckedRule, options: Options) -> CheckedRule:

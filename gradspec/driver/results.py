@@ -6,12 +6,13 @@ The cache holds JSON, never pickles: a cache file is data, whoever wrote it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from gradspec.diagnostics import Diagnostic, Label, Severity, error
 from gradspec.ir.rule import CheckedRule, Status, Verdict
 from gradspec.options import Options
+from gradspec.plan.account import Account, Work
 from gradspec.source import Source, Span
 from gradspec.targets.target import EmittedModule
 
@@ -77,7 +78,10 @@ def to_json(result: FileResult) -> dict[str, Any]:
             }
             for rule in result.rules
         ],
-        "modules": [[m.target, m.path, m.text] for m in result.modules],
+        "modules": [
+            [m.target, m.path, m.text, [account_json(a) for a in m.accounts]]
+            for m in result.modules
+        ],
         "diagnostics": [_diagnostic_json(d) for d in result.diagnostics],
     }
 
@@ -98,8 +102,34 @@ def from_json(data: Mapping[str, Any], sources: Mapping[str, Source]) -> FileRes
             )
             for r in data["rules"]
         ),
-        tuple(EmittedModule(*m) for m in data["modules"]),
+        tuple(
+            EmittedModule(target, path, text, tuple(_account(a) for a in accounts))
+            for target, path, text, accounts in data["modules"]
+        ),
         tuple(_diagnostic(d, sources) for d in data["diagnostics"]),
+    )
+
+
+def account_json(account: Account) -> dict[str, Any]:
+    """What a rule costs, as plain data."""
+    beyond = account.beyond
+    return {
+        "rule": account.rule,
+        "kept": list(account.kept),
+        "beyond": None if beyond is None else [list(one) for one in beyond],
+        "forward": asdict(account.forward),
+        "backward": asdict(account.backward),
+    }
+
+
+def _account(data: Mapping[str, Any]) -> Account:
+    beyond = data["beyond"]
+    return Account(
+        data["rule"],
+        tuple(data["kept"]),
+        None if beyond is None else tuple((name, size) for name, size in beyond),
+        Work(**data["forward"]),
+        Work(**data["backward"]),
     )
 
 

@@ -43,6 +43,32 @@ def without_locals(plan: RulePlan) -> RulePlan:
     )
 
 
+def without_composites(plan: RulePlan) -> RulePlan:
+    """The plan with outputs written out in its gradients, but for those that are one
+    operation and those that the author saves. For a target that records the operations of
+    an output which its backward pass uses, and keeps what lies between.
+    """
+    values = {
+        a.name: a.value
+        for a in plan.forward
+        if a.name in plan.saved and a.name not in plan.asked and not _is_one(a.value)
+    }
+
+    def written(value: Expr) -> Expr:
+        return substitute(value, values)
+
+    lets = (Assign(a.name, written(a.value), a.comment) for a in plan.backward_locals)
+    return replace(
+        _with_gradients(plan, written),
+        backward_locals=tuple(lets),
+        saved=tuple(name for name in plan.saved if name not in values),
+    )
+
+
+def _is_one(value: Expr) -> bool:
+    return all(isinstance(part, Name) for part in children(value))
+
+
 def _with_gradients(plan: RulePlan, change: Callable[[Expr], Expr]) -> RulePlan:
     def changed(gradient: Gradient) -> Gradient:
         terms = (replace(t, value=change(t.value)) for t in gradient.terms)

@@ -172,14 +172,20 @@ def _reused(
     """Values of the forward pass that the backward pass takes by name."""
     outputs = {output.name for output in rule.outputs if output.takes_gradient}
     found: dict[Expr, Expr] = {}
+    roots = tuple(behind.values())
     for name, value in raw.items():
         free = name in outputs and name not in rule.recomputes
-        worth = free and _cost(value) >= _WORTH_KEEPING
-        if children(value) and (
-            name in kept or (worth and _is_factor(value, tuple(behind.values())))
-        ):
+        worth = free and (_cost(value) >= _WORTH_KEEPING or _frees(value, roots))
+        if children(value) and (name in kept or (worth and _is_factor(value, roots))):
             found.setdefault(value, Name(name))
     return found
+
+
+def _frees(value: Expr, roots: tuple[Expr, ...]) -> bool:
+    """Whether an argument need not be kept if ``value`` is taken by its name."""
+    known = {value: Name("")}
+    left = names(*(replaced(root, known) for root in roots))
+    return not set(names(value)) <= set(left)
 
 
 def _cost(value: Expr) -> float:

@@ -175,6 +175,8 @@ class RulePlan:
     comments: tuple[tuple[str, str], ...] = ()
     """Reasons of rewrites, by the output, local or cotangent that they explain."""
     sizes: tuple[AxisSize, ...] = ()
+    asked: tuple[str, ...] = ()
+    """What the author asks to be saved."""
     wide: tuple[str, ...] = ()
     """Outputs and cotangents that are computed in float64 and rounded."""
 

@@ -79,6 +79,7 @@ def plan_ranked(checked: CheckedRule) -> RulePlan:
         span=rule.name_span,
         comments=tuple((r.name, r.reason) for r in checked.rewrites if r.reason),
         sizes=closed.sizes,
+        asked=rule.saves,
     )
 
 
@@ -107,6 +108,7 @@ def plan_rule(checked: CheckedRule) -> RulePlan:
         span=rule.name_span,
         comments=tuple((r.name, r.reason) for r in checked.rewrites if r.reason),
         wide=checked.wide,
+        asked=rule.saves,
     )
 
 

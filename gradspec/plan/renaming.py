@@ -71,6 +71,7 @@ def _with_names(plan: RulePlan, changed: Mapping[str, str]) -> RulePlan:
         backward_locals=lets(plan.backward_locals),
         gradients=tuple(g and _gradient(g, name, value) for g in plan.gradients),
         saved=tuple(name(saved) for saved in plan.saved),
+        asked=tuple(name(saved) for saved in plan.asked),
         tangents=plan.tangents and tuple(value(t) for t in plan.tangents),
         surrogates=lets(plan.surrogates),
         comments=tuple((name(where), text) for where, text in plan.comments),

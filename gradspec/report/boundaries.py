@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -61,6 +62,15 @@ def show(tables: Iterable[RuleTable]) -> None:
             cells = (escape(cell) for cell in _cells(line))
             table.add_row("", *cells, style=_style(line))
         console.print(table)
+
+
+def tell(tables: Iterable[RuleTable]) -> None:
+    """With rich on a terminal, aligned columns anywhere; nothing if there are none."""
+    tables = tuple(tables)
+    if tables and sys.stdout.isatty():
+        show(tables)
+    elif tables:
+        sys.stdout.write(f"{plain(tables)}\n")
 
 
 def _style(line: Line) -> str:

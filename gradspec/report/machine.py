@@ -10,7 +10,7 @@ from gradspec.diagnostics import Diagnostic, Label
 from gradspec.driver.boundaries import RuleTable
 from gradspec.driver.results import FileResult
 from gradspec.ir.rule import Verdict
-from gradspec.report import boundaries
+from gradspec.report import boundaries, costs
 
 FORMAT_VERSION = 1
 
@@ -66,7 +66,13 @@ def _file(result: FileResult) -> dict[str, Any]:
             | _second(rule.second)
             for rule in result.rules
         ],
-    }
+    } | _costs(result)
+
+
+def _costs(result: FileResult) -> dict[str, Any]:
+    """Only if they were asked for."""
+    found = costs.data(result)
+    return {"costs": found} if found else {}
 
 
 def _second(verdicts: tuple[Verdict, ...]) -> dict[str, Any]:

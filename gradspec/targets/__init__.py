@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gradspec.diagnostics import Outcome
+    from gradspec.plan.account import Account
     from gradspec.plan.plan import ModulePlan
     from gradspec.targets.target import EmittedModule
 
@@ -23,6 +24,13 @@ def outside_targets() -> tuple[str, ...]:
     from importlib.metadata import entry_points
 
     return tuple(sorted({point.name for point in entry_points(group=GROUP)}))
+
+
+def accounts(plan: ModulePlan, target: str) -> tuple[Account, ...]:
+    """What the rules of a module cost on a target, in their order."""
+    from gradspec.targets import emission
+
+    return emission.accounts(plan, target)
 
 
 def emit(

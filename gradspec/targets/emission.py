@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import cast
 
 from gradspec.diagnostics import Diagnostic, Outcome, error, warning
+from gradspec.plan.account import Account
 from gradspec.plan.array import Expr
 from gradspec.plan.plan import ModulePlan, RulePlan
 from gradspec.plan.renaming import renamed
@@ -25,6 +26,25 @@ _MODULES = frozenset(["math", "special"])
 def emit_module(plan: ModulePlan, name: str, *, trace: bool) -> Outcome[EmittedModule]:
     """See :func:`gradspec.targets.emit`."""
     target = _target(name)
+    able, found = _able(plan, name, target)
+    if not able.rules:
+        return Outcome(None, found)
+    text = target.traced_module(able) if trace else target.module(able)
+    return Outcome(EmittedModule(name, plan.path, text), found)
+
+
+def accounts(plan: ModulePlan, name: str) -> tuple[Account, ...]:
+    """What the rules cost that the target emits; none if it does not tell."""
+    target = _target(name)
+    tell: Callable[[RulePlan], Account] | None = getattr(target, "account", None)
+    able, _ = _able(plan, name, target)
+    return tuple(map(tell, able.rules)) if tell is not None else ()
+
+
+def _able(
+    plan: ModulePlan, name: str, target: Target
+) -> tuple[ModulePlan, tuple[Diagnostic, ...]]:
+    """The plan of the rules that the target can do, in its names; why not of others."""
     found: list[Diagnostic] = [*_not_yet(plan)]
     rules: list[RulePlan] = []
     for rule in plan.rules:
@@ -36,11 +56,7 @@ def emit_module(plan: ModulePlan, name: str, *, trace: bool) -> Outcome[EmittedM
         if not faults:
             names = tuple(other.name for other in plan.rules)
             rules.append(renamed(rule, target.RESERVED | _MODULES, names))
-    if not rules:
-        return Outcome(None, tuple(found))
-    able = replace(plan, rules=tuple(rules))
-    text = target.traced_module(able) if trace else target.module(able)
-    return Outcome(EmittedModule(name, plan.path, text), tuple(found))
+    return replace(plan, rules=tuple(rules)), tuple(found)
 
 
 def _target(name: str) -> Target:

@@ -11,7 +11,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gradspec.ir.rule import Input, Kind, Output
+from gradspec.plan.account import Account
+from gradspec.plan.account import account as booked
 from gradspec.plan.array import Expr
+from gradspec.plan.array import names as names_of
 from gradspec.plan.at_hand import with_outputs_at_hand, without_locals
 from gradspec.plan.plan import Gradient, ModulePlan, Nature, RulePlan
 from gradspec.plan.program import Vocabulary, forward, joined_backward
@@ -39,6 +42,7 @@ RESERVED = texts.RESERVED
 EMITS_NAMED_AXES = True
 
 _ARRAY = "jax.Array"
+_NAMING = "jax.ad_checkpoint import checkpoint_name"
 _SUFFIXES = {
     Way.PLAIN: (),
     Way.PUSHED: ("jvp",),
@@ -64,7 +68,7 @@ def _module(plan: ModulePlan, cores: Sequence[Core]) -> str:
     definitions: list[Lines] = []
     for core in cores:
         wants |= needs(core.values, core.scope)
-        definitions += [*core_lines(core), _public(core)]
+        definitions += [*core_lines(core), *_again(core), _public(core)]
     layers = jax_layers(plan)
     definitions += [start_function(plan, layer) for layer in layers]
     text = "\n".join(laid_out(lines) for lines in definitions)
@@ -75,6 +79,7 @@ def _module(plan: ModulePlan, cores: Sequence[Core]) -> str:
         (
             *(["import operator"] if "operator.index(" in text else []),
             *(["import functools"] if "@functools." in text else []),
+            *([f"from {_NAMING}"] if "checkpoint_name(" in text else []),
         )
     )
     if "jnp." not in text + "".join(helper.text for helper in helpers):
@@ -87,6 +92,24 @@ def _module(plan: ModulePlan, cores: Sequence[Core]) -> str:
         [*(r.name for r in plan.rules), *(start_name(plan, x) for x in layers)],
         [*(helper.text.strip().splitlines() for helper in helpers), *definitions],
     )
+
+
+def account(plan: RulePlan) -> Account:
+    """What the rule costs. Of a rule over named axes JAX keeps what it finds necessary."""
+    core = _core(plan, "_", (), _way(plan, False), False)
+    outputs = [o.name for o in core.outputs]
+    used = tuple(n for n in core.tensors if n in core.backward_uses)
+    saved = [name for name in core.asked if name not in outputs]
+    steps = (s for s in core.backward.statements if s.name not in core.asked)
+    told = booked(
+        plan,
+        core.forward,
+        replace(core.backward, statements=tuple(steps)),
+        (*used, *(name for name in core.asked if name in outputs)),
+        None if plan.is_ranked else saved,
+    )
+    again = set(outputs) & {*names_of(*core.backward_values)} - set(core.asked)
+    return replace(told, backward=told.backward + told.forward) if again else told
 
 
 # --- cores -------------------------------------------------------------------------------
@@ -105,7 +128,9 @@ def _cores(plan: ModulePlan, is_traced: bool) -> list[Core]:
         taken.add(name)
         derived = tuple(fresh(f"{name}_{suffix}", taken) for suffix in _SUFFIXES[way])
         taken.update(derived)
-        found.append(_core(rule, name, derived, way, is_traced))
+        again = fresh(f"{name}_{texts.AGAIN}", taken)
+        taken.add(again)
+        found.append(replace(_core(rule, name, derived, way, is_traced), again=again))
     return found
 
 
@@ -165,7 +190,32 @@ def _public(core: Core) -> Lines:
     ]
 
 
+def _again(core: Core) -> list[Lines]:
+    """The core as a function that keeps its arguments alone for the backward pass, and
+    what the author saves: JAX would keep slopes, and arguments that were widened.
+    """
+    if not core.is_frugal:
+        return []
+    saved = ", ".join(f'"{name}"' for name in core.asked)
+    comma = "," if len(core.asked) == 1 else ""
+    options = [str(len(core.tensors)), *([f"({saved}{comma})"] if saved else [])]
+    return [
+        [
+            f"@_frugal({', '.join(options)})",
+            f"def {core.again}({', '.join([*core.tensors, *core.statics])}):",
+            *indented(_applied(core)),
+        ]
+    ]
+
+
 def _call(core: Core) -> Lines:
+    """What the public function returns."""
+    if not core.is_frugal:
+        return _applied(core)
+    return [f"return {core.again}({', '.join([*core.tensors, *core.statics])})"]
+
+
+def _applied(core: Core) -> Lines:
     """The core applied, and its results in the type of the arguments."""
     arguments = [_argument(core, i) for i in core.plan.tensors]
     call = f"{core.name}({', '.join([*arguments, *core.statics])})"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from gradspec.ir.rule import Kind, Output
 from gradspec.plan.array import Expr
+from gradspec.plan.pushing import Push
 from gradspec.targets.jax_backward import backward_lines
 from gradspec.targets.jax_parts import Core, Way
 from gradspec.targets.jax_trace import traced_forward
@@ -150,17 +151,33 @@ def _returned(core: Core, tangents: Lines) -> str:
 
 
 def _pushing(core: Core) -> Lines:
+    outputs = [o.name for o in core.outputs if o.name in core.asked]
     return [
         f"{_made(core)} = {_called(core)}",
+        *(f"{name} = {_kept_by_name(name, name)}" for name in outputs),
         *_sizes(core, core.pushed_values),
         *(_summed(core) if core.tests_each else _alone(core)),
         _returned(core, [_tangent(core, output) for output in core.outputs]),
     ]
 
 
+def _steps(core: Core, steps: Sequence[Push]) -> Lines:
+    """Statements; what the author saves is marked for `jax.checkpoint`."""
+    lines: Lines = []
+    for s in steps:
+        text = render(s.value, core.scope)
+        text = _kept_by_name(text, s.name) if s.name in core.asked else text
+        lines += assignment(s.name, text, s.comment)
+    return lines
+
+
+def _kept_by_name(text: str, name: str) -> str:
+    return f'checkpoint_name({text}, "{name}")'
+
+
 def _alone(core: Core) -> Lines:
     """The tangents that the one input which moves gives the outputs."""
-    lines = assignments(core.push.statements, core.scope)
+    lines = _steps(core, core.push.statements)
     for s in core.push.summands:
         lines += assignment(f"{s.output}_dot", render(s.value, core.scope), s.comment)
     return lines
@@ -170,7 +187,7 @@ def _summed(core: Core) -> Lines:
     """The tangents as far as the inputs move."""
     outputs = list(dict.fromkeys(s.output for s in core.push.summands))
     steps = core.push.statements
-    lines = assignments((s for s in steps if not s.tangent), core.scope)
+    lines = _steps(core, [s for s in steps if not s.tangent])
     lines += [
         f"{' = '.join(f'{name}_dot' for name in outputs[k : k + _CHAIN])} = None"
         for k in range(0, len(outputs), _CHAIN)

@@ -59,6 +59,21 @@ class Core:
     push: Pushforward
     backward: Backward
     is_traced: bool
+    again: str = ""
+    """The name of the function that computes again what the backward pass needs."""
+
+    @property
+    def is_frugal(self) -> bool:
+        """Whether the backward pass is given nothing but the arguments."""
+        ends = {*self.tensors, *(o.name for o in self.outputs)}
+        return self.way is Way.PUSHED and bool(ends & {*names(*self.pushed_values)})
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """What the author saves, as far as tangents use it."""
+        steps = {s.name for s in self.push.statements}
+        outputs = {o.name for o in self.outputs} & {*names(*self.pushed_values)}
+        return tuple(name for name in self.plan.asked if name in steps | outputs)
 
     def local(self, name: str) -> str:
         """``name`` for a value of the text's own, or what comes nearest to it."""
@@ -151,6 +166,16 @@ class Core:
         """All that a backward pass computes."""
         terms = tuple(t.value for group in self.gradients.values() for t in group)
         return (*(s.value for s in self.backward.statements), *terms)
+
+    @property
+    def backward_uses(self) -> frozenset[str]:
+        """The inputs that a backward pass needs, also to compute outputs again."""
+        used = {*names(*self.backward_values)}
+        lets = {a.name: a.value for a in self.plan.forward}
+        for output in self.outputs:
+            if output.name in used:
+                used |= {*names(lets[output.name])}
+        return frozenset(used)
 
     @property
     def scope(self) -> Scope:

@@ -6,8 +6,11 @@ from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Helper
 from gradspec.targets.python import Dialect
 
-RESERVED = frozenset(["jax", "jnp", "functools", "operator"])
+RESERVED = frozenset(["jax", "jnp", "functools", "operator", "checkpoint_name"])
 """Names that no variable of a rule can have beside the text of its module."""
+
+AGAIN = "again"
+"""How the function is called that computes again what a backward pass needs."""
 
 LOCALS = frozenset(["primals", "tangents", "residuals", "upstream", "backward"])
 """Names of the text's own values; the author's variables go before."""
@@ -45,7 +48,7 @@ def _floating(rule: str, name: str, value: jax.Array) -> jax.Array:
             f"{rule}: {name} must be a floating array, not {value.dtype}; "
             f"convert it first, as in {name}.astype(jnp.float32)"
         )
-    return jnp.asarray(value)
+    return value if isinstance(value, jax.Array) else jnp.asarray(value)
 ''',
 )
 
@@ -129,6 +132,44 @@ def _narrow(y: jax.Array, dtype: jnp.dtype) -> jax.Array:
     """``y`` in the type of the arguments."""
     return y if y.dtype == dtype else y.astype(dtype)
 ''',
+)
+
+FRUGAL = Helper(
+    "_frugal",
+    '''\
+def _frugal(tensors: int, saved: tuple[str, ...] = ()) -> Callable[..., Any]:
+    """A rule that keeps its arguments alone for the backward pass, and what is ``saved``.
+
+    JAX would keep each slope. The tangents stand behind `jax.checkpoint`; that itself
+    stands behind a `custom_jvp`, since `checkify` differentiates no other in it.
+    """
+    policy = jax.checkpoint_policies.save_only_these_names(*saved)
+
+    def decorated(function: Callable[..., Any]) -> Callable[..., Any]:
+        statics = tuple(range(tensors, function.__code__.co_argcount))
+        again = jax.checkpoint(
+            function, prevent_cse=False, policy=policy, static_argnums=statics
+        )
+        rule = jax.custom_jvp(function, nondiff_argnums=statics)
+
+        def jvp(*given):
+            *numbers, primals, tangents = given
+            moved = [k for k, tangent in enumerate(tangents) if not _is_absent(tangent)]
+
+            def of_moved(*values):
+                arguments = dict(enumerate(primals)) | dict(zip(moved, values))
+                return again(*arguments.values(), *numbers)
+
+            return jax.jvp(
+                of_moved, [primals[k] for k in moved], [tangents[k] for k in moved]
+            )
+
+        rule.defjvp(jvp, symbolic_zeros=True)
+        return rule
+
+    return decorated
+''',
+    ("from collections.abc import Callable", "from typing import Any"),
 )
 
 IS_ABSENT = Helper(
@@ -232,6 +273,7 @@ HELPERS = (
     WIDEN,
     IN_DOUBLE,
     NARROW,
+    FRUGAL,
     IS_ABSENT,
     PLUS,
     VARYING_AXES,

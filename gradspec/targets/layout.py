@@ -79,7 +79,7 @@ def statement(text: str, depth: int = 0) -> str:
 
     Kept: the targets have half of their long statements in common."""
     indented = "    " * depth + text
-    if len(indented) <= WIDTH or text.startswith("@"):
+    if len(indented) <= WIDTH:
         return indented
     if text.startswith("#"):
         margin = "    " * depth + "# "

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from gradspec.plan.account import Account
+from gradspec.plan.account import account as booked
 from gradspec.plan.at_hand import with_outputs_at_hand
 from gradspec.plan.plan import Gradient, ModulePlan, RulePlan
 from gradspec.plan.program import Vocabulary, forward, joined_backward, tangents
+from gradspec.source import Source
 from gradspec.targets import numpy_texts as texts
 from gradspec.targets.docstring import module_docstring
 from gradspec.targets.expansion import expander
@@ -50,6 +53,20 @@ def _module(plan: ModulePlan, rules: list[Functions]) -> str:
         wants.imports,
         public,
         [*(helper.text.strip().splitlines() for helper in helpers), *definitions],
+    )
+
+
+def account(plan: RulePlan) -> Account:
+    """What the rule costs; the pullback holds what it uses."""
+    functions = _functions(plan, ModulePlan(Source("", ""), "", "", (plan,)), False)
+    ends = {i.name for i in plan.inputs} | {o.name for o in plan.outputs}
+    residuals = functions.backward.residuals
+    return booked(
+        plan,
+        functions.forward,
+        functions.backward,
+        (name for name in residuals if name in ends),
+        (name for name in residuals if name not in ends),
     )
 
 

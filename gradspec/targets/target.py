@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from gradspec.plan.account import Account
 from gradspec.plan.plan import ModulePlan
 
 
@@ -13,12 +14,14 @@ class EmittedModule:
     """The text of one generated module.
 
     ``path`` is relative to the target's folder, ``/`` as separator:
-    ``activations.py``, ``losses/robust.py``.
+    ``activations.py``, ``losses/robust.py``. ``accounts`` say what its rules cost, if
+    that was asked for.
     """
 
     target: str
     path: str
     text: str
+    accounts: tuple[Account, ...] = ()
 
 
 class Target(Protocol):
@@ -26,7 +29,8 @@ class Target(Protocol):
 
     ``RESERVED`` are the names that its text uses itself: rules' names and variables that
     collide are renamed before it sees the plan. A target that writes the operations of
-    `plan.ranked` says so with ``EMITS_NAMED_AXES = True``.
+    `plan.ranked` says so with ``EMITS_NAMED_AXES = True``. One that can tell what a rule
+    costs has ``account(plan: RulePlan) -> Account`` (`plan.account`).
     """
 
     @property

@@ -8,7 +8,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gradspec.ir.rule import Input, Kind, Output
+from gradspec.plan.account import Account
+from gradspec.plan.account import account as booked
 from gradspec.plan.array import Expr
+from gradspec.plan.at_hand import without_composites
 from gradspec.plan.plan import Gradient, ModulePlan, RulePlan
 from gradspec.plan.program import Vocabulary, forward, joined_backward
 from gradspec.targets import tf_ranked_texts
@@ -24,7 +27,7 @@ from gradspec.targets.signature import (
     whole_statics,
 )
 from gradspec.targets.skeleton import laid_out, module_text, table_helpers, used_helpers
-from gradspec.targets.tf_core import core_lines, decorating
+from gradspec.targets.tf_core import core_lines, decorating, kept_names
 from gradspec.targets.tf_layer import layer_class, tf_layers
 from gradspec.targets.tf_parts import Core
 from gradspec.targets.tf_sizes import numbers, with_sizes
@@ -74,6 +77,20 @@ def _module(plan: ModulePlan, cores: Sequence[Core]) -> str:
     )
 
 
+def account(plan: RulePlan) -> Account:
+    """What the rule costs."""
+    core = _core(plan, "_", False)
+    kept = kept_names(core)
+    ends = {*core.tensors, *(output.name for output in core.plan.outputs)}
+    return booked(
+        plan,
+        core.forward,
+        core.backward,
+        (name for name in kept if name in ends),
+        (name for name in kept if name not in ends),
+    )
+
+
 def _named(plan: ModulePlan) -> list[tuple[RulePlan, str]]:
     """Each rule with the name of its core: ``complex_op`` has ``_complex_op``, unless
     a helper has that name.
@@ -85,6 +102,7 @@ def _named(plan: ModulePlan) -> list[tuple[RulePlan, str]]:
 
 def _core(rule: RulePlan, name: str, is_traced: bool) -> Core:
     rule = with_sizes(rule)
+    rule = rule if rule.is_ranked else without_composites(rule)
     words = Vocabulary(expander("tf", numbers(rule)), texts.RESERVED)
     outputs = {output.name for output in rule.outputs}
     keep = tuple(saved for saved in rule.saved if saved not in outputs)
@@ -125,27 +143,22 @@ def _public(core: Core) -> Lines:
 
 
 def _call(core: Core) -> Lines:
-    """The core applied, and its results in the type of the arguments."""
+    """The core applied; outputs without a gradient have none in TensorFlow either."""
     function = f"{core.name}({', '.join(core.statics)})" if core.statics else core.name
-    wide = core.floats if core.is_widened else ()
-    helper = "_in_double" if core.is_double else "_widen"
-    arguments = [f"{helper}({n})" if n in wide else n for n in core.tensors]
-    call = f"{function}({', '.join(arguments)})"
+    call = f"{function}({', '.join(core.tensors)})"
     outputs = core.plan.outputs
-    if all(_result(core, o, "y") == "y" for o in outputs):
+    if all(_result(o, "y") == "y" for o in outputs):
         return [f"return {call}"]
     if len(outputs) == 1:
-        return [f"return {_result(core, outputs[0], call)}"]
-    results = [_result(core, o, o.name) for o in outputs]
+        return [f"return {_result(outputs[0], call)}"]
+    results = [_result(o, o.name) for o in outputs]
     return [
         f"{', '.join(o.name for o in outputs)} = {call}",
         f"return {', '.join(results)}",
     ]
 
 
-def _result(core: Core, output: Output, value: str) -> str:
-    if core.is_widened and output.kind in (Kind.FLOAT, Kind.NOGRAD):
-        value = f"tf.cast({value}, {core.floats[0]}.dtype)"
+def _result(output: Output, value: str) -> str:
     return f"tf.stop_gradient({value})" if output.kind is Kind.NOGRAD else value
 
 

@@ -7,10 +7,11 @@ terms are added, because TensorFlow does not check the shape of a gradient.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 
 from gradspec.ir.rule import Kind, Output
-from gradspec.plan.array import names
+from gradspec.plan.array import Expr, names
 from gradspec.plan.plan import Term
 from gradspec.plan.pushing import is_linear
 from gradspec.targets.lines import (
@@ -19,6 +20,7 @@ from gradspec.targets.lines import (
     assignments,
     indented,
     tightened,
+    unpacked,
 )
 from gradspec.targets.python import (
     is_scalar,
@@ -64,20 +66,108 @@ def _decorator(core: Core) -> str:
 
 
 def _body(core: Core) -> Lines:
-    returned = [
-        output.name
-        if output.kind is Kind.INT or is_scalar(value, core.scope)
-        else render(value, core.scope)
-        for output, value in zip(core.plan.outputs, core.forward.results, strict=True)
-    ]
-    statements = [*_sizes(core), *_statements(core), *traced_forward(core)]
+    """The passes. Arguments are widened within, so that what is kept of them is what
+    came.
+    """
+    behind = _backward(core)
+    kept = _kept(core, behind)
+    ahead = [*_widened(core), *_statements(core), *traced_forward(core)]
+    returned = [_returned(core, o, v) for o, v in core.results]
+    if core.is_widened and set(kept) - set(core.tensors):
+        ahead = _assigned(core, ahead, returned)
+        returned = [output.name for output in core.plan.outputs]
     several = f"({', '.join(returned)})" if len(returned) > 1 else returned[0]
+    statements = [*_sizes(core), *_before(core, kept), *ahead, *_after(core, kept)]
     return [
         *([*statements, ""] if statements else []),
-        *_backward(core),
+        *_restored(core, behind, kept),
         "",
         f"return {several}, backward",
     ]
+
+
+def _assigned(core: Core, ahead: Lines, returned: Lines) -> Lines:
+    """With every output under its name, as it is returned."""
+    names_ = [output.name for output in core.plan.outputs]
+    lines = [*ahead]
+    for name, text in zip(names_, returned, strict=True):
+        last = lines[-1] if lines else ""
+        if len(names_) == 1 and last.startswith(f"{name} = ") and name != text:
+            value = last.removeprefix(f"{name} = ")
+            lines[-1] = f"{name} = tf.cast({value}, {core.dtype})"
+        else:
+            lines += assignment(name, text)
+    return lines
+
+
+def _returned(core: Core, output: Output, value: Expr) -> str:
+    """A result in the type of the arguments."""
+    is_named = output.kind is Kind.INT or is_scalar(value, core.scope)
+    text = output.name if is_named else render(value, core.scope)
+    if core.is_widened and output.kind in (Kind.FLOAT, Kind.NOGRAD):
+        return f"tf.cast({text}, {core.dtype})"
+    return text
+
+
+# --- what is kept ------------------------------------------------------------------------
+
+
+def kept_names(core: Core) -> tuple[str, ...]:
+    """What the backward function has of the forward pass."""
+    return _kept(core, _backward(core))
+
+
+def _kept(core: Core, behind: Lines) -> tuple[str, ...]:
+    """The tensors of the forward pass that the backward pass uses."""
+    code = [line for line in behind[1:] if not line.lstrip().startswith("#")]
+    used = set(re.findall(r"(?<![.\w])[A-Za-z_]\w*", "\n".join(code)))
+    made = {m[1] for line in code if (m := re.match(r" {4}(\w+) = ", line))}
+    ahead = [*core.tensors, *(s.name for s in core.forward.statements)]
+    ahead += [output.name for output in core.plan.outputs]
+    return tuple(name for name in dict.fromkeys(ahead) if name in used - made)
+
+
+def _widened(core: Core) -> Lines:
+    """``x, y = _widen(x, y)``"""
+    if not core.is_widened:
+        return []
+    return unpacked([*core.floats], f"{core.widening}({', '.join(core.floats)})")
+
+
+def _before(core: Core, kept: tuple[str, ...]) -> Lines:
+    """The arguments as they came, before they are widened."""
+    if not core.is_widened:
+        return []
+    given = [name for name in kept if name in core.tensors]
+    lines = [f"{core.dtype} = {core.floats[0]}.dtype"]
+    return [*lines, *([f"{core.kept} = {_tuple(given)}"] if given else [])]
+
+
+def _after(core: Core, kept: tuple[str, ...]) -> Lines:
+    """Outputs and locals that are kept as well, outputs as they are returned."""
+    made = [name for name in kept if name not in core.tensors]
+    if not core.is_widened or not made:
+        return []
+    word = "+=" if set(kept) & set(core.tensors) else "="
+    return [f"{core.kept} {word} {_tuple(made)}"]
+
+
+def _restored(core: Core, behind: Lines, kept: tuple[str, ...]) -> Lines:
+    """The backward function, which begins by widening what it uses."""
+    if not core.is_widened:
+        return behind
+    used = set(re.findall(r"\w+", "\n".join(behind[1:])))
+    upstream = [name for name in core.plan.upstream if name in used]
+    parts = [*([f"*{core.kept}"] if kept else []), *upstream]
+    first, *rest = behind
+    if not parts:
+        return behind
+    wide = unpacked([*kept, *upstream], f"{core.widening}({', '.join(parts)})")
+    return [first, *indented(wide), *rest]
+
+
+def _tuple(parts: Sequence[str]) -> str:
+    return f"({parts[0]},)" if len(parts) == 1 else ", ".join(parts)
 
 
 def _sizes(core: Core) -> Lines:
@@ -132,9 +222,27 @@ def _backward(core: Core) -> Lines:
         comments = [term.comment for term in terms if term.comment]
         body += assignment(f"d{name}", _sum(core, name, terms), "\n".join(comments))
         body += traced_gradient(core, name)
-    returned = [f"d{v}" if v in core.gradients else "None" for v in core.tensors]
+    returned = [_gradient(core, name) for name in core.tensors]
     body.append(f"return {', '.join(returned)}")
+    if core.is_widened and len(returned) == 1:
+        body = _rounded_last(core, body)
     return [f"def backward({', '.join(params)}):", *indented(tightened(body))]
+
+
+def _rounded_last(core: Core, body: Lines) -> Lines:
+    """``return tf.cast(dy * x, dtype)``, if that is all."""
+    (name,) = core.tensors
+    *before, last, _ = ["", *body]
+    if not last.startswith(f"d{name} = "):
+        return body
+    value = last.removeprefix(f"d{name} = ")
+    return [*before[1:], f"return tf.cast({value}, {core.dtype})"]
+
+
+def _gradient(core: Core, name: str) -> str:
+    if name not in core.gradients:
+        return "None"
+    return f"tf.cast(d{name}, {core.dtype})" if core.is_widened else f"d{name}"
 
 
 def _order(core: Core) -> tuple[str, ...]:

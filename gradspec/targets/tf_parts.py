@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from gradspec.ir.rule import Kind
+from gradspec.ir.rule import Kind, Output
 from gradspec.plan.array import Expr, names
 from gradspec.plan.plan import (
     Assign,
@@ -17,6 +17,7 @@ from gradspec.plan.plan import (
 )
 from gradspec.targets.half import is_exact_in_half
 from gradspec.targets.python import Scope, may_be_number
+from gradspec.targets.signature import fresh, variables
 from gradspec.targets.tf_ranked import ranked
 from gradspec.targets.tf_sizes import numbers, whole_names
 from gradspec.targets.tf_texts import DIALECT
@@ -117,6 +118,26 @@ class Core:
         adds = any(len(terms) > 1 for terms in self.gradients.values())
         exact = is_exact_in_half(self.values, self.scalars)
         return bool(self.floats) and (adds or not exact or self.is_double)
+
+    @property
+    def results(self) -> tuple[tuple[Output, Expr], ...]:
+        """The outputs with what they are."""
+        return tuple(zip(self.plan.outputs, self.forward.results, strict=True))
+
+    @property
+    def dtype(self) -> str:
+        """The name of the type of the arguments, before they are widened."""
+        return fresh("dtype", variables(self.plan))
+
+    @property
+    def widening(self) -> str:
+        """The helper that gives arguments the type that is computed in."""
+        return "_in_double" if self.is_double else "_widen"
+
+    @property
+    def kept(self) -> str:
+        """The name of what is kept between the passes."""
+        return fresh("kept", variables(self.plan))
 
     @property
     def is_double(self) -> bool:

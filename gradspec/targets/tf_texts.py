@@ -129,19 +129,19 @@ def _rank0(rule: str, name: str, tensor: tf.Tensor) -> tf.Tensor:
 WIDEN = Helper(
     "_widen",
     '''\
-def _widen(tensor: tf.Tensor) -> tf.Tensor:
+def _widen(*tensors: tf.Tensor) -> tuple[tf.Tensor, ...]:
     """Half precision is computed in float32, and rounded once at the end."""
     half = (tf.float16, tf.bfloat16)
-    return tf.cast(tensor, tf.float32) if tensor.dtype in half else tensor
+    return tuple(tf.cast(t, tf.float32) if t.dtype in half else t for t in tensors)
 ''',
 )
 
 IN_DOUBLE = Helper(
     "_in_double",
     '''\
-def _in_double(tensor: tf.Tensor) -> tf.Tensor:
+def _in_double(*tensors: tf.Tensor) -> tuple[tf.Tensor, ...]:
     """Computed in float64, and rounded once at the end."""
-    return tf.cast(tensor, tf.float64)
+    return tuple(tf.cast(t, tf.float64) if t.dtype.is_floating else t for t in tensors)
 ''',
 )
 

@@ -151,6 +151,8 @@ def split_tokens(text: str) -> list[Token]:
 def _is_unary(token: Token, before: Token | None) -> bool:
     if token.kind in ("*", "**") and before is not None and before.kind in "({,":
         return True  # of a parameter list, a call or a display
+    if token.kind == "@" and before is None:
+        return True  # of a decorator
     return token.kind in ("+", "-", "~") and not _is_operand(before)
 
 

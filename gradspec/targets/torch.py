@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gradspec.ir.rule import Input, Kind, Output, Shape
+from gradspec.plan.account import Account
+from gradspec.plan.account import account as booked
 from gradspec.plan.array import Expr, Name
 from gradspec.plan.plan import Assign, Block, ModulePlan, RulePlan
 from gradspec.plan.program import Vocabulary, forward, pushforward, split_backward
@@ -77,6 +79,20 @@ def _module(plan: ModulePlan, functions: Sequence[Function]) -> str:
         ("import torch", *wants.imports),
         [*(rule.name for rule in plan.rules), *(layer.name for layer in layers)],
         [*(helper.text.strip().splitlines() for helper in helpers), *definitions],
+    )
+
+
+def account(plan: RulePlan) -> Account:
+    """What the rule costs."""
+    function = _function(plan, "_", False)
+    further = tuple(assign.name for assign in function.kept)
+    residuals = function.residuals
+    return booked(
+        plan,
+        function.forward,
+        function.backward,
+        (name for name in residuals if name not in further),
+        (name for name in residuals if name in further),
     )
 
 

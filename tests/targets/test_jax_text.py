@@ -48,6 +48,11 @@ def test_a_core_reads_as_written_by_hand() -> None:
 
 
         _square.defjvp(_square_jvp)
+
+
+        @_frugal(1)
+        def _square_again(x):
+            return _narrow(_square(_widen(x)), x.dtype)
         """
     )
 
@@ -70,6 +75,11 @@ def test_an_input_that_stands_still_costs_nothing() -> None:
 
 
         _product.defjvp(_product_jvp, symbolic_zeros=True)
+
+
+        @_frugal(2)
+        def _product_again(x, y):
+            return _narrow(_product(_widen(x), _widen(y)), x.dtype)
         """
     )
 

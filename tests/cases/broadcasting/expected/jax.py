@@ -5,6 +5,9 @@ Do not edit: change input.grad and compile it again.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 
@@ -20,7 +23,7 @@ def _floating(rule: str, name: str, value: jax.Array) -> jax.Array:
             f"{rule}: {name} must be a floating array, not {value.dtype}; "
             f"convert it first, as in {name}.astype(jnp.float32)"
         )
-    return jnp.asarray(value)
+    return value if isinstance(value, jax.Array) else jnp.asarray(value)
 
 
 def _promote(rule: str, **values: jax.Array) -> tuple[jax.Array, ...]:
@@ -48,6 +51,39 @@ def _widen(x: jax.Array) -> jax.Array:
 def _narrow(y: jax.Array, dtype: jnp.dtype) -> jax.Array:
     """``y`` in the type of the arguments."""
     return y if y.dtype == dtype else y.astype(dtype)
+
+
+def _frugal(tensors: int, saved: tuple[str, ...] = ()) -> Callable[..., Any]:
+    """A rule that keeps its arguments alone for the backward pass, and what is ``saved``.
+
+    JAX would keep each slope. The tangents stand behind `jax.checkpoint`; that itself
+    stands behind a `custom_jvp`, since `checkify` differentiates no other in it.
+    """
+    policy = jax.checkpoint_policies.save_only_these_names(*saved)
+
+    def decorated(function: Callable[..., Any]) -> Callable[..., Any]:
+        statics = tuple(range(tensors, function.__code__.co_argcount))
+        again = jax.checkpoint(
+            function, prevent_cse=False, policy=policy, static_argnums=statics
+        )
+        rule = jax.custom_jvp(function, nondiff_argnums=statics)
+
+        def jvp(*given):
+            *numbers, primals, tangents = given
+            moved = [k for k, tangent in enumerate(tangents) if not _is_absent(tangent)]
+
+            def of_moved(*values):
+                arguments = dict(enumerate(primals)) | dict(zip(moved, values))
+                return again(*arguments.values(), *numbers)
+
+            return jax.jvp(
+                of_moved, [primals[k] for k in moved], [tangents[k] for k in moved]
+            )
+
+        rule.defjvp(jvp, symbolic_zeros=True)
+        return rule
+
+    return decorated
 
 
 def _is_absent(tangent: object) -> bool:
@@ -102,6 +138,12 @@ def _complex_op_jvp(primals, tangents):
 _complex_op.defjvp(_complex_op_jvp, symbolic_zeros=True)
 
 
+@_frugal(2)
+def _complex_op_again(x, y):
+    z, w = _complex_op(_widen(x), _widen(y))
+    return _narrow(z, x.dtype), _narrow(w, x.dtype)
+
+
 def complex_op(x: jax.Array, y: jax.Array) -> tuple[jax.Array, jax.Array]:
     """The rule ``complex_op``.
 
@@ -114,8 +156,7 @@ def complex_op(x: jax.Array, y: jax.Array) -> tuple[jax.Array, jax.Array]:
     Gradients: dx proved; dy proved
     """
     x, y = _promote("complex_op", x=x, y=y)
-    z, w = _complex_op(_widen(x), _widen(y))
-    return _narrow(z, x.dtype), _narrow(w, x.dtype)
+    return _complex_op_again(x, y)
 
 
 @jax.custom_jvp
@@ -140,6 +181,11 @@ def _affine_jvp(primals, tangents):
 _affine.defjvp(_affine_jvp, symbolic_zeros=True)
 
 
+@_frugal(3)
+def _affine_again(x, a, b):
+    return _narrow(_affine(_widen(x), _widen(a), _widen(b)), x.dtype)
+
+
 def affine(x: jax.Array, a: jax.Array, b: jax.Array) -> jax.Array:
     """A scale and a shift that are single numbers.
 
@@ -150,4 +196,4 @@ def affine(x: jax.Array, a: jax.Array, b: jax.Array) -> jax.Array:
     """
     x, a, b = _promote("affine", x=x, a=a, b=b)
     _check_rank0("affine", a=a, b=b)
-    return _narrow(_affine(_widen(x), _widen(a), _widen(b)), x.dtype)
+    return _affine_again(x, a, b)

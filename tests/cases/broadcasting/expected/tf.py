@@ -106,10 +106,10 @@ def _rank0(rule: str, name: str, tensor: tf.Tensor) -> tf.Tensor:
     return tensor
 
 
-def _widen(tensor: tf.Tensor) -> tf.Tensor:
+def _widen(*tensors: tf.Tensor) -> tuple[tf.Tensor, ...]:
     """Half precision is computed in float32, and rounded once at the end."""
     half = (tf.float16, tf.bfloat16)
-    return tf.cast(tensor, tf.float32) if tensor.dtype in half else tensor
+    return tuple(tf.cast(t, tf.float32) if t.dtype in half else t for t in tensors)
 
 
 def _unbroadcast(gradient: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
@@ -123,15 +123,19 @@ def _unbroadcast(gradient: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
 
 @_rule
 def _complex_op(x, y):
+    dtype = x.dtype
+    kept = x, y
+    x, y = _widen(x, y)
     z = x * y + tf.sin(x)
     w = y * y
 
     def backward(dz, dw):
+        x, y, dz, dw = _widen(*kept, dz, dw)
         dx = _unbroadcast(dz * (y + tf.cos(x)), x)
         dy = _unbroadcast(dz * x, y) + dw * 2.0 * y
-        return dx, dy
+        return tf.cast(dx, dtype), tf.cast(dy, dtype)
 
-    return (z, w), backward
+    return (tf.cast(z, dtype), tf.cast(w, dtype)), backward
 
 
 def complex_op(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -146,21 +150,24 @@ def complex_op(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     Gradients: dx proved; dy proved
     """
     x, y = _promote("complex_op", x=x, y=y)
-    z, w = _complex_op(_widen(x), _widen(y))
-    return tf.cast(z, x.dtype), tf.cast(w, x.dtype)
+    return _complex_op(x, y)
 
 
 @_rule
 def _affine(x, a, b):
+    dtype = x.dtype
+    kept = x, a, b
+    x, a, b = _widen(x, a, b)
     y = a * x + b
 
     def backward(dy):
+        x, a, b, dy = _widen(*kept, dy)
         dx = dy * a
         da = _unbroadcast(dy * x, a)
         db = _unbroadcast(dy, b)
-        return dx, da, db
+        return tf.cast(dx, dtype), tf.cast(da, dtype), tf.cast(db, dtype)
 
-    return y, backward
+    return tf.cast(y, dtype), backward
 
 
 def affine(x: tf.Tensor, a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
@@ -174,4 +181,4 @@ def affine(x: tf.Tensor, a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
     x, a, b = _promote("affine", x=x, a=a, b=b)
     a = _rank0("affine", "a", a)
     b = _rank0("affine", "b", b)
-    return tf.cast(_affine(_widen(x), _widen(a), _widen(b)), x.dtype)
+    return _affine(x, a, b)

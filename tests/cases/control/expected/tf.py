@@ -79,20 +79,24 @@ def _floating(rule: str, name: str, value: tf.Tensor) -> tf.Tensor:
     return value
 
 
-def _widen(tensor: tf.Tensor) -> tf.Tensor:
+def _widen(*tensors: tf.Tensor) -> tuple[tf.Tensor, ...]:
     """Half precision is computed in float32, and rounded once at the end."""
     half = (tf.float16, tf.bfloat16)
-    return tf.cast(tensor, tf.float32) if tensor.dtype in half else tensor
+    return tuple(tf.cast(t, tf.float32) if t.dtype in half else t for t in tensors)
 
 
 @functools.lru_cache
 def _reverse_gradient(scale):
     @_rule
     def reverse_gradient(x):
-        def backward(dy):
-            return -scale * dy
+        dtype = x.dtype
+        (x,) = _widen(x)
 
-        return x, backward
+        def backward(dy):
+            (dy,) = _widen(dy)
+            return tf.cast(-scale * dy, dtype)
+
+        return tf.cast(x, dtype), backward
 
     return reverse_gradient
 
@@ -108,17 +112,21 @@ def reverse_gradient(x: tf.Tensor, *, scale: float = 1.0) -> tf.Tensor:
     Override: dx is not the derivative: domain-adversarial training
     """
     x = _floating("reverse_gradient", "x", x)
-    return tf.cast(_reverse_gradient(scale)(_widen(x)), x.dtype)
+    return _reverse_gradient(scale)(x)
 
 
 @functools.lru_cache
 def _clip_gradient(limit):
     @functools.partial(_rule, forward=_no_forward_mode)
     def clip_gradient(x):
-        def backward(dy):
-            return tf.clip_by_value(dy, -limit, limit)
+        dtype = x.dtype
+        (x,) = _widen(x)
 
-        return x, backward
+        def backward(dy):
+            (dy,) = _widen(dy)
+            return tf.cast(tf.clip_by_value(dy, -limit, limit), dtype)
+
+        return tf.cast(x, dtype), backward
 
     return clip_gradient
 
@@ -134,4 +142,4 @@ def clip_gradient(x: tf.Tensor, *, limit: float = 1.0) -> tf.Tensor:
     Override: dx is not the derivative: gradients that explode
     """
     x = _floating("clip_gradient", "x", x)
-    return tf.cast(_clip_gradient(limit)(_widen(x)), x.dtype)
+    return _clip_gradient(limit)(x)

@@ -6,9 +6,12 @@ Do not edit: change input.grad and compile it again.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.ad_checkpoint import checkpoint_name
 
 __all__ = ["gate", "gate_saved", "decay"]
 
@@ -22,7 +25,7 @@ def _floating(rule: str, name: str, value: jax.Array) -> jax.Array:
             f"{rule}: {name} must be a floating array, not {value.dtype}; "
             f"convert it first, as in {name}.astype(jnp.float32)"
         )
-    return jnp.asarray(value)
+    return value if isinstance(value, jax.Array) else jnp.asarray(value)
 
 
 def _widen(x: jax.Array) -> jax.Array:
@@ -33,6 +36,44 @@ def _widen(x: jax.Array) -> jax.Array:
 def _narrow(y: jax.Array, dtype: jnp.dtype) -> jax.Array:
     """``y`` in the type of the arguments."""
     return y if y.dtype == dtype else y.astype(dtype)
+
+
+def _frugal(tensors: int, saved: tuple[str, ...] = ()) -> Callable[..., Any]:
+    """A rule that keeps its arguments alone for the backward pass, and what is ``saved``.
+
+    JAX would keep each slope. The tangents stand behind `jax.checkpoint`; that itself
+    stands behind a `custom_jvp`, since `checkify` differentiates no other in it.
+    """
+    policy = jax.checkpoint_policies.save_only_these_names(*saved)
+
+    def decorated(function: Callable[..., Any]) -> Callable[..., Any]:
+        statics = tuple(range(tensors, function.__code__.co_argcount))
+        again = jax.checkpoint(
+            function, prevent_cse=False, policy=policy, static_argnums=statics
+        )
+        rule = jax.custom_jvp(function, nondiff_argnums=statics)
+
+        def jvp(*given):
+            *numbers, primals, tangents = given
+            moved = [k for k, tangent in enumerate(tangents) if not _is_absent(tangent)]
+
+            def of_moved(*values):
+                arguments = dict(enumerate(primals)) | dict(zip(moved, values))
+                return again(*arguments.values(), *numbers)
+
+            return jax.jvp(
+                of_moved, [primals[k] for k in moved], [tangents[k] for k in moved]
+            )
+
+        rule.defjvp(jvp, symbolic_zeros=True)
+        return rule
+
+    return decorated
+
+
+def _is_absent(tangent: object) -> bool:
+    """Whether nothing moves the input that this is the tangent of."""
+    return isinstance(tangent, jax.custom_derivatives.SymbolicZero)
 
 
 @jax.custom_jvp
@@ -55,6 +96,11 @@ def _gate_jvp(primals, tangents):
 _gate.defjvp(_gate_jvp)
 
 
+@_frugal(1)
+def _gate_again(x):
+    return _narrow(_gate(_widen(x)), x.dtype)
+
+
 def gate(x: jax.Array) -> jax.Array:
     """Nothing but x is kept for the backward pass.
 
@@ -66,7 +112,7 @@ def gate(x: jax.Array) -> jax.Array:
     Gradients: dx derived
     """
     x = _floating("gate", "x", x)
-    return _narrow(_gate(_widen(x)), x.dtype)
+    return _gate_again(x)
 
 
 @jax.custom_jvp
@@ -80,13 +126,18 @@ def _gate_saved_jvp(primals, tangents):
     (x,) = primals
     (x_dot,) = tangents
     y = _gate_saved(*primals)
-    e = jnp.exp(-x)
+    e = checkpoint_name(jnp.exp(-x), "e")
     # at x = inf the limit, where it was NaN
     y_dot = jnp.where(x == math.inf, 0.0, x_dot * e * (1.0 - x))
     return y, y_dot
 
 
 _gate_saved.defjvp(_gate_saved_jvp)
+
+
+@_frugal(1, ("e",))
+def _gate_saved_again(x):
+    return _narrow(_gate_saved(_widen(x)), x.dtype)
 
 
 def gate_saved(x: jax.Array) -> jax.Array:
@@ -101,7 +152,7 @@ def gate_saved(x: jax.Array) -> jax.Array:
     Gradients: dx proved
     """
     x = _floating("gate_saved", "x", x)
-    return _narrow(_gate_saved(_widen(x)), x.dtype)
+    return _gate_saved_again(x)
 
 
 @jax.custom_jvp
@@ -119,6 +170,11 @@ def _decay_jvp(primals, tangents):
 _decay.defjvp(_decay_jvp)
 
 
+@_frugal(1)
+def _decay_again(x):
+    return _narrow(_decay(_widen(x)), x.dtype)
+
+
 def decay(x: jax.Array) -> jax.Array:
     """The gradient is a multiple of the output.
 
@@ -128,4 +184,4 @@ def decay(x: jax.Array) -> jax.Array:
     Gradients: dx derived
     """
     x = _floating("decay", "x", x)
-    return _narrow(_decay(_widen(x)), x.dtype)
+    return _decay_again(x)

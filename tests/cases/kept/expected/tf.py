@@ -89,26 +89,30 @@ def _floating(rule: str, name: str, value: tf.Tensor) -> tf.Tensor:
     return value
 
 
-def _widen(tensor: tf.Tensor) -> tf.Tensor:
+def _widen(*tensors: tf.Tensor) -> tuple[tf.Tensor, ...]:
     """Half precision is computed in float32, and rounded once at the end."""
     half = (tf.float16, tf.bfloat16)
-    return tf.cast(tensor, tf.float32) if tensor.dtype in half else tensor
+    return tuple(tf.cast(t, tf.float32) if t.dtype in half else t for t in tensors)
 
 
 @_rule
 def _gate(x):
+    dtype = x.dtype
+    kept = (x,)
+    (x,) = _widen(x)
     e = tf.exp(-x)
     # at x = inf the limit, where it was NaN
     y = tf.minimum(x, 10000.0) * e
 
     def backward(dy):
+        x, dy = _widen(*kept, dy)
         e = tf.exp(-x)
         # at x = inf the limit, where it was NaN
         y = tf.minimum(x, 10000.0) * e
         # at x = inf the limit, where it was NaN
-        return dy * (e - y)
+        return tf.cast(dy * (e - y), dtype)
 
-    return y, backward
+    return tf.cast(y, dtype), backward
 
 
 def gate(x: tf.Tensor) -> tf.Tensor:
@@ -122,18 +126,26 @@ def gate(x: tf.Tensor) -> tf.Tensor:
     Gradients: dx derived
     """
     x = _floating("gate", "x", x)
-    return tf.cast(_gate(_widen(x)), x.dtype)
+    return _gate(x)
 
 
 @_rule_keeping
 def _gate_saved(x):
+    dtype = x.dtype
+    kept = (x,)
+    (x,) = _widen(x)
     e = tf.exp(-x)
     # at x = inf the limit, where it was NaN
-    y = tf.minimum(x, 10000.0) * e
+    y = tf.cast(tf.minimum(x, 10000.0) * e, dtype)
+    kept += (e,)
 
     def backward(dy):
+        x, e, dy = _widen(*kept, dy)
         # at x = inf the limit, where it was NaN
-        return tf.where(x == math.inf, tf.constant(0.0, x.dtype), dy * e * (1.0 - x))
+        return tf.cast(
+            tf.where(x == math.inf, tf.constant(0.0, x.dtype), dy * e * (1.0 - x)),
+            dtype,
+        )
 
     return y, backward
 
@@ -150,17 +162,22 @@ def gate_saved(x: tf.Tensor) -> tf.Tensor:
     Gradients: dx proved
     """
     x = _floating("gate_saved", "x", x)
-    return tf.cast(_gate_saved(_widen(x)), x.dtype)
+    return _gate_saved(x)
 
 
-@_rule_keeping
+@_rule
 def _decay(x):
+    dtype = x.dtype
+    kept = (x,)
+    (x,) = _widen(x)
     y = tf.exp(-2.0 * x)
 
     def backward(dy):
-        return -2.0 * dy * y
+        x, dy = _widen(*kept, dy)
+        y = tf.exp(-2.0 * x)
+        return tf.cast(-2.0 * dy * y, dtype)
 
-    return y, backward
+    return tf.cast(y, dtype), backward
 
 
 def decay(x: tf.Tensor) -> tf.Tensor:
@@ -172,4 +189,4 @@ def decay(x: tf.Tensor) -> tf.Tensor:
     Gradients: dx derived
     """
     x = _floating("decay", "x", x)
-    return tf.cast(_decay(_widen(x)), x.dtype)
+    return _decay(x)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -31,7 +32,7 @@ def _floating(rule: str, name: str, value: jax.Array) -> jax.Array:
             f"{rule}: {name} must be a floating array, not {value.dtype}; "
             f"convert it first, as in {name}.astype(jnp.float32)"
         )
-    return jnp.asarray(value)
+    return value if isinstance(value, jax.Array) else jnp.asarray(value)
 
 
 def _promote(rule: str, **values: jax.Array) -> tuple[jax.Array, ...]:
@@ -49,6 +50,39 @@ def _widen(x: jax.Array) -> jax.Array:
 def _narrow(y: jax.Array, dtype: jnp.dtype) -> jax.Array:
     """``y`` in the type of the arguments."""
     return y if y.dtype == dtype else y.astype(dtype)
+
+
+def _frugal(tensors: int, saved: tuple[str, ...] = ()) -> Callable[..., Any]:
+    """A rule that keeps its arguments alone for the backward pass, and what is ``saved``.
+
+    JAX would keep each slope. The tangents stand behind `jax.checkpoint`; that itself
+    stands behind a `custom_jvp`, since `checkify` differentiates no other in it.
+    """
+    policy = jax.checkpoint_policies.save_only_these_names(*saved)
+
+    def decorated(function: Callable[..., Any]) -> Callable[..., Any]:
+        statics = tuple(range(tensors, function.__code__.co_argcount))
+        again = jax.checkpoint(
+            function, prevent_cse=False, policy=policy, static_argnums=statics
+        )
+        rule = jax.custom_jvp(function, nondiff_argnums=statics)
+
+        def jvp(*given):
+            *numbers, primals, tangents = given
+            moved = [k for k, tangent in enumerate(tangents) if not _is_absent(tangent)]
+
+            def of_moved(*values):
+                arguments = dict(enumerate(primals)) | dict(zip(moved, values))
+                return again(*arguments.values(), *numbers)
+
+            return jax.jvp(
+                of_moved, [primals[k] for k in moved], [tangents[k] for k in moved]
+            )
+
+        rule.defjvp(jvp, symbolic_zeros=True)
+        return rule
+
+    return decorated
 
 
 def _is_absent(tangent: object) -> bool:
@@ -163,6 +197,11 @@ def _prelu_jvp(primals, tangents):
 _prelu.defjvp(_prelu_jvp, symbolic_zeros=True)
 
 
+@_frugal(2)
+def _prelu_again(x, a):
+    return _narrow(_prelu(_widen(x), _widen(a)), x.dtype)
+
+
 def prelu(x: jax.Array, a: jax.Array) -> jax.Array:
     """Leaky ReLU whose negative slope is learned.
 
@@ -172,7 +211,7 @@ def prelu(x: jax.Array, a: jax.Array) -> jax.Array:
     Gradients: dx derived; da derived
     """
     x, a = _promote("prelu", x=x, a=a)
-    return _narrow(_prelu(_widen(x), _widen(a)), x.dtype)
+    return _prelu_again(x, a)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(3,))

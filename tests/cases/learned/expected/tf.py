@@ -111,10 +111,10 @@ def _promote(rule: str, **values: tf.Tensor) -> tuple[tf.Tensor, ...]:
     )
 
 
-def _widen(tensor: tf.Tensor) -> tf.Tensor:
+def _widen(*tensors: tf.Tensor) -> tuple[tf.Tensor, ...]:
     """Half precision is computed in float32, and rounded once at the end."""
     half = (tf.float16, tf.bfloat16)
-    return tf.cast(tensor, tf.float32) if tensor.dtype in half else tensor
+    return tuple(tf.cast(t, tf.float32) if t.dtype in half else t for t in tensors)
 
 
 def _unbroadcast(gradient: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
@@ -180,9 +180,13 @@ def _sum_over_batch(x: tf.Tensor, rank: int) -> tf.Tensor:
 
 @_rule
 def _prelu(x, a):
+    dtype = x.dtype
+    kept = x, a
+    x, a = _widen(x, a)
     y = tf.maximum(x, 0.0) + a * tf.minimum(x, 0.0)
 
     def backward(dy):
+        x, a, dy = _widen(*kept, dy)
         mask = x == 0.0
         dx = _unbroadcast(
             dy
@@ -197,9 +201,9 @@ def _prelu(x, a):
             x,
         )
         da = _unbroadcast(dy * tf.minimum(x, 0.0), a)
-        return dx, da
+        return tf.cast(dx, dtype), tf.cast(da, dtype)
 
-    return y, backward
+    return tf.cast(y, dtype), backward
 
 
 def prelu(x: tf.Tensor, a: tf.Tensor) -> tf.Tensor:
@@ -211,7 +215,7 @@ def prelu(x: tf.Tensor, a: tf.Tensor) -> tf.Tensor:
     Gradients: dx derived; da derived
     """
     x, a = _promote("prelu", x=x, a=a)
-    return tf.cast(_prelu(_widen(x), _widen(a)), x.dtype)
+    return _prelu(x, a)
 
 
 @functools.lru_cache
@@ -219,12 +223,17 @@ def _layer_norm(eps):
     @_rule_keeping
     def layer_norm(x, gain, bias):
         d = _size(x, -1)
+        dtype = x.dtype
+        kept = x, gain
+        x, gain, bias = _widen(x, gain, bias)
         m = tf.reduce_mean(x, -1, keepdims=True)
         x_minus_m = x - m
         v = tf.reduce_mean(tf.square(x_minus_m), -1, keepdims=True)
-        y = x_minus_m / tf.sqrt(v + eps) * gain + bias
+        y = tf.cast(x_minus_m / tf.sqrt(v + eps) * gain + bias, dtype)
+        kept += m, v
 
         def backward(dy):
+            x, gain, m, v, dy = _widen(*kept, dy)
             dy_gain = dy * gain
             x_minus_m = x - m
             sqrt = tf.sqrt(v + eps)
@@ -238,7 +247,7 @@ def _layer_norm(eps):
             ) / sqrt
             dgain = _sum_over_batch(dy * (x_minus_m / sqrt), 1)
             dbias = _sum_over_batch(dy, 1)
-            return dx, dgain, dbias
+            return tf.cast(dx, dtype), tf.cast(dgain, dtype), tf.cast(dbias, dtype)
 
         return y, backward
 
@@ -262,25 +271,35 @@ def layer_norm(
     """
     x, gain, bias = _promote("layer_norm", x=x, gain=gain, bias=bias)
     _check_shapes("layer_norm", x=(x, ..., "d"), gain=(gain, "d"), bias=(bias, "d"))
-    return tf.cast(_layer_norm(eps)(_widen(x), _widen(gain), _widen(bias)), x.dtype)
+    return _layer_norm(eps)(x, gain, bias)
 
 
 @functools.lru_cache
 def _mixture(device):
     @_rule
     def mixture(x, z, w, s, to):
+        dtype = x.dtype
+        kept = x, z, w, s, to
+        x, z, w, s, to = _widen(x, z, w, s, to)
         u = x * s + tf.cast(device, x.dtype) * to
         v = tf.einsum("ij,...j->...i", w, z)
 
         def backward(du, dv):
+            x, z, w, s, to, du, dv = _widen(*kept, du, dv)
             dx = _unbroadcast(du * s, x)
             dz = tf.einsum("...j,ji->...i", dv, w)
             dw = _sum_of_outer(dv, z)
             ds = _sum_over_batch(du * x, 0)
             dto = _unbroadcast(du * tf.cast(device, x.dtype), to)
-            return dx, dz, dw, ds, dto
+            return (
+                tf.cast(dx, dtype),
+                tf.cast(dz, dtype),
+                tf.cast(dw, dtype),
+                tf.cast(ds, dtype),
+                tf.cast(dto, dtype),
+            )
 
-        return (u, v), backward
+        return (tf.cast(u, dtype), tf.cast(v, dtype)), backward
 
     return mixture
 
@@ -306,8 +325,7 @@ def mixture(
     x, z, w, s, to = _promote("mixture", x=x, z=z, w=w, s=s, to=to)
     device = operator.index(device)
     _check_shapes("mixture", z=(z, ..., "k"), w=(w, "m", "k"), s=(s,))
-    u, v = _mixture(device)(_widen(x), _widen(z), _widen(w), _widen(s), _widen(to))
-    return tf.cast(u, x.dtype), tf.cast(v, x.dtype)
+    return _mixture(device)(x, z, w, s, to)
 
 
 @tf.keras.utils.register_keras_serializable(package="input")

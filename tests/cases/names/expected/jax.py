@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -23,7 +25,7 @@ def _floating(rule: str, name: str, value: jax.Array) -> jax.Array:
             f"{rule}: {name} must be a floating array, not {value.dtype}; "
             f"convert it first, as in {name}.astype(jnp.float32)"
         )
-    return jnp.asarray(value)
+    return value if isinstance(value, jax.Array) else jnp.asarray(value)
 
 
 def _promote(rule: str, **values: jax.Array) -> tuple[jax.Array, ...]:
@@ -41,6 +43,39 @@ def _widen(x: jax.Array) -> jax.Array:
 def _narrow(y: jax.Array, dtype: jnp.dtype) -> jax.Array:
     """``y`` in the type of the arguments."""
     return y if y.dtype == dtype else y.astype(dtype)
+
+
+def _frugal(tensors: int, saved: tuple[str, ...] = ()) -> Callable[..., Any]:
+    """A rule that keeps its arguments alone for the backward pass, and what is ``saved``.
+
+    JAX would keep each slope. The tangents stand behind `jax.checkpoint`; that itself
+    stands behind a `custom_jvp`, since `checkify` differentiates no other in it.
+    """
+    policy = jax.checkpoint_policies.save_only_these_names(*saved)
+
+    def decorated(function: Callable[..., Any]) -> Callable[..., Any]:
+        statics = tuple(range(tensors, function.__code__.co_argcount))
+        again = jax.checkpoint(
+            function, prevent_cse=False, policy=policy, static_argnums=statics
+        )
+        rule = jax.custom_jvp(function, nondiff_argnums=statics)
+
+        def jvp(*given):
+            *numbers, primals, tangents = given
+            moved = [k for k, tangent in enumerate(tangents) if not _is_absent(tangent)]
+
+            def of_moved(*values):
+                arguments = dict(enumerate(primals)) | dict(zip(moved, values))
+                return again(*arguments.values(), *numbers)
+
+            return jax.jvp(
+                of_moved, [primals[k] for k in moved], [tangents[k] for k in moved]
+            )
+
+        rule.defjvp(jvp, symbolic_zeros=True)
+        return rule
+
+    return decorated
 
 
 def _is_absent(tangent: object) -> bool:
@@ -92,6 +127,11 @@ def _np_jvp(primals, tangents):
 _np.defjvp(_np_jvp, symbolic_zeros=True)
 
 
+@_frugal(2)
+def _np_again(x, torch):
+    return _narrow(_np(_widen(x), _widen(torch)), x.dtype)
+
+
 def np(x: jax.Array, torch: jax.Array) -> jax.Array:
     """Quotes \"\"\" and backslashes: \\frac{1}{2}, \\n is no line end
 
@@ -101,7 +141,7 @@ def np(x: jax.Array, torch: jax.Array) -> jax.Array:
     Gradients: dx derived; dtorch derived
     """
     x, torch = _promote("np", x=x, torch=torch)
-    return _narrow(_np(_widen(x), _widen(torch)), x.dtype)
+    return _np_again(x, torch)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
@@ -126,6 +166,11 @@ def _pullback_jvp(k, primals, tangents):
 _pullback.defjvp(_pullback_jvp)
 
 
+@_frugal(1)
+def _pullback_again(ctx, k):
+    return _narrow(_pullback(_widen(ctx), k), ctx.dtype)
+
+
 def pullback(ctx: jax.Array, *, k: float = 2.0) -> jax.Array:
     """The rule ``pullback``.
 
@@ -137,4 +182,4 @@ def pullback(ctx: jax.Array, *, k: float = 2.0) -> jax.Array:
     """
     ctx = _floating("pullback", "ctx", ctx)
     k = float(k)
-    return _narrow(_pullback(_widen(ctx), k), ctx.dtype)
+    return _pullback_again(ctx, k)

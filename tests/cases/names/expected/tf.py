@@ -96,10 +96,10 @@ def _promote(rule: str, **values: tf.Tensor) -> tuple[tf.Tensor, ...]:
     )
 
 
-def _widen(tensor: tf.Tensor) -> tf.Tensor:
+def _widen(*tensors: tf.Tensor) -> tuple[tf.Tensor, ...]:
     """Half precision is computed in float32, and rounded once at the end."""
     half = (tf.float16, tf.bfloat16)
-    return tf.cast(tensor, tf.float32) if tensor.dtype in half else tensor
+    return tuple(tf.cast(t, tf.float32) if t.dtype in half else t for t in tensors)
 
 
 def _unbroadcast(gradient: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
@@ -119,14 +119,18 @@ def _sigmoid(x: tf.Tensor) -> tf.Tensor:
 
 @_rule
 def _np(x, torch):
+    dtype = x.dtype
+    kept = x, torch
+    x, torch = _widen(x, torch)
     tf_ = x * torch
 
     def backward(dtf_):
+        x, torch, dtf_ = _widen(*kept, dtf_)
         dx = _unbroadcast(dtf_ * torch, x)
         dtorch = _unbroadcast(dtf_ * x, torch)
-        return dx, dtorch
+        return tf.cast(dx, dtype), tf.cast(dtorch, dtype)
 
-    return tf_, backward
+    return tf.cast(tf_, dtype), backward
 
 
 def np(x: tf.Tensor, torch: tf.Tensor) -> tf.Tensor:
@@ -138,24 +142,30 @@ def np(x: tf.Tensor, torch: tf.Tensor) -> tf.Tensor:
     Gradients: dx derived; dtorch derived
     """
     x, torch = _promote("np", x=x, torch=torch)
-    return tf.cast(_np(_widen(x), _widen(torch)), x.dtype)
+    return _np(x, torch)
 
 
 @functools.lru_cache
 def _pullback(k):
     @_rule
     def pullback(ctx):
+        dtype = ctx.dtype
+        kept = (ctx,)
+        (ctx,) = _widen(ctx)
         math_ = math.sqrt(k)
         # overflowed at ctx = 100, k = 2: 24 of 264 points wrong; now at most 1.5 ULP
         output = math_ * ctx * ctx + _sigmoid(ctx)
 
         def backward(doutput):
+            ctx, doutput = _widen(*kept, doutput)
             math_ = math.sqrt(k)
             # overflowed at ctx = 100, k = 2: 24 of 264 points wrong; now at most 10.5
             # ULP
-            return doutput * (2.0 * ctx * math_ + _sigmoid(ctx) * _sigmoid(-ctx))
+            return tf.cast(
+                doutput * (2.0 * ctx * math_ + _sigmoid(ctx) * _sigmoid(-ctx)), dtype
+            )
 
-        return output, backward
+        return tf.cast(output, dtype), backward
 
     return pullback
 
@@ -170,4 +180,4 @@ def pullback(ctx: tf.Tensor, *, k: float = 2.0) -> tf.Tensor:
     Gradients: dctx derived
     """
     ctx = _floating("pullback", "ctx", ctx)
-    return tf.cast(_pullback(k)(_widen(ctx)), ctx.dtype)
+    return _pullback(k)(ctx)

@@ -84,10 +84,10 @@ def _integer(rule: str, name: str, value: tf.Tensor) -> tf.Tensor:
     return value
 
 
-def _widen(tensor: tf.Tensor) -> tf.Tensor:
+def _widen(*tensors: tf.Tensor) -> tuple[tf.Tensor, ...]:
     """Half precision is computed in float32, and rounded once at the end."""
     half = (tf.float16, tf.bfloat16)
-    return tf.cast(tensor, tf.float32) if tensor.dtype in half else tensor
+    return tuple(tf.cast(t, tf.float32) if t.dtype in half else t for t in tensors)
 
 
 def _unbroadcast(gradient: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
@@ -183,13 +183,17 @@ def _sum_by_position(
 @_rule
 def _embedding(w, t):
     v = _size(w, -2)
+    dtype = w.dtype
+    kept = (t,)
+    (w,) = _widen(w)
     y = tf.gather(w, t, axis=-2)
 
     def backward(dy):
+        t, dy = _widen(*kept, dy)
         dw = _sum_by_position(t, dy, v, 1, 1)
-        return dw, None
+        return tf.cast(dw, dtype), None
 
-    return y, backward
+    return tf.cast(y, dtype), backward
 
 
 def embedding(w: tf.Tensor, t: tf.Tensor) -> tf.Tensor:
@@ -205,15 +209,19 @@ def embedding(w: tf.Tensor, t: tf.Tensor) -> tf.Tensor:
     t = _integer("embedding", "t", t)
     t = tf.cast(t, tf.int64)
     _check_shapes("embedding", w=(w, "v", "d"), t=(t, ..., "n"))
-    return tf.cast(_embedding(_widen(w), t), w.dtype)
+    return _embedding(w, t)
 
 
 @_rule
 def _cross_entropy(x, t):
     n = _size(x, -1)
+    dtype = x.dtype
+    kept = x, t
+    (x,) = _widen(x)
     loss = tf.reduce_logsumexp(x, -1) - _gather(x, tf.expand_dims(t, -1), -1)[..., 0]
 
     def backward(dloss):
+        x, t, dloss = _widen(*kept, dloss)
         dx = _unbroadcast(
             tf.expand_dims(dloss, -1)
             * (
@@ -222,9 +230,9 @@ def _cross_entropy(x, t):
             ),
             x,
         )
-        return dx, None
+        return tf.cast(dx, dtype), None
 
-    return loss, backward
+    return tf.cast(loss, dtype), backward
 
 
 def cross_entropy(x: tf.Tensor, t: tf.Tensor) -> tf.Tensor:
@@ -240,17 +248,20 @@ def cross_entropy(x: tf.Tensor, t: tf.Tensor) -> tf.Tensor:
     t = _integer("cross_entropy", "t", t)
     t = tf.cast(t, tf.int64)
     _check_shapes("cross_entropy", x=(x, ..., "n"))
-    return tf.cast(_cross_entropy(_widen(x), t), x.dtype)
+    return _cross_entropy(x, t)
 
 
 @_rule
 def _running(x):
+    dtype = x.dtype
+    (x,) = _widen(x)
     y = tf.cumsum(x, -1)
 
     def backward(dy):
-        return tf.cumsum(dy, -1, reverse=True)
+        (dy,) = _widen(dy)
+        return tf.cast(tf.cumsum(dy, -1, reverse=True), dtype)
 
-    return y, backward
+    return tf.cast(y, dtype), backward
 
 
 def running(x: tf.Tensor) -> tf.Tensor:
@@ -264,4 +275,4 @@ def running(x: tf.Tensor) -> tf.Tensor:
     """
     x = _floating("running", "x", x)
     _check_shapes("running", x=(x, ..., "n"))
-    return tf.cast(_running(_widen(x)), x.dtype)
+    return _running(x)

@@ -94,10 +94,10 @@ def _promote(rule: str, **values: tf.Tensor) -> tuple[tf.Tensor, ...]:
     )
 
 
-def _widen(tensor: tf.Tensor) -> tf.Tensor:
+def _widen(*tensors: tf.Tensor) -> tuple[tf.Tensor, ...]:
     """Half precision is computed in float32, and rounded once at the end."""
     half = (tf.float16, tf.bfloat16)
-    return tf.cast(tensor, tf.float32) if tensor.dtype in half else tensor
+    return tuple(tf.cast(t, tf.float32) if t.dtype in half else t for t in tensors)
 
 
 def _unbroadcast(gradient: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
@@ -163,15 +163,19 @@ def _sum_over_batch(x: tf.Tensor, rank: int) -> tf.Tensor:
 
 @_rule
 def _linear(x, w, b):
+    dtype = x.dtype
+    kept = x, w
+    x, w, b = _widen(x, w, b)
     y = tf.einsum("...j,ij->...i", x, w) + b
 
     def backward(dy):
+        x, w, dy = _widen(*kept, dy)
         dx = tf.einsum("...j,ji->...i", dy, w)
         dw = _sum_of_outer(dy, x)
         db = _sum_over_batch(dy, 1)
-        return dx, dw, db
+        return tf.cast(dx, dtype), tf.cast(dw, dtype), tf.cast(db, dtype)
 
-    return y, backward
+    return tf.cast(y, dtype), backward
 
 
 def linear(x: tf.Tensor, w: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
@@ -187,19 +191,23 @@ def linear(x: tf.Tensor, w: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
     """
     x, w, b = _promote("linear", x=x, w=w, b=b)
     _check_shapes("linear", x=(x, ..., "k"), w=(w, "m", "k"), b=(b, "m"))
-    return tf.cast(_linear(_widen(x), _widen(w), _widen(b)), x.dtype)
+    return _linear(x, w, b)
 
 
 @_rule
 def _outer(a, b):
+    dtype = a.dtype
+    kept = a, b
+    a, b = _widen(a, b)
     c = tf.expand_dims(a, -1) * tf.expand_dims(b, -2)
 
     def backward(dc):
+        a, b, dc = _widen(*kept, dc)
         da = _unbroadcast(tf.einsum("...ij,...j->...i", dc, b), a)
         db = _unbroadcast(tf.einsum("...ji,...j->...i", dc, a), b)
-        return da, db
+        return tf.cast(da, dtype), tf.cast(db, dtype)
 
-    return c, backward
+    return tf.cast(c, dtype), backward
 
 
 def outer(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
@@ -214,7 +222,7 @@ def outer(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
     """
     a, b = _promote("outer", a=a, b=b)
     _check_shapes("outer", a=(a, ..., "n"), b=(b, ..., "m"))
-    return tf.cast(_outer(_widen(a), _widen(b)), a.dtype)
+    return _outer(a, b)
 
 
 @_rule

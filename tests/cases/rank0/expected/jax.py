@@ -5,6 +5,9 @@ Do not edit: change input.grad and compile it again.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 
@@ -20,7 +23,7 @@ def _floating(rule: str, name: str, value: jax.Array) -> jax.Array:
             f"{rule}: {name} must be a floating array, not {value.dtype}; "
             f"convert it first, as in {name}.astype(jnp.float32)"
         )
-    return jnp.asarray(value)
+    return value if isinstance(value, jax.Array) else jnp.asarray(value)
 
 
 def _promote(rule: str, **values: jax.Array) -> tuple[jax.Array, ...]:
@@ -48,6 +51,39 @@ def _widen(x: jax.Array) -> jax.Array:
 def _narrow(y: jax.Array, dtype: jnp.dtype) -> jax.Array:
     """``y`` in the type of the arguments."""
     return y if y.dtype == dtype else y.astype(dtype)
+
+
+def _frugal(tensors: int, saved: tuple[str, ...] = ()) -> Callable[..., Any]:
+    """A rule that keeps its arguments alone for the backward pass, and what is ``saved``.
+
+    JAX would keep each slope. The tangents stand behind `jax.checkpoint`; that itself
+    stands behind a `custom_jvp`, since `checkify` differentiates no other in it.
+    """
+    policy = jax.checkpoint_policies.save_only_these_names(*saved)
+
+    def decorated(function: Callable[..., Any]) -> Callable[..., Any]:
+        statics = tuple(range(tensors, function.__code__.co_argcount))
+        again = jax.checkpoint(
+            function, prevent_cse=False, policy=policy, static_argnums=statics
+        )
+        rule = jax.custom_jvp(function, nondiff_argnums=statics)
+
+        def jvp(*given):
+            *numbers, primals, tangents = given
+            moved = [k for k, tangent in enumerate(tangents) if not _is_absent(tangent)]
+
+            def of_moved(*values):
+                arguments = dict(enumerate(primals)) | dict(zip(moved, values))
+                return again(*arguments.values(), *numbers)
+
+            return jax.jvp(
+                of_moved, [primals[k] for k in moved], [tangents[k] for k in moved]
+            )
+
+        rule.defjvp(jvp, symbolic_zeros=True)
+        return rule
+
+    return decorated
 
 
 def _is_absent(tangent: object) -> bool:
@@ -95,6 +131,11 @@ def _square_jvp(primals, tangents):
 _square.defjvp(_square_jvp)
 
 
+@_frugal(1)
+def _square_again(x):
+    return _narrow(_square(_widen(x)), x.dtype)
+
+
 def square(x: jax.Array) -> jax.Array:
     """The square of a single number.
 
@@ -106,7 +147,7 @@ def square(x: jax.Array) -> jax.Array:
     """
     x = _floating("square", "x", x)
     _check_rank0("square", x=x)
-    return _narrow(_square(_widen(x)), x.dtype)
+    return _square_again(x)
 
 
 @jax.custom_jvp
@@ -129,6 +170,11 @@ def _product_jvp(primals, tangents):
 _product.defjvp(_product_jvp, symbolic_zeros=True)
 
 
+@_frugal(2)
+def _product_again(x, y):
+    return _narrow(_product(_widen(x), _widen(y)), x.dtype)
+
+
 def product(x: jax.Array, y: jax.Array) -> jax.Array:
     """The rule ``product``.
 
@@ -139,4 +185,4 @@ def product(x: jax.Array, y: jax.Array) -> jax.Array:
     """
     x, y = _promote("product", x=x, y=y)
     _check_rank0("product", x=x, y=y)
-    return _narrow(_product(_widen(x), _widen(y)), x.dtype)
+    return _product_again(x, y)

@@ -106,20 +106,24 @@ def _rank0(rule: str, name: str, tensor: tf.Tensor) -> tf.Tensor:
     return tensor
 
 
-def _widen(tensor: tf.Tensor) -> tf.Tensor:
+def _widen(*tensors: tf.Tensor) -> tuple[tf.Tensor, ...]:
     """Half precision is computed in float32, and rounded once at the end."""
     half = (tf.float16, tf.bfloat16)
-    return tf.cast(tensor, tf.float32) if tensor.dtype in half else tensor
+    return tuple(tf.cast(t, tf.float32) if t.dtype in half else t for t in tensors)
 
 
 @_rule
 def _square(x):
+    dtype = x.dtype
+    kept = (x,)
+    (x,) = _widen(x)
     y = x * x
 
     def backward(dy):
-        return 2.0 * dy * x
+        x, dy = _widen(*kept, dy)
+        return tf.cast(2.0 * dy * x, dtype)
 
-    return y, backward
+    return tf.cast(y, dtype), backward
 
 
 def square(x: tf.Tensor) -> tf.Tensor:
@@ -133,19 +137,23 @@ def square(x: tf.Tensor) -> tf.Tensor:
     """
     x = _floating("square", "x", x)
     x = _rank0("square", "x", x)
-    return tf.cast(_square(_widen(x)), x.dtype)
+    return _square(x)
 
 
 @_rule
 def _product(x, y):
+    dtype = x.dtype
+    kept = x, y
+    x, y = _widen(x, y)
     z = x * y
 
     def backward(dz):
+        x, y, dz = _widen(*kept, dz)
         dx = dz * y
         dy = dz * x
-        return dx, dy
+        return tf.cast(dx, dtype), tf.cast(dy, dtype)
 
-    return z, backward
+    return tf.cast(z, dtype), backward
 
 
 def product(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
@@ -159,4 +167,4 @@ def product(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     x, y = _promote("product", x=x, y=y)
     x = _rank0("product", "x", x)
     y = _rank0("product", "y", y)
-    return tf.cast(_product(_widen(x), _widen(y)), x.dtype)
+    return _product(x, y)

@@ -96,10 +96,10 @@ def _promote(rule: str, **values: tf.Tensor) -> tuple[tf.Tensor, ...]:
     )
 
 
-def _widen(tensor: tf.Tensor) -> tf.Tensor:
+def _widen(*tensors: tf.Tensor) -> tuple[tf.Tensor, ...]:
     """Half precision is computed in float32, and rounded once at the end."""
     half = (tf.float16, tf.bfloat16)
-    return tf.cast(tensor, tf.float32) if tensor.dtype in half else tensor
+    return tuple(tf.cast(t, tf.float32) if t.dtype in half else t for t in tensors)
 
 
 def _check_shapes(rule: str, **inputs: tuple[object, ...]) -> None:
@@ -145,10 +145,14 @@ def _sum_over_batch(x: tf.Tensor, rank: int) -> tf.Tensor:
 
 @_rule_keeping
 def _softmax(x):
-    y = tf.nn.softmax(x)
+    dtype = x.dtype
+    (x,) = _widen(x)
+    y = tf.cast(tf.nn.softmax(x), dtype)
+    kept = (y,)
 
     def backward(dy):
-        return y * (dy - tf.reduce_sum(dy * y, -1, keepdims=True))
+        y, dy = _widen(*kept, dy)
+        return tf.cast(y * (dy - tf.reduce_sum(dy * y, -1, keepdims=True)), dtype)
 
     return y, backward
 
@@ -165,22 +169,27 @@ def softmax(x: tf.Tensor) -> tf.Tensor:
     """
     x = _floating("softmax", "x", x)
     _check_shapes("softmax", x=(x, ..., "n"))
-    return tf.cast(_softmax(_widen(x)), x.dtype)
+    return _softmax(x)
 
 
 @functools.lru_cache
 def _layer_norm(eps):
     @_rule_keeping
     def layer_norm(x, g, b):
+        dtype = x.dtype
+        kept = x, g
+        x, g, b = _widen(x, g, b)
         mu = tf.reduce_mean(x, -1, keepdims=True)
         x_minus_mu = x - mu
         r = 1.0 / tf.sqrt(
             tf.reduce_mean(tf.square(x_minus_mu), -1, keepdims=True) + eps
         )
         h = x_minus_mu * r
-        y = h * g + b
+        y = tf.cast(h * g + b, dtype)
+        kept += mu, r
 
         def backward(dy):
+            x, g, mu, r, dy = _widen(*kept, dy)
             dh = dy * g
             product = (x - mu) * r
             dx = r * (
@@ -190,7 +199,7 @@ def _layer_norm(eps):
             )
             dg = _sum_over_batch(dy * product, 1)
             db = _sum_over_batch(dy, 1)
-            return dx, dg, db
+            return tf.cast(dx, dtype), tf.cast(dg, dtype), tf.cast(db, dtype)
 
         return y, backward
 
@@ -216,4 +225,4 @@ def layer_norm(
     """
     x, g, b = _promote("layer_norm", x=x, g=g, b=b)
     _check_shapes("layer_norm", x=(x, ..., "n"), g=(g, "n"), b=(b, "n"))
-    return tf.cast(_layer_norm(eps)(_widen(x), _widen(g), _widen(b)), x.dtype)
+    return _layer_norm(eps)(x, g, b)

@@ -6,6 +6,8 @@ Do not edit: change input.grad and compile it again.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +24,7 @@ def _floating(rule: str, name: str, value: jax.Array) -> jax.Array:
             f"{rule}: {name} must be a floating array, not {value.dtype}; "
             f"convert it first, as in {name}.astype(jnp.float32)"
         )
-    return jnp.asarray(value)
+    return value if isinstance(value, jax.Array) else jnp.asarray(value)
 
 
 def _widen(x: jax.Array) -> jax.Array:
@@ -33,6 +35,44 @@ def _widen(x: jax.Array) -> jax.Array:
 def _narrow(y: jax.Array, dtype: jnp.dtype) -> jax.Array:
     """``y`` in the type of the arguments."""
     return y if y.dtype == dtype else y.astype(dtype)
+
+
+def _frugal(tensors: int, saved: tuple[str, ...] = ()) -> Callable[..., Any]:
+    """A rule that keeps its arguments alone for the backward pass, and what is ``saved``.
+
+    JAX would keep each slope. The tangents stand behind `jax.checkpoint`; that itself
+    stands behind a `custom_jvp`, since `checkify` differentiates no other in it.
+    """
+    policy = jax.checkpoint_policies.save_only_these_names(*saved)
+
+    def decorated(function: Callable[..., Any]) -> Callable[..., Any]:
+        statics = tuple(range(tensors, function.__code__.co_argcount))
+        again = jax.checkpoint(
+            function, prevent_cse=False, policy=policy, static_argnums=statics
+        )
+        rule = jax.custom_jvp(function, nondiff_argnums=statics)
+
+        def jvp(*given):
+            *numbers, primals, tangents = given
+            moved = [k for k, tangent in enumerate(tangents) if not _is_absent(tangent)]
+
+            def of_moved(*values):
+                arguments = dict(enumerate(primals)) | dict(zip(moved, values))
+                return again(*arguments.values(), *numbers)
+
+            return jax.jvp(
+                of_moved, [primals[k] for k in moved], [tangents[k] for k in moved]
+            )
+
+        rule.defjvp(jvp, symbolic_zeros=True)
+        return rule
+
+    return decorated
+
+
+def _is_absent(tangent: object) -> bool:
+    """Whether nothing moves the input that this is the tangent of."""
+    return isinstance(tangent, jax.custom_derivatives.SymbolicZero)
 
 
 @jax.custom_jvp
@@ -53,6 +93,11 @@ def _log1pexp_jvp(primals, tangents):
 _log1pexp.defjvp(_log1pexp_jvp)
 
 
+@_frugal(1)
+def _log1pexp_again(x):
+    return _narrow(_log1pexp(_widen(x)), x.dtype)
+
+
 def log1pexp(x: jax.Array) -> jax.Array:
     """Softplus: the logarithm of one plus e to the x.
 
@@ -63,7 +108,7 @@ def log1pexp(x: jax.Array) -> jax.Array:
     Gradients: dx proved
     """
     x = _floating("log1pexp", "x", x)
-    return _narrow(_log1pexp(_widen(x)), x.dtype)
+    return _log1pexp_again(x)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
@@ -102,6 +147,11 @@ def _swish_jvp(beta, primals, tangents):
 _swish.defjvp(_swish_jvp)
 
 
+@_frugal(1)
+def _swish_again(x, beta):
+    return _narrow(_swish(_widen(x), beta), x.dtype)
+
+
 def swish(x: jax.Array, *, beta: float = 1.0) -> jax.Array:
     """x times the logistic function of beta x.
 
@@ -112,7 +162,7 @@ def swish(x: jax.Array, *, beta: float = 1.0) -> jax.Array:
     """
     x = _floating("swish", "x", x)
     beta = float(beta)
-    return _narrow(_swish(_widen(x), beta), x.dtype)
+    return _swish_again(x, beta)
 
 
 @jax.custom_jvp
@@ -133,6 +183,11 @@ def _guarded_root_jvp(primals, tangents):
 _guarded_root.defjvp(_guarded_root_jvp)
 
 
+@_frugal(1)
+def _guarded_root_again(x):
+    return _narrow(_guarded_root(_widen(x)), x.dtype)
+
+
 def guarded_root(x: jax.Array) -> jax.Array:
     """The branch that is not taken leaks nothing.
 
@@ -142,4 +197,4 @@ def guarded_root(x: jax.Array) -> jax.Array:
     Gradients: dx derived
     """
     x = _floating("guarded_root", "x", x)
-    return _narrow(_guarded_root(_widen(x)), x.dtype)
+    return _guarded_root_again(x)

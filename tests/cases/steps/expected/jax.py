@@ -6,6 +6,8 @@ Do not edit: change input.grad and compile it again.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +24,7 @@ def _floating(rule: str, name: str, value: jax.Array) -> jax.Array:
             f"{rule}: {name} must be a floating array, not {value.dtype}; "
             f"convert it first, as in {name}.astype(jnp.float32)"
         )
-    return jnp.asarray(value)
+    return value if isinstance(value, jax.Array) else jnp.asarray(value)
 
 
 def _widen(x: jax.Array) -> jax.Array:
@@ -33,6 +35,44 @@ def _widen(x: jax.Array) -> jax.Array:
 def _narrow(y: jax.Array, dtype: jnp.dtype) -> jax.Array:
     """``y`` in the type of the arguments."""
     return y if y.dtype == dtype else y.astype(dtype)
+
+
+def _frugal(tensors: int, saved: tuple[str, ...] = ()) -> Callable[..., Any]:
+    """A rule that keeps its arguments alone for the backward pass, and what is ``saved``.
+
+    JAX would keep each slope. The tangents stand behind `jax.checkpoint`; that itself
+    stands behind a `custom_jvp`, since `checkify` differentiates no other in it.
+    """
+    policy = jax.checkpoint_policies.save_only_these_names(*saved)
+
+    def decorated(function: Callable[..., Any]) -> Callable[..., Any]:
+        statics = tuple(range(tensors, function.__code__.co_argcount))
+        again = jax.checkpoint(
+            function, prevent_cse=False, policy=policy, static_argnums=statics
+        )
+        rule = jax.custom_jvp(function, nondiff_argnums=statics)
+
+        def jvp(*given):
+            *numbers, primals, tangents = given
+            moved = [k for k, tangent in enumerate(tangents) if not _is_absent(tangent)]
+
+            def of_moved(*values):
+                arguments = dict(enumerate(primals)) | dict(zip(moved, values))
+                return again(*arguments.values(), *numbers)
+
+            return jax.jvp(
+                of_moved, [primals[k] for k in moved], [tangents[k] for k in moved]
+            )
+
+        rule.defjvp(jvp, symbolic_zeros=True)
+        return rule
+
+    return decorated
+
+
+def _is_absent(tangent: object) -> bool:
+    """Whether nothing moves the input that this is the tangent of."""
+    return isinstance(tangent, jax.custom_derivatives.SymbolicZero)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
@@ -53,6 +93,11 @@ def _spike_jvp(k, primals, tangents):
 _spike.defjvp(_spike_jvp)
 
 
+@_frugal(1)
+def _spike_again(v, k):
+    return _narrow(_spike(_widen(v), k), v.dtype)
+
+
 def spike(v: jax.Array, *, k: float = 25.0) -> jax.Array:
     """Heaviside step forward, fast sigmoid backward.
 
@@ -64,7 +109,7 @@ def spike(v: jax.Array, *, k: float = 25.0) -> jax.Array:
     """
     v = _floating("spike", "v", v)
     k = float(k)
-    return _narrow(_spike(_widen(v), k), v.dtype)
+    return _spike_again(v, k)
 
 
 @jax.custom_jvp
@@ -83,6 +128,11 @@ def _sign_step_jvp(primals, tangents):
 _sign_step.defjvp(_sign_step_jvp)
 
 
+@_frugal(1)
+def _sign_step_again(x):
+    return _narrow(_sign_step(_widen(x)), x.dtype)
+
+
 def sign_step(x: jax.Array) -> jax.Array:
     """The sign, with the derivative of the logistic function.
 
@@ -93,4 +143,4 @@ def sign_step(x: jax.Array) -> jax.Array:
     Gradients: dx derived through the surrogate
     """
     x = _floating("sign_step", "x", x)
-    return _narrow(_sign_step(_widen(x)), x.dtype)
+    return _sign_step_again(x)

@@ -1,0 +1,117 @@
+"""What rules cost (`compile --report`): for a terminal, for a pipe, for machines."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+from gradspec.driver.results import FileResult, account_json
+from gradspec.plan.account import Account
+
+_HEADS = (
+    *("rule", "target", "keeps", "beyond in and out"),
+    *("calls", "transcendental", "arrays", "as one kernel"),
+)
+_LEFT = 4
+"""The first columns are words, the others counts: forward + backward."""
+
+
+def rows(results: Iterable[FileResult]) -> tuple[tuple[str, ...], ...]:
+    """A row for each rule and target."""
+    return tuple(
+        _row(module.target, account)
+        for result in results
+        for account, module in _by_rule(result)
+    )
+
+
+def _by_rule(result: FileResult) -> Iterable[tuple[Account, Any]]:
+    """The targets of a rule stand together."""
+    pairs = [(a, m) for m in result.modules for a in m.accounts]
+    order = {rule.name: k for k, rule in enumerate(result.rules)}
+    return sorted(pairs, key=lambda pair: order.get(pair[0].rule, len(order)))
+
+
+def _row(target: str, account: Account) -> tuple[str, ...]:
+    ahead, behind = account.forward, account.backward
+    return (
+        account.rule,
+        target,
+        ", ".join(account.kept) or "-",
+        _beyond(account),
+        _both(ahead.calls, behind.calls),
+        _both(ahead.transcendental, behind.transcendental),
+        _both(ahead.arrays, behind.arrays),
+        _both(ahead.fused, behind.fused),
+    )
+
+
+def _both(ahead: int, behind: int) -> str:
+    return f"{ahead} + {behind}"
+
+
+def _beyond(account: Account) -> str:
+    """``0 B``, or what else is kept and how many bytes an element has."""
+    if account.beyond is None:
+        return "as the framework has it"
+    return ", ".join(f"{name} {size} B" for name, size in account.beyond) or "0 B"
+
+
+def plain(results: Iterable[FileResult]) -> str:
+    """Aligned columns for a pipe or a log."""
+    found = rows(results)
+    if not found:
+        return ""
+    table = (_HEADS, *found)
+    widths = [max(len(line[k]) for line in table) for k in range(len(_HEADS))]
+    return "\n".join(_aligned(line, widths) for line in table)
+
+
+def _aligned(line: tuple[str, ...], widths: list[int]) -> str:
+    cells = zip(line, widths, strict=True)
+    return "  ".join(
+        f"{cell:<{width}}" if k < _LEFT else f"{cell:>{width}}"
+        for k, (cell, width) in enumerate(cells)
+    ).rstrip()
+
+
+def show(results: Iterable[FileResult]) -> None:
+    """The same with rich."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for k, head in enumerate(_HEADS):
+        table.add_column(head, justify="left" if k < _LEFT else "right")
+    before = ""
+    for name, *cells in rows(results):
+        shown = name if name != before else ""
+        table.add_row(*(escape(cell) for cell in (shown, *cells)))
+        before = name
+    if table.row_count:
+        Console(highlight=False).print(table)
+
+
+def tell(results: Iterable[FileResult]) -> None:
+    """A table on a terminal, aligned columns anywhere."""
+    results = tuple(results)
+    if sys.stdout.isatty():
+        show(results)
+    elif table := plain(results):
+        sys.stdout.write(f"{table}\n")
+
+
+def data(result: FileResult) -> list[dict[str, Any]]:
+    """For JSON: names as in the table, bytes an element."""
+    return [
+        {**account_json(account), "target": module.target, "beyond": _named(account)}
+        for account, module in _by_rule(result)
+    ]
+
+
+def _named(account: Account) -> list[dict[str, Any]] | None:
+    if account.beyond is None:
+        return None
+    return [{"name": n, "bytes_per_element": size} for n, size in account.beyond]
