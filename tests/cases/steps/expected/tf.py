@@ -93,7 +93,7 @@ def _spike(k):
         dtype = v.dtype
         kept = (v,)
         (v,) = _widen(v)
-        s = tf.where(tf.math.is_nan(v), v, tf.cast(v > 0.0, v.dtype))
+        s = tf.math.ceil(tf.clip_by_value(v, 0.0, 1.0))
 
         def backward(ds):
             v, ds = _widen(*kept, ds)
