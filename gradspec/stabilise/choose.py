@@ -191,6 +191,18 @@ def clearly(one: float, other: float) -> int:
     return -1 if one < other else 1
 
 
+def is_worth(choice: Choice, before: Choice) -> bool:
+    """Whether a form that was long looked for is more than luck: half of the bad points
+    or gaps are gone, or the errors are clearly smaller."""
+    new, old = choice.score, before.score
+    if 2 * new.whole.bad <= old.whole.bad and new.whole.bad < old.whole.bad:
+        return True
+    if new.gaps < old.gaps or new.noisy < old.noisy:
+        return True
+    errors = clearly(new.whole.worst, old.whole.worst)
+    return errors + clearly(new.core.worst, old.core.worst) < 0
+
+
 def cost(expr: Expr) -> float:
     """To run (multiplications, shared nodes once) and to read (one for each node)."""
     return sum(_cost(node) for node in nodes(expr))

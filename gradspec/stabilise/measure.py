@@ -169,6 +169,11 @@ class Trial:
             self._gaps(value),
         )
 
+    def suspicion(self, candidate: Expr) -> Any:
+        """How far off each point is; bad points come before all others."""
+        bad, error = self._errors(np.float64(self._machine.run(candidate)))
+        return np.where(bad, np.inf, error)
+
     def score_with_noise(self, candidate: Expr) -> Score:
         """:meth:`score`, and how often an infinity is met on the way (slower)."""
         return replace(self.score(candidate), noisy=self._noisy(candidate))

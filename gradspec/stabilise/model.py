@@ -93,7 +93,7 @@ class Machine:
     def _value(self, node: Expr) -> Column:
         match node:
             case Const(value=value):
-                return self.work(_float(value))
+                return rounded(value, self.work)
             case Ref(name=name):
                 return self._columns[name]
             case Select(condition=condition, then=then, other=other):
@@ -101,21 +101,25 @@ class Machine:
                 return np.where(*parts)
             case Apply(op=op, args=args):
                 given = [self._known[arg] for arg in args]
-                value = _apply(primitive(op), given, self.work)
+                value = applied(primitive(op), given, self.work)
                 spans = self._faults.get(op, ())
                 return spoiled(value, given[-1], spans) if spans else value
             case _:
                 raise NotImplementedError("indices and reductions")
 
 
-def _float(value: Any) -> float:
+def rounded(value: Any, work: Any = np.float32) -> Any:
+    """An exact number as the machine holds it."""
     try:
-        return float(value)
+        number = float(value)
     except OverflowError:
-        return float("inf") if value > 0 else float("-inf")
+        number = float("inf") if value > 0 else float("-inf")
+    with np.errstate(over="ignore"):
+        return work(number)
 
 
-def _apply(row: Primitive, args: list[Column], work: Any) -> Column:
+def applied(row: Primitive, args: list[Column], work: Any) -> Column:
+    """What a primitive makes of columns, in float32 (or as wide as ``work``)."""
     if row.model is None:
         return _by_balls(row, args, work)
     if row.name in _EXACT or row.name in POLYNOMIALS:

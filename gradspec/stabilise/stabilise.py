@@ -50,7 +50,9 @@ from gradspec.stabilise.propose import proposals
 from gradspec.stabilise.ranked import stabilised
 from gradspec.stabilise.ranked_guard import ranked_guarded
 from gradspec.stabilise.reason import gains, reason
+from gradspec.stabilise.saturate import Saturation
 from gradspec.stabilise.search import BUDGET, Search
+from gradspec.stabilise.searching import searched
 
 _FEW = BUDGET // 3
 _GROWTH, _ROOM = 1.25, 20.0
@@ -127,6 +129,7 @@ class _Work:
         self._fine = points(original, DOUBLE)
         self._double = Machine(self._fine.columns, np.float64, target)
         self._search = Search(self._holds)
+        self._saturation = Saturation(sample)
         self._written = Names(rule)
         self._chosen = Names(rule)
         self._seen = Names(rule, rule.exacts)  # what others may be made of
@@ -224,15 +227,20 @@ class _Work:
         better is found: what is stabilised stays as it is."""
         form = written
         rounds: list[Choice] = []
+        is_searched = False
         while len(rounds) < _ROUNDS:
             near = self._candidates(self._near(name, form, others))
             far = self._candidates(self._far(name, trials, form, others))
-            rounds.append(
-                choose(trials[0], self._candidate(form), near, far, trials[1])
-            )
-            if rounds[-1].form == form:
+            found = choose(trials[0], self._candidate(form), near, far, trials[1])
+            if found.form == form and not (found.score.is_good or is_searched):
+                starts = tuple(map(self._seen.close, (form, written, *others)))
+                work = self._saturation, trials, found, starts
+                found = searched(*work, self._candidate, self._upstream)
+                is_searched = True
+            rounds.append(found)
+            if found.form == form:
                 break
-            form = rounds[-1].form
+            form = found.form
         self._plain[name] = form
         return self._polished(trials, rounds[-1]).since(rounds[0])
 

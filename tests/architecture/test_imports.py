@@ -16,6 +16,7 @@ ONLY_IN = {
     "lark": ("syntax",),
     "sympy": ("symbolic",),
     "flint": ("symbolic",),
+    "egglog": ("stabilise",),
     "scipy": ("audit/runners",),
     "numpy": ("stabilise", "trial/runners", "audit"),
     "rich": ("report",),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import chain
 from random import Random
 
 import pytest
@@ -13,6 +14,7 @@ from gradspec.primitives.formula import formula
 from gradspec.stabilise import compensate
 from gradspec.stabilise.match import instantiate, match
 from gradspec.stabilise.rules import ROWS, Row, by_operator
+from gradspec.stabilise.rules_graph import IDENTITIES, SHAPE
 from gradspec.symbolic.enclose import defined, enclose
 
 
@@ -30,7 +32,10 @@ def sampled(row: Row) -> list[dict[str, Fraction]]:
     return found
 
 
-@pytest.mark.parametrize("row", (*ROWS, *compensate.ROWS), ids=lambda row: row.name)
+EVERY = (*ROWS, *compensate.ROWS, *IDENTITIES, *chain(*SHAPE))
+
+
+@pytest.mark.parametrize("row", EVERY, ids=lambda row: row.name)
 def test_the_right_side_is_the_left_side(row: Row) -> None:
     points = sampled(row)
     assert len(points) >= 12
@@ -44,7 +49,7 @@ def test_the_right_side_is_the_left_side(row: Row) -> None:
 
 
 def test_names_are_unique_and_no_row_is_lost() -> None:
-    assert len({row.name for row in ROWS}) == len(ROWS)
+    assert len({row.name for row in EVERY}) == len(EVERY)
     assert sum(len(rows) for rows in by_operator().values()) == len(ROWS)
 
 

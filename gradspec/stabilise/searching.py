@@ -1,0 +1,29 @@
+"""The wider search for one expression of a rule: what equality saturation finds beside
+the best form so far, if it is worth it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gradspec.ir.expr import Expr
+from gradspec.stabilise.choose import Candidate, Choice, choose, is_worth
+from gradspec.stabilise.measure import Trial
+from gradspec.stabilise.propose import proposals
+from gradspec.stabilise.saturate import Saturation
+
+
+def searched(
+    saturation: Saturation,
+    trials: tuple[Trial, Trial],
+    found: Choice,
+    starts: tuple[Expr, ...],
+    candidate: Callable[[Expr], Candidate],
+    upstream: frozenset[str],
+) -> Choice:
+    """``found``, or a form that mends it; ``starts`` are equal to it, itself first."""
+    single, double = trials
+    best = candidate(found.form)
+    every = dict.fromkeys((*starts, *proposals(starts[0], upstream)))
+    forms = saturation.forms(tuple(every), single.suspicion(best.closed))
+    done = choose(single, best, (), map(candidate, forms), double)
+    return done if is_worth(done, found) else found
