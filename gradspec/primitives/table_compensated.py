@@ -16,6 +16,7 @@ from gradspec.primitives.texts_compensated import (
     EXP_SUM,
     EXPM1_PRODUCT,
     EXPM1_SUM,
+    POWER_LESS_ONE,
     SIGMOID_PRODUCT,
     SIGMOID_SUM,
     SOFTPLUS_PRODUCT,
@@ -62,6 +63,14 @@ def _logistic(np: Any, s: Any, e: Any) -> Any:
 
 def _softplus(np: Any, s: Any, e: Any) -> Any:
     return np.logaddexp(0.0, s) + _sigmoid(np, s) * e
+
+
+def _power_less_one(np: Any, x: Any, y: Any) -> Any:
+    s = y - 1.0
+    b = s - y
+    e = (y - (s - b)) - (1.0 + b)
+    t = e * np.log(np.where((e == 0.0) | (x == 0.0), 1.0, x))
+    return x**s * (1.0 + np.where(np.abs(t) < 0.01, t, 0.0))
 
 
 def _of(split: Callable[..., Any], function: Callable[..., Any]) -> Callable[..., Any]:
@@ -170,5 +179,19 @@ ROWS = (
         cost=84,
         source=_SOURCE_PRODUCT,
         spellings=SOFTPLUS_PRODUCT,
+    ),
+    # a half of y would be exact too, but x**(y / 2) / x is 0/0 at x = 0
+    Primitive(
+        "power_less_one",
+        ("x", "y"),
+        meaning="x**(y - 1)",
+        partials=("(y - 1) * x**(y - 2)", "xlogy(out, x)"),
+        domain="x > 0",
+        ball=lambda x, y: balls.power(x, y - 1),
+        sympy=lambda sp, x, y: x ** (y - 1),
+        model=_power_less_one,
+        cost=60,
+        source=_SOURCE,
+        spellings=POWER_LESS_ONE,
     ),
 )

@@ -116,3 +116,26 @@ SOFTPLUS_SUM, SOFTPLUS_PRODUCT = _both(
 """,
     "log(1 + exp(#))",
 )
+
+_LESS_ONE = """\
+def _power_less_one(x: Array, y: Array) -> Array:
+    \"\"\"x**(y - 1); what rounding takes off y - 1 is put back.\"\"\"
+    s = y - 1.0
+    b = s - y
+    e = (y - (s - b)) - (1.0 + b)
+    t = e * LOG(xp.where((e == 0.0) | (x == 0.0), xp.ones_like(x), x))
+    return x**s * (1.0 + xp.where(xp.abs(t) < 0.01, t, xp.zeros_like(t)))
+"""
+
+POWER_LESS_ONE = everywhere(
+    "_power_less_one",
+    _LESS_ONE,
+    (),
+    (),
+    LOG={
+        "numpy": "np.log",
+        "torch": "torch.log",
+        "tf": "tf.math.log",
+        "jax": "jnp.log",
+    },
+)

@@ -209,11 +209,11 @@ _ALGEBRA = (
     Row("log of i0", "log(i0(a))", "abs(a) + log(i0e(a))"),
     Row("log of i0, scaled", "log(b * i0(a))", "abs(a) + log(b * i0e(a))"),
     Row("power over base", "a**b / a", "a**(b - 1)", when="a > 0", detour=True),
-    # b - 1 is rounded, which costs log(a) * b ULP; the half of b is exact
+    # b - 1 is rounded, which costs up to log(a) * b ULP
     Row(
         "power less one",
         "a**(b - 1)",
-        "a**(0.5 * b) / a * a**(0.5 * b)",
+        "power_less_one(a, b)",
         when="a > 0",
         detour=True,
     ),
