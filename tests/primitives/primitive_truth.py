@@ -85,7 +85,7 @@ def _grid(values: np.ndarray, arity: int) -> Iterable[Point]:
 
 def _inside(name: str, point: Point) -> bool:
     match name:
-        case "pow":
+        case "pow" | "power_less_one":
             x, y = point
             return x > 0 and abs(y * np.log(x)) < 600
         case "xlogy":
