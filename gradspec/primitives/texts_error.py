@@ -232,7 +232,7 @@ def _inverse_mills(x: Array) -> Array:
     right = 0.3989422804014327 * bell / right
     far = x < -1e9
     left = 0.7978845608028654 / xp.where(far, xp.ones_like(x), scaled)
-    y = xp.where(x > 0.0, right, xp.where(far, -x, left))
+    y = xp.where(x >= 0.0, right, xp.where(far, -x, left))
     return ROUNDED(y)
 ''',
     needs=(QUOTIENT, EXP_NEG_HALF_SQUARE, ERFCX),

@@ -33,7 +33,7 @@ Form: TypeAlias = tuple[str, tuple[int, ...]]
 """A node of the e-graph: an operator over classes (see :class:`Classes`)."""
 
 _ROUNDS = 6
-_ENOUGH = 1500
+_ENOUGH = 900
 _LONGEST = 2**200
 """Constants beyond this are no part of any form that a reader would want."""
 
@@ -105,6 +105,14 @@ def wanted() -> tuple[Fact, ...]:
     """The facts on which rows wait."""
     found = {f: None for row in _rows() for _, f in _conditions(row)}
     return tuple(found)
+
+
+@lru_cache(maxsize=1)
+def known_operators() -> frozenset[str]:
+    """What an expression may be made of."""
+    from gradspec.primitives.table import ROWS as primitives
+
+    return frozenset(row.name for row in primitives)
 
 
 def _grown(graph: Any, starts: tuple[Expr, ...], facts: Facts) -> Classes:

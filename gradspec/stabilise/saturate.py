@@ -15,7 +15,13 @@ from gradspec.ir.expr import Apply, Call, Const, Expr, Reduce, Ref
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import names, nodes, size, transform
 from gradspec.stabilise.choose import cost
-from gradspec.stabilise.egraph import Classes, Fact, saturated, wanted
+from gradspec.stabilise.egraph import (
+    Classes,
+    Fact,
+    known_operators,
+    saturated,
+    wanted,
+)
 from gradspec.stabilise.harvest import Built, Ground, harvest, representatives
 from gradspec.stabilise.points import Points
 from gradspec.symbolic.together import together
@@ -30,7 +36,7 @@ _STARTS = 2
 """How many more expressions of the same value growth begins with, the smallest."""
 
 _SEVERE = 1000.0  # ULP
-_LITTLE, _MUCH = 6_000.0, 18_000.0
+_LITTLE, _MUCH = 2_000.0, 12_000.0
 """Work (see `harvest.Ground`) for what is a little off, and for what is wrong."""
 
 _WORST, _SPREAD = 24, 40
@@ -54,6 +60,7 @@ class Saturation:
         upstream = self._upstream(starts[0])
         factors = [self._factor(start, upstream) for start in starts]
         some = [f for f in dict.fromkeys(factors) if _is_suitable(f)]
+        some = [f for f in some if names(f) <= self._sample.columns.keys()]
         if not some or some[0] != factors[0]:
             return
         chosen = (some[0], *sorted(some[1:], key=size)[:_STARTS])
@@ -141,10 +148,20 @@ def _truths(exprs: tuple[Expr | None, ...], rows: list[Any]) -> list[Any]:
 def _is_suitable(expr: Expr) -> bool:
     if size(expr) > _LARGEST or isinstance(expr, Const):
         return False
-    return not any(
-        isinstance(node, Call | Reduce) or (isinstance(node, Ref) and node.indices)
-        for node in nodes(expr)
-    )
+    return not any(map(_is_foreign, nodes(expr)))
+
+
+def _is_foreign(node: Expr) -> bool:
+    """What the rows do not know. Polynomials have been fitted, and stay."""
+    match node:
+        case Call() | Reduce():
+            return True
+        case Ref(indices=indices):
+            return bool(indices)
+        case Apply(op=op):
+            return op not in known_operators()
+        case _:
+            return False
 
 
 def _in_order(expr: Expr) -> Expr:

@@ -7,9 +7,17 @@ from collections.abc import Callable
 
 from gradspec.ir.expr import Expr
 from gradspec.stabilise.choose import Candidate, Choice, choose, is_worth
-from gradspec.stabilise.measure import Trial
+from gradspec.stabilise.measure import Score, Trial
 from gradspec.stabilise.propose import proposals
 from gradspec.stabilise.saturate import Saturation
+
+_SEVERE = 8.0  # ULP
+
+
+def is_severe(score: Score) -> bool:
+    """Whether a search, which takes half a second, is worth its time. What is a few
+    units off is left to the compensated functions."""
+    return score.whole.bad > 0 or score.whole.worst > _SEVERE
 
 
 def searched(

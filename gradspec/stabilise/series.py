@@ -123,9 +123,9 @@ def points_of(closed: Expr, name: str) -> tuple[Point, ...]:
     for node in nodes(closed):
         match node:
             case Apply(op="div", args=(_, below)) if not isinstance(below, Ref | Const):
-                exact = (
-                    z.near for z in zeros(below, name) if isinstance(z.centre, Fraction)
-                )
+                poles = zeros(below, name)
+                few = poles if len(poles) <= _MOST else ()
+                exact = (z.near for z in few if isinstance(z.centre, Fraction))
                 found |= {near: Point(near, near, False) for near in exact}
     roots = zeros(closed, name)
     if len(roots) <= _MOST:

@@ -52,7 +52,7 @@ from gradspec.stabilise.ranked_guard import ranked_guarded
 from gradspec.stabilise.reason import gains, reason
 from gradspec.stabilise.saturate import Saturation
 from gradspec.stabilise.search import BUDGET, Search
-from gradspec.stabilise.searching import searched
+from gradspec.stabilise.searching import is_severe, searched
 
 _FEW = BUDGET // 3
 _GROWTH, _ROOM = 1.25, 20.0
@@ -134,6 +134,7 @@ class _Work:
         self._chosen = Names(rule)
         self._seen = Names(rule, rule.exacts)  # what others may be made of
         self._plain: dict[str, Expr] = {}  # forms that rewrites know: unpolished ones
+        self._straight: dict[str, Expr] = {}  # those that the wider search began with
         self._upstream = frozenset(
             f"d{o.name}" for o in rule.outputs if o.takes_gradient
         )
@@ -232,8 +233,9 @@ class _Work:
             near = self._candidates(self._near(name, form, others))
             far = self._candidates(self._far(name, trials, form, others))
             found = choose(trials[0], self._candidate(form), near, far, trials[1])
-            if found.form == form and not (found.score.is_good or is_searched):
+            if found.form == form and is_severe(found.score) and not is_searched:
                 starts = tuple(map(self._seen.close, (form, written, *others)))
+                self._straight[name] = form
                 work = self._saturation, trials, found, starts
                 found = searched(*work, self._candidate, self._upstream)
                 is_searched = True
@@ -266,7 +268,9 @@ class _Work:
         plain = self._plain.get(name, choice.form)
         if not name:
             return choice.form
-        found = self._mender.mended(plain, choice.form, written, trials)
+        found = None
+        for form in dict.fromkeys((plain, self._straight.get(name, plain))):
+            found = found or self._mender.mended(form, choice.form, written, trials)
         if found is None:
             return choice.form
         form, why = found

@@ -227,7 +227,7 @@ def _all_codes(text: str) -> list[str]:
     ("forward", "holes"),
     [
         ("sin(a * x) / x", 2),
-        ("x / (exp(a * x) - 1)", 2),
+        ("x / (exp(a * x) - 1)", 1),
         ("sinc(x)", 0),
         ("sin(x) / x if x != 0 else 1", 0),
         ("sqrt(x**2)", 0),

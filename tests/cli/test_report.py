@@ -50,8 +50,9 @@ def test_a_row_for_each_rule_and_target(folder):
 
 
 def test_the_same_from_the_cache(folder):
-    assert run(folder, "--report").splitlines()[:5] == (
+    assert (
         run(folder, "--report").splitlines()[:5]
+        == (run(folder, "--report").splitlines()[:5])
     )
 
 

@@ -129,9 +129,7 @@ MPMATH: dict[str, Callable[..., Any]] = {
     "ndtr": lambda x: mpmath.erfc(-x / mpmath.sqrt(2)) / 2,
     "ndtri": lambda x: mpmath.sqrt(2) * mpmath.erfinv(2 * x - 1),
     "log_ndtr": _log_ndtr,
-    "inverse_mills": lambda x: (
-        mpmath.npdf(x) / (mpmath.erfc(-x / mpmath.sqrt(2)) / 2)
-    ),
+    "inverse_mills": lambda x: mpmath.npdf(x) / (mpmath.erfc(-x / mpmath.sqrt(2)) / 2),
     "erfinv_slope": lambda x: 1 / _bell(mpmath.erfinv(x)),
     "erfcinv_slope": lambda x: -1 / _bell(mpmath.erfinv(1 - x)),
     "ndtri_slope": lambda x: 2 / (_bell(mpmath.erfinv(2 * x - 1)) / mpmath.sqrt(2)),

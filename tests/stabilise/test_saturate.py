@@ -80,7 +80,8 @@ def test_values_and_gradients_that_cancel(forward: str, assumed: str) -> None:
     for name in ("y", "dx"):
         trial = Trial(before[name], sample, machine)
         written, chosen = trial.score(before[name]), trial.score(after[name])
-        assert chosen.is_good, (name, show(after[name]))
+        assert not chosen.whole.bad, (name, show(after[name]))
+        assert chosen.core.worst <= 5.0, (name, show(after[name]))
         assert written.is_good or written.core.worst > chosen.core.worst
 
 

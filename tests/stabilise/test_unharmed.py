@@ -80,6 +80,10 @@ ASSUMED = {
 LUCK = 1.1
 """What an error beyond 4 ULP may grow by at points that the choice did not see."""
 
+CHANCE, GROWTH = 128.0, 4.0
+"""Errors beyond this come from a cancellation that no form avoids; how large the largest of
+a few hundred is, is chance."""
+
 POINTS = 250
 
 
@@ -121,7 +125,8 @@ def test_no_measure_gets_worse(name: str, dtype: str) -> None:
         for one, other in ((chosen.whole, written.whole), (chosen.core, written.core)):
             told = f"{value}: {show(new[value])}: {one} of {other}"
             assert one.bad <= other.bad, told
-            assert one.worst <= max(GOOD, LUCK * other.worst), told
+            luck = LUCK if other.worst <= CHANCE else GROWTH
+            assert one.worst <= max(GOOD, luck * other.worst), told
             assert one.share <= other.share + 0.005, told
 
 
