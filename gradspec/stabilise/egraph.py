@@ -33,7 +33,7 @@ Form: TypeAlias = tuple[str, tuple[int, ...]]
 """A node of the e-graph: an operator over classes (see :class:`Classes`)."""
 
 _ROUNDS = 6
-_ENOUGH = 900
+_ENOUGH = 600
 _LONGEST = 2**200
 """Constants beyond this are no part of any form that a reader would want."""
 

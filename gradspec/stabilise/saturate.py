@@ -36,7 +36,7 @@ _STARTS = 2
 """How many more expressions of the same value growth begins with, the smallest."""
 
 _SEVERE = 1000.0  # ULP
-_LITTLE, _MUCH = 2_000.0, 12_000.0
+_LITTLE, _MUCH = 2_000.0, 6_000.0
 """Work (see `harvest.Ground`) for what is a little off, and for what is wrong."""
 
 _WORST, _SPREAD = 24, 40
