@@ -14,7 +14,7 @@ from gradspec.primitives.spelling import everywhere
 LONGEST = 32
 
 _TEXT = '''\
-def _polynomial(u: Array, *coefficients: float) -> Array:
+def _series(u: Array, *coefficients: float) -> Array:
     """c0 + c1 * u + c2 * u**2 + …, by Horner's rule."""
     *others, last, total = coefficients
     total = total * u + last
@@ -64,7 +64,7 @@ def _row(count: int) -> Primitive:
         model=lambda np, x, *given: _horner(x, given),
         cost=2.0 * (count - 1),
         source="Horner's rule",
-        spellings=everywhere("_polynomial", _TEXT),
+        spellings=everywhere("_series", _TEXT),
     )
 
 

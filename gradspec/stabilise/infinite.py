@@ -3,10 +3,9 @@
 ``x * sigmoid(x)`` at -inf is infinity times 0: NaN. Where a part that depends on one input
 alone is at fault, and has come to its limit long before (-10000 times sigmoid(-10000) is
 -0), the input is bounded there: ``max(x, -10000) * sigmoid(x)``. That is one pass, and no
-NaN reaches a second derivative. A product that depends on more is 0 where its vanishing
-factor is: ``0 if sigmoid(b * x) == 0 else x * sigmoid(b * x)``. Else, if the limit is one
-number whatever the other inputs are, infinity is asked for: ``0 if x == -inf else …``.
-What none of them mends stays as it is: 0 times infinity of two inputs has no limit.
+NaN reaches a second derivative. Else, if the limit is one number whatever the statics are,
+infinity is asked for: ``0 if x == -inf else …``. What none of them mends stays as it is,
+and so do rules of several inputs.
 
 This comes last: it changes no value at any finite input, as is measured in float32 and in
 float64.
@@ -53,10 +52,18 @@ _NUMBERS = (Kind.FLOAT, Kind.NOGRAD)
 _FORMATS = (np.float32, np.float64)
 
 
+_FLOATING = (Kind.FLOAT, Kind.NOGRAD)
+"""Rules of several such inputs stay as they are: what depends on two inputs is 0 times
+infinity on the way to some limits, and a factor that is asked whether it is 0 loses its
+slope there, which a second derivative needs."""
+
+
 def bounded(
     written: Rule, rule: Rule, rewrites: tuple[Rewrite, ...]
 ) -> tuple[Rule, tuple[Rewrite, ...]]:
     """``rule`` (in the forms chosen) right at infinities; the rewrites tell of it."""
+    if sum(variable.kind in _FLOATING for variable in rule.inputs) != 1:
+        return rule, rewrites
     work = _Work(written, rule)
     forward = []
     for let in rule.forward:
@@ -178,7 +185,6 @@ class _Work:
             limit = self._constant_limit(part, end)
             if limit is not None:
                 yield replaced(form, part, Select(is_there, limit, part))
-        yield transform(form, lambda node: self._vanishing(node, end))
         if len(set(limits)) == 1 and self._is_known(form, limits[0]):
             yield Select(is_there, _constant(limits[0]), form)
 
@@ -191,24 +197,6 @@ class _Work:
         if not limit.is_finite or not _short(_number(limit)):
             return None
         return _constant(_number(limit))
-
-    def _vanishing(self, node: Expr, end: End) -> Expr:
-        """A product of 0 and infinity at the end is 0 where the one factor is."""
-        match node:
-            case Apply(op="mul", args=(one, other)):
-                whole = self._chosen.close(node)
-                if _at(whole, end, np.float32):
-                    for factor in (other, one):
-                        asks = names(self._chosen.close(factor)) & self._upstream
-                        if not asks and self._vanishes(factor, end):
-                            is_nothing = Apply("eq", (factor, ZERO))
-                            return Select(is_nothing, ZERO, node)
-        return node
-
-    def _vanishes(self, factor: Expr, end: End) -> bool:
-        closed = self._chosen.close(factor)
-        ends = ({**p, end.name: end.sign * math.inf} for p in end.points)
-        return all(_value(closed, point, np.float32) == 0 for point in ends)
 
     def _alone(self, form: Expr, end: End) -> Iterator[Expr]:
         """The largest parts that depend on this input (and on statics) alone and are

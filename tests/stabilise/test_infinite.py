@@ -7,9 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from gradspec.ir.expr import Expr, Select
+from gradspec.ir.expr import Expr
 from gradspec.ir.rule import Declared, Derived, Rule
-from gradspec.ir.walk import names, nodes
 from gradspec.stabilise.model import Machine
 from gradspec.stabilise.names import Names
 from gradspec.symbolic.far import far
@@ -84,26 +83,6 @@ def test_finite_inputs_are_not_concerned() -> None:
     np.testing.assert_allclose(got, true, rtol=1e-15, atol=0)
 
 
-def test_whatever_a_static_is() -> None:
-    rule = stable(
-        "rule f(x, beta: static = 1.0) -> y:\n    y = x / (1 + exp(-beta * x))\n"
-    ).rule
-    for beta in (1.0, 0.01, 30.0):
-        assert _at(rule, "y", -math.inf, beta=beta) == [0.0, 0.0]
-        assert _at(rule, "y", math.inf, beta=beta) == [math.inf, math.inf]
-    assert _at(rule, "y", math.inf, beta=-1.0) == [0.0, 0.0]
-    assert _at(rule, "y", -math.inf, beta=-1.0) == [-math.inf, -math.inf]
-    assert _at(rule, "y", -1e30, beta=-1.0)[1] == -1e30
-
-
-def test_beside_another_input() -> None:
-    rule = stable("rule f(x, b) -> y:\n    y = x / (1 + exp(-x)) * b\n").rule
-    for b in (2.0, -3.0):
-        assert _at(rule, "y", -math.inf, b=b) == [0.0, 0.0]
-        assert _at(rule, "dx", math.inf, b=b) == [b, b]
-        assert _at(rule, "dx", -math.inf, b=b) == [0.0, 0.0]
-
-
 @pytest.mark.parametrize("form", ["sin(x)", "x * sin(x)", "cos(x) / (2 + sin(x))"])
 def test_where_there_is_no_limit_nothing_is_done(form: str) -> None:
     found = texts(stable(unary(form)).rule)
@@ -119,17 +98,6 @@ def test_it_is_told() -> None:
     told = {r.name: r.reason for r in stable(unary("x * sigmoid(x)")).rewrites}
     assert "at x = -inf the limit" in told["y"]
     assert "at x = inf and x = -inf the limit" in told["dx"]
-
-
-def test_no_condition_asks_for_an_upstream_gradient() -> None:
-    """Else a gradient were not linear, and forward mode lost (docs/jax.md)."""
-    text = "rule f(x, b) -> y:\n    y = x * exp(-x) * b\n    {}\n"
-    for declared in ("", "dx = dy * b * exp(-x) * (1 - x)"):
-        rule = stable(text.format(declared)).rule
-        for part in nodes(_value(rule, "dx")):
-            if isinstance(part, Select):
-                assert "dy" not in names(part.condition)
-        assert _at(rule, "dx", math.inf, b=2.0) == [0.0, 0.0]
 
 
 # --- limits ----------------------------------------------------------------------------

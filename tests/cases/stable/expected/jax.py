@@ -113,9 +113,8 @@ def log1pexp(x: jax.Array) -> jax.Array:
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
 def _swish(x, beta):
-    sigmoid = jax.nn.sigmoid(beta * x)
-    # passed through an infinity; now at most 8.5 ULP; at x = -inf the limit
-    return jnp.where(sigmoid == 0.0, 0.0, x * sigmoid)
+    # passed through an infinity; now at most 8.5 ULP
+    return x * jax.nn.sigmoid(beta * x)
 
 
 def _swish_jvp(beta, primals, tangents):

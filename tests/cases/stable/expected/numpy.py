@@ -246,9 +246,8 @@ def swish(x: npt.ArrayLike, *, beta: float = 1.0) -> np.ndarray:
     if _are_large(x):
         return _in_blocks(swish, x, beta=beta)
     dtype, x = _floating("swish", x=x)
-    sigmoid = _sigmoid(beta * x)
-    # passed through an infinity; now at most 8.5 ULP; at x = -inf the limit
-    y = _where(sigmoid == 0.0, 0.0, x * sigmoid)
+    # passed through an infinity; now at most 8.5 ULP
+    y = x * _sigmoid(beta * x)
     return y.astype(dtype, copy=False)
 
 
@@ -260,9 +259,8 @@ def swish_vjp(
         return _vjp_in_blocks(swish_vjp, x, beta=beta)
     like_x = np.asarray(x)
     dtype, x = _floating("swish", x=x)
-    sigmoid = _sigmoid(beta * x)
-    # passed through an infinity; now at most 8.5 ULP; at x = -inf the limit
-    y = _where(sigmoid == 0.0, 0.0, x * sigmoid)
+    # passed through an infinity; now at most 8.5 ULP
+    y = x * _sigmoid(beta * x)
 
     @np.errstate(all="ignore")
     def pullback(dy: npt.ArrayLike) -> tuple[np.ndarray]:
@@ -304,9 +302,8 @@ def swish_jvp(
     (x_dot,) = tangents
     dtype, x = _floating("swish", x=x)
     x_dot = _tangent(x_dot, x)
-    sigmoid = _sigmoid(beta * x)
-    # passed through an infinity; now at most 8.5 ULP; at x = -inf the limit
-    y = _where(sigmoid == 0.0, 0.0, x * sigmoid)
+    # passed through an infinity; now at most 8.5 ULP
+    y = x * _sigmoid(beta * x)
     product = beta * np.minimum(np.maximum(x, -1e18), 1e18)
     mask = product < 0.0
     exp = np.exp(_where(mask, product, -product))

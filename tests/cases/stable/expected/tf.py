@@ -130,9 +130,8 @@ def _swish(beta):
         dtype = x.dtype
         kept = (x,)
         (x,) = _widen(x)
-        sigmoid = _sigmoid(beta * x)
-        # passed through an infinity; now at most 8.5 ULP; at x = -inf the limit
-        y = tf.where(sigmoid == 0.0, tf.constant(0.0, x.dtype), x * sigmoid)
+        # passed through an infinity; now at most 8.5 ULP
+        y = x * _sigmoid(beta * x)
 
         def backward(dy):
             x, dy = _widen(*kept, dy)
