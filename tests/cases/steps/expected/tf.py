@@ -82,7 +82,7 @@ def _widen(*tensors: tf.Tensor) -> tuple[tf.Tensor, ...]:
 
 def _sigmoid(x: tf.Tensor) -> tf.Tensor:
     """1 / (1 + exp(-x)); the exponential is at most 1, so nothing overflows."""
-    t = tf.exp(-tf.abs(x))
+    t = tf.exp(tf.where(x >= 0, -x, x))
     return tf.where(x >= 0, tf.ones_like(t), t) / (1.0 + t)
 
 
