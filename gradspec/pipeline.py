@@ -21,10 +21,9 @@ from gradspec.options import Options
 from gradspec.plan.plan import ModulePlan
 from gradspec.plan.planning import plan_module
 from gradspec.source import Source
+from gradspec.stabilise.budgeted import PATIENCE, Stable, stabilised
 from gradspec.stabilise.holes import check as unfilled
-from gradspec.stabilise.stabilise import for_target, stabilise
 from gradspec.stabilise.told import unmended
-from gradspec.stabilise.unsearched import as_written
 from gradspec.symbolic.attempts import attempt
 from gradspec.symbolic.limit import in_time
 from gradspec.syntax.nodes import Module
@@ -34,10 +33,6 @@ from gradspec.targets.target import EmittedModule
 
 _PROOFS = 0.6
 """The part of a rule's budget that its proofs may take."""
-
-
-_PATIENCE = 3.0
-"""How much longer the watcher waits than a stage has, before it kills: an error follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +61,7 @@ def lower_module(
 def check_rule(rule: Rule, options: Options) -> Outcome[CheckedRule]:
     """Rule → CheckedRule: complete, check; not for longer than the budget."""
     name = f"{rule.source.path}:{rule.name}"
-    with attempt(f"checking {name}", _PATIENCE * options.budget) as may:
+    with attempt(f"checking {name}", PATIENCE * options.budget) as may:
         work = partial(_check_rule, rule, options)
         outcome = in_time(options.budget, work) if may else None
     if outcome is None:
@@ -111,50 +106,33 @@ def emit_module(
     """CheckedRules → module texts: stabilise, plan, emit."""
     if not rules:
         return Outcome(())
-    seconds = options.budget * len(rules)
-    with attempt(f"emitting {source.path}", _PATIENCE * seconds) as may:
-        work = partial(_emit_module, source, rules, options)
-        outcome = in_time(seconds, work) if may else None
-    if outcome is None:
-        return Outcome(None, (_stopped(rules[-1].rule, "emitting", options),))
-    return outcome
-
-
-def _emit_module(
-    source: Source, rules: tuple[CheckedRule, ...], options: Options
-) -> Outcome[tuple[EmittedModule, ...]] | None:
-    stable = []
-    for rule in rules:
-        step = f"stabilising {rule.rule.name}"
-        with attempt(step, _PATIENCE * options.budget) as may:
-            done = (
-                in_time(options.budget, partial(evaluated, rule, options))
-                if may
-                else None
-            )
-        if done is None:
-            return Outcome(None, (_stopped(rule.rule, "stabilising", options),))
-        stable.append(done)
-    found = [d for rule in stable for d in (*unfilled(rule), *unmended(rule))]
+    stable = tuple(stabilised(rule, options) for rule in rules)
+    shared = tuple(one.shared for one in stable)
+    found = [d for one in stable for d in one.stopped]
+    found += [d for rule in shared for d in (*unfilled(rule), *unmended(rule))]
     if not options.targets:
         return Outcome((), _distinct(found))
-    outcomes = _emitted(source, tuple(stable), options)
+    seconds = options.budget * len(rules)
+    with attempt(f"emitting {source.path}", PATIENCE * seconds) as may:
+        work = partial(_emitted, source, stable, options)
+        outcomes = in_time(seconds, work) if may else None
+    if outcomes is None:
+        return Outcome(None, (*found, _stopped(rules[-1].rule, "emitting", options)))
     modules = tuple(o.value for o in outcomes if o.value is not None)
     found += (d for o in outcomes for d in o.diagnostics)
     return Outcome(modules, _distinct(found))
 
 
 def _emitted(
-    source: Source, stable: tuple[CheckedRule, ...], options: Options
+    source: Source, stable: tuple[Stable, ...], options: Options
 ) -> list[Outcome[EmittedModule]]:
     """One module a target; targets whose rules are evaluated alike share a plan."""
-    shared = plan_module(source, stable)
+    every = tuple(one.shared for one in stable)
+    shared = plan_module(source, every)
     outcomes = []
-    for target in options.targets:
-        own = tuple(
-            rule if options.as_written else for_target(rule, target) for rule in stable
-        )
-        is_shared = all(map(is_, own, stable))
+    for number, target in enumerate(options.targets):
+        own = tuple(one.own[number] for one in stable)
+        is_shared = all(map(is_, own, every))
         plan = shared if is_shared else plan_module(source, own)
         emitted = emit(plan, target, trace=options.trace)
         outcomes.append(_with_accounts(emitted, plan) if options.report else emitted)
@@ -173,7 +151,7 @@ def _with_accounts(
 
 def evaluated(rule: CheckedRule, options: Options) -> CheckedRule:
     """CheckedRule → CheckedRule: how each of its expressions is evaluated."""
-    return as_written(rule) if options.as_written else stabilise(rule)
+    return stabilised(rule, replace(options, targets=())).shared
 
 
 def _stopped(rule: Rule, step: str, options: Options) -> Diagnostic:

@@ -16,6 +16,9 @@ from gradspec.symbolic.attempts import attempt
 
 Progress = Callable[[str], None]
 
+OF_TIME = frozenset(["GS461", "GS463"])
+"""What another run may not find: a result that has one of these is not kept."""
+
 
 def compile_entry(entry: Entry, options: Options) -> FileResult:
     """One file, from the cache when nothing that it depends on has changed."""
@@ -29,7 +32,8 @@ def compile_entry(entry: Entry, options: Options) -> FileResult:
     if stored is not None:
         return stored
     result, imported = compile_source(source, entry.below, options)
-    cache.store(name, result, imported)
+    if not any(d.code in OF_TIME for d in result.diagnostics):
+        cache.store(name, result, imported)
     return result
 
 
