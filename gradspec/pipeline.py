@@ -18,6 +18,7 @@ from gradspec.ir.rule import CheckedRule, Rule, Status
 from gradspec.lower.lowering import lower
 from gradspec.lower.module import LoweredModule
 from gradspec.options import Options
+from gradspec.plan.outside import outside
 from gradspec.plan.plan import ModulePlan
 from gradspec.plan.planning import plan_module
 from gradspec.source import Source
@@ -131,7 +132,7 @@ def _emitted(
     shared = plan_module(source, every)
     outcomes = []
     for number, target in enumerate(options.targets):
-        own = tuple(one.own[number] for one in stable)
+        own = tuple(outside(one.own[number], target) for one in stable)
         is_shared = all(map(is_, own, every))
         plan = shared if is_shared else plan_module(source, own)
         emitted = emit(plan, target, trace=options.trace)

@@ -23,6 +23,7 @@ from gradspec.primitives.texts_elementary import (
     TF_SOFTPLUS,
     TORCH_LOGIT,
 )
+from gradspec.primitives.texts_jax import EXPM1, LOG1P, XLOG1PY
 
 
 def _split(np: Any, x: Any, factor: float) -> Any:
@@ -82,7 +83,9 @@ _EXPONENTIALS = (
         model=lambda np, x: np.expm1(x),
         cost=20,
         source="C standard, 7.12.6.3",
-        spellings=calls(1, "np.expm1", "torch.expm1", "tf.math.expm1", "math.expm1"),
+        spellings=calls(
+            1, "np.expm1", "torch.expm1", "tf.math.expm1", "math.expm1", EXPM1
+        ),
     ),
     Primitive(
         "exp2",
@@ -94,7 +97,14 @@ _EXPONENTIALS = (
         model=lambda np, x: np.exp2(x),
         cost=8,
         source="C standard, 7.12.6.2",
-        spellings=calls(1, "np.exp2", "torch.exp2", Expand("2**x"), "math.exp2"),
+        spellings=calls(
+            1,
+            "np.exp2",
+            "torch.exp2",
+            Expand("2**x"),
+            "math.exp2",
+            Expand("2**x"),  # XLA rounds x * log(2)
+        ),
     ),
 )
 
@@ -122,7 +132,9 @@ _LOGARITHMS = (
         model=lambda np, x: np.log1p(x),
         cost=20,
         source="C standard, 7.12.6.9",
-        spellings=calls(1, "np.log1p", "torch.log1p", "tf.math.log1p", "math.log1p"),
+        spellings=calls(
+            1, "np.log1p", "torch.log1p", "tf.math.log1p", "math.log1p", LOG1P
+        ),
     ),
     Primitive(
         "log2",
@@ -273,7 +285,7 @@ _PRODUCTS = (
             NUMPY_XLOG1PY,
             "torch.special.xlog1py",
             "tf.math.xlog1py",
-            jax="jax.special.xlog1py",
+            jax=XLOG1PY,
         ),
     ),
 )

@@ -17,9 +17,9 @@ from gradspec.primitives.texts_error import (
 from gradspec.primitives.texts_inverse import (
     ERFCINV,
     ERFCINV_SLOPE,
+    ERFINV,
     ERFINV_SLOPE,
     NDTRI_SLOPE,
-    TF_ERFINV,
 )
 
 ROWS = (
@@ -78,7 +78,9 @@ ROWS = (
         sympy=lambda sp, x: sp.erfinv(x),
         cost=40,
         source="DLMF 7.17(i)",
-        spellings=calls(1, "special.erfinv", "torch.erfinv", TF_ERFINV),
+        spellings=calls(
+            1, "special.erfinv", "torch.erfinv", ERFINV["tf"], jax=ERFINV["jax"]
+        ),
     ),
     Primitive(
         "erfcinv",

@@ -8,6 +8,7 @@ from gradspec.primitives.spelling import call, calls
 from gradspec.primitives.texts_gamma import (
     DIGAMMA,
     GAMMA,
+    JAX_LGAMMA,
     LGAMMA,
     NUMPY_POLYGAMMA,
     POLYGAMMA,
@@ -30,7 +31,7 @@ ROWS = (
             "torch.lgamma",
             "tf.math.lgamma",
             "math.lgamma",
-            LGAMMA["jax"],
+            JAX_LGAMMA,
         ),
     ),
     Primitive(

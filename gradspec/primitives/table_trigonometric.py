@@ -5,12 +5,13 @@ from __future__ import annotations
 from gradspec.primitives import balls
 from gradspec.primitives.row import Primitive
 from gradspec.primitives.spelling import calls
+from gradspec.primitives.texts_jax import ASIN, ATANH, COSH, SINH
 from gradspec.primitives.texts_trigonometric import (
     COSPI,
     SINC,
     SINC_SLOPE,
     SINPI,
-    TF_TANH,
+    TANH,
 )
 
 _CIRCULAR = (
@@ -109,7 +110,7 @@ _INVERSE_CIRCULAR = (
         model=lambda np, x: np.arcsin(x),
         cost=15,
         source="DLMF 4.23(ii)",
-        spellings=calls(1, "np.arcsin", "torch.asin", "tf.asin", "math.asin"),
+        spellings=calls(1, "np.arcsin", "torch.asin", "tf.asin", "math.asin", ASIN),
     ),
     Primitive(
         "acos",
@@ -160,7 +161,7 @@ _HYPERBOLIC = (
         model=lambda np, x: np.sinh(x),
         cost=20,
         source="DLMF 4.28.1",
-        spellings=calls(1, "np.sinh", "torch.sinh", "tf.sinh", "math.sinh"),
+        spellings=calls(1, "np.sinh", "torch.sinh", "tf.sinh", "math.sinh", SINH),
     ),
     Primitive(
         "cosh",
@@ -172,7 +173,7 @@ _HYPERBOLIC = (
         model=lambda np, x: np.cosh(x),
         cost=20,
         source="DLMF 4.28.2",
-        spellings=calls(1, "np.cosh", "torch.cosh", "tf.cosh", "math.cosh"),
+        spellings=calls(1, "np.cosh", "torch.cosh", "tf.cosh", "math.cosh", COSH),
     ),
     # 1 - out**2 is 0 for |x| > 9 in float32; sigmoid loses nothing in either tail.
     Primitive(
@@ -185,7 +186,9 @@ _HYPERBOLIC = (
         model=lambda np, x: np.tanh(x),
         cost=15,
         source="DLMF 4.28.4; derivative 4.34.10 through exponentials",
-        spellings=calls(1, "np.tanh", "torch.tanh", TF_TANH, "math.tanh"),
+        spellings=calls(
+            1, "np.tanh", "torch.tanh", TANH["tf"], "math.tanh", TANH["jax"]
+        ),
     ),
     Primitive(
         "asinh",
@@ -223,7 +226,9 @@ _HYPERBOLIC = (
         model=lambda np, x: np.arctanh(x),
         cost=25,
         source="DLMF 4.37.24",
-        spellings=calls(1, "np.arctanh", "torch.atanh", "tf.atanh", "math.atanh"),
+        spellings=calls(
+            1, "np.arctanh", "torch.atanh", "tf.atanh", "math.atanh", ATANH
+        ),
     ),
 )
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from gradspec.primitives.row import Spelling
 from gradspec.primitives.spelling import everywhere
+from gradspec.primitives.texts_elementary import TF_SIGMOID, TF_SOFTPLUS
 
 _VALUES = {
     "POWER": {
@@ -28,22 +29,25 @@ _VALUES = {
     "SIGMOID": {
         "numpy": "np.exp(np.minimum(s, 0.0)) / (1.0 + np.exp(-np.abs(s)))",
         "torch": "torch.sigmoid(s)",
-        "tf": "tf.sigmoid(s)",
+        "tf": "_sigmoid(s)",
         "jax": "jax.nn.sigmoid(s)",
     },
     "OPPOSITE": {
         "numpy": "np.exp(-np.maximum(s, 0.0)) / (1.0 + np.exp(-np.abs(s)))",
         "torch": "torch.sigmoid(-s)",
-        "tf": "tf.sigmoid(-s)",
+        "tf": "_sigmoid(-s)",
         "jax": "jax.nn.sigmoid(-s)",
     },
     "SOFTPLUS": {
         "numpy": "np.logaddexp(0.0, s)",
         "torch": "torch.nn.functional.softplus(s, threshold=40.0)",
-        "tf": "tf.math.softplus(s)",
+        "tf": "_softplus(s)",
         "jax": "jax.nn.softplus(s)",
     },
 }
+
+_OWN = {"SIGMOID": TF_SIGMOID, "SOFTPLUS": TF_SOFTPLUS}
+"""What TensorFlow's own are 5 ULP off in."""
 
 _SUM = """\
     s = x + y
@@ -79,7 +83,8 @@ def _written(name: str, steps: str, result: str, says: str) -> Mapping[str, Spel
 def {name}(x: Array, y: Array) -> Array:
     """{says}; what rounding takes off the argument is put back."""
 {steps}{result}'''
-    return everywhere(name, text, (), (), **_VALUES)
+    needs = tuple({"tf": own} for word, own in _OWN.items() if word in result)
+    return everywhere(name, text, (), needs, **_VALUES)
 
 
 EXP_SUM, EXP_PRODUCT = _both(
@@ -108,11 +113,13 @@ SIGMOID_SUM, SIGMOID_PRODUCT = _both(
     "1 / (1 + exp(-(#)))",
 )
 
+# Far down p * e would be subnormal, which XLA and TensorFlow flush to 0.
 SOFTPLUS_SUM, SOFTPLUS_PRODUCT = _both(
     "softplus",
     """\
     p = SIGMOID
-    return SOFTPLUS + p * e
+    tail = xp.where(s < -20.0, e, xp.zeros_like(s))
+    return SOFTPLUS * (1.0 + tail) + p * (e - tail)
 """,
     "log(1 + exp(#))",
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gradspec.primitives.row import Helper
 from gradspec.primitives.spelling import everywhere
+from gradspec.primitives.texts_jax import LOG1P
 
 NUMPY_SIGMOID = Helper(
     "_sigmoid",
@@ -97,9 +98,10 @@ def _logit(x: jax.Array) -> jax.Array:
     near = jnp.abs(x - 0.5) < 0.25
     inner = jnp.where(near, x, 0.5)
     outer = jnp.where(near, 0.25, x)
-    middle = jnp.log1p((2.0 * inner - 1.0) / (1.0 - inner))
+    middle = _log1p((2.0 * inner - 1.0) / (1.0 - inner))
     return jnp.where(near, middle, jnp.log(outer / (1.0 - outer)))
 ''',
+    needs=(LOG1P,),
 )
 
 TF_LOGIT = Helper(

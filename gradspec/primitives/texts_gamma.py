@@ -17,7 +17,7 @@ from gradspec.primitives.coefficients_gamma import (
 )
 from gradspec.primitives.row import Helper
 from gradspec.primitives.spelling import everywhere, listed
-from gradspec.primitives.texts_error import LOG, QUOTIENT
+from gradspec.primitives.texts_error import LOG, POLYNOMIAL, QUOTIENT
 from gradspec.primitives.texts_trigonometric import SINPI
 
 # From 20 on the power is taken in two halves, so that it stays in range. Beyond 172 the
@@ -68,6 +68,41 @@ def _lgamma(x: Array) -> Array:
     return ROUNDED(y)
 ''',
     needs=(QUOTIENT,),
+)
+
+# XLA's Lanczos sum cancels from 2.5 on: 60 ULP in float32, 30 in float64.
+JAX_LGAMMA = Helper(
+    "_lgamma",
+    f'''\
+def _lgamma(x: jax.Array) -> jax.Array:
+    """log(abs(gamma(x))), from 1/2 to 5/2 with the zeros 1 and 2 as factors; to either
+    side by the recurrence, from 8 on Stirling's series (DLMF 5.5.1, 5.11.1)."""
+    over = {listed(LGAMMA_OVER)}
+    under = {listed(LGAMMA_UNDER)}
+    series = (-0.029550653594771242, 0.00641025641025641, -0.0019175269175269176)
+    series += (0.0008417508417508417, -0.0005952380952380953, 0.0007936507936507937)
+    series += (-0.002777777777777778, 0.08333333333333333)
+    right = x > 0.0
+    b = jnp.where(right & (x < 8.0), x, 1.5)
+    moved = jnp.where(b < 0.5, b, 1.0)
+    b = jnp.where(b < 0.5, 1.0 + b, b)
+    for _ in range(6):
+        down = b > 2.5
+        b = jnp.where(down, b - 1.0, b)
+        moved = jnp.where(down, moved * b, moved)
+    u = b - 0.5
+    rest = 1.1447298858494002 + u * _quotient(u, over, under)
+    middle = (b - 1.0) * (b - 2.0) * rest / (b + 1.0)
+    middle = middle + jnp.where(x < 0.5, -1.0, 1.0) * jnp.log(moved)
+    c = jnp.where(right & (x >= 8.0) & (x < 1e30), x, 8.0)
+    tail = _polynomial(1.0 / (c * c), series) / c
+    tail = (c - 0.5) * (jnp.log(c) - 1.0) + (0.4189385332046728 + tail)
+    y = jnp.where(x < 8.0, middle, tail)
+    outer = ~right | (x >= 1e30) | (x != x)
+    return jnp.where(outer, special.gammaln(jnp.where(outer, x, 1.0)), y)
+''',
+    ("from jax.scipy import special",),
+    needs=(QUOTIENT["jax"], POLYNOMIAL["jax"]),
 )
 
 DIGAMMA = everywhere(

@@ -11,12 +11,35 @@ from gradspec.primitives.row import Helper, Spelling
 from gradspec.primitives.spelling import call, everywhere
 from gradspec.primitives.texts_error import ERFCX
 
+ERFCINV: dict[str, Spelling] = {
+    "numpy": call(1, "special.erfcinv"),
+    "torch": Helper(
+        "_erfcinv",
+        '''\
+def _erfcinv(x: torch.Tensor) -> torch.Tensor:
+    """The inverse of erfc, from the normal quantile function."""
+    return -0.7071067811865476 * torch.special.ndtri(0.5 * x)
+''',
+    ),
+    "tf": call(1, "tf.math.erfcinv"),
+    "jax": Helper(
+        "_erfcinv",
+        '''\
+def _erfcinv(x: jax.Array) -> jax.Array:
+    """The inverse of erfc, from the normal quantile function."""
+    return -0.7071067811865476 * special.ndtri(0.5 * x)
+''',
+        ("from jax.scipy import special",),
+    ),
+}
+
 # tf.math.erfinv goes through (x + 1) / 2 and so loses small arguments and those near 1
-# (7e-9 relative at 1e-8 in float64); erfcinv has neither fault.
-TF_ERFINV = Helper(
+# (7e-9 relative at 1e-8 in float64); erfcinv has neither fault. JAX has the same
+# polynomials in float64 as in float32, for erfinv but not for ndtri.
+ERFINV = everywhere(
     "_erfinv",
     '''\
-def _erfinv(x: tf.Tensor) -> tf.Tensor:
+def _erfinv(x: Array) -> Array:
     """The inverse of erf.
 
     About 0 by a quotient of polynomials in (0.85**2 - x**2) / 4 (Wichura, Algorithm
@@ -42,41 +65,26 @@ def _erfinv(x: tf.Tensor) -> tf.Tensor:
         42.31333070160091,
         1.0,
     )
-    small = tf.abs(x) <= 0.85
-    inner = tf.where(small, x, tf.zeros_like(x))
-    r = 0.180625 - tf.square(0.5 * inner)
-    p = tf.zeros_like(x)
-    q = tf.zeros_like(x)
+    small = xp.abs(x) <= 0.85
+    inner = xp.where(small, x, xp.zeros_like(x))
+    r = 0.180625 - xp.square(0.5 * inner)
+    p = xp.zeros_like(x)
+    q = xp.zeros_like(x)
     for c, d in zip(over, under, strict=True):
         p = p * r + c
         q = q * r + d
     centre = inner * (0.3535533905932738 * p / q)
-    tail = tf.math.erfcinv(1.0 - tf.abs(tf.where(small, tf.ones_like(x) * 0.9, x)))
-    return tf.where(small, centre, tf.sign(x) * tail)
+    tail = INVERSE(1.0 - xp.abs(xp.where(small, xp.ones_like(x) * 0.9, x)))
+    return xp.where(small, centre, xp.sign(x) * tail)
 ''',
+    needs=({t: h for t, h in ERFCINV.items() if isinstance(h, Helper)},),
+    INVERSE={
+        "numpy": "special.erfcinv",
+        "torch": "_erfcinv",
+        "tf": "tf.math.erfcinv",
+        "jax": "_erfcinv",
+    },
 )
-
-ERFCINV: dict[str, Spelling] = {
-    "numpy": call(1, "special.erfcinv"),
-    "torch": Helper(
-        "_erfcinv",
-        '''\
-def _erfcinv(x: torch.Tensor) -> torch.Tensor:
-    """The inverse of erfc, from the normal quantile function."""
-    return -0.7071067811865476 * torch.special.ndtri(0.5 * x)
-''',
-    ),
-    "tf": call(1, "tf.math.erfcinv"),
-    "jax": Helper(
-        "_erfcinv",
-        '''\
-def _erfcinv(x: jax.Array) -> jax.Array:
-    """The inverse of erfc, from the normal quantile function."""
-    return -0.7071067811865476 * special.ndtri(0.5 * x)
-''',
-        ("from jax.scipy import special",),
-    ),
-}
 
 
 def _slope(
@@ -120,9 +128,9 @@ ERFINV_SLOPE = _slope(
         "numpy": "special.erfinv",
         "torch": "torch.erfinv",
         "tf": "_erfinv",
-        "jax": "special.erfinv",
+        "jax": "_erfinv",
     },
-    {"tf": TF_ERFINV},
+    {"tf": ERFINV["tf"], "jax": ERFINV["jax"]},
 )
 ERFCINV_SLOPE = _slope(
     "_erfcinv_slope",

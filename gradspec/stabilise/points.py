@@ -56,16 +56,21 @@ class Grid:
 _PLAIN = (100.0, 20.0, 1e-6, 50.0, 10.0, 1e-3, 1e-10, 1e3, 0.1, 1e5, 1e10, 1e20)
 SINGLE = Grid(
     *(np.float32, 23, -126, 124, 1, 140),
-    (*_PLAIN, 1e30, 6e37, 88.5, 1e-30, 1e25, 1e-20, 1e37, 1e-37, 1e15, 104.0),
+    (
+        *(*_PLAIN, 1e30, 6e37, 88.5, 1e-30, 1e25, 1e-20, 1e37, 1e-37, 1e15, 104.0),
+        *(11.3, 7.7, 5.3, 57.3),
+    ),
 )
-"""exp leaves float32 at 88.7 and 103.9, squares at 1.8e19, cubes at 7e12."""
+"""exp leaves float32 at 88.7 and 103.9, squares at 1.8e19, cubes at 7e12. The square of
+10 is exact: that exponentials of squares lose digits shows at numbers that are not round.
+"""
 
 DOUBLE = Grid(
     *(np.float64, 52, -1022, 1020, 2, 70),
     (
         *(100.0, 1e-6, 1e160, 20.0, 1e-10, 709.0, 1e-3, 1e300, 40.0, 1e3, 1e-160),
         *(1e10, 3e307, 10.0, 1e-300, 1e20, 745.0, 1e-17, 88.5, 1e200, 1e5, 1e-200),
-        *(1e104, 1e155, 1e-155, 1e250),
+        *(1e104, 1e155, 1e-155, 1e250, 31.3, 11.3, 17.7, 5.3, 257.3),
     ),
 )
 """exp leaves float64 at 709.8 and 745.2, squares at 1.3e154, cubes at 5.6e102."""

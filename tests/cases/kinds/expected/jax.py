@@ -105,10 +105,19 @@ def _is_absent(tangent: object) -> bool:
     return isinstance(tangent, jax.custom_derivatives.SymbolicZero)
 
 
+def _log1p(x: jax.Array) -> jax.Array:
+    """log(1 + x); of 1 + x the rounding error is put back (Higham, Accuracy and
+    Stability of Numerical Algorithms, 2002, section 1.14.1)."""
+    u = 1.0 + x
+    inner = (u > 0.0) & (u < jnp.inf)
+    v = jnp.where(inner, u, 1.0)
+    return jnp.log(u) + jnp.where(inner, x - (u - 1.0), 0.0) / v
+
+
 @jax.custom_jvp
 def _bce(p, t):
     # vanished at p = 1e-37, t = 0: 4 of 174 points wrong; now at most 2.5 ULP
-    return -(t * jnp.log(p) + (1.0 - t) * jnp.log1p(-p))
+    return -(t * jnp.log(p) + (1.0 - t) * _log1p(-p))
 
 
 def _bce_jvp(primals, tangents):
@@ -154,10 +163,8 @@ def _masked_power_jvp(scale, k, primals, tangents):
     x_dot, _, _ = tangents
     y = _masked_power(*primals, scale, k)
     total = n.astype(x.dtype) + k
-    y_dot = jnp.where(
-        on,
-        jnp.where(total != 0.0, x_dot * scale * total * x ** (total - 1.0), 0.0),
-        0.0,
+    y_dot = x_dot * jnp.where(
+        on, jnp.where(total != 0.0, scale * total * x ** (total - 1.0), 0.0), 0.0
     )
     return y, y_dot
 

@@ -84,7 +84,7 @@ def _spike_jvp(k, primals, tangents):
     (v,) = primals
     (v_dot,) = tangents
     s = _spike(*primals, k)
-    # vanished at v = -5.42681e+07, k = 37.5: 13 of 261 points wrong; now at most 3.5
+    # vanished at v = -5.42681e+07, k = 37.5: 13 of 269 points wrong; now at most 3.5
     # ULP
     s_dot = v_dot / jnp.square(1.0 + k * jnp.abs(v))
     return s, s_dot

@@ -97,7 +97,7 @@ def _spike(k):
 
         def backward(ds):
             v, ds = _widen(*kept, ds)
-            # vanished at v = -5.42681e+07, k = 37.5: 13 of 261 points wrong; now at
+            # vanished at v = -5.42681e+07, k = 37.5: 13 of 269 points wrong; now at
             # most 3.5 ULP
             return tf.cast(ds / tf.square(1.0 + k * tf.abs(v)), dtype)
 

@@ -1,0 +1,60 @@
+"""Upstream gradients outside of conditionals, for a target that transposes tangents.
+
+JAX is told tangents and transposes them. Of `dy * a if c else dy * b` the branch that is
+not taken is transposed too, with the cotangent 0: times an infinite `b` that is NaN. In
+`dy * (a if c else b)` nothing is transposed but the product.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import reduce
+
+from gradspec.derive.build import plus
+from gradspec.derive.linear import coefficient, is_linear
+from gradspec.ir.expr import Apply, Expr, Ref, Select
+from gradspec.ir.rule import Backward, CheckedRule, Declared, Derived, Override
+from gradspec.ir.walk import names, nodes
+
+TARGETS = ("jax",)
+
+
+def outside(checked: CheckedRule, target: str) -> CheckedRule:
+    """The rule as it is planned for ``target``."""
+    rule = checked.rule
+    if target not in TARGETS or not rule.is_elementwise:
+        return checked
+    upstream = tuple(f"d{o.name}" for o in rule.outputs if o.takes_gradient)
+    backward = tuple(_entry(entry, upstream) for entry in rule.backward)
+    if backward == rule.backward:
+        return checked
+    return replace(checked, rule=replace(rule, backward=backward))
+
+
+def _entry(entry: Backward, upstream: tuple[str, ...]) -> Backward:
+    match entry:
+        case Derived(value=value) | Declared(value=value) | Override(value=value):
+            return replace(entry, value=_outside(value, upstream))
+        case _:
+            return entry
+
+
+def _outside(value: Expr, upstream: tuple[str, ...]) -> Expr:
+    known = frozenset(upstream)
+    if not any(_hides(node, known) for node in nodes(value)):
+        return value
+    if not is_linear(value, known):
+        return value
+    used = [name for name in upstream if name in names(value)]
+    factors = (coefficient(value, name, known) for name in used)
+    terms: list[Expr] = [
+        Apply("mul", (Ref(name), factor))
+        for name, factor in zip(used, factors, strict=True)
+    ]
+    return reduce(plus, terms)
+
+
+def _hides(node: Expr, upstream: frozenset[str]) -> bool:
+    return isinstance(node, Select) and bool(
+        upstream & (names(node.then) | names(node.other))
+    )
