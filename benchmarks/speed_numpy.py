@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from timing import Thunk, emitted, medians, sized, table
+from timing import Thunk, emitted, medians, ratio, ratios, sized
 
 Array = Any
 RULES = {
@@ -74,17 +74,19 @@ PLAIN: dict[str, Callable[..., Any]] = {
 }
 
 
-def overhead(seconds: float) -> None:
+def overhead(names: Sequence[str], seconds: float) -> None:
     """At one element, forward and backward, against plain expressions."""
     rows = []
-    for name, plain in PLAIN.items():
+    for name in names:
+        if name not in PLAIN:
+            continue
         _, both = _both(name, 1)
         inputs = _inputs(name, 1)
         count = 2 if name == "complex_op" else 1
         given = (*inputs, *(np.ones_like(inputs[0]),) * count)
-        found = medians({"a": both, "b": lambda p=plain, g=given: p(*g)}, seconds)
-        rows.append((name, f"{found['a'] / found['b']:.2f}"))
-    table("NumPy: overhead at n = 1, of plain expressions", ("rule", "ratio"), rows)
+        found = ratio(both, lambda p=PLAIN[name], g=given: p(*g), seconds)
+        rows.append((name, (found,)))
+    ratios("NumPy: overhead of plain expressions", ("n = 1",), rows, (1.3,))
 
 
 def _floor(arrays: int, n: int) -> Thunk:
@@ -94,10 +96,10 @@ def _floor(arrays: int, n: int) -> Thunk:
     return lambda: np.copyto(other, one)
 
 
-def over_floor(n: int, seconds: float) -> None:
+def over_floor(names: Sequence[str], n: int, seconds: float) -> None:
     """Arguments and results go through memory once at least."""
     rows = []
-    for name in RULES:
+    for name in names:
         forward, both = _both(name, n)
         given = len(_inputs(name, n))
         made = 2 if name == "complex_op" else 1
@@ -109,19 +111,18 @@ def over_floor(n: int, seconds: float) -> None:
             "floor": _floor(first, n),
             "floors": _floor(first + given + made + takes, n),
         }
-        found = medians(thunks, seconds)
-        rows.append(
-            (
-                name,
-                f"{found['forward'] / found['floor']:.1f}",
-                f"{found['both'] / found['floors']:.1f}",
-            )
-        )
-    head = ("rule", "forward", "with backward")
-    table(f"NumPy at n = {sized(n)}: of copying the same bytes", head, rows)
+        found = medians(thunks, 2 * seconds)
+        times = (found["forward"] / found["floor"], found["both"] / found["floors"])
+        rows.append((name, times))
+    within = (5.0, 5.0) if n >= 10_000_000 else (None, None)
+    title = f"NumPy at n = {sized(n)}: of copying the same bytes"
+    ratios(title, ("forward", "with backward"), rows, within)
 
 
-def main(sizes: Sequence[int], seconds: float, threads: int) -> None:
-    overhead(seconds)
+def main(
+    sizes: Sequence[int], seconds: float, threads: int, only: Sequence[str] = ()
+) -> None:
+    names = [name for name in RULES if not only or name in only]
+    overhead(names, seconds)
     for n in sizes:
-        over_floor(n, seconds)
+        over_floor(names, n, seconds)

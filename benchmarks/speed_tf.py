@@ -1,27 +1,111 @@
-"""TensorFlow: overhead beside a `custom_gradient` written by hand, and emitted rules under
-XLA beside the composite. Run by `speed.py`.
+"""TensorFlow: emitted rules beside `tf.custom_gradient` by hand, eager, and beside the
+composite under XLA. Run by `speed.py`.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-import tensorflow as tf
-from timing import Thunk, emitted, medians, sized, table
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 
-COMPOSITES: dict[str, tuple[str, Callable[..., Any], int]] = {
-    "softplus": ("activations/smooth", tf.math.softplus, 1),
-    "mish": ("activations/smooth", lambda x: x * tf.tanh(tf.math.softplus(x)), 1),
-    "gelu": ("activations/smooth", tf.nn.gelu, 1),
-    "silu": ("activations/smooth", lambda x: x * tf.sigmoid(x), 1),
-    "complex_op": (
+import experts_tf as experts
+import tensorflow as tf
+from timing import Thunk, emitted, ratio, ratios, sized
+
+Tensor = Any
+Inputs = tuple[Tensor, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """``composite`` is the forward in the framework's operations; of ``inputs`` the first
+    ``moved`` have gradients.
+    """
+
+    name: str
+    file: str
+    composite: Callable[..., Any]
+    inputs: Callable[[int], Inputs]
+    moved: int = 1
+
+    @property
+    def ours(self) -> Callable[..., Any]:
+        return getattr(_module(self.file), self.name)  # type: ignore[no-any-return]
+
+    @property
+    def expert(self) -> Callable[..., Any]:
+        return getattr(experts, self.name)  # type: ignore[no-any-return]
+
+
+def _one(n: int) -> Inputs:
+    return (tf.random.normal((n,), seed=1),)
+
+
+def _two(n: int) -> Inputs:
+    return (*_one(n), tf.random.normal((n,), seed=2))
+
+
+def _labelled(n: int) -> Inputs:
+    return (*_one(n), tf.sign(tf.random.normal((n,), seed=2)))
+
+
+def _rows(n: int) -> Inputs:
+    size = min(1000, max(1, n // 10))
+    return (tf.random.normal((max(1, n // size), size), seed=1),)
+
+
+def _affine(n: int) -> Inputs:
+    (x,) = _rows(n)
+    return (x, tf.random.normal(x.shape[1:]), tf.random.normal(x.shape[1:]))
+
+
+def _logaddexp(a: Tensor, b: Tensor) -> Tensor:
+    return tf.reduce_logsumexp(tf.stack([a, b]), 0)
+
+
+def _spike(v: Tensor) -> Tensor:
+    """The surrogate without a rule: a step with the slope of something smooth."""
+    smooth = v / (25.0 * tf.abs(v) + 1.0)
+    return tf.stop_gradient(tf.cast(v > 0.0, v.dtype) - smooth) + smooth
+
+
+def _arctan_spike(v: Tensor) -> Tensor:
+    smooth = tf.atan(3.141592653589793 * v) / 3.141592653589793
+    return tf.stop_gradient(tf.cast(v >= 0.0, v.dtype) - smooth) + smooth
+
+
+def _layer_norm(x: Tensor, g: Tensor, b: Tensor) -> Tensor:
+    mean, variance = tf.nn.moments(x, -1, keepdims=True)
+    return (x - mean) * tf.math.rsqrt(variance + 1e-5) * g + b
+
+
+_SMOOTH, _SPIKES = "activations/smooth", "surrogates/spikes"
+_SOFTMAX = "tensor/softmax"
+CASES = (
+    Case("softplus", _SMOOTH, tf.math.softplus, _one),
+    Case("mish", _SMOOTH, lambda x: x * tf.tanh(tf.math.softplus(x)), _one),
+    Case("gelu", _SMOOTH, lambda x: tf.nn.gelu(x, approximate=False), _one),
+    Case("silu", _SMOOTH, lambda x: x * tf.sigmoid(x), _one),
+    Case("focal_loss", "losses/classification", experts.focal_loss, _labelled),
+    Case("spike_fast_sigmoid", _SPIKES, _spike, _one),
+    Case("spike_arctan", _SPIKES, _arctan_spike, _one),
+    Case(
+        "complex_op",
         "tutorial/complex_op",
         lambda x, y: (x * y + tf.sin(x), y * y),
+        _two,
         2,
     ),
-}
+    Case("logaddexp", "stable/logs", _logaddexp, _two, 2),
+    Case("softmax", _SOFTMAX, tf.nn.softmax, _rows),
+    Case("log_sum_exp", _SOFTMAX, lambda x: tf.reduce_logsumexp(x, -1), _rows),
+    Case("layer_norm", "tensor/norms", _layer_norm, _affine, 3),
+)
 
 
 @cache
@@ -29,58 +113,96 @@ def _module(file: str) -> Any:
     return emitted(file, "tf")
 
 
-@tf.custom_gradient
-def _by_hand(x: Any) -> Any:
+@tf.custom_gradient  # type: ignore[untyped-decorator]
+def _by_hand(x: Tensor) -> Any:
     """Softplus with its emitted formulas."""
 
-    def gradient(dy: Any) -> Any:
-        return dy * tf.sigmoid(1.0 * x)
+    def gradient(dy: Tensor) -> Tensor:
+        return dy * _softplus_parts("_sigmoid")(1.0 * x)
 
-    return tf.math.softplus(1.0 * x) / 1.0, gradient
+    return _softplus_parts("_softplus")(1.0 * x) / 1.0, gradient
 
 
-def _pass(function: Callable[..., Any], inputs: Sequence[Any]) -> Thunk:
-    def thunk() -> Any:
+def _softplus_parts(name: str) -> Callable[..., Any]:
+    return getattr(_module(_SMOOTH), name)  # type: ignore[no-any-return]
+
+
+def both(function: Callable[..., Any], moved: int) -> Callable[..., Any]:
+    """Outputs and gradients: what nobody asks for XLA does not compute."""
+
+    def run(*inputs: Tensor) -> Any:
         with tf.GradientTape() as tape:
-            tape.watch(inputs)
+            tape.watch(inputs[:moved])
             outputs = function(*inputs)
-        return tape.gradient(outputs, inputs)
+        return outputs, tape.gradient(outputs, inputs[:moved])
 
-    return thunk
-
-
-def _ratio(ours: Thunk, other: Thunk, seconds: float) -> float:
-    found = medians({"a": ours, "b": other}, seconds)
-    return found["a"] / found["b"]
+    return run
 
 
-def overhead(seconds: float) -> None:
-    """At one element, against the same formulas by hand."""
-    inputs = [tf.random.normal((1,))]
-    softplus = _module("activations/smooth").softplus
-    ratio = _ratio(_pass(softplus, inputs), _pass(_by_hand, inputs), seconds)
-    rows = [("softplus", f"{ratio:.3f}")]
-    table("TensorFlow: overhead at n = 1, of custom_gradient", ("rule", "ratio"), rows)
+def _eager(function: Callable[..., Any], case: Case, inputs: Inputs) -> Thunk:
+    run = both(function, case.moved)
+    return lambda: run(*inputs)
 
 
-def xla(sizes: Sequence[int], seconds: float) -> None:
+def _compiled(function: Callable[..., Any], case: Case, inputs: Inputs) -> Thunk:
+    run = tf.function(both(function, case.moved), jit_compile=True)
+    return lambda: run(*inputs)
+
+
+def overhead(cases: Sequence[Case], seconds: float) -> None:
+    """At one element: against the same formulas by hand, and against the experts'."""
+    x = _one(1)
+    softplus = CASES[0]
+    same = [_eager(function, softplus, x) for function in (softplus.ours, _by_hand)]
+    rows = [("softplus, the same formulas", (ratio(*same, seconds),))]
+    for case in cases:
+        thunks = [_eager(f, case, case.inputs(1)) for f in (case.ours, case.expert)]
+        rows.append((f"{case.name}, an expert's", (ratio(*thunks, seconds),)))
+    title = "TensorFlow: overhead of a hand-written `tf.custom_gradient`"
+    ratios(title, ("n = 1",), rows, (1.05,))
+
+
+def eager(cases: Sequence[Case], sizes: Sequence[int], seconds: float) -> None:
+    """Against the experts."""
+
+    def measure(case: Case, inputs: Inputs) -> float:
+        ours = _eager(case.ours, case, inputs)
+        return ratio(ours, _eager(case.expert, case, inputs), seconds)
+
+    title = "TensorFlow eager: of an expert's `tf.custom_gradient`"
+    _by_size(title, cases, sizes, measure, 1.0)
+
+
+def xla(cases: Sequence[Case], sizes: Sequence[int], seconds: float) -> None:
     """Under XLA, against the composite under the same."""
-    rows = []
-    for name, (file, composite, count) in COMPOSITES.items():
-        ours = getattr(_module(file), name)
-        found = []
-        for n in sizes:
-            inputs = [tf.random.normal((n,)) for _ in range(count)]
-            thunks = [
-                tf.function(_pass(function, inputs), jit_compile=True)
-                for function in (ours, composite)
-            ]
-            found.append(_ratio(*thunks, seconds))
-        rows.append((name, *(f"{ratio:.2f}" for ratio in found)))
-    head = ("rule", *(f"n = {sized(n)}" for n in sizes))
-    table("TensorFlow under XLA: of the composite", head, rows)
+
+    def measure(case: Case, inputs: Inputs) -> float:
+        ours = _compiled(case.ours, case, inputs)
+        return ratio(ours, _compiled(case.composite, case, inputs), seconds)
+
+    title = "TensorFlow under XLA (`jit_compile=True`): of the composite under it"
+    _by_size(title, cases, sizes, measure, 1.05)
 
 
-def main(sizes: Sequence[int], seconds: float, threads: int) -> None:
-    overhead(seconds)
-    xla(sizes[1:], seconds)
+def _by_size(
+    title: str,
+    cases: Sequence[Case],
+    sizes: Sequence[int],
+    measure: Callable[[Case, Inputs], float],
+    within: float,
+) -> None:
+    rows = [
+        (case.name, [measure(case, case.inputs(n)) for n in sizes]) for case in cases
+    ]
+    ratios(title, [f"n = {sized(n)}" for n in sizes], rows, [within] * len(sizes))
+
+
+def main(
+    sizes: Sequence[int], seconds: float, threads: int, only: Sequence[str] = ()
+) -> None:
+    if threads:
+        tf.config.threading.set_intra_op_parallelism_threads(threads)
+    cases = [case for case in CASES if not only or case.name in only]
+    overhead(cases, seconds)
+    eager(cases, sizes, seconds)
+    xla(cases, sizes, seconds)

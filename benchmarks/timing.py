@@ -8,6 +8,7 @@ import os
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
@@ -46,6 +47,44 @@ def medians(thunks: Mapping[str, Thunk], seconds: float = 2.0) -> dict[str, floa
                 thunk()
             taken[name].append((clock() - begun) / calls)
     return {name: statistics.median(times) for name, times in taken.items()}
+
+
+def ratio(ours: Thunk, other: Thunk, seconds: float = 2.0) -> float:
+    """Median time of ours over that of the other."""
+    found = medians({"ours": ours, "other": other}, seconds)
+    return found["ours"] / found["other"]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A table of ratios. ``within`` says what each column is to reach; None is a column
+    without an aim.
+    """
+
+    title: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[float, ...]], ...]
+    within: tuple[float | None, ...]
+
+
+SECTIONS: list[Section] = []
+"""What this process has measured, for the page."""
+
+
+def ratios(
+    title: str,
+    head: Sequence[str],
+    rows: Sequence[tuple[str, Sequence[float]]],
+    within: Sequence[float | None],
+) -> None:
+    """A table of ratios, printed and kept for the page."""
+    kept = tuple((name, tuple(values)) for name, values in rows)
+    SECTIONS.append(Section(title, tuple(head), kept, tuple(within)))
+    table(
+        title,
+        ("rule", *head),
+        [(name, *(f"{value:.3f}" for value in values)) for name, values in kept],
+    )
 
 
 def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
