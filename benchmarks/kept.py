@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import gc
 import tracemalloc
+import weakref
+from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 Function = Callable[..., Any]
@@ -50,7 +53,6 @@ def peak_by_torch(function: Function, inputs: Sequence[Any]) -> int:
             outputs, floats, [torch.ones_like(y) for y in outputs], allow_unused=True
         )
 
-    both()
     activities = [torch.profiler.ProfilerActivity.CPU]
     with torch.profiler.profile(activities=activities, profile_memory=True) as made:
         both()
@@ -84,6 +86,62 @@ def by_tf(function: Function, inputs: Sequence[Any]) -> int:
     )
 
 
+def peak_by_tf(function: Function, inputs: Sequence[Any]) -> int:
+    """The most bytes that eager tensors hold at once in forward and backward: each buffer
+    counts from the operation that made it until nothing refers to it.
+    """
+    import tensorflow as tf
+    from tensorflow.python.framework import op_callbacks
+
+    floats = [x for x in inputs if x.dtype.is_floating]
+    uses: Counter[int] = Counter()
+    held = _Level()
+
+    def dropped(place: int, size: int) -> None:
+        uses[place] -= 1
+        if not uses[place]:
+            held.change(-size)
+
+    def made(_kind: Any, _given: Any, _how: Any, outputs: Any, *_: Any) -> None:
+        for tensor in outputs:
+            if not hasattr(tensor, "_numpy_internal") or not tensor.shape.rank:
+                continue
+            place, size = _address(tensor), _bytes(tensor)
+            uses[place] += 1
+            if uses[place] == 1:
+                held.change(size)
+            weakref.finalize(tensor, dropped, place, size).atexit = False
+
+    def both() -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(floats)
+            outputs = function(*inputs)
+        return outputs, tape.gradient(outputs, floats)
+
+    both()
+    uses.update(_address(x) for x in inputs)
+    op_callbacks.add_op_callback(made)
+    try:
+        both()
+    finally:
+        op_callbacks.remove_op_callback(made)
+    return held.most
+
+
+@dataclass(slots=True)
+class _Level:
+    now: int = 0
+    most: int = 0
+
+    def change(self, by: int) -> None:
+        self.now += by
+        self.most = max(self.most, self.now)
+
+
+def _bytes(tensor: Any) -> int:
+    return int(tensor.shape.num_elements() * tensor.dtype.size)
+
+
 def _origin(tensor: Any) -> Any:
     """The tensor that this is another name of."""
     while tensor.op.type in ("Identity", "IdentityN", "StopGradient"):
@@ -104,11 +162,7 @@ def by_tape(function: Function, inputs: Sequence[Any]) -> int:
             tape.watch(x)
         outputs = several(function(*inputs))
     alive = {_address(t) for t in (*inputs, *outputs)}
-    found = {
-        _address(t): t.shape.num_elements() * t.dtype.size
-        for t in _living(kind)
-        if id(t) not in before
-    }
+    found = {_address(t): _bytes(t) for t in _living(kind) if id(t) not in before}
     del tape
     return sum(size for place, size in found.items() if place not in alive)
 
@@ -150,12 +204,32 @@ def by_jax(function: Function, inputs: Sequence[Any]) -> int:
     return sum(size for place, size in held.items() if place not in alive)
 
 
+def peak_by_jax(function: Function, inputs: Sequence[Any]) -> int:
+    """What forward and backward, compiled together, allocate: results and what lies
+    between (XLA's own account).
+    """
+    import jax
+    import jax.numpy as jnp
+
+    places = [k for k, x in enumerate(inputs) if jnp.issubdtype(x.dtype, jnp.floating)]
+
+    def both(given: Sequence[Any]) -> Any:
+        def of_floats(*floats: Any) -> Any:
+            arguments = dict(enumerate(given)) | dict(zip(places, floats, strict=True))
+            return function(*(arguments[k] for k in range(len(given))))
+
+        outputs, back = jax.vjp(of_floats, *[given[k] for k in places])
+        return outputs, back(jax.tree.map(jnp.ones_like, outputs))
+
+    account = jax.jit(both).lower(list(inputs)).compile().memory_analysis()
+    return int(account.temp_size_in_bytes + account.output_size_in_bytes)
+
+
 # --- NumPy ------------------------------------------------------------------------------
 
 
 def peak_by_numpy(call: Callable[[], Any]) -> int:
     """The most bytes allocated at once by the call (`tracemalloc`)."""
-    call()
     tracemalloc.start()
     try:
         call()
