@@ -19,7 +19,15 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # found as a script, too
 
-from gradspec.audit.cases import Finding  # noqa: E402
+from benchmarks.accuracy_reasons import (  # noqa: E402
+    Reason,
+    bad,
+    is_good,
+    reasons,
+    section,
+    summary,
+    totals,
+)
 from gradspec.driver import audits  # noqa: E402
 from gradspec.driver.discover import discover  # noqa: E402
 from gradspec.driver.run import compile_entries  # noqa: E402
@@ -29,8 +37,6 @@ from gradspec.report.audit_rows import Row, rows  # noqa: E402
 PAGE = ROOT / "benchmarks" / "accuracy.md"
 TARGETS = ("numpy", "torch", "tf", "jax")
 DTYPES = ("float32", "float64")
-GOOD = 4.0
-
 HEAD = """\
 # Accuracy of the shipped elementwise rules
 
@@ -39,9 +45,12 @@ points a stratum and more beside zeros and ends (docs/audit.md).
 
 Each cell: the largest error in the core (2⁻¹² ≤ |x| ≤ 128) in ULP, then the share of the
 whole domain beyond 4 ULP if there is any, and ✗ with the number of bad points if there
-are any (NaN, ±inf or 0 for a normal number, or NaN for another). A cell that is not good
-(a bad point, or more than 4 ULP in the core) says how the framework's own function does
-(own) or, where it has none, its differentiation of the formula as written (aw).
+are any (NaN, ±inf or 0 for a normal number, or NaN for another). What is not good (a bad
+point, or more than 4 ULP in the core) is bold, and stands with its reason in the last
+section (benchmarks/accuracy_reasons.py): beside the best of what PyTorch, TensorFlow and
+JAX have of their own (or, where none has it, make of the formula as written by automatic
+differentiation), and beside what one unit in the last place of the inputs changes in the
+true result where ours is worst, in ULP.
 
 {totals}
 """
@@ -53,7 +62,8 @@ def main(arguments: list[str] | None = None) -> int:
     targets = tuple(chosen.target.split(","))
     paths = chosen.paths or ["rules"]
     found = tuple(measured(paths, targets, chosen.points, chosen.jobs))
-    text = page(found, targets, chosen.points)
+    whys = tuple(reasons(found, discover(paths).value or ()))
+    text = page(found, whys, targets, chosen.points)
     print(text)
     if chosen.write:
         PAGE.write_text(text, encoding="utf-8")
@@ -93,15 +103,21 @@ def _told(display: str) -> None:
 # --- the page ------------------------------------------------------------------------
 
 
-def page(found: tuple[Row, ...], targets: tuple[str, ...], points: int) -> str:
-    lines = [HEAD.format(points=points, totals=_totals(found))]
+def page(
+    found: tuple[Row, ...],
+    whys: tuple[Reason, ...],
+    targets: tuple[str, ...],
+    points: int,
+) -> str:
+    counts = f"{_totals(found)}\n{totals(whys)}"
+    lines = [HEAD.format(points=points, totals=counts)]
     for display in dict.fromkeys(row.emitted.display for row in found):
         lines.append(f"## {display}\n")
         lines += _table(
             [row for row in found if row.emitted.display == display], targets
         )
         lines.append("")
-    return "\n".join(lines)
+    return "\n".join((*lines, *section(whys), ""))
 
 
 def _totals(found: tuple[Row, ...]) -> str:
@@ -139,31 +155,8 @@ def _table(of_file: list[Row], targets: tuple[str, ...]) -> Iterator[str]:
 
 
 def _cell(row: Row) -> str:
-    text = _summary(row.emitted)
-    if is_good(row.emitted):
-        return text
-    word, other = ("own", row.native) if row.native else ("aw", row.written)
-    return f"**{text}**" + (f" ({word} {_summary(other)})" if other else "")
-
-
-def _summary(finding: Finding) -> str:
-    text = _ulp(finding.core.worst)
-    if finding.whole.over4 > 0:
-        text += f", {100 * finding.whole.over4:.2g} %"
-    return f"✗{bad(finding)} {text}" if bad(finding) else text
-
-
-def bad(finding: Finding) -> int:
-    """Points of the whole domain that are bad or lost."""
-    return finding.whole.bad + finding.whole.lost
-
-
-def is_good(finding: Finding) -> bool:
-    return not bad(finding) and finding.core.worst <= GOOD
-
-
-def _ulp(value: float) -> str:
-    return f"{value:.1f}" if value < 100 else f"{value:.0e}".replace("e+0", "e")
+    text = summary(row.emitted)
+    return text if is_good(row.emitted) else f"**{text}**"
 
 
 if __name__ == "__main__":
