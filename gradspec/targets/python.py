@@ -7,7 +7,7 @@ function of a Python number is refused by some and has a type of its own in othe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from gradspec.plan.array import (
@@ -56,6 +56,11 @@ class Text:
         return self.text if self.precedence >= least else f"({self.text})"
 
 
+def no_fusion(node: Op, texts: Mapping[Expr, Text]) -> Text | None:
+    """Each operation is a call of its own."""
+    return None
+
+
 def no_ranks(node: RankedNode, parts: tuple[Text, ...]) -> Text:
     """There is nothing that knows axes."""
     raise AssertionError(f"not elementwise: {node}")
@@ -72,8 +77,9 @@ class Dialect:
     ``where`` for the branches of a choice by a tensor, ``choice`` for those of a choice
     by a number, and which of them are numbers), and where a primitive that `math`
     lacks has no tensor among its arguments. ``variants`` are other spellings of a
-    primitive where certain of its arguments are Python numbers. ``ranked`` writes the
-    operations that know axes, over the texts of their parts.
+    primitive where certain of its arguments are Python numbers. ``fused`` writes an
+    operation together with those below it. ``ranked`` writes the operations that know
+    axes, over the texts of their parts.
     """
 
     target: str
@@ -83,6 +89,7 @@ class Dialect:
     lift: str
     lifts: Callable[[str, tuple[bool, ...]], tuple[bool, ...]] = no_lifts
     variants: Callable[[str, tuple[bool, ...]], Template | None] = no_variants
+    fused: Callable[[Op, Mapping[Expr, Text]], Text | None] = no_fusion
     ranked: Callable[[RankedNode, tuple[Text, ...]], Text] = no_ranks
 
 
@@ -145,18 +152,19 @@ def is_scalar(expr: Expr, scope: Scope) -> bool:
 def _render(expr: Expr, scope: Scope) -> Text:
     texts: dict[Expr, Text] = {}
     for node in nodes(expr):
-        texts[node] = _node(node, [texts[child] for child in children(node)], scope)
+        texts[node] = _node(node, texts, scope)
     return texts[expr]
 
 
-def _node(node: Expr, parts: list[Text], scope: Scope) -> Text:
+def _node(node: Expr, texts: Mapping[Expr, Text], scope: Scope) -> Text:
+    parts = [texts[child] for child in children(node)]
     match node:
         case Name(id=name):
             return Text(name, ATOM, name in scope.scalars)
         case Literal(value=value):
             return Text(*numeral(value), is_scalar=True)
         case Op():
-            return _operation(node, parts, scope)
+            return scope.dialect.fused(node, texts) or _operation(node, parts, scope)
         case Where():
             return _choice(parts, scope)
         case ToFloat(arg=Where()) if any(scope.dialect.lifts("where", (True, True))):
@@ -359,8 +367,7 @@ def needs(exprs: Iterable[Expr], scope: Scope) -> Needs:
     for expr in exprs:
         texts: dict[Expr, Text] = {}
         for node in nodes(expr):
-            parts = [texts[child] for child in children(node)]
-            texts[node] = _node(node, parts, scope)
+            texts[node] = _node(node, texts, scope)
             if isinstance(node, Op):
                 total |= _needs_of(node.primitive, texts[node].is_scalar, scope)
     return total

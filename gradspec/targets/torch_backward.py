@@ -226,20 +226,16 @@ def _shaped(here: _Pass, name: str, term: Term) -> str:
     text = render_filled(value, scope, lambda number: _full_like(name, number))
     if function.is_number(term):
         return text
-    atom = (
-        f"({text})"
-        if may_be_number(value, scope.scalars)
-        else render_atom(value, scope)
-    )
     if function.lacks_axes(name, term):
+        number = may_be_number(value, scope.scalars)
+        atom = f"({text})" if number else render_atom(value, scope)
         text = f"torch.zeros_like({name}) + {atom}"
-        atom = f"({text})"
     if not function.is_reduced(name, term):
         return text
     shape = (
         f"{function.ctx}.{name}_shape" if name in function.shapes else f"{name}.shape"
     )
-    return f"{atom}.sum_to_size({shape})"
+    return f"_reduced({text}, {shape})"
 
 
 def _full_like(name: str, number: str) -> str:

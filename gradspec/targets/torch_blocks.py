@@ -45,9 +45,10 @@ def _applied(
     transform of torch.func is active, the C++ apply does without binding a signature.
     """
     eager = super(torch.autograd.Function, function).apply
+    is_compiling = torch.compiler.is_compiling
 
     def apply(*arguments: Any) -> Any:
-        if torch.compiler.is_compiling():
+        if is_compiling():
             way = exported if torch.compiler.is_exporting() else in_graph
             return way(*arguments)
         if _transforms_are_active():
@@ -79,9 +80,10 @@ def _applied(
     """
     eager = super(torch.autograd.Function, function).apply
     large = super(torch.autograd.Function, in_blocks or function).apply
+    is_compiling = torch.compiler.is_compiling
 
     def apply(*arguments: Any) -> Any:
-        if torch.compiler.is_compiling():
+        if is_compiling():
             way = exported if torch.compiler.is_exporting() else in_graph
             return way(*arguments)
         if _transforms_are_active():
@@ -148,25 +150,67 @@ def _in_blocks(
     ),
 )
 
+IS_WATCHED = Helper(
+    "_is_watched",
+    '''\
+def _is_watched() -> bool:
+    """Whether a compiler, a tracer, a transform, a mode or forward mode looks on."""
+    return (
+        torch.compiler.is_compiling()
+        or torch.jit.is_tracing()
+        or _transforms_are_active()
+        or torch._C._len_torch_dispatch_stack() > 0
+        or torch.autograd.forward_ad._current_level >= 0
+    )
+''',
+)
+
 CAN_BE_SPLIT = Helper(
     "_can_be_split",
     '''\
 def _can_be_split(values: tuple[Any, ...], shapes: tuple[torch.Size, ...] = ()) -> bool:
-    """Whether the tensors have one shape and are plain, and nothing looks on: no
-    compiler, no transform, no tracer, no mode.
-    """
-    tensors = [value for value in values if isinstance(value, torch.Tensor)]
-    if (
-        torch.compiler.is_compiling()
-        or torch.jit.is_tracing()
-        or _transforms_are_active()
-        or torch._C._len_torch_dispatch_stack()
-    ):
+    """Whether the tensors have one shape and are plain, and nothing looks on."""
+    if _is_watched():
         return False
+    tensors = [value for value in values if isinstance(value, torch.Tensor)]
     alike = len({*shapes, *(tensor.shape for tensor in tensors)}) == 1
     return alike and all(_is_plain(tensor) for tensor in tensors)
 ''',
     imports=("from typing import Any",),
+)
+
+WHERE = Helper(
+    "_where",
+    '''\
+_WHOLE = {torch.float32: torch.int32, torch.float64: torch.int64}
+
+
+def _where(
+    condition: torch.Tensor, x: torch.Tensor | float, y: torch.Tensor | float
+) -> torch.Tensor:
+    """``torch.where``, of large tensors by bits while nothing is recorded: it takes a
+    branch for each element, which costs twenty products where neighbours differ.
+    """
+    if (
+        torch.compiler.is_compiling()
+        or torch._C._len_torch_dispatch_stack()
+        or condition.numel() < 8192
+        or torch.is_grad_enabled()
+        or _is_watched()
+    ):
+        return torch.where(condition, x, y)
+    like = x if isinstance(x, torch.Tensor) else y
+    one, other = (
+        value if isinstance(value, torch.Tensor) else like.new_full((), value)
+        for value in (x, y)
+    )
+    plain = all(_is_plain(tensor) for tensor in (condition, one, other))
+    if not plain or one.dtype != other.dtype or one.dtype not in _WHOLE:
+        return torch.where(condition, x, y)
+    one, other = (value.view(_WHOLE[value.dtype]) for value in (one, other))
+    mask = (-condition.view(torch.int8)).to(one.dtype)
+    return ((one ^ other) & mask).bitwise_xor_(other).view(like.dtype)
+''',
 )
 
 IS_PLAIN = Helper(
@@ -225,5 +269,5 @@ def _joined(compute: Callable[..., Any], values: tuple[Any, ...]) -> Any:
     ),
 )
 
-HELPERS = (IS_PLAIN, CAN_BE_SPLIT, JOINED, IN_BLOCKS)
+HELPERS = (IS_PLAIN, IS_WATCHED, WHERE, CAN_BE_SPLIT, JOINED, IN_BLOCKS)
 """In the order in which a module has them."""

@@ -58,7 +58,10 @@ def widening(
     """Half precision is computed in float32; ``dtype`` is what results are rounded to."""
     listed = ", ".join(names)
     left = listed if len(names) > 1 else f"({listed},)"
-    return [f"{function.dtype} = {dtype}", f"{left} = {helper}({listed})"]
+    widened = [f"{left} = {helper}({listed})"]
+    if helper == "_widen":
+        widened = [f"if {function.dtype} in _HALF:", *indented(widened)]
+    return [f"{function.dtype} = {dtype}", *widened]
 
 
 def _results(function: Function, scope: Scope, wide: bool) -> str:

@@ -145,6 +145,8 @@ class Function:
         if self.plan.is_ranked or tangents is None:
             return len(self.plan.tensors) > 1
         tangent = tangents[[o.name for o in self.plan.outputs].index(output)]
+        if len(self.plan.tensors) == 1:
+            return not _keeps_shape(tangent, self.scalars)
         value = next(let.value for let in self.plan.forward if let.name == output)
         free = {i.name for i in self.plan.tensors if i.shape.batch}
         reach = free.intersection(names(value))
@@ -298,6 +300,13 @@ class Function:
     def is_widened(self, values: tuple[Expr, ...]) -> bool:
         """Whether half precision must be computed in float32 to be rounded once."""
         return not is_exact_in_half(values, self.scalars)
+
+
+def _keeps_shape(tangent: Expr, scalars: frozenset[str]) -> bool:
+    """Whether a value over one tensor has its shape whatever the numbers are."""
+    chosen = (node for node in nodes(tangent) if isinstance(node, Where))
+    by_number = any(set(names(node.condition)) <= scalars for node in chosen)
+    return not by_number and not set(names(tangent)) <= scalars
 
 
 def _untyped() -> Dialect:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Helper, Template
 from gradspec.targets.python import Dialect
+from gradspec.targets.torch_fused import fused
 
 RESERVED = frozenset(
     (
@@ -56,12 +57,13 @@ def _is_helper(name: str) -> bool:
 
 DIALECT = Dialect(
     target="torch",
-    where="torch.where({c}, {x}, {y})",
+    where="_where({c}, {x}, {y})",
     is_nan="torch.isnan({x})",
     to_float="{x}.to({like}.dtype)",
     lift="{like}.new_full((), {x})",
     lifts=_lifts,
     variants=lambda name, scalars: _CLAMPS.get((name, scalars)),
+    fused=fused,
 )
 
 FLOATING = Helper(
@@ -155,10 +157,11 @@ def _check_rank0(rule: str, **tensors: torch.Tensor) -> None:
 WIDEN = Helper(
     "_widen",
     '''\
+_HALF = (torch.float16, torch.bfloat16)
+
+
 def _widen(*tensors: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
     """Half precision is computed in float32, and rounded once at the end."""
-    if tensors[0].dtype not in (torch.float16, torch.bfloat16):
-        return tensors
     return tuple(None if t is None else t.float() for t in tensors)
 ''',
 )
@@ -209,6 +212,15 @@ _transforms_are_active = getattr(
     torch._C, "_are_functorch_transforms_active", lambda: True
 )
 """,
+)
+
+REDUCED = Helper(
+    "_reduced",
+    '''\
+def _reduced(tensor: torch.Tensor, shape: torch.Size) -> torch.Tensor:
+    """``tensor`` summed over the axes that a shape which was broadcast lacks."""
+    return tensor if tensor.shape == shape else tensor.sum_to_size(shape)
+''',
 )
 
 TRACED = Helper(
@@ -301,6 +313,7 @@ HELPERS = (
     IN_DOUBLE,
     ROUNDED,
     NARROW,
+    REDUCED,
     PLUS,
 )
 """In the order in which a module has them."""

@@ -33,18 +33,22 @@ def _is_plain(tensor: torch.Tensor) -> bool:
     )
 
 
-def _can_be_split(values: tuple[Any, ...], shapes: tuple[torch.Size, ...] = ()) -> bool:
-    """Whether the tensors have one shape and are plain, and nothing looks on: no
-    compiler, no transform, no tracer, no mode.
-    """
-    tensors = [value for value in values if isinstance(value, torch.Tensor)]
-    if (
+def _is_watched() -> bool:
+    """Whether a compiler, a tracer, a transform, a mode or forward mode looks on."""
+    return (
         torch.compiler.is_compiling()
         or torch.jit.is_tracing()
         or _transforms_are_active()
-        or torch._C._len_torch_dispatch_stack()
-    ):
+        or torch._C._len_torch_dispatch_stack() > 0
+        or torch.autograd.forward_ad._current_level >= 0
+    )
+
+
+def _can_be_split(values: tuple[Any, ...], shapes: tuple[torch.Size, ...] = ()) -> bool:
+    """Whether the tensors have one shape and are plain, and nothing looks on."""
+    if _is_watched():
         return False
+    tensors = [value for value in values if isinstance(value, torch.Tensor)]
     alike = len({*shapes, *(tensor.shape for tensor in tensors)}) == 1
     return alike and all(_is_plain(tensor) for tensor in tensors)
 
@@ -140,9 +144,10 @@ def _applied(
     """
     eager = super(torch.autograd.Function, function).apply
     large = super(torch.autograd.Function, in_blocks or function).apply
+    is_compiling = torch.compiler.is_compiling
 
     def apply(*arguments: Any) -> Any:
-        if torch.compiler.is_compiling():
+        if is_compiling():
             way = exported if torch.compiler.is_exporting() else in_graph
             return way(*arguments)
         if _transforms_are_active():
@@ -237,10 +242,11 @@ def _check_rank0(rule: str, **tensors: torch.Tensor) -> None:
             )
 
 
+_HALF = (torch.float16, torch.bfloat16)
+
+
 def _widen(*tensors: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
     """Half precision is computed in float32, and rounded once at the end."""
-    if tensors[0].dtype not in (torch.float16, torch.bfloat16):
-        return tensors
     return tuple(None if t is None else t.float() for t in tensors)
 
 
@@ -256,6 +262,11 @@ def _narrow(
     return tuple(None if t is None else _rounded(t, dtype) for t in tensors)
 
 
+def _reduced(tensor: torch.Tensor, shape: torch.Size) -> torch.Tensor:
+    """``tensor`` summed over the axes that a shape which was broadcast lacks."""
+    return tensor if tensor.shape == shape else tensor.sum_to_size(shape)
+
+
 def _plus(total: torch.Tensor | None, term: torch.Tensor) -> torch.Tensor:
     """``total + term``, where there may be no total yet."""
     return term if total is None else total + term
@@ -267,7 +278,8 @@ class _ComplexOp(torch.autograd.Function):
     @staticmethod
     def forward(x, y):
         dtype = x.dtype
-        x, y = _widen(x, y)
+        if dtype in _HALF:
+            x, y = _widen(x, y)
         z = x * y + torch.sin(x)
         w = y * y
         return _rounded(z, dtype), _rounded(w, dtype)
@@ -283,13 +295,14 @@ class _ComplexOp(torch.autograd.Function):
     def backward(ctx, dz, dw):
         x, y = ctx.saved_tensors
         dtype = x.dtype
-        x, y, dz, dw = _widen(x, y, dz, dw)
+        if dtype in _HALF:
+            x, y, dz, dw = _widen(x, y, dz, dw)
         dx = dy = None
         if ctx.needs_input_grad[0] and dz is not None:
-            dx = (dz * (y + torch.cos(x))).sum_to_size(x.shape)
+            dx = _reduced(dz * (y + torch.cos(x)), x.shape)
         if ctx.needs_input_grad[1]:
             if dz is not None:
-                dy = (dz * x).sum_to_size(y.shape)
+                dy = _reduced(dz * x, y.shape)
             if dw is not None:
                 dy = _plus(dy, dw * 2.0 * y)
         return _narrow(dtype, dx, dy)
@@ -301,7 +314,8 @@ class _ComplexOp(torch.autograd.Function):
             x_dot = _tangent(x_dot, x)
             y_dot = _tangent(y_dot, y)
             dtype = x_dot.dtype
-            x, y, x_dot, y_dot = _widen(x, y, x_dot, y_dot)
+            if dtype in _HALF:
+                x, y, x_dot, y_dot = _widen(x, y, x_dot, y_dot)
             z_dot = x_dot * (y + torch.cos(x)) + y_dot * x
             w_dot = y_dot * 2.0 * y
             return _rounded(z_dot, dtype), _rounded(w_dot, dtype)
@@ -338,7 +352,8 @@ class _Affine(torch.autograd.Function):
     @staticmethod
     def forward(x, a, b):
         dtype = x.dtype
-        x, a, b = _widen(x, a, b)
+        if dtype in _HALF:
+            x, a, b = _widen(x, a, b)
         y = a * x + b
         return _rounded(y, dtype)
 
@@ -353,14 +368,15 @@ class _Affine(torch.autograd.Function):
     def backward(ctx, dy):
         x, a = ctx.saved_tensors
         dtype = x.dtype
-        x, a, dy = _widen(x, a, dy)
+        if dtype in _HALF:
+            x, a, dy = _widen(x, a, dy)
         dx = da = db = None
         if ctx.needs_input_grad[0]:
             dx = dy * a
         if ctx.needs_input_grad[1]:
-            da = (dy * x).sum_to_size(a.shape)
+            da = _reduced(dy * x, a.shape)
         if ctx.needs_input_grad[2]:
-            db = dy.sum_to_size(ctx.b_shape)
+            db = _reduced(dy, ctx.b_shape)
         return _narrow(dtype, dx, da, db)
 
     @staticmethod
@@ -368,7 +384,8 @@ class _Affine(torch.autograd.Function):
         with _forward_mode():
             x, a = _primals(ctx)
             dtype = x_dot.dtype
-            x, a, x_dot, a_dot, b_dot = _widen(x, a, x_dot, a_dot, b_dot)
+            if dtype in _HALF:
+                x, a, x_dot, a_dot, b_dot = _widen(x, a, x_dot, a_dot, b_dot)
             y_dot = x_dot * a + a_dot * x + b_dot
             return _rounded(y_dot, dtype)
 

@@ -30,9 +30,10 @@ def _applied(
     transform of torch.func is active, the C++ apply does without binding a signature.
     """
     eager = super(torch.autograd.Function, function).apply
+    is_compiling = torch.compiler.is_compiling
 
     def apply(*arguments: Any) -> Any:
-        if torch.compiler.is_compiling():
+        if is_compiling():
             way = exported if torch.compiler.is_exporting() else in_graph
             return way(*arguments)
         if _transforms_are_active():
@@ -81,10 +82,11 @@ def _floating(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
     return value
 
 
+_HALF = (torch.float16, torch.bfloat16)
+
+
 def _widen(*tensors: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
     """Half precision is computed in float32, and rounded once at the end."""
-    if tensors[0].dtype not in (torch.float16, torch.bfloat16):
-        return tensors
     return tuple(None if t is None else t.float() for t in tensors)
 
 
@@ -111,7 +113,8 @@ class _ReverseGradient(torch.autograd.Function):
             return None, None
         scale = ctx.scale
         dtype = dy.dtype
-        (dy,) = _widen(dy)
+        if dtype in _HALF:
+            (dy,) = _widen(dy)
         dx = -scale * dy
         return _rounded(dx, dtype), None
 
@@ -120,7 +123,8 @@ class _ReverseGradient(torch.autograd.Function):
         with _forward_mode():
             scale = ctx.scale
             dtype = x_dot.dtype
-            (x_dot,) = _widen(x_dot)
+            if dtype in _HALF:
+                (x_dot,) = _widen(x_dot)
             y_dot = -scale * x_dot
             return _rounded(y_dot, dtype)
 
@@ -131,7 +135,7 @@ def _reverse_gradient_in_graph(x, scale):
 
 
 _reverse_gradient_exported = _operation(
-    "reverse_gradient_062cbd92", "(Tensor x, float scale) -> Tensor", _ReverseGradient
+    "reverse_gradient_fe8f5e6d", "(Tensor x, float scale) -> Tensor", _ReverseGradient
 )
 
 
@@ -172,7 +176,8 @@ class _ClipGradient(torch.autograd.Function):
             return None, None
         limit = ctx.limit
         dtype = dy.dtype
-        (dy,) = _widen(dy)
+        if dtype in _HALF:
+            (dy,) = _widen(dy)
         dx = torch.clamp(dy, -limit, limit)
         return _rounded(dx, dtype), None
 
@@ -183,7 +188,7 @@ def _clip_gradient_in_graph(x, limit):
 
 
 _clip_gradient_exported = _operation(
-    "clip_gradient_e6c5f5a7", "(Tensor x, float limit) -> Tensor", _ClipGradient
+    "clip_gradient_49eb9c12", "(Tensor x, float limit) -> Tensor", _ClipGradient
 )
 
 

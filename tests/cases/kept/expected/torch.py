@@ -34,18 +34,52 @@ def _is_plain(tensor: torch.Tensor) -> bool:
     )
 
 
-def _can_be_split(values: tuple[Any, ...], shapes: tuple[torch.Size, ...] = ()) -> bool:
-    """Whether the tensors have one shape and are plain, and nothing looks on: no
-    compiler, no transform, no tracer, no mode.
-    """
-    tensors = [value for value in values if isinstance(value, torch.Tensor)]
-    if (
+def _is_watched() -> bool:
+    """Whether a compiler, a tracer, a transform, a mode or forward mode looks on."""
+    return (
         torch.compiler.is_compiling()
         or torch.jit.is_tracing()
         or _transforms_are_active()
+        or torch._C._len_torch_dispatch_stack() > 0
+        or torch.autograd.forward_ad._current_level >= 0
+    )
+
+
+_WHOLE = {torch.float32: torch.int32, torch.float64: torch.int64}
+
+
+def _where(
+    condition: torch.Tensor, x: torch.Tensor | float, y: torch.Tensor | float
+) -> torch.Tensor:
+    """``torch.where``, of large tensors by bits while nothing is recorded: it takes a
+    branch for each element, which costs twenty products where neighbours differ.
+    """
+    if (
+        torch.compiler.is_compiling()
         or torch._C._len_torch_dispatch_stack()
+        or condition.numel() < 8192
+        or torch.is_grad_enabled()
+        or _is_watched()
     ):
+        return torch.where(condition, x, y)
+    like = x if isinstance(x, torch.Tensor) else y
+    one, other = (
+        value if isinstance(value, torch.Tensor) else like.new_full((), value)
+        for value in (x, y)
+    )
+    plain = all(_is_plain(tensor) for tensor in (condition, one, other))
+    if not plain or one.dtype != other.dtype or one.dtype not in _WHOLE:
+        return torch.where(condition, x, y)
+    one, other = (value.view(_WHOLE[value.dtype]) for value in (one, other))
+    mask = (-condition.view(torch.int8)).to(one.dtype)
+    return ((one ^ other) & mask).bitwise_xor_(other).view(like.dtype)
+
+
+def _can_be_split(values: tuple[Any, ...], shapes: tuple[torch.Size, ...] = ()) -> bool:
+    """Whether the tensors have one shape and are plain, and nothing looks on."""
+    if _is_watched():
         return False
+    tensors = [value for value in values if isinstance(value, torch.Tensor)]
     alike = len({*shapes, *(tensor.shape for tensor in tensors)}) == 1
     return alike and all(_is_plain(tensor) for tensor in tensors)
 
@@ -141,9 +175,10 @@ def _applied(
     """
     eager = super(torch.autograd.Function, function).apply
     large = super(torch.autograd.Function, in_blocks or function).apply
+    is_compiling = torch.compiler.is_compiling
 
     def apply(*arguments: Any) -> Any:
-        if torch.compiler.is_compiling():
+        if is_compiling():
             way = exported if torch.compiler.is_exporting() else in_graph
             return way(*arguments)
         if _transforms_are_active():
@@ -199,10 +234,11 @@ def _floating(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
     return value
 
 
+_HALF = (torch.float16, torch.bfloat16)
+
+
 def _widen(*tensors: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
     """Half precision is computed in float32, and rounded once at the end."""
-    if tensors[0].dtype not in (torch.float16, torch.bfloat16):
-        return tensors
     return tuple(None if t is None else t.float() for t in tensors)
 
 
@@ -217,7 +253,8 @@ class _Gate(torch.autograd.Function):
     @staticmethod
     def forward(x):
         dtype = x.dtype
-        (x,) = _widen(x)
+        if dtype in _HALF:
+            (x,) = _widen(x)
         e = torch.exp(-x)
         # at x = inf the limit, where it was NaN
         y = torch.clamp(x, max=10000.0) * e
@@ -226,7 +263,6 @@ class _Gate(torch.autograd.Function):
     @staticmethod
     def setup_context(ctx, inputs, output):
         (x,) = inputs
-        ctx.y_shape = output.shape
         ctx.save_for_backward(x)
         ctx.save_for_forward(x)
         ctx.set_materialize_grads(False)
@@ -237,10 +273,11 @@ class _Gate(torch.autograd.Function):
             return None
         (x,) = ctx.saved_tensors
         dtype = x.dtype
-        x, dy = _widen(x, dy)
+        if dtype in _HALF:
+            x, dy = _widen(x, dy)
         e = torch.exp(-x)
         # lost digits at x = 1 (2.4e+05 ULP); now at most 2.5 ULP; at x = inf the limit
-        dx = torch.where(x == math.inf, 0.0, dy * e * (1.0 - x))
+        dx = _where(x == math.inf, 0.0, dy * e * (1.0 - x))
         return _rounded(dx, dtype)
 
     @staticmethod
@@ -248,10 +285,11 @@ class _Gate(torch.autograd.Function):
         with _forward_mode():
             (x,) = _primals(ctx)
             dtype = x_dot.dtype
-            x, x_dot = _widen(x, x_dot)
+            if dtype in _HALF:
+                x, x_dot = _widen(x, x_dot)
             e = torch.exp(-x)
-            y_dot = torch.where(x == math.inf, 0.0, x_dot * e * (1.0 - x))
-            return _rounded(y_dot.expand(ctx.y_shape), dtype)
+            y_dot = _where(x == math.inf, 0.0, x_dot * e * (1.0 - x))
+            return _rounded(y_dot, dtype)
 
 
 @torch.compiler.allow_in_graph
@@ -282,7 +320,8 @@ class _GateSaved(torch.autograd.Function):
     @staticmethod
     def forward(x):
         dtype = x.dtype
-        (x,) = _widen(x)
+        if dtype in _HALF:
+            (x,) = _widen(x)
         e = torch.exp(-x)
         # at x = inf the limit, where it was NaN
         y = torch.clamp(x, max=10000.0) * e
@@ -291,8 +330,7 @@ class _GateSaved(torch.autograd.Function):
     @staticmethod
     def setup_context(ctx, inputs, output):
         (x,) = inputs
-        y, e = output
-        ctx.y_shape = y.shape
+        _, e = output
         ctx.save_for_backward(x, e)
         ctx.save_for_forward(x, e)
         ctx.mark_non_differentiable(e)
@@ -304,12 +342,13 @@ class _GateSaved(torch.autograd.Function):
             return None
         x, e = ctx.saved_tensors
         dtype = x.dtype
-        x, e, dy = _widen(x, e, dy)
+        if dtype in _HALF:
+            x, e, dy = _widen(x, e, dy)
         if torch.is_grad_enabled():
             # a second derivative must see through what was saved
             e = torch.exp(-x)
         # at x = inf the limit, where it was NaN
-        dx = torch.where(x == math.inf, 0.0, dy * e * (1.0 - x))
+        dx = _where(x == math.inf, 0.0, dy * e * (1.0 - x))
         return _rounded(dx, dtype)
 
     @staticmethod
@@ -317,10 +356,11 @@ class _GateSaved(torch.autograd.Function):
         with _forward_mode():
             x, _ = _primals(ctx)
             dtype = x_dot.dtype
-            x, x_dot = _widen(x, x_dot)
+            if dtype in _HALF:
+                x, x_dot = _widen(x, x_dot)
             e = torch.exp(-x)
-            y_dot = torch.where(x == math.inf, 0.0, x_dot * e * (1.0 - x))
-            return _rounded(y_dot.expand(ctx.y_shape), dtype), None
+            y_dot = _where(x == math.inf, 0.0, x_dot * e * (1.0 - x))
+            return _rounded(y_dot, dtype), None
 
 
 @torch.compiler.allow_in_graph
@@ -354,7 +394,8 @@ class _Decay(torch.autograd.Function):
     @staticmethod
     def forward(x):
         dtype = x.dtype
-        (x,) = _widen(x)
+        if dtype in _HALF:
+            (x,) = _widen(x)
         y = torch.exp(-2.0 * x)
         return _rounded(y, dtype)
 
@@ -370,7 +411,8 @@ class _Decay(torch.autograd.Function):
             return None
         (y,) = ctx.saved_tensors
         dtype = y.dtype
-        y, dy = _widen(y, dy)
+        if dtype in _HALF:
+            y, dy = _widen(y, dy)
         dx = -2.0 * dy * y
         return _rounded(dx, dtype)
 
@@ -379,7 +421,8 @@ class _Decay(torch.autograd.Function):
         with _forward_mode():
             (y,) = _primals(ctx)
             dtype = x_dot.dtype
-            y, x_dot = _widen(y, x_dot)
+            if dtype in _HALF:
+                y, x_dot = _widen(y, x_dot)
             y_dot = -2.0 * x_dot * y
             return _rounded(y_dot, dtype)
 

@@ -34,18 +34,52 @@ def _is_plain(tensor: torch.Tensor) -> bool:
     )
 
 
-def _can_be_split(values: tuple[Any, ...], shapes: tuple[torch.Size, ...] = ()) -> bool:
-    """Whether the tensors have one shape and are plain, and nothing looks on: no
-    compiler, no transform, no tracer, no mode.
-    """
-    tensors = [value for value in values if isinstance(value, torch.Tensor)]
-    if (
+def _is_watched() -> bool:
+    """Whether a compiler, a tracer, a transform, a mode or forward mode looks on."""
+    return (
         torch.compiler.is_compiling()
         or torch.jit.is_tracing()
         or _transforms_are_active()
+        or torch._C._len_torch_dispatch_stack() > 0
+        or torch.autograd.forward_ad._current_level >= 0
+    )
+
+
+_WHOLE = {torch.float32: torch.int32, torch.float64: torch.int64}
+
+
+def _where(
+    condition: torch.Tensor, x: torch.Tensor | float, y: torch.Tensor | float
+) -> torch.Tensor:
+    """``torch.where``, of large tensors by bits while nothing is recorded: it takes a
+    branch for each element, which costs twenty products where neighbours differ.
+    """
+    if (
+        torch.compiler.is_compiling()
         or torch._C._len_torch_dispatch_stack()
+        or condition.numel() < 8192
+        or torch.is_grad_enabled()
+        or _is_watched()
     ):
+        return torch.where(condition, x, y)
+    like = x if isinstance(x, torch.Tensor) else y
+    one, other = (
+        value if isinstance(value, torch.Tensor) else like.new_full((), value)
+        for value in (x, y)
+    )
+    plain = all(_is_plain(tensor) for tensor in (condition, one, other))
+    if not plain or one.dtype != other.dtype or one.dtype not in _WHOLE:
+        return torch.where(condition, x, y)
+    one, other = (value.view(_WHOLE[value.dtype]) for value in (one, other))
+    mask = (-condition.view(torch.int8)).to(one.dtype)
+    return ((one ^ other) & mask).bitwise_xor_(other).view(like.dtype)
+
+
+def _can_be_split(values: tuple[Any, ...], shapes: tuple[torch.Size, ...] = ()) -> bool:
+    """Whether the tensors have one shape and are plain, and nothing looks on."""
+    if _is_watched():
         return False
+    tensors = [value for value in values if isinstance(value, torch.Tensor)]
     alike = len({*shapes, *(tensor.shape for tensor in tensors)}) == 1
     return alike and all(_is_plain(tensor) for tensor in tensors)
 
@@ -141,9 +175,10 @@ def _applied(
     """
     eager = super(torch.autograd.Function, function).apply
     large = super(torch.autograd.Function, in_blocks or function).apply
+    is_compiling = torch.compiler.is_compiling
 
     def apply(*arguments: Any) -> Any:
-        if torch.compiler.is_compiling():
+        if is_compiling():
             way = exported if torch.compiler.is_exporting() else in_graph
             return way(*arguments)
         if _transforms_are_active():
@@ -245,10 +280,11 @@ def _boolean(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
     return value
 
 
+_HALF = (torch.float16, torch.bfloat16)
+
+
 def _widen(*tensors: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
     """Half precision is computed in float32, and rounded once at the end."""
-    if tensors[0].dtype not in (torch.float16, torch.bfloat16):
-        return tensors
     return tuple(None if t is None else t.float() for t in tensors)
 
 
@@ -257,13 +293,19 @@ def _rounded(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     return tensor if tensor.dtype == dtype else tensor.to(dtype)
 
 
+def _reduced(tensor: torch.Tensor, shape: torch.Size) -> torch.Tensor:
+    """``tensor`` summed over the axes that a shape which was broadcast lacks."""
+    return tensor if tensor.shape == shape else tensor.sum_to_size(shape)
+
+
 class _Bce(torch.autograd.Function):
     generate_vmap_rule = True
 
     @staticmethod
     def forward(p, t):
         dtype = p.dtype
-        p, t = _widen(p, t)
+        if dtype in _HALF:
+            p, t = _widen(p, t)
         # vanished at p = 1e-37, t = 0: 4 of 174 points wrong; now at most 2.5 ULP
         loss = -(t * torch.log(p) + (1.0 - t) * torch.log1p(-p))
         return _rounded(loss, dtype)
@@ -281,10 +323,11 @@ class _Bce(torch.autograd.Function):
             return None, None
         p, t = ctx.saved_tensors
         dtype = p.dtype
-        p, t, dloss = _widen(p, t, dloss)
+        if dtype in _HALF:
+            p, t, dloss = _widen(p, t, dloss)
         # lost digits at p = 2.5112e-09, t = 2.51121e-09 (5.5e+04 ULP); now at most 2.5
         # ULP
-        dp = (dloss * (p - t) / (p * (1.0 - p))).sum_to_size(p.shape)
+        dp = _reduced(dloss * (p - t) / (p * (1.0 - p)), p.shape)
         return _rounded(dp, dtype), None
 
     @staticmethod
@@ -292,7 +335,8 @@ class _Bce(torch.autograd.Function):
         with _forward_mode():
             p, t = _primals(ctx)
             dtype = p_dot.dtype
-            p, t, p_dot = _widen(p, t, p_dot)
+            if dtype in _HALF:
+                p, t, p_dot = _widen(p, t, p_dot)
             loss_dot = p_dot * (p - t) / (p * (1.0 - p))
             return _rounded(loss_dot, dtype)
 
@@ -325,10 +369,9 @@ class _MaskedPower(torch.autograd.Function):
     @staticmethod
     def forward(x, n, on, scale, k):
         dtype = x.dtype
-        (x,) = _widen(x)
-        y = torch.where(
-            torch.isnan(x), x, torch.where(on, scale * x ** (n.to(x.dtype) + k), 0.0)
-        )
+        if dtype in _HALF:
+            (x,) = _widen(x)
+        y = _where(torch.isnan(x), x, _where(on, scale * x ** (n.to(x.dtype) + k), 0.0))
         return _rounded(y, dtype)
 
     @staticmethod
@@ -347,13 +390,17 @@ class _MaskedPower(torch.autograd.Function):
         scale = ctx.scale
         k = ctx.k
         dtype = x.dtype
-        x, dy = _widen(x, dy)
+        if dtype in _HALF:
+            x, dy = _widen(x, dy)
         total = n.to(x.dtype) + k
-        dx = torch.where(
-            on,
-            torch.where(total != 0.0, dy * scale * total * x ** (total - 1.0), 0.0),
-            0.0,
-        ).sum_to_size(x.shape)
+        dx = _reduced(
+            _where(
+                on,
+                _where(total != 0.0, dy * scale * total * x ** (total - 1.0), 0.0),
+                0.0,
+            ),
+            x.shape,
+        )
         return _rounded(dx, dtype), None, None, None, None
 
     @staticmethod
@@ -363,13 +410,12 @@ class _MaskedPower(torch.autograd.Function):
             scale = ctx.scale
             k = ctx.k
             dtype = x_dot.dtype
-            x, x_dot = _widen(x, x_dot)
+            if dtype in _HALF:
+                x, x_dot = _widen(x, x_dot)
             total = n.to(x_dot.dtype) + k
-            y_dot = torch.where(
+            y_dot = _where(
                 on,
-                torch.where(
-                    total != 0.0, x_dot * scale * total * x ** (total - 1.0), 0.0
-                ),
+                _where(total != 0.0, x_dot * scale * total * x ** (total - 1.0), 0.0),
                 0.0,
             )
             return _rounded(y_dot.expand(ctx.y_shape), dtype)

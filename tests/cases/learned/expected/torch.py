@@ -34,18 +34,52 @@ def _is_plain(tensor: torch.Tensor) -> bool:
     )
 
 
-def _can_be_split(values: tuple[Any, ...], shapes: tuple[torch.Size, ...] = ()) -> bool:
-    """Whether the tensors have one shape and are plain, and nothing looks on: no
-    compiler, no transform, no tracer, no mode.
-    """
-    tensors = [value for value in values if isinstance(value, torch.Tensor)]
-    if (
+def _is_watched() -> bool:
+    """Whether a compiler, a tracer, a transform, a mode or forward mode looks on."""
+    return (
         torch.compiler.is_compiling()
         or torch.jit.is_tracing()
         or _transforms_are_active()
+        or torch._C._len_torch_dispatch_stack() > 0
+        or torch.autograd.forward_ad._current_level >= 0
+    )
+
+
+_WHOLE = {torch.float32: torch.int32, torch.float64: torch.int64}
+
+
+def _where(
+    condition: torch.Tensor, x: torch.Tensor | float, y: torch.Tensor | float
+) -> torch.Tensor:
+    """``torch.where``, of large tensors by bits while nothing is recorded: it takes a
+    branch for each element, which costs twenty products where neighbours differ.
+    """
+    if (
+        torch.compiler.is_compiling()
         or torch._C._len_torch_dispatch_stack()
+        or condition.numel() < 8192
+        or torch.is_grad_enabled()
+        or _is_watched()
     ):
+        return torch.where(condition, x, y)
+    like = x if isinstance(x, torch.Tensor) else y
+    one, other = (
+        value if isinstance(value, torch.Tensor) else like.new_full((), value)
+        for value in (x, y)
+    )
+    plain = all(_is_plain(tensor) for tensor in (condition, one, other))
+    if not plain or one.dtype != other.dtype or one.dtype not in _WHOLE:
+        return torch.where(condition, x, y)
+    one, other = (value.view(_WHOLE[value.dtype]) for value in (one, other))
+    mask = (-condition.view(torch.int8)).to(one.dtype)
+    return ((one ^ other) & mask).bitwise_xor_(other).view(like.dtype)
+
+
+def _can_be_split(values: tuple[Any, ...], shapes: tuple[torch.Size, ...] = ()) -> bool:
+    """Whether the tensors have one shape and are plain, and nothing looks on."""
+    if _is_watched():
         return False
+    tensors = [value for value in values if isinstance(value, torch.Tensor)]
     alike = len({*shapes, *(tensor.shape for tensor in tensors)}) == 1
     return alike and all(_is_plain(tensor) for tensor in tensors)
 
@@ -141,9 +175,10 @@ def _applied(
     """
     eager = super(torch.autograd.Function, function).apply
     large = super(torch.autograd.Function, in_blocks or function).apply
+    is_compiling = torch.compiler.is_compiling
 
     def apply(*arguments: Any) -> Any:
-        if torch.compiler.is_compiling():
+        if is_compiling():
             way = exported if torch.compiler.is_exporting() else in_graph
             return way(*arguments)
         if _transforms_are_active():
@@ -228,10 +263,11 @@ def _promote(rule: str, **values: torch.Tensor) -> tuple[torch.Tensor, ...]:
     )
 
 
+_HALF = (torch.float16, torch.bfloat16)
+
+
 def _widen(*tensors: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
     """Half precision is computed in float32, and rounded once at the end."""
-    if tensors[0].dtype not in (torch.float16, torch.bfloat16):
-        return tensors
     return tuple(None if t is None else t.float() for t in tensors)
 
 
@@ -245,6 +281,11 @@ def _narrow(
 ) -> tuple[torch.Tensor | None, ...]:
     """The gradients that there are, in the type of the arguments."""
     return tuple(None if t is None else _rounded(t, dtype) for t in tensors)
+
+
+def _reduced(tensor: torch.Tensor, shape: torch.Size) -> torch.Tensor:
+    """``tensor`` summed over the axes that a shape which was broadcast lacks."""
+    return tensor if tensor.shape == shape else tensor.sum_to_size(shape)
 
 
 def _check_shapes(rule: str, **inputs: tuple[object, ...]) -> None:
@@ -286,7 +327,8 @@ class _Prelu(torch.autograd.Function):
     @staticmethod
     def forward(x, a):
         dtype = x.dtype
-        x, a = _widen(x, a)
+        if dtype in _HALF:
+            x, a = _widen(x, a)
         y = torch.clamp(x, min=0.0) + a * torch.clamp(x, max=0.0)
         return _rounded(y, dtype)
 
@@ -301,21 +343,21 @@ class _Prelu(torch.autograd.Function):
     def backward(ctx, dy):
         x, a = ctx.saved_tensors
         dtype = x.dtype
-        x, a, dy = _widen(x, a, dy)
+        if dtype in _HALF:
+            x, a, dy = _widen(x, a, dy)
         dx = da = None
         if ctx.needs_input_grad[0]:
             mask = x == 0.0
-            dx = (
+            dx = _reduced(
                 dy
                 * (
-                    torch.where(
-                        x > 0.0, 1.0, torch.where(mask, x.new_full((), 0.5), 0.0)
-                    )
-                    + torch.where(x < 0.0, a, torch.where(mask, 0.5 * a, 0.0))
-                )
-            ).sum_to_size(x.shape)
+                    _where(x > 0.0, 1.0, _where(mask, x.new_full((), 0.5), 0.0))
+                    + _where(x < 0.0, a, _where(mask, 0.5 * a, 0.0))
+                ),
+                x.shape,
+            )
         if ctx.needs_input_grad[1]:
-            da = (dy * torch.clamp(x, max=0.0)).sum_to_size(a.shape)
+            da = _reduced(dy * torch.clamp(x, max=0.0), a.shape)
         return _narrow(dtype, dx, da)
 
     @staticmethod
@@ -323,13 +365,12 @@ class _Prelu(torch.autograd.Function):
         with _forward_mode():
             x, a = _primals(ctx)
             dtype = x_dot.dtype
-            x, a, x_dot, a_dot = _widen(x, a, x_dot, a_dot)
+            if dtype in _HALF:
+                x, a, x_dot, a_dot = _widen(x, a, x_dot, a_dot)
             mask = x == 0.0
             y_dot = x_dot * (
-                torch.where(
-                    x > 0.0, 1.0, torch.where(mask, x_dot.new_full((), 0.5), 0.0)
-                )
-                + torch.where(x < 0.0, a, torch.where(mask, 0.5 * a, 0.0))
+                _where(x > 0.0, 1.0, _where(mask, x_dot.new_full((), 0.5), 0.0))
+                + _where(x < 0.0, a, _where(mask, 0.5 * a, 0.0))
             ) + a_dot * torch.clamp(x, max=0.0)
             return _rounded(y_dot.expand(ctx.y_shape), dtype)
 
@@ -360,7 +401,8 @@ class _LayerNorm(torch.autograd.Function):
     @staticmethod
     def forward(x, gain, bias, eps):
         dtype = x.dtype
-        x, gain, bias = _widen(x, gain, bias)
+        if dtype in _HALF:
+            x, gain, bias = _widen(x, gain, bias)
         m = torch.mean(x, -1, keepdim=True)
         x_minus_m = x - m
         v = torch.mean(torch.square(x_minus_m), -1, keepdim=True)
@@ -381,7 +423,8 @@ class _LayerNorm(torch.autograd.Function):
         x, gain, m, v = ctx.saved_tensors
         eps = ctx.eps
         dtype = x.dtype
-        x, gain, m, v, dy = _widen(x, gain, m, v, dy)
+        if dtype in _HALF:
+            x, gain, m, v, dy = _widen(x, gain, m, v, dy)
         d = x.shape[-1]
         if torch.is_grad_enabled():
             # a second derivative must see through what was saved
@@ -412,9 +455,10 @@ class _LayerNorm(torch.autograd.Function):
             x, gain, _, _ = _primals(ctx)
             eps = ctx.eps
             dtype = x_dot.dtype
-            x, gain, x_dot, gain_dot, bias_dot = _widen(
-                x, gain, x_dot, gain_dot, bias_dot
-            )
+            if dtype in _HALF:
+                x, gain, x_dot, gain_dot, bias_dot = _widen(
+                    x, gain, x_dot, gain_dot, bias_dot
+                )
             m = torch.mean(x, -1, keepdim=True)
             x_minus_m = x - m
             v = torch.mean(torch.square(x_minus_m), -1, keepdim=True)
@@ -467,7 +511,8 @@ class _Mixture(torch.autograd.Function):
     @staticmethod
     def forward(x, z, w, s, device, to):
         dtype = x.dtype
-        x, z, w, s, to = _widen(x, z, w, s, to)
+        if dtype in _HALF:
+            x, z, w, s, to = _widen(x, z, w, s, to)
         u = x * s + device * to
         v = z @ w.mT
         return _rounded(u, dtype), _rounded(v, dtype)
@@ -487,10 +532,11 @@ class _Mixture(torch.autograd.Function):
         x, z, w, s, to = ctx.saved_tensors
         device = ctx.device
         dtype = x.dtype
-        x, z, w, s, to, du, dv = _widen(x, z, w, s, to, du, dv)
+        if dtype in _HALF:
+            x, z, w, s, to, du, dv = _widen(x, z, w, s, to, du, dv)
         dx = dz = dw = ds = dto = None
         if ctx.needs_input_grad[0] and du is not None:
-            dx = (du * s).sum_to_size(x.shape)
+            dx = _reduced(du * s, x.shape)
         if ctx.needs_input_grad[1] and dv is not None:
             dz = dv @ w
         if ctx.needs_input_grad[2] and dv is not None:
@@ -498,7 +544,7 @@ class _Mixture(torch.autograd.Function):
         if ctx.needs_input_grad[3] and du is not None:
             ds = _sum_over_batch(du * x, 0)
         if ctx.needs_input_grad[5] and du is not None:
-            dto = (du * device).sum_to_size(to.shape)
+            dto = _reduced(du * device, to.shape)
         return _narrow(dtype, dx, dz, dw, ds, None, dto)
 
     @staticmethod
@@ -512,9 +558,10 @@ class _Mixture(torch.autograd.Function):
             s_dot = _tangent(s_dot, s)
             to_dot = _tangent(to_dot, to)
             dtype = x_dot.dtype
-            x, z, w, s, x_dot, z_dot, w_dot, s_dot, to_dot = _widen(
-                x, z, w, s, x_dot, z_dot, w_dot, s_dot, to_dot
-            )
+            if dtype in _HALF:
+                x, z, w, s, x_dot, z_dot, w_dot, s_dot, to_dot = _widen(
+                    x, z, w, s, x_dot, z_dot, w_dot, s_dot, to_dot
+                )
             u_dot = x_dot * s + s_dot * x + to_dot * device
             v_dot = z_dot @ w.mT + z @ w_dot.mT
             return _rounded(u_dot.expand(ctx.u_shape), dtype), _rounded(

@@ -34,18 +34,22 @@ def _is_plain(tensor: torch.Tensor) -> bool:
     )
 
 
-def _can_be_split(values: tuple[Any, ...], shapes: tuple[torch.Size, ...] = ()) -> bool:
-    """Whether the tensors have one shape and are plain, and nothing looks on: no
-    compiler, no transform, no tracer, no mode.
-    """
-    tensors = [value for value in values if isinstance(value, torch.Tensor)]
-    if (
+def _is_watched() -> bool:
+    """Whether a compiler, a tracer, a transform, a mode or forward mode looks on."""
+    return (
         torch.compiler.is_compiling()
         or torch.jit.is_tracing()
         or _transforms_are_active()
-        or torch._C._len_torch_dispatch_stack()
-    ):
+        or torch._C._len_torch_dispatch_stack() > 0
+        or torch.autograd.forward_ad._current_level >= 0
+    )
+
+
+def _can_be_split(values: tuple[Any, ...], shapes: tuple[torch.Size, ...] = ()) -> bool:
+    """Whether the tensors have one shape and are plain, and nothing looks on."""
+    if _is_watched():
         return False
+    tensors = [value for value in values if isinstance(value, torch.Tensor)]
     alike = len({*shapes, *(tensor.shape for tensor in tensors)}) == 1
     return alike and all(_is_plain(tensor) for tensor in tensors)
 
@@ -141,9 +145,10 @@ def _applied(
     """
     eager = super(torch.autograd.Function, function).apply
     large = super(torch.autograd.Function, in_blocks or function).apply
+    is_compiling = torch.compiler.is_compiling
 
     def apply(*arguments: Any) -> Any:
-        if torch.compiler.is_compiling():
+        if is_compiling():
             way = exported if torch.compiler.is_exporting() else in_graph
             return way(*arguments)
         if _transforms_are_active():
@@ -223,10 +228,11 @@ def _promote(rule: str, **values: torch.Tensor) -> tuple[torch.Tensor, ...]:
     )
 
 
+_HALF = (torch.float16, torch.bfloat16)
+
+
 def _widen(*tensors: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
     """Half precision is computed in float32, and rounded once at the end."""
-    if tensors[0].dtype not in (torch.float16, torch.bfloat16):
-        return tensors
     return tuple(None if t is None else t.float() for t in tensors)
 
 
@@ -242,13 +248,19 @@ def _narrow(
     return tuple(None if t is None else _rounded(t, dtype) for t in tensors)
 
 
+def _reduced(tensor: torch.Tensor, shape: torch.Size) -> torch.Tensor:
+    """``tensor`` summed over the axes that a shape which was broadcast lacks."""
+    return tensor if tensor.shape == shape else tensor.sum_to_size(shape)
+
+
 class _Np(torch.autograd.Function):
     generate_vmap_rule = True
 
     @staticmethod
     def forward(x, torch_):
         dtype = x.dtype
-        x, torch_ = _widen(x, torch_)
+        if dtype in _HALF:
+            x, torch_ = _widen(x, torch_)
         tf = x * torch_
         return _rounded(tf, dtype)
 
@@ -262,12 +274,13 @@ class _Np(torch.autograd.Function):
     def backward(ctx, dtf):
         x, torch_ = ctx.saved_tensors
         dtype = x.dtype
-        x, torch_, dtf = _widen(x, torch_, dtf)
+        if dtype in _HALF:
+            x, torch_, dtf = _widen(x, torch_, dtf)
         dx = dtorch_ = None
         if ctx.needs_input_grad[0]:
-            dx = (dtf * torch_).sum_to_size(x.shape)
+            dx = _reduced(dtf * torch_, x.shape)
         if ctx.needs_input_grad[1]:
-            dtorch_ = (dtf * x).sum_to_size(torch_.shape)
+            dtorch_ = _reduced(dtf * x, torch_.shape)
         return _narrow(dtype, dx, dtorch_)
 
     @staticmethod
@@ -275,7 +288,8 @@ class _Np(torch.autograd.Function):
         with _forward_mode():
             x, torch_ = _primals(ctx)
             dtype = x_dot.dtype
-            x, torch_, x_dot, torch__dot = _widen(x, torch_, x_dot, torch__dot)
+            if dtype in _HALF:
+                x, torch_, x_dot, torch__dot = _widen(x, torch_, x_dot, torch__dot)
             tf_dot = x_dot * torch_ + torch__dot * x
             return _rounded(tf_dot, dtype)
 
@@ -306,7 +320,8 @@ class _Pullback(torch.autograd.Function):
     @staticmethod
     def forward(ctx, k):
         dtype = ctx.dtype
-        (ctx,) = _widen(ctx)
+        if dtype in _HALF:
+            (ctx,) = _widen(ctx)
         math_ = math.sqrt(k)
         # overflowed at ctx = 100, k = 2: 24 of 272 points wrong; now at most 1.5 ULP
         output = math_ * ctx * ctx + torch.sigmoid(ctx)
@@ -326,7 +341,8 @@ class _Pullback(torch.autograd.Function):
         (ctx,) = ctx2.saved_tensors
         k = ctx2.k
         dtype = ctx.dtype
-        ctx, doutput = _widen(ctx, doutput)
+        if dtype in _HALF:
+            ctx, doutput = _widen(ctx, doutput)
         math_ = math.sqrt(k)
         # overflowed at ctx = 100, k = 2: 24 of 272 points wrong; now at most 10.5 ULP
         dctx = doutput * (2.0 * ctx * math_ + torch.sigmoid(ctx) * torch.sigmoid(-ctx))
@@ -338,7 +354,8 @@ class _Pullback(torch.autograd.Function):
             (ctx,) = _primals(ctx2)
             k = ctx2.k
             dtype = ctx_dot.dtype
-            ctx, ctx_dot = _widen(ctx, ctx_dot)
+            if dtype in _HALF:
+                ctx, ctx_dot = _widen(ctx, ctx_dot)
             math_ = math.sqrt(k)
             output_dot = ctx_dot * (
                 2.0 * ctx * math_ + torch.sigmoid(ctx) * torch.sigmoid(-ctx)

@@ -30,9 +30,10 @@ def _applied(
     transform of torch.func is active, the C++ apply does without binding a signature.
     """
     eager = super(torch.autograd.Function, function).apply
+    is_compiling = torch.compiler.is_compiling
 
     def apply(*arguments: Any) -> Any:
-        if torch.compiler.is_compiling():
+        if is_compiling():
             way = exported if torch.compiler.is_exporting() else in_graph
             return way(*arguments)
         if _transforms_are_active():
@@ -96,16 +97,22 @@ def _integer(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
     return value
 
 
+_HALF = (torch.float16, torch.bfloat16)
+
+
 def _widen(*tensors: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
     """Half precision is computed in float32, and rounded once at the end."""
-    if tensors[0].dtype not in (torch.float16, torch.bfloat16):
-        return tensors
     return tuple(None if t is None else t.float() for t in tensors)
 
 
 def _rounded(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """``tensor`` in the type of the arguments."""
     return tensor if tensor.dtype == dtype else tensor.to(dtype)
+
+
+def _reduced(tensor: torch.Tensor, shape: torch.Size) -> torch.Tensor:
+    """``tensor`` summed over the axes that a shape which was broadcast lacks."""
+    return tensor if tensor.shape == shape else tensor.sum_to_size(shape)
 
 
 def _check_shapes(rule: str, **inputs: tuple[object, ...]) -> None:
@@ -167,7 +174,8 @@ class _Embedding(torch.autograd.Function):
     @staticmethod
     def forward(w, t):
         dtype = w.dtype
-        (w,) = _widen(w)
+        if dtype in _HALF:
+            (w,) = _widen(w)
         y = _take(w, t, -2)
         return _rounded(y, dtype)
 
@@ -186,7 +194,8 @@ class _Embedding(torch.autograd.Function):
             return None, None
         (t,) = ctx.saved_tensors
         dtype = dy.dtype
-        (dy,) = _widen(dy)
+        if dtype in _HALF:
+            (dy,) = _widen(dy)
         v = ctx.v
         dw = _sum_by_position(t, dy, v, 1, 1)
         return _rounded(dw, dtype), None
@@ -196,7 +205,8 @@ class _Embedding(torch.autograd.Function):
         with _forward_mode():
             (t,) = _primals(ctx)
             dtype = w_dot.dtype
-            (w_dot,) = _widen(w_dot)
+            if dtype in _HALF:
+                (w_dot,) = _widen(w_dot)
             y_dot = _take(w_dot, t, -2)
             return _rounded(y_dot.expand(ctx.y_shape), dtype)
 
@@ -230,7 +240,8 @@ class _CrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(x, t):
         dtype = x.dtype
-        (x,) = _widen(x)
+        if dtype in _HALF:
+            (x,) = _widen(x)
         loss = torch.logsumexp(x, -1) - torch.select(
             _gather(x, t.unsqueeze(-1), -1), -1, 0
         )
@@ -250,15 +261,17 @@ class _CrossEntropy(torch.autograd.Function):
             return None, None
         x, t = ctx.saved_tensors
         dtype = x.dtype
-        x, dloss = _widen(x, dloss)
+        if dtype in _HALF:
+            x, dloss = _widen(x, dloss)
         n = x.shape[-1]
-        dx = (
+        dx = _reduced(
             dloss.unsqueeze(-1)
             * (
                 torch.exp(x - torch.logsumexp(x, -1).unsqueeze(-1))
                 - (torch.arange(n, device=x.device) == t.unsqueeze(-1)).to(x.dtype)
-            )
-        ).sum_to_size(x.shape)
+            ),
+            x.shape,
+        )
         return _rounded(dx, dtype), None
 
     @staticmethod
@@ -267,7 +280,8 @@ class _CrossEntropy(torch.autograd.Function):
             x, t = _primals(ctx)
             n = x_dot.shape[-1]
             dtype = x_dot.dtype
-            x, x_dot = _widen(x, x_dot)
+            if dtype in _HALF:
+                x, x_dot = _widen(x, x_dot)
             loss_dot = torch.sum(
                 x_dot
                 * (
@@ -312,7 +326,8 @@ class _Running(torch.autograd.Function):
     @staticmethod
     def forward(x):
         dtype = x.dtype
-        (x,) = _widen(x)
+        if dtype in _HALF:
+            (x,) = _widen(x)
         y = torch.cumsum(x, -1)
         return _rounded(y, dtype)
 
@@ -325,7 +340,8 @@ class _Running(torch.autograd.Function):
         if dy is None:
             return None
         dtype = dy.dtype
-        (dy,) = _widen(dy)
+        if dtype in _HALF:
+            (dy,) = _widen(dy)
         dx = torch.cumsum(torch.flip(dy, (-1,)), -1).flip(-1)
         return _rounded(dx, dtype)
 
@@ -333,7 +349,8 @@ class _Running(torch.autograd.Function):
     def jvp(ctx, x_dot):
         with _forward_mode():
             dtype = x_dot.dtype
-            (x_dot,) = _widen(x_dot)
+            if dtype in _HALF:
+                (x_dot,) = _widen(x_dot)
             y_dot = torch.cumsum(x_dot, -1)
             return _rounded(y_dot, dtype)
 

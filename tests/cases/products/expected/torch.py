@@ -30,9 +30,10 @@ def _applied(
     transform of torch.func is active, the C++ apply does without binding a signature.
     """
     eager = super(torch.autograd.Function, function).apply
+    is_compiling = torch.compiler.is_compiling
 
     def apply(*arguments: Any) -> Any:
-        if torch.compiler.is_compiling():
+        if is_compiling():
             way = exported if torch.compiler.is_exporting() else in_graph
             return way(*arguments)
         if _transforms_are_active():
@@ -109,10 +110,11 @@ def _promote(rule: str, **values: torch.Tensor) -> tuple[torch.Tensor, ...]:
     )
 
 
+_HALF = (torch.float16, torch.bfloat16)
+
+
 def _widen(*tensors: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
     """Half precision is computed in float32, and rounded once at the end."""
-    if tensors[0].dtype not in (torch.float16, torch.bfloat16):
-        return tensors
     return tuple(None if t is None else t.float() for t in tensors)
 
 
@@ -126,6 +128,11 @@ def _narrow(
 ) -> tuple[torch.Tensor | None, ...]:
     """The gradients that there are, in the type of the arguments."""
     return tuple(None if t is None else _rounded(t, dtype) for t in tensors)
+
+
+def _reduced(tensor: torch.Tensor, shape: torch.Size) -> torch.Tensor:
+    """``tensor`` summed over the axes that a shape which was broadcast lacks."""
+    return tensor if tensor.shape == shape else tensor.sum_to_size(shape)
 
 
 def _check_shapes(rule: str, **inputs: tuple[object, ...]) -> None:
@@ -167,7 +174,8 @@ class _Linear(torch.autograd.Function):
     @staticmethod
     def forward(x, w, b):
         dtype = x.dtype
-        x, w, b = _widen(x, w, b)
+        if dtype in _HALF:
+            x, w, b = _widen(x, w, b)
         y = x @ w.mT + b
         return _rounded(y, dtype)
 
@@ -182,7 +190,8 @@ class _Linear(torch.autograd.Function):
     def backward(ctx, dy):
         x, w = ctx.saved_tensors
         dtype = x.dtype
-        x, w, dy = _widen(x, w, dy)
+        if dtype in _HALF:
+            x, w, dy = _widen(x, w, dy)
         dx = dw = db = None
         if ctx.needs_input_grad[0]:
             dx = dy @ w
@@ -197,7 +206,8 @@ class _Linear(torch.autograd.Function):
         with _forward_mode():
             x, w = _primals(ctx)
             dtype = x_dot.dtype
-            x, w, x_dot, w_dot, b_dot = _widen(x, w, x_dot, w_dot, b_dot)
+            if dtype in _HALF:
+                x, w, x_dot, w_dot, b_dot = _widen(x, w, x_dot, w_dot, b_dot)
             y_dot = x_dot @ w.mT + x @ w_dot.mT + b_dot
             return _rounded(y_dot.expand(ctx.y_shape), dtype)
 
@@ -232,7 +242,8 @@ class _Outer(torch.autograd.Function):
     @staticmethod
     def forward(a, b):
         dtype = a.dtype
-        a, b = _widen(a, b)
+        if dtype in _HALF:
+            a, b = _widen(a, b)
         c = a.unsqueeze(-1) * b.unsqueeze(-2)
         return _rounded(c, dtype)
 
@@ -247,12 +258,13 @@ class _Outer(torch.autograd.Function):
     def backward(ctx, dc):
         a, b = ctx.saved_tensors
         dtype = a.dtype
-        a, b, dc = _widen(a, b, dc)
+        if dtype in _HALF:
+            a, b, dc = _widen(a, b, dc)
         da = db = None
         if ctx.needs_input_grad[0]:
-            da = (dc @ b.unsqueeze(-1)).squeeze(-1).sum_to_size(a.shape)
+            da = _reduced((dc @ b.unsqueeze(-1)).squeeze(-1), a.shape)
         if ctx.needs_input_grad[1]:
-            db = (dc.mT @ a.unsqueeze(-1)).squeeze(-1).sum_to_size(b.shape)
+            db = _reduced((dc.mT @ a.unsqueeze(-1)).squeeze(-1), b.shape)
         return _narrow(dtype, da, db)
 
     @staticmethod
@@ -260,7 +272,8 @@ class _Outer(torch.autograd.Function):
         with _forward_mode():
             a, b = _primals(ctx)
             dtype = a_dot.dtype
-            a, b, a_dot, b_dot = _widen(a, b, a_dot, b_dot)
+            if dtype in _HALF:
+                a, b, a_dot, b_dot = _widen(a, b, a_dot, b_dot)
             c_dot = a_dot.unsqueeze(-1) * b.unsqueeze(-2) + b_dot.unsqueeze(
                 -2
             ) * a.unsqueeze(-1)

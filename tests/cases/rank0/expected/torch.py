@@ -33,18 +33,22 @@ def _is_plain(tensor: torch.Tensor) -> bool:
     )
 
 
-def _can_be_split(values: tuple[Any, ...], shapes: tuple[torch.Size, ...] = ()) -> bool:
-    """Whether the tensors have one shape and are plain, and nothing looks on: no
-    compiler, no transform, no tracer, no mode.
-    """
-    tensors = [value for value in values if isinstance(value, torch.Tensor)]
-    if (
+def _is_watched() -> bool:
+    """Whether a compiler, a tracer, a transform, a mode or forward mode looks on."""
+    return (
         torch.compiler.is_compiling()
         or torch.jit.is_tracing()
         or _transforms_are_active()
-        or torch._C._len_torch_dispatch_stack()
-    ):
+        or torch._C._len_torch_dispatch_stack() > 0
+        or torch.autograd.forward_ad._current_level >= 0
+    )
+
+
+def _can_be_split(values: tuple[Any, ...], shapes: tuple[torch.Size, ...] = ()) -> bool:
+    """Whether the tensors have one shape and are plain, and nothing looks on."""
+    if _is_watched():
         return False
+    tensors = [value for value in values if isinstance(value, torch.Tensor)]
     alike = len({*shapes, *(tensor.shape for tensor in tensors)}) == 1
     return alike and all(_is_plain(tensor) for tensor in tensors)
 
@@ -140,9 +144,10 @@ def _applied(
     """
     eager = super(torch.autograd.Function, function).apply
     large = super(torch.autograd.Function, in_blocks or function).apply
+    is_compiling = torch.compiler.is_compiling
 
     def apply(*arguments: Any) -> Any:
-        if torch.compiler.is_compiling():
+        if is_compiling():
             way = exported if torch.compiler.is_exporting() else in_graph
             return way(*arguments)
         if _transforms_are_active():
@@ -232,10 +237,11 @@ def _check_rank0(rule: str, **tensors: torch.Tensor) -> None:
             )
 
 
+_HALF = (torch.float16, torch.bfloat16)
+
+
 def _widen(*tensors: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
     """Half precision is computed in float32, and rounded once at the end."""
-    if tensors[0].dtype not in (torch.float16, torch.bfloat16):
-        return tensors
     return tuple(None if t is None else t.float() for t in tensors)
 
 
@@ -257,14 +263,14 @@ class _Square(torch.autograd.Function):
     @staticmethod
     def forward(x):
         dtype = x.dtype
-        (x,) = _widen(x)
+        if dtype in _HALF:
+            (x,) = _widen(x)
         y = x * x
         return _rounded(y, dtype)
 
     @staticmethod
     def setup_context(ctx, inputs, output):
         (x,) = inputs
-        ctx.y_shape = output.shape
         ctx.save_for_backward(x)
         ctx.save_for_forward(x)
         ctx.set_materialize_grads(False)
@@ -275,7 +281,8 @@ class _Square(torch.autograd.Function):
             return None
         (x,) = ctx.saved_tensors
         dtype = x.dtype
-        x, dy = _widen(x, dy)
+        if dtype in _HALF:
+            x, dy = _widen(x, dy)
         dx = 2.0 * dy * x
         return _rounded(dx, dtype)
 
@@ -284,9 +291,10 @@ class _Square(torch.autograd.Function):
         with _forward_mode():
             (x,) = _primals(ctx)
             dtype = x_dot.dtype
-            x, x_dot = _widen(x, x_dot)
+            if dtype in _HALF:
+                x, x_dot = _widen(x, x_dot)
             y_dot = 2.0 * x_dot * x
-            return _rounded(y_dot.expand(ctx.y_shape), dtype)
+            return _rounded(y_dot, dtype)
 
 
 @torch.compiler.allow_in_graph
@@ -319,7 +327,8 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def forward(x, y):
         dtype = x.dtype
-        x, y = _widen(x, y)
+        if dtype in _HALF:
+            x, y = _widen(x, y)
         z = x * y
         return _rounded(z, dtype)
 
@@ -334,7 +343,8 @@ class _Product(torch.autograd.Function):
     def backward(ctx, dz):
         x, y = ctx.saved_tensors
         dtype = x.dtype
-        x, y, dz = _widen(x, y, dz)
+        if dtype in _HALF:
+            x, y, dz = _widen(x, y, dz)
         dx = dy = None
         if ctx.needs_input_grad[0]:
             dx = dz * y
@@ -347,7 +357,8 @@ class _Product(torch.autograd.Function):
         with _forward_mode():
             x, y = _primals(ctx)
             dtype = x_dot.dtype
-            x, y, x_dot, y_dot = _widen(x, y, x_dot, y_dot)
+            if dtype in _HALF:
+                x, y, x_dot, y_dot = _widen(x, y, x_dot, y_dot)
             z_dot = x_dot * y + y_dot * x
             return _rounded(z_dot.expand(ctx.z_shape), dtype)
 

@@ -30,9 +30,10 @@ def _applied(
     transform of torch.func is active, the C++ apply does without binding a signature.
     """
     eager = super(torch.autograd.Function, function).apply
+    is_compiling = torch.compiler.is_compiling
 
     def apply(*arguments: Any) -> Any:
-        if torch.compiler.is_compiling():
+        if is_compiling():
             way = exported if torch.compiler.is_exporting() else in_graph
             return way(*arguments)
         if _transforms_are_active():
@@ -109,10 +110,11 @@ def _promote(rule: str, **values: torch.Tensor) -> tuple[torch.Tensor, ...]:
     )
 
 
+_HALF = (torch.float16, torch.bfloat16)
+
+
 def _widen(*tensors: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
     """Half precision is computed in float32, and rounded once at the end."""
-    if tensors[0].dtype not in (torch.float16, torch.bfloat16):
-        return tensors
     return tuple(None if t is None else t.float() for t in tensors)
 
 
@@ -160,7 +162,8 @@ class _Softmax(torch.autograd.Function):
     @staticmethod
     def forward(x):
         dtype = x.dtype
-        (x,) = _widen(x)
+        if dtype in _HALF:
+            (x,) = _widen(x)
         y = torch.softmax(x, -1)
         return _rounded(y, dtype)
 
@@ -176,7 +179,8 @@ class _Softmax(torch.autograd.Function):
             return None
         (y,) = ctx.saved_tensors
         dtype = y.dtype
-        y, dy = _widen(y, dy)
+        if dtype in _HALF:
+            y, dy = _widen(y, dy)
         dx = y * (dy - torch.sum(dy * y, -1, keepdim=True))
         return _rounded(dx, dtype)
 
@@ -185,7 +189,8 @@ class _Softmax(torch.autograd.Function):
         with _forward_mode():
             (y,) = _primals(ctx)
             dtype = x_dot.dtype
-            y, x_dot = _widen(y, x_dot)
+            if dtype in _HALF:
+                y, x_dot = _widen(y, x_dot)
             y_dot = y * (x_dot - torch.sum(x_dot * y, -1, keepdim=True))
             return _rounded(y_dot, dtype)
 
@@ -219,12 +224,11 @@ class _LayerNorm(torch.autograd.Function):
     @staticmethod
     def forward(x, g, b, eps):
         dtype = x.dtype
-        x, g, b = _widen(x, g, b)
+        if dtype in _HALF:
+            x, g, b = _widen(x, g, b)
         mu = torch.mean(x, -1, keepdim=True)
         x_minus_mu = x - mu
-        r = 1.0 / torch.sqrt(
-            torch.mean(torch.square(x_minus_mu), -1, keepdim=True) + eps
-        )
+        r = torch.rsqrt(torch.mean(torch.square(x_minus_mu), -1, keepdim=True) + eps)
         h = x_minus_mu * r
         y = h * g + b
         return _rounded(y, dtype), mu, r
@@ -243,13 +247,12 @@ class _LayerNorm(torch.autograd.Function):
         x, g, mu, r = ctx.saved_tensors
         eps = ctx.eps
         dtype = x.dtype
-        x, g, mu, r, dy = _widen(x, g, mu, r, dy)
+        if dtype in _HALF:
+            x, g, mu, r, dy = _widen(x, g, mu, r, dy)
         if torch.is_grad_enabled():
             # a second derivative must see through what was saved
             mu = torch.mean(x, -1, keepdim=True)
-            r = 1.0 / torch.sqrt(
-                torch.mean(torch.square(x - mu), -1, keepdim=True) + eps
-            )
+            r = torch.rsqrt(torch.mean(torch.square(x - mu), -1, keepdim=True) + eps)
         product = (x - mu) * r
         dx = dg = db = None
         if ctx.needs_input_grad[0]:
@@ -271,10 +274,11 @@ class _LayerNorm(torch.autograd.Function):
             x, g, _, _ = _primals(ctx)
             eps = ctx.eps
             dtype = x_dot.dtype
-            x, g, x_dot, g_dot, b_dot = _widen(x, g, x_dot, g_dot, b_dot)
+            if dtype in _HALF:
+                x, g, x_dot, g_dot, b_dot = _widen(x, g, x_dot, g_dot, b_dot)
             mu = torch.mean(x, -1, keepdim=True)
             x_minus_mu = x - mu
-            r = 1.0 / torch.sqrt(
+            r = torch.rsqrt(
                 torch.mean(torch.square(x_minus_mu), -1, keepdim=True) + eps
             )
             h = x_minus_mu * r

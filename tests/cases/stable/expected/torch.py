@@ -33,18 +33,52 @@ def _is_plain(tensor: torch.Tensor) -> bool:
     )
 
 
-def _can_be_split(values: tuple[Any, ...], shapes: tuple[torch.Size, ...] = ()) -> bool:
-    """Whether the tensors have one shape and are plain, and nothing looks on: no
-    compiler, no transform, no tracer, no mode.
-    """
-    tensors = [value for value in values if isinstance(value, torch.Tensor)]
-    if (
+def _is_watched() -> bool:
+    """Whether a compiler, a tracer, a transform, a mode or forward mode looks on."""
+    return (
         torch.compiler.is_compiling()
         or torch.jit.is_tracing()
         or _transforms_are_active()
+        or torch._C._len_torch_dispatch_stack() > 0
+        or torch.autograd.forward_ad._current_level >= 0
+    )
+
+
+_WHOLE = {torch.float32: torch.int32, torch.float64: torch.int64}
+
+
+def _where(
+    condition: torch.Tensor, x: torch.Tensor | float, y: torch.Tensor | float
+) -> torch.Tensor:
+    """``torch.where``, of large tensors by bits while nothing is recorded: it takes a
+    branch for each element, which costs twenty products where neighbours differ.
+    """
+    if (
+        torch.compiler.is_compiling()
         or torch._C._len_torch_dispatch_stack()
+        or condition.numel() < 8192
+        or torch.is_grad_enabled()
+        or _is_watched()
     ):
+        return torch.where(condition, x, y)
+    like = x if isinstance(x, torch.Tensor) else y
+    one, other = (
+        value if isinstance(value, torch.Tensor) else like.new_full((), value)
+        for value in (x, y)
+    )
+    plain = all(_is_plain(tensor) for tensor in (condition, one, other))
+    if not plain or one.dtype != other.dtype or one.dtype not in _WHOLE:
+        return torch.where(condition, x, y)
+    one, other = (value.view(_WHOLE[value.dtype]) for value in (one, other))
+    mask = (-condition.view(torch.int8)).to(one.dtype)
+    return ((one ^ other) & mask).bitwise_xor_(other).view(like.dtype)
+
+
+def _can_be_split(values: tuple[Any, ...], shapes: tuple[torch.Size, ...] = ()) -> bool:
+    """Whether the tensors have one shape and are plain, and nothing looks on."""
+    if _is_watched():
         return False
+    tensors = [value for value in values if isinstance(value, torch.Tensor)]
     alike = len({*shapes, *(tensor.shape for tensor in tensors)}) == 1
     return alike and all(_is_plain(tensor) for tensor in tensors)
 
@@ -140,9 +174,10 @@ def _applied(
     """
     eager = super(torch.autograd.Function, function).apply
     large = super(torch.autograd.Function, in_blocks or function).apply
+    is_compiling = torch.compiler.is_compiling
 
     def apply(*arguments: Any) -> Any:
-        if torch.compiler.is_compiling():
+        if is_compiling():
             way = exported if torch.compiler.is_exporting() else in_graph
             return way(*arguments)
         if _transforms_are_active():
@@ -198,10 +233,11 @@ def _floating(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
     return value
 
 
+_HALF = (torch.float16, torch.bfloat16)
+
+
 def _widen(*tensors: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
     """Half precision is computed in float32, and rounded once at the end."""
-    if tensors[0].dtype not in (torch.float16, torch.bfloat16):
-        return tensors
     return tuple(None if t is None else t.float() for t in tensors)
 
 
@@ -216,7 +252,8 @@ class _Log1pexp(torch.autograd.Function):
     @staticmethod
     def forward(x):
         dtype = x.dtype
-        (x,) = _widen(x)
+        if dtype in _HALF:
+            (x,) = _widen(x)
         # vanished at x = -20: 32 of 272 points wrong; now at most 0.5 ULP
         y = torch.nn.functional.softplus(x, threshold=40.0)
         return _rounded(y, dtype)
@@ -234,7 +271,8 @@ class _Log1pexp(torch.autograd.Function):
             return None
         (x,) = ctx.saved_tensors
         dtype = x.dtype
-        x, dy = _widen(x, dy)
+        if dtype in _HALF:
+            x, dy = _widen(x, dy)
         # vanished at x = -20: 7 of 272 points wrong; now at most 1.5 ULP
         dx = dy * torch.sigmoid(x)
         return _rounded(dx, dtype)
@@ -244,7 +282,8 @@ class _Log1pexp(torch.autograd.Function):
         with _forward_mode():
             (x,) = _primals(ctx)
             dtype = x_dot.dtype
-            x, x_dot = _widen(x, x_dot)
+            if dtype in _HALF:
+                x, x_dot = _widen(x, x_dot)
             y_dot = x_dot * torch.sigmoid(x)
             return _rounded(y_dot, dtype)
 
@@ -278,7 +317,8 @@ class _Swish(torch.autograd.Function):
     @staticmethod
     def forward(x, beta):
         dtype = x.dtype
-        (x,) = _widen(x)
+        if dtype in _HALF:
+            (x,) = _widen(x)
         # passed through an infinity; now at most 8.5 ULP
         y = x * torch.sigmoid(beta * x)
         return _rounded(y, dtype)
@@ -286,7 +326,6 @@ class _Swish(torch.autograd.Function):
     @staticmethod
     def setup_context(ctx, inputs, output):
         x, ctx.beta = inputs
-        ctx.y_shape = output.shape
         ctx.save_for_backward(x)
         ctx.save_for_forward(x)
         ctx.set_materialize_grads(False)
@@ -298,10 +337,11 @@ class _Swish(torch.autograd.Function):
         (x,) = ctx.saved_tensors
         beta = ctx.beta
         dtype = x.dtype
-        x, dy = _widen(x, dy)
+        if dtype in _HALF:
+            x, dy = _widen(x, dy)
         product = beta * torch.clamp(x, -1e18, 1e18)
         mask = product < 0.0
-        exp = torch.exp(torch.where(mask, product, -product))
+        exp = torch.exp(_where(mask, product, -product))
         total = (
             torch.clamp(product, max=0.0)
             + 1.2784645557403564
@@ -312,7 +352,7 @@ class _Swish(torch.autograd.Function):
         # lose digits (float32: all); now at most 3.5 ULP; at x = inf and x = -inf the
         # limit
         dx = dy * (
-            torch.where(
+            _where(
                 mask,
                 exp * (torch.expm1(total) * 0.2784645427610738 + total),
                 1.0 + exp * (1.0 + product),
@@ -327,10 +367,11 @@ class _Swish(torch.autograd.Function):
             (x,) = _primals(ctx)
             beta = ctx.beta
             dtype = x_dot.dtype
-            x, x_dot = _widen(x, x_dot)
+            if dtype in _HALF:
+                x, x_dot = _widen(x, x_dot)
             product = beta * torch.clamp(x, -1e18, 1e18)
             mask = product < 0.0
-            exp = torch.exp(torch.where(mask, product, -product))
+            exp = torch.exp(_where(mask, product, -product))
             total = (
                 torch.clamp(product, max=0.0)
                 + 1.2784645557403564
@@ -338,14 +379,14 @@ class _Swish(torch.autograd.Function):
                 + 1.0946994183093437e-16
             )
             y_dot = x_dot * (
-                torch.where(
+                _where(
                     mask,
                     exp * (torch.expm1(total) * 0.2784645427610738 + total),
                     1.0 + exp * (1.0 + product),
                 )
                 / torch.square(1.0 + exp)
             )
-            return _rounded(y_dot.expand(ctx.y_shape), dtype)
+            return _rounded(y_dot, dtype)
 
 
 @torch.compiler.allow_in_graph
@@ -374,15 +415,15 @@ class _GuardedRoot(torch.autograd.Function):
     @staticmethod
     def forward(x):
         dtype = x.dtype
-        (x,) = _widen(x)
+        if dtype in _HALF:
+            (x,) = _widen(x)
         mask = x <= 0.0
-        y = torch.where(mask, 0.0, torch.sqrt(torch.where(mask, 1.0, x)))
+        y = _where(mask, 0.0, torch.sqrt(_where(mask, 1.0, x)))
         return _rounded(y, dtype)
 
     @staticmethod
     def setup_context(ctx, inputs, output):
         (x,) = inputs
-        ctx.y_shape = output.shape
         ctx.save_for_backward(x)
         ctx.save_for_forward(x)
         ctx.set_materialize_grads(False)
@@ -393,9 +434,10 @@ class _GuardedRoot(torch.autograd.Function):
             return None
         (x,) = ctx.saved_tensors
         dtype = x.dtype
-        x, dy = _widen(x, dy)
+        if dtype in _HALF:
+            x, dy = _widen(x, dy)
         mask = x <= 0.0
-        dx = torch.where(mask, 0.0, 0.5 * dy / torch.sqrt(torch.where(mask, 1.0, x)))
+        dx = _where(mask, 0.0, 0.5 * dy / torch.sqrt(_where(mask, 1.0, x)))
         return _rounded(dx, dtype)
 
     @staticmethod
@@ -403,12 +445,11 @@ class _GuardedRoot(torch.autograd.Function):
         with _forward_mode():
             (x,) = _primals(ctx)
             dtype = x_dot.dtype
-            x, x_dot = _widen(x, x_dot)
+            if dtype in _HALF:
+                x, x_dot = _widen(x, x_dot)
             mask = x <= 0.0
-            y_dot = torch.where(
-                mask, 0.0, 0.5 * x_dot / torch.sqrt(torch.where(mask, 1.0, x))
-            )
-            return _rounded(y_dot.expand(ctx.y_shape), dtype)
+            y_dot = _where(mask, 0.0, 0.5 * x_dot / torch.sqrt(_where(mask, 1.0, x)))
+            return _rounded(y_dot, dtype)
 
 
 @torch.compiler.allow_in_graph

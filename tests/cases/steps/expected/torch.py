@@ -33,18 +33,52 @@ def _is_plain(tensor: torch.Tensor) -> bool:
     )
 
 
-def _can_be_split(values: tuple[Any, ...], shapes: tuple[torch.Size, ...] = ()) -> bool:
-    """Whether the tensors have one shape and are plain, and nothing looks on: no
-    compiler, no transform, no tracer, no mode.
-    """
-    tensors = [value for value in values if isinstance(value, torch.Tensor)]
-    if (
+def _is_watched() -> bool:
+    """Whether a compiler, a tracer, a transform, a mode or forward mode looks on."""
+    return (
         torch.compiler.is_compiling()
         or torch.jit.is_tracing()
         or _transforms_are_active()
+        or torch._C._len_torch_dispatch_stack() > 0
+        or torch.autograd.forward_ad._current_level >= 0
+    )
+
+
+_WHOLE = {torch.float32: torch.int32, torch.float64: torch.int64}
+
+
+def _where(
+    condition: torch.Tensor, x: torch.Tensor | float, y: torch.Tensor | float
+) -> torch.Tensor:
+    """``torch.where``, of large tensors by bits while nothing is recorded: it takes a
+    branch for each element, which costs twenty products where neighbours differ.
+    """
+    if (
+        torch.compiler.is_compiling()
         or torch._C._len_torch_dispatch_stack()
+        or condition.numel() < 8192
+        or torch.is_grad_enabled()
+        or _is_watched()
     ):
+        return torch.where(condition, x, y)
+    like = x if isinstance(x, torch.Tensor) else y
+    one, other = (
+        value if isinstance(value, torch.Tensor) else like.new_full((), value)
+        for value in (x, y)
+    )
+    plain = all(_is_plain(tensor) for tensor in (condition, one, other))
+    if not plain or one.dtype != other.dtype or one.dtype not in _WHOLE:
+        return torch.where(condition, x, y)
+    one, other = (value.view(_WHOLE[value.dtype]) for value in (one, other))
+    mask = (-condition.view(torch.int8)).to(one.dtype)
+    return ((one ^ other) & mask).bitwise_xor_(other).view(like.dtype)
+
+
+def _can_be_split(values: tuple[Any, ...], shapes: tuple[torch.Size, ...] = ()) -> bool:
+    """Whether the tensors have one shape and are plain, and nothing looks on."""
+    if _is_watched():
         return False
+    tensors = [value for value in values if isinstance(value, torch.Tensor)]
     alike = len({*shapes, *(tensor.shape for tensor in tensors)}) == 1
     return alike and all(_is_plain(tensor) for tensor in tensors)
 
@@ -140,9 +174,10 @@ def _applied(
     """
     eager = super(torch.autograd.Function, function).apply
     large = super(torch.autograd.Function, in_blocks or function).apply
+    is_compiling = torch.compiler.is_compiling
 
     def apply(*arguments: Any) -> Any:
-        if torch.compiler.is_compiling():
+        if is_compiling():
             way = exported if torch.compiler.is_exporting() else in_graph
             return way(*arguments)
         if _transforms_are_active():
@@ -211,10 +246,11 @@ def _floating(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
     return value
 
 
+_HALF = (torch.float16, torch.bfloat16)
+
+
 def _widen(*tensors: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
     """Half precision is computed in float32, and rounded once at the end."""
-    if tensors[0].dtype not in (torch.float16, torch.bfloat16):
-        return tensors
     return tuple(None if t is None else t.float() for t in tensors)
 
 
@@ -244,7 +280,8 @@ class _Spike(torch.autograd.Function):
         (v,) = ctx.saved_tensors
         k = ctx.k
         dtype = v.dtype
-        v, ds = _widen(v, ds)
+        if dtype in _HALF:
+            v, ds = _widen(v, ds)
         # vanished at v = -5.42681e+07, k = 37.5: 13 of 269 points wrong; now at most
         # 3.5 ULP
         dv = ds / torch.square(1.0 + k * torch.abs(v))
@@ -256,7 +293,8 @@ class _Spike(torch.autograd.Function):
             (v,) = _primals(ctx)
             k = ctx.k
             dtype = v_dot.dtype
-            v, v_dot = _widen(v, v_dot)
+            if dtype in _HALF:
+                v, v_dot = _widen(v, v_dot)
             s_dot = v_dot / torch.square(1.0 + k * torch.abs(v))
             return _rounded(s_dot, dtype)
 
@@ -266,7 +304,7 @@ def _spike_in_graph(v, k):
     return _Spike.apply(v, k)
 
 
-_spike_exported = _operation("spike_31f42e36", "(Tensor v, float k) -> Tensor", _Spike)
+_spike_exported = _operation("spike_c2db1f9d", "(Tensor v, float k) -> Tensor", _Spike)
 
 
 _apply_spike = _applied(_Spike, _spike_in_graph, _spike_exported, _in_blocks(_Spike))
@@ -290,9 +328,7 @@ class _SignStep(torch.autograd.Function):
 
     @staticmethod
     def forward(x):
-        return torch.where(
-            torch.isnan(x), x, torch.where(x > 0.0, x.new_full((), 1.0), -1.0)
-        )
+        return _where(torch.isnan(x), x, _where(x > 0.0, x.new_full((), 1.0), -1.0))
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -307,7 +343,8 @@ class _SignStep(torch.autograd.Function):
             return None
         (x,) = ctx.saved_tensors
         dtype = x.dtype
-        x, dy = _widen(x, dy)
+        if dtype in _HALF:
+            x, dy = _widen(x, dy)
         dx = dy * torch.sigmoid(x) * torch.sigmoid(-x)
         return _rounded(dx, dtype)
 
@@ -316,7 +353,8 @@ class _SignStep(torch.autograd.Function):
         with _forward_mode():
             (x,) = _primals(ctx)
             dtype = x_dot.dtype
-            x, x_dot = _widen(x, x_dot)
+            if dtype in _HALF:
+                x, x_dot = _widen(x, x_dot)
             y_dot = x_dot * torch.sigmoid(x) * torch.sigmoid(-x)
             return _rounded(y_dot, dtype)
 
@@ -327,7 +365,7 @@ def _sign_step_in_graph(x):
 
 
 _sign_step_exported = _operation(
-    "sign_step_6090e9f8", "(Tensor x) -> Tensor", _SignStep
+    "sign_step_73197181", "(Tensor x) -> Tensor", _SignStep
 )
 
 
