@@ -94,13 +94,14 @@ Facts: TypeAlias = Callable[[Classes], Iterable[tuple[Expr, Fact]]]
 def saturated(starts: tuple[Expr, ...], facts: Facts) -> Classes:
     """The classes of ``starts`` (all equal) and their parts, grown by the rows."""
     graph = _program()
-    graph.run_program(*graph.parse_program("(push)"))
+    _run(graph, "(push)")
     try:
         return _grown(graph, starts, facts)
     finally:
-        graph.run_program(*graph.parse_program("(pop)"))
+        _run(graph, "(pop)")
 
 
+@lru_cache(maxsize=1)
 def wanted() -> tuple[Fact, ...]:
     """The facts on which rows wait."""
     found = {f: None for row in _rows() for _, f in _conditions(row)}
@@ -134,9 +135,10 @@ def _grown(graph: Any, starts: tuple[Expr, ...], facts: Facts) -> Classes:
 def _grows(graph: Any) -> bool:
     """One round of all rows; False as soon as there are enough forms."""
     for ruleset in ("numbers", "better", *_SHAPES):
-        for step in ("known", "fold", "fold", ruleset, "fold"):
-            _run(graph, f"(run {step} 1)")
-            if _size(graph) > _ENOUGH:
+        _again(graph, "(run known 1)")  # says what is true of classes, and adds none
+        for step in ("fold", "fold", ruleset, "fold"):
+            sizes = _again(graph, f"(run {step} 1)(print-size)")
+            if _size(sizes) > _ENOUGH:
                 return False
     return True
 
@@ -145,9 +147,19 @@ def _run(graph: Any, text: str) -> Any:
     return graph.run_program(*graph.parse_program(text))
 
 
-def _size(graph: Any) -> int:
-    (sizes,) = _run(graph, "(print-size)")
-    return sum(n for name, n in sizes.sizes if name.startswith(("op_", _SELECT)))
+def _again(graph: Any, text: str) -> Any:
+    """One of a few programs that are run often: the last of what it tells."""
+    return graph.run_program(*_parsed(text))[-1]
+
+
+@lru_cache(maxsize=32)
+def _parsed(text: str) -> Any:
+    return _program().parse_program(text)
+
+
+def _size(told: Any) -> int:
+    """How many forms there are."""
+    return sum(n for name, n in told.sizes if name.startswith(("op_", _SELECT)))
 
 
 # --- the program ---------------------------------------------------------------------

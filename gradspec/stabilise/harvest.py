@@ -53,16 +53,13 @@ class Built:
     off: Any = field(repr=False)
     mark: int
     """Tells evaluations of one rank apart, the same way every time."""
+    rank: tuple[int, int, int, float]
+    """Fewer bad points, then clearly smaller errors, then what costs less."""
 
     @property
     def good(self) -> Any:
         """The points at which it is right."""
         return self.off <= GOOD
-
-    @property
-    def rank(self) -> tuple[int, int, int, float]:
-        """Fewer bad points, then clearly smaller errors, then what costs less."""
-        return (self.bad, _step(self.worst), _step(self.core), self.cost)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,10 +117,12 @@ class _Harvest:
         self._truths = [None if t is None else _Truth(t) for t in truths]
         self.kept: list[tuple[Built, ...]] = [()] * len(classes.forms)
         self._seen: set[tuple[int, int]] = set()
+        self._looked: dict[tuple[int, Form], tuple[tuple[Built, ...], ...]] = {}
         self._values: list[dict[bytes, float]] = [{} for _ in classes.forms]
         self._left = work
+        self._harms: dict[tuple[Built, str, bool], tuple[int, int, float]] = {}
         self._signs = [
-            (name, column < 0)
+            (name, column < 0, ~(column < 0))
             for name, column in sorted(ground.columns.items())
             if column.dtype != np.bool_ and name in classes.names.values()
             if (column < 0).any() and (column > 0).any()
@@ -158,9 +157,12 @@ class _Harvest:
         most = _AT_ROOT if number == self._classes.root else _KEPT
         before = self.kept[number]
         kept = _selected((*before, *new), most)
-        kept = _selected((*kept, *self._split(number, kept)), most)
+        halves = tuple(self._split(number, kept))
+        kept = _selected((*kept, *halves), most) if halves else kept
+        if kept == before:
+            return False
         self.kept[number] = kept
-        return kept != before
+        return True
 
     def _split(self, number: int, kept: tuple[Built, ...]) -> Iterator[Built]:
         """One evaluation for each sign of an input, where the two are better than any
@@ -168,11 +170,11 @@ class _Harvest:
         best = kept[0]
         if len(kept) < 2 or _is_fine(best):
             return
-        for name, is_minus in self._signs:
-            below = min(kept, key=lambda b: _harm(b, is_minus))
-            above = min(kept, key=lambda b: _harm(b, ~is_minus))
-            gain = _harm(best, is_minus)[:2] > _harm(below, is_minus)[:2]
-            gain |= _harm(best, ~is_minus)[:2] > _harm(above, ~is_minus)[:2]
+        for name, is_minus, is_plus in self._signs:
+            low = [self._harm(b, name, True, is_minus) for b in kept]
+            high = [self._harm(b, name, False, is_plus) for b in kept]
+            below, above = kept[low.index(min(low))], kept[high.index(min(high))]
+            gain = low[0][:2] > min(low)[:2] or high[0][:2] > min(high)[:2]
             if below is above or not gain:
                 continue
             test = Apply("lt", (Ref(name), ZERO))
@@ -184,11 +186,24 @@ class _Harvest:
                 cost = 2.0 + _price("select") + below.cost + above.cost
                 yield self._built(number, expr, value, cost, mark)
 
+    def _harm(
+        self, built: Built, name: str, is_below: bool, where: Any
+    ) -> tuple[int, int, float]:
+        """Bad points, then the largest error, on one side of an input's zero."""
+        key = (built, name, is_below)
+        if key not in self._harms:
+            self._harms[key] = _harm(built, where)
+        return self._harms[key]
+
     def _made(self, number: int, form: Form) -> Iterator[Built]:
         op, parts = form
-        if number in parts or not all(self.kept[part] for part in parts):
+        kept = tuple(self.kept[part] for part in parts)
+        if number in parts or not all(kept):
             return
-        for args in _choices([self.kept[part] for part in parts]):
+        if self._looked.get((number, form)) == kept:  # nothing new to make it of
+            return
+        self._looked[number, form] = kept
+        for args in _choices(kept):
             mark = crc32(f"{op}{[arg.mark for arg in args]}".encode())
             if (number, mark) in self._seen or self._left < 0:
                 continue
@@ -221,11 +236,14 @@ class _Harvest:
         truth = self._truths[number]
         if np.asarray(value).dtype == np.bool_ or truth is None:
             none = np.zeros(len(self._ground.core))
-            return Built(expr, value, cost, 0, 0.0, 0.0, none, mark)
+            rank = (0, _step(0.0), _step(0.0), cost)
+            return Built(expr, value, cost, 0, 0.0, 0.0, none, mark, rank)
         bad, error = truth.errors(np.float64(np.float32(value)))
         worst, core = float(error.max()), float(error[self._ground.core].max(initial=0))
         off = np.where(bad, inf, error)
-        return Built(expr, value, cost, int(bad.sum()), worst, core, off, mark)
+        lost = int(bad.sum())
+        rank = (lost, _step(worst), _step(core), cost)
+        return Built(expr, value, cost, lost, worst, core, off, mark, rank)
 
 
 def _is_fine(built: Built) -> bool:
@@ -280,7 +298,7 @@ def _inner_first(classes: Classes) -> list[int]:
     return [number for _, _, number in sorted(texts)]
 
 
-def _choices(kept: list[tuple[Built, ...]]) -> Iterator[tuple[Built, ...]]:
+def _choices(kept: tuple[tuple[Built, ...], ...]) -> Iterator[tuple[Built, ...]]:
     """The first of each, and each of the others with the first of the rest."""
     first = tuple(options[0] for options in kept)
     yield first
