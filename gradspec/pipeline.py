@@ -15,6 +15,7 @@ from gradspec.checks.check import check
 from gradspec.derive.complete import complete
 from gradspec.diagnostics import Diagnostic, Outcome, error
 from gradspec.ir.rule import CheckedRule, Rule, Status
+from gradspec.ir.shelf import remembered
 from gradspec.lower.lowering import lower
 from gradspec.lower.module import LoweredModule
 from gradspec.options import Options
@@ -32,6 +33,7 @@ from gradspec.syntax.parse import parse
 from gradspec.targets import accounts, emit
 from gradspec.targets.target import EmittedModule
 
+_OF_TIME = frozenset(["GS460", "GS461"])
 _PROOFS = 0.6
 """The part of a rule's budget that its proofs may take."""
 
@@ -61,6 +63,21 @@ def lower_module(
 
 def check_rule(rule: Rule, options: Options) -> Outcome[CheckedRule]:
     """Rule → CheckedRule: complete, check; not for longer than the budget."""
+    stage = ("check", f"{options.budget!r}", f"{options.order}", f"{options.strict}")
+    work = partial(_checked_in_time, rule, options)
+    return remembered(rule, stage, rule, work, _is_lasting)
+
+
+def _is_lasting(found: object) -> bool:
+    """Whether another run would find the same, on any machine."""
+    if not isinstance(found, Outcome):
+        return False
+    if any(d.code in _OF_TIME for d in found.diagnostics):
+        return False
+    return found.value is None or not any(v.stopped for v in found.value.verdicts)
+
+
+def _checked_in_time(rule: Rule, options: Options) -> Outcome[CheckedRule]:
     name = f"{rule.source.path}:{rule.name}"
     with attempt(f"checking {name}", PATIENCE * options.budget) as may:
         work = partial(_check_rule, rule, options)

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from gradspec.diagnostics import Diagnostic
-from gradspec.driver import cache, watch
+from gradspec.driver import cache, rule_cache, watch
 from gradspec.driver.discover import Entry, read
 from gradspec.driver.results import FileResult, row
 from gradspec.driver.write import OutputFile, with_packages
+from gradspec.ir.shelf import shelved
 from gradspec.options import Options
 from gradspec.source import Source
 from gradspec.symbolic.attempts import attempt
@@ -31,7 +32,8 @@ def compile_entry(entry: Entry, options: Options) -> FileResult:
     stored = cache.load(name, source, lambda path: read(path).value)
     if stored is not None:
         return stored
-    result, imported = compile_source(source, entry.below, options)
+    with shelved(rule_cache.shelf()):
+        result, imported = compile_source(source, entry.below, options)
     if not any(d.code in OF_TIME for d in result.diagnostics):
         cache.store(name, result, imported)
     return result
@@ -71,6 +73,7 @@ def compile_entries(
     else:
         results = _in_workers(entries, options, jobs, progress)
     cache.prune()
+    rule_cache.prune()
     return _told_once(results)
 
 

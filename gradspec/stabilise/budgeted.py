@@ -9,19 +9,26 @@ not, that target gets the shared ones.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypeAlias
 
 from gradspec.diagnostics import Diagnostic, warning
 from gradspec.ir.rule import CheckedRule
+from gradspec.ir.shelf import remembered
 from gradspec.options import Options
 from gradspec.stabilise import stabilise as search
+from gradspec.stabilise.faults import concern
 from gradspec.stabilise.unsearched import as_written
 from gradspec.symbolic.attempts import attempt
 from gradspec.symbolic.limit import hurried_time, in_time
 
 PATIENCE = 3.0
 """How much longer the watcher waits than a stage has, before it kills."""
+
+
+_Found: TypeAlias = CheckedRule | bool | None
+"""Forms, True for those that all targets share, None if there was no time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +47,7 @@ def stabilised(rule: CheckedRule, options: Options) -> Stable:
         written = as_written(rule)
         return Stable(written, (written,) * len(options.targets))
     begun = hurried_time()
-    shared = _in_time(rule, "", options.budget, partial(search.stabilise, rule))
+    shared = _shared(rule, options.budget)
     if shared is None:
         written = as_written(rule)
         every = (written,) * len(options.targets)
@@ -49,21 +56,73 @@ def stabilised(rule: CheckedRule, options: Options) -> Stable:
     stopped: list[Diagnostic] = []
     for target in options.targets:
         left = options.budget - (hurried_time() - begun)
-        work = partial(search.for_target, shared, target)
-        found = _in_time(rule, f" for {target}", left, work)
+        found = _own(rule, shared, target, left)
         own.append(found or shared)
         stopped += [] if found else [_stopped_for(rule, target, options)]
     return Stable(shared, tuple(own), tuple(stopped))
 
 
-def _in_time(
-    rule: CheckedRule, kind: str, seconds: float, work: Callable[[], CheckedRule]
+def _shared(rule: CheckedRule, seconds: float) -> CheckedRule | None:
+    """The forms for all targets; None if they were not found in time."""
+    return _with_verdicts(
+        _kept(rule, "", lambda: _in_time(rule, "", seconds, search.stabilise)), rule
+    )
+
+
+def _own(
+    rule: CheckedRule, shared: CheckedRule, target: str, seconds: float
 ) -> CheckedRule | None:
-    name = f"stabilising {rule.rule.source.path}:{rule.rule.name}{kind}"
+    """Those for one target, which most share."""
+    if not concern(shared.rule, target):
+        return shared
+
+    def work() -> _Found:
+        found = _in_time(shared, target, seconds, partial(_for, target))
+        return True if found is shared else found
+
+    found = _kept(rule, target, work)
+    return shared if found is True else _with_verdicts(found, rule)
+
+
+def _for(target: str, shared: CheckedRule) -> CheckedRule:
+    return search.for_target(shared, target)
+
+
+def _kept(rule: CheckedRule, target: str, work: Callable[[], _Found]) -> _Found:
+    """What ``work`` finds, or a former run found (`ir.shelf`). Verdicts are no part of
+    it."""
+    stage = ("stabilise", target)
+    return remembered(rule.rule, stage, _bare(rule), lambda: _bare(work()), _is_lasting)
+
+
+def _is_lasting(found: object) -> bool:
+    return found is True or isinstance(found, CheckedRule)
+
+
+def _bare(found: _Found) -> _Found:
+    if isinstance(found, CheckedRule):
+        return replace(found, verdicts=(), second=())
+    return found
+
+
+def _with_verdicts(found: _Found, rule: CheckedRule) -> CheckedRule | None:
+    if isinstance(found, CheckedRule):
+        return replace(found, verdicts=rule.verdicts, second=rule.second)
+    return None
+
+
+def _in_time(
+    rule: CheckedRule,
+    target: str,
+    seconds: float,
+    work: Callable[[CheckedRule], CheckedRule],
+) -> CheckedRule | None:
+    name = f"stabilising {rule.rule.source.path}:{rule.rule.name}"
+    name += f" for {target}" if target else ""
     if seconds <= 0:
         return None
     with attempt(name, PATIENCE * seconds) as may:
-        return in_time(seconds, work) if may else None
+        return in_time(seconds, partial(work, rule)) if may else None
 
 
 def _stopped(rule: CheckedRule, options: Options) -> Diagnostic:

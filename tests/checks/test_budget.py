@@ -16,6 +16,7 @@ from gradspec.driver.run import compile_entry, compile_source
 from gradspec.ir.rule import Status
 from gradspec.options import Options
 from gradspec.source import Source
+from gradspec.stabilise import budgeted
 from gradspec.stabilise import stabilise as search
 from tests.checks.written import written
 
@@ -109,6 +110,7 @@ def test_a_search_for_one_target_that_runs_out_leaves_the_shared_forms(
 ) -> None:
     usual = _compiled(TWO, 10.0, "numpy", "torch")
     real = search.for_target
+    monkeypatch.setattr(budgeted, "concern", lambda rule, target: target == "torch")
     monkeypatch.setattr(
         search, "for_target", lambda r, t: _endless() if t == "torch" else real(r, t)
     )
@@ -134,8 +136,7 @@ def test_what_another_run_may_find_is_not_cached(
     with monkeypatch.context() as patch:
         patch.setattr(search, "stabilise", _endless)
         assert compile_entry(entry, replace(options, budget=20.0)) == again
-        late = compile_entry(entry, options)
-    assert {d.code for d in late.diagnostics} == {"GS463"}
+        assert compile_entry(entry, options).diagnostics == (), "each rule was found"
 
 
 def test_no_time_is_spent_on_emission_when_nothing_is_emitted(

@@ -1,0 +1,185 @@
+"""Rules and what was found of them as plain data (JSON), and back.
+
+Each node of an expression is written once, however often it is used, so trees that share
+much stay small; nodes are told apart by identity, since equal ones may stand at different
+places of the text. Spans are told relative to the rule's own name, and texts by number:
+what is read back stands where the rule stands now. Only the classes named here are ever
+made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from enum import Enum
+from fractions import Fraction
+from typing import Any
+
+from gradspec import diagnostics
+from gradspec.ir import expr, rule
+from gradspec.source import Source, Span
+
+_NODES = (
+    *(expr.Const, expr.Ref, expr.Idx, expr.Size, expr.Apply, expr.Select),
+    *(expr.Reduce, expr.Call),
+)
+_PARTS = (
+    *(expr.Bound, rule.Shape, rule.Input, rule.Output, rule.Let, rule.Pending),
+    *(rule.Derived, rule.Declared, rule.Override, rule.NoGradient, rule.Surrogate),
+    *(rule.Assume, rule.Example, rule.Rule, rule.Verdict, rule.Rewrite, rule.Hole),
+    *(rule.Harm, rule.CheckedRule, diagnostics.Label, diagnostics.Diagnostic),
+    diagnostics.Outcome,
+)
+_ENUMS = (rule.Kind, rule.Status, diagnostics.Severity)
+_CLASSES: Mapping[str, Any] = {c.__name__: c for c in (*_NODES, *_PARTS, *_ENUMS)}
+_FIELDS: Mapping[Any, tuple[str, ...]] = {
+    c: tuple(f.name for f in fields(c) if f.init) for c in (*_NODES, *_PARTS)
+}
+
+
+class Foreign(Exception):
+    """Something that is not to be written as data, or a text that is not known."""
+
+
+def sources(main: rule.Rule) -> tuple[Source, ...]:
+    """The texts of a rule and of all that it calls, its own first."""
+    found = {main.source.path: main.source}
+    for called in _called(main):
+        found.setdefault(called.source.path, called.source)
+    return tuple(found.values())
+
+
+def calls(main: rule.Rule) -> bool:
+    """Whether it calls another rule."""
+    return next(_called(main), None) is not None
+
+
+def to_plain(value: object, main: rule.Rule) -> dict[str, Any]:
+    """``value``, found of ``main``, as data."""
+    writer = _Writer(main)
+    top = writer.plain(value)
+    return {"nodes": writer.rows, "top": top}
+
+
+def from_plain(data: Mapping[str, Any], main: rule.Rule) -> Any:
+    """The inverse, for the rule as it stands now. KeyError, TypeError and the like if the
+    data is of another form."""
+    reader = _Reader(main)
+    for row in data["nodes"]:
+        reader.nodes.append(reader.made(row))
+    return reader.value(data["top"])
+
+
+def _called(main: rule.Rule) -> Iterator[rule.Rule]:
+    todo: list[object] = [main]
+    seen: set[int] = set()
+    while todo:
+        value = todo.pop()
+        if isinstance(value, tuple):
+            todo += value
+        elif type(value) in _FIELDS and id(value) not in seen:
+            seen.add(id(value))
+            if isinstance(value, expr.Call):
+                yield value.rule
+            todo += (getattr(value, name) for name in _FIELDS[type(value)])
+
+
+class _Writer:
+    def __init__(self, main: rule.Rule) -> None:
+        self.rows: list[Any] = []
+        self._base = main.name_span.start
+        self._sources = {s.path: n for n, s in enumerate(sources(main))}
+        self._places: dict[int, int] = {}
+        self._held: list[object] = []  # so that no number is given to two nodes
+
+    def plain(self, value: object) -> Any:
+        match value:
+            case None | bool() | str() | int():
+                return value
+            case tuple():
+                return [self.plain(part) for part in value]
+            case Fraction():
+                return {"q": f"{value.numerator}/{value.denominator}"}
+            case float():
+                return {"f": value.hex()}
+            case Enum() if type(value) in _ENUMS:
+                return {"e": [type(value).__name__, value.value]}
+            case Span():
+                return {"s": [value.start - self._base, value.end - self._base]}
+            case Source():
+                return {"o": self._source(value)}
+            case rule.Rule():
+                return {"n": self._place(value)}
+            case _ if type(value) in _NODES:
+                return {"n": self._node(value)}
+            case _ if type(value) in _PARTS:
+                return self._row(value)
+            case _:
+                raise Foreign(type(value).__name__)
+
+    def _node(self, node: Any) -> int:
+        """Its place; what it is made of comes first (no recursion: sums are deep)."""
+        todo = [node]
+        while todo:
+            last = todo[-1]
+            missing = [b for b in last.below if id(b) not in self._places]
+            if id(last) in self._places:
+                todo.pop()
+            elif missing:
+                todo += missing
+            else:
+                self._place(todo.pop())
+        return self._places[id(node)]
+
+    def _place(self, value: object) -> int:
+        if id(value) not in self._places:
+            row = self._row(value)
+            self._held.append(value)
+            self.rows.append(row)
+            self._places[id(value)] = len(self.rows) - 1
+        return self._places[id(value)]
+
+    def _row(self, value: object) -> dict[str, Any]:
+        parts = [self.plain(getattr(value, name)) for name in _FIELDS[type(value)]]
+        return {"d": [type(value).__name__, *parts]}
+
+    def _source(self, source: Source) -> int:
+        if source.path not in self._sources:
+            raise Foreign(source.path)
+        return self._sources[source.path]
+
+
+class _Reader:
+    def __init__(self, main: rule.Rule) -> None:
+        self.nodes: list[Any] = []
+        self._base = main.name_span.start
+        self._sources = sources(main)
+
+    def value(self, data: Any) -> Any:
+        match data:
+            case None | bool() | str() | int():
+                return data
+            case list():
+                return tuple(map(self.value, data))
+            case {"n": int(place)}:
+                return self.nodes[place]
+            case {"q": str(text)}:
+                return Fraction(text)
+            case {"f": str(text)}:
+                return float.fromhex(text)
+            case {"e": [str(name), value]}:
+                return _CLASSES[name](value)
+            case {"s": [int(start), int(end)]}:
+                return Span(start + self._base, end + self._base)
+            case {"o": int(number)}:
+                return self._sources[number]
+            case {"d": _}:
+                return self.made(data)
+            case _:
+                raise ValueError("no data of this module")
+
+    def made(self, row: Any) -> Any:
+        name, *parts = row["d"]
+        kind = _CLASSES[name]
+        named = zip(_FIELDS[kind], map(self.value, parts), strict=True)
+        return kind(**dict(named))

@@ -1,0 +1,98 @@
+"""Results of a stage by the content of the rule: what was found once is not looked for
+again, wherever the rule stands.
+
+Whoever may touch files installs a shelf (`driver/rule_cache.py`); without one, all is
+worked out. A result's name is the digest of everything that it depends on: the stage,
+its options and the rule as data. Where a rule calls others, their places are part of it
+too: what is inlined from them keeps its places in their texts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Protocol, TypeVar
+
+from gradspec.ir.plain import Foreign, calls, from_plain, sources, to_plain
+from gradspec.ir.rule import Rule
+
+T = TypeVar("T")
+
+
+class Shelf(Protocol):
+    """Texts by name."""
+
+    def get(self, name: str) -> str | None:
+        """The text, if it is there."""
+
+    def put(self, name: str, text: str) -> None:
+        """Keep a text."""
+
+
+_shelf: ContextVar[Shelf | None] = ContextVar("shelf", default=None)
+
+
+@contextmanager
+def shelved(shelf: Shelf | None) -> Iterator[None]:
+    """Inside, results are kept on ``shelf``."""
+    token = _shelf.set(shelf)
+    try:
+        yield
+    finally:
+        _shelf.reset(token)
+
+
+def remembered(
+    main: Rule,
+    stage: tuple[str, ...],
+    given: object,
+    work: Callable[[], T],
+    is_lasting: Callable[[object], bool],
+) -> T:
+    """The result of ``work`` on ``given``, which belongs to the rule ``main``; of a
+    former run, if there is a shelf that has it. Only what ``is_lasting`` is kept (false
+    of anything that is no such result)."""
+    shelf = _shelf.get()
+    if shelf is None:
+        return work()
+    try:
+        name = _name(main, stage, given)
+    except Foreign:
+        return work()
+    found = _read(shelf, name, main)
+    if found and is_lasting(found[0]):
+        result: T = found[0]
+        return result
+    result = work()
+    if is_lasting(result):
+        _keep(shelf, name, main, result)
+    return result
+
+
+def _name(main: Rule, stage: tuple[str, ...], given: object) -> str:
+    places: tuple[object, ...] = ()
+    if calls(main):
+        places = main.name_span.start, *(s.path for s in sources(main))
+    text = json.dumps([stage, places, to_plain(given, main)])
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _read(shelf: Shelf, name: str, main: Rule) -> tuple[Any, ...]:
+    """The result, alone; nothing where there is none, or none that can be read."""
+    text = shelf.get(name)
+    if text is None:
+        return ()
+    try:
+        return (from_plain(json.loads(text), main),)
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError):
+        return ()
+
+
+def _keep(shelf: Shelf, name: str, main: Rule, result: object) -> None:
+    try:
+        shelf.put(name, json.dumps(to_plain(result, main)))
+    except Foreign:
+        return

@@ -1,0 +1,83 @@
+"""Private functions of emitted modules: one name, one text.
+
+A module takes each function that it needs once, by name: of two with one name and
+different texts, one would be called in the other's place.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from types import ModuleType
+
+import pytest
+
+from gradspec import targets
+from gradspec.primitives.row import Helper
+from gradspec.targets.skeleton import table_helpers
+
+TARGETS = ("numpy", "torch", "tf", "jax")
+
+ALTERNATIVES = {"torch": ["_applied"]}
+"""Names of which a module takes one text or the other as a whole (`targets/torch.py`: by
+size where anything goes in blocks)."""
+
+
+def _modules(target: str) -> Iterator[ModuleType]:
+    for found in pkgutil.iter_modules(targets.__path__):
+        if found.name.split("_")[0] == target:
+            yield importlib.import_module(f"gradspec.targets.{found.name}")
+
+
+def _helpers(target: str) -> dict[Helper, None]:
+    """Those of the table, and all that a target's own files hold."""
+    found = dict.fromkeys(table_helpers(target))
+    for module in _modules(target):
+        for value in vars(module).values():
+            for one in value if isinstance(value, tuple | list) else (value,):
+                if isinstance(one, Helper):
+                    found |= dict.fromkeys(one.whole())
+    return found
+
+
+def _defined(helper: Helper) -> list[str]:
+    """The names that its text gives at the top of a module."""
+    names = []
+    for node in ast.parse(helper.text).body:
+        match node:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                names.append(name)
+            case ast.Assign(targets=[ast.Name(id=name)]):
+                names.append(name)
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                names.append(name)
+    return names
+
+
+def _clashes(helpers: dict[Helper, None]) -> list[str]:
+    texts: dict[str, str] = {}
+    return [
+        name
+        for helper in helpers
+        for name in _defined(helper)
+        if texts.setdefault(name, helper.text.strip()) != helper.text.strip()
+    ]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_no_two_private_functions_share_a_name(target: str) -> None:
+    helpers = _helpers(target)
+    assert len(helpers) > 20
+    assert _clashes(helpers) == ALTERNATIVES.get(target, [])
+    for helper in helpers:
+        assert helper.name in _defined(helper), helper.name
+
+
+def test_a_clash_is_seen() -> None:
+    one = Helper("_f", "def _f(x: float) -> float:\n    return x\n")
+    same = Helper("_f", "def _f(x: float) -> float:\n    return x\n", ("import math",))
+    other = Helper("_g", "def _f(x: float) -> float:\n    return 2 * x\n")
+    assert _clashes(dict.fromkeys((one, same))) == []
+    assert _clashes(dict.fromkeys((one, other))) == ["_f"]
