@@ -1,8 +1,9 @@
-"""Upstream gradients outside of conditionals, for a target that transposes tangents.
+"""Upstream gradients outside of conditionals and quotients, for a target that transposes tangents.
 
 JAX is told tangents and transposes them. Of `dy * a if c else dy * b` the branch that is
-not taken is transposed too, with the cotangent 0: times an infinite `b` that is NaN. In
-`dy * (a if c else b)` nothing is transposed but the product.
+not taken is transposed too, with the cotangent 0: times an infinite `b` that is NaN. And
+`dy * x / y` becomes `dy / y * x`, which is 0 where `1 / y` is subnormal. In
+`dy * (a if c else b)` and `dy * (x / y)` nothing is transposed but the product.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from functools import reduce
 
 from gradspec.derive.build import plus
 from gradspec.derive.linear import coefficient, is_linear
-from gradspec.ir.expr import Apply, Expr, Ref, Select
+from gradspec.ir.expr import Apply, Const, Expr, Ref, Select
 from gradspec.ir.rule import Backward, CheckedRule, Declared, Derived, Override
 from gradspec.ir.walk import names, nodes
 
@@ -55,6 +56,11 @@ def _outside(value: Expr, upstream: tuple[str, ...]) -> Expr:
 
 
 def _hides(node: Expr, upstream: frozenset[str]) -> bool:
-    return isinstance(node, Select) and bool(
-        upstream & (names(node.then) | names(node.other))
-    )
+    """Whether the transposed form computes something else than the form."""
+    match node:
+        case Select(then=then, other=other):
+            return bool(upstream & (names(then) | names(other)))
+        case Apply(op="div", args=(Apply() as above, below)):
+            return bool(upstream & names(above)) and not isinstance(below, Const)
+        case _:
+            return False

@@ -152,6 +152,16 @@ _LOGARITHMS = (
         " else 2 * (log(abs(a)) - log(abs(b))) - log(c)",
         detour=True,
     ),
+    # a - b is exact where the quotient is near 1; the roots stay in range
+    Row(
+        "log of a quotient",
+        "log(a / b)",
+        "log1p((a - b) / b) if b <= a and a < 1e30 * b"
+        " else (-log1p((b - a) / a) if a < b and b < 1e30 * a"
+        " else 2 * log(sqrt(a) / sqrt(b)))",
+        when="a > 0",
+        detour=True,
+    ),
     Row("log gamma", "log(gamma(a))", "lgamma(a)"),
     Row("xlogy", "a * log(b)", "xlogy(a, b)", detour=True),
     Row("xlog1py", "a * log(1 + b)", "xlog1py(a, b)", detour=True),

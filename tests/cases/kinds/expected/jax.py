@@ -125,7 +125,7 @@ def _bce_jvp(primals, tangents):
     p_dot, _ = tangents
     loss = _bce(*primals)
     # lost digits at p = 2.5112e-09, t = 2.51121e-09 (5.5e+04 ULP); now at most 2.5 ULP
-    loss_dot = p_dot * (p - t) / (p * (1.0 - p))
+    loss_dot = p_dot * ((p - t) / (p * (1.0 - p)))
     return loss, loss_dot
 
 
