@@ -154,7 +154,7 @@ _LOGARITHMS = (
     ),
     # a - b is exact where the quotient is near 1; the roots stay in range
     Row(
-        "log of a quotient",
+        "log of a quotient of positive numbers",
         "log(a / b)",
         "log1p((a - b) / b) if b <= a and a < 1e30 * b"
         " else (-log1p((b - a) / a) if a < b and b < 1e30 * a"
