@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from gradspec.primitives import table_operators, table_polynomials
+from gradspec.primitives import table_bounds, table_operators, table_polynomials
 from gradspec.primitives.row import Primitive
 from gradspec.primitives.table import ROWS
 
-_BY_NAME = {row.name: row for row in (*ROWS, *table_polynomials.ROWS)}
-_NAMELESS = table_polynomials.NAMES
+_OURS = (*table_polynomials.ROWS, *table_bounds.ROWS)
+_BY_NAME = {row.name: row for row in (*ROWS, *_OURS)}
+_NAMELESS = frozenset(row.name for row in _OURS)
 _OPERATORS = frozenset(row.name for row in table_operators.ROWS) | _NAMELESS
 
 

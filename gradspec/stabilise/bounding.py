@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
 
-from gradspec.ir.expr import Apply, Const, Expr, Ref, const
-from gradspec.ir.walk import nodes, transform, with_children
+from gradspec.ir.expr import ONE, ZERO, Apply, Const, Expr, Ref, Select, const
+from gradspec.ir.walk import names, nodes, transform, with_children
 from gradspec.stabilise.search import replaced
 
 Point = Mapping[str, Fraction]
@@ -94,3 +94,44 @@ def outside(form: Expr, end: End, size: int) -> Expr:
                 return node
 
     return transform(form, visit)
+
+
+def linear(form: Expr, upstream: frozenset[str]) -> Expr:
+    """With upstream gradients as factors of all else: no condition may ask them, and no
+    branch that is not taken has a product of theirs."""
+
+    def visit(node: Expr) -> Expr:
+        match node:
+            case Apply(op="mul"):
+                ahead, rest = _apart(node, upstream)
+                if ahead and len(rest) > 1:
+                    return product([*ahead, product(rest)])
+            case Apply(op="div", args=(top, below)) if not upstream & names(below):
+                ahead, rest = _apart(top, upstream)
+                if ahead:
+                    inner = Apply("div", (product(rest or [ONE]), below))
+                    return product([*ahead, inner])
+            case Select(condition=condition, then=then, other=other):
+                return _hoisted(condition, then, other, upstream) or node
+        return node
+
+    return transform(form, visit)
+
+
+def _apart(node: Expr, upstream: frozenset[str]) -> tuple[list[Expr], list[Expr]]:
+    """Factors with upstream gradients, and those without."""
+    ahead = [f for f in factors(node) if upstream & names(f)]
+    return ahead, [f for f in factors(node) if f not in ahead]
+
+
+def _hoisted(
+    condition: Expr, then: Expr, other: Expr, upstream: frozenset[str]
+) -> Expr | None:
+    """A conditional of products with the same upstream gradient, or 0."""
+    parts = [_apart(branch, upstream) for branch in (then, other)]
+    found = {product(ahead) for ahead, _ in parts if ahead}
+    alone = [b for b, (ahead, _) in zip((then, other), parts, strict=True) if not ahead]
+    if len(found) != 1 or upstream & names(condition) or any(b != ZERO for b in alone):
+        return None
+    one, two = (product(rest or [ONE]) if ahead else ZERO for ahead, rest in parts)
+    return product([*found, Select(condition, one, two)])

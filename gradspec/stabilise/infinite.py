@@ -3,27 +3,30 @@
 ``x * sigmoid(x)`` at -inf is infinity times 0: NaN. Where a part that depends on one input
 alone is at fault, and has come to its limit long before (-10000 times sigmoid(-10000) is
 -0), the input is bounded there: ``max(x, -10000) * sigmoid(x)``. That is one pass, and no
-NaN reaches a second derivative. Else, if the limit is one number whatever the statics are,
-infinity is asked for: ``0 if x == -inf else …``. What none of them mends stays as it is,
-and so do rules of several inputs.
+NaN reaches a second derivative. What depends on several inputs has an infinite operand
+made finite (`taming.py`). Else, if the limit is one number whatever the other inputs and
+the statics are, infinity is asked for: ``0 if x == -inf else …``, with upstream gradients
+before it, so that no product of theirs with a NaN is formed in the branch not taken. What
+none of them mends stays as it is.
 
-This comes last: it changes no value at any finite input, as is measured in float32 and in
-float64.
+This comes last: it changes no value and no slope at any finite input, as is measured in
+float32 and in float64. In particular no factor is asked whether it is 0: it may be 0 at a
+finite input, and then the product has a slope there.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from gradspec.ir.expr import ZERO, Apply, Const, Expr, Ref, Select
 from gradspec.ir.rule import Declared, Derived, Kind, Rewrite, Rule
-from gradspec.ir.walk import names, transform
+from gradspec.ir.walk import names
 from gradspec.stabilise.bounding import (
     BOUNDS,
     INFINITY,
@@ -31,12 +34,14 @@ from gradspec.stabilise.bounding import (
     Point,
     everywhere,
     factors,
+    linear,
     outside,
     product,
 )
 from gradspec.stabilise.model import Machine
 from gradspec.stabilise.names import Names
 from gradspec.stabilise.search import replaced
+from gradspec.stabilise.taming import Tamer, at_end
 from gradspec.symbolic.enclose import program
 from gradspec.symbolic.far import far
 from gradspec.symbolic.pairs import pair
@@ -45,25 +50,25 @@ from gradspec.symbolic.sides import Limit, Trend
 from gradspec.symbolic.truth import FORMATS
 
 _SEEN = 24
-_TRIED = 3
-"""Points that are sampled, and of these those at which infinity is tried."""
+_Limits: TypeAlias = tuple[float | None, ...]
+"""At each point: NaN where it is outside of the assumptions, None where not known."""
+
+_Judge: TypeAlias = Callable[[float, float, float | None], bool]
+
+_TRIED, _SPECIAL = 3, 4
+"""Points that are sampled; of these those at which infinity is tried; and special ones."""
+
+_NOTHING = 1e-37
+"""A number over the largest one."""
 
 _NUMBERS = (Kind.FLOAT, Kind.NOGRAD)
 _FORMATS = (np.float32, np.float64)
-
-
-_FLOATING = (Kind.FLOAT, Kind.NOGRAD)
-"""Rules of several such inputs stay as they are: what depends on two inputs is 0 times
-infinity on the way to some limits, and a factor that is asked whether it is 0 loses its
-slope there, which a second derivative needs."""
 
 
 def bounded(
     written: Rule, rule: Rule, rewrites: tuple[Rewrite, ...]
 ) -> tuple[Rule, tuple[Rewrite, ...]]:
     """``rule`` (in the forms chosen) right at infinities; the rewrites tell of it."""
-    if sum(variable.kind in _FLOATING for variable in rule.inputs) != 1:
-        return rule, rewrites
     work = _Work(written, rule)
     forward = []
     for let in rule.forward:
@@ -101,8 +106,9 @@ class _Work:
         self._written, self._chosen = Names(written), Names(rule)
         self._rule = rule
         self._assumed = tuple(a.condition for a in written.assumes)
-        self._points = typical(written)
+        self._points, self._special = typical(written), special(written)
         self._upstream = frozenset(f"d{o.name}" for o in rule.outputs)
+        self._known: dict[tuple[Expr, str, int, bool], _Limits] = {}
         self.mended: dict[str, list[str]] = {}
 
     def value(self, name: str, form: Expr) -> Expr:
@@ -120,73 +126,99 @@ class _Work:
 
     def _ends(self, closed: Expr) -> Iterator[End]:
         """Those at which the model gives a NaN."""
+        for end in self._all_ends(closed):
+            if _at(closed, end, np.float32) & _at(closed, end, np.float64):
+                yield end
+
+    def _all_ends(self, closed: Expr) -> Iterator[End]:
         used = names(closed)
         for variable in self._rule.tensor_inputs:
             if variable.kind in _NUMBERS and variable.name in used:
                 for sign in (1, -1):
-                    end = End(variable.name, sign, self._points)
-                    if _at(closed, end, np.float32) & _at(closed, end, np.float64):
-                        yield end
+                    yield End(variable.name, sign, self._points)
 
     def _mended(self, name: str, form: Expr, end: End) -> Expr | None:
-        limits = self._limits(self._written.close(Ref(name)), end)
-        if limits is None:
+        meaning = self._written.close(Ref(name))
+        limits = self._limits(meaning, end)
+        if all(limit is None or math.isnan(limit) for limit in limits):
             return None
-        for start in dict.fromkeys((form, self._linear(form))):
-            for other in self._candidates(start, end, limits):
-                if self._is_right(other, end, limits):
-                    return other
+        there = replace(end, points=self._special)
+        special = self._limits(meaning, there)
+        for other in self._candidates(form, end, limits):
+            if (
+                self._is_right(form, other, end, limits, _mends)
+                and self._is_right(form, other, there, special, _harms_none)
+                and self._keeps_others(form, other, meaning, end)
+            ):
+                return other
         return None
 
-    def _linear(self, form: Expr) -> Expr:
-        """With upstream gradients as factors of all else: no condition may ask them."""
+    def _keeps_others(self, before: Expr, after: Expr, meaning: Expr, end: End) -> bool:
+        """Whether no other end is worse: no number changed but to the limit."""
+        return all(
+            self._is_right(before, after, e, self._limits(meaning, e), _harms_none)
+            for e in self._all_ends(self._chosen.close(before))
+            if (e.name, e.sign) != (end.name, end.sign)
+        )
 
-        def visit(node: Expr) -> Expr:
-            match node:
-                case Apply(op="mul"):
-                    parts = factors(node)
-                    ahead = [f for f in parts if self._upstream & names(f)]
-                    rest = [f for f in parts if f not in ahead]
-                    if ahead and len(rest) > 1:
-                        return product([*ahead, product(rest)])
-                case Apply(op="div", args=(Apply(op="mul") as top, below)):
-                    first, *rest = factors(top)
-                    if self._upstream & names(first) and not self._upstream & names(
-                        below
-                    ):
-                        inner = Apply("div", (product(rest), below))
-                        return Apply("mul", (first, inner))
-            return node
+    def _limits(self, meaning: Expr, end: End) -> _Limits:
+        key = (meaning, end.name, end.sign, end.points is self._points)
+        if key not in self._known:
+            found = (self._limit(meaning, end, point) for point in end.points)
+            self._known[key] = tuple(found)
+        return self._known[key]
 
-        return transform(form, visit)
-
-    def _limits(self, meaning: Expr, end: End) -> tuple[float, ...] | None:
-        """At each point; None if one of them is not known."""
-        found = []
-        for point in end.points:
-            others = {k: v for k, v in point.items() if k != end.name}
-            (limit,) = far((meaning,), others, end.name, end.sign, self._assumed)
-            if limit.trend not in (Trend.FINITE, Trend.INFINITE):
+    def _limit(self, meaning: Expr, end: End, point: Point) -> float | None:
+        others = {k: v for k, v in point.items() if k != end.name}
+        (limit,) = far((meaning,), others, end.name, end.sign, self._assumed)
+        match limit.trend:
+            case Trend.FINITE | Trend.INFINITE:
+                return _number(limit)
+            case Trend.OUTSIDE:
+                return math.nan
+            case _:
                 return None
-            found.append(_number(limit))
-        return tuple(found)
 
     # --- candidates ----------------------------------------------------------------------
 
-    def _candidates(
-        self, form: Expr, end: End, limits: tuple[float, ...]
-    ) -> Iterator[Expr]:
-        alone = list(self._alone(form, end))
-        for part in alone:
-            for other in self._bounded(part, end):
-                yield replaced(form, part, other)
+    def _candidates(self, form: Expr, end: End, limits: _Limits) -> Iterator[Expr]:
+        """The cheapest first."""
+        straight = linear(form, self._upstream)
+        starts = tuple(dict.fromkeys((form, straight)))
+        for start in starts:
+            for part in self._alone(start, end):
+                for other in self._bounded(part, end):
+                    yield replaced(start, part, other)
+        for start in starts:
+            yield from Tamer(self._chosen.close, end, self._upstream).forms(start)
         is_there = Apply("eq", (Ref(end.name), end.number))
-        for part in alone:
+        for part in self._alone(straight, end):
             limit = self._constant_limit(part, end)
             if limit is not None:
-                yield replaced(form, part, Select(is_there, limit, part))
-        if len(set(limits)) == 1 and self._is_known(form, limits[0]):
-            yield Select(is_there, _constant(limits[0]), form)
+                yield replaced(straight, part, Select(is_there, limit, part))
+        yield from self._asked(straight, end, limits)
+
+    def _asked(self, form: Expr, end: End, limits: _Limits) -> Iterator[Expr]:
+        """The limit where the input is infinite, behind the upstream gradients."""
+        ahead = [f for f in factors(form) if self._upstream & names(f)]
+        rest = [f for f in factors(form) if f not in ahead]
+        if ahead and not rest:
+            return
+        scales = self._values(product(ahead), end) if ahead else [1.0] * len(limits)
+        found = {
+            None if limit is None else limit / scale if limit else 0.0
+            for limit, scale in zip(limits, scales, strict=True)
+            if limit is None or not math.isnan(limit)
+        }
+        limit = found.pop()
+        if found or limit is None or not self._is_known(product(rest), limit):
+            return
+        is_there = Apply("eq", (Ref(end.name), end.number))
+        yield product([*ahead, Select(is_there, _constant(limit), product(rest))])
+
+    def _values(self, form: Expr, end: End) -> list[float]:
+        closed = self._chosen.close(form)
+        return [float(v) for v in at_end(end, np.float64).run(closed)]
 
     def _constant_limit(self, part: Expr, end: End) -> Expr | None:
         """That of a part that depends on one input alone, if it is a simple number."""
@@ -233,44 +265,65 @@ class _Work:
                 yield changed
 
     def _is_known(self, form: Expr, limit: float) -> bool:
-        """A limit that is told for all values of statics and of upstream gradients."""
+        """A limit that is told for all values of the statics."""
         free = names(self._chosen.close(form))
         statics = {i.name for i in self._rule.static_inputs}
-        upstream = {n for n in free if n not in {i.name for i in self._rule.inputs}}
-        if free & statics or math.isnan(limit):
-            return False
-        return limit == 0 or (not upstream and (math.isinf(limit) or _short(limit)))
+        return not free & statics and (math.isinf(limit) or _short(limit))
 
-    def _is_right(self, form: Expr, end: End, limits: tuple[float, ...]) -> bool:
-        closed = self._chosen.close(form)
+    def _is_right(
+        self, before: Expr, after: Expr, end: End, limits: _Limits, judge: _Judge
+    ) -> bool:
+        """At each point of the end, in float32 and in float64."""
+        if not limits:
+            return True
         for work in _FORMATS:
-            for point, limit in zip(end.points, limits, strict=True):
-                got = _value(closed, {**point, end.name: end.sign * math.inf}, work)
-                if not _is_near(got, limit):
+            machine = at_end(end, work)
+            was, now = (machine.run(self._chosen.close(f)) for f in (before, after))
+            for old, new, limit in zip(was, now, limits, strict=True):
+                if not judge(float(old), float(new), limit):
                     return False
         return True
 
 
+def _mends(old: float, new: float, limit: float | None) -> bool:
+    """Whether ``new`` is the limit; where none is known nothing may change."""
+    if limit is None:
+        return _is_near(new, old) or (math.isnan(old) and math.isnan(new))
+    return math.isnan(limit) or _is_near(new, limit)
+
+
+def _harms_none(old: float, new: float, limit: float | None) -> bool:
+    """Whether ``new`` is what was there, or the limit."""
+    is_same = _is_near(new, old) or (math.isnan(old) and math.isnan(new))
+    return is_same or (limit is not None and _mends(old, new, limit))
+
+
 def typical(rule: Rule) -> tuple[Point, ...]:
     """A few points that are nowhere special: no input is 0 or the equal of another."""
+    found = _by_rank(rule)
+    if len(rule.tensor_inputs) == 1 and not rule.static_inputs:
+        return found[:1]
+    return found[:_TRIED]
+
+
+def special(rule: Rule) -> tuple[Point, ...]:
+    """And a few that are, in rules of several inputs."""
+    return _by_rank(rule)[_TRIED:][-_SPECIAL:] if len(rule.tensor_inputs) > 1 else ()
+
+
+def _by_rank(rule: Rule) -> tuple[Point, ...]:
     own = {i.name for i in rule.tensor_inputs}
 
     def rank(point: Point) -> int:
         values = [v for name, v in point.items() if name in own]
         return sum(v in (0, 1, -1) for v in values) + len(values) - len(set(values))
 
-    found = sorted(sample(rule, _SEEN), key=rank)
-    if len(rule.tensor_inputs) == 1 and not rule.static_inputs:
-        return tuple(found[:1])
-    return tuple(found[:_TRIED])
+    return tuple(sorted(sample(rule, _SEEN), key=rank))
 
 
 def _at(closed: Expr, end: End, work: Any) -> bool:
     """Whether the model gives a NaN at the end."""
-    return any(
-        math.isnan(_value(closed, {**point, end.name: end.sign * math.inf}, work))
-        for point in end.points
-    )
+    return bool(np.isnan(at_end(end, work).run(closed)).any())
 
 
 def _value(closed: Expr, point: Mapping[str, Any], work: Any) -> float:
@@ -295,7 +348,9 @@ def _is_settled(closed: Expr, statics: Point, end: End, size: int) -> bool | Non
 
 
 def _is_near(got: float, wanted: float) -> bool:
-    if math.isinf(wanted) or wanted == 0:
+    if wanted == 0:
+        return abs(got) < _NOTHING
+    if math.isinf(wanted):
         return got == wanted
     return abs(got - wanted) <= 1e-6 * abs(wanted)
 

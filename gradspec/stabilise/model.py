@@ -22,14 +22,16 @@ from gradspec.ir.expr import Apply, Const, Expr, Ref, Select
 from gradspec.ir.walk import children, names, nodes
 from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Primitive
+from gradspec.primitives.table_bounds import NAMES as BOUNDED
 from gradspec.primitives.table_polynomials import NAMES as POLYNOMIALS
 from gradspec.stabilise.faults import faults, spoiled
 
 Column: TypeAlias = Any
 """A floating or boolean array over the points (or a scalar of that type)."""
 
-_EXACT = frozenset(["add", "sub", "mul", "div", "neg", "sqrt"])
-"""Rounded correctly by every target (IEEE 754)."""
+_EXACT = frozenset(["add", "sub", "mul", "div", "neg", "sqrt"]) | BOUNDED | POLYNOMIALS
+"""Computed in the target's type: rounded correctly by every target (IEEE 754), or made
+of such operations."""
 
 
 class Machine:
@@ -122,7 +124,7 @@ def applied(row: Primitive, args: list[Column], work: Any) -> Column:
     """What a primitive makes of columns, in float32 (or as wide as ``work``)."""
     if row.model is None:
         return _by_balls(row, args, work)
-    if row.name in _EXACT or row.name in POLYNOMIALS:
+    if row.name in _EXACT:
         return row.model(np, *args)
     value = row.model(np, *(_wide(arg) for arg in args))
     return value if row.result == "bool" else work(value)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 
-from gradspec.ir.expr import Expr
+from gradspec.ir.expr import ZERO, Apply, Expr, Ref, Select
 from gradspec.ir.rule import Declared, Derived, Rule
+from gradspec.ir.walk import names, nodes
+from gradspec.primitives.formula import formula
+from gradspec.primitives.lookup import primitive
 from gradspec.stabilise.model import Machine
 from gradspec.stabilise.names import Names
 from gradspec.symbolic.far import far
@@ -98,6 +102,94 @@ def test_it_is_told() -> None:
     told = {r.name: r.reason for r in stable(unary("x * sigmoid(x)")).rewrites}
     assert "at x = -inf the limit" in told["y"]
     assert "at x = inf and x = -inf the limit" in told["dx"]
+
+
+# --- several inputs --------------------------------------------------------------------
+
+
+def test_beside_another_input() -> None:
+    rule = stable("rule f(x, b) -> y:\n    y = x / (1 + exp(-x)) * b\n").rule
+    for b in (2.0, -3.0):
+        assert _at(rule, "y", -math.inf, b=b) == [0.0, 0.0]
+        assert _at(rule, "dx", math.inf, b=b) == [b, b]
+        assert _at(rule, "dx", -math.inf, b=b) == [0.0, 0.0]
+
+
+def test_infinity_over_infinity() -> None:
+    rule = stable("rule f(x, c) -> y:\n    y = sqrt(x * x + c * c)\n").rule
+    for c in (0.5, -3.0):
+        assert _at(rule, "dx", math.inf, c=c) == [1.0, 1.0]
+        assert _at(rule, "dx", -math.inf, c=c) == [-1.0, -1.0]
+    dc = _at(rule, "dc", math.inf, c=3.0)
+    assert dc == pytest.approx([0.0, 0.0], abs=1e-37)
+
+
+def test_whatever_a_static_is() -> None:
+    """A bound at one end is none at the other, and the sign of a static may be another."""
+    rule = stable(
+        "rule f(x, beta: static = 1.0) -> y:\n    y = x / (1 + exp(-beta * x))\n"
+    ).rule
+    for beta in (1.0, 0.01, 30.0):
+        assert _at(rule, "y", -math.inf, beta=beta) == [0.0, 0.0]
+        assert _at(rule, "y", math.inf, beta=beta) == [math.inf, math.inf]
+    assert _at(rule, "y", math.inf, beta=-1.0) == [0.0, 0.0]
+    assert _at(rule, "y", -math.inf, beta=-1.0) == [-math.inf, -math.inf]
+    assert _at(rule, "y", -1e30, beta=-1.0)[1] == -1e30
+
+
+def _asks_for_nothing(condition: Expr) -> bool:
+    match condition:
+        case Apply(op="eq", args=args):
+            return ZERO in args
+        case _:
+            return False
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "rule f(x, b) -> y:\n    y = x * sigmoid(b * x)\n",
+        "rule f(x, b) -> y:\n    y = (x - b) * sigmoid(x)\n",
+        "rule f(x, b) -> y:\n    y = sqrt(x * x + b * b)\n",
+    ],
+)
+def test_no_condition_asks_whether_a_factor_is_nothing(text: str) -> None:
+    """A product has a slope where a factor is 0; and gradients stay linear."""
+    rule = stable(text).rule
+    for name in ("y", "dx", "db"):
+        for part in nodes(_value(rule, name)):
+            if isinstance(part, Select):
+                assert "dy" not in names(part.condition)
+                assert not _asks_for_nothing(part.condition)
+
+
+@pytest.mark.parametrize("op", ["finite", "vanishing"])
+@pytest.mark.parametrize("work", [np.float32, np.float64])
+def test_what_is_done_about_infinities_is_nothing_elsewhere(op: str, work: Any) -> None:
+    row = primitive(op)
+    largest = float(np.finfo(work).max)
+    at = [0.0, -0.0, 1.0, -largest, largest, float(np.finfo(work).tiny)]
+    form = Apply(op, tuple(map(Ref, row.params)))
+    meaning = formula(row.meaning)
+    columns = {"x": np.array(at, work), "y": np.array(at[::-1], work)}
+    machine = Machine(columns, work)
+    got, plain = machine.run(form), machine.run(meaning)
+    assert got.tobytes() == plain.tobytes()
+
+
+def test_what_is_done_about_infinities() -> None:
+    columns = {
+        "x": np.array([math.inf, -math.inf, math.nan, math.inf]),
+        "y": np.array([0.0, 0.0, 0.0, 2.0]),
+    }
+    machine = Machine(columns, np.float64)
+    largest = np.finfo(np.float64).max
+    bounded = machine.run(Apply("finite", (Ref("x"),)))
+    assert bounded[:2].tolist() == [largest, -largest]
+    product = machine.run(Apply("vanishing", (Ref("x"), Ref("y"))))
+    assert product[[0, 1, 3]].tolist() == [0.0, 0.0, math.inf]
+    assert np.isnan(bounded[2])
+    assert np.isnan(product[2])
 
 
 # --- limits ----------------------------------------------------------------------------

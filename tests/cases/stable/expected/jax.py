@@ -75,6 +75,11 @@ def _is_absent(tangent: object) -> bool:
     return isinstance(tangent, jax.custom_derivatives.SymbolicZero)
 
 
+def _vanishing(x: jax.Array, y: jax.Array) -> jax.Array:
+    """x * y; where y has vanished, as an exponential does, an infinite x counts as 0."""
+    return jnp.where(jnp.isinf(x) & (y == 0.0), 0.0, x) * y
+
+
 def _expm1(x: jax.Array) -> jax.Array:
     """exp(x) - 1; about 0 (exp(x) - 1) * x / log(exp(x)), in which the rounding errors
     of the two nearly cancel (Higham, Accuracy and Stability of Numerical Algorithms,
@@ -125,8 +130,8 @@ def log1pexp(x: jax.Array) -> jax.Array:
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
 def _swish(x, beta):
-    # passed through an infinity; now at most 8.5 ULP
-    return x * jax.nn.sigmoid(beta * x)
+    # passed through an infinity; now at most 8.5 ULP; at x = -inf the limit
+    return _vanishing(x, jax.nn.sigmoid(beta * x))
 
 
 def _swish_jvp(beta, primals, tangents):

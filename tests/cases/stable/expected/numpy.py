@@ -186,6 +186,11 @@ def _sigmoid(x: np.ndarray) -> np.ndarray:
     return t / (1.0 + t)
 
 
+def _vanishing(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """x * y; where y has vanished, as an exponential does, an infinite x counts as 0."""
+    return np.where(np.isinf(x) & (y == 0.0), 0.0, x) * y
+
+
 def log1pexp(x: npt.ArrayLike) -> np.ndarray:
     """Softplus: the logarithm of one plus e to the x.
 
@@ -246,8 +251,8 @@ def swish(x: npt.ArrayLike, *, beta: float = 1.0) -> np.ndarray:
     if _are_large(x):
         return _in_blocks(swish, x, beta=beta)
     dtype, x = _floating("swish", x=x)
-    # passed through an infinity; now at most 8.5 ULP
-    y = x * _sigmoid(beta * x)
+    # passed through an infinity; now at most 8.5 ULP; at x = -inf the limit
+    y = _vanishing(x, _sigmoid(beta * x))
     return y.astype(dtype, copy=False)
 
 
@@ -259,8 +264,8 @@ def swish_vjp(
         return _vjp_in_blocks(swish_vjp, x, beta=beta)
     like_x = np.asarray(x)
     dtype, x = _floating("swish", x=x)
-    # passed through an infinity; now at most 8.5 ULP
-    y = x * _sigmoid(beta * x)
+    # passed through an infinity; now at most 8.5 ULP; at x = -inf the limit
+    y = _vanishing(x, _sigmoid(beta * x))
 
     @np.errstate(all="ignore")
     def pullback(dy: npt.ArrayLike) -> tuple[np.ndarray]:
@@ -302,8 +307,8 @@ def swish_jvp(
     (x_dot,) = tangents
     dtype, x = _floating("swish", x=x)
     x_dot = _tangent(x_dot, x)
-    # passed through an infinity; now at most 8.5 ULP
-    y = x * _sigmoid(beta * x)
+    # passed through an infinity; now at most 8.5 ULP; at x = -inf the limit
+    y = _vanishing(x, _sigmoid(beta * x))
     product = beta * np.minimum(np.maximum(x, -1e18), 1e18)
     mask = product < 0.0
     exp = np.exp(_where(mask, product, -product))

@@ -94,6 +94,11 @@ def _sigmoid(x: tf.Tensor) -> tf.Tensor:
     return tf.where(x >= 0, tf.ones_like(t), t) / (1.0 + t)
 
 
+def _vanishing(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+    """x * y; where y has vanished, as an exponential does, an infinite x counts as 0."""
+    return tf.where(tf.math.is_inf(x) & (y == 0.0), tf.zeros_like(x), x) * y
+
+
 @_rule
 def _log1pexp(x):
     dtype = x.dtype
@@ -130,8 +135,8 @@ def _swish(beta):
         dtype = x.dtype
         kept = (x,)
         (x,) = _widen(x)
-        # passed through an infinity; now at most 8.5 ULP
-        y = x * _sigmoid(beta * x)
+        # passed through an infinity; now at most 8.5 ULP; at x = -inf the limit
+        y = _vanishing(x, _sigmoid(beta * x))
 
         def backward(dy):
             x, dy = _widen(*kept, dy)

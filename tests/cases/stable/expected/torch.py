@@ -246,6 +246,11 @@ def _rounded(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     return tensor if tensor.dtype == dtype else tensor.to(dtype)
 
 
+def _vanishing(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """x * y; where y has vanished, as an exponential does, an infinite x counts as 0."""
+    return torch.where(torch.isinf(x) & (y == 0.0), 0.0, x) * y
+
+
 class _Log1pexp(torch.autograd.Function):
     generate_vmap_rule = True
 
@@ -319,8 +324,8 @@ class _Swish(torch.autograd.Function):
         dtype = x.dtype
         if dtype in _HALF:
             (x,) = _widen(x)
-        # passed through an infinity; now at most 8.5 ULP
-        y = x * torch.sigmoid(beta * x)
+        # passed through an infinity; now at most 8.5 ULP; at x = -inf the limit
+        y = _vanishing(x, torch.sigmoid(beta * x))
         return _rounded(y, dtype)
 
     @staticmethod

@@ -1,0 +1,159 @@
+"""Infinite operands made finite, where 0 times infinity, infinity over infinity or the
+difference of two has a limit (`infinite.py`).
+
+``finite(u)`` is ``u`` at every finite number, with slope 1: no value changes there, nor a
+derivative of any order. ``beta * x * t`` with ``t`` vanishing as an exponential is
+``finite(beta * x) * t``; ``d / hypot(d, c)`` is ``finite(d) / finite(hypot(d, c))``. One
+pass, or two.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from gradspec.ir.expr import Apply, Expr, Ref, Select
+from gradspec.ir.walk import children, names, nodes, with_children
+from gradspec.primitives.table_bounds import FINITE, NAMES, VANISHING
+from gradspec.stabilise.bounding import End
+from gradspec.stabilise.choose import cost
+from gradspec.stabilise.model import Machine
+from gradspec.stabilise.search import replaced
+
+_TRIED = 24
+"""Forms that are looked at for one end."""
+
+_MOST, _EACH = 2, 32.0
+"""What is done about infinities in one of them, and for how much cost once more."""
+
+_DEAR = 8.0
+"""What a factor costs that may be asked whether it has vanished."""
+
+_OSCILLATING = ("sin", "cos", "tan", "mod", FINITE)
+"""No number in place of infinity is better than another (or it is there already)."""
+
+
+def at_end(end: End, work: Any) -> Machine:
+    """The model of the arithmetic at the end, the others as in its points."""
+    points = end.points
+    columns = {k: np.array([float(p[k]) for p in points], work) for k in points[0]}
+    columns[end.name] = np.full(len(points), end.sign * math.inf, work)
+    return Machine(columns, work)
+
+
+class Tamer:
+    """Forms of a value that are no NaN at an end. ``upstream`` are the names in which a
+    gradient is linear: nothing is asked of them."""
+
+    def __init__(
+        self, close: Callable[[Expr], Expr], end: End, upstream: frozenset[str]
+    ) -> None:
+        self._close, self._end, self._upstream = close, end, upstream
+        self._machine = at_end(end, np.float32)
+
+    def forms(self, form: Expr) -> Iterator[Expr]:
+        """Those with fewest changes first."""
+        todo, seen = [form], {form}
+        most = _MOST + cost(self._close(form)) // _EACH
+        for number in range(_TRIED):
+            if number == len(todo):
+                return
+            current = todo[number]
+            bad = np.flatnonzero(np.isnan(self._value(current)))
+            if not bad.size:
+                yield current
+                continue
+            for other in self._changed(current, int(bad[0])):
+                if other not in seen and _count(other) <= most:
+                    seen.add(other)
+                    todo.append(other)
+
+    def _value(self, expr: Expr) -> Any:
+        return self._machine.run(self._close(expr))
+
+    def _changed(self, form: Expr, row: int) -> Iterator[Expr]:
+        """First what leaves the operands as they are, so that they are still shared."""
+        guilty = self._guilty(form, row)
+        if not isinstance(guilty, Apply) or guilty.op in _OSCILLATING:
+            return
+        for other in self._variants(guilty, row):
+            yield replaced(form, guilty, other)
+        for core in self._cores(guilty, row):
+            yield _made_finite(form, core)
+
+    def _guilty(self, form: Expr, row: int) -> Expr:
+        """The innermost NaN on the way to the value."""
+        node = form
+        while True:
+            below = (part for part in self._used(node, row) if self._is_nan(part, row))
+            inner = next(below, None)
+            if inner is None:
+                return node
+            node = inner
+
+    def _used(self, node: Expr, row: int) -> tuple[Expr, ...]:
+        match node:
+            case Select(condition=condition, then=then, other=other):
+                return (then if self._value(condition)[row] else other,)
+            case _:
+                return tuple(children(node))
+
+    def _is_nan(self, node: Expr, row: int) -> bool:
+        return bool(np.isnan(self._value(node)[row]))
+
+    def _is_infinite(self, node: Expr, row: int) -> bool:
+        return bool(np.isinf(self._value(node)[row])) and self._is_tame(node)
+
+    def _is_tame(self, node: Expr) -> bool:
+        """Nothing to be left alone: no upstream gradient, no number as it stands."""
+        used = names(self._close(node))
+        return bool(used) and not used & self._upstream
+
+    def _variants(self, node: Expr, row: int) -> Iterator[Expr]:
+        """The node with one of its infinite operands finite, or both of two."""
+        parts = tuple(children(node))
+        found = [n for n, part in enumerate(parts) if self._is_infinite(part, row)]
+        for chosen in (*((n,) for n in found), tuple(found)):
+            if chosen:
+                changed = (
+                    finite(part) if n in chosen else part
+                    for n, part in enumerate(parts)
+                )
+                yield with_children(node, tuple(changed))
+        match node:
+            case Apply(op="mul", args=(one, other)):
+                for big, small in ((one, other), (other, one)):
+                    if self._is_infinite(big, row) and self._is_dear(small):
+                        yield Apply(VANISHING, (big, small))
+
+    def _is_dear(self, part: Expr) -> bool:
+        """Whether asking costs little beside it."""
+        return self._is_tame(part) and cost(self._close(part)) >= _DEAR
+
+    def _cores(self, guilty: Expr, row: int) -> Iterator[Expr]:
+        """What may be made finite wherever it stands: a sum with the input, or it."""
+        for node in reversed(list(nodes(guilty))):
+            match node:
+                case Ref() | Apply(op="add" | "sub") if node != guilty:
+                    if self._is_infinite(node, row):
+                        yield node
+
+
+def _count(form: Expr) -> int:
+    return sum(isinstance(n, Apply) and n.op in NAMES for n in nodes(form))
+
+
+def finite(part: Expr) -> Expr:
+    return Apply(FINITE, (part,))
+
+
+_KEPT = Ref("kept_")
+
+
+def _made_finite(form: Expr, core: Expr) -> Expr:
+    """``core`` finite wherever it stands, once."""
+    kept = replaced(form, finite(core), _KEPT)
+    return replaced(replaced(kept, core, finite(core)), _KEPT, finite(core))
