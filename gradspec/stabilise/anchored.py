@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
 from gradspec.derive.build import times
 from gradspec.derive.linear import coefficient, is_linear
-from gradspec.ir.expr import Apply, Expr, Ref, Select
+from gradspec.ir.expr import ONE, Apply, Expr, Ref, Select
 from gradspec.ir.rule import Kind, Rule
 from gradspec.ir.text import show
-from gradspec.ir.walk import children, names, nodes
+from gradspec.ir.tidy import tidy
+from gradspec.ir.walk import children, names, nodes, substitute
 from gradspec.stabilise.choose import Candidate, choose
 from gradspec.stabilise.compensate import compensated
+from gradspec.stabilise.exponential import through_exponential
 from gradspec.stabilise.inner import INNER, of_one, put_back
 from gradspec.stabilise.measure import SLACK, Trial, is_real
+from gradspec.stabilise.regimes import losses
 from gradspec.stabilise.search import Search, replaced
 from gradspec.stabilise.series import (
     Mended,
     is_fit,
     is_poor,
+    series_beside,
     with_exponential,
     with_series,
 )
@@ -31,6 +35,8 @@ Close = Callable[[Expr], Expr]
 
 _LARGEST = 200  # nodes
 _LUCK = 8.0
+_MUCH, _GAIN = 40.0, 0.5
+"""Bits lost that make another start worth its time, and what share may be left then."""
 
 
 def anchored(
@@ -89,6 +95,42 @@ class Mender:
         upstream = (f"d{o.name}" for o in rule.outputs if o.takes_gradient)
         return Mender(close, frozenset(floats), frozenset(upstream), search, usual)
 
+    def best(
+        self,
+        starts: tuple[Expr, ...],
+        chosen: Expr,
+        written: Expr,
+        trials: tuple[Trial, Trial],
+    ) -> tuple[Expr, str] | None:
+        """The first of the forms that can be mended; where that, too, is poor somewhere,
+        through an exponential that does not overflow, if it loses much less."""
+        work = chosen, written, trials
+        found = self._first(starts, *work)
+        before = self._lost(chosen if found is None else found[0], trials)
+        if before < _MUCH:
+            return found
+        other = self._admitted(through(trials[0]), chosen, trials)
+        if other is None or self._lost(other[0], trials) > _GAIN * before:
+            return found
+        return other
+
+    def _first(
+        self,
+        starts: Iterable[Expr],
+        chosen: Expr,
+        written: Expr,
+        trials: tuple[Trial, Trial],
+    ) -> tuple[Expr, str] | None:
+        tried = (
+            self.mended(start, chosen, written, trials)
+            for start in dict.fromkeys(starts)
+        )
+        return next((one for one in tried if one is not None), None)
+
+    def _lost(self, form: Expr, trials: tuple[Trial, Trial]) -> float:
+        closed = self.close(form)
+        return sum(float(losses(t.suspicion(closed)).sum()) for t in trials)
+
     def mended(
         self,
         plain: Expr,
@@ -98,11 +140,26 @@ class Mender:
     ) -> tuple[Expr, str] | None:
         """A better form than ``chosen`` and why; ``plain`` is that without polish. What is
         written, if it is good about its zeros: what is stabilised stays."""
+        ways = anchored(plain, self.close, self.inputs, self.upstream)
+        if written == chosen:
+            return self._admitted(ways, chosen, trials)
+        for way in ways:
+            if self._is_sound(written):
+                return written, ""
+            found = self._admitted((way,), chosen, trials)
+            if found is not None:
+                return found
+        return None
+
+    def _admitted(
+        self,
+        ways: Iterable[tuple[Expr, str]],
+        chosen: Expr,
+        trials: tuple[Trial, Trial],
+    ) -> tuple[Expr, str] | None:
         old = self.close(chosen)
         pairs = tuple(zip(trials, self.usual, strict=True))
-        for form, why in anchored(plain, self.close, self.inputs, self.upstream):
-            if written != chosen and self._is_sound(written):
-                return written, ""
+        for form, why in ways:
             best = self._elsewhere(form, trials)
             new = self.close(best)
             if all(is_admitted(trial, new, old, usual) for trial, usual in pairs):
@@ -130,6 +187,28 @@ class Mender:
 
     def _candidate(self, form: Expr) -> Candidate:
         return Candidate(form, self.close(form))
+
+
+def through(trial: Trial) -> Iterator[tuple[Expr, str]]:
+    """A function of one input through ``exp(-|x|)``, which never overflows, with series
+    about the places where that cancels."""
+    upstream = trial.points.upstream & names(trial.meaning)
+    if len(trial.variables) != 1 or len(upstream) > 1:
+        return
+    (name,) = trial.variables
+    meaning = tidy(substitute(trial.meaning, dict.fromkeys(upstream, ONE)))
+    found = through_exponential(meaning, name) if is_fit(meaning) else None
+    if found is None:
+        return
+    mended = series_beside(found, found, meaning, name, is_factor=True)
+    if mended is not None:
+        yield _product_of(upstream, mended.new), f"through exp(-|{name}|); {mended.why}"
+    why = f"through exp(-|{name}|), which does not overflow"
+    yield _product_of(upstream, found), why
+
+
+def _product_of(upstream: frozenset[str], factor: Expr) -> Expr:
+    return reduce(_product, [*map(Ref, sorted(upstream)), factor])
 
 
 def is_admitted(trial: Trial, new: Expr, old: Expr, usual: Any) -> bool:

@@ -105,10 +105,10 @@ def _side(found: Any, name: str, is_left: bool) -> _Side:
         factor = _power(_factor(terms, name, found.unit, is_left), abs(power))
         (above if power > 0 else below).append(factor)
     shift = shift if is_left else -shift
-    if shift < 0:
-        raise NoFraction
-    t = _small(name, found.unit)
-    head = (_power(t, shift),) if shift else ()
+    if shift < 0:  # half above and half below stay in the range for longer
+        half = found.unit * -shift / 2
+        return _Side((_large(name, half), *above), (*below, _small(name, half)))
+    head = (_power(_small(name, found.unit), shift),) if shift else ()
     return _Side((*head, *above), tuple(below))
 
 
@@ -121,6 +121,11 @@ def _small(name: str, unit: Fraction) -> Expr:
     """``exp(-unit * |x|)``. A conditional says ``|x|``: at 0 its slope is that of one side,
     as it is of the branch that is taken there, and not the 0 of ``abs``."""
     return Apply("exp", (_falling(name, unit),))
+
+
+def _large(name: str, unit: Fraction) -> Expr:
+    """``exp(unit * |x|)``, where the whole grows so."""
+    return Apply("exp", (fold(Apply("neg", (_falling(name, unit),))),))
 
 
 def _falling(name: str, unit: Fraction) -> Expr:
@@ -171,8 +176,8 @@ def _offset(name: str, root: Any, is_left: bool) -> Expr:
 
 
 def _root(terms: Any, name: str, unit: Fraction, is_left: bool) -> Any:
-    """Where the factor is 0 on that side; None if its terms have one sign there."""
-    from gradspec.symbolic.exponentials import NoFraction
+    """Where the factor is 0 on that side; None if its terms have one sign there, or
+    if there are several such places: it cannot be exact about more than one."""
     from gradspec.symbolic.isolated import Zero, zeros
 
     sign = -1 if is_left else 1
@@ -184,9 +189,7 @@ def _root(terms: Any, name: str, unit: Fraction, is_left: bool) -> Any:
     growing = Apply("exp", (times(Const(rate), Ref(name)),))
     found = zeros(_horner(terms, Ref(name), growing), name)
     inside = [z for z in found if z.near * sign > 0]
-    if len(inside) > 1:
-        raise NoFraction
-    return inside[0] if inside else None
+    return inside[0] if len(inside) == 1 else None
 
 
 def _horner(terms: Any, x: Expr, t: Expr) -> Expr:

@@ -177,11 +177,16 @@ class _Harvest:
             gain = low[0][:2] > min(low)[:2] or high[0][:2] > min(high)[:2]
             if below is above or not gain:
                 continue
-            test = Apply("lt", (Ref(name), ZERO))
-            mark = crc32(f"{name}{below.mark}{above.mark}".encode())
+            is_none = self._ground.columns[name] == 0
+            at_zero = [_harm(one, is_none) for one in (below, above)]
+            op, is_below = ("lt", is_minus)
+            if at_zero[0] < at_zero[1]:
+                op, is_below = ("le", is_minus | is_none)
+            test = Apply(op, (Ref(name), ZERO))
+            mark = crc32(f"{op}{name}{below.mark}{above.mark}".encode())
             if (number, mark) not in self._seen:
                 self._seen.add((number, mark))
-                value = np.where(is_minus, below.value, above.value)
+                value = np.where(is_below, below.value, above.value)
                 expr = Select(test, below.expr, above.expr)
                 cost = 2.0 + _price("select") + below.cost + above.cost
                 yield self._built(number, expr, value, cost, mark)

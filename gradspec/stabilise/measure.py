@@ -115,7 +115,7 @@ class Trial:
     """
 
     def __init__(self, meaning: Expr, points: Points, machine: Machine) -> None:
-        self.points = points
+        self.points, self.meaning = points, meaning
         self.variables = names(meaning) - points.upstream
         self._machine = machine
         self.dtype = np.dtype(machine.work).name
@@ -173,6 +173,22 @@ class Trial:
         """How far off each point is; bad points come before all others."""
         bad, error = self._errors(np.float64(self._machine.run(candidate)))
         return np.where(bad, np.inf, error)
+
+    def suspicion_in_double(self, candidate: Expr) -> Any:
+        """The same, computed in float64 and rounded once."""
+        with np.errstate(all="ignore"):
+            value = np.float32(self._machine.in_double().run(candidate))
+        bad, error = self._errors(np.float64(value))
+        return np.where(bad, np.inf, error)
+
+    def values(self, expr: Expr) -> Any:
+        """What the machine makes of an expression at all points."""
+        return self._machine.run(expr)
+
+    def sizes(self, expr: Expr) -> Any:
+        """The magnitudes of an expression at all points, beyond the range of float32."""
+        with np.errstate(all="ignore"):
+            return np.abs(np.float64(self._machine.in_double().run(expr)))
 
     def score_with_noise(self, candidate: Expr) -> Score:
         """:meth:`score`, and how often an infinity is met on the way (slower)."""

@@ -33,6 +33,9 @@ _BITS = 64
 _GAPS = 12
 """How many points at which the rule is not defined take part."""
 
+_FAR = 200
+"""Draws of extreme points; half of those inside at most take part."""
+
 _WIDEST = 40
 """Most drawn magnitudes lie in 2**-40 … 2**40, a quarter anywhere in the format."""
 
@@ -103,7 +106,36 @@ def points(rule: Rule, grid: Grid = SINGLE) -> Points:
         _rounded(row, grid)
         for row in (*known.points[:: grid.every], *known.undefined[:_GAPS])
     ]
-    rows += _drawn(rule, grid)
+    return _collected(rule, rows + _drawn(rule, grid), grid)
+
+
+@lru_cache(maxsize=8)
+def extremes(rule: Rule, grid: Grid = SINGLE) -> Points:
+    """Points at which all inputs have any exponent of the format, each its own, so that
+    ratios are extreme; or one is where an exponential leaves the range."""
+    random = Random(21)
+    like = [_rounded(row, grid) for row in sample(rule, _SIMPLE)]
+    rows = [dict(like[n % len(like)]) for n in range(_FAR if like else 0)]
+    kinds = (Kind.FLOAT, Kind.NOGRAD)
+    floats = [v.name for v in rule.inputs if v.kind in kinds]
+    for number, row in enumerate(rows):
+        reach = grid.top if number % 2 else _WIDEST
+        for name in floats:
+            row[name] = _any(random, grid, reach)
+        if floats and number % 4 == 2:
+            far = float(random.randrange(80, 110))
+            row[random.choice(floats)] = far if random.getrandbits(1) else -far
+    found = [*islice(_sound(rule, rows, grid), _FAR // 2)] if rows else []
+    return _collected(rule, found, grid)
+
+
+def _any(random: Random, grid: Grid, reach: int) -> float:
+    sign = -1.0 if random.getrandbits(1) else 1.0
+    mantissa = 1.0 + random.getrandbits(grid.digits) / 2.0**grid.digits
+    return sign * mantissa * 2.0 ** random.randrange(-reach, reach)
+
+
+def _collected(rule: Rule, rows: list[dict[str, float]], grid: Grid) -> Points:
     upstream = frozenset(f"d{output.name}" for output in rule.outputs)
     if not rows:
         return Points({}, (), np.ones(0, dtype=bool), upstream, np.ones(0))

@@ -31,7 +31,7 @@ from gradspec.stabilise.distance import distance
 from gradspec.stabilise.exponential import through_exponential
 from gradspec.stabilise.measure import GOOD
 
-_SMALLEST, _LARGEST = 3, 80
+_SMALLEST, _LARGEST = 3, 110
 """Nodes of an expression that is looked at."""
 
 _MOST = 4
@@ -68,12 +68,20 @@ def with_series(part: Expr, closed: Expr, name: str, is_factor: bool) -> Mended 
     """``part`` with a series about each point at which it is poor; ``closed`` is the same
     in its one input. None if it is good, or nothing is gained. Zeros count only if it
     ``is_factor``."""
+    return series_beside(part, closed, closed, name, is_factor)
+
+
+def series_beside(
+    part: Expr, closed: Expr, meaning: Expr, name: str, is_factor: bool
+) -> Mended | None:
+    """The same where the series are those of ``meaning``, which is equal to ``part``
+    but may be easier to expand."""
     found: Mended | None = None
-    for point in points_of(closed, name):
-        if not is_factor and Around(closed, name, point.near).is_zero():
+    for point in points_of(meaning, name):
+        if not is_factor and Around(meaning, name, point.near).is_zero():
             continue
         before = (part, closed) if found is None else (found.new, found.closed)
-        more = _about(before, closed, name, point)
+        more = _about(before, meaning, name, point)
         if more is not None:
             why = more.why if found is None else f"{found.why}; {more.why}"
             found = Mended(part, more.new, more.closed, why)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from math import inf
 
 import numpy as np
 
@@ -39,9 +40,11 @@ from gradspec.stabilise.compensate import compensated
 from gradspec.stabilise.dead import without_dead_locals
 from gradspec.stabilise.exact import restored
 from gradspec.stabilise.faults import concern
+from gradspec.stabilise.further import Ground, further
 from gradspec.stabilise.guard import guarded
 from gradspec.stabilise.harm import harm
 from gradspec.stabilise.infinite import bounded
+from gradspec.stabilise.inlined import without_calls
 from gradspec.stabilise.measure import Score, Trial, is_real
 from gradspec.stabilise.model import Machine
 from gradspec.stabilise.names import Names
@@ -53,6 +56,7 @@ from gradspec.stabilise.reason import gains, reason
 from gradspec.stabilise.saturate import Saturation
 from gradspec.stabilise.search import BUDGET, Search
 from gradspec.stabilise.searching import is_severe, searched
+from gradspec.stabilise.tried import Tried, overhearing
 
 _FEW = BUDGET // 3
 _GROWTH, _ROOM = 1.25, 20.0
@@ -86,7 +90,7 @@ def stabilise(checked: CheckedRule, target: str = "") -> CheckedRule:
     backward = work.backward(forward)
     forward = tuple(replace(x, value=work.last(x.name, x.value)) for x in forward)
     done = replace(rule, forward=forward, backward=backward)
-    safe = guarded(without_dead_locals(rule, _recomputing(done, work.wide)), sample)
+    safe = guarded(without_dead_locals(rule, wide.recomputing(done, work.wide)), sample)
     safe, rewrites = bounded(rule, safe, tuple(work.rewrites))
     return replace(
         checked,
@@ -95,16 +99,6 @@ def stabilise(checked: CheckedRule, target: str = "") -> CheckedRule:
         harms=tuple(work.harms),
         wide=tuple(work.wide),
     )
-
-
-def _recomputing(rule: Rule, wide_names: list[str]) -> Rule:
-    """What is computed in float64 is no better than an output that was rounded: outputs
-    are computed again, unless the author saves them."""
-    if not any(f"d{i.name}" in wide_names for i in rule.inputs):
-        return rule
-    kept = {*rule.saves, *rule.recomputes}
-    again = tuple(o.name for o in rule.outputs if o.name not in kept)
-    return replace(rule, recomputes=(*rule.recomputes, *again))
 
 
 def _ranked(checked: CheckedRule) -> CheckedRule:
@@ -121,7 +115,7 @@ class _Work:
     """Chooses expression by expression; remembers what has been chosen so far."""
 
     def __init__(self, rule: Rule, original: Rule, sample: Points, target: str) -> None:
-        self._rule = rule
+        self._rule, self._target = rule, target
         self._calls_surrogate = calls_surrogate(original)
         self._original = original
         self._sample = sample
@@ -144,6 +138,7 @@ class _Work:
         self._usual = tuple(wide.usual(rule, p) for p in (sample, self._fine))
         self._mender = Mender.of(rule, self._chosen.close, self._search, self._usual)
         self._series: dict[str, Expr] = {}
+        self._heard: list[Tried] = []
         self.rewrites: list[Rewrite] = []
         self.harms: list[Harm] = []
         self.wide: list[str] = []
@@ -212,9 +207,10 @@ class _Work:
         if choice.form != written:
             self._record(name, (trial, fine), first, choice)
         form = self._mended(name, (trial, fine), choice, written)
+        form = self._once_more(name, (trial, fine), replace(choice, form=form))
         self._blame(name, trial, form, trial.score(self._chosen.close(form)))
         if name in self._results and not self._calls_surrogate:
-            self._weigh(name, trial, form)
+            self._weigh(name, (trial, fine), replace(choice, form=form))
         return choice.form
 
     def _chosen_from(
@@ -227,24 +223,28 @@ class _Work:
         """The best form found from what is written, from that, and so on until nothing
         better is found: what is stabilised stays as it is."""
         form = written
+        ground = self._ground(name, trials)
         rounds: list[Choice] = []
         is_searched = False
-        while len(rounds) < _ROUNDS:
-            near = self._candidates(self._near(name, form, others))
-            far = self._candidates(self._far(name, trials, form, others))
-            found = choose(trials[0], self._candidate(form), near, far, trials[1])
-            if found.form == form and is_severe(found.score) and not is_searched:
-                starts = tuple(map(self._seen.close, (form, written, *others)))
-                self._straight[name] = form
-                work = self._saturation, trials, found, starts
-                found = searched(*work, self._candidate, self._upstream)
-                is_searched = True
-            rounds.append(found)
-            if found.form == form:
-                break
-            form = found.form
-        self._plain[name] = form
-        return self._polished(trials, rounds[-1]).since(rounds[0])
+        with overhearing() as self._heard:
+            while len(rounds) < _ROUNDS:
+                near = self._candidates(self._near(name, form, others))
+                far = self._candidates(self._far(name, trials, form, others))
+                found = choose(trials[0], self._candidate(form), near, far, trials[1])
+                is_poor = is_severe(found.score) or ground.is_lost(found.form)
+                if found.form == form and is_poor and not is_searched:
+                    starts = tuple(map(self._seen.close, (form, written, *others)))
+                    self._straight[name] = form
+                    work = self._saturation, trials, found, starts
+                    found = searched(*work, self._candidate, self._upstream)
+                    is_searched = True
+                rounds.append(found)
+                if found.form == form:
+                    break
+                form = found.form
+        best = further(ground, rounds[-1], self._heard, self._candidate)
+        self._plain[name] = best.form
+        return self._polished(trials, best).since(rounds[0])
 
     def _polished(self, trials: tuple[Trial, Trial], choice: Choice) -> Choice:
         """A form that is not good yet where statics have their defaults, with what
@@ -268,9 +268,8 @@ class _Work:
         plain = self._plain.get(name, choice.form)
         if not name:
             return choice.form
-        found = None
-        for form in dict.fromkeys((plain, self._straight.get(name, plain))):
-            found = found or self._mender.mended(form, choice.form, written, trials)
+        starts = plain, self._straight.get(name, plain)
+        found = self._mender.best(starts, choice.form, written, trials)
         if found is None:
             return choice.form
         form, why = found
@@ -279,6 +278,15 @@ class _Work:
         if form != written:
             self.rewrites.append(Rewrite(name, show(written), show(form), why))
         return form
+
+    def _once_more(
+        self, name: str, trials: tuple[Trial, Trial], choice: Choice
+    ) -> Expr:
+        """With a series what stands beside it may be poor still."""
+        if name in self._series:
+            ground = self._ground(name, trials)
+            self._series[name] = further(ground, choice, (), self._candidate).form
+        return self._series.get(name, choice.form)
 
     def _blame(self, name: str, trial: Trial, form: Expr, score: Score) -> None:
         """What is wrong with the form chosen, if that is known."""
@@ -301,12 +309,24 @@ class _Work:
         self._chosen.set(name, value)
         self._seen.set(name, self._plain.get(name, value))
 
-    def _weigh(self, name: str, trial: Trial, form: Expr) -> None:
-        """Whether a result is to be computed in float64."""
-        why = wide.reason(trial, self._chosen.close(form), self._usual[0])
+    def _weigh(self, name: str, trials: tuple[Trial, Trial], choice: Choice) -> None:
+        """Whether a result is to be computed in float64, and in which form then."""
+        form, trial = choice.form, trials[0]
+        most = wide.DERIVED if isinstance(self._entry(name), Derived) else inf
+        why = wide.reason(trial, self._chosen.close(form), self._usual[0], most)
         if why:
+            ground = self._ground(name, trials).widened()
+            best = further(ground, choice, self._heard, self._candidate).form
+            if best != form:
+                self._series[name] = best
             self.wide.append(name)
-            self.rewrites.append(Rewrite(name, show(form), show(form), why))
+            self.rewrites.append(Rewrite(name, show(form), show(best), why))
+
+    def _ground(self, name: str, trials: tuple[Trial, Trial]) -> Ground:
+        """Where ``name`` is measured: derived gradients at extreme ratios, too."""
+        near = Ground(trials, self._usual, self._chosen.close)
+        is_derived = isinstance(self._entry(name), Derived)
+        return near.beyond(self._original, self._target) if is_derived else near
 
     def _candidate(self, form: Expr) -> Candidate:
         return Candidate(form, self._chosen.close(form))
@@ -378,23 +398,3 @@ class _Work:
     def _entry(self, name: str) -> Backward | None:
         names_of = (f"d{variable.name}" for variable in self._rule.inputs)
         return dict(zip(names_of, self._rule.backward, strict=True)).get(name)
-
-
-def without_calls(rule: Rule) -> Rule:
-    """Calls of other rules replaced by what they compute; their own backwards are in
-    the cotangents already."""
-    backward = (
-        replace(entry, value=expand(entry.value))
-        if isinstance(entry, Derived | Declared | Override)
-        else entry
-        for entry in rule.backward
-    )
-    return replace(
-        rule,
-        forward=tuple(replace(x, value=expand(x.value)) for x in rule.forward),
-        backward_locals=tuple(
-            replace(x, value=expand(x.value)) for x in rule.backward_locals
-        ),
-        surrogates=tuple(replace(x, value=expand(x.value)) for x in rule.surrogates),
-        backward=tuple(backward),
-    )

@@ -40,6 +40,15 @@ def listening() -> Iterator[list[Tried]]:
         _listener.reset(token)
 
 
+@contextmanager
+def overhearing() -> Iterator[list[Tried]]:
+    """The choices that are made inside; whoever else listens hears them too."""
+    with listening() as heard:
+        yield heard
+    for tried in heard:
+        note(tried)
+
+
 def note(tried: Tried) -> None:
     """Tell whoever listens."""
     heard = _listener.get()

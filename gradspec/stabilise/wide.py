@@ -9,6 +9,8 @@ very end of the range.) Float64 arguments are computed as they are.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,10 @@ _BAD, _FEW = 0.01, 2
 """Of all points, bad ones; and how many are none too many in the core, where several
 inputs that nearly cancel give 0."""
 
+DERIVED = 64.0
+"""ULP that a gradient which is derived may not be off anywhere in the core: more than
+six bits are lost, and nobody has chosen that form."""
+
 _GAIN = 4.0
 """How many times smaller the largest error must become."""
 
@@ -40,12 +46,24 @@ def usual(rule: Rule, sample: Points) -> Any:
     return chosen
 
 
-def reason(trial: Trial, candidate: Expr, chosen: Any) -> str:
-    """Why ``candidate`` is to be computed in float64; empty if it is not.
+def recomputing(rule: Rule, wide_names: list[str]) -> Rule:
+    """What is computed in float64 is no better than an output that was rounded: outputs
+    are computed again, unless the author saves them."""
+    if not any(f"d{i.name}" in wide_names for i in rule.inputs):
+        return rule
+    kept = {*rule.saves, *rule.recomputes}
+    again = tuple(o.name for o in rule.outputs if o.name not in kept)
+    return replace(rule, recomputes=(*rule.recomputes, *again))
+
+
+def reason(trial: Trial, candidate: Expr, chosen: Any, most: float = inf) -> str:
+    """Why ``candidate`` is to be computed in float64; empty if it is not. It is if it is
+    off by more than ``most`` anywhere in the core.
 
     Only what is poor is computed so (special functions take long: they are balls)."""
     narrow = trial.score_at(candidate, chosen)
-    if not _is_poor(narrow, 0 if len(trial.variables) == 1 else _FEW):
+    few = 0 if len(trial.variables) == 1 else _FEW
+    if not _is_poor(narrow, few) and narrow.core.worst <= most:
         return ""
     wide = trial.score_in_double(candidate, chosen)
     if not _mends(wide, narrow):

@@ -1,0 +1,188 @@
+"""What is still tried where the best form alone is not good: its product in another
+order, one form below a threshold and another above it, and any form that was looked at
+and loses less, however little. Measured at extreme ratios of several inputs, too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from gradspec.ir.expr import Expr
+from gradspec.ir.rule import Rule
+from gradspec.stabilise import wide
+from gradspec.stabilise.choose import Candidate, Choice, cost
+from gradspec.stabilise.measure import QUIET, SLACK, Score, Trial
+from gradspec.stabilise.model import Machine
+from gradspec.stabilise.points import extremes
+from gradspec.stabilise.products import is_product, reordered
+from gradspec.stabilise.regimes import Form, by_regimes, losses
+from gradspec.stabilise.tried import Tried
+
+_CLOSE = 3.0
+"""ULP from the rounded truth at these points that are within 4 of the truth at any."""
+
+_LARGEST = 200  # forms that are looked at once more
+_SORTED = 6
+_PRICE = 1.5
+"""How much more a form may cost that is only a little more accurate."""
+
+_GAIN, _LEAST = 0.6, 6.0
+"""Share of the lost bits that may be left, and how many must be gained."""
+
+_RARE = 0.25
+"""What a point counts at which statics do not have their defaults."""
+
+Make = Callable[[Expr], Candidate]
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """Where an expression is measured: in float32 (first), in float64, and at extremes.
+    ``usual``: for each, the points at which statics have their defaults; ``close`` puts
+    values in place of names."""
+
+    trials: tuple[Trial, ...]
+    usual: tuple[Any, ...]
+    close: Callable[[Expr], Expr]
+    is_wide: bool = False
+    """Whether float32 is computed in float64 and rounded."""
+
+    def widened(self) -> Ground:
+        return replace(self, is_wide=True)
+
+    def beyond(self, rule: Rule, target: str) -> Ground:
+        """With extreme ratios, if there are several inputs."""
+        first = self.trials[0]
+        far = extremes(rule) if len(first.variables) > 1 else None
+        if far is None or not len(far):
+            return self
+        trial = Trial(first.meaning, far, Machine(far.columns, np.float32, target))
+        usual = (*self.usual, wide.usual(rule, far))
+        return replace(self, trials=(*self.trials, trial), usual=usual)
+
+    def is_lost(self, form: Expr) -> bool:
+        """Whether it is bad at extremes."""
+        closed = self.close(form)
+        far = zip(self.trials[2:], self.usual[2:], strict=True)
+        return any(trial.score_at(closed, where).whole.bad for trial, where in far)
+
+    def lost(self, closed: Expr) -> Any:
+        """The bits lost at all points."""
+        weight = np.where(np.concatenate(self.usual), 1.0, _RARE)
+        off = [
+            trial.suspicion_in_double(closed)
+            if self._is_rounded(trial)
+            else trial.suspicion(closed)
+            for trial in self.trials
+        ]
+        return losses(np.concatenate(off)) * weight
+
+    def scores(self, closed: Expr) -> tuple[Score, ...]:
+        return tuple(
+            map(self._score, self.trials, self.usual, [closed] * len(self.usual))
+        )
+
+    def is_good(self, closed: Expr) -> bool:
+        scores = self.scores(closed)
+        return all(s.whole.is_good and s.core.worst <= _CLOSE for s in scores)
+
+    def _score(self, trial: Trial, where: Any, closed: Expr) -> Score:
+        rounded = self._is_rounded(trial)
+        return (trial.score_in_double if rounded else trial.score_at)(closed, where)
+
+    def _is_rounded(self, trial: Trial) -> bool:
+        return self.is_wide and trial.dtype == "float32"
+
+
+def further(
+    ground: Ground, choice: Choice, heard: Iterable[Tried], candidate: Make
+) -> Choice:
+    """``choice``, or what is better; ``heard`` is what has been tried so far."""
+    first = candidate(choice.form)
+    if ground.is_good(first.closed):
+        return choice
+    work = _Work(ground, candidate, first)
+    pool = dict.fromkeys((choice.form, *_forms(heard)))
+    known = [work.form(f) for f in islice(pool, _LARGEST)]
+    known += [work.form(f) for f in work.sorted(known)]
+    best = work.best(known)
+    split = by_regimes((best, *_ranked(known)), ground.trials)
+    best = work.best((best, *map(work.form, split)))
+    if best.candidate.form == choice.form:
+        return choice
+    return work.choice(choice, best.candidate)
+
+
+class _Work:
+    def __init__(self, ground: Ground, candidate: Make, first: Candidate) -> None:
+        self._ground, self._candidate = ground, candidate
+        self._first = self.form(first.form)
+        self._scores = ground.scores(first.closed)
+        self._noisy = ground.trials[0].score_with_noise(first.closed).noisy
+
+    def form(self, form: Expr) -> Form:
+        made = self._candidate(form)
+        return Form(made, self._ground.lost(made.closed), cost(form))
+
+    def sorted(self, forms: list[Form]) -> Iterator[Expr]:
+        """The products among the best forms, in other orders."""
+        best = [f.candidate for f in _ranked(forms) if is_product(f.candidate.closed)]
+        for made in best[:_SORTED]:
+            if made.form == made.closed:
+                yield from reordered(made.form, self._ground.trials)
+
+    def best(self, known: Iterable[Form]) -> Form:
+        """The form that loses least of those that are worse in nothing, if that is much;
+        or else the cheapest that is within 4 ULP in the core."""
+        before, ranked = _total(self._first), _ranked(known)
+        most = min(_GAIN * before, before - _LEAST)
+        for form in ranked:
+            if _total(form) > most:
+                break
+            if self._is_admitted(form.candidate):
+                return form
+        if all(score.core.worst <= _CLOSE for score in self._scores):
+            return self._first
+        cheap = [f for f in ranked if f.cost <= _PRICE * self._first.cost]
+        for form in sorted(cheap, key=lambda f: f.cost):
+            scores = self._ground.scores(form.candidate.closed)
+            is_close = all(s.core.worst <= _CLOSE for s in scores)
+            if is_close and self._is_admitted(form.candidate):
+                return form
+        return self._first
+
+    def choice(self, before: Choice, best: Candidate) -> Choice:
+        single, double = self._ground.trials[:2]
+        score = single.score_with_noise(best.closed)
+        fine = before.fine and (before.fine[0], double.score(best.closed))
+        return Choice(best.form, score, before.written, fine)
+
+    def _is_admitted(self, made: Candidate) -> bool:
+        """Worse in no measure, nor by infinities on the way."""
+        if made.form == self._first.candidate.form:
+            return False
+        slack = QUIET if self._ground.is_wide else SLACK
+        after = self._ground.scores(made.closed)
+        pairs = zip(after, self._scores, strict=True)
+        if any(one.is_worse_than(other, slack) for one, other in pairs):
+            return False
+        noisy = self._ground.trials[0].score_with_noise(made.closed).noisy
+        return self._ground.is_wide or noisy <= self._noisy
+
+
+def _forms(heard: Iterable[Tried]) -> Iterator[Expr]:
+    for tried in heard:
+        yield tried.taken
+        yield from (form for form, _ in tried.others)
+
+
+def _total(form: Form) -> float:
+    return float(form.lost.sum())
+
+
+def _ranked(forms: Iterable[Form]) -> list[Form]:
+    return sorted(forms, key=lambda f: (_total(f), f.cost))
