@@ -16,7 +16,7 @@ from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import children, names, nodes, substitute
 from gradspec.stabilise.choose import Candidate, choose
 from gradspec.stabilise.compensate import compensated
-from gradspec.stabilise.exponential import through_exponential
+from gradspec.stabilise.exponential import in_range
 from gradspec.stabilise.inner import INNER, of_one, put_back
 from gradspec.stabilise.measure import SLACK, Trial, is_real
 from gradspec.stabilise.regimes import losses
@@ -197,7 +197,7 @@ def through(trial: Trial) -> Iterator[tuple[Expr, str]]:
         return
     (name,) = trial.variables
     meaning = tidy(substitute(trial.meaning, dict.fromkeys(upstream, ONE)))
-    found = through_exponential(meaning, name) if is_fit(meaning) else None
+    found = in_range(meaning, name) if is_fit(meaning) else None
     if found is None:
         return
     mended = series_beside(found, found, meaning, name, is_factor=True)

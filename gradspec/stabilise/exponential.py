@@ -24,9 +24,26 @@ from gradspec.stabilise.distance import distance
 _LONGEST = 12
 """Terms of a factor."""
 
+_SEVERAL = 2
+
 
 def through_exponential(closed: Expr, name: str) -> Expr | None:
-    """``closed`` (in ``name`` alone) through ``exp(-|x|)``, if it is of this kind."""
+    """``closed`` (in ``name`` alone) through ``exp(-|x|)``, if it is of this kind, does
+    not grow, and each factor has one zero at most."""
+    found = _sides(closed, name)
+    if found is None or not all(side.is_exact for side in found[1]):
+        return None
+    return _joined(name, found[0], *found[1])
+
+
+def in_range(closed: Expr, name: str) -> Expr | None:
+    """The same of what grows or has more zeros, about which it is not exact: it stays
+    inside the range for as long as its value does."""
+    found = _sides(closed, name)
+    return None if found is None else _joined(name, found[0], *found[1])
+
+
+def _sides(closed: Expr, name: str) -> tuple[Fraction, tuple[_Side, _Side]] | None:
     from gradspec.symbolic.exponentials import NoFraction, factored
 
     try:
@@ -35,7 +52,7 @@ def through_exponential(closed: Expr, name: str) -> Expr | None:
         right = _side(found, name, is_left=False)
     except (NoFraction, NotImplementedError, KeyError):
         return None
-    return _joined(name, found.number, left, right)
+    return found.number, (left, right)
 
 
 def _without_bounds(closed: Expr) -> Expr:
@@ -61,6 +78,8 @@ class _Side:
 
     above: tuple[Expr, ...]
     below: tuple[Expr, ...]
+    is_exact: bool
+    """Nothing grows, and no factor has two zeros."""
 
 
 def _joined(name: str, number: Fraction, left: _Side, right: _Side) -> Expr:
@@ -97,19 +116,22 @@ def _side(found: Any, name: str, is_left: bool) -> _Side:
     shift: int = found.shift
     above: list[Expr] = []
     below: list[Expr] = []
+    is_exact = True
     for given, power in found.factors:
         if len(given) > _LONGEST:
             raise NoFraction
         terms, high = (given, 0) if is_left else _turned(given)
         shift += power * high
+        is_exact &= len(_roots(terms, name, found.unit, is_left)) < _SEVERAL
         factor = _power(_factor(terms, name, found.unit, is_left), abs(power))
         (above if power > 0 else below).append(factor)
     shift = shift if is_left else -shift
     if shift < 0:  # half above and half below stay in the range for longer
         half = found.unit * -shift / 2
-        return _Side((_large(name, half), *above), (*below, _small(name, half)))
+        above, below = [_large(name, half), *above], [*below, _small(name, half)]
+        return _Side(tuple(above), tuple(below), False)
     head = (_power(_small(name, found.unit), shift),) if shift else ()
-    return _Side((*head, *above), tuple(below))
+    return _Side((*head, *above), tuple(below), is_exact)
 
 
 def _turned(terms: Any) -> tuple[Any, int]:
@@ -176,20 +198,23 @@ def _offset(name: str, root: Any, is_left: bool) -> Expr:
 
 
 def _root(terms: Any, name: str, unit: Fraction, is_left: bool) -> Any:
-    """Where the factor is 0 on that side; None if its terms have one sign there, or
-    if there are several such places: it cannot be exact about more than one."""
+    """Where the factor is 0 on that side, if there is one such place."""
+    found = _roots(terms, name, unit, is_left)
+    return found[0] if len(found) == 1 else None
+
+
+def _roots(terms: Any, name: str, unit: Fraction, is_left: bool) -> list[Any]:
     from gradspec.symbolic.isolated import Zero, zeros
 
     sign = -1 if is_left else 1
     if len({c * sign**i > 0 for (i, _), c in terms}) == 1:
-        return None
+        return []
     if sum(c for (i, _), c in terms if i == 0) == 0:
-        return Zero(Fraction(0), Fraction(0))
+        return [Zero(Fraction(0), Fraction(0))]
     rate = unit if is_left else -unit
     growing = Apply("exp", (times(Const(rate), Ref(name)),))
     found = zeros(_horner(terms, Ref(name), growing), name)
-    inside = [z for z in found if z.near * sign > 0]
-    return inside[0] if len(inside) == 1 else None
+    return [z for z in found if z.near * sign > 0]
 
 
 def _horner(terms: Any, x: Expr, t: Expr) -> Expr:

@@ -30,6 +30,8 @@ _SORTED = 6
 _PRICE = 1.5
 """How much more a form may cost that is only a little more accurate."""
 
+_SEVERAL = 2  # inputs
+
 _GAIN, _LEAST = 0.6, 6.0
 """Share of the lost bits that may be left, and how many must be gained."""
 
@@ -48,6 +50,9 @@ class Ground:
     trials: tuple[Trial, ...]
     usual: tuple[Any, ...]
     close: Callable[[Expr], Expr]
+    is_derived: bool
+    """What is derived may be in any form; what the author wrote stays near it."""
+
     is_wide: bool = False
     """Whether float32 is computed in float64 and rounded."""
 
@@ -57,8 +62,10 @@ class Ground:
     def beyond(self, rule: Rule, target: str) -> Ground:
         """With extreme ratios, if there are several inputs."""
         first = self.trials[0]
-        far = extremes(rule) if len(first.variables) > 1 else None
-        if far is None or not len(far):
+        if not self.is_derived or len(first.variables) < _SEVERAL:
+            return self
+        far = extremes(rule)
+        if not len(far):
             return self
         trial = Trial(first.meaning, far, Machine(far.columns, np.float32, target))
         usual = (*self.usual, wide.usual(rule, far))
@@ -88,7 +95,7 @@ class Ground:
 
     def is_good(self, closed: Expr) -> bool:
         scores = self.scores(closed)
-        return all(s.whole.is_good and s.core.worst <= _CLOSE for s in scores)
+        return all(score.is_good for score in scores)
 
     def _score(self, trial: Trial, where: Any, closed: Expr) -> Score:
         rounded = self._is_rounded(trial)
@@ -103,7 +110,7 @@ def further(
 ) -> Choice:
     """``choice``, or what is better; ``heard`` is what has been tried so far."""
     first = candidate(choice.form)
-    if ground.is_good(first.closed):
+    if not ground.is_derived or ground.is_good(first.closed):
         return choice
     work = _Work(ground, candidate, first)
     pool = dict.fromkeys((choice.form, *_forms(heard)))
@@ -145,7 +152,7 @@ class _Work:
                 break
             if self._is_admitted(form.candidate):
                 return form
-        if all(score.core.worst <= _CLOSE for score in self._scores):
+        if all(score.core.is_good for score in self._scores):
             return self._first
         cheap = [f for f in ranked if f.cost <= _PRICE * self._first.cost]
         for form in sorted(cheap, key=lambda f: f.cost):

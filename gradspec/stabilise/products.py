@@ -66,8 +66,8 @@ def _orders(expr: Expr, trials: tuple[Trial, ...], depth: int) -> Iterator[Expr]
     upstream = trials[0].points.upstream
     plain = [f for f in factors if names(f[0]) <= upstream]
     rest = [f for f in factors if f not in plain]
-    for some in dict.fromkeys((tuple(rest), tuple(_halved(rest)))):
-        for order in _sorted(some, trials):
+    for part in dict.fromkeys((tuple(rest), tuple(_halved(rest)))):
+        for order in _sorted(part, trials):
             yield _in_order(number, (*plain, *order))
 
 

@@ -235,7 +235,7 @@ def short(low: float, high: float) -> Fraction | None:
         return None if mirrored is None else -mirrored
     if low < 1 <= high:
         return Fraction(1)
-    middle = sqrt(low) * sqrt(high)
+    middle = sqrt(low) * sqrt(high) if low > 0 else high / 4
     for digits in range(1, 17):
         unit = Fraction(10) ** (floor(log10(middle)) - digits + 1)
         number = round(Fraction(middle) / unit) * unit

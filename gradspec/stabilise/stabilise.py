@@ -324,9 +324,9 @@ class _Work:
 
     def _ground(self, name: str, trials: tuple[Trial, Trial]) -> Ground:
         """Where ``name`` is measured: derived gradients at extreme ratios, too."""
-        near = Ground(trials, self._usual, self._chosen.close)
         is_derived = isinstance(self._entry(name), Derived)
-        return near.beyond(self._original, self._target) if is_derived else near
+        near = Ground(trials, self._usual, self._chosen.close, is_derived)
+        return near.beyond(self._original, self._target)
 
     def _candidate(self, form: Expr) -> Candidate:
         return Candidate(form, self._chosen.close(form))

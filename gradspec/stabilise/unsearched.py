@@ -12,9 +12,9 @@ from gradspec.ir.rule import CheckedRule, Declared, Derived, Override, Rule
 from gradspec.ir.tidy import tidy
 from gradspec.stabilise.exact import restored
 from gradspec.stabilise.guard import guarded
+from gradspec.stabilise.inlined import without_calls
 from gradspec.stabilise.points import points
 from gradspec.stabilise.ranked_guard import ranked_guarded
-from gradspec.stabilise.stabilise import without_calls
 
 
 def as_written(checked: CheckedRule) -> CheckedRule:
