@@ -58,12 +58,14 @@ def recomputing(rule: Rule, wide_names: list[str]) -> Rule:
 
 def reason(trial: Trial, candidate: Expr, chosen: Any, most: float = inf) -> str:
     """Why ``candidate`` is to be computed in float64; empty if it is not. It is if it is
-    off by more than ``most`` anywhere in the core.
+    off by more than ``most`` at several points of the core (at one, where two branches
+    meet, it may be luck).
 
     Only what is poor is computed so (special functions take long: they are balls)."""
     narrow = trial.score_at(candidate, chosen)
     few = 0 if len(trial.variables) == 1 else _FEW
-    if not _is_poor(narrow, few) and narrow.core.worst <= most:
+    often = (narrow.core.errors > most).sum() >= _FEW
+    if not _is_poor(narrow, few) and not often:
         return ""
     wide = trial.score_in_double(candidate, chosen)
     if not _mends(wide, narrow):
