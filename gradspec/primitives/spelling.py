@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from gradspec.primitives.row import Expand, Helper, Infix, Prefix, Spelling, Template
+from gradspec.primitives.texts_torch import WHERE
 
 TARGETS = ("numpy", "torch", "tf", "jax")
 _PARAMS = ("x", "y", "z")
@@ -142,6 +143,8 @@ def _written(
 ) -> Helper:
     for word, meant in {**names, **_WIDTH}.items():
         text = text.replace(word, meant[target])
+    if target == "torch" and "xp.where(" in text:
+        text, needs = text.replace("xp.where(", "_where("), (WHERE, *needs)
     for word, replacement in _WORDS[target].items():
         text = text.replace(word, replacement)
     needed = [*imports]

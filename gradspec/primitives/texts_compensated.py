@@ -38,6 +38,12 @@ _VALUES = {
         "tf": "_sigmoid(-s)",
         "jax": "jax.nn.sigmoid(-s)",
     },
+    "FINITE": {
+        "numpy": "xp.where(xp.abs(s) < 1e4, e, xp.zeros_like(s))",
+        "torch": "torch.nan_to_num(e, 0.0, 0.0, 0.0)",  # a choice costs twelve of it
+        "tf": "xp.where(xp.abs(s) < 1e4, e, xp.zeros_like(s))",
+        "jax": "xp.where(xp.abs(s) < 1e4, e, xp.zeros_like(s))",
+    },
     "SOFTPLUS": {
         "numpy": "np.logaddexp(0.0, s)",
         "torch": "torch.nn.functional.softplus(s, threshold=40.0)",
@@ -53,8 +59,10 @@ _SUM = """\
     s = x + y
     b = s - x
     e = (x - (s - b)) + (y - b)
-    e = xp.where(xp.abs(s) < 1e4, e, xp.zeros_like(s))
 """
+_NEAR = "    e = xp.where(xp.abs(s) < 1e4, e, xp.zeros_like(s))\n"
+_FINITE = "    e = FINITE\n"
+"""For what multiplies it by a slope that is 0 at all large arguments."""
 
 _PRODUCT = """\
     s = x * y
@@ -69,11 +77,11 @@ _PRODUCT = """\
 
 
 def _both(
-    name: str, result: str, says: str
+    name: str, result: str, says: str, kept: str = _NEAR
 ) -> tuple[Mapping[str, Spelling], Mapping[str, Spelling]]:
     """The function of a sum and of a product: ``s`` is rounded, ``e`` what that took."""
     return (
-        _written(f"_{name}_sum", _SUM, result, f"{says.replace('#', 'x + y')}"),
+        _written(f"_{name}_sum", _SUM + kept, result, f"{says.replace('#', 'x + y')}"),
         _written(f"_{name}_product", _PRODUCT, result, f"{says.replace('#', 'x * y')}"),
     )
 
@@ -111,6 +119,7 @@ SIGMOID_SUM, SIGMOID_PRODUCT = _both(
     return p * (1.0 + q * e)
 """,
     "1 / (1 + exp(-(#)))",
+    _FINITE,
 )
 
 # Far down p * e would be subnormal, which XLA and TensorFlow flush to 0.
@@ -122,6 +131,7 @@ SOFTPLUS_SUM, SOFTPLUS_PRODUCT = _both(
     return SOFTPLUS * (1.0 + tail) + p * (e - tail)
 """,
     "log(1 + exp(#))",
+    _FINITE,
 )
 
 _LESS_ONE = """\

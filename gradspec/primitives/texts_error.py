@@ -36,10 +36,10 @@ def _quotient(
     x: Array, over: tuple[float, ...], under: tuple[float, ...]
 ) -> Array:
     """A quotient of polynomials in x, their highest powers first."""
-    p, q = xp.zeros_like(x), xp.zeros_like(x)
-    for c in over:
+    p, q = over[0], under[0]
+    for c in over[1:]:
         p = p * x + c
-    for c in under:
+    for c in under[1:]:
         q = q * x + c
     return p / q
 ''',
@@ -189,6 +189,32 @@ def _ndtr(x: Array) -> Array:
 ''',
     needs=(QUOTIENT, EXP_NEG_HALF_SQUARE, ERFCX),
 )
+
+# torch's erfc is vectorised and right to 1.5 ULP: what is left is the rounding of x / sqrt(2),
+# which erfc magnifies by 2 * z**2. It takes a tenth of the time of the function above.
+NDTR["torch"] = everywhere(
+    "_ndtr",
+    '''\
+def _ndtr(x: Array) -> Array:
+    """0.5 * erfc(z) with z = -x / sqrt(2); ``e``, what rounding takes off z, is put back
+    by the slope of log(erfc), which is -(2 * z + 1 / z) far out.
+    """
+    c = torch.clamp(x, -40.0, 40.0)
+    factor, high, low = (
+        (4097.0, 0.70703125, 7.55311865475244e-05)
+        if c.dtype == torch.float32
+        else (134217729.0, 0.7071067690849304, 1.210161710447897e-08)
+    )
+    scaled = factor * c
+    h = scaled - (scaled - c)
+    z = -0.7071067811865476 * c
+    e = torch.add(torch.add(z, h, alpha=high), c - h, alpha=high)
+    e = torch.add(e, c, alpha=low)
+    p = torch.clamp(z, min=0.0)
+    slope = torch.add(p / (p * p + 0.6), p, alpha=2.0)
+    return 0.5 * torch.erfc(z) * (1.0 + e * slope)
+''',
+)["torch"]
 
 LOG_NDTR = everywhere(
     "_log_ndtr",

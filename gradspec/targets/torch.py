@@ -12,6 +12,7 @@ from gradspec.plan.array import Expr, Name
 from gradspec.plan.plan import Assign, Block, ModulePlan, RulePlan
 from gradspec.plan.program import Vocabulary, forward, pushforward, split_backward
 from gradspec.plan.translate import replaced
+from gradspec.primitives.texts_torch import ACTIVE
 from gradspec.targets import torch_ranked_texts
 from gradspec.targets import torch_texts as texts
 from gradspec.targets.docstring import docstring, module_docstring
@@ -69,8 +70,8 @@ def _module(plan: ModulePlan, functions: Sequence[Function]) -> str:
     definitions += [layer_class(layer) for layer in layers]
     text = "\n".join(laid_out(lines) for lines in definitions)
     applied = APPLIED_BY_SIZE if "_in_blocks(" in text else APPLIED
-    own = (texts.ACTIVE, *HELPERS, applied, *texts.HELPERS, *torch_ranked_texts.HELPERS)
-    helpers = used_helpers((*own, *wants.helpers), text)
+    own = (ACTIVE, *HELPERS, applied, *texts.HELPERS, *torch_ranked_texts.HELPERS)
+    helpers = used_helpers(dict.fromkeys((*own, *wants.helpers)), text)
     wants |= Needs(tuple(line for helper in helpers for line in helper.imports))
     if "operator.index(" in text:
         wants |= Needs(("import operator",))

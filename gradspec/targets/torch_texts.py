@@ -205,15 +205,6 @@ def _plus(total: torch.Tensor | None, term: torch.Tensor) -> torch.Tensor:
 ''',
 )
 
-ACTIVE = Helper(
-    "_transforms_are_active",
-    """\
-_transforms_are_active = getattr(
-    torch._C, "_are_functorch_transforms_active", lambda: True
-)
-""",
-)
-
 REDUCED = Helper(
     "_reduced",
     '''\

@@ -1,0 +1,83 @@
+"""Private functions of torch modules that see whether an evaluation may go another way than
+the one that is recorded, and a choice that does.
+"""
+
+from __future__ import annotations
+
+from gradspec.primitives.row import Helper
+
+ACTIVE = Helper(
+    "_transforms_are_active",
+    """\
+_transforms_are_active = getattr(
+    torch._C, "_are_functorch_transforms_active", lambda: True
+)
+""",
+)
+
+IS_PLAIN = Helper(
+    "_is_plain",
+    '''\
+def _is_plain(tensor: torch.Tensor) -> bool:
+    """Whether its elements are numbers in the memory of the CPU, in order (or one number
+    for all), and it is no subclass: the keys of any other differ.
+    """
+    keys = torch._C._dispatch_keys
+    return (
+        type(tensor) in (torch.Tensor, torch.nn.Parameter)
+        and keys(tensor) == keys(torch.empty(0, device="cpu"))
+        and (tensor.is_contiguous() or not any(tensor.stride()))
+    )
+''',
+)
+
+IS_WATCHED = Helper(
+    "_is_watched",
+    '''\
+def _is_watched() -> bool:
+    """Whether a compiler, a tracer, a transform, a mode or forward mode looks on."""
+    return (
+        torch.compiler.is_compiling()
+        or torch.jit.is_tracing()
+        or _transforms_are_active()
+        or torch._C._len_torch_dispatch_stack() > 0
+        or torch.autograd.forward_ad._current_level >= 0
+    )
+''',
+    needs=(ACTIVE,),
+)
+
+WHERE = Helper(
+    "_where",
+    '''\
+_WHOLE = {torch.float32: torch.int32, torch.float64: torch.int64}
+
+
+def _where(
+    condition: torch.Tensor, x: torch.Tensor | float, y: torch.Tensor | float
+) -> torch.Tensor:
+    """``torch.where``, of large tensors by bits while nothing is recorded: it takes a
+    branch for each element, which costs twenty products where neighbours differ.
+    """
+    if (
+        torch.compiler.is_compiling()
+        or torch._C._len_torch_dispatch_stack()
+        or condition.numel() < 8192
+        or torch.is_grad_enabled()
+        or _is_watched()
+    ):
+        return torch.where(condition, x, y)
+    like = x if isinstance(x, torch.Tensor) else y
+    one, other = (
+        value if isinstance(value, torch.Tensor) else like.new_full((), value)
+        for value in (x, y)
+    )
+    plain = all(_is_plain(tensor) for tensor in (condition, one, other))
+    if not plain or one.dtype != other.dtype or one.dtype not in _WHOLE:
+        return torch.where(condition, x, y)
+    one, other = (value.view(_WHOLE[value.dtype]) for value in (one, other))
+    mask = (-condition.view(torch.int8)).to(one.dtype)
+    return ((one ^ other) & mask).bitwise_xor_(other).view(like.dtype)
+''',
+    needs=(IS_PLAIN, IS_WATCHED),
+)
