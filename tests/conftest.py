@@ -17,11 +17,28 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """One cache folder for this run, of all its workers: for fixtures that serve many
+    tests. It begins empty, so all that it gives has been worked out by this code."""
+    base = tmp_path_factory.getbasetemp()
+    own = base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base
+    folder = own / "shared-cache"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GRADSPEC_CACHE_DIR", str(folder))
+        yield folder
+
+
 @pytest.fixture(autouse=True)
 def cache_of_its_own(
-    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+    request: pytest.FixtureRequest,
+    shared_folder: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Path]:
-    """Every test has an empty cache folder."""
-    folder = tmp_path_factory.mktemp("cache")
+    """Every test has an empty cache folder, but for those marked ``shared_cache``: they
+    compile what others compile too, and are about what comes after."""
+    is_shared = request.node.get_closest_marker("shared_cache") is not None
+    folder = shared_folder if is_shared else tmp_path_factory.mktemp("cache")
     monkeypatch.setenv("GRADSPEC_CACHE_DIR", str(folder))
     yield folder

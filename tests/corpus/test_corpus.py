@@ -89,6 +89,7 @@ def test_every_rule_of_the_corpus_has_a_reference() -> None:
     assert rules == set(CASES)
 
 
+@pytest.mark.xdist_group("corpus")  # one worker compiles them
 @pytest.mark.parametrize("job", JOBS, ids=lambda job: "-".join(map(str, job)))
 def test_values_and_gradients(job: tuple[str, str, int], numbers: Any) -> None:
     file, rule, setting = job

@@ -46,6 +46,9 @@ float32, where that is computed in.
 """
 
 
+pytestmark = pytest.mark.xdist_group("memory")  # one worker measures
+
+
 @pytest.fixture(scope="module", params=list(TARGETS))
 def lines(request, tmp_path_factory):
     for framework in ("torch", "tensorflow", "jax"):

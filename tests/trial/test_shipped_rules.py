@@ -15,6 +15,8 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.shared_cache  # proofs and searches are those of all targets
+@pytest.mark.xdist_group("shipped rules")
 @pytest.mark.parametrize(
     ("target", "framework"),
     [("numpy", "numpy"), ("torch", "torch"), ("tf", "tensorflow")],

@@ -74,12 +74,14 @@ def faults(request: pytest.FixtureRequest, built: Built) -> dict[Any, list[str]]
     return dict(zip(JOBS, json.loads(done.stdout), strict=True))
 
 
+@pytest.mark.xdist_group("ranked corpus")  # one worker compiles them
 def test_values_and_gradients_are_those_of_autograd(
     faults: dict[Any, list[str]],
 ) -> None:
     assert {job: found for job, found in faults.items() if found} == {}
 
 
+@pytest.mark.xdist_group("ranked corpus")  # one worker compiles them
 def test_true_gradients_are_proved(built: Built) -> None:
     assert set(built.verdicts) == {name for _, name in JOBS}
     unproved = {
