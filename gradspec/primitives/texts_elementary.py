@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gradspec.primitives.row import Helper
 from gradspec.primitives.spelling import everywhere
+from gradspec.primitives.texts_choice import NUMPY_WHERE
 from gradspec.primitives.texts_jax import LOG1P
 
 NUMPY_SIGMOID = Helper(
@@ -70,11 +71,12 @@ NUMPY_LOGIT = Helper(
 def _logit(x: np.ndarray) -> np.ndarray:
     """log(x / (1 - x)); near 1/2, its zero, through log1p, as 2 * x - 1 is exact."""
     near = np.abs(x - 0.5) < 0.25
-    inner = np.where(near, x, 0.5)
-    outer = np.where(near, 0.25, x)
+    inner = _where(near, x, 0.5)
+    outer = _where(near, 0.25, x)
     middle = np.log1p((2.0 * inner - 1.0) / (1.0 - inner))
-    return np.where(near, middle, np.log(outer / (1.0 - outer)))
+    return _where(near, middle, np.log(outer / (1.0 - outer)))
 ''',
+    needs=(NUMPY_WHERE,),
 )
 
 TORCH_LOGIT = Helper(
@@ -136,8 +138,9 @@ NUMPY_XLOGY = Helper(
     '''\
 def _xlogy(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """x * log(y), and 0 where x is 0 (also at y = 0)."""
-    return x * np.log(np.where((x == 0) & (y >= 0), 1.0, y))
+    return x * np.log(_where((x == 0) & (y >= 0), 1.0, y))
 ''',
+    needs=(NUMPY_WHERE,),
 )
 
 NUMPY_XLOG1PY = Helper(
@@ -145,8 +148,9 @@ NUMPY_XLOG1PY = Helper(
     '''\
 def _xlog1py(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """x * log(1 + y), and 0 where x is 0 (also at y = -1)."""
-    return x * np.log1p(np.where((x == 0) & (y >= -1), 0.0, y))
+    return x * np.log1p(_where((x == 0) & (y >= -1), 0.0, y))
 ''',
+    needs=(NUMPY_WHERE,),
 )
 
 # Of x the first bits, so few that their square is exact (until the result is 0); what the

@@ -14,7 +14,10 @@ from gradspec.targets import numpy_texts as texts
 from gradspec.targets.docstring import module_docstring
 from gradspec.targets.expansion import expander
 from gradspec.targets.lines import Lines
-from gradspec.targets.numpy_rule import Functions, jvp_lines, value_lines, vjp_lines
+from gradspec.targets.numpy_cheaper import cheaper
+from gradspec.targets.numpy_parts import Functions
+from gradspec.targets.numpy_pullback import vjp_lines
+from gradspec.targets.numpy_rule import jvp_lines, value_lines
 from gradspec.targets.python import Needs, needs
 from gradspec.targets.signature import fresh, scalars
 from gradspec.targets.skeleton import laid_out, module_text, used_helpers
@@ -48,6 +51,8 @@ def _module(plan: ModulePlan, rules: list[Functions]) -> str:
     wants |= Needs(tuple(line for helper in helpers for line in helper.imports))
     if "operator.index(" in text:
         wants |= Needs(("import operator",))
+    if "partial(" in text:
+        wants |= Needs(("from functools import partial",))
     return module_text(
         module_docstring(plan),
         wants.imports,
@@ -71,7 +76,8 @@ def account(plan: RulePlan) -> Account:
 
 
 def _functions(rule: RulePlan, plan: ModulePlan, is_traced: bool) -> Functions:
-    words = Vocabulary(expander("numpy", scalars(rule)), RESERVED)
+    numbers = scalars(rule)
+    words = Vocabulary(cheaper(expander("numpy", numbers), numbers), RESERVED)
     rule = with_outputs_at_hand(rule)
     rules = {other.name for other in plan.rules}
     outputs = {output.name for output in rule.outputs}

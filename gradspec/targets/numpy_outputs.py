@@ -16,12 +16,12 @@ from gradspec.plan.ranked import (
     Window,
     Windows,
 )
-from gradspec.targets.lines import Lines
+from gradspec.targets.lines import Lines, assignment
 from gradspec.targets.python import is_scalar, render
 from gradspec.targets.signature import scalars
 
 if TYPE_CHECKING:
-    from gradspec.targets.numpy_rule import Functions
+    from gradspec.targets.numpy_parts import Functions
 
 _FLOATS = (Kind.FLOAT, Kind.NOGRAD)
 
@@ -70,6 +70,29 @@ def grouped_outputs(functions: Functions) -> str:
     text = outputs_text(functions)
     is_call = text.startswith("_rounded(") or len(functions.plan.outputs) == 1
     return text if is_call else f"({text})"
+
+
+def returning(functions: Functions) -> Lines:
+    """The last lines of ``f``: the outputs, or the arrays for them, filled."""
+    outputs = functions.plan.outputs
+    lines = [
+        line for o in outputs for line in assignment(o.name, _output(functions, o))
+    ]
+    names_ = ", ".join(output.name for output in outputs)
+    results = names_ if len(outputs) == 1 else f"({names_})"
+    return [*lines, f"return {results} if out is None else _into(out, {results})"]
+
+
+def reach(functions: Functions, output: Output) -> tuple[str, ...]:
+    """The inputs whose shapes an output has together, first one of its type; none where
+    that is not known beforehand.
+    """
+    if _may_be_number(functions, _closed(functions, output)):
+        return ()
+    names_ = _reach(functions, output)
+    floats = [name for name in names_ if name in functions.floats]
+    others = [name for name in names_ if name not in floats]
+    return (*floats, *others) if floats else ()
 
 
 def tangents_text(functions: Functions) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from gradspec.primitives.row import Helper
+from gradspec.primitives.row import Helper, Template
+from gradspec.primitives.texts_choice import NUMPY_WHERE
 from gradspec.targets import numpy_blocks, numpy_ranked_texts
 from gradspec.targets.numpy_ranked import ranked
 from gradspec.targets.python import Dialect
@@ -18,9 +19,16 @@ RESERVED = frozenset(
         "Sequence",
         "dtype",
         "pullback",
+        "partial",
         "print",
+        "out",
     ]
 ) | {"primals", "tangents", "Any"}
+
+_CLIPS: dict[tuple[str, tuple[bool, ...]], Template] = {
+    ("clip", (False, True, True)): Template("{x}.clip({y}, {z})")
+}
+"""The method takes as long as two functions for one element; `np.clip` twice that."""
 
 DIALECT = Dialect(
     target="numpy",
@@ -28,6 +36,7 @@ DIALECT = Dialect(
     is_nan="np.isnan({x})",
     to_float="{x}.astype({like}.dtype)",
     lift="{like}.dtype.type({x})",
+    variants=lambda name, scalars: _CLIPS.get((name, scalars)),
     ranked=ranked,
 )
 
@@ -53,11 +62,16 @@ def _floating(rule: str, **values: npt.ArrayLike) -> tuple[Any, ...]:
     Python numbers take the type of the arrays beside them. float16 is computed in
     float32 and rounded once, at the end.
     """
-    types = {v.dtype if type(v) is np.ndarray else None for v in values.values()}
-    if len(types) == 1 and types <= _DIRECT:
-        return *types, *values.values()
+    given = tuple(values.values())
+    dtype = getattr(given[0], "dtype", None)
+    for value in given:
+        if type(value) is not np.ndarray or value.dtype is not dtype:
+            break
+    else:
+        if dtype in _DIRECT:
+            return dtype, *given
     weak = (float, int)
-    arrays = [float(v) if type(v) in weak else np.asarray(v) for v in values.values()]
+    arrays = [float(v) if type(v) in weak else np.asarray(v) for v in given]
     for name, array in zip(values, arrays, strict=True):
         if type(array) is not float and array.dtype.kind != "f":
             raise TypeError(
@@ -129,10 +143,14 @@ def _check_rank0(rule: str, **arrays: np.ndarray) -> None:
 SHAPED = Helper(
     "_shaped",
     '''\
-def _shaped(value: npt.ArrayLike, like: np.ndarray) -> np.ndarray:
-    """``value`` in the type and the shape of ``like``."""
+def _shaped(value: npt.ArrayLike, like: np.ndarray, *others: np.ndarray) -> np.ndarray:
+    """``value`` in the type of ``like``, and in the shape of all together."""
     value = np.asarray(value, like.dtype)
-    return value if value.shape == like.shape else np.broadcast_to(value, like.shape)
+    shape = like.shape
+    for other in others:
+        if other.shape != shape:
+            shape = np.broadcast_shapes(shape, other.shape)
+    return value if value.shape == shape else np.broadcast_to(value, shape)
 ''',
 )
 
@@ -157,61 +175,37 @@ def _tangent(value: npt.ArrayLike | None, like: np.ndarray) -> np.ndarray:
 GRADIENT = Helper(
     "_gradient",
     '''\
-def _gradient(like: np.ndarray, *terms: npt.ArrayLike) -> np.ndarray:
+def _gradient(
+    like: np.ndarray, term: npt.ArrayLike, *others: npt.ArrayLike
+) -> np.ndarray:
     """The terms, each reduced to the shape of ``like``, added up in its type."""
-    term = terms[0]
-    if len(terms) == 1 and type(term) is np.ndarray and term.shape == like.shape:
-        return term.astype(like.dtype, copy=False)
-    first, *rest = (_reduced(np.asarray(term), like.shape) for term in terms)
-    for term in rest:
-        first = first + term
-    return first.astype(like.dtype, copy=False)[()]
+    total = _reduced(term, like.shape)
+    for other in others:
+        total = total + _reduced(other, like.shape)
+    return total.astype(like.dtype, copy=False)
 ''',
 )
 
 REDUCED = Helper(
     "_reduced",
     '''\
-def _reduced(value: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+def _reduced(value: npt.ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
     """``value`` summed over the axes along which ``shape`` was broadcast."""
-    if value.shape == shape:
+    if type(value) is np.ndarray and value.shape == shape:
         return value
+    value = np.asarray(value)
     ndim = max(value.ndim, len(shape))
     value = value.reshape((1,) * (ndim - value.ndim) + value.shape)
     aligned = (1,) * (ndim - len(shape)) + shape
     sizes = enumerate(zip(value.shape, aligned, strict=True))
     axes = tuple(axis for axis, (n, m) in sizes if m == 1 and n != 1)
     total = value.sum(axis=axes, keepdims=True)
-    return np.array(np.broadcast_to(total, aligned)).reshape(shape)
-''',
-)
-
-WHERE = Helper(
-    "_where",
-    '''\
-_WHOLE = {np.dtype(np.float32): np.int32, np.dtype(np.float64): np.int64}
-
-
-def _where(condition: np.ndarray, x: npt.ArrayLike, y: npt.ArrayLike) -> np.ndarray:
-    """``np.where``, for large arrays by bits: it takes a branch for each element, which
-    costs twenty products where neighbours differ.
-    """
-    if condition.size < 1024:
-        return np.where(condition, x, y)
-    dtype = np.result_type(x, y)
-    if np.ndim(x) == np.ndim(y) == 0:
-        return np.array([y, x], dtype).take(condition.view(np.uint8))
-    if dtype not in _WHOLE:
-        return np.where(condition, x, y)
-    whole = _WHOLE[dtype]
-    mask = (-condition.view(np.int8)).astype(whole)
-    one, other = (np.asarray(value, dtype).view(whole) for value in (x, y))
-    return (other ^ ((one ^ other) & mask)).view(dtype)
+    return np.array(np.broadcast_to(total, aligned)).reshape(shape)[()]
 ''',
 )
 
 HELPERS = (
-    WHERE,
+    NUMPY_WHERE,
     *numpy_blocks.HELPERS,
     FLOATING,
     IN_DOUBLE,

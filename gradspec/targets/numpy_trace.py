@@ -9,7 +9,7 @@ from gradspec.targets.lines import Lines
 from gradspec.targets.python import render
 
 if TYPE_CHECKING:
-    from gradspec.targets.numpy_rule import Functions
+    from gradspec.targets.numpy_parts import Functions
 
 
 def traced_forward(functions: Functions) -> Lines:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -82,7 +83,7 @@ def test_blocks_give_the_bits_of_whole_arrays(
     blocked = _all(rules, CASES[case])
     assert len(blocks) >= 2
     count = len(blocks)
-    monkeypatch.setattr(rules, "_LARGE", 1 << 60)
+    monkeypatch.setattr(rules, "_BLOCK", 1 << 60)
     plain = _all(rules, CASES[case])
     assert len(blocks) == count
     for one, other in zip(blocked, plain, strict=True):
@@ -107,6 +108,52 @@ def test_what_is_not_alike_is_not_split(
     pullback(1.0, 1.0)
     rules.complex_op(*inputs)
     assert not blocks
+
+
+ROWS = """
+rule weights(x[..., n]) -> y[..., n]:
+    y[i] = exp(x[i]) / sum(exp(x[j]) for j)
+
+rule moments(x[..., n], g[n]) -> (m, y[..., n]):
+    m = mean(x[j] for j)
+    y[i] = g[i] * (x[i] - m)
+
+rule total(x[..., n], y[..., n]) -> z:
+    z = sum(exp(x[i]) * y[i] for i)
+"""
+
+
+@pytest.mark.parametrize("dtype", (np.float16, np.float32, np.float64))
+@pytest.mark.parametrize(
+    "shape", ((3000, 100), (20, 100, 64), (1, 1 << 17), (2, 70000))
+)
+def test_rows_are_computed_some_at_a_time(
+    monkeypatch: pytest.MonkeyPatch, dtype: Any, shape: tuple[int, ...]
+) -> None:
+    rules = _rows()
+    x, g = _randn(*shape, dtype=dtype), _randn(shape[-1], dtype=dtype, seed=1)
+    blocked = [rules.weights(x), *rules.moments(x, g)]
+    out = tuple(np.empty_like(value) for value in blocked[1:])
+    rules.moments(x, g, out=out)
+    monkeypatch.setattr(rules, "_BLOCK", 1 << 60)
+    plain = [rules.weights(x), *rules.moments(x, g)]
+    for one, other in zip([*blocked, *out], [*plain, *plain[1:]], strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
+
+
+@cache
+def _rows() -> ModuleType:
+    return imported(target.module(planned(ROWS)), "numpy_rows_in_blocks")
+
+
+def test_what_has_no_rows_of_its_own_is_not_split() -> None:
+    x = _randn(1 << 9, 1 << 9)
+    for given in (x.T, x[:, ::2], x[None, :, ::2], x.reshape(-1)):
+        found = _rows().weights(given)
+        np.testing.assert_allclose(found.sum(-1), 1.0, 1e-4)
+    two = _rows().total(x, x[0])
+    np.testing.assert_allclose(two, (np.exp(x) * x[0]).sum(-1), 1e-3, 1e-2)
 
 
 def test_an_upstream_gradient_that_is_one_number(

@@ -6,6 +6,7 @@ Do not edit: change input.grad and compile it again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,74 +22,109 @@ __all__ = [
 ]
 
 
-_LARGE = 1 << 16
-"""Elements from which arrays are evaluated in blocks: more than a cache holds."""
-
-
-def _are_large(*arrays: npt.ArrayLike) -> bool:
-    """Whether they are large arrays of one shape whose elements lie in order."""
-    first = arrays[0]
-    if type(first) is not np.ndarray or first.size < _LARGE:
-        return False
-    return all(
-        type(array) is np.ndarray
-        and array.shape == first.shape
-        and array.flags.c_contiguous
-        for array in arrays
-    )
-
-
-_BLOCK = 1 << 15
+_BLOCK = 1 << 16
 """Elements of a block: what lies between arguments and results stays in the cache."""
 
 
-def _blocks(*arrays: np.ndarray | None) -> Iterator[tuple[Any, ...]]:
-    """The arrays block by block; None is no array."""
+def _are_large(first: npt.ArrayLike, *others: npt.ArrayLike) -> bool:
+    """Whether they are arrays of one shape, of several blocks, whose elements lie in
+    order.
+    """
+    if type(first) is not np.ndarray or first.size <= _BLOCK:
+        return False
+    return first.flags.c_contiguous and all(
+        type(array) is np.ndarray
+        and array.shape == first.shape
+        and array.flags.c_contiguous
+        for array in others
+    )
+
+
+def _blocks(first: np.ndarray, *others: npt.ArrayLike) -> Iterator[tuple[Any, ...]]:
+    """The arrays block by block, as the first is; a number goes with each block."""
     np.empty(1 << 24, np.int8)  # glibc then keeps what the blocks give back
-    flat = [None if array is None else array.reshape(-1) for array in arrays]
-    size = next(array.size for array in flat if array is not None)
-    for start in range(0, size, _BLOCK):
+    arrays = [np.asarray(array) for array in (first, *others)]
+    flat = [
+        array if array.ndim == 0 else np.broadcast_to(array, first.shape).reshape(-1)
+        for array in arrays
+    ]
+    for start in range(0, first.size, _BLOCK):
         part = slice(start, start + _BLOCK)
-        yield tuple(None if array is None else array[part] for array in flat)
+        yield tuple(array[part] if array.ndim else array for array in flat)
 
 
-def _joined(parts: Iterator[Any], shape: tuple[int, ...]) -> Any:
-    """The results of the blocks put together."""
-    wholes: list[Any] = []
+def _in_blocks(
+    function: Callable[..., Any], *arrays: Any, out: Any = None, **statics: Any
+) -> Any:
+    """``function`` of large arrays, a block at a time."""
+    parts = (function(*block, **statics) for block in _blocks(*arrays))
+    if _are_free(out, arrays):
+        return _joined(parts, arrays[0].shape, out)
+    return _into(out, _joined(parts, arrays[0].shape))
+
+
+def _joined(parts: Iterator[Any], shape: tuple[int, ...], out: Any = None) -> Any:
+    """The results of the blocks put together: along axes of ``shape``."""
+    wholes: tuple[Any, ...] = ()
     start = 0
     for part in parts:
         results = part if isinstance(part, tuple) else (part,)
         if not wholes:
-            wholes = [None if r is None else np.empty(shape, r.dtype) for r in results]
+            kinds = [
+                None if r is None else (shape + r.shape[1:], r.dtype) for r in results
+            ]
+            wholes = _places(out, kinds)
         for whole, result in zip(wholes, results, strict=True):
             if result is not None:
-                whole.reshape(-1)[start : start + result.size] = result
-        start += _BLOCK
-    return tuple(wholes) if isinstance(part, tuple) else wholes[0]
+                rows = whole.reshape(-1, *result.shape[1:])
+                rows[start : start + len(result)] = result
+                count = len(result)
+        start += count
+    return wholes if isinstance(part, tuple) else wholes[0]
 
 
-def _in_blocks(function: Callable[..., Any], *arrays: Any, **statics: Any) -> Any:
-    """``function`` of large arrays, a block at a time."""
-    parts = (function(*block, **statics) for block in _blocks(*arrays))
-    return _joined(parts, arrays[0].shape)
-
-
-def _vjp_in_blocks(vjp: Callable[..., Any], *arrays: Any, **statics: Any) -> Any:
-    """``vjp`` of large arrays, a block at a time; the pullback computes what lies
-    between once more, and keeps nothing but the arguments.
+def _are_free(out: Any, arrays: tuple[np.ndarray, ...]) -> bool:
+    """Whether a block of ``out`` can be filled before the next one of the arrays is
+    read: where they share memory, it is block by block the same.
     """
-    count, shape = len(arrays), arrays[0].shape
-
-    def pullback(*upstream: npt.ArrayLike) -> tuple[Any, ...]:
-        given = (np.broadcast_to(np.asarray(d), shape) for d in upstream)
-        parts = (
-            vjp(*block[:count], **statics)[1](*block[count:])
-            for block in _blocks(*arrays, *given)
+    places = out if isinstance(out, tuple) else (out,)
+    return out is None or all(
+        type(place) is np.ndarray
+        and place.flags.c_contiguous
+        and (
+            not np.may_share_memory(place, array)
+            or (place.ctypes.data, place.nbytes) == (array.ctypes.data, array.nbytes)
         )
-        return _joined(parts, shape)
+        for place in places
+        for array in arrays
+    )
 
-    outputs = (vjp(*block, **statics)[0] for block in _blocks(*arrays))
-    return _joined(outputs, shape), pullback
+
+def _into(out: Any, results: Any) -> Any:
+    """``out``, an array for each of the results, filled with them."""
+    values = results if isinstance(results, tuple) else (results,)
+    places = _places(out, [(value.shape, value.dtype) for value in values])
+    for place, value in zip(places, values, strict=True):
+        np.copyto(place, value)
+    return out
+
+
+def _places(out: Any, kinds: list[Any]) -> tuple[Any, ...]:
+    """Arrays for results of these shapes and types: those of ``out``, or new ones; None
+    for None.
+    """
+    if out is None:
+        return tuple(None if kind is None else np.empty(*kind) for kind in kinds)
+    places = out if isinstance(out, tuple) else (out,)
+    if len(places) != len(kinds):
+        raise ValueError(f"out must be {len(kinds)} arrays, not {len(places)}")
+    for place, (shape, dtype) in zip(places, kinds, strict=True):
+        if type(place) is not np.ndarray or place.dtype != dtype:
+            found = getattr(place, "dtype", type(place).__name__)
+            raise TypeError(f"out must be an array of {dtype}, not {found}")
+        if place.shape != shape:
+            raise ValueError(f"out must have the shape {shape}, not {place.shape}")
+    return places
 
 
 _DIRECT = {np.dtype(np.float32), np.dtype(np.float64)}
@@ -101,11 +137,16 @@ def _floating(rule: str, **values: npt.ArrayLike) -> tuple[Any, ...]:
     Python numbers take the type of the arrays beside them. float16 is computed in
     float32 and rounded once, at the end.
     """
-    types = {v.dtype if type(v) is np.ndarray else None for v in values.values()}
-    if len(types) == 1 and types <= _DIRECT:
-        return *types, *values.values()
+    given = tuple(values.values())
+    dtype = getattr(given[0], "dtype", None)
+    for value in given:
+        if type(value) is not np.ndarray or value.dtype is not dtype:
+            break
+    else:
+        if dtype in _DIRECT:
+            return dtype, *given
     weak = (float, int)
-    arrays = [float(v) if type(v) in weak else np.asarray(v) for v in values.values()]
+    arrays = [float(v) if type(v) in weak else np.asarray(v) for v in given]
     for name, array in zip(values, arrays, strict=True):
         if type(array) is not float and array.dtype.kind != "f":
             raise TypeError(
@@ -127,10 +168,14 @@ def _check_rank0(rule: str, **arrays: np.ndarray) -> None:
             )
 
 
-def _shaped(value: npt.ArrayLike, like: np.ndarray) -> np.ndarray:
-    """``value`` in the type and the shape of ``like``."""
+def _shaped(value: npt.ArrayLike, like: np.ndarray, *others: np.ndarray) -> np.ndarray:
+    """``value`` in the type of ``like``, and in the shape of all together."""
     value = np.asarray(value, like.dtype)
-    return value if value.shape == like.shape else np.broadcast_to(value, like.shape)
+    shape = like.shape
+    for other in others:
+        if other.shape != shape:
+            shape = np.broadcast_shapes(shape, other.shape)
+    return value if value.shape == shape else np.broadcast_to(value, shape)
 
 
 def _rounded(dtype: np.dtype, *values: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -143,31 +188,33 @@ def _tangent(value: npt.ArrayLike | None, like: np.ndarray) -> np.ndarray:
     return np.zeros_like(like) if value is None else _shaped(value, like)
 
 
-def _gradient(like: np.ndarray, *terms: npt.ArrayLike) -> np.ndarray:
+def _gradient(
+    like: np.ndarray, term: npt.ArrayLike, *others: npt.ArrayLike
+) -> np.ndarray:
     """The terms, each reduced to the shape of ``like``, added up in its type."""
-    term = terms[0]
-    if len(terms) == 1 and type(term) is np.ndarray and term.shape == like.shape:
-        return term.astype(like.dtype, copy=False)
-    first, *rest = (_reduced(np.asarray(term), like.shape) for term in terms)
-    for term in rest:
-        first = first + term
-    return first.astype(like.dtype, copy=False)[()]
+    total = _reduced(term, like.shape)
+    for other in others:
+        total = total + _reduced(other, like.shape)
+    return total.astype(like.dtype, copy=False)
 
 
-def _reduced(value: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+def _reduced(value: npt.ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
     """``value`` summed over the axes along which ``shape`` was broadcast."""
-    if value.shape == shape:
+    if type(value) is np.ndarray and value.shape == shape:
         return value
+    value = np.asarray(value)
     ndim = max(value.ndim, len(shape))
     value = value.reshape((1,) * (ndim - value.ndim) + value.shape)
     aligned = (1,) * (ndim - len(shape)) + shape
     sizes = enumerate(zip(value.shape, aligned, strict=True))
     axes = tuple(axis for axis, (n, m) in sizes if m == 1 and n != 1)
     total = value.sum(axis=axes, keepdims=True)
-    return np.array(np.broadcast_to(total, aligned)).reshape(shape)
+    return np.array(np.broadcast_to(total, aligned)).reshape(shape)[()]
 
 
-def complex_op(x: npt.ArrayLike, y: npt.ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+def complex_op(
+    x: npt.ArrayLike, y: npt.ArrayLike, *, out: tuple[np.ndarray, ...] | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """The rule ``complex_op``.
 
         rule complex_op(x, y) -> (z, w):
@@ -179,31 +226,34 @@ def complex_op(x: npt.ArrayLike, y: npt.ArrayLike) -> tuple[np.ndarray, np.ndarr
     Gradients: dx proved; dy proved
     """
     if _are_large(x, y):
-        return _in_blocks(complex_op, x, y)
+        return _in_blocks(complex_op, x, y, out=out)
     dtype, x, y = _floating("complex_op", x=x, y=y)
     z = x * y + np.sin(x)
     w = y * y
-    return _rounded(dtype, z, w)
+    z = z.astype(dtype, copy=False)
+    w = w.astype(dtype, copy=False)
+    return (z, w) if out is None else _into(out, (z, w))
+
+
+def _complex_op_pullback(
+    x: npt.ArrayLike, y: npt.ArrayLike, dz: npt.ArrayLike, dw: npt.ArrayLike
+) -> tuple[np.ndarray, np.ndarray]:
+    """The pullback of ``complex_op``."""
+    if _are_large(x, y):
+        return _in_blocks(_complex_op_pullback, x, y, dz, dw)
+    like_x, like_y = np.asarray(x), np.asarray(y)
+    _, x, y = _floating("complex_op", x=x, y=y)
+    dz = _shaped(dz, x, y)
+    dw = _shaped(dw, y)
+    dx = dz * (y + np.cos(x))
+    return _gradient(like_x, dx), _gradient(like_y, dz * x, dw * 2.0 * y)
 
 
 def complex_op_vjp(
     x: npt.ArrayLike, y: npt.ArrayLike
 ) -> tuple[tuple[np.ndarray, np.ndarray], Callable[..., tuple[np.ndarray, np.ndarray]]]:
     """``complex_op(x, y)``, and its pullback from (dz, dw) to (dx, dy)."""
-    if _are_large(x, y):
-        return _vjp_in_blocks(complex_op_vjp, x, y)
-    like_x, like_y = np.asarray(x), np.asarray(y)
-    dtype, x, y = _floating("complex_op", x=x, y=y)
-    z = x * y + np.sin(x)
-    w = y * y
-
-    def pullback(dz: npt.ArrayLike, dw: npt.ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-        dz = _shaped(dz, z)
-        dw = _shaped(dw, w)
-        dx = dz * (y + np.cos(x))
-        return _gradient(like_x, dx), _gradient(like_y, dz * x, dw * 2.0 * y)
-
-    return _rounded(dtype, z, w), pullback
+    return complex_op(x, y), partial(_complex_op_pullback, x, y)
 
 
 def complex_op_jvp(
@@ -222,7 +272,13 @@ def complex_op_jvp(
     return _rounded(dtype, z, w), _rounded(dtype, z_dot, w_dot)
 
 
-def affine(x: npt.ArrayLike, a: npt.ArrayLike, b: npt.ArrayLike) -> np.ndarray:
+def affine(
+    x: npt.ArrayLike,
+    a: npt.ArrayLike,
+    b: npt.ArrayLike,
+    *,
+    out: np.ndarray | None = None,
+) -> np.ndarray:
     """A scale and a shift that are single numbers.
 
         rule affine(x, a[], b[]) -> y:
@@ -231,35 +287,34 @@ def affine(x: npt.ArrayLike, a: npt.ArrayLike, b: npt.ArrayLike) -> np.ndarray:
     Gradients: dx derived; da derived; db derived
     """
     if _are_large(x, a, b):
-        return _in_blocks(affine, x, a, b)
+        return _in_blocks(affine, x, a, b, out=out)
     dtype, x, a, b = _floating("affine", x=x, a=a, b=b)
     _check_rank0("affine", a=a, b=b)
     y = a * x + b
-    return y.astype(dtype, copy=False)
+    y = y.astype(dtype, copy=False)
+    return y if out is None else _into(out, y)
+
+
+def _affine_pullback(
+    x: npt.ArrayLike, a: npt.ArrayLike, b: npt.ArrayLike, dy: npt.ArrayLike
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The pullback of ``affine``."""
+    if _are_large(x, a, b):
+        return _in_blocks(_affine_pullback, x, a, b, dy)
+    like_x, like_a, like_b = np.asarray(x), np.asarray(a), np.asarray(b)
+    _, x, a, b = _floating("affine", x=x, a=a, b=b)
+    _check_rank0("affine", a=a, b=b)
+    dy = _shaped(dy, x)
+    dx = dy * a
+    da = dy * x
+    return _gradient(like_x, dx), _gradient(like_a, da), _gradient(like_b, dy.copy())
 
 
 def affine_vjp(
     x: npt.ArrayLike, a: npt.ArrayLike, b: npt.ArrayLike
 ) -> tuple[np.ndarray, Callable[..., tuple[np.ndarray, np.ndarray, np.ndarray]]]:
     """``affine(x, a, b)``, and its pullback from dy to (dx, da, db)."""
-    if _are_large(x, a, b):
-        return _vjp_in_blocks(affine_vjp, x, a, b)
-    like_x, like_a, like_b = np.asarray(x), np.asarray(a), np.asarray(b)
-    dtype, x, a, b = _floating("affine", x=x, a=a, b=b)
-    _check_rank0("affine", a=a, b=b)
-    y = a * x + b
-
-    def pullback(dy: npt.ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        dy = _shaped(dy, y)
-        dx = dy * a
-        da = dy * x
-        return (
-            _gradient(like_x, dx),
-            _gradient(like_a, da),
-            _gradient(like_b, dy.copy()),
-        )
-
-    return y.astype(dtype, copy=False), pullback
+    return affine(x, a, b), partial(_affine_pullback, x, a, b)
 
 
 def affine_jvp(

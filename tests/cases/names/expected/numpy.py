@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,74 +16,109 @@ import numpy.typing as npt
 __all__ = ["np_", "np__vjp", "np__jvp", "pullback_", "pullback__vjp", "pullback__jvp"]
 
 
-_LARGE = 1 << 16
-"""Elements from which arrays are evaluated in blocks: more than a cache holds."""
-
-
-def _are_large(*arrays: npt.ArrayLike) -> bool:
-    """Whether they are large arrays of one shape whose elements lie in order."""
-    first = arrays[0]
-    if type(first) is not np.ndarray or first.size < _LARGE:
-        return False
-    return all(
-        type(array) is np.ndarray
-        and array.shape == first.shape
-        and array.flags.c_contiguous
-        for array in arrays
-    )
-
-
-_BLOCK = 1 << 15
+_BLOCK = 1 << 16
 """Elements of a block: what lies between arguments and results stays in the cache."""
 
 
-def _blocks(*arrays: np.ndarray | None) -> Iterator[tuple[Any, ...]]:
-    """The arrays block by block; None is no array."""
+def _are_large(first: npt.ArrayLike, *others: npt.ArrayLike) -> bool:
+    """Whether they are arrays of one shape, of several blocks, whose elements lie in
+    order.
+    """
+    if type(first) is not np.ndarray or first.size <= _BLOCK:
+        return False
+    return first.flags.c_contiguous and all(
+        type(array) is np.ndarray
+        and array.shape == first.shape
+        and array.flags.c_contiguous
+        for array in others
+    )
+
+
+def _blocks(first: np.ndarray, *others: npt.ArrayLike) -> Iterator[tuple[Any, ...]]:
+    """The arrays block by block, as the first is; a number goes with each block."""
     np.empty(1 << 24, np.int8)  # glibc then keeps what the blocks give back
-    flat = [None if array is None else array.reshape(-1) for array in arrays]
-    size = next(array.size for array in flat if array is not None)
-    for start in range(0, size, _BLOCK):
+    arrays = [np.asarray(array) for array in (first, *others)]
+    flat = [
+        array if array.ndim == 0 else np.broadcast_to(array, first.shape).reshape(-1)
+        for array in arrays
+    ]
+    for start in range(0, first.size, _BLOCK):
         part = slice(start, start + _BLOCK)
-        yield tuple(None if array is None else array[part] for array in flat)
+        yield tuple(array[part] if array.ndim else array for array in flat)
 
 
-def _joined(parts: Iterator[Any], shape: tuple[int, ...]) -> Any:
-    """The results of the blocks put together."""
-    wholes: list[Any] = []
+def _in_blocks(
+    function: Callable[..., Any], *arrays: Any, out: Any = None, **statics: Any
+) -> Any:
+    """``function`` of large arrays, a block at a time."""
+    parts = (function(*block, **statics) for block in _blocks(*arrays))
+    if _are_free(out, arrays):
+        return _joined(parts, arrays[0].shape, out)
+    return _into(out, _joined(parts, arrays[0].shape))
+
+
+def _joined(parts: Iterator[Any], shape: tuple[int, ...], out: Any = None) -> Any:
+    """The results of the blocks put together: along axes of ``shape``."""
+    wholes: tuple[Any, ...] = ()
     start = 0
     for part in parts:
         results = part if isinstance(part, tuple) else (part,)
         if not wholes:
-            wholes = [None if r is None else np.empty(shape, r.dtype) for r in results]
+            kinds = [
+                None if r is None else (shape + r.shape[1:], r.dtype) for r in results
+            ]
+            wholes = _places(out, kinds)
         for whole, result in zip(wholes, results, strict=True):
             if result is not None:
-                whole.reshape(-1)[start : start + result.size] = result
-        start += _BLOCK
-    return tuple(wholes) if isinstance(part, tuple) else wholes[0]
+                rows = whole.reshape(-1, *result.shape[1:])
+                rows[start : start + len(result)] = result
+                count = len(result)
+        start += count
+    return wholes if isinstance(part, tuple) else wholes[0]
 
 
-def _in_blocks(function: Callable[..., Any], *arrays: Any, **statics: Any) -> Any:
-    """``function`` of large arrays, a block at a time."""
-    parts = (function(*block, **statics) for block in _blocks(*arrays))
-    return _joined(parts, arrays[0].shape)
-
-
-def _vjp_in_blocks(vjp: Callable[..., Any], *arrays: Any, **statics: Any) -> Any:
-    """``vjp`` of large arrays, a block at a time; the pullback computes what lies
-    between once more, and keeps nothing but the arguments.
+def _are_free(out: Any, arrays: tuple[np.ndarray, ...]) -> bool:
+    """Whether a block of ``out`` can be filled before the next one of the arrays is
+    read: where they share memory, it is block by block the same.
     """
-    count, shape = len(arrays), arrays[0].shape
-
-    def pullback(*upstream: npt.ArrayLike) -> tuple[Any, ...]:
-        given = (np.broadcast_to(np.asarray(d), shape) for d in upstream)
-        parts = (
-            vjp(*block[:count], **statics)[1](*block[count:])
-            for block in _blocks(*arrays, *given)
+    places = out if isinstance(out, tuple) else (out,)
+    return out is None or all(
+        type(place) is np.ndarray
+        and place.flags.c_contiguous
+        and (
+            not np.may_share_memory(place, array)
+            or (place.ctypes.data, place.nbytes) == (array.ctypes.data, array.nbytes)
         )
-        return _joined(parts, shape)
+        for place in places
+        for array in arrays
+    )
 
-    outputs = (vjp(*block, **statics)[0] for block in _blocks(*arrays))
-    return _joined(outputs, shape), pullback
+
+def _into(out: Any, results: Any) -> Any:
+    """``out``, an array for each of the results, filled with them."""
+    values = results if isinstance(results, tuple) else (results,)
+    places = _places(out, [(value.shape, value.dtype) for value in values])
+    for place, value in zip(places, values, strict=True):
+        np.copyto(place, value)
+    return out
+
+
+def _places(out: Any, kinds: list[Any]) -> tuple[Any, ...]:
+    """Arrays for results of these shapes and types: those of ``out``, or new ones; None
+    for None.
+    """
+    if out is None:
+        return tuple(None if kind is None else np.empty(*kind) for kind in kinds)
+    places = out if isinstance(out, tuple) else (out,)
+    if len(places) != len(kinds):
+        raise ValueError(f"out must be {len(kinds)} arrays, not {len(places)}")
+    for place, (shape, dtype) in zip(places, kinds, strict=True):
+        if type(place) is not np.ndarray or place.dtype != dtype:
+            found = getattr(place, "dtype", type(place).__name__)
+            raise TypeError(f"out must be an array of {dtype}, not {found}")
+        if place.shape != shape:
+            raise ValueError(f"out must have the shape {shape}, not {place.shape}")
+    return places
 
 
 _DIRECT = {np.dtype(np.float32), np.dtype(np.float64)}
@@ -95,11 +131,16 @@ def _floating(rule: str, **values: npt.ArrayLike) -> tuple[Any, ...]:
     Python numbers take the type of the arrays beside them. float16 is computed in
     float32 and rounded once, at the end.
     """
-    types = {v.dtype if type(v) is np.ndarray else None for v in values.values()}
-    if len(types) == 1 and types <= _DIRECT:
-        return *types, *values.values()
+    given = tuple(values.values())
+    dtype = getattr(given[0], "dtype", None)
+    for value in given:
+        if type(value) is not np.ndarray or value.dtype is not dtype:
+            break
+    else:
+        if dtype in _DIRECT:
+            return dtype, *given
     weak = (float, int)
-    arrays = [float(v) if type(v) in weak else np.asarray(v) for v in values.values()]
+    arrays = [float(v) if type(v) in weak else np.asarray(v) for v in given]
     for name, array in zip(values, arrays, strict=True):
         if type(array) is not float and array.dtype.kind != "f":
             raise TypeError(
@@ -111,10 +152,14 @@ def _floating(rule: str, **values: npt.ArrayLike) -> tuple[Any, ...]:
     return dtype, *(np.asarray(array, work) for array in arrays)
 
 
-def _shaped(value: npt.ArrayLike, like: np.ndarray) -> np.ndarray:
-    """``value`` in the type and the shape of ``like``."""
+def _shaped(value: npt.ArrayLike, like: np.ndarray, *others: np.ndarray) -> np.ndarray:
+    """``value`` in the type of ``like``, and in the shape of all together."""
     value = np.asarray(value, like.dtype)
-    return value if value.shape == like.shape else np.broadcast_to(value, like.shape)
+    shape = like.shape
+    for other in others:
+        if other.shape != shape:
+            shape = np.broadcast_shapes(shape, other.shape)
+    return value if value.shape == shape else np.broadcast_to(value, shape)
 
 
 def _tangent(value: npt.ArrayLike | None, like: np.ndarray) -> np.ndarray:
@@ -122,28 +167,28 @@ def _tangent(value: npt.ArrayLike | None, like: np.ndarray) -> np.ndarray:
     return np.zeros_like(like) if value is None else _shaped(value, like)
 
 
-def _gradient(like: np.ndarray, *terms: npt.ArrayLike) -> np.ndarray:
+def _gradient(
+    like: np.ndarray, term: npt.ArrayLike, *others: npt.ArrayLike
+) -> np.ndarray:
     """The terms, each reduced to the shape of ``like``, added up in its type."""
-    term = terms[0]
-    if len(terms) == 1 and type(term) is np.ndarray and term.shape == like.shape:
-        return term.astype(like.dtype, copy=False)
-    first, *rest = (_reduced(np.asarray(term), like.shape) for term in terms)
-    for term in rest:
-        first = first + term
-    return first.astype(like.dtype, copy=False)[()]
+    total = _reduced(term, like.shape)
+    for other in others:
+        total = total + _reduced(other, like.shape)
+    return total.astype(like.dtype, copy=False)
 
 
-def _reduced(value: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+def _reduced(value: npt.ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
     """``value`` summed over the axes along which ``shape`` was broadcast."""
-    if value.shape == shape:
+    if type(value) is np.ndarray and value.shape == shape:
         return value
+    value = np.asarray(value)
     ndim = max(value.ndim, len(shape))
     value = value.reshape((1,) * (ndim - value.ndim) + value.shape)
     aligned = (1,) * (ndim - len(shape)) + shape
     sizes = enumerate(zip(value.shape, aligned, strict=True))
     axes = tuple(axis for axis, (n, m) in sizes if m == 1 and n != 1)
     total = value.sum(axis=axes, keepdims=True)
-    return np.array(np.broadcast_to(total, aligned)).reshape(shape)
+    return np.array(np.broadcast_to(total, aligned)).reshape(shape)[()]
 
 
 def _sigmoid(x: np.ndarray) -> np.ndarray:
@@ -152,7 +197,9 @@ def _sigmoid(x: np.ndarray) -> np.ndarray:
     return t / (1.0 + t)
 
 
-def np_(x: npt.ArrayLike, torch: npt.ArrayLike) -> np.ndarray:
+def np_(
+    x: npt.ArrayLike, torch: npt.ArrayLike, *, out: np.ndarray | None = None
+) -> np.ndarray:
     """Quotes \"\"\" and backslashes: \\frac{1}{2}, \\n is no line end
 
         rule np(x, torch) -> tf:
@@ -162,26 +209,29 @@ def np_(x: npt.ArrayLike, torch: npt.ArrayLike) -> np.ndarray:
     """
     dtype, x, torch = _floating("np_", x=x, torch=torch)
     tf = x * torch
-    return tf.astype(dtype, copy=False)
+    tf = tf.astype(dtype, copy=False)
+    return tf if out is None else _into(out, tf)
+
+
+def _np__pullback(
+    x: npt.ArrayLike, torch: npt.ArrayLike, dtf: npt.ArrayLike
+) -> tuple[np.ndarray, np.ndarray]:
+    """The pullback of ``np_``."""
+    if _are_large(x, torch):
+        return _in_blocks(_np__pullback, x, torch, dtf)
+    like_x, like_torch = np.asarray(x), np.asarray(torch)
+    _, x, torch = _floating("np_", x=x, torch=torch)
+    dtf = _shaped(dtf, x, torch)
+    dx = dtf * torch
+    dtorch = dtf * x
+    return _gradient(like_x, dx), _gradient(like_torch, dtorch)
 
 
 def np__vjp(
     x: npt.ArrayLike, torch: npt.ArrayLike
 ) -> tuple[np.ndarray, Callable[..., tuple[np.ndarray, np.ndarray]]]:
     """``np_(x, torch)``, and its pullback from dtf to (dx, dtorch)."""
-    if _are_large(x, torch):
-        return _vjp_in_blocks(np__vjp, x, torch)
-    like_x, like_torch = np.asarray(x), np.asarray(torch)
-    dtype, x, torch = _floating("np_", x=x, torch=torch)
-    tf = x * torch
-
-    def pullback(dtf: npt.ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-        dtf = _shaped(dtf, tf)
-        dx = dtf * torch
-        dtorch = dtf * x
-        return _gradient(like_x, dx), _gradient(like_torch, dtorch)
-
-    return tf.astype(dtype, copy=False), pullback
+    return np_(x, torch), partial(_np__pullback, x, torch)
 
 
 def np__jvp(
@@ -198,7 +248,9 @@ def np__jvp(
     return tf.astype(dtype, copy=False), tf_dot.astype(dtype, copy=False)
 
 
-def pullback_(ctx: npt.ArrayLike, *, k: float = 2.0) -> np.ndarray:
+def pullback_(
+    ctx: npt.ArrayLike, *, k: float = 2.0, out: np.ndarray | None = None
+) -> np.ndarray:
     """The rule ``pullback``.
 
         rule pullback(ctx, k: static = 2) -> output:
@@ -208,33 +260,35 @@ def pullback_(ctx: npt.ArrayLike, *, k: float = 2.0) -> np.ndarray:
     Gradients: dctx derived
     """
     if _are_large(ctx):
-        return _in_blocks(pullback_, ctx, k=k)
+        return _in_blocks(pullback_, ctx, k=k, out=out)
     dtype, ctx = _floating("pullback_", ctx=ctx)
     math_ = math.sqrt(k)
     # overflowed at ctx = 100, k = 2: 24 of 272 points wrong; now at most 1.5 ULP
     output = math_ * ctx * ctx + _sigmoid(ctx)
-    return output.astype(dtype, copy=False)
+    output = output.astype(dtype, copy=False)
+    return output if out is None else _into(out, output)
+
+
+def _pullback__pullback(
+    ctx: npt.ArrayLike, doutput: npt.ArrayLike, *, k: float
+) -> tuple[np.ndarray]:
+    """The pullback of ``pullback_``."""
+    if _are_large(ctx):
+        return _in_blocks(_pullback__pullback, ctx, doutput, k=k)
+    like_ctx = np.asarray(ctx)
+    _, ctx = _floating("pullback_", ctx=ctx)
+    doutput = _shaped(doutput, ctx)
+    math_ = math.sqrt(k)
+    # overflowed at ctx = 100, k = 2: 24 of 272 points wrong; now at most 10.5 ULP
+    dctx = doutput * (2.0 * ctx * math_ + _sigmoid(ctx) * _sigmoid(-ctx))
+    return (_gradient(like_ctx, dctx),)
 
 
 def pullback__vjp(
     ctx: npt.ArrayLike, *, k: float = 2.0
 ) -> tuple[np.ndarray, Callable[..., tuple[np.ndarray]]]:
     """``pullback_(ctx)``, and its pullback from doutput to dctx."""
-    if _are_large(ctx):
-        return _vjp_in_blocks(pullback__vjp, ctx, k=k)
-    like_ctx = np.asarray(ctx)
-    dtype, ctx = _floating("pullback_", ctx=ctx)
-    math_ = math.sqrt(k)
-    # overflowed at ctx = 100, k = 2: 24 of 272 points wrong; now at most 1.5 ULP
-    output = math_ * ctx * ctx + _sigmoid(ctx)
-
-    def pullback(doutput: npt.ArrayLike) -> tuple[np.ndarray]:
-        doutput = _shaped(doutput, output)
-        # overflowed at ctx = 100, k = 2: 24 of 272 points wrong; now at most 10.5 ULP
-        dctx = doutput * (2.0 * ctx * math_ + _sigmoid(ctx) * _sigmoid(-ctx))
-        return (_gradient(like_ctx, dctx),)
-
-    return output.astype(dtype, copy=False), pullback
+    return pullback_(ctx, k=k), partial(_pullback__pullback, ctx, k=k)
 
 
 def pullback__jvp(

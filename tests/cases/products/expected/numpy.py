@@ -25,6 +25,33 @@ __all__ = [
 ]
 
 
+def _into(out: Any, results: Any) -> Any:
+    """``out``, an array for each of the results, filled with them."""
+    values = results if isinstance(results, tuple) else (results,)
+    places = _places(out, [(value.shape, value.dtype) for value in values])
+    for place, value in zip(places, values, strict=True):
+        np.copyto(place, value)
+    return out
+
+
+def _places(out: Any, kinds: list[Any]) -> tuple[Any, ...]:
+    """Arrays for results of these shapes and types: those of ``out``, or new ones; None
+    for None.
+    """
+    if out is None:
+        return tuple(None if kind is None else np.empty(*kind) for kind in kinds)
+    places = out if isinstance(out, tuple) else (out,)
+    if len(places) != len(kinds):
+        raise ValueError(f"out must be {len(kinds)} arrays, not {len(places)}")
+    for place, (shape, dtype) in zip(places, kinds, strict=True):
+        if type(place) is not np.ndarray or place.dtype != dtype:
+            found = getattr(place, "dtype", type(place).__name__)
+            raise TypeError(f"out must be an array of {dtype}, not {found}")
+        if place.shape != shape:
+            raise ValueError(f"out must have the shape {shape}, not {place.shape}")
+    return places
+
+
 _DIRECT = {np.dtype(np.float32), np.dtype(np.float64)}
 """Types that are computed in as they are."""
 
@@ -35,11 +62,16 @@ def _floating(rule: str, **values: npt.ArrayLike) -> tuple[Any, ...]:
     Python numbers take the type of the arrays beside them. float16 is computed in
     float32 and rounded once, at the end.
     """
-    types = {v.dtype if type(v) is np.ndarray else None for v in values.values()}
-    if len(types) == 1 and types <= _DIRECT:
-        return *types, *values.values()
+    given = tuple(values.values())
+    dtype = getattr(given[0], "dtype", None)
+    for value in given:
+        if type(value) is not np.ndarray or value.dtype is not dtype:
+            break
+    else:
+        if dtype in _DIRECT:
+            return dtype, *given
     weak = (float, int)
-    arrays = [float(v) if type(v) in weak else np.asarray(v) for v in values.values()]
+    arrays = [float(v) if type(v) in weak else np.asarray(v) for v in given]
     for name, array in zip(values, arrays, strict=True):
         if type(array) is not float and array.dtype.kind != "f":
             raise TypeError(
@@ -51,10 +83,14 @@ def _floating(rule: str, **values: npt.ArrayLike) -> tuple[Any, ...]:
     return dtype, *(np.asarray(array, work) for array in arrays)
 
 
-def _shaped(value: npt.ArrayLike, like: np.ndarray) -> np.ndarray:
-    """``value`` in the type and the shape of ``like``."""
+def _shaped(value: npt.ArrayLike, like: np.ndarray, *others: np.ndarray) -> np.ndarray:
+    """``value`` in the type of ``like``, and in the shape of all together."""
     value = np.asarray(value, like.dtype)
-    return value if value.shape == like.shape else np.broadcast_to(value, like.shape)
+    shape = like.shape
+    for other in others:
+        if other.shape != shape:
+            shape = np.broadcast_shapes(shape, other.shape)
+    return value if value.shape == shape else np.broadcast_to(value, shape)
 
 
 def _tangent(value: npt.ArrayLike | None, like: np.ndarray) -> np.ndarray:
@@ -62,28 +98,28 @@ def _tangent(value: npt.ArrayLike | None, like: np.ndarray) -> np.ndarray:
     return np.zeros_like(like) if value is None else _shaped(value, like)
 
 
-def _gradient(like: np.ndarray, *terms: npt.ArrayLike) -> np.ndarray:
+def _gradient(
+    like: np.ndarray, term: npt.ArrayLike, *others: npt.ArrayLike
+) -> np.ndarray:
     """The terms, each reduced to the shape of ``like``, added up in its type."""
-    term = terms[0]
-    if len(terms) == 1 and type(term) is np.ndarray and term.shape == like.shape:
-        return term.astype(like.dtype, copy=False)
-    first, *rest = (_reduced(np.asarray(term), like.shape) for term in terms)
-    for term in rest:
-        first = first + term
-    return first.astype(like.dtype, copy=False)[()]
+    total = _reduced(term, like.shape)
+    for other in others:
+        total = total + _reduced(other, like.shape)
+    return total.astype(like.dtype, copy=False)
 
 
-def _reduced(value: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+def _reduced(value: npt.ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
     """``value`` summed over the axes along which ``shape`` was broadcast."""
-    if value.shape == shape:
+    if type(value) is np.ndarray and value.shape == shape:
         return value
+    value = np.asarray(value)
     ndim = max(value.ndim, len(shape))
     value = value.reshape((1,) * (ndim - value.ndim) + value.shape)
     aligned = (1,) * (ndim - len(shape)) + shape
     sizes = enumerate(zip(value.shape, aligned, strict=True))
     axes = tuple(axis for axis, (n, m) in sizes if m == 1 and n != 1)
     total = value.sum(axis=axes, keepdims=True)
-    return np.array(np.broadcast_to(total, aligned)).reshape(shape)
+    return np.array(np.broadcast_to(total, aligned)).reshape(shape)[()]
 
 
 def _check_shapes(rule: str, sizes: dict[str, int], **values: Any) -> None:
@@ -127,7 +163,13 @@ def _batch_contraction(
     return np.einsum(f"Z{left},Z{right}->{out}", a, b, optimize=True)
 
 
-def linear(x: npt.ArrayLike, w: npt.ArrayLike, b: npt.ArrayLike) -> np.ndarray:
+def linear(
+    x: npt.ArrayLike,
+    w: npt.ArrayLike,
+    b: npt.ArrayLike,
+    *,
+    out: np.ndarray | None = None,
+) -> np.ndarray:
     """A matrix and an offset.
 
         rule linear(x[..., k], w[m, k], b[m]) -> y[..., m]:
@@ -141,7 +183,8 @@ def linear(x: npt.ArrayLike, w: npt.ArrayLike, b: npt.ArrayLike) -> np.ndarray:
     dtype, x, w, b = _floating("linear", x=x, w=w, b=b)
     _check_shapes("linear", {}, x=(x, "[..., k]"), w=(w, "[m, k]"), b=(b, "[m]"))
     y = x @ w.swapaxes(-1, -2) + b
-    return y.astype(dtype, copy=False)
+    y = y.astype(dtype, copy=False)
+    return y if out is None else _into(out, y)
 
 
 def linear_vjp(
@@ -179,7 +222,9 @@ def linear_jvp(
     return y.astype(dtype, copy=False), y_dot.astype(dtype, copy=False)
 
 
-def outer(a: npt.ArrayLike, b: npt.ArrayLike) -> np.ndarray:
+def outer(
+    a: npt.ArrayLike, b: npt.ArrayLike, *, out: np.ndarray | None = None
+) -> np.ndarray:
     """All products of two vectors.
 
         rule outer(a[..., n], b[..., m]) -> c[..., n, m]:
@@ -192,7 +237,8 @@ def outer(a: npt.ArrayLike, b: npt.ArrayLike) -> np.ndarray:
     dtype, a, b = _floating("outer", a=a, b=b)
     _check_shapes("outer", {}, a=(a, "[..., n]"), b=(b, "[..., m]"))
     c = a[..., None] * b[..., None, :]
-    return c.astype(dtype, copy=False)
+    c = c.astype(dtype, copy=False)
+    return c if out is None else _into(out, c)
 
 
 def outer_vjp(
@@ -230,7 +276,7 @@ def outer_jvp(
     return c.astype(dtype, copy=False), c_dot.astype(dtype, copy=False)
 
 
-def transposed(a: npt.ArrayLike) -> np.ndarray:
+def transposed(a: npt.ArrayLike, *, out: np.ndarray | None = None) -> np.ndarray:
     """Rows as columns.
 
         rule transposed(a[..., n, m]) -> b[..., m, n]:
@@ -243,7 +289,8 @@ def transposed(a: npt.ArrayLike) -> np.ndarray:
     _check_shapes("transposed", {}, a=(a, "[..., n, m]"))
     b = a.swapaxes(-1, -2)
     b = b.copy()
-    return b.astype(dtype, copy=False)
+    b = b.astype(dtype, copy=False)
+    return b if out is None else _into(out, b)
 
 
 def transposed_vjp(

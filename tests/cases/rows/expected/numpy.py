@@ -5,7 +5,8 @@ Do not edit: change input.grad and compile it again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,117 @@ __all__ = [
 ]
 
 
+_BLOCK = 1 << 16
+"""Elements of a block: what lies between arguments and results stays in the cache."""
+
+
+def _are_large(first: npt.ArrayLike, *others: npt.ArrayLike) -> bool:
+    """Whether they are arrays of one shape, of several blocks, whose elements lie in
+    order.
+    """
+    if type(first) is not np.ndarray or first.size <= _BLOCK:
+        return False
+    return first.flags.c_contiguous and all(
+        type(array) is np.ndarray
+        and array.shape == first.shape
+        and array.flags.c_contiguous
+        for array in others
+    )
+
+
+def _has_many_rows(x: npt.ArrayLike, axes: int) -> bool:
+    """Whether it is an array of several blocks of rows, whose elements lie in order. A
+    row has the last ``axes``.
+    """
+    return _are_large(x) and x.ndim > axes and math.prod(x.shape[: x.ndim - axes]) > 1
+
+
+def _in_rows(
+    function: Callable[..., Any],
+    axes: int,
+    x: np.ndarray,
+    *others: npt.ArrayLike,
+    out: Any = None,
+    **statics: Any,
+) -> Any:
+    """``function`` of ``x``, which has large batch axes, some rows at a time."""
+    shape, row = x.shape[: x.ndim - axes], x.shape[x.ndim - axes :]
+    rows = x.reshape(-1, *row)
+    step = max(1, _BLOCK * len(rows) // x.size)
+    np.empty(1 << 24, np.int8)  # glibc then keeps what the blocks give back
+    parts = (
+        function(rows[start : start + step], *others, **statics)
+        for start in range(0, len(rows), step)
+    )
+    if _are_free(out, (x, *map(np.asarray, others))):
+        return _joined(parts, shape, out)
+    return _into(out, _joined(parts, shape))
+
+
+def _joined(parts: Iterator[Any], shape: tuple[int, ...], out: Any = None) -> Any:
+    """The results of the blocks put together: along axes of ``shape``."""
+    wholes: tuple[Any, ...] = ()
+    start = 0
+    for part in parts:
+        results = part if isinstance(part, tuple) else (part,)
+        if not wholes:
+            kinds = [
+                None if r is None else (shape + r.shape[1:], r.dtype) for r in results
+            ]
+            wholes = _places(out, kinds)
+        for whole, result in zip(wholes, results, strict=True):
+            if result is not None:
+                rows = whole.reshape(-1, *result.shape[1:])
+                rows[start : start + len(result)] = result
+                count = len(result)
+        start += count
+    return wholes if isinstance(part, tuple) else wholes[0]
+
+
+def _are_free(out: Any, arrays: tuple[np.ndarray, ...]) -> bool:
+    """Whether a block of ``out`` can be filled before the next one of the arrays is
+    read: where they share memory, it is block by block the same.
+    """
+    places = out if isinstance(out, tuple) else (out,)
+    return out is None or all(
+        type(place) is np.ndarray
+        and place.flags.c_contiguous
+        and (
+            not np.may_share_memory(place, array)
+            or (place.ctypes.data, place.nbytes) == (array.ctypes.data, array.nbytes)
+        )
+        for place in places
+        for array in arrays
+    )
+
+
+def _into(out: Any, results: Any) -> Any:
+    """``out``, an array for each of the results, filled with them."""
+    values = results if isinstance(results, tuple) else (results,)
+    places = _places(out, [(value.shape, value.dtype) for value in values])
+    for place, value in zip(places, values, strict=True):
+        np.copyto(place, value)
+    return out
+
+
+def _places(out: Any, kinds: list[Any]) -> tuple[Any, ...]:
+    """Arrays for results of these shapes and types: those of ``out``, or new ones; None
+    for None.
+    """
+    if out is None:
+        return tuple(None if kind is None else np.empty(*kind) for kind in kinds)
+    places = out if isinstance(out, tuple) else (out,)
+    if len(places) != len(kinds):
+        raise ValueError(f"out must be {len(kinds)} arrays, not {len(places)}")
+    for place, (shape, dtype) in zip(places, kinds, strict=True):
+        if type(place) is not np.ndarray or place.dtype != dtype:
+            found = getattr(place, "dtype", type(place).__name__)
+            raise TypeError(f"out must be an array of {dtype}, not {found}")
+        if place.shape != shape:
+            raise ValueError(f"out must have the shape {shape}, not {place.shape}")
+    return places
+
+
 _DIRECT = {np.dtype(np.float32), np.dtype(np.float64)}
 """Types that are computed in as they are."""
 
@@ -31,11 +143,16 @@ def _floating(rule: str, **values: npt.ArrayLike) -> tuple[Any, ...]:
     Python numbers take the type of the arrays beside them. float16 is computed in
     float32 and rounded once, at the end.
     """
-    types = {v.dtype if type(v) is np.ndarray else None for v in values.values()}
-    if len(types) == 1 and types <= _DIRECT:
-        return *types, *values.values()
+    given = tuple(values.values())
+    dtype = getattr(given[0], "dtype", None)
+    for value in given:
+        if type(value) is not np.ndarray or value.dtype is not dtype:
+            break
+    else:
+        if dtype in _DIRECT:
+            return dtype, *given
     weak = (float, int)
-    arrays = [float(v) if type(v) in weak else np.asarray(v) for v in values.values()]
+    arrays = [float(v) if type(v) in weak else np.asarray(v) for v in given]
     for name, array in zip(values, arrays, strict=True):
         if type(array) is not float and array.dtype.kind != "f":
             raise TypeError(
@@ -47,10 +164,14 @@ def _floating(rule: str, **values: npt.ArrayLike) -> tuple[Any, ...]:
     return dtype, *(np.asarray(array, work) for array in arrays)
 
 
-def _shaped(value: npt.ArrayLike, like: np.ndarray) -> np.ndarray:
-    """``value`` in the type and the shape of ``like``."""
+def _shaped(value: npt.ArrayLike, like: np.ndarray, *others: np.ndarray) -> np.ndarray:
+    """``value`` in the type of ``like``, and in the shape of all together."""
     value = np.asarray(value, like.dtype)
-    return value if value.shape == like.shape else np.broadcast_to(value, like.shape)
+    shape = like.shape
+    for other in others:
+        if other.shape != shape:
+            shape = np.broadcast_shapes(shape, other.shape)
+    return value if value.shape == shape else np.broadcast_to(value, shape)
 
 
 def _tangent(value: npt.ArrayLike | None, like: np.ndarray) -> np.ndarray:
@@ -58,28 +179,28 @@ def _tangent(value: npt.ArrayLike | None, like: np.ndarray) -> np.ndarray:
     return np.zeros_like(like) if value is None else _shaped(value, like)
 
 
-def _gradient(like: np.ndarray, *terms: npt.ArrayLike) -> np.ndarray:
+def _gradient(
+    like: np.ndarray, term: npt.ArrayLike, *others: npt.ArrayLike
+) -> np.ndarray:
     """The terms, each reduced to the shape of ``like``, added up in its type."""
-    term = terms[0]
-    if len(terms) == 1 and type(term) is np.ndarray and term.shape == like.shape:
-        return term.astype(like.dtype, copy=False)
-    first, *rest = (_reduced(np.asarray(term), like.shape) for term in terms)
-    for term in rest:
-        first = first + term
-    return first.astype(like.dtype, copy=False)[()]
+    total = _reduced(term, like.shape)
+    for other in others:
+        total = total + _reduced(other, like.shape)
+    return total.astype(like.dtype, copy=False)
 
 
-def _reduced(value: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+def _reduced(value: npt.ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
     """``value`` summed over the axes along which ``shape`` was broadcast."""
-    if value.shape == shape:
+    if type(value) is np.ndarray and value.shape == shape:
         return value
+    value = np.asarray(value)
     ndim = max(value.ndim, len(shape))
     value = value.reshape((1,) * (ndim - value.ndim) + value.shape)
     aligned = (1,) * (ndim - len(shape)) + shape
     sizes = enumerate(zip(value.shape, aligned, strict=True))
     axes = tuple(axis for axis, (n, m) in sizes if m == 1 and n != 1)
     total = value.sum(axis=axes, keepdims=True)
-    return np.array(np.broadcast_to(total, aligned)).reshape(shape)
+    return np.array(np.broadcast_to(total, aligned)).reshape(shape)[()]
 
 
 def _check_shapes(rule: str, sizes: dict[str, int], **values: Any) -> None:
@@ -113,7 +234,7 @@ def _batch_sum(value: np.ndarray, core: int) -> np.ndarray:
     return value.sum(axis=tuple(range(value.ndim - core)))
 
 
-def softmax(x: npt.ArrayLike) -> np.ndarray:
+def softmax(x: npt.ArrayLike, *, out: np.ndarray | None = None) -> np.ndarray:
     """Exponentials of a row, scaled to add up to one.
 
         rule softmax(x[..., n]) -> y[..., n]:
@@ -123,10 +244,13 @@ def softmax(x: npt.ArrayLike) -> np.ndarray:
 
     Gradients: dx proved at every size
     """
+    if _has_many_rows(x, 1):
+        return _in_rows(softmax, 1, x, out=out)
     dtype, x = _floating("softmax", x=x)
     _check_shapes("softmax", {}, x=(x, "[..., n]"))
     y = _softmax(x, -1)
-    return y.astype(dtype, copy=False)
+    y = y.astype(dtype, copy=False)
+    return y if out is None else _into(out, y)
 
 
 def softmax_vjp(
@@ -162,7 +286,12 @@ def softmax_jvp(
 
 @np.errstate(all="ignore")
 def layer_norm(
-    x: npt.ArrayLike, g: npt.ArrayLike, b: npt.ArrayLike, *, eps: float = 1e-5
+    x: npt.ArrayLike,
+    g: npt.ArrayLike,
+    b: npt.ArrayLike,
+    *,
+    eps: float = 1e-5,
+    out: np.ndarray | None = None,
 ) -> np.ndarray:
     """A row brought to mean 0 and variance 1, then scaled and moved.
 
@@ -178,6 +307,8 @@ def layer_norm(
 
     Gradients: dx proved at every size; dg proved at every size; db proved at every size
     """
+    if _has_many_rows(x, 1):
+        return _in_rows(layer_norm, 1, x, g, b, eps=eps, out=out)
     dtype, x, g, b = _floating("layer_norm", x=x, g=g, b=b)
     _check_shapes("layer_norm", {}, x=(x, "[..., n]"), g=(g, "[n]"), b=(b, "[n]"))
     mu = x.mean(axis=-1, keepdims=True)
@@ -185,7 +316,8 @@ def layer_norm(
     r = 1.0 / np.sqrt(np.square(x_minus_mu).mean(axis=-1, keepdims=True) + eps)
     h = x_minus_mu * r
     y = h * g + b
-    return y.astype(dtype, copy=False)
+    y = y.astype(dtype, copy=False)
+    return y if out is None else _into(out, y)
 
 
 @np.errstate(all="ignore")

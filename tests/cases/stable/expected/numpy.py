@@ -6,6 +6,7 @@ Do not edit: change input.grad and compile it again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,9 +25,6 @@ __all__ = [
 ]
 
 
-_WHOLE = {np.dtype(np.float32): np.int32, np.dtype(np.float64): np.int64}
-
-
 def _where(condition: np.ndarray, x: npt.ArrayLike, y: npt.ArrayLike) -> np.ndarray:
     """``np.where``, for large arrays by bits: it takes a branch for each element, which
     costs twenty products where neighbours differ.
@@ -36,82 +34,117 @@ def _where(condition: np.ndarray, x: npt.ArrayLike, y: npt.ArrayLike) -> np.ndar
     dtype = np.result_type(x, y)
     if np.ndim(x) == np.ndim(y) == 0:
         return np.array([y, x], dtype).take(condition.view(np.uint8))
-    if dtype not in _WHOLE:
+    if dtype not in (np.float32, np.float64):
         return np.where(condition, x, y)
-    whole = _WHOLE[dtype]
+    whole = np.int32 if dtype == np.float32 else np.int64
     mask = (-condition.view(np.int8)).astype(whole)
     one, other = (np.asarray(value, dtype).view(whole) for value in (x, y))
     return (other ^ ((one ^ other) & mask)).view(dtype)
 
 
-_LARGE = 1 << 16
-"""Elements from which arrays are evaluated in blocks: more than a cache holds."""
-
-
-def _are_large(*arrays: npt.ArrayLike) -> bool:
-    """Whether they are large arrays of one shape whose elements lie in order."""
-    first = arrays[0]
-    if type(first) is not np.ndarray or first.size < _LARGE:
-        return False
-    return all(
-        type(array) is np.ndarray
-        and array.shape == first.shape
-        and array.flags.c_contiguous
-        for array in arrays
-    )
-
-
-_BLOCK = 1 << 15
+_BLOCK = 1 << 16
 """Elements of a block: what lies between arguments and results stays in the cache."""
 
 
-def _blocks(*arrays: np.ndarray | None) -> Iterator[tuple[Any, ...]]:
-    """The arrays block by block; None is no array."""
+def _are_large(first: npt.ArrayLike, *others: npt.ArrayLike) -> bool:
+    """Whether they are arrays of one shape, of several blocks, whose elements lie in
+    order.
+    """
+    if type(first) is not np.ndarray or first.size <= _BLOCK:
+        return False
+    return first.flags.c_contiguous and all(
+        type(array) is np.ndarray
+        and array.shape == first.shape
+        and array.flags.c_contiguous
+        for array in others
+    )
+
+
+def _blocks(first: np.ndarray, *others: npt.ArrayLike) -> Iterator[tuple[Any, ...]]:
+    """The arrays block by block, as the first is; a number goes with each block."""
     np.empty(1 << 24, np.int8)  # glibc then keeps what the blocks give back
-    flat = [None if array is None else array.reshape(-1) for array in arrays]
-    size = next(array.size for array in flat if array is not None)
-    for start in range(0, size, _BLOCK):
+    arrays = [np.asarray(array) for array in (first, *others)]
+    flat = [
+        array if array.ndim == 0 else np.broadcast_to(array, first.shape).reshape(-1)
+        for array in arrays
+    ]
+    for start in range(0, first.size, _BLOCK):
         part = slice(start, start + _BLOCK)
-        yield tuple(None if array is None else array[part] for array in flat)
+        yield tuple(array[part] if array.ndim else array for array in flat)
 
 
-def _joined(parts: Iterator[Any], shape: tuple[int, ...]) -> Any:
-    """The results of the blocks put together."""
-    wholes: list[Any] = []
+def _in_blocks(
+    function: Callable[..., Any], *arrays: Any, out: Any = None, **statics: Any
+) -> Any:
+    """``function`` of large arrays, a block at a time."""
+    parts = (function(*block, **statics) for block in _blocks(*arrays))
+    if _are_free(out, arrays):
+        return _joined(parts, arrays[0].shape, out)
+    return _into(out, _joined(parts, arrays[0].shape))
+
+
+def _joined(parts: Iterator[Any], shape: tuple[int, ...], out: Any = None) -> Any:
+    """The results of the blocks put together: along axes of ``shape``."""
+    wholes: tuple[Any, ...] = ()
     start = 0
     for part in parts:
         results = part if isinstance(part, tuple) else (part,)
         if not wholes:
-            wholes = [None if r is None else np.empty(shape, r.dtype) for r in results]
+            kinds = [
+                None if r is None else (shape + r.shape[1:], r.dtype) for r in results
+            ]
+            wholes = _places(out, kinds)
         for whole, result in zip(wholes, results, strict=True):
             if result is not None:
-                whole.reshape(-1)[start : start + result.size] = result
-        start += _BLOCK
-    return tuple(wholes) if isinstance(part, tuple) else wholes[0]
+                rows = whole.reshape(-1, *result.shape[1:])
+                rows[start : start + len(result)] = result
+                count = len(result)
+        start += count
+    return wholes if isinstance(part, tuple) else wholes[0]
 
 
-def _in_blocks(function: Callable[..., Any], *arrays: Any, **statics: Any) -> Any:
-    """``function`` of large arrays, a block at a time."""
-    parts = (function(*block, **statics) for block in _blocks(*arrays))
-    return _joined(parts, arrays[0].shape)
-
-
-def _vjp_in_blocks(vjp: Callable[..., Any], *arrays: Any, **statics: Any) -> Any:
-    """``vjp`` of large arrays, a block at a time; the pullback computes what lies
-    between once more, and keeps nothing but the arguments.
+def _are_free(out: Any, arrays: tuple[np.ndarray, ...]) -> bool:
+    """Whether a block of ``out`` can be filled before the next one of the arrays is
+    read: where they share memory, it is block by block the same.
     """
-    count, shape = len(arrays), arrays[0].shape
-
-    def pullback(*upstream: npt.ArrayLike) -> tuple[Any, ...]:
-        given = (np.broadcast_to(np.asarray(d), shape) for d in upstream)
-        parts = (
-            vjp(*block[:count], **statics)[1](*block[count:])
-            for block in _blocks(*arrays, *given)
+    places = out if isinstance(out, tuple) else (out,)
+    return out is None or all(
+        type(place) is np.ndarray
+        and place.flags.c_contiguous
+        and (
+            not np.may_share_memory(place, array)
+            or (place.ctypes.data, place.nbytes) == (array.ctypes.data, array.nbytes)
         )
-        return _joined(parts, shape)
+        for place in places
+        for array in arrays
+    )
 
-    outputs = (vjp(*block, **statics)[0] for block in _blocks(*arrays))
-    return _joined(outputs, shape), pullback
+
+def _into(out: Any, results: Any) -> Any:
+    """``out``, an array for each of the results, filled with them."""
+    values = results if isinstance(results, tuple) else (results,)
+    places = _places(out, [(value.shape, value.dtype) for value in values])
+    for place, value in zip(places, values, strict=True):
+        np.copyto(place, value)
+    return out
+
+
+def _places(out: Any, kinds: list[Any]) -> tuple[Any, ...]:
+    """Arrays for results of these shapes and types: those of ``out``, or new ones; None
+    for None.
+    """
+    if out is None:
+        return tuple(None if kind is None else np.empty(*kind) for kind in kinds)
+    places = out if isinstance(out, tuple) else (out,)
+    if len(places) != len(kinds):
+        raise ValueError(f"out must be {len(kinds)} arrays, not {len(places)}")
+    for place, (shape, dtype) in zip(places, kinds, strict=True):
+        if type(place) is not np.ndarray or place.dtype != dtype:
+            found = getattr(place, "dtype", type(place).__name__)
+            raise TypeError(f"out must be an array of {dtype}, not {found}")
+        if place.shape != shape:
+            raise ValueError(f"out must have the shape {shape}, not {place.shape}")
+    return places
 
 
 _DIRECT = {np.dtype(np.float32), np.dtype(np.float64)}
@@ -124,11 +157,16 @@ def _floating(rule: str, **values: npt.ArrayLike) -> tuple[Any, ...]:
     Python numbers take the type of the arrays beside them. float16 is computed in
     float32 and rounded once, at the end.
     """
-    types = {v.dtype if type(v) is np.ndarray else None for v in values.values()}
-    if len(types) == 1 and types <= _DIRECT:
-        return *types, *values.values()
+    given = tuple(values.values())
+    dtype = getattr(given[0], "dtype", None)
+    for value in given:
+        if type(value) is not np.ndarray or value.dtype is not dtype:
+            break
+    else:
+        if dtype in _DIRECT:
+            return dtype, *given
     weak = (float, int)
-    arrays = [float(v) if type(v) in weak else np.asarray(v) for v in values.values()]
+    arrays = [float(v) if type(v) in weak else np.asarray(v) for v in given]
     for name, array in zip(values, arrays, strict=True):
         if type(array) is not float and array.dtype.kind != "f":
             raise TypeError(
@@ -140,10 +178,14 @@ def _floating(rule: str, **values: npt.ArrayLike) -> tuple[Any, ...]:
     return dtype, *(np.asarray(array, work) for array in arrays)
 
 
-def _shaped(value: npt.ArrayLike, like: np.ndarray) -> np.ndarray:
-    """``value`` in the type and the shape of ``like``."""
+def _shaped(value: npt.ArrayLike, like: np.ndarray, *others: np.ndarray) -> np.ndarray:
+    """``value`` in the type of ``like``, and in the shape of all together."""
     value = np.asarray(value, like.dtype)
-    return value if value.shape == like.shape else np.broadcast_to(value, like.shape)
+    shape = like.shape
+    for other in others:
+        if other.shape != shape:
+            shape = np.broadcast_shapes(shape, other.shape)
+    return value if value.shape == shape else np.broadcast_to(value, shape)
 
 
 def _tangent(value: npt.ArrayLike | None, like: np.ndarray) -> np.ndarray:
@@ -151,28 +193,28 @@ def _tangent(value: npt.ArrayLike | None, like: np.ndarray) -> np.ndarray:
     return np.zeros_like(like) if value is None else _shaped(value, like)
 
 
-def _gradient(like: np.ndarray, *terms: npt.ArrayLike) -> np.ndarray:
+def _gradient(
+    like: np.ndarray, term: npt.ArrayLike, *others: npt.ArrayLike
+) -> np.ndarray:
     """The terms, each reduced to the shape of ``like``, added up in its type."""
-    term = terms[0]
-    if len(terms) == 1 and type(term) is np.ndarray and term.shape == like.shape:
-        return term.astype(like.dtype, copy=False)
-    first, *rest = (_reduced(np.asarray(term), like.shape) for term in terms)
-    for term in rest:
-        first = first + term
-    return first.astype(like.dtype, copy=False)[()]
+    total = _reduced(term, like.shape)
+    for other in others:
+        total = total + _reduced(other, like.shape)
+    return total.astype(like.dtype, copy=False)
 
 
-def _reduced(value: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+def _reduced(value: npt.ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
     """``value`` summed over the axes along which ``shape`` was broadcast."""
-    if value.shape == shape:
+    if type(value) is np.ndarray and value.shape == shape:
         return value
+    value = np.asarray(value)
     ndim = max(value.ndim, len(shape))
     value = value.reshape((1,) * (ndim - value.ndim) + value.shape)
     aligned = (1,) * (ndim - len(shape)) + shape
     sizes = enumerate(zip(value.shape, aligned, strict=True))
     axes = tuple(axis for axis, (n, m) in sizes if m == 1 and n != 1)
     total = value.sum(axis=axes, keepdims=True)
-    return np.array(np.broadcast_to(total, aligned)).reshape(shape)
+    return np.array(np.broadcast_to(total, aligned)).reshape(shape)[()]
 
 
 def _softplus(x: np.ndarray) -> np.ndarray:
@@ -191,7 +233,7 @@ def _vanishing(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.where(np.isinf(x) & (y == 0.0), 0.0, x) * y
 
 
-def log1pexp(x: npt.ArrayLike) -> np.ndarray:
+def log1pexp(x: npt.ArrayLike, *, out: np.ndarray | None = None) -> np.ndarray:
     """Softplus: the logarithm of one plus e to the x.
 
         rule log1pexp(x) -> y:
@@ -200,30 +242,32 @@ def log1pexp(x: npt.ArrayLike) -> np.ndarray:
 
     Gradients: dx proved
     """
+    if _are_large(x):
+        return _in_blocks(log1pexp, x, out=out)
     dtype, x = _floating("log1pexp", x=x)
     # vanished at x = -20: 32 of 272 points wrong; now at most 0.5 ULP
     y = _softplus(x)
-    return y.astype(dtype, copy=False)
+    y = y.astype(dtype, copy=False)
+    return y if out is None else _into(out, y)
+
+
+def _log1pexp_pullback(x: npt.ArrayLike, dy: npt.ArrayLike) -> tuple[np.ndarray]:
+    """The pullback of ``log1pexp``."""
+    if _are_large(x):
+        return _in_blocks(_log1pexp_pullback, x, dy)
+    like_x = np.asarray(x)
+    _, x = _floating("log1pexp", x=x)
+    dy = _shaped(dy, x)
+    # vanished at x = -20: 7 of 272 points wrong; now at most 1.5 ULP
+    dx = dy * _sigmoid(x)
+    return (_gradient(like_x, dx),)
 
 
 def log1pexp_vjp(
     x: npt.ArrayLike,
 ) -> tuple[np.ndarray, Callable[..., tuple[np.ndarray]]]:
     """``log1pexp(x)``, and its pullback from dy to dx."""
-    if _are_large(x):
-        return _vjp_in_blocks(log1pexp_vjp, x)
-    like_x = np.asarray(x)
-    dtype, x = _floating("log1pexp", x=x)
-    # vanished at x = -20: 32 of 272 points wrong; now at most 0.5 ULP
-    y = _softplus(x)
-
-    def pullback(dy: npt.ArrayLike) -> tuple[np.ndarray]:
-        dy = _shaped(dy, y)
-        # vanished at x = -20: 7 of 272 points wrong; now at most 1.5 ULP
-        dx = dy * _sigmoid(x)
-        return (_gradient(like_x, dx),)
-
-    return y.astype(dtype, copy=False), pullback
+    return log1pexp(x), partial(_log1pexp_pullback, x)
 
 
 def log1pexp_jvp(
@@ -240,7 +284,9 @@ def log1pexp_jvp(
     return y.astype(dtype, copy=False), y_dot.astype(dtype, copy=False)
 
 
-def swish(x: npt.ArrayLike, *, beta: float = 1.0) -> np.ndarray:
+def swish(
+    x: npt.ArrayLike, *, beta: float = 1.0, out: np.ndarray | None = None
+) -> np.ndarray:
     """x times the logistic function of beta x.
 
         rule swish(x, beta: static = 1.0) -> y:
@@ -249,50 +295,50 @@ def swish(x: npt.ArrayLike, *, beta: float = 1.0) -> np.ndarray:
     Gradients: dx derived
     """
     if _are_large(x):
-        return _in_blocks(swish, x, beta=beta)
+        return _in_blocks(swish, x, beta=beta, out=out)
     dtype, x = _floating("swish", x=x)
     # passed through an infinity; now at most 8.5 ULP; at x = -inf the limit
     y = _vanishing(x, _sigmoid(beta * x))
-    return y.astype(dtype, copy=False)
+    y = y.astype(dtype, copy=False)
+    return y if out is None else _into(out, y)
+
+
+@np.errstate(all="ignore")
+def _swish_pullback(
+    x: npt.ArrayLike, dy: npt.ArrayLike, *, beta: float
+) -> tuple[np.ndarray]:
+    """The pullback of ``swish``."""
+    if _are_large(x):
+        return _in_blocks(_swish_pullback, x, dy, beta=beta)
+    like_x = np.asarray(x)
+    _, x = _floating("swish", x=x)
+    dy = _shaped(dy, x)
+    product = beta * x.clip(-1e18, 1e18)
+    exp = np.exp(-np.abs(product))
+    total = (
+        np.minimum(product, 0.0)
+        + 1.2784645557403564
+        - 1.2979282759673083e-8
+        + 1.0946994183093437e-16
+    )
+    # through exp(-|beta * x|), exact about beta * x = -1.2784646, where other forms
+    # lose digits (float32: all); now at most 3.5 ULP; at x = inf and x = -inf the limit
+    dx = dy * (
+        _where(
+            product < 0.0,
+            exp * (np.expm1(total) * 0.2784645427610738 + total),
+            1.0 + exp * (1.0 + product),
+        )
+        / np.square(1.0 + exp)
+    )
+    return (_gradient(like_x, dx),)
 
 
 def swish_vjp(
     x: npt.ArrayLike, *, beta: float = 1.0
 ) -> tuple[np.ndarray, Callable[..., tuple[np.ndarray]]]:
     """``swish(x)``, and its pullback from dy to dx."""
-    if _are_large(x):
-        return _vjp_in_blocks(swish_vjp, x, beta=beta)
-    like_x = np.asarray(x)
-    dtype, x = _floating("swish", x=x)
-    # passed through an infinity; now at most 8.5 ULP; at x = -inf the limit
-    y = _vanishing(x, _sigmoid(beta * x))
-
-    @np.errstate(all="ignore")
-    def pullback(dy: npt.ArrayLike) -> tuple[np.ndarray]:
-        dy = _shaped(dy, y)
-        product = beta * np.minimum(np.maximum(x, -1e18), 1e18)
-        mask = product < 0.0
-        exp = np.exp(_where(mask, product, -product))
-        total = (
-            np.minimum(product, 0.0)
-            + 1.2784645557403564
-            - 1.2979282759673083e-8
-            + 1.0946994183093437e-16
-        )
-        # through exp(-|beta * x|), exact about beta * x = -1.2784646, where other forms
-        # lose digits (float32: all); now at most 3.5 ULP; at x = inf and x = -inf the
-        # limit
-        dx = dy * (
-            _where(
-                mask,
-                exp * (np.expm1(total) * 0.2784645427610738 + total),
-                1.0 + exp * (1.0 + product),
-            )
-            / np.square(1.0 + exp)
-        )
-        return (_gradient(like_x, dx),)
-
-    return y.astype(dtype, copy=False), pullback
+    return swish(x, beta=beta), partial(_swish_pullback, x, beta=beta)
 
 
 @np.errstate(all="ignore")
@@ -309,9 +355,8 @@ def swish_jvp(
     x_dot = _tangent(x_dot, x)
     # passed through an infinity; now at most 8.5 ULP; at x = -inf the limit
     y = _vanishing(x, _sigmoid(beta * x))
-    product = beta * np.minimum(np.maximum(x, -1e18), 1e18)
-    mask = product < 0.0
-    exp = np.exp(_where(mask, product, -product))
+    product = beta * x.clip(-1e18, 1e18)
+    exp = np.exp(-np.abs(product))
     total = (
         np.minimum(product, 0.0)
         + 1.2784645557403564
@@ -320,7 +365,7 @@ def swish_jvp(
     )
     y_dot = x_dot * (
         _where(
-            mask,
+            product < 0.0,
             exp * (np.expm1(total) * 0.2784645427610738 + total),
             1.0 + exp * (1.0 + product),
         )
@@ -330,7 +375,7 @@ def swish_jvp(
 
 
 @np.errstate(all="ignore")
-def guarded_root(x: npt.ArrayLike) -> np.ndarray:
+def guarded_root(x: npt.ArrayLike, *, out: np.ndarray | None = None) -> np.ndarray:
     """The branch that is not taken leaks nothing.
 
         rule guarded_root(x) -> y:
@@ -339,33 +384,32 @@ def guarded_root(x: npt.ArrayLike) -> np.ndarray:
     Gradients: dx derived
     """
     if _are_large(x):
-        return _in_blocks(guarded_root, x)
+        return _in_blocks(guarded_root, x, out=out)
     dtype, x = _floating("guarded_root", x=x)
     mask = x <= 0.0
     y = _where(mask, 0.0, np.sqrt(_where(mask, 1.0, x)))
-    return y.astype(dtype, copy=False)
+    y = y.astype(dtype, copy=False)
+    return y if out is None else _into(out, y)
 
 
 @np.errstate(all="ignore")
+def _guarded_root_pullback(x: npt.ArrayLike, dy: npt.ArrayLike) -> tuple[np.ndarray]:
+    """The pullback of ``guarded_root``."""
+    if _are_large(x):
+        return _in_blocks(_guarded_root_pullback, x, dy)
+    like_x = np.asarray(x)
+    _, x = _floating("guarded_root", x=x)
+    dy = _shaped(dy, x)
+    mask = x <= 0.0
+    dx = _where(mask, 0.0, 0.5 * dy / np.sqrt(_where(mask, 1.0, x)))
+    return (_gradient(like_x, dx),)
+
+
 def guarded_root_vjp(
     x: npt.ArrayLike,
 ) -> tuple[np.ndarray, Callable[..., tuple[np.ndarray]]]:
     """``guarded_root(x)``, and its pullback from dy to dx."""
-    if _are_large(x):
-        return _vjp_in_blocks(guarded_root_vjp, x)
-    like_x = np.asarray(x)
-    dtype, x = _floating("guarded_root", x=x)
-    mask = x <= 0.0
-    y = _where(mask, 0.0, np.sqrt(_where(mask, 1.0, x)))
-
-    @np.errstate(all="ignore")
-    def pullback(dy: npt.ArrayLike) -> tuple[np.ndarray]:
-        dy = _shaped(dy, y)
-        mask = x <= 0.0
-        dx = _where(mask, 0.0, 0.5 * dy / np.sqrt(_where(mask, 1.0, x)))
-        return (_gradient(like_x, dx),)
-
-    return y.astype(dtype, copy=False), pullback
+    return guarded_root(x), partial(_guarded_root_pullback, x)
 
 
 @np.errstate(all="ignore")

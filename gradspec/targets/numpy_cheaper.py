@@ -1,0 +1,46 @@
+"""Expressions as NumPy evaluates them fastest, to the same bits.
+
+| instead of | ns | there is | ns |
+| --- | --- | --- | --- |
+| ``exp(x if x < 0 else -x)`` | 1.5 | ``exp(-abs(x))`` | 0.7 |
+| ``minimum(maximum(x, a), b)`` | 0.8 | ``x.clip(a, b)`` | 0.25 |
+
+(for an element of float32 in the cache, with AVX-512). They differ in the sign of zero at
+most: the exponential does not tell it, and where a bound is 0 nothing is changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gradspec.plan.array import Expr, Literal, Op, Where, children, names, nodes
+from gradspec.plan.translate import rebuilt
+
+
+def cheaper(
+    expand: Callable[[Expr], Expr], scalars: frozenset[str]
+) -> Callable[[Expr], Expr]:
+    """What ``expand`` gives, in NumPy's fastest words."""
+
+    def expanded(expr: Expr) -> Expr:
+        done: dict[Expr, Expr] = {}
+        for node in nodes(expand(expr)):
+            parts = tuple(done[part] for part in children(node))
+            done[node] = _cheaper(rebuilt(node, parts), scalars)
+        return done[node]
+
+    return expanded
+
+
+def _cheaper(node: Expr, scalars: frozenset[str]) -> Expr:
+    match node:
+        case Op("exp", (Where(Op("lt", (x, Literal(value=0))), then, other),)):
+            is_magnitude = (then, other) == (x, Op("neg", (x,)))
+            return Op("exp", (Op("neg", (Op("abs", (x,)),)),)) if is_magnitude else node
+        case Op(
+            "min", (Op("max", (x, Literal(value=a) as low)), Literal(value=b) as high)
+        ):
+            is_array = not {*names(x)} <= scalars
+            return Op("clip", (x, low, high)) if is_array and a * b != 0 else node
+        case _:
+            return node

@@ -1,0 +1,235 @@
+"""``f_vjp``: the outputs of a rule, and its pullback."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from gradspec.ir.rule import Input, Kind
+from gradspec.plan.array import Expr
+from gradspec.plan.plan import RulePlan, Term
+from gradspec.targets.docstring import sentence
+from gradspec.targets.lines import Lines, assignments, indented
+from gradspec.targets.numpy_blocks import pullback_in_blocks, vjp_in_blocks
+from gradspec.targets.numpy_outputs import grouped_outputs, reach, viewed
+from gradspec.targets.numpy_parts import (
+    ARRAY,
+    LIKE,
+    Functions,
+    conversions,
+    quiet,
+    returned,
+    sizes,
+    statements_of,
+    tuple_type,
+    values_of,
+)
+from gradspec.targets.numpy_trace import traced_forward, traced_gradients
+from gradspec.targets.python import render, render_atom
+from gradspec.targets.signature import fresh, parameters, variables
+
+
+def vjp_lines(functions: Functions) -> Lines:
+    """``f_vjp``: the outputs, and a function from their gradients to the inputs'. A
+    pullback that needs only the inputs stands before it, by itself.
+    """
+    if _stands_alone(functions):
+        return [*_pullback_lines(functions), "", "", *_short_vjp_lines(functions)]
+    plan = functions.plan
+    return [
+        *quiet(values_of(functions.forward)),
+        *_header(functions),
+        *indented(vjp_in_blocks(functions)),
+        *indented(_likes(functions)),
+        *indented(conversions(plan)),
+        *indented(sizes(functions, *values_of(functions.forward), *functions.pulled)),
+        *indented(statements_of(functions, functions.forward)),
+        *indented(traced_forward(functions)),
+        *("", *indented(_inner_pullback(functions)), ""),
+        f"    return {grouped_outputs(functions)}, pullback",
+    ]
+
+
+def _header(functions: Functions) -> Lines:
+    plan = functions.plan
+    kind = f"tuple[{returned(plan)}, Callable[..., {_pulled_type(functions)}]]"
+    return [
+        f"def {functions.vjp}({parameters(plan, LIKE)}) -> {kind}:",
+        sentence(_vjp_text(plan), 1),
+    ]
+
+
+def _pulled_type(functions: Functions) -> str:
+    return tuple_type(_slot(group) for group in functions.backward.gradients)
+
+
+# --- a pullback by itself ------------------------------------------------------------------
+
+
+def _stands_alone(functions: Functions) -> bool:
+    """Whether the pullback needs nothing that the forward pass computes."""
+    plan, backward = functions.plan, functions.backward
+    if plan.is_ranked or functions.is_traced:
+        return False
+    inputs = {i.name for i in plan.inputs}
+    terms = [term for group in backward.gradients for term in group or ()]
+    return (
+        inputs >= {*backward.residuals}
+        and all(term.upstream for term in terms)
+        and all(reach(functions, o) for o in plan.outputs if o.takes_gradient)
+    )
+
+
+def _short_vjp_lines(functions: Functions) -> Lines:
+    plan = functions.plan
+    statics = [f"{i.name}={i.name}" for i in plan.statics]
+    given = ", ".join([*(i.name for i in plan.tensors), *statics])
+    pullback = f"partial({_name(functions)}, {given})"
+    return [*_header(functions), f"    return {plan.name}({given}), {pullback}"]
+
+
+def _name(functions: Functions) -> str:
+    return f"_{functions.vjp.removesuffix('_vjp')}_pullback"
+
+
+def _pullback_lines(functions: Functions) -> Lines:
+    plan = functions.plan
+    upstream = [f"{d}: {LIKE}" for d in plan.upstream]
+    tensors = [f"{i.name}: {LIKE}" for i in plan.tensors]
+    statics = [f"{i.name}: {_static_type(i)}" for i in plan.statics]
+    params = ", ".join([*tensors, *upstream, *(["*", *statics] if statics else [])])
+    return [
+        *quiet(functions.pulled),
+        f"def {_name(functions)}({params}) -> {_pulled_type(functions)}:",
+        sentence(f"The pullback of ``{plan.name}``.", 1),
+        *indented(pullback_in_blocks(functions, _name(functions))),
+        *indented(_likes(functions)),
+        *indented(_untyped(conversions(plan))),
+        *indented(_shaped_upstream(functions)),
+        *indented(assignments(functions.backward.statements, functions.scope)),
+        *indented(_returning(functions)),
+    ]
+
+
+def _static_type(i: Input) -> str:
+    return "int" if i.kind is Kind.STATIC_INT else "float"
+
+
+def _untyped(lines: Lines) -> Lines:
+    """The type of the outputs is not needed."""
+    return [re.sub(r"^dtype, ", "_, ", line) for line in lines]
+
+
+# --- a pullback within ---------------------------------------------------------------------
+
+
+def _vjp_text(plan: RulePlan) -> str:
+    call = f"{plan.name}({', '.join(i.name for i in plan.tensors)})"
+    takes = _listed(plan.upstream)
+    gives = _listed(
+        [f"d{i.name}" if i.takes_gradient else "None" for i in plan.tensors]
+    )
+    return f"``{call}``, and its pullback from {takes} to {gives}."
+
+
+def _likes(functions: Functions) -> Lines:
+    """The inputs as they were given: a gradient has the shape and type of its input."""
+    names = [i.name for i in functions.plan.tensors if i.takes_gradient]
+    if not names:
+        return []
+    left = ", ".join(like(functions.plan, name) for name in names)
+    return [f"{left} = {', '.join(f'np.asarray({name})' for name in names)}"]
+
+
+def like(plan: RulePlan, name: str) -> str:
+    """The name of an input as it was given."""
+    return fresh(f"like_{name}", variables(plan))
+
+
+def _inner_pullback(functions: Functions) -> Lines:
+    plan, scope = functions.plan, functions.scope
+    params = ", ".join(f"{d}: {LIKE}" for d in plan.upstream)
+    bound = {statement.name for statement in functions.forward.statements}
+    constants = bound & {constant.name for constant in plan.constants}
+    steps = [s for s in functions.backward.statements if s.name not in constants]
+    terms = [t.value for g in functions.backward.gradients for t in g or ()]
+    body = [
+        *_shaped_upstream(functions),
+        *assignments(steps, scope),
+        *_returning(functions),
+    ]
+    return [
+        *quiet([*(step.value for step in steps), *terms]),
+        f"def pullback({params}) -> {_pulled_type(functions)}:",
+        *indented(body),
+    ]
+
+
+def _shaped_upstream(functions: Functions) -> Lines:
+    """Upstream gradients as arrays like their outputs, or like the inputs together."""
+    used = {
+        u for g in functions.backward.gradients for t in g or () for u in t.upstream
+    }
+    alone = _stands_alone(functions)
+    return [
+        f"{d} = _shaped({d}, {', '.join(reach(functions, o) if alone else [o.name])})"
+        for o in functions.plan.outputs
+        if o.takes_gradient and (d := f"d{o.name}") in used
+    ]
+
+
+def _returning(functions: Functions) -> Lines:
+    pairs = zip(functions.plan.tensors, functions.backward.gradients, strict=True)
+    found = {i.name: _gradient(functions, i, group) for i, group in pairs}
+    if not functions.is_traced:
+        return [f"return {_tuple(found.values())}"]
+    named = {n: (f"d{n}" if text != "None" else text) for n, text in found.items()}
+    lines = [f"{d} = {found[name]}" for name, d in named.items() if d != "None"]
+    return [*lines, *traced_gradients(functions), f"return {_tuple(named.values())}"]
+
+
+def _gradient(functions: Functions, i: Input, group: tuple[Term, ...] | None) -> str:
+    if group is None:
+        return "None"
+    given = like(functions.plan, i.name)
+    if not group:
+        return f"np.zeros_like({given})"
+    terms = ", ".join(_term(functions, term) for term in group)
+    return f"_gradient({given}, {terms})"
+
+
+def _term(functions: Functions, term: Term) -> str:
+    value = _fresh(functions, term.value)
+    if term.upstream or any(i.shape.axes for i in functions.plan.inputs):
+        return value  # of a ranked input it has its own axes in full
+    outputs = [o.name for o in functions.plan.outputs if o.takes_gradient]
+    shapes = ", ".join(f"{name}.shape" for name in outputs)
+    shape = shapes if len(outputs) == 1 else f"np.broadcast_shapes({shapes})"
+    return f"np.broadcast_to({value}, {shape})"
+
+
+def _slot(group: tuple[Term, ...] | None) -> str:
+    return "None" if group is None else ARRAY
+
+
+def _tuple(parts: Iterable[str]) -> str:
+    parts = tuple(parts)
+    return f"({parts[0]},)" if len(parts) == 1 else ", ".join(parts)
+
+
+def _listed(names: Iterable[str]) -> str:
+    names = tuple(names)
+    return names[0] if len(names) == 1 else f"({', '.join(names)})"
+
+
+def _given(functions: Functions) -> tuple[str, ...]:
+    tensors = [i.name for i in functions.plan.tensors]
+    return (*tensors, *functions.plan.upstream)
+
+
+def _fresh(functions: Functions, value: Expr) -> str:
+    """A value that is not the caller's own array."""
+    text = render(value, functions.scope)
+    given = viewed(value)
+    is_given = given is not None and given in _given(functions)
+    return f"{render_atom(value, functions.scope)}.copy()" if is_given else text
