@@ -73,7 +73,7 @@ def _body(function: Function) -> Lines:
         *_computed_again(here),
         *_shared(here),
         *_gradients(here),
-        _returned(here),
+        *_returned(here),
     ]
 
 
@@ -112,20 +112,24 @@ def _computed_again(here: _Pass) -> Lines:
     return ["if torch.is_grad_enabled():", *indented([reason, *lines])]
 
 
-def _returned(here: _Pass) -> str:
+def _returned(here: _Pass) -> Lines:
     function = here.function
     gradients = [
         f"d{i.name}" if i.name in function.gradients else "None"
         for i in function.inputs
     ]
     if not here.is_wide:
-        return f"return {', '.join(gradients)}"
+        return [f"return {', '.join(gradients)}"]
     if here.is_single:
         rounded = [
             f"_rounded({g}, {function.dtype})" if g != "None" else g for g in gradients
         ]
-        return f"return {', '.join(rounded)}"
-    return f"return _narrow({', '.join((function.dtype, *gradients))})"
+        return [f"return {', '.join(rounded)}"]
+    narrowed = f"return _narrow({', '.join((function.dtype, *gradients))})"
+    if function.plan.is_wide_backward:
+        return [narrowed]
+    whole = f"return {', '.join(gradients)}"
+    return [f"if {function.dtype} in _HALF:", *indented([narrowed]), whole]
 
 
 # --- statements --------------------------------------------------------------------------

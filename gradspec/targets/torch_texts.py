@@ -87,10 +87,10 @@ PROMOTE = Helper(
     '''\
 def _promote(rule: str, **values: torch.Tensor) -> tuple[torch.Tensor, ...]:
     """Tensors of one floating type, the widest; Python numbers take it over."""
-    first, *others = values.values()
-    if isinstance(first, torch.Tensor) and first.is_floating_point():
-        if all(isinstance(v, torch.Tensor) and v.dtype == first.dtype for v in others):
-            return (first, *others)
+    given = tuple(values.values())
+    if len({getattr(value, "dtype", None) for value in given}) == 1:
+        if isinstance(given[0], torch.Tensor) and given[0].is_floating_point():
+            return given
     tensors = [
         _floating(rule, name, value)
         for name, value in values.items()

@@ -210,10 +210,10 @@ def _floating(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
 
 def _promote(rule: str, **values: torch.Tensor) -> tuple[torch.Tensor, ...]:
     """Tensors of one floating type, the widest; Python numbers take it over."""
-    first, *others = values.values()
-    if isinstance(first, torch.Tensor) and first.is_floating_point():
-        if all(isinstance(v, torch.Tensor) and v.dtype == first.dtype for v in others):
-            return (first, *others)
+    given = tuple(values.values())
+    if len({getattr(value, "dtype", None) for value in given}) == 1:
+        if isinstance(given[0], torch.Tensor) and given[0].is_floating_point():
+            return given
     tensors = [
         _floating(rule, name, value)
         for name, value in values.items()
@@ -305,7 +305,9 @@ class _ComplexOp(torch.autograd.Function):
                 dy = _reduced(dz * x, y.shape)
             if dw is not None:
                 dy = _plus(dy, dw * 2.0 * y)
-        return _narrow(dtype, dx, dy)
+        if dtype in _HALF:
+            return _narrow(dtype, dx, dy)
+        return dx, dy
 
     @staticmethod
     def jvp(ctx, x_dot, y_dot):
@@ -377,7 +379,9 @@ class _Affine(torch.autograd.Function):
             da = _reduced(dy * x, a.shape)
         if ctx.needs_input_grad[2]:
             db = _reduced(dy, ctx.b_shape)
-        return _narrow(dtype, dx, da, db)
+        if dtype in _HALF:
+            return _narrow(dtype, dx, da, db)
+        return dx, da, db
 
     @staticmethod
     def jvp(ctx, x_dot, a_dot, b_dot):

@@ -241,10 +241,10 @@ def _floating(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
 
 def _promote(rule: str, **values: torch.Tensor) -> tuple[torch.Tensor, ...]:
     """Tensors of one floating type, the widest; Python numbers take it over."""
-    first, *others = values.values()
-    if isinstance(first, torch.Tensor) and first.is_floating_point():
-        if all(isinstance(v, torch.Tensor) and v.dtype == first.dtype for v in others):
-            return (first, *others)
+    given = tuple(values.values())
+    if len({getattr(value, "dtype", None) for value in given}) == 1:
+        if isinstance(given[0], torch.Tensor) and given[0].is_floating_point():
+            return given
     tensors = [
         _floating(rule, name, value)
         for name, value in values.items()
@@ -358,7 +358,9 @@ class _Prelu(torch.autograd.Function):
             )
         if ctx.needs_input_grad[1]:
             da = _reduced(dy * torch.clamp(x, max=0.0), a.shape)
-        return _narrow(dtype, dx, da)
+        if dtype in _HALF:
+            return _narrow(dtype, dx, da)
+        return dx, da
 
     @staticmethod
     def jvp(ctx, x_dot, a_dot):
@@ -447,7 +449,9 @@ class _LayerNorm(torch.autograd.Function):
             dgain = _sum_over_batch(dy * (x_minus_m / sqrt), 1)
         if ctx.needs_input_grad[2]:
             dbias = _sum_over_batch(dy, 1)
-        return _narrow(dtype, dx, dgain, dbias, None)
+        if dtype in _HALF:
+            return _narrow(dtype, dx, dgain, dbias, None)
+        return dx, dgain, dbias, None
 
     @staticmethod
     def jvp(ctx, x_dot, gain_dot, bias_dot, _eps):
@@ -545,7 +549,9 @@ class _Mixture(torch.autograd.Function):
             ds = _sum_over_batch(du * x, 0)
         if ctx.needs_input_grad[5] and du is not None:
             dto = _reduced(du * device, to.shape)
-        return _narrow(dtype, dx, dz, dw, ds, None, dto)
+        if dtype in _HALF:
+            return _narrow(dtype, dx, dz, dw, ds, None, dto)
+        return dx, dz, dw, ds, None, dto
 
     @staticmethod
     def jvp(ctx, x_dot, z_dot, w_dot, s_dot, _device, to_dot):

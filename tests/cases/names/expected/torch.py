@@ -206,10 +206,10 @@ def _floating(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
 
 def _promote(rule: str, **values: torch.Tensor) -> tuple[torch.Tensor, ...]:
     """Tensors of one floating type, the widest; Python numbers take it over."""
-    first, *others = values.values()
-    if isinstance(first, torch.Tensor) and first.is_floating_point():
-        if all(isinstance(v, torch.Tensor) and v.dtype == first.dtype for v in others):
-            return (first, *others)
+    given = tuple(values.values())
+    if len({getattr(value, "dtype", None) for value in given}) == 1:
+        if isinstance(given[0], torch.Tensor) and given[0].is_floating_point():
+            return given
     tensors = [
         _floating(rule, name, value)
         for name, value in values.items()
@@ -281,7 +281,9 @@ class _Np(torch.autograd.Function):
             dx = _reduced(dtf * torch_, x.shape)
         if ctx.needs_input_grad[1]:
             dtorch_ = _reduced(dtf * x, torch_.shape)
-        return _narrow(dtype, dx, dtorch_)
+        if dtype in _HALF:
+            return _narrow(dtype, dx, dtorch_)
+        return dx, dtorch_
 
     @staticmethod
     def jvp(ctx, x_dot, torch__dot):

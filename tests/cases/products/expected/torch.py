@@ -88,10 +88,10 @@ def _floating(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
 
 def _promote(rule: str, **values: torch.Tensor) -> tuple[torch.Tensor, ...]:
     """Tensors of one floating type, the widest; Python numbers take it over."""
-    first, *others = values.values()
-    if isinstance(first, torch.Tensor) and first.is_floating_point():
-        if all(isinstance(v, torch.Tensor) and v.dtype == first.dtype for v in others):
-            return (first, *others)
+    given = tuple(values.values())
+    if len({getattr(value, "dtype", None) for value in given}) == 1:
+        if isinstance(given[0], torch.Tensor) and given[0].is_floating_point():
+            return given
     tensors = [
         _floating(rule, name, value)
         for name, value in values.items()
@@ -199,7 +199,9 @@ class _Linear(torch.autograd.Function):
             dw = _sum_of_outer(dy, x)
         if ctx.needs_input_grad[2]:
             db = _sum_over_batch(dy, 1)
-        return _narrow(dtype, dx, dw, db)
+        if dtype in _HALF:
+            return _narrow(dtype, dx, dw, db)
+        return dx, dw, db
 
     @staticmethod
     def jvp(ctx, x_dot, w_dot, b_dot):
@@ -265,7 +267,9 @@ class _Outer(torch.autograd.Function):
             da = _reduced((dc @ b.unsqueeze(-1)).squeeze(-1), a.shape)
         if ctx.needs_input_grad[1]:
             db = _reduced((dc.mT @ a.unsqueeze(-1)).squeeze(-1), b.shape)
-        return _narrow(dtype, da, db)
+        if dtype in _HALF:
+            return _narrow(dtype, da, db)
+        return da, db
 
     @staticmethod
     def jvp(ctx, a_dot, b_dot):

@@ -205,10 +205,10 @@ def _floating(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
 
 def _promote(rule: str, **values: torch.Tensor) -> tuple[torch.Tensor, ...]:
     """Tensors of one floating type, the widest; Python numbers take it over."""
-    first, *others = values.values()
-    if isinstance(first, torch.Tensor) and first.is_floating_point():
-        if all(isinstance(v, torch.Tensor) and v.dtype == first.dtype for v in others):
-            return (first, *others)
+    given = tuple(values.values())
+    if len({getattr(value, "dtype", None) for value in given}) == 1:
+        if isinstance(given[0], torch.Tensor) and given[0].is_floating_point():
+            return given
     tensors = [
         _floating(rule, name, value)
         for name, value in values.items()
@@ -350,7 +350,9 @@ class _Product(torch.autograd.Function):
             dx = dz * y
         if ctx.needs_input_grad[1]:
             dy = dz * x
-        return _narrow(dtype, dx, dy)
+        if dtype in _HALF:
+            return _narrow(dtype, dx, dy)
+        return dx, dy
 
     @staticmethod
     def jvp(ctx, x_dot, y_dot):

@@ -88,10 +88,10 @@ def _floating(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
 
 def _promote(rule: str, **values: torch.Tensor) -> tuple[torch.Tensor, ...]:
     """Tensors of one floating type, the widest; Python numbers take it over."""
-    first, *others = values.values()
-    if isinstance(first, torch.Tensor) and first.is_floating_point():
-        if all(isinstance(v, torch.Tensor) and v.dtype == first.dtype for v in others):
-            return (first, *others)
+    given = tuple(values.values())
+    if len({getattr(value, "dtype", None) for value in given}) == 1:
+        if isinstance(given[0], torch.Tensor) and given[0].is_floating_point():
+            return given
     tensors = [
         _floating(rule, name, value)
         for name, value in values.items()
@@ -266,7 +266,9 @@ class _LayerNorm(torch.autograd.Function):
             dg = _sum_over_batch(dy * product, 1)
         if ctx.needs_input_grad[2]:
             db = _sum_over_batch(dy, 1)
-        return _narrow(dtype, dx, dg, db, None)
+        if dtype in _HALF:
+            return _narrow(dtype, dx, dg, db, None)
+        return dx, dg, db, None
 
     @staticmethod
     def jvp(ctx, x_dot, g_dot, b_dot, _eps):
