@@ -39,6 +39,7 @@ from gradspec.driver.run import compile_entries  # noqa: E402
 from gradspec.ir.rule import Kind, Rule  # noqa: E402
 from gradspec.options import Options  # noqa: E402
 from gradspec.stabilise.infinite import typical  # noqa: E402
+from gradspec.symbolic.enclose import program  # noqa: E402
 from gradspec.symbolic.far import far  # noqa: E402
 from gradspec.symbolic.sides import Trend  # noqa: E402
 
@@ -46,6 +47,7 @@ PAGE = ROOT / "benchmarks" / "infinities.md"
 TARGETS = ("numpy", "torch", "tf", "jax")
 _NUMBERS = (Kind.FLOAT, Kind.NOGRAD)
 _CLOSE = 1e-5
+_PRECISION = 64
 
 HEAD = """\
 # At infinities and at -0.0
@@ -87,6 +89,8 @@ def asked(rule: Rule) -> Asked | None:
     for variable in (i for i in rule.tensor_inputs if i.kind in _NUMBERS):
         for end in (math.inf, -math.inf, -0.0):
             for point in points:
+                if end == 0 and not _is_inside(rule, {**point, variable.name: end}):
+                    continue
                 limits = _limits(rule, found, point, variable.name, end)
                 rows.append({**point, variable.name: end})
                 wanted.append(limits)
@@ -100,6 +104,13 @@ def asked(rule: Rule) -> Asked | None:
     keys = [q.key for q in found]
     values = {k: np.array([w[n] for w in wanted]) for n, k in enumerate(keys)}
     return Asked(rule, sample, values, tuple(places))
+
+
+def _is_inside(rule: Rule, point: Any) -> bool:
+    """Whether the rule's assumptions hold there: else a NaN is no fault."""
+    exact = {name: Fraction(value) for name, value in point.items()}
+    conditions = (a.condition for a in rule.assumes)
+    return all(program(c).run(exact, _PRECISION)[0] is True for c in conditions)
 
 
 def _limits(

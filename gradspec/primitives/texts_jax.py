@@ -55,7 +55,7 @@ def _atanh(x: jax.Array) -> jax.Array:
     """The inverse of tanh, 0.5 * log((1 + x) / (1 - x))."""
     a = jnp.where(x < 0.0, -x, x)
     y = 0.5 * _log1p(2.0 * a / (1.0 - a))
-    return jnp.where(x < 0.0, -y, y)
+    return jnp.where(x < 0.0, -y, jnp.where(x > 0.0, y, x))
 ''',
     needs=(LOG1P,),
 )

@@ -82,7 +82,7 @@ def _tanh(x: Array) -> Array:
     small = xp.abs(x) <= 0.7
     b = xp.where(small, x, xp.zeros_like(x))
     u = b * b
-    near = b + b * (u * _quotient(u, over, under))
+    near = xp.where(u > 0.0, b + b * (u * _quotient(u, over, under)), b)  # keeps -0.0
     t = xp.exp(-2.0 * xp.abs(x))
     return xp.where(small, near, xp.sign(x) * (1.0 - t) / (1.0 + t))
 ''',

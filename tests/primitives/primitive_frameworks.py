@@ -244,6 +244,28 @@ def at_infinity(framework: Framework, name: str) -> None:
     assert np.allclose(values, INFINITE[name], rtol=1e-15, equal_nan=True), values
 
 
+ODD = ("sin", "tan", "asin", "atan", "sinh", "tanh", "asinh", "atanh", "erf", "expm1")
+"""Functions that are -0.0 at -0.0."""
+
+
+def keeps_the_sign_of_zero(framework: Framework, name: str) -> None:
+    values = framework.run(name, [np.array([-0.0, 0.0])])
+    assert values.tolist() == [0.0, 0.0]
+    assert np.signbit(values).tolist() == [True, False]
+
+
+def infinities_give_way(framework: Framework) -> None:
+    """What the stabiliser puts where infinity times 0 has a limit."""
+    x = np.array([np.inf, -np.inf, np.nan, np.inf, 2.0, -0.0])
+    y = np.array([0.0, 0.0, 0.0, 2.0, 0.0, -1.0])
+    largest = np.finfo(np.float64).max
+    with np.errstate(all="ignore"):
+        bounded = framework.run("finite", [x])
+        product = framework.run("vanishing", [x, y])
+    np.testing.assert_array_equal(bounded, [largest, -largest, np.nan, largest, 2.0, 0])
+    np.testing.assert_array_equal(product, [0.0, 0.0, np.nan, np.inf, 0.0, 0.0])
+
+
 def at_nan(framework: Framework, name: str) -> None:
     """NaN in any one argument gives NaN."""
     row = primitive(name)

@@ -13,10 +13,13 @@ from tests.primitives.primitive_frameworks import (
     FLOAT32,
     FLOAT64,
     INFINITE,
+    ODD,
     Framework,
     at_infinity,
     at_nan,
     forward_error,
+    infinities_give_way,
+    keeps_the_sign_of_zero,
 )
 from tests.primitives.primitive_truth import OPERATORS, nearest, points, truth
 
@@ -49,6 +52,15 @@ def test_float32(name: str) -> None:
 @pytest.mark.parametrize("name", INFINITE)
 def test_infinities(name: str) -> None:
     at_infinity(NUMPY, name)
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_the_sign_of_zero(name: str) -> None:
+    keeps_the_sign_of_zero(NUMPY, name)
+
+
+def test_infinities_give_way() -> None:
+    infinities_give_way(NUMPY)
 
 
 @names

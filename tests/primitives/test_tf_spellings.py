@@ -14,11 +14,14 @@ from tests.primitives.primitive_frameworks import (
     FLOAT32,
     FLOAT64,
     INFINITE,
+    ODD,
     Framework,
     at_infinity,
     at_nan,
     forward_error,
     groups,
+    infinities_give_way,
+    keeps_the_sign_of_zero,
     partial_error,
 )
 from tests.primitives.primitive_truth import OPERATORS
@@ -65,6 +68,15 @@ def test_float32(name: str) -> None:
 @pytest.mark.parametrize("name", INFINITE)
 def test_infinities(name: str) -> None:
     at_infinity(TF, name)
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_the_sign_of_zero(name: str) -> None:
+    keeps_the_sign_of_zero(TF, name)
+
+
+def test_infinities_give_way() -> None:
+    infinities_give_way(TF)
 
 
 @names
