@@ -13,9 +13,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gradspec.driver import rule_cache
 from gradspec.driver.discover import Entry, read
 from gradspec.driver.results import FileResult
 from gradspec.driver.trials import FRAMEWORKS
+from gradspec.ir.shelf import shelved
 from gradspec.options import AuditOptions, Options
 
 if TYPE_CHECKING:
@@ -125,9 +127,11 @@ def _in_workers(
 def _of_file(
     entry: Entry, folder: Path, key: str, options: Options, audit: AuditOptions
 ) -> tuple[Case, ...]:
-    """The cases of a file's elementwise rules."""
+    """The cases of a file's elementwise rules, which have been compiled just before."""
     from gradspec.audit.cases import Request, prepare
 
+    with shelved(rule_cache.shelf()):
+        rules = tuple(_rules(entry, options, audit.rules))
     return tuple(
         prepare(
             checked,
@@ -136,7 +140,7 @@ def _of_file(
             folder,
             f"{key}-{number}-{dtype}",
         )
-        for number, (checked, stable) in enumerate(_rules(entry, options, audit.rules))
+        for number, (checked, stable) in enumerate(rules)
         for dtype in audit.dtypes
     )
 
