@@ -125,7 +125,7 @@ rule total(x[..., n], y[..., n]) -> z:
 
 @pytest.mark.parametrize("dtype", (np.float16, np.float32, np.float64))
 @pytest.mark.parametrize(
-    "shape", ((3000, 100), (20, 100, 64), (1, 1 << 17), (2, 70000))
+    "shape", ((3000, 100), (40, 100, 128), (1, 1 << 19), (2, 140000))
 )
 def test_rows_are_computed_some_at_a_time(
     monkeypatch: pytest.MonkeyPatch, dtype: Any, shape: tuple[int, ...]

@@ -86,10 +86,12 @@ def _in_blocks(
 
 
 def _has_many_rows(x: npt.ArrayLike, axes: int) -> bool:
-    """Whether it is an array of several blocks of rows, whose elements lie in order. A
+    """Whether it is an array of many blocks of rows, whose elements lie in order. A
     row has the last ``axes``.
     """
-    return _are_large(x) and x.ndim > axes and math.prod(x.shape[: x.ndim - axes]) > 1
+    if not _are_large(x) or x.size <= 4 * _BLOCK or x.ndim <= axes:
+        return False
+    return math.prod(x.shape[: x.ndim - axes]) > 1
 
 
 def _in_rows(
