@@ -14,9 +14,24 @@ def distance(x: Expr, number: Fraction) -> tuple[Expr, Expr]:
     """``x`` less the first part of a number, and less all of it."""
     first = whole = x
     for position, part in enumerate(split(number)):
-        whole = fold(Apply("sub", (whole, Const(part))))
-        first = whole if position == 0 else first
+        if position == 0:
+            first = whole = _less(x, Const(part))
+        else:
+            whole = fold(Apply("sub", (whole, Const(part))))
     return first, whole
+
+
+def _less(x: Expr, part: Const) -> Expr:
+    """``x - part``; within the bounds of ``x``, where it has some: XLA makes one constant
+    of two that are added in turn, and the second would be lost in the first.
+    """
+    match x:
+        case Apply(op="min" | "max" | "clip" as op, args=(inner, *ends)) if all(
+            isinstance(end, Const) for end in ends
+        ):
+            moved = (fold(Apply("sub", (value, part))) for value in (inner, *ends))
+            return Apply(op, tuple(moved))
+    return fold(Apply("sub", (x, part)))
 
 
 def split(number: Fraction) -> tuple[Fraction, ...]:

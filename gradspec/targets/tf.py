@@ -14,7 +14,7 @@ from gradspec.plan.array import Expr
 from gradspec.plan.at_hand import without_composites
 from gradspec.plan.plan import Gradient, ModulePlan, RulePlan
 from gradspec.plan.program import Vocabulary, forward, joined_backward
-from gradspec.targets import tf_ranked_texts
+from gradspec.targets import tf_blocks, tf_ranked_texts
 from gradspec.targets import tf_texts as texts
 from gradspec.targets.docstring import docstring, module_docstring
 from gradspec.targets.expansion import expander
@@ -58,9 +58,11 @@ def _module(plan: ModulePlan, cores: Sequence[Core]) -> str:
     layers = tf_layers(plan)
     definitions += [layer_class(plan, layer) for layer in layers]
     text = "\n".join(laid_out(lines) for lines in definitions)
-    own = (*texts.HELPERS, *tf_ranked_texts.HELPERS)
+    own = (*tf_blocks.HELPERS, *texts.HELPERS, *tf_ranked_texts.HELPERS)
     ways = " ".join(f"{name}()" for core in cores for name in decorating(core))
-    helpers = used_helpers((*own, *wants.helpers), f"{text}\n{ways}")
+    blocks = " ".join(f"{h.name}()" for h in tf_blocks.HELPERS)
+    blocks = blocks if "@_in_blocks" in text else ""
+    helpers = used_helpers((*own, *wants.helpers), f"{text}\n{ways} {blocks}")
     wants |= Needs(
         (
             *(line for helper in helpers for line in helper.imports),
@@ -73,7 +75,11 @@ def _module(plan: ModulePlan, cores: Sequence[Core]) -> str:
         module_docstring(plan),
         wants.imports,
         [*(rule.name for rule in plan.rules), *(layer.name for layer in layers)],
-        [*(helper.text.strip().splitlines() for helper in helpers), *definitions],
+        [
+            texts.RECORD.strip().splitlines(),
+            *(helper.text.strip().splitlines() for helper in helpers),
+            *definitions,
+        ],
     )
 
 
@@ -95,7 +101,8 @@ def _named(plan: ModulePlan) -> list[tuple[RulePlan, str]]:
     """Each rule with the name of its core: ``complex_op`` has ``_complex_op``, unless
     a helper has that name.
     """
-    helpers = texts.HELPERS + tf_ranked_texts.HELPERS + table_helpers("tf")
+    own = texts.HELPERS + tf_ranked_texts.HELPERS + tf_blocks.HELPERS
+    helpers = own + table_helpers("tf")
     taken = {"_record", *(helper.name for helper in helpers)}
     return [(rule, fresh(f"_{rule.name}", taken)) for rule in plan.rules]
 

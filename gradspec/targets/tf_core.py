@@ -30,13 +30,14 @@ from gradspec.targets.python import (
     render_filled,
 )
 from gradspec.targets.signature import fresh, variables
+from gradspec.targets.tf_blocks import is_in_blocks
 from gradspec.targets.tf_parts import Core
 from gradspec.targets.tf_trace import traced_forward, traced_gradient
 
 
 def core_lines(core: Core) -> Lines:
     """The core, or where there are statics the function that makes it for their values."""
-    decorators = [_decorator(core)]
+    decorators = [_decorator(core), *(["@_in_blocks"] if is_in_blocks(core) else [])]
     params = ", ".join(core.tensors)
     inner = fresh(core.plan.name, variables(core.plan))
     if not core.statics:

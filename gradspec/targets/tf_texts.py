@@ -169,6 +169,13 @@ def _here(tensors: tuple[tf.Tensor, ...]) -> tuple[tf.Tensor, ...]:
 ''',
 )
 
+RECORD = """\
+try:
+    from tensorflow.python.eager import record as _record
+except ImportError:  # it is no public name: without it tapes see tf.custom_gradient
+    _record = None
+"""
+
 RULE = Helper(
     "_rule",
     '''\
@@ -179,6 +186,8 @@ def _rule(
 
     def apply(*tensors: tf.Tensor) -> Any:
         tensors = _here(tensors)
+        if _record is None:
+            return tf.custom_gradient(core)(*tensors)
         with _record.stop_recording():
             results, backward = core(*tensors)
         return _recorded(tensors, results, backward, forward)
@@ -199,6 +208,8 @@ def _rule_keeping(
 
     def apply(*tensors: tf.Tensor) -> Any:
         tensors = _here(tensors)
+        if _record is None:
+            return tf.custom_gradient(core)(*tensors)
         results, backward = core(*tensors)
         return _recorded(tensors, results, backward, forward)
 
@@ -245,7 +256,6 @@ def _recorded(
     imports=(
         "from collections.abc import Callable",
         "from typing import Any",
-        "from tensorflow.python.eager import record as _record",
     ),
 )
 

@@ -10,9 +10,14 @@ from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.eager import record as _record
 
 __all__ = ["reverse_gradient", "clip_gradient"]
+
+
+try:
+    from tensorflow.python.eager import record as _record
+except ImportError:  # it is no public name: without it tapes see tf.custom_gradient
+    _record = None
 
 
 def _here(tensors: tuple[tf.Tensor, ...]) -> tuple[tf.Tensor, ...]:
@@ -54,6 +59,8 @@ def _rule(
 
     def apply(*tensors: tf.Tensor) -> Any:
         tensors = _here(tensors)
+        if _record is None:
+            return tf.custom_gradient(core)(*tensors)
         with _record.stop_recording():
             results, backward = core(*tensors)
         return _recorded(tensors, results, backward, forward)

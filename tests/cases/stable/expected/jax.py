@@ -142,8 +142,7 @@ def _swish_jvp(beta, primals, tangents):
     mask = product < 0.0
     exp = jnp.exp(jnp.where(mask, product, -product))
     total = (
-        jnp.minimum(product, 0.0)
-        + 1.2784645557403564
+        jnp.minimum(product + 1.2784645557403564, 1.2784645557403564)
         - 1.2979282759673083e-8
         + 1.0946994183093437e-16
     )

@@ -316,8 +316,7 @@ def _swish_pullback(
     product = beta * x.clip(-1e18, 1e18)
     exp = np.exp(-np.abs(product))
     total = (
-        np.minimum(product, 0.0)
-        + 1.2784645557403564
+        np.minimum(product + 1.2784645557403564, 1.2784645557403564)
         - 1.2979282759673083e-8
         + 1.0946994183093437e-16
     )
@@ -358,8 +357,7 @@ def swish_jvp(
     product = beta * x.clip(-1e18, 1e18)
     exp = np.exp(-np.abs(product))
     total = (
-        np.minimum(product, 0.0)
-        + 1.2784645557403564
+        np.minimum(product + 1.2784645557403564, 1.2784645557403564)
         - 1.2979282759673083e-8
         + 1.0946994183093437e-16
     )

@@ -348,8 +348,7 @@ class _Swish(torch.autograd.Function):
         mask = product < 0.0
         exp = torch.exp(_where(mask, product, -product))
         total = (
-            torch.clamp(product, max=0.0)
-            + 1.2784645557403564
+            torch.clamp(product + 1.2784645557403564, max=1.2784645557403564)
             - 1.2979282759673083e-8
             + 1.0946994183093437e-16
         )
@@ -378,8 +377,7 @@ class _Swish(torch.autograd.Function):
             mask = product < 0.0
             exp = torch.exp(_where(mask, product, -product))
             total = (
-                torch.clamp(product, max=0.0)
-                + 1.2784645557403564
+                torch.clamp(product + 1.2784645557403564, max=1.2784645557403564)
                 - 1.2979282759673083e-8
                 + 1.0946994183093437e-16
             )

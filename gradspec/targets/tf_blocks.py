@@ -1,0 +1,143 @@
+"""Large CPU tensors in eager TensorFlow: which rules XLA evaluates a block at a time, and
+the private functions that do it.
+
+TensorFlow makes a pass over memory for each operation, and most of that time is for fresh
+pages of the results; XLA makes one for all. It compiles for each shape, so that tensors
+are cut into blocks of one size: each pass of a rule is compiled once for each type.
+"""
+
+from __future__ import annotations
+
+from gradspec.plan.array import names
+from gradspec.primitives.row import Helper
+from gradspec.targets.passes import WORTH_BLOCKS, passes
+from gradspec.targets.tf_parts import Core
+
+
+def is_in_blocks(core: Core) -> bool:
+    """Elementwise, with values between arguments and results, none of them kept."""
+    if core.plan.is_ranked or core.is_traced or core.keeps:
+        return False
+    results = (*core.forward.results, *(term.value for term in core.terms))
+    if any(set(names(value)) <= core.scalars for value in results):
+        return False
+    ahead = (*(s.value for s in core.forward.statements), *core.forward.results)
+    behind = (
+        *(s.value for s in core.backward.statements),
+        *(term.value for term in core.terms),
+    )
+    found = (passes(values, core.scalars) for values in (ahead, behind))
+    return max(found) >= WORTH_BLOCKS
+
+
+IS_LARGE = Helper(
+    "_is_large",
+    '''\
+_BLOCK = 1 << 20
+"""Elements that XLA is given at a time, and from which a tensor is large."""
+
+
+def _is_large(tensors: tuple[tf.Tensor, ...]) -> bool:
+    """Whether they are large eager tensors of one shape in the memory of the CPU."""
+    shape = tensors[0].shape
+    return (
+        tf.executing_eagerly()
+        and shape.num_elements() >= _BLOCK
+        and all(t.shape == shape and "CPU" in t.device for t in tensors)
+    )
+''',
+)
+
+JOINED = Helper(
+    "_joined",
+    '''\
+def _joined(
+    compute: Callable[..., tuple[tf.Tensor | None, ...]], tensors: tuple[tf.Tensor, ...]
+) -> tuple[tf.Tensor | None, ...]:
+    """``compute`` of each block, put together. The last block ends where the tensors do;
+    of what it has in common with the one before it, one is left out.
+    """
+    shape = tensors[0].shape
+    flat = [tf.reshape(t, [-1]) for t in tensors]
+    rest = shape.num_elements() % _BLOCK
+    starts = [*range(0, shape.num_elements() - rest, _BLOCK)]
+    blocks = [compute(*(t[start : start + _BLOCK] for t in flat)) for start in starts]
+    if rest:
+        last = compute(*(t[-_BLOCK:] for t in flat))
+        blocks.append(tuple(None if y is None else y[-rest:] for y in last))
+    return tuple(
+        None if parts[0] is None else tf.reshape(tf.concat(parts, 0), shape)
+        for parts in zip(*blocks)
+    )
+''',
+)
+
+RESULTS = Helper(
+    "_results",
+    '''\
+def _results(core: Callable[..., Any], *tensors: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    """The outputs of ``core``."""
+    made, _ = core(*tensors)
+    return made if isinstance(made, tuple) else (made,)
+''',
+)
+
+GRADIENTS = Helper(
+    "_gradients",
+    '''\
+def _gradients(
+    core: Callable[..., Any], count: int, *values: tf.Tensor
+) -> tuple[tf.Tensor | None, ...]:
+    """The gradients of ``core``; its ``count`` arguments stand before the upstream ones."""
+    _, backward = core(*values[:count])
+    made = backward(*values[count:])
+    return made if isinstance(made, tuple) else (made,)
+''',
+)
+
+IN_BLOCKS = Helper(
+    "_in_blocks",
+    '''\
+def _in_blocks(core: Callable[..., Any]) -> Callable[..., Any]:
+    """``core``, which goes over large tensors a block at a time: XLA makes one pass over
+    memory, where TensorFlow makes one for each operation.
+    """
+
+    xla = functools.partial(tf.function, autograph=False, jit_compile=True)
+    results = xla(functools.partial(_results, core))
+    gradients = xla(functools.partial(_gradients, core))
+
+    def whole(*tensors: tf.Tensor) -> Any:
+        if not _is_large(tensors):
+            return core(*tensors)
+
+        def backward(*upstream: tf.Tensor) -> Any:
+            values = (*tensors, *upstream)
+            if not _is_large(values) or _is_watched():
+                return core(*tensors)[1](*upstream)
+            try:
+                return _joined(functools.partial(gradients, len(tensors)), values)
+            except tf.errors.OpError:
+                return core(*tensors)[1](*upstream)
+
+        try:
+            made = _joined(results, tensors)
+        except tf.errors.OpError:  # XLA is not there, or lacks an operation
+            return core(*tensors)
+        return made if len(made) > 1 else made[0], backward
+
+    return whole
+''',
+    imports=("import functools",),
+)
+
+IS_WATCHED = Helper(
+    "_is_watched",
+    '''\
+def _is_watched() -> bool:
+    """Whether a tape or an accumulator looks on, which needs each operation."""
+    return _record is None or _record.could_possibly_record()
+''',
+)
+
+HELPERS = (IS_LARGE, IS_WATCHED, JOINED, RESULTS, GRADIENTS, IN_BLOCKS)

@@ -1,0 +1,160 @@
+"""Large eager tensors go through XLA in blocks; small ones, graphs, and whatever a tape
+looks at, do not.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.targets.emission import RULES, tf_module
+
+pytestmark = pytest.mark.tf
+tf = pytest.importorskip("tensorflow")
+
+BLOCK = 64
+SIZES = (BLOCK, 2 * BLOCK, 2 * BLOCK + 7)
+
+
+@pytest.fixture(scope="module")
+def rules() -> ModuleType:
+    return tf_module(RULES)
+
+
+@pytest.fixture
+def blocks(rules: ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many tensors were cut, time after time."""
+    made: list[int] = []
+    joined = rules._joined
+
+    def spy(compute: Callable[..., Any], tensors: tuple[Any, ...]) -> Any:
+        made.append(len(tensors))
+        return joined(compute, tensors)
+
+    monkeypatch.setattr(rules, "_BLOCK", BLOCK)
+    monkeypatch.setattr(rules, "_joined", spy)
+    return made
+
+
+def _normal(*shape: int, seed: int = 7, dtype: str = "float32") -> Any:
+    return tf.constant(np.random.default_rng(seed).normal(size=shape).astype(dtype))
+
+
+def _passes(function: Callable[..., Any], *inputs: Any) -> list[Any]:
+    """Outputs and gradients."""
+    with tf.GradientTape() as tape:
+        tape.watch(inputs)
+        outputs = tf.nest.flatten(function(*inputs))
+    upstream = [
+        _normal(*y.shape, seed=k, dtype=y.dtype.name) for k, y in enumerate(outputs)
+    ]
+    return [*outputs, *tape.gradient(outputs, inputs, output_gradients=upstream)]
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", ["log1pexp", "complex_op", "spike"])
+def test_blocks_give_what_whole_tensors_do(
+    rules: ModuleType, blocks: list[int], name: str, size: int
+) -> None:
+    inputs = (_normal(size), _normal(size, seed=8))[: 1 + (name == "complex_op")]
+    cut = _passes(getattr(rules, name), *inputs)
+    assert blocks
+    del blocks[:]
+    rules._BLOCK = 1 << 20
+    whole = _passes(getattr(rules, name), *inputs)
+    assert not blocks
+    for ours, theirs in zip(cut, whole, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-7)
+
+
+def test_shapes_types_and_statics_stay(rules: ModuleType, blocks: list[int]) -> None:
+    x = _normal(9, 15, dtype="float16")
+    y, dx = _passes(lambda x: rules.swish(x, beta=1.7), x)
+    assert blocks == [1, 2]
+    assert y.shape == dx.shape == x.shape
+    assert y.dtype == dx.dtype == tf.float16
+    expected = np.asarray(x, "f8") / (1 + np.exp(-1.7 * np.asarray(x, "f8")))
+    np.testing.assert_allclose(y, expected, rtol=2e-3)
+
+
+def test_second_derivatives_are_recorded(rules: ModuleType, blocks: list[int]) -> None:
+    x = _normal(2 * BLOCK + 7, dtype="float64")
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            y = rules.log1pexp(x)
+        dx = inner.gradient(y, x)
+    s = 1 / (1 + np.exp(-np.asarray(x)))
+    np.testing.assert_allclose(outer.gradient(dx, x), s * (1 - s), rtol=1e-12)
+    assert blocks == [1]  # the values alone
+
+
+def test_small_broadcast_and_graph_tensors_go_the_plain_way(
+    rules: ModuleType, blocks: list[int]
+) -> None:
+    _passes(rules.log1pexp, _normal(BLOCK - 1))
+    _passes(rules.complex_op, _normal(BLOCK, 2), _normal(2))
+    tf.function(rules.log1pexp)(_normal(BLOCK))
+    assert not blocks
+
+
+def test_without_xla_the_plain_way_is_left(
+    rules: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: Any) -> Any:
+        raise tf.errors.UnimplementedError(None, None, "no XLA")
+
+    x = _normal(BLOCK)
+    whole = _passes(rules.log1pexp, x)
+    monkeypatch.setattr(rules, "_BLOCK", BLOCK)
+    monkeypatch.setattr(rules, "_joined", refused)
+    for ours, theirs in zip(_passes(rules.log1pexp, x), whole, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.fixture
+def unrecorded(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The module where TensorFlow has no `record`, which is no public name."""
+    from tensorflow.python import eager
+
+    monkeypatch.delattr(eager, "record")
+    monkeypatch.setitem(sys.modules, "tensorflow.python.eager.record", None)
+    module = tf_module(f"{RULES}\n")
+    assert module._record is None
+    return module
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, tf.function], ids=["eager", "graph"])
+def test_rules_live_without_the_private_module(
+    rules: ModuleType, unrecorded: ModuleType, wrap: Callable[..., Any]
+) -> None:
+    x, y = _normal(5), _normal(5, seed=8)
+    for name, inputs in {
+        "log1pexp": (x,),
+        "spike": (x,),
+        "complex_op": (x, y),
+    }.items():
+        ours = _passes(wrap(getattr(unrecorded, name)), *inputs)
+        recorded = _passes(wrap(getattr(rules, name)), *inputs)
+        for one, other in zip(ours, recorded, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_without_the_private_module_rules_are_differentiated_twice(
+    unrecorded: ModuleType,
+) -> None:
+    x = _normal(5, dtype="float64")
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            y = unrecorded.log1pexp(x)
+        dx = inner.gradient(y, x)
+    s = 1 / (1 + np.exp(-np.asarray(x)))
+    np.testing.assert_allclose(outer.gradient(dx, x), s * (1 - s), rtol=1e-12)
