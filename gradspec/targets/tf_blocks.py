@@ -8,10 +8,22 @@ are cut into blocks of one size: each pass of a rule is compiled once for each t
 
 from __future__ import annotations
 
-from gradspec.plan.array import names
+from collections.abc import Iterable, Iterator
+
+from gradspec.plan.array import Expr, Op, names, nodes
+from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Helper
-from gradspec.targets.passes import WORTH_BLOCKS, passes
+from gradspec.targets.passes import passes
 from gradspec.targets.tf_parts import Core
+
+_WORTH = 4
+"""Passes over memory from which XLA pays for putting blocks together."""
+
+_OF_HELPER = 3
+"""What a private function has at least beyond one pass."""
+
+_SLOW = frozenset(["sin", "cos", "tan", "sinpi", "cospi", "sinc"])
+"""A sine takes XLA 8 ns on a CPU, TensorFlow 1."""
 
 
 def is_in_blocks(core: Core) -> bool:
@@ -26,8 +38,24 @@ def is_in_blocks(core: Core) -> bool:
         *(s.value for s in core.backward.statements),
         *(term.value for term in core.terms),
     )
-    found = (passes(values, core.scalars) for values in (ahead, behind))
-    return max(found) >= WORTH_BLOCKS
+    if _SLOW & {*_primitives((*ahead, *behind))}:
+        return False
+    return max(_steps(values, core.scalars) for values in (ahead, behind)) >= _WORTH
+
+
+def _steps(values: Iterable[Expr], scalars: frozenset[str]) -> int:
+    """Passes over memory of TensorFlow's own."""
+    values = tuple(values)
+    helpers = [
+        name
+        for name in _primitives(values)
+        if isinstance(primitive(name).spellings.get("tf"), Helper)
+    ]
+    return passes(values, scalars) + _OF_HELPER * len(helpers)
+
+
+def _primitives(values: Iterable[Expr]) -> Iterator[str]:
+    return (n.primitive for v in values for n in nodes(v) if isinstance(n, Op))
 
 
 IS_LARGE = Helper(

@@ -9,8 +9,9 @@ import pytest
 
 from gradspec.checks.check import check
 from gradspec.ir import closed
-from gradspec.ir.expr import Expr, Ref
+from gradspec.ir.expr import Apply, Const, Expr, Ref
 from gradspec.ir.rule import CheckedRule, Rule
+from gradspec.ir.tidy import fold
 from gradspec.ir.walk import substitute
 from gradspec.primitives.formula import formula
 from gradspec.stabilise.around import Around
@@ -180,3 +181,20 @@ def test_the_reason_is_told() -> None:
     (why,) = [r.reason for r in found.rewrites if r.name == "y"]
     assert "series about its zero x = 0" in why
     assert "now at most" in why
+
+
+def test_bounds_stand_between_the_parts_of_a_distance() -> None:
+    """XLA adds up constants that follow one another, and the second part is lost."""
+    number = Fraction("-1.278464542761073795")
+    near, *_ = split(number)
+    x_less = fold(Apply("sub", (Ref("x"), Const(near))))
+    for bounded, ends in (("min(x, 0)", [0]), ("clip(x, -2, -1)", [-2, -1])):
+        first, whole = distance(formula(bounded), number)
+        moved = (Const(end - near) for end in ends)
+        assert first == Apply(bounded.split("(")[0], (x_less, *moved))
+        inner = whole
+        while inner.op in ("add", "sub"):
+            inner = inner.args[0]
+        assert inner == first != whole
+    unmoved = formula("clip(x, -1, 1)")
+    assert distance(unmoved, Fraction(0)) == (unmoved, unmoved)

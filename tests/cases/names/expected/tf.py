@@ -210,7 +210,6 @@ def _sigmoid(x: tf.Tensor) -> tf.Tensor:
 
 
 @_rule
-@_in_blocks
 def _np(x, torch):
     dtype = x.dtype
     kept = x, torch

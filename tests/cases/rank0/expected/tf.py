@@ -5,7 +5,6 @@ Do not edit: change input.grad and compile it again.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -18,91 +17,6 @@ try:
     from tensorflow.python.eager import record as _record
 except ImportError:  # it is no public name: without it tapes see tf.custom_gradient
     _record = None
-
-
-_BLOCK = 1 << 20
-"""Elements that XLA is given at a time, and from which a tensor is large."""
-
-
-def _is_large(tensors: tuple[tf.Tensor, ...]) -> bool:
-    """Whether they are large eager tensors of one shape in the memory of the CPU."""
-    shape = tensors[0].shape
-    return (
-        tf.executing_eagerly()
-        and shape.num_elements() >= _BLOCK
-        and all(t.shape == shape and "CPU" in t.device for t in tensors)
-    )
-
-
-def _is_watched() -> bool:
-    """Whether a tape or an accumulator looks on, which needs each operation."""
-    return _record is None or _record.could_possibly_record()
-
-
-def _joined(
-    compute: Callable[..., tuple[tf.Tensor | None, ...]], tensors: tuple[tf.Tensor, ...]
-) -> tuple[tf.Tensor | None, ...]:
-    """``compute`` of each block, put together. The last block ends where the tensors do;
-    of what it has in common with the one before it, one is left out.
-    """
-    shape = tensors[0].shape
-    flat = [tf.reshape(t, [-1]) for t in tensors]
-    rest = shape.num_elements() % _BLOCK
-    starts = [*range(0, shape.num_elements() - rest, _BLOCK)]
-    blocks = [compute(*(t[start : start + _BLOCK] for t in flat)) for start in starts]
-    if rest:
-        last = compute(*(t[-_BLOCK:] for t in flat))
-        blocks.append(tuple(None if y is None else y[-rest:] for y in last))
-    return tuple(
-        None if parts[0] is None else tf.reshape(tf.concat(parts, 0), shape)
-        for parts in zip(*blocks)
-    )
-
-
-def _results(core: Callable[..., Any], *tensors: tf.Tensor) -> tuple[tf.Tensor, ...]:
-    """The outputs of ``core``."""
-    made, _ = core(*tensors)
-    return made if isinstance(made, tuple) else (made,)
-
-
-def _gradients(
-    core: Callable[..., Any], count: int, *values: tf.Tensor
-) -> tuple[tf.Tensor | None, ...]:
-    """The gradients of ``core``; its ``count`` arguments stand before the upstream ones."""
-    _, backward = core(*values[:count])
-    made = backward(*values[count:])
-    return made if isinstance(made, tuple) else (made,)
-
-
-def _in_blocks(core: Callable[..., Any]) -> Callable[..., Any]:
-    """``core``, which goes over large tensors a block at a time: XLA makes one pass over
-    memory, where TensorFlow makes one for each operation.
-    """
-
-    xla = functools.partial(tf.function, autograph=False, jit_compile=True)
-    results = xla(functools.partial(_results, core))
-    gradients = xla(functools.partial(_gradients, core))
-
-    def whole(*tensors: tf.Tensor) -> Any:
-        if not _is_large(tensors):
-            return core(*tensors)
-
-        def backward(*upstream: tf.Tensor) -> Any:
-            values = (*tensors, *upstream)
-            if not _is_large(values) or _is_watched():
-                return core(*tensors)[1](*upstream)
-            try:
-                return _joined(functools.partial(gradients, len(tensors)), values)
-            except tf.errors.OpError:
-                return core(*tensors)[1](*upstream)
-
-        try:
-            made = _joined(results, tensors)
-        except tf.errors.OpError:  # XLA is not there, or lacks an operation
-            return core(*tensors)
-        return made if len(made) > 1 else made[0], backward
-
-    return whole
 
 
 def _here(tensors: tuple[tf.Tensor, ...]) -> tuple[tf.Tensor, ...]:
@@ -206,7 +120,6 @@ def _widen(*tensors: tf.Tensor) -> tuple[tf.Tensor, ...]:
 
 
 @_rule
-@_in_blocks
 def _square(x):
     dtype = x.dtype
     kept = (x,)
@@ -235,7 +148,6 @@ def square(x: tf.Tensor) -> tf.Tensor:
 
 
 @_rule
-@_in_blocks
 def _product(x, y):
     dtype = x.dtype
     kept = x, y
