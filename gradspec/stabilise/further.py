@@ -56,6 +56,11 @@ class Ground:
     is_wide: bool = False
     """Whether float32 is computed in float64 and rounded."""
 
+    def single(self) -> tuple[tuple[Trial, Any], ...]:
+        """Those in float32, with the usual points."""
+        pairs = zip(self.trials, self.usual, strict=True)
+        return tuple((t, where) for t, where in pairs if t.dtype == "float32")
+
     def widened(self) -> Ground:
         return replace(self, is_wide=True)
 

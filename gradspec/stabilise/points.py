@@ -20,6 +20,7 @@ import numpy as np
 
 from gradspec.ir import closed
 from gradspec.ir.rule import Kind, Rule
+from gradspec.stabilise.edges import at_edges
 from gradspec.stabilise.model import Machine
 from gradspec.symbolic.enclose import defined, program
 from gradspec.symbolic.sampling import sample, survey
@@ -112,7 +113,8 @@ def points(rule: Rule, grid: Grid = SINGLE) -> Points:
 @lru_cache(maxsize=8)
 def extremes(rule: Rule, grid: Grid = SINGLE) -> Points:
     """Points at which all inputs have any exponent of the format, each its own, so that
-    ratios are extreme; or one is where an exponential leaves the range."""
+    ratios are extreme; one is where an exponential leaves the range, or
+    they are at the edge of what is assumed."""
     random = Random(21)
     like = [_rounded(row, grid) for row in sample(rule, _SIMPLE)]
     rows = [dict(like[n % len(like)]) for n in range(_FAR if like else 0)]
@@ -125,8 +127,11 @@ def extremes(rule: Rule, grid: Grid = SINGLE) -> Points:
         if floats and number % 4 == 2:
             far = float(random.randrange(80, 110))
             row[random.choice(floats)] = far if random.getrandbits(1) else -far
-    found = [*islice(_sound(rule, rows, grid), _FAR // 2)] if rows else []
-    return _collected(rule, found, grid)
+    if not rows:
+        return _collected(rule, [], grid)
+    found = [*islice(_sound(rule, rows, grid), _FAR // 2)]
+    edges = [*islice(at_edges(rule, like), _FAR // 4)]
+    return _collected(rule, [*found, *_sound(rule, edges, grid)], grid)
 
 
 def _any(random: Random, grid: Grid, reach: int) -> float:

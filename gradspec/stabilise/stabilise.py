@@ -311,12 +311,11 @@ class _Work:
 
     def _weigh(self, name: str, trials: tuple[Trial, Trial], choice: Choice) -> None:
         """Whether a result is to be computed in float64, and in which form then."""
-        form, trial = choice.form, trials[0]
-        most = wide.DERIVED if isinstance(self._entry(name), Derived) else inf
-        why = wide.reason(trial, self._chosen.close(form), self._usual[0], most)
+        form, ground = choice.form, self._ground(name, trials)
+        most = wide.DERIVED if ground.is_derived else inf
+        why = wide.reason(ground.single(), self._chosen.close(form), most)
         if why:
-            ground = self._ground(name, trials).widened()
-            best = further(ground, choice, self._heard, self._candidate).form
+            best = further(ground.widened(), choice, self._heard, self._candidate).form
             if best != form:
                 self._series[name] = best
             self.wide.append(name)

@@ -56,18 +56,22 @@ def recomputing(rule: Rule, wide_names: list[str]) -> Rule:
     return replace(rule, recomputes=(*rule.recomputes, *again))
 
 
-def reason(trial: Trial, candidate: Expr, chosen: Any, most: float = inf) -> str:
-    """Why ``candidate`` is to be computed in float64; empty if it is not. It is if it is
-    off by more than ``most`` at several points of the core (at one, where two branches
-    meet, it may be luck).
+def reason(
+    pairs: tuple[tuple[Trial, Any], ...], candidate: Expr, most: float = inf
+) -> str:
+    """Why ``candidate`` is to be computed in float64 (measured at the chosen points of
+    each trial); empty if it is not. It is, too, if it is off by more than ``most`` at
+    several points of the core (at one, where two branches meet, it may be luck).
 
     Only what is poor is computed so (special functions take long: they are balls)."""
-    narrow = trial.score_at(candidate, chosen)
-    few = 0 if len(trial.variables) == 1 else _FEW
-    often = (narrow.core.errors > most).sum() >= _FEW
-    if not _is_poor(narrow, few) and not often:
+    scores = [trial.score_at(candidate, where) for trial, where in pairs]
+    few = 0 if len(pairs[0][0].variables) == 1 else _FEW
+    often = sum(int((score.core.errors > most).sum()) for score in scores) >= _FEW
+    if not _is_poor(scores[0], few) and not often:
         return ""
-    wide = trial.score_in_double(candidate, chosen)
+    place = max(range(len(scores)), key=lambda n: scores[n].core.worst if often else -n)
+    narrow = scores[place]
+    wide = pairs[place][0].score_in_double(candidate, pairs[place][1])
     if not _mends(wide, narrow):
         return ""
     if wide.whole.bad < narrow.whole.bad:
