@@ -52,9 +52,11 @@ def _moved(
     """Rows at which the condition holds, moved along an input towards one at which it
     does not."""
     used = sorted(names(condition))
-    columns = {n: np.float32([row[n] for row in starts]) for n in used}
+    columns: dict[str, Any] = {
+        n: np.array([row[n] for row in starts], dtype=np.float32) for n in used
+    }
     good = columns[name]
-    factors = np.float32([2.0 ** random.uniform(-8, 8) for _ in starts])
+    factors = np.array([2.0 ** random.uniform(-8, 8) for _ in starts], dtype=np.float32)
     bad = good * factors
     some = _holds(condition, columns, name, good) & ~_holds(
         condition, columns, name, bad
