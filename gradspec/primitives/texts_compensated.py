@@ -139,7 +139,8 @@ SOFTPLUS_SUM, SOFTPLUS_PRODUCT = _both(
     EXPONENTIAL
     p = SIGMOID
     tail = xp.where(s < -20.0, e, xp.zeros_like(s))
-    return SOFTPLUS * (1.0 + tail) + p * (e - tail)
+    y = SOFTPLUS
+    return y * (1.0 + tail) + p * (e - tail)
 """,
     "log(1 + exp(#))",
     _FINITE,

@@ -196,8 +196,8 @@ NDTR["torch"] = everywhere(
     "_ndtr",
     '''\
 def _ndtr(x: Array) -> Array:
-    """0.5 * erfc(z) with z = -x / sqrt(2); ``e``, what rounding takes off z, is put back
-    by the slope of log(erfc), which is -(2 * z + 1 / z) far out.
+    """0.5 * erfc(z), z = -x / sqrt(2); ``e``, what rounding takes off z, is put back by
+    the slope of log(erfc), which is -(2 * z + 1 / z) far out.
     """
     c = torch.clamp(x, -40.0, 40.0)
     factor, high, low = (
