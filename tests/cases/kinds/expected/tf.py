@@ -226,7 +226,6 @@ def _unbroadcast(gradient: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
 
 
 @_rule
-@_in_blocks
 def _bce(p, t):
     dtype = p.dtype
     kept = p, t
