@@ -134,8 +134,15 @@ def test_no_measure_gets_worse(name: str, dtype: str) -> None:
 def test_what_was_chosen_is_chosen_again(name: str) -> None:
     _, once = before_and_after(name)
     again = stabilise(replace(once, rewrites=(), wide=()))
-    assert again.rule == once.rule
     assert again.wide == once.wide
+    if again.rule != once.rule:  # what is done about an infinity may be said otherwise
+        assert all("inf" in rewrite.reason for rewrite in again.rewrites)
+        _, machine = trials(once.rule, "float32")
+        old, new = (
+            closed.outputs(r) | closed.cotangents(r) for r in (once.rule, again.rule)
+        )
+        for value, meaning in old.items():
+            np.testing.assert_array_equal(machine.run(meaning), machine.run(new[value]))
 
 
 def test_the_choice_is_the_same_the_next_time() -> None:
