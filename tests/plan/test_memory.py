@@ -34,6 +34,7 @@ rule gate_saved(x) -> y:
 """
 
 pytestmark = [
+    pytest.mark.xdist_group("memory"),  # one worker measures
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::FutureWarning"),
     pytest.mark.filterwarnings("ignore::UserWarning"),
@@ -44,9 +45,6 @@ TARGETS = {"float32": ("torch", "tf", "jax"), "bfloat16": ("torch", "jax")}
 """Under an eager tape of TensorFlow an output that the backward pass uses is kept in
 float32, where that is computed in.
 """
-
-
-pytestmark = pytest.mark.xdist_group("memory")  # one worker measures
 
 
 @pytest.fixture(scope="module", params=list(TARGETS))

@@ -74,7 +74,8 @@ def test_emitted_in_numpy(op: str, kind: str) -> None:
     helper = row.spellings["numpy"]
     assert isinstance(helper, Helper)
     scope: dict[str, object] = {"np": np}
-    exec(helper.text, scope)
+    for text in (*(need.text for need in helper.needs), helper.text):
+        exec(text, scope)
     a = np.float32([0.1, -37.7, 80.3, 1.0 / 3.0, -3e30])
     b = np.float32([0.7, 0.9, -80.1, 21.7, 1e-31])
     rows = [{"x": x, "y": y} for x, y in zip(a.tolist(), b.tolist(), strict=True)]

@@ -218,7 +218,7 @@ def test_modes_and_subclasses_go_the_plain_way(
     with FlopCounterMode(display=False):
         _pass(rules.swish, _randn(SIZE))
     graph = make_fx(lambda x: rules.swish(x))(_randn(SIZE))
-    assert len(graph.graph.nodes) < 10
+    assert len(graph.graph.nodes) < 12
 
     class Own(torch.Tensor):
         pass
