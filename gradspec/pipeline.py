@@ -30,7 +30,7 @@ from gradspec.symbolic.attempts import attempt
 from gradspec.symbolic.limit import in_time
 from gradspec.syntax.nodes import Module
 from gradspec.syntax.parse import parse
-from gradspec.targets import accounts, emit
+from gradspec.targets import accounts, emit, transposes
 from gradspec.targets.target import EmittedModule
 
 _OF_TIME = frozenset(["GS460", "GS461"])
@@ -149,7 +149,8 @@ def _emitted(
     shared = plan_module(source, every)
     outcomes = []
     for number, target in enumerate(options.targets):
-        own = tuple(outside(one.own[number], target) for one in stable)
+        own = tuple(one.own[number] for one in stable)
+        own = tuple(map(outside, own)) if transposes(target) else own
         is_shared = all(map(is_, own, every))
         plan = shared if is_shared else plan_module(source, own)
         emitted = emit(plan, target, trace=options.trace)

@@ -17,13 +17,11 @@ from gradspec.ir.expr import Apply, Const, Expr, Ref, Select
 from gradspec.ir.rule import Backward, CheckedRule, Declared, Derived, Override
 from gradspec.ir.walk import names, nodes
 
-TARGETS = ("jax",)
 
-
-def outside(checked: CheckedRule, target: str) -> CheckedRule:
-    """The rule as it is planned for ``target``."""
+def outside(checked: CheckedRule) -> CheckedRule:
+    """The rule as it is planned for such a target."""
     rule = checked.rule
-    if target not in TARGETS or not rule.is_elementwise:
+    if not rule.is_elementwise:
         return checked
     upstream = tuple(f"d{o.name}" for o in rule.outputs if o.takes_gradient)
     backward = tuple(_entry(entry, upstream) for entry in rule.backward)

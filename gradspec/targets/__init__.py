@@ -26,6 +26,15 @@ def outside_targets() -> tuple[str, ...]:
     return tuple(sorted({point.name for point in entry_points(group=GROUP)}))
 
 
+def transposes(target: str) -> bool:
+    """Whether the target is told tangents, and transposes them to gradients. ValueError
+    when there is no such target.
+    """
+    from gradspec.targets import emission
+
+    return emission.transposes(target)
+
+
 def accounts(plan: ModulePlan, target: str) -> tuple[Account, ...]:
     """What the rules of a module cost on a target, in their order."""
     from gradspec.targets import emission

@@ -41,6 +41,11 @@ def accounts(plan: ModulePlan, name: str) -> tuple[Account, ...]:
     return tuple(map(tell, able.rules)) if tell is not None else ()
 
 
+def transposes(name: str) -> bool:
+    """Whether the target is told tangents, and transposes them."""
+    return getattr(_target(name), "TRANSPOSES_TANGENTS", False)
+
+
 def _able(
     plan: ModulePlan, name: str, target: Target
 ) -> tuple[ModulePlan, tuple[Diagnostic, ...]]:

@@ -40,6 +40,7 @@ from gradspec.targets.unnamed import unnamed
 
 RESERVED = texts.RESERVED
 EMITS_NAMED_AXES = True
+TRANSPOSES_TANGENTS = True
 
 _ARRAY = "jax.Array"
 _NAMING = "jax.ad_checkpoint import checkpoint_name"

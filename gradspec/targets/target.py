@@ -30,7 +30,8 @@ class Target(Protocol):
     ``RESERVED`` are the names that its text uses itself: rules' names and variables that
     collide are renamed before it sees the plan. A target that writes the operations of
     `plan.ranked` says so with ``EMITS_NAMED_AXES = True``. One that can tell what a rule
-    costs has ``account(plan: RulePlan) -> Account`` (`plan.account`).
+    costs has ``account(plan: RulePlan) -> Account`` (`plan.account`). One that is told
+    tangents, and transposes them, says ``TRANSPOSES_TANGENTS = True`` (`plan.outside`).
     """
 
     @property
