@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from gradspec.plan.array import Expr, Op, names, nodes
 from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Helper
+from gradspec.primitives.under_xla import AVOIDED
 from gradspec.targets.passes import passes
 from gradspec.targets.tf_parts import Core
 
@@ -21,36 +22,6 @@ _WORTH = 4
 
 _OF_HELPER = 3
 """What a private function has at least beyond one pass."""
-
-_SLOW = frozenset(["sin", "cos", "tan", "sinpi", "cospi", "sinc"])
-"""A sine takes XLA 8 ns on a CPU, TensorFlow 1."""
-
-_LOSSY = frozenset(
-    [
-        "log1p",
-        "sinh",
-        "cosh",
-        "erfcx",
-        "erfinv",
-        "erfcinv",
-        "ndtri",
-        "erfinv_slope",
-        "erfcinv_slope",
-        "ndtri_slope",
-        "lgamma",
-        "digamma",
-        "polygamma",
-        "gamma",
-        "i0",
-        "i1",
-        "i0e",
-        "i1e",
-        "i0e_slope",
-        "i1e_slope",
-    ]
-)
-"""What XLA computes with other digits than TensorFlow, or adds up the constants of: 10 to
-8,000 ULP, where TensorFlow's is 2 to 5 (float32, 4,096 points of each shipped rule)."""
 
 
 def is_in_blocks(core: Core) -> bool:
@@ -65,7 +36,7 @@ def is_in_blocks(core: Core) -> bool:
         *(s.value for s in core.backward.statements),
         *(term.value for term in core.terms),
     )
-    if (_SLOW | _LOSSY) & {*_primitives((*ahead, *behind))}:
+    if AVOIDED & {*_primitives((*ahead, *behind))}:
         return False
     return max(_steps(values, core.scalars) for values in (ahead, behind)) >= _WORTH
 
