@@ -44,7 +44,7 @@ PAGE = ROOT / "benchmarks" / "memory.md"
 TARGETS = ("torch", "tf", "jax", "numpy")
 ELEMENTS = 4096
 PEAK_ELEMENTS = 1 << 22
-"""Where torch and NumPy go in blocks."""
+"""Where torch, TensorFlow and NumPy go in blocks."""
 BLOCKS = 4.0
 """Bytes an element of that many which the blocks at hand may take."""
 _WHOLE = {Kind.INT: np.int64, Kind.BOOL: np.bool_}
@@ -180,15 +180,18 @@ def _tf(
 ) -> Iterator[tuple[str, float]]:
     import tensorflow as tf
 
-    inputs = [tf.constant(column) for column in _columns(rule, ELEMENTS)]
-    inputs = [tf.cast(x, dtype) if x.dtype.is_floating else x for x in inputs]
+    def tensors(elements: int) -> list[Any]:
+        inputs = [tf.constant(column) for column in _columns(rule, elements)]
+        return [tf.cast(x, dtype) if x.dtype.is_floating else x for x in inputs]
+
     sides = _sides(rule, function, "tf", dtype)
-    yield "tf graph", kept.by_tf(sides[""], inputs) / ELEMENTS
-    yield "tf tape", kept.by_tape(sides[""], inputs) / ELEMENTS
+    few, many = tensors(ELEMENTS), tensors(PEAK_ELEMENTS)
+    yield "tf graph", kept.by_tf(sides[""], few) / ELEMENTS
+    yield "tf tape", kept.by_tape(sides[""], few) / ELEMENTS
     if " written" in sides:
-        yield "tf written", kept.by_tf(sides[" written"], inputs) / ELEMENTS
+        yield "tf written", kept.by_tf(sides[" written"], few) / ELEMENTS
     for side in sides.keys() - {" written"}:
-        yield f"tf{side} peak", kept.peak_by_tf(sides[side], inputs) / ELEMENTS
+        yield f"tf{side} peak", kept.peak_by_tf(sides[side], many) / PEAK_ELEMENTS
 
 
 def _jax(
@@ -286,8 +289,10 @@ alive under an eager tape; JAX: the arrays in the function that `jax.vjp` gives)
 formula as written with the framework's differentiation, and of its own function. Peaks
 are the most bytes an element allocated at once in forward and backward, outputs and
 gradients among them (torch: its profiler; TF: eager tensors alive; JAX: XLA's account of
-both passes compiled together; NumPy: `tracemalloc`). Those of torch and NumPy are at
-4,194,304 elements, where evaluation goes in blocks; the blocks may add 4 bytes.
+both passes compiled together; NumPy: `tracemalloc`). Those of torch, TF and NumPy are at
+4,194,304 elements, where evaluation goes in blocks; the blocks may add 4 bytes. (What XLA
+takes inside a block of TF's is no tensor: `python benchmarks/resident.py` compares the
+whole process's memory.)
 
 {totals}
 """
