@@ -24,6 +24,12 @@ from gradspec.targets.numpy_parts import (
     tuple_type,
     values_of,
 )
+from gradspec.targets.numpy_rows import (
+    backward_by_rows,
+    forward_by_rows,
+    goes_by_rows,
+    pulled_by_rows,
+)
 from gradspec.targets.numpy_trace import traced_forward, traced_gradients
 from gradspec.targets.python import render, render_atom
 from gradspec.targets.signature import fresh, parameters, variables
@@ -35,6 +41,8 @@ def vjp_lines(functions: Functions) -> Lines:
     """
     if _stands_alone(functions):
         return [*_pullback_lines(functions), "", "", *_short_vjp_lines(functions)]
+    if goes_by_rows(functions):
+        return _vjp_by_rows(functions)
     plan = functions.plan
     return [
         *quiet(values_of(functions.forward)),
@@ -61,6 +69,32 @@ def _header(functions: Functions) -> Lines:
 
 def _pulled_type(functions: Functions) -> str:
     return tuple_type(_slot(group) for group in functions.backward.gradients)
+
+
+def _vjp_by_rows(functions: Functions) -> Lines:
+    plan = functions.plan
+    params = ", ".join(f"{d}: {LIKE}" for d in plan.upstream)
+    pairs = zip(plan.tensors, functions.backward.gradients, strict=True)
+    results = _tuple(
+        f"_gradient({like(plan, i.name)}, d{i.name})"
+        if group
+        else _gradient(functions, i, group)
+        for i, group in pairs
+    )
+    return [
+        *_header(functions),
+        *indented(_likes(functions)),
+        *indented(conversions(plan)),
+        *indented(sizes(functions, *values_of(functions.forward), *functions.pulled)),
+        *("", *indented(forward_by_rows(functions)), ""),
+        *(*indented(backward_by_rows(functions)), ""),
+        f"    def pullback({params}) -> {_pulled_type(functions)}:",
+        *indented(indented(_shaped_upstream(functions))),
+        *indented(indented(pulled_by_rows(functions))),
+        f"        return {results}",
+        "",
+        f"    return {grouped_outputs(functions)}, pullback",
+    ]
 
 
 # --- a pullback by itself ------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gradspec.primitives.row import Helper, Template
 from gradspec.primitives.texts_choice import NUMPY_WHERE
-from gradspec.targets import numpy_blocks, numpy_ranked_texts
+from gradspec.targets import numpy_blocks_texts, numpy_ranked_texts
 from gradspec.targets.numpy_ranked import ranked
 from gradspec.targets.python import Dialect
 
@@ -19,9 +19,15 @@ RESERVED = frozenset(
         "Sequence",
         "dtype",
         "pullback",
+        "forward",
+        "backward",
         "partial",
         "print",
         "out",
+        "os",
+        "itertools",
+        "suppress",
+        "ThreadPoolExecutor",
     ]
 ) | {"primals", "tangents", "Any"}
 
@@ -206,7 +212,7 @@ def _reduced(value: npt.ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
 
 HELPERS = (
     NUMPY_WHERE,
-    *numpy_blocks.HELPERS,
+    *numpy_blocks_texts.HELPERS,
     FLOATING,
     IN_DOUBLE,
     INTEGER,

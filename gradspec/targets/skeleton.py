@@ -81,7 +81,7 @@ def used_helpers(helpers: Iterable[Helper], text: str) -> tuple[Helper, ...]:
             if helper.name not in found and f"{helper.name}(" in calling:
                 found[helper.name] = helper
                 todo.append(helper.text)
-    return tuple(helper for helper in helpers if helper.name in found)
+    return tuple(dict.fromkeys(h for h in helpers if h.name in found))
 
 
 def table_helpers(target: str) -> tuple[Helper, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from functools import cache
 from types import ModuleType
@@ -220,3 +221,106 @@ def test_logarithms_of_sums_at_the_edges(dtype: Any) -> None:
         np.testing.assert_array_max_ulp(both, np.logaddexp(a, b).astype(dtype), 2)
         np.testing.assert_array_max_ulp(one, np.logaddexp(dtype(0), a), 2)
     assert np.isnan(module.both(np.array([np.nan, 1.0], dtype), dtype(np.nan))).all()
+
+
+# --- threads -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def threads(monkeypatch: pytest.MonkeyPatch) -> Callable[[ModuleType], set[int]]:
+    """Makes a module use three threads, one block in a row; gives those that it used."""
+
+    def of(module: Any) -> set[int]:
+        used: set[int] = set()
+        joined = module._joined
+
+        def spy(part: Callable[[slice], Any], *given: Any) -> Any:
+            def noted(at: slice) -> Any:
+                used.add(threading.get_ident())
+                return part(at)
+
+            return joined(noted, *given)
+
+        monkeypatch.setattr(module, "_joined", spy)
+        monkeypatch.setattr(module, "_RUN", 1)
+        monkeypatch.setenv("OMP_NUM_THREADS", "3")
+        return used
+
+    return of
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_threads_give_the_same_bits(
+    rules: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    threads: Callable[[ModuleType], set[int]],
+    case: str,
+) -> None:
+    plain = _all(rules, CASES[case])
+    monkeypatch.setattr(rules, "_BLOCK", 1 << 12)
+    used = threads(rules)
+    found = _all(rules, CASES[case])
+    assert len(used) > 1
+    for one, other in zip(found, plain, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_one_thread_where_no_other_is_wanted_or_can_be_started(
+    rules: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    threads: Callable[[ModuleType], set[int]],
+) -> None:
+    x = _randn(SIZE)
+    expected = rules.swish(x)
+    used = threads(rules)
+
+    def refuse(*_: Any) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        np.testing.assert_array_equal(rules.swish(x), expected)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    np.testing.assert_array_equal(rules.swish(x), expected)
+    assert used == {threading.get_ident()}
+
+
+def test_warnings_and_faults_of_threads_are_the_callers(
+    rules: ModuleType, threads: Callable[[ModuleType], set[int]]
+) -> None:
+    x = np.full(SIZE, 3e38, np.float32)
+    threads(rules)
+    with np.errstate(over="raise"), pytest.raises(FloatingPointError):
+        rules.complex_op(x, x)
+    with np.errstate(over="ignore"):
+        assert np.isinf(rules.complex_op(x, x)[1]).all()
+
+
+SUMS = """
+rule scaled(x[..., n], g[n], b[n]) -> y[..., n]:
+    y[i] = g[i] * x[i] / sqrt(mean(x[j]**2 for j) + 1) + b[i]
+"""
+
+
+@pytest.mark.parametrize("shape", ((3000, 100), (40, 100, 128), (3, 140000)))
+def test_rows_go_back_some_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+    threads: Callable[[ModuleType], set[int]],
+    shape: tuple[int, ...],
+) -> None:
+    rules = imported(target.module(planned(SUMS)), "numpy_rows_back")
+    x, dy = _randn(*shape), _randn(*shape, seed=1)
+    g, b = _randn(2, shape[-1], seed=2)
+    used = threads(rules)
+    y, pullback = rules.scaled_vjp(x, g, b)
+    found = [y, *pullback(dy)]
+    assert len(used) > 1
+    monkeypatch.setattr(rules, "_BLOCK", 1 << 60)
+    y, pullback = rules.scaled_vjp(x, g, b)
+    plain = [y, *pullback(dy)]
+    for one, other in zip(found[:2], plain[:2], strict=True):
+        np.testing.assert_array_equal(one, other)
+    exact = rules.scaled_vjp(*(v.astype(np.float64) for v in (x, g, b)))[1](dy)
+    for one, other in zip(found[2:], exact[1:], strict=True):
+        assert (one.shape, one.dtype) == (g.shape, g.dtype)
+        np.testing.assert_allclose(one, other, 1e-4, 1e-3)

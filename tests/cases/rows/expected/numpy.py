@@ -5,8 +5,12 @@ Do not edit: change input.grad and compile it again.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -40,6 +44,12 @@ def _are_large(first: npt.ArrayLike, *others: npt.ArrayLike) -> bool:
     )
 
 
+def _parts(rows: int, size: int) -> list[slice]:
+    """Rows, of ``size`` elements all together, a block at a time."""
+    step = max(1, _BLOCK * rows // size)
+    return [slice(start, start + step) for start in range(0, rows, step)]
+
+
 def _has_many_rows(x: npt.ArrayLike, axes: int) -> bool:
     """Whether it is an array of many blocks of rows, whose elements lie in order. A
     row has the last ``axes``.
@@ -60,35 +70,107 @@ def _in_rows(
     """``function`` of ``x``, which has large batch axes, some rows at a time."""
     shape, row = x.shape[: x.ndim - axes], x.shape[x.ndim - axes :]
     rows = x.reshape(-1, *row)
-    step = max(1, _BLOCK * len(rows) // x.size)
-    np.empty(1 << 24, np.int8)  # glibc then keeps what the blocks give back
-    parts = (
-        function(rows[start : start + step], *others, **statics)
-        for start in range(0, len(rows), step)
+    place = out if _are_free(out, (x, *map(np.asarray, others))) else None
+    whole = _joined(
+        lambda at: function(rows[at], *others, **statics),
+        _parts(len(rows), x.size),
+        shape,
+        place,
     )
-    if _are_free(out, (x, *map(np.asarray, others))):
-        return _joined(parts, shape, out)
-    return _into(out, _joined(parts, shape))
+    return whole if place is out else _into(out, whole)
 
 
-def _joined(parts: Iterator[Any], shape: tuple[int, ...], out: Any = None) -> Any:
-    """The results of the blocks put together: along axes of ``shape``."""
-    wholes: tuple[Any, ...] = ()
-    start = 0
-    for part in parts:
-        results = part if isinstance(part, tuple) else (part,)
-        if not wholes:
-            kinds = [
-                None if r is None else (shape + r.shape[1:], r.dtype) for r in results
-            ]
-            wholes = _places(out, kinds)
-        for whole, result in zip(wholes, results, strict=True):
-            if result is not None:
-                rows = whole.reshape(-1, *result.shape[1:])
-                rows[start : start + len(result)] = result
-                count = len(result)
-        start += count
-    return wholes if isinstance(part, tuple) else wholes[0]
+def _by_rows(
+    function: Callable[..., Any],
+    axes: int,
+    x: np.ndarray,
+    *others: np.ndarray,
+    summed: tuple[int, ...] = (),
+) -> Any:
+    """``function`` of arrays that have rows, of which ``x`` may have many: some rows at a
+    time. Results whose number is in ``summed`` are sums over all rows.
+    """
+    if not _has_many_rows(x, axes):
+        return function(x, *others)
+    shape = x.shape[: x.ndim - axes]
+    arrays = [array.reshape(-1, *array.shape[len(shape) :]) for array in (x, *others)]
+    parts = _parts(len(arrays[0]), x.size)
+    if summed and parts[0].stop < 16:
+        return function(x, *others)  # the parts of the sums would take much memory
+
+    def part(at: slice) -> Any:
+        return function(*(array[at] for array in arrays))
+
+    return _joined(part, parts, shape, None, summed)
+
+
+def _joined(
+    part: Callable[[slice], Any],
+    parts: list[slice],
+    shape: tuple[int, ...],
+    out: Any = None,
+    summed: tuple[int, ...] = (),
+) -> Any:
+    """The results of the parts put together along axes of ``shape``; those whose number
+    is in ``summed`` are added up, in order.
+    """
+    np.empty(1 << 24, np.int8)  # glibc then keeps what the blocks give back
+    first = part(parts[0])
+    results = first if isinstance(first, tuple) else (first,)
+    kinds = [None if r is None else (shape + r.shape[1:], r.dtype) for r in results]
+    sums: dict[int, dict[int, np.ndarray]] = {number: {} for number in summed}
+    for number in summed:
+        kinds[number] = None
+    wholes = _places(out, kinds)
+    rows = [
+        whole if whole is None else whole.reshape(-1, *result.shape[1:])
+        for whole, result in zip(wholes, results, strict=True)
+    ]
+
+    def put(at: slice, made: Any) -> None:
+        for number, result in enumerate(made if isinstance(made, tuple) else (made,)):
+            if number in sums:
+                sums[number][at.start] = result
+            elif result is not None:
+                rows[number][at] = result
+
+    put(parts[0], first)
+    _on_all_cores(lambda at: put(at, part(at)), parts[1:])
+    totals = {n: sum(made[start] for start in sorted(made)) for n, made in sums.items()}
+    wholes = tuple(totals.get(number, whole) for number, whole in enumerate(wholes))
+    return wholes if isinstance(first, tuple) else wholes[0]
+
+
+_RUN = 16
+"""Blocks that a thread takes in a row: no two wait for one page of fresh memory."""
+
+
+def _on_all_cores(work: Callable[[slice], None], parts: list[slice]) -> None:
+    """``work`` for each part: NumPy computes without the interpreter's lock. The threads
+    end with the call; they are as many as OMP_NUM_THREADS says, or one for each core.
+    """
+    runs = [parts[start : start + _RUN] for start in range(0, len(parts), _RUN)]
+    numbers, errors = itertools.count(), {**np.geterr(), "call": np.geterrcall()}
+
+    def run() -> None:
+        with np.errstate(**errors):
+            while (number := next(numbers)) < len(runs):
+                for part in runs[number]:
+                    work(part)
+
+    asked = os.environ.get("OMP_NUM_THREADS", "")
+    cores = getattr(os, "process_cpu_count", os.cpu_count)() or 1
+    threads = min(len(runs), int(asked) if asked.isdigit() else cores)
+    if threads < 2:
+        return run()
+    helpers = []
+    with ThreadPoolExecutor(threads) as pool:
+        with suppress(RuntimeError):  # where no thread can be started
+            for _ in range(threads - 1):
+                helpers.append(pool.submit(run))
+        run()
+    for helper in helpers:
+        helper.result()
 
 
 def _are_free(out: Any, arrays: tuple[np.ndarray, ...]) -> bool:
@@ -262,11 +344,20 @@ def softmax_vjp(
     like_x = np.asarray(x)
     dtype, x = _floating("softmax", x=x)
     _check_shapes("softmax", {}, x=(x, "[..., n]"))
-    y = _softmax(x, -1)
+
+    def forward(x: np.ndarray) -> np.ndarray:
+        y = _softmax(x, -1)
+        return y
+
+    y = _by_rows(forward, 1, x)
+
+    def backward(y: np.ndarray, dy: np.ndarray) -> np.ndarray:
+        dx = y * (dy - (dy * y).sum(axis=-1, keepdims=True))
+        return dx
 
     def pullback(dy: npt.ArrayLike) -> tuple[np.ndarray]:
         dy = _shaped(dy, y)
-        dx = y * (dy - (dy * y).sum(axis=-1, keepdims=True))
+        dx = _by_rows(backward, 1, y, dy)
         return (_gradient(like_x, dx),)
 
     return y.astype(dtype, copy=False), pullback
@@ -322,7 +413,6 @@ def layer_norm(
     return y if out is None else _into(out, y)
 
 
-@np.errstate(all="ignore")
 def layer_norm_vjp(
     x: npt.ArrayLike, g: npt.ArrayLike, b: npt.ArrayLike, *, eps: float = 1e-5
 ) -> tuple[np.ndarray, Callable[..., tuple[np.ndarray, np.ndarray, np.ndarray]]]:
@@ -330,14 +420,21 @@ def layer_norm_vjp(
     like_x, like_g, like_b = np.asarray(x), np.asarray(g), np.asarray(b)
     dtype, x, g, b = _floating("layer_norm", x=x, g=g, b=b)
     _check_shapes("layer_norm", {}, x=(x, "[..., n]"), g=(g, "[n]"), b=(b, "[n]"))
-    mu = x.mean(axis=-1, keepdims=True)
-    x_minus_mu = x - mu
-    r = 1.0 / np.sqrt(np.square(x_minus_mu).mean(axis=-1, keepdims=True) + eps)
-    h = x_minus_mu * r
-    y = h * g + b
 
-    def pullback(dy: npt.ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        dy = _shaped(dy, y)
+    @np.errstate(all="ignore")
+    def forward(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        mu = x.mean(axis=-1, keepdims=True)
+        x_minus_mu = x - mu
+        r = 1.0 / np.sqrt(np.square(x_minus_mu).mean(axis=-1, keepdims=True) + eps)
+        h = x_minus_mu * r
+        y = h * g + b
+        return y, mu, r
+
+    y, mu, r = _by_rows(forward, 1, x)
+
+    def backward(
+        x: np.ndarray, dy: np.ndarray, mu: np.ndarray, r: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         dh = dy * g
         product = (x - mu) * r
         dx = r * (
@@ -347,6 +444,11 @@ def layer_norm_vjp(
         )
         dg = _batch_sum(dy * product, 1)
         db = _batch_sum(dy, 1)
+        return dx, _reduced(dg, g.shape), _reduced(db, b.shape)
+
+    def pullback(dy: npt.ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        dy = _shaped(dy, y)
+        dx, dg, db = _by_rows(backward, 1, x, dy, mu, r, summed=(1, 2))
         return _gradient(like_x, dx), _gradient(like_g, dg), _gradient(like_b, db)
 
     return y.astype(dtype, copy=False), pullback

@@ -5,7 +5,11 @@ Do not edit: change input.grad and compile it again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import itertools
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -57,47 +61,103 @@ def _are_large(first: npt.ArrayLike, *others: npt.ArrayLike) -> bool:
     )
 
 
-def _blocks(first: np.ndarray, *others: npt.ArrayLike) -> Iterator[tuple[Any, ...]]:
-    """The arrays block by block, as the first is; a number goes with each block."""
-    np.empty(1 << 24, np.int8)  # glibc then keeps what the blocks give back
+def _blocks(
+    first: np.ndarray, *others: npt.ArrayLike
+) -> Callable[[slice], tuple[Any, ...]]:
+    """What gives a block of the arrays, as the first is; a number goes with each."""
     arrays = [np.asarray(array) for array in (first, *others)]
     flat = [
         array if array.ndim == 0 else np.broadcast_to(array, first.shape).reshape(-1)
         for array in arrays
     ]
-    for start in range(0, first.size, _BLOCK):
-        part = slice(start, start + _BLOCK)
-        yield tuple(array[part] if array.ndim else array for array in flat)
+    return lambda at: tuple(array[at] if array.ndim else array for array in flat)
+
+
+def _parts(rows: int, size: int) -> list[slice]:
+    """Rows, of ``size`` elements all together, a block at a time."""
+    step = max(1, _BLOCK * rows // size)
+    return [slice(start, start + step) for start in range(0, rows, step)]
 
 
 def _in_blocks(
     function: Callable[..., Any], *arrays: Any, out: Any = None, **statics: Any
 ) -> Any:
     """``function`` of large arrays, a block at a time."""
-    parts = (function(*block, **statics) for block in _blocks(*arrays))
-    if _are_free(out, arrays):
-        return _joined(parts, arrays[0].shape, out)
-    return _into(out, _joined(parts, arrays[0].shape))
+    block, shape, size = _blocks(*arrays), arrays[0].shape, arrays[0].size
+    place = out if _are_free(out, arrays) else None
+    whole = _joined(
+        lambda at: function(*block(at), **statics), _parts(size, size), shape, place
+    )
+    return whole if place is out else _into(out, whole)
 
 
-def _joined(parts: Iterator[Any], shape: tuple[int, ...], out: Any = None) -> Any:
-    """The results of the blocks put together: along axes of ``shape``."""
-    wholes: tuple[Any, ...] = ()
-    start = 0
-    for part in parts:
-        results = part if isinstance(part, tuple) else (part,)
-        if not wholes:
-            kinds = [
-                None if r is None else (shape + r.shape[1:], r.dtype) for r in results
-            ]
-            wholes = _places(out, kinds)
-        for whole, result in zip(wholes, results, strict=True):
-            if result is not None:
-                rows = whole.reshape(-1, *result.shape[1:])
-                rows[start : start + len(result)] = result
-                count = len(result)
-        start += count
-    return wholes if isinstance(part, tuple) else wholes[0]
+def _joined(
+    part: Callable[[slice], Any],
+    parts: list[slice],
+    shape: tuple[int, ...],
+    out: Any = None,
+    summed: tuple[int, ...] = (),
+) -> Any:
+    """The results of the parts put together along axes of ``shape``; those whose number
+    is in ``summed`` are added up, in order.
+    """
+    np.empty(1 << 24, np.int8)  # glibc then keeps what the blocks give back
+    first = part(parts[0])
+    results = first if isinstance(first, tuple) else (first,)
+    kinds = [None if r is None else (shape + r.shape[1:], r.dtype) for r in results]
+    sums: dict[int, dict[int, np.ndarray]] = {number: {} for number in summed}
+    for number in summed:
+        kinds[number] = None
+    wholes = _places(out, kinds)
+    rows = [
+        whole if whole is None else whole.reshape(-1, *result.shape[1:])
+        for whole, result in zip(wholes, results, strict=True)
+    ]
+
+    def put(at: slice, made: Any) -> None:
+        for number, result in enumerate(made if isinstance(made, tuple) else (made,)):
+            if number in sums:
+                sums[number][at.start] = result
+            elif result is not None:
+                rows[number][at] = result
+
+    put(parts[0], first)
+    _on_all_cores(lambda at: put(at, part(at)), parts[1:])
+    totals = {n: sum(made[start] for start in sorted(made)) for n, made in sums.items()}
+    wholes = tuple(totals.get(number, whole) for number, whole in enumerate(wholes))
+    return wholes if isinstance(first, tuple) else wholes[0]
+
+
+_RUN = 16
+"""Blocks that a thread takes in a row: no two wait for one page of fresh memory."""
+
+
+def _on_all_cores(work: Callable[[slice], None], parts: list[slice]) -> None:
+    """``work`` for each part: NumPy computes without the interpreter's lock. The threads
+    end with the call; they are as many as OMP_NUM_THREADS says, or one for each core.
+    """
+    runs = [parts[start : start + _RUN] for start in range(0, len(parts), _RUN)]
+    numbers, errors = itertools.count(), {**np.geterr(), "call": np.geterrcall()}
+
+    def run() -> None:
+        with np.errstate(**errors):
+            while (number := next(numbers)) < len(runs):
+                for part in runs[number]:
+                    work(part)
+
+    asked = os.environ.get("OMP_NUM_THREADS", "")
+    cores = getattr(os, "process_cpu_count", os.cpu_count)() or 1
+    threads = min(len(runs), int(asked) if asked.isdigit() else cores)
+    if threads < 2:
+        return run()
+    helpers = []
+    with ThreadPoolExecutor(threads) as pool:
+        with suppress(RuntimeError):  # where no thread can be started
+            for _ in range(threads - 1):
+                helpers.append(pool.submit(run))
+        run()
+    for helper in helpers:
+        helper.result()
 
 
 def _are_free(out: Any, arrays: tuple[np.ndarray, ...]) -> bool:
