@@ -12,7 +12,7 @@ NUMPY_SIGMOID = Helper(
     '''\
 def _sigmoid(x: np.ndarray) -> np.ndarray:
     """exp(x) / (1 + exp(x)); where exp(x) could overflow the quotient is 1."""
-    t = np.exp(np.minimum(x, 88.0))
+    t = np.exp(np.minimum(x, 88.0) if x.size < 1024 else x.clip(-np.inf, 88.0))
     return t / (1.0 + t)
 ''',
 )
@@ -23,7 +23,8 @@ NUMPY_SOFTPLUS = Helper(
     '''\
 def _softplus(x: np.ndarray) -> np.ndarray:
     """log(1 + exp(x)), from the larger of 0 and x."""
-    return np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x)))
+    positive = np.maximum(x, 0.0) if x.size < 1024 else x.clip(0.0, np.inf)
+    return positive + np.log1p(np.exp(-np.abs(x)))
 ''',
 )
 

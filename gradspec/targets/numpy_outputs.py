@@ -40,7 +40,7 @@ def bound_outputs(functions: Functions, block: Block) -> Lines:
         elif functions.plan.is_ranked:
             if viewed(_closed(functions, output)) is not None:
                 lines.append(f"{output.name} = {output.name}.copy()")
-        elif _may_be_number(functions, _closed(functions, output)):
+        elif may_be_number(functions, _closed(functions, output)):
             shape = _shape(_reach(functions, output))
             like = functions.scope.like
             dtype = f"{like}.dtype" if like else "np.float64"
@@ -87,7 +87,7 @@ def reach(functions: Functions, output: Output) -> tuple[str, ...]:
     """The inputs whose shapes an output has together, first one of its type; none where
     that is not known beforehand.
     """
-    if _may_be_number(functions, _closed(functions, output)):
+    if may_be_number(functions, _closed(functions, output)):
         return ()
     names_ = _reach(functions, output)
     floats = [name for name in names_ if name in functions.floats]
@@ -148,7 +148,7 @@ def _has_shape(functions: Functions, output: Output) -> bool:
     tangent = _moved(functions, output)
     moved = {name.removesuffix("_dot") for name in names(tangent)}
     reach = set(_reach(functions, output))
-    return bool(moved) and moved >= reach and not _may_be_number(functions, tangent)
+    return bool(moved) and moved >= reach and not may_be_number(functions, tangent)
 
 
 def _moved(functions: Functions, output: Output) -> Expr:
@@ -175,7 +175,7 @@ def _shape(tensors: list[str]) -> str:
     )
 
 
-def _may_be_number(functions: Functions, value: Expr) -> bool:
+def may_be_number(functions: Functions, value: Expr) -> bool:
     """Whether a static decides between values of different shapes."""
     scalar = scalars(functions.plan)
     return any(

@@ -11,6 +11,7 @@ from gradspec.plan.plan import RulePlan, Term
 from gradspec.targets.docstring import sentence
 from gradspec.targets.lines import Lines, assignments, indented
 from gradspec.targets.numpy_blocks import pullback_in_blocks, vjp_in_blocks
+from gradspec.targets.numpy_few import gives_few, sum_of, unless_few
 from gradspec.targets.numpy_outputs import grouped_outputs, reach, viewed
 from gradspec.targets.numpy_parts import (
     ARRAY,
@@ -136,13 +137,42 @@ def _pullback_lines(functions: Functions) -> Lines:
         *quiet(functions.pulled),
         f"def {_name(functions)}({params}) -> {_pulled_type(functions)}:",
         sentence(f"The pullback of ``{plan.name}``.", 1),
-        *indented(pullback_in_blocks(functions, _name(functions))),
-        *indented(_likes(functions)),
-        *indented(_untyped(conversions(plan))),
-        *indented(_shaped_upstream(functions)),
+        *indented(_taking(functions)),
         *indented(assignments(functions.backward.statements, functions.scope)),
+        *indented(_of_few(functions)),
         *indented(_returning(functions)),
     ]
+
+
+def _taking(functions: Functions) -> Lines:
+    """The arguments as arrays to compute with."""
+    lines = [
+        *pullback_in_blocks(functions, _name(functions)),
+        *_likes(functions),
+        *_untyped(conversions(functions.plan)),
+        *_shaped_upstream(functions),
+    ]
+    given = [*(i.name for i in functions.plan.tensors), *functions.plan.upstream]
+    return unless_few(given, lines) if gives_few(functions) else lines
+
+
+def _of_few(functions: Functions) -> Lines:
+    """Gradients that need no sum over axes."""
+    if not gives_few(functions):
+        return []
+    typed = ".astype(dtype, copy=False)" if functions.plan.statics else ""
+    values = [sum_of(group) for group in functions.backward.gradients if group]
+    texts = iter([_few_text(functions, value, typed) for value in values])
+    groups = functions.backward.gradients
+    results = _tuple(next(texts) if group else "None" for group in groups)
+    return ["if dtype is not None:", f"    return {results}"]
+
+
+def _few_text(functions: Functions, value: Expr, typed: str) -> str:
+    text = _fresh(functions, value)
+    if typed and text == render(value, functions.scope):
+        text = render_atom(value, functions.scope)
+    return f"{text}{typed}"
 
 
 def _static_type(i: Input) -> str:

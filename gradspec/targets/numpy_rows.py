@@ -46,7 +46,9 @@ def _each_row(functions: Functions) -> list[Expr]:
     out: their arguments in place of them.
     """
     values = {step.name: step.value for step in functions.backward.statements}
-    pairs = zip(functions.plan.tensors[1:], functions.backward.gradients[1:], strict=True)
+    pairs = zip(
+        functions.plan.tensors[1:], functions.backward.gradients[1:], strict=True
+    )
     ends = [group[0].value for _, group in pairs if group]
     first = functions.backward.gradients[0]
     rest = [group[0].value for group in (first,) if group]

@@ -6,6 +6,7 @@ from gradspec.plan.plan import RulePlan
 from gradspec.targets.docstring import docstring, sentence
 from gradspec.targets.lines import Lines, indented
 from gradspec.targets.numpy_blocks import value_in_blocks
+from gradspec.targets.numpy_few import are_typed, takes_few, unless_few
 from gradspec.targets.numpy_outputs import (
     grouped_outputs,
     returning,
@@ -34,13 +35,28 @@ def value_lines(functions: Functions) -> Lines:
         *quiet(values_of(functions.value)),
         f"def {plan.name}({_with_out(plan)}) -> {returned(plan)}:",
         docstring(plan.docs),
-        *indented(value_in_blocks(functions)),
-        *indented(conversions(plan)),
+        *indented(_taking(functions)),
         *indented(sizes(functions, *values_of(functions.value))),
         *indented(statements_of(functions, functions.value)),
         *indented(traced_forward(functions)),
-        *indented(returning(functions)),
+        *indented(_returning(functions)),
     ]
+
+
+def _returning(functions: Functions) -> Lines:
+    """The last lines: results in the type of the arguments."""
+    *typed, last = returning(functions)
+    if typed and are_typed(functions):
+        typed = [f"if dtype is not {functions.floats[0]}.dtype:", *indented(typed)]
+    return [*typed, last]
+
+
+def _taking(functions: Functions) -> Lines:
+    """The arguments as arrays to compute with."""
+    lines = [*value_in_blocks(functions), *conversions(functions.plan)]
+    if not takes_few(functions):
+        return lines
+    return unless_few([i.name for i in functions.plan.tensors], lines)
 
 
 def _with_out(plan: RulePlan) -> str:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from gradspec.primitives.row import Helper, Template
 from gradspec.primitives.texts_choice import NUMPY_WHERE
-from gradspec.targets import numpy_blocks_texts, numpy_ranked_texts
+from gradspec.targets import (
+    numpy_blocks_texts,
+    numpy_few,
+    numpy_fused,
+    numpy_ranked_texts,
+)
 from gradspec.targets.numpy_ranked import ranked
 from gradspec.targets.python import Dialect
 
@@ -43,6 +48,7 @@ DIALECT = Dialect(
     to_float="{x}.astype({like}.dtype)",
     lift="{like}.dtype.type({x})",
     variants=lambda name, scalars: _CLIPS.get((name, scalars)),
+    fused=numpy_fused.fused,
     ranked=ranked,
 )
 
@@ -213,6 +219,8 @@ def _reduced(value: npt.ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
 HELPERS = (
     NUMPY_WHERE,
     *numpy_blocks_texts.HELPERS,
+    *numpy_few.HELPERS,
+    *numpy_fused.HELPERS,
     FLOATING,
     IN_DOUBLE,
     INTEGER,

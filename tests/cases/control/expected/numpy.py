@@ -187,6 +187,28 @@ def _places(out: Any, kinds: list[Any]) -> tuple[Any, ...]:
     return places
 
 
+def _few(a: Any) -> np.dtype | None:
+    """The type, if it is an array of few elements that need no conversion."""
+    if type(a) is np.ndarray and a.size <= 4096 and a.dtype in _DIRECT:
+        return a.dtype
+    return None
+
+
+def _few2(a: Any, b: Any) -> np.dtype | None:
+    """The type, if they are arrays of one type and one shape, of few elements that need
+    no conversion.
+    """
+    if (
+        type(a) is type(b) is np.ndarray
+        and a.dtype is b.dtype
+        and a.shape == b.shape
+        and a.size <= 4096
+        and a.dtype in _DIRECT
+    ):
+        return a.dtype
+    return None
+
+
 _DIRECT = {np.dtype(np.float32), np.dtype(np.float64)}
 """Types that are computed in as they are."""
 
@@ -269,7 +291,9 @@ def reverse_gradient(
     Gradients: dx overridden
     Override: dx is not the derivative: domain-adversarial training
     """
-    dtype, x = _floating("reverse_gradient", x=x)
+    dtype = _few(x)
+    if dtype is None:
+        dtype, x = _floating("reverse_gradient", x=x)
     y = x.copy()
     y = y.astype(dtype, copy=False)
     return y if out is None else _into(out, y)
@@ -279,10 +303,14 @@ def _reverse_gradient_pullback(
     x: npt.ArrayLike, dy: npt.ArrayLike, *, scale: float
 ) -> tuple[np.ndarray]:
     """The pullback of ``reverse_gradient``."""
-    like_x = np.asarray(x)
-    _, x = _floating("reverse_gradient", x=x)
-    dy = _shaped(dy, x)
+    dtype = _few2(x, dy)
+    if dtype is None:
+        like_x = np.asarray(x)
+        _, x = _floating("reverse_gradient", x=x)
+        dy = _shaped(dy, x)
     dx = -scale * dy
+    if dtype is not None:
+        return (dx.astype(dtype, copy=False),)
     return (_gradient(like_x, dx),)
 
 
@@ -323,7 +351,9 @@ def clip_gradient(
     Gradients: dx overridden
     Override: dx is not the derivative: gradients that explode
     """
-    dtype, x = _floating("clip_gradient", x=x)
+    dtype = _few(x)
+    if dtype is None:
+        dtype, x = _floating("clip_gradient", x=x)
     y = x.copy()
     y = y.astype(dtype, copy=False)
     return y if out is None else _into(out, y)
@@ -333,12 +363,16 @@ def _clip_gradient_pullback(
     x: npt.ArrayLike, dy: npt.ArrayLike, *, limit: float
 ) -> tuple[np.ndarray]:
     """The pullback of ``clip_gradient``."""
-    if _are_large(x):
-        return _in_blocks(_clip_gradient_pullback, x, dy, limit=limit)
-    like_x = np.asarray(x)
-    _, x = _floating("clip_gradient", x=x)
-    dy = _shaped(dy, x)
+    dtype = _few2(x, dy)
+    if dtype is None:
+        if _are_large(x):
+            return _in_blocks(_clip_gradient_pullback, x, dy, limit=limit)
+        like_x = np.asarray(x)
+        _, x = _floating("clip_gradient", x=x)
+        dy = _shaped(dy, x)
     dx = np.minimum(np.maximum(dy, -limit), limit)
+    if dtype is not None:
+        return (dx.astype(dtype, copy=False),)
     return (_gradient(like_x, dx),)
 
 

@@ -239,6 +239,36 @@ def _places(out: Any, kinds: list[Any]) -> tuple[Any, ...]:
     return places
 
 
+def _few2(a: Any, b: Any) -> np.dtype | None:
+    """The type, if they are arrays of one type and one shape, of few elements that need
+    no conversion.
+    """
+    if (
+        type(a) is type(b) is np.ndarray
+        and a.dtype is b.dtype
+        and a.shape == b.shape
+        and a.size <= 4096
+        and a.dtype in _DIRECT
+    ):
+        return a.dtype
+    return None
+
+
+def _few3(a: Any, b: Any, c: Any) -> np.dtype | None:
+    """The type, if they are arrays of one type and one shape, of few elements that need
+    no conversion.
+    """
+    if (
+        type(a) is type(b) is type(c) is np.ndarray
+        and a.dtype is b.dtype is c.dtype
+        and a.shape == b.shape == c.shape
+        and a.size <= 4096
+        and a.dtype in _DIRECT
+    ):
+        return a.dtype
+    return None
+
+
 _DIRECT = {np.dtype(np.float32), np.dtype(np.float64)}
 """Types that are computed in as they are."""
 
@@ -365,11 +395,14 @@ def prelu(
 
     Gradients: dx derived; da derived
     """
-    if _are_large(x, a):
-        return _in_blocks(prelu, x, a, out=out)
-    dtype, x, a = _floating("prelu", x=x, a=a)
+    dtype = _few2(x, a)
+    if dtype is None:
+        if _are_large(x, a):
+            return _in_blocks(prelu, x, a, out=out)
+        dtype, x, a = _floating("prelu", x=x, a=a)
     y = np.maximum(x, 0.0) + a * np.minimum(x, 0.0)
-    y = y.astype(dtype, copy=False)
+    if dtype is not x.dtype:
+        y = y.astype(dtype, copy=False)
     return y if out is None else _into(out, y)
 
 
@@ -377,17 +410,21 @@ def _prelu_pullback(
     x: npt.ArrayLike, a: npt.ArrayLike, dy: npt.ArrayLike
 ) -> tuple[np.ndarray, np.ndarray]:
     """The pullback of ``prelu``."""
-    if _are_large(x, a):
-        return _in_blocks(_prelu_pullback, x, a, dy)
-    like_x, like_a = np.asarray(x), np.asarray(a)
-    _, x, a = _floating("prelu", x=x, a=a)
-    dy = _shaped(dy, x, a)
+    dtype = _few3(x, a, dy)
+    if dtype is None:
+        if _are_large(x, a):
+            return _in_blocks(_prelu_pullback, x, a, dy)
+        like_x, like_a = np.asarray(x), np.asarray(a)
+        _, x, a = _floating("prelu", x=x, a=a)
+        dy = _shaped(dy, x, a)
     mask = x == 0.0
     dx = dy * (
         _where(x > 0.0, 1.0, _where(mask, 0.5, 0.0).astype(x.dtype))
         + _where(x < 0.0, a, _where(mask, 0.5 * a, 0.0))
     )
     da = dy * np.minimum(x, 0.0)
+    if dtype is not None:
+        return dx, da
     return _gradient(like_x, dx), _gradient(like_a, da)
 
 
@@ -470,7 +507,6 @@ def layer_norm_vjp(
     v = np.square(x_minus_m).mean(axis=-1, keepdims=True)
     y = x_minus_m / np.sqrt(v + eps) * gain + bias
 
-    @np.errstate(all="ignore")
     def pullback(dy: npt.ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         dy = _shaped(dy, y)
         dy_gain = dy * gain
@@ -481,7 +517,8 @@ def layer_norm_vjp(
             - (dy_gain * x_minus_m).sum(axis=-1, keepdims=True)
             / d
             * x_minus_m
-            / np.square(sqrt)
+            / sqrt
+            / sqrt
             + dy_gain
         ) / sqrt
         dgain = _batch_sum(dy * (x_minus_m / sqrt), 1)
@@ -495,7 +532,6 @@ def layer_norm_vjp(
     return y.astype(dtype, copy=False), pullback
 
 
-@np.errstate(all="ignore")
 def layer_norm_jvp(
     primals: Sequence[npt.ArrayLike],
     tangents: Sequence[npt.ArrayLike | None],
@@ -521,9 +557,7 @@ def layer_norm_jvp(
         gain
         * (
             -x_dot.mean(axis=-1, keepdims=True)
-            - (x_dot * x_minus_m).mean(axis=-1, keepdims=True)
-            * x_minus_m
-            / np.square(sqrt)
+            - (x_dot * x_minus_m).mean(axis=-1, keepdims=True) * x_minus_m / sqrt / sqrt
             + x_dot
         )
         + gain_dot * x_minus_m

@@ -181,6 +181,43 @@ def _places(out: Any, kinds: list[Any]) -> tuple[Any, ...]:
     return places
 
 
+def _few(a: Any) -> np.dtype | None:
+    """The type, if it is an array of few elements that need no conversion."""
+    if type(a) is np.ndarray and a.size <= 4096 and a.dtype in _DIRECT:
+        return a.dtype
+    return None
+
+
+def _few2(a: Any, b: Any) -> np.dtype | None:
+    """The type, if they are arrays of one type and one shape, of few elements that need
+    no conversion.
+    """
+    if (
+        type(a) is type(b) is np.ndarray
+        and a.dtype is b.dtype
+        and a.shape == b.shape
+        and a.size <= 4096
+        and a.dtype in _DIRECT
+    ):
+        return a.dtype
+    return None
+
+
+def _few3(a: Any, b: Any, c: Any) -> np.dtype | None:
+    """The type, if they are arrays of one type and one shape, of few elements that need
+    no conversion.
+    """
+    if (
+        type(a) is type(b) is type(c) is np.ndarray
+        and a.dtype is b.dtype is c.dtype
+        and a.shape == b.shape == c.shape
+        and a.size <= 4096
+        and a.dtype in _DIRECT
+    ):
+        return a.dtype
+    return None
+
+
 _DIRECT = {np.dtype(np.float32), np.dtype(np.float64)}
 """Types that are computed in as they are."""
 
@@ -253,7 +290,7 @@ def _reduced(value: npt.ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
 
 def _sigmoid(x: np.ndarray) -> np.ndarray:
     """exp(x) / (1 + exp(x)); where exp(x) could overflow the quotient is 1."""
-    t = np.exp(np.minimum(x, 88.0))
+    t = np.exp(np.minimum(x, 88.0) if x.size < 1024 else x.clip(-np.inf, 88.0))
     return t / (1.0 + t)
 
 
@@ -267,9 +304,12 @@ def np_(
 
     Gradients: dx derived; dtorch derived
     """
-    dtype, x, torch = _floating("np_", x=x, torch=torch)
+    dtype = _few2(x, torch)
+    if dtype is None:
+        dtype, x, torch = _floating("np_", x=x, torch=torch)
     tf = x * torch
-    tf = tf.astype(dtype, copy=False)
+    if dtype is not x.dtype:
+        tf = tf.astype(dtype, copy=False)
     return tf if out is None else _into(out, tf)
 
 
@@ -277,13 +317,17 @@ def _np__pullback(
     x: npt.ArrayLike, torch: npt.ArrayLike, dtf: npt.ArrayLike
 ) -> tuple[np.ndarray, np.ndarray]:
     """The pullback of ``np_``."""
-    if _are_large(x, torch):
-        return _in_blocks(_np__pullback, x, torch, dtf)
-    like_x, like_torch = np.asarray(x), np.asarray(torch)
-    _, x, torch = _floating("np_", x=x, torch=torch)
-    dtf = _shaped(dtf, x, torch)
+    dtype = _few3(x, torch, dtf)
+    if dtype is None:
+        if _are_large(x, torch):
+            return _in_blocks(_np__pullback, x, torch, dtf)
+        like_x, like_torch = np.asarray(x), np.asarray(torch)
+        _, x, torch = _floating("np_", x=x, torch=torch)
+        dtf = _shaped(dtf, x, torch)
     dx = dtf * torch
     dtorch = dtf * x
+    if dtype is not None:
+        return dx, dtorch
     return _gradient(like_x, dx), _gradient(like_torch, dtorch)
 
 
@@ -319,9 +363,11 @@ def pullback_(
 
     Gradients: dctx derived
     """
-    if _are_large(ctx):
-        return _in_blocks(pullback_, ctx, k=k, out=out)
-    dtype, ctx = _floating("pullback_", ctx=ctx)
+    dtype = _few(ctx)
+    if dtype is None:
+        if _are_large(ctx):
+            return _in_blocks(pullback_, ctx, k=k, out=out)
+        dtype, ctx = _floating("pullback_", ctx=ctx)
     math_ = math.sqrt(k)
     # overflowed at ctx = 100, k = 2: 24 of 272 points wrong; now at most 1.5 ULP
     output = math_ * ctx * ctx + _sigmoid(ctx)
@@ -333,14 +379,18 @@ def _pullback__pullback(
     ctx: npt.ArrayLike, doutput: npt.ArrayLike, *, k: float
 ) -> tuple[np.ndarray]:
     """The pullback of ``pullback_``."""
-    if _are_large(ctx):
-        return _in_blocks(_pullback__pullback, ctx, doutput, k=k)
-    like_ctx = np.asarray(ctx)
-    _, ctx = _floating("pullback_", ctx=ctx)
-    doutput = _shaped(doutput, ctx)
+    dtype = _few2(ctx, doutput)
+    if dtype is None:
+        if _are_large(ctx):
+            return _in_blocks(_pullback__pullback, ctx, doutput, k=k)
+        like_ctx = np.asarray(ctx)
+        _, ctx = _floating("pullback_", ctx=ctx)
+        doutput = _shaped(doutput, ctx)
     math_ = math.sqrt(k)
     # overflowed at ctx = 100, k = 2: 24 of 272 points wrong; now at most 10.5 ULP
     dctx = doutput * (2.0 * ctx * math_ + _sigmoid(ctx) * _sigmoid(-ctx))
+    if dtype is not None:
+        return (dctx.astype(dtype, copy=False),)
     return (_gradient(like_ctx, dctx),)
 
 

@@ -204,6 +204,35 @@ def _places(out: Any, kinds: list[Any]) -> tuple[Any, ...]:
     return places
 
 
+def _few(a: Any) -> np.dtype | None:
+    """The type, if it is an array of few elements that need no conversion."""
+    if type(a) is np.ndarray and a.size <= 4096 and a.dtype in _DIRECT:
+        return a.dtype
+    return None
+
+
+def _few2(a: Any, b: Any) -> np.dtype | None:
+    """The type, if they are arrays of one type and one shape, of few elements that need
+    no conversion.
+    """
+    if (
+        type(a) is type(b) is np.ndarray
+        and a.dtype is b.dtype
+        and a.shape == b.shape
+        and a.size <= 4096
+        and a.dtype in _DIRECT
+    ):
+        return a.dtype
+    return None
+
+
+def _step(x: np.ndarray) -> np.ndarray:
+    """1 where ``x`` is positive, else 0; a NaN stays."""
+    if x.size < 1024:
+        return np.heaviside(x, 0.0)
+    return np.abs(np.ceil(x.clip(0.0, 1.0)))
+
+
 _DIRECT = {np.dtype(np.float32), np.dtype(np.float64)}
 """Types that are computed in as they are."""
 
@@ -276,7 +305,7 @@ def _reduced(value: npt.ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
 
 def _sigmoid(x: np.ndarray) -> np.ndarray:
     """exp(x) / (1 + exp(x)); where exp(x) could overflow the quotient is 1."""
-    t = np.exp(np.minimum(x, 88.0))
+    t = np.exp(np.minimum(x, 88.0) if x.size < 1024 else x.clip(-np.inf, 88.0))
     return t / (1.0 + t)
 
 
@@ -291,27 +320,33 @@ def spike(
 
     Gradients: dv derived through the surrogate
     """
-    if _are_large(v):
-        return _in_blocks(spike, v, k=k, out=out)
-    dtype, v = _floating("spike", v=v)
-    s = np.ceil(np.minimum(np.maximum(v, 0.0), 1.0))
+    dtype = _few(v)
+    if dtype is None:
+        if _are_large(v):
+            return _in_blocks(spike, v, k=k, out=out)
+        dtype, v = _floating("spike", v=v)
+    s = _step(v)
     s = s.astype(dtype, copy=False)
     return s if out is None else _into(out, s)
 
 
-@np.errstate(all="ignore")
 def _spike_pullback(
     v: npt.ArrayLike, ds: npt.ArrayLike, *, k: float
 ) -> tuple[np.ndarray]:
     """The pullback of ``spike``."""
-    if _are_large(v):
-        return _in_blocks(_spike_pullback, v, ds, k=k)
-    like_v = np.asarray(v)
-    _, v = _floating("spike", v=v)
-    ds = _shaped(ds, v)
+    dtype = _few2(v, ds)
+    if dtype is None:
+        if _are_large(v):
+            return _in_blocks(_spike_pullback, v, ds, k=k)
+        like_v = np.asarray(v)
+        _, v = _floating("spike", v=v)
+        ds = _shaped(ds, v)
+    total = 1.0 + k * np.abs(v)
     # vanished at v = -5.42681e+07, k = 37.5: 13 of 269 points wrong; now at most 3.5
     # ULP
-    dv = ds / np.square(1.0 + k * np.abs(v))
+    dv = ds / total / total
+    if dtype is not None:
+        return (dv.astype(dtype, copy=False),)
     return (_gradient(like_v, dv),)
 
 
@@ -322,7 +357,6 @@ def spike_vjp(
     return spike(v, k=k), partial(_spike_pullback, v, k=k)
 
 
-@np.errstate(all="ignore")
 def spike_jvp(
     primals: Sequence[npt.ArrayLike],
     tangents: Sequence[npt.ArrayLike | None],
@@ -334,8 +368,9 @@ def spike_jvp(
     (v_dot,) = tangents
     dtype, v = _floating("spike", v=v)
     v_dot = _tangent(v_dot, v)
-    s = np.ceil(np.minimum(np.maximum(v, 0.0), 1.0))
-    s_dot = v_dot / np.square(1.0 + k * np.abs(v))
+    s = _step(v)
+    total = 1.0 + k * np.abs(v)
+    s_dot = v_dot / total / total
     return s.astype(dtype, copy=False), s_dot.astype(dtype, copy=False)
 
 
@@ -348,22 +383,29 @@ def sign_step(x: npt.ArrayLike, *, out: np.ndarray | None = None) -> np.ndarray:
 
     Gradients: dx derived through the surrogate
     """
-    if _are_large(x):
-        return _in_blocks(sign_step, x, out=out)
-    dtype, x = _floating("sign_step", x=x)
+    dtype = _few(x)
+    if dtype is None:
+        if _are_large(x):
+            return _in_blocks(sign_step, x, out=out)
+        dtype, x = _floating("sign_step", x=x)
     y = _where(np.isnan(x), x, _where(x > 0.0, 1.0, -1.0).astype(x.dtype))
-    y = y.astype(dtype, copy=False)
+    if dtype is not x.dtype:
+        y = y.astype(dtype, copy=False)
     return y if out is None else _into(out, y)
 
 
 def _sign_step_pullback(x: npt.ArrayLike, dy: npt.ArrayLike) -> tuple[np.ndarray]:
     """The pullback of ``sign_step``."""
-    if _are_large(x):
-        return _in_blocks(_sign_step_pullback, x, dy)
-    like_x = np.asarray(x)
-    _, x = _floating("sign_step", x=x)
-    dy = _shaped(dy, x)
+    dtype = _few2(x, dy)
+    if dtype is None:
+        if _are_large(x):
+            return _in_blocks(_sign_step_pullback, x, dy)
+        like_x = np.asarray(x)
+        _, x = _floating("sign_step", x=x)
+        dy = _shaped(dy, x)
     dx = dy * _sigmoid(x) * _sigmoid(-x)
+    if dtype is not None:
+        return (dx,)
     return (_gradient(like_x, dx),)
 
 

@@ -1,0 +1,123 @@
+"""Arrays of few elements in NumPy: a call of it takes a quarter of a microsecond, and so
+does anything that is asked of an argument. Where all are arrays of one type and one shape,
+nothing is to be converted, broadcast or summed, and one look tells.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from gradspec.ir.rule import Kind
+from gradspec.plan.array import Expr, Op
+from gradspec.plan.plan import Term
+from gradspec.primitives.row import Helper
+from gradspec.targets.lines import Lines, indented
+from gradspec.targets.numpy_outputs import may_be_number
+
+if TYPE_CHECKING:
+    from gradspec.targets.numpy_parts import Functions
+
+_MOST = 6
+"""Arguments of a function that looks at few elements first."""
+
+
+def unless_few(given: list[str], lines: Lines) -> Lines:
+    """The conversions, ``lines``, where the arguments ``given`` need any; ``dtype`` is
+    their type.
+    """
+    call = f"{_name(len(given))}({', '.join(given)})"
+    return [f"dtype = {call}", "if dtype is None:", *indented(lines)]
+
+
+def takes_few(functions: Functions, more: int = 0) -> bool:
+    """Whether arrays of one floating type need no conversion, ``more`` of them upstream
+    gradients.
+    """
+    plan = functions.plan
+    return (
+        not plan.is_ranked
+        and not functions.is_traced
+        and not plan.is_wide_forward
+        and not plan.is_wide_backward
+        and 1 <= len(plan.tensors) + more <= _MOST
+        and all(i.kind in (Kind.FLOAT, Kind.NOGRAD) for i in plan.tensors)
+        and all(i.shape.batch for i in plan.tensors)
+        and not any(i.kind is Kind.STATIC_INT for i in plan.statics)
+    )
+
+
+def gives_few(functions: Functions) -> bool:
+    """Whether gradients of arrays of one shape are arrays of that shape."""
+    plan = functions.plan
+    values = [t.value for g in plan.gradients if g is not None for t in g.terms]
+    groups = [group for group in functions.backward.gradients if group is not None]
+    return (
+        takes_few(functions, len(plan.upstream))
+        and all(groups)
+        and not any(may_be_number(functions, value) for value in values)
+    )
+
+
+def are_typed(functions: Functions) -> bool:
+    """Whether results have the type of the arrays that they are computed from: no number
+    of another type takes part.
+    """
+    plan = functions.plan
+    floats = all(o.kind is Kind.FLOAT for o in plan.outputs)
+    return takes_few(functions) and not plan.statics and floats
+
+
+def sum_of(group: tuple[Term, ...]) -> Expr:
+    """The terms of a gradient, added up."""
+    values: list[Expr] = [term.value for term in group]
+    return reduce(lambda one, other: Op("add", (one, other)), values)
+
+
+# --- the functions that look -----------------------------------------------------------------
+
+
+def _name(count: int) -> str:
+    return "_few" if count == 1 else f"_few{count}"
+
+
+_ONE = '''\
+def _few(a: Any) -> np.dtype | None:
+    """The type, if it is an array of few elements that need no conversion."""
+    if type(a) is np.ndarray and a.size <= 4096 and a.dtype in _DIRECT:
+        return a.dtype
+    return None
+'''
+_SEVERAL = '''\
+def {name}({parameters}) -> np.dtype | None:
+    """The type, if they are arrays of one type and one shape, of few elements that need
+    no conversion.
+    """
+    if (
+        {conditions}
+        and a.size <= 4096
+        and a.dtype in _DIRECT
+    ):
+        return a.dtype
+    return None
+'''
+
+
+def _helper(count: int) -> Helper:
+    """One for each number of arguments: a loop would take twice the time."""
+    names_ = "abcdef"[:count]
+    tests = (
+        " is ".join([*(f"type({n})" for n in names_), "np.ndarray"]),
+        " is ".join(f"{n}.dtype" for n in names_),
+        " == ".join(f"{n}.shape" for n in names_),
+    )
+    text = _SEVERAL.format(
+        name=_name(count),
+        parameters=", ".join(f"{n}: Any" for n in names_),
+        conditions="\n        and ".join(tests),
+    )
+    return Helper(_name(count), _ONE if count == 1 else text, _IMPORTS)
+
+
+_IMPORTS = ("from typing import Any",)
+HELPERS = tuple(_helper(count) for count in range(1, _MOST + 1))

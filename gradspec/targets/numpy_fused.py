@@ -1,0 +1,82 @@
+"""Operations that NumPy has a faster word for than one call for each.
+
+| instead of | ns | there is | ns |
+| --- | --- | --- | --- |
+| ``minimum(x, 88.0)`` | 0.39 | ``x.clip(-inf, 88.0)`` | 0.13 |
+| ``ceil(minimum(maximum(x, 0.0), 1.0))`` | 0.9 | ``abs(ceil(x.clip(0.0, 1.0)))`` | 0.33 |
+
+(for an element of float32 in the cache, with AVX-512: `minimum` and `maximum` with a number
+have no vector loop.) For few elements, where calls count, `clip` takes as long as two
+functions, and the step is ``heaviside(x, 0.0)``, which takes a branch for each element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gradspec.plan.array import Expr, Literal, Op
+from gradspec.primitives.row import Helper
+from gradspec.targets.python import ATOM, Text
+
+
+def fused(node: Op, texts: Mapping[Expr, Text]) -> Text | None:
+    """A step, or a bound that is a number, of an array."""
+    match node:
+        case Op(
+            "ceil",
+            (
+                Op(
+                    "min",
+                    (Op("max", (x, Literal(value=0))), Literal(value=1)),
+                ),
+            ),
+        ):
+            return _call("_step", x, texts)
+        case Op("min" | "max" as name, (x, Literal() as bound)) if _is_far(bound):
+            word = "_at_most" if name == "min" else "_at_least"
+            return _call(word, x, texts, bound)
+        case _:
+            return None
+
+
+def _call(name: str, x: Expr, texts: Mapping[Expr, Text], *others: Expr) -> Text | None:
+    if texts[x].is_scalar:
+        return None
+    return Text(f"{name}({', '.join(texts[arg].text for arg in (x, *others))})", ATOM)
+
+
+def _is_far(bound: Literal) -> bool:
+    """Whether no integer is compared with it, and no zero."""
+    return bound.value.denominator != 1 or abs(bound.value) >= 10000
+
+
+AT_MOST = Helper(
+    "_at_most",
+    '''\
+def _at_most(x: np.ndarray, bound: float) -> np.ndarray:
+    """``np.minimum`` with a number, which takes three times as long for many."""
+    return np.minimum(x, bound) if x.size < 1024 else x.clip(-np.inf, bound)
+''',
+)
+
+AT_LEAST = Helper(
+    "_at_least",
+    '''\
+def _at_least(x: np.ndarray, bound: float) -> np.ndarray:
+    """``np.maximum`` with a number, which takes three times as long for many."""
+    return np.maximum(x, bound) if x.size < 1024 else x.clip(bound, np.inf)
+''',
+)
+
+STEP = Helper(
+    "_step",
+    '''\
+def _step(x: np.ndarray) -> np.ndarray:
+    """1 where ``x`` is positive, else 0; a NaN stays."""
+    if x.size < 1024:
+        return np.heaviside(x, 0.0)
+    return np.abs(np.ceil(x.clip(0.0, 1.0)))
+''',
+)
+
+HELPERS = (AT_MOST, AT_LEAST, STEP)
