@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gradspec.ir.rule import (
     CheckedRule,
     Override,
@@ -24,8 +26,10 @@ from gradspec.plan.plan import (
 )
 from gradspec.plan.tensors import NotEmitted, tensors
 from gradspec.source import Source
+from gradspec.stabilise.doubled import with_forms
 
 _SUFFIX = ".grad"
+_SHORT = "what cancels here, float64 has digits for; rounded once"
 
 
 def plan_module(source: Source, rules: tuple[CheckedRule, ...]) -> ModulePlan:
@@ -109,7 +113,22 @@ def plan_rule(checked: CheckedRule) -> RulePlan:
         comments=tuple((r.name, r.reason) for r in checked.rewrites if r.reason),
         wide=checked.wide,
         asked=rule.saves,
+        double=_doubled(checked),
     )
+
+
+def _doubled(checked: CheckedRule) -> RulePlan | None:
+    """The plan of the second evaluation. Outputs are computed again: one that was rounded
+    has lost the digits that float64 is taken for."""
+    if not checked.doubles:
+        return None
+    rule = checked.rule
+    again = tuple(o.name for o in rule.outputs if o.name not in rule.saves)
+    forms = dict(checked.doubles)
+    changed = replace(with_forms(rule, forms), recomputes=again)
+    wide = tuple(dict.fromkeys((*checked.wide, *forms)))
+    plan = plan_rule(replace(checked, rule=changed, wide=wide, doubles=(), rewrites=()))
+    return replace(plan, comments=tuple((name, _SHORT) for name in forms))
 
 
 def _is_unchecked(checked: CheckedRule) -> bool:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from gradspec.primitives import table_bounds, table_operators, table_polynomials
+from gradspec.primitives import (
+    table_bounds,
+    table_operators,
+    table_polynomials,
+    table_slopes,
+)
 from gradspec.primitives.row import Primitive
 from gradspec.primitives.table import ROWS
 
-_OURS = (*table_polynomials.ROWS, *table_bounds.ROWS)
+_OURS = (*table_polynomials.ROWS, *table_bounds.ROWS, *table_slopes.ROWS)
 _BY_NAME = {row.name: row for row in (*ROWS, *_OURS)}
 _NAMELESS = frozenset(row.name for row in _OURS)
 _OPERATORS = frozenset(row.name for row in table_operators.ROWS) | _NAMELESS

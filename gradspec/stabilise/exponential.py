@@ -43,6 +43,28 @@ def in_range(closed: Expr, name: str) -> Expr | None:
     return None if found is None else _joined(name, found[0], *found[1])
 
 
+def in_one_exponential(closed: Expr, name: str) -> Expr | None:
+    """The same with ``exp(x)`` as it stands, without a choice between sides: it grows, and
+    cancels about its zeros, which float64 forgives where float32 is wanted."""
+    from gradspec.symbolic.exponentials import NoFraction, factored
+
+    try:
+        found = factored(_without_bounds(closed), name)
+    except (NoFraction, NotImplementedError, KeyError):
+        return None
+    x = Ref(name)
+    grown = Apply("exp", (times(Const(found.unit), x),))
+    above: list[Expr] = []
+    below: list[Expr] = []
+    if found.shift:
+        (above if found.shift > 0 else below).append(_power(grown, abs(found.shift)))
+    for terms, power in found.factors:
+        factor = _power(_horner(terms, x, grown), abs(power))
+        (above if power > 0 else below).append(factor)
+    top = times(Const(found.number), _product(above))
+    return fold(Apply("div", (top, _product(below)))) if below else top
+
+
 def _sides(closed: Expr, name: str) -> tuple[Fraction, tuple[_Side, _Side]] | None:
     from gradspec.symbolic.exponentials import NoFraction, factored
 

@@ -1,8 +1,7 @@
 """Choose how each expression of a rule is evaluated: the same function, measured.
 
-Forward locals and outputs first, then (on the forward as chosen) the backward. What an
-override says is left as it is. Last, branches of conditionals are guarded against the
-points at which they are not taken.
+Forward first, then (on the forward as chosen) the backward; overrides stay as they are.
+Last, branches of conditionals are guarded against points at which they are not taken.
 """
 
 from __future__ import annotations
@@ -38,6 +37,7 @@ from gradspec.stabilise.anchored import Mender
 from gradspec.stabilise.choose import Candidate, Choice, choose, cost
 from gradspec.stabilise.compensate import compensated
 from gradspec.stabilise.dead import without_dead_locals
+from gradspec.stabilise.doubled import Quantity, doubled, looked_at
 from gradspec.stabilise.exact import restored
 from gradspec.stabilise.faults import concern
 from gradspec.stabilise.further import Ground, further
@@ -61,30 +61,27 @@ from gradspec.stabilise.tried import Tried, overhearing
 _FEW = BUDGET // 3
 _GROWTH, _ROOM = 1.25, 20.0
 """How much more a derived form may cost than what is written."""
-
 _ROUNDS = 4
 
 
 def for_target(shared: CheckedRule, target: str) -> CheckedRule:
-    """The forms that measure best on a target: ``shared``, those of all targets, or what
-    is better than that where the target is known to get a function in it wrong."""
+    """The forms that measure best on a target: ``shared``, those of all targets, or
+    better ones where it is known to get a function in them wrong."""
     if not shared.rule.is_elementwise or not concern(shared.rule, target):
         return shared
     moved = tuple(r for r in shared.rewrites if r.before != r.after)
     own = stabilise(replace(shared, rewrites=moved, wide=()), target)
-    is_same = own.rule == shared.rule and own.wide == shared.wide
-    return shared if is_same else own
+    return shared if (own.rule, own.wide) == (shared.rule, shared.wide) else own
 
 
 def stabilise(checked: CheckedRule, target: str = "") -> CheckedRule:
     """The rule with its expressions in the forms that measure best."""
-    rule = checked.rule
-    if not rule.is_elementwise:
+    if not checked.rule.is_elementwise:
         return _ranked(checked)
-    sample = points(rule)
+    sample = points(checked.rule)
     if not len(sample):
         return checked
-    rule = without_calls(rule)
+    rule = without_calls(checked.rule)
     work = _Work(rule, checked.rule, sample, target)
     forward = work.forward()
     backward = work.backward(forward)
@@ -92,12 +89,14 @@ def stabilise(checked: CheckedRule, target: str = "") -> CheckedRule:
     done = replace(rule, forward=forward, backward=backward)
     safe = guarded(without_dead_locals(rule, wide.recomputing(done, work.wide)), sample)
     safe, rewrites = bounded(rule, safe, tuple(work.rewrites))
+    last = restored(rule, safe)
     return replace(
         checked,
-        rule=restored(rule, safe),
+        rule=last,
         rewrites=(*checked.rewrites, *rewrites),
         harms=tuple(work.harms),
         wide=tuple(work.wide),
+        doubles=doubled(rule, last, work.wide, work.quantities),
     )
 
 
@@ -142,6 +141,7 @@ class _Work:
         self.rewrites: list[Rewrite] = []
         self.harms: list[Harm] = []
         self.wide: list[str] = []
+        self.quantities: list[Quantity] = []
 
     def forward(self) -> tuple[Let, ...]:
         lets = []
@@ -284,20 +284,18 @@ class _Work:
     ) -> Expr:
         """With a series what stands beside it may be poor still."""
         if name in self._series:
-            ground = self._ground(name, trials)
-            self._series[name] = further(ground, choice, (), self._candidate).form
+            found = further(self._ground(name, trials), choice, (), self._candidate)
+            self._series[name] = found.form
         return self._series.get(name, choice.form)
 
     def _blame(self, name: str, trial: Trial, form: Expr, score: Score) -> None:
         """What is wrong with the form chosen, if that is known."""
         if name:
-            closed = self._chosen.close(form)
-            found = harm(name, trial, self._machine, closed, score)
+            found = harm(name, trial, self._machine, self._chosen.close(form), score)
             self.harms += [found] if found else []
 
     def _measure(self, name: str, value: Expr) -> None:
-        """An override, an exact definition stay as they are; what they do in float32 is
-        told."""
+        """Overrides, exact definitions stay; what they do in float32 is told."""
         form = tidy(value)
         if is_real(form):
             with suppress(NotImplementedError):
@@ -312,6 +310,8 @@ class _Work:
     def _weigh(self, name: str, trials: tuple[Trial, Trial], choice: Choice) -> None:
         """Whether a result is to be computed in float64, and in which form then."""
         form, ground = choice.form, self._ground(name, trials)
+        tried = looked_at(self._rule, name, ground, self._heard, self._seen.close)
+        self.quantities.append(tried)
         most = wide.DERIVED if ground.is_derived else inf
         why = wide.reason(ground.single(), self._chosen.close(form), most)
         if why:

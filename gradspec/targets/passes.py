@@ -14,13 +14,14 @@ WORTH_BLOCKS = 2
 def passes(values: Iterable[Expr], scalars: frozenset[str]) -> int:
     """How many arrays of floating numbers are computed; conditions are small."""
     return sum(
-        _is_float(node) and not {*names(node)} <= scalars
+        is_float(node) and not {*names(node)} <= scalars
         for value in values
         for node in nodes(value)
     )
 
 
-def _is_float(node: Expr) -> bool:
+def is_float(node: Expr) -> bool:
+    """Whether an array of floating numbers is computed here."""
     match node:
         case Name() | Literal():
             return False

@@ -13,7 +13,7 @@ from gradspec.plan.plan import Assign, Block, ModulePlan, RulePlan
 from gradspec.plan.program import Vocabulary, forward, pushforward, split_backward
 from gradspec.plan.translate import replaced
 from gradspec.primitives.texts_torch import ACTIVE
-from gradspec.targets import torch_ranked_texts
+from gradspec.targets import torch_fused, torch_ranked_texts
 from gradspec.targets import torch_texts as texts
 from gradspec.targets.docstring import docstring, module_docstring
 from gradspec.targets.expansion import expander
@@ -31,9 +31,11 @@ from gradspec.targets.torch_backward import backward_method
 from gradspec.targets.torch_blocks import (
     APPLIED,
     APPLIED_BY_SIZE,
+    APPLIED_BY_TYPE,
     HELPERS,
     blocked_passes,
 )
+from gradspec.targets.torch_double import double_class, doubled, doubled_passes
 from gradspec.targets.torch_export import exported_function, exported_name
 from gradspec.targets.torch_forward import forward_method, setup_context_method
 from gradspec.targets.torch_layer import layer_class, torch_layers
@@ -62,16 +64,22 @@ def _module(plan: ModulePlan, functions: Sequence[Function]) -> str:
     definitions: list[Lines] = []
     for function in functions:
         wants |= needs(function.values, function.scope("x"))
-        definitions += [(lines := _class(function)), _in_graph(function)]
+        definitions.append(lines := _class(function))
+        if made := doubled(function, _words(function.plan)):
+            wants |= needs(made.values, made.scope("x"))
+            definitions.append(double_class(made))
+        definitions.append(_in_graph(function))
         if exported := exported_function(function, lines):
             definitions.append(exported)
-        definitions += [_applied(function), _public(function)]
+        definitions += [_applied(function, made), _public(function)]
     layers = torch_layers(plan)
     definitions += [layer_class(layer) for layer in layers]
     text = "\n".join(laid_out(lines) for lines in definitions)
     applied = APPLIED_BY_SIZE if "_in_blocks(" in text else APPLIED
-    own = (ACTIVE, *HELPERS, applied, *texts.HELPERS, *torch_ranked_texts.HELPERS)
-    helpers = used_helpers(dict.fromkeys((*own, *wants.helpers)), text)
+    applied = APPLIED_BY_TYPE if "in_double=(" in text else applied
+    own = (ACTIVE, *HELPERS, applied, *texts.HELPERS)
+    more = (*torch_fused.HELPERS, *torch_ranked_texts.HELPERS, *wants.helpers)
+    helpers = used_helpers(dict.fromkeys((*own, *more)), text)
     wants |= Needs(tuple(line for helper in helpers for line in helper.imports))
     if "operator.index(" in text:
         wants |= Needs(("import operator",))
@@ -110,7 +118,7 @@ def _named(plan: ModulePlan) -> list[tuple[RulePlan, str]]:
 
 
 def _function(rule: RulePlan, name: str, is_traced: bool) -> Function:
-    words = Vocabulary(expander("torch", scalars(rule)), RESERVED | texts.LOCALS)
+    words = _words(rule)
     kept = _kept(rule, words)
     further = tuple(Output(assign.name, Kind.NOGRAD, Shape()) for assign in kept)
     plan = replace(rule, outputs=(*rule.outputs, *further))
@@ -124,6 +132,10 @@ def _function(rule: RulePlan, name: str, is_traced: bool) -> Function:
         _tangents(rule, words, backward.residuals),
         kept,
     )
+
+
+def _words(rule: RulePlan) -> Vocabulary:
+    return Vocabulary(expander("torch", scalars(rule)), RESERVED | texts.LOCALS)
 
 
 def _tangents(
@@ -184,13 +196,22 @@ def _in_graph_name(function: Function) -> str:
     return f"_{function.plan.name}_in_graph"
 
 
-def _applied(function: Function) -> Lines:
+def _applied(function: Function, made: Function | None) -> Lines:
     """The rule as the public function calls it."""
     ways = [function.name, _in_graph_name(function), exported_name(function)]
-    if passes := blocked_passes(function):
-        named = [f', "{name}"' for name in passes if len(passes) == 1]
-        ways.append(f"_in_blocks({function.name}{''.join(named)})")
+    passes = blocked_passes(function)
+    if passes:
+        ways.append(_in_blocks(function, passes))
+    if made is not None:
+        both = {*passes, *doubled_passes(made)}
+        split = _in_blocks(made, tuple(sorted(both, reverse=True)))
+        ways.append(f"in_double=({made.name}, {split})")
     return [f"_apply_{function.plan.name} = _applied({', '.join(ways)})"]
+
+
+def _in_blocks(function: Function, passes: tuple[str, ...]) -> str:
+    named = [f', "{name}"' for name in passes if len(passes) == 1]
+    return f"_in_blocks({function.name}{''.join(named)})"
 
 
 def _public(function: Function) -> Lines:

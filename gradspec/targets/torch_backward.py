@@ -57,13 +57,13 @@ class _Pass:
 
 
 def _body(function: Function) -> Lines:
-    floats = (*function.saved_floats, *function.used_upstream)
+    floats = (*function.backward_floats, *function.used_upstream)
     like = floats[0] if floats else None
     adds = any(len(terms) > 1 for terms in function.gradients.values())
     double = function.plan.is_wide_backward
     exact = not adds and not function.is_widened(function.backward_values)
     wide = bool(like) and (double or not exact)
-    helper = "_in_double" if double else "_widen"
+    helper = function.widener(double)
     here = _Pass(function, function.scope(like), wide)
     return [
         *_absent(function),
@@ -121,9 +121,7 @@ def _returned(here: _Pass) -> Lines:
     if not here.is_wide:
         return [f"return {', '.join(gradients)}"]
     if here.is_single:
-        rounded = [
-            f"_rounded({g}, {function.dtype})" if g != "None" else g for g in gradients
-        ]
+        rounded = [function.rounded(g) if g != "None" else g for g in gradients]
         return [f"return {', '.join(rounded)}"]
     narrowed = f"return _narrow({', '.join((function.dtype, *gradients))})"
     if function.plan.is_wide_backward:

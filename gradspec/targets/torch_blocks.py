@@ -8,28 +8,43 @@ cache, and the results are those of whole tensors, bit for bit.
 
 from __future__ import annotations
 
+from gradspec.plan.array import Expr, Op
+from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Helper
 from gradspec.primitives.texts_torch import IS_PLAIN, IS_WATCHED, WHERE
-from gradspec.targets.passes import WORTH_BLOCKS, passes
+from gradspec.targets.passes import WORTH_BLOCKS, is_float
+from gradspec.targets.torch_fused import operations, whole, whole_in_double
 from gradspec.targets.torch_parts import Function
 
 
 def blocked_passes(function: Function) -> tuple[str, ...]:
-    """Those that gain: elementwise, and with values between arguments and results."""
+    """Those that gain: elementwise, and with values between arguments and results (what
+    is one call of torch would be copied for nothing)."""
     tensors = [i.name for i in function.plan.tensors]
     if function.plan.is_ranked or function.is_traced:
         return ()
     if function.inputs[0].name not in tensors:
         return ()
-    forward = (*(s.value for s in function.forward.statements),)
+    both = {
+        "forward": function.forward_values,
+        "backward": function.backward_values,
+    }
+    called = whole if function.base is None else whole_in_double
     return tuple(
         name
-        for name, values in (
-            ("forward", (*forward, *function.forward.results)),
-            ("backward", function.backward_values),
-        )
-        if passes(values, function.scalars) >= WORTH_BLOCKS
+        for name, values in both.items()
+        if sum(map(_passes, operations(values, called, function.scalars)))
+        >= WORTH_BLOCKS
     )
+
+
+def _passes(node: Expr) -> int:
+    """A private function of ours goes through memory several times."""
+    if isinstance(node, Op) and isinstance(
+        primitive(node.primitive).spellings.get("torch"), Helper
+    ):
+        return WORTH_BLOCKS
+    return int(is_float(node))
 
 
 APPLIED = Helper(
@@ -64,10 +79,6 @@ def _applied(
 APPLIED_BY_SIZE = Helper(
     "_applied",
     '''\
-_LARGE = 1 << 22
-"""Elements from which a tensor is evaluated in blocks: more than a cache holds."""
-
-
 def _applied(
     function: type[torch.autograd.Function],
     in_graph: Callable[..., Any],
@@ -99,9 +110,56 @@ def _applied(
     imports=("from collections.abc import Callable", "from typing import Any"),
 )
 
+APPLIED_BY_TYPE = Helper(
+    "_applied",
+    '''\
+def _applied(
+    function: type[torch.autograd.Function],
+    in_graph: Callable[..., Any],
+    exported: Callable[..., Any],
+    in_blocks: type[torch.autograd.Function] | None = None,
+    in_double: tuple[type[torch.autograd.Function], ...] = (),
+) -> Callable[..., Any]:
+    """The rule on the way that keeps its gradient.
+
+    A compiler must not look inside, and torch.export keeps no Function. Where no
+    transform of torch.func is active, the C++ apply does without binding a signature.
+    ``in_double`` are the class for small and that for other narrow tensors on a CPU.
+    """
+    eager = super(torch.autograd.Function, function).apply
+    large = super(torch.autograd.Function, in_blocks or function).apply
+    narrow = [super(torch.autograd.Function, way).apply for way in in_double]
+    short, medium = narrow or (eager, eager)
+    is_compiling = torch.compiler.is_compiling
+
+    def apply(*arguments: Any) -> Any:
+        if is_compiling():
+            way = exported if torch.compiler.is_exporting() else in_graph
+            return way(*arguments)
+        if _transforms_are_active():
+            return function.apply(*arguments)
+        first = arguments[0]
+        if type(first) is not torch.Tensor:
+            return eager(*arguments)
+        if narrow and first.is_cpu and first.dtype is not torch.float64:
+            way = short if first.numel() < _MEDIUM else medium
+        else:
+            way = eager if first.numel() < _LARGE else large
+        return way(*arguments)
+
+    return apply
+''',
+    imports=("from collections.abc import Callable", "from typing import Any"),
+)
+
 IN_BLOCKS = Helper(
     "_in_blocks",
     '''\
+_LARGE, _MEDIUM = 1 << 22, 1 << 19
+"""Elements from which a tensor is evaluated in blocks, more than a cache holds: in its own
+type, and in float64."""
+
+
 def _in_blocks(
     function: type[torch.autograd.Function], *passes: str
 ) -> type[torch.autograd.Function]:

@@ -28,7 +28,7 @@ def forward_method(function: Function) -> Lines:
     values = (*(s.value for s in block.statements), *block.results)
     double = function.plan.is_wide_forward
     wide = bool(like) and (double or function.is_widened(values))
-    helper = "_in_double" if double else "_widen"
+    helper = function.widener(double)
     body = [
         *(widening(function, function.floats, f"{like}.dtype", helper) if wide else []),
         *_sizes(function, values),
@@ -59,6 +59,9 @@ def widening(
     listed = ", ".join(names)
     left = listed if len(names) > 1 else f"({listed},)"
     widened = [f"{left} = {helper}({listed})"]
+    if helper == ".double":  # on the CPU, and nothing is missing
+        right = ", ".join(f"{name}.double()" for name in names)
+        widened = [f"{listed} = {right}"]
     if helper == "_widen":
         widened = [f"if {function.dtype} in _HALF:", *indented(widened)]
     return [f"{function.dtype} = {dtype}", *widened]
@@ -89,7 +92,7 @@ def _result(
         if is_view:
             return f"{atom}.to({function.dtype}, copy=True)"
         text = output.name if is_scalar(value, scope) else render(value, scope)
-        return f"_rounded({text}, {function.dtype})"
+        return function.rounded(text)
     return f"{atom}.clone()" if is_view else atom
 
 

@@ -19,7 +19,7 @@ from gradspec.targets.half import is_exact_in_half
 from gradspec.targets.python import Dialect, Scope, may_be_number
 from gradspec.targets.signature import fresh, scalars, variables
 from gradspec.targets.torch_ranked import ranked
-from gradspec.targets.torch_texts import DIALECT
+from gradspec.targets.torch_texts import DIALECT, IN_DOUBLE
 from gradspec.targets.whole import positions
 
 _FLOATS = (Kind.FLOAT, Kind.NOGRAD)
@@ -44,6 +44,8 @@ class Function:
     context may keep nothing but inputs and outputs. Their values, for when a saved one
     will not do.
     """
+    base: Function | None = None
+    """The class that this one, in float64, stands in for on a CPU."""
 
     def local(self, name: str) -> str:
         """``name`` for a value of the text's own, or what comes nearest to it."""
@@ -106,10 +108,15 @@ class Function:
     @property
     def values(self) -> tuple[Expr, ...]:
         """All that is printed."""
-        statements = tuple(s.value for s in self.forward.statements)
         kept = tuple(assign.value for assign in self.kept)
         rest = (*self.backward_values, *self.tangent_values)
-        return (*statements, *self.forward.results, *kept, *rest)
+        return (*self.forward_values, *kept, *rest)
+
+    @property
+    def forward_values(self) -> tuple[Expr, ...]:
+        """All that the forward pass computes."""
+        statements = tuple(s.value for s in self.forward.statements)
+        return (*statements, *self.forward.results)
 
     @property
     def backward_values(self) -> tuple[Expr, ...]:
@@ -215,6 +222,8 @@ class Function:
         """Inputs and outputs that are saved: what the gradients use, the input that a
         constant gradient is like, and one that tells the type if nothing else does.
         """
+        if self.base is not None:
+            return self.base.residuals
         wanted, numbers = {*self.backward.residuals}, self.scalars
         for name, terms in self.gradients.items():
             if not terms or any(
@@ -236,6 +245,14 @@ class Function:
     @property
     def saved_floats(self) -> tuple[str, ...]:
         return tuple(name for name in self.residuals if name in self._typed)
+
+    @property
+    def backward_floats(self) -> tuple[str, ...]:
+        """Those that the backward pass computes with; in float64 no others are made so."""
+        if self.base is None:
+            return self.saved_floats
+        used = names(*self.backward_values)
+        return tuple(name for name in self.saved_floats if name in used)
 
     @property
     def _typed(self) -> tuple[str, ...]:
@@ -283,11 +300,26 @@ class Function:
 
     # --- printing
 
+    def widener(self, in_double: bool) -> str:
+        """What widens arguments: a private function, or a method where they are all there
+        and on the CPU."""
+        if not in_double:
+            return "_widen"
+        is_plain = self.base is not None and not self.tests_each
+        return ".double" if is_plain else "_in_double"
+
+    def rounded(self, text: str) -> str:
+        """The text of a value in the type of the arguments."""
+        if self.base is not None and text.isidentifier():
+            return f"{text}.to({self.dtype})"
+        return f"_rounded({text}, {self.dtype})"
+
     def scope(self, like: str | None) -> Scope:
         """Where ``like`` names a floating tensor, if there is one."""
         whole = (Kind.INT, Kind.STATIC_INT)
         integers = frozenset(i.name for i in self.plan.inputs if i.kind in whole)
-        dialect = DIALECT if like else _untyped()
+        own = DIALECT if self.base is None else IN_DOUBLE
+        dialect = own if like else _untyped()
         if self.plan.is_ranked:
             tensors = [i.name for i in self.plan.tensors]
             dialect = replace(dialect, ranked=ranked(like or tensors[0]))

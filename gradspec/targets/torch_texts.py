@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Helper, Template
 from gradspec.targets.python import Dialect
-from gradspec.targets.torch_fused import fused
+from gradspec.targets.torch_fused import fused, fused_in_double
 
 RESERVED = frozenset(
     (
@@ -65,6 +67,9 @@ DIALECT = Dialect(
     variants=lambda name, scalars: _CLAMPS.get((name, scalars)),
     fused=fused,
 )
+
+IN_DOUBLE = replace(DIALECT, fused=fused_in_double)
+"""Where float64 is taken for narrower arguments."""
 
 FLOATING = Helper(
     "_floating",
@@ -175,7 +180,7 @@ def _rounded(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 ''',
 )
 
-IN_DOUBLE = Helper(
+DOUBLE = Helper(
     "_in_double",
     '''\
 def _in_double(*tensors: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
@@ -301,7 +306,7 @@ HELPERS = (
     BOOLEAN,
     RANK0,
     WIDEN,
-    IN_DOUBLE,
+    DOUBLE,
     ROUNDED,
     NARROW,
     REDUCED,

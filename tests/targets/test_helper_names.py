@@ -20,9 +20,9 @@ from gradspec.targets.skeleton import table_helpers
 
 TARGETS = ("numpy", "torch", "tf", "jax")
 
-ALTERNATIVES = {"torch": ["_applied"]}
+ALTERNATIVES = {"torch": ["_applied", "_applied"]}
 """Names of which a module takes one text or the other as a whole (`targets/torch.py`: by
-size where anything goes in blocks)."""
+size where anything goes in blocks, and by type where anything goes in float64)."""
 
 
 def _modules(target: str) -> Iterator[ModuleType]:

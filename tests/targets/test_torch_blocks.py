@@ -30,11 +30,11 @@ def rules() -> Iterator[ModuleType]:
     inside a tensor, torch rounds some elements otherwise.
     """
     module = torch_module(RULES)
-    threads, large = torch.get_num_threads(), module._LARGE
+    threads, sizes = torch.get_num_threads(), (module._LARGE, module._MEDIUM)
     torch.set_num_threads(1)
-    module._LARGE = 1 << 17
+    module._LARGE = module._MEDIUM = 1 << 17
     yield module
-    module._LARGE = large
+    module._LARGE, module._MEDIUM = sizes
     torch.set_num_threads(threads)
 
 
@@ -71,6 +71,7 @@ def _pass(function: Callable[..., Any], *inputs: Any, ones: bool = False) -> lis
 
 def _plain(rules: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rules, "_LARGE", 1 << 60)
+    monkeypatch.setattr(rules, "_MEDIUM", 1 << 60)
 
 
 def _randn(*shape: int, dtype: Any = torch.float32) -> Any:

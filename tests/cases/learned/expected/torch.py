@@ -115,6 +115,11 @@ def _joined(compute: Callable[..., Any], values: tuple[Any, ...]) -> Any:
     return tuple(wholes) if isinstance(made, tuple) else wholes[0]
 
 
+_LARGE, _MEDIUM = 1 << 22, 1 << 19
+"""Elements from which a tensor is evaluated in blocks, more than a cache holds: in its own
+type, and in float64."""
+
+
 def _in_blocks(
     function: type[torch.autograd.Function], *passes: str
 ) -> type[torch.autograd.Function]:
@@ -156,10 +161,6 @@ def _in_blocks(
     return types.new_class(
         function.__name__, (function,), exec_body=lambda body: body.update(chosen)
     )
-
-
-_LARGE = 1 << 22
-"""Elements from which a tensor is evaluated in blocks: more than a cache holds."""
 
 
 def _applied(

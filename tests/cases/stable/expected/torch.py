@@ -114,6 +114,11 @@ def _joined(compute: Callable[..., Any], values: tuple[Any, ...]) -> Any:
     return tuple(wholes) if isinstance(made, tuple) else wholes[0]
 
 
+_LARGE, _MEDIUM = 1 << 22, 1 << 19
+"""Elements from which a tensor is evaluated in blocks, more than a cache holds: in its own
+type, and in float64."""
+
+
 def _in_blocks(
     function: type[torch.autograd.Function], *passes: str
 ) -> type[torch.autograd.Function]:
@@ -157,23 +162,23 @@ def _in_blocks(
     )
 
 
-_LARGE = 1 << 22
-"""Elements from which a tensor is evaluated in blocks: more than a cache holds."""
-
-
 def _applied(
     function: type[torch.autograd.Function],
     in_graph: Callable[..., Any],
     exported: Callable[..., Any],
     in_blocks: type[torch.autograd.Function] | None = None,
+    in_double: tuple[type[torch.autograd.Function], ...] = (),
 ) -> Callable[..., Any]:
     """The rule on the way that keeps its gradient.
 
     A compiler must not look inside, and torch.export keeps no Function. Where no
     transform of torch.func is active, the C++ apply does without binding a signature.
+    ``in_double`` are the class for small and that for other narrow tensors on a CPU.
     """
     eager = super(torch.autograd.Function, function).apply
     large = super(torch.autograd.Function, in_blocks or function).apply
+    narrow = [super(torch.autograd.Function, way).apply for way in in_double]
+    short, medium = narrow or (eager, eager)
     is_compiling = torch.compiler.is_compiling
 
     def apply(*arguments: Any) -> Any:
@@ -183,9 +188,13 @@ def _applied(
         if _transforms_are_active():
             return function.apply(*arguments)
         first = arguments[0]
-        if type(first) is torch.Tensor and first.numel() >= _LARGE:
-            return large(*arguments)
-        return eager(*arguments)
+        if type(first) is not torch.Tensor:
+            return eager(*arguments)
+        if narrow and first.is_cpu and first.dtype is not torch.float64:
+            way = short if first.numel() < _MEDIUM else medium
+        else:
+            way = eager if first.numel() < _LARGE else large
+        return way(*arguments)
 
     return apply
 
@@ -392,12 +401,36 @@ class _Swish(torch.autograd.Function):
             return _rounded(y_dot, dtype)
 
 
+class _SwishInDouble(_Swish):
+    """On a CPU: float64, rounded once, takes less than as many digits of float32."""
+
+    @staticmethod
+    def backward(ctx, dy):
+        if torch.is_grad_enabled() or _is_watched():
+            return _Swish.backward(ctx, dy)
+        if dy is None:
+            return None, None
+        (x,) = ctx.saved_tensors
+        beta = ctx.beta
+        dtype = x.dtype
+        x, dy = x.double(), dy.double()
+        # what cancels here, float64 has digits for; rounded once
+        dx = torch.ops.aten.silu_backward(dy, beta * torch.clamp(x, -1e18, 1e18))
+        return dx.to(dtype), None
+
+
 @torch.compiler.allow_in_graph
 def _swish_in_graph(x, beta):
     return _Swish.apply(x, beta)
 
 
-_apply_swish = _applied(_Swish, _swish_in_graph, _Swish.forward, _in_blocks(_Swish))
+_apply_swish = _applied(
+    _Swish,
+    _swish_in_graph,
+    _Swish.forward,
+    _in_blocks(_Swish),
+    in_double=(_SwishInDouble, _in_blocks(_SwishInDouble)),
+)
 
 
 def swish(x: torch.Tensor, *, beta: float = 1.0) -> torch.Tensor:

@@ -1,0 +1,95 @@
+"""What is dear in float32 has a short form in float64, and nothing else has."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gradspec.ir.rule import CheckedRule
+from gradspec.ir.text import show
+from gradspec.plan.planning import plan_rule
+from gradspec.stabilise.choose import cost
+from gradspec.stabilise.doubled import with_forms
+from gradspec.stabilise.measure import Trial
+from gradspec.stabilise.model import Machine
+from gradspec.stabilise.names import Names
+from gradspec.stabilise.points import points
+from tests.stabilise.rules import stable, unary
+
+SILU = "x / (1 + exp(-x))"
+MISH = "x * tanh(log(1 + exp(x)))"
+SWISH = "rule swish(x, beta: static = 1.0) -> y:\n    y = x / (1 + exp(-beta * x))\n"
+SUM = "rule f(a, b) -> y:\n    y = log(exp(a) + exp(b))\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "slope"),
+    [
+        (unary(SILU), "dx", "silu_slope(clip(x, -10000, 10000))"),
+        (unary(MISH), "dx", "mish_slope(x)"),
+        (SWISH, "dx", "silu_slope(beta * clip(x, -1e18, 1e18))"),
+    ],
+)
+def test_a_slope_is_known_by_its_name(text: str, name: str, slope: str) -> None:
+    doubles = dict(stable(text).doubles)
+    assert show(doubles[name]) == f"dy * {slope}"
+
+
+@pytest.mark.parametrize("text", [unary(SILU), unary(MISH), SWISH, SUM])
+def test_it_is_cheaper_and_right_to_the_last_place(text: str) -> None:
+    checked = stable(text)
+    assert checked.doubles
+    for name, form in checked.doubles:
+        trial = _trial(checked, name)
+        every = np.ones(len(trial.points), dtype=bool)
+        score = trial.score_in_double(form, every)
+        assert score.whole.bad == 0
+        assert score.whole.worst <= 1
+        assert cost(form) <= cost(Names(checked.rule).close(_entry(checked, name)))
+
+
+def _trial(checked: CheckedRule, name: str) -> Trial:
+    sample = points(checked.rule)
+    machine = Machine(sample.columns, np.float32)
+    return Trial(Names(checked.rule).close(_entry(checked, name)), sample, machine)
+
+
+def _entry(checked: CheckedRule, name: str):  # type: ignore[no-untyped-def]
+    rule = checked.rule
+    values = {let.name: let.value for let in rule.forward}
+    for variable, entry in zip(rule.inputs, rule.backward, strict=True):
+        values[f"d{variable.name}"] = getattr(entry, "value", None)
+    return values[name]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        unary("x**2 + 1"),
+        unary("max(x, 0)"),
+        unary("x * exp(x)").replace("y = x", "exact y = x"),
+    ],
+)
+def test_what_is_cheap_or_kept_as_written_has_none(text: str) -> None:
+    assert "y" not in dict(stable(text).doubles)
+
+
+def test_an_override_has_none() -> None:
+    text = f"{unary(SILU)}    override dx = dy * exp(-x) because 'a choice'\n"
+    assert "dx" not in dict(stable(text.replace("'", '"')).doubles)
+
+
+def test_the_plan_says_which_results_are_to_be_taken() -> None:
+    plan = plan_rule(stable(unary(SILU)))
+    assert plan.wide == ()
+    assert plan.double is not None
+    assert plan.double.wide == ("dx",)
+    assert plan.double.saved == ()
+
+
+def test_other_forms_stand_in_their_places() -> None:
+    checked = stable(SUM)
+    forms = dict(checked.doubles)
+    changed = with_forms(checked.rule, forms)
+    assert {"da", "db"} <= set(forms)
+    assert [entry.value for entry in changed.backward] == [forms["da"], forms["db"]]  # type: ignore[union-attr]

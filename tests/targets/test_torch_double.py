@@ -1,0 +1,144 @@
+"""On a CPU narrow tensors take float64 where that is cheaper: right to the last place, and
+with all derivatives of the other way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tests.targets.emission import torch_module
+
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+]
+torch = pytest.importorskip("torch")
+
+RULES = """
+rule silu(x) -> y:
+    y = x / (1 + exp(-x))
+
+rule swish(x, beta: static = 1.0) -> y:
+    y = x / (1 + exp(-beta * x))
+
+rule mish(x) -> y:
+    y = x * tanh(log(1 + exp(x)))
+
+rule gelu(x) -> y:
+    y = x * (1 + erf(x / sqrt(2))) / 2
+
+rule both(a, b) -> y:
+    y = log(exp(a) + exp(b))
+"""
+NAMES = ("silu", "swish", "mish", "gelu")
+ZEROS = {
+    "silu": -1.2784645,
+    "swish": -1.2784645,
+    "mish": -1.1924312,
+    "gelu": -0.7517916,
+}
+
+
+@pytest.fixture(scope="module")
+def rules() -> Iterator[ModuleType]:
+    yield torch_module(RULES)
+
+
+def _slope(function: Any, x: Any) -> Any:
+    x = x.detach().requires_grad_()
+    return torch.autograd.grad(function(x).sum(), x)[0]
+
+
+def _points(name: str, dtype: Any) -> Any:
+    near = ZEROS[name] + torch.linspace(-1e-3, 1e-3, 201)
+    parts = [torch.linspace(-12.0, 12.0, 481), torch.linspace(-80.0, 90.0, 171), near]
+    return torch.cat(parts).to(dtype)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("dtype", (torch.float32, torch.bfloat16))
+def test_one_rounding_of_what_float64_gives(
+    rules: ModuleType, name: str, dtype: Any
+) -> None:
+    function, x = getattr(rules, name), _points(name, dtype)
+    got, true = _slope(function, x), _slope(function, x.double())
+    rounded = true.to(dtype)
+    least = torch.finfo(dtype).tiny
+    unit = rounded.abs().clamp(min=least) * torch.finfo(dtype).eps
+    assert got.dtype == dtype
+    assert bool(((got - rounded).abs() <= unit).all())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_class_in_double_is_taken_by_narrow_tensors_alone(
+    rules: ModuleType, name: str
+) -> None:
+    function = getattr(rules, name)
+    x = torch.ones(3, requires_grad=True)
+    assert "InDouble" in type(function(x).grad_fn).__name__
+    x = torch.ones(3, dtype=torch.float64, requires_grad=True)
+    assert "InDouble" not in type(function(x).grad_fn).__name__
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_recorded_is_differentiated_as_in_float64(
+    rules: ModuleType, name: str
+) -> None:
+    function = getattr(rules, name)
+    x = torch.linspace(-3.0, 3.0, 25)
+
+    def second(x: Any) -> Any:
+        x = x.detach().requires_grad_()
+        (slope,) = torch.autograd.grad(function(x).sum(), x, create_graph=True)
+        return torch.autograd.grad(slope.sum(), x)[0]
+
+    assert torch.allclose(second(x), second(x.double()).float(), atol=1e-5)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_transforms_and_forward_mode_go_on_working(
+    rules: ModuleType, name: str
+) -> None:
+    function = getattr(rules, name)
+    x = torch.linspace(-3.0, 3.0, 9)
+    slope = _slope(function, x)
+    _, moved = torch.func.jvp(function, (x,), (torch.ones_like(x),))
+    mapped = torch.func.vmap(torch.func.grad(lambda v: function(v)))(x)
+    assert torch.allclose(moved, slope, atol=1e-6)
+    assert torch.allclose(mapped, slope, atol=1e-6)
+    leaf = x.clone().requires_grad_()
+    batch = torch.eye(9)
+    (rows,) = torch.autograd.grad(function(leaf), leaf, batch, is_grads_batched=True)
+    assert torch.allclose(rows.diagonal(), slope, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_at_infinities_the_limits(rules: ModuleType, name: str) -> None:
+    x = torch.tensor([-torch.inf, torch.inf])
+    assert _slope(getattr(rules, name), x).tolist() == [0.0, 1.0]
+
+
+def test_several_inputs_that_broadcast(rules: ModuleType) -> None:
+    a, b = torch.randn(3, 4), torch.randn(4)
+
+    def slopes(a: Any, b: Any) -> Any:
+        leaves = [v.detach().requires_grad_() for v in (a, b)]
+        return torch.autograd.grad(rules.both(*leaves).sum(), leaves)
+
+    for got, true in zip(slopes(a, b), slopes(a.double(), b.double()), strict=True):
+        assert got.shape == true.shape
+        assert torch.allclose(got, true.float(), atol=1e-6)
+
+
+def test_a_tracer_sees_the_narrow_way(rules: ModuleType) -> None:
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    x = torch.linspace(-3.0, 3.0, 9)
+    graph = make_fx(lambda v: _slope(rules.silu, v))(x)
+    assert "float64" not in graph.code
