@@ -14,8 +14,6 @@ def _where(condition: np.ndarray, x: npt.ArrayLike, y: npt.ArrayLike) -> np.ndar
     if condition.size < 1024:
         return np.where(condition, x, y)
     dtype = np.result_type(x, y)
-    if np.ndim(x) == np.ndim(y) == 0:
-        return np.array([y, x], dtype).take(condition.view(np.uint8))
     if dtype not in (np.float32, np.float64):
         return np.where(condition, x, y)
     whole = np.int32 if dtype == np.float32 else np.int64

@@ -15,7 +15,10 @@ from gradspec.primitives.texts_elementary import NUMPY_SOFTPLUS, TF_SIGMOID, TF_
 
 _VALUES = {
     "    EXPONENTIAL\n": {
-        "numpy": "    t = np.exp(np.minimum(s, 88.0))\n",
+        "numpy": (
+            "    bound = np.minimum(s, 88.0) if s.size < 1024 else s.clip(-np.inf, 88.0)\n"
+            "    t = np.exp(bound)\n"
+        ),
         "torch": "",
         "tf": "",
         "jax": "",

@@ -18,6 +18,7 @@ from collections.abc import Callable
 
 from gradspec.plan.array import Expr, Literal, Op, Where, children, names, nodes
 from gradspec.plan.translate import rebuilt
+from gradspec.targets.quiet import warns_needlessly
 
 
 def cheaper(
@@ -46,6 +47,7 @@ def _cheaper(node: Expr, scalars: frozenset[str]) -> Expr:
             is_array = not {*names(x)} <= scalars
             return Op("clip", (x, low, high)) if is_array and a * b != 0 else node
         case Op("div", (x, Op("square", (y,)))) if not {*names(y)} <= scalars:
-            return Op("div", (Op("div", (x, y)), y))
+            twice = Op("div", (Op("div", (x, y)), y))
+            return node if warns_needlessly([twice]) else twice
         case _:
             return node

@@ -47,6 +47,7 @@ DIALECT = Dialect(
     is_nan="np.isnan({x})",
     to_float="{x}.astype({like}.dtype)",
     lift="{like}.dtype.type({x})",
+    lifts=lambda name, scalars: (name == "where" and all(scalars),) * len(scalars),
     variants=lambda name, scalars: _CLIPS.get((name, scalars)),
     fused=numpy_fused.fused,
     ranked=ranked,

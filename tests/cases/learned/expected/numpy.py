@@ -38,8 +38,6 @@ def _where(condition: np.ndarray, x: npt.ArrayLike, y: npt.ArrayLike) -> np.ndar
     if condition.size < 1024:
         return np.where(condition, x, y)
     dtype = np.result_type(x, y)
-    if np.ndim(x) == np.ndim(y) == 0:
-        return np.array([y, x], dtype).take(condition.view(np.uint8))
     if dtype not in (np.float32, np.float64):
         return np.where(condition, x, y)
     whole = np.int32 if dtype == np.float32 else np.int64
@@ -419,7 +417,7 @@ def _prelu_pullback(
         dy = _shaped(dy, x, a)
     mask = x == 0.0
     dx = dy * (
-        _where(x > 0.0, 1.0, _where(mask, 0.5, 0.0).astype(x.dtype))
+        _where(x > 0.0, 1.0, _where(mask, x.dtype.type(0.5), x.dtype.type(0.0)))
         + _where(x < 0.0, a, _where(mask, 0.5 * a, 0.0))
     )
     da = dy * np.minimum(x, 0.0)
@@ -450,7 +448,7 @@ def prelu_jvp(
     y_dot = (
         x_dot
         * (
-            _where(x > 0.0, 1.0, _where(mask, 0.5, 0.0).astype(x.dtype))
+            _where(x > 0.0, 1.0, _where(mask, x.dtype.type(0.5), x.dtype.type(0.0)))
             + _where(x < 0.0, a, _where(mask, 0.5 * a, 0.0))
         )
         + a_dot * t
@@ -532,6 +530,7 @@ def layer_norm_vjp(
     return y.astype(dtype, copy=False), pullback
 
 
+@np.errstate(all="ignore")
 def layer_norm_jvp(
     primals: Sequence[npt.ArrayLike],
     tangents: Sequence[npt.ArrayLike | None],
@@ -557,7 +556,9 @@ def layer_norm_jvp(
         gain
         * (
             -x_dot.mean(axis=-1, keepdims=True)
-            - (x_dot * x_minus_m).mean(axis=-1, keepdims=True) * x_minus_m / sqrt / sqrt
+            - (x_dot * x_minus_m).mean(axis=-1, keepdims=True)
+            * x_minus_m
+            / np.square(sqrt)
             + x_dot
         )
         + gain_dot * x_minus_m

@@ -36,8 +36,6 @@ def _where(condition: np.ndarray, x: npt.ArrayLike, y: npt.ArrayLike) -> np.ndar
     if condition.size < 1024:
         return np.where(condition, x, y)
     dtype = np.result_type(x, y)
-    if np.ndim(x) == np.ndim(y) == 0:
-        return np.array([y, x], dtype).take(condition.view(np.uint8))
     if dtype not in (np.float32, np.float64):
         return np.where(condition, x, y)
     whole = np.int32 if dtype == np.float32 else np.int64
@@ -419,7 +417,6 @@ def _swish_pullback(
         - 1.2979282759673083e-8
         + 1.0946994183093437e-16
     )
-    one_plus_exp = 1.0 + exp
     # through exp(-|beta * x|), exact about beta * x = -1.2784646, where other forms
     # lose digits (float32: all); now at most 3.5 ULP; at x = inf and x = -inf the limit
     dx = dy * (
@@ -428,8 +425,7 @@ def _swish_pullback(
             exp * (np.expm1(total) * 0.2784645427610738 + total),
             1.0 + exp * (1.0 + product),
         )
-        / one_plus_exp
-        / one_plus_exp
+        / np.square(1.0 + exp)
     )
     if dtype is not None:
         return (dx.astype(dtype, copy=False),)
@@ -464,15 +460,13 @@ def swish_jvp(
         - 1.2979282759673083e-8
         + 1.0946994183093437e-16
     )
-    one_plus_exp = 1.0 + exp
     y_dot = x_dot * (
         _where(
             product < 0.0,
             exp * (np.expm1(total) * 0.2784645427610738 + total),
             1.0 + exp * (1.0 + product),
         )
-        / one_plus_exp
-        / one_plus_exp
+        / np.square(1.0 + exp)
     )
     return y.astype(dtype, copy=False), y_dot.astype(dtype, copy=False)
 

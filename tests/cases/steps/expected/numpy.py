@@ -33,8 +33,6 @@ def _where(condition: np.ndarray, x: npt.ArrayLike, y: npt.ArrayLike) -> np.ndar
     if condition.size < 1024:
         return np.where(condition, x, y)
     dtype = np.result_type(x, y)
-    if np.ndim(x) == np.ndim(y) == 0:
-        return np.array([y, x], dtype).take(condition.view(np.uint8))
     if dtype not in (np.float32, np.float64):
         return np.where(condition, x, y)
     whole = np.int32 if dtype == np.float32 else np.int64
@@ -388,7 +386,7 @@ def sign_step(x: npt.ArrayLike, *, out: np.ndarray | None = None) -> np.ndarray:
         if _are_large(x):
             return _in_blocks(sign_step, x, out=out)
         dtype, x = _floating("sign_step", x=x)
-    y = _where(np.isnan(x), x, _where(x > 0.0, 1.0, -1.0).astype(x.dtype))
+    y = _where(np.isnan(x), x, _where(x > 0.0, x.dtype.type(1.0), x.dtype.type(-1.0)))
     if dtype is not x.dtype:
         y = y.astype(dtype, copy=False)
     return y if out is None else _into(out, y)
@@ -424,6 +422,6 @@ def sign_step_jvp(
     (x_dot,) = tangents
     dtype, x = _floating("sign_step", x=x)
     x_dot = _tangent(x_dot, x)
-    y = _where(np.isnan(x), x, _where(x > 0.0, 1.0, -1.0).astype(x.dtype))
+    y = _where(np.isnan(x), x, _where(x > 0.0, x.dtype.type(1.0), x.dtype.type(-1.0)))
     y_dot = x_dot * _sigmoid(x) * _sigmoid(-x)
     return y.astype(dtype, copy=False), y_dot.astype(dtype, copy=False)
