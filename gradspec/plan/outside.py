@@ -1,13 +1,17 @@
-"""Upstream gradients outside of conditionals and quotients, for a target that transposes tangents.
+"""Upstream gradients outside of conditionals, quotients and long products, for a target
+that transposes tangents.
 
 JAX is told tangents and transposes them. Of `dy * a if c else dy * b` the branch that is
 not taken is transposed too, with the cotangent 0: times an infinite `b` that is NaN. And
-`dy * x / y` becomes `dy / y * x`, which is 0 where `1 / y` is subnormal. In
-`dy * (a if c else b)` and `dy * (x / y)` nothing is transposed but the product.
+`dy * x / y` becomes `dy / y * x`, which is 0 where `1 / y` is subnormal. The factors of
+`dy * a * b * c` are taken from the last to the first, so that what was chosen to stay in
+the range does not. In `dy * (a if c else b)`, `dy * (x / y)` and `dy * (a * b * c)` nothing
+is transposed but the product.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import reduce
 
@@ -16,6 +20,9 @@ from gradspec.derive.linear import coefficient, is_linear
 from gradspec.ir.expr import Apply, Const, Expr, Ref, Select
 from gradspec.ir.rule import Backward, CheckedRule, Declared, Derived, Override
 from gradspec.ir.walk import names, nodes
+
+_LONG = 3
+"""Of two factors the order says nothing."""
 
 
 def outside(checked: CheckedRule) -> CheckedRule:
@@ -53,6 +60,17 @@ def _outside(value: Expr, upstream: tuple[str, ...]) -> Expr:
     return reduce(plus, terms)
 
 
+def _behind(node: Expr, upstream: frozenset[str]) -> Iterator[Expr]:
+    """The factors of a product that are transposed one by one."""
+    while isinstance(node, Apply) and node.op == "mul":
+        ahead, factor = node.args
+        if upstream & names(factor):
+            ahead, factor = factor, ahead
+        if not isinstance(factor, Const):
+            yield factor
+        node = ahead
+
+
 def _hides(node: Expr, upstream: frozenset[str]) -> bool:
     """Whether the transposed form computes something else than the form."""
     match node:
@@ -60,5 +78,7 @@ def _hides(node: Expr, upstream: frozenset[str]) -> bool:
             return bool(upstream & (names(then) | names(other)))
         case Apply(op="div", args=(Apply() as above, below)):
             return bool(upstream & names(above)) and not isinstance(below, Const)
+        case Apply(op="mul") if upstream & names(node):
+            return len([*_behind(node, upstream)]) >= _LONG
         case _:
             return False

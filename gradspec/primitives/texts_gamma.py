@@ -149,7 +149,8 @@ def _polygamma(n: int, x: Array) -> Array:
     s = xp.zeros_like(x)
     for k, b, c in zip(range(16, 0, -2), over, under, strict=True):
         s = s * (r * r) + b / c * math.comb(n + k - 1, k)
-    s = (1.0 / n + 0.5 * r + s / n * (r * r)) * r
+    scale = (-1.0) ** (n + 1) * math.factorial(n)  # first: its product may be subnormal
+    s = scale * (1.0 / n + 0.5 * r + s / n * (r * r)) * r
     for _ in range(n - 1):
         s = s * r
     near = xp.where(far, xp.ones_like(x), x)
@@ -160,8 +161,7 @@ def _polygamma(n: int, x: Array) -> Array:
         for _ in range(n):
             p = p * r
         first = first + p
-    s = xp.where(far, s, s + first)
-    return (-1.0) ** (n + 1) * math.factorial(n) * s
+    return xp.where(far, s, s + scale * first)
 ''',
     ("import math",),
     needs=(DIGAMMA,),

@@ -14,11 +14,12 @@ LOG1P = Helper(
     '''\
 def _log1p(x: jax.Array) -> jax.Array:
     """log(1 + x); of 1 + x the rounding error is put back (Higham, Accuracy and
-    Stability of Numerical Algorithms, 2002, section 1.14.1)."""
+    Stability of Numerical Algorithms, 2002, section 1.14.1). -0.0 stays so."""
     u = 1.0 + x
     inner = (u > 0.0) & (u < jnp.inf)
     v = jnp.where(inner, u, 1.0)
-    return jnp.log(u) + jnp.where(inner, x - (u - 1.0), 0.0) / v
+    y = jnp.log(u) + jnp.where(inner, x - (u - 1.0), 0.0) / v
+    return jnp.where(x == 0.0, x * (1.0 - 0.5 * x), y)
 ''',
 )
 

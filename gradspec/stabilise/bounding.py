@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
 
@@ -116,6 +116,16 @@ def linear(form: Expr, upstream: frozenset[str]) -> Expr:
         return node
 
     return transform(form, visit)
+
+
+def at_both(form: Expr, end: End) -> Iterator[Expr]:
+    """With what is chosen at the other end chosen at this one too, by one condition."""
+    own = Ref(end.name)
+    there = Apply("eq", (own, replace(end, sign=-end.sign).number))
+    both = Apply("eq", (Apply("abs", (own,)), INFINITY))
+    for node in nodes(form):
+        if isinstance(node, Select) and node.condition == there:
+            yield replaced(form, node, Select(both, node.then, node.other))
 
 
 def _apart(node: Expr, upstream: frozenset[str]) -> tuple[list[Expr], list[Expr]]:

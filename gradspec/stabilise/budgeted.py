@@ -17,8 +17,10 @@ from gradspec.diagnostics import Diagnostic, warning
 from gradspec.ir.rule import CheckedRule
 from gradspec.ir.shelf import remembered
 from gradspec.options import Options
+from gradspec.primitives.flushed import FLUSHING
 from gradspec.stabilise import stabilise as search
 from gradspec.stabilise.faults import concern
+from gradspec.stabilise.scaled import scaled
 from gradspec.stabilise.unsearched import as_written
 from gradspec.symbolic.attempts import attempt
 from gradspec.symbolic.limit import hurried_time, in_time
@@ -73,7 +75,7 @@ def _own(
     rule: CheckedRule, shared: CheckedRule, target: str, seconds: float
 ) -> CheckedRule | None:
     """Those for one target, which most share."""
-    if not concern(shared.rule, target):
+    if not concern(shared.rule, target) and target not in FLUSHING:
         return shared
 
     def work() -> _Found:
@@ -85,7 +87,7 @@ def _own(
 
 
 def _for(target: str, shared: CheckedRule) -> CheckedRule:
-    return search.for_target(shared, target)
+    return scaled(search.for_target(shared, target), target)
 
 
 def _kept(rule: CheckedRule, target: str, work: Callable[[], _Found]) -> _Found:

@@ -32,6 +32,7 @@ from gradspec.stabilise.bounding import (
     INFINITY,
     End,
     Point,
+    at_both,
     everywhere,
     factors,
     linear,
@@ -183,6 +184,7 @@ class _Work:
 
     def _candidates(self, form: Expr, end: End, limits: _Limits) -> Iterator[Expr]:
         """The cheapest first."""
+        yield from at_both(form, end)
         straight = linear(form, self._upstream)
         starts = tuple(dict.fromkeys((form, straight)))
         for start in starts:

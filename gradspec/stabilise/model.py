@@ -20,6 +20,7 @@ import numpy as np
 from gradspec.ir.calls import expand
 from gradspec.ir.expr import Apply, Const, Expr, Ref, Select
 from gradspec.ir.walk import children, names, nodes
+from gradspec.primitives.flushed import COPYING, FLUSHING, least
 from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Primitive
 from gradspec.primitives.table_bounds import NAMES as BOUNDED
@@ -47,6 +48,7 @@ class Machine:
         self._columns = dict(columns)
         self.work, self._target = work, target
         self._faults = faults(target, np.dtype(work).name)
+        self._tiny = np.finfo(work).tiny
         self._wide: Machine | None = None
         self._count = max((len(c) for c in columns.values()), default=1)
         self._known: dict[Expr, Column] = {}
@@ -103,11 +105,24 @@ class Machine:
                 return np.where(*parts)
             case Apply(op=op, args=args):
                 given = [self._known[arg] for arg in args]
-                value = applied(primitive(op), given, self.work)
-                spans = self._faults.get(op, ())
-                return spoiled(value, given[-1], spans) if spans else value
+                return self._applied(op, given)
             case _:
                 raise NotImplementedError("indices and reductions")
+
+    def _applied(self, op: str, given: list[Column]) -> Column:
+        if self._target in FLUSHING and op not in COPYING:
+            given = [flushed(column, self._tiny) for column in given]
+        value = applied(primitive(op), given, self.work)
+        spans, least_ = self._faults.get(op, ()), least(self._target, op)
+        value = spoiled(value, given[-1], spans) if spans else value
+        return flushed(value, least_ * self._tiny) if least_ else value
+
+
+def flushed(column: Column, least_: float) -> Column:
+    """With zeros in place of what is smaller than ``least_``; they keep its sign."""
+    if np.asarray(column).dtype == np.bool_:
+        return column
+    return np.where(np.abs(column) < least_, 0 * column, column)
 
 
 def rounded(value: Any, work: Any = np.float32) -> Any:

@@ -107,7 +107,7 @@ def points(rule: Rule, grid: Grid = SINGLE) -> Points:
         _rounded(row, grid)
         for row in (*known.points[:: grid.every], *known.undefined[:_GAPS])
     ]
-    return _collected(rule, rows + _drawn(rule, grid), grid)
+    return collected(rule, rows + _drawn(rule, grid), grid)
 
 
 @lru_cache(maxsize=8)
@@ -128,10 +128,10 @@ def extremes(rule: Rule, grid: Grid = SINGLE) -> Points:
             far = float(random.randrange(80, 110))
             row[random.choice(floats)] = far if random.getrandbits(1) else -far
     if not rows:
-        return _collected(rule, [], grid)
-    found = [*islice(_sound(rule, rows, grid), _FAR // 2)]
+        return collected(rule, [], grid)
+    found = [*islice(sound(rule, rows, grid), _FAR // 2)]
     edges = [*islice(at_edges(rule, like), _FAR // 4)]
-    return _collected(rule, [*found, *_sound(rule, edges, grid)], grid)
+    return collected(rule, [*found, *sound(rule, edges, grid)], grid)
 
 
 def _any(random: Random, grid: Grid, reach: int) -> float:
@@ -140,7 +140,8 @@ def _any(random: Random, grid: Grid, reach: int) -> float:
     return sign * mantissa * 2.0 ** random.randrange(-reach, reach)
 
 
-def _collected(rule: Rule, rows: list[dict[str, float]], grid: Grid) -> Points:
+def collected(rule: Rule, rows: list[dict[str, float]], grid: Grid) -> Points:
+    """Rows as points."""
     upstream = frozenset(f"d{output.name}" for output in rule.outputs)
     if not rows:
         return Points({}, (), np.ones(0, dtype=bool), upstream, np.ones(0))
@@ -175,18 +176,18 @@ def _drawn(rule: Rule, grid: Grid) -> list[dict[str, float]]:
     like = [_rounded(row, grid) for row in sample(rule, _SIMPLE)]
     if not like:
         return []
-    found = [*_sound(rule, [*_ladder(rule, like, grid)], grid)]
+    found = [*sound(rule, [*_ladder(rule, like, grid)], grid)]
     most = len(found) + grid.drawn
     for turn in range(_TURNS):
         count = grid.drawn * (turn + 1)
         rows = [_draw(rule, random, like, grid) for _ in range(count)]
-        found += islice(_sound(rule, rows, grid), most - len(found))
+        found += islice(sound(rule, rows, grid), most - len(found))
         if len(found) == most:
             break
     return found
 
 
-def _sound(
+def sound(
     rule: Rule, rows: list[dict[str, float]], grid: Grid
 ) -> Iterator[dict[str, float]]:
     """The rows at which all that is assumed holds and the outputs are defined."""

@@ -174,6 +174,12 @@ _ALGEBRA = (
     Row("hypot", "sqrt(square(a) + square(b))", "hypot(a, b)"),
     Row("hypot with one", "sqrt(1 + square(a))", "hypot(a, 1)"),
     Row("root of a square", "sqrt(square(a))", "abs(a)"),
+    Row(
+        "clip from magnitudes",
+        "(abs(a) - abs(a - b) + b) / 2",
+        "clip(a, 0, b)",
+        when="b > 0",
+    ),
     Row("rsqrt", "1 / sqrt(a)", "rsqrt(a)", detour=True),
     Row(
         "difference of squares",

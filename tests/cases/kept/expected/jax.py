@@ -77,9 +77,11 @@ def _is_absent(tangent: object) -> bool:
 
 @jax.custom_jvp
 def _gate(x):
-    e = jnp.exp(-x)
-    # at x = inf the limit, where it was NaN
-    return jnp.minimum(x, 10000.0) * e
+    mask = x > 80.0
+    product = jnp.minimum(x, 10000.0) * jnp.exp(jnp.where(mask, -x + 16.0, -x))
+    # at x = inf the limit, where it was NaN; parts that would be subnormal, here 0, are
+    # taken larger
+    return jnp.where(mask, 1.1253517471925912e-7 * product, product)
 
 
 def _gate_jvp(primals, tangents):
@@ -87,8 +89,12 @@ def _gate_jvp(primals, tangents):
     (x_dot,) = tangents
     y = _gate(*primals)
     t = jnp.minimum(x, 10000.0)
-    # lost digits at x = 1 (2.4e+05 ULP); now at most 2.5 ULP; at x = inf the limit
-    y_dot = x_dot * (jnp.exp(-t) * (1.0 - t))
+    mask = t > 80.0
+    neg_t = -t
+    product = jnp.exp(jnp.where(mask, neg_t + 16.0, neg_t)) * (1.0 - t)
+    # lost digits at x = 1 (2.4e+05 ULP); now at most 2.5 ULP; at x = inf the limit;
+    # parts that would be subnormal, here 0, are taken larger
+    y_dot = x_dot * jnp.where(mask, 1.1253517471925912e-7 * product, product)
     return y, y_dot
 
 

@@ -1,0 +1,306 @@
+"""What is subnormal on the way is made larger first, where a target takes it for 0.
+
+``x * sigmoid(x)`` at -88 is a normal number, its sigmoid is none. Far out a value is
+proportional to the exponential in it: below -80, the exponential of ``u + 16`` and 1 / e**16
+of the result are the same to 64 digits of base e, and ``u + 16`` is not rounded there:
+
+    y = x * sigmoid(x + 16 if x < -80 else x)
+    exp(-16) * y if x < -80 else y
+
+In the same way a value is proportional to its inputs, or to a power of them, where all are
+tiny: they are multiplied by 2**40. Nothing else changes, at no other point; whether the
+value is right is measured where it was lost, and where it was not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from functools import reduce
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from gradspec.derive.build import negate
+from gradspec.ir.expr import ONE, Apply, Const, Expr, Ref, Select, const
+from gradspec.ir.rule import CheckedRule, Declared, Derived, Kind, Rewrite, Rule
+from gradspec.ir.text import show
+from gradspec.ir.walk import names, nodes, substitute, transform
+from gradspec.stabilise.bounding import factors as factors_of
+from gradspec.stabilise.bounding import linear, product
+from gradspec.stabilise.brink import Brink, brinks
+from gradspec.stabilise.choose import cost
+from gradspec.stabilise.names import Names
+from gradspec.stabilise.search import replaced
+
+DEEP, _SHIFT = 80, 16
+"""Exponentials below e**-80 are taken e**16 times as large: then that of -104, the least
+that may have to do with a normal number of float32, is one; and the square of the largest
+is 2**-92 of it, nothing in float64."""
+
+_SHRUNK = Const(Fraction(float(np.exp(-16.0))))
+
+TINY, _BITS = 2.0**-60, 28
+"""Inputs that are all below this are multiplied by so many powers of two: differences of
+the least that differ are normal numbers, and what is proportional to them is so still."""
+
+_SEVERAL = 2  # inputs to be enlarged
+
+_DEGREES = (0, 1, 2)
+"""Of values in tiny inputs."""
+
+_LEAVES = frozenset(
+    [
+        *("exp", "sigmoid", "softplus", "exp_sum", "exp_product"),
+        *("sigmoid_sum", "softplus_sum", "logsigmoid"),
+    ]
+)
+"""What is an exponential far out."""
+
+_WHY = "parts that would be subnormal, here 0, are taken larger"
+_PRICES = {"jax": inf, "tf": 1.1}
+"""How much more a form may cost, on targets that flush. Eager TensorFlow takes a pass over
+memory for each choice: `silu` a quarter longer, for numbers below 1e-36."""
+
+_ROUNDS = 2
+_MOST = 12  # cores that are tried
+
+
+def scaled(checked: CheckedRule, target: str) -> CheckedRule:
+    """The rule with values that a target's flushing would lose evaluated larger."""
+    if target not in _PRICES or not checked.rule.is_elementwise:
+        return checked
+    work = _Work(checked.rule, target)
+    rule = checked.rule
+    forward = tuple(replace(x, value=work.value(x.name, x.value)) for x in rule.forward)
+    backward = tuple(
+        replace(entry, value=work.value(f"d{variable.name}", entry.value))
+        if isinstance(entry, Derived | Declared)
+        else entry
+        for variable, entry in zip(rule.inputs, rule.backward, strict=True)
+    )
+    if not work.told:
+        return checked
+    done = replace(rule, forward=forward, backward=backward)
+    return replace(checked, rule=done, rewrites=(*_told(checked.rewrites, work.told),))
+
+
+def _told(
+    rewrites: tuple[Rewrite, ...], found: dict[str, Rewrite]
+) -> Iterator[Rewrite]:
+    """It stands with what else was done to a value."""
+    left = dict(found)
+    for rewrite in rewrites:
+        mine = left.pop(rewrite.name, None)
+        why = f"{rewrite.reason}; {_WHY}"
+        yield replace(rewrite, after=mine.after, reason=why) if mine else rewrite
+    yield from left.values()
+
+
+class _Work:
+    def __init__(self, rule: Rule, target: str) -> None:
+        self._rule, self._names = rule, Names(rule)
+        self._price = _PRICES[target]
+        found = zip(brinks(rule), (np.float32, np.float64), strict=True)
+        self._brinks = tuple(Brink.of(p, t, target) for p, t in found if len(p))
+        self._upstream = frozenset(f"d{o.name}" for o in rule.outputs)
+        self._results = {o.name for o in rule.outputs}
+        self._results |= {f"d{i.name}" for i in rule.inputs}
+        self.told: dict[str, Rewrite] = {}
+
+    def value(self, name: str, form: Expr) -> Expr:
+        """A form of a result that is right at more points."""
+        if name not in self._results or name in self._rule.exacts:
+            return form
+        try:
+            done = self._mended(name, form)
+        except NotImplementedError:  # a part that neither balls nor the model know
+            return form
+        if done != form:
+            self._names.set(name, done)
+            self.told[name] = Rewrite(name, show(form), show(done), _WHY)
+        return done
+
+    def _mended(self, name: str, form: Expr) -> Expr:
+        for _ in range(_ROUNDS):
+            closed = self._names.close(form)
+            lost = self._lost(closed)
+            if not any(map(len, lost)):
+                break
+            better = self._better(form, closed, lost)
+            if better is None:
+                break
+            form = better
+        return form
+
+    def _lost(self, closed: Expr) -> list[_Lost]:
+        meaning = self._names.close(closed)
+        return [_Lost(b, closed, meaning) for b in self._brinks]
+
+    def _better(self, form: Expr, closed: Expr, lost: list[_Lost]) -> Expr | None:
+        """The form that mends most, if that is half of what is lost. What the author
+        saves stays in use."""
+        best, left = None, sum(map(len, lost)) // 2 + 1
+        starts = (form,) if self._rule.saves else (form, closed)
+        for start in dict.fromkeys(starts):
+            for other in self._affordable(start, closed):
+                number = _left(self._names.close(other), lost)
+                if number is not None and number < left:
+                    best, left = other, number
+            if best is not None:
+                return best
+        return best
+
+    def _affordable(self, form: Expr, before: Expr) -> Iterator[Expr]:
+        most = self._price * cost(before)
+        for other in self._forms(form):
+            if cost(self._names.close(other)) <= most:
+                yield other
+
+    def _forms(self, form: Expr) -> Iterator[Expr]:
+        straight = linear(form, self._upstream)
+        for node in nodes(form):
+            match node:
+                case Apply(op="sign", args=(Apply(op="sub", args=(a, b)),)):
+                    yield replaced(form, node, _compared(node.args[0], a, b))
+        yield from self._shifted(straight)
+        yield from self._enlarged(straight)
+
+    # --- exponentials --------------------------------------------------------------------
+
+    def _shifted(self, form: Expr) -> Iterator[Expr]:
+        for core, condition in self._cores(form):
+            moved = _moved(core, condition)
+            other = _in_leaves(form, core, moved)
+            if other != form:
+                yield self._shrunk(other, condition, _SHRUNK)
+
+    def _cores(self, form: Expr) -> Iterator[tuple[Expr, Expr]]:
+        """Parts of the arguments of exponentials, and where they are far out."""
+        seen: dict[tuple[Expr, Expr], None] = {}
+        for node in nodes(form):
+            if isinstance(node, Apply) and node.op in _LEAVES:
+                for argument in node.args:
+                    for core in _parts(_risen(node.op, argument)):
+                        if names(core):
+                            seen[core, _is_deep(core)] = None
+        yield from list(seen)[:_MOST]
+
+    def _shrunk(self, form: Expr, condition: Expr, factor: Expr) -> Expr:
+        """``form`` times a factor where a condition holds, behind upstream gradients."""
+        ahead = [f for f in factors_of(form) if self._upstream & names(f)]
+        rest = product([f for f in factors_of(form) if f not in ahead] or [ONE])
+        chosen = Select(condition, Apply("mul", (factor, rest)), rest)
+        return product([*ahead, chosen])
+
+    # --- inputs --------------------------------------------------------------------------
+
+    def _enlarged(self, form: Expr) -> Iterator[Expr]:
+        kinds = (Kind.FLOAT, Kind.NOGRAD)
+        floats = [v.name for v in self._rule.inputs if v.kind in kinds]
+        used = [name for name in floats if name in names(form)]
+        if not 0 < len(used) <= _SEVERAL:
+            return
+        sizes = [Apply("abs", (Ref(name),)) for name in used]
+        largest: Expr = reduce(lambda a, b: Apply("max", (a, b)), sizes)
+        condition = Apply("lt", (largest, Const(Fraction(TINY))))
+        values = {name: _enlarged(Ref(name), condition) for name in used}
+        other = substitute(form, values)
+        for degree in _DEGREES:
+            if not degree:
+                yield other
+            shrunk = Const(Fraction(2) ** (-_BITS * degree))
+            if degree:
+                yield self._shrunk(other, condition, shrunk)
+
+
+def _enlarged(value: Expr, condition: Expr) -> Expr:
+    factor = Const(Fraction(2) ** _BITS)
+    return Select(condition, Apply("mul", (factor, value)), value)
+
+
+def _moved(core: Expr, condition: Expr) -> Expr:
+    return Select(condition, Apply("add", (core, const(_SHIFT))), core)
+
+
+def _risen(op: str, argument: Expr) -> Expr:
+    """What the exponential is of; and the argument, of that."""
+    return negate(argument) if op == "logsigmoid" else argument
+
+
+def _parts(argument: Expr) -> Iterator[Expr]:
+    """An argument, and what it is chosen from."""
+    yield argument
+    match argument:
+        case Select(then=then, other=other):
+            yield then
+            yield other
+
+
+def _is_deep(core: Expr) -> Expr:
+    """Whether it is far out: the number itself is asked where it is bounded."""
+    match core:
+        case Apply(op="max" | "min" | "clip", args=(inner, *_)):
+            return _is_deep(inner)
+        case Apply(op="neg", args=(inner,)):
+            return Apply("gt", (inner, const(DEEP)))
+        case _:
+            return Apply("lt", (core, const(-DEEP)))
+
+
+def _in_leaves(form: Expr, core: Expr, moved: Expr) -> Expr:
+    """``core`` moved in the arguments of all exponentials of it."""
+
+    def visit(node: Expr) -> Expr:
+        if not isinstance(node, Apply) or node.op not in _LEAVES:
+            return node
+        for place, argument in enumerate(node.args):
+            risen = _risen(node.op, argument)
+            if core in _parts(risen):
+                args = list(node.args)
+                args[place] = _risen(node.op, replaced(risen, core, moved))
+                return Apply(node.op, tuple(args))
+        return node
+
+    return transform(form, visit)
+
+
+def _compared(difference: Expr, a: Expr, b: Expr) -> Expr:
+    """The sign of a difference by comparisons; NaN stays NaN."""
+    below = Select(Apply("lt", (a, b)), const(-1), difference)
+    return Select(Apply("gt", (a, b)), ONE, below)
+
+
+class _Lost:
+    """A format's points at which a value is lost, and what it is everywhere."""
+
+    def __init__(self, brink: Brink, closed: Expr, meaning: Expr) -> None:
+        self.brink = brink
+        differing = brink.differing(closed)
+        self._places = np.flatnonzero(differing)
+        self._was = np.float64(brink.flushing.run(closed))
+        self._truths = brink.truths(meaning, differing) if len(self) else np.zeros(0)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def left(self, closed: Expr) -> int | None:
+        """How many points are lost still; None if others are spoiled."""
+        got = np.asarray(self.brink.flushing.run(closed), dtype=np.float64)
+        same = self.brink.is_near(got, self._was)
+        same[self._places] = True
+        if not same.all():
+            return None
+        return int((~self.brink.is_near(got[self._places], self._truths)).sum())
+
+
+def _left(closed: Expr, lost: list[_Lost]) -> int | None:
+    total = 0
+    for each in lost:
+        left: Any = each.left(closed)
+        if left is None:
+            return None
+        total += left
+    return total

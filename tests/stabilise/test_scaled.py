@@ -1,0 +1,114 @@
+"""What is subnormal on the way, and 0 on a target, is taken larger first."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gradspec.ir.expr import Ref
+from gradspec.ir.rule import CheckedRule
+from gradspec.stabilise.brink import brinks
+from gradspec.stabilise.model import Machine
+from gradspec.stabilise.names import Names
+from gradspec.stabilise.scaled import scaled
+from gradspec.stabilise.stabilise import for_target as search_for
+from tests.stabilise.rules import stable, texts, unary
+
+SILU = unary("x / (1 + exp(-x))")
+
+
+def for_target(shared: CheckedRule, target: str) -> CheckedRule:
+    return scaled(search_for(shared, target), target)
+
+
+def values(checked: CheckedRule, target: str, work: type, **inputs: float) -> float:
+    """The first output of a rule as its target computes it."""
+    columns = {name: np.array([value], work) for name, value in inputs.items()}
+    names = Names(checked.rule)
+    closed = names.close(Ref(checked.rule.outputs[0].name))
+    return float(Machine(columns, work, target).run(closed)[0])
+
+
+def test_the_model_flushes_as_the_targets_do() -> None:
+    columns = {"x": np.array([2.0**-126, -(2.0**-130), 2.0**-100], np.float32)}
+    half = Machine(columns, np.float32, "jax").run(Ref("x"))
+    assert np.array_equal(half, columns["x"]), "a copy keeps all bits"
+    closed = Names(stable(unary("x * 0.5")).rule).close(Ref("y"))
+    flushed = Machine(columns, np.float32, "jax").run(closed)
+    assert flushed.tolist() == [0.0, 0.0, 2.0**-101]
+    assert np.signbit(flushed[1])
+    kept = Machine(columns, np.float32, "numpy").run(closed)
+    assert (kept != 0).all()
+
+
+@pytest.mark.parametrize(("work", "x"), [(np.float32, -90.0), (np.float64, -711.0)])
+def test_an_exponential_is_taken_larger(work: type, x: float) -> None:
+    shared = stable(SILU)
+    own = for_target(shared, "jax")
+    wanted = x * float(np.exp(np.longdouble(x)))
+    assert values(shared, "jax", work, x=x) == 0
+    assert values(own, "jax", work, x=x) == pytest.approx(wanted, rel=1e-6)
+    assert "x < -80" in texts(own.rule)["y"]
+    assert "x < -80" in texts(own.rule)["dx"]
+    assert any("taken larger" in rewrite.reason for rewrite in own.rewrites)
+
+
+@pytest.mark.parametrize("work", [np.float32, np.float64])
+@pytest.mark.parametrize("x", [-79.9, -80.1, -20.0, 3.0, 85.0])
+def test_it_changes_nothing_elsewhere(work: type, x: float) -> None:
+    shared = stable(SILU)
+    own = for_target(shared, "jax")
+    before, after = (values(r, "jax", work, x=x) for r in (shared, own))
+    assert after == pytest.approx(before, rel=8 * np.finfo(work).eps)
+    assert x < -80 or after == before
+
+
+def test_targets_that_keep_subnormal_numbers_keep_their_forms() -> None:
+    shared = stable(SILU)
+    assert for_target(shared, "numpy") is shared
+    assert for_target(shared, "torch") is shared
+
+
+def test_a_small_exponential_that_is_squared_stays() -> None:
+    shared = stable(unary("exp(x)**2"))
+    assert for_target(shared, "jax") is shared
+
+
+def test_tiny_inputs_are_taken_larger() -> None:
+    shared = stable(
+        "rule f(a, b) -> y:\n    assume a + b > 0\n    y = (a - b) / (a + b)\n"
+    )
+    own = for_target(shared, "jax")
+    a, b = 1.5 * 2.0**-126, 2.0**-126
+    assert values(shared, "jax", np.float32, a=a, b=b) == 0
+    assert values(own, "jax", np.float32, a=a, b=b) == pytest.approx(0.2)
+    assert values(own, "jax", np.float32, a=3.0, b=2.0) == pytest.approx(0.2)
+
+
+def test_the_sign_of_a_difference_is_compared() -> None:
+    shared = stable("rule f(a, b) -> y:\n    y = abs(a - b)\n")
+    own = for_target(shared, "jax")
+    assert "a > b" in texts(own.rule)["da"]
+    columns = {n: np.array([np.nan, 2.0, 3.0, 2.0], np.float32) for n in "ab"}
+    columns |= {"a": columns["a"][::-1], "dy": np.ones(4, np.float32)}
+    closed = Names(own.rule).close(own.rule.backward[0].value)
+    got = Machine(columns, np.float32, "jax").run(closed)
+    assert np.isnan(got[[0, 3]]).all()
+    assert got[[1, 2]].tolist() == [1.0, -1.0]
+
+
+def test_what_the_author_saves_stays_in_use() -> None:
+    text = unary("x * tanh(e)").replace("    y", "    e = exp(x)\n    save e\n    y")
+    own = for_target(stable(text), "jax")
+    assert own.rule.saves == ("e",)
+    assert "exp" not in texts(own.rule)["y"]
+
+
+def test_the_points_are_on_the_brink() -> None:
+    for sample, work in zip(
+        brinks(stable(SILU).rule), (np.float32, np.float64), strict=True
+    ):
+        x = sample.columns["x"]
+        ends = x[np.abs(x) > 50]
+        assert ((ends < np.log(np.finfo(work).tiny)).sum()) >= 5
+        assert (np.abs(x) < 2.0**-60).any()
