@@ -14,7 +14,9 @@ import argparse
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -36,6 +38,8 @@ PAGE = ROOT / "benchmarks" / "half.md"
 TARGETS = ("numpy", "torch", "tf", "jax")
 HALF = ("float16", "bfloat16")
 GOOD, CLOSE = 4.0, 1.0
+_AT_ONCE = 16
+"""Rules that one process measures at once."""
 
 HEAD = """\
 # Half precision, every input
@@ -52,6 +56,15 @@ is the error in float32 on the whole domain: what is not good there cannot be go
 | rule | | target | format | half | float32 |
 | --- | --- | --- | --- | --- | --- |
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Rules of one input, of some files."""
+
+    entries: tuple[Entry, ...]
+    names: tuple[str, ...]
+    targets: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,31 +89,52 @@ class Line:
 
 
 def unary(entries: Iterable[Entry]) -> tuple[str, ...]:
-    """Elementwise rules of one tensor input."""
+    """Elementwise rules of one tensor input, of any shape: a single number is no array
+    of them, and takes a call for each."""
     found = []
     for entry in entries:
         source = read(entry.display).value
         module = load(source).module if source else None
         for rule in module.rules if module else ():
-            if rule.is_elementwise and len(rule.tensor_inputs) == 1:
+            inputs = rule.tensor_inputs
+            if rule.is_elementwise and len(inputs) == 1 and inputs[0].shape.batch:
                 found.append(rule.name)
     return tuple(found)
 
 
-def measured(
-    entries: tuple[Entry, ...], targets: tuple[str, ...], asked: AuditOptions
-) -> Iterator[Line]:
-    """Lines of the rules asked for, file by file (half a million numbers each)."""
+def measured(tasks: tuple[Task, ...], jobs: int) -> Iterator[Line]:
+    """The lines of all tasks in order, whoever is done first."""
+    with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
+        for lines in pool.map(_of_task, tasks):
+            yield from lines
+
+
+def divided(
+    entries: Iterable[Entry], targets: tuple[str, ...], rules: tuple[str, ...] = ()
+) -> tuple[Task, ...]:
+    """A few files at a time: each task starts every framework once, and holds half a
+    million numbers of each of its rules."""
+    tasks: list[Task] = []
     for entry in entries:
-        named = unary((entry,))
-        names = tuple(n for n in named if not asked.rules or n in asked.rules)
-        if not names:
-            continue
-        options = Options(targets)
-        results = compile_entries((entry,), options, 1, lambda _: None)
-        every = replace(asked, rules=names, dtypes=(*HALF, "float32"))
-        done = audits.run((entry,), results, options, every, lambda _: None)
-        yield from _lines([f for audit in done for f in audit.findings])
+        names = unary((entry,))
+        names = tuple(n for n in names if not rules or n in rules)
+        last = tasks[-1] if tasks else None
+        if names and last and len(last.names) + len(names) <= _AT_ONCE:
+            tasks[-1] = Task((*last.entries, entry), (*last.names, *names), targets)
+        elif names:
+            tasks.append(Task((entry,), names, targets))
+    return tuple(tasks)
+
+
+def _of_task(task: Task) -> tuple[Line, ...]:
+    options = Options(task.targets)
+    results = compile_entries(task.entries, options, 1, lambda _: None)
+    asked = AuditOptions((*HALF, "float32"), 1, 1000, 1, task.names, ("emitted",))
+    done = audits.run(task.entries, results, options, asked, lambda _: None)
+    for audit in done:
+        if audit.absent or audit.faults:
+            raise SystemExit(f"{audit.target}: {audit.absent or audit.faults}")
+    return tuple(_lines([f for audit in done for f in audit.findings]))
 
 
 def _lines(findings: list[Finding]) -> Iterator[Line]:
@@ -168,13 +202,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("paths", nargs="*", default=["rules"])
     parser.add_argument("--target", default=",".join(TARGETS))
+    parser.add_argument("--rule", default="", help="only these, with commas")
+    parser.add_argument("-j", "--jobs", type=int, default=2)
     parser.add_argument("--write", action="store_true")
     chosen = parser.parse_args()
     start = time.perf_counter()
     entries = discover(chosen.paths).value or ()
-    asked = AuditOptions((), 1, 1000, 1)
     targets = tuple(chosen.target.split(","))
-    lines = list(measured(tuple(entries), targets, asked))
+    names = tuple(filter(None, chosen.rule.split(",")))
+    tasks = divided(entries, targets, names)
+    lines = list(measured(tasks, chosen.jobs))
     text = page(lines)
     print(text)
     if chosen.write:

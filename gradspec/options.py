@@ -28,10 +28,15 @@ class Options:
     report: bool = False
 
 
+SIDES = ("emitted", "native", "written")
+"""What is measured by an audit."""
+
+
 @dataclass(frozen=True, slots=True)
 class AuditOptions:
     """``points``: about how many in each stratum. ``order``: of the highest derivative
-    measured. ``rules``: names; all where there is none.
+    measured. ``rules``: names; all where there is none. ``sides``: what is measured beside
+    the emitted functions, the framework's own and the formulas as written.
     """
 
     dtypes: tuple[str, ...] = ("float32",)
@@ -39,3 +44,4 @@ class AuditOptions:
     points: int = AUDIT_POINTS
     jobs: int = 1
     rules: tuple[str, ...] = ()
+    sides: tuple[str, ...] = SIDES

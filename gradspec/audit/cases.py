@@ -19,8 +19,8 @@ from gradspec.audit.question import question
 from gradspec.ir import closed
 from gradspec.ir.calls import expand
 from gradspec.ir.rule import CheckedRule, Kind, Rule
+from gradspec.options import SIDES
 
-SIDES = ("emitted", "native", "written")
 _AT_ONCE = 400
 """Points of a rule with an input of rank 0, which takes a call for each."""
 
@@ -33,12 +33,13 @@ this near at this share of the core."""
 @dataclass(frozen=True, slots=True)
 class Request:
     """What of a rule is measured: in a format, at about so many points a stratum, up to
-    an order of derivatives.
+    an order of derivatives, on these sides.
     """
 
     dtype: str
     points: int
     order: int
+    sides: tuple[str, ...] = SIDES
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +117,7 @@ def job(
         },
         "dtype": request.dtype,
         "order": request.order,
+        "sides": list(request.sides),
         "points": str(folder / f"{key}.points.npy"),
         "batched": all(i.shape.batch for i in rule.tensor_inputs),
         "differentiable": is_derivative,

@@ -13,17 +13,21 @@ from typing import Any
 
 import numpy as np
 
+from gradspec.audit.brackets import decided
 from gradspec.audit.formats import HALF, Array, largest, numbers, ordinals
 from gradspec.audit.measure import Truth
 from gradspec.audit.points import Sample, as_sample, beside, is_inside, points
 from gradspec.audit.quantities import Quantity
 from gradspec.ir.rule import Rule
 from gradspec.symbolic.enclose import Program, program
-from gradspec.symbolic.pairs import pair, pairs
+from gradspec.symbolic.pairs import ROOM, pair, pairs
 from gradspec.symbolic.truth import FORMATS
 
 _ZEROS = 12
 """Zeros of one quantity along one line that are looked at."""
+
+_ROOM = 160
+"""Bits for what float64 left open in half precision: values beside powers of two."""
 
 _LINES = 12
 _GRID = 72
@@ -48,27 +52,44 @@ def question(
     drawn = points(rule, dtype, count)
     if dtype not in HALF or len(drawn.columns) > 1:
         drawn = _with_places(rule, dtype, drawn, asked)
-    drawn = _defined(drawn, asked, dtype)
     truths = {q.key: _truth(q, drawn, dtype) for q in asked}
-    return Question(rule, dtype, drawn, asked, truths)
+    keep = _defined(asked, truths, len(drawn))
+    kept = {key: Truth(t.high[keep], t.low[keep]) for key, t in truths.items()}
+    return Question(rule, dtype, _those(drawn, keep), asked, kept)
 
 
 def _truth(quantity: Quantity, sample: Sample, dtype: str) -> Truth:
-    first, *others = quantity.forms
-    found = np.array(pairs(first, sample.rows(), dtype)).reshape(-1, 2)
-    for form in others:
-        unknown = np.isnan(found[:, 0])
+    high, low = _plain(quantity, sample, dtype), np.zeros(len(sample))
+    room = _ROOM if dtype in HALF else ROOM
+    for form in quantity.forms:
+        unknown = np.isnan(high)
         rows = (row for row, open_ in zip(sample.rows(), unknown, strict=True) if open_)
-        found[unknown] = np.array(pairs(form, rows, dtype)).reshape(-1, 2)
-    return Truth(found[:, 0], found[:, 1])
+        found = np.array(pairs(form, rows, dtype, room)).reshape(-1, 2)
+        high[unknown], low[unknown] = found.T
+    return Truth(high, low)
 
 
-def _defined(sample: Sample, asked: tuple[Quantity, ...], dtype: str) -> Sample:
+def _plain(quantity: Quantity, sample: Sample, dtype: str) -> Array:
+    """What bounds in float64 decide, in half precision; nan elsewhere."""
+    columns = {**sample.statics, **sample.columns}
+    found = np.full(len(sample), np.nan)
+    for form in quantity.forms if dtype in HALF else ():
+        found = np.where(np.isnan(found), decided(form, columns, dtype), found)
+    return found
+
+
+def _defined(
+    asked: tuple[Quantity, ...], truths: Mapping[str, Truth], count: int
+) -> Array:
     """The points at which every output has a value."""
-    outputs = [q for q in asked if q.order == 0]
-    keep = np.ones(len(sample), dtype=bool)
-    for quantity in outputs:
-        keep &= ~np.isnan(_truth(quantity, sample, dtype).high)
+    keep = np.ones(count, dtype=bool)
+    for quantity in asked:
+        if quantity.order == 0:
+            keep &= ~np.isnan(truths[quantity.key].high)
+    return keep
+
+
+def _those(sample: Sample, keep: Array) -> Sample:
     columns = {name: column[keep] for name, column in sample.columns.items()}
     return Sample(columns, sample.statics, sample.core[keep])
 

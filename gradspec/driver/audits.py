@@ -136,7 +136,7 @@ def _of_file(
         prepare(
             checked,
             stable.rule,
-            Request(dtype, audit.points, audit.order),
+            Request(dtype, audit.points, audit.order, audit.sides),
             folder,
             f"{key}-{number}-{dtype}",
         )

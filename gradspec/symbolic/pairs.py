@@ -18,7 +18,7 @@ from gradspec.symbolic.enclose import Point, Program, program
 from gradspec.symbolic.truth import CAP, FORMATS, Format
 
 _EXTRA = 14
-_ROOM = 40
+ROOM = 40
 """Bits with which the first attempt is made, beyond those of the format."""
 
 _SIDES = 100
@@ -27,17 +27,21 @@ _SIDES = 100
 UNKNOWN = (math.nan, 0.0)
 
 
-def pairs(expr: Expr, points: Iterable[Point], dtype: str) -> list[tuple[float, float]]:
+def pairs(
+    expr: Expr, points: Iterable[Point], dtype: str, room: int = ROOM
+) -> list[tuple[float, float]]:
     """``(high, low)`` of ``expr`` at each point: nan where it is undefined or cannot be
     told, inf where it is infinite or beyond the range of doubles.
     """
     compiled, form = program(expr), FORMATS[dtype]
-    return [pair(compiled, point, form) for point in points]
+    return [pair(compiled, point, form, room) for point in points]
 
 
-def pair(compiled: Program, point: Point, form: Format) -> tuple[float, float]:
+def pair(
+    compiled: Program, point: Point, form: Format, room: int = ROOM
+) -> tuple[float, float]:
     """:func:`pairs` for one point of a compiled expression."""
-    precision = form.bits + _ROOM
+    precision = form.bits + room
     while True:
         ball = compiled.run(point, precision)[0]
         found = _split(ball, form)

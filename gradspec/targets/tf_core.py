@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from gradspec.ir.rule import Kind, Output
-from gradspec.plan.array import Expr, names
+from gradspec.plan.array import Expr, Name, names
 from gradspec.plan.plan import Term
 from gradspec.plan.pushing import is_linear
 from gradspec.targets.lines import (
@@ -75,8 +75,8 @@ def _body(core: Core) -> Lines:
     ahead = [*_widened(core), *_statements(core), *traced_forward(core)]
     returned = [_returned(core, o, v) for o, v in core.results]
     if core.is_widened and set(kept) - set(core.tensors):
-        ahead = _assigned(core, ahead, returned)
-        returned = [output.name for output in core.plan.outputs]
+        ahead = _assigned(core, ahead)
+        returned = [_returned(core, o, Name(o.name)) for o, _ in core.results]
     several = f"({', '.join(returned)})" if len(returned) > 1 else returned[0]
     statements = [*_sizes(core), *_before(core, kept), *ahead, *_after(core, kept)]
     return [
@@ -87,17 +87,13 @@ def _body(core: Core) -> Lines:
     ]
 
 
-def _assigned(core: Core, ahead: Lines, returned: Lines) -> Lines:
-    """With every output under its name, as it is returned."""
-    names_ = [output.name for output in core.plan.outputs]
+def _assigned(core: Core, ahead: Lines) -> Lines:
+    """With every output under its name, not yet rounded: what is kept is exact."""
     lines = [*ahead]
-    for name, text in zip(names_, returned, strict=True):
-        last = lines[-1] if lines else ""
-        if len(names_) == 1 and last.startswith(f"{name} = ") and name != text:
-            value = last.removeprefix(f"{name} = ")
-            lines[-1] = f"{name} = tf.cast({value}, {core.dtype})"
-        else:
-            lines += assignment(name, text)
+    for output, value in core.results:
+        text = render(value, core.scope)
+        if text != output.name and output.kind is not Kind.INT:
+            lines += assignment(output.name, text)
     return lines
 
 
@@ -145,7 +141,7 @@ def _before(core: Core, kept: tuple[str, ...]) -> Lines:
 
 
 def _after(core: Core, kept: tuple[str, ...]) -> Lines:
-    """Outputs and locals that are kept as well, outputs as they are returned."""
+    """Outputs and locals that are kept as well, before they are rounded."""
     made = [name for name in kept if name not in core.tensors]
     if not core.is_widened or not made:
         return []

@@ -16,6 +16,7 @@ from gradspec.targets.python import (
     render_atom,
     render_filled,
 )
+from gradspec.targets.torch_half import exact_again
 from gradspec.targets.torch_parts import Function
 from gradspec.targets.torch_trace import traced_forward
 
@@ -55,15 +56,20 @@ def read(function: Function, size: AxisSize) -> str:
 def widening(
     function: Function, names: tuple[str, ...], dtype: str, helper: str
 ) -> Lines:
-    """Half precision is computed in float32; ``dtype`` is what results are rounded to."""
-    listed = ", ".join(names)
-    left = listed if len(names) > 1 else f"({listed},)"
+    """Half precision is computed in float32; ``dtype`` is what results are rounded to.
+    An output that was rounded is computed again there, if what it needs is at hand.
+    """
+    again = exact_again(function, names) if helper == "_widen" else {}
+    read = tuple(name for name in names if name not in again)
+    listed = ", ".join(read)
+    left = listed if len(read) > 1 else f"({listed},)"
     widened = [f"{left} = {helper}({listed})"]
     if helper == ".double":  # on the CPU, and nothing is missing
         right = ", ".join(f"{name}.double()" for name in names)
         widened = [f"{listed} = {right}"]
     if helper == "_widen":
-        widened = [f"if {function.dtype} in _HALF:", *indented(widened)]
+        anew = [line for lines in again.values() for line in lines]
+        widened = [f"if {function.dtype} in _HALF:", *indented([*widened, *anew])]
     return [f"{function.dtype} = {dtype}", *widened]
 
 

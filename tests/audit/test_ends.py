@@ -9,15 +9,15 @@ import pytest
 
 from benchmarks import half, infinities
 from gradspec.driver.discover import discover
-from gradspec.options import AuditOptions
 
 LIBRARY = Path(__file__).parents[2] / "rules"
 
 
 def test_half_precision_is_rounded_once() -> None:
     entries = discover([str(LIBRARY / "activations" / "sigmoidal.grad")]).value or ()
-    asked = AuditOptions((), 1, 200, 1, ("softsign", "hardsigmoid"))
-    lines = list(half.measured(tuple(entries), ("numpy",), asked))
+    tasks = half.divided(entries, ("numpy",), ("softsign", "hardsigmoid"))
+    assert [task.names for task in tasks] == [("softsign", "hardsigmoid")]
+    lines = list(half.measured(tasks, 1))
     assert {(line.rule, line.name) for line in lines} == {
         ("softsign", "y"),
         ("softsign", "dx"),

@@ -87,7 +87,7 @@ def _sides(
         sides["written"] = lambda columns: adapter.own(
             as_written(adapter, case), case, columns
         )
-    return sides
+    return {side: run for side, run in sides.items() if side in case["sides"]}
 
 
 def _pointwise(run: Callable[[list[Any]], Arrays], table: Any, batched: bool) -> Arrays:

@@ -229,7 +229,7 @@ def _gate_saved(x):
     (x,) = _widen(x)
     e = tf.exp(-x)
     # at x = inf the limit, where it was NaN
-    y = tf.cast(tf.minimum(x, 10000.0) * e, dtype)
+    y = tf.minimum(x, 10000.0) * e
     kept += (e,)
 
     def backward(dy):
@@ -237,7 +237,7 @@ def _gate_saved(x):
         # at x = inf the limit, where it was NaN
         return tf.cast(dy * (e * (1.0 - tf.minimum(x, 10000.0))), dtype)
 
-    return y, backward
+    return tf.cast(y, dtype), backward
 
 
 def gate_saved(x: tf.Tensor) -> tf.Tensor:

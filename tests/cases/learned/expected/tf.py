@@ -324,7 +324,7 @@ def _layer_norm(eps):
         m = tf.reduce_mean(x, -1, keepdims=True)
         x_minus_m = x - m
         v = tf.reduce_mean(tf.square(x_minus_m), -1, keepdims=True)
-        y = tf.cast(x_minus_m / tf.sqrt(v + eps) * gain + bias, dtype)
+        y = x_minus_m / tf.sqrt(v + eps) * gain + bias
         kept += m, v
 
         def backward(dy):
@@ -344,7 +344,7 @@ def _layer_norm(eps):
             dbias = _sum_over_batch(dy, 1)
             return tf.cast(dx, dtype), tf.cast(dgain, dtype), tf.cast(dbias, dtype)
 
-        return y, backward
+        return tf.cast(y, dtype), backward
 
     return layer_norm
 

@@ -154,14 +154,14 @@ def _sum_over_batch(x: tf.Tensor, rank: int) -> tf.Tensor:
 def _softmax(x):
     dtype = x.dtype
     (x,) = _widen(x)
-    y = tf.cast(tf.nn.softmax(x), dtype)
+    y = tf.nn.softmax(x)
     kept = (y,)
 
     def backward(dy):
         y, dy = _widen(*kept, dy)
         return tf.cast(y * (dy - tf.reduce_sum(dy * y, -1, keepdims=True)), dtype)
 
-    return y, backward
+    return tf.cast(y, dtype), backward
 
 
 def softmax(x: tf.Tensor) -> tf.Tensor:
@@ -192,7 +192,7 @@ def _layer_norm(eps):
             tf.reduce_mean(tf.square(x_minus_mu), -1, keepdims=True) + eps
         )
         h = x_minus_mu * r
-        y = tf.cast(h * g + b, dtype)
+        y = h * g + b
         kept += mu, r
 
         def backward(dy):
@@ -208,7 +208,7 @@ def _layer_norm(eps):
             db = _sum_over_batch(dy, 1)
             return tf.cast(dx, dtype), tf.cast(dg, dtype), tf.cast(db, dtype)
 
-        return y, backward
+        return tf.cast(y, dtype), backward
 
     return layer_norm
 

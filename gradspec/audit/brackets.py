@@ -1,0 +1,383 @@
+"""Numbers on both sides of a value, for whole columns of points at once.
+
+Half precision has so few bits that float64 shows nearly always what the truth is: where
+both ends lie in one binade and near enough to each other no ball is needed. Where they
+do not, or where a function is not known here, nothing is said (nan), and balls decide.
+
+Sums, products, quotients and roots are rounded outwards. The other functions are NumPy's
+and the C library's, which are within 4 ULP in float64 (as they test themselves); `_ROOM`
+reckons with 64. They are monotone, or bounded by their slope.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from gradspec.audit.formats import Array, largest, least_normal
+from gradspec.ir.calls import expand
+from gradspec.ir.expr import Apply, Const, Expr, Ref, Select
+from gradspec.ir.walk import nodes
+from gradspec.symbolic.truth import FORMATS
+
+_ROOM = 2.0**-47
+_LEAST = float(np.finfo(float).tiny)
+"""Room beneath the normal numbers, which may have been taken for 0."""
+
+_EXTRA = 14
+"""Bits beyond those of the format, as balls are asked for (`symbolic.pairs`)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bracket:
+    """``low <= value <= high``; nan where nothing is known."""
+
+    low: Array
+    high: Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Decided:
+    """Where a condition surely holds, and where it surely does not."""
+
+    yes: Array
+    no: Array
+
+
+Side = Bracket | Decided
+
+
+def decided(expr: Expr, columns: Mapping[str, Any], dtype: str) -> Array:
+    """The value of ``expr`` at each point, to `_EXTRA` bits beyond a format's; beneath
+    its normal numbers and beyond its largest anything that is. nan: not decided.
+    """
+    with np.errstate(all="ignore"):
+        try:
+            found = bracket(expr, columns)
+        except NotImplementedError:
+            return np.full(_count(columns), np.nan)
+        low, high = np.broadcast_arrays(found.low, found.high)
+        known = np.broadcast_to(_is_settled(low, high, dtype), _count(columns))
+        middle = np.where(np.isinf(high - low), high, low + (high - low) / 2)
+        middle = np.where((low <= 0) & (high >= 0), 0.0, middle)
+        return np.where(known, middle, np.nan)
+
+
+def _count(columns: Mapping[str, Any]) -> int:
+    return max(np.size(column) for column in columns.values())
+
+
+def _is_settled(low: Array, high: Array, dtype: str) -> Array:
+    """Whether all numbers between are one number, as far as an error is told by it."""
+    form = FORMATS[dtype]
+    least, most = np.minimum(abs(low), abs(high)), np.maximum(abs(low), abs(high))
+    same = (np.sign(low) == np.sign(high)) & (low != 0)
+    binade = np.frexp(low)[1] == np.frexp(high)[1]
+    near = binade & (high - low <= least * 2.0 ** -(form.bits + _EXTRA))
+    inside = same & near & (most <= largest(dtype))
+    beyond = same & (least > largest(dtype))
+    return inside | beyond | (most < least_normal(dtype))
+
+
+def bracket(expr: Expr, columns: Mapping[str, Any]) -> Bracket:
+    """Numbers on both sides of the values; raises where a part is not known here."""
+    whole = expand(expr)
+    known: dict[Expr, Side] = {}
+    with np.errstate(all="ignore"):
+        for node in nodes(whole):
+            known[node] = _whole(_value(node, columns, known))
+    found = known[whole]
+    if isinstance(found, Decided):
+        raise NotImplementedError("a condition has no number")
+    return found
+
+
+def _whole(found: Side) -> Side:
+    """Where one end is unknown, both are."""
+    if isinstance(found, Decided):
+        return found
+    lost = np.isnan(found.low) | np.isnan(found.high)
+    return Bracket(*(np.where(lost, np.nan, end) for end in (found.low, found.high)))
+
+
+def _value(node: Expr, columns: Mapping[str, Any], known: dict[Expr, Side]) -> Side:
+    match node:
+        case Const(value=value):
+            return _constant(value)
+        case Ref(name=name, indices=()):
+            held = columns[name]
+            return (
+                _constant(held) if isinstance(held, Fraction) else Bracket(held, held)
+            )
+        case Select(condition=c, then=t, other=o):
+            return _select(known[c], known[t], known[o])
+        case Apply(op=op, args=args) if op in _OPERATIONS:
+            found: Side = _OPERATIONS[op](*(known[arg] for arg in args))
+            return found
+        case _:
+            raise NotImplementedError("not known here")
+
+
+def _constant(value: Fraction) -> Bracket:
+    try:
+        near = np.float64(float(value))
+    except OverflowError as fault:
+        raise NotImplementedError("beyond doubles") from fault
+    if Fraction(float(near)) == value:
+        return Bracket(near, near)
+    return _outwards(near, near)
+
+
+def _select(condition: Side, then: Side, other: Side) -> Bracket:
+    if not (isinstance(condition, Decided) and isinstance(then, Bracket)):
+        raise NotImplementedError("a choice of conditions")
+    if not isinstance(other, Bracket):
+        raise NotImplementedError("a choice of conditions")
+    unknown = np.where(condition.no, 1.0, np.nan)
+    low = np.where(condition.yes, then.low, other.low * unknown)
+    return Bracket(low, np.where(condition.yes, then.high, other.high * unknown))
+
+
+def _outwards(low: Array, high: Array) -> Bracket:
+    return Bracket(np.nextafter(low, -np.inf), np.nextafter(high, np.inf))
+
+
+def _roomy(low: Array, high: Array) -> Bracket:
+    """What a function gave at both ends, with room for what it is off by; an infinity is
+    a value beyond the range."""
+    most = np.finfo(float).max
+    low = np.where(np.isposinf(low), most, low)
+    high = np.where(np.isneginf(high), -most, high)
+    return Bracket(low - _ROOM * abs(low) - _LEAST, high + _ROOM * abs(high) + _LEAST)
+
+
+# --- arithmetic ------------------------------------------------------------------------
+
+
+def _add(a: Bracket, b: Bracket) -> Bracket:
+    return Bracket(_sum(a.low, b.low, -np.inf), _sum(a.high, b.high, np.inf))
+
+
+def _sum(x: Array, y: Array, way: float) -> Array:
+    """Rounded in one direction; exact where it is: the error of a sum is a number."""
+    total = x + y
+    back = total - x
+    error = (x - (total - back)) + (y - back)
+    wrong = ~((error >= 0) if way < 0 else (error <= 0))
+    return np.where(wrong, np.nextafter(total, way), total)
+
+
+def _neg(a: Bracket) -> Bracket:
+    return Bracket(-a.high, -a.low)
+
+
+def _mul(a: Bracket, b: Bracket) -> Bracket:
+    ends = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
+    return _outwards(_least(ends), _most(ends))
+
+
+def _div(a: Bracket, b: Bracket) -> Bracket:
+    safe = np.where((b.low > 0) | (b.high < 0), 1.0, np.nan)
+    ends = [x / y * safe for x in (a.low, a.high) for y in (b.low, b.high)]
+    return _outwards(_least(ends), _most(ends))
+
+
+def _least(ends: list[Array]) -> Array:
+    return np.minimum(np.minimum(*ends[:2]), np.minimum(*ends[2:]))
+
+
+def _most(ends: list[Array]) -> Array:
+    return np.maximum(np.maximum(*ends[:2]), np.maximum(*ends[2:]))
+
+
+def _abs(a: Bracket) -> Bracket:
+    low = np.maximum(np.maximum(a.low, -a.high), 0.0)
+    return Bracket(low, np.maximum(-a.low, a.high))
+
+
+def _square(a: Bracket) -> Bracket:
+    size = _abs(a)
+    low = np.nextafter(size.low * size.low, -np.inf)
+    return Bracket(np.maximum(low, 0.0), np.nextafter(size.high * size.high, np.inf))
+
+
+def _power(a: Bracket, b: Bracket) -> Bracket:
+    """Of a positive base, or a whole number that is known."""
+    if np.any(b.low != b.high) or np.size(b.low) != 1:
+        raise NotImplementedError("an exponent that varies")
+    exponent = float(b.low)
+    if exponent == 2.0:
+        return _square(a)
+    if exponent.is_integer() and exponent % 2 == 0:
+        a = _abs(a)
+    fits = a.low > 0
+    if exponent.is_integer() and exponent > 0:
+        fits = np.isfinite(a.low)
+    ends = np.power(a.low, exponent), np.power(a.high, exponent)
+    low, high = ends if exponent > 0 else ends[::-1]
+    safe = np.where(fits, 1.0, np.nan)
+    return _roomy(low * safe, high * safe)
+
+
+def _ends(function: Callable[..., Array]) -> Callable[..., Bracket]:
+    """A function that grows with each argument and rounds nothing."""
+    return lambda *args: Bracket(
+        function(*(a.low for a in args)), function(*(a.high for a in args))
+    )
+
+
+def _growing(function: Callable[[Array], Array]) -> Callable[[Bracket], Bracket]:
+    return lambda a: _roomy(function(a.low), function(a.high))
+
+
+def _falling(function: Callable[[Array], Array]) -> Callable[[Bracket], Bracket]:
+    return lambda a: _roomy(function(a.high), function(a.low))
+
+
+def _above(
+    pole: float, function: Callable[[Array], Array]
+) -> Callable[[Bracket], Bracket]:
+    """A function that grows from a pole; there it has no value."""
+
+    def beyond(a: Bracket) -> Bracket:
+        safe = np.where(a.low > pole, 1.0, np.nan)
+        return _roomy(function(a.low) * safe, function(a.high) * safe)
+
+    return beyond
+
+
+def _bounded(
+    function: Callable[[Bracket], Bracket], least: float, most: float
+) -> Callable[[Bracket], Bracket]:
+    """What is known not to go beyond two numbers."""
+
+    def inside(a: Bracket) -> Bracket:
+        found = function(a)
+        return Bracket(
+            np.clip(found.low, least, most), np.clip(found.high, least, most)
+        )
+
+    return inside
+
+
+def _wave(function: Callable[[Array], Array]) -> Callable[[Bracket], Bracket]:
+    """A sine or cosine: its slope is at most 1."""
+
+    def around(a: Bracket) -> Bracket:
+        width = np.nextafter(a.high - a.low, np.inf)
+        width = np.where(a.high == a.low, 0.0, width)
+        value = _roomy(function(a.low), function(a.low))
+        return _outwards(value.low - width, value.high + width)
+
+    return around
+
+
+def _sigmoid(x: Array) -> Array:
+    t = np.exp(-np.abs(x))
+    return np.where(x >= 0, 1.0, t) / (1.0 + t)
+
+
+def _softplus(x: Array) -> Array:
+    return np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x)))
+
+
+_erf = np.vectorize(math.erf, otypes=[float])
+_erfc = np.vectorize(math.erfc, otypes=[float])
+
+# --- conditions ------------------------------------------------------------------------
+
+
+def _less(a: Bracket, b: Bracket) -> Decided:
+    return Decided(a.high < b.low, a.low >= b.high)
+
+
+def _most_equal(a: Bracket, b: Bracket) -> Decided:
+    return Decided(a.high <= b.low, a.low > b.high)
+
+
+def _equal(a: Bracket, b: Bracket) -> Decided:
+    alike = (a.low == a.high) & (b.low == b.high) & (a.low == b.low)
+    return Decided(alike, (a.high < b.low) | (a.low > b.high))
+
+
+def _not(a: Decided) -> Decided:
+    return Decided(a.no, a.yes)
+
+
+def _scaled(function: Callable[[Bracket], Bracket], by: Bracket) -> Any:
+    return lambda a: function(_mul(a, by))
+
+
+_HALF = Bracket(np.float64(0.5), np.float64(0.5))
+_ONE = Bracket(np.float64(1.0), np.float64(1.0))
+_PI = _outwards(np.float64(math.pi), np.float64(math.pi))
+_ROOT_HALF = _outwards(np.float64(math.sqrt(0.5)), np.float64(math.sqrt(0.5)))
+_ERFC = _bounded(_falling(_erfc), 0.0, 2.0)
+_EXP = _bounded(_growing(np.exp), 0.0, np.inf)
+
+
+def _root(a: Bracket) -> Bracket:
+    return _outwards(np.sqrt(a.low), np.sqrt(a.high))
+
+
+_OPERATIONS: Mapping[str, Callable[..., Any]] = {
+    "add": _add,
+    "sub": lambda a, b: _add(a, _neg(b)),
+    "mul": _mul,
+    "div": _div,
+    "neg": _neg,
+    "abs": _abs,
+    "square": _square,
+    "pow": _power,
+    "reciprocal": lambda a: _div(_ONE, a),
+    "sqrt": _root,
+    "rsqrt": lambda a: _div(_ONE, _root(a)),
+    "cbrt": _growing(np.cbrt),
+    "pi": lambda: _PI,
+    "max": _ends(np.maximum),
+    "min": _ends(np.minimum),
+    "clip": _ends(lambda x, low, high: np.minimum(np.maximum(x, low), high)),
+    "relu": _ends(lambda x: np.maximum(x, 0.0)),
+    "sign": _ends(np.sign),
+    "floor": _ends(np.floor),
+    "ceil": _ends(np.ceil),
+    "round": _ends(np.round),
+    "trunc": _ends(np.trunc),
+    "lt": _less,
+    "le": _most_equal,
+    "gt": lambda a, b: _less(b, a),
+    "ge": lambda a, b: _most_equal(b, a),
+    "eq": _equal,
+    "ne": lambda a, b: _not(_equal(a, b)),
+    "not": _not,
+    "and": lambda a, b: Decided(a.yes & b.yes, a.no | b.no),
+    "or": lambda a, b: Decided(a.yes | b.yes, a.no & b.no),
+    "exp": _EXP,
+    "exp_neg_square": lambda a: _EXP(_neg(_square(a))),
+    "exp_neg_half_square": lambda a: _EXP(_neg(_mul(_HALF, _square(a)))),
+    "exp2": _bounded(_growing(np.exp2), 0.0, np.inf),
+    "expm1": _bounded(_growing(np.expm1), -1.0, np.inf),
+    "log": _above(0.0, np.log),
+    "log2": _above(0.0, np.log2),
+    "log10": _above(0.0, np.log10),
+    "log1p": _above(-1.0, np.log1p),
+    "sigmoid": _bounded(_growing(_sigmoid), 0.0, 1.0),
+    "softplus": _growing(_softplus),
+    "logsigmoid": lambda a: _neg(_growing(_softplus)(_neg(a))),
+    "sin": _bounded(_wave(np.sin), -1.0, 1.0),
+    "cos": _bounded(_wave(np.cos), -1.0, 1.0),
+    "atan": _growing(np.arctan),
+    "sinh": _growing(np.sinh),
+    "cosh": lambda a: _growing(np.cosh)(_abs(a)),
+    "tanh": _bounded(_growing(np.tanh), -1.0, 1.0),
+    "asinh": _growing(np.arcsinh),
+    "acosh": _growing(np.arccosh),
+    "erf": _bounded(_growing(_erf), -1.0, 1.0),
+    "erfc": _ERFC,
+    "ndtr": lambda a: _mul(_HALF, _ERFC(_neg(_mul(a, _ROOT_HALF)))),
+}
