@@ -9,11 +9,12 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from gradspec.ir.rule import Kind
-from gradspec.plan.array import Expr, Op
+from gradspec.plan.array import Expr, Op, names
 from gradspec.plan.plan import Term
 from gradspec.primitives.row import Helper
 from gradspec.targets.lines import Lines, indented
 from gradspec.targets.numpy_outputs import may_be_number
+from gradspec.targets.signature import scalars
 
 if TYPE_CHECKING:
     from gradspec.targets.numpy_parts import Functions
@@ -63,9 +64,10 @@ def are_typed(functions: Functions) -> bool:
     """Whether results have the type of the arrays that they are computed from: no number
     of another type takes part.
     """
-    plan = functions.plan
+    plan, block = functions.plan, functions.value
+    values = (*(statement.value for statement in block.statements), *block.results)
     floats = all(o.kind is Kind.FLOAT for o in plan.outputs)
-    return takes_few(functions) and not plan.statics and floats
+    return takes_few(functions) and floats and scalars(plan).isdisjoint(names(*values))
 
 
 def sum_of(group: tuple[Term, ...]) -> Expr:
@@ -84,8 +86,8 @@ def _name(count: int) -> str:
 _ONE = '''\
 def _few(a: Any) -> np.dtype | None:
     """The type, if it is an array of few elements that need no conversion."""
-    if type(a) is np.ndarray and a.size <= 4096 and a.dtype in _DIRECT:
-        return a.dtype
+    if type(a) is _Array and a.size <= 4096 and (dtype := a.dtype) in _DIRECT:
+        return dtype
     return None
 '''
 _SEVERAL = '''\
@@ -96,9 +98,9 @@ def {name}({parameters}) -> np.dtype | None:
     if (
         {conditions}
         and a.size <= 4096
-        and a.dtype in _DIRECT
+        and dtype in _DIRECT
     ):
-        return a.dtype
+        return dtype
     return None
 '''
 
@@ -107,8 +109,8 @@ def _helper(count: int) -> Helper:
     """One for each number of arguments: a loop would take twice the time."""
     names_ = "abcdef"[:count]
     tests = (
-        " is ".join([*(f"type({n})" for n in names_), "np.ndarray"]),
-        " is ".join(f"{n}.dtype" for n in names_),
+        " is ".join([*(f"type({n})" for n in names_), "_Array"]),
+        " is ".join(["(dtype := a.dtype)", *(f"{n}.dtype" for n in names_[1:])]),
         " == ".join(f"{n}.shape" for n in names_),
     )
     text = _SEVERAL.format(

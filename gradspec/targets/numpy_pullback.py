@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from gradspec.ir.rule import Input, Kind
-from gradspec.plan.array import Expr
+from gradspec.plan.array import Expr, Name
 from gradspec.plan.plan import RulePlan, Term
 from gradspec.targets.docstring import sentence
 from gradspec.targets.lines import Lines, assignments, indented
@@ -160,19 +160,23 @@ def _of_few(functions: Functions) -> Lines:
     """Gradients that need no sum over axes."""
     if not gives_few(functions):
         return []
-    typed = ".astype(dtype, copy=False)" if functions.plan.statics else ""
     values = [sum_of(group) for group in functions.backward.gradients if group]
-    texts = iter([_few_text(functions, value, typed) for value in values])
+    texts = iter([_few_text(functions, value) for value in values])
     groups = functions.backward.gradients
     results = _tuple(next(texts) if group else "None" for group in groups)
     return ["if dtype is not None:", f"    return {results}"]
 
 
-def _few_text(functions: Functions, value: Expr, typed: str) -> str:
+def _few_text(functions: Functions, value: Expr) -> str:
+    """A static may be a number of another type, which the value then has."""
     text = _fresh(functions, value)
-    if typed and text == render(value, functions.scope):
+    if not functions.plan.statics:
+        return text
+    if isinstance(value, Name) and text == value.id:
+        return f"{text} if {text}.dtype is dtype else {text}.astype(dtype)"
+    if text == render(value, functions.scope):
         text = render_atom(value, functions.scope)
-    return f"{text}{typed}"
+    return f"{text}.astype(dtype, copy=False)"
 
 
 def _static_type(i: Input) -> str:

@@ -65,6 +65,7 @@ UNTYPED = Dialect(
 FLOATING = Helper(
     "_floating",
     '''\
+_Array = np.ndarray
 _DIRECT = {np.dtype(np.float32), np.dtype(np.float64)}
 """Types that are computed in as they are."""
 

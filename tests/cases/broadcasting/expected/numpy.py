@@ -192,13 +192,13 @@ def _few2(a: Any, b: Any) -> np.dtype | None:
     no conversion.
     """
     if (
-        type(a) is type(b) is np.ndarray
-        and a.dtype is b.dtype
+        type(a) is type(b) is _Array
+        and (dtype := a.dtype) is b.dtype
         and a.shape == b.shape
         and a.size <= 4096
-        and a.dtype in _DIRECT
+        and dtype in _DIRECT
     ):
-        return a.dtype
+        return dtype
     return None
 
 
@@ -207,16 +207,17 @@ def _few4(a: Any, b: Any, c: Any, d: Any) -> np.dtype | None:
     no conversion.
     """
     if (
-        type(a) is type(b) is type(c) is type(d) is np.ndarray
-        and a.dtype is b.dtype is c.dtype is d.dtype
+        type(a) is type(b) is type(c) is type(d) is _Array
+        and (dtype := a.dtype) is b.dtype is c.dtype is d.dtype
         and a.shape == b.shape == c.shape == d.shape
         and a.size <= 4096
-        and a.dtype in _DIRECT
+        and dtype in _DIRECT
     ):
-        return a.dtype
+        return dtype
     return None
 
 
+_Array = np.ndarray
 _DIRECT = {np.dtype(np.float32), np.dtype(np.float64)}
 """Types that are computed in as they are."""
 

@@ -189,8 +189,8 @@ def _places(out: Any, kinds: list[Any]) -> tuple[Any, ...]:
 
 def _few(a: Any) -> np.dtype | None:
     """The type, if it is an array of few elements that need no conversion."""
-    if type(a) is np.ndarray and a.size <= 4096 and a.dtype in _DIRECT:
-        return a.dtype
+    if type(a) is _Array and a.size <= 4096 and (dtype := a.dtype) in _DIRECT:
+        return dtype
     return None
 
 
@@ -199,16 +199,17 @@ def _few2(a: Any, b: Any) -> np.dtype | None:
     no conversion.
     """
     if (
-        type(a) is type(b) is np.ndarray
-        and a.dtype is b.dtype
+        type(a) is type(b) is _Array
+        and (dtype := a.dtype) is b.dtype
         and a.shape == b.shape
         and a.size <= 4096
-        and a.dtype in _DIRECT
+        and dtype in _DIRECT
     ):
-        return a.dtype
+        return dtype
     return None
 
 
+_Array = np.ndarray
 _DIRECT = {np.dtype(np.float32), np.dtype(np.float64)}
 """Types that are computed in as they are."""
 
@@ -295,7 +296,8 @@ def reverse_gradient(
     if dtype is None:
         dtype, x = _floating("reverse_gradient", x=x)
     y = x.copy()
-    y = y.astype(dtype, copy=False)
+    if dtype is not x.dtype:
+        y = y.astype(dtype, copy=False)
     return y if out is None else _into(out, y)
 
 
@@ -310,7 +312,7 @@ def _reverse_gradient_pullback(
         dy = _shaped(dy, x)
     dx = -scale * dy
     if dtype is not None:
-        return (dx.astype(dtype, copy=False),)
+        return (dx if dx.dtype is dtype else dx.astype(dtype),)
     return (_gradient(like_x, dx),)
 
 
@@ -355,7 +357,8 @@ def clip_gradient(
     if dtype is None:
         dtype, x = _floating("clip_gradient", x=x)
     y = x.copy()
-    y = y.astype(dtype, copy=False)
+    if dtype is not x.dtype:
+        y = y.astype(dtype, copy=False)
     return y if out is None else _into(out, y)
 
 
@@ -372,7 +375,7 @@ def _clip_gradient_pullback(
         dy = _shaped(dy, x)
     dx = np.minimum(np.maximum(dy, -limit), limit)
     if dtype is not None:
-        return (dx.astype(dtype, copy=False),)
+        return (dx if dx.dtype is dtype else dx.astype(dtype),)
     return (_gradient(like_x, dx),)
 
 

@@ -242,13 +242,13 @@ def _few2(a: Any, b: Any) -> np.dtype | None:
     no conversion.
     """
     if (
-        type(a) is type(b) is np.ndarray
-        and a.dtype is b.dtype
+        type(a) is type(b) is _Array
+        and (dtype := a.dtype) is b.dtype
         and a.shape == b.shape
         and a.size <= 4096
-        and a.dtype in _DIRECT
+        and dtype in _DIRECT
     ):
-        return a.dtype
+        return dtype
     return None
 
 
@@ -257,16 +257,17 @@ def _few3(a: Any, b: Any, c: Any) -> np.dtype | None:
     no conversion.
     """
     if (
-        type(a) is type(b) is type(c) is np.ndarray
-        and a.dtype is b.dtype is c.dtype
+        type(a) is type(b) is type(c) is _Array
+        and (dtype := a.dtype) is b.dtype is c.dtype
         and a.shape == b.shape == c.shape
         and a.size <= 4096
-        and a.dtype in _DIRECT
+        and dtype in _DIRECT
     ):
-        return a.dtype
+        return dtype
     return None
 
 
+_Array = np.ndarray
 _DIRECT = {np.dtype(np.float32), np.dtype(np.float64)}
 """Types that are computed in as they are."""
 

@@ -51,6 +51,7 @@ def _places(out: Any, kinds: list[Any]) -> tuple[Any, ...]:
     return places
 
 
+_Array = np.ndarray
 _DIRECT = {np.dtype(np.float32), np.dtype(np.float64)}
 """Types that are computed in as they are."""
 

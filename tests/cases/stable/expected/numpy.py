@@ -207,8 +207,8 @@ def _places(out: Any, kinds: list[Any]) -> tuple[Any, ...]:
 
 def _few(a: Any) -> np.dtype | None:
     """The type, if it is an array of few elements that need no conversion."""
-    if type(a) is np.ndarray and a.size <= 4096 and a.dtype in _DIRECT:
-        return a.dtype
+    if type(a) is _Array and a.size <= 4096 and (dtype := a.dtype) in _DIRECT:
+        return dtype
     return None
 
 
@@ -217,13 +217,13 @@ def _few2(a: Any, b: Any) -> np.dtype | None:
     no conversion.
     """
     if (
-        type(a) is type(b) is np.ndarray
-        and a.dtype is b.dtype
+        type(a) is type(b) is _Array
+        and (dtype := a.dtype) is b.dtype
         and a.shape == b.shape
         and a.size <= 4096
-        and a.dtype in _DIRECT
+        and dtype in _DIRECT
     ):
-        return a.dtype
+        return dtype
     return None
 
 
@@ -232,6 +232,7 @@ def _at_most(x: np.ndarray, bound: float) -> np.ndarray:
     return np.minimum(x, bound) if x.size < 1024 else x.clip(-np.inf, bound)
 
 
+_Array = np.ndarray
 _DIRECT = {np.dtype(np.float32), np.dtype(np.float64)}
 """Types that are computed in as they are."""
 
@@ -428,7 +429,7 @@ def _swish_pullback(
         / np.square(1.0 + exp)
     )
     if dtype is not None:
-        return (dx.astype(dtype, copy=False),)
+        return (dx if dx.dtype is dtype else dx.astype(dtype),)
     return (_gradient(like_x, dx),)
 
 

@@ -204,8 +204,8 @@ def _places(out: Any, kinds: list[Any]) -> tuple[Any, ...]:
 
 def _few(a: Any) -> np.dtype | None:
     """The type, if it is an array of few elements that need no conversion."""
-    if type(a) is np.ndarray and a.size <= 4096 and a.dtype in _DIRECT:
-        return a.dtype
+    if type(a) is _Array and a.size <= 4096 and (dtype := a.dtype) in _DIRECT:
+        return dtype
     return None
 
 
@@ -214,13 +214,13 @@ def _few2(a: Any, b: Any) -> np.dtype | None:
     no conversion.
     """
     if (
-        type(a) is type(b) is np.ndarray
-        and a.dtype is b.dtype
+        type(a) is type(b) is _Array
+        and (dtype := a.dtype) is b.dtype
         and a.shape == b.shape
         and a.size <= 4096
-        and a.dtype in _DIRECT
+        and dtype in _DIRECT
     ):
-        return a.dtype
+        return dtype
     return None
 
 
@@ -231,6 +231,7 @@ def _step(x: np.ndarray) -> np.ndarray:
     return np.abs(np.ceil(x.clip(0.0, 1.0)))
 
 
+_Array = np.ndarray
 _DIRECT = {np.dtype(np.float32), np.dtype(np.float64)}
 """Types that are computed in as they are."""
 
@@ -324,7 +325,8 @@ def spike(
             return _in_blocks(spike, v, k=k, out=out)
         dtype, v = _floating("spike", v=v)
     s = _step(v)
-    s = s.astype(dtype, copy=False)
+    if dtype is not v.dtype:
+        s = s.astype(dtype, copy=False)
     return s if out is None else _into(out, s)
 
 
@@ -344,7 +346,7 @@ def _spike_pullback(
     # ULP
     dv = ds / total / total
     if dtype is not None:
-        return (dv.astype(dtype, copy=False),)
+        return (dv if dv.dtype is dtype else dv.astype(dtype),)
     return (_gradient(like_v, dv),)
 
 
