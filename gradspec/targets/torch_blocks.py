@@ -13,7 +13,7 @@ from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Helper
 from gradspec.primitives.texts_torch import IS_PLAIN, IS_WATCHED, WHERE
 from gradspec.targets.passes import WORTH_BLOCKS, is_float
-from gradspec.targets.torch_fused import operations, whole, whole_in_double
+from gradspec.targets.torch_fused import operations, whole, whole_forward
 from gradspec.targets.torch_parts import Function
 
 
@@ -26,15 +26,11 @@ def blocked_passes(function: Function) -> tuple[str, ...]:
     if function.inputs[0].name not in tensors:
         return ()
     both = {
-        "forward": function.forward_values,
-        "backward": function.backward_values,
+        "forward": operations(function.forward_values, whole_forward, function.scalars),
+        "backward": operations(function.backward_values, whole, function.scalars),
     }
-    called = whole if function.base is None else whole_in_double
     return tuple(
-        name
-        for name, values in both.items()
-        if sum(map(_passes, operations(values, called, function.scalars)))
-        >= WORTH_BLOCKS
+        name for name, made in both.items() if sum(map(_passes, made)) >= WORTH_BLOCKS
     )
 
 

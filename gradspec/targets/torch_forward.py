@@ -25,7 +25,7 @@ def forward_method(function: Function) -> Lines:
     """``forward``: the outputs, in the type of the inputs."""
     block = function.forward
     like = function.floats[0] if function.floats else None
-    scope = function.scope(like)
+    scope = function.forward_scope(like)
     values = (*(s.value for s in block.statements), *block.results)
     double = function.plan.is_wide_forward
     wide = bool(like) and (double or function.is_widened(values))

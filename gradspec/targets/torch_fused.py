@@ -44,6 +44,16 @@ def whole(node: Expr) -> Call | None:
             return None
 
 
+def whole_forward(node: Expr) -> Call | None:
+    """The same in a forward pass, which nothing differentiates: silu has no forward mode
+    over its backward."""
+    match node:
+        case Op("mul", (Op("max", (x, Literal())) as t, Op("sigmoid", (y,)))) if x == y:
+            return Call("torch.nn.functional.silu", (t,))
+        case _:
+            return whole(node)
+
+
 def whole_in_double(node: Expr) -> Call | None:
     """The same where float64 is taken for narrower arguments: what torch's own functions
     lose by cancellation does not show."""
@@ -64,6 +74,11 @@ def fused(node: Op, texts: Mapping[Expr, Text]) -> Text | None:
     ``texts`` are those of all that stands below it.
     """
     return _text(whole(node), texts)
+
+
+def fused_forward(node: Op, texts: Mapping[Expr, Text]) -> Text | None:
+    """The same in a forward pass."""
+    return _text(whole_forward(node), texts)
 
 
 def fused_in_double(node: Op, texts: Mapping[Expr, Text]) -> Text | None:

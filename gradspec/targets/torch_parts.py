@@ -19,7 +19,7 @@ from gradspec.targets.half import is_exact_in_half
 from gradspec.targets.python import Dialect, Scope, may_be_number
 from gradspec.targets.signature import fresh, scalars, variables
 from gradspec.targets.torch_ranked import ranked
-from gradspec.targets.torch_texts import DIALECT, IN_DOUBLE
+from gradspec.targets.torch_texts import DIALECT, FORWARD, IN_DOUBLE
 from gradspec.targets.whole import positions
 
 _FLOATS = (Kind.FLOAT, Kind.NOGRAD)
@@ -311,7 +311,7 @@ class Function:
     def rounded(self, text: str) -> str:
         """The text of a value in the type of the arguments."""
         if self.base is not None and text.isidentifier():
-            return f"{text}.to({self.dtype})"
+            return f"{text}.to(dtype={self.dtype})"  # by position it is found later
         return f"_rounded({text}, {self.dtype})"
 
     def scope(self, like: str | None) -> Scope:
@@ -328,6 +328,13 @@ class Function:
             at = positions(steps, integers)
             return Scope(dialect, self.scalars, integers, like or "", at)
         return Scope(dialect, self.scalars, integers, like or "")
+
+    def forward_scope(self, like: str | None) -> Scope:
+        """That of the forward pass, which nothing differentiates."""
+        scope = self.scope(like)
+        if self.base is not None:
+            return scope
+        return replace(scope, dialect=replace(scope.dialect, fused=FORWARD.fused))
 
     def is_widened(self, values: tuple[Expr, ...]) -> bool:
         """Whether half precision must be computed in float32 to be rounded once."""

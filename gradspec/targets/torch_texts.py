@@ -7,7 +7,7 @@ from dataclasses import replace
 from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Helper, Template
 from gradspec.targets.python import Dialect
-from gradspec.targets.torch_fused import fused, fused_in_double
+from gradspec.targets.torch_fused import fused, fused_forward, fused_in_double
 
 RESERVED = frozenset(
     (
@@ -68,6 +68,7 @@ DIALECT = Dialect(
     fused=fused,
 )
 
+FORWARD = replace(DIALECT, fused=fused_forward)
 IN_DOUBLE = replace(DIALECT, fused=fused_in_double)
 """Where float64 is taken for narrower arguments."""
 

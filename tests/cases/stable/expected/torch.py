@@ -416,7 +416,7 @@ class _SwishInDouble(_Swish):
         x, dy = x.double(), dy.double()
         # what cancels here, float64 has digits for; rounded once
         dx = torch.ops.aten.silu_backward(dy, beta * torch.clamp(x, -1e18, 1e18))
-        return dx.to(dtype), None
+        return dx.to(dtype=dtype), None
 
 
 @torch.compiler.allow_in_graph
