@@ -51,6 +51,8 @@ class Fit:
     low: float
     high: float
     constant: Ball | None = None
+    crowded: float = 0.0
+    """How much denser the points are at the lower end."""
 
     def function(self, x: Ball) -> Ball:
         """What is fitted."""
@@ -176,6 +178,16 @@ def error_fits() -> Iterator[Fit]:
     )
 
 
+def single_fits() -> Iterator[Fit]:
+    """As good as float32 is, and no better."""
+    yield Fit(
+        "MILLS",
+        "(1 + x) exp(x**2 / 2) ndtr(-x) = 1/2 + x R(x), x <= 15",
+        lambda x: (1 + x) * balls.scaled_erfc(x / arb(2).sqrt()) / 2,
+        *(4, 5, TINY, 15, arb(1) / 2, 5.0),
+    )
+
+
 def gamma_fits() -> Iterator[Fit]:
     root = zero(lambda x: x.digamma(), "1.4", "1.5")
     half = arb(1) / 2
@@ -271,6 +283,7 @@ def between(
 
 MODULES = {
     "coefficients_error": ("error functions", error_fits),
+    "coefficients_single": ("error functions in float32", single_fits),
     "coefficients_gamma": ("gamma functions", gamma_fits),
     "coefficients_bessel": ("modified Bessel functions", bessel_fits),
     "coefficients_slopes": ("scaled Bessel functions' derivatives", slope_fits),
@@ -286,6 +299,10 @@ def points(fit: Fit, count: int) -> list[Ball]:
     if fit.low < 0:  # -1 is infinity
         low = arb(-1) + arb(TINY)
     angles = [(2 * k + 1) * arb.pi() / (2 * count) for k in range(count)]
+    if fit.crowded:
+        shares = [(1 - angle.cos()) / 2 for angle in angles]
+        far = [low + (high - low) * s / (1 + fit.crowded * (1 - s)) for s in shares]
+        return [arb(x.mid()) for x in far]
     even_ones = [(high + low) / 2 + (high - low) / 2 * angle.cos() for angle in angles]
     return [arb(x.mid()) for x in even_ones]
 

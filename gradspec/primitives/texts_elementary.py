@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gradspec.primitives import texts_fused
 from gradspec.primitives.row import Helper
 from gradspec.primitives.spelling import everywhere
 from gradspec.primitives.texts_choice import NUMPY_WHERE
@@ -169,13 +170,16 @@ EXP_NEG_SQUARE = everywhere(
 def _exp_neg_square(x: Array) -> Array:
     """exp(-x**2), the square split: its rounding error would be magnified by x**2."""
     WIDEN
+    SINGLE
     c = xp.where(xp.abs(x) > 64.0, 64.0 * xp.sign(x), x)
     h = xp.sign(c) * xp.floor(256.0 * xp.abs(c)) / 256.0
     e = xp.exp(-h * h)
     y = e * (1.0 + EXPM1((h - c) * (h + c)))
     return ROUNDED(y)
 ''',
+    needs=texts_fused.EXP_NEG_SQUARE,
     EXPM1=_EXPM1,
+    **texts_fused.quick("_exp_neg_square"),
 )
 
 EXP_NEG_HALF_SQUARE = everywhere(
@@ -184,11 +188,14 @@ EXP_NEG_HALF_SQUARE = everywhere(
 def _exp_neg_half_square(x: Array) -> Array:
     """exp(-x**2 / 2), the square split: its rounding error would be magnified."""
     WIDEN
+    SINGLE
     c = xp.where(xp.abs(x) > 64.0, 64.0 * xp.sign(x), x)
     h = xp.sign(c) * xp.floor(256.0 * xp.abs(c)) / 256.0
     e = xp.exp(-0.5 * h * h)
     y = e * (1.0 + EXPM1(0.5 * (h - c) * (h + c)))
     return ROUNDED(y)
 ''',
+    needs=texts_fused.EXP_NEG_HALF_SQUARE,
     EXPM1=_EXPM1,
+    **texts_fused.quick("_exp_neg_half_square"),
 )

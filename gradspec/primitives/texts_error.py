@@ -21,6 +21,8 @@ from gradspec.primitives.coefficients_error import (
 from gradspec.primitives.row import Helper
 from gradspec.primitives.spelling import everywhere, listed
 from gradspec.primitives.texts_elementary import EXP_NEG_HALF_SQUARE, EXP_NEG_SQUARE
+from gradspec.primitives.texts_fused import NDTR as NDTR_SINGLE
+from gradspec.primitives.texts_fused import QUOTIENT, quick
 
 LOG = {
     "numpy": "np.log",
@@ -28,22 +30,6 @@ LOG = {
     "tf": "tf.math.log",
     "jax": "jnp.log",
 }
-
-QUOTIENT = everywhere(
-    "_quotient",
-    '''\
-def _quotient(
-    x: Array, over: tuple[float, ...], under: tuple[float, ...]
-) -> Array:
-    """A quotient of polynomials in x, their highest powers first."""
-    p, q = over[0], under[0]
-    for c in over[1:]:
-        p = p * x + c
-    for c in under[1:]:
-        q = q * x + c
-    return p / q
-''',
-)
 
 POLYNOMIAL = everywhere(
     "_polynomial",
@@ -176,6 +162,7 @@ NDTR = everywhere(
 def _ndtr(x: Array) -> Array:
     """0.5 * erfc(-x / sqrt(2)); for abs(x) > 1/2 through exp(-x**2 / 2) * erfcx."""
     WIDEN
+    SINGLE
     over = {listed(ERF_OVER)}
     under = {listed(ERF_UNDER)}
     small = xp.abs(x) <= 0.5
@@ -187,7 +174,8 @@ def _ndtr(x: Array) -> Array:
     y = xp.where(small, near, xp.where(x < 0.0, tail, 1.0 - tail))
     return ROUNDED(y)
 ''',
-    needs=(QUOTIENT, EXP_NEG_HALF_SQUARE, ERFCX),
+    needs=(QUOTIENT, *NDTR_SINGLE, EXP_NEG_HALF_SQUARE, ERFCX),
+    **quick("_ndtr"),
 )
 
 # torch's erfc is vectorised and right to 1.5 ULP: what is left is the rounding of x / sqrt(2),
@@ -199,6 +187,7 @@ def _ndtr(x: Array) -> Array:
     """0.5 * erfc(z), z = -x / sqrt(2); ``e``, what rounding takes off z, is put back by
     the slope of log(erfc), which is -(2 * z + 1 / z) far out.
     """
+    SINGLE
     c = torch.clamp(x, -40.0, 40.0)
     factor, high, low = (
         (4097.0, 0.70703125, 7.55311865475244e-05)
@@ -214,6 +203,8 @@ def _ndtr(x: Array) -> Array:
     slope = torch.add(p / (p * p + 0.6), p, alpha=2.0)
     return 0.5 * torch.erfc(z) * (1.0 + e * slope)
 ''',
+    needs=NDTR_SINGLE,
+    **quick("_ndtr"),
 )["torch"]
 
 LOG_NDTR = everywhere(

@@ -81,3 +81,17 @@ def _where(
 ''',
     needs=(IS_PLAIN, IS_WATCHED),
 )
+
+IS_FUSED = Helper(
+    "_is_fused",
+    '''\
+def _is_fused(x: torch.Tensor) -> bool:
+    """Whether a compiler makes one loop of all operations, of float32: products cost next
+    to nothing there, where each is a pass over memory otherwise.
+    """
+    return x.dtype == torch.float32 and (
+        torch.compiler.is_compiling()
+        or torch._guards.TracingContext.try_get() is not None
+    )
+''',
+)

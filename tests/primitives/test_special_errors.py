@@ -111,7 +111,7 @@ def test_tables_are_what_the_script_finds(module: str) -> None:
     path = special_coefficients.FOLDER / f"{module}.py"
     assert path.read_text(encoding="utf-8") == special_coefficients.text(module)
     for _, done in special_coefficients.fitted(module):
-        assert done.error < 1e-15
+        assert done.error < (1e-8 if module == "coefficients_single" else 1e-15)
         assert done.rounding < 6.0
 
 
