@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gradspec.primitives import (
     table_bounds,
+    table_known,
     table_operators,
     table_polynomials,
     table_slopes,
@@ -11,7 +12,11 @@ from gradspec.primitives import (
 from gradspec.primitives.row import Primitive
 from gradspec.primitives.table import ROWS
 
-_OURS = (*table_polynomials.ROWS, *table_bounds.ROWS, *table_slopes.ROWS)
+_OURS = tuple(
+    row
+    for table in (table_polynomials, table_bounds, table_slopes, table_known)
+    for row in table.ROWS
+)
 _BY_NAME = {row.name: row for row in (*ROWS, *_OURS)}
 _NAMELESS = frozenset(row.name for row in _OURS)
 _OPERATORS = frozenset(row.name for row in table_operators.ROWS) | _NAMELESS

@@ -12,12 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from math import exp
 from typing import Any
 
 from gradspec.derive.build import times
 from gradspec.ir.expr import ONE, ZERO, Apply, Const, Expr, Ref, Select
 from gradspec.ir.tidy import fold
 from gradspec.ir.walk import transform
+from gradspec.primitives.table_known import EXPM1
 from gradspec.stabilise.bounding import BOUNDS
 from gradspec.stabilise.distance import distance
 
@@ -205,11 +207,16 @@ def _factor(terms: Any, name: str, unit: Fraction, is_left: bool) -> Expr:
         return _horner(terms, x, t)
     rate = unit if is_left else -unit
     u = _offset(name, root, is_left)
-    grown = Apply("expm1", (times(Const(rate), u),))
+    grown = Apply(EXPM1, (times(Const(rate), u), _scaled(t, -rate * root.near)))
     if root.near == 0:
         grown = Apply("expm1", (_falling(name, unit),))
     growing, moving = shifted(terms, root.centre, rate)
     return _sum(_horner(growing, u, grown), _by_powers(moving, u, t))
+
+
+def _scaled(t: Expr, exponent: Fraction) -> Expr:
+    """``t * exp(exponent)``: what has the exponential of a distance from 0 as ``t``."""
+    return fold(Apply("mul", (Const(Fraction(exp(exponent))), t)))
 
 
 def _offset(name: str, root: Any, is_left: bool) -> Expr:

@@ -36,6 +36,7 @@ from gradspec.targets.signature import (
     whole_statics,
 )
 from gradspec.targets.skeleton import laid_out, module_text, table_helpers, used_helpers
+from gradspec.targets.together import together
 from gradspec.targets.unnamed import unnamed
 
 RESERVED = texts.RESERVED
@@ -148,7 +149,10 @@ def _way(plan: RulePlan, is_traced: bool) -> Way:
 def _core(
     rule: RulePlan, name: str, derived: tuple[str, ...], way: Way, is_traced: bool
 ) -> Core:
-    words = Vocabulary(expander("jax", scalars(rule)), texts.RESERVED | texts.LOCALS)
+    fixed = scalars(rule)
+    words = Vocabulary(
+        together(expander("jax", fixed), fixed), texts.RESERVED | texts.LOCALS
+    )
     rule = without_locals(rule)
     if rule.nature is Nature.EXACT:
         rule = with_outputs_at_hand(rule)

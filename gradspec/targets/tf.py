@@ -31,6 +31,7 @@ from gradspec.targets.tf_core import core_lines, decorating, kept_names
 from gradspec.targets.tf_layer import layer_class, tf_layers
 from gradspec.targets.tf_parts import Core
 from gradspec.targets.tf_sizes import numbers, with_sizes
+from gradspec.targets.together import together
 from gradspec.targets.unnamed import unnamed
 
 RESERVED = texts.RESERVED
@@ -110,7 +111,8 @@ def _named(plan: ModulePlan) -> list[tuple[RulePlan, str]]:
 def _core(rule: RulePlan, name: str, is_traced: bool) -> Core:
     rule = with_sizes(rule)
     rule = rule if rule.is_ranked else without_composites(rule)
-    words = Vocabulary(expander("tf", numbers(rule)), texts.RESERVED)
+    fixed = numbers(rule)
+    words = Vocabulary(together(expander("tf", fixed), fixed), texts.RESERVED)
     outputs = {output.name for output in rule.outputs}
     keep = tuple(saved for saved in rule.saved if saved not in outputs)
     return Core(

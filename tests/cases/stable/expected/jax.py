@@ -6,6 +6,7 @@ Do not edit: change input.grad and compile it again.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -75,21 +76,30 @@ def _is_absent(tangent: object) -> bool:
     return isinstance(tangent, jax.custom_derivatives.SymbolicZero)
 
 
+def _like(gradient: jax.Array, x: jax.Array) -> jax.Array:
+    """``gradient`` in the shape of ``x``: summed where ``x`` was broadcast."""
+    shape = jnp.broadcast_shapes(jnp.shape(gradient), x.shape)
+    gradient = jnp.broadcast_to(gradient, shape)
+    front = len(shape) - x.ndim
+    ones = [k for k, size in enumerate(x.shape, front) if size == 1]
+    axes = (*range(front), *(k for k in ones if shape[k] != 1))
+    return jnp.sum(gradient, axes).reshape(x.shape) if axes else gradient
+
+
 def _vanishing(x: jax.Array, y: jax.Array) -> jax.Array:
     """x * y; where y has vanished, as an exponential does, an infinite x counts as 0."""
     return jnp.where(jnp.isinf(x) & (y == 0.0), 0.0, x) * y
 
 
-def _expm1(x: jax.Array) -> jax.Array:
-    """exp(x) - 1; about 0 (exp(x) - 1) * x / log(exp(x)), in which the rounding errors
-    of the two nearly cancel (Higham, Accuracy and Stability of Numerical Algorithms,
-    2002, section 1.14.1)."""
-    u = jnp.exp(x)
-    inner = (jnp.abs(x) < 1.0) & (u != 1.0)
-    a = jnp.where(inner, x, 1.0)
-    v = jnp.where(inner, u, 2.0)
-    near = (v - 1.0) * (a / jnp.log(v))
-    return jnp.where(inner, near, jnp.where(u == 1.0, x, u - 1.0))
+def _expm1_known(x: jax.Array, t: jax.Array) -> jax.Array:
+    """exp(x) - 1, where t is exp(x); about 0 its Taylor series."""
+    near = jnp.abs(x) < 0.35
+    b = jnp.where(near, x, jnp.zeros_like(x))
+    count = 14 if x.dtype == jnp.float64 else 8
+    s = jnp.zeros_like(x)
+    for k in range(count, 1, -1):
+        s = s * b + 1.0 / math.factorial(k)
+    return jnp.where(near, b * (1.0 + b * s), t - 1.0)
 
 
 @jax.custom_jvp
@@ -130,12 +140,8 @@ def log1pexp(x: jax.Array) -> jax.Array:
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
 def _swish(x, beta):
-    beta_x = beta * x
-    mask = beta_x < -80.0
-    vanishing = _vanishing(x, jax.nn.sigmoid(jnp.where(mask, beta_x + 16.0, beta_x)))
-    # passed through an infinity; now at most 8.5 ULP; at x = -inf the limit; parts that
-    # would be subnormal, here 0, are taken larger
-    return jnp.where(mask, 1.1253517471925912e-7 * vanishing, vanishing)
+    # passed through an infinity; now at most 8.5 ULP; at x = -inf the limit
+    return _vanishing(x, jax.nn.sigmoid(beta * x))
 
 
 def _swish_jvp(beta, primals, tangents):
@@ -143,23 +149,27 @@ def _swish_jvp(beta, primals, tangents):
     (x_dot,) = tangents
     y = _swish(*primals, beta)
     product = beta * jnp.clip(x, -1e18, 1e18)
-    mask = product < -80.0
-    branch = jnp.where(mask, product + 16.0, product)
-    exp = jnp.exp(jnp.where(branch < 0.0, branch, -branch))
+    mask = product < 0.0
+    exp = jnp.exp(jnp.where(mask, product, -product))
     total = (
         jnp.minimum(product + 1.2784645557403564, 1.2784645557403564)
         - 1.2979282759673083e-8
         + 1.0946994183093437e-16
     )
-    ratio = jnp.where(
-        product < 0.0,
-        exp * (_expm1(total) * 0.2784645427610738 + total),
-        1.0 + exp * (1.0 + product),
-    ) / jnp.square(1.0 + exp)
     # through exp(-|beta * x|), exact about beta * x = -1.2784646, where other forms
-    # lose digits (float32: all); now at most 3.5 ULP; at x = inf and x = -inf the
-    # limit; parts that would be subnormal, here 0, are taken larger
-    y_dot = x_dot * jnp.where(mask, 1.1253517471925912e-7 * ratio, ratio)
+    # lose digits (float32: all); now at most 3.5 ULP; at x = inf and x = -inf the limit
+    y_dot = x_dot * (
+        jnp.where(
+            mask,
+            exp
+            * (
+                _expm1_known(total, 3.5911214766686217 * exp) * 0.2784645427610738
+                + total
+            ),
+            1.0 + exp * (1.0 + product),
+        )
+        / jnp.square(1.0 + exp)
+    )
     return y, y_dot
 
 

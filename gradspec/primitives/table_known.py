@@ -1,0 +1,107 @@
+"""Functions of what is at hand already, for compilers that fuse.
+
+Users have no names for these. About a zero of its gradient, an activation of `x` and
+`exp(x)` has an `expm1` of the distance; the exponential of that is known but for a factor,
+and in a fused loop a second one costs as much as all the rest. Elsewhere they are written
+out: an `expm1` is one operation there, and the series many.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradspec.primitives import balls
+from gradspec.primitives.row import Expand, Primitive, Spelling
+from gradspec.primitives.spelling import everywhere
+
+EXPM1 = "expm1_known"
+TANH_SOFTPLUS = "tanh_softplus"
+
+_NEAR = 0.35
+
+# In TensorFlow's eager mode each of these operations is a call, and `expm1` one.
+_EAGER = {
+    "    EAGER\n": {
+        "numpy": "",
+        "torch": "",
+        "tf": """\
+    if tf.executing_eagerly():
+        return tf.math.expm1(x)
+""",
+        "jax": "",
+    }
+}
+
+_TEXT = """\
+def _expm1_known(x: Array, t: Array) -> Array:
+    \"\"\"exp(x) - 1, where t is exp(x); about 0 its Taylor series.\"\"\"
+    EAGER
+    near = xp.abs(x) < 0.35
+    b = xp.where(near, x, xp.zeros_like(x))
+    count = 14 if x.dtype == xp.float64 else 8
+    s = xp.zeros_like(x)
+    for k in range(count, 1, -1):
+        s = s * b + 1.0 / math.factorial(k)
+    return xp.where(near, b * (1.0 + b * s), t - 1.0)
+"""
+
+# A choice says abs(x): it has at 0 the slope of one side.
+_TANH_SOFTPLUS_TEXT = """\
+def _tanh_softplus(x: Array) -> Array:
+    \"\"\"tanh(log(1 + exp(x))), as a quotient of polynomials in exp(-abs(x)).\"\"\"
+    left = x < 0.0
+    t = xp.exp(xp.where(left, x, -x))
+    over = xp.where(left, t * (t + 2.0), 1.0 + 2.0 * t)
+    return over / (over + xp.where(left, 2.0 * xp.ones_like(t), 2.0 * t * t))
+"""
+
+
+def _model(np: Any, x: Any, t: Any) -> Any:
+    return np.where(np.abs(x) < _NEAR, np.expm1(x), t - 1.0)
+
+
+def _tanh_of_softplus(np: Any, x: Any) -> Any:
+    t = np.exp(-np.abs(x))
+    over = np.where(x < 0, t * (t + 2.0), 1.0 + 2.0 * t)
+    return over / (over + np.where(x < 0, 2.0, 2.0 * t * t))
+
+
+def _fused(
+    name: str,
+    text: str,
+    formula: str,
+    imports: tuple[str, ...] = (),
+    **words: dict[str, str],
+) -> dict[str, Spelling]:
+    """A private function where XLA fuses; the formula elsewhere."""
+    made = everywhere(name, text, imports, **words)
+    own: dict[str, Spelling] = {target: made[target] for target in ("tf", "jax")}
+    return dict.fromkeys(("numpy", "torch"), Expand(formula)) | own
+
+
+ROWS = (
+    Primitive(
+        EXPM1,
+        ("x", "y"),
+        meaning="expm1(x)",
+        partials=("exp(x)", None),
+        ball=lambda x, _: x.expm1(),
+        sympy=lambda sp, x, _: sp.exp(x) - 1,
+        model=_model,
+        cost=20.0,
+        source="Taylor's series; beyond, exp(x) - 1 as it stands",
+        spellings=_fused("_expm1_known", _TEXT, "expm1(x)", ("import math",), **_EAGER),
+    ),
+    Primitive(
+        TANH_SOFTPLUS,
+        ("x",),
+        meaning="tanh(softplus(x))",
+        partials=("sigmoid(x) / square(cosh(softplus(x)))",),
+        ball=lambda x: balls.softplus(x).tanh(),
+        sympy=lambda sp, x: sp.tanh(sp.log(1 + sp.exp(x))),
+        model=_tanh_of_softplus,
+        cost=20.0,
+        source="Misra, 2019, Mish: ((1 + exp(x))**2 - 1) / ((1 + exp(x))**2 + 1)",
+        spellings=_fused("_tanh_softplus", _TANH_SOFTPLUS_TEXT, "tanh(softplus(x))"),
+    ),
+)
