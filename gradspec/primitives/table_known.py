@@ -74,7 +74,7 @@ def _fused(
     **words: dict[str, str],
 ) -> dict[str, Spelling]:
     """A private function where XLA fuses; the formula elsewhere."""
-    made = everywhere(name, text, imports, **words)
+    made = everywhere(name, text, imports, (), **words)
     own: dict[str, Spelling] = {target: made[target] for target in ("tf", "jax")}
     return dict.fromkeys(("numpy", "torch"), Expand(formula)) | own
 

@@ -177,7 +177,8 @@ def _exp_neg_square(x: Array) -> Array:
     y = e * (1.0 + EXPM1((h - c) * (h + c)))
     return ROUNDED(y)
 ''',
-    needs=texts_fused.EXP_NEG_SQUARE,
+    (),
+    texts_fused.EXP_NEG_SQUARE,
     EXPM1=_EXPM1,
     **texts_fused.quick("_exp_neg_square"),
 )
@@ -195,7 +196,8 @@ def _exp_neg_half_square(x: Array) -> Array:
     y = e * (1.0 + EXPM1(0.5 * (h - c) * (h + c)))
     return ROUNDED(y)
 ''',
-    needs=texts_fused.EXP_NEG_HALF_SQUARE,
+    (),
+    texts_fused.EXP_NEG_HALF_SQUARE,
     EXPM1=_EXPM1,
     **texts_fused.quick("_exp_neg_half_square"),
 )

@@ -174,7 +174,8 @@ def _ndtr(x: Array) -> Array:
     y = xp.where(small, near, xp.where(x < 0.0, tail, 1.0 - tail))
     return ROUNDED(y)
 ''',
-    needs=(QUOTIENT, *NDTR_SINGLE, EXP_NEG_HALF_SQUARE, ERFCX),
+    (),
+    (QUOTIENT, *NDTR_SINGLE, EXP_NEG_HALF_SQUARE, ERFCX),
     **quick("_ndtr"),
 )
 
@@ -203,7 +204,8 @@ def _ndtr(x: Array) -> Array:
     slope = torch.add(p / (p * p + 0.6), p, alpha=2.0)
     return 0.5 * torch.erfc(z) * (1.0 + e * slope)
 ''',
-    needs=NDTR_SINGLE,
+    (),
+    NDTR_SINGLE,
     **quick("_ndtr"),
 )["torch"]
 

@@ -17,7 +17,8 @@ from gradspec.primitives.coefficients_gamma import (
 )
 from gradspec.primitives.row import Helper
 from gradspec.primitives.spelling import everywhere, listed
-from gradspec.primitives.texts_error import LOG, POLYNOMIAL, QUOTIENT
+from gradspec.primitives.texts_error import LOG, POLYNOMIAL
+from gradspec.primitives.texts_fused import QUOTIENT
 from gradspec.primitives.texts_trigonometric import SINPI
 
 # From 20 on the power is taken in two halves, so that it stays in range. Beyond 172 the

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gradspec.primitives.coefficients_error import TANH_OVER, TANH_UNDER
 from gradspec.primitives.spelling import everywhere, listed
-from gradspec.primitives.texts_error import QUOTIENT
+from gradspec.primitives.texts_fused import QUOTIENT
 
 # x - round(x) is exact, so that sin(pi * x) has no error from the rounding of pi * x
 # (which is 1e-10 relative near an integer of size 1000), and integers give exactly 0.
