@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from gradspec.plan.array import Expr, Op, children, names, nodes, substitute
+from gradspec.plan.plan import Gradient, RulePlan
 from gradspec.plan.translate import Types, rebuilt, translate
 from gradspec.primitives.formula import formula
 from gradspec.primitives.lookup import primitive
@@ -64,3 +66,14 @@ def missing(
             elif isinstance(spelling, Missing):
                 found[node.primitive] = spelling.reason
     return tuple(found.items())
+
+
+def with_slopes(plan: RulePlan, expand: Callable[[Expr], Expr]) -> RulePlan:
+    """The rule with the local derivatives, which a traced module prints, in the target's
+    words."""
+
+    def expanded(gradient: Gradient) -> Gradient:
+        slopes = tuple(local and expand(local) for local in gradient.locals)
+        return replace(gradient, locals=slopes)
+
+    return replace(plan, gradients=tuple(g and expanded(g) for g in plan.gradients))

@@ -13,16 +13,15 @@ from dataclasses import replace
 from gradspec.ir.rule import Input, Kind, Output
 from gradspec.plan.account import Account
 from gradspec.plan.account import account as booked
-from gradspec.plan.array import Expr
 from gradspec.plan.array import names as names_of
 from gradspec.plan.at_hand import with_outputs_at_hand, without_locals
-from gradspec.plan.plan import Gradient, ModulePlan, Nature, RulePlan
+from gradspec.plan.plan import ModulePlan, Nature, RulePlan
 from gradspec.plan.program import Vocabulary, forward, joined_backward
 from gradspec.plan.pushing import Pushforward, is_linear, pushforward
 from gradspec.targets import jax_ranked_texts
 from gradspec.targets import jax_texts as texts
 from gradspec.targets.docstring import docstring, module_docstring
-from gradspec.targets.expansion import expander
+from gradspec.targets.expansion import expander, with_slopes
 from gradspec.targets.jax_core import core_lines
 from gradspec.targets.jax_parts import Core, Way
 from gradspec.targets.jax_start import jax_layers, start_function, start_name
@@ -160,24 +159,12 @@ def _core(
         name,
         derived,
         way,
-        _expanded(rule, words),
+        with_slopes(rule, words.expand),
         forward(rule, words),
         pushforward(rule, words) if way is Way.PUSHED else Pushforward((), ()),
         unnamed(joined_backward(rule, words)),
         is_traced,
     )
-
-
-def _expanded(plan: RulePlan, words: Vocabulary) -> RulePlan:
-    """Local gradients as JAX can compute them, for a traced module."""
-
-    def expand(local: Expr | None) -> Expr | None:
-        return None if local is None else words.expand(local)
-
-    def closed(gradient: Gradient) -> Gradient:
-        return replace(gradient, locals=tuple(expand(v) for v in gradient.locals))
-
-    return replace(plan, gradients=tuple(g and closed(g) for g in plan.gradients))
 
 
 # --- the public function -----------------------------------------------------------------

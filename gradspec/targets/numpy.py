@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from gradspec.plan.account import Account
 from gradspec.plan.account import account as booked
 from gradspec.plan.at_hand import with_outputs_at_hand
-from gradspec.plan.plan import Gradient, ModulePlan, RulePlan
+from gradspec.plan.plan import ModulePlan, RulePlan
 from gradspec.plan.program import Vocabulary, forward, joined_backward, tangents
 from gradspec.source import Source
 from gradspec.targets import numpy_texts as texts
 from gradspec.targets.docstring import module_docstring
-from gradspec.targets.expansion import expander
+from gradspec.targets.expansion import expander, with_slopes
 from gradspec.targets.lines import Lines
 from gradspec.targets.numpy_cheaper import cheaper
 from gradspec.targets.numpy_parts import Functions
@@ -83,7 +81,7 @@ def _functions(rule: RulePlan, plan: ModulePlan, is_traced: bool) -> Functions:
     outputs = {output.name for output in rule.outputs}
     keep = tuple(name for name in rule.saved if name not in outputs)
     return Functions(
-        plan=_expanded(rule, words),
+        plan=with_slopes(rule, words.expand),
         value=forward(rule, words),
         forward=forward(rule, words, keep),
         backward=joined_backward(rule, words),
@@ -92,13 +90,3 @@ def _functions(rule: RulePlan, plan: ModulePlan, is_traced: bool) -> Functions:
         jvp=fresh(f"{rule.name}_jvp", rules),
         is_traced=is_traced,
     )
-
-
-def _expanded(rule: RulePlan, words: Vocabulary) -> RulePlan:
-    """The derivatives that a trace prints, in the target's words."""
-
-    def expanded(gradient: Gradient) -> Gradient:
-        locals_ = tuple(v and words.expand(v) for v in gradient.locals)
-        return replace(gradient, locals=locals_)
-
-    return replace(rule, gradients=tuple(g and expanded(g) for g in rule.gradients))

@@ -5,19 +5,17 @@ converts and passes on by position.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from gradspec.ir.rule import Input, Kind, Output
 from gradspec.plan.account import Account
 from gradspec.plan.account import account as booked
-from gradspec.plan.array import Expr
 from gradspec.plan.at_hand import without_composites
-from gradspec.plan.plan import Gradient, ModulePlan, RulePlan
+from gradspec.plan.plan import ModulePlan, RulePlan
 from gradspec.plan.program import Vocabulary, forward, joined_backward
 from gradspec.targets import tf_blocks, tf_ranked_texts
 from gradspec.targets import tf_texts as texts
 from gradspec.targets.docstring import docstring, module_docstring
-from gradspec.targets.expansion import expander
+from gradspec.targets.expansion import expander, with_slopes
 from gradspec.targets.lines import Lines, indented
 from gradspec.targets.python import Needs, needs
 from gradspec.targets.signature import (
@@ -117,23 +115,11 @@ def _core(rule: RulePlan, name: str, is_traced: bool) -> Core:
     keep = tuple(saved for saved in rule.saved if saved not in outputs)
     return Core(
         name,
-        _expanded(rule, words),
+        with_slopes(rule, words.expand),
         forward(rule, words, keep),
         unnamed(joined_backward(rule, words)),
         is_traced,
     )
-
-
-def _expanded(plan: RulePlan, words: Vocabulary) -> RulePlan:
-    """Local gradients as TensorFlow can compute them, for a traced module."""
-
-    def expand(local: Expr | None) -> Expr | None:
-        return None if local is None else words.expand(local)
-
-    def closed(gradient: Gradient) -> Gradient:
-        return replace(gradient, locals=tuple(expand(v) for v in gradient.locals))
-
-    return replace(plan, gradients=tuple(g and closed(g) for g in plan.gradients))
 
 
 # --- the public function -----------------------------------------------------------------

@@ -16,7 +16,7 @@ from gradspec.primitives.texts_torch import ACTIVE
 from gradspec.targets import torch_fused, torch_ranked_texts
 from gradspec.targets import torch_texts as texts
 from gradspec.targets.docstring import docstring, module_docstring
-from gradspec.targets.expansion import expander
+from gradspec.targets.expansion import expander, with_slopes
 from gradspec.targets.lines import Lines, indented
 from gradspec.targets.python import Needs, needs
 from gradspec.targets.signature import (
@@ -122,6 +122,7 @@ def _function(rule: RulePlan, name: str, is_traced: bool) -> Function:
     kept = _kept(rule, words)
     further = tuple(Output(assign.name, Kind.NOGRAD, Shape()) for assign in kept)
     plan = replace(rule, outputs=(*rule.outputs, *further))
+    plan = with_slopes(plan, words.expand)
     backward = unnamed(split_backward(plan, words))
     return Function(
         name,
