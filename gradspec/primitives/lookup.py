@@ -12,7 +12,7 @@ from gradspec.primitives import (
 from gradspec.primitives.row import Primitive
 from gradspec.primitives.table import ROWS
 
-_OURS = tuple(
+_OURS: tuple[Primitive, ...] = tuple(
     row
     for table in (table_polynomials, table_bounds, table_slopes, table_known)
     for row in table.ROWS
