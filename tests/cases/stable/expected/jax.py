@@ -140,8 +140,12 @@ def log1pexp(x: jax.Array) -> jax.Array:
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
 def _swish(x, beta):
-    # passed through an infinity; now at most 8.5 ULP; at x = -inf the limit
-    return _vanishing(x, jax.nn.sigmoid(beta * x))
+    beta_x = beta * x
+    mask = beta_x < -80.0
+    vanishing = _vanishing(x, jax.nn.sigmoid(jnp.where(mask, beta_x + 16.0, beta_x)))
+    # passed through an infinity; now at most 8.5 ULP; at x = -inf the limit; parts that
+    # would be subnormal, here 0, are taken larger
+    return jnp.where(mask, 1.1253517471925912e-7 * vanishing, vanishing)
 
 
 def _swish_jvp(beta, primals, tangents):
@@ -149,27 +153,24 @@ def _swish_jvp(beta, primals, tangents):
     (x_dot,) = tangents
     y = _swish(*primals, beta)
     product = beta * jnp.clip(x, -1e18, 1e18)
-    mask = product < 0.0
-    exp = jnp.exp(jnp.where(mask, product, -product))
+    mask = product < -80.0
+    branch = jnp.where(mask, product + 16.0, product)
+    exp = jnp.exp(jnp.where(branch < 0.0, branch, -branch))
     total = (
         jnp.minimum(product + 1.2784645557403564, 1.2784645557403564)
         - 1.2979282759673083e-8
         + 1.0946994183093437e-16
     )
+    ratio = jnp.where(
+        product < 0.0,
+        exp
+        * (_expm1_known(total, 3.5911214766686217 * exp) * 0.2784645427610738 + total),
+        1.0 + exp * (1.0 + product),
+    ) / jnp.square(1.0 + exp)
     # through exp(-|beta * x|), exact about beta * x = -1.2784646, where other forms
-    # lose digits (float32: all); now at most 3.5 ULP; at x = inf and x = -inf the limit
-    y_dot = x_dot * (
-        jnp.where(
-            mask,
-            exp
-            * (
-                _expm1_known(total, 3.5911214766686217 * exp) * 0.2784645427610738
-                + total
-            ),
-            1.0 + exp * (1.0 + product),
-        )
-        / jnp.square(1.0 + exp)
-    )
+    # lose digits (float32: all); now at most 3.5 ULP; at x = inf and x = -inf the
+    # limit; parts that would be subnormal, here 0, are taken larger
+    y_dot = x_dot * jnp.where(mask, 1.1253517471925912e-7 * ratio, ratio)
     return y, y_dot
 
 
