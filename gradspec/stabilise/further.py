@@ -17,7 +17,7 @@ from gradspec.stabilise import wide
 from gradspec.stabilise.choose import Candidate, Choice, cost
 from gradspec.stabilise.measure import QUIET, SLACK, Score, Trial
 from gradspec.stabilise.model import Machine
-from gradspec.stabilise.points import extremes
+from gradspec.stabilise.points import Points, extremes
 from gradspec.stabilise.products import is_product, reordered
 from gradspec.stabilise.regimes import Form, by_regimes, losses
 from gradspec.stabilise.tried import Tried
@@ -61,6 +61,12 @@ class Ground:
         pairs = zip(self.trials, self.usual, strict=True)
         return tuple((t, where) for t, where in pairs if t.dtype == "float32")
 
+    def at(self, hard: Points, target: str) -> tuple[tuple[Trial, Any], ...]:
+        """Those in float32 and one at ``hard`` points."""
+        machine = Machine(hard.columns, np.float32, target)
+        trial = Trial(self.trials[0].meaning, hard, machine)
+        return (*self.single(), (trial, np.ones(len(hard), dtype=bool)))
+
     def widened(self) -> Ground:
         return replace(self, is_wide=True)
 
@@ -86,9 +92,11 @@ class Ground:
         """The bits lost at all points."""
         weight = np.where(np.concatenate(self.usual), 1.0, _RARE)
         off = [
-            trial.suspicion_in_double(closed)
-            if self._is_rounded(trial)
-            else trial.suspicion(closed)
+            (
+                trial.suspicion_in_double(closed)
+                if self._is_rounded(trial)
+                else trial.suspicion(closed)
+            )
             for trial in self.trials
         ]
         return losses(np.concatenate(off)) * weight
@@ -180,10 +188,15 @@ class _Work:
         slack = QUIET if self._ground.is_wide else SLACK
         after = self._ground.scores(made.closed)
         pairs = zip(after, self._scores, strict=True)
-        if any(one.is_worse_than(other, slack) for one, other in pairs):
+        if any(_is_worse(one, other, slack) for one, other in pairs):
             return False
         noisy = self._ground.trials[0].score_with_noise(made.closed).noisy
         return self._ground.is_wide or noisy <= self._noisy
+
+
+def _is_worse(one: Score, other: Score, slack: float) -> bool:
+    """At single points, and in the counts, too."""
+    return one.is_worse_than(other, slack) and one.counts_worse(other, slack)
 
 
 def _forms(heard: Iterable[Tried]) -> Iterator[Expr]:

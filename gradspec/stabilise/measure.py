@@ -66,6 +66,14 @@ class Stratum:
             or self.share > other.share + (slack - SLACK)
         )
 
+    def counts_worse(self, other: Stratum, slack: float) -> bool:
+        """Worse in any of the three, whichever points they are."""
+        return (
+            self.bad > other.bad
+            or self.worst > max(other.worst * slack, GOOD)
+            or self.share > other.share
+        )
+
     def is_spoiled(self, other: Stratum) -> bool:
         """Whether many more digits are lost anywhere."""
         return self._spoiled(other) > 0
@@ -105,6 +113,14 @@ class Score:
         return (
             self.whole.is_worse_than(other.whole, slack)
             or core
+            or self.gaps > other.gaps
+        )
+
+    def counts_worse(self, other: Score, slack: float) -> bool:
+        """Worse in any count on a stratum: it may be other points that are lost."""
+        return (
+            self.whole.counts_worse(other.whole, slack)
+            or self.core.counts_worse(other.core, slack)
             or self.gaps > other.gaps
         )
 

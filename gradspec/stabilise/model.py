@@ -53,6 +53,9 @@ class Machine:
         self._count = max((len(c) for c in columns.values()), default=1)
         self._known: dict[Expr, Column] = {}
 
+    def __len__(self) -> int:
+        return self._count
+
     def run(self, expr: Expr) -> Column:
         """The values of ``expr``, one for each point."""
         whole = expand(expr)

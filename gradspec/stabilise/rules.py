@@ -91,6 +91,19 @@ _EXPONENTIALS = (
     Row("exp of log", "exp(log(a))", "a"),
     Row("exp of softplus", "exp(-softplus(a))", "sigmoid(-a)"),
     Row("exp of logsigmoid", "exp(logsigmoid(a))", "sigmoid(a)"),
+    # exp(a) overflows in both; what is left of the quotient does not
+    Row(
+        "exponential over a mixture",
+        "exp(a) / (b * exp(a) + c)",
+        "1 / (b + c * exp(-a))",
+        detour=True,
+    ),
+    Row(
+        "expm1 over a mixture",
+        "expm1(a) / (b * exp(a) + c)",
+        "-expm1(-a) / (b + c * exp(-a))",
+        detour=True,
+    ),
 )
 
 _LOGARITHMS = (
@@ -167,6 +180,22 @@ _LOGARITHMS = (
     Row("xlog1py", "a * log(1 + b)", "xlog1py(a, b)", detour=True),
     Row("xlog1py, mirrored", "a * log(1 - b)", "xlog1py(a, -b)", detour=True),
     Row("xlog1py from log1p", "a * log1p(b)", "xlog1py(a, b)", detour=True),
+    Row("xlogy near one", "xlogy(a, 1 + b)", "xlog1py(a, b)"),
+    Row("xlogy near one, mirrored", "xlogy(a, 1 - b)", "xlog1py(a, -b)"),
+    Row(
+        "power near one",
+        "(1 + a)**b",
+        "exp(b * log1p(a))",
+        when="a > -1",
+        detour=True,
+    ),
+    Row(
+        "power near one, mirrored",
+        "(1 - a)**b",
+        "exp(b * log1p(-a))",
+        when="a <= 1",
+        detour=True,
+    ),
     Row("xlogy of a power", "log(b) * square(a)", "a * xlogy(a, b)", detour=True),
 )
 

@@ -9,6 +9,7 @@ balls, as those of `rules.py`.
 from __future__ import annotations
 
 from gradspec.stabilise.rules import Row
+from gradspec.stabilise.rules_mixtures import MIXTURES
 
 _CANCELLED = (
     Row("difference of equal terms", "(a + b) - (a + c)", "b - c"),
@@ -383,4 +384,4 @@ _ANGLES = (
     ),
 )
 
-IDENTITIES = _POWERS + _ROOTS + _LOGARITHMS + _EXPONENTIALS + _ANGLES
+IDENTITIES = _POWERS + _ROOTS + _LOGARITHMS + _EXPONENTIALS + MIXTURES + _ANGLES

@@ -130,10 +130,19 @@ class Saturation:
                 yield from ((expr, fact) for fact in wanted() if _is_true(fact, truth))
 
 
+_COMPARES = {
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "ne": np.not_equal,
+}
+
+
 def _is_true(fact: Fact, truth: Any) -> bool:
     op, number = fact
     known = truth[~np.isnan(truth)]
-    compare = {"gt": np.greater, "ge": np.greater_equal, "ne": np.not_equal}[op]
+    compare = _COMPARES[op]
     return len(known) > 0 and bool(compare(known, float(number)).all())
 
 

@@ -20,6 +20,9 @@ from gradspec.stabilise.rules import by_operator
 BUDGET = 20
 """How many forms of one expression are looked at."""
 
+FEW = BUDGET // 3
+"""The same of what has been proposed in another way."""
+
 _LARGEST = 400  # nodes of an expression beyond which it is left as it is
 
 Holds = Callable[[Expr], bool]
@@ -30,7 +33,7 @@ class Search:
     """Rewrites; what the rows make of a node is found once."""
 
     def __init__(self, holds: Holds) -> None:
-        self._holds = holds
+        self.holds = holds
         self._known: dict[Expr, tuple[tuple[Expr, bool], ...]] = {}
 
     def forms(self, expr: Expr, budget: int = BUDGET) -> tuple[Expr, ...]:
@@ -87,7 +90,7 @@ class Search:
             bound = match(rule.left, node)
             if bound is None:
                 continue
-            if rule.when is not None and not self._holds(instantiate(rule.when, bound)):
+            if rule.when is not None and not self.holds(instantiate(rule.when, bound)):
                 continue
             new = instantiate(rule.right, bound)
             if new != node:

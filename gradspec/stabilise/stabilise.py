@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
-from math import inf
 
 import numpy as np
 
@@ -32,11 +31,12 @@ from gradspec.ir.rule import (
 from gradspec.ir.text import show
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import size
-from gradspec.stabilise import wide
+from gradspec.stabilise import wide, widening
 from gradspec.stabilise.anchored import Mender
 from gradspec.stabilise.choose import Candidate, Choice, choose, cost
 from gradspec.stabilise.compensate import compensated
 from gradspec.stabilise.dead import without_dead_locals
+from gradspec.stabilise.directed import forms
 from gradspec.stabilise.doubled import Quantity, doubled, looked_at
 from gradspec.stabilise.exact import restored
 from gradspec.stabilise.faults import concern
@@ -54,11 +54,10 @@ from gradspec.stabilise.ranked import stabilised
 from gradspec.stabilise.ranked_guard import ranked_guarded
 from gradspec.stabilise.reason import gains, reason
 from gradspec.stabilise.saturate import Saturation
-from gradspec.stabilise.search import BUDGET, Search
+from gradspec.stabilise.search import FEW, Search
 from gradspec.stabilise.searching import is_severe, searched
 from gradspec.stabilise.tried import Tried, overhearing
 
-_FEW = BUDGET // 3
 _GROWTH, _ROOM = 1.25, 20.0
 """How much more a derived form may cost than what is written."""
 _ROUNDS = 4
@@ -312,8 +311,8 @@ class _Work:
         form, ground = choice.form, self._ground(name, trials)
         tried = looked_at(self._rule, name, ground, self._heard, self._seen.close)
         self.quantities.append(tried)
-        most = wide.DERIVED if ground.is_derived else inf
-        why = wide.reason(ground.single(), self._chosen.close(form), most)
+        closed = self._chosen.close(form)
+        why = widening.why(ground, self._original, closed, self._target)
         if why:
             best = further(ground.widened(), choice, self._heard, self._candidate).form
             if best != form:
@@ -345,7 +344,7 @@ class _Work:
         if isinstance(self._entry(name), Derived):
             yield from self._others((*others, written))
         else:
-            yield from self._search.forms(written)
+            yield from forms(self._search, written)
 
     def _far(
         self,
@@ -364,15 +363,15 @@ class _Work:
         if isinstance(self._entry(name), Derived) or good:
             return
         most = _GROWTH * cost(whole) + _ROOM
-        yield from self._search.forms(whole)
+        yield from forms(self._search, whole)
         found = self._others((whole, *others))
         yield from (form for form in found if cost(form) <= most)
 
     def _others(self, starts: tuple[Expr, ...]) -> Iterator[Expr]:
         for start in dict.fromkeys(starts):
-            yield from self._search.forms(start)
+            yield from forms(self._search, start)
             for proposal in proposals(start, self._upstream):
-                yield from self._search.forms(proposal, _FEW)
+                yield from self._search.forms(proposal, FEW)
 
     def _holds(self, condition: Expr) -> bool:
         """Whether a rewrite's condition is true at all points."""

@@ -10,14 +10,13 @@ very end of the range.) Float64 arguments are computed as they are.
 from __future__ import annotations
 
 from dataclasses import replace
-from math import inf
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from gradspec.ir.expr import Expr
 from gradspec.ir.rule import Rule
-from gradspec.stabilise.measure import Score, Trial
+from gradspec.stabilise.measure import GOOD, Score, Trial
 from gradspec.stabilise.points import Points
 
 _SHARE = 0.035
@@ -27,9 +26,8 @@ _BAD, _FEW = 0.01, 2
 """Of all points, bad ones; and how many are none too many in the core, where several
 inputs that nearly cancel give 0."""
 
-DERIVED = 64.0
-"""ULP that a gradient which is derived may not be off anywhere in the core: more than
-six bits are lost, and nobody has chosen that form."""
+Pair: TypeAlias = tuple[Trial, Any]
+"""A trial, and the points of it that count."""
 
 _GAIN = 4.0
 """How many times smaller the largest error must become."""
@@ -56,22 +54,34 @@ def recomputing(rule: Rule, wide_names: list[str]) -> Rule:
     return replace(rule, recomputes=(*rule.recomputes, *again))
 
 
-def reason(
-    pairs: tuple[tuple[Trial, Any], ...], candidate: Expr, most: float = inf
-) -> str:
+def reason(pairs: tuple[Pair, ...], candidate: Expr) -> str:
     """Why ``candidate`` is to be computed in float64 (measured at the chosen points of
-    each trial); empty if it is not. It is, too, if it is off by more than ``most`` at
-    several points of the core (at one, where two branches meet, it may be luck).
+    each trial); empty if it is not.
 
     Only what is poor is computed so (special functions take long: they are balls)."""
-    scores = [trial.score_at(candidate, where) for trial, where in pairs]
-    few = 0 if len(pairs[0][0].variables) == 1 else _FEW
-    often = sum(int((score.core.errors > most).sum()) for score in scores) >= _FEW
-    if not _is_poor(scores[0], few) and not often:
+    trial, where = pairs[0]
+    narrow = trial.score_at(candidate, where)
+    few = 0 if len(trial.variables) == 1 else _FEW
+    if not _is_poor(narrow, few):
         return ""
-    place = max(range(len(scores)), key=lambda n: scores[n].core.worst if often else -n)
-    narrow = scores[place]
-    wide = pairs[place][0].score_in_double(candidate, pairs[place][1])
+    return _told(pairs[0], candidate, narrow)
+
+
+def reason_for_derived(pairs: tuple[Pair, ...], candidate: Expr) -> str:
+    """The same for a gradient that is derived: any bad point is a reason, and so is being
+    off by more than 4 ULP at several points of the core (at one, where two branches meet,
+    it may be luck): nobody has chosen that form, and no reader sees what it loses."""
+    for pair in pairs:
+        narrow = pair[0].score_at(candidate, pair[1])
+        often = int((narrow.core.errors > GOOD).sum()) >= _FEW
+        why = _told(pair, candidate, narrow) if narrow.whole.bad or often else ""
+        if why:
+            return why
+    return ""
+
+
+def _told(pair: Pair, candidate: Expr, narrow: Score) -> str:
+    wide = pair[0].score_in_double(candidate, pair[1])
     if not _mends(wide, narrow):
         return ""
     if wide.whole.bad < narrow.whole.bad:

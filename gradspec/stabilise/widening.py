@@ -1,0 +1,23 @@
+"""Whether a result is computed in float64: on the sample, and, of a gradient that is
+derived, at the hardest of many more points."""
+
+from __future__ import annotations
+
+from gradspec.ir.expr import Expr
+from gradspec.ir.rule import Rule
+from gradspec.ir.walk import names
+from gradspec.stabilise import wide
+from gradspec.stabilise.dense import hard
+from gradspec.stabilise.further import Ground
+
+
+def why(ground: Ground, rule: Rule, closed: Expr, target: str) -> str:
+    """The reason; empty if float32 does. Several upstream gradients cancel as their
+    sender has it."""
+    told = wide.reason(ground.single(), closed)
+    upstream = names(closed) & ground.trials[0].points.upstream
+    if told or not ground.is_derived or len(upstream) > 1:
+        return told
+    found = hard(rule, closed, target)
+    pairs = ground.single() if found is None else ground.at(found, target)
+    return wide.reason_for_derived(pairs, closed)
