@@ -24,7 +24,8 @@ def renamed(
         name += "_"
     if not changed and name == plan.name:
         return plan
-    return replace(_with_names(plan, changed), name=name)
+    double = plan.double and replace(_with_names(plan.double, changed), name=name)
+    return replace(_with_names(plan, changed), name=name, double=double)
 
 
 def _names(plan: RulePlan) -> tuple[str, ...]:
@@ -72,6 +73,7 @@ def _with_names(plan: RulePlan, changed: Mapping[str, str]) -> RulePlan:
         gradients=tuple(g and _gradient(g, name, value) for g in plan.gradients),
         saved=tuple(name(saved) for saved in plan.saved),
         asked=tuple(name(saved) for saved in plan.asked),
+        wide=tuple(name(result) for result in plan.wide),
         tangents=plan.tangents and tuple(value(t) for t in plan.tangents),
         surrogates=lets(plan.surrogates),
         comments=tuple((name(where), text) for where, text in plan.comments),

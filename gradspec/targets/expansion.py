@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from gradspec.plan.array import Expr, Op, children, names, nodes, substitute
 from gradspec.plan.plan import Gradient, RulePlan
@@ -12,9 +13,14 @@ from gradspec.primitives.formula import formula
 from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Expand, Missing
 
+_NONE: Mapping[str, str] = MappingProxyType({})
 
-def expander(target: str, scalars: frozenset[str]) -> Callable[[Expr], Expr]:
-    """Writes out, all the way down, the primitives that ``target`` spells by a formula.
+
+def expander(
+    target: str, scalars: frozenset[str], instead: Mapping[str, str] = _NONE
+) -> Callable[[Expr], Expr]:
+    """Writes out, all the way down, the primitives that ``target`` spells by a formula,
+    or ``instead`` has one for.
 
     ``scalars`` are the names of Python numbers: what depends on those alone is computed
     in plain Python, and written out where `math` has no function for it.
@@ -30,7 +36,7 @@ def expander(target: str, scalars: frozenset[str]) -> Callable[[Expr], Expr]:
     def _expanded(value: Expr) -> Expr:
         if not isinstance(value, Op):
             return value
-        text = _formula(value, target, scalars)
+        text = _formula(value, target, scalars, instead)
         if text is None:
             return value
         params = primitive(value.primitive).params
@@ -42,10 +48,14 @@ def expander(target: str, scalars: frozenset[str]) -> Callable[[Expr], Expr]:
     return expand
 
 
-def _formula(value: Op, target: str, scalars: frozenset[str]) -> str | None:
+def _formula(
+    value: Op, target: str, scalars: frozenset[str], instead: Mapping[str, str]
+) -> str | None:
     row = primitive(value.primitive)
     if set(names(value)) <= scalars:
         return None if "python" in row.spellings else row.meaning
+    if value.primitive in instead:
+        return instead[value.primitive]
     spelling = row.spellings.get(target)
     return spelling.formula if isinstance(spelling, Expand) else None
 

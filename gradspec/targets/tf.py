@@ -5,6 +5,7 @@ converts and passes on by position.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from gradspec.ir.rule import Input, Kind, Output
 from gradspec.plan.account import Account
@@ -12,12 +13,12 @@ from gradspec.plan.account import account as booked
 from gradspec.plan.at_hand import without_composites
 from gradspec.plan.plan import ModulePlan, RulePlan
 from gradspec.plan.program import Vocabulary, forward, joined_backward
-from gradspec.targets import tf_blocks, tf_ranked_texts
+from gradspec.targets import tf_blocks, tf_double, tf_ranked_texts
 from gradspec.targets import tf_texts as texts
 from gradspec.targets.docstring import docstring, module_docstring
 from gradspec.targets.expansion import expander, with_slopes
 from gradspec.targets.lines import Lines, indented
-from gradspec.targets.python import Needs, needs
+from gradspec.targets.python import Dialect, Needs, needs
 from gradspec.targets.signature import (
     declared_shapes,
     fresh,
@@ -26,9 +27,17 @@ from gradspec.targets.signature import (
 )
 from gradspec.targets.skeleton import laid_out, module_text, table_helpers, used_helpers
 from gradspec.targets.tf_core import core_lines, decorating, kept_names
+from gradspec.targets.tf_double import (
+    FORMULAS,
+    in_double_dialect,
+    is_cheaper,
+    may_be_doubled,
+    numbers_last,
+)
 from gradspec.targets.tf_layer import layer_class, tf_layers
 from gradspec.targets.tf_parts import Core
 from gradspec.targets.tf_sizes import numbers, with_sizes
+from gradspec.targets.tf_texts import DIALECT
 from gradspec.targets.together import together
 from gradspec.targets.unnamed import unnamed
 
@@ -36,6 +45,7 @@ RESERVED = texts.RESERVED
 EMITS_NAMED_AXES = True
 
 _TENSOR = "tf.Tensor"
+IN_DOUBLE = in_double_dialect(DIALECT)
 
 
 def module(plan: ModulePlan) -> str:
@@ -53,15 +63,24 @@ def _module(plan: ModulePlan, cores: Sequence[Core]) -> str:
     definitions: list[Lines] = []
     for core in cores:
         wants |= needs(core.values, core.scope)
+        if core.short:
+            wants |= needs(core.short.values, core.short.scope)
         definitions += [core_lines(core), _public(core)]
     layers = tf_layers(plan)
     definitions += [layer_class(plan, layer) for layer in layers]
     text = "\n".join(laid_out(lines) for lines in definitions)
-    own = (*tf_blocks.HELPERS, *texts.HELPERS, *tf_ranked_texts.HELPERS)
+    own = (
+        *tf_blocks.HELPERS,
+        *tf_double.HELPERS,
+        *texts.HELPERS,
+        *tf_ranked_texts.HELPERS,
+    )
     ways = " ".join(f"{name}()" for core in cores for name in decorating(core))
     blocks = " ".join(f"{h.name}()" for h in tf_blocks.HELPERS)
     blocks = blocks if "@_in_blocks" in text else ""
-    helpers = used_helpers((*own, *wants.helpers), f"{text}\n{ways} {blocks}")
+    double = f"{tf_double.IS_NARROW.name}() {tf_blocks.IS_WATCHED.name}()"
+    double = double if "@_or_double" in text else ""
+    helpers = used_helpers((*own, *wants.helpers), f"{text}\n{ways} {blocks} {double}")
     wants |= Needs(
         (
             *(line for helper in helpers for line in helper.imports),
@@ -101,16 +120,30 @@ def _named(plan: ModulePlan) -> list[tuple[RulePlan, str]]:
     a helper has that name.
     """
     own = texts.HELPERS + tf_ranked_texts.HELPERS + tf_blocks.HELPERS
-    helpers = own + table_helpers("tf")
+    helpers = own + tf_double.HELPERS + table_helpers("tf")
     taken = {"_record", *(helper.name for helper in helpers)}
+    taken |= {f"_{rule.name}_double" for rule in plan.rules}
     return [(rule, fresh(f"_{rule.name}", taken)) for rule in plan.rules]
 
 
 def _core(rule: RulePlan, name: str, is_traced: bool) -> Core:
+    core = _made(rule, name, is_traced, DIALECT)
+    plan = may_be_doubled(core)
+    if plan is None:
+        return core
+    short = _made(plan, name, False, IN_DOUBLE)
+    return replace(core, short=short) if is_cheaper(short, core) else core
+
+
+def _made(rule: RulePlan, name: str, is_traced: bool, dialect: Dialect) -> Core:
     rule = with_sizes(rule)
     rule = rule if rule.is_ranked else without_composites(rule)
     fixed = numbers(rule)
-    words = Vocabulary(together(expander("tf", fixed), fixed), texts.RESERVED)
+    expand = together(expander("tf", fixed), fixed)
+    if dialect is IN_DOUBLE:
+        expand = together(expander("tf", fixed, FORMULAS), fixed)
+        expand = numbers_last(expand, fixed)
+    words = Vocabulary(expand, texts.RESERVED)
     outputs = {output.name for output in rule.outputs}
     keep = tuple(saved for saved in rule.saved if saved not in outputs)
     return Core(
@@ -119,6 +152,7 @@ def _core(rule: RulePlan, name: str, is_traced: bool) -> Core:
         forward(rule, words, keep),
         unnamed(joined_backward(rule, words)),
         is_traced,
+        dialect,
     )
 
 

@@ -31,6 +31,7 @@ from gradspec.targets.python import (
 )
 from gradspec.targets.signature import fresh, variables
 from gradspec.targets.tf_blocks import is_in_blocks
+from gradspec.targets.tf_double import short_name
 from gradspec.targets.tf_parts import Core
 from gradspec.targets.tf_trace import traced_forward, traced_gradient
 
@@ -38,19 +39,30 @@ from gradspec.targets.tf_trace import traced_forward, traced_gradient
 def core_lines(core: Core) -> Lines:
     """The core, or where there are statics the function that makes it for their values."""
     decorators = [_decorator(core), *(["@_in_blocks"] if is_in_blocks(core) else [])]
+    short: Lines = []
+    if core.short:
+        decorators.append(f"@_or_double({short_name(core)})")
+        short = _short_lines(core.short, short_name(core))
     params = ", ".join(core.tensors)
     inner = fresh(core.plan.name, variables(core.plan))
     if not core.statics:
-        return [*decorators, f"def {core.name}({params}):", *indented(_body(core))]
+        whole = [*decorators, f"def {core.name}({params}):", *indented(_body(core))]
+        return [*short, *(["", ""] if short else []), *whole]
     return [
         "@functools.lru_cache",
         f"def {core.name}({', '.join(core.statics)}):",
+        *indented([*short, *([""] if short else [])]),
         *indented(decorators),
         f"    def {inner}({params}):",
         *indented(indented(_body(core))),
         "",
         f"    return {inner}",
     ]
+
+
+def _short_lines(core: Core, name: str) -> Lines:
+    """The function in float64."""
+    return [f"def {name}({', '.join(core.tensors)}):", *indented(_body(core))]
 
 
 def decorating(core: Core) -> tuple[str, ...]:
@@ -102,7 +114,7 @@ def _returned(core: Core, output: Output, value: Expr) -> str:
     is_named = output.kind is Kind.INT or is_scalar(value, core.scope)
     text = output.name if is_named else render(value, core.scope)
     if core.is_widened and output.kind in (Kind.FLOAT, Kind.NOGRAD):
-        return f"tf.cast({text}, {core.dtype})"
+        return f"{core.cast}({text}, {core.dtype})"
     return text
 
 
@@ -233,13 +245,13 @@ def _rounded_last(core: Core, body: Lines) -> Lines:
     if not last.startswith(f"d{name} = "):
         return body
     value = last.removeprefix(f"d{name} = ")
-    return [*before[1:], f"return tf.cast({value}, {core.dtype})"]
+    return [*before[1:], f"return {core.cast}({value}, {core.dtype})"]
 
 
 def _gradient(core: Core, name: str) -> str:
     if name not in core.gradients:
         return "None"
-    return f"tf.cast(d{name}, {core.dtype})" if core.is_widened else f"d{name}"
+    return f"{core.cast}(d{name}, {core.dtype})" if core.is_widened else f"d{name}"
 
 
 def _order(core: Core) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from gradspec.plan.plan import (
     Term,
 )
 from gradspec.targets.half import is_exact_in_half
-from gradspec.targets.python import Scope, may_be_number
+from gradspec.targets.python import Dialect, Scope, may_be_number
 from gradspec.targets.signature import fresh, variables
 from gradspec.targets.tf_ranked import ranked
 from gradspec.targets.tf_sizes import numbers, whole_names
@@ -30,7 +30,8 @@ _FLOATS = (Kind.FLOAT, Kind.NOGRAD)
 class Core:
     """One rule, its two passes in shared statements, and the core's name.
 
-    ``is_traced`` says that both passes print what goes through them.
+    ``is_traced`` says that both passes print what goes through them. ``short`` is the
+    same rule in float64, for narrow eager tensors; its ``dialect`` is another.
     """
 
     name: str
@@ -38,6 +39,8 @@ class Core:
     forward: Block
     backward: Backward
     is_traced: bool
+    dialect: Dialect = DIALECT
+    short: Core | None = None
 
     @property
     def tensors(self) -> tuple[str, ...]:
@@ -96,14 +99,14 @@ class Core:
         """Where expressions are printed: a floating input tells the working type."""
         integers = whole_names(self.plan)
         if self.floats:
-            dialect = replace(DIALECT, ranked=ranked(self.floats[0]))
+            dialect = replace(self.dialect, ranked=ranked(self.floats[0]))
             steps: list[Assign | Step] = [*self.forward.statements]
             steps += self.backward.statements
             at = positions(steps, integers) if self.plan.is_ranked else frozenset()
             return Scope(dialect, self.scalars, integers, self.floats[0], at)
         return Scope(
             replace(
-                DIALECT,
+                self.dialect,
                 to_float="tf.cast({x}, tf.float32)",
                 lift="tf.constant({x}, tf.float32)",
             ),
@@ -132,7 +135,19 @@ class Core:
     @property
     def widening(self) -> str:
         """The helper that gives arguments the type that is computed in."""
+        if self.is_short:
+            return "_doubles"
         return "_in_double" if self.is_double else "_widen"
+
+    @property
+    def cast(self) -> str:
+        """What gives results the type of the arguments."""
+        return "_cast" if self.is_short else "tf.cast"
+
+    @property
+    def is_short(self) -> bool:
+        """Whether arguments are eager and narrow."""
+        return self.dialect is not DIALECT
 
     @property
     def kept(self) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gradspec.plan.array import names
 from gradspec.plan.program import joined_backward
 from gradspec.plan.renaming import renamed
@@ -45,3 +47,12 @@ def test_the_rule_itself() -> None:
 def test_a_renamed_rule_takes_no_other_rules_name() -> None:
     plan = rule("x", {"y": "2 * x"}, "y", {"dx": "2 * dy"})
     assert renamed(plan, frozenset({"f"}), ("f", "f_")).name == "f__"
+
+
+def test_a_short_evaluation_is_renamed_too() -> None:
+    plan = rule("np", {"y": "2 * np"}, "y", {"dnp": "2 * dy"})
+    plan = replace(plan, double=replace(plan, wide=("y", "dnp")))
+    double = renamed(plan, frozenset({"np", "y"})).double
+    assert double is not None
+    assert [i.name for i in double.inputs] == ["np_"]
+    assert double.wide == ("y_", "dnp_")

@@ -105,6 +105,47 @@ def _in_blocks(core: Callable[..., Any]) -> Callable[..., Any]:
     return whole
 
 
+def _is_narrow(tensors: tuple[tf.Tensor, ...]) -> bool:
+    """Whether they are eager tensors of less than float64 in the memory of the CPU."""
+    return tf.executing_eagerly() and all(
+        isinstance(t, tf.Tensor) and t.dtype.size < 8 and "CPU" in t.device
+        for t in tensors
+    )
+
+
+def _cast(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
+    """The operation alone: tf.cast of an eager tensor takes as long again."""
+    return tf.raw_ops.Cast(x=x, DstT=dtype)
+
+
+def _doubles(*tensors: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    """Narrow eager tensors in float64."""
+    return tuple(_cast(t, tf.float64) for t in tensors)
+
+
+def _or_double(short: Callable[..., Any]) -> Callable[..., Any]:
+    """``short`` for narrow eager tensors on the CPU, where each operation is a call:
+    float64, rounded once, takes fewer. A pass that is recorded is the other one's.
+    """
+
+    def either(core: Callable[..., Any]) -> Callable[..., Any]:
+        def whole(*tensors: tf.Tensor) -> Any:
+            if _record is None or not _is_narrow(tensors):
+                return core(*tensors)
+            results, quick = short(*tensors)
+
+            def backward(*upstream: tf.Tensor) -> Any:
+                if _is_watched() or not _is_narrow(upstream):
+                    return core(*tensors)[1](*upstream)
+                return quick(*upstream)
+
+            return results, backward
+
+        return whole
+
+    return either
+
+
 def _here(tensors: tuple[tf.Tensor, ...]) -> tuple[tf.Tensor, ...]:
     """Tensors of the graph at hand: in a branch within a loop TensorFlow finds no others
     that a gradient uses.
@@ -212,8 +253,25 @@ def spike(v: tf.Tensor, *, k: float = 25.0) -> tf.Tensor:
     return _spike(k)(v)
 
 
+def _sign_step_double(x):
+    dtype = x.dtype
+    kept = (x,)
+    (x,) = _doubles(x)
+    y = tf.where(
+        tf.math.is_nan(x), x, tf.where(x > 0.0, tf.constant(1.0, x.dtype), -1.0)
+    )
+
+    def backward(dy):
+        x, dy = _doubles(*kept, dy)
+        # what cancels here, float64 has digits for; rounded once
+        return _cast(dy * tf.math.sigmoid(x) * tf.math.sigmoid(-x), dtype)
+
+    return _cast(y, dtype), backward
+
+
 @_rule
 @_in_blocks
+@_or_double(_sign_step_double)
 def _sign_step(x):
     dtype = x.dtype
     kept = (x,)
