@@ -50,6 +50,9 @@ _FULL = 2.0**24
 """Times the least normal number: below, a part of a result may lack digits because it is
 subnormal, and a few lost so are no reason to be slow."""
 
+_AGREEING = 2.0
+"""ULP of float32 by which two evaluations in float64 may differ."""
+
 _SIMPLE = 80
 _KINDS = 12
 """One row in so many has two equal inputs; as many have nearly equal ones, nearly
@@ -85,13 +88,29 @@ def _turns(machine: Machine, closed: Expr) -> Any:
     return found
 
 
+def agree(rule: Rule, short: Expr, usual: Expr) -> bool:
+    """Whether ``short`` in float64, rounded once, is in nearly all points what ``usual`` is
+    there: where the sample is thin, much may be lost unseen."""
+    if any(is_slow(n) for form in (short, usual) for n in nodes(expand(form))):
+        return True
+    drawn, core = _columns(rule)
+    machine = QuickMachine(drawn, np.float32).in_double()
+    with np.errstate(all="ignore"):
+        value = np.float64(np.float32(machine.run(short)))
+    off = _ulp(value, np.float64(machine.run(usual))) > _AGREEING
+    return all(off[part].mean() <= _RARE for part in (core, ~core) if part.any())
+
+
 def _off(machine: Machine, closed: Expr) -> Any:
     """How far float32 is off float64, in ULP; infinitely where it is not finite or 0 and
     float64 a normal number."""
+    value = np.float64(machine.run(closed))
+    return _ulp(value, np.float64(machine.in_double().run(closed)))
+
+
+def _ulp(value: Any, truth: Any) -> Any:
     limits = np.finfo(np.float32)
     with np.errstate(all="ignore"):
-        value = np.float64(machine.run(closed))
-        truth = np.float64(machine.in_double().run(closed))
         size = np.abs(truth)
         unit = np.float64(np.spacing(np.float32(np.maximum(size, limits.tiny))))
         off = np.abs(value - truth) / unit

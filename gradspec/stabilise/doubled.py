@@ -10,7 +10,7 @@ fuses) may take it for them; all others take no notice.
 
 Measured as all forms are: no more bad points and no larger error than the narrow form, or
 at most one unit in the last place, at the usual points, at extreme ratios, and at
-infinities. Nothing is derived from such a form.
+infinities; and the same as the narrow form in float64 at ten thousand points. Nothing is derived from such a form.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from gradspec.ir.walk import names, nodes, substitute
 from gradspec.primitives import table_slopes
 from gradspec.primitives.formula import formula
 from gradspec.stabilise.choose import cost
+from gradspec.stabilise.dense import agree
 from gradspec.stabilise.exponential import in_one_exponential
 from gradspec.stabilise.further import Ground
 from gradspec.stabilise.infinite import bounded
@@ -88,7 +89,7 @@ def doubled(
     for quantity in quantities:
         narrow = chosen.close(Ref(quantity.name))
         if cost(narrow) >= _DEAR and quantity.name not in written.exacts:
-            form = _cheapest(quantity, narrow, quantity.name in wide)
+            form = _cheapest(done, quantity, narrow, quantity.name in wide)
             if form is not None:
                 found[quantity.name] = form
     if not found:
@@ -120,7 +121,9 @@ def with_forms(rule: Rule, forms: dict[str, Expr]) -> Rule:
     )
 
 
-def _cheapest(quantity: Quantity, narrow: Expr, is_wide: bool) -> Expr | None:
+def _cheapest(
+    rule: Rule, quantity: Quantity, narrow: Expr, is_wide: bool
+) -> Expr | None:
     """The cheapest form that is right in float64, if it is cheaper than ``narrow``."""
     forms = dict.fromkeys((*quantity.forms, *_further(quantity), narrow))
     ranked = sorted((f for f in forms if cost(f) <= cost(narrow)), key=_rank)
@@ -129,7 +132,9 @@ def _cheapest(quantity: Quantity, narrow: Expr, is_wide: bool) -> Expr | None:
     ask = Trial.score_in_double if is_wide else Trial.score_at
     before = [ask(trial, narrow, where) for trial, where in pairs]
     for form in ranked[:_TRIED]:
-        if form == narrow or _is_right(form, pairs, before):
+        if form == narrow:
+            return form
+        if _is_right(form, pairs, before) and agree(rule, form, narrow):
             return form
     return None
 

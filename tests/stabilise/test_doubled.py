@@ -7,8 +7,11 @@ import pytest
 
 from gradspec.ir.rule import CheckedRule
 from gradspec.ir.text import show
+from gradspec.ir.walk import substitute
 from gradspec.plan.planning import plan_rule
+from gradspec.primitives.formula import formula
 from gradspec.stabilise.choose import cost
+from gradspec.stabilise.dense import agree
 from gradspec.stabilise.doubled import with_forms
 from gradspec.stabilise.measure import Trial
 from gradspec.stabilise.model import Machine
@@ -93,3 +96,24 @@ def test_other_forms_stand_in_their_places() -> None:
     changed = with_forms(checked.rule, forms)
     assert {"da", "db"} <= set(forms)
     assert [entry.value for entry in changed.backward] == [forms["da"], forms["db"]]  # type: ignore[union-attr]
+
+
+COIN = """rule h(x) -> y:
+    p = 1 / (1 + exp(-x))
+    y = -(p * log(p) + (1 - p) * log(1 - p))
+"""
+
+
+def test_what_is_wrong_between_the_points_of_the_sample_is_not_taken() -> None:
+    """From 37 on `1 - sigmoid(x)` is 0 in float64, and the entropy no small number yet."""
+    checked = stable(COIN)
+    usual = Names(checked.rule).close(_entry(checked, "y"))
+    x = np.float32([20.5, 45.25, 60.5, 81.75])
+    true = np.exp(-np.float64(x)) * (1 + np.float64(x))
+    for form in (usual, dict(checked.doubles).get("y", usual)):
+        got = Machine({"x": x}, np.float32).in_double().run(form)
+        np.testing.assert_allclose(got, true, rtol=1e-6)
+    thin = formula("-(xlogy(p, p) + xlog1py(1 - p, -p))")
+    short = substitute(thin, {"p": formula("sigmoid(x)")})
+    assert not agree(checked.rule, short, usual)
+    assert agree(checked.rule, usual, usual)
