@@ -35,7 +35,7 @@ from gradspec.targets.torch_blocks import (
     HELPERS,
     blocked_passes,
 )
-from gradspec.targets.torch_double import double_class, doubled, doubled_passes
+from gradspec.targets.torch_double import IS_LONG, double_class, doubled, doubled_passes
 from gradspec.targets.torch_export import exported_function, exported_name
 from gradspec.targets.torch_forward import forward_method, setup_context_method
 from gradspec.targets.torch_layer import layer_class, torch_layers
@@ -77,7 +77,7 @@ def _module(plan: ModulePlan, functions: Sequence[Function]) -> str:
     text = "\n".join(laid_out(lines) for lines in definitions)
     applied = APPLIED_BY_SIZE if "_in_blocks(" in text else APPLIED
     applied = APPLIED_BY_TYPE if "in_double=(" in text else applied
-    own = (ACTIVE, *HELPERS, applied, *texts.HELPERS)
+    own = (ACTIVE, *HELPERS, IS_LONG, applied, *texts.HELPERS)
     more = (*torch_fused.HELPERS, *torch_ranked_texts.HELPERS, *wants.helpers)
     helpers = used_helpers(dict.fromkeys((*own, *more)), text)
     wants |= Needs(tuple(line for helper in helpers for line in helper.imports))

@@ -52,16 +52,66 @@ _WIDER = 2.1
 _CONVERSION = 1.2
 """Of one array, to float64 or from it."""
 
+MANY, FEW = 16384, 1024
+"""Elements at which evaluations are compared."""
 
-def in_single(values: Iterable[Expr], scalars: frozenset[str]) -> float:
+_CALL = 0.6
+"""Of any operation, before its first element."""
+
+_CALLS: Mapping[str, float] = {
+    "ndtr": 16.0,
+    "exp_neg_half_square": 17.0,
+    "sigmoid_sum": 14.0,
+    "sigmoid_product": 24.0,
+    "exp_sum": 11.0,
+    "exp_product": 20.0,
+}
+"""Operations in the private functions."""
+
+_OWN_CALLS: Mapping[str, float] = {"ndtr": 3.0}
+
+
+def in_single(
+    values: Iterable[Expr], scalars: frozenset[str], elements: int = MANY
+) -> float:
     """What the values cost in the type of their arguments."""
-    return sum(_cost(node, _HELPERS) for node in _arrays(values, scalars))
+    found = tuple(_arrays(values, scalars))
+    return _mixed(
+        sum(_cost(node, _HELPERS) for node in found),
+        sum(_count(node, _CALLS) for node in found),
+        elements,
+    )
 
 
-def in_double(values: Iterable[Expr], scalars: frozenset[str], converted: int) -> float:
+def in_double(
+    values: Iterable[Expr],
+    scalars: frozenset[str],
+    converted: int,
+    elements: int = MANY,
+) -> float:
     """What they cost in float64, with ``converted`` arguments and results."""
-    own = sum(_cost(node, _OWN) for node in _arrays(values, scalars))
-    return _WIDER * own + _CONVERSION * converted
+    found = tuple(_arrays(values, scalars))
+    own = sum(_cost(node, _OWN) for node in found)
+    return _mixed(
+        _WIDER * own + _CONVERSION * converted,
+        converted + sum(_count(node, _OWN_CALLS) for node in found),
+        elements,
+    )
+
+
+def _mixed(whole: float, calls: float, elements: int) -> float:
+    """Between nothing but calls and what was measured at ``MANY``, calls among it."""
+    share = elements / MANY
+    return whole * share + _CALL * calls * (1.0 - share)
+
+
+def _count(node: Expr, special: Mapping[str, float]) -> float:
+    """Operations of torch in one of the plan."""
+    if isinstance(node, Op):
+        if node.primitive in POLYNOMIALS:
+            return 2.0 * len(node.args)
+        return special.get(node.primitive, 1.0)
+    return 1.0
 
 
 def _arrays(values: Iterable[Expr], scalars: frozenset[str]) -> Iterable[Expr]:

@@ -9,20 +9,31 @@ float64: they never get here.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from gradspec.ir.rule import Kind
 from gradspec.plan.array import Expr
 from gradspec.plan.program import Vocabulary, forward, split_backward
+from gradspec.primitives.row import Helper
 from gradspec.targets.lines import Lines, indented
 from gradspec.targets.torch_backward import backward_method
-from gradspec.targets.torch_costs import in_double, in_single
+from gradspec.targets.torch_costs import FEW, MANY, in_double, in_single
 from gradspec.targets.torch_forward import forward_method
 from gradspec.targets.torch_parts import Function
 from gradspec.targets.unnamed import unnamed
 
-_GAIN = 0.9
-"""Of what a pass costs in float32, what it may cost in float64."""
+IS_LONG = Helper(
+    "_is_long",
+    '''\
+def _is_long(x: torch.Tensor) -> bool:
+    """Whether computing takes longer than the calls that ask for it."""
+    return x.numel() > 4096
+''',
+)
+
+_GAIN: Mapping[int, float] = {MANY: 0.9, FEW: 0.7}
+"""Of what a pass costs in float32, what it may cost in float64 at so many elements."""
 
 
 def doubled(function: Function, words: Vocabulary) -> Function | None:
@@ -44,30 +55,33 @@ def doubled(function: Function, words: Vocabulary) -> Function | None:
     return made if doubled_passes(made) else None
 
 
-def doubled_passes(made: Function) -> tuple[str, ...]:
-    """The passes that cost less in float64."""
+def doubled_passes(made: Function) -> Mapping[str, int]:
+    """The passes that cost less in float64, and at how many elements."""
     base, plan = made.base, made.plan
     assert base is not None
-    before, after = base.plan, plan
-    forward_ = after.is_wide_forward and _is_cheaper(
-        made, base.forward_values, made.forward_values, before.is_wide_forward
-    )
-    backward = after.is_wide_backward and _is_cheaper(
-        made, base.backward_values, made.backward_values, before.is_wide_backward
-    )
-    keeps = {*made.backward.residuals} <= {*base.residuals}
-    chosen = {"forward": forward_, "backward": backward and keeps}
-    return tuple(name for name, is_chosen in chosen.items() if is_chosen)
+    forward_ = backward_ = 0
+    if plan.is_wide_forward:
+        was = base.plan.is_wide_forward
+        forward_ = _elements(made, base.forward_values, made.forward_values, was)
+    if plan.is_wide_backward and {*made.backward.residuals} <= {*base.residuals}:
+        was = base.plan.is_wide_backward
+        elements = _elements(made, base.backward_values, made.backward_values, was)
+        backward_ = elements if elements == MANY else 0  # it has to serve all
+    return {n: s for n, s in (("forward", forward_), ("backward", backward_)) if s}
 
 
-def _is_cheaper(
+def _elements(
     made: Function, long: tuple[Expr, ...], short: tuple[Expr, ...], is_wide: bool
-) -> bool:
-    converted = len(made.floats) + 1
-    before = in_single(long, made.scalars)
-    if is_wide:
-        before = in_double(long, made.scalars, converted)
-    return in_double(short, made.scalars, converted) <= _GAIN * before
+) -> int:
+    """The most at which the short values cost clearly less in float64; 0 for none."""
+    converted, scalars = len(made.floats) + 1, made.scalars
+    for elements, gain in _GAIN.items():
+        before = in_single(long, scalars, elements)
+        if is_wide:
+            before = in_double(long, scalars, converted, elements)
+        if in_double(short, scalars, converted, elements) <= gain * before:
+            return elements
+    return 0
 
 
 def double_class(made: Function) -> Lines:
@@ -75,7 +89,10 @@ def double_class(made: Function) -> Lines:
     base = made.base
     assert base is not None
     methods = {"forward": forward_method(made), "backward": backward_method(made)}
-    chosen = (_unwatched(base, methods[name]) for name in doubled_passes(made))
+    chosen = (
+        _unwatched(base, methods[name], _is_long(made, elements))
+        for name, elements in doubled_passes(made).items()
+    )
     return [
         f"class {made.name}({base.name}):",
         '    """On a CPU: float64, rounded once, takes less than as many digits of float32."""',
@@ -83,10 +100,15 @@ def double_class(made: Function) -> Lines:
     ]
 
 
-def _unwatched(base: Function, method: Lines) -> Lines:
+def _is_long(made: Function, elements: int) -> str:
+    """What keeps a tensor out of a pass that pays for few elements alone."""
+    return "" if elements == MANY else f"_is_long({made.inputs[0].name}) or "
+
+
+def _unwatched(base: Function, method: Lines, long: str) -> Lines:
     """The method, if nothing looks at it; it is that of the other class else."""
     decorator, header, *body = method
     called = header.removeprefix("def ").removesuffix(":")
     recorded = "torch.is_grad_enabled() or " if called.startswith("backward") else ""
-    guard = [f"if {recorded}_is_watched():", f"    return {base.name}.{called}"]
+    guard = [f"if {long}{recorded}_is_watched():", f"    return {base.name}.{called}"]
     return [decorator, header, *indented(guard), *body]

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 
 from gradspec.plan.array import Expr, Literal, Name, Op, children, nodes
 from gradspec.primitives.row import Helper
-from gradspec.targets.python import ATOM, PRODUCT, Text
+from gradspec.targets.python import ATOM, PRODUCT, UNARY, Text
 
 _SATURATED = "40.0"
 """From here on exp(-x) is nothing beside 1, in float64 too."""
 
 
 _RATE = "-0.7071067811865476"
+SUM = PRODUCT - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +89,24 @@ def fused_in_double(node: Op, texts: Mapping[Expr, Text]) -> Text | None:
         case Op("ndtr", (x,)) if not texts[x].is_scalar:
             inner = f"{_RATE} * {texts[x].within(PRODUCT + 1)}"
             return Text(f"0.5 * torch.erfc({inner})", PRODUCT)
+        case Op("div", (over, Op("add", (Literal(value=1), Op("exp", (u,)))))):
+            return _logistic(over, u, texts)
         case _:
             return _text(whole_in_double(node), texts)
+
+
+def _logistic(over: Expr, u: Expr, texts: Mapping[Expr, Text]) -> Text | None:
+    """A value over 1 + exp(u): one call where there were three."""
+    if texts[over].is_scalar or texts[u].is_scalar:
+        return None
+    match u:
+        case Op("sub", (a, b)):
+            inner = f"{texts[b].within(SUM)} - {texts[a].within(SUM + 1)}"
+        case Op("neg", (a,)):
+            inner = texts[a].text
+        case _:
+            inner = f"-{texts[u].within(UNARY)}"
+    return Text(f"{texts[over].within(PRODUCT)} * torch.sigmoid({inner})", PRODUCT)
 
 
 def _text(call: Call | None, texts: Mapping[Expr, Text]) -> Text | None:

@@ -87,7 +87,6 @@ def _joined(compute: Callable[..., Any], values: tuple[Any, ...]) -> Any:
     """``compute`` of each block of the values, put together."""
     like = next(value for value in values if isinstance(value, torch.Tensor))
     size = torch.get_num_threads() << 16  # 64k elements for the cache of each core
-    torch.empty(1 << 22, device="cpu")  # glibc then keeps what the blocks give back
     blocks = zip(
         *(
             (
@@ -117,6 +116,8 @@ def _joined(compute: Callable[..., Any], values: tuple[Any, ...]) -> Any:
 _LARGE, _MEDIUM = 1 << 22, 1 << 19
 """Elements from which a tensor is evaluated in blocks, more than a cache holds: in its own
 type, and in float64."""
+
+torch.empty(_LARGE, device="cpu")  # glibc then keeps what operations give back
 
 
 def _in_blocks(
