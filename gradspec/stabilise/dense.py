@@ -9,6 +9,7 @@ of those the truth is asked for.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -46,6 +47,14 @@ _RARE = 0.001
 """Share of the points at which a result may be bad far out: every product of three
 factors overflows on the way somewhere."""
 
+_FORGIVEN = 4.0
+"""Times what one unit in the last place of the inputs changes: an error of that size is
+in what was given. A sum that nearly cancels would be right to the last digit in float64,
+and be no better known; twice the bytes are too much for that."""
+
+_ILL = 3.0
+"""ULP that the last places of the inputs change at least where that counts."""
+
 _FULL = 2.0**24
 """Times the least normal number: below, a part of a result may lack digits because it is
 subnormal, and a few lost so are no reason to be slow."""
@@ -70,11 +79,30 @@ def hard(rule: Rule, closed: Expr, target: str) -> Points | None:
     machine = QuickMachine(drawn, np.float32, target)
     off = np.where(_turns(machine, closed), 0.0, _off(machine, closed))
     least = _OFF if len(names(closed) & {i.name for i in rule.inputs}) > 1 else _ALONE
+    if (off > least).any():
+        off = np.where(_given_so(rule, machine, closed), 0.0, off)
     chosen = [*_worst(np.where(core, off, 0.0), least)]
     lost = np.isinf(off) & ~core
     if lost.sum() > _RARE * len(lost):
         chosen += _worst(np.where(lost, off, 0.0), least)
     return _points(rule, drawn, core, sorted(chosen)) if chosen else None
+
+
+def excused(rule: Rule, columns: Mapping[str, Any], closed: Expr, target: str) -> Any:
+    """At which points of the columns an error is in what was given."""
+    if any(map(is_slow, nodes(expand(closed)))):
+        return np.zeros(len(next(iter(columns.values()))), dtype=bool)
+    return _given_so(rule, QuickMachine(columns, np.float32, target), closed)
+
+
+def _given_so(rule: Rule, machine: QuickMachine, closed: Expr) -> Any:
+    """Where the error is no more than the last places of the inputs change. (A 0 is an
+    error as any other: what cancels wholly nearly cancelled.)"""
+    value, truth = _both(machine, closed)
+    felt = _felt(rule, machine, closed)
+    with np.errstate(all="ignore"):
+        off = np.abs(value - truth) / _unit(truth)
+        return (felt > _ILL) & (off <= _FORGIVEN * felt)
 
 
 def _turns(machine: Machine, closed: Expr) -> Any:
@@ -104,19 +132,42 @@ def agree(rule: Rule, short: Expr, usual: Expr) -> bool:
 def _off(machine: Machine, closed: Expr) -> Any:
     """How far float32 is off float64, in ULP; infinitely where it is not finite or 0 and
     float64 a normal number."""
-    value = np.float64(machine.run(closed))
-    return _ulp(value, np.float64(machine.in_double().run(closed)))
+    return _ulp(*_both(machine, closed))
 
 
 def _ulp(value: Any, truth: Any) -> Any:
-    limits = np.finfo(np.float32)
+    limits, size = np.finfo(np.float32), np.abs(truth)
     with np.errstate(all="ignore"):
-        size = np.abs(truth)
-        unit = np.float64(np.spacing(np.float32(np.maximum(size, limits.tiny))))
-        off = np.abs(value - truth) / unit
+        off = np.abs(value - truth) / _unit(truth)
     off = np.where(size >= _FULL * limits.tiny, off, 0.0)
     off = np.where(~np.isfinite(value) | (value == 0), np.inf, off)
     return np.where((size >= limits.tiny) & (size <= limits.max), off, 0.0)
+
+
+def _both(machine: Machine, closed: Expr) -> tuple[Any, Any]:
+    """In float32 and in float64."""
+    with np.errstate(all="ignore"):
+        value = np.float64(machine.run(closed))
+        return value, np.float64(machine.in_double().run(closed))
+
+
+def _unit(truth: Any) -> Any:
+    """The last place in float32."""
+    size = np.maximum(np.abs(truth), np.finfo(np.float32).tiny)
+    return np.float64(np.spacing(np.float32(size)))
+
+
+def _felt(rule: Rule, machine: QuickMachine, closed: Expr) -> Any:
+    """What the last places of the floating inputs change, in ULP, all together."""
+    truth = _both(machine, closed)[1]
+    total = np.zeros(len(machine))
+    used = names(closed)
+    with np.errstate(all="ignore"):
+        for variable in rule.inputs:
+            if variable.name in used and variable.kind in (Kind.FLOAT, Kind.NOGRAD):
+                moved = machine.moved(variable.name).in_double().run(closed)
+                total += np.nan_to_num(np.abs(np.float64(moved) - truth) / _unit(truth))
+    return total
 
 
 def _worst(off: Any, least: float) -> list[int]:

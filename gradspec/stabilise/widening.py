@@ -7,7 +7,7 @@ from gradspec.ir.expr import Expr
 from gradspec.ir.rule import Rule
 from gradspec.ir.walk import names
 from gradspec.stabilise import wide
-from gradspec.stabilise.dense import hard
+from gradspec.stabilise.dense import excused, hard
 from gradspec.stabilise.further import Ground
 
 
@@ -20,4 +20,8 @@ def why(ground: Ground, rule: Rule, closed: Expr, target: str) -> str:
         return told
     found = hard(rule, closed, target)
     pairs = ground.single() if found is None else ground.at(found, target)
-    return wide.reason_for_derived(pairs, closed)
+    counted = tuple(
+        (t, where & ~excused(rule, t.points.columns, closed, target))
+        for t, where in pairs
+    )
+    return wide.reason_for_derived(counted, closed)

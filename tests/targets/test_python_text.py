@@ -148,7 +148,10 @@ def groups(text: str) -> list[tuple[int, int]]:
         ("(x if k > 0 else y) * z", "(x if k > 0.0 else y) * z"),
         ("sqrt(2 / pi) * x", "math.sqrt(2.0 / math.pi) * x"),
         ("1 if x > 0 else 0", "(x > 0.0).astype(x.dtype)"),
-        ("2 if x > 0 else 1", "_where(x > 0.0, 2.0, 1.0).astype(x.dtype)"),
+        (
+            "2 if x > 0 else 1",
+            "_where(x > 0.0, x.dtype.type(2.0), x.dtype.type(1.0))",
+        ),
         ("x == n", "x == n"),
     ],
 )
