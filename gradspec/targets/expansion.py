@@ -48,6 +48,21 @@ def expander(
     return expand
 
 
+def then(
+    expand: Callable[[Expr], Expr], mended: Callable[[Expr], Expr]
+) -> Callable[[Expr], Expr]:
+    """What ``expand`` gives, each node put in other words by ``mended``, from below."""
+
+    def expanded(expr: Expr) -> Expr:
+        done: dict[Expr, Expr] = {}
+        for node in nodes(expand(expr)):
+            parts = tuple(done[part] for part in children(node))
+            done[node] = mended(rebuilt(node, parts))
+        return done[node]
+
+    return expanded
+
+
 def _formula(
     value: Op, target: str, scalars: frozenset[str], instead: Mapping[str, str]
 ) -> str | None:

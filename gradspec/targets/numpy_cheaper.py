@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gradspec.plan.array import Expr, Literal, Op, Where, children, names, nodes
-from gradspec.plan.translate import rebuilt
+from gradspec.plan.array import Expr, Literal, Op, Where, names
+from gradspec.targets.expansion import then
 from gradspec.targets.quiet import warns_needlessly
 
 
@@ -25,15 +25,7 @@ def cheaper(
     expand: Callable[[Expr], Expr], scalars: frozenset[str]
 ) -> Callable[[Expr], Expr]:
     """What ``expand`` gives, in NumPy's fastest words."""
-
-    def expanded(expr: Expr) -> Expr:
-        done: dict[Expr, Expr] = {}
-        for node in nodes(expand(expr)):
-            parts = tuple(done[part] for part in children(node))
-            done[node] = _cheaper(rebuilt(node, parts), scalars)
-        return done[node]
-
-    return expanded
+    return then(expand, lambda node: _cheaper(node, scalars))
 
 
 def _cheaper(node: Expr, scalars: frozenset[str]) -> Expr:

@@ -6,24 +6,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gradspec.plan.array import Expr, Op, children, names, nodes
-from gradspec.plan.translate import rebuilt
+from gradspec.plan.array import Expr, Op, names
 from gradspec.primitives.table_known import TANH_SOFTPLUS
+from gradspec.targets.expansion import then
 
 
 def together(
     expand: Callable[[Expr], Expr], scalars: frozenset[str]
 ) -> Callable[[Expr], Expr]:
     """What ``expand`` gives, with such functions in one."""
-
-    def expanded(expr: Expr) -> Expr:
-        done: dict[Expr, Expr] = {}
-        for node in nodes(expand(expr)):
-            parts = tuple(done[part] for part in children(node))
-            done[node] = _joined(rebuilt(node, parts), scalars)
-        return done[node]
-
-    return expanded
+    return then(expand, lambda node: _joined(node, scalars))
 
 
 def _joined(node: Expr, scalars: frozenset[str]) -> Expr:
