@@ -1,7 +1,7 @@
 """What each primitive costs on each target: time of its spelling, in multiplications.
 
     python benchmarks/costs.py             what would change
-    python benchmarks/costs.py --write     into gradspec/primitives/costs.py
+    python benchmarks/costs.py --write     into benchmarks/costs_measured.py
 
 A rule for each primitive is compiled as it is written and run on 65,536 numbers of
 float32 by one thread (JAX: compiled, a million), less what a call takes on one number. The time of
@@ -35,17 +35,17 @@ import numpy as np
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # found as a script, too
 
+from costs_measured import COSTS, TARGETS  # noqa: E402
 from primitives import rule  # noqa: E402
 
 from gradspec.driver.discover import discover  # noqa: E402
 from gradspec.driver.run import compile_entries  # noqa: E402
 from gradspec.options import Options  # noqa: E402
-from gradspec.primitives.costs import COSTS, TARGETS  # noqa: E402
 from gradspec.primitives.lookup import primitive  # noqa: E402
 from gradspec.primitives.row import Primitive  # noqa: E402
 from gradspec.primitives.table import ROWS  # noqa: E402
 
-MODULE = ROOT / "gradspec" / "primitives" / "costs.py"
+MODULE = ROOT / "benchmarks" / "costs_measured.py"
 SIZE, REPEATS, ROUNDS = 65_536, 10, 9
 _LONGER = {"jax": 16}
 """How many times longer arrays are where a call takes more than the numbers."""
@@ -56,7 +56,7 @@ Thunk = Callable[[], object]
 Function = Callable[..., Any]
 
 HEAD = '''\
-"""What each primitive costs on each target, for the choice among equals in accuracy.
+"""What each primitive costs on each target: what a choice among forms may rest on.
 
 Generated: `python benchmarks/costs.py --write` times the spellings of the table on
 NumPy, PyTorch, TensorFlow and JAX in turn (float32, 65,536 numbers, one thread of a CPU

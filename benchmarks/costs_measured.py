@@ -1,4 +1,4 @@
-"""What each primitive costs on each target, for the choice among equals in accuracy.
+"""What each primitive costs on each target: what a choice among forms may rest on.
 
 Generated: `python benchmarks/costs.py --write` times the spellings of the table on
 NumPy, PyTorch, TensorFlow and JAX in turn (float32, 65,536 numbers, one thread of a CPU
