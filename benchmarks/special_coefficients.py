@@ -299,12 +299,9 @@ def points(fit: Fit, count: int) -> list[Ball]:
     if fit.low < 0:  # -1 is infinity
         low = arb(-1) + arb(TINY)
     angles = [(2 * k + 1) * arb.pi() / (2 * count) for k in range(count)]
-    if fit.crowded:
-        shares = [(1 - angle.cos()) / 2 for angle in angles]
-        far = [low + (high - low) * s / (1 + fit.crowded * (1 - s)) for s in shares]
-        return [arb(x.mid()) for x in far]
-    even_ones = [(high + low) / 2 + (high - low) / 2 * angle.cos() for angle in angles]
-    return [arb(x.mid()) for x in even_ones]
+    shares = [(1 - angle.cos()) / 2 for angle in angles]
+    found = [low + (high - low) * s / (1 + fit.crowded * (1 - s)) for s in shares]
+    return [arb(x.mid()) for x in found]
 
 
 def solve(fit: Fit) -> Fitted:

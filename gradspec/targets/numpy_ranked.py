@@ -32,7 +32,7 @@ from gradspec.plan.ranked import (
     Window,
     Windows,
 )
-from gradspec.targets.python import ATOM, PRODUCT, Text
+from gradspec.targets.python import ATOM, PRODUCT, SUM, Text
 
 
 def ranked(node: RankedNode, parts: tuple[Text, ...]) -> Text:
@@ -46,7 +46,7 @@ def ranked(node: RankedNode, parts: tuple[Text, ...]) -> Text:
             return Text(f"{parts[0].within(ATOM)}[{_new_axes(axes)}]", ATOM)
         case LogSoftmax(axis=axis):
             total = f"_logsumexp({parts[0].text}, axis={axis}, keepdims=True)"
-            return Text(f"{parts[0].within(PRODUCT - 1)} - {total}", PRODUCT - 1)
+            return Text(f"{parts[0].within(SUM)} - {total}", SUM)
         case other:
             return Text(_call(other, [part.text for part in parts], parts), ATOM)
 

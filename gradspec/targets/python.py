@@ -29,7 +29,8 @@ from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Helper, Infix, Prefix, Spelling, Template
 from gradspec.targets.numerals import numeral
 
-CONDITIONAL, OR, COMPARISON, PRODUCT, UNARY, POWER, ATOM = 0, 1, 4, 10, 11, 12, 14
+CONDITIONAL, OR, COMPARISON, SUM = 0, 1, 4, 9
+PRODUCT, UNARY, POWER, ATOM = 10, 11, 12, 14
 """Precedence in Python, tightest last."""
 
 

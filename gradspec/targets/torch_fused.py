@@ -11,14 +11,13 @@ from dataclasses import dataclass
 
 from gradspec.plan.array import Expr, Literal, Name, Op, children, nodes
 from gradspec.primitives.row import Helper
-from gradspec.targets.python import ATOM, PRODUCT, UNARY, Text
+from gradspec.targets.python import ATOM, PRODUCT, SUM, UNARY, Text
 
 _SATURATED = "40.0"
 """From here on exp(-x) is nothing beside 1, in float64 too."""
 
 
 _RATE = "-0.7071067811865476"
-SUM = PRODUCT - 1
 
 
 @dataclass(frozen=True, slots=True)
