@@ -142,3 +142,35 @@ def test_a_tracer_sees_the_narrow_way(rules: ModuleType) -> None:
     x = torch.linspace(-3.0, 3.0, 9)
     graph = make_fx(lambda v: _slope(rules.silu, v))(x)
     assert "float64" not in graph.code
+
+
+@pytest.mark.parametrize(("count", "is_double"), [(4096, True), (4097, False)])
+def test_a_value_that_is_cheaper_by_calls_alone_is_so_for_few(
+    rules: ModuleType, count: int, is_double: bool
+) -> None:
+    x = torch.linspace(-6.0, 6.0, count)
+    narrow = rules._Gelu.forward(x)
+    wide = rules.gelu(x.double()).float()
+    assert not torch.equal(narrow, wide)
+    assert torch.equal(rules.gelu(x), wide if is_double else narrow)
+
+
+@pytest.mark.parametrize("x", [0.0, -100.0, 700.0, -torch.inf, torch.inf])
+def test_a_logistic_in_one_call_is_the_quotient(rules: ModuleType, x: float) -> None:
+    """`dy / (1 + exp(b - a))`, the float64 form of the gradient: `dy * sigmoid(a - b)`."""
+    a = torch.tensor([x], requires_grad=True)
+    b = torch.tensor([0.5], requires_grad=True)
+    one, other = torch.autograd.grad(rules.both(a, b), (a, b))
+    difference = a.detach().double() - b.detach().double()
+    assert torch.equal(one, (1.0 / (1.0 + torch.exp(-difference))).float())
+    assert torch.equal(other, (1.0 / (1.0 + torch.exp(difference))).float())
+
+
+def test_the_logistic_is_one_call() -> None:
+    from gradspec.targets import torch as target
+    from tests.targets.emission import planned
+
+    text = target.module(planned(RULES))
+    body = text[text.index("class _BothInDouble") :]
+    assert "torch.sigmoid(a - b)" in body
+    assert "torch.sigmoid(b - a)" in body
