@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,8 +20,8 @@ _IDLE = 6.0
 """The wall's time for a second of the processor's: a busy machine is no fault of a rule."""
 
 _AGAIN = 0.05
-"""Seconds after which the alarm rings again: an exception raised inside a destructor is
-swallowed by Python, and the work would go on."""
+"""Seconds after which the alarm rings again: an exception raised inside a destructor or a
+callback of the garbage collector is swallowed by Python, and the work would go on."""
 
 
 class _TimeUp(BaseException):
@@ -64,7 +65,8 @@ class _Timer:
         handler = signal.signal(self.alarm, ring)
         delay, interval = signal.setitimer(self.which, max(seconds, 1e-3), _AGAIN)
         try:
-            return work()
+            with _swallowed_in_silence():
+                return work()
         except _TimeUp:
             armed = False
             return None
@@ -78,6 +80,25 @@ class _Timer:
 
     def _now(self) -> float:
         return self.time() - _set_aside[0]
+
+
+@contextmanager
+def _swallowed_in_silence() -> Iterator[None]:
+    """Python tells on stderr what it swallows; an alarm that rings again is no fault.
+
+    What else is swallowed is told as before.
+    """
+    told = sys.unraisablehook
+
+    def tell(swallowed: sys.UnraisableHookArgs) -> None:
+        if swallowed.exc_type is not _TimeUp:
+            told(swallowed)
+
+    sys.unraisablehook = tell
+    try:
+        yield
+    finally:
+        sys.unraisablehook = told
 
 
 def hurried_time() -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import time
 
@@ -47,3 +48,32 @@ def test_a_timer_that_was_running_goes_on() -> None:
         signal.setitimer(signal.ITIMER_REAL, *timer)
         signal.signal(signal.SIGALRM, handler)
     assert rung == [1]
+
+
+def test_an_alarm_inside_a_collection_of_garbage_rings_again(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """Python swallows what a callback of the collector raises, and says so on stderr."""
+    calls = 0
+
+    def slow(phase: str, info: dict[str, int]) -> None:
+        nonlocal calls
+        calls += phase == "start"
+        if calls == 1:
+            end = time.process_time() + 0.3
+            while time.process_time() < end:
+                pass
+
+    def work() -> None:
+        gc.collect()
+        time.sleep(10)
+
+    gc.callbacks.append(slow)
+    start = time.monotonic()
+    try:
+        assert within(0.1, work) is None
+    finally:
+        gc.callbacks.remove(slow)
+    assert calls == 1
+    assert time.monotonic() - start < 5.0
+    assert capfd.readouterr().err == ""
