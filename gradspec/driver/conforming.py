@@ -20,6 +20,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from gradspec.driver.conforming_kept import NOTHING, Kept, kept
 from gradspec.driver.discover import Entry, read
 from gradspec.driver.results import FileResult
 from gradspec.driver.run import compile_source
@@ -32,6 +33,9 @@ from gradspec.trial.features import FEATURES, Feature
 MARKERS = Path(__file__).parent.parent / "trial" / "markers.grad"
 CELL_SECONDS = 240.0
 """Compilers are slow to start; what takes longer hangs."""
+
+EVERY, DOUBTED = ("rule", "plain"), ("rule", "doubt")
+"""Ways in which a rule is run: plain code beside it, or only where the rule failed."""
 
 DIFFERENTIATING = ("torch", "tf", "jax")
 """The targets that have plain code to compare with."""
@@ -80,12 +84,12 @@ class Matrix:
 @dataclass(frozen=True, slots=True)
 class Subject:
     """Modules by target, the calls of their rules, and in which ways they are run: as
-    rules, and as plain code.
+    rules, and as plain code ("plain"; "doubt": only where the rule failed).
     """
 
     modules: dict[str, str]
     cases: tuple[dict[str, Any], ...]
-    ways: tuple[str, ...] = ("rule", "plain")
+    ways: tuple[str, ...] = EVERY
 
 
 def markers(options: Options) -> Subject:
@@ -104,7 +108,7 @@ def subjects(
         source = read(entry.display).value
         if source is not None:
             modules = {m.target: m.text for m in result.modules}
-            yield Subject(modules, _cases(source, options))
+            yield Subject(modules, _cases(source, options), DOUBTED)
 
 
 def _cases(source: Source, options: Options) -> tuple[dict[str, Any], ...]:
@@ -138,17 +142,20 @@ def _case(checked: CheckedRule) -> dict[str, Any] | None:
 def run(
     given: Iterable[Subject], options: Options, progress: Callable[[str], None]
 ) -> tuple[Matrix, ...]:
-    """Every rule of the subjects on every target."""
+    """Every rule of the subjects on every target; what was ok before is not run again."""
     given = tuple(given)
     found = []
     for target in options.targets:
-        found.append(matrix(target, given, FEATURES.get(target, ())))
+        found.append(matrix(target, given, FEATURES.get(target, ()), kept()))
         progress(target)
     return tuple(found)
 
 
 def matrix(
-    target: str, given: tuple[Subject, ...], features: tuple[Feature, ...]
+    target: str,
+    given: tuple[Subject, ...],
+    features: tuple[Feature, ...],
+    before: Kept = NOTHING,
 ) -> Matrix:
     """Every rule of the subjects through some features of one target."""
     framework, _, install = FRAMEWORKS.get(target, ("", "", ""))
@@ -161,7 +168,7 @@ def matrix(
         modules = list(_modules(Path(folder) / target, target, given))
         for group, members in groupby(features, lambda feature: feature.group):
             place = Path(folder) / f"{target}-{group}"
-            cells += _group(place, target, tuple(members), modules)
+            cells += _group(place, target, tuple(members), modules, before)
     rules = tuple(dict.fromkeys(c["rule"] for m in modules for c in m["rules"]))
     return Matrix(target, tuple(f.name for f in features), rules, tuple(cells))
 
@@ -177,14 +184,14 @@ def _modules(
         rules = [c for c in subject.cases if f"\ndef {c['rule']}(" in text]
         ways = subject.ways if target in DIFFERENTIATING else ("rule",)
         rules = [_in_a_way(case, way) for case in rules for way in ways]
-        yield {"path": str(path), "rules": rules}
+        yield {"path": str(path), "rules": rules, "doubt": "doubt" in ways}
 
 
 def _in_a_way(case: dict[str, Any], way: str) -> dict[str, Any]:
     """The rule itself, or what plain code must give in its place."""
     if way == "rule":
         return {**case, "way": way}
-    return {**case, "way": way, "applies": case, **case["bare"]}
+    return {**case, "way": "plain", "applies": case, **case["bare"]}
 
 
 def _group(
@@ -192,18 +199,23 @@ def _group(
     target: str,
     features: tuple[Feature, ...],
     modules: list[dict[str, Any]],
+    before: Kept,
 ) -> Iterator[Cell]:
     """The cells of one group; a cell at which a process died is an error."""
     result = place.with_suffix(".result")
     result.touch()
-    done: dict[tuple[str, ...], dict[str, Any]] = {}
+    known = (before.recall(target, features, module) for module in modules)
+    ok = {"state": "ok", "message": ""}
+    done = {key: ok for keys in known for key in keys}
     for _ in range(LIVES):
         left = _left(features, modules, done)
         if not left:
             break
         message = _child(place, target, features, modules, left, done)
         done = _read(result, message) | done
+    good = [key for key, line in done.items() if line["state"] == "ok"]
     for module in modules:
+        before.keep(target, features, module, good)
         for case in module["rules"]:
             if case["way"] == "rule":
                 for feature in features:
@@ -223,7 +235,7 @@ def _cell(
     line = done.get((module["path"], rule, "rule", feature.name), unreached)
     cell = Cell(rule, feature.name, line["state"], line["message"])
     ways = [c["way"] for c in module["rules"] if c["rule"] == rule]
-    if "plain" not in ways:
+    if "plain" not in ways or (module["doubt"] and cell.state == "ok"):
         return cell
     plain = done.get((module["path"], rule, "plain", feature.name), unreached)
     return replace(cell, plain=plain["state"], plain_message=plain["message"])
@@ -252,9 +264,22 @@ def _left(
         for module in modules
         for case in module["rules"]
         for feature in features
-        if _applies(case, feature)
+        if _applies(case, feature) and _wanted(module, case, feature, done)
     )
     return [key for key in wanted if key not in done]
+
+
+def _wanted(
+    module: dict[str, Any],
+    case: dict[str, Any],
+    feature: Feature,
+    done: dict[tuple[str, ...], dict[str, Any]],
+) -> bool:
+    """Plain code may be asked for only where its rule has failed."""
+    if case["way"] == "rule" or not module["doubt"]:
+        return True
+    rule = done.get((module["path"], case["rule"], "rule", feature.name))
+    return rule is not None and rule["state"] != "ok"
 
 
 def _child(

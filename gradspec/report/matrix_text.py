@@ -89,7 +89,9 @@ def counted(matrix: Matrix) -> str:
     plain = [cell.plain for cell in matrix.cells]
     if any(state != "none" for state in plain):
         own = sum(cell.failed for cell in matrix.cells)
-        sentences.append(f"plain code: {_tally(plain)}")
+        every = sum(c.plain == "none" for c in matrix.cells if c.state == "ok") == 0
+        where = "plain code" if every else "plain code, where a rule failed"
+        sentences.append(f"{where}: {_tally(plain)}")
         sentences.append(f"failures that plain code has not: {own}")
     return f"{matrix.target}: {'; '.join(sentences)}"
 

@@ -129,6 +129,27 @@ def test_a_users_rule_stands_beside_the_markers(tmp_path: Path) -> None:
     assert [cell["state"] for cell in cells] == ["ok"] * len(FEATURES["numpy"])
 
 
+def test_what_was_ok_is_kept_while_nothing_changes(tmp_path: Path) -> None:
+    """A module that dies where it is run again: with another text, and only then."""
+    given = conforming.markers(Options(("numpy",)))
+    cases = tuple(c for c in given.cases if c["rule"] == "nonlinear_marker")
+    given, features = replace(given, cases=cases), FEATURES["numpy"]
+    folder = tmp_path / "kept"
+    first = conforming.matrix("numpy", (given,), features, conforming.Kept(folder))
+    assert {c.state for c in first.cells} == {"ok", "none"}
+    (entry,) = folder.iterdir()
+    kept = entry.read_text("utf-8")
+    entry.write_text(kept.replace('"rule", "', '"rule", "no '), "utf-8")
+    again = conforming.matrix("numpy", (given,), features, conforming.Kept(folder))
+    assert again == first
+    assert entry.read_text("utf-8").count("rule") == 2 * kept.count('"rule"')
+    text = given.modules["numpy"].replace("def nonlinear_marker", "def _none", 1)
+    other = text + "\n\ndef nonlinear_marker(x):\n    raise ValueError('dead')\n"
+    broken = replace(given, modules={"numpy": other})
+    third = conforming.matrix("numpy", (broken,), features, conforming.Kept(folder))
+    assert {c.state for c in third.cells} == {"error", "none"}
+
+
 def test_the_table_reads_as_it_is_written() -> None:
     marks = {f.name: f for f in FEATURES["torch"]}
     assert marks["forward AD"] == Feature("eager", "forward AD", 1, forward=True)

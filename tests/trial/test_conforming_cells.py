@@ -44,7 +44,7 @@ QUICK = {
     "jax": ("eager",),
 }
 UNSUPPORTED = {"functionalize"}
-"""What torch has for no `autograd.Function` at all."""
+"""What torch has for no `autograd.Function` at all: plain code is asked, too."""
 
 
 def _subject(
@@ -78,6 +78,15 @@ def test_slow_features(target: str) -> None:
     assert len(features) == len(SLOW[target])
     given = _subject(target, ("pair_marker",), ("rule",))
     assert _faults(conforming.matrix(target, (given,), features)) == []
+
+
+def test_what_no_function_can_is_no_failure() -> None:
+    """The rule cannot, and neither can the least `autograd.Function` by hand."""
+    features = tuple(f for f in FEATURES["torch"] if f.name in UNSUPPORTED)
+    given = _subject("torch", ("pair_marker",), conforming.DOUBTED)
+    (cell,) = conforming.matrix("torch", (given,), features).cells
+    assert (cell.state, cell.plain, cell.failed) == ("error", "error", False)
+    assert cell.message == cell.plain_message
 
 
 @pytest.mark.parametrize("target", SLOW)

@@ -94,7 +94,7 @@ def _cell(
     try:
         got = run(build(case))
     except Exception as fault:
-        return "error", _told(fault)
+        return "error", told(fault)
     order = _ORDERS.get(feature["order"], "")
     if not order or case[order] is None:
         return "ok", ""
@@ -107,7 +107,7 @@ def _cell(
     return "wrong", f"got {_short(got)}, expected {_short(_flat(expected))}"
 
 
-def _told(fault: Exception) -> str:
+def told(fault: Exception) -> str:
     """The first line of what an exception says, or the last where that only announces."""
     words = [line.strip() for line in str(fault).splitlines() if line.strip()] or [""]
     if words[0].endswith(":"):
