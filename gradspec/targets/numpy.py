@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gradspec.plan.account import Account
 from gradspec.plan.account import account as booked
 from gradspec.plan.at_hand import with_outputs_at_hand
@@ -13,6 +15,7 @@ from gradspec.targets.docstring import module_docstring
 from gradspec.targets.expansion import expander, with_slopes
 from gradspec.targets.lines import Lines
 from gradspec.targets.numpy_cheaper import cheaper
+from gradspec.targets.numpy_double import doubled
 from gradspec.targets.numpy_parts import Functions
 from gradspec.targets.numpy_pullback import vjp_lines
 from gradspec.targets.numpy_rule import jvp_lines, value_lines
@@ -42,6 +45,8 @@ def _module(plan: ModulePlan, rules: list[Functions]) -> str:
     public: list[str] = []
     for rule in rules:
         wants |= needs(rule.values, rule.scope)
+        if rule.double is not None:
+            wants |= needs(rule.double.pulled, rule.double.scope)
         definitions += [value_lines(rule), vjp_lines(rule), jvp_lines(rule)]
         public += [rule.plan.name, rule.vjp, rule.jvp]
     text = "\n".join(laid_out(lines) for lines in definitions)
@@ -80,7 +85,7 @@ def _functions(rule: RulePlan, plan: ModulePlan, is_traced: bool) -> Functions:
     rules = {other.name for other in plan.rules}
     outputs = {output.name for output in rule.outputs}
     keep = tuple(name for name in rule.saved if name not in outputs)
-    return Functions(
+    made = Functions(
         plan=with_slopes(rule, words.expand),
         value=forward(rule, words),
         forward=forward(rule, words, keep),
@@ -90,3 +95,4 @@ def _functions(rule: RulePlan, plan: ModulePlan, is_traced: bool) -> Functions:
         jvp=fresh(f"{rule.name}_jvp", rules),
         is_traced=is_traced,
     )
+    return replace(made, double=doubled(made, RESERVED))

@@ -38,6 +38,10 @@ def _cheaper(node: Expr, scalars: frozenset[str]) -> Expr:
         ):
             is_array = not {*names(x)} <= scalars
             return Op("clip", (x, low, high)) if is_array and a * b != 0 else node
+        case Op(
+            "min", (Op("clip", (x, low, Literal(value=b))), Literal(value=c) as high)
+        ):
+            return Op("clip", (x, low, high)) if c < b else node
         case Op("div", (x, Op("square", (y,)))) if not {*names(y)} <= scalars:
             twice = Op("div", (Op("div", (x, y)), y))
             return node if warns_needlessly([twice]) else twice

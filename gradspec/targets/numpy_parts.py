@@ -9,9 +9,9 @@ from gradspec.ir.rule import Input, Kind, Shape
 from gradspec.plan.array import Expr, names
 from gradspec.plan.plan import Backward, Block, RulePlan
 from gradspec.targets.lines import Lines, assignments
-from gradspec.targets.numpy_outputs import bound_outputs
+from gradspec.targets.numpy_outputs import bound_outputs, viewed
 from gradspec.targets.numpy_texts import DIALECT, UNTYPED
-from gradspec.targets.python import Scope, positions
+from gradspec.targets.python import Scope, positions, render, render_atom
 from gradspec.targets.quiet import warns_needlessly
 from gradspec.targets.signature import scalars, whole_statics
 
@@ -35,6 +35,8 @@ class Functions:
     vjp: str
     jvp: str
     is_traced: bool
+    double: Functions | None = None
+    """The same rule in forms for float64, if narrower types take less time so."""
 
     @property
     def floats(self) -> tuple[str, ...]:
@@ -77,6 +79,14 @@ def statements_of(functions: Functions, block: Block) -> Lines:
 
 def values_of(block: Block) -> list[Expr]:
     return [*(statement.value for statement in block.statements), *block.results]
+
+
+def not_given(functions: Functions, value: Expr) -> str:
+    """A value that is not the caller's own array."""
+    given = (*(i.name for i in functions.plan.tensors), *functions.plan.upstream)
+    if viewed(value) in given:
+        return f"{render_atom(value, functions.scope)}.copy()"
+    return render(value, functions.scope)
 
 
 def quiet(values: Iterable[Expr]) -> Lines:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 
 from gradspec.ir.rule import Input, Kind
 from gradspec.plan.array import Expr, Name
@@ -11,13 +12,15 @@ from gradspec.plan.plan import RulePlan, Term
 from gradspec.targets.docstring import sentence
 from gradspec.targets.lines import Lines, assignments, indented
 from gradspec.targets.numpy_blocks import pullback_in_blocks, vjp_in_blocks
+from gradspec.targets.numpy_double import asked, gradients_lines, named_gradients
 from gradspec.targets.numpy_few import gives_few, sum_of, unless_few
-from gradspec.targets.numpy_outputs import grouped_outputs, reach, viewed
+from gradspec.targets.numpy_outputs import grouped_outputs, reach
 from gradspec.targets.numpy_parts import (
     ARRAY,
     LIKE,
     Functions,
     conversions,
+    not_given,
     quiet,
     returned,
     sizes,
@@ -41,7 +44,7 @@ def vjp_lines(functions: Functions) -> Lines:
     pullback that needs only the inputs stands before it, by itself.
     """
     if _stands_alone(functions):
-        return [*_pullback_lines(functions), "", "", *_short_vjp_lines(functions)]
+        return [*_alone_lines(functions), "", "", *_short_vjp_lines(functions)]
     if goes_by_rows(functions):
         return _vjp_by_rows(functions)
     plan = functions.plan
@@ -127,27 +130,45 @@ def _name(functions: Functions) -> str:
     return f"_{functions.vjp.removesuffix('_vjp')}_pullback"
 
 
-def _pullback_lines(functions: Functions) -> Lines:
+def _alone_lines(functions: Functions) -> Lines:
+    """The pullback; before it, where there are two, what it asks for gradients."""
+    out = pullback_in_blocks(functions, _name(functions))
+    if functions.double is None:
+        steps = assignments(functions.backward.statements, functions.scope)
+        lines = _pullback_lines(functions, out, steps)
+        return [*quiet(functions.pulled), *lines]
+    asking = replace(
+        functions,
+        plan=replace(functions.plan, wide=()),
+        backward=named_gradients(functions),
+    )
+    return [
+        *gradients_lines(functions),
+        *_pullback_lines(asking, out, asked(functions)),
+    ]
+
+
+def _pullback_lines(functions: Functions, out: Lines, steps: Lines) -> Lines:
+    """The pullback, ``out`` its way out and ``steps`` what it computes."""
     plan = functions.plan
     upstream = [f"{d}: {LIKE}" for d in plan.upstream]
     tensors = [f"{i.name}: {LIKE}" for i in plan.tensors]
     statics = [f"{i.name}: {_static_type(i)}" for i in plan.statics]
     params = ", ".join([*tensors, *upstream, *(["*", *statics] if statics else [])])
     return [
-        *quiet(functions.pulled),
         f"def {_name(functions)}({params}) -> {_pulled_type(functions)}:",
         sentence(f"The pullback of ``{plan.name}``.", 1),
-        *indented(_taking(functions)),
-        *indented(assignments(functions.backward.statements, functions.scope)),
+        *indented(_taking(functions, out)),
+        *indented(steps),
         *indented(_of_few(functions)),
         *indented(_returning(functions)),
     ]
 
 
-def _taking(functions: Functions) -> Lines:
+def _taking(functions: Functions, out: Lines) -> Lines:
     """The arguments as arrays to compute with."""
     lines = [
-        *pullback_in_blocks(functions, _name(functions)),
+        *out,
         *_likes(functions),
         *_untyped(conversions(functions.plan)),
         *_shaped_upstream(functions),
@@ -169,7 +190,7 @@ def _of_few(functions: Functions) -> Lines:
 
 def _few_text(functions: Functions, value: Expr) -> str:
     """A static may be a number of another type, which the value then has."""
-    text = _fresh(functions, value)
+    text = not_given(functions, value)
     if not functions.plan.statics:
         return text
     if isinstance(value, Name) and text == value.id:
@@ -267,7 +288,7 @@ def _gradient(functions: Functions, i: Input, group: tuple[Term, ...] | None) ->
 
 
 def _term(functions: Functions, term: Term) -> str:
-    value = _fresh(functions, term.value)
+    value = not_given(functions, term.value)
     if term.upstream or any(i.shape.axes for i in functions.plan.inputs):
         return value  # of a ranked input it has its own axes in full
     outputs = [o.name for o in functions.plan.outputs if o.takes_gradient]
@@ -288,16 +309,3 @@ def _tuple(parts: Iterable[str]) -> str:
 def _listed(names: Iterable[str]) -> str:
     names = tuple(names)
     return names[0] if len(names) == 1 else f"({', '.join(names)})"
-
-
-def _given(functions: Functions) -> tuple[str, ...]:
-    tensors = [i.name for i in functions.plan.tensors]
-    return (*tensors, *functions.plan.upstream)
-
-
-def _fresh(functions: Functions, value: Expr) -> str:
-    """A value that is not the caller's own array."""
-    text = render(value, functions.scope)
-    given = viewed(value)
-    is_given = given is not None and given in _given(functions)
-    return f"{render_atom(value, functions.scope)}.copy()" if is_given else text

@@ -1,0 +1,120 @@
+"""Narrow arrays take float64 where that is cheaper: right to the last place, in the type and
+the shape that the other way gives.
+"""
+
+from __future__ import annotations
+
+import warnings
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gradspec.targets import numpy as target
+from tests.targets.emission import imported, planned
+
+RULES = """
+rule silu(x) -> y:
+    y = x / (1 + exp(-x))
+
+rule swish(x, beta: static = 1.0) -> y:
+    y = x / (1 + exp(-beta * x))
+
+rule mish(x) -> y:
+    y = x * tanh(log(1 + exp(x)))
+
+rule both(a, b) -> y:
+    y = log(exp(a) + exp(b))
+
+rule margin(x, t: nograd) -> loss:
+    loss = log(1 + exp(-t * x))
+
+rule square(x) -> y:
+    y = x**2
+"""
+ZEROS = {"silu": -1.2784645, "mish": -1.1924312}
+ENDS = (-np.inf, -3e38, -1000.0, -88.0, 88.0, 1000.0, 3e38, np.inf)
+
+
+@pytest.fixture(scope="module")
+def rules() -> ModuleType:
+    return imported(target.module(planned(RULES)), "numpy_double")
+
+
+def _slope(rules: ModuleType, name: str, *inputs: Any, **statics: float) -> Any:
+    y, pullback = getattr(rules, f"{name}_vjp")(*inputs, **statics)
+    return pullback(np.ones_like(y))
+
+
+def _apart(found: np.ndarray, expected: np.ndarray) -> float:
+    """The largest distance in units in the last place of float32."""
+    unit = np.spacing(np.abs(expected).astype(np.float32)).astype(np.float64)
+    return float((np.abs(found.astype(np.float64) - expected) / unit).max())
+
+
+@pytest.mark.parametrize("name", ZEROS)
+def test_float32_has_all_its_digits_about_the_zero_and_far_out(
+    rules: ModuleType, name: str
+) -> None:
+    near = ZEROS[name] + np.linspace(-1e-3, 1e-3, 201)
+    x = np.concatenate([near, np.linspace(-85.0, 90.0, 351)]).astype(np.float32)
+    (found,) = _slope(rules, name, x)
+    (expected,) = _slope(rules, name, x.astype(np.float64))
+    assert found.dtype == np.float32
+    assert _apart(found, expected) <= 1.0
+
+
+@pytest.mark.parametrize("name", ZEROS)
+def test_limits_come_without_a_warning(rules: ModuleType, name: str) -> None:
+    x = np.array(ENDS, np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        (found,) = _slope(rules, name, x)
+    assert found[0] == 0.0
+    assert found[-1] == 1.0
+    assert np.isfinite(found).all()
+
+
+def test_float64_takes_the_other_way(
+    rules: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*_: Any) -> None:
+        raise AssertionError("float64 has no digits to spare")
+
+    monkeypatch.setattr(rules, "_silu_in_double", never)
+    x = np.linspace(-3.0, 3.0, 7)
+    (found,) = _slope(rules, "silu", x)
+    s = 1.0 / (1.0 + np.exp(-x))
+    np.testing.assert_allclose(found, s * (1.0 + x * (1.0 - s)), rtol=1e-13)
+
+
+def test_types_and_shapes_are_those_of_the_inputs(rules: ModuleType) -> None:
+    random = np.random.default_rng(0)
+    a = random.standard_normal((3, 1)).astype(np.float16)
+    b = random.standard_normal(4).astype(np.float32)
+    da, db = _slope(rules, "both", a, b)
+    assert (da.dtype, da.shape) == (np.float16, (3, 1))
+    assert (db.dtype, db.shape) == (np.float32, (4,))
+    weight = 1.0 / (1.0 + np.exp(a.astype(np.float64) - b))
+    np.testing.assert_allclose(db, weight.sum(0), rtol=1e-3)
+    np.testing.assert_allclose(da[:, 0], (1.0 - weight).sum(1), rtol=1e-3)
+
+
+def test_blocks_and_statics_take_it_too(rules: ModuleType) -> None:
+    x = np.random.default_rng(1).standard_normal(200_001).astype(np.float32)
+    (whole,) = _slope(rules, "swish", x, beta=1.5)
+    (part,) = _slope(rules, "swish", x[:100], beta=1.5)
+    assert whole.dtype == np.float32
+    np.testing.assert_array_equal(whole[:100], part)
+
+
+def test_what_is_short_has_one_form_and_what_ends_in_a_limit_keeps_it(
+    rules: ModuleType,
+) -> None:
+    assert hasattr(rules, "_silu_in_double")
+    assert not hasattr(rules, "_square_in_double")
+    t = np.array([np.inf, -np.inf], np.float32)
+    dx, none = _slope(rules, "margin", np.array([2.0, -2.0], np.float32), t)
+    assert none is None
+    np.testing.assert_array_equal(dx, [0.0, 0.0])
