@@ -1,20 +1,19 @@
-"""What each primitive costs on each target: time of its spelling, in multiplications.
+"""What each primitive costs on each target, beside what its row says of it.
 
-    python benchmarks/costs.py             what would change
-    python benchmarks/costs.py --write     into benchmarks/costs_measured.py
+    python benchmarks/costs.py [--target torch,tf]
 
 A rule for each primitive is compiled as it is written and run on 65,536 numbers of
-float32 by one thread (JAX: compiled, a million), less what a call takes on one number. The time of
-the process counts, so others may work beside it. What is stored are steps of half an
-octave, and a number that is there stays until it is off by more than a step: so noise
-does not change choices.
+float32 by one thread (JAX: compiled, a million), less what a call takes on one number, in
+multiplications of that target. The time of the process counts, so others may work beside
+it. A line for each: the time, and the cost of the row (`primitives/row.py`; on PyTorch and
+TensorFlow that of `primitives/on_target.py`, if any), starred where these are more than
+twice apart. ``select`` is a choice by a condition that varies, ``lt`` a comparison.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
-import math
 import os
 import sys
 import tempfile
@@ -35,79 +34,45 @@ import numpy as np
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # found as a script, too
 
-from costs_measured import COSTS, TARGETS  # noqa: E402
 from primitives import rule  # noqa: E402
 
 from gradspec.driver.discover import discover  # noqa: E402
 from gradspec.driver.run import compile_entries  # noqa: E402
 from gradspec.options import Options  # noqa: E402
-from gradspec.primitives.lookup import primitive  # noqa: E402
+from gradspec.primitives.lookup import is_primitive, primitive  # noqa: E402
 from gradspec.primitives.row import Primitive  # noqa: E402
 from gradspec.primitives.table import ROWS  # noqa: E402
 
-MODULE = ROOT / "benchmarks" / "costs_measured.py"
+TARGETS = ("numpy", "torch", "tf", "jax")
 SIZE, REPEATS, ROUNDS = 65_536, 10, 9
 _LONGER = {"jax": 16}
 """How many times longer arrays are where a call takes more than the numbers."""
 
-_STEPS, _LEAST, _STAYS = 2, 0.25, 1.5
+_APART = 2.0
 
 Thunk = Callable[[], object]
 Function = Callable[..., Any]
 
-HEAD = '''\
-"""What each primitive costs on each target: what a choice among forms may rest on.
-
-Generated: `python benchmarks/costs.py --write` times the spellings of the table on
-NumPy, PyTorch, TensorFlow and JAX in turn (float32, 65,536 numbers, one thread of a CPU
-with vector units), in multiplications of that target, to half an octave. ``select`` is a
-choice by a condition that varies, ``lt`` a comparison.
-"""
-
-from __future__ import annotations
-
-from collections.abc import Mapping
-
-TARGETS = ("numpy", "torch", "tf", "jax")
-
-'''
-
-TAIL = '''\
-
-
-COSTS: Mapping[str, tuple[float, ...]] = {
-    name: tuple(map(float, costs))
-    for name, *costs in map(str.split, _COSTS.strip().splitlines())
-}
-"""By primitive, of each of the targets in turn."""
-'''
-
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--write", action="store_true")
     parser.add_argument("--target", default=",".join(TARGETS))
     chosen = parser.parse_args(arguments)
-    rows = COSTS.items()
-    found = {name: dict(zip(TARGETS, row, strict=True)) for name, row in rows}
     for target in chosen.target.split(","):
         for name, cost in measured(target).items():
-            old = found.setdefault(name, {}).get(target)
-            found[name][target] = new = stored(cost, old)
-            if new != old:
-                print(f"{target:6} {name:20} {old} -> {new:g} ({cost:.3g})")
-    if chosen.write:
-        MODULE.write_text(module(found), encoding="utf-8")
+            told = said(name, target)
+            row = "-" if told is None else f"{told:g}"
+            apart = told is not None and max(cost / told, told / cost) > _APART
+            print(f"{target:6} {name:20} {cost:8.3g} {row:>6}{' *' * apart}")
     return 0
 
 
-def stored(cost: float, before: float | None) -> float:
-    """The nearest step; what is there if that is near enough."""
-    cost = max(cost, _LEAST)
-    if before is not None and max(cost / before, before / cost) <= _STAYS:
-        return before
-    step = 2.0 ** (round(_STEPS * math.log2(cost)) / _STEPS)
-    return float(f"{step:.2g}")
+def said(name: str, target: str) -> float | None:
+    """What the row says; nothing of a choice, nor where it has no number."""
+    if not is_primitive(name):
+        return None
+    row = primitive(name)
+    return row.cost if target == "numpy" else row.on[target].single
 
 
 def measured(target: str) -> dict[str, float]:
@@ -235,15 +200,6 @@ RUNNERS: Mapping[str, Callable[[], Runner]] = {
     "tf": _tf,
     "jax": _jax,
 }
-
-
-def module(found: Mapping[str, Mapping[str, float]]) -> str:
-    """The text of the generated module."""
-    rows = [
-        " ".join([name, *(f"{costs[target]:g}" for target in TARGETS)])
-        for name, costs in found.items()
-    ]
-    return "\n".join([HEAD + '_COSTS = """', *rows, '"""', TAIL])
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gradspec.primitives import (
     table_bounds,
     table_known,
@@ -9,6 +11,7 @@ from gradspec.primitives import (
     table_polynomials,
     table_slopes,
 )
+from gradspec.primitives.on_target import on_targets
 from gradspec.primitives.row import Primitive
 from gradspec.primitives.table import ROWS
 
@@ -17,7 +20,7 @@ _OURS: tuple[Primitive, ...] = tuple(
     for table in (table_polynomials, table_bounds, table_slopes, table_known)
     for row in table.ROWS
 )
-_BY_NAME = {row.name: row for row in (*ROWS, *_OURS)}
+_BY_NAME = {row.name: replace(row, on=on_targets(row.name)) for row in (*ROWS, *_OURS)}
 _NAMELESS = frozenset(row.name for row in _OURS)
 _OPERATORS = frozenset(row.name for row in table_operators.ROWS) | _NAMELESS
 
@@ -25,6 +28,11 @@ _OPERATORS = frozenset(row.name for row in table_operators.ROWS) | _NAMELESS
 def primitive(name: str) -> Primitive:
     """The row called ``name``; KeyError when there is none (a fault of ours)."""
     return _BY_NAME[name]
+
+
+def rows() -> tuple[Primitive, ...]:
+    """Every row, of what users can call and of what they cannot."""
+    return tuple(_BY_NAME.values())
 
 
 def is_primitive(name: str) -> bool:

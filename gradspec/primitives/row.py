@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from gradspec.primitives.on_target import OnTarget
+
 # --- how a target says it -------------------------------------------------------------
 
 
@@ -114,6 +116,8 @@ class Primitive:
     source      of the formula (DLMF, Abramowitz & Stegun, a paper, a manual)
     spellings   per target: "numpy", "torch", "tf", "jax"; and "python", of plain numbers,
                 where the standard library has it (elsewhere the meaning is written out)
+    on          per target: cost, faults, subnormal numbers (`on_target.py`, laid into
+                every row by `lookup.py`)
     """
 
     name: str
@@ -134,6 +138,7 @@ class Primitive:
     cost: float = 1.0
     source: str = ""
     notes: str = field(default="", compare=False)
+    on: Mapping[str, OnTarget] = field(default_factory=dict, compare=False)
 
     @property
     def arity(self) -> int:

@@ -17,7 +17,7 @@ from gradspec.diagnostics import Diagnostic, warning
 from gradspec.ir.rule import CheckedRule
 from gradspec.ir.shelf import remembered
 from gradspec.options import Options
-from gradspec.primitives.flushed import FLUSHING
+from gradspec.primitives.on_target import FLUSHING
 from gradspec.stabilise import stabilise as search
 from gradspec.stabilise.faults import concern
 from gradspec.stabilise.scaled import scaled

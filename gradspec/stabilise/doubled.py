@@ -29,8 +29,8 @@ from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import names, nodes, substitute
 from gradspec.primitives import table_slopes
 from gradspec.primitives.formula import formula
+from gradspec.stabilise.agree import agree
 from gradspec.stabilise.choose import cost
-from gradspec.stabilise.dense import agree
 from gradspec.stabilise.exponential import in_one_exponential
 from gradspec.stabilise.further import Ground
 from gradspec.stabilise.infinite import bounded

@@ -1,6 +1,6 @@
 """What a target's functions are known to get wrong, laid over what the model gives.
 
-The data are measured (`gradspec/primitives/measured.py`). An error is added in full and
+The rows of the table know them (`gradspec/primitives/measured.py`). An error is added in full and
 upwards: the least that a candidate must reckon with where it takes such a function there.
 """
 
@@ -15,7 +15,8 @@ import numpy as np
 from gradspec.ir.expr import Apply, Expr
 from gradspec.ir.rule import Declared, Derived, Override, Rule
 from gradspec.ir.walk import nodes
-from gradspec.primitives.measured import FAULTS, Span
+from gradspec.primitives.lookup import rows
+from gradspec.primitives.measured import Span
 
 DTYPES = ("float32", "float64")
 
@@ -23,11 +24,8 @@ DTYPES = ("float32", "float64")
 @lru_cache(maxsize=16)
 def faults(target: str, dtype: str) -> Mapping[str, tuple[Span, ...]]:
     """By the function's name; none for ``""``, which is no target."""
-    return {
-        name: spans
-        for (name, where, kind), spans in FAULTS.items()
-        if (where, kind) == (target, dtype)
-    }
+    found = {row.name: row.on[target] for row in rows() if target in row.on}
+    return {name: spans for name, on in found.items() if (spans := on.faults(dtype))}
 
 
 def concern(rule: Rule, target: str) -> bool:

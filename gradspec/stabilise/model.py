@@ -20,8 +20,8 @@ import numpy as np
 from gradspec.ir.calls import expand
 from gradspec.ir.expr import Apply, Const, Expr, Ref, Select
 from gradspec.ir.walk import children, names, nodes
-from gradspec.primitives.flushed import COPYING, FLUSHING, least
 from gradspec.primitives.lookup import primitive
+from gradspec.primitives.on_target import OnTarget
 from gradspec.primitives.row import Primitive
 from gradspec.primitives.table_bounds import NAMES as BOUNDED
 from gradspec.primitives.table_polynomials import NAMES as POLYNOMIALS
@@ -33,6 +33,9 @@ Column: TypeAlias = Any
 _EXACT = frozenset(["add", "sub", "mul", "div", "neg", "sqrt"]) | BOUNDED | POLYNOMIALS
 """Computed in the target's type: rounded correctly by every target (IEEE 754), or made
 of such operations."""
+
+
+_NOWHERE = OnTarget()
 
 
 class Machine:
@@ -113,10 +116,12 @@ class Machine:
                 raise NotImplementedError("indices and reductions")
 
     def _applied(self, op: str, given: list[Column]) -> Column:
-        if self._target in FLUSHING and op not in COPYING:
+        row = primitive(op)
+        here = row.on.get(self._target, _NOWHERE)
+        if here.flushes:
             given = [flushed(column, self._tiny) for column in given]
-        value = applied(primitive(op), given, self.work)
-        spans, least_ = self._faults.get(op, ()), least(self._target, op)
+        value = applied(row, given, self.work)
+        spans, least_ = self._faults.get(op, ()), here.vanishes
         value = spoiled(value, given[-1], spans) if spans else value
         return flushed(value, least_ * self._tiny) if least_ else value
 

@@ -7,8 +7,9 @@ from gradspec.ir.expr import Expr
 from gradspec.ir.rule import Rule
 from gradspec.ir.walk import names
 from gradspec.stabilise import wide
-from gradspec.stabilise.dense import excused, hard
+from gradspec.stabilise.excused import excused
 from gradspec.stabilise.further import Ground
+from gradspec.stabilise.hard import hard
 
 
 def why(ground: Ground, rule: Rule, closed: Expr, target: str) -> str:

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator
 from gradspec.plan.array import Expr, Op, names, nodes
 from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Helper
-from gradspec.primitives.under_xla import AVOIDED
 from gradspec.targets.passes import passes
 from gradspec.targets.tf_parts import Core
 
@@ -36,7 +35,8 @@ def is_in_blocks(core: Core) -> bool:
         *(s.value for s in core.backward.statements),
         *(term.value for term in core.terms),
     )
-    if AVOIDED & {*_primitives((*ahead, *behind))}:
+    used = (primitive(name).on["tf"] for name in _primitives((*ahead, *behind)))
+    if any(here.slow or here.lossy for here in used):
         return False
     return max(_steps(values, core.scalars) for values in (ahead, behind)) >= _WORTH
 

@@ -3,42 +3,21 @@ of ten to twenty microseconds and goes through memory by itself.
 
 Measured on one core (AVX-512, TensorFlow 2.21) halfway between a thousand elements and a
 hundred thousand, in products in float32 of as many. Some functions have no vector code in
-float64, so that types differ by more than their width.
+float64, so that types differ by more than their width: the rows of the table have them
+(`gradspec/primitives/on_target.py`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from gradspec.plan.array import Expr, Literal, Name, Op, names, nodes
 from gradspec.primitives.lookup import primitive
+from gradspec.primitives.on_target import OnTarget
 from gradspec.primitives.row import Helper
 from gradspec.primitives.table_polynomials import NAMES as POLYNOMIALS
 
-_SINGLE: Mapping[str, float] = {
-    "softplus": 4.0,
-    "erfc": 2.3,
-    "expm1": 2.9,
-    "log1p": 1.6,
-    "sinh": 2.0,
-    "cosh": 2.0,
-    "clip": 2.0,
-}
-_DOUBLE: Mapping[str, float] = {
-    "exp": 2.3,
-    "sigmoid": 2.9,
-    "softplus": 10.0,
-    "tanh": 2.3,
-    "erf": 6.8,
-    "erfc": 5.3,
-    "expm1": 7.6,
-    "log1p": 3.9,
-    "log": 3.1,
-    "sinh": 5.0,
-    "cosh": 5.0,
-    "clip": 2.0,
-}
 _WIDER = 1.2
 """Any other operation in float64."""
 
@@ -48,30 +27,38 @@ CONVERSION = 0.6
 
 def in_single(values: Iterable[Expr], scalars: frozenset[str]) -> float:
     """What the values cost in the type of their arguments."""
-    return sum(_SINGLE.get(n, c) for n, c in _calls(values, scalars, frozenset()))
+    return sum(
+        calls if known.single is None else known.single
+        for known, calls in _calls(values, scalars, frozenset())
+    )
 
 
 def in_double(
     values: Iterable[Expr], scalars: frozenset[str], own: frozenset[str]
 ) -> float:
     """What they cost in float64, where ``own`` are operations of the framework."""
-    calls = _calls(values, scalars, own)
-    return sum(_DOUBLE.get(n, _WIDER * c) if c <= 1 else _WIDER * c for n, c in calls)
+    return sum(
+        _WIDER * calls if known.double is None or calls > 1 else known.double
+        for known, calls in _calls(values, scalars, own)
+    )
+
+
+_ANY = OnTarget()
 
 
 def _calls(
     values: Iterable[Expr], scalars: frozenset[str], own: frozenset[str]
-) -> Iterable[tuple[str, float]]:
-    """Each array that is computed: the primitive, and how many calls it takes."""
+) -> Iterable[tuple[OnTarget, float]]:
+    """Each array that is computed: what is known of it, and how many calls it takes."""
     for node in nodes(*values):
         if isinstance(node, Name | Literal) or {*names(node)} <= scalars:
             continue
         if not isinstance(node, Op):
-            yield "", 1.0
+            yield _ANY, 1.0
         elif node.primitive in POLYNOMIALS:
-            yield "", 2.0 * len(node.args)
+            yield _ANY, 2.0 * len(node.args)
         else:
-            yield node.primitive, _calls_of(node.primitive, own)
+            yield primitive(node.primitive).on["tf"], _calls_of(node.primitive, own)
 
 
 def _calls_of(name: str, own: frozenset[str]) -> float:

@@ -9,8 +9,8 @@ from gradspec.ir.expr import Expr
 from gradspec.ir.text import show
 from gradspec.ir.tidy import tidy
 from gradspec.primitives.formula import formula
-from gradspec.stabilise.dense import hard
 from gradspec.stabilise.directed import directed
+from gradspec.stabilise.hard import hard
 from tests.stabilise.rules import completed, stable, unary
 
 QUADRATIC = """rule f(a, b, c) -> y:

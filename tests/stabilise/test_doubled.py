@@ -10,8 +10,8 @@ from gradspec.ir.text import show
 from gradspec.ir.walk import substitute
 from gradspec.plan.planning import plan_rule
 from gradspec.primitives.formula import formula
+from gradspec.stabilise.agree import agree
 from gradspec.stabilise.choose import cost
-from gradspec.stabilise.dense import agree
 from gradspec.stabilise.doubled import with_forms
 from gradspec.stabilise.measure import Trial
 from gradspec.stabilise.model import Machine

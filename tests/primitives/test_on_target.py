@@ -1,4 +1,4 @@
-"""What `gradspec/primitives/flushed.py` says of each target, asked of the frameworks."""
+"""What the rows say of subnormal numbers on each target, asked of the frameworks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import sys
 
 import pytest
 
-from gradspec.primitives.flushed import FLUSHING, least
+from gradspec.primitives.lookup import primitive, rows
+from gradspec.primitives.measured import FAULTS
+from gradspec.primitives.on_target import FLUSHING, OnTarget, _facts
 
 SETUPS = {
     "numpy": "import numpy as xp; array = xp.array\n"
@@ -50,8 +52,22 @@ def test_targets_treat_subnormal_numbers_as_is_said(target: str) -> None:
         flushes = target in FLUSHING
         for name in ("mul", "div", "add", "exp", "mul of small"):
             assert (found[name] == 0) == flushes, (target, name)
-        assert (found["sigmoid"] == 0) == (least(target, "sigmoid") >= 0.5)
-        assert (found["sigmoid far"] == 0) == (least(target, "sigmoid") > 0)
+            assert primitive(name.partition(" ")[0]).on[target].flushes == flushes
+        sigmoid = primitive("sigmoid").on[target]
+        assert (found["sigmoid"] == 0) == (sigmoid.vanishes >= 0.5)
+        assert (found["sigmoid far"] == 0) == (sigmoid.vanishes > 0)
         for name in ("neg", "abs"):
-            assert least(target, name) == 0
+            assert primitive(name).on[target].vanishes == 0
             assert found[name] != 0
+
+
+def test_every_fact_is_in_a_row() -> None:
+    """None is lost for a name that is spelled otherwise in the table."""
+    known = {row.name: row.on for row in rows()}
+    assert {name for name, *_ in FAULTS} | {*_facts()} <= {*known}
+    for (name, target, dtype), spans in FAULTS.items():
+        assert known[name][target].faults(dtype) == spans
+    told = {name for name, on in known.items() if on["torch"] != OnTarget()}
+    assert told >= {"exp", "lt", "ndtr", "sigmoid_sum"}
+    assert known["sin"]["tf"].slow and known["sin"]["jax"].slow is False
+    assert known["lgamma"]["tf"].lossy and known["lgamma"]["tf"].flushes
