@@ -29,13 +29,12 @@ from gradspec.targets.skeleton import laid_out, module_text, table_helpers, used
 from gradspec.targets.tf_core import core_lines, decorating, kept_names
 from gradspec.targets.tf_double import (
     FORMULAS,
-    in_double_dialect,
     is_cheaper,
     may_be_doubled,
-    numbers_last,
 )
 from gradspec.targets.tf_layer import layer_class, tf_layers
 from gradspec.targets.tf_parts import Core
+from gradspec.targets.tf_raw import RAW, raw
 from gradspec.targets.tf_sizes import numbers, with_sizes
 from gradspec.targets.tf_texts import DIALECT
 from gradspec.targets.together import together
@@ -45,7 +44,6 @@ RESERVED = texts.RESERVED
 EMITS_NAMED_AXES = True
 
 _TENSOR = "tf.Tensor"
-IN_DOUBLE = in_double_dialect(DIALECT)
 
 
 def module(plan: ModulePlan) -> str:
@@ -81,6 +79,7 @@ def _module(plan: ModulePlan, cores: Sequence[Core]) -> str:
     double = f"{tf_double.IS_NARROW.name}() {tf_blocks.IS_WATCHED.name}()"
     double = double if "@_or_double" in text else ""
     helpers = used_helpers((*own, *wants.helpers), f"{text}\n{ways} {blocks} {double}")
+    called = " ".join(helper.text for helper in helpers)
     wants |= Needs(
         (
             *(line for helper in helpers for line in helper.imports),
@@ -95,6 +94,7 @@ def _module(plan: ModulePlan, cores: Sequence[Core]) -> str:
         [*(rule.name for rule in plan.rules), *(layer.name for layer in layers)],
         [
             texts.RECORD.strip().splitlines(),
+            *([RAW.strip().splitlines()] if "_raw." in text + called else []),
             *(helper.text.strip().splitlines() for helper in helpers),
             *definitions,
         ],
@@ -121,7 +121,7 @@ def _named(plan: ModulePlan) -> list[tuple[RulePlan, str]]:
     """
     own = texts.HELPERS + tf_ranked_texts.HELPERS + tf_blocks.HELPERS
     helpers = own + tf_double.HELPERS + table_helpers("tf")
-    taken = {"_record", *(helper.name for helper in helpers)}
+    taken = {"_record", "_raw", *(helper.name for helper in helpers)}
     taken |= {f"_{rule.name}_double" for rule in plan.rules}
     return [(rule, fresh(f"_{rule.name}", taken)) for rule in plan.rules]
 
@@ -131,7 +131,7 @@ def _core(rule: RulePlan, name: str, is_traced: bool) -> Core:
     plan = may_be_doubled(core)
     if plan is None:
         return core
-    short = _made(plan, name, False, IN_DOUBLE)
+    short = _made(plan, name, False, raw(DIALECT, plan))
     return replace(core, short=short) if is_cheaper(short, core) else core
 
 
@@ -140,9 +140,8 @@ def _made(rule: RulePlan, name: str, is_traced: bool, dialect: Dialect) -> Core:
     rule = rule if rule.is_ranked else without_composites(rule)
     fixed = numbers(rule)
     expand = together(expander("tf", fixed), fixed)
-    if dialect is IN_DOUBLE:
-        expand = together(expander("tf", fixed, FORMULAS), fixed)
-        expand = numbers_last(expand, fixed)
+    if dialect is not DIALECT:
+        expand = expander("tf", fixed, FORMULAS)
     words = Vocabulary(expand, texts.RESERVED)
     outputs = {output.name for output in rule.outputs}
     keep = tuple(saved for saved in rule.saved if saved not in outputs)

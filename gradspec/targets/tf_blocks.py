@@ -1,9 +1,10 @@
-"""Large CPU tensors in eager TensorFlow: which rules XLA evaluates a block at a time, and
-the private functions that do it.
+"""Long CPU tensors in eager TensorFlow: which rules XLA evaluates, and the private
+functions that do it.
 
 TensorFlow makes a pass over memory for each operation, and most of that time is for fresh
-pages of the results; XLA makes one for all. It compiles for each shape, so that tensors
-are cut into blocks of one size: each pass of a rule is compiled once for each type.
+pages of the results; XLA makes one for all. It compiles for each shape: so only the first
+sixteen are compiled as they are, and large tensors of others are cut into blocks of one
+size.
 """
 
 from __future__ import annotations
@@ -56,19 +57,19 @@ def _primitives(values: Iterable[Expr]) -> Iterator[str]:
     return (n.primitive for v in values for n in nodes(v) if isinstance(n, Op))
 
 
-IS_LARGE = Helper(
-    "_is_large",
+IS_LONG = Helper(
+    "_is_long",
     '''\
-_BLOCK = 1 << 20
-"""Elements that XLA is given at a time, and from which a tensor is large."""
+_LONG = 1 << 13
+"""Elements from which XLA is worth the call."""
 
 
-def _is_large(tensors: tuple[tf.Tensor, ...]) -> bool:
-    """Whether they are large eager tensors of one shape in the memory of the CPU."""
+def _is_long(tensors: tuple[tf.Tensor, ...]) -> bool:
+    """Whether they are eager tensors of one shape in the memory of the CPU, and long."""
     shape = tensors[0].shape
     return (
         tf.executing_eagerly()
-        and shape.num_elements() >= _BLOCK
+        and shape.num_elements() >= _LONG
         and all(t.shape == shape and "CPU" in t.device for t in tensors)
     )
 ''',
@@ -121,35 +122,65 @@ def _gradients(
 ''',
 )
 
+FUSED = Helper(
+    "_fused",
+    '''\
+_SHAPES = 16
+"""Shapes that are compiled as they are, which takes a tenth of a second for each."""
+_BLOCK = 1 << 20
+"""Elements of a block of other tensors."""
+
+
+def _fused(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``function`` by XLA: one pass over memory, where TensorFlow makes one for each
+    operation. None where XLA is not there or lacks an operation, or for short tensors
+    after many shapes.
+    """
+    xla = tf.function(function, autograph=False, jit_compile=True)
+    made: dict[Any, Callable[..., Any]] = {}
+
+    def fused(*tensors: tf.Tensor) -> Any:
+        shape = tensors[0].shape
+        kind = (*shape, *(t.dtype for t in tensors))
+        try:
+            if kind not in made and len(made) < _SHAPES:
+                made[kind] = xla.get_concrete_function(*tensors)
+            if kind in made:
+                return made[kind](*tensors)
+            if shape.num_elements() >= _BLOCK:
+                return _joined(xla, tensors)
+        except tf.errors.OpError:
+            made[kind] = lambda *_: None
+        return None
+
+    return fused
+''',
+)
+
 IN_BLOCKS = Helper(
     "_in_blocks",
     '''\
 def _in_blocks(core: Callable[..., Any]) -> Callable[..., Any]:
-    """``core``, which goes over large tensors a block at a time: XLA makes one pass over
-    memory, where TensorFlow makes one for each operation.
-    """
+    """``core``, which leaves long tensors to XLA."""
+    results = _fused(functools.partial(_results, core))
 
-    xla = functools.partial(tf.function, autograph=False, jit_compile=True)
-    results = xla(functools.partial(_results, core))
-    gradients = xla(functools.partial(_gradients, core))
+    @functools.cache
+    def gradients(count: int) -> Callable[..., Any]:
+        return _fused(functools.partial(_gradients, core, count))
 
     def whole(*tensors: tf.Tensor) -> Any:
-        if not _is_large(tensors):
+        made = results(*tensors) if _is_long(tensors) else None
+        if made is None:
             return core(*tensors)
 
         def backward(*upstream: tf.Tensor) -> Any:
             values = (*tensors, *upstream)
-            if not _is_large(values) or _is_watched():
-                return core(*tensors)[1](*upstream)
-            try:
-                return _joined(functools.partial(gradients, len(tensors)), values)
-            except tf.errors.OpError:
-                return core(*tensors)[1](*upstream)
+            if _is_long(values) and not _is_watched():
+                found = gradients(len(tensors))(*values)
+                if found is not None:
+                    return found
+            return core(*tensors)[1](*upstream)
 
-        try:
-            made = _joined(results, tensors)
-        except tf.errors.OpError:  # XLA is not there, or lacks an operation
-            return core(*tensors)
         return made if len(made) > 1 else made[0], backward
 
     return whole
@@ -166,4 +197,4 @@ def _is_watched() -> bool:
 ''',
 )
 
-HELPERS = (IS_LARGE, IS_WATCHED, JOINED, RESULTS, GRADIENTS, IN_BLOCKS)
+HELPERS = (IS_LONG, IS_WATCHED, JOINED, RESULTS, GRADIENTS, FUSED, IN_BLOCKS)

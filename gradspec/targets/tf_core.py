@@ -129,11 +129,16 @@ def kept_names(core: Core) -> tuple[str, ...]:
 def _kept(core: Core, behind: Lines) -> tuple[str, ...]:
     """The tensors of the forward pass that the backward pass uses."""
     code = [line for line in behind[1:] if not line.lstrip().startswith("#")]
-    used = set(re.findall(r"(?<![.\w])[A-Za-z_]\w*", "\n".join(code)))
+    used = _used("\n".join(code))
     made = {m[1] for line in code if (m := re.match(r" {4}(\w+) = ", line))}
     ahead = [*core.tensors, *(s.name for s in core.forward.statements)]
     ahead += [output.name for output in core.plan.outputs]
     return tuple(name for name in dict.fromkeys(ahead) if name in used - made)
+
+
+def _used(code: str) -> frozenset[str]:
+    """The names in a text, attributes and keywords of calls excepted."""
+    return frozenset(re.findall(r"(?<![.\w])[A-Za-z_]\w*\b(?!=)", code))
 
 
 def _widened(core: Core) -> Lines:
@@ -165,7 +170,7 @@ def _restored(core: Core, behind: Lines, kept: tuple[str, ...]) -> Lines:
     """The backward function, which begins by widening what it uses."""
     if not core.is_widened:
         return behind
-    used = set(re.findall(r"\w+", "\n".join(behind[1:])))
+    used = _used("\n".join(behind[1:]))
     upstream = [name for name in core.plan.upstream if name in used]
     parts = [*([f"*{core.kept}"] if kept else []), *upstream]
     first, *rest = behind

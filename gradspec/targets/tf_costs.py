@@ -25,6 +25,11 @@ CONVERSION = 0.6
 """Of one array, to float64 or from it."""
 
 
+def calls(values: Iterable[Expr], scalars: frozenset[str]) -> int:
+    """How many arrays are computed."""
+    return sum(1 for _ in _calls(values, scalars, frozenset()))
+
+
 def in_single(values: Iterable[Expr], scalars: frozenset[str]) -> float:
     """What the values cost in the type of their arguments."""
     return sum(

@@ -1,113 +1,101 @@
 """The evaluation in float64 for narrower eager tensors on the CPU.
 
-There every operation is a call of ten to twenty microseconds, so a short formula in
+There every operation is a call of nine microseconds at least, so a short formula in
 float64, rounded once, takes less than a long one in float32; and TensorFlow takes no
 number of float32 for 0 on the way, as it does with what is subnormal. A second function
-has it. A pass that is itself recorded is that of the first, and so is every graph: XLA
-fuses, and accelerators have little float64.
+has it, in operations alone. A pass that is itself recorded is that of the first, and so is
+every graph: XLA fuses, and accelerators have little float64.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Iterable
 
 from gradspec.ir.rule import Kind
-from gradspec.plan.array import Expr, Op, children, names, nodes
+from gradspec.plan.array import Expr, Op, names, nodes
 from gradspec.plan.plan import RulePlan
-from gradspec.plan.translate import rebuilt
-from gradspec.primitives.row import Helper, Template
+from gradspec.primitives.row import Helper
+from gradspec.primitives.table_bounds import FINITE, VANISHING
 from gradspec.primitives.table_slopes import MISH, SILU
-from gradspec.targets.python import Dialect
 from gradspec.targets.signature import fresh, variables
-from gradspec.targets.tf_costs import CONVERSION, in_double, in_single
+from gradspec.targets.tf_blocks import is_in_blocks
+from gradspec.targets.tf_costs import CONVERSION, calls, in_double, in_single
 from gradspec.targets.tf_parts import Core
+from gradspec.targets.tf_raw import SCALED, SPELLED
 
 _GAIN = 0.8
 """Of what both passes cost in float32, what they may cost in float64."""
 
+_ALONE = 0.5
+"""What an operation alone takes of a call of the function or the operator."""
+
 FORMULAS = {
     "ndtr": "erfc(x * -0.70710678118654752440) * 0.5",
-    "logaddexp": "max(x, y) + log1p(exp(-abs(0 if x == y else x - y)))",
-    "tanh_softplus": "tanh(log1p(exp(min(x, 40))))",
+    "logaddexp": "max(x, y) + softplus(-abs(0 if x == y else x - y))",
+    "tanh_softplus": "tanh(softplus(x))",
+    "exp_neg_square": "exp(-(x * x))",
     "exp_neg_half_square": "exp(x * x * -0.5)",
-    SILU: "sigmoid(x) * (1 + x * (1 - sigmoid(x)))",
-    MISH: "tanh(log1p(exp(clip(x, -10000, 40)))) + clip(x, -10000, 40) "
-    "* sigmoid(x) * (1 - square(tanh(log1p(exp(clip(x, -10000, 40))))))",
+    "exp_sum": "exp(x + y)",
+    "exp_product": "exp(x * y)",
+    "expm1_sum": "expm1(x + y)",
+    "expm1_product": "expm1(x * y)",
+    "expm1_known": "expm1(x)",
+    "sigmoid_sum": "sigmoid(x + y)",
+    "sigmoid_product": "sigmoid(x * y)",
+    "softplus_sum": "softplus(x + y)",
+    "softplus_product": "softplus(x * y)",
+    "logsigmoid": "-softplus(-x)",
+    FINITE: "clip(x, -1.7976931348623157e308, 1.7976931348623157e308)",
+    VANISHING: "(0 if y == 0 and abs(x) == inf else x) * y",
+    SILU: "sigmoid(x) + x * (sigmoid(x) * (1 - sigmoid(x)))",
+    MISH: "tanh(softplus(clip(x, -10000, 40))) + clip(x, -10000, 40) "
+    "* sigmoid(x) * (1 - square(tanh(softplus(clip(x, -10000, 40)))))",
 }
 """What float32 has private functions for; in float64 these are right for it. The slope
 of mish is 0 and 1 beyond the bounds."""
 
-_OWN = {
-    "sigmoid": Template("tf.math.sigmoid({x})"),
-    "tanh": Template("tf.math.tanh({x})"),
-    "erf": Template("tf.math.erf(tf.minimum(tf.maximum({x}, -6.0), 6.0))"),
-    "erfc": Template("tf.math.erfc({x})"),
-    "softplus": Template("tf.math.softplus({x})"),
-    "clip": Template("tf.minimum(tf.maximum({x}, {y}), {z})"),
-}
-"""The framework's own functions, which lose digits in float32 that float64 has to spare;
-`tf.clip_by_value` takes twice as long as the two operations that it is made of. Of an
-infinity `tf.math.erf` makes a NaN in float64."""
-
-
-def in_double_dialect(dialect: Dialect) -> Dialect:
-    """How float64 is written for eager tensors: the framework's own function, whatever
-    the module has of its own.
-    """
-
-    def spelled(name: str, scalars: tuple[bool, ...]) -> Template | None:
-        return _OWN.get(name) or dialect.variants(name, scalars)
-
-    return replace(dialect, variants=spelled)
-
-
-def numbers_last(
-    expand: Callable[[Expr], Expr], scalars: frozenset[str]
-) -> Callable[[Expr], Expr]:
-    """``x + 1`` for ``1 + x``, which takes half as long again: Python asks the number
-    first."""
-
-    def written(expr: Expr) -> Expr:
-        done: dict[Expr, Expr] = {}
-        value = expand(expr)
-        for node in nodes(value):
-            made = rebuilt(node, tuple(done[child] for child in children(node)))
-            done[node] = _turned(made, scalars)
-        return done[value]
-
-    return written
-
-
-def _turned(node: Expr, scalars: frozenset[str]) -> Expr:
-    match node:
-        case Op("add" | "mul" as name, (number, x)) if {*names(number)} <= scalars:
-            return node if {*names(x)} <= scalars else Op(name, (x, number))
-        case _:
-            return node
-
 
 def may_be_doubled(core: Core) -> RulePlan | None:
-    """The plan in float64, of an elementwise rule that keeps its arguments alone."""
+    """The plan in float64, of an elementwise rule that keeps its arguments alone: one of
+    its own, or the same formulas."""
     plan = core.plan
-    floats = all(i.kind is Kind.FLOAT for i in plan.tensors)
+    floats = all(i.kind in (Kind.FLOAT, Kind.NOGRAD) for i in plan.tensors)
     single = all(o.kind is Kind.FLOAT for o in plan.outputs)
     if plan.is_ranked or core.is_traced or core.keeps or not (floats and single):
         return None
-    return plan.double
+    return plan.double or (plan if is_in_blocks(core) else None)
 
 
 def is_cheaper(made: Core, base: Core) -> bool:
     """Whether both passes of ``made`` take less than those of ``base``."""
     if made.keeps or _is_constant(made):
         return False
-    own = frozenset(_OWN)
+    if base.plan.double is None and not _is_plain(made.values, made.scalars):
+        return False
     changed = 2 * len(made.floats) + 2 * len(made.plan.outputs) + len(made.gradients)
+    short = _ALONE * (calls(made.values, made.scalars) + changed)
+    if short > _GAIN * in_single(base.values, base.scalars):
+        return False
+    return is_in_blocks(base) or _is_cheaper_long(made, base, changed)
+
+
+def _is_cheaper_long(made: Core, base: Core, changed: int) -> bool:
+    """The same where computing takes as long as the calls."""
+    own = frozenset(SPELLED)
     after = in_double(made.values, made.scalars, own) + CONVERSION * changed
     if base.is_double:
         before = in_double(base.values, base.scalars, frozenset())
         return after <= _GAIN * (before + 2 * CONVERSION * changed)
     return after <= _GAIN * in_single(base.values, base.scalars)
+
+
+def _is_plain(values: Iterable[Expr], scalars: frozenset[str]) -> bool:
+    """Whether all are operations of TensorFlow that float64 has enough digits for."""
+    return all(
+        node.primitive in SPELLED
+        for node in nodes(*values)
+        if isinstance(node, Op) and not {*names(node)} <= scalars
+    )
 
 
 def _is_constant(core: Core) -> bool:
@@ -139,7 +127,7 @@ CAST = Helper(
     '''\
 def _cast(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
     """The operation alone: tf.cast of an eager tensor takes as long again."""
-    return tf.raw_ops.Cast(x=x, DstT=dtype)
+    return _raw.Cast(x=x, DstT=dtype)
 ''',
 )
 
@@ -180,4 +168,4 @@ def _or_double(short: Callable[..., Any]) -> Callable[..., Any]:
 ''',
 )
 
-HELPERS = (IS_NARROW, CAST, DOUBLES, OR_DOUBLE)
+HELPERS = (IS_NARROW, CAST, SCALED, DOUBLES, OR_DOUBLE)

@@ -277,7 +277,10 @@ SUM_OVER_BATCH = Helper(
     '''\
 def _sum_over_batch(x: tf.Tensor, rank: int) -> tf.Tensor:
     """The sum over all but the last ``rank`` axes."""
-    return tf.reduce_sum(x, tf.range(tf.rank(x) - rank))
+    known = x.shape.rank is not None
+    return tf.reduce_sum(
+        x, [*range(x.shape.rank - rank)] if known else tf.range(tf.rank(x) - rank)
+    )
 ''',
 )
 

@@ -45,7 +45,8 @@ def _floating(rule: str, name: str, value: tf.Tensor) -> tf.Tensor:
     """``value`` as a floating tensor; a Python number becomes float32."""
     if not hasattr(value, "dtype"):
         return tf.convert_to_tensor(value, tf.float32)
-    value = tf.convert_to_tensor(value)
+    if not isinstance(value, tf.Tensor):
+        value = tf.convert_to_tensor(value)
     if not value.dtype.is_floating:
         raise TypeError(
             f"{rule}: {name} must be a floating tensor, not {value.dtype.name}; "
@@ -60,6 +61,10 @@ PROMOTE = Helper(
     '''\
 def _promote(rule: str, **values: tf.Tensor) -> tuple[tf.Tensor, ...]:
     """Tensors of one floating type, the widest; Python numbers take it over."""
+    first, *others = given = tuple(values.values())
+    if isinstance(first, tf.Tensor) and first.dtype.is_floating:
+        if all(isinstance(t, tf.Tensor) and t.dtype == first.dtype for t in others):
+            return given
     tensors = {
         name: _floating(rule, name, value)
         for name, value in values.items()
@@ -246,7 +251,7 @@ def _recorded(
 
     with _record.stop_recording():
         if tf.executing_eagerly():
-            outputs = [tf.identity(y) for y in outputs]
+            outputs = [_raw.Identity(input=y) for y in outputs]
         else:
             made = outputs
             outputs = tf.custom_gradient(lambda *_: (made, pulled))(*tensors)

@@ -1,5 +1,5 @@
-"""Large eager tensors go through XLA in blocks; small ones, graphs, and whatever a tape
-looks at, do not.
+"""Long eager tensors go through XLA, as they are or in blocks; short ones, graphs, and
+whatever a tape looks at, do not.
 """
 
 from __future__ import annotations
@@ -37,9 +37,16 @@ def blocks(rules: ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[int]:
         made.append(len(tensors))
         return joined(compute, tensors)
 
-    monkeypatch.setattr(rules, "_BLOCK", BLOCK)
+    _cut(rules, monkeypatch)
     monkeypatch.setattr(rules, "_joined", spy)
     return made
+
+
+def _cut(rules: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every tensor of a block is cut into blocks."""
+    monkeypatch.setattr(rules, "_LONG", BLOCK)
+    monkeypatch.setattr(rules, "_BLOCK", BLOCK)
+    monkeypatch.setattr(rules, "_SHAPES", 0)
 
 
 def _normal(*shape: int, seed: int = 7, dtype: str = "float32") -> Any:
@@ -66,7 +73,7 @@ def test_blocks_give_what_whole_tensors_do(
     cut = _passes(getattr(rules, name), *inputs)
     assert blocks
     del blocks[:]
-    rules._BLOCK = 1 << 20
+    rules._LONG = 1 << 20
     whole = _passes(getattr(rules, name), *inputs)
     assert not blocks
     for ours, theirs in zip(cut, whole, strict=True):
@@ -105,15 +112,42 @@ def test_small_broadcast_and_graph_tensors_go_the_plain_way(
     assert not blocks
 
 
-def test_without_xla_the_plain_way_is_left(
-    rules: ModuleType, monkeypatch: pytest.MonkeyPatch
+def test_a_few_shapes_are_compiled_as_they_are(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    module = tf_module(f"{RULES}\n\n")
+    monkeypatch.setattr(module, "_LONG", BLOCK)
+    monkeypatch.setattr(module, "_SHAPES", 1)
+    narrow: list[Any] = []
+    asked = module._is_narrow
+
+    def spy(tensors: tuple[Any, ...]) -> Any:
+        if tf.executing_eagerly():  # and is not traced for XLA
+            narrow.append(tuple(tensors[0].shape))
+        return asked(tensors)
+
+    monkeypatch.setattr(module, "_is_narrow", spy)
+    first, other = _normal(9, 15), _normal(15, 9)
+    y, dx = _passes(module.log1pexp, first)
+    np.testing.assert_array_equal(y, module.log1pexp(first))
+    assert not narrow  # XLA had it, and nobody was asked about float64
+    _passes(module.log1pexp, other)
+    assert {*narrow} == {(15, 9)}
+    x = np.asarray(first, "f8")
+    np.testing.assert_allclose(y, np.log1p(np.exp(x)), rtol=1e-6)
+    upstream = _normal(9, 15, seed=0)
+    np.testing.assert_allclose(dx, upstream / (1 + np.exp(-x)), rtol=1e-6)
+
+
+def test_without_xla_the_plain_way_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = tf_module(f"{RULES}\n\n\n")
+
     def refused(*_: Any) -> Any:
         raise tf.errors.UnimplementedError(None, None, "no XLA")
 
     x = _normal(BLOCK)
     whole = _passes(rules.log1pexp, x)
-    monkeypatch.setattr(rules, "_BLOCK", BLOCK)
+    _cut(rules, monkeypatch)
     monkeypatch.setattr(rules, "_joined", refused)
     for ours, theirs in zip(_passes(rules.log1pexp, x), whole, strict=True):
         np.testing.assert_array_equal(ours, theirs)
@@ -144,7 +178,7 @@ def test_rules_live_without_the_private_module(
         ours = _passes(wrap(getattr(unrecorded, name)), *inputs)
         recorded = _passes(wrap(getattr(rules, name)), *inputs)
         for one, other in zip(ours, recorded, strict=True):
-            np.testing.assert_array_equal(one, other)
+            np.testing.assert_allclose(one, other, rtol=1e-6)
 
 
 def test_without_the_private_module_rules_are_differentiated_twice(

@@ -199,6 +199,30 @@ def test_several_inputs_that_broadcast(
     np.testing.assert_array_equal(rules.both(ends, others), [np.inf, -np.inf, np.inf])
 
 
+def test_an_operation_for_a_derivative_takes_one_shape_alone() -> None:
+    """`SoftplusGrad` refuses a column beside a row."""
+    text = """
+rule gated(x, z, beta: static = 1.0) -> y:
+    y = z * softplus(beta * x) * sigmoid(x) * tanh(x)
+"""
+    assert "_or_double" in tf_text(text)
+    gated = tf_module(text).gated
+    x = np.linspace(-3.0, 3.0, 5)
+    z = np.float64([[0.5], [-2.0]])
+    for rate in (1.0, 2.5):
+
+        def function(x: Any, z: Any, beta: float = rate) -> Any:
+            return gated(x, z, beta=beta)
+
+        narrow = _passes(
+            function, tf.constant(x, tf.float32), tf.constant(z, tf.float32)
+        )
+        true = _passes(function, tf.constant(x), tf.constant(z))
+        for got, exact in zip(narrow, true, strict=True):
+            assert got.shape == exact.shape
+            np.testing.assert_allclose(got, exact, rtol=1e-5, atol=1e-6)
+
+
 def test_a_rule_of_the_same_name_has_its_own(rules: ModuleType) -> None:
     np.testing.assert_array_equal(rules.silu_double(tf.ones(2)), [2.0, 2.0])
 

@@ -20,16 +20,20 @@ except ImportError:  # it is no public name: without it tapes see tf.custom_grad
     _record = None
 
 
-_BLOCK = 1 << 20
-"""Elements that XLA is given at a time, and from which a tensor is large."""
+_raw = tf.raw_ops
+"""Operations alone: operators and functions take twice as long for short tensors."""
 
 
-def _is_large(tensors: tuple[tf.Tensor, ...]) -> bool:
-    """Whether they are large eager tensors of one shape in the memory of the CPU."""
+_LONG = 1 << 13
+"""Elements from which XLA is worth the call."""
+
+
+def _is_long(tensors: tuple[tf.Tensor, ...]) -> bool:
+    """Whether they are eager tensors of one shape in the memory of the CPU, and long."""
     shape = tensors[0].shape
     return (
         tf.executing_eagerly()
-        and shape.num_elements() >= _BLOCK
+        and shape.num_elements() >= _LONG
         and all(t.shape == shape and "CPU" in t.device for t in tensors)
     )
 
@@ -74,35 +78,102 @@ def _gradients(
     return made if isinstance(made, tuple) else (made,)
 
 
-def _in_blocks(core: Callable[..., Any]) -> Callable[..., Any]:
-    """``core``, which goes over large tensors a block at a time: XLA makes one pass over
-    memory, where TensorFlow makes one for each operation.
-    """
+_SHAPES = 16
+"""Shapes that are compiled as they are, which takes a tenth of a second for each."""
+_BLOCK = 1 << 20
+"""Elements of a block of other tensors."""
 
-    xla = functools.partial(tf.function, autograph=False, jit_compile=True)
-    results = xla(functools.partial(_results, core))
-    gradients = xla(functools.partial(_gradients, core))
+
+def _fused(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``function`` by XLA: one pass over memory, where TensorFlow makes one for each
+    operation. None where XLA is not there or lacks an operation, or for short tensors
+    after many shapes.
+    """
+    xla = tf.function(function, autograph=False, jit_compile=True)
+    made: dict[Any, Callable[..., Any]] = {}
+
+    def fused(*tensors: tf.Tensor) -> Any:
+        shape = tensors[0].shape
+        kind = (*shape, *(t.dtype for t in tensors))
+        try:
+            if kind not in made and len(made) < _SHAPES:
+                made[kind] = xla.get_concrete_function(*tensors)
+            if kind in made:
+                return made[kind](*tensors)
+            if shape.num_elements() >= _BLOCK:
+                return _joined(xla, tensors)
+        except tf.errors.OpError:
+            made[kind] = lambda *_: None
+        return None
+
+    return fused
+
+
+def _in_blocks(core: Callable[..., Any]) -> Callable[..., Any]:
+    """``core``, which leaves long tensors to XLA."""
+    results = _fused(functools.partial(_results, core))
+
+    @functools.cache
+    def gradients(count: int) -> Callable[..., Any]:
+        return _fused(functools.partial(_gradients, core, count))
 
     def whole(*tensors: tf.Tensor) -> Any:
-        if not _is_large(tensors):
+        made = results(*tensors) if _is_long(tensors) else None
+        if made is None:
             return core(*tensors)
 
         def backward(*upstream: tf.Tensor) -> Any:
             values = (*tensors, *upstream)
-            if not _is_large(values) or _is_watched():
-                return core(*tensors)[1](*upstream)
-            try:
-                return _joined(functools.partial(gradients, len(tensors)), values)
-            except tf.errors.OpError:
-                return core(*tensors)[1](*upstream)
+            if _is_long(values) and not _is_watched():
+                found = gradients(len(tensors))(*values)
+                if found is not None:
+                    return found
+            return core(*tensors)[1](*upstream)
 
-        try:
-            made = _joined(results, tensors)
-        except tf.errors.OpError:  # XLA is not there, or lacks an operation
-            return core(*tensors)
         return made if len(made) > 1 else made[0], backward
 
     return whole
+
+
+def _is_narrow(tensors: tuple[tf.Tensor, ...]) -> bool:
+    """Whether they are eager tensors of less than float64 in the memory of the CPU."""
+    return tf.executing_eagerly() and all(
+        isinstance(t, tf.Tensor) and t.dtype.size < 8 and "CPU" in t.device
+        for t in tensors
+    )
+
+
+def _cast(x: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
+    """The operation alone: tf.cast of an eager tensor takes as long again."""
+    return _raw.Cast(x=x, DstT=dtype)
+
+
+def _doubles(*tensors: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    """Narrow eager tensors in float64."""
+    return tuple(_cast(t, tf.float64) for t in tensors)
+
+
+def _or_double(short: Callable[..., Any]) -> Callable[..., Any]:
+    """``short`` for narrow eager tensors on the CPU, where each operation is a call:
+    float64, rounded once, takes fewer. A pass that is recorded is the other one's.
+    """
+
+    def either(core: Callable[..., Any]) -> Callable[..., Any]:
+        def whole(*tensors: tf.Tensor) -> Any:
+            if _record is None or not _is_narrow(tensors):
+                return core(*tensors)
+            results, quick = short(*tensors)
+
+            def backward(*upstream: tf.Tensor) -> Any:
+                if _is_watched() or not _is_narrow(upstream):
+                    return core(*tensors)[1](*upstream)
+                return quick(*upstream)
+
+            return results, backward
+
+        return whole
+
+    return either
 
 
 def _here(tensors: tuple[tf.Tensor, ...]) -> tuple[tf.Tensor, ...]:
@@ -129,7 +200,7 @@ def _recorded(
 
     with _record.stop_recording():
         if tf.executing_eagerly():
-            outputs = [tf.identity(y) for y in outputs]
+            outputs = [_raw.Identity(input=y) for y in outputs]
         else:
             made = outputs
             outputs = tf.custom_gradient(lambda *_: (made, pulled))(*tensors)
@@ -174,7 +245,8 @@ def _floating(rule: str, name: str, value: tf.Tensor) -> tf.Tensor:
     """``value`` as a floating tensor; a Python number becomes float32."""
     if not hasattr(value, "dtype"):
         return tf.convert_to_tensor(value, tf.float32)
-    value = tf.convert_to_tensor(value)
+    if not isinstance(value, tf.Tensor):
+        value = tf.convert_to_tensor(value)
     if not value.dtype.is_floating:
         raise TypeError(
             f"{rule}: {name} must be a floating tensor, not {value.dtype.name}; "
@@ -189,8 +261,31 @@ def _widen(*tensors: tf.Tensor) -> tuple[tf.Tensor, ...]:
     return tuple(tf.cast(t, tf.float32) if t.dtype in half else t for t in tensors)
 
 
+def _gate_double(x):
+    dtype = x.dtype
+    kept = (x,)
+    (x,) = _doubles(x)
+    e = _raw.Exp(x=_raw.Neg(x=x))
+    # at x = inf the limit, where it was NaN
+    y = _raw.Mul(x=_raw.Minimum(x=x, y=10000.0), y=e)
+
+    def backward(dy):
+        x, dy = _doubles(*kept, dy)
+        t = _raw.Minimum(x=x, y=10000.0)
+        # lost digits at x = 1 (2.4e+05 ULP); now at most 2.5 ULP; at x = inf the limit
+        return _cast(
+            _raw.Mul(
+                x=dy, y=_raw.Mul(x=_raw.Exp(x=_raw.Neg(x=t)), y=_raw.Sub(x=1.0, y=t))
+            ),
+            dtype,
+        )
+
+    return _cast(y, dtype), backward
+
+
 @_rule
 @_in_blocks
+@_or_double(_gate_double)
 def _gate(x):
     dtype = x.dtype
     kept = (x,)

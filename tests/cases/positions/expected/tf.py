@@ -19,6 +19,10 @@ except ImportError:  # it is no public name: without it tapes see tf.custom_grad
     _record = None
 
 
+_raw = tf.raw_ops
+"""Operations alone: operators and functions take twice as long for short tensors."""
+
+
 def _here(tensors: tuple[tf.Tensor, ...]) -> tuple[tf.Tensor, ...]:
     """Tensors of the graph at hand: in a branch within a loop TensorFlow finds no others
     that a gradient uses.
@@ -43,7 +47,7 @@ def _recorded(
 
     with _record.stop_recording():
         if tf.executing_eagerly():
-            outputs = [tf.identity(y) for y in outputs]
+            outputs = [_raw.Identity(input=y) for y in outputs]
         else:
             made = outputs
             outputs = tf.custom_gradient(lambda *_: (made, pulled))(*tensors)
@@ -71,7 +75,8 @@ def _floating(rule: str, name: str, value: tf.Tensor) -> tf.Tensor:
     """``value`` as a floating tensor; a Python number becomes float32."""
     if not hasattr(value, "dtype"):
         return tf.convert_to_tensor(value, tf.float32)
-    value = tf.convert_to_tensor(value)
+    if not isinstance(value, tf.Tensor):
+        value = tf.convert_to_tensor(value)
     if not value.dtype.is_floating:
         raise TypeError(
             f"{rule}: {name} must be a floating tensor, not {value.dtype.name}; "
