@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never, cast
 
+from gradspec.plan.array import Name, Op
 from gradspec.plan.contraction import (
     TensorProduct,
     is_over_batch,
@@ -40,6 +41,22 @@ def ranked(node: RankedNode, parts: tuple[Text, ...]) -> Text:
     match cast(Ranked, node):
         case Einsum() as contraction:
             return _einsum(contraction, parts)
+        case Reduce(
+            op="sum" | "mean" as op,
+            arg=Op("mul", (Name(id=one), Name(id=other))),
+            axes=(-1,),
+            keep=True,
+        ):
+            return Text(f"_row_{op}_product({one}, {other})", ATOM)
+        case Reduce(
+            op="sum" | "mean" as op,
+            arg=Op("square", (Name(id=one),)),
+            axes=(-1,),
+            keep=True,
+        ):
+            return Text(f"_row_{op}_product({one}, {one})", ATOM)
+        case Reduce(op="sum" | "mean" as op, axes=(-1,), keep=True):
+            return Text(f"_row_{op}({parts[0].text})", ATOM)
         case Reduce(op=op, axes=axes, keep=keep):
             return Text(_reduce(op, parts[0], axes, keep), ATOM)
         case Expand(axes=axes):

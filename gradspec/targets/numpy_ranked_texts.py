@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gradspec.primitives.row import Helper
+from gradspec.targets.numpy_sums_texts import LOGSUMEXP, SOFTMAX, SUMS
 
 CHECK_SHAPES = Helper(
     "_check_shapes",
@@ -35,31 +36,6 @@ def _spread(value: np.ndarray, axis: int, size: int) -> np.ndarray:
     shape = [1] * (-axis - value.ndim) + list(value.shape)
     shape[axis] = size
     return np.broadcast_to(value, shape)
-''',
-)
-
-LOGSUMEXP = Helper(
-    "_logsumexp",
-    '''\
-@np.errstate(divide="ignore")
-def _logsumexp(value: np.ndarray, axis: Any, keepdims: bool = False) -> np.ndarray:
-    """log(sum(exp(value))), shifted by the greatest value so that nothing overflows."""
-    top = value.max(axis=axis, keepdims=True)
-    top = np.where(np.isinf(top), 0.0, top).astype(value.dtype)
-    total = np.exp(value - top).sum(axis=axis, keepdims=True)
-    result = np.log(total) + top
-    return result if keepdims else result.squeeze(axis=axis)
-''',
-    ("from typing import Any",),
-)
-
-SOFTMAX = Helper(
-    "_softmax",
-    '''\
-def _softmax(value: np.ndarray, axis: int) -> np.ndarray:
-    """Exponentials as shares of their sum, shifted so that none overflows."""
-    exp = np.exp(value - value.max(axis=axis, keepdims=True))
-    return exp / exp.sum(axis=axis, keepdims=True)
 ''',
 )
 
@@ -279,6 +255,7 @@ def _batch_contraction(
 HELPERS = (
     CHECK_SHAPES,
     SPREAD,
+    *SUMS,
     LOGSUMEXP,
     SOFTMAX,
     STACKED,

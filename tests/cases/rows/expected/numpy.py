@@ -308,8 +308,57 @@ def _check_shapes(rule: str, sizes: dict[str, int], **values: Any) -> None:
             )
 
 
+def _are_short_rows(first: npt.ArrayLike, *others: npt.ArrayLike) -> bool:
+    """Whether they are arrays of one shape with many short rows, along which `np.einsum`
+    adds faster, and as exactly.
+    """
+    if type(first) is not np.ndarray or first.size <= 4096 or first.dtype.kind != "f":
+        return False
+    return first.shape[-1] <= 128 and all(
+        type(array) is np.ndarray and array.shape == first.shape for array in others
+    )
+
+
+def _row_sum(value: np.ndarray) -> np.ndarray:
+    """The sum along the last axis, which is kept."""
+    if _are_short_rows(value):
+        return np.einsum("...i->...", value)[..., None]
+    return value.sum(axis=-1, keepdims=True)
+
+
+def _row_mean(value: np.ndarray) -> np.ndarray:
+    """The mean along the last axis, which is kept."""
+    if _are_short_rows(value):
+        return _row_sum(value) / value.shape[-1]
+    return value.mean(axis=-1, keepdims=True)
+
+
+def _row_sum_product(one: npt.ArrayLike, other: npt.ArrayLike) -> np.ndarray:
+    """The sum of products along the last axis, which is kept."""
+    if _are_short_rows(one, other):
+        return np.einsum("...i,...i->...", one, other)[..., None]
+    return _row_sum(one * other)
+
+
+def _row_mean_product(one: npt.ArrayLike, other: npt.ArrayLike) -> np.ndarray:
+    """The mean of products along the last axis, which is kept."""
+    if _are_short_rows(one, other):
+        return _row_sum_product(one, other) / one.shape[-1]
+    return _row_mean(one * other)
+
+
+def _is_moderate(value: np.ndarray) -> bool:
+    """Whether there is much to do, and no exponential can overflow or vanish: then
+    nothing need be taken off before.
+    """
+    return value.size > 4096 and -64.0 < value.min() and value.max() < 64.0
+
+
 def _softmax(value: np.ndarray, axis: int) -> np.ndarray:
     """Exponentials as shares of their sum, shifted so that none overflows."""
+    if axis == -1 and _is_moderate(value):
+        exp = np.exp(value)
+        return exp / _row_sum(exp)
     exp = np.exp(value - value.max(axis=axis, keepdims=True))
     return exp / exp.sum(axis=axis, keepdims=True)
 
@@ -353,7 +402,7 @@ def softmax_vjp(
     y = _by_rows(forward, 1, x)
 
     def backward(y: np.ndarray, dy: np.ndarray) -> np.ndarray:
-        dx = y * (dy - (dy * y).sum(axis=-1, keepdims=True))
+        dx = y * (dy - _row_sum_product(dy, y))
         return dx
 
     def pullback(dy: npt.ArrayLike) -> tuple[np.ndarray]:
@@ -374,7 +423,7 @@ def softmax_jvp(
     _check_shapes("softmax", {}, x=(x, "[..., n]"))
     x_dot = _tangent(x_dot, x)
     y = _softmax(x, -1)
-    y_dot = y * (x_dot - (x_dot * y).sum(axis=-1, keepdims=True))
+    y_dot = y * (x_dot - _row_sum_product(x_dot, y))
     return y.astype(dtype, copy=False), y_dot.astype(dtype, copy=False)
 
 
@@ -405,9 +454,9 @@ def layer_norm(
         return _in_rows(layer_norm, 1, x, g, b, eps=eps, out=out)
     dtype, x, g, b = _floating("layer_norm", x=x, g=g, b=b)
     _check_shapes("layer_norm", {}, x=(x, "[..., n]"), g=(g, "[n]"), b=(b, "[n]"))
-    mu = x.mean(axis=-1, keepdims=True)
+    mu = _row_mean(x)
     x_minus_mu = x - mu
-    r = 1.0 / np.sqrt(np.square(x_minus_mu).mean(axis=-1, keepdims=True) + eps)
+    r = 1.0 / np.sqrt(_row_mean_product(x_minus_mu, x_minus_mu) + eps)
     h = x_minus_mu * r
     y = h * g + b
     y = y.astype(dtype, copy=False)
@@ -424,9 +473,9 @@ def layer_norm_vjp(
 
     @np.errstate(all="ignore")
     def forward(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        mu = x.mean(axis=-1, keepdims=True)
+        mu = _row_mean(x)
         x_minus_mu = x - mu
-        r = 1.0 / np.sqrt(np.square(x_minus_mu).mean(axis=-1, keepdims=True) + eps)
+        r = 1.0 / np.sqrt(_row_mean_product(x_minus_mu, x_minus_mu) + eps)
         h = x_minus_mu * r
         y = h * g + b
         return y, mu, r
@@ -438,11 +487,7 @@ def layer_norm_vjp(
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         dh = dy * g
         product = (x - mu) * r
-        dx = r * (
-            dh
-            - dh.mean(axis=-1, keepdims=True)
-            - product * (dh * product).mean(axis=-1, keepdims=True)
-        )
+        dx = r * (dh - _row_mean(dh) - product * _row_mean_product(dh, product))
         dg = _batch_sum(dy * product, 1)
         db = _batch_sum(dy, 1)
         return dx, _reduced(dg, g.shape), _reduced(db, b.shape)
@@ -470,19 +515,13 @@ def layer_norm_jvp(
     x_dot = _tangent(x_dot, x)
     g_dot = _tangent(g_dot, g)
     b_dot = _tangent(b_dot, b)
-    mu = x.mean(axis=-1, keepdims=True)
+    mu = _row_mean(x)
     x_minus_mu = x - mu
-    r = 1.0 / np.sqrt(np.square(x_minus_mu).mean(axis=-1, keepdims=True) + eps)
+    r = 1.0 / np.sqrt(_row_mean_product(x_minus_mu, x_minus_mu) + eps)
     h = x_minus_mu * r
     y = h * g + b
     y_dot = (
-        r
-        * g
-        * (
-            -x_dot.mean(axis=-1, keepdims=True)
-            - h * (x_dot * h).mean(axis=-1, keepdims=True)
-            + x_dot
-        )
+        r * g * (-_row_mean(x_dot) - h * _row_mean_product(x_dot, h) + x_dot)
         + g_dot * h
         + b_dot
     )
