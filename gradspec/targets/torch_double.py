@@ -20,6 +20,7 @@ from gradspec.targets.lines import Lines, indented
 from gradspec.targets.torch_backward import backward_method
 from gradspec.targets.torch_costs import FEW, MANY, in_double, in_single
 from gradspec.targets.torch_forward import forward_method
+from gradspec.targets.torch_half import in_its_place
 from gradspec.targets.torch_parts import Function
 from gradspec.targets.unnamed import unnamed
 
@@ -63,7 +64,8 @@ def doubled_passes(made: Function) -> Mapping[str, int]:
     if plan.is_wide_forward:
         was = base.plan.is_wide_forward
         forward_ = _elements(made, base.forward_values, made.forward_values, was)
-    if plan.is_wide_backward and {*made.backward.residuals} <= {*base.residuals}:
+    at_hand = {*made.backward.residuals} <= {*base.residuals}
+    if plan.is_wide_backward and at_hand and not in_its_place(base):
         was = base.plan.is_wide_backward
         elements = _elements(made, base.backward_values, made.backward_values, was)
         backward_ = elements if elements == MANY else 0  # it has to serve all

@@ -16,7 +16,7 @@ from gradspec.targets.python import (
     render_atom,
     render_filled,
 )
-from gradspec.targets.torch_half import exact_again
+from gradspec.targets.torch_half import in_its_place, widened
 from gradspec.targets.torch_parts import Function
 from gradspec.targets.torch_trace import traced_forward
 
@@ -59,18 +59,15 @@ def widening(
     """Half precision is computed in float32; ``dtype`` is what results are rounded to.
     An output that was rounded is computed again there, if what it needs is at hand.
     """
-    again = exact_again(function, names) if helper == "_widen" else {}
-    read = tuple(name for name in names if name not in again)
-    listed = ", ".join(read)
-    left = listed if len(read) > 1 else f"({listed},)"
-    widened = [f"{left} = {helper}({listed})"]
-    if helper == ".double":  # on the CPU, and nothing is missing
-        right = ", ".join(f"{name}.double()" for name in names)
-        widened = [f"{listed} = {right}"]
+    listed = ", ".join(names)
     if helper == "_widen":
-        anew = [line for lines in again.values() for line in lines]
-        widened = [f"if {function.dtype} in _HALF:", *indented([*widened, *anew])]
-    return [f"{function.dtype} = {dtype}", *widened]
+        lines = [f"if {function.dtype} in _HALF:", *indented(widened(function, names))]
+    elif helper == ".double":  # on the CPU, and nothing is missing
+        lines = [f"{listed} = {', '.join(f'{name}.double()' for name in names)}"]
+    else:
+        left = listed if len(names) > 1 else f"({listed},)"
+        lines = [f"{left} = {helper}({listed})"]
+    return [f"{function.dtype} = {dtype}", *lines]
 
 
 def _results(function: Function, scope: Scope, wide: bool) -> str:
@@ -156,6 +153,10 @@ def setup_context_method(function: Function) -> Lines:
     saved = [_called(function, name) for name in function.residuals]
     wide = function.expanded
     body = [*_inputs(function), *_outputs(function)]
+    if lent := in_its_place(function):
+        choice = f"{lent} if {lent}.dtype in _HALF else {saved[0]}"
+        saved = [function.local("kept")]
+        body.append(f"{saved[0]} = {choice}")
     ctx = function.ctx
     body += [f"{ctx}.{name}_shape = {name}.shape" for name in function.shapes]
     body += [
@@ -195,7 +196,7 @@ def _made(function: Function) -> str:
 
 
 def _inputs(function: Function) -> Lines:
-    kept = {*function.residuals, *function.shapes}
+    kept = {*function.residuals, *function.shapes, in_its_place(function)}
     kept |= {read(function, s).partition(".")[0] for s in _kept_sizes(function)}
     statics = function.statics
 

@@ -2,7 +2,9 @@
 
 What a context keeps of an output is rounded to its type. As a factor that is half a unit
 more, and beside a factor near a power of two up to three; a gradient is to be rounded
-once. A float32 output is what it was, and is read.
+once. A float32 output is what it was, and is read. Where nothing but one output is kept,
+half precision keeps the input in its place (`in_its_place`): beyond 16, 2**x is infinite
+in float16, and its derivative is not yet.
 """
 
 from __future__ import annotations
@@ -35,6 +37,30 @@ def exact_again(function: Function, given: tuple[str, ...]) -> Mapping[str, Line
         if steps and not exact and free <= known:
             found[output.name] = assignments(steps, function.scope(given[0]))
     return found
+
+
+def in_its_place(function: Function) -> str | None:
+    """The input that half precision keeps for the output that is all that is kept."""
+    plan, kept = function.plan, function.residuals
+    if plan.is_ranked or plan.is_wide_backward or function.base is not None:
+        return None
+    if len(kept) != 1 or len(function.floats) != 1 or len(plan.tensors) != 1:
+        return None
+    given = function.floats[0]
+    return given if {*kept} == {*exact_again(function, (given, *kept))} else None
+
+
+def widened(function: Function, given: tuple[str, ...]) -> Lines:
+    """The names ``given`` in float32, and outputs among them computed again."""
+    lent = in_its_place(function)
+    place = {kept: lent for kept in function.residuals if lent and kept in given}
+    known = tuple(place.get(name) or name for name in given)
+    again = exact_again(function, (*known, *place))
+    pairs = [p for p in zip(known, given, strict=True) if p[0] not in again]
+    left = ", ".join(made for made, _ in pairs)
+    read = ", ".join(name for _, name in pairs)
+    anew = [line for lines in again.values() for line in lines]
+    return [f"{left if len(pairs) > 1 else f'({left},)'} = _widen({read})", *anew]
 
 
 def _needed(
