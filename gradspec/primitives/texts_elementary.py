@@ -8,14 +8,30 @@ from gradspec.primitives.spelling import everywhere
 from gradspec.primitives.texts_choice import NUMPY_WHERE
 from gradspec.primitives.texts_jax import LOG1P
 
+# A number beside an array of few elements takes NumPy as long to convert as to compute with.
+NUMBER = Helper(
+    "_number",
+    '''\
+@cache
+def _number(value: float, dtype: np.dtype) -> np.ndarray:
+    """The number as an array: a Python number is converted at each call."""
+    return np.array(value, dtype)
+''',
+    ("from functools import cache",),
+)
+
 NUMPY_SIGMOID = Helper(
     "_sigmoid",
     '''\
 def _sigmoid(x: np.ndarray) -> np.ndarray:
     """exp(x) / (1 + exp(x)); where exp(x) could overflow the quotient is 1."""
-    t = np.exp(np.minimum(x, 88.0) if x.size < 1024 else x.clip(-np.inf, 88.0))
-    return t / (1.0 + t)
+    if x.size >= 1024:
+        t = np.exp(x.clip(-np.inf, 88.0))
+        return t / (1.0 + t)
+    t = np.exp(np.minimum(x, _number(88.0, x.dtype)))
+    return t / (_number(1.0, x.dtype) + t)
 ''',
+    needs=(NUMBER,),
 )
 
 # `np.logaddexp` takes 60 ns for each element, these 2.

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 
 from gradspec.plan.array import Expr, Literal, Op
 from gradspec.primitives.row import Helper
+from gradspec.primitives.texts_elementary import NUMBER
 from gradspec.targets.python import ATOM, Text
 
 
@@ -32,6 +33,10 @@ def fused(node: Op, texts: Mapping[Expr, Text]) -> Text | None:
             ),
         ):
             return _call("_step", x, texts)
+        case Op("clip", (x, Literal() as low, Literal() as high)) if _is_far(
+            low
+        ) or _is_far(high):
+            return _call("_between", x, texts, low, high)
         case Op("min" | "max" as name, (x, Literal() as bound)) if _is_far(bound):
             word = "_at_most" if name == "min" else "_at_least"
             return _call(word, x, texts, bound)
@@ -55,7 +60,9 @@ AT_MOST = Helper(
     '''\
 def _at_most(x: np.ndarray, bound: float) -> np.ndarray:
     """``np.minimum`` with a number, which takes three times as long for many."""
-    return np.minimum(x, bound) if x.size < 1024 else x.clip(-np.inf, bound)
+    if x.size < 1024:
+        return np.minimum(x, _number(bound, x.dtype))
+    return x.clip(-np.inf, bound)
 ''',
 )
 
@@ -64,8 +71,23 @@ AT_LEAST = Helper(
     '''\
 def _at_least(x: np.ndarray, bound: float) -> np.ndarray:
     """``np.maximum`` with a number, which takes three times as long for many."""
-    return np.maximum(x, bound) if x.size < 1024 else x.clip(bound, np.inf)
+    if x.size < 1024:
+        return np.maximum(x, _number(bound, x.dtype))
+    return x.clip(bound, np.inf)
 ''',
+)
+
+BETWEEN = Helper(
+    "_between",
+    '''\
+def _between(x: np.ndarray, low: float, high: float) -> np.ndarray:
+    """The method `clip`, which takes as long as three functions of few elements."""
+    if x.size < 1024:
+        x = np.maximum(x, _number(low, x.dtype))
+        return np.minimum(x, _number(high, x.dtype))
+    return x.clip(low, high)
+''',
+    needs=(NUMBER,),
 )
 
 STEP = Helper(
@@ -74,9 +96,9 @@ STEP = Helper(
 def _step(x: np.ndarray) -> np.ndarray:
     """1 where ``x`` is positive, else 0; a NaN stays."""
     if x.size < 1024:
-        return np.heaviside(x, 0.0)
+        return np.heaviside(x, _number(0.0, x.dtype))
     return np.abs(np.ceil(x.clip(0.0, 1.0)))
 ''',
 )
 
-HELPERS = (AT_MOST, AT_LEAST, STEP)
+HELPERS = (NUMBER, AT_MOST, AT_LEAST, BETWEEN, STEP)

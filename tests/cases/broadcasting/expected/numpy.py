@@ -343,8 +343,8 @@ def _complex_op_pullback(
         dw = _shaped(dw, y)
     dx = dz * (y + np.cos(x))
     if dtype is not None:
-        return dx, dz * x + dw * 2.0 * y
-    return _gradient(like_x, dx), _gradient(like_y, dz * x, dw * 2.0 * y)
+        return dx, dz * x + (dw + dw) * y
+    return _gradient(like_x, dx), _gradient(like_y, dz * x, (dw + dw) * y)
 
 
 def complex_op_vjp(
@@ -366,7 +366,7 @@ def complex_op_jvp(
     z = x * y + np.sin(x)
     w = y * y
     z_dot = x_dot * (y + np.cos(x)) + y_dot * x
-    w_dot = y_dot * 2.0 * y
+    w_dot = (y_dot + y_dot) * y
     return _rounded(dtype, z, w), _rounded(dtype, z_dot, w_dot)
 
 

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -234,9 +234,17 @@ def _few2(a: Any, b: Any) -> np.dtype | None:
     return None
 
 
+@cache
+def _number(value: float, dtype: np.dtype) -> np.ndarray:
+    """The number as an array: a Python number is converted at each call."""
+    return np.array(value, dtype)
+
+
 def _at_most(x: np.ndarray, bound: float) -> np.ndarray:
     """``np.minimum`` with a number, which takes three times as long for many."""
-    return np.minimum(x, bound) if x.size < 1024 else x.clip(-np.inf, bound)
+    if x.size < 1024:
+        return np.minimum(x, _number(bound, x.dtype))
+    return x.clip(-np.inf, bound)
 
 
 _Array = np.ndarray

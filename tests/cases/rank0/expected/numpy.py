@@ -316,7 +316,7 @@ def square_vjp(x: npt.ArrayLike) -> tuple[np.ndarray, Callable[..., tuple[np.nda
 
     def pullback(dy: npt.ArrayLike) -> tuple[np.ndarray]:
         dy = _shaped(dy, y)
-        dx = 2.0 * dy * x
+        dx = (dy + dy) * x
         return (_gradient(like_x, dx),)
 
     return y.astype(dtype, copy=False), pullback
@@ -332,7 +332,7 @@ def square_jvp(
     _check_rank0("square", x=x)
     x_dot = _tangent(x_dot, x)
     y = x * x
-    y_dot = 2.0 * x_dot * x
+    y_dot = (x_dot + x_dot) * x
     return y.astype(dtype, copy=False), y_dot.astype(dtype, copy=False)
 
 

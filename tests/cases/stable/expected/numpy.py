@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -227,9 +227,25 @@ def _few2(a: Any, b: Any) -> np.dtype | None:
     return None
 
 
+@cache
+def _number(value: float, dtype: np.dtype) -> np.ndarray:
+    """The number as an array: a Python number is converted at each call."""
+    return np.array(value, dtype)
+
+
 def _at_most(x: np.ndarray, bound: float) -> np.ndarray:
     """``np.minimum`` with a number, which takes three times as long for many."""
-    return np.minimum(x, bound) if x.size < 1024 else x.clip(-np.inf, bound)
+    if x.size < 1024:
+        return np.minimum(x, _number(bound, x.dtype))
+    return x.clip(-np.inf, bound)
+
+
+def _between(x: np.ndarray, low: float, high: float) -> np.ndarray:
+    """The method `clip`, which takes as long as three functions of few elements."""
+    if x.size < 1024:
+        x = np.maximum(x, _number(low, x.dtype))
+        return np.minimum(x, _number(high, x.dtype))
+    return x.clip(low, high)
 
 
 _Array = np.ndarray
@@ -311,8 +327,11 @@ def _softplus(x: np.ndarray) -> np.ndarray:
 
 def _sigmoid(x: np.ndarray) -> np.ndarray:
     """exp(x) / (1 + exp(x)); where exp(x) could overflow the quotient is 1."""
-    t = np.exp(np.minimum(x, 88.0) if x.size < 1024 else x.clip(-np.inf, 88.0))
-    return t / (1.0 + t)
+    if x.size >= 1024:
+        t = np.exp(x.clip(-np.inf, 88.0))
+        return t / (1.0 + t)
+    t = np.exp(np.minimum(x, _number(88.0, x.dtype)))
+    return t / (_number(1.0, x.dtype) + t)
 
 
 def _vanishing(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -411,7 +430,7 @@ def _swish_pullback(
         like_x = np.asarray(x)
         _, x = _floating("swish", x=x)
         dy = _shaped(dy, x)
-    product = beta * x.clip(-1e18, 1e18)
+    product = beta * _between(x, -1e18, 1e18)
     exp = np.exp(-np.abs(product))
     total = (
         _at_most(product + 1.2784645557403564, 1.2784645557403564)
@@ -454,7 +473,7 @@ def swish_jvp(
     x_dot = _tangent(x_dot, x)
     # passed through an infinity; now at most 8.5 ULP; at x = -inf the limit
     y = _vanishing(x, _sigmoid(beta * x))
-    product = beta * x.clip(-1e18, 1e18)
+    product = beta * _between(x, -1e18, 1e18)
     exp = np.exp(-np.abs(product))
     total = (
         _at_most(product + 1.2784645557403564, 1.2784645557403564)

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -224,10 +224,16 @@ def _few2(a: Any, b: Any) -> np.dtype | None:
     return None
 
 
+@cache
+def _number(value: float, dtype: np.dtype) -> np.ndarray:
+    """The number as an array: a Python number is converted at each call."""
+    return np.array(value, dtype)
+
+
 def _step(x: np.ndarray) -> np.ndarray:
     """1 where ``x`` is positive, else 0; a NaN stays."""
     if x.size < 1024:
-        return np.heaviside(x, 0.0)
+        return np.heaviside(x, _number(0.0, x.dtype))
     return np.abs(np.ceil(x.clip(0.0, 1.0)))
 
 
@@ -304,8 +310,11 @@ def _reduced(value: npt.ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
 
 def _sigmoid(x: np.ndarray) -> np.ndarray:
     """exp(x) / (1 + exp(x)); where exp(x) could overflow the quotient is 1."""
-    t = np.exp(np.minimum(x, 88.0) if x.size < 1024 else x.clip(-np.inf, 88.0))
-    return t / (1.0 + t)
+    if x.size >= 1024:
+        t = np.exp(x.clip(-np.inf, 88.0))
+        return t / (1.0 + t)
+    t = np.exp(np.minimum(x, _number(88.0, x.dtype)))
+    return t / (_number(1.0, x.dtype) + t)
 
 
 def spike(
