@@ -38,7 +38,7 @@ def _is_watched() -> bool:
     """Whether a compiler, a tracer, a transform, a mode or forward mode looks on."""
     return (
         torch.compiler.is_compiling()
-        or torch.jit.is_tracing()
+        or torch._C._is_tracing()
         or _transforms_are_active()
         or torch._C._len_torch_dispatch_stack() > 0
         or torch.autograd.forward_ad._current_level >= 0

@@ -13,7 +13,7 @@ from gradspec.plan.plan import Assign, Block, ModulePlan, RulePlan
 from gradspec.plan.program import Vocabulary, forward, pushforward, split_backward
 from gradspec.plan.translate import replaced
 from gradspec.primitives.texts_torch import ACTIVE
-from gradspec.targets import torch_fused, torch_ranked_texts
+from gradspec.targets import torch_fused, torch_kernels, torch_ranked_texts
 from gradspec.targets import torch_texts as texts
 from gradspec.targets.docstring import docstring, module_docstring
 from gradspec.targets.expansion import expander, with_slopes
@@ -38,7 +38,9 @@ from gradspec.targets.torch_blocks import (
 from gradspec.targets.torch_double import IS_LONG, double_class, doubled, doubled_passes
 from gradspec.targets.torch_export import exported_function, exported_name
 from gradspec.targets.torch_forward import forward_method, setup_context_method
+from gradspec.targets.torch_given import checked, floating, keywords
 from gradspec.targets.torch_layer import layer_class, torch_layers
+from gradspec.targets.torch_native import APPLIED_NATIVELY, is_native
 from gradspec.targets.torch_parts import Function
 from gradspec.targets.torch_tangent import jvp_method
 from gradspec.targets.unnamed import unnamed
@@ -77,8 +79,9 @@ def _module(plan: ModulePlan, functions: Sequence[Function]) -> str:
     text = "\n".join(laid_out(lines) for lines in definitions)
     applied = APPLIED_BY_SIZE if "_in_blocks(" in text else APPLIED
     applied = APPLIED_BY_TYPE if "in_double=(" in text else applied
-    own = (ACTIVE, *HELPERS, IS_LONG, applied, *texts.HELPERS)
-    more = (*torch_fused.HELPERS, *torch_ranked_texts.HELPERS, *wants.helpers)
+    own = (ACTIVE, *HELPERS, IS_LONG, applied, APPLIED_NATIVELY, *texts.HELPERS)
+    fused = (*torch_fused.HELPERS, *torch_kernels.HELPERS)
+    more = (*fused, *torch_ranked_texts.HELPERS, *wants.helpers)
     helpers = used_helpers(dict.fromkeys((*own, *more)), text)
     wants |= Needs(tuple(line for helper in helpers for line in helper.imports))
     if "operator.index(" in text:
@@ -200,6 +203,9 @@ def _in_graph_name(function: Function) -> str:
 def _applied(function: Function, made: Function | None) -> Lines:
     """The rule as the public function calls it."""
     ways = [function.name, _in_graph_name(function), exported_name(function)]
+    if made is None and is_native(function):
+        named = ", ".join(ways[:2])
+        return [f"_apply_{function.plan.name} = _applied_natively({named})"]
     passes = blocked_passes(function)
     if passes:
         ways.append(_in_blocks(function, passes))
@@ -235,29 +241,18 @@ def _public(function: Function) -> Lines:
 
 def _conversions(plan: RulePlan) -> Lines:
     floats = [i.name for i in plan.tensors if i.kind in (Kind.FLOAT, Kind.NOGRAD)]
-    lines = []
-    if len(floats) == 1:
-        lines.append(
-            f'{floats[0]} = _floating("{plan.name}", "{floats[0]}", {floats[0]})'
-        )
-    elif floats:
-        named = _keywords(floats)
-        lines.append(f'{", ".join(floats)} = _promote("{plan.name}", {named})')
+    lines = floating(plan, floats) if floats else []
     lines += [_discrete(plan, i) for i in plan.tensors if i.name not in floats]
     lines += whole_statics(plan)
     rank0 = [i.name for i in plan.tensors if not i.shape.batch]
     declared = ", ".join(declared_shapes(plan))
     if plan.is_ranked and declared:
-        lines.append(f'_check_shapes("{plan.name}", {declared})')
+        lines += checked(plan, f'_check_shapes("{plan.name}", {declared})')
     elif rank0:
-        lines.append(f'_check_rank0("{plan.name}", {_keywords(rank0)})')
+        lines.append(f'_check_rank0("{plan.name}", {keywords(rank0)})')
     return lines
 
 
 def _discrete(plan: RulePlan, i: Input) -> str:
     helper = "_integer" if i.kind is Kind.INT else "_boolean"
     return f'{i.name} = {helper}("{plan.name}", "{i.name}", {i.name})'
-
-
-def _keywords(names: list[str]) -> str:
-    return ", ".join(f"{name}={name}" for name in names)

@@ -126,7 +126,7 @@ def _applied(
     large = super(torch.autograd.Function, in_blocks or function).apply
     narrow = [super(torch.autograd.Function, way).apply for way in in_double]
     short, medium = narrow or (eager, eager)
-    is_compiling = torch.compiler.is_compiling
+    is_compiling, forward_mode = torch.compiler.is_compiling, torch.autograd.forward_ad
 
     def apply(*arguments: Any) -> Any:
         if is_compiling():
@@ -135,7 +135,7 @@ def _applied(
         if _transforms_are_active():
             return function.apply(*arguments)
         first = arguments[0]
-        if type(first) is not torch.Tensor:
+        if type(first) is not torch.Tensor or forward_mode._current_level >= 0:
             return eager(*arguments)
         if narrow and first.is_cpu and first.dtype is not torch.float64:
             way = short if first.numel() < _MEDIUM else medium

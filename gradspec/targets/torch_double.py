@@ -19,8 +19,9 @@ from gradspec.primitives.row import Helper
 from gradspec.targets.lines import Lines, indented
 from gradspec.targets.torch_backward import backward_method
 from gradspec.targets.torch_costs import FEW, MANY, in_double, in_single
-from gradspec.targets.torch_forward import forward_method
+from gradspec.targets.torch_forward import forward_method, setup_context_method
 from gradspec.targets.torch_half import in_its_place
+from gradspec.targets.torch_kernels import backward_kernel, forward_kernel
 from gradspec.targets.torch_parts import Function
 from gradspec.targets.unnamed import unnamed
 
@@ -91,20 +92,34 @@ def double_class(made: Function) -> Lines:
     base = made.base
     assert base is not None
     methods = {"forward": forward_method(made), "backward": backward_method(made)}
-    chosen = (
-        _unwatched(base, methods[name], _is_long(made, elements))
-        for name, elements in doubled_passes(made).items()
-    )
+    kernels = {"forward": forward_kernel(made), "backward": backward_kernel(made)}
+    chosen: dict[str, Lines] = {"forward": [], "context": _context(base)}
+    for name, elements in doubled_passes(made).items():
+        long = "" if kernels[name] else _is_long(made, elements)
+        method = [*methods[name][:2], *indented(kernels[name])]
+        method = method if kernels[name] else methods[name]
+        chosen[name] = _unwatched(base, method, long)
     return [
         f"class {made.name}({base.name}):",
         '    """On a CPU: float64, rounded once, takes less than as many digits of float32."""',
-        *(line for method in chosen for line in ("", *indented(method))),
+        *(t for method in chosen.values() if method for t in ("", *indented(method))),
     ]
 
 
 def _is_long(made: Function, elements: int) -> str:
     """What keeps a tensor out of a pass that pays for few elements alone."""
     return "" if elements == MANY else f"_is_long({made.inputs[0].name}) or "
+
+
+def _context(base: Function) -> Lines:
+    """That of the other class without what forward mode needs, which never comes here, and
+    with zeros for an upstream gradient that is missing, which one of one output never is.
+    """
+    spared = [f"{base.ctx}.save_for_forward("]
+    if len(base.plan.upstream) == 1:
+        spared.append(f"{base.ctx}.set_materialize_grads(")
+    lines = setup_context_method(base)
+    return [t for t in lines if not t.strip().startswith(tuple(spared))]
 
 
 def _unwatched(base: Function, method: Lines, long: str) -> Lines:

@@ -45,11 +45,15 @@ def whole(node: Expr) -> Call | None:
 
 
 def whole_forward(node: Expr) -> Call | None:
-    """The same in a forward pass, which nothing differentiates: silu has no forward mode
-    over its backward."""
+    """The same in a forward pass, which nothing differentiates: silu and mish have no
+    forward mode over their backward."""
     match node:
         case Op("mul", (Op("max", (x, Literal())) as t, Op("sigmoid", (y,)))) if x == y:
             return Call("torch.nn.functional.silu", (t,))
+        case Op(
+            "mul", (Op("max", (x, Literal())) as t, Op("tanh", (Op("softplus", (y,)),)))
+        ) if x == y:
+            return Call("torch.nn.functional.mish", (t,))
         case _:
             return whole(node)
 

@@ -261,7 +261,8 @@ SUM_OVER_BATCH = Helper(
     '''\
 def _sum_over_batch(x: torch.Tensor, rank: int) -> torch.Tensor:
     """The sum over all but the last ``rank`` axes."""
-    return x.sum_to_size(x.shape[x.dim() - rank :])
+    batch = x.dim() - rank
+    return x.sum(tuple(range(batch))) if batch else x
 ''',
 )
 

@@ -37,7 +37,7 @@ def _is_watched() -> bool:
     """Whether a compiler, a tracer, a transform, a mode or forward mode looks on."""
     return (
         torch.compiler.is_compiling()
-        or torch.jit.is_tracing()
+        or torch._C._is_tracing()
         or _transforms_are_active()
         or torch._C._len_torch_dispatch_stack() > 0
         or torch.autograd.forward_ad._current_level >= 0
@@ -346,7 +346,12 @@ def complex_op(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Te
 
     Gradients: dx proved; dy proved
     """
-    x, y = _promote("complex_op", x=x, y=y)
+    if not (
+        type(x) is type(y) is torch.Tensor
+        and x.dtype is y.dtype
+        and x.is_floating_point()
+    ):
+        x, y = _promote("complex_op", x=x, y=y)
     return _apply_complex_op(x, y)
 
 
@@ -414,6 +419,11 @@ def affine(x: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
     Gradients: dx derived; da derived; db derived
     """
-    x, a, b = _promote("affine", x=x, a=a, b=b)
+    if not (
+        type(x) is type(a) is type(b) is torch.Tensor
+        and x.dtype is a.dtype is b.dtype
+        and x.is_floating_point()
+    ):
+        x, a, b = _promote("affine", x=x, a=a, b=b)
     _check_rank0("affine", a=a, b=b)
     return _apply_affine(x, a, b)

@@ -154,7 +154,8 @@ def reverse_gradient(x: torch.Tensor, *, scale: float = 1.0) -> torch.Tensor:
     Gradients: dx overridden
     Override: dx is not the derivative: domain-adversarial training
     """
-    x = _floating("reverse_gradient", "x", x)
+    if type(x) is not torch.Tensor or not x.is_floating_point():
+        x = _floating("reverse_gradient", "x", x)
     return _apply_reverse_gradient(x, scale)
 
 
@@ -207,5 +208,6 @@ def clip_gradient(x: torch.Tensor, *, limit: float = 1.0) -> torch.Tensor:
     Gradients: dx overridden
     Override: dx is not the derivative: gradients that explode
     """
-    x = _floating("clip_gradient", "x", x)
+    if type(x) is not torch.Tensor or not x.is_floating_point():
+        x = _floating("clip_gradient", "x", x)
     return _apply_clip_gradient(x, limit)

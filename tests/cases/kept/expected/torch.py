@@ -37,7 +37,7 @@ def _is_watched() -> bool:
     """Whether a compiler, a tracer, a transform, a mode or forward mode looks on."""
     return (
         torch.compiler.is_compiling()
-        or torch.jit.is_tracing()
+        or torch._C._is_tracing()
         or _transforms_are_active()
         or torch._C._len_torch_dispatch_stack() > 0
         or torch.autograd.forward_ad._current_level >= 0
@@ -281,7 +281,8 @@ def gate(x: torch.Tensor) -> torch.Tensor:
 
     Gradients: dx derived
     """
-    x = _floating("gate", "x", x)
+    if type(x) is not torch.Tensor or not x.is_floating_point():
+        x = _floating("gate", "x", x)
     return _apply_gate(x)
 
 
@@ -355,7 +356,8 @@ def gate_saved(x: torch.Tensor) -> torch.Tensor:
 
     Gradients: dx proved
     """
-    x = _floating("gate_saved", "x", x)
+    if type(x) is not torch.Tensor or not x.is_floating_point():
+        x = _floating("gate_saved", "x", x)
     return _apply_gate_saved(x)[0]
 
 
@@ -414,5 +416,6 @@ def decay(x: torch.Tensor) -> torch.Tensor:
 
     Gradients: dx derived
     """
-    x = _floating("decay", "x", x)
+    if type(x) is not torch.Tensor or not x.is_floating_point():
+        x = _floating("decay", "x", x)
     return _apply_decay(x)

@@ -38,7 +38,7 @@ def _is_watched() -> bool:
     """Whether a compiler, a tracer, a transform, a mode or forward mode looks on."""
     return (
         torch.compiler.is_compiling()
-        or torch.jit.is_tracing()
+        or torch._C._is_tracing()
         or _transforms_are_active()
         or torch._C._len_torch_dispatch_stack() > 0
         or torch.autograd.forward_ad._current_level >= 0
@@ -361,7 +361,12 @@ def bce(p: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
     Domain: 0 < p, p < 1, 0 <= t, t <= 1
     Gradients: dp derived
     """
-    p, t = _promote("bce", p=p, t=t)
+    if not (
+        type(p) is type(t) is torch.Tensor
+        and p.dtype is t.dtype
+        and p.is_floating_point()
+    ):
+        p, t = _promote("bce", p=p, t=t)
     return _apply_bce(p, t)
 
 
@@ -445,7 +450,8 @@ def masked_power(
     Domain: x > 0
     Gradients: dx derived
     """
-    x = _floating("masked_power", "x", x)
+    if type(x) is not torch.Tensor or not x.is_floating_point():
+        x = _floating("masked_power", "x", x)
     n = _integer("masked_power", "n", n)
     on = _boolean("masked_power", "on", on)
     k = operator.index(k)

@@ -38,7 +38,7 @@ def _is_watched() -> bool:
     """Whether a compiler, a tracer, a transform, a mode or forward mode looks on."""
     return (
         torch.compiler.is_compiling()
-        or torch.jit.is_tracing()
+        or torch._C._is_tracing()
         or _transforms_are_active()
         or torch._C._len_torch_dispatch_stack() > 0
         or torch.autograd.forward_ad._current_level >= 0
@@ -320,7 +320,8 @@ def _sum_of_outer(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 def _sum_over_batch(x: torch.Tensor, rank: int) -> torch.Tensor:
     """The sum over all but the last ``rank`` axes."""
-    return x.sum_to_size(x.shape[x.dim() - rank :])
+    batch = x.dim() - rank
+    return x.sum(tuple(range(batch))) if batch else x
 
 
 class _Prelu(torch.autograd.Function):
@@ -395,7 +396,12 @@ def prelu(x: torch.Tensor, a: torch.Tensor) -> torch.Tensor:
 
     Gradients: dx derived; da derived
     """
-    x, a = _promote("prelu", x=x, a=a)
+    if not (
+        type(x) is type(a) is torch.Tensor
+        and x.dtype is a.dtype
+        and x.is_floating_point()
+    ):
+        x, a = _promote("prelu", x=x, a=a)
     return _apply_prelu(x, a)
 
 
@@ -506,8 +512,14 @@ def layer_norm(
     Domain: eps > 0
     Gradients: dx derived; dgain derived; dbias derived
     """
-    x, gain, bias = _promote("layer_norm", x=x, gain=gain, bias=bias)
-    _check_shapes("layer_norm", x=(x, ..., "d"), gain=(gain, "d"), bias=(bias, "d"))
+    if not (
+        type(x) is type(gain) is type(bias) is torch.Tensor
+        and x.dtype is gain.dtype is bias.dtype
+        and x.is_floating_point()
+    ):
+        x, gain, bias = _promote("layer_norm", x=x, gain=gain, bias=bias)
+    if not (gain.dim() == 1 and x.shape[-1:] == gain.shape == bias.shape):
+        _check_shapes("layer_norm", x=(x, ..., "d"), gain=(gain, "d"), bias=(bias, "d"))
     return _apply_layer_norm(x, gain, bias, eps)[0]
 
 
@@ -603,7 +615,12 @@ def mixture(
 
     Gradients: dx derived; dz derived; dw derived; ds derived; dto derived
     """
-    x, z, w, s, to = _promote("mixture", x=x, z=z, w=w, s=s, to=to)
+    if not (
+        type(x) is type(z) is type(w) is type(s) is type(to) is torch.Tensor
+        and x.dtype is z.dtype is w.dtype is s.dtype is to.dtype
+        and x.is_floating_point()
+    ):
+        x, z, w, s, to = _promote("mixture", x=x, z=z, w=w, s=s, to=to)
     device = operator.index(device)
     _check_shapes("mixture", z=(z, ..., "k"), w=(w, "m", "k"), s=(s,))
     return _apply_mixture(x, z, w, s, device, to)

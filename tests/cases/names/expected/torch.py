@@ -38,7 +38,7 @@ def _is_watched() -> bool:
     """Whether a compiler, a tracer, a transform, a mode or forward mode looks on."""
     return (
         torch.compiler.is_compiling()
-        or torch.jit.is_tracing()
+        or torch._C._is_tracing()
         or _transforms_are_active()
         or torch._C._len_torch_dispatch_stack() > 0
         or torch.autograd.forward_ad._current_level >= 0
@@ -314,7 +314,12 @@ def np(x: torch.Tensor, torch_: torch.Tensor) -> torch.Tensor:
 
     Gradients: dx derived; dtorch derived
     """
-    x, torch_ = _promote("np", x=x, torch_=torch_)
+    if not (
+        type(x) is type(torch_) is torch.Tensor
+        and x.dtype is torch_.dtype
+        and x.is_floating_point()
+    ):
+        x, torch_ = _promote("np", x=x, torch_=torch_)
     return _apply_np(x, torch_)
 
 
@@ -386,5 +391,6 @@ def pullback(ctx: torch.Tensor, *, k: float = 2.0) -> torch.Tensor:
 
     Gradients: dctx derived
     """
-    ctx = _floating("pullback", "ctx", ctx)
+    if type(ctx) is not torch.Tensor or not ctx.is_floating_point():
+        ctx = _floating("pullback", "ctx", ctx)
     return _apply_pullback(ctx, k)

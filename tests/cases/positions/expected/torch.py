@@ -228,7 +228,8 @@ def embedding(w: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
 
     Gradients: dw proved at every size
     """
-    w = _floating("embedding", "w", w)
+    if type(w) is not torch.Tensor or not w.is_floating_point():
+        w = _floating("embedding", "w", w)
     t = _integer("embedding", "t", t)
     _check_shapes("embedding", w=(w, "v", "d"), t=(t, ..., "n"))
     return _apply_embedding(w, t)
@@ -314,9 +315,11 @@ def cross_entropy(x: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
 
     Gradients: dx proved at every size
     """
-    x = _floating("cross_entropy", "x", x)
+    if type(x) is not torch.Tensor or not x.is_floating_point():
+        x = _floating("cross_entropy", "x", x)
     t = _integer("cross_entropy", "t", t)
-    _check_shapes("cross_entropy", x=(x, ..., "n"))
+    if x.dim() < 1:
+        _check_shapes("cross_entropy", x=(x, ..., "n"))
     return _apply_cross_entropy(x, t)
 
 
@@ -372,6 +375,8 @@ def running(x: torch.Tensor) -> torch.Tensor:
 
     Gradients: dx proved at every size
     """
-    x = _floating("running", "x", x)
-    _check_shapes("running", x=(x, ..., "n"))
+    if type(x) is not torch.Tensor or not x.is_floating_point():
+        x = _floating("running", "x", x)
+    if x.dim() < 1:
+        _check_shapes("running", x=(x, ..., "n"))
     return _apply_running(x)

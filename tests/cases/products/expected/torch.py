@@ -165,7 +165,8 @@ def _sum_of_outer(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 def _sum_over_batch(x: torch.Tensor, rank: int) -> torch.Tensor:
     """The sum over all but the last ``rank`` axes."""
-    return x.sum_to_size(x.shape[x.dim() - rank :])
+    batch = x.dim() - rank
+    return x.sum(tuple(range(batch))) if batch else x
 
 
 class _Linear(torch.autograd.Function):
@@ -233,7 +234,12 @@ def linear(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
     Gradients: dx proved at every size; dw proved at every size; db proved at every size
     """
-    x, w, b = _promote("linear", x=x, w=w, b=b)
+    if not (
+        type(x) is type(w) is type(b) is torch.Tensor
+        and x.dtype is w.dtype is b.dtype
+        and x.is_floating_point()
+    ):
+        x, w, b = _promote("linear", x=x, w=w, b=b)
     _check_shapes("linear", x=(x, ..., "k"), w=(w, "m", "k"), b=(b, "m"))
     return _apply_linear(x, w, b)
 
@@ -302,7 +308,12 @@ def outer(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
     Gradients: da proved at every size; db proved at every size
     """
-    a, b = _promote("outer", a=a, b=b)
+    if not (
+        type(a) is type(b) is torch.Tensor
+        and a.dtype is b.dtype
+        and a.is_floating_point()
+    ):
+        a, b = _promote("outer", a=a, b=b)
     _check_shapes("outer", a=(a, ..., "n"), b=(b, ..., "m"))
     return _apply_outer(a, b)
 
@@ -348,6 +359,8 @@ def transposed(a: torch.Tensor) -> torch.Tensor:
 
     Gradients: da proved at every size
     """
-    a = _floating("transposed", "a", a)
-    _check_shapes("transposed", a=(a, ..., "n", "m"))
+    if type(a) is not torch.Tensor or not a.is_floating_point():
+        a = _floating("transposed", "a", a)
+    if a.dim() < 2:
+        _check_shapes("transposed", a=(a, ..., "n", "m"))
     return _apply_transposed(a)

@@ -37,7 +37,7 @@ def _is_watched() -> bool:
     """Whether a compiler, a tracer, a transform, a mode or forward mode looks on."""
     return (
         torch.compiler.is_compiling()
-        or torch.jit.is_tracing()
+        or torch._C._is_tracing()
         or _transforms_are_active()
         or torch._C._len_torch_dispatch_stack() > 0
         or torch.autograd.forward_ad._current_level >= 0
@@ -318,7 +318,8 @@ def square(x: torch.Tensor) -> torch.Tensor:
 
     Gradients: dx proved
     """
-    x = _floating("square", "x", x)
+    if type(x) is not torch.Tensor or not x.is_floating_point():
+        x = _floating("square", "x", x)
     _check_rank0("square", x=x)
     return _apply_square(x)
 
@@ -385,6 +386,11 @@ def product(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
     Gradients: dx derived; dy derived
     """
-    x, y = _promote("product", x=x, y=y)
+    if not (
+        type(x) is type(y) is torch.Tensor
+        and x.dtype is y.dtype
+        and x.is_floating_point()
+    ):
+        x, y = _promote("product", x=x, y=y)
     _check_rank0("product", x=x, y=y)
     return _apply_product(x, y)

@@ -43,6 +43,29 @@ def _applied(
     return apply
 
 
+def _applied_natively(
+    function: type[torch.autograd.Function], in_graph: Callable[..., Any]
+) -> Callable[..., Any]:
+    """The rule where torch's own gradient of the forward pass is that of the rule: a plain
+    call needs no Function then. Everything else goes as in other rules.
+    """
+    eager = super(torch.autograd.Function, function).apply
+    is_compiling = torch.compiler.is_compiling
+
+    def apply(*arguments: Any) -> Any:
+        if is_compiling():
+            way = function.forward if torch.compiler.is_exporting() else in_graph
+            return way(*arguments)
+        if _transforms_are_active():
+            return function.apply(*arguments)
+        first = arguments[0]
+        if type(first) is torch.Tensor and first.dtype not in _HALF:
+            return function.forward(*arguments)
+        return eager(*arguments)
+
+    return apply
+
+
 def _is_traced() -> bool:
     """Whether a compiler is looking on."""
     return torch._guards.TracingContext.try_get() is not None
@@ -153,7 +176,8 @@ def _check_shapes(rule: str, **inputs: tuple[object, ...]) -> None:
 
 def _sum_over_batch(x: torch.Tensor, rank: int) -> torch.Tensor:
     """The sum over all but the last ``rank`` axes."""
-    return x.sum_to_size(x.shape[x.dim() - rank :])
+    batch = x.dim() - rank
+    return x.sum(tuple(range(batch))) if batch else x
 
 
 class _Softmax(torch.autograd.Function):
@@ -200,7 +224,7 @@ def _softmax_in_graph(x):
     return _Softmax.apply(x)
 
 
-_apply_softmax = _applied(_Softmax, _softmax_in_graph, _Softmax.forward)
+_apply_softmax = _applied_natively(_Softmax, _softmax_in_graph)
 
 
 def softmax(x: torch.Tensor) -> torch.Tensor:
@@ -213,8 +237,10 @@ def softmax(x: torch.Tensor) -> torch.Tensor:
 
     Gradients: dx proved at every size
     """
-    x = _floating("softmax", "x", x)
-    _check_shapes("softmax", x=(x, ..., "n"))
+    if type(x) is not torch.Tensor or not x.is_floating_point():
+        x = _floating("softmax", "x", x)
+    if x.dim() < 1:
+        _check_shapes("softmax", x=(x, ..., "n"))
     return _apply_softmax(x)
 
 
@@ -323,6 +349,12 @@ def layer_norm(
 
     Gradients: dx proved at every size; dg proved at every size; db proved at every size
     """
-    x, g, b = _promote("layer_norm", x=x, g=g, b=b)
-    _check_shapes("layer_norm", x=(x, ..., "n"), g=(g, "n"), b=(b, "n"))
+    if not (
+        type(x) is type(g) is type(b) is torch.Tensor
+        and x.dtype is g.dtype is b.dtype
+        and x.is_floating_point()
+    ):
+        x, g, b = _promote("layer_norm", x=x, g=g, b=b)
+    if not (g.dim() == 1 and x.shape[-1:] == g.shape == b.shape):
+        _check_shapes("layer_norm", x=(x, ..., "n"), g=(g, "n"), b=(b, "n"))
     return _apply_layer_norm(x, g, b, eps)[0]

@@ -37,7 +37,7 @@ def _is_watched() -> bool:
     """Whether a compiler, a tracer, a transform, a mode or forward mode looks on."""
     return (
         torch.compiler.is_compiling()
-        or torch.jit.is_tracing()
+        or torch._C._is_tracing()
         or _transforms_are_active()
         or torch._C._len_torch_dispatch_stack() > 0
         or torch.autograd.forward_ad._current_level >= 0
@@ -180,7 +180,7 @@ def _applied(
     large = super(torch.autograd.Function, in_blocks or function).apply
     narrow = [super(torch.autograd.Function, way).apply for way in in_double]
     short, medium = narrow or (eager, eager)
-    is_compiling = torch.compiler.is_compiling
+    is_compiling, forward_mode = torch.compiler.is_compiling, torch.autograd.forward_ad
 
     def apply(*arguments: Any) -> Any:
         if is_compiling():
@@ -189,13 +189,36 @@ def _applied(
         if _transforms_are_active():
             return function.apply(*arguments)
         first = arguments[0]
-        if type(first) is not torch.Tensor:
+        if type(first) is not torch.Tensor or forward_mode._current_level >= 0:
             return eager(*arguments)
         if narrow and first.is_cpu and first.dtype is not torch.float64:
             way = short if first.numel() < _MEDIUM else medium
         else:
             way = eager if first.numel() < _LARGE else large
         return way(*arguments)
+
+    return apply
+
+
+def _applied_natively(
+    function: type[torch.autograd.Function], in_graph: Callable[..., Any]
+) -> Callable[..., Any]:
+    """The rule where torch's own gradient of the forward pass is that of the rule: a plain
+    call needs no Function then. Everything else goes as in other rules.
+    """
+    eager = super(torch.autograd.Function, function).apply
+    is_compiling = torch.compiler.is_compiling
+
+    def apply(*arguments: Any) -> Any:
+        if is_compiling():
+            way = function.forward if torch.compiler.is_exporting() else in_graph
+            return way(*arguments)
+        if _transforms_are_active():
+            return function.apply(*arguments)
+        first = arguments[0]
+        if type(first) is torch.Tensor and first.dtype not in _HALF:
+            return function.forward(*arguments)
+        return eager(*arguments)
 
     return apply
 
@@ -308,9 +331,7 @@ def _log1pexp_in_graph(x):
     return _Log1pexp.apply(x)
 
 
-_apply_log1pexp = _applied(
-    _Log1pexp, _log1pexp_in_graph, _Log1pexp.forward, _in_blocks(_Log1pexp, "backward")
-)
+_apply_log1pexp = _applied_natively(_Log1pexp, _log1pexp_in_graph)
 
 
 def log1pexp(x: torch.Tensor) -> torch.Tensor:
@@ -322,7 +343,8 @@ def log1pexp(x: torch.Tensor) -> torch.Tensor:
 
     Gradients: dx proved
     """
-    x = _floating("log1pexp", "x", x)
+    if type(x) is not torch.Tensor or not x.is_floating_point():
+        x = _floating("log1pexp", "x", x)
     return _apply_log1pexp(x)
 
 
@@ -406,6 +428,11 @@ class _SwishInDouble(_Swish):
     """On a CPU: float64, rounded once, takes less than as many digits of float32."""
 
     @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, ctx.beta = inputs
+        ctx.save_for_backward(x)
+
+    @staticmethod
     def backward(ctx, dy):
         if torch.is_grad_enabled() or _is_watched():
             return _Swish.backward(ctx, dy)
@@ -442,7 +469,8 @@ def swish(x: torch.Tensor, *, beta: float = 1.0) -> torch.Tensor:
 
     Gradients: dx derived
     """
-    x = _floating("swish", "x", x)
+    if type(x) is not torch.Tensor or not x.is_floating_point():
+        x = _floating("swish", "x", x)
     return _apply_swish(x, beta)
 
 
@@ -507,5 +535,6 @@ def guarded_root(x: torch.Tensor) -> torch.Tensor:
 
     Gradients: dx derived
     """
-    x = _floating("guarded_root", "x", x)
+    if type(x) is not torch.Tensor or not x.is_floating_point():
+        x = _floating("guarded_root", "x", x)
     return _apply_guarded_root(x)

@@ -37,7 +37,7 @@ def _is_watched() -> bool:
     """Whether a compiler, a tracer, a transform, a mode or forward mode looks on."""
     return (
         torch.compiler.is_compiling()
-        or torch.jit.is_tracing()
+        or torch._C._is_tracing()
         or _transforms_are_active()
         or torch._C._len_torch_dispatch_stack() > 0
         or torch.autograd.forward_ad._current_level >= 0
@@ -321,7 +321,8 @@ def spike(v: torch.Tensor, *, k: float = 25.0) -> torch.Tensor:
 
     Gradients: dv derived through the surrogate
     """
-    v = _floating("spike", "v", v)
+    if type(v) is not torch.Tensor or not v.is_floating_point():
+        v = _floating("spike", "v", v)
     return _apply_spike(v, k)
 
 
@@ -385,5 +386,6 @@ def sign_step(x: torch.Tensor) -> torch.Tensor:
 
     Gradients: dx derived through the surrogate
     """
-    x = _floating("sign_step", "x", x)
+    if type(x) is not torch.Tensor or not x.is_floating_point():
+        x = _floating("sign_step", "x", x)
     return _apply_sign_step(x)
