@@ -374,8 +374,10 @@ class _Decay(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx, inputs, output):
-        ctx.save_for_backward(output)
-        ctx.save_for_forward(output)
+        (x,) = inputs
+        kept = x if x.dtype in _HALF else output
+        ctx.save_for_backward(kept)
+        ctx.save_for_forward(kept)
         ctx.set_materialize_grads(False)
 
     @staticmethod
@@ -385,7 +387,8 @@ class _Decay(torch.autograd.Function):
         (y,) = ctx.saved_tensors
         dtype = y.dtype
         if dtype in _HALF:
-            y, dy = _widen(y, dy)
+            x, dy = _widen(y, dy)
+            y = torch.exp(-2.0 * x)
         dx = -2.0 * dy * y
         return _rounded(dx, dtype)
 
@@ -395,7 +398,8 @@ class _Decay(torch.autograd.Function):
             (y,) = _primals(ctx)
             dtype = x_dot.dtype
             if dtype in _HALF:
-                y, x_dot = _widen(y, x_dot)
+                x, x_dot = _widen(y, x_dot)
+                y = torch.exp(-2.0 * x)
             y_dot = -2.0 * x_dot * y
             return _rounded(y_dot, dtype)
 
