@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
+from itertools import chain
 from typing import Any
 
 from gradspec.derive.build import times
@@ -13,7 +15,7 @@ from gradspec.ir.expr import ONE, Apply, Expr, Ref, Select
 from gradspec.ir.rule import Kind, Rule
 from gradspec.ir.text import show
 from gradspec.ir.tidy import tidy
-from gradspec.ir.walk import children, names, nodes, substitute
+from gradspec.ir.walk import children, names, nodes, size, substitute
 from gradspec.stabilise.choose import Candidate, choose
 from gradspec.stabilise.compensate import compensated
 from gradspec.stabilise.exponential import in_range
@@ -50,6 +52,7 @@ def anchored(
         for way in (with_exponential, with_series):
             tried = (_tried(way, *part) for part in parts)
             found = [one for one in tried if one is not None]
+            found.sort(key=lambda one: -size(one.old))  # a part may stand in another
             if found:
                 whys = dict.fromkeys(one.why for one in found)
                 yield reduce(_with, found, start), "; ".join(whys)
@@ -62,7 +65,9 @@ def _tried(way: _Way, part: Expr, closed: Expr, is_factor: bool) -> Mended | Non
     """A part mended, itself or as a function of one inner expression."""
     used = names(closed)
     if len(used) == 1:
-        return way(part, closed, next(iter(used)), is_factor)
+        direct = way(part, closed, next(iter(used)), is_factor)
+        if direct is not None:
+            return direct
     known = of_one(closed)
     if known is None:
         return None
@@ -121,11 +126,17 @@ class Mender:
         written: Expr,
         trials: tuple[Trial, Trial],
     ) -> tuple[Expr, str] | None:
-        tried = (
-            self.mended(start, chosen, written, trials)
-            for start in dict.fromkeys(starts)
-        )
-        return next((one for one in tried if one is not None), None)
+        """The first, unless much is lost with it still and half of that with another."""
+        held: tuple[Expr, str] | None = None
+        least = math.inf
+        for start in dict.fromkeys(starts):
+            one = self.mended(start, chosen, written, trials)
+            lost = math.inf if one is None else self._lost(one[0], trials)
+            if one is not None and (held is None or lost < _GAIN * least):
+                held, least = one, lost
+            if least < _MUCH:
+                break
+        return held
 
     def _lost(self, form: Expr, trials: tuple[Trial, Trial]) -> float:
         closed = self.close(form)
@@ -143,13 +154,12 @@ class Mender:
         ways = anchored(plain, self.close, self.inputs, self.upstream)
         if written == chosen:
             return self._admitted(ways, chosen, trials)
-        for way in ways:
-            if self._is_sound(written):
-                return written, ""
-            found = self._admitted((way,), chosen, trials)
-            if found is not None:
-                return found
-        return None
+        first = next(ways, None)
+        if first is None:
+            return None
+        if self._is_sound(written):
+            return written, ""
+        return self._admitted(chain((first,), ways), chosen, trials)
 
     def _admitted(
         self,
@@ -157,14 +167,23 @@ class Mender:
         chosen: Expr,
         trials: tuple[Trial, Trial],
     ) -> tuple[Expr, str] | None:
+        """The first that is admitted; or, where much is lost with it still, one that
+        loses half of that at most."""
         old = self.close(chosen)
         pairs = tuple(zip(trials, self.usual, strict=True))
+        held: tuple[Expr, str] | None = None
+        least = math.inf
         for form, why in ways:
             best = self._elsewhere(form, trials)
             new = self.close(best)
-            if all(is_admitted(trial, new, old, usual) for trial, usual in pairs):
-                return best, why
-        return None
+            if not all(is_admitted(trial, new, old, usual) for trial, usual in pairs):
+                continue
+            lost = self._lost(best, trials)
+            if lost < _GAIN * least:
+                held, least = (best, why), lost
+            if least < _MUCH:
+                break
+        return held
 
     def _is_sound(self, form: Expr) -> bool:
         """Whether no part of it loses digits about a zero or a removable point."""
@@ -282,6 +301,6 @@ def _keeps_zeros(node: Expr) -> bool:
 
 def _is_part(node: Expr, closed: Expr, inputs: frozenset[str]) -> bool:
     used = names(closed)
-    if not used & inputs or not is_real(node) or not is_fit(closed):
+    if not used or not used <= inputs or not is_real(node) or not is_fit(closed):
         return False
-    return used <= inputs if len(used) == 1 else of_one(closed) is not None
+    return len(used) == 1 or of_one(closed) is not None

@@ -15,7 +15,8 @@ from gradspec.derive.build import negate
 from gradspec.ir.expr import Apply, Const, Expr
 from gradspec.ir.walk import names, nodes
 from gradspec.stabilise.match import instantiate, match
-from gradspec.stabilise.rules import Compiled, Row, compiled
+from gradspec.stabilise.row import Row
+from gradspec.stabilise.rules import Compiled, compiled
 from gradspec.stabilise.search import replaced
 
 _MOST = 6

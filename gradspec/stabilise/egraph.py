@@ -23,7 +23,8 @@ from gradspec.ir.expr import Apply, Const, Expr, Ref, Select
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import children, nodes
 from gradspec.primitives.formula import formula
-from gradspec.stabilise.rules import ROWS, Row
+from gradspec.stabilise.row import Row
+from gradspec.stabilise.rules import ROWS
 from gradspec.stabilise.rules_graph import IDENTITIES, SHAPE
 
 Fact: TypeAlias = tuple[str, Fraction]

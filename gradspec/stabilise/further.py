@@ -21,12 +21,13 @@ from gradspec.stabilise.points import Points, extremes
 from gradspec.stabilise.products import is_product, reordered
 from gradspec.stabilise.regimes import Form, by_regimes, losses
 from gradspec.stabilise.tried import Tried
+from gradspec.stabilise.vanishing import tamed
 
 _CLOSE = 3.0
 """ULP from the rounded truth at these points that are within 4 of the truth at any."""
 
 _LARGEST = 200  # forms that are looked at once more
-_SORTED = 6
+_SORTED, _TAMED = 6, 2
 _PRICE = 1.5
 """How much more a form may cost that is only a little more accurate."""
 
@@ -67,8 +68,14 @@ class Ground:
         trial = Trial(self.trials[0].meaning, hard, machine)
         return (*self.single(), (trial, np.ones(len(hard), dtype=bool)))
 
-    def widened(self) -> Ground:
-        return replace(self, is_wide=True)
+    def widened(self, hard: Points | None, target: str) -> Ground:
+        """In float64, and at some points more."""
+        wide_one = replace(self, is_wide=True)
+        if hard is None:
+            return wide_one
+        pairs = (*zip(self.trials, self.usual, strict=True), *self.at(hard, target)[-1:])
+        trials, usual_ = zip(*pairs, strict=True)
+        return replace(wide_one, trials=trials, usual=usual_)
 
     def beyond(self, rule: Rule, target: str) -> Ground:
         """With extreme ratios, if there are several inputs."""
@@ -114,6 +121,10 @@ class Ground:
         rounded = self._is_rounded(trial)
         return (trial.score_in_double if rounded else trial.score_at)(closed, where)
 
+    def rounded(self) -> tuple[tuple[Trial, bool], ...]:
+        """The trials, with whether they are computed in float64 and rounded."""
+        return tuple((trial, self._is_rounded(trial)) for trial in self.trials)
+
     def _is_rounded(self, trial: Trial) -> bool:
         return self.is_wide and trial.dtype == "float32"
 
@@ -129,6 +140,7 @@ def further(
     pool = dict.fromkeys((choice.form, *_forms(heard)))
     known = [work.form(f) for f in islice(pool, _LARGEST)]
     known += [work.form(f) for f in work.sorted(known)]
+    known += [work.form(f) for f in work.tamed(known)]
     best = work.best(known)
     split = by_regimes((best, *_ranked(known)), ground.trials)
     best = work.best((best, *map(work.form, split)))
@@ -154,6 +166,14 @@ class _Work:
         for made in best[:_SORTED]:
             if made.form == made.closed:
                 yield from reordered(made.form, self._ground.trials)
+
+    def tamed(self, forms: list[Form]) -> Iterator[Expr]:
+        """The best forms and the first without the NaN that they are somewhere: the
+        last thing that is tried, in float64."""
+        some = (self._first, *_ranked(forms)[:_TAMED]) if self._ground.is_wide else ()
+        for form in some:
+            pairs = self._ground.rounded()
+            yield from tamed(form.candidate.form, self._ground.close, pairs)
 
     def best(self, known: Iterable[Form]) -> Form:
         """The form that loses least of those that are worse in nothing, if that is much;

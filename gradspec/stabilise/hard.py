@@ -48,7 +48,7 @@ def hard(rule: Rule, closed: Expr, target: str) -> Points | None:
     lost = np.isinf(off) & ~core
     if lost.sum() > RARE * len(lost):
         chosen += _worst(np.where(lost, off, 0.0), least)
-    return _points(rule, drawn, core, sorted(chosen)) if chosen else None
+    return chosen_of(rule, drawn, core, sorted(chosen)) if chosen else None
 
 
 def _turns(machine: Machine, closed: Expr) -> Any:
@@ -67,7 +67,9 @@ def _worst(off: Any, least: float) -> list[int]:
     return [int(n) for n in order if off[n] > least]
 
 
-def _points(rule: Rule, drawn: dict[str, Any], core: Any, chosen: list[int]) -> Points:
+def chosen_of(
+    rule: Rule, drawn: dict[str, Any], core: Any, chosen: list[int]
+) -> Points:
     """The chosen rows. Where the function is not defined the truth will say so."""
     taken = {n: c[chosen] for n, c in drawn.items()}
     rows = tuple({n: float(c[k]) for n, c in drawn.items()} for k in chosen)

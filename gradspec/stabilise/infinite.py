@@ -192,7 +192,8 @@ class _Work:
                 for other in self._bounded(part, end):
                     yield replaced(start, part, other)
         for start in starts:
-            yield from Tamer(self._chosen.close, end, self._upstream).forms(start)
+            there = at_end(end, np.float32)
+            yield from Tamer(self._chosen.close, there, self._upstream).forms(start)
         is_there = Apply("eq", (Ref(end.name), end.number))
         for part in self._alone(straight, end):
             limit = self._constant_limit(part, end)
@@ -253,8 +254,9 @@ class _Work:
         for size in BOUNDS[len(statics) > 1 :]:
             usual, *others = (_is_settled(closed, s, end, size) for s in statics)
             if usual and all(settled is not False for settled in others):
-                yield outside(part, end, size)
-                yield everywhere(part, end, size)
+                for other in (outside(part, end, size), everywhere(part, end, size)):
+                    if _stays(closed, self._chosen.close(other), statics[0], end, size):
+                        yield other
 
     def _variants(self, used: frozenset[str]) -> Iterator[dict[str, Fraction]]:
         """Values of statics at which a bound has to hold: the usual ones and others."""
@@ -347,6 +349,23 @@ def _is_settled(closed: Expr, statics: Point, end: End, size: int) -> bool | Non
     true = high == wanted and abs(low) <= abs(wanted) * 2.0**-53
     computed = (_value(closed, point, work) for work in _FORMATS)
     return true and all(_is_near(value, wanted) for value in computed)
+
+
+def _stays(before: Expr, after: Expr, statics: Point, end: End, size: int) -> bool:
+    """Whether a part with a bound is from there on what it was at the bound: ``(x - 1) /
+    min(x, 1e18)`` is not."""
+    wanted = _value(
+        before, {**statics, end.name: Fraction(end.sign * size)}, np.float64
+    )
+    beyond = [float(end.sign * size) * 2.0**n for n in _BEYOND] + [end.sign * math.inf]
+    return all(
+        _is_near(_value(after, {**statics, end.name: far_off}, work), wanted)
+        for far_off in beyond
+        for work in _FORMATS
+    )
+
+
+_BEYOND = (1, 30, 60)
 
 
 def _is_near(got: float, wanted: float) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import islice
 
 from gradspec.ir.expr import Apply, Expr, Ref
 from gradspec.ir.tidy import tidy
@@ -19,13 +20,15 @@ INNER = "·"
 
 _LARGEST = 60  # nodes
 
+_TRIED = 3
+
 
 @lru_cache(maxsize=256)
 def of_one(closed: Expr) -> tuple[Expr, Expr] | None:
     """The function in :data:`INNER`, and what that stands for; None if it is not one."""
-    if len(names(closed)) != 2 or size(closed) > _LARGEST:
+    if not names(closed) or size(closed) > _LARGEST:
         return None
-    for inner in _inner(closed):
+    for inner in islice(dict.fromkeys(_inner(closed)), _TRIED):
         alone = _with_inner(closed, inner)
         if names(alone) != {INNER}:
             alone = _without(alone, inner)
@@ -35,11 +38,19 @@ def of_one(closed: Expr) -> tuple[Expr, Expr] | None:
 
 
 def _inner(closed: Expr) -> Iterator[Expr]:
-    """Products, quotients, sums and differences of the two names themselves."""
+    """The smallest products, quotients, sums and differences of all the names; of one,
+    its product with pi: about 0 all is rational in that."""
+    used = names(closed)
     for node in nodes(closed):
         match node:
-            case Apply(op="mul" | "div" | "add" | "sub", args=(Ref(), Ref())):
-                if names(node) == names(closed):
+            case Apply(
+                op="mul", args=(Ref(), Apply(op="pi")) | (Apply(op="pi"), Ref())
+            ):
+                if names(node) == used:
+                    yield node
+            case Apply(op="mul" | "div" | "add" | "sub", args=args):
+                is_whole = names(node) == used and node != closed
+                if is_whole and all(names(arg) != used for arg in args):
                     yield node
             case _:
                 continue

@@ -201,6 +201,11 @@ class Trial:
         """What the machine makes of an expression at all points."""
         return self._machine.run(expr)
 
+    def values_in_double(self, expr: Expr) -> Any:
+        """The same in float64."""
+        with np.errstate(all="ignore"):
+            return self._machine.in_double().run(expr)
+
     def sizes(self, expr: Expr) -> Any:
         """The magnitudes of an expression at all points, beyond the range of float32."""
         with np.errstate(all="ignore"):

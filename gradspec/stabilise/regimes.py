@@ -44,6 +44,8 @@ _TESTED = 0.8
 
 _TINY, _HUGE = Fraction(1, 10**37), 10**37  # float32 has them
 
+_NATURAL = (Fraction(1), Fraction(80), Fraction(700))
+
 _INNER = 4
 _ROOTS = ("sqrt", "log", "log1p", "exp", "expm1", "acosh", "pow")
 
@@ -224,8 +226,8 @@ def _between(low: float, high: float) -> Threshold | None:
 
 
 def short(low: float, high: float) -> Fraction | None:
-    """A number of few digits beyond ``low``, at most ``high``: 0 or 1 if they are
-    there, else one in the middle."""
+    """A number of few digits beyond ``low``, at most ``high``: 0, 1 or where an
+    exponential leaves a format if they are there, else one in the middle."""
     if not low < high or not np.isfinite([low, high]).all():
         return None
     if low < 0 <= high:
@@ -233,8 +235,9 @@ def short(low: float, high: float) -> Fraction | None:
     if high <= 0:
         mirrored = short(-high, -low)
         return None if mirrored is None else -mirrored
-    if low < 1 <= high:
-        return Fraction(1)
+    for natural in _NATURAL:
+        if low < natural <= high:
+            return natural
     middle = sqrt(low) * sqrt(high) if low > 0 else high / 4
     for digits in range(1, 17):
         unit = Fraction(10) ** (floor(log10(middle)) - digits + 1)

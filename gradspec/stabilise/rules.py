@@ -14,22 +14,8 @@ from functools import lru_cache
 from gradspec.ir.expr import Apply, Expr
 from gradspec.ir.tidy import tidy
 from gradspec.primitives.formula import formula
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """``left -> right`` over the variables ``a``, ``b``, ``c``.
-
-    ``detour``: not nearly always better, so not taken on the straight way (it would
-    hide ``log(1 + exp(x))`` from the rows that know it).
-    """
-
-    name: str
-    left: str
-    right: str
-    when: str = ""
-    detour: bool = False
-
+from gradspec.stabilise.row import Row
+from gradspec.stabilise.rules_joint import STRAIGHT
 
 _LOGISTIC = (
     Row("logistic", "b / (1 + exp(a))", "b * sigmoid(-a)"),
@@ -285,7 +271,7 @@ _ERROR_FUNCTIONS = (
     Row("slope of erfcx", "a * erfcx(a) - 1 / sqrt(pi)", "0.5 * erfcx_slope(a)"),
 )
 
-ROWS = _LOGISTIC + _EXPONENTIALS + _LOGARITHMS + _ALGEBRA + _ERROR_FUNCTIONS
+ROWS = _LOGISTIC + _EXPONENTIALS + _LOGARITHMS + _ALGEBRA + _ERROR_FUNCTIONS + STRAIGHT
 
 
 @dataclass(frozen=True, slots=True)

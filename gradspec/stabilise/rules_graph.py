@@ -8,7 +8,8 @@ balls, as those of `rules.py`.
 
 from __future__ import annotations
 
-from gradspec.stabilise.rules import Row
+from gradspec.stabilise.row import Row
+from gradspec.stabilise.rules_joint import JOINT
 from gradspec.stabilise.rules_mixtures import MIXTURES
 
 _CANCELLED = (
@@ -384,4 +385,4 @@ _ANGLES = (
     ),
 )
 
-IDENTITIES = _POWERS + _ROOTS + _LOGARITHMS + _EXPONENTIALS + MIXTURES + _ANGLES
+IDENTITIES = _POWERS + _ROOTS + _LOGARITHMS + _EXPONENTIALS + MIXTURES + _ANGLES + JOINT

@@ -3,7 +3,7 @@ what is made of them does not (`rules_graph.py` says what rows are)."""
 
 from __future__ import annotations
 
-from gradspec.stabilise.rules import Row
+from gradspec.stabilise.row import Row
 
 MIXTURES = (
     Row(

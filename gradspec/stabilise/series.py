@@ -15,6 +15,7 @@ the distance ``u`` from the point, which is computed exactly; elsewhere it stays
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
@@ -40,6 +41,8 @@ _MOST = 4
 _ORDERS = (40, 72)
 _FAIR = 10.0
 """ULP that an exact form may be off: what a polynomial would cost more to gain."""
+
+_HALVINGS = 6
 
 _GAIN = 4.0
 """How many times smaller the largest error must become."""
@@ -75,10 +78,12 @@ def series_beside(
     part: Expr, closed: Expr, meaning: Expr, name: str, is_factor: bool
 ) -> Mended | None:
     """The same where the series are those of ``meaning``, which is equal to ``part``
-    but may be easier to expand."""
+    but may be easier to expand. (About a removable point what cancels is large, also in
+    a sum.)"""
     found: Mended | None = None
     for point in points_of(meaning, name):
-        if not is_factor and Around(meaning, name, point.near).is_zero():
+        around = Around(meaning, name, point.near)
+        if not is_factor and around.is_zero() and not around.is_hole():
             continue
         before = (part, closed) if found is None else (found.new, found.closed)
         more = _about(before, meaning, name, point)
@@ -152,8 +157,7 @@ def _about(
         return None
     was = around.profile(closed)
     widths = was.windows if was.worst > GOOD else WIDTHS[:1]
-    smaller = tuple(width / 2 for width in widths[-1:])
-    found = (_series(meaning, name, point, width) for width in (*widths, *smaller))
+    found = (_series(meaning, name, point, width) for width in _narrowing(widths))
     known = next((one for one in found if one is not None), None)
     if known is None:
         return None
@@ -164,6 +168,15 @@ def _about(
         return None
     why = _why(name, point, was, now)
     return Mended(part, Select(condition, series, part), better, why)
+
+
+def _narrowing(widths: tuple[Fraction, ...]) -> Iterator[Fraction]:
+    """The windows wished for, then ever narrower ones: where a function of slow
+    convergence is poor all about, a series in a part of that mends what is worst."""
+    yield from widths
+    for width in widths[-1:]:
+        halves = (width / 2**n for n in range(1, _HALVINGS))
+        yield from (half for half in halves if half >= WIDTHS[0])
 
 
 def _why(name: str, point: Point, was: Profile, now: Profile) -> str:

@@ -50,13 +50,13 @@ from gradspec.stabilise.model import Machine
 from gradspec.stabilise.names import Names
 from gradspec.stabilise.points import DOUBLE, Points, points
 from gradspec.stabilise.propose import proposals
-from gradspec.stabilise.ranked import stabilised
-from gradspec.stabilise.ranked_guard import ranked_guarded
 from gradspec.stabilise.reason import gains, reason
 from gradspec.stabilise.saturate import Saturation
 from gradspec.stabilise.search import FEW, Search
 from gradspec.stabilise.searching import is_severe, searched
+from gradspec.stabilise.slopes import by_parts
 from gradspec.stabilise.tried import Tried, overhearing
+from gradspec.stabilise.with_axes import with_axes
 
 _GROWTH, _ROOM = 1.25, 20.0
 """How much more a derived form may cost than what is written."""
@@ -76,7 +76,7 @@ def for_target(shared: CheckedRule, target: str) -> CheckedRule:
 def stabilise(checked: CheckedRule, target: str = "") -> CheckedRule:
     """The rule with its expressions in the forms that measure best."""
     if not checked.rule.is_elementwise:
-        return _ranked(checked)
+        return with_axes(checked)
     sample = points(checked.rule)
     if not len(sample):
         return checked
@@ -99,16 +99,6 @@ def stabilise(checked: CheckedRule, target: str = "") -> CheckedRule:
     )
 
 
-def _ranked(checked: CheckedRule) -> CheckedRule:
-    """The same for a rule with axes (`ranked.py`)."""
-    rule = without_calls(checked.rule)
-    done = stabilised(replace(checked, rule=rule))
-    guarded_ = ranked_guarded(done.rule)
-    if not done.rewrites and guarded_ == rule:
-        return checked
-    return replace(done, rule=restored(rule, without_dead_locals(rule, guarded_)))
-
-
 class _Work:
     """Chooses expression by expression; remembers what has been chosen so far."""
 
@@ -127,6 +117,7 @@ class _Work:
         self._seen = Names(rule, rule.exacts)  # what others may be made of
         self._plain: dict[str, Expr] = {}  # forms that rewrites know: unpolished ones
         self._straight: dict[str, Expr] = {}  # those that the wider search began with
+        self._parted: dict[str, Expr] = {}  # of inputs, through parts of one variable
         self._upstream = frozenset(
             f"d{o.name}" for o in rule.outputs if o.takes_gradient
         )
@@ -151,16 +142,19 @@ class _Work:
         return tuple(lets)
 
     def backward(self, forward: tuple[Let, ...]) -> tuple[Backward, ...]:
-        plain = (replace(x, value=self._plain.get(x.name, x.value)) for x in forward)
-        derived = self._derived(tuple(plain))
+        plain = tuple(
+            replace(x, value=self._plain.get(x.name, x.value)) for x in forward
+        )
+        derived = self._derived(plain)
+        self._parted = by_parts(self._rule, plain)
         entries: list[Backward] = []
         for variable, entry in zip(self._rule.inputs, self._rule.backward, strict=True):
             name = f"d{variable.name}"
             match entry:
                 case Derived(value=value) | Declared(value=value):
-                    other = derived.get(variable.name)
-                    others = () if other is None else (other,)
-                    value = self._choose(name, value, others)
+                    known = (derived, self._parted)
+                    others = [d[variable.name] for d in known if variable.name in d]
+                    value = self._choose(name, value, tuple(others))
                     self._set(name, value)
                     entries.append(replace(entry, value=self.last(name, value)))
                 case Override(value=value):
@@ -267,7 +261,8 @@ class _Work:
         plain = self._plain.get(name, choice.form)
         if not name:
             return choice.form
-        starts = plain, self._straight.get(name, plain)
+        parted = self._parted.get(name.removeprefix("d"), plain)
+        starts = plain, self._straight.get(name, plain), parted
         found = self._mender.best(starts, choice.form, written, trials)
         if found is None:
             return choice.form
@@ -314,7 +309,9 @@ class _Work:
         closed = self._chosen.close(form)
         why = widening.why(ground, self._original, closed, self._target)
         if why:
-            best = further(ground.widened(), choice, self._heard, self._candidate).form
+            more = widening.lost(ground, self._original, closed, self._target)
+            work = ground.widened(more, self._target), choice, self._heard
+            best = further(*work, self._candidate).form
             if best != form:
                 self._series[name] = best
             self.wide.append(name)

@@ -45,14 +45,16 @@ def at_end(end: End, work: Any) -> Machine:
 
 
 class Tamer:
-    """Forms of a value that are no NaN at an end. ``upstream`` are the names in which a
-    gradient is linear: nothing is asked of them."""
+    """Forms of a value that are no NaN at the points of a machine (at an end, mostly).
+    ``upstream`` are the names in which a gradient is linear: nothing is asked of them."""
 
     def __init__(
-        self, close: Callable[[Expr], Expr], end: End, upstream: frozenset[str]
+        self,
+        close: Callable[[Expr], Expr],
+        machine: Machine,
+        upstream: frozenset[str],
     ) -> None:
-        self._close, self._end, self._upstream = close, end, upstream
-        self._machine = at_end(end, np.float32)
+        self._close, self._machine, self._upstream = close, machine, upstream
 
     def forms(self, form: Expr) -> Iterator[Expr]:
         """Those with fewest changes first."""

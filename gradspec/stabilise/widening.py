@@ -10,6 +10,8 @@ from gradspec.stabilise import wide
 from gradspec.stabilise.excused import excused
 from gradspec.stabilise.further import Ground
 from gradspec.stabilise.hard import hard
+from gradspec.stabilise.points import Points
+from gradspec.stabilise.undone import undone
 
 
 def why(ground: Ground, rule: Rule, closed: Expr, target: str) -> str:
@@ -26,3 +28,8 @@ def why(ground: Ground, rule: Rule, closed: Expr, target: str) -> str:
         for t, where in pairs
     )
     return wide.reason_for_derived(counted, closed)
+
+
+def lost(ground: Ground, rule: Rule, closed: Expr, target: str) -> Points | None:
+    """Points at which float64 may not do either, of a gradient that is derived."""
+    return undone(rule, closed, target) if ground.is_derived else None

@@ -13,7 +13,8 @@ from gradspec.ir.walk import names
 from gradspec.primitives.formula import formula
 from gradspec.stabilise import compensate
 from gradspec.stabilise.match import instantiate, match
-from gradspec.stabilise.rules import ROWS, Row, by_operator
+from gradspec.stabilise.row import Row
+from gradspec.stabilise.rules import ROWS, by_operator
 from gradspec.stabilise.rules_graph import IDENTITIES, SHAPE
 from gradspec.symbolic.enclose import defined, enclose
 
