@@ -48,7 +48,7 @@ def anchored(
     if sum(1 for _ in nodes(close(form))) > _LARGEST:
         return
     for start in _starts(form, close, inputs, upstream):
-        parts = tuple(_parts(start, close, inputs))
+        parts = tuple(_parts(start, close, inputs, upstream))
         for way in (with_exponential, with_series):
             tried = (_tried(way, *part) for part in parts)
             found = [one for one in tried if one is not None]
@@ -187,7 +187,7 @@ class Mender:
 
     def _is_sound(self, form: Expr) -> bool:
         """Whether no part of it loses digits about a zero or a removable point."""
-        for _, closed, _ in _parts(form, self.close, self.inputs):
+        for _, closed, _ in _parts(form, self.close, self.inputs, self.upstream):
             used = names(closed)
             if len(used) == 1 and is_poor(closed, next(iter(used))):
                 return False
@@ -273,7 +273,7 @@ def _separated(factor: Expr, close: Close, inputs: frozenset[str]) -> Expr:
 
 
 def _parts(
-    form: Expr, close: Close, inputs: frozenset[str]
+    form: Expr, close: Close, inputs: frozenset[str], upstream: frozenset[str]
 ) -> Iterator[tuple[Expr, Expr, bool]]:
     """The largest parts of one input each, or of one inner expression, as they stand and
     in the inputs, and whether the form is 0 where the part is: beside other terms of a
@@ -282,7 +282,7 @@ def _parts(
     while todo:
         node, is_factor = todo.pop()
         closed = close(node)
-        if _is_part(node, closed, inputs):
+        if not names(closed) & upstream and _is_part(node, closed, inputs):
             yield node, closed, is_factor
             continue
         keeps = is_factor and _keeps_zeros(node)
@@ -301,6 +301,6 @@ def _keeps_zeros(node: Expr) -> bool:
 
 def _is_part(node: Expr, closed: Expr, inputs: frozenset[str]) -> bool:
     used = names(closed)
-    if not used or not used <= inputs or not is_real(node) or not is_fit(closed):
+    if not used & inputs or not is_real(node) or not is_fit(closed):
         return False
-    return len(used) == 1 or of_one(closed) is not None
+    return used <= inputs if len(used) == 1 else of_one(closed) is not None
