@@ -24,6 +24,9 @@ rule spike(v, k: static = 25.0) -> s:
 rule same(x) -> y:
     y = x
 
+rule logistic(x) -> y:
+    y = 1 / (1 + exp(-x))
+
 rule bounded(x) -> y:
     y = min(x, 0.75) * max(x, -0.25)
 """
@@ -134,3 +137,23 @@ def test_a_slope_far_out_gives_no_warning(rules: ModuleType) -> None:
     with np.errstate(all="raise", under="ignore"):
         (dv,) = rules.spike_vjp(v)[1](np.ones(3, np.float32))
     assert (dv == 0).all() or (dv < 1e-36).all()
+
+
+def test_numbers_and_bounds_give_few_the_bits_of_many(rules: ModuleType) -> None:
+    x = _randn(2000)
+    x[:4] = np.nan, np.inf, -np.inf, -0.0
+    for few, many in (
+        (rules.bounded(x[:50]), rules.bounded(x)[:50]),
+        (rules.logistic(x[:50]), rules.logistic(x)[:50]),
+        (rules.spike(x[:50]), rules.spike(x)[:50]),
+    ):
+        assert few.dtype == np.float32
+        np.testing.assert_array_equal(few, many)
+        np.testing.assert_array_equal(np.signbit(few), np.signbit(many))
+
+
+def test_twice_is_a_sum(rules: ModuleType) -> None:
+    x, y = _randn(5), _randn(5, seed=1)
+    _, pullback = rules.pair_vjp(x, y)
+    _, dy = pullback(np.zeros(5, np.float32), x)
+    np.testing.assert_array_equal(dy, 2 * x * y)
