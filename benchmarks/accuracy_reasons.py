@@ -7,8 +7,9 @@ place away, have results so different that what was computed is the exact result
 within four units; digits that the inputs do not determine cannot be computed from rounded
 ones either. *Not worse*: none of the functions of PyTorch, TensorFlow and JAX has fewer bad
 points, nor as few and a smaller error. *Point by point*: each is the one or the other: the
-function is ill-conditioned there, or all three are as far off at the very same point. What
-has none of these is told.
+function is ill-conditioned there, or all three are as far off at the very same point (a 0
+by the truth itself: noise in its place, larger than the truth, is no better). What has none
+of these is told.
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ FRAMEWORKS = ("torch", "tf", "jax")
 CORE = (2.0**-12, 128.0)
 _MOST = 150
 """Points of the core that are asked about."""
+
+_SAME = 2.0**-10
+"""What two errors differ by that count as the same."""
 
 Places: TypeAlias = Any
 """Numbers of points, or a mask over them."""
@@ -143,7 +147,7 @@ def _matched(ours: Finding, theirs: tuple[Finding, ...], places: Places) -> Plac
     """Where each of the others is as far off, at the same points as ours."""
     if not theirs:
         return np.zeros(len(places), dtype=bool)
-    own = _rank(ours)[places]
+    own = (1 - _SAME) * _rank(ours)[places]
     return np.all([_rank(_same_points(ours, o))[places] >= own for o in theirs], axis=0)
 
 
@@ -155,9 +159,12 @@ def _same_points(ours: Finding, other: Finding) -> Finding:
 
 
 def _rank(finding: Finding) -> Places:
-    """How far off each point is; bad and lost ones beyond all others."""
-    found = finding.found
-    return np.where(found.bad | found.lost, np.inf, found.ulp)
+    """How far off each point is in ULP; what is not finite, or lost, beyond all others."""
+    found, truth = finding.found, np.abs(finding.truth.high)
+    with np.errstate(all="ignore"):
+        units = np.abs(np.spacing(truth.astype(finding.dtype)).astype(np.float64))
+        whole = np.where(finding.values == 0, truth / units, np.inf)
+    return np.where(found.lost, np.inf, np.where(found.bad, whole, found.ulp))
 
 
 # --- conditions ----------------------------------------------------------------------

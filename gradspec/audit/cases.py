@@ -121,7 +121,7 @@ def job(
         "points": str(folder / f"{key}.points.npy"),
         "batched": all(i.shape.batch for i in rule.tensor_inputs),
         "differentiable": is_derivative,
-        "written": _written(rule) if is_derivative else None,
+        "written": _written(rule),
     }
 
 
