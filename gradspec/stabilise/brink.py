@@ -4,6 +4,7 @@ of a value is lost there on targets that take subnormal numbers for 0.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -34,6 +35,7 @@ _LIKE = 24
 _DEPTHS = (0.5, 1.5, 4.0, 7.0, 12.0)
 """How far beyond the last normal exponential an argument is."""
 
+_SEVERAL = 2
 _TOWARDS = 10  # powers of two between a tiny input and the least normal number
 
 _BEGIN = (80.5, 84.0)
@@ -54,7 +56,8 @@ def _brink(rule: Rule, grid: Grid) -> Points:
         row |= {f"d{output.name}": 1.0 for output in rule.outputs}
     statics = {s.name: float(s.default) for s in rule.static_inputs if s.default}
     rows = [row | statics for row in rows]
-    made = [*_far(rule, rows, grid), *_tiny(rule, rows, grid)] if rows else []
+    kinds = (_far, _tiny, _apart) if rows else ()
+    made = [row for kind in kinds for row in kind(rule, rows, grid)]
     return collected(rule, [*islice(sound(rule, made, grid), len(made))], grid)
 
 
@@ -65,9 +68,11 @@ def _floats(rule: Rule) -> list[str]:
 def _far(
     rule: Rule, rows: list[dict[str, float]], grid: Grid
 ) -> Iterator[dict[str, float]]:
-    """One input where its exponential leaves the normal numbers, at either end."""
+    """One input where its exponential, or that of its square, leaves the normal numbers,
+    at either end."""
     end = -float(np.log(np.finfo(grid.work).tiny))
-    sizes = (*(end + depth for depth in _DEPTHS), *_BEGIN)
+    squares = (k * (end + depth) for k in (1, 2) for depth in _DEPTHS[:2])
+    sizes = (*(end + depth for depth in _DEPTHS), *_BEGIN, *map(math.sqrt, squares))
     for position, name in enumerate(_floats(rule)):
         for number, size in enumerate(sizes):
             for sign in (-1.0, 1.0):
@@ -91,6 +96,29 @@ def _tiny(
             name: float(grid.work(s))
             for name, s in zip(_floats(rule), sizes, strict=False)
         }
+
+
+def _apart(
+    rule: Rule, rows: list[dict[str, float]], grid: Grid
+) -> Iterator[dict[str, float]]:
+    """One input tiny and the others as they are; and products of two in exponentials."""
+    names = _floats(rule)
+    if not rows or len(names) < _SEVERAL:
+        return
+    random, least = Random(29), float(np.finfo(grid.work).tiny)
+    for number, like in enumerate(rows):
+        name = names[number % len(names)]
+        power = random.uniform(*((0, 1) if number % 4 < len(names) else (1, _TOWARDS)))
+        yield like | {name: float(grid.work(least * 2.0**power))}
+    for number, depth in enumerate(_DEPTHS):
+        size = depth - float(np.log(least))
+        for power in (3, 20, 80):
+            first = float(grid.work(2.0**power * random.uniform(1, 2)))
+            one, other = (names[(number + place) % len(names)] for place in (0, 1))
+            for sign in (-1.0, 1.0):
+                like = rows[number % len(rows)]
+                second = float(grid.work(sign * size / first))
+                yield like | {one: first, other: second}
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from functools import reduce
+from itertools import chain
 from math import inf
 from typing import Any
 
@@ -32,6 +33,7 @@ from gradspec.stabilise.bounding import factors as factors_of
 from gradspec.stabilise.bounding import linear, product
 from gradspec.stabilise.brink import Brink, brinks
 from gradspec.stabilise.choose import cost
+from gradspec.stabilise.halved import BELLS, EXPONENTIALS, halved, taken_in
 from gradspec.stabilise.names import Names
 from gradspec.stabilise.search import replaced
 
@@ -45,6 +47,9 @@ _SHRUNK = Const(Fraction(float(np.exp(-16.0))))
 TINY, _BITS = 2.0**-60, 28
 """Inputs that are all below this are multiplied by so many powers of two: differences of
 the least that differ are normal numbers, and what is proportional to them is so still."""
+
+_TINIER, _MORE = 2.0**-102, 50
+"""The same where sums with 1 are to stay as they are in float64, too: ``p * (1 - p)``."""
 
 _SEVERAL = 2  # inputs to be enlarged
 
@@ -60,9 +65,13 @@ _LEAVES = frozenset(
 """What is an exponential far out."""
 
 _WHY = "parts that would be subnormal, here 0, are taken larger"
-_PRICES = {"jax": inf, "tf": 1.1}
-"""How much more a form may cost, on targets that flush. Eager TensorFlow takes a pass over
-memory for each choice: `silu` a quarter longer, for numbers below 1e-36."""
+_PRICES = {"jax": inf, "tf": 3.0}
+"""How much more a form may cost, on targets that flush: eager TensorFlow takes a pass over
+memory for each choice."""
+
+_CHEAPER = {"jax": inf, "tf": 1.1}
+"""The same, but for differences, where narrower arguments may be computed in float64, which
+loses nothing (`doubled.py`): `silu` would take a quarter longer for numbers below 1e-36."""
 
 _ROUNDS = 2
 _MOST = 12  # cores that are tried
@@ -72,7 +81,7 @@ def scaled(checked: CheckedRule, target: str) -> CheckedRule:
     """The rule with values that a target's flushing would lose evaluated larger."""
     if target not in _PRICES or not checked.rule.is_elementwise:
         return checked
-    work = _Work(checked.rule, target)
+    work = _Work(checked.rule, target, bool(checked.doubles))
     rule = checked.rule
     forward = tuple(replace(x, value=work.value(x.name, x.value)) for x in rule.forward)
     backward = tuple(
@@ -100,9 +109,10 @@ def _told(
 
 
 class _Work:
-    def __init__(self, rule: Rule, target: str) -> None:
+    def __init__(self, rule: Rule, target: str, has_doubles: bool) -> None:
         self._rule, self._names = rule, Names(rule)
         self._price = _PRICES[target]
+        self._price_far = (_CHEAPER if has_doubles else _PRICES)[target]
         found = zip(brinks(rule), (np.float32, np.float64), strict=True)
         self._brinks = tuple(Brink.of(p, t, target) for p, t in found if len(p))
         self._upstream = frozenset(f"d{o.name}" for o in rule.outputs)
@@ -143,9 +153,8 @@ class _Work:
         """The form that mends most, if that is half of what is lost. What the author
         saves stays in use."""
         best, left = None, sum(map(len, lost)) // 2 + 1
-        starts = (form,) if self._rule.saves else (form, closed)
-        for start in dict.fromkeys(starts):
-            for other in self._affordable(start, closed):
+        for others in self._starts(form, closed):
+            for other in others:
                 number = _left(self._names.close(other), lost)
                 if number is not None and number < left:
                     best, left = other, number
@@ -153,22 +162,54 @@ class _Work:
                 return best
         return best
 
-    def _affordable(self, form: Expr, before: Expr) -> Iterator[Expr]:
-        most = self._price * cost(before)
-        for other in self._forms(form):
-            if cost(self._names.close(other)) <= most:
+    def _starts(self, form: Expr, closed: Expr) -> Iterator[Iterator[Expr]]:
+        most = cost(closed)
+        yield self._forms(form, most)
+        if form != closed:
+            if self._rule.saves:
+                yield self._affordable(
+                    self._within(form, closed), most, self._price_far
+                )
+            else:
+                yield self._forms(closed, most)
+
+    def _affordable(
+        self, others: Iterator[Expr], before: float, price: float
+    ) -> Iterator[Expr]:
+        for other in others:
+            if cost(self._names.close(other)) <= price * before:
                 yield other
 
-    def _forms(self, form: Expr) -> Iterator[Expr]:
+    def _forms(self, form: Expr, before: float) -> Iterator[Expr]:
         straight = linear(form, self._upstream)
+        yield from self._affordable(self._signs(form), before, self._price)
+        yield from self._affordable(self._differences(straight), before, self._price)
+        bells = self._halved(straight, BELLS)
+        yield from self._affordable(bells, before, self._price)
+        alone = chain(self._far(straight), self._enlarged(straight))
+        yield from self._affordable(alone, before, self._price_far)
+
+    def _signs(self, form: Expr) -> Iterator[Expr]:
         for node in nodes(form):
             match node:
                 case Apply(op="sign", args=(Apply(op="sub", args=(a, b)),)):
                     yield replaced(form, node, _compared(node.args[0], a, b))
+
+    def _far(self, straight: Expr) -> Iterator[Expr]:
+        yield from taken_in(straight)
         yield from self._shifted(straight)
-        yield from self._enlarged(straight)
+        yield from self._halved(straight, EXPONENTIALS)
 
     # --- exponentials --------------------------------------------------------------------
+
+    def _within(self, form: Expr, closed: Expr) -> Iterator[Expr]:
+        """``form`` as it is, with what the author saves; far out another."""
+        if self._upstream & names(form):
+            return
+        for core, condition in self._cores(closed):
+            other = _in_leaves(closed, core, _moved(core, condition))
+            if other != closed:
+                yield Select(condition, Apply("mul", (_SHRUNK, other)), form)
 
     def _shifted(self, form: Expr) -> Iterator[Expr]:
         for core, condition in self._cores(form):
@@ -190,34 +231,65 @@ class _Work:
 
     def _shrunk(self, form: Expr, condition: Expr, factor: Expr) -> Expr:
         """``form`` times a factor where a condition holds, behind upstream gradients."""
-        ahead = [f for f in factors_of(form) if self._upstream & names(f)]
-        rest = product([f for f in factors_of(form) if f not in ahead] or [ONE])
+        ahead, others = self._apart(form)
+        rest = product(others or [ONE])
         chosen = Select(condition, Apply("mul", (factor, rest)), rest)
         return product([*ahead, chosen])
 
+    def _halved(self, form: Expr, ops: frozenset[str]) -> Iterator[Expr]:
+        ahead, rest = self._apart(form)
+        for other in halved(product(rest or [ONE]), ops):
+            yield product([*ahead, other])
+
+    def _apart(self, form: Expr) -> tuple[list[Expr], list[Expr]]:
+        """Factors with upstream gradients, and those without."""
+        ahead = [f for f in factors_of(form) if self._upstream & names(f)]
+        return ahead, [f for f in factors_of(form) if f not in ahead]
+
     # --- inputs --------------------------------------------------------------------------
 
-    def _enlarged(self, form: Expr) -> Iterator[Expr]:
+    def _used(self, form: Expr) -> list[str]:
         kinds = (Kind.FLOAT, Kind.NOGRAD)
         floats = [v.name for v in self._rule.inputs if v.kind in kinds]
         used = [name for name in floats if name in names(form)]
-        if not 0 < len(used) <= _SEVERAL:
-            return
-        sizes = [Apply("abs", (Ref(name),)) for name in used]
-        largest: Expr = reduce(lambda a, b: Apply("max", (a, b)), sizes)
-        condition = Apply("lt", (largest, Const(Fraction(TINY))))
-        values = {name: _enlarged(Ref(name), condition) for name in used}
+        return used if len(used) <= _SEVERAL else []
+
+    def _differences(self, form: Expr) -> Iterator[Expr]:
+        used = self._used(form)
+        if len(used) > 1:
+            yield from self._times(form, used, used, (TINY, _BITS))
+            yield from self._times(form, used, used, (_TINIER, _MORE))
+
+    def _enlarged(self, form: Expr) -> Iterator[Expr]:
+        used = self._used(form)
+        if len(used) == 1:
+            yield from self._times(form, used, used, (TINY, _BITS))
+            yield from self._times(form, used, used, (_TINIER, _MORE))
+        elif len(self._apart(form)[1]) > 1:  # a sum has other parts, and is seldom lost
+            for name in used:
+                yield from self._times(form, [name], [name], (_TINIER, _MORE))
+                yield from self._times(form, [name], used, (_TINIER, _MORE))
+
+    def _times(
+        self, form: Expr, asked: list[str], used: list[str], sizes: tuple[float, int]
+    ) -> Iterator[Expr]:
+        """``form`` where those asked are tiny, with 2**bits times those used."""
+        tiny, bits = sizes
+        parts = [Apply("abs", (Ref(name),)) for name in asked]
+        largest: Expr = reduce(lambda a, b: Apply("max", (a, b)), parts)
+        condition = Apply("lt", (largest, Const(Fraction(tiny))))
+        values = {name: _larger(Ref(name), condition, bits) for name in used}
         other = substitute(form, values)
         for degree in _DEGREES:
             if not degree:
                 yield other
-            shrunk = Const(Fraction(2) ** (-_BITS * degree))
-            if degree:
+            else:
+                shrunk = Const(Fraction(2) ** (-bits * degree))
                 yield self._shrunk(other, condition, shrunk)
 
 
-def _enlarged(value: Expr, condition: Expr) -> Expr:
-    factor = Const(Fraction(2) ** _BITS)
+def _larger(value: Expr, condition: Expr, bits: int) -> Expr:
+    factor = Const(Fraction(2) ** bits)
     return Select(condition, Apply("mul", (factor, value)), value)
 
 

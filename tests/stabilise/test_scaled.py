@@ -101,7 +101,63 @@ def test_what_the_author_saves_stays_in_use() -> None:
     text = unary("x * tanh(e)").replace("    y", "    e = exp(x)\n    save e\n    y")
     own = for_target(stable(text), "jax")
     assert own.rule.saves == ("e",)
-    assert "exp" not in texts(own.rule)["y"]
+    assert texts(own.rule)["y"].endswith("if x < -80 else max(x, -10000) * tanh(e)")
+    wanted = -90.0 * float(np.exp(np.longdouble(-90)))
+    assert values(own, "jax", np.float32, x=-90.0) == pytest.approx(wanted, rel=1e-6)
+
+
+FAR = [
+    # all of what the exponential lacks is in its factor: no shift will do
+    ("x / (1 + exp(-b * x))", {"x": -8e25, "b": 1.4e-24}, -8e25, -112.0),
+    ("x * exp(-x * x / 2)", {"x": 13.25}, 13.25, -(13.25**2) / 2),
+    ("x * exp(-x * x)", {"x": 9.375}, 9.375, -(9.375**2)),
+]
+
+
+@pytest.mark.parametrize(("text", "inputs", "factor", "exponent"), FAR)
+def test_an_exponential_is_taken_in_halves(
+    text: str, inputs: dict[str, float], factor: float, exponent: float
+) -> None:
+    head = f"rule f({', '.join(inputs)}) -> y:\n"
+    own = for_target(stable(f"{head}    y = {text}\n"), "jax")
+    wanted = factor * float(np.exp(np.longdouble(exponent)))
+    got = values(own, "jax", np.float32, **inputs)
+    assert got == pytest.approx(wanted, rel=1e-4)
+    assert got != 0
+
+
+def test_a_constant_is_taken_into_an_exponential() -> None:
+    shared = stable(unary("1.75 * exp(x)"))
+    own = for_target(shared, "tf")
+    x = -87.5
+    assert values(shared, "tf", np.float32, x=x) == 0
+    wanted = 1.75 * float(np.exp(np.longdouble(x)))
+    assert values(own, "tf", np.float32, x=x) == pytest.approx(wanted, rel=1e-5)
+    assert "if" not in texts(own.rule)["y"]
+
+
+def test_one_tiny_input_of_several_is_taken_larger() -> None:
+    text = "rule f(a, b) -> y:\n    y = a / (1 + exp(-a)) * b\n"
+    shared = stable(text)
+    own = for_target(shared, "jax")
+    inputs = {"a": 1.5 * 2.0**-126, "b": 1000.0}
+    wanted = inputs["a"] / 2 * inputs["b"]
+    assert values(shared, "jax", np.float32, **inputs) == 0
+    assert values(own, "jax", np.float32, **inputs) == pytest.approx(wanted, rel=1e-6)
+
+
+@pytest.mark.parametrize("work", [np.float32, np.float64])
+def test_sums_with_one_stay_as_they_are(work: type) -> None:
+    text = "rule f(p, t) -> y:\n    assume 0 < p, p < 1, 0 <= t, t <= 1\n    y = (p - t) / (p * (1 - p))\n"
+    shared = stable(text)
+    own = for_target(shared, "tf")
+    least = float(np.finfo(work).tiny)
+    inputs = {"p": 1.5 * least, "t": 1.25 * least}
+    assert values(shared, "tf", work, **inputs) == 0
+    assert values(own, "tf", work, **inputs) == pytest.approx(1 / 6, rel=1e-6)
+    near = {"p": 2.0**-53, "t": 2.0**-55}
+    before, after = (values(r, "tf", work, **near) for r in (shared, own))
+    assert after == before
 
 
 def test_the_points_are_on_the_brink() -> None:
