@@ -75,8 +75,10 @@ def _of_one(z: Expr) -> _Deep:
 
 
 def _of_two(condition: Expr, a: Expr, b: Expr) -> _Deep:
-    inner = Select(condition, Apply("mul", (_HALF, b)), ZERO)
-    return _Deep(condition, Apply("exp_product", (a, inner)))
+    """Both are 0 elsewhere, where one may be infinite."""
+    halves = (a, Apply("mul", (_HALF, b)))
+    args = tuple(Select(condition, part, ZERO) for part in halves)
+    return _Deep(condition, Apply("exp_product", args))
 
 
 def _of_square(x: Expr, least: int, op: str, argument: Expr) -> _Deep:
