@@ -60,6 +60,7 @@ class OnTarget:
 _FACTS = """
 exp                 torch single=6 double=6      tf double=2.3
 expm1               torch single=9 double=9      tf single=2.9 double=7.6
+expm1_known         torch single=9 double=9
 sigmoid             torch single=3 double=3 vanishes=0.25      tf double=2.9
 tanh                torch single=18 double=18    tf double=2.3
 erf                 torch single=9.5 double=9.5  tf double=6.8

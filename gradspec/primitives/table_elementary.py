@@ -24,6 +24,7 @@ from gradspec.primitives.texts_elementary import (
     TORCH_LOGIT,
 )
 from gradspec.primitives.texts_jax import EXPM1, LOG1P, XLOG1PY
+from gradspec.primitives.texts_torch import EXPM1 as TORCH_EXPM1
 
 
 def _split(np: Any, x: Any, factor: float) -> Any:
@@ -84,7 +85,7 @@ _EXPONENTIALS = (
         cost=20,
         source="C standard, 7.12.6.3",
         spellings=calls(
-            1, "np.expm1", "torch.expm1", "tf.math.expm1", "math.expm1", EXPM1
+            1, "np.expm1", TORCH_EXPM1, "tf.math.expm1", "math.expm1", EXPM1
         ),
     ),
     Primitive(

@@ -13,17 +13,22 @@ from typing import Any
 from gradspec.primitives import balls
 from gradspec.primitives.row import Expand, Primitive, Spelling
 from gradspec.primitives.spelling import everywhere
+from gradspec.primitives.texts_torch import IS_COMPILED
 
 EXPM1 = "expm1_known"
 TANH_SOFTPLUS = "tanh_softplus"
 
 _NEAR = 0.35
 
-# In TensorFlow's eager mode each of these operations is a call, and `expm1` one.
+# In eager mode each of these operations is a call, and `expm1` one. What torch compiles has
+# `exp(x) - 1` for it, which loses all digits about 0.
 _EAGER = {
     "    EAGER\n": {
         "numpy": "",
-        "torch": "",
+        "torch": """\
+    if not _is_compiled():
+        return torch.expm1(x)
+""",
         "tf": """\
     if tf.executing_eagerly():
         return tf.math.expm1(x)
@@ -70,12 +75,14 @@ def _fused(
     name: str,
     text: str,
     formula: str,
-    imports: tuple[str, ...] = (),
+    targets: tuple[str, ...] = ("tf", "jax"),
     **words: dict[str, str],
 ) -> dict[str, Spelling]:
-    """A private function where XLA fuses; the formula elsewhere."""
-    made = everywhere(name, text, imports, (), **words)
-    own: dict[str, Spelling] = {target: made[target] for target in ("tf", "jax")}
+    """A private function where compilers fuse; the formula elsewhere."""
+    needs = ({"torch": IS_COMPILED},)
+    imports = ("import math",) if "math." in text else ()
+    made = everywhere(name, text, imports, needs, **words)
+    own: dict[str, Spelling] = {target: made[target] for target in targets}
     return dict.fromkeys(("numpy", "torch"), Expand(formula)) | own
 
 
@@ -90,7 +97,9 @@ ROWS = (
         model=_model,
         cost=20.0,
         source="Taylor's series; beyond, exp(x) - 1 as it stands",
-        spellings=_fused("_expm1_known", _TEXT, "expm1(x)", ("import math",), **_EAGER),
+        spellings=_fused(
+            "_expm1_known", _TEXT, "expm1(x)", ("tf", "jax", "torch"), **_EAGER
+        ),
     ),
     Primitive(
         TANH_SOFTPLUS,

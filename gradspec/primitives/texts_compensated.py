@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from gradspec.primitives.row import Spelling
 from gradspec.primitives.spelling import everywhere
 from gradspec.primitives.texts_elementary import NUMPY_SOFTPLUS, TF_SIGMOID, TF_SOFTPLUS
+from gradspec.primitives.texts_torch import EXPM1 as TORCH_EXPM1
 
 _VALUES = {
     "    EXPONENTIAL\n": {
@@ -31,7 +32,7 @@ _VALUES = {
     },
     "GROWTH": {
         "numpy": "np.expm1(s)",
-        "torch": "torch.expm1(s)",
+        "torch": "_expm1(s)",
         "tf": "tf.math.expm1(s)",
         "jax": "jnp.expm1(s)",
     },
@@ -58,6 +59,7 @@ _VALUES = {
 _OWN = {
     "SIGMOID": {"tf": TF_SIGMOID},
     "SOFTPLUS": {"tf": TF_SOFTPLUS, "numpy": NUMPY_SOFTPLUS},
+    "GROWTH": {"torch": TORCH_EXPM1},
 }
 """What TensorFlow's own are 5 ULP off in, and what `np.logaddexp` is slow in."""
 

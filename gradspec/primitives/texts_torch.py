@@ -82,16 +82,46 @@ def _where(
     needs=(IS_PLAIN, IS_WATCHED),
 )
 
-IS_FUSED = Helper(
-    "_is_fused",
+IS_COMPILED = Helper(
+    "_is_compiled",
     '''\
-def _is_fused(x: torch.Tensor) -> bool:
-    """Whether a compiler makes one loop of all operations, of float32: products cost next
-    to nothing there, where each is a pass over memory otherwise.
+def _is_compiled() -> bool:
+    """Whether a compiler looks on, which makes one loop of all operations: products cost
+    next to nothing there, where each is a pass over memory otherwise.
     """
-    return x.dtype == torch.float32 and (
+    return (
         torch.compiler.is_compiling()
         or torch._guards.TracingContext.try_get() is not None
     )
 ''',
+)
+
+IS_FUSED = Helper(
+    "_is_fused",
+    '''\
+def _is_fused(x: torch.Tensor) -> bool:
+    """Whether a compiler looks on, of float32."""
+    return x.dtype == torch.float32 and _is_compiled()
+''',
+    needs=(IS_COMPILED,),
+)
+
+# `torch.compile` makes `exp(x) - 1` of it on a CPU, in float64 too.
+EXPM1 = Helper(
+    "_expm1",
+    '''\
+def _expm1(x: torch.Tensor) -> torch.Tensor:
+    """exp(x) - 1; compiled, about 0 its Taylor series."""
+    if not _is_compiled():
+        return torch.expm1(x)
+    near = torch.abs(x) < 0.35
+    b = _where(near, x, torch.zeros_like(x))
+    count = 14 if x.dtype == torch.float64 else 8
+    s = torch.zeros_like(x)
+    for k in range(count, 1, -1):
+        s = s * b + 1.0 / math.factorial(k)
+    return _where(near, b * (1.0 + b * s), torch.exp(x) - 1.0)
+''',
+    imports=("import math",),
+    needs=(WHERE, IS_COMPILED),
 )

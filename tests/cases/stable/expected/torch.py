@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import types
 from collections.abc import Callable
 from typing import Any
@@ -284,6 +285,29 @@ def _vanishing(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return torch.where(torch.isinf(x) & (y == 0.0), 0.0, x) * y
 
 
+def _is_compiled() -> bool:
+    """Whether a compiler looks on, which makes one loop of all operations: products cost
+    next to nothing there, where each is a pass over memory otherwise.
+    """
+    return (
+        torch.compiler.is_compiling()
+        or torch._guards.TracingContext.try_get() is not None
+    )
+
+
+def _expm1_known(x: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
+    """exp(x) - 1, where t is exp(x); about 0 its Taylor series."""
+    if not _is_compiled():
+        return torch.expm1(x)
+    near = torch.abs(x) < 0.35
+    b = _where(near, x, torch.zeros_like(x))
+    count = 14 if x.dtype == torch.float64 else 8
+    s = torch.zeros_like(x)
+    for k in range(count, 1, -1):
+        s = s * b + 1.0 / math.factorial(k)
+    return _where(near, b * (1.0 + b * s), t - 1.0)
+
+
 class _Log1pexp(torch.autograd.Function):
     generate_vmap_rule = True
 
@@ -390,7 +414,11 @@ class _Swish(torch.autograd.Function):
         dx = dy * (
             _where(
                 mask,
-                exp * (torch.expm1(total) * 0.2784645427610738 + total),
+                exp
+                * (
+                    _expm1_known(total, 3.5911214766686217 * exp) * 0.2784645427610738
+                    + total
+                ),
                 1.0 + exp * (1.0 + product),
             )
             / torch.square(1.0 + exp)
@@ -416,7 +444,12 @@ class _Swish(torch.autograd.Function):
             y_dot = x_dot * (
                 _where(
                     mask,
-                    exp * (torch.expm1(total) * 0.2784645427610738 + total),
+                    exp
+                    * (
+                        _expm1_known(total, 3.5911214766686217 * exp)
+                        * 0.2784645427610738
+                        + total
+                    ),
                     1.0 + exp * (1.0 + product),
                 )
                 / torch.square(1.0 + exp)
