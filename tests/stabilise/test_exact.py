@@ -94,16 +94,16 @@ def test_as_written_branches_are_guarded_all_the_same() -> None:
 def test_as_written_calls_and_axes_are_evaluated() -> None:
     text = (
         "rule soft(x) -> y:\n    y = log(1 + exp(x))\n\n"
-        "rule g(x) -> y:\n    y = soft(2 * x)\n\n"
+        "rule g(x) -> y:\n    y = soft(3 * x)\n\n"
         "rule m(x[n]) -> y[n]:\n    y[i] = exp(x[i]) / sum(exp(x[j]) for j)\n"
     )
     written = gradspec.compile_text(text, as_written=True)
-    assert "np.log(1.0 + np.exp(2.0 * x))" in written
+    assert "np.log(1.0 + np.exp(3.0 * x))" in written
     assert ".max" not in written
     assert written.count("Evaluation: as written") == 3
     chosen = gradspec.compile_text(text)
     assert "Evaluation" not in chosen and ".max" in chosen
-    assert "1.0 + np.exp(2.0 * x)" not in chosen
+    assert "1.0 + np.exp(3.0 * x)" not in chosen
 
 
 def test_as_written_computes_the_same_where_floating_point_allows() -> None:
