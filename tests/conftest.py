@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +27,11 @@ def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = own / "shared-cache"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GRADSPEC_CACHE_DIR", str(folder))
+        patch.setenv("GRADSPEC_TEST_SHELF", str(folder / "planned"))
         yield folder
+
+
+_NUMBERS = itertools.count()
 
 
 @pytest.fixture(autouse=True)
@@ -39,6 +44,9 @@ def cache_of_its_own(
     """Every test has an empty cache folder, but for those marked ``shared_cache``: they
     compile what others compile too, and are about what comes after."""
     is_shared = request.node.get_closest_marker("shared_cache") is not None
-    folder = shared_folder if is_shared else tmp_path_factory.mktemp("cache")
+    folder = shared_folder
+    if not is_shared:  # mktemp would look through those of all tests before
+        folder = tmp_path_factory.getbasetemp() / f"cache-{next(_NUMBERS)}"
+        folder.mkdir()
     monkeypatch.setenv("GRADSPEC_CACHE_DIR", str(folder))
     yield folder

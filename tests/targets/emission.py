@@ -6,14 +6,19 @@ The modules are imported from files, as a user imports them.
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 import tempfile
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 
 from gradspec.checks.check import check
 from gradspec.derive.complete import complete
+from gradspec.driver.rule_cache import Folder
+from gradspec.ir.rule import CheckedRule, Rule
+from gradspec.ir.shelf import remembered, shelved
 from gradspec.lower.lowering import lower
 from gradspec.options import BUDGET_SECONDS
 from gradspec.plan.plan import ModulePlan
@@ -24,21 +29,40 @@ from gradspec.syntax.parse import parse
 
 
 def planned(text: str, path: str = "rules.grad") -> ModulePlan:
-    """The plan of the rules of ``text``."""
+    """The plan of the rules of ``text``. What this run has chosen for a rule already, in
+    another test or by another worker, is chosen: the workers begin at different ends."""
+    folder = os.environ.get("GRADSPEC_TEST_SHELF")
+    with shelved(Folder(Path(folder)) if folder else None):
+        return planned_anew(text, path)
+
+
+def planned_anew(text: str, path: str = "rules.grad") -> ModulePlan:
+    """The plan of the rules of ``text``, with nothing that is known of them."""
     source = Source(path, text)
     parsed = parse(source)
     assert parsed.value is not None, parsed.diagnostics
     lowered = lower(parsed.value, {})
     assert lowered.value is not None, lowered.diagnostics
-    rules = []
-    for rule in lowered.value.rules:
-        completed = complete(rule)
-        assert completed.value is not None, completed.diagnostics
-        checked = check(completed.value, BUDGET_SECONDS).value
-        assert checked is not None, rule.name
-        rules.append(stabilise(checked))
+    order = -1 if os.environ.get("PYTEST_XDIST_WORKER", "").endswith("1") else 1
+    rules = [_chosen(rule) for rule in lowered.value.rules[::order]]
     assert not lowered.diagnostics, lowered.diagnostics
-    return plan_module(source, tuple(rules))
+    return plan_module(source, tuple(rules[::order]))
+
+
+def _chosen(rule: Rule) -> CheckedRule:
+    completed = complete(rule)
+    assert completed.value is not None, completed.diagnostics
+    checked = check(completed.value, BUDGET_SECONDS).value
+    assert checked is not None, rule.name
+
+    def work() -> CheckedRule:
+        return replace(stabilise(checked), verdicts=(), second=())
+
+    bare, stage = replace(checked, verdicts=(), second=()), ("planned",)
+    found = remembered(
+        checked.rule, stage, bare, work, lambda x: isinstance(x, CheckedRule)
+    )
+    return replace(found, verdicts=checked.verdicts, second=checked.second)
 
 
 def imported(text: str, name: str = "rules") -> ModuleType:

@@ -10,7 +10,7 @@ import pytest
 
 from gradspec.plan.plan import ModulePlan
 from gradspec.targets import jax as target
-from tests.targets.emission import RULES, jax_text, planned
+from tests.targets.emission import RULES, jax_text, planned, planned_anew
 
 
 @pytest.mark.parametrize("write", [target.module, target.traced_module])
@@ -20,7 +20,7 @@ def test_black_would_change_nothing(write: Callable[[ModulePlan], str]) -> None:
 
 
 def test_the_same_text_every_time() -> None:
-    assert target.module(planned(RULES)) == target.module(planned(RULES))
+    assert target.module(planned_anew(RULES)) == target.module(planned(RULES))
 
 
 def test_a_simple_rule_has_nothing_that_it_does_not_need() -> None:
