@@ -163,3 +163,14 @@ def _is_refused(centre: object) -> bool:
     except NoSeries:
         return True
     return False
+
+
+def test_a_product_of_rational_coefficients_keeps_all_places() -> None:
+    """Also zeros at its end, which a polynomial does not have."""
+    width = arb(1) / 4
+    one = Model((fmpq(0), fmpq(1, 3), fmpq(0), fmpq(0)), arb(0), width)
+    two = Model((fmpq(2), fmpq(0), fmpq(0), fmpq(0)), arb(0), width)
+    found = one * two
+    assert found.coefficients == (fmpq(0), fmpq(2, 3), fmpq(0), fmpq(0))
+    ball = Model((arb(0), arb(1) / 3, arb(0), arb(0)), arb(0), width)
+    assert (ball * two).coefficients[1].contains(fmpq(2, 3))
