@@ -8,16 +8,15 @@
 (for an element of float32 in the cache, with AVX-512). They differ in the sign of zero at
 most: the exponential does not tell it, and where a bound is 0 nothing is changed.
 
-``2.0 * x`` is ``x + x``, the same bits without a number to convert. ``x / square(y)`` is
-``x / y / y``: no square overflows on the way, so that NumPy need not be kept from warning
-of it, which takes as long as two functions of few elements.
+``x / square(y)`` is ``x / y / y``: no square overflows on the way, so that NumPy need not
+be kept from warning of it, which takes as long as two functions of few elements.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from gradspec.plan.array import Expr, Literal, Name, Op, Where, names
+from gradspec.plan.array import Expr, Literal, Op, Where, names
 from gradspec.targets.expansion import then
 from gradspec.targets.quiet import warns_needlessly
 
@@ -43,10 +42,6 @@ def _cheaper(node: Expr, scalars: frozenset[str]) -> Expr:
             "min", (Op("clip", (x, low, Literal(value=b))), Literal(value=c) as high)
         ):
             return Op("clip", (x, low, high)) if c < b else node
-        case Op(
-            "mul", (Name() as x, Literal(value=2)) | (Literal(value=2), Name() as x)
-        ):
-            return node if x.id in scalars else Op("add", (x, x))
         case Op("div", (x, Op("square", (y,)))) if not {*names(y)} <= scalars:
             twice = Op("div", (Op("div", (x, y)), y))
             return node if warns_needlessly([twice]) else twice

@@ -8,16 +8,17 @@
 (for an element of float32 in the cache, with AVX-512: `minimum` and `maximum` with a number
 have no vector loop.) For few elements, where calls count, `clip` takes as long as two
 functions, and the step is ``heaviside(x, 0.0)``, which takes a branch for each element.
+``2.0 * x`` is ``x + x``, the same bits without a number to convert.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gradspec.plan.array import Expr, Literal, Op
+from gradspec.plan.array import Expr, Literal, Name, Op
 from gradspec.primitives.row import Helper
 from gradspec.primitives.texts_elementary import NUMBER
-from gradspec.targets.python import ATOM, Text
+from gradspec.targets.python import ATOM, SUM, Text
 
 
 def fused(node: Op, texts: Mapping[Expr, Text]) -> Text | None:
@@ -33,6 +34,11 @@ def fused(node: Op, texts: Mapping[Expr, Text]) -> Text | None:
             ),
         ):
             return _call("_step", x, texts)
+        case Op(
+            "mul", (Name() as x, Literal(value=2)) | (Literal(value=2), Name() as x)
+        ):
+            name = texts[x].text
+            return None if texts[x].is_scalar else Text(f"{name} + {name}", SUM)
         case Op("clip", (x, Literal() as low, Literal() as high)) if _is_far(
             low
         ) or _is_far(high):
