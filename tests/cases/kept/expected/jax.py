@@ -123,8 +123,15 @@ def gate(x: jax.Array) -> jax.Array:
 @jax.custom_jvp
 def _gate_saved(x):
     e = jnp.exp(-x)
-    # at x = inf the limit, where it was NaN
-    return jnp.minimum(x, 10000.0) * e
+    mask = x > 80.0
+    t = jnp.minimum(x, 10000.0)
+    # at x = inf the limit, where it was NaN; parts that would be subnormal, here 0, are
+    # taken larger
+    return jnp.where(
+        mask,
+        1.1253517471925912e-7 * (t * jnp.exp(jnp.where(mask, -x + 16.0, -x))),
+        t * e,
+    )
 
 
 def _gate_saved_jvp(primals, tangents):

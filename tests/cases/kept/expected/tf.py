@@ -265,17 +265,42 @@ def _gate_double(x):
     dtype = x.dtype
     kept = (x,)
     (x,) = _doubles(x)
-    e = _raw.Exp(x=_raw.Neg(x=x))
-    # at x = inf the limit, where it was NaN
-    y = _raw.Mul(x=_raw.Minimum(x=x, y=10000.0), y=e)
+    mask = _raw.Greater(x=x, y=80.0)
+    product = _raw.Mul(
+        x=_raw.Minimum(x=x, y=10000.0),
+        y=_raw.Exp(
+            x=_raw.SelectV2(
+                condition=mask, t=_raw.AddV2(x=_raw.Neg(x=x), y=16.0), e=_raw.Neg(x=x)
+            )
+        ),
+    )
+    # at x = inf the limit, where it was NaN; parts that would be subnormal, here 0, are
+    # taken larger
+    y = _raw.SelectV2(
+        condition=mask, t=_raw.Mul(x=1.1253517471925912e-7, y=product), e=product
+    )
 
     def backward(dy):
         x, dy = _doubles(*kept, dy)
         t = _raw.Minimum(x=x, y=10000.0)
-        # lost digits at x = 1 (2.4e+05 ULP); now at most 2.5 ULP; at x = inf the limit
+        mask = _raw.Greater(x=t, y=80.0)
+        neg_t = _raw.Neg(x=t)
+        product = _raw.Mul(
+            x=_raw.Exp(
+                x=_raw.SelectV2(condition=mask, t=_raw.AddV2(x=neg_t, y=16.0), e=neg_t)
+            ),
+            y=_raw.Sub(x=1.0, y=t),
+        )
+        # lost digits at x = 1 (2.4e+05 ULP); now at most 2.5 ULP; at x = inf the limit;
+        # parts that would be subnormal, here 0, are taken larger
         return _cast(
             _raw.Mul(
-                x=dy, y=_raw.Mul(x=_raw.Exp(x=_raw.Neg(x=t)), y=_raw.Sub(x=1.0, y=t))
+                x=dy,
+                y=_raw.SelectV2(
+                    condition=mask,
+                    t=_raw.Mul(x=1.1253517471925912e-7, y=product),
+                    e=product,
+                ),
             ),
             dtype,
         )
@@ -290,15 +315,23 @@ def _gate(x):
     dtype = x.dtype
     kept = (x,)
     (x,) = _widen(x)
-    e = tf.exp(-x)
-    # at x = inf the limit, where it was NaN
-    y = tf.minimum(x, 10000.0) * e
+    mask = x > 80.0
+    product = tf.minimum(x, 10000.0) * tf.exp(tf.where(mask, -x + 16.0, -x))
+    # at x = inf the limit, where it was NaN; parts that would be subnormal, here 0, are
+    # taken larger
+    y = tf.where(mask, 1.1253517471925912e-7 * product, product)
 
     def backward(dy):
         x, dy = _widen(*kept, dy)
         t = tf.minimum(x, 10000.0)
-        # lost digits at x = 1 (2.4e+05 ULP); now at most 2.5 ULP; at x = inf the limit
-        return tf.cast(dy * (tf.exp(-t) * (1.0 - t)), dtype)
+        mask = t > 80.0
+        neg_t = -t
+        product = tf.exp(tf.where(mask, neg_t + 16.0, neg_t)) * (1.0 - t)
+        # lost digits at x = 1 (2.4e+05 ULP); now at most 2.5 ULP; at x = inf the limit;
+        # parts that would be subnormal, here 0, are taken larger
+        return tf.cast(
+            dy * tf.where(mask, 1.1253517471925912e-7 * product, product), dtype
+        )
 
     return tf.cast(y, dtype), backward
 
@@ -323,8 +356,13 @@ def _gate_saved(x):
     kept = (x,)
     (x,) = _widen(x)
     e = tf.exp(-x)
-    # at x = inf the limit, where it was NaN
-    y = tf.minimum(x, 10000.0) * e
+    mask = x > 80.0
+    t = tf.minimum(x, 10000.0)
+    # at x = inf the limit, where it was NaN; parts that would be subnormal, here 0, are
+    # taken larger
+    y = tf.where(
+        mask, 1.1253517471925912e-7 * (t * tf.exp(tf.where(mask, -x + 16.0, -x))), t * e
+    )
     kept += (e,)
 
     def backward(dy):

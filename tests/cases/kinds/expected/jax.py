@@ -125,8 +125,14 @@ def _bce_jvp(primals, tangents):
     p, t = primals
     p_dot, _ = tangents
     loss = _bce(*primals)
-    # lost digits at p = 2.5112e-09, t = 2.51121e-09 (5.5e+04 ULP); now at most 2.5 ULP
-    loss_dot = p_dot * ((p - t) / (p * (1.0 - p)))
+    mask = jnp.maximum(jnp.abs(p), jnp.abs(t)) < 1.9721522630525295e-31
+    branch = jnp.where(mask, 1125899906842624.0 * p, p)
+    # lost digits at p = 2.5112e-09, t = 2.51121e-09 (5.5e+04 ULP); now at most 2.5 ULP;
+    # parts that would be subnormal, here 0, are taken larger
+    loss_dot = p_dot * (
+        (branch - jnp.where(mask, 1125899906842624.0 * t, t))
+        / (branch * (1.0 - branch))
+    )
     return loss, loss_dot
 
 

@@ -270,9 +270,18 @@ def _bce(p, t):
 
     def backward(dloss):
         p, t, dloss = _widen(*kept, dloss)
+        mask = tf.maximum(tf.abs(p), tf.abs(t)) < 1.9721522630525295e-31
+        branch = tf.where(mask, 1125899906842624.0 * p, p)
         # lost digits at p = 2.5112e-09, t = 2.51121e-09 (5.5e+04 ULP); now at most 2.5
-        # ULP
-        dp = _unbroadcast(dloss * (p - t) / (p * (1.0 - p)), p)
+        # ULP; parts that would be subnormal, here 0, are taken larger
+        dp = _unbroadcast(
+            dloss
+            * (
+                (branch - tf.where(mask, 1125899906842624.0 * t, t))
+                / (branch * (1.0 - branch))
+            ),
+            p,
+        )
         return tf.cast(dp, dtype), None
 
     return tf.cast(loss, dtype), backward
