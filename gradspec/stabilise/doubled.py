@@ -23,19 +23,21 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from gradspec.ir.expr import ONE, Apply, Expr, Ref, const
-from gradspec.ir.rule import Backward, Declared, Derived, Let, Rule
+from gradspec.ir.rule import Backward, Declared, Derived, Kind, Let, Rule
 from gradspec.ir.text import show
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import names, nodes, substitute
 from gradspec.primitives import table_slopes
 from gradspec.primitives.formula import formula
 from gradspec.stabilise.agree import agree
+from gradspec.stabilise.bounding import End
 from gradspec.stabilise.choose import cost
 from gradspec.stabilise.exponential import in_one_exponential
 from gradspec.stabilise.further import Ground
-from gradspec.stabilise.infinite import bounded
+from gradspec.stabilise.infinite import bounded, special, typical
 from gradspec.stabilise.measure import Score, Trial
 from gradspec.stabilise.names import Names
+from gradspec.stabilise.taming import at_end
 from gradspec.stabilise.tried import Tried
 
 Doubled: TypeAlias = tuple[tuple[str, Expr], ...]
@@ -47,6 +49,7 @@ _DEAR = 24.0
 _TRIED = 24
 """Forms that are measured for one result, the cheapest first."""
 
+_NUMBERS = (Kind.FLOAT, Kind.NOGRAD)
 _UNIT = 1.0
 _SATURATED = 40
 """From here on an exponential has left everything else behind, to 2^-57."""
@@ -89,15 +92,34 @@ def doubled(
     for quantity in quantities:
         narrow = chosen.close(Ref(quantity.name))
         if cost(narrow) >= _DEAR and quantity.name not in written.exacts:
-            form = _cheapest(done, quantity, narrow, quantity.name in wide)
-            if form is not None:
-                found[quantity.name] = form
-    if not found:
-        return ()
-    ended, _ = bounded(written, with_forms(done, found), ())
-    last = Names(ended)
-    closed = ((name, last.close(Ref(name))) for name in found)
-    return tuple((n, f) for n, f in closed if cost(f) <= cost(chosen.close(Ref(n))))
+            is_wide = quantity.name in wide
+            for form in _cheapest(done, quantity, narrow, is_wide):
+                ended = _ended(written, done, quantity.name, form)
+                if not _loses_ends(done, narrow, ended):
+                    found[quantity.name] = ended
+                    break
+    dear = {name for name in found if cost(found[name]) > cost(chosen.close(Ref(name)))}
+    return tuple((name, form) for name, form in found.items() if name not in dear)
+
+
+def _ended(written: Rule, done: Rule, name: str, form: Expr) -> Expr:
+    """A form of a result, right at infinities as far as that can be had."""
+    ended, _ = bounded(written, with_forms(done, {name: form}), ())
+    return Names(ended).close(Ref(name))
+
+
+def _loses_ends(rule: Rule, before: Expr, after: Expr) -> bool:
+    """Whether ``after``, computed in float64, is NaN at an end where ``before`` is none;
+    both are of inputs, statics and upstream gradients alone."""
+    used, points = names(before), (*typical(rule), *special(rule))
+    for variable in rule.tensor_inputs:
+        if variable.kind in _NUMBERS and variable.name in used and points:
+            for sign in (1, -1):
+                machine = at_end(End(variable.name, sign, points), np.float64)
+                was, now = machine.run(before), machine.run(after)
+                if (np.isnan(now) & ~np.isnan(was)).any():
+                    return True
+    return False
 
 
 def with_forms(rule: Rule, forms: dict[str, Expr]) -> Rule:
@@ -123,8 +145,9 @@ def with_forms(rule: Rule, forms: dict[str, Expr]) -> Rule:
 
 def _cheapest(
     rule: Rule, quantity: Quantity, narrow: Expr, is_wide: bool
-) -> Expr | None:
-    """The cheapest form that is right in float64, if it is cheaper than ``narrow``."""
+) -> Iterator[Expr]:
+    """The forms that are right in float64 and no dearer than ``narrow``, which is the
+    last of them: the cheapest first."""
     forms = dict.fromkeys((*quantity.forms, *_further(quantity), narrow))
     ranked = sorted((f for f in forms if cost(f) <= cost(narrow)), key=_rank)
     every = [np.ones(len(trial.points), dtype=bool) for trial in quantity.trials]
@@ -133,10 +156,10 @@ def _cheapest(
     before = [ask(trial, narrow, where) for trial, where in pairs]
     for form in ranked[:_TRIED]:
         if form == narrow:
-            return form
+            yield form
+            return
         if _is_right(form, pairs, before) and agree(rule, form, narrow):
-            return form
-    return None
+            yield form
 
 
 def _rank(form: Expr) -> tuple[float, str]:

@@ -7,7 +7,7 @@ import pytest
 
 from gradspec.ir.rule import CheckedRule
 from gradspec.ir.text import show
-from gradspec.ir.walk import substitute
+from gradspec.ir.walk import names, substitute
 from gradspec.plan.planning import plan_rule
 from gradspec.primitives.formula import formula
 from gradspec.stabilise.agree import agree
@@ -22,6 +22,7 @@ from tests.stabilise.rules import stable, unary
 SILU = "x / (1 + exp(-x))"
 MISH = "x * tanh(log(1 + exp(x)))"
 SWISH = "rule swish(x, beta: static = 1.0) -> y:\n    y = x / (1 + exp(-beta * x))\n"
+MARGIN = "rule f(x, t: nograd) -> y:\n    y = log(1 + exp(-t * x))\n    dx = -t * dy * sigmoid(-t * x)\n"
 SUM = "rule f(a, b) -> y:\n    y = log(exp(a) + exp(b))\n"
 
 
@@ -36,6 +37,24 @@ SUM = "rule f(a, b) -> y:\n    y = log(exp(a) + exp(b))\n"
 def test_a_slope_is_known_by_its_name(text: str, name: str, slope: str) -> None:
     doubles = dict(stable(text).doubles)
     assert show(doubles[name]) == f"dy * {slope}"
+
+
+@pytest.mark.parametrize("text", [MARGIN, SWISH])
+def test_it_has_the_limits_of_the_other(text: str) -> None:
+    checked = stable(text)
+    doubles = dict(checked.doubles)
+    assert "dx" in doubles
+    for name, form in checked.doubles:
+        usual = Names(checked.rule).close(_entry(checked, name))
+        inputs = [i.name for i in checked.rule.tensor_inputs]
+        for variable in inputs:
+            ends = {n: np.array([2.0, -2.0] * 2) for n in names(usual)}
+            ends[variable] = np.array([np.inf, np.inf, -np.inf, -np.inf])
+            machine = Machine(ends, np.float64)
+            value, expected = machine.run(form), machine.run(usual)
+            known = ~np.isnan(expected)
+            assert known.any()
+            np.testing.assert_allclose(value[known], expected[known], rtol=1e-14)
 
 
 @pytest.mark.parametrize("text", [unary(SILU), unary(MISH), SWISH, SUM])
