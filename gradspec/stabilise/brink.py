@@ -34,6 +34,8 @@ NEAR = 16.0
 _LIKE = 24
 _DEPTHS = (0.5, 1.5, 4.0, 7.0, 12.0)
 """How far beyond the last normal exponential an argument is."""
+_DEPTHS_OF_A_DOUBLE = (0.3, 0.9)
+"""The same where it is a double: ``4 * sigmoid(2 * x) * sigmoid(-2 * x)``."""
 
 _SEVERAL = 2
 _TOWARDS = 10  # powers of two between a tiny input and the least normal number
@@ -68,11 +70,13 @@ def _floats(rule: Rule) -> list[str]:
 def _far(
     rule: Rule, rows: list[dict[str, float]], grid: Grid
 ) -> Iterator[dict[str, float]]:
-    """One input where its exponential, or that of its square, leaves the normal numbers,
-    at either end."""
+    """One input where its exponential, or that of its double or its square, leaves the
+    normal numbers, at either end."""
     end = -float(np.log(np.finfo(grid.work).tiny))
     squares = (k * (end + depth) for k in (1, 2) for depth in _DEPTHS[:2])
+    halves = ((end + depth) / 2 for depth in _DEPTHS_OF_A_DOUBLE)
     sizes = (*(end + depth for depth in _DEPTHS), *_BEGIN, *map(math.sqrt, squares))
+    sizes += tuple(halves)
     for position, name in enumerate(_floats(rule)):
         for number, size in enumerate(sizes):
             for sign in (-1.0, 1.0):
@@ -86,9 +90,8 @@ def _tiny(
     """All inputs tiny, and so near to each other that differences are subnormal."""
     random, least = Random(23), float(np.finfo(grid.work).tiny)
     for number, like in enumerate(rows):
-        size = (
-            _SMALL if number % 3 == 2 else least * 2.0 ** random.uniform(0.5, _TOWARDS)
-        )
+        powers = ((0.5, _TOWARDS), (0.05, 0.5))[number % 3 % 2]
+        size = _SMALL if number % 3 == 2 else least * 2.0 ** random.uniform(*powers)
         step = 1.0 + 2.0 ** -random.randrange(1, _TOWARDS)
         sign = -1.0 if number % 2 else 1.0
         sizes = (sign * size * step**place for place in range(len(rows)))

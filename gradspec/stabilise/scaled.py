@@ -66,12 +66,8 @@ _LEAVES = frozenset(
 
 _WHY = "parts that would be subnormal, here 0, are taken larger"
 _PRICES = {"jax": inf, "tf": 3.0}
-"""How much more a form may cost, on targets that flush: eager TensorFlow takes a pass over
-memory for each choice."""
-
-_CHEAPER = {"jax": inf, "tf": 1.1}
-"""The same, but for differences, where narrower arguments may be computed in float64, which
-loses nothing (`doubled.py`): `silu` would take a quarter longer for numbers below 1e-36."""
+"""How much more a form may cost, on targets that flush: a graph of TensorFlow without XLA
+takes a pass over memory for each choice."""
 
 _ROUNDS = 2
 _MOST = 12  # cores that are tried
@@ -81,7 +77,7 @@ def scaled(checked: CheckedRule, target: str) -> CheckedRule:
     """The rule with values that a target's flushing would lose evaluated larger."""
     if target not in _PRICES or not checked.rule.is_elementwise:
         return checked
-    work = _Work(checked.rule, target, bool(checked.doubles))
+    work = _Work(checked.rule, target)
     rule = checked.rule
     forward = tuple(replace(x, value=work.value(x.name, x.value)) for x in rule.forward)
     backward = tuple(
@@ -109,10 +105,9 @@ def _told(
 
 
 class _Work:
-    def __init__(self, rule: Rule, target: str, has_doubles: bool) -> None:
+    def __init__(self, rule: Rule, target: str) -> None:
         self._rule, self._names = rule, Names(rule)
         self._price = _PRICES[target]
-        self._price_far = (_CHEAPER if has_doubles else _PRICES)[target]
         found = zip(brinks(rule), (np.float32, np.float64), strict=True)
         self._brinks = tuple(Brink.of(p, t, target) for p, t in found if len(p))
         self._upstream = frozenset(f"d{o.name}" for o in rule.outputs)
@@ -167,9 +162,7 @@ class _Work:
         yield self._forms(form, most)
         if form != closed:
             if self._rule.saves:
-                yield self._affordable(
-                    self._within(form, closed), most, self._price_far
-                )
+                yield self._affordable(self._within(form, closed), most, self._price)
             else:
                 yield self._forms(closed, most)
 
@@ -187,7 +180,7 @@ class _Work:
         bells = self._halved(straight, BELLS)
         yield from self._affordable(bells, before, self._price)
         alone = chain(self._far(straight), self._enlarged(straight))
-        yield from self._affordable(alone, before, self._price_far)
+        yield from self._affordable(alone, before, self._price)
 
     def _signs(self, form: Expr) -> Iterator[Expr]:
         for node in nodes(form):

@@ -53,6 +53,21 @@ def test_an_exponential_is_taken_larger(work: type, x: float) -> None:
     assert any("taken larger" in rewrite.reason for rewrite in own.rewrites)
 
 
+@pytest.mark.parametrize(("work", "x"), [(np.float32, 43.8), (np.float64, 354.5)])
+def test_so_is_one_of_a_double(work: type, x: float) -> None:
+    shared = stable(unary("4 * sigmoid(2 * x) * sigmoid(-2 * x)"))
+    wanted = 4 * float(np.exp(np.longdouble(-2 * work(x))))
+    assert values(shared, "tf", work, x=x) == 0
+    own = for_target(shared, "tf")
+    assert values(own, "tf", work, x=x) == pytest.approx(wanted, rel=1e-6)
+
+
+def test_a_graph_has_it_where_short_tensors_are_in_float64() -> None:
+    shared = stable(SILU)
+    assert shared.doubles
+    assert "x < -80" in texts(for_target(shared, "tf").rule)["dx"]
+
+
 @pytest.mark.parametrize("work", [np.float32, np.float64])
 @pytest.mark.parametrize("x", [-79.9, -80.1, -20.0, 3.0, 85.0])
 def test_it_changes_nothing_elsewhere(work: type, x: float) -> None:

@@ -173,9 +173,14 @@ def _decay(x):
 
 
 def _decay_jvp(primals, tangents):
+    (x,) = primals
     (x_dot,) = tangents
     y = _decay(*primals)
-    y_dot = -2.0 * x_dot * y
+    product = -2.0 * x
+    mask = product < -80.0
+    t = -2.0 * jnp.exp(jnp.where(mask, product + 16.0, product))
+    # parts that would be subnormal, here 0, are taken larger
+    y_dot = x_dot * jnp.where(mask, 1.1253517471925912e-7 * t, t)
     return y, y_dot
 
 

@@ -388,8 +388,41 @@ def gate_saved(x: tf.Tensor) -> tf.Tensor:
     return _gate_saved(x)
 
 
+def _decay_double(x):
+    dtype = x.dtype
+    kept = (x,)
+    (x,) = _doubles(x)
+    y = _raw.Exp(x=_raw.Mul(x=-2.0, y=x))
+
+    def backward(dy):
+        x, dy = _doubles(*kept, dy)
+        product = _raw.Mul(x=-2.0, y=x)
+        mask = _raw.Less(x=product, y=-80.0)
+        t = _raw.Mul(
+            x=-2.0,
+            y=_raw.Exp(
+                x=_raw.SelectV2(
+                    condition=mask, t=_raw.AddV2(x=product, y=16.0), e=product
+                )
+            ),
+        )
+        # parts that would be subnormal, here 0, are taken larger
+        return _cast(
+            _raw.Mul(
+                x=dy,
+                y=_raw.SelectV2(
+                    condition=mask, t=_raw.Mul(x=1.1253517471925912e-7, y=t), e=t
+                ),
+            ),
+            dtype,
+        )
+
+    return _cast(y, dtype), backward
+
+
 @_rule
 @_in_blocks
+@_or_double(_decay_double)
 def _decay(x):
     dtype = x.dtype
     kept = (x,)
@@ -398,8 +431,11 @@ def _decay(x):
 
     def backward(dy):
         x, dy = _widen(*kept, dy)
-        y = tf.exp(-2.0 * x)
-        return tf.cast(-2.0 * dy * y, dtype)
+        product = -2.0 * x
+        mask = product < -80.0
+        t = -2.0 * tf.exp(tf.where(mask, product + 16.0, product))
+        # parts that would be subnormal, here 0, are taken larger
+        return tf.cast(dy * tf.where(mask, 1.1253517471925912e-7 * t, t), dtype)
 
     return tf.cast(y, dtype), backward
 

@@ -333,8 +333,12 @@ def _swish(beta):
         dtype = x.dtype
         kept = (x,)
         (x,) = _doubles(x)
-        sigmoid = _raw.Sigmoid(x=_scaled(x, beta))
-        y = _raw.Mul(
+        beta_x = _scaled(x, beta)
+        mask = _raw.Less(x=beta_x, y=-80.0)
+        sigmoid = _raw.Sigmoid(
+            x=_raw.SelectV2(condition=mask, t=_raw.AddV2(x=beta_x, y=16.0), e=beta_x)
+        )
+        product = _raw.Mul(
             x=_raw.SelectV2(
                 condition=_raw.LogicalAnd(
                     x=_raw.Equal(x=sigmoid, y=0.0),
@@ -344,6 +348,9 @@ def _swish(beta):
                 e=x,
             ),
             y=sigmoid,
+        )
+        y = _raw.SelectV2(
+            condition=mask, t=_raw.Mul(x=1.1253517471925912e-7, y=product), e=product
         )
 
         def backward(dy):
@@ -373,38 +380,38 @@ def _swish(beta):
         dtype = x.dtype
         kept = (x,)
         (x,) = _widen(x)
-        # passed through an infinity; now at most 8.5 ULP; at x = -inf the limit
-        y = _vanishing(x, _sigmoid(beta * x))
+        beta_x = beta * x
+        mask = beta_x < -80.0
+        vanishing = _vanishing(x, _sigmoid(tf.where(mask, beta_x + 16.0, beta_x)))
+        # passed through an infinity; now at most 8.5 ULP; at x = -inf the limit; parts
+        # that would be subnormal, here 0, are taken larger
+        y = tf.where(mask, 1.1253517471925912e-7 * vanishing, vanishing)
 
         def backward(dy):
             x, dy = _widen(*kept, dy)
             product = beta * tf.clip_by_value(x, -1e18, 1e18)
-            mask = product < 0.0
-            exp = tf.exp(tf.where(mask, product, -product))
+            mask = product < -80.0
+            branch = tf.where(mask, product + 16.0, product)
+            exp = tf.exp(tf.where(branch < 0.0, branch, -branch))
             total = (
                 tf.minimum(product + 1.2784645557403564, 1.2784645557403564)
                 - 1.2979282759673083e-8
                 + 1.0946994183093437e-16
             )
+            ratio = tf.where(
+                product < 0.0,
+                exp
+                * (
+                    _expm1_known(total, 3.5911214766686217 * exp) * 0.2784645427610738
+                    + total
+                ),
+                1.0 + exp * (1.0 + product),
+            ) / tf.square(1.0 + exp)
             # through exp(-|beta * x|), exact about beta * x = -1.2784646, where other
             # forms lose digits (float32: all); now at most 3.5 ULP; at x = inf and x =
-            # -inf the limit
+            # -inf the limit; parts that would be subnormal, here 0, are taken larger
             return tf.cast(
-                dy
-                * (
-                    tf.where(
-                        mask,
-                        exp
-                        * (
-                            _expm1_known(total, 3.5911214766686217 * exp)
-                            * 0.2784645427610738
-                            + total
-                        ),
-                        1.0 + exp * (1.0 + product),
-                    )
-                    / tf.square(1.0 + exp)
-                ),
-                dtype,
+                dy * tf.where(mask, 1.1253517471925912e-7 * ratio, ratio), dtype
             )
 
         return tf.cast(y, dtype), backward
