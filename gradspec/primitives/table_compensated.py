@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gradspec.primitives import balls
+from gradspec.primitives import balls, texts_pairs
 from gradspec.primitives.row import Primitive
 from gradspec.primitives.texts_compensated import (
     EXP_PRODUCT,
@@ -139,7 +139,7 @@ ROWS = (
         model=_of(_sum, _logistic),
         cost=38,
         source=_SOURCE,
-        spellings=SIGMOID_SUM,
+        spellings={**texts_pairs.SIGMOID_SUM, "numpy": SIGMOID_SUM["numpy"]},
     ),
     Primitive(
         "sigmoid_product",

@@ -13,10 +13,12 @@ from typing import Any
 from gradspec.primitives import balls
 from gradspec.primitives.row import Expand, Primitive, Spelling
 from gradspec.primitives.spelling import everywhere
+from gradspec.primitives.texts_pairs import SIGMOID_REST as REST_TEXTS
 from gradspec.primitives.texts_torch import IS_COMPILED
 
 EXPM1 = "expm1_known"
 TANH_SOFTPLUS = "tanh_softplus"
+SIGMOID_REST = "sigmoid_rest"
 
 _NEAR = 0.35
 
@@ -71,6 +73,10 @@ def _tanh_of_softplus(np: Any, x: Any) -> Any:
     return over / (over + np.where(x < 0, 2.0, 2.0 * t * t))
 
 
+def _rest(np: Any, x: Any, y: Any) -> Any:
+    return 1.0 / (1.0 + np.exp(x + y))
+
+
 def _fused(
     name: str,
     text: str,
@@ -112,5 +118,17 @@ ROWS = (
         cost=20.0,
         source="Misra, 2019, Mish: ((1 + exp(x))**2 - 1) / ((1 + exp(x))**2 + 1)",
         spellings=_fused("_tanh_softplus", _TANH_SOFTPLUS_TEXT, "tanh(softplus(x))"),
+    ),
+    Primitive(
+        SIGMOID_REST,
+        ("x", "y"),
+        meaning="sigmoid_sum(-x, -y)",
+        partials=("-out * sigmoid_sum(x, y)", "-out * sigmoid_sum(x, y)"),
+        ball=lambda x, y: balls.sigmoid(-x - y),
+        sympy=lambda sp, x, y: 1 / (1 + sp.exp(x + y)),
+        model=_rest,
+        cost=38.0,
+        source="what a logistic function of the sum leaves of 1",
+        spellings={**REST_TEXTS, "numpy": Expand("sigmoid_sum(-x, -y)")},
     ),
 )

@@ -27,6 +27,7 @@ from gradspec.targets.signature import (
     whole_statics,
 )
 from gradspec.targets.skeleton import laid_out, module_text, used_helpers
+from gradspec.targets.together import paired
 from gradspec.targets.torch_backward import backward_method
 from gradspec.targets.torch_blocks import (
     APPLIED,
@@ -139,7 +140,8 @@ def _function(rule: RulePlan, name: str, is_traced: bool) -> Function:
 
 
 def _words(rule: RulePlan) -> Vocabulary:
-    return Vocabulary(expander("torch", scalars(rule)), RESERVED | texts.LOCALS)
+    expand = paired(expander("torch", scalars(rule)))
+    return Vocabulary(expand, RESERVED | texts.LOCALS)
 
 
 def _tangents(
