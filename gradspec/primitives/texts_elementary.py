@@ -145,7 +145,7 @@ def _logaddexp(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     """log(exp(x) + exp(y)), from the larger; equal infinities stay."""
     equal = x == y
     d = tf.where(equal, tf.zeros_like(x - y), x - y)
-    larger = tf.where(d > 0.0, x + _softplus(-d), y + _softplus(d))
+    larger = tf.where(d > 0.0, x, y) + _softplus(tf.where(d > 0.0, -d, d))
     return tf.where(equal, 0.5 * (x + y) + 0.6931471805599453, larger)
 ''',
     needs=(TF_SOFTPLUS,),
