@@ -16,8 +16,6 @@ from gradspec.audit.measure import Errors, Measure, Truth, errors, measure
 from gradspec.audit.points import Sample
 from gradspec.audit.quantities import quantities
 from gradspec.audit.question import question
-from gradspec.ir import closed
-from gradspec.ir.calls import expand
 from gradspec.ir.rule import CheckedRule, Kind, Rule
 from gradspec.options import SIDES
 
@@ -126,9 +124,8 @@ def job(
 
 
 def _written(rule: Rule) -> dict[str, Any] | None:
-    outputs = {name: expand(e) for name, e in closed.outputs(rule).items()}
     try:
-        return written.program(outputs)
+        return written.program(written.outputs(rule))
     except NotImplementedError:
         return None
 

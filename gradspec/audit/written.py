@@ -10,11 +10,33 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from gradspec.ir.calls import follows_surrogate
-from gradspec.ir.expr import Apply, Const, Expr, Ref, Select
+from gradspec.ir import closed
+from gradspec.ir.calls import expand, follows_surrogate
+from gradspec.ir.expr import ZERO, Apply, Call, Const, Expr, Ref, Select
 from gradspec.ir.rule import Override, Rule
-from gradspec.ir.walk import names, nodes
+from gradspec.ir.walk import names, nodes, transform
 from gradspec.symbolic.truth import nearest
+
+_STOP = "stop"
+"""No primitive of the language: the runners have it as their frameworks' stop_gradient."""
+
+
+def outputs(rule: Rule) -> dict[str, Expr]:
+    """The outputs with calls put in place, but for those that stop gradients."""
+    found = closed.outputs(rule).items()
+    return {name: expand(transform(value, _stopped)) for name, value in found}
+
+
+def _stopped(node: Expr) -> Expr:
+    is_stop = isinstance(node, Call) and _stops(node.rule)
+    return Apply(_STOP, (expand(node),)) if is_stop else node
+
+
+def _stops(rule: Rule) -> bool:
+    """Whether no gradient goes through a rule, as its author has it."""
+    entries = [entry for entry in rule.backward if isinstance(entry, Override)]
+    every = len(entries) == len(rule.backward)
+    return every and all(entry.value == ZERO for entry in entries)
 
 
 def program(exprs: dict[str, Expr]) -> dict[str, Any]:
@@ -30,11 +52,21 @@ def program(exprs: dict[str, Expr]) -> dict[str, Any]:
 
 
 def is_derivative(rule: Rule) -> bool:
-    """Whether the rule's backward is the derivative of its forward: else a framework's
-    own differentiation is about another function.
+    """Whether the rule's backward is the derivative of its forward, where no gradient is
+    stopped: else a framework's own differentiation is about another function.
     """
-    overridden = any(isinstance(entry, Override) for entry in rule.backward)
-    return not overridden and not follows_surrogate(rule)
+    if _is_overridden(rule) or rule.surrogates:
+        return False
+    values = (let.value for let in rule.forward)
+    called = (n.rule for value in values for n in nodes(value) if isinstance(n, Call))
+    return all(
+        _stops(callee) or not (_is_overridden(callee) or follows_surrogate(callee))
+        for callee in called
+    )
+
+
+def _is_overridden(rule: Rule) -> bool:
+    return any(isinstance(entry, Override) for entry in rule.backward)
 
 
 def _step(node: Expr, known: dict[Expr, int]) -> list[Any]:
@@ -45,6 +77,8 @@ def _step(node: Expr, known: dict[Expr, int]) -> list[Any]:
             return ["const", _double(float(value))]
         case Select(condition=condition, then=then, other=other):
             return ["select", *(known[part] for part in (condition, then, other))]
+        case Apply(op="stop", args=(arg,)):
+            return [_STOP, known[arg]]
         case Apply(op=op, args=args):
             folded = math.nan if names(node) else nearest(node, [{}], "float64")[0]
             if not math.isnan(folded):

@@ -32,6 +32,7 @@ OPERATIONS: Mapping[str, Function] = {
     "mod": jnp.mod,
     "pow": jnp.power,
     "neg": lambda x: -x,
+    "stop": jax.lax.stop_gradient,
     "lt": lambda x, y: x < y,
     "le": lambda x, y: x <= y,
     "gt": lambda x, y: x > y,

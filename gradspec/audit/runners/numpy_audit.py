@@ -21,6 +21,7 @@ OPERATIONS: Mapping[str, Function] = {
     "mod": np.mod,
     "pow": np.power,
     "neg": np.negative,
+    "stop": lambda x: x,
     "lt": np.less,
     "le": np.less_equal,
     "gt": np.greater,

@@ -25,6 +25,7 @@ OPERATIONS: Mapping[str, Function] = {
     "mod": M.floormod,
     "pow": M.pow,
     "neg": lambda x: -x,
+    "stop": tf.stop_gradient,
     "lt": M.less,
     "le": M.less_equal,
     "gt": M.greater,

@@ -22,6 +22,7 @@ OPERATIONS: Mapping[str, Function] = {
     "mod": torch.remainder,
     "pow": torch.pow,
     "neg": lambda x: -x,
+    "stop": lambda x: x.detach(),
     "lt": lambda x, y: x < y,
     "le": lambda x, y: x <= y,
     "gt": lambda x, y: x > y,
