@@ -19,6 +19,7 @@ from gradspec.primitives.texts_torch import IS_COMPILED
 EXPM1 = "expm1_known"
 TANH_SOFTPLUS = "tanh_softplus"
 SIGMOID_REST = "sigmoid_rest"
+EXP_DOWN = "exp_down"
 
 _NEAR = 0.35
 
@@ -71,6 +72,15 @@ def _tanh_of_softplus(np: Any, x: Any) -> Any:
     t = np.exp(-np.abs(x))
     over = np.where(x < 0, t * (t + 2.0), 1.0 + 2.0 * t)
     return over / (over + np.where(x < 0, 2.0, 2.0 * t * t))
+
+
+# With the choice that `_sigmoid` has: of a forward pass by that, the compiler takes the
+# exponential.
+_EXP_DOWN_TEXT = """\
+def _exp_down(x: Array) -> Array:
+    \"\"\"exp(-abs(x)), as the logistic function takes it.\"\"\"
+    return xp.exp(xp.where(x >= 0, -x, x))
+"""
 
 
 def _rest(np: Any, x: Any, y: Any) -> Any:
@@ -130,5 +140,20 @@ ROWS = (
         cost=38.0,
         source="what a logistic function of the sum leaves of 1",
         spellings={**REST_TEXTS, "numpy": Expand("sigmoid_sum(-x, -y)")},
+    ),
+    Primitive(
+        EXP_DOWN,
+        ("x",),
+        meaning="exp(-abs(x))",
+        partials=(None,),
+        ball=lambda x: (-abs(x)).exp(),
+        sympy=lambda sp, x: sp.exp(-sp.Abs(x)),
+        model=lambda np, x: np.exp(-np.abs(x)),
+        cost=10.0,
+        source="the exponential of a logistic function",
+        spellings={
+            **_fused("_exp_down", _EXP_DOWN_TEXT, "exp(-abs(x))", ("tf",)),
+            "jax": Expand("exp(-abs(x))"),
+        },
     ),
 )

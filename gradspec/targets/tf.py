@@ -37,7 +37,7 @@ from gradspec.targets.tf_parts import Core
 from gradspec.targets.tf_raw import RAW, raw
 from gradspec.targets.tf_sizes import numbers, with_sizes
 from gradspec.targets.tf_texts import DIALECT
-from gradspec.targets.together import together
+from gradspec.targets.together import together, with_forward
 from gradspec.targets.unnamed import unnamed
 
 RESERVED = texts.RESERVED
@@ -139,7 +139,7 @@ def _made(rule: RulePlan, name: str, is_traced: bool, dialect: Dialect) -> Core:
     rule = with_sizes(rule)
     rule = rule if rule.is_ranked else without_composites(rule)
     fixed = numbers(rule)
-    expand = together(expander("tf", fixed), fixed)
+    expand = with_forward(together(expander("tf", fixed), fixed))
     if dialect is not DIALECT:
         expand = expander("tf", fixed, FORMULAS)
     words = Vocabulary(expand, texts.RESERVED)

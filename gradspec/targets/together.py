@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gradspec.plan.array import Expr, Name, Op, names
-from gradspec.primitives.table_known import SIGMOID_REST, TANH_SOFTPLUS
+from gradspec.plan.array import Expr, Literal, Name, Op, Where, names
+from gradspec.primitives.table_known import EXP_DOWN, SIGMOID_REST, TANH_SOFTPLUS
 from gradspec.targets.expansion import then
 
 
@@ -17,6 +17,12 @@ def together(
 ) -> Callable[[Expr], Expr]:
     """What ``expand`` gives, with such functions in one."""
     return then(expand, lambda node: _paired(_joined(node, scalars)))
+
+
+def with_forward(expand: Callable[[Expr], Expr]) -> Callable[[Expr], Expr]:
+    """What ``expand`` gives, with exponentials of -abs(x) as logistic functions have
+    them: XLA computes that of both passes once."""
+    return then(expand, _down)
 
 
 def paired(expand: Callable[[Expr], Expr]) -> Callable[[Expr], Expr]:
@@ -42,3 +48,30 @@ def _paired(node: Expr) -> Expr:
             return Op(SIGMOID_REST, (y, Op("neg", (x,)))) if first > second else node
         case _:
             return node
+
+
+_GONE = 10_000
+"""Beyond it an exponential is 0 in every format."""
+
+
+def _down(node: Expr) -> Expr:
+    match node:
+        case Op(
+            "exp", (Where(condition=Op("lt", (a, Literal(value=0))), then=b, other=c),)
+        ) if a == b and c == Op("neg", (a,)):
+            return Op(EXP_DOWN, (_unclipped(a),))
+        case _:
+            return node
+
+
+def _unclipped(x: Expr) -> Expr:
+    """Without bounds that make no difference; what is shifted there is not by much."""
+    match x:
+        case Op("clip", (inner, Literal(value=low), Literal(value=high))):
+            return inner if low <= -_GONE and high >= _GONE else x
+        case Op("add", (inner, Literal(value=shift) as by)) if abs(shift) < _GONE / 2:
+            return Op("add", (_unclipped(inner), by))
+        case Where(condition=condition, then=then_, other=other):
+            return Where(condition, _unclipped(then_), _unclipped(other))
+        case _:
+            return x

@@ -269,6 +269,11 @@ def _vanishing(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     return tf.where(tf.math.is_inf(x) & (y == 0.0), tf.zeros_like(x), x) * y
 
 
+def _exp_down(x: tf.Tensor) -> tf.Tensor:
+    """exp(-abs(x)), as the logistic function takes it."""
+    return tf.exp(tf.where(x >= 0, -x, x))
+
+
 def _expm1_known(x: tf.Tensor, t: tf.Tensor) -> tf.Tensor:
     """exp(x) - 1, where t is exp(x); about 0 its Taylor series."""
     if tf.executing_eagerly():
@@ -391,8 +396,7 @@ def _swish(beta):
             x, dy = _widen(*kept, dy)
             product = beta * tf.clip_by_value(x, -1e18, 1e18)
             mask = product < -80.0
-            branch = tf.where(mask, product + 16.0, product)
-            exp = tf.exp(tf.where(branch < 0.0, branch, -branch))
+            exp_down = _exp_down(tf.where(mask, product + 16.0, product))
             total = (
                 tf.minimum(product + 1.2784645557403564, 1.2784645557403564)
                 - 1.2979282759673083e-8
@@ -400,13 +404,14 @@ def _swish(beta):
             )
             ratio = tf.where(
                 product < 0.0,
-                exp
+                exp_down
                 * (
-                    _expm1_known(total, 3.5911214766686217 * exp) * 0.2784645427610738
+                    _expm1_known(total, 3.5911214766686217 * exp_down)
+                    * 0.2784645427610738
                     + total
                 ),
-                1.0 + exp * (1.0 + product),
-            ) / tf.square(1.0 + exp)
+                1.0 + exp_down * (1.0 + product),
+            ) / tf.square(1.0 + exp_down)
             # through exp(-|beta * x|), exact about beta * x = -1.2784646, where other
             # forms lose digits (float32: all); now at most 3.5 ULP; at x = inf and x =
             # -inf the limit; parts that would be subnormal, here 0, are taken larger
