@@ -58,7 +58,7 @@ class _Timer:
         armed = True
 
         def ring(number: int, frame: FrameType | None) -> None:
-            if armed:
+            if armed and not _is_telling(frame):
                 raise _TimeUp
 
         start = self._now()
@@ -82,23 +82,37 @@ class _Timer:
         return self.time() - _set_aside[0]
 
 
-@contextmanager
-def _swallowed_in_silence() -> Iterator[None]:
+@dataclass(frozen=True, slots=True)
+class _Silence:
     """Python tells on stderr what it swallows; an alarm that rings again is no fault.
 
     What else is swallowed is told as before.
     """
-    told = sys.unraisablehook
 
-    def tell(swallowed: sys.UnraisableHookArgs) -> None:
+    told: Callable[[sys.UnraisableHookArgs], object]
+
+    def __call__(self, swallowed: sys.UnraisableHookArgs) -> None:
         if swallowed.exc_type is not _TimeUp:
-            told(swallowed)
+            self.told(swallowed)
 
-    sys.unraisablehook = tell
+
+@contextmanager
+def _swallowed_in_silence() -> Iterator[None]:
+    told = sys.unraisablehook
+    sys.unraisablehook = _Silence(told)
     try:
         yield
     finally:
         sys.unraisablehook = told
+
+
+def _is_telling(frame: FrameType | None) -> bool:
+    """An alarm inside the hook would be swallowed, and told, in its turn."""
+    while frame is not None:
+        if frame.f_code is _Silence.__call__.__code__:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def hurried_time() -> float:
