@@ -80,7 +80,9 @@ def test_an_alarm_inside_a_collection_of_garbage_rings_again(
     assert capfd.readouterr().err == ""
 
 
-def test_an_alarm_inside_the_hook_for_what_is_swallowed_waits() -> None:
+def test_an_alarm_inside_the_hook_for_what_is_swallowed_waits(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     swallowed = []
 
     def slow(found: object) -> None:
@@ -106,3 +108,4 @@ def test_an_alarm_inside_the_hook_for_what_is_swallowed_waits() -> None:
         sys.unraisablehook = told
     assert len(swallowed) == 1
     assert time.monotonic() - start < 9.0
+    assert capfd.readouterr().err == ""
