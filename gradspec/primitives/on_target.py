@@ -1,8 +1,9 @@
 """What is known of a built-in on one target, beyond how it is spelled: a part of its row.
 
-Costs are those of eager PyTorch and TensorFlow on a CPU, where each operation is a call
-and goes through memory by itself; measured on one core (AVX-512), PyTorch 2.13 at 16384
-elements, TensorFlow 2.21 halfway between a thousand elements and a hundred thousand. Errors
+Costs are those of NumPy and of eager PyTorch and TensorFlow on a CPU, where each operation
+is a call and goes through memory by itself; measured on one core (AVX-512), NumPy 2.4 at
+65536 elements, PyTorch 2.13 at 16384, TensorFlow 2.21 halfway between a thousand elements
+and a hundred thousand. Errors
 are measured too (`measured.py`), and so is what becomes of subnormal numbers
 (tests/primitives/test_on_target.py).
 
@@ -58,34 +59,41 @@ class OnTarget:
 
 
 _FACTS = """
-exp                 torch single=6 double=6      tf double=2.3
-expm1               torch single=9 double=9      tf single=2.9 double=7.6
-expm1_known         torch single=9 double=9
-sigmoid             torch single=3 double=3 vanishes=0.25      tf double=2.9
-tanh                torch single=18 double=18    tf double=2.3
-erf                 torch single=9.5 double=9.5  tf double=6.8
-erfc                torch single=13 double=13    tf single=2.3 double=5.3
-log                 torch single=5 double=5      tf double=3.1
-log1p               torch single=6.5 double=6.5  tf single=1.6 double=3.9 lossy
-softplus            torch single=11 double=11    tf single=4 double=10
-logsigmoid          torch single=8 double=8
-logaddexp           torch single=11.5 double=11.5
+exp                 numpy single=4.5 double=6      torch single=6 double=6        tf double=2.3
+expm1               numpy single=2.8 double=8.7    torch single=9 double=9        tf single=2.9 double=7.6
+expm1_known         numpy single=2.8 double=8.7    torch single=9 double=9
+sigmoid             numpy single=7.8 double=12     torch single=3 double=3 vanishes=0.25 tf double=2.9
+tanh                numpy single=2.9 double=12.7   torch single=18 double=18      tf double=2.3
+erf                 torch single=9.5 double=9.5    tf double=6.8
+erfc                torch single=13 double=13      tf single=2.3 double=5.3
+log                 numpy single=3 double=6.2      torch single=5 double=5        tf double=3.1
+log1p               numpy single=3.5 double=7.9    torch single=6.5 double=6.5    tf single=1.6 double=3.9 lossy
+softplus            numpy single=11 double=20      torch single=11 double=11      tf single=4 double=10
+logsigmoid          numpy single=12 double=22      torch single=8 double=8
+logaddexp           numpy single=14 double=24      torch single=11.5 double=11.5
 lt le gt ge eq      torch single=3 double=3
-div                 torch single=1.2 double=1.2
-clip                tf single=2 double=2
-sinh cosh           tf single=2 double=5 lossy
+div                 numpy single=1 double=2.7      torch single=1.2 double=1.2
+clip                numpy single=1.4 double=2.2    tf single=2 double=2
+sinh                numpy single=2.9 double=8.8    tf single=2 double=5 lossy
+cosh                numpy single=2.6 double=6.5    tf single=2 double=5 lossy
 ndtr                torch single=30 double=25 calls=16 calls_in_double=3
 exp_neg_half_square torch single=40 calls=17
-sigmoid_sum         torch single=25 calls=14
-sigmoid_product     torch single=35 calls=24
-exp_sum             torch single=20 calls=11
-exp_product         torch single=30 calls=20
+sigmoid_sum         numpy single=27                torch single=25 calls=14
+sigmoid_product     numpy single=35                torch single=35 calls=24
+exp_sum             numpy single=20                torch single=20 calls=11
+exp_product         numpy single=30                torch single=30 calls=20
 
-sin cos tan sinpi cospi sinc                              tf slow
-erfinv erfcinv ndtri                                      tf lossy
-erfinv_slope erfcinv_slope ndtri_slope                    tf lossy
-i0 i1 i0e i1e i0e_slope i1e_slope                         tf lossy
-erfcx lgamma digamma polygamma gamma                      tf lossy
+sin                 numpy single=4 double=62       tf slow
+cos                 numpy single=4.2 double=64     tf slow
+tan sinpi cospi sinc tf slow
+erfinv erfcinv ndtri                     tf lossy
+erfinv_slope erfcinv_slope ndtri_slope   tf lossy
+i0 i1 i0e i1e i0e_slope i1e_slope        tf lossy
+erfcx lgamma digamma polygamma gamma     tf lossy
+atan                numpy single=3 double=9.2
+sqrt                numpy single=2.8 double=8.9
+min                 numpy single=1.4 double=2.2
+max                 numpy single=1.4 double=2.2
 """
 """A sine takes XLA 8 ns on a CPU, TensorFlow 1. What XLA has other functions for, or adds
 up the constants of, is off in float32 by up to 6,500 ULP where TensorFlow's is mostly by 2
