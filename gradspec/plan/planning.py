@@ -10,7 +10,8 @@ from gradspec.ir.rule import (
     Pending,
     Status,
 )
-from gradspec.plan.closing import close
+from gradspec.plan.array import Expr
+from gradspec.plan.closing import Closed, close
 from gradspec.plan.docs import docs_of
 from gradspec.plan.gradients import (
     gradients_of,
@@ -19,12 +20,13 @@ from gradspec.plan.gradients import (
     tangents_of,
 )
 from gradspec.plan.plan import (
+    Gradient,
     ModulePlan,
     Nature,
     RulePlan,
     Unplanned,
 )
-from gradspec.plan.tensors import NotEmitted, tensors
+from gradspec.plan.tensors import NotEmitted, Tensors, tensors
 from gradspec.source import Source
 from gradspec.stabilise.doubled import with_forms
 
@@ -63,28 +65,8 @@ def plan_ranked(checked: CheckedRule) -> RulePlan:
         raise NotEmitted("its gradients are not checked yet")
     closed = tensors(rule)
     gradients = ranked_gradients(rule, closed)
-    tangents, reason = ranked_tangents(rule, closed, gradients)
-    return RulePlan(
-        name=rule.name,
-        inputs=rule.inputs,
-        outputs=rule.outputs,
-        constants=closed.constants,
-        forward=closed.forward,
-        backward_locals=closed.backward_locals,
-        gradients=gradients,
-        saved=closed.saved,
-        tangents=tangents,
-        no_tangents=reason,
-        surrogates=closed.surrogates,
-        nature=_nature(checked),
-        docs=docs_of(checked),
-        examples=rule.examples,
-        source=rule.source,
-        span=rule.name_span,
-        comments=tuple((r.name, r.reason) for r in checked.rewrites if r.reason),
-        sizes=closed.sizes,
-        asked=rule.saves,
-    )
+    plan = _plan(checked, closed, gradients, ranked_tangents(rule, closed, gradients))
+    return replace(plan, sizes=closed.sizes)
 
 
 def plan_rule(checked: CheckedRule) -> RulePlan:
@@ -92,7 +74,18 @@ def plan_rule(checked: CheckedRule) -> RulePlan:
     rule = checked.rule
     closed = close(rule)
     gradients = gradients_of(rule, closed)
-    tangents, reason = tangents_of(rule, closed, gradients)
+    plan = _plan(checked, closed, gradients, tangents_of(rule, closed, gradients))
+    return replace(plan, wide=checked.wide, double=_doubled(checked))
+
+
+def _plan(
+    checked: CheckedRule,
+    closed: Closed | Tensors,
+    gradients: tuple[Gradient | None, ...],
+    tangents: tuple[tuple[Expr, ...] | None, str],
+) -> RulePlan:
+    """What both kinds of rule have; ``tangents`` come with the reason for none."""
+    rule = checked.rule
     return RulePlan(
         name=rule.name,
         inputs=rule.inputs,
@@ -102,8 +95,8 @@ def plan_rule(checked: CheckedRule) -> RulePlan:
         backward_locals=closed.backward_locals,
         gradients=gradients,
         saved=closed.saved,
-        tangents=tangents,
-        no_tangents=reason,
+        tangents=tangents[0],
+        no_tangents=tangents[1],
         surrogates=closed.surrogates,
         nature=_nature(checked),
         docs=docs_of(checked),
@@ -111,9 +104,7 @@ def plan_rule(checked: CheckedRule) -> RulePlan:
         source=rule.source,
         span=rule.name_span,
         comments=tuple((r.name, r.reason) for r in checked.rewrites if r.reason),
-        wide=checked.wide,
         asked=rule.saves,
-        double=_doubled(checked),
     )
 
 
