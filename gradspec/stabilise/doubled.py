@@ -35,6 +35,7 @@ from gradspec.stabilise.choose import cost
 from gradspec.stabilise.exponential import in_one_exponential
 from gradspec.stabilise.further import Ground
 from gradspec.stabilise.infinite import bounded, special, typical
+from gradspec.stabilise.logistic import in_one_logistic
 from gradspec.stabilise.measure import Score, Trial
 from gradspec.stabilise.names import Names
 from gradspec.stabilise.taming import at_end
@@ -197,6 +198,9 @@ def _further(quantity: Quantity) -> Iterator[Expr]:
     alone = tidy(substitute(first.meaning, dict.fromkeys((*upstream, *rates), ONE)))
     found = in_one_exponential(alone, name)
     if found is None:
+        fraction = None if rates else in_one_logistic(alone, name)
+        if fraction is not None:
+            yield reduce(_times, upstream, fraction)
         return
     x: Expr = Ref(name)
     for rate in rates:

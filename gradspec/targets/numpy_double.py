@@ -7,14 +7,13 @@ The pullback then asks one of two functions for its gradients, by the type of it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from gradspec.ir.rule import Kind
 from gradspec.plan.array import Expr, Name, Op, nodes
 from gradspec.plan.plan import Backward, RulePlan
 from gradspec.plan.program import Vocabulary, joined_backward
-from gradspec.primitives.table_bounds import VANISHING
 from gradspec.primitives.table_slopes import MISH, SILU
 from gradspec.targets.docstring import sentence
 from gradspec.targets.expansion import expander
@@ -55,7 +54,7 @@ def doubled(functions: Functions, reserved: frozenset[str]) -> Functions | None:
         return None
     if any(len(g) != 1 or not g[0].upstream for g in groups):
         return None
-    return made if _pays(functions, made) and _ends_well(functions, made) else None
+    return made if _pays(functions, made) else None
 
 
 def _is_plain(functions: Functions) -> bool:
@@ -69,15 +68,6 @@ def _is_plain(functions: Functions) -> bool:
         and not any(i.kind is Kind.STATIC_INT for i in plan.statics)
         and all(g is None or len(g) == 1 for g in functions.backward.gradients)
     )
-
-
-def _ends_well(functions: Functions, made: Functions) -> bool:
-    """Whether infinite arguments are thought of as in the other forms."""
-    return _uses(made.pulled, VANISHING) or not _uses(functions.pulled, VANISHING)
-
-
-def _uses(values: Iterable[Expr], name: str) -> bool:
-    return any(isinstance(n, Op) and n.primitive == name for n in nodes(*values))
 
 
 def _pays(functions: Functions, made: Functions) -> bool:
