@@ -79,7 +79,8 @@ medians of interleaved rounds in one process, forward and backward. Less than 1 
 The experts' rules are public implementations (`benchmarks/experts.py`,
 `benchmarks/experts_tf.py`); a composite is the plain formula, which the framework
 differentiates. Each table says what its columns are to reach; a ratio that does not is
-**bold**.
+**bold**. NumPy modules evaluate large arrays with the threads that the process may use;
+what is copied beside them is copied by one thread and by two, and the faster counts.
 
 {totals}
 """

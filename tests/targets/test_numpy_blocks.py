@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import cache
+from multiprocessing import get_context
 from types import ModuleType
 from typing import Any
 
@@ -14,7 +17,7 @@ import pytest
 from gradspec.targets import numpy as target
 from tests.targets.emission import RULES, imported, planned
 
-SIZE = 3 * (1 << 16) + (1 << 10)
+SIZE = 3 * (1 << 17) + (1 << 10)
 """Several blocks, the last of them short, and no element left over by vector loops."""
 
 
@@ -126,7 +129,7 @@ rule total(x[..., n], y[..., n]) -> z:
 
 @pytest.mark.parametrize("dtype", (np.float16, np.float32, np.float64))
 @pytest.mark.parametrize(
-    "shape", ((3000, 100), (40, 100, 128), (1, 1 << 19), (2, 140000))
+    "shape", ((6000, 100), (80, 100, 128), (1, 1 << 20), (2, 280000))
 )
 def test_rows_are_computed_some_at_a_time(
     monkeypatch: pytest.MonkeyPatch, dtype: Any, shape: tuple[int, ...]
@@ -285,6 +288,52 @@ def test_one_thread_where_no_other_is_wanted_or_can_be_started(
     assert used == {threading.get_ident()}
 
 
+@pytest.mark.parametrize(
+    ("allowed", "asked", "expected"),
+    (({0}, None, 1), ({0, 1, 2}, None, 3), (set(range(64)), None, 8), ({0}, "2", 2)),
+)
+def test_as_many_threads_as_the_process_may_use(
+    rules: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    allowed: set[int],
+    asked: str | None,
+    expected: int,
+) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if asked is not None:
+        monkeypatch.setenv("OMP_NUM_THREADS", asked)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: allowed, raising=False)
+    everybody, used = threading.Barrier(expected), set()
+
+    def work(_: slice) -> None:
+        if threading.get_ident() not in used:
+            used.add(threading.get_ident())
+            everybody.wait(10)
+
+    parts = [slice(k, k + 1) for k in range(20 * rules._RUN)]
+    rules._on_all_cores(work, parts)
+    assert len(used) == expected
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_process_forks_before_and_after(rules: ModuleType) -> None:
+    x = _randn(2 * rules._RUN * rules._BLOCK)
+    expected = rules.swish(x)
+    with ProcessPoolExecutor(2, mp_context=get_context("fork")) as workers:
+        found = list(workers.map(rules.swish, [x, x]))
+    for one in (*found, rules.swish(x)):
+        np.testing.assert_array_equal(one, expected)
+
+
+def test_threads_of_the_caller(rules: ModuleType) -> None:
+    x = _randn(2 * rules._RUN * rules._BLOCK)
+    expected = rules.swish(x)
+    with ThreadPoolExecutor(3) as callers:
+        for one in callers.map(rules.swish, [x] * 4):
+            np.testing.assert_array_equal(one, expected)
+
+
 def test_warnings_and_faults_of_threads_are_the_callers(
     rules: ModuleType, threads: Callable[[ModuleType], set[int]]
 ) -> None:
@@ -302,7 +351,7 @@ rule scaled(x[..., n], g[n], b[n]) -> y[..., n]:
 """
 
 
-@pytest.mark.parametrize("shape", ((3000, 100), (40, 100, 128), (3, 140000)))
+@pytest.mark.parametrize("shape", ((6000, 100), (80, 100, 128), (3, 280000)))
 def test_rows_go_back_some_at_a_time(
     monkeypatch: pytest.MonkeyPatch,
     threads: Callable[[ModuleType], set[int]],

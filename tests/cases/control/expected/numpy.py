@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 
-_BLOCK = 1 << 16
+_BLOCK = 1 << 17
 """Elements of a block: what lies between arguments and results stays in the cache."""
 
 
@@ -111,13 +111,14 @@ def _joined(
     return wholes if isinstance(first, tuple) else wholes[0]
 
 
-_RUN = 16
+_RUN = 8
 """Blocks that a thread takes in a row: no two wait for one page of fresh memory."""
 
 
 def _on_all_cores(work: Callable[[slice], None], parts: list[slice]) -> None:
     """``work`` for each part: NumPy computes without the interpreter's lock. The threads
-    end with the call; they are as many as OMP_NUM_THREADS says, or one for each core.
+    end with the call; they are as many as OMP_NUM_THREADS says, or one for each core
+    that the process may use, up to eight.
     """
     runs = [parts[start : start + _RUN] for start in range(0, len(parts), _RUN)]
     numbers, errors = itertools.count(), {**np.geterr(), "call": np.geterrcall()}
@@ -129,7 +130,8 @@ def _on_all_cores(work: Callable[[slice], None], parts: list[slice]) -> None:
                     work(part)
 
     asked = os.environ.get("OMP_NUM_THREADS", "")
-    cores = getattr(os, "process_cpu_count", os.cpu_count)() or 1
+    allowed = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
+    cores = min(len(allowed(0)), 8)
     threads = min(len(runs), int(asked) if asked.isdigit() else cores)
     if threads < 2:
         return run()
