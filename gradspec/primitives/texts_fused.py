@@ -82,7 +82,7 @@ def {name}(x: Array) -> Array:
     """{said} in float32, the square split: its rounding error would be magnified."""
     a = xp.where(x < 0.0, -x, x)
     a = xp.where(a > 64.0, 64.0 * xp.ones_like(a), a)
-    h = xp.round(256.0 * a) / 256.0
+    h = 0.00390625 * xp.round(256.0 * a)
     return xp.exp({exponent}) * (1.0 + _expm1_small({rest}))
 ''',
         needs=EXPM1_SMALL,
@@ -112,7 +112,7 @@ def _ndtr_single(x: Array) -> Array:
     under = {listed(MILLS_UNDER)}
     a = xp.where(x < 0.0, -x, x)
     a = xp.where(a > 64.0, 64.0 * xp.ones_like(a), a)
-    h = xp.round(256.0 * a) / 256.0
+    h = 0.00390625 * xp.round(256.0 * a)
     e = xp.exp(-0.5 * h * h)
     s = _expm1_small(0.5 * (h - a) * (h + a))
     r = a * _quotient(a, over, under)

@@ -36,10 +36,11 @@ from gradspec.targets.torch_blocks import (
     HELPERS,
     blocked_passes,
 )
-from gradspec.targets.torch_double import IS_LONG, double_class, doubled, doubled_passes
+from gradspec.targets.torch_double import double_class, doubled, doubled_passes
 from gradspec.targets.torch_export import exported_function, exported_name
 from gradspec.targets.torch_forward import forward_method, setup_context_method
 from gradspec.targets.torch_given import checked, floating, keywords
+from gradspec.targets.torch_kernel_texts import OUTWEIGHS_CALLS
 from gradspec.targets.torch_layer import layer_class, torch_layers
 from gradspec.targets.torch_native import APPLIED_NATIVELY, is_native
 from gradspec.targets.torch_parts import Function
@@ -80,7 +81,7 @@ def _module(plan: ModulePlan, functions: Sequence[Function]) -> str:
     text = "\n".join(laid_out(lines) for lines in definitions)
     applied = APPLIED_BY_SIZE if "_in_blocks(" in text else APPLIED
     applied = APPLIED_BY_TYPE if "in_double=(" in text else applied
-    own = (ACTIVE, *HELPERS, IS_LONG, applied, APPLIED_NATIVELY, *texts.HELPERS)
+    own = (ACTIVE, *HELPERS, OUTWEIGHS_CALLS, applied, APPLIED_NATIVELY, *texts.HELPERS)
     fused = (*torch_fused.HELPERS, *torch_kernels.HELPERS)
     more = (*fused, *torch_ranked_texts.HELPERS, *wants.helpers)
     helpers = used_helpers(dict.fromkeys((*own, *more)), text)

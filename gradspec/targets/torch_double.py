@@ -15,24 +15,19 @@ from dataclasses import replace
 from gradspec.ir.rule import Kind
 from gradspec.plan.array import Expr
 from gradspec.plan.program import Vocabulary, forward, split_backward
-from gradspec.primitives.row import Helper
 from gradspec.targets.lines import Lines, indented
 from gradspec.targets.torch_backward import backward_method
 from gradspec.targets.torch_costs import FEW, MANY, in_double, in_single
 from gradspec.targets.torch_forward import forward_method, setup_context_method
 from gradspec.targets.torch_half import in_its_place
-from gradspec.targets.torch_kernels import backward_kernel, forward_kernel
+from gradspec.targets.torch_kernels import (
+    backward_kernel,
+    backward_lines,
+    forward_kernel,
+    forward_lines,
+)
 from gradspec.targets.torch_parts import Function
 from gradspec.targets.unnamed import unnamed
-
-IS_LONG = Helper(
-    "_is_long",
-    '''\
-def _is_long(x: torch.Tensor) -> bool:
-    """Whether computing takes longer than the calls that ask for it."""
-    return x.numel() > 4096
-''',
-)
 
 _GAIN: Mapping[int, float] = {MANY: 0.9, FEW: 0.7}
 """Of what a pass costs in float32, what it may cost in float64 at so many elements."""
@@ -70,6 +65,8 @@ def doubled_passes(made: Function) -> Mapping[str, int]:
         was = base.plan.is_wide_backward
         elements = _elements(made, base.backward_values, made.backward_values, was)
         backward_ = elements if elements == MANY else 0  # it has to serve all
+    if forward_kernel(made) is not None:
+        forward_ = MANY
     return {n: s for n, s in (("forward", forward_), ("backward", backward_)) if s}
 
 
@@ -92,13 +89,12 @@ def double_class(made: Function) -> Lines:
     base = made.base
     assert base is not None
     methods = {"forward": forward_method(made), "backward": backward_method(made)}
-    kernels = {"forward": forward_kernel(made), "backward": backward_kernel(made)}
+    kernels = _kernels(made)
     chosen: dict[str, Lines] = {"forward": [], "context": _context(base)}
     for name, elements in doubled_passes(made).items():
-        long = "" if kernels[name] else _is_long(made, elements)
-        method = [*methods[name][:2], *indented(kernels[name])]
-        method = method if kernels[name] else methods[name]
-        chosen[name] = _unwatched(base, method, long)
+        method = [*methods[name][:2], *indented(kernels.get(name, []))]
+        method = method if name in kernels else methods[name]
+        chosen[name] = _unwatched(base, method, _kept_out(made, name, elements))
     return [
         f"class {made.name}({base.name}):",
         '    """On a CPU: float64, rounded once, takes less than as many digits of float32."""',
@@ -106,9 +102,25 @@ def double_class(made: Function) -> Lines:
     ]
 
 
-def _is_long(made: Function, elements: int) -> str:
-    """What keeps a tensor out of a pass that pays for few elements alone."""
-    return "" if elements == MANY else f"_is_long({made.inputs[0].name}) or "
+def _kernels(made: Function) -> Mapping[str, Lines]:
+    """The bodies of the passes that are functions of torch."""
+    found: dict[str, Lines] = {}
+    if kernel := forward_kernel(made):
+        found["forward"] = forward_lines(made, kernel)
+    if kernel := backward_kernel(made):
+        found["backward"] = backward_lines(made, kernel)
+    return found
+
+
+def _kept_out(made: Function, name: str, elements: int) -> str:
+    """The condition on tensors for which a pass does not pay: those of few elements, or
+    of many.
+    """
+    kernel = forward_kernel(made) if name == "forward" else backward_kernel(made)
+    asked = f"_outweighs_calls({made.inputs[0].name})"
+    if kernel is not None:
+        return f"not {asked} or " if kernel.is_for_many else ""
+    return "" if elements == MANY else f"{asked} or "
 
 
 def _context(base: Function) -> Lines:
@@ -122,10 +134,13 @@ def _context(base: Function) -> Lines:
     return [t for t in lines if not t.strip().startswith(tuple(spared))]
 
 
-def _unwatched(base: Function, method: Lines, long: str) -> Lines:
+def _unwatched(base: Function, method: Lines, kept_out: str) -> Lines:
     """The method, if nothing looks at it; it is that of the other class else."""
     decorator, header, *body = method
     called = header.removeprefix("def ").removesuffix(":")
     recorded = "torch.is_grad_enabled() or " if called.startswith("backward") else ""
-    guard = [f"if {long}{recorded}_is_watched():", f"    return {base.name}.{called}"]
+    guard = [
+        f"if {kept_out}{recorded}_is_watched():",
+        f"    return {base.name}.{called}",
+    ]
     return [decorator, header, *indented(guard), *body]

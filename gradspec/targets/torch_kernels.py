@@ -1,182 +1,128 @@
-"""Passes in float64 of which torch has nearly the whole in one function.
+"""Passes of which torch has nearly the whole in one function, or in few: one row for each.
 
-What a compiled function of torch loses by cancellation does not show in float64. These take
-narrow tensors and give narrow ones: what is cheap is done before arguments are widened and
-after results are rounded, and torch widens the upstream gradient inside of its function.
+They are recognised by their formula, whatever the rule calls its inputs, and taken for
+narrow tensors on a CPU in eager mode (`torch_double`).
 """
 
 from __future__ import annotations
 
-from fractions import Fraction
+from dataclasses import dataclass
+from functools import cache
 
-from gradspec.plan.array import Expr, Literal, Name, Op
+from gradspec.plan.array import Expr, Name, substitute
+from gradspec.plan.translate import Types, translate
+from gradspec.primitives.formula import formula
 from gradspec.primitives.row import Helper
-from gradspec.targets.lines import Lines, indented
+from gradspec.targets import torch_kernel_texts as texts
+from gradspec.targets.lines import Lines
 from gradspec.targets.torch_parts import Function
 
-SILU = Helper(
-    "_silu_slope_times",
-    '''\
-_SILU_BACKWARD = torch.ops.aten.silu_backward.default
 
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """``helper`` computes the ``formulas``, in float64 or as accurately.
 
-def _silu_slope_times(dy: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    """dy times the slope of silu, in float64 and rounded once."""
-    wide = torch.clamp(x, -1e4, 1e4).double()  # the slope is 0 and 1 beyond
-    return _SILU_BACKWARD(dy, wide).to(dtype=x.dtype)
-''',
-)
-
-MISH = Helper(
-    "_mish_slope_times",
-    '''\
-def _mish_slope_times(dy: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    """dy times the slope of mish in float64, through one exponential: torch's own takes
-    three, which is less than the calls for a short tensor alone.
+    Of a forward pass there is one, of a backward pass one for each of ``inputs``, with dy
+    for the upstream gradient. ``is_for_many``: it takes more calls than the formula does.
     """
-    wide = torch.clamp(x, -1e4, 40.0).double()  # the slope is 0 and 1 beyond
-    if x.numel() < 2048:
-        return torch.ops.aten.mish_backward(dy, wide).to(dtype=x.dtype)
-    e = torch.exp(wide)
-    p = 1.0 + e
-    d = torch.square(p).add_(1.0)
-    q = e.div_(d)
-    slope = wide.mul_(p).div_(d).mul_(4.0).add_(p).add_(1.0).mul_(q)
-    return slope.mul_(dy).to(dtype=x.dtype)
-''',
-)
-"""With e the exponential, mish is x * (e**2 + 2e) / d, where d is e**2 + 2e + 2."""
 
-GELU = Helper(
-    "_gelu",
-    '''\
-def _gelu(x: torch.Tensor) -> torch.Tensor:
-    """x times the normal distribution function, in float64 and rounded once. That of
-    torch's own function is 1 + erf, which leaves too few digits far to the left.
-    """
-    if x.numel() and x.amin().item() >= -5.5:
-        return torch.nn.functional.gelu(x.double()).to(dtype=x.dtype)
-    wide = torch.clamp(x, min=-1e4).double()
-    z = torch.mul(wide, -0.7071067811865476)
-    return torch.erfc(z).mul_(wide).mul_(0.5).to(dtype=x.dtype)
-''',
+    helper: Helper
+    inputs: tuple[str, ...]
+    formulas: tuple[str, ...]
+    is_for_many: bool = False
+
+
+FORWARD = (
+    Kernel(texts.GELU, ("x",), ("max(x, -10000) * ndtr(x)",)),
+    Kernel(
+        texts.MISH_FORWARD,
+        ("x",),
+        ("max(x, -10000) * tanh(softplus(x))",),
+        is_for_many=True,
+    ),
 )
 
-GELU_SLOPE = Helper(
-    "_gelu_slope_times",
-    '''\
-_GELU_BACKWARD = torch.ops.aten.gelu_backward.default
+_DENSITY = "exp(-0.5 * (x * x)) / sqrt(2 * pi)"
 
-
-def _gelu_slope_times(dy: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    """dy times the slope of gelu, in float64 and rounded once. The distribution function
-    of torch's own is 1 + erf, which leaves too few digits far to the left.
-    """
-    wide = torch.clamp(x, -1e4, 1e4).double()  # the slope is 0 and 1 beyond
-    if x.numel() and x.amin().item() >= -5.5:
-        return _GELU_BACKWARD(dy, wide).to(dtype=x.dtype)
-    z = wide.mul_(-0.7071067811865476)
-    density = torch.mul(z, z).neg_().exp_()
-    slope = torch.erfc(z).addcmul_(z, density, value=-1.1283791670955126)
-    return slope.mul_(0.5).mul_(dy).to(dtype=x.dtype)
-''',
-)
-"""The last factor is 2 / sqrt(pi): with z = -x / sqrt(2) the slope is half of erfc(z) -
-2 * z * exp(-z**2) / sqrt(pi)."""
-
-LOGISTIC = Helper(
-    "_logistic_times",
-    '''\
-def _logistic_times(
-    dy: torch.Tensor, u: torch.Tensor, dtype: torch.dtype
-) -> torch.Tensor:
-    """dy times 1 / (1 + exp(-u)), where u has digits for both."""
-    product = torch.sigmoid(u).float().mul_(dy)
-    return product if dtype is torch.float32 else product.to(dtype)
-''',
+BACKWARD = (
+    Kernel(texts.SILU, ("x",), ("dy * silu_slope(clip(x, -10000, 10000))",)),
+    Kernel(texts.MISH, ("x",), ("dy * mish_slope(x)",)),
+    Kernel(
+        texts.GELU_SLOPE,
+        ("x",),
+        (f"dy * (ndtr(x) + clip(x, -10000, 10000) * ({_DENSITY}))",),
+    ),
+    Kernel(
+        texts.LOGISTIC,
+        ("a", "b"),
+        ("dy / (1 + exp(b - a))", "dy / (1 + exp(a - b))"),
+    ),
 )
 
-HELPERS = (SILU, MISH, GELU, GELU_SLOPE, LOGISTIC)
+HELPERS = tuple(kernel.helper for kernel in (*FORWARD, *BACKWARD))
 
 
-def forward_kernel(made: Function) -> Lines:
-    """The lines of a forward pass that is one of these, none else."""
-    steps, names = made.forward.statements, [i.name for i in made.inputs]
-    if len(names) != 1 or len(steps) != 1 or len(made.outputs) != 1:
-        return []
-    x = Name(names[0])
-    bounded = Op("max", (x, _number(-10000)))
-    if steps[0].value != Op("mul", (bounded, Op("ndtr", (x,)))):
-        return []
-    return [f"# {steps[0].comment}", f"return _gelu({x.id})"]
+def forward_kernel(made: Function) -> Kernel | None:
+    """The row that is the whole forward pass, as it is in float64 or in float32."""
+    for function in (made, made.base):
+        assert function is not None
+        steps = function.forward.statements
+        values = tuple(step.value for step in steps)
+        kernel = _found(FORWARD, made, values, "")
+        if kernel is not None and len(function.outputs) == 1:
+            return kernel
+    return None
 
 
-def backward_kernel(made: Function) -> Lines:
-    """The lines of a backward pass that is one of these, none else."""
-    upstream, names = made.plan.upstream, [i.name for i in made.inputs]
-    terms = list(made.gradients.values())
-    if len(upstream) != 1 or len(terms) != len(names) or made.backward.statements:
-        return []
+def backward_kernel(made: Function) -> Kernel | None:
+    """The row that is the whole backward pass."""
+    upstream, terms = made.plan.upstream, list(made.gradients.values())
+    if len(upstream) != 1 or len(terms) != len(made.inputs) or made.backward.statements:
+        return None
     if any(len(of_one) != 1 for of_one in terms):
-        return []
-    values, comment = [of_one[0].value for of_one in terms], terms[0][0].comment
-    match names:
-        case [x]:
-            called = _slope(values[0], Name(upstream[0]), Name(x))
-            if not called:
-                return []
-            text = [f"({x},) = {made.ctx}.saved_tensors"]
-            return [*text, f"# {comment}", f"return {called}({upstream[0]}, {x})"]
-        case [a, b] if values == _logistic_pair(Name(upstream[0]), Name(a), Name(b)):
-            return _logistic_lines(made, upstream[0], a, b, comment)
-        case _:
-            return []
+        return None
+    values = tuple(of_one[0].value for of_one in terms)
+    return _found(BACKWARD, made, values, upstream[0])
 
 
-def _slope(value: Expr, dy: Expr, x: Expr) -> str:
-    """The function that is ``value``."""
-    ends = Op("clip", (x, _number(-10000), _number(10000)))
-    half_square = Op("mul", (_number(Fraction(-1, 2)), Op("mul", (x, x))))
-    root = Op("sqrt", (Op("mul", (_number(2), Op("pi", ()))),))
-    density = Op("div", (Op("exp", (half_square,)), root))
-    slopes: dict[Expr, str] = {
-        Op("silu_slope", (ends,)): SILU.name,
-        Op("mish_slope", (x,)): MISH.name,
-        Op("add", (Op("ndtr", (x,)), Op("mul", (ends, density)))): GELU_SLOPE.name,
-    }
-    match value:
-        case Op("mul", (first, slope)) if first == dy:
-            return slopes.get(slope, "")
-        case _:
-            return ""
+def _found(
+    rows: tuple[Kernel, ...], made: Function, values: tuple[Expr, ...], dy: str
+) -> Kernel | None:
+    """The row whose formulas the values are, in the names of the rule."""
+    names = tuple(i.name for i in made.inputs)
+    for kernel in rows:
+        if len(kernel.inputs) != len(names):
+            continue
+        own = dict(zip(kernel.inputs, map(Name, names), strict=True))
+        holes: dict[str, Expr] = {**own, "dy": Name(dy)}
+        if values == tuple(substitute(_meaning(f), holes) for f in kernel.formulas):
+            return kernel
+    return None
 
 
-def _number(value: int | Fraction) -> Literal:
-    return Literal(Fraction(value))
+@cache
+def _meaning(text: str) -> Expr:
+    nothing: frozenset[str] = frozenset()
+    return translate(formula(text), Types(nothing, nothing, nothing))
 
 
-def _logistic_pair(dy: Expr, a: Expr, b: Expr) -> list[Expr]:
-    """The gradients of ``log(exp(a) + exp(b))``."""
-
-    def share(u: Expr, v: Expr) -> Expr:
-        below = Op("add", (_number(1), Op("exp", (Op("sub", (v, u)),))))
-        return Op("div", (dy, below))
-
-    return [share(a, b), share(b, a)]
+# --- text ----------------------------------------------------------------------------------
 
 
-def _logistic_lines(made: Function, dy: str, a: str, b: str, comment: str) -> Lines:
-    ctx, dtype = made.ctx, made.dtype
-    u = made.local("difference")
-    lines = [
-        f"{a}, {b} = {ctx}.saved_tensors",
-        f"{dtype} = {a}.dtype",
-        f"{u} = torch.sub({a}.double(), {b})",
-        f"d{a} = d{b} = None",
-    ]
-    for place, (name, value) in enumerate(((a, u), (b, f"{u}.neg_()"))):
-        share = f"_logistic_times({dy}, {value}, {dtype})"
-        text = f"d{name} = _reduced({share}, {name}.shape)"
-        own = [*([f"# {comment}"] if comment and not place else []), text]
-        lines += [f"if {ctx}.needs_input_grad[{place}]:", *indented(own)]
-    return [*lines, f"return d{a}, d{b}"]
+def forward_lines(made: Function, kernel: Kernel) -> Lines:
+    """The body of the forward pass."""
+    names = ", ".join(i.name for i in made.inputs)
+    return [f"return {kernel.helper.name}({names})"]
+
+
+def backward_lines(made: Function, kernel: Kernel) -> Lines:
+    """The body of the backward pass. What has several inputs is told which gradients are
+    wanted."""
+    names = [i.name for i in made.inputs]
+    ((first, *_), *others) = made.gradients.values()
+    comment = [f"# {first.comment}"] if first.comment else []
+    asked = [f"{made.ctx}.needs_input_grad"] if others else []
+    arguments = ", ".join((made.plan.upstream[0], *names, *asked))
+    saved = ", ".join(names) if others else f"({names[0]},)"
+    call = f"return {kernel.helper.name}({arguments})"
+    return [f"{saved} = {made.ctx}.saved_tensors", *comment, call]

@@ -198,4 +198,50 @@ def test_the_logistic_is_one_call() -> None:
 
     text = target.module(planned(RULES))
     body = text[text.index("class _BothInDouble") : text.index("def both(")]
-    assert "_logistic_times(" in body and "torch.exp(" not in body
+    assert "_logistic_shares(" in body and "torch.exp(" not in body
+
+
+@pytest.mark.parametrize("far", [6.0, 60.0])
+@pytest.mark.parametrize("wanted", [(True, True), (True, False), (False, True)])
+def test_both_shares_of_many_have_all_digits(
+    rules: ModuleType, far: float, wanted: tuple[bool, bool]
+) -> None:
+    """One share is 1 less the other only where that leaves digits enough."""
+    u = torch.linspace(-far, far, 5001)
+    a, b = (torch.zeros(2, 5001, requires_grad=w) for w in wanted)
+    a.data += u
+    leaves = [v for v in (a, b) if v.requires_grad]
+    got = torch.autograd.grad(rules.both(a, b).sum(), leaves)
+    true = [torch.sigmoid(s * u.double()).float() for s in (1.0, -1.0)]
+    kept = [v for v, is_wanted in zip(true, wanted, strict=True) if is_wanted]
+    for share, expected in zip(got, kept, strict=True):
+        torch.testing.assert_close(share[0], expected, rtol=1.2e-7, atol=1e-45)
+
+
+@pytest.mark.parametrize("count", [7, 5000])
+@pytest.mark.parametrize("name", [*NAMES, "both"])
+def test_upstream_gradients_in_batches(
+    rules: ModuleType, name: str, count: int
+) -> None:
+    function, inputs = getattr(rules, name), 2 if name == "both" else 1
+    leaves = [torch.randn(count).requires_grad_() for _ in range(inputs)]
+    upstream = torch.tensor([[1.0], [-2.0]]).expand(2, count)
+    batch = torch.autograd.grad(
+        function(*leaves), leaves, upstream, is_grads_batched=True
+    )
+    single = torch.autograd.grad(function(*leaves), leaves, upstream[0])
+    for rows, row in zip(batch, single, strict=True):
+        torch.testing.assert_close(rows, torch.stack((row, -2.0 * row)))
+
+
+def test_mish_of_many_is_mish(rules: ModuleType) -> None:
+    x = torch.cat([torch.linspace(-100.0, 100.0, 9000), -torch.logspace(-30, 1, 900)])
+    ends = torch.tensor([-torch.inf, torch.inf, torch.nan, -0.0, 3e38])
+    x = torch.cat([x, ends])
+    true = rules.mish(x.double()).float()
+    torch.testing.assert_close(
+        rules.mish(x), true, rtol=5e-7, atol=1e-38, equal_nan=True
+    )
+    half = rules.mish(x.bfloat16())
+    assert half.dtype is torch.bfloat16
+    assert torch.equal(half[:9900], rules.mish(x.bfloat16()[:9900].float()).bfloat16())

@@ -1,0 +1,139 @@
+"""The private functions of `torch_kernels`: passes of which torch has nearly the whole in one
+function, or in few.
+
+What a compiled function of torch loses by cancellation does not show in float64. These take
+narrow tensors and give narrow ones: what is cheap is done before arguments are widened and
+after results are rounded. torch widens an upstream gradient by a pass of its own; in
+float32 it is multiplied with after rounding instead, which costs half a unit in the last
+place.
+"""
+
+from __future__ import annotations
+
+from gradspec.primitives.row import Helper
+
+OUTWEIGHS_CALLS = Helper(
+    "_outweighs_calls",
+    '''\
+def _outweighs_calls(x: torch.Tensor) -> bool:
+    """Whether computing takes longer than the calls that ask for it."""
+    return x.numel() > 4096
+''',
+)
+
+SILU = Helper(
+    "_silu_slope_times",
+    '''\
+_SILU_BACKWARD = torch.ops.aten.silu_backward.default
+_ONE = torch.ones((), dtype=torch.float64, device="cpu")
+
+
+def _silu_slope_times(dy: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    """dy times the slope of silu in float64, for which torch would widen dy."""
+    wide = torch.clamp(x, -1e4, 1e4).double()  # the slope is 0 and 1 beyond
+    if x.dtype is torch.float32:
+        return _SILU_BACKWARD(_ONE, wide).float() * dy
+    return _SILU_BACKWARD(dy, wide).to(dtype=x.dtype)
+''',
+)
+
+MISH = Helper(
+    "_mish_slope_times",
+    '''\
+def _mish_slope_times(dy: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    """dy times the slope of mish in float64, through one exponential: torch's own takes
+    three, which is less than the calls for a short tensor alone.
+    """
+    wide = torch.clamp(x, -1e4, 1e4).double()  # the slope is 0 and 1 beyond
+    if x.numel() < 2048:
+        return torch.ops.aten.mish_backward(dy, wide).to(dtype=x.dtype)
+    s = torch.sigmoid(wide)
+    r = torch.rsub(s, 1.0)
+    q = torch.square(r)
+    b = q + 1.0
+    slope = r.add_(1.0).mul_(b).addcmul_(wide, q, value=4.0).mul_(s)
+    slope = slope.div_(b.square_())
+    if x.dtype is torch.float32:
+        return slope.float() * dy
+    return (slope * dy).to(dtype=x.dtype)
+''',
+)
+"""With s the logistic function and r = 1 - s, mish is x * (1 - r**2) / (1 + r**2) and its
+slope s * ((1 + r) * (1 + r**2) + 4 * x * r**2) / (1 + r**2)**2: where r has lost its digits
+it does not count."""
+
+MISH_FORWARD = Helper(
+    "_mish",
+    '''\
+def _mish(x: torch.Tensor) -> torch.Tensor:
+    """mish through one exponential, where torch's own takes two and a logarithm: with e
+    the exponential it is x * q / (q + 2), where q is e * (e + 2).
+    """
+    t = torch.clamp(x, min=-1e4).float()
+    e = torch.exp(torch.clamp(t, max=40.0))  # the quotient is 1 beyond
+    q = torch.add(e, 2.0).mul_(e)
+    return q.div_(torch.add(q, 2.0, out=e)).mul_(t).to(dtype=x.dtype)
+''',
+)
+
+GELU = Helper(
+    "_gelu",
+    '''\
+def _gelu(x: torch.Tensor) -> torch.Tensor:
+    """x times the normal distribution function, in float64 and rounded once. That of
+    torch's own function is 1 + erf, which leaves too few digits far to the left.
+    """
+    if x.numel() and x.amin().item() >= -5.5:
+        return torch.nn.functional.gelu(x.double()).to(dtype=x.dtype)
+    wide = torch.clamp(x, min=-1e4).double()
+    z = torch.mul(wide, -0.7071067811865476)
+    return torch.erfc(z).mul_(wide).mul_(0.5).to(dtype=x.dtype)
+''',
+)
+
+GELU_SLOPE = Helper(
+    "_gelu_slope_times",
+    '''\
+_GELU_BACKWARD = torch.ops.aten.gelu_backward.default
+
+
+def _gelu_slope_times(dy: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    """dy times the slope of gelu, in float64 and rounded once. The distribution function
+    of torch's own is 1 + erf, which leaves too few digits far to the left.
+    """
+    wide = torch.clamp(x, -1e4, 1e4).double()  # the slope is 0 and 1 beyond
+    if x.numel() and x.amin().item() >= -5.5:
+        return _GELU_BACKWARD(dy, wide).to(dtype=x.dtype)
+    z = wide.mul_(-0.7071067811865476)
+    density = torch.mul(z, z).neg_().exp_()
+    slope = torch.erfc(z).addcmul_(z, density, value=-1.1283791670955126)
+    return (slope.mul_(0.5) * dy).to(dtype=x.dtype)
+''',
+)
+"""The last factor is 2 / sqrt(pi): with z = -x / sqrt(2) the slope is half of erfc(z) -
+2 * z * exp(-z**2) / sqrt(pi)."""
+
+LOGISTIC = Helper(
+    "_logistic_shares",
+    '''\
+def _logistic_shares(
+    dy: torch.Tensor, a: torch.Tensor, b: torch.Tensor, wanted: tuple[bool, ...]
+) -> tuple[torch.Tensor | None, ...]:
+    """dy times the logistic function of a - b, and of b - a, in float64 and rounded. One
+    is 1 less the other, which has digits enough unless the difference is large.
+    """
+    u = torch.sub(a.double(), b)
+    if all(wanted) and _outweighs_calls(u) and u.amax().item() <= 16.0:
+        s = u.sigmoid_()
+        da, db = s.float() * dy, torch.rsub(s, 1.0).float() * dy
+    else:
+        da = torch.sigmoid(u).float() * dy if wanted[0] else None
+        db = u.neg_().sigmoid_().float() * dy if wanted[1] else None
+    if a.dtype is torch.float32 and a.shape == b.shape:
+        return da, db
+    return tuple(
+        None if share is None else _rounded(_reduced(share, v.shape), v.dtype)
+        for share, v in ((da, a), (db, b))
+    )
+''',
+)
