@@ -35,7 +35,9 @@ def value_in_blocks(functions: Functions) -> Lines:
 def pullback_in_blocks(functions: Functions, name: str) -> Lines:
     """The way out of a pullback that stands by itself."""
     values = functions.pulled
-    return _way_out(functions, name, "_in_blocks", functions.plan.upstream, values)
+    return _way_out(
+        functions, name, "_pulled_in_blocks", functions.plan.upstream, values
+    )
 
 
 def vjp_in_blocks(functions: Functions) -> Lines:

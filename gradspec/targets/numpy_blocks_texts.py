@@ -57,14 +57,15 @@ JOINED = Helper(
     "_joined",
     '''\
 def _joined(
-    part: Callable[[slice], Any],
+    part: Callable[..., Any],
     parts: list[slice],
     shape: tuple[int, ...],
     out: Any = None,
     summed: tuple[int, ...] = (),
 ) -> Any:
     """The results of the parts put together along axes of ``shape``; those whose number
-    is in ``summed`` are added up, in order.
+    is in ``summed`` are added up, in order. A single result may be put where it belongs
+    by the part itself, which is told the place.
     """
     np.empty(1 << 24, np.int8)  # glibc then keeps what the blocks give back
     first = part(parts[0])
@@ -86,8 +87,14 @@ def _joined(
             elif result is not None:
                 rows[number][at] = result
 
+    def work(at: slice) -> None:
+        if isinstance(first, tuple):
+            put(at, part(at))
+        elif (made := part(at, place := rows[0][at])) is not place:
+            place[...] = made
+
     put(parts[0], first)
-    _on_all_cores(lambda at: put(at, part(at)), parts[1:])
+    _on_all_cores(work, parts[1:])
     totals = {n: sum(made[start] for start in sorted(made)) for n, made in sums.items()}
     wholes = tuple(totals.get(number, whole) for number, whole in enumerate(wholes))
     return wholes if isinstance(first, tuple) else wholes[0]
@@ -148,10 +155,12 @@ def _in_blocks(
 ) -> Any:
     """``function`` of large arrays, a block at a time."""
     block, shape, size = _blocks(*arrays), arrays[0].shape, arrays[0].size
+
+    def part(at: slice, place: Any = None) -> Any:
+        return function(*block(at), **statics, out=place)
+
     place = out if _are_free(out, arrays) else None
-    whole = _joined(
-        lambda at: function(*block(at), **statics), _parts(size, size), shape, place
-    )
+    whole = _joined(part, _parts(size, size), shape, place)
     return whole if place is out else _into(out, whole)
 ''',
     ("from collections.abc import Callable", "from typing import Any"),
@@ -186,12 +195,11 @@ def _in_rows(
     shape, row = x.shape[: x.ndim - axes], x.shape[x.ndim - axes :]
     rows = x.reshape(-1, *row)
     place = out if _are_free(out, (x, *map(np.asarray, others))) else None
-    whole = _joined(
-        lambda at: function(rows[at], *others, **statics),
-        _parts(len(rows), x.size),
-        shape,
-        place,
-    )
+
+    def part(at: slice, place: Any = None) -> Any:
+        return function(rows[at], *others, **statics, out=place)
+
+    whole = _joined(part, _parts(len(rows), x.size), shape, place)
     return whole if place is out else _into(out, whole)
 ''',
     ("from collections.abc import Callable", "from typing import Any"),
@@ -218,7 +226,7 @@ def _by_rows(
     if summed and parts[0].stop < 16:
         return function(x, *others)  # the parts of the sums would take much memory
 
-    def part(at: slice) -> Any:
+    def part(at: slice, _: Any = None) -> Any:
         return function(*(array[at] for array in arrays))
 
     return _joined(part, parts, shape, None, summed)
@@ -279,10 +287,24 @@ def _into(out: Any, results: Any) -> Any:
     values = results if isinstance(results, tuple) else (results,)
     places = _places(out, [(value.shape, value.dtype) for value in values])
     for place, value in zip(places, values, strict=True):
-        np.copyto(place, value)
+        if value is not place:
+            np.copyto(place, value)
     return out
 ''',
     ("from typing import Any",),
+)
+
+PULLED_IN_BLOCKS = Helper(
+    "_pulled_in_blocks",
+    '''\
+def _pulled_in_blocks(pullback: Callable[..., Any], *arrays: Any, **statics: Any) -> Any:
+    """``pullback`` of large arrays and upstream gradients, a block at a time."""
+    block, shape, size = _blocks(*arrays), arrays[0].shape, arrays[0].size
+    return _joined(
+        lambda at, _=None: pullback(*block(at), **statics), _parts(size, size), shape
+    )
+''',
+    ("from collections.abc import Callable", "from typing import Any"),
 )
 
 VJP_IN_BLOCKS = Helper(
@@ -297,7 +319,7 @@ def _vjp_in_blocks(vjp: Callable[..., Any], *arrays: Any, **statics: Any) -> Any
     def pullback(*upstream: npt.ArrayLike) -> tuple[Any, ...]:
         block = _blocks(*arrays, *upstream)
 
-        def part(at: slice) -> tuple[Any, ...]:
+        def part(at: slice, _: Any = None) -> tuple[Any, ...]:
             given = block(at)
             return vjp(*given[:tensors], **statics)[1](*given[tensors:])
 
@@ -305,7 +327,7 @@ def _vjp_in_blocks(vjp: Callable[..., Any], *arrays: Any, **statics: Any) -> Any
 
     block = _blocks(*arrays)
     outputs = _joined(
-        lambda at: vjp(*block(at), **statics)[0], _parts(size, size), shape
+        lambda at, _=None: vjp(*block(at), **statics)[0], _parts(size, size), shape
     )
     return outputs, pullback
 ''',
@@ -317,6 +339,7 @@ HELPERS = (
     BLOCKS,
     PARTS,
     IN_BLOCKS,
+    PULLED_IN_BLOCKS,
     VJP_IN_BLOCKS,
     HAS_MANY_ROWS,
     IN_ROWS,

@@ -20,9 +20,10 @@ from gradspec.targets.expansion import expander
 from gradspec.targets.lines import Lines, assignments, indented
 from gradspec.targets.numpy_cheaper import cheaper
 from gradspec.targets.numpy_costs import in_double, in_single
+from gradspec.targets.numpy_opposites import with_shared_exponential
 from gradspec.targets.numpy_parts import ARRAY, Functions, not_given, quiet, tuple_type
 from gradspec.targets.python import render_atom
-from gradspec.targets.signature import scalars
+from gradspec.targets.signature import scalars, variables
 
 _GAIN = 0.85
 """Of what a pullback costs in float32, what it may cost in float64."""
@@ -48,6 +49,7 @@ def doubled(functions: Functions, reserved: frozenset[str]) -> Functions | None:
     numbers = scalars(plan)
     words = cheaper(expander("numpy", numbers, _FORMULAS), numbers)
     backward = joined_backward(plan, Vocabulary(words, reserved))
+    backward = with_shared_exponential(backward, variables(plan))
     made = replace(functions, plan=plan, backward=backward)
     groups = [group for group in backward.gradients if group is not None]
     if not {*backward.residuals} <= {i.name for i in plan.inputs}:

@@ -6,6 +6,7 @@ from gradspec.plan.plan import RulePlan
 from gradspec.targets.docstring import docstring, sentence
 from gradspec.targets.lines import Lines, indented
 from gradspec.targets.numpy_blocks import value_in_blocks
+from gradspec.targets.numpy_direct import with_direct_output
 from gradspec.targets.numpy_few import are_typed, takes_few, unless_few
 from gradspec.targets.numpy_outputs import (
     grouped_outputs,
@@ -37,10 +38,18 @@ def value_lines(functions: Functions) -> Lines:
         docstring(plan.docs),
         *indented(_taking(functions)),
         *indented(sizes(functions, *values_of(functions.value))),
-        *indented(statements_of(functions, functions.value)),
+        *indented(_computing(functions)),
         *indented(traced_forward(functions)),
         *indented(_returning(functions)),
     ]
+
+
+def _computing(functions: Functions) -> Lines:
+    """The statements; what may be called for a block fills that block of the result."""
+    direct = value_in_blocks(functions) and with_direct_output(
+        functions, functions.value
+    )
+    return direct or statements_of(functions, functions.value)
 
 
 def _returning(functions: Functions) -> Lines:

@@ -6,6 +6,7 @@ from gradspec.primitives.row import Helper, Template
 from gradspec.primitives.texts_choice import NUMPY_WHERE
 from gradspec.targets import (
     numpy_blocks_texts,
+    numpy_direct,
     numpy_few,
     numpy_fused,
     numpy_ranked_texts,
@@ -221,6 +222,7 @@ def _reduced(value: npt.ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
 HELPERS = (
     NUMPY_WHERE,
     *numpy_blocks_texts.HELPERS,
+    numpy_direct.DIRECT,
     *numpy_few.HELPERS,
     *numpy_fused.HELPERS,
     FLOATING,

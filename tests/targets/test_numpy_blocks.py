@@ -237,10 +237,10 @@ def threads(monkeypatch: pytest.MonkeyPatch) -> Callable[[ModuleType], set[int]]
         used: set[int] = set()
         joined = module._joined
 
-        def spy(part: Callable[[slice], Any], *given: Any) -> Any:
-            def noted(at: slice) -> Any:
+        def spy(part: Callable[..., Any], *given: Any) -> Any:
+            def noted(at: slice, *place: Any) -> Any:
                 used.add(threading.get_ident())
-                return part(at)
+                return part(at, *place)
 
             return joined(noted, *given)
 

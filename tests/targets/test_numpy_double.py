@@ -4,6 +4,7 @@ the shape that the other way gives.
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from types import ModuleType
 from typing import Any
@@ -118,3 +119,18 @@ def test_what_is_short_has_one_form_and_what_ends_in_a_limit_keeps_it(
     dx, none = _slope(rules, "margin", np.array([2.0, -2.0], np.float32), t)
     assert none is None
     np.testing.assert_array_equal(dx, [0.0, 0.0])
+
+
+def test_two_shares_of_one_number_have_one_exponential(rules: ModuleType) -> None:
+    assert inspect.getsource(rules._both_in_double).count("np.exp(") == 1
+    ends = np.array([-3e38, -700, -88, -0.0, 1, 104, 600, 3e38, np.inf], np.float32)
+    scales = np.array([1.0, -1e-45, 1e38, 1e-38], np.float32)
+    a, b, dy = (v.ravel() for v in np.meshgrid(ends, ends, scales))
+    a, b, dy = (v[~(np.isinf(a) & np.isinf(b))] for v in (a, b, dy))
+    with np.errstate(all="ignore"):
+        apart = np.float64(b) - a
+        expected = dy / (1 + np.exp(apart)), dy / (1 + np.exp(-apart))
+    with np.errstate(all="raise", under="ignore"):
+        found = rules._both_in_double(a, b, dy)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other.astype(np.float32))

@@ -27,6 +27,9 @@ rule choice(x, n: int) -> (k: int, big: bool):
 rule weights(x[..., n]) -> y[..., n]:
     y[i] = exp(x[i]) / sum(exp(x[j]) for j)
 
+rule product(x, t) -> y:
+    y = x * exp(-t**2)
+
 rule named(out) -> y:
     y = out * exp(out)
 """
@@ -153,3 +156,44 @@ def test_a_pullback_can_be_pickled(rules: ModuleType) -> None:
     _, pullback = rules.swish_vjp(x, beta=1.7)
     again = pickle.loads(pickle.dumps(pullback))
     np.testing.assert_array_equal(again(x)[0], pullback(x)[0])
+
+
+def test_the_last_operation_fills_the_array(
+    rules: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of each block, too: nothing is copied."""
+
+    def refuse(*_: Any) -> None:
+        raise AssertionError("copied")
+
+    monkeypatch.setattr(rules.np, "copyto", refuse)
+    for shape in SIZES:
+        x = _randn(shape)
+        out = np.full_like(x, 7)
+        assert rules.product(x, x, out=out) is out
+        np.testing.assert_array_equal(out, rules.product(x, x))
+
+
+@pytest.mark.parametrize(
+    ("x", "t", "out"),
+    (((3,), (2, 3), (3,)), ((2, 3), (3,), (3,)), ((3,), (3,), (2, 3)), ((), (3,), ())),
+)
+def test_the_shape_is_that_of_the_result(
+    rules: ModuleType, x: tuple[int, ...], t: tuple[int, ...], out: tuple[int, ...]
+) -> None:
+    with pytest.raises(ValueError, match="shape"):
+        rules.product(_randn(x), _randn(t), out=_randn(out))
+
+
+@pytest.mark.parametrize("shape", SIZES[1:])
+def test_an_array_of_another_type_is_refused(
+    rules: ModuleType, shape: tuple[int, ...]
+) -> None:
+    x = _randn(shape)
+    for dtype in (np.float64, np.float16):
+        with pytest.raises(TypeError, match="float32"):
+            rules.product(x, x, out=np.empty(shape, dtype))
+    half = x.astype(np.float16)
+    out = np.empty_like(half)
+    assert rules.product(half, half, out=out) is out
+    np.testing.assert_array_equal(out, rules.product(half, half))

@@ -67,22 +67,35 @@ def _in_blocks(
 ) -> Any:
     """``function`` of large arrays, a block at a time."""
     block, shape, size = _blocks(*arrays), arrays[0].shape, arrays[0].size
+
+    def part(at: slice, place: Any = None) -> Any:
+        return function(*block(at), **statics, out=place)
+
     place = out if _are_free(out, arrays) else None
-    whole = _joined(
-        lambda at: function(*block(at), **statics), _parts(size, size), shape, place
-    )
+    whole = _joined(part, _parts(size, size), shape, place)
     return whole if place is out else _into(out, whole)
 
 
+def _pulled_in_blocks(
+    pullback: Callable[..., Any], *arrays: Any, **statics: Any
+) -> Any:
+    """``pullback`` of large arrays and upstream gradients, a block at a time."""
+    block, shape, size = _blocks(*arrays), arrays[0].shape, arrays[0].size
+    return _joined(
+        lambda at, _=None: pullback(*block(at), **statics), _parts(size, size), shape
+    )
+
+
 def _joined(
-    part: Callable[[slice], Any],
+    part: Callable[..., Any],
     parts: list[slice],
     shape: tuple[int, ...],
     out: Any = None,
     summed: tuple[int, ...] = (),
 ) -> Any:
     """The results of the parts put together along axes of ``shape``; those whose number
-    is in ``summed`` are added up, in order.
+    is in ``summed`` are added up, in order. A single result may be put where it belongs
+    by the part itself, which is told the place.
     """
     np.empty(1 << 24, np.int8)  # glibc then keeps what the blocks give back
     first = part(parts[0])
@@ -104,8 +117,14 @@ def _joined(
             elif result is not None:
                 rows[number][at] = result
 
+    def work(at: slice) -> None:
+        if isinstance(first, tuple):
+            put(at, part(at))
+        elif (made := part(at, place := rows[0][at])) is not place:
+            place[...] = made
+
     put(parts[0], first)
-    _on_all_cores(lambda at: put(at, part(at)), parts[1:])
+    _on_all_cores(work, parts[1:])
     totals = {n: sum(made[start] for start in sorted(made)) for n, made in sums.items()}
     wholes = tuple(totals.get(number, whole) for number, whole in enumerate(wholes))
     return wholes if isinstance(first, tuple) else wholes[0]
@@ -167,7 +186,8 @@ def _into(out: Any, results: Any) -> Any:
     values = results if isinstance(results, tuple) else (results,)
     places = _places(out, [(value.shape, value.dtype) for value in values])
     for place, value in zip(places, values, strict=True):
-        np.copyto(place, value)
+        if value is not place:
+            np.copyto(place, value)
     return out
 
 
@@ -187,6 +207,13 @@ def _places(out: Any, kinds: list[Any]) -> tuple[Any, ...]:
         if place.shape != shape:
             raise ValueError(f"out must have the shape {shape}, not {place.shape}")
     return places
+
+
+def _direct(out: np.ndarray | None, x: np.ndarray) -> np.ndarray | None:
+    """``out``, if an operation of arrays like ``x`` can have it for its result."""
+    if type(out) is np.ndarray and out.dtype is x.dtype and out.shape == x.shape:
+        return out
+    return None
 
 
 def _few2(a: Any, b: Any) -> np.dtype | None:
@@ -338,7 +365,7 @@ def _complex_op_pullback(
     dtype = _few4(x, y, dz, dw)
     if dtype is None:
         if _are_large(x, y):
-            return _in_blocks(_complex_op_pullback, x, y, dz, dw)
+            return _pulled_in_blocks(_complex_op_pullback, x, y, dz, dw)
         like_x, like_y = np.asarray(x), np.asarray(y)
         _, x, y = _floating("complex_op", x=x, y=y)
         dz = _shaped(dz, x, y)
@@ -390,7 +417,7 @@ def affine(
         return _in_blocks(affine, x, a, b, out=out)
     dtype, x, a, b = _floating("affine", x=x, a=a, b=b)
     _check_rank0("affine", a=a, b=b)
-    y = a * x + b
+    y = np.add(a * x, b, out=_direct(out, x))
     y = y.astype(dtype, copy=False)
     return y if out is None else _into(out, y)
 
@@ -400,7 +427,7 @@ def _affine_pullback(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The pullback of ``affine``."""
     if _are_large(x, a, b):
-        return _in_blocks(_affine_pullback, x, a, b, dy)
+        return _pulled_in_blocks(_affine_pullback, x, a, b, dy)
     like_x, like_a, like_b = np.asarray(x), np.asarray(a), np.asarray(b)
     _, x, a, b = _floating("affine", x=x, a=a, b=b)
     _check_rank0("affine", a=a, b=b)

@@ -70,11 +70,23 @@ def _in_blocks(
 ) -> Any:
     """``function`` of large arrays, a block at a time."""
     block, shape, size = _blocks(*arrays), arrays[0].shape, arrays[0].size
+
+    def part(at: slice, place: Any = None) -> Any:
+        return function(*block(at), **statics, out=place)
+
     place = out if _are_free(out, arrays) else None
-    whole = _joined(
-        lambda at: function(*block(at), **statics), _parts(size, size), shape, place
-    )
+    whole = _joined(part, _parts(size, size), shape, place)
     return whole if place is out else _into(out, whole)
+
+
+def _pulled_in_blocks(
+    pullback: Callable[..., Any], *arrays: Any, **statics: Any
+) -> Any:
+    """``pullback`` of large arrays and upstream gradients, a block at a time."""
+    block, shape, size = _blocks(*arrays), arrays[0].shape, arrays[0].size
+    return _joined(
+        lambda at, _=None: pullback(*block(at), **statics), _parts(size, size), shape
+    )
 
 
 def _vjp_in_blocks(vjp: Callable[..., Any], *arrays: Any, **statics: Any) -> Any:
@@ -86,7 +98,7 @@ def _vjp_in_blocks(vjp: Callable[..., Any], *arrays: Any, **statics: Any) -> Any
     def pullback(*upstream: npt.ArrayLike) -> tuple[Any, ...]:
         block = _blocks(*arrays, *upstream)
 
-        def part(at: slice) -> tuple[Any, ...]:
+        def part(at: slice, _: Any = None) -> tuple[Any, ...]:
             given = block(at)
             return vjp(*given[:tensors], **statics)[1](*given[tensors:])
 
@@ -94,20 +106,21 @@ def _vjp_in_blocks(vjp: Callable[..., Any], *arrays: Any, **statics: Any) -> Any
 
     block = _blocks(*arrays)
     outputs = _joined(
-        lambda at: vjp(*block(at), **statics)[0], _parts(size, size), shape
+        lambda at, _=None: vjp(*block(at), **statics)[0], _parts(size, size), shape
     )
     return outputs, pullback
 
 
 def _joined(
-    part: Callable[[slice], Any],
+    part: Callable[..., Any],
     parts: list[slice],
     shape: tuple[int, ...],
     out: Any = None,
     summed: tuple[int, ...] = (),
 ) -> Any:
     """The results of the parts put together along axes of ``shape``; those whose number
-    is in ``summed`` are added up, in order.
+    is in ``summed`` are added up, in order. A single result may be put where it belongs
+    by the part itself, which is told the place.
     """
     np.empty(1 << 24, np.int8)  # glibc then keeps what the blocks give back
     first = part(parts[0])
@@ -129,8 +142,14 @@ def _joined(
             elif result is not None:
                 rows[number][at] = result
 
+    def work(at: slice) -> None:
+        if isinstance(first, tuple):
+            put(at, part(at))
+        elif (made := part(at, place := rows[0][at])) is not place:
+            place[...] = made
+
     put(parts[0], first)
-    _on_all_cores(lambda at: put(at, part(at)), parts[1:])
+    _on_all_cores(work, parts[1:])
     totals = {n: sum(made[start] for start in sorted(made)) for n, made in sums.items()}
     wholes = tuple(totals.get(number, whole) for number, whole in enumerate(wholes))
     return wholes if isinstance(first, tuple) else wholes[0]
@@ -192,7 +211,8 @@ def _into(out: Any, results: Any) -> Any:
     values = results if isinstance(results, tuple) else (results,)
     places = _places(out, [(value.shape, value.dtype) for value in values])
     for place, value in zip(places, values, strict=True):
-        np.copyto(place, value)
+        if value is not place:
+            np.copyto(place, value)
     return out
 
 
@@ -212,6 +232,13 @@ def _places(out: Any, kinds: list[Any]) -> tuple[Any, ...]:
         if place.shape != shape:
             raise ValueError(f"out must have the shape {shape}, not {place.shape}")
     return places
+
+
+def _direct(out: np.ndarray | None, x: np.ndarray) -> np.ndarray | None:
+    """``out``, if an operation of arrays like ``x`` can have it for its result."""
+    if type(out) is np.ndarray and out.dtype is x.dtype and out.shape == x.shape:
+        return out
+    return None
 
 
 def _few(a: Any) -> np.dtype | None:
@@ -337,7 +364,7 @@ def gate(x: npt.ArrayLike, *, out: np.ndarray | None = None) -> np.ndarray:
         dtype, x = _floating("gate", x=x)
     e = np.exp(-x)
     # at x = inf the limit, where it was NaN
-    y = _at_most(x, 10000.0) * e
+    y = np.multiply(_at_most(x, 10000.0), e, out=_direct(out, x))
     if dtype is not x.dtype:
         y = y.astype(dtype, copy=False)
     return y if out is None else _into(out, y)
@@ -348,7 +375,7 @@ def _gate_pullback(x: npt.ArrayLike, dy: npt.ArrayLike) -> tuple[np.ndarray]:
     dtype = _few2(x, dy)
     if dtype is None:
         if _are_large(x):
-            return _in_blocks(_gate_pullback, x, dy)
+            return _pulled_in_blocks(_gate_pullback, x, dy)
         like_x = np.asarray(x)
         _, x = _floating("gate", x=x)
         dy = _shaped(dy, x)
@@ -399,7 +426,7 @@ def gate_saved(x: npt.ArrayLike, *, out: np.ndarray | None = None) -> np.ndarray
         dtype, x = _floating("gate_saved", x=x)
     e = np.exp(-x)
     # at x = inf the limit, where it was NaN
-    y = _at_most(x, 10000.0) * e
+    y = np.multiply(_at_most(x, 10000.0), e, out=_direct(out, x))
     if dtype is not x.dtype:
         y = y.astype(dtype, copy=False)
     return y if out is None else _into(out, y)

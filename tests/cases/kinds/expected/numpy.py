@@ -83,22 +83,35 @@ def _in_blocks(
 ) -> Any:
     """``function`` of large arrays, a block at a time."""
     block, shape, size = _blocks(*arrays), arrays[0].shape, arrays[0].size
+
+    def part(at: slice, place: Any = None) -> Any:
+        return function(*block(at), **statics, out=place)
+
     place = out if _are_free(out, arrays) else None
-    whole = _joined(
-        lambda at: function(*block(at), **statics), _parts(size, size), shape, place
-    )
+    whole = _joined(part, _parts(size, size), shape, place)
     return whole if place is out else _into(out, whole)
 
 
+def _pulled_in_blocks(
+    pullback: Callable[..., Any], *arrays: Any, **statics: Any
+) -> Any:
+    """``pullback`` of large arrays and upstream gradients, a block at a time."""
+    block, shape, size = _blocks(*arrays), arrays[0].shape, arrays[0].size
+    return _joined(
+        lambda at, _=None: pullback(*block(at), **statics), _parts(size, size), shape
+    )
+
+
 def _joined(
-    part: Callable[[slice], Any],
+    part: Callable[..., Any],
     parts: list[slice],
     shape: tuple[int, ...],
     out: Any = None,
     summed: tuple[int, ...] = (),
 ) -> Any:
     """The results of the parts put together along axes of ``shape``; those whose number
-    is in ``summed`` are added up, in order.
+    is in ``summed`` are added up, in order. A single result may be put where it belongs
+    by the part itself, which is told the place.
     """
     np.empty(1 << 24, np.int8)  # glibc then keeps what the blocks give back
     first = part(parts[0])
@@ -120,8 +133,14 @@ def _joined(
             elif result is not None:
                 rows[number][at] = result
 
+    def work(at: slice) -> None:
+        if isinstance(first, tuple):
+            put(at, part(at))
+        elif (made := part(at, place := rows[0][at])) is not place:
+            place[...] = made
+
     put(parts[0], first)
-    _on_all_cores(lambda at: put(at, part(at)), parts[1:])
+    _on_all_cores(work, parts[1:])
     totals = {n: sum(made[start] for start in sorted(made)) for n, made in sums.items()}
     wholes = tuple(totals.get(number, whole) for number, whole in enumerate(wholes))
     return wholes if isinstance(first, tuple) else wholes[0]
@@ -183,7 +202,8 @@ def _into(out: Any, results: Any) -> Any:
     values = results if isinstance(results, tuple) else (results,)
     places = _places(out, [(value.shape, value.dtype) for value in values])
     for place, value in zip(places, values, strict=True):
-        np.copyto(place, value)
+        if value is not place:
+            np.copyto(place, value)
     return out
 
 
@@ -359,7 +379,7 @@ def _bce_pullback(
     dtype = _few3(p, t, dloss)
     if dtype is None:
         if _are_large(p, t):
-            return _in_blocks(_bce_pullback, p, t, dloss)
+            return _pulled_in_blocks(_bce_pullback, p, t, dloss)
         like_p = np.asarray(p)
         _, p, t = _floating("bce", p=p, t=t)
         dloss = _shaped(dloss, p, t)
@@ -433,7 +453,7 @@ def _masked_power_pullback(
 ) -> tuple[np.ndarray, None, None]:
     """The pullback of ``masked_power``."""
     if _are_large(x, n, on):
-        return _in_blocks(_masked_power_pullback, x, n, on, dy, scale=scale, k=k)
+        return _pulled_in_blocks(_masked_power_pullback, x, n, on, dy, scale=scale, k=k)
     like_x = np.asarray(x)
     n = _integer("masked_power", "n", n)
     on = _boolean("masked_power", "on", on)

@@ -87,11 +87,23 @@ def _in_blocks(
 ) -> Any:
     """``function`` of large arrays, a block at a time."""
     block, shape, size = _blocks(*arrays), arrays[0].shape, arrays[0].size
+
+    def part(at: slice, place: Any = None) -> Any:
+        return function(*block(at), **statics, out=place)
+
     place = out if _are_free(out, arrays) else None
-    whole = _joined(
-        lambda at: function(*block(at), **statics), _parts(size, size), shape, place
-    )
+    whole = _joined(part, _parts(size, size), shape, place)
     return whole if place is out else _into(out, whole)
+
+
+def _pulled_in_blocks(
+    pullback: Callable[..., Any], *arrays: Any, **statics: Any
+) -> Any:
+    """``pullback`` of large arrays and upstream gradients, a block at a time."""
+    block, shape, size = _blocks(*arrays), arrays[0].shape, arrays[0].size
+    return _joined(
+        lambda at, _=None: pullback(*block(at), **statics), _parts(size, size), shape
+    )
 
 
 def _has_many_rows(x: npt.ArrayLike, axes: int) -> bool:
@@ -115,24 +127,24 @@ def _in_rows(
     shape, row = x.shape[: x.ndim - axes], x.shape[x.ndim - axes :]
     rows = x.reshape(-1, *row)
     place = out if _are_free(out, (x, *map(np.asarray, others))) else None
-    whole = _joined(
-        lambda at: function(rows[at], *others, **statics),
-        _parts(len(rows), x.size),
-        shape,
-        place,
-    )
+
+    def part(at: slice, place: Any = None) -> Any:
+        return function(rows[at], *others, **statics, out=place)
+
+    whole = _joined(part, _parts(len(rows), x.size), shape, place)
     return whole if place is out else _into(out, whole)
 
 
 def _joined(
-    part: Callable[[slice], Any],
+    part: Callable[..., Any],
     parts: list[slice],
     shape: tuple[int, ...],
     out: Any = None,
     summed: tuple[int, ...] = (),
 ) -> Any:
     """The results of the parts put together along axes of ``shape``; those whose number
-    is in ``summed`` are added up, in order.
+    is in ``summed`` are added up, in order. A single result may be put where it belongs
+    by the part itself, which is told the place.
     """
     np.empty(1 << 24, np.int8)  # glibc then keeps what the blocks give back
     first = part(parts[0])
@@ -154,8 +166,14 @@ def _joined(
             elif result is not None:
                 rows[number][at] = result
 
+    def work(at: slice) -> None:
+        if isinstance(first, tuple):
+            put(at, part(at))
+        elif (made := part(at, place := rows[0][at])) is not place:
+            place[...] = made
+
     put(parts[0], first)
-    _on_all_cores(lambda at: put(at, part(at)), parts[1:])
+    _on_all_cores(work, parts[1:])
     totals = {n: sum(made[start] for start in sorted(made)) for n, made in sums.items()}
     wholes = tuple(totals.get(number, whole) for number, whole in enumerate(wholes))
     return wholes if isinstance(first, tuple) else wholes[0]
@@ -217,7 +235,8 @@ def _into(out: Any, results: Any) -> Any:
     values = results if isinstance(results, tuple) else (results,)
     places = _places(out, [(value.shape, value.dtype) for value in values])
     for place, value in zip(places, values, strict=True):
-        np.copyto(place, value)
+        if value is not place:
+            np.copyto(place, value)
     return out
 
 
@@ -237,6 +256,13 @@ def _places(out: Any, kinds: list[Any]) -> tuple[Any, ...]:
         if place.shape != shape:
             raise ValueError(f"out must have the shape {shape}, not {place.shape}")
     return places
+
+
+def _direct(out: np.ndarray | None, x: np.ndarray) -> np.ndarray | None:
+    """``out``, if an operation of arrays like ``x`` can have it for its result."""
+    if type(out) is np.ndarray and out.dtype is x.dtype and out.shape == x.shape:
+        return out
+    return None
 
 
 def _few2(a: Any, b: Any) -> np.dtype | None:
@@ -440,7 +466,7 @@ def prelu(
         if _are_large(x, a):
             return _in_blocks(prelu, x, a, out=out)
         dtype, x, a = _floating("prelu", x=x, a=a)
-    y = np.maximum(x, 0.0) + a * np.minimum(x, 0.0)
+    y = np.add(np.maximum(x, 0.0), a * np.minimum(x, 0.0), out=_direct(out, x))
     if dtype is not x.dtype:
         y = y.astype(dtype, copy=False)
     return y if out is None else _into(out, y)
@@ -453,7 +479,7 @@ def _prelu_pullback(
     dtype = _few3(x, a, dy)
     if dtype is None:
         if _are_large(x, a):
-            return _in_blocks(_prelu_pullback, x, a, dy)
+            return _pulled_in_blocks(_prelu_pullback, x, a, dy)
         like_x, like_a = np.asarray(x), np.asarray(a)
         _, x, a = _floating("prelu", x=x, a=a)
         dy = _shaped(dy, x, a)
@@ -527,7 +553,7 @@ def layer_norm(
     m = _row_mean(x)
     x_minus_m = x - m
     v = _row_mean_product(x_minus_m, x_minus_m)
-    y = x_minus_m / np.sqrt(v + eps) * gain + bias
+    y = np.add(x_minus_m / np.sqrt(v + eps) * gain, bias, out=_direct(out, x))
     y = y.astype(dtype, copy=False)
     return y if out is None else _into(out, y)
 

@@ -61,22 +61,35 @@ def _in_blocks(
 ) -> Any:
     """``function`` of large arrays, a block at a time."""
     block, shape, size = _blocks(*arrays), arrays[0].shape, arrays[0].size
+
+    def part(at: slice, place: Any = None) -> Any:
+        return function(*block(at), **statics, out=place)
+
     place = out if _are_free(out, arrays) else None
-    whole = _joined(
-        lambda at: function(*block(at), **statics), _parts(size, size), shape, place
-    )
+    whole = _joined(part, _parts(size, size), shape, place)
     return whole if place is out else _into(out, whole)
 
 
+def _pulled_in_blocks(
+    pullback: Callable[..., Any], *arrays: Any, **statics: Any
+) -> Any:
+    """``pullback`` of large arrays and upstream gradients, a block at a time."""
+    block, shape, size = _blocks(*arrays), arrays[0].shape, arrays[0].size
+    return _joined(
+        lambda at, _=None: pullback(*block(at), **statics), _parts(size, size), shape
+    )
+
+
 def _joined(
-    part: Callable[[slice], Any],
+    part: Callable[..., Any],
     parts: list[slice],
     shape: tuple[int, ...],
     out: Any = None,
     summed: tuple[int, ...] = (),
 ) -> Any:
     """The results of the parts put together along axes of ``shape``; those whose number
-    is in ``summed`` are added up, in order.
+    is in ``summed`` are added up, in order. A single result may be put where it belongs
+    by the part itself, which is told the place.
     """
     np.empty(1 << 24, np.int8)  # glibc then keeps what the blocks give back
     first = part(parts[0])
@@ -98,8 +111,14 @@ def _joined(
             elif result is not None:
                 rows[number][at] = result
 
+    def work(at: slice) -> None:
+        if isinstance(first, tuple):
+            put(at, part(at))
+        elif (made := part(at, place := rows[0][at])) is not place:
+            place[...] = made
+
     put(parts[0], first)
-    _on_all_cores(lambda at: put(at, part(at)), parts[1:])
+    _on_all_cores(work, parts[1:])
     totals = {n: sum(made[start] for start in sorted(made)) for n, made in sums.items()}
     wholes = tuple(totals.get(number, whole) for number, whole in enumerate(wholes))
     return wholes if isinstance(first, tuple) else wholes[0]
@@ -161,7 +180,8 @@ def _into(out: Any, results: Any) -> Any:
     values = results if isinstance(results, tuple) else (results,)
     places = _places(out, [(value.shape, value.dtype) for value in values])
     for place, value in zip(places, values, strict=True):
-        np.copyto(place, value)
+        if value is not place:
+            np.copyto(place, value)
     return out
 
 
@@ -181,6 +201,13 @@ def _places(out: Any, kinds: list[Any]) -> tuple[Any, ...]:
         if place.shape != shape:
             raise ValueError(f"out must have the shape {shape}, not {place.shape}")
     return places
+
+
+def _direct(out: np.ndarray | None, x: np.ndarray) -> np.ndarray | None:
+    """``out``, if an operation of arrays like ``x`` can have it for its result."""
+    if type(out) is np.ndarray and out.dtype is x.dtype and out.shape == x.shape:
+        return out
+    return None
 
 
 def _few(a: Any) -> np.dtype | None:
@@ -332,7 +359,7 @@ def _np__pullback(
     dtype = _few3(x, torch, dtf)
     if dtype is None:
         if _are_large(x, torch):
-            return _in_blocks(_np__pullback, x, torch, dtf)
+            return _pulled_in_blocks(_np__pullback, x, torch, dtf)
         like_x, like_torch = np.asarray(x), np.asarray(torch)
         _, x, torch = _floating("np_", x=x, torch=torch)
         dtf = _shaped(dtf, x, torch)
@@ -382,7 +409,7 @@ def pullback_(
         dtype, ctx = _floating("pullback_", ctx=ctx)
     math_ = math.sqrt(k)
     # overflowed at ctx = 100, k = 2: 24 of 272 points wrong; now at most 1.5 ULP
-    output = math_ * ctx * ctx + _sigmoid(ctx)
+    output = np.add(math_ * ctx * ctx, _sigmoid(ctx), out=_direct(out, ctx))
     output = output.astype(dtype, copy=False)
     return output if out is None else _into(out, output)
 
@@ -394,7 +421,7 @@ def _pullback__pullback(
     dtype = _few2(ctx, doutput)
     if dtype is None:
         if _are_large(ctx):
-            return _in_blocks(_pullback__pullback, ctx, doutput, k=k)
+            return _pulled_in_blocks(_pullback__pullback, ctx, doutput, k=k)
         like_ctx = np.asarray(ctx)
         _, ctx = _floating("pullback_", ctx=ctx)
         doutput = _shaped(doutput, ctx)

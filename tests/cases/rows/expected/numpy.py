@@ -71,12 +71,11 @@ def _in_rows(
     shape, row = x.shape[: x.ndim - axes], x.shape[x.ndim - axes :]
     rows = x.reshape(-1, *row)
     place = out if _are_free(out, (x, *map(np.asarray, others))) else None
-    whole = _joined(
-        lambda at: function(rows[at], *others, **statics),
-        _parts(len(rows), x.size),
-        shape,
-        place,
-    )
+
+    def part(at: slice, place: Any = None) -> Any:
+        return function(rows[at], *others, **statics, out=place)
+
+    whole = _joined(part, _parts(len(rows), x.size), shape, place)
     return whole if place is out else _into(out, whole)
 
 
@@ -98,21 +97,22 @@ def _by_rows(
     if summed and parts[0].stop < 16:
         return function(x, *others)  # the parts of the sums would take much memory
 
-    def part(at: slice) -> Any:
+    def part(at: slice, _: Any = None) -> Any:
         return function(*(array[at] for array in arrays))
 
     return _joined(part, parts, shape, None, summed)
 
 
 def _joined(
-    part: Callable[[slice], Any],
+    part: Callable[..., Any],
     parts: list[slice],
     shape: tuple[int, ...],
     out: Any = None,
     summed: tuple[int, ...] = (),
 ) -> Any:
     """The results of the parts put together along axes of ``shape``; those whose number
-    is in ``summed`` are added up, in order.
+    is in ``summed`` are added up, in order. A single result may be put where it belongs
+    by the part itself, which is told the place.
     """
     np.empty(1 << 24, np.int8)  # glibc then keeps what the blocks give back
     first = part(parts[0])
@@ -134,8 +134,14 @@ def _joined(
             elif result is not None:
                 rows[number][at] = result
 
+    def work(at: slice) -> None:
+        if isinstance(first, tuple):
+            put(at, part(at))
+        elif (made := part(at, place := rows[0][at])) is not place:
+            place[...] = made
+
     put(parts[0], first)
-    _on_all_cores(lambda at: put(at, part(at)), parts[1:])
+    _on_all_cores(work, parts[1:])
     totals = {n: sum(made[start] for start in sorted(made)) for n, made in sums.items()}
     wholes = tuple(totals.get(number, whole) for number, whole in enumerate(wholes))
     return wholes if isinstance(first, tuple) else wholes[0]
@@ -197,7 +203,8 @@ def _into(out: Any, results: Any) -> Any:
     values = results if isinstance(results, tuple) else (results,)
     places = _places(out, [(value.shape, value.dtype) for value in values])
     for place, value in zip(places, values, strict=True):
-        np.copyto(place, value)
+        if value is not place:
+            np.copyto(place, value)
     return out
 
 
@@ -217,6 +224,13 @@ def _places(out: Any, kinds: list[Any]) -> tuple[Any, ...]:
         if place.shape != shape:
             raise ValueError(f"out must have the shape {shape}, not {place.shape}")
     return places
+
+
+def _direct(out: np.ndarray | None, x: np.ndarray) -> np.ndarray | None:
+    """``out``, if an operation of arrays like ``x`` can have it for its result."""
+    if type(out) is np.ndarray and out.dtype is x.dtype and out.shape == x.shape:
+        return out
+    return None
 
 
 _Array = np.ndarray
@@ -460,7 +474,7 @@ def layer_norm(
     x_minus_mu = x - mu
     r = 1.0 / np.sqrt(_row_mean_product(x_minus_mu, x_minus_mu) + eps)
     h = x_minus_mu * r
-    y = h * g + b
+    y = np.add(h * g, b, out=_direct(out, x))
     y = y.astype(dtype, copy=False)
     return y if out is None else _into(out, y)
 

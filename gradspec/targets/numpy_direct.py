@@ -1,0 +1,67 @@
+"""The last operation of a function straight into the array that its caller gave: a block of a
+large result then goes through memory once, where it is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gradspec.ir.rule import Kind
+from gradspec.plan.array import Name, Op
+from gradspec.primitives.row import Helper
+from gradspec.targets.lines import Lines, assignment, assignments
+from gradspec.targets.numpy_outputs import reach
+from gradspec.targets.python import is_scalar, render
+
+if TYPE_CHECKING:
+    from gradspec.plan.plan import Block
+    from gradspec.targets.numpy_parts import Functions
+
+_WORDS = {
+    "add": "np.add",
+    "sub": "np.subtract",
+    "mul": "np.multiply",
+    "div": "np.divide",
+}
+
+
+def with_direct_output(functions: Functions, block: Block) -> Lines | None:
+    """The statements of the forward pass, the last of which fills ``out``; None where it is
+    no operation of two arrays, or not in the type of the result.
+    """
+    plan, scope = functions.plan, functions.scope
+    if functions.is_traced or plan.is_wide_forward or not block.statements:
+        return None
+    *before, last = block.statements
+    output = plan.outputs[0]
+    known = reach(functions, output)
+    if len(plan.outputs) > 1 or output.kind is not Kind.FLOAT or not known:
+        return None
+    (like,) = (i for i in plan.tensors if i.name == known[0])
+    if like.shape != output.shape or known[0] not in functions.floats:
+        return None
+    match last.value:
+        case Op(primitive=name, args=(one, other)) if (
+            name in _WORDS
+            and block.results == (Name(output.name),)
+            and last.name == output.name
+            and not is_scalar(last.value, scope)
+        ):
+            call = f"{render(one, scope)}, {render(other, scope)}"
+            text = f"{_WORDS[name]}({call}, out=_direct(out, {like.name}))"
+            steps = assignments(before, scope)
+            return [*steps, *assignment(last.name, text, last.comment)]
+        case _:
+            return None
+
+
+DIRECT = Helper(
+    "_direct",
+    '''\
+def _direct(out: np.ndarray | None, x: np.ndarray) -> np.ndarray | None:
+    """``out``, if an operation of arrays like ``x`` can have it for its result."""
+    if type(out) is np.ndarray and out.dtype is x.dtype and out.shape == x.shape:
+        return out
+    return None
+''',
+)
