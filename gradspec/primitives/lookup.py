@@ -6,9 +6,11 @@ from dataclasses import replace
 
 from gradspec.primitives import (
     table_bounds,
+    table_fence,
     table_known,
     table_operators,
     table_polynomials,
+    table_raised,
     table_slopes,
 )
 from gradspec.primitives.on_target import on_targets
@@ -17,7 +19,10 @@ from gradspec.primitives.table import ROWS
 
 _OURS: tuple[Primitive, ...] = tuple(
     row
-    for table in (table_polynomials, table_bounds, table_slopes, table_known)
+    for table in (
+        *(table_polynomials, table_bounds, table_slopes, table_known),
+        *(table_raised, table_fence),
+    )
     for row in table.ROWS
 )
 _BY_NAME = {row.name: replace(row, on=on_targets(row.name)) for row in (*ROWS, *_OURS)}

@@ -217,3 +217,22 @@ def _exp_neg_half_square(x: Array) -> Array:
     EXPM1=_EXPM1,
     **texts_fused.quick("_exp_neg_half_square"),
 )
+
+BELL_RAISED = everywhere(
+    "_bell_raised",
+    '''\
+def _bell_raised(x: Array, y: Array) -> Array:
+    """exp(y - x**2 / 2), the square split: its rounding error would be magnified."""
+    WIDEN
+    SINGLE
+    c = xp.where(xp.abs(x) > 64.0, 64.0 * xp.sign(x), x)
+    h = xp.sign(c) * xp.floor(256.0 * xp.abs(c)) / 256.0
+    e = xp.exp(y - 0.5 * h * h)
+    y = e * (1.0 + EXPM1(0.5 * (h - c) * (h + c)))
+    return ROUNDED(y)
+''',
+    (),
+    texts_fused.BELL_RAISED,
+    EXPM1=_EXPM1,
+    **texts_fused.quick("_bell_raised", "x, y"),
+)

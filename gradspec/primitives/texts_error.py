@@ -6,6 +6,8 @@ nearly so, so that Horner's rule loses nothing in float32 either.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from gradspec.primitives.coefficients_error import (
     ERF_OVER,
     ERF_UNDER,
@@ -20,8 +22,13 @@ from gradspec.primitives.coefficients_error import (
 )
 from gradspec.primitives.row import Helper
 from gradspec.primitives.spelling import everywhere, listed
-from gradspec.primitives.texts_elementary import EXP_NEG_HALF_SQUARE, EXP_NEG_SQUARE
+from gradspec.primitives.texts_elementary import (
+    BELL_RAISED,
+    EXP_NEG_HALF_SQUARE,
+    EXP_NEG_SQUARE,
+)
 from gradspec.primitives.texts_fused import NDTR as NDTR_SINGLE
+from gradspec.primitives.texts_fused import NDTR_RAISED as NDTR_RAISED_SINGLE
 from gradspec.primitives.texts_fused import QUOTIENT, quick
 
 LOG = {
@@ -155,12 +162,21 @@ def _erf(x: Array) -> Array:
     needs=(QUOTIENT, EXP_NEG_SQUARE, ERFCX),
 )["tf"]
 
-# torch.special.ndtr is 1 + erf, which is 0 in the left tail; SciPy's rounds x / sqrt(2).
-NDTR = everywhere(
-    "_ndtr",
-    f'''\
-def _ndtr(x: Array) -> Array:
-    """0.5 * erfc(-x / sqrt(2)); for abs(x) > 1/2 through exp(-x**2 / 2) * erfcx."""
+
+def _distribution(
+    name: str,
+    takes: str,
+    said: str,
+    bell: str,
+    needs: tuple[Mapping[str, Helper], ...],
+) -> dict[str, Helper]:
+    """The normal distribution function; ``bell`` is exp(-x**2 / 2)."""
+    given = takes.replace(": Array", "")
+    return everywhere(
+        name,
+        f'''\
+def {name}({takes}) -> Array:
+    """{said}"""
     WIDEN
     SINGLE
     over = {listed(ERF_OVER)}
@@ -170,13 +186,31 @@ def _ndtr(x: Array) -> Array:
     u = b * b
     near = 0.5 + 0.5 * b * (1.1283791670955126 + u * _quotient(u, over, under))
     scaled = _erfcx(0.7071067811865476 * xp.abs(x))
-    tail = 0.5 * _exp_neg_half_square(x) * scaled
+    tail = 0.5 * {bell} * scaled
     y = xp.where(small, near, xp.where(x < 0.0, tail, 1.0 - tail))
     return ROUNDED(y)
 ''',
-    (),
-    (QUOTIENT, *NDTR_SINGLE, EXP_NEG_HALF_SQUARE, ERFCX),
-    **quick("_ndtr"),
+        (),
+        (QUOTIENT, *needs, ERFCX),
+        **quick(name, given),
+    )
+
+
+# torch.special.ndtr is 1 + erf, which is 0 in the left tail; SciPy's rounds x / sqrt(2).
+NDTR = _distribution(
+    "_ndtr",
+    "x: Array",
+    "0.5 * erfc(-x / sqrt(2)); for abs(x) > 1/2 through exp(-x**2 / 2) * erfcx.",
+    "_exp_neg_half_square(x)",
+    (*NDTR_SINGLE, EXP_NEG_HALF_SQUARE),
+)
+
+NDTR_RAISED = _distribution(
+    "_ndtr_raised",
+    "x: Array, y: Array",
+    "exp(y) * ndtr(x), where y is 0 unless x < -1; as _ndtr.",
+    "_bell_raised(x, y)",
+    (*NDTR_RAISED_SINGLE, BELL_RAISED),
 )
 
 # torch's erfc is vectorised and right to 1.5 ULP: what is left is the rounding of x / sqrt(2),

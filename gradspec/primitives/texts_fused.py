@@ -18,22 +18,23 @@ _QUICK = {
     "numpy": "",
     "torch": """\
     if _is_fused(x):
-        return {}_single(x)
+        return {}_single({})
 """,
     "tf": """\
     if x.dtype == tf.float32:
-        return {}_single(x)
+        return {}_single({})
 """,
     "jax": """\
     if x.dtype == jnp.float32:
-        return {}_single(x)
+        return {}_single({})
 """,
 }
 
 
-def quick(name: str) -> dict[str, dict[str, str]]:
+def quick(name: str, given: str = "x") -> dict[str, dict[str, str]]:
     """What a line ``SINGLE`` stands for: ``name`` leaves float32 to ``name_single``."""
-    return {"    SINGLE\n": {t: text.format(name) for t, text in _QUICK.items()}}
+    lines = {target: text.format(name, given) for target, text in _QUICK.items()}
+    return {"    SINGLE\n": lines}
 
 
 def _fused(
@@ -72,13 +73,13 @@ def _expm1_small(t: Array) -> Array:
 
 
 def _split(
-    name: str, said: str, exponent: str, rest: str
+    name: str, said: str, exponent: str, rest: str, takes: str = "x: Array"
 ) -> tuple[Mapping[str, Helper], ...]:
     """An exponential of a square; ``h`` has so few bits that its square is exact."""
     return _fused(
         name,
         f'''\
-def {name}(x: Array) -> Array:
+def {name}({takes}) -> Array:
     """{said} in float32, the square split: its rounding error would be magnified."""
     a = xp.where(x < 0.0, -x, x)
     a = xp.where(a > 64.0, 64.0 * xp.ones_like(a), a)
@@ -100,24 +101,51 @@ EXP_NEG_HALF_SQUARE = _split(
     "0.5 * (h - a) * (h + a)",
 )
 
-# The exponential is evaluated as `_exp_neg_half_square_single` does: where both are used,
-# once.
-NDTR = _fused(
-    "_ndtr_single",
-    f'''\
-def _ndtr_single(x: Array) -> Array:
-    """ndtr(x) in float32: exp(-x**2 / 2), its square split, times Mills' ratio, which is
+BELL_RAISED = _split(
+    "_bell_raised_single",
+    "exp(y - x**2 / 2)",
+    "y - 0.5 * h * h",
+    "0.5 * (h - a) * (h + a)",
+    "x: Array, y: Array",
+)
+
+
+# The exponential is evaluated as `_exp_neg_half_square_single` does, or as
+# `_bell_raised_single`: where both are used, once.
+def _distribution(
+    name: str, said: str, exponent: str, takes: str
+) -> tuple[Mapping[str, Helper], ...]:
+    return _fused(
+        name,
+        f'''\
+def {name}({takes}) -> Array:
+    """{said}
     (1 / 2 + r) / (1 + abs(x)). What is rounded is a small part of each sum."""
     over = {listed(MILLS_OVER)}
     under = {listed(MILLS_UNDER)}
     a = xp.where(x < 0.0, -x, x)
     a = xp.where(a > 64.0, 64.0 * xp.ones_like(a), a)
     h = 0.00390625 * xp.round(256.0 * a)
-    e = xp.exp(-0.5 * h * h)
+    e = xp.exp({exponent})
     s = _expm1_small(0.5 * (h - a) * (h + a))
     r = a * _quotient(a, over, under)
     tail = (0.5 * e + e * (0.5 * s + (r + s * r))) / (1.0 + a)
     return xp.where(x < 0.0, tail, 1.0 - tail)
 ''',
-    needs=(QUOTIENT, *EXPM1_SMALL),
+        needs=(QUOTIENT, *EXPM1_SMALL),
+    )
+
+
+NDTR = _distribution(
+    "_ndtr_single",
+    "ndtr(x) in float32: exp(-x**2 / 2), its square split, times Mills' ratio, which is",
+    "-0.5 * h * h",
+    "x: Array",
+)
+
+NDTR_RAISED = _distribution(
+    "_ndtr_raised_single",
+    "exp(y) * ndtr(x) in float32: exp(y - x**2 / 2), split, times Mills' ratio, which is",
+    "y - 0.5 * h * h",
+    "x: Array, y: Array",
 )

@@ -16,6 +16,7 @@ import numpy as np
 
 from gradspec.ir.expr import Expr
 from gradspec.ir.rule import Kind, Rule
+from gradspec.stabilise.depths import depths
 from gradspec.stabilise.model import Machine
 from gradspec.stabilise.points import (
     DOUBLE,
@@ -40,6 +41,12 @@ _DEPTHS_OF_A_DOUBLE = (0.3, 0.9)
 _SEVERAL = 2
 _TOWARDS = 10  # powers of two between a tiny input and the least normal number
 
+_ROOTS = (1.1, 1.5, 1.9)
+"""What a number is in roots of the least normal number."""
+
+_SAME = 1e-3
+"""How near to another point one tells nothing new."""
+
 _BEGIN = (80.5, 84.0)
 _SMALL = 2.0**-61
 """Where exponentials, and inputs, begin to be taken larger (`scaled.py`)."""
@@ -58,13 +65,32 @@ def _brink(rule: Rule, grid: Grid) -> Points:
         row |= {f"d{output.name}": 1.0 for output in rule.outputs}
     statics = {s.name: float(s.default) for s in rule.static_inputs if s.default}
     rows = [row | statics for row in rows]
-    kinds = (_far, _tiny, _apart) if rows else ()
+    kinds = (_far, _tiny, _squared, _apart) if rows else ()
     made = [row for kind in kinds for row in kind(rule, rows, grid)]
+    made += _deep(rule, rows, made, statics, grid)
     return collected(rule, [*islice(sound(rule, made, grid), len(made))], grid)
 
 
 def _floats(rule: Rule) -> list[str]:
     return [v.name for v in rule.inputs if v.kind in (Kind.FLOAT, Kind.NOGRAD)]
+
+
+def _deep(
+    rule: Rule,
+    rows: list[dict[str, float]],
+    made: list[dict[str, float]],
+    statics: dict[str, float],
+    grid: Grid,
+) -> list[dict[str, float]]:
+    """One input where a part of the values is subnormal, if it is at no point yet."""
+    if not rows:
+        return []
+    found = [
+        (name, x)
+        for name, x in depths(rule, tuple(_floats(rule)), statics, grid.work)
+        if not any(math.isclose(row[name], x, rel_tol=_SAME) for row in made)
+    ]
+    return [rows[n % len(rows)] | {name: x} for n, (name, x) in enumerate(found)]
 
 
 def _far(
@@ -99,6 +125,18 @@ def _tiny(
             name: float(grid.work(s))
             for name, s in zip(_floats(rule), sizes, strict=False)
         }
+
+
+def _squared(
+    rule: Rule, rows: list[dict[str, float]], grid: Grid
+) -> Iterator[dict[str, float]]:
+    """The only input where its square is hardly a normal number: `2 * sin(x / 2)**2`."""
+    floats = _floats(rule)
+    if len(floats) == 1:
+        for number, factor in enumerate(_ROOTS):
+            size = factor * math.sqrt(float(np.finfo(grid.work).tiny))
+            sign = -1.0 if number % 2 else 1.0
+            yield rows[number % len(rows)] | {floats[0]: float(grid.work(sign * size))}
 
 
 def _apart(

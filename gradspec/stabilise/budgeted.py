@@ -20,6 +20,7 @@ from gradspec.options import Options
 from gradspec.primitives.on_target import FLUSHING
 from gradspec.stabilise import stabilise as search
 from gradspec.stabilise.faults import concern
+from gradspec.stabilise.fenced import fenced
 from gradspec.stabilise.scaled import scaled
 from gradspec.stabilise.unsearched import as_written
 from gradspec.symbolic.attempts import attempt
@@ -87,7 +88,7 @@ def _own(
 
 
 def _for(target: str, shared: CheckedRule) -> CheckedRule:
-    return scaled(search.for_target(shared, target), target)
+    return fenced(scaled(search.for_target(shared, target), target), target)
 
 
 def _kept(rule: CheckedRule, target: str, work: Callable[[], _Found]) -> _Found:

@@ -35,6 +35,7 @@ from gradspec.stabilise.brink import Brink, brinks
 from gradspec.stabilise.choose import cost
 from gradspec.stabilise.halved import BELLS, EXPONENTIALS, halved, taken_in
 from gradspec.stabilise.names import Names
+from gradspec.stabilise.raised import raised
 from gradspec.stabilise.search import replaced
 
 DEEP, _SHIFT = 80, 16
@@ -68,6 +69,9 @@ _WHY = "parts that would be subnormal, here 0, are taken larger"
 _PRICES = {"jax": inf, "tf": 3.0}
 """How much more a form may cost, on targets that flush: a graph of TensorFlow without XLA
 takes a pass over memory for each choice."""
+
+_LOSS = 2.0**-10
+"""Of a value, what a form may be off by far out, flushed or not (`sigmoid(1.702 * x)`)."""
 
 _ROUNDS = 2
 _MOST = 12  # cores that are tried
@@ -191,6 +195,7 @@ class _Work:
     def _far(self, straight: Expr) -> Iterator[Expr]:
         yield from taken_in(straight)
         yield from self._shifted(straight)
+        yield from self._raised(straight)
         yield from self._halved(straight, EXPONENTIALS)
 
     # --- exponentials --------------------------------------------------------------------
@@ -210,6 +215,10 @@ class _Work:
             other = _in_leaves(form, core, moved)
             if other != form:
                 yield self._shrunk(other, condition, _SHRUNK)
+
+    def _raised(self, form: Expr) -> Iterator[Expr]:
+        for condition, other in raised(form):
+            yield self._shrunk(other, condition, _SHRUNK)
 
     def _cores(self, form: Expr) -> Iterator[tuple[Expr, Expr]]:
         """Parts of the arguments of exponentials, and where they are far out."""
@@ -347,6 +356,8 @@ class _Lost:
         self._places = np.flatnonzero(differing)
         self._was = np.float64(brink.flushing.run(closed))
         self._truths = brink.truths(meaning, differing) if len(self) else np.zeros(0)
+        kept = np.float64(brink.keeping.run(closed))[self._places]
+        self._error = np.abs(kept - self._truths)
 
     def __len__(self) -> int:
         return len(self._places)
@@ -358,7 +369,13 @@ class _Lost:
         same[self._places] = True
         if not same.all():
             return None
-        return int((~self.brink.is_near(got[self._places], self._truths)).sum())
+        return int((~self._is_right(got[self._places])).sum())
+
+    def _is_right(self, got: Any) -> Any:
+        """As near to the truth as the form is where nothing is flushed."""
+        error = np.abs(got - self._truths)
+        as_near = error <= np.minimum(2 * self._error, _LOSS * np.abs(self._truths))
+        return as_near | self.brink.is_near(got, self._truths)
 
 
 def _left(closed: Expr, lost: list[_Lost]) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -183,3 +184,42 @@ def test_the_points_are_on_the_brink() -> None:
         ends = x[np.abs(x) > 50]
         assert ((ends < np.log(np.finfo(work).tiny)).sum()) >= 5
         assert (np.abs(x) < 2.0**-60).any()
+
+
+@pytest.mark.parametrize(("work", "x"), [(np.float32, -13.05), (np.float64, -37.6)])
+def test_the_normal_distribution_is_taken_larger(work: type, x: float) -> None:
+    shared = stable(unary("x * ndtr(x)"))
+    own = for_target(shared, "jax")
+    wanted = float(work(x) * mpmath.ncdf(float(work(x))))
+    assert values(shared, "jax", work, x=x) == 0
+    assert values(own, "jax", work, x=x) == pytest.approx(wanted, rel=1e-6)
+    assert "bell_raised" in texts(own.rule)["dx"], "both by the same power of e"
+    for other in (-11.9, -1.0, 0.5, 20.0):
+        before, after = (values(r, "jax", work, x=other) for r in (shared, own))
+        assert after == before
+
+
+@pytest.mark.parametrize("target", ["jax", "tf"])
+def test_so_is_an_exponential_of_a_multiple(target: str) -> None:
+    shared = stable(unary("x / (1 + exp(-1.702 * x))"))
+    own, x = for_target(shared, target), -51.5
+    wanted = x * float(np.exp(np.longdouble(1.702) * x))
+    assert values(shared, target, np.float32, x=x) == 0
+    assert values(own, target, np.float32, x=x) == pytest.approx(wanted, rel=1e-5)
+
+
+def test_what_is_off_as_it_stands_may_be_off_taken_larger() -> None:
+    cubic = "x * sigmoid(1.6 * (x + 0.0447 * x**3))"
+    shared = stable(unary(cubic))
+    own = for_target(shared, "jax")
+    assert values(shared, "jax", np.float32, x=-10.03) == 0
+    assert values(own, "jax", np.float32, x=-10.03) != 0
+
+
+def test_points_are_where_parts_become_subnormal() -> None:
+    rule = stable(unary("x * sigmoid(3.7 * x)")).rule
+    single, double = brinks(rule)
+    for points, least in ((single, 2.0**-126), (double, 2.0**-1022)):
+        with np.errstate(over="ignore"):
+            parts = np.exp(3.7 * np.float64(points.columns["x"]))
+        assert ((parts < least) & (parts > least * 0.1)).sum() >= 2

@@ -91,6 +91,13 @@ def _vanishing(x: jax.Array, y: jax.Array) -> jax.Array:
     return jnp.where(jnp.isinf(x) & (y == 0.0), 0.0, x) * y
 
 
+def _fence(x: jax.Array) -> jax.Array:
+    """x, in float64 behind a bound: constants on both sides are not added up."""
+    if x.dtype != jnp.float64:
+        return x
+    return jnp.minimum(x, 1.7976931348623157e308)
+
+
 def _expm1_known(x: jax.Array, t: jax.Array) -> jax.Array:
     """exp(x) - 1, where t is exp(x); about 0 its Taylor series."""
     near = jnp.abs(x) < 0.35
@@ -157,8 +164,10 @@ def _swish_jvp(beta, primals, tangents):
     branch = jnp.where(mask, product + 16.0, product)
     exp = jnp.exp(jnp.where(branch < 0.0, branch, -branch))
     total = (
-        jnp.minimum(product + 1.2784645557403564, 1.2784645557403564)
-        - 1.2979282759673083e-8
+        _fence(
+            jnp.minimum(product + 1.2784645557403564, 1.2784645557403564)
+            - 1.2979282759673083e-8
+        )
         + 1.0946994183093437e-16
     )
     ratio = jnp.where(

@@ -274,6 +274,13 @@ def _exp_down(x: tf.Tensor) -> tf.Tensor:
     return tf.exp(tf.where(x >= 0, -x, x))
 
 
+def _fence(x: tf.Tensor) -> tf.Tensor:
+    """x, in float64 behind a bound: constants on both sides are not added up."""
+    if x.dtype != tf.float64:
+        return x
+    return tf.minimum(x, 1.7976931348623157e308)
+
+
 def _expm1_known(x: tf.Tensor, t: tf.Tensor) -> tf.Tensor:
     """exp(x) - 1, where t is exp(x); about 0 its Taylor series."""
     if tf.executing_eagerly():
@@ -398,8 +405,10 @@ def _swish(beta):
             mask = product < -80.0
             exp_down = _exp_down(tf.where(mask, product + 16.0, product))
             total = (
-                tf.minimum(product + 1.2784645557403564, 1.2784645557403564)
-                - 1.2979282759673083e-8
+                _fence(
+                    tf.minimum(product + 1.2784645557403564, 1.2784645557403564)
+                    - 1.2979282759673083e-8
+                )
                 + 1.0946994183093437e-16
             )
             ratio = tf.where(
