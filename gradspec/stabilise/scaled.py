@@ -356,8 +356,8 @@ class _Lost:
         self._places = np.flatnonzero(differing)
         self._was = np.float64(brink.flushing.run(closed))
         self._truths = brink.truths(meaning, differing) if len(self) else np.zeros(0)
-        kept = np.float64(brink.keeping.run(closed))[self._places]
-        self._error = np.abs(kept - self._truths)
+        kept: Any = np.asarray(brink.keeping.run(closed), dtype=np.float64)
+        self._error = np.abs(kept[self._places] - self._truths)
 
     def __len__(self) -> int:
         return len(self._places)
