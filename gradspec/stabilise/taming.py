@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from gradspec.ir.expr import Apply, Expr, Ref, Select
+from gradspec.ir.expr import ZERO, Apply, Expr, Ref, Select
 from gradspec.ir.walk import children, names, nodes, with_children
-from gradspec.primitives.table_bounds import FINITE, NAMES, VANISHING
+from gradspec.primitives.table_bounds import FINITE, GATED, NAMES, VANISHING
 from gradspec.stabilise.bounding import End
 from gradspec.stabilise.choose import cost
 from gradspec.stabilise.model import Machine
@@ -32,8 +32,6 @@ _MOST, _EACH = 2, 32.0
 _DEAR = 8.0
 """What a factor costs that may be asked whether it has vanished."""
 
-_OSCILLATING = ("sin", "cos", "tan", "mod", FINITE)
-"""No number in place of infinity is better than another (or it is there already)."""
 
 
 def at_end(end: End, work: Any) -> Machine:
@@ -55,9 +53,11 @@ class Tamer:
         upstream: frozenset[str],
     ) -> None:
         self._close, self._machine, self._upstream = close, machine, upstream
+        self._is_value = True
 
     def forms(self, form: Expr) -> Iterator[Expr]:
         """Those with fewest changes first."""
+        self._is_value = self._upstream.isdisjoint(names(self._close(form)))
         todo, seen = [form], {form}
         most = _MOST + cost(self._close(form)) // _EACH
         for number in range(_TRIED):
@@ -79,7 +79,7 @@ class Tamer:
     def _changed(self, form: Expr, row: int) -> Iterator[Expr]:
         """First what leaves the operands as they are, so that they are still shared."""
         guilty = self._guilty(form, row)
-        if not isinstance(guilty, Apply) or guilty.op in _OSCILLATING:
+        if not isinstance(guilty, Apply) or guilty.op == FINITE:
             return
         for other in self._variants(guilty, row):
             yield replaced(form, guilty, other)
@@ -128,8 +128,17 @@ class Tamer:
         match node:
             case Apply(op="mul", args=(one, other)):
                 for big, small in ((one, other), (other, one)):
-                    if self._is_infinite(big, row) and self._is_dear(small):
-                        yield Apply(VANISHING, (big, small))
+                    if self._is_infinite(big, row):
+                        yield from self._products(big, small)
+
+    def _products(self, big: Expr, small: Expr) -> Iterator[Expr]:
+        """Products that give way: to a gate that is shut, or to what has vanished. (The
+        slope of the first about 0 is another, and gradients have slopes.)"""
+        shut = _gated(big, small)
+        if shut is not None and self._is_value:
+            yield shut
+        if self._is_dear(small) or shut is not None:
+            yield Apply(VANISHING, (big, small))
 
     def _is_dear(self, part: Expr) -> bool:
         """Whether asking costs little beside it."""
@@ -142,6 +151,19 @@ class Tamer:
                 case Ref() | Apply(op="add" | "sub") if node != guilty:
                     if self._is_infinite(node, row):
                         yield node
+
+
+def _gated(big: Expr, small: Expr) -> Expr | None:
+    """``big * max(y, 0)`` and ``big * min(y, 0)``."""
+    match small:
+        case Apply(op="max" | "min" as op, args=(y, bound) | (bound, y)) if bound == ZERO:
+            shown = y if op == "max" else Apply("neg", (y,))
+            product = Apply(GATED, (big, shown))
+            return product if op == "max" else Apply("neg", (product,))
+        case Apply(op="relu", args=(y,)):
+            return Apply(GATED, (big, y))
+        case _:
+            return None
 
 
 def _count(form: Expr) -> int:

@@ -22,6 +22,7 @@ from gradspec.targets.numpy_rule import jvp_lines, value_lines
 from gradspec.targets.python import Needs, needs
 from gradspec.targets.signature import fresh, scalars
 from gradspec.targets.skeleton import laid_out, module_text, used_helpers
+from gradspec.targets.unasked import answered
 
 RESERVED = texts.RESERVED
 EMITS_NAMED_AXES = True
@@ -81,7 +82,7 @@ def account(plan: RulePlan) -> Account:
 def _functions(rule: RulePlan, plan: ModulePlan, is_traced: bool) -> Functions:
     numbers = scalars(rule)
     words = Vocabulary(cheaper(expander("numpy", numbers), numbers), RESERVED)
-    rule = with_outputs_at_hand(rule)
+    rule = answered(with_outputs_at_hand(rule))
     rules = {other.name for other in plan.rules}
     outputs = {output.name for output in rule.outputs}
     keep = tuple(name for name in rule.saved if name not in outputs)

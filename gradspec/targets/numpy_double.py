@@ -24,6 +24,7 @@ from gradspec.targets.numpy_opposites import with_shared_exponential
 from gradspec.targets.numpy_parts import ARRAY, Functions, not_given, quiet, tuple_type
 from gradspec.targets.python import render_atom
 from gradspec.targets.signature import scalars, variables
+from gradspec.targets.unasked import answered
 
 _GAIN = 0.85
 """Of what a pullback costs in float32, what it may cost in float64."""
@@ -48,6 +49,7 @@ def doubled(functions: Functions, reserved: frozenset[str]) -> Functions | None:
         return None
     numbers = scalars(plan)
     words = cheaper(expander("numpy", numbers, _FORMULAS), numbers)
+    plan = answered(plan)
     backward = joined_backward(plan, Vocabulary(words, reserved))
     backward = with_shared_exponential(backward, variables(plan))
     made = replace(functions, plan=plan, backward=backward)

@@ -23,11 +23,11 @@ _MOST = 6
 """Arguments of a function that looks at few elements first."""
 
 
-def unless_few(given: list[str], lines: Lines) -> Lines:
+def unless_few(given: list[str], lines: Lines, asked: int = 0) -> Lines:
     """The conversions, ``lines``, where the arguments ``given`` need any; ``dtype`` is
-    their type.
+    their type. The last ``asked`` of them must not begin with 0.
     """
-    call = f"{_name(len(given))}({', '.join(given)})"
+    call = f"{_name(len(given), asked)}({', '.join(given)})"
     return [f"dtype = {call}", "if dtype is None:", *indented(lines)]
 
 
@@ -79,8 +79,9 @@ def sum_of(group: tuple[Term, ...]) -> Expr:
 # --- the functions that look -----------------------------------------------------------------
 
 
-def _name(count: int) -> str:
-    return "_few" if count == 1 else f"_few{count}"
+def _name(count: int, asked: int = 0) -> str:
+    name = "_few" if count == 1 else f"_few{count}"
+    return f"{name}_asked{asked}" if asked else name
 
 
 _ONE = '''\
@@ -92,34 +93,45 @@ def _few(a: Any) -> np.dtype | None:
 '''
 _SEVERAL = '''\
 def {name}({parameters}) -> np.dtype | None:
-    """The type, if they are arrays of one type and one shape, of few elements that need
-    no conversion.
+    """{sentence}
     """
     if (
         {conditions}
-        and a.size <= 4096
         and dtype in _DIRECT
     ):
         return dtype
     return None
 '''
+_FEW = """\
+The type, if they are arrays of one type and one shape, of few elements that need
+    no conversion."""
+_ASKED = """\
+The type, if they are arrays of one type and one shape, of few elements; None also
+    if an upstream gradient ({names}) begins with 0, as where nothing is asked."""
 
 
-def _helper(count: int) -> Helper:
+def _helper(count: int, asked: int = 0) -> Helper:
     """One for each number of arguments: a loop would take twice the time."""
     names_ = "abcdef"[:count]
+    last = names_[count - asked :]
     tests = (
         " is ".join([*(f"type({n})" for n in names_), "_Array"]),
         " is ".join(["(dtype := a.dtype)", *(f"{n}.dtype" for n in names_[1:])]),
         " == ".join(f"{n}.shape" for n in names_),
+        f"{'0 < ' if asked else ''}a.size <= 4096",
+        *(f"{n}.item(0)" for n in last),
     )
     text = _SEVERAL.format(
-        name=_name(count),
+        name=_name(count, asked),
+        sentence=_ASKED.format(names=", ".join(last)) if asked else _FEW,
         parameters=", ".join(f"{n}: Any" for n in names_),
         conditions="\n        and ".join(tests),
     )
-    return Helper(_name(count), _ONE if count == 1 else text, _IMPORTS)
+    return Helper(_name(count, asked), _ONE if count == 1 else text, _IMPORTS)
 
 
 _IMPORTS = ("from typing import Any",)
-HELPERS = tuple(_helper(count) for count in range(1, _MOST + 1))
+HELPERS = (
+    *(_helper(count) for count in range(1, _MOST + 1)),
+    *(_helper(n, asked) for n in range(3, _MOST + 1) for asked in range(2, n)),
+)

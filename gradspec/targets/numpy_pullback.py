@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from gradspec.ir.rule import Input, Kind
-from gradspec.plan.array import Expr, Name
-from gradspec.plan.plan import RulePlan, Term
+from gradspec.plan.array import Expr, Name, names
+from gradspec.plan.plan import RulePlan, Step, Term
 from gradspec.targets.docstring import sentence
 from gradspec.targets.lines import Lines, assignments, indented
 from gradspec.targets.numpy_blocks import pullback_in_blocks, vjp_in_blocks
@@ -37,6 +37,7 @@ from gradspec.targets.numpy_rows import (
 from gradspec.targets.numpy_trace import traced_forward, traced_gradients
 from gradspec.targets.python import render, render_atom
 from gradspec.targets.signature import fresh, parameters, variables
+from gradspec.targets.unasked import has_unasked, plain, uses_times
 
 
 def vjp_lines(functions: Functions) -> Lines:
@@ -134,7 +135,7 @@ def _alone_lines(functions: Functions) -> Lines:
     """The pullback; before it, where there are two, what it asks for gradients."""
     out = pullback_in_blocks(functions, _name(functions))
     if functions.double is None:
-        steps = assignments(functions.backward.statements, functions.scope)
+        steps = assignments(parted(functions)[0], functions.scope)
         lines = _pullback_lines(functions, out, steps)
         return [*quiet(functions.pulled), *lines]
     asking = replace(
@@ -173,19 +174,37 @@ def _taking(functions: Functions, out: Lines) -> Lines:
         *_untyped(conversions(functions.plan)),
         *_shaped_upstream(functions),
     ]
-    given = [*(i.name for i in functions.plan.tensors), *functions.plan.upstream]
-    return unless_few(given, lines) if gives_few(functions) else lines
+    upstream = functions.plan.upstream
+    given = [*(i.name for i in functions.plan.tensors), *upstream]
+    asked = len(upstream) if has_unasked(functions.plan) else 0
+    return unless_few(given, lines, asked) if gives_few(functions) else lines
 
 
 def _of_few(functions: Functions) -> Lines:
     """Gradients that need no sum over axes."""
+    steps = assignments(parted(functions)[1], functions.scope)
     if not gives_few(functions):
-        return []
+        return steps
     values = [sum_of(group) for group in functions.backward.gradients if group]
-    texts = iter([_few_text(functions, value) for value in values])
+    texts = iter([_few_text(functions, plain(value)) for value in values])
     groups = functions.backward.gradients
     results = _tuple(next(texts) if group else "None" for group in groups)
-    return ["if dtype is not None:", f"    return {results}"]
+    asked = (replace(s, value=plain(s.value)) for s in parted(functions)[1])
+    few = [*assignments(asked, functions.scope), f"return {results}"]
+    return ["if dtype is not None:", *indented(few), *steps]
+
+
+def parted(functions: Functions) -> tuple[list[Step], list[Step]]:
+    """The steps of a pullback, and those that differ where an output is not asked for:
+    ``times``, and what is made of it.
+    """
+    ahead: list[Step] = []
+    behind: list[Step] = []
+    for step in functions.backward.statements:
+        later = {s.name for s in behind}
+        is_asked = uses_times(step.value) or not later.isdisjoint(names(step.value))
+        (behind if is_asked else ahead).append(step)
+    return ahead, behind
 
 
 def _few_text(functions: Functions, value: Expr) -> str:

@@ -38,6 +38,7 @@ from gradspec.targets.tf_raw import RAW, raw
 from gradspec.targets.tf_sizes import numbers, with_sizes
 from gradspec.targets.tf_texts import DIALECT
 from gradspec.targets.together import together, with_forward
+from gradspec.targets.unasked import answered
 from gradspec.targets.unnamed import unnamed
 
 RESERVED = texts.RESERVED
@@ -137,7 +138,7 @@ def _core(rule: RulePlan, name: str, is_traced: bool) -> Core:
 
 def _made(rule: RulePlan, name: str, is_traced: bool, dialect: Dialect) -> Core:
     rule = with_sizes(rule)
-    rule = rule if rule.is_ranked else without_composites(rule)
+    rule = rule if rule.is_ranked else answered(without_composites(rule))
     fixed = numbers(rule)
     expand = with_forward(together(expander("tf", fixed), fixed))
     if dialect is not DIALECT:

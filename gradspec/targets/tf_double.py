@@ -15,7 +15,7 @@ from gradspec.ir.rule import Kind
 from gradspec.plan.array import Expr, Op, names, nodes
 from gradspec.plan.plan import RulePlan
 from gradspec.primitives.row import Helper
-from gradspec.primitives.table_bounds import FINITE, VANISHING
+from gradspec.primitives.table_bounds import FINITE, GATED, VANISHING
 from gradspec.primitives.table_slopes import MISH, SILU
 from gradspec.targets.signature import fresh, variables
 from gradspec.targets.tf_blocks import is_in_blocks
@@ -50,6 +50,7 @@ FORMULAS = {
     "fence": "x",
     FINITE: "clip(x, -1.7976931348623157e308, 1.7976931348623157e308)",
     VANISHING: "(0 if y == 0 and abs(x) == inf else x) * y",
+    GATED: "times(x, max(y, 0) + clip(x, 0, 0))",
     SILU: "sigmoid(x) + x * (sigmoid(x) * (1 - sigmoid(x)))",
     MISH: "tanh(softplus(clip(x, -10000, 40))) + clip(x, -10000, 40) "
     "* sigmoid(x) * (1 - square(tanh(softplus(clip(x, -10000, 40)))))",

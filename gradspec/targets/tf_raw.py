@@ -43,6 +43,7 @@ _BINARY = {
     "add": "AddV2",
     "sub": "Sub",
     "mul": "Mul",
+    "times": "MulNoNan",
     "div": "RealDiv",
     "pow": "Pow",
     "max": "Maximum",

@@ -115,6 +115,25 @@ def test_beside_another_input() -> None:
         assert _at(rule, "dx", -math.inf, b=b) == [0.0, 0.0]
 
 
+def test_beside_what_oscillates() -> None:
+    rule = stable("rule f(x, b) -> y:\n    y = x * b + sin(x)\n").rule
+    for b in (2.0, -3.0):
+        assert _at(rule, "y", math.inf, b=b) == [b * math.inf] * 2
+        assert _at(rule, "y", -math.inf, b=b) == [-b * math.inf] * 2
+
+
+@pytest.mark.parametrize("gate", ["max(x, 0)", "min(x, 0)"])
+def test_beside_a_gate(gate: str) -> None:
+    """A gate that is shut lets no infinity pass; one that is open does."""
+    rule = stable(f"rule f(x, b) -> y:\n    y = {gate} * b\n").rule
+    way = 1.0 if "max" in gate else -1.0
+    for b in ENDS:
+        assert _at(rule, "y", -2 * way, b=b) == [0.0, 0.0]
+        assert _at(rule, "y", 2 * way, b=b) == [way * b, way * b]
+    assert np.isnan(_at(rule, "y", -2 * way, b=math.nan)).all()
+    assert _at(rule, "y", way * math.inf, b=-3.0) == [-way * math.inf] * 2
+
+
 def test_infinity_over_infinity() -> None:
     rule = stable("rule f(x, c) -> y:\n    y = sqrt(x * x + c * c)\n").rule
     for c in (0.5, -3.0):
@@ -163,7 +182,7 @@ def test_no_condition_asks_whether_a_factor_is_nothing(text: str) -> None:
                 assert not _asks_for_nothing(part.condition)
 
 
-@pytest.mark.parametrize("op", ["finite", "vanishing"])
+@pytest.mark.parametrize("op", ["finite", "vanishing", "gated"])
 @pytest.mark.parametrize("work", [np.float32, np.float64])
 def test_what_is_done_about_infinities_is_nothing_elsewhere(op: str, work: Any) -> None:
     row = primitive(op)
@@ -186,10 +205,11 @@ def test_what_is_done_about_infinities() -> None:
     largest = np.finfo(np.float64).max
     bounded = machine.run(Apply("finite", (Ref("x"),)))
     assert bounded[:2].tolist() == [largest, -largest]
-    product = machine.run(Apply("vanishing", (Ref("x"), Ref("y"))))
-    assert product[[0, 1, 3]].tolist() == [0.0, 0.0, math.inf]
     assert np.isnan(bounded[2])
-    assert np.isnan(product[2])
+    for op in ("vanishing", "gated"):
+        product = machine.run(Apply(op, (Ref("x"), Ref("y"))))
+        assert product[[0, 1, 3]].tolist() == [0.0, 0.0, math.inf]
+        assert np.isnan(product[2])
 
 
 # --- limits ----------------------------------------------------------------------------

@@ -201,13 +201,12 @@ class JaxAdapter:
 
 
 def _measured(case: Case, values: Function, leaves: list[Any]) -> dict[str, Any]:
-    result, pullback = jax.vjp(values, *leaves)
-    found = {f"0:{name}:": value for name, value in result.items()}
     if case["order"] == 0 or not case["differentiable"]:
-        return found
+        return {f"0:{name}:": value for name, value in values(*leaves).items()}
+    result, *_ = jax.vjp(values, *leaves)
+    found = {f"0:{name}:": value for name, value in result.items()}
     for name in result:
-        firsts = pullback(_seeds(result, name))
-        for place, first in enumerate(firsts):
+        for place, first in enumerate(_slopes(values, leaves, name)):
             variable = case["inputs"][floats(case)[place]][0]
             found[f"1:{name}:{variable}"] = first
             if case["order"] >= 2:
@@ -216,18 +215,17 @@ def _measured(case: Case, values: Function, leaves: list[Any]) -> dict[str, Any]
     return found
 
 
-def _seeds(result: dict[str, Any], name: str) -> dict[str, Any]:
-    """Upstream gradients: 1 for one output, 0 for the others."""
-    return {
-        key: jnp.ones_like(value) if key == name else jnp.zeros_like(value)
-        for key, value in result.items()
-    }
+def _slopes(values: Function, leaves: list[Any], name: str) -> tuple[Any, ...]:
+    """The gradients of one output, as `jax.grad` of a loss that uses it alone has them:
+    what is handed to the other outputs is no array of zeros, but nothing."""
+    one, pullback = jax.vjp(lambda *leaves: values(*leaves)[name], *leaves)
+    found: tuple[Any, ...] = pullback(jnp.ones_like(one))
+    return found
 
 
 def _second(values: Function, leaves: list[Any], name: str, place: int) -> Any:
     def slope(*leaves: Any) -> Any:
-        result, pullback = jax.vjp(values, *leaves)
-        return pullback(_seeds(result, name))[place]
+        return _slopes(values, list(leaves), name)[place]
 
     first, pullback = jax.vjp(slope, *leaves)
     return pullback(jnp.ones_like(first))[place]

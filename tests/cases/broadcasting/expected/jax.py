@@ -115,9 +115,15 @@ def _tangent(tangent: jax.Array | None, y: jax.Array) -> jax.Array:
     return _varying(jnp.broadcast_to(tangent, y.shape), jax.typeof(y))
 
 
+def _finite(x: jax.Array) -> jax.Array:
+    """x, or the largest numbers of its type in place of infinities."""
+    return jnp.clip(x, jnp.finfo(x.dtype).min, jnp.finfo(x.dtype).max)
+
+
 @jax.custom_jvp
 def _complex_op(x, y):
-    z = x * y + jnp.sin(x)
+    # at x = inf and x = -inf the limit, where it was NaN
+    z = x * y + jnp.sin(_finite(x))
     w = y * y
     return z, w
 

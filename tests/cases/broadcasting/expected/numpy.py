@@ -231,15 +231,17 @@ def _few2(a: Any, b: Any) -> np.dtype | None:
     return None
 
 
-def _few4(a: Any, b: Any, c: Any, d: Any) -> np.dtype | None:
-    """The type, if they are arrays of one type and one shape, of few elements that need
-    no conversion.
+def _few4_asked2(a: Any, b: Any, c: Any, d: Any) -> np.dtype | None:
+    """The type, if they are arrays of one type and one shape, of few elements; None also
+    if an upstream gradient (c, d) begins with 0, as where nothing is asked.
     """
     if (
         type(a) is type(b) is type(c) is type(d) is _Array
         and (dtype := a.dtype) is b.dtype is c.dtype is d.dtype
         and a.shape == b.shape == c.shape == d.shape
-        and a.size <= 4096
+        and 0 < a.size <= 4096
+        and c.item(0)
+        and d.item(0)
         and dtype in _DIRECT
     ):
         return dtype
@@ -332,6 +334,22 @@ def _reduced(value: npt.ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
     return np.array(np.broadcast_to(total, aligned)).reshape(shape)[()]
 
 
+def _finite(x: np.ndarray) -> np.ndarray:
+    """x, or the largest numbers of its type in place of infinities."""
+    return (
+        x
+        if x.size == 1 and 0.0 * x.item() == 0.0
+        else x.clip(np.finfo(x.dtype).min, np.finfo(x.dtype).max)
+    )
+
+
+def _times(x: np.ndarray, d: np.ndarray) -> np.ndarray:
+    """x * d; 0 if d is 0 throughout: then nothing is asked, whatever x may be."""
+    if (d.size and d.item(0)) or d.any():
+        return x * d
+    return np.zeros(np.broadcast_shapes(x.shape, d.shape), d.dtype)
+
+
 def complex_op(
     x: npt.ArrayLike, y: npt.ArrayLike, *, out: tuple[np.ndarray, ...] | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -350,7 +368,8 @@ def complex_op(
         if _are_large(x, y):
             return _in_blocks(complex_op, x, y, out=out)
         dtype, x, y = _floating("complex_op", x=x, y=y)
-    z = x * y + np.sin(x)
+    # at x = inf and x = -inf the limit, where it was NaN
+    z = x * y + np.sin(_finite(x))
     w = y * y
     if dtype is not x.dtype:
         z = z.astype(dtype, copy=False)
@@ -362,7 +381,7 @@ def _complex_op_pullback(
     x: npt.ArrayLike, y: npt.ArrayLike, dz: npt.ArrayLike, dw: npt.ArrayLike
 ) -> tuple[np.ndarray, np.ndarray]:
     """The pullback of ``complex_op``."""
-    dtype = _few4(x, y, dz, dw)
+    dtype = _few4_asked2(x, y, dz, dw)
     if dtype is None:
         if _are_large(x, y):
             return _pulled_in_blocks(_complex_op_pullback, x, y, dz, dw)
@@ -370,10 +389,11 @@ def _complex_op_pullback(
         _, x, y = _floating("complex_op", x=x, y=y)
         dz = _shaped(dz, x, y)
         dw = _shaped(dw, y)
-    dx = dz * (y + np.cos(x))
     if dtype is not None:
+        dx = dz * (y + np.cos(x))
         return dx, dz * x + (dw + dw) * y
-    return _gradient(like_x, dx), _gradient(like_y, dz * x, (dw + dw) * y)
+    dx = _times(y + np.cos(x), dz)
+    return _gradient(like_x, dx), _gradient(like_y, _times(x, dz), _times(y, dw + dw))
 
 
 def complex_op_vjp(
@@ -392,7 +412,8 @@ def complex_op_jvp(
     dtype, x, y = _floating("complex_op", x=x, y=y)
     x_dot = _tangent(x_dot, x)
     y_dot = _tangent(y_dot, y)
-    z = x * y + np.sin(x)
+    # at x = inf and x = -inf the limit, where it was NaN
+    z = x * y + np.sin(_finite(x))
     w = y * y
     z_dot = x_dot * (y + np.cos(x)) + y_dot * x
     w_dot = (y_dot + y_dot) * y

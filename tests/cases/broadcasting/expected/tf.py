@@ -137,18 +137,26 @@ def _unbroadcast(gradient: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
     return tf.reshape(tf.reduce_sum(gradient, axes), shape)
 
 
+def _finite(x: tf.Tensor) -> tf.Tensor:
+    """x, or the largest numbers of its type in place of infinities."""
+    return tf.clip_by_value(x, x.dtype.min, x.dtype.max)
+
+
 @_rule
 def _complex_op(x, y):
     dtype = x.dtype
     kept = x, y
     x, y = _widen(x, y)
-    z = x * y + tf.sin(x)
+    # at x = inf and x = -inf the limit, where it was NaN
+    z = x * y + tf.sin(_finite(x))
     w = y * y
 
     def backward(dz, dw):
         x, y, dz, dw = _widen(*kept, dz, dw)
-        dx = _unbroadcast(dz * (y + tf.cos(x)), x)
-        dy = _unbroadcast(dz * x, y) + dw * 2.0 * y
+        dx = _unbroadcast(tf.math.multiply_no_nan(y + tf.cos(x), dz), x)
+        dy = _unbroadcast(tf.math.multiply_no_nan(x, dz), y) + tf.math.multiply_no_nan(
+            y, dw * 2.0
+        )
         return tf.cast(dx, dtype), tf.cast(dy, dtype)
 
     return (tf.cast(z, dtype), tf.cast(w, dtype)), backward

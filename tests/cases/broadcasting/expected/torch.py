@@ -274,6 +274,11 @@ def _plus(total: torch.Tensor | None, term: torch.Tensor) -> torch.Tensor:
     return term if total is None else total + term
 
 
+def _finite(x: torch.Tensor) -> torch.Tensor:
+    """x, or the largest numbers of its type in place of infinities."""
+    return torch.nan_to_num(x, torch.nan)
+
+
 class _ComplexOp(torch.autograd.Function):
     generate_vmap_rule = True
 
@@ -282,7 +287,8 @@ class _ComplexOp(torch.autograd.Function):
         dtype = x.dtype
         if dtype in _HALF:
             x, y = _widen(x, y)
-        z = x * y + torch.sin(x)
+        # at x = inf and x = -inf the limit, where it was NaN
+        z = x * y + torch.sin(_finite(x))
         w = y * y
         return _rounded(z, dtype), _rounded(w, dtype)
 

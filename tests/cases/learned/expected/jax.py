@@ -173,9 +173,15 @@ def _sum_over_batch(x: jax.Array, rank: int) -> jax.Array:
     return jnp.sum(x, tuple(range(x.ndim - rank)))
 
 
+def _gated(x: jax.Array, y: jax.Array) -> jax.Array:
+    """x * max(y, 0); where nothing passes, an infinite x counts as 0."""
+    return jnp.where(jnp.isinf(x) & (y <= 0.0), 0.0, x) * jnp.maximum(y, 0.0)
+
+
 @jax.custom_jvp
 def _prelu(x, a):
-    return jnp.maximum(x, 0.0) + a * jnp.minimum(x, 0.0)
+    # at a = inf and a = -inf the limit, where it was NaN
+    return jnp.maximum(x, 0.0) - _gated(a, -x)
 
 
 def _prelu_jvp(primals, tangents):

@@ -351,12 +351,24 @@ def _sum_over_batch(x: tf.Tensor, rank: int) -> tf.Tensor:
     )
 
 
+def _gated(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+    """x * max(y, 0); where nothing passes, an infinite x counts as 0."""
+    return tf.math.multiply_no_nan(x, tf.nn.relu(y) + tf.clip_by_value(x, 0.0, 0.0))
+
+
 def _prelu_double(x, a):
     dtype = x.dtype
     kept = x, a
     x, a = _doubles(x, a)
-    y = _raw.AddV2(
-        x=_raw.Maximum(x=x, y=0.0), y=_raw.Mul(x=a, y=_raw.Minimum(x=x, y=0.0))
+    y = _raw.Sub(
+        x=_raw.Maximum(x=x, y=0.0),
+        y=_raw.MulNoNan(
+            x=a,
+            y=_raw.AddV2(
+                x=_raw.Maximum(x=_raw.Neg(x=x), y=0.0),
+                y=_raw.ClipByValue(t=a, clip_value_min=0.0, clip_value_max=0.0),
+            ),
+        ),
     )
 
     def backward(dy):
@@ -396,7 +408,8 @@ def _prelu(x, a):
     dtype = x.dtype
     kept = x, a
     x, a = _widen(x, a)
-    y = tf.maximum(x, 0.0) + a * tf.minimum(x, 0.0)
+    # at a = inf and a = -inf the limit, where it was NaN
+    y = tf.maximum(x, 0.0) - _gated(a, -x)
 
     def backward(dy):
         x, a, dy = _widen(*kept, dy)

@@ -324,6 +324,11 @@ def _sum_over_batch(x: torch.Tensor, rank: int) -> torch.Tensor:
     return x.sum(tuple(range(batch))) if batch else x
 
 
+def _gated(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """x * max(y, 0); where nothing passes, an infinite x counts as 0."""
+    return torch.ops.aten.threshold_backward(x * y, y + x.clamp(0.0, 0.0), 0.0)
+
+
 class _Prelu(torch.autograd.Function):
     generate_vmap_rule = True
 
@@ -332,7 +337,8 @@ class _Prelu(torch.autograd.Function):
         dtype = x.dtype
         if dtype in _HALF:
             x, a = _widen(x, a)
-        y = torch.clamp(x, min=0.0) + a * torch.clamp(x, max=0.0)
+        # at a = inf and a = -inf the limit, where it was NaN
+        y = torch.clamp(x, min=0.0) - _gated(a, -x)
         return _rounded(y, dtype)
 
     @staticmethod
