@@ -64,7 +64,7 @@ def with_times(value: Expr, plan: RulePlan) -> Expr:
         ahead = [f for f in factors if {*names(f)} <= numbers | upstream]
         rest = [f for f in factors if f not in ahead]
         if not rest or any(not upstream.isdisjoint(names(f)) for f in rest):
-            return node
+            return replace(node, args=tuple(map(made, node.args)))
         factor = _product(rest)
         if node.primitive == "div":
             factor = Op("div", (factor, below))

@@ -451,6 +451,11 @@ def _batch_contraction(
     return np.einsum(f"Z{left},Z{right}->{out}", a, b, optimize=True)
 
 
+def _gated(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """x * max(y, 0); where nothing passes, an infinite x counts as 0."""
+    return _where(np.isinf(x) & (y <= 0.0), 0.0, x) * np.maximum(y, 0.0)
+
+
 def prelu(
     x: npt.ArrayLike, a: npt.ArrayLike, *, out: np.ndarray | None = None
 ) -> np.ndarray:
@@ -466,7 +471,8 @@ def prelu(
         if _are_large(x, a):
             return _in_blocks(prelu, x, a, out=out)
         dtype, x, a = _floating("prelu", x=x, a=a)
-    y = np.add(np.maximum(x, 0.0), a * np.minimum(x, 0.0), out=_direct(out, x))
+    # at a = inf and a = -inf the limit, where it was NaN
+    y = np.subtract(np.maximum(x, 0.0), _gated(a, -x), out=_direct(out, x))
     if dtype is not x.dtype:
         y = y.astype(dtype, copy=False)
     return y if out is None else _into(out, y)
@@ -510,17 +516,13 @@ def prelu_jvp(
     dtype, x, a = _floating("prelu", x=x, a=a)
     x_dot = _tangent(x_dot, x)
     a_dot = _tangent(a_dot, a)
-    t = np.minimum(x, 0.0)
-    y = np.maximum(x, 0.0) + a * t
+    # at a = inf and a = -inf the limit, where it was NaN
+    y = np.maximum(x, 0.0) - _gated(a, -x)
     mask = x == 0.0
-    y_dot = (
-        x_dot
-        * (
-            _where(x > 0.0, 1.0, _where(mask, x.dtype.type(0.5), x.dtype.type(0.0)))
-            + _where(x < 0.0, a, _where(mask, 0.5 * a, 0.0))
-        )
-        + a_dot * t
-    )
+    y_dot = x_dot * (
+        _where(x > 0.0, 1.0, _where(mask, x.dtype.type(0.5), x.dtype.type(0.0)))
+        + _where(x < 0.0, a, _where(mask, 0.5 * a, 0.0))
+    ) + a_dot * np.minimum(x, 0.0)
     return y.astype(dtype, copy=False), y_dot.astype(dtype, copy=False)
 
 
