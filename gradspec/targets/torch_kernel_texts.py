@@ -67,11 +67,11 @@ MISH_FORWARD = Helper(
     '''\
 def _mish(x: torch.Tensor) -> torch.Tensor:
     """mish through one exponential, where torch's own takes two and a logarithm: with e
-    the exponential it is x * q / (q + 2), where q is e * (e + 2).
+    the exponential it is x * q / (q + 2), where q is 2 * e + e**2.
     """
     t = torch.clamp(x, min=-1e4).float()
     e = torch.exp(torch.clamp(t, max=40.0))  # the quotient is 1 beyond
-    q = torch.add(e, 2.0).mul_(e)
+    q = torch.add(e, e).addcmul_(e, e)
     return q.div_(torch.add(q, 2.0, out=e)).mul_(t).to(dtype=x.dtype)
 ''',
 )
