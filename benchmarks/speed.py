@@ -80,7 +80,8 @@ The experts' rules are public implementations (`benchmarks/experts.py`,
 `benchmarks/experts_tf.py`); a composite is the plain formula, which the framework
 differentiates. Each table says what its columns are to reach; a ratio that does not is
 **bold**. NumPy modules evaluate large arrays with the threads that the process may use;
-what is copied beside them is copied by one thread and by two, and the faster counts.
+what is copied beside them is copied by one thread and by two, and the faster counts; at
+1e7 it is 80 MB at least, scaled to the bytes in question, for less would stay in a cache.
 
 {totals}
 """

@@ -32,6 +32,10 @@ RULES = {
 COPYING = (1, 2)
 """Threads: where one core can fill the memory's bandwidth, two are no faster."""
 
+LARGE = 10_000_000
+"""Elements of which a copy has the memory's bandwidth. What has a result of few elements
+copies fewer bytes than a cache has: that takes two thirds of the time."""
+
 ROWS = ("softmax", "log_sum_exp", "layer_norm")
 ROW = 100
 
@@ -129,12 +133,12 @@ def overhead(names: Sequence[str], seconds: float) -> None:
     ratios("NumPy: overhead at n = 1", head, rows, (1.3, 1.3))
 
 
-def _floors(counts: Mapping[str, int]) -> dict[str, Thunk]:
-    """Copying as many bytes as so many elements of float32 have, to memory in use: by one
-    thread and by two, of which the faster counts.
+def _floors(counts: Mapping[str, int], least: int) -> dict[str, Thunk]:
+    """Copying as many bytes as so many elements of float32 have, ``least`` elements at
+    least, to memory in use: by one thread and by two, of which the faster counts.
     """
     return {
-        f"{name}, {threads}": _copying(max(2, count // 2), threads)
+        f"{name}, {threads}": _copying(max(least, count // 2), threads)
         for name, count in counts.items()
         for threads in COPYING
     }
@@ -155,13 +159,16 @@ def _copying(size: int, threads: int) -> Thunk:
     return halves
 
 
-def _fastest(found: Mapping[str, float], name: str) -> float:
-    return min(found[f"{name}, {threads}"] for threads in COPYING)
+def _fastest(
+    found: Mapping[str, float], counts: Mapping[str, int], least: int, name: str
+) -> float:
+    once = min(found[f"{name}, {threads}"] for threads in COPYING)
+    return once * counts[name] / 2 / max(least, counts[name] // 2)
 
 
 def over_floor(names: Sequence[str], n: int, seconds: float) -> None:
     """Arguments and results go through memory once at least."""
-    rows = []
+    rows, least = [], LARGE if n >= LARGE else 2
     for name in names:
         forward, both = _both(name, n)
         inputs = _inputs(name, n)
@@ -171,16 +178,18 @@ def over_floor(names: Sequence[str], n: int, seconds: float) -> None:
         given = [array.size for array in (*inputs, *results)]
         taken = [array.size for array in inputs[: 1 if name == "focal_loss" else None]]
         pulled = given + taken + [result.size for result in results]
+        counts = {"once": sum(given), "both": sum(pulled)}
         thunks = {
             "forward": forward,
             "out": _with_out(name, inputs, out if len(out) > 1 else out[0]),
             "both": both,
-            **_floors({"floor": sum(given), "floors": sum(pulled)}),
+            **_floors(counts, least),
         }
         found = medians(thunks, 2 * seconds)
-        once = [found[kind] / _fastest(found, "floor") for kind in ("forward", "out")]
-        rows.append((name, (*once, found["both"] / _fastest(found, "floors"))))
-    within = (5.0, 5.0, 5.0) if n >= 10_000_000 else (None, None, None)
+        floor, floors = (_fastest(found, counts, least, kind) for kind in counts)
+        once = (found[kind] / floor for kind in ("forward", "out"))
+        rows.append((name, (*once, found["both"] / floors)))
+    within = (5.0, 5.0, 5.0) if n >= LARGE else (None, None, None)
     title = f"NumPy at n = {sized(n)}: of copying the same bytes"
     ratios(title, ("forward", "with out=", "with backward"), rows, within)
 

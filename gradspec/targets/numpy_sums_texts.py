@@ -93,12 +93,16 @@ def _is_moderate(value: np.ndarray) -> bool:
 LOGSUMEXP = Helper(
     "_logsumexp",
     '''\
-@np.errstate(divide="ignore")
+@np.errstate(divide="ignore", over="ignore")
 def _logsumexp(value: np.ndarray, axis: Any, keepdims: bool = False) -> np.ndarray:
-    """log(sum(exp(value))), shifted by the greatest value so that nothing overflows."""
-    if axis == -1 and _is_moderate(value):
-        result = np.log(_row_sum(np.exp(value)))
-        return result if keepdims else result.squeeze(axis=axis)
+    """log(sum(exp(value))), shifted by the greatest value where a sum overflows, or is so
+    small that its exponentials lose digits.
+    """
+    if axis == -1 and value.size > 4096:
+        total = _row_sum(np.exp(value))
+        if 1e-28 < total.min() and total.max() < np.inf:
+            result = np.log(total)
+            return result if keepdims else result.squeeze(axis=axis)
     top = value.max(axis=axis, keepdims=True)
     top = np.where(np.isinf(top), 0.0, top).astype(value.dtype)
     total = np.exp(value - top).sum(axis=axis, keepdims=True)

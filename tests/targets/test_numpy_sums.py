@@ -94,3 +94,17 @@ def test_nothing_is_shifted_that_fits(
     rules.softmax(_rows(100, 100, 100.0))
     rules.softmax(_rows(10, 100))
     assert asked == [True, False, False]
+
+
+@pytest.mark.parametrize("shift", (0.0, -60.0, -75.0, -120.0, 60.0, 80.0, 95.0, 1e4))
+def test_sums_of_exponentials_of_any_size(rules: ModuleType, shift: float) -> None:
+    x = _rows(100, 100) + np.float32(shift)
+    x[:, ::3] = -np.inf
+    with np.errstate(all="raise", under="ignore"):
+        total = rules.lse(x)
+    assert total.dtype == np.float32
+    few = np.concatenate([rules.lse(x[k : k + 10]) for k in range(0, 100, 10)])
+    exact = rules.lse(x.astype(np.float64))
+    unit = np.spacing(np.abs(few).max())
+    assert np.abs(total - exact).max() <= 2 * unit
+    assert np.abs(few - exact).max() <= 2 * unit

@@ -228,9 +228,9 @@ def _places(out: Any, kinds: list[Any]) -> tuple[Any, ...]:
 
 def _direct(out: np.ndarray | None, x: np.ndarray) -> np.ndarray | None:
     """``out``, if an operation of arrays like ``x`` can have it for its result."""
-    if type(out) is np.ndarray and out.dtype is x.dtype and out.shape == x.shape:
-        return out
-    return None
+    if out is None or type(out) is not np.ndarray or out.dtype is not x.dtype:
+        return None
+    return out if out.shape == x.shape else None
 
 
 _Array = np.ndarray
