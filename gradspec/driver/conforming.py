@@ -222,6 +222,9 @@ def _group(
                     yield _cell(module, case, feature, done)
 
 
+_COARSE = "half precision has too few digits for this call, in plain code as well"
+
+
 def _cell(
     module: dict[str, Any],
     case: dict[str, Any],
@@ -238,7 +241,10 @@ def _cell(
     if "plain" not in ways or (module["doubt"] and cell.state == "ok"):
         return cell
     plain = done.get((module["path"], rule, "plain", feature.name), unreached)
-    return replace(cell, plain=plain["state"], plain_message=plain["message"])
+    cell = replace(cell, plain=plain["state"], plain_message=plain["message"])
+    if feature.half and cell.state == cell.plain == "wrong":
+        return replace(cell, state="error", message=f"{_COARSE}: {cell.message}")
+    return cell
 
 
 def _applies(case: dict[str, Any], feature: Feature) -> bool:

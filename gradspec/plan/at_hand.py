@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from gradspec.plan.array import Expr, Name, children, names, substitute
@@ -30,17 +30,14 @@ def without_locals(plan: RulePlan) -> RulePlan:
     For targets that decide by themselves what is kept of them.
     """
     outputs = {output.name for output in plan.outputs}
-    locals_ = {a.name: a.value for a in plan.forward if a.name not in outputs}
+    return _written_out(plan, [a for a in plan.forward if a.name not in outputs])
 
-    def written(value: Expr) -> Expr:
-        return substitute(value, locals_)
 
-    lets = (Assign(a.name, written(a.value), a.comment) for a in plan.backward_locals)
-    return replace(
-        _with_gradients(plan, written),
-        backward_locals=tuple(lets),
-        saved=tuple(name for name in plan.saved if name in outputs),
-    )
+def without_names(plan: RulePlan) -> RulePlan:
+    """The same with outputs written out as well: for targets that differentiate an output
+    by its declared gradient, where that may be another than the derivative of its value.
+    """
+    return _written_out(plan, plan.forward)
 
 
 def without_composites(plan: RulePlan) -> RulePlan:
@@ -48,19 +45,24 @@ def without_composites(plan: RulePlan) -> RulePlan:
     operation and those that the author saves. For a target that records the operations of
     an output which its backward pass uses, and keeps what lies between.
     """
-    values = {
-        a.name: a.value
+    composites = [
+        a
         for a in plan.forward
         if a.name in plan.saved and a.name not in plan.asked and not _is_one(a.value)
-    }
+    ]
+    return _written_out(plan, composites)
+
+
+def _written_out(plan: RulePlan, lets: Iterable[Assign]) -> RulePlan:
+    values = {a.name: a.value for a in lets}
 
     def written(value: Expr) -> Expr:
         return substitute(value, values)
 
-    lets = (Assign(a.name, written(a.value), a.comment) for a in plan.backward_locals)
+    behind = (Assign(a.name, written(a.value), a.comment) for a in plan.backward_locals)
     return replace(
         _with_gradients(plan, written),
-        backward_locals=tuple(lets),
+        backward_locals=tuple(behind),
         saved=tuple(name for name in plan.saved if name not in values),
     )
 

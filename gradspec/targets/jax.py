@@ -14,7 +14,11 @@ from gradspec.ir.rule import Input, Kind, Output
 from gradspec.plan.account import Account
 from gradspec.plan.account import account as booked
 from gradspec.plan.array import names as names_of
-from gradspec.plan.at_hand import with_outputs_at_hand, without_locals
+from gradspec.plan.at_hand import (
+    with_outputs_at_hand,
+    without_locals,
+    without_names,
+)
 from gradspec.plan.plan import ModulePlan, Nature, RulePlan
 from gradspec.plan.program import Vocabulary, forward, joined_backward
 from gradspec.plan.pushing import Pushforward, is_linear, pushforward
@@ -152,9 +156,10 @@ def _core(
     words = Vocabulary(
         together(expander("jax", fixed), fixed), texts.RESERVED | texts.LOCALS
     )
-    rule = without_locals(rule)
     if rule.nature is Nature.EXACT:
-        rule = with_outputs_at_hand(rule)
+        rule = with_outputs_at_hand(without_locals(rule))
+    else:
+        rule = without_names(rule)
     return Core(
         name,
         derived,

@@ -8,10 +8,8 @@ from dataclasses import replace
 from gradspec.ir.rule import Input, Kind, Output, Shape
 from gradspec.plan.account import Account
 from gradspec.plan.account import account as booked
-from gradspec.plan.array import Expr, Name
-from gradspec.plan.plan import Assign, Block, ModulePlan, RulePlan
+from gradspec.plan.plan import Block, ModulePlan, RulePlan
 from gradspec.plan.program import Vocabulary, forward, pushforward, split_backward
-from gradspec.plan.translate import replaced
 from gradspec.primitives.texts_torch import ACTIVE
 from gradspec.targets import torch_fused, torch_kernels, torch_ranked_texts
 from gradspec.targets import torch_texts as texts
@@ -28,6 +26,13 @@ from gradspec.targets.signature import (
 )
 from gradspec.targets.skeleton import laid_out, module_text, used_helpers
 from gradspec.targets.together import paired
+from gradspec.targets.torch_again import (
+    DIFFERENTIATED,
+    UNBATCHED,
+    computed_again,
+    kept_locals,
+    outputs_declared,
+)
 from gradspec.targets.torch_backward import backward_method
 from gradspec.targets.torch_blocks import (
     APPLIED,
@@ -81,7 +86,16 @@ def _module(plan: ModulePlan, functions: Sequence[Function]) -> str:
     text = "\n".join(laid_out(lines) for lines in definitions)
     applied = APPLIED_BY_SIZE if "_in_blocks(" in text else APPLIED
     applied = APPLIED_BY_TYPE if "in_double=(" in text else applied
-    own = (ACTIVE, *HELPERS, OUTWEIGHS_CALLS, applied, APPLIED_NATIVELY, *texts.HELPERS)
+    own = (
+        ACTIVE,
+        DIFFERENTIATED,
+        UNBATCHED,
+        *HELPERS,
+        OUTWEIGHS_CALLS,
+        applied,
+        APPLIED_NATIVELY,
+        *texts.HELPERS,
+    )
     fused = (*torch_fused.HELPERS, *torch_kernels.HELPERS)
     more = (*fused, *torch_ranked_texts.HELPERS, *wants.helpers)
     helpers = used_helpers(dict.fromkeys((*own, *more)), text)
@@ -124,7 +138,7 @@ def _named(plan: ModulePlan) -> list[tuple[RulePlan, str]]:
 
 def _function(rule: RulePlan, name: str, is_traced: bool) -> Function:
     words = _words(rule)
-    kept = _kept(rule, words)
+    kept = kept_locals(rule, words)
     further = tuple(Output(assign.name, Kind.NOGRAD, Shape()) for assign in kept)
     plan = replace(rule, outputs=(*rule.outputs, *further))
     plan = with_slopes(plan, words.expand)
@@ -137,6 +151,7 @@ def _function(rule: RulePlan, name: str, is_traced: bool) -> Function:
         is_traced,
         _tangents(rule, words, backward.residuals),
         kept,
+        computed_again(rule, words, backward.residuals),
     )
 
 
@@ -151,21 +166,8 @@ def _tangents(
     """The forward mode from what the backward pass keeps as well."""
     if rule.tangents is None or all(g is None for g in rule.gradients):
         return None
-    outputs = [o.name for o in rule.outputs]
-    return pushforward(rule, words, tuple(n for n in residuals if n in outputs))
-
-
-def _kept(plan: RulePlan, words: Vocabulary) -> tuple[Assign, ...]:
-    """The locals that are saved, each in terms of the inputs and of those before it."""
-    outputs = {output.name for output in plan.outputs}
-    known: dict[Expr, Expr] = {}
-    kept = []
-    for assign in plan.forward:
-        if assign.name in plan.saved and assign.name not in outputs:
-            value = words.expand(assign.value)
-            kept.append(Assign(assign.name, replaced(value, known), assign.comment))
-            known[value] = Name(assign.name)
-    return tuple(kept)
+    sound = {o.name for o in rule.outputs} - {*outputs_declared(rule)}
+    return pushforward(rule, words, tuple(n for n in residuals if n in sound))
 
 
 # --- definitions -------------------------------------------------------------------------

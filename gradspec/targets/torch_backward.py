@@ -102,14 +102,14 @@ def _sizes(function: Function) -> Lines:
 
 
 def _computed_again(here: _Pass) -> Lines:
-    """A saved local is a constant: where this pass is to be differentiated itself, it is
-    computed again as a function of the inputs.
+    """Where this pass is to be differentiated itself, what was kept is computed again as
+    a function of the inputs.
     """
-    lines = assignments(here.function.kept, here.scope)
+    lines = assignments(here.function.again, here.scope)
     if not lines:
         return []
     reason = "# a second derivative must see through what was saved"
-    return ["if torch.is_grad_enabled():", *indented([reason, *lines])]
+    return ["if _is_differentiated():", *indented([reason, *lines])]
 
 
 def _returned(here: _Pass) -> Lines:

@@ -47,6 +47,7 @@ def doubled(function: Function, words: Vocabulary) -> Function | None:
         forward=forward(plan, words),
         backward=unnamed(split_backward(plan, words)),
         tangents=None,
+        again=(),
         base=function,
     )
     return made if doubled_passes(made) else None

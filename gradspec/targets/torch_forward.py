@@ -147,9 +147,7 @@ def _fill(function: Function, output: Output) -> Callable[[str], str]:
 
 def setup_context_method(function: Function) -> Lines:
     """``setup_context``: what the backward pass is given."""
-    plain = [
-        _called(function, o.name) for o in function.outputs if not o.takes_gradient
-    ]
+    plain = [_constant(function, o) for o in function.outputs if not o.takes_gradient]
     saved = [_called(function, name) for name in function.residuals]
     wide = function.expanded
     body = [*_inputs(function), *_outputs(function)]
@@ -173,6 +171,12 @@ def setup_context_method(function: Function) -> Lines:
         body.append(f"{ctx}.set_materialize_grads(False)")
     header = f"def setup_context({ctx}, {_given(function)}, {_made(function)}):"
     return ["@staticmethod", header, *indented(body)]
+
+
+def _constant(function: Function, output: Output) -> str:
+    """An output without a gradient. An integer needs no telling, also in a batch."""
+    called = _called(function, output.name)
+    return f"_unbatched({called})" if output.kind is Kind.NOGRAD else called
 
 
 def _kept_sizes(function: Function) -> list[AxisSize]:

@@ -40,9 +40,13 @@ class Function:
     is_traced: bool
     tangents: Block | None = None
     kept: tuple[Assign, ...] = ()
-    """Locals that the author saves: the class gives them as further outputs, because a
-    context may keep nothing but inputs and outputs. Their values, for when a saved one
-    will not do.
+    """Locals that are saved: the class gives them as further outputs, because a context may
+    keep nothing but inputs and outputs.
+    """
+    again: tuple[Assign, ...] = ()
+    """What is kept and is another function of the inputs than autograd takes it for: saved
+    locals, which are constants to it, and outputs whose gradient is declared to be another.
+    Their values, for when the pass is to be differentiated itself.
     """
     base: Function | None = None
     """The class that this one, in float64, stands in for on a CPU."""
@@ -93,7 +97,7 @@ class Function:
     @property
     def statics(self) -> tuple[str, ...]:
         """Statics that the backward pass uses."""
-        used = {*self.backward.statics, *names(*(a.value for a in self.kept))}
+        used = {*self.backward.statics, *names(*(a.value for a in self.again))}
         used.update(self.tangent_uses)
         return tuple(i.name for i in self.plan.statics if i.name in used)
 
@@ -108,9 +112,9 @@ class Function:
     @property
     def values(self) -> tuple[Expr, ...]:
         """All that is printed."""
-        kept = tuple(assign.value for assign in self.kept)
+        again = tuple(assign.value for assign in self.again)
         rest = (*self.backward_values, *self.tangent_values)
-        return (*self.forward_values, *kept, *rest)
+        return (*self.forward_values, *again, *rest)
 
     @property
     def forward_values(self) -> tuple[Expr, ...]:
@@ -231,7 +235,7 @@ class Function:
                 for term in terms
             ):
                 wanted.add(name)
-        for assign in self.kept:
+        for assign in self.again:
             wanted.update(names(assign.value))
         wanted.update(self.tangent_uses)
         wanted.update(self.filled)
@@ -277,7 +281,7 @@ class Function:
 
     @property
     def backward_sizes(self) -> tuple[AxisSize, ...]:
-        return self.sizes((*self.backward_values, *(a.value for a in self.kept)))
+        return self.sizes((*self.backward_values, *(a.value for a in self.again)))
 
     @property
     def tangent_sizes(self) -> tuple[AxisSize, ...]:

@@ -66,6 +66,7 @@ def elementwise_case(checked: CheckedRule) -> dict[str, Any] | None:
         "rule": rule.name,
         "exact": _is_exact(rule),
         "inputs": [[i.name, i.kind.value] for i in rule.tensor_inputs],
+        "batched": [n for n, shape in drawn.shapes.items() if shape == WHOLE],
         "outputs": [[o.name, o.kind.value] for o in rule.outputs],
         "linear": linear,
         "statics": _statics(rule, drawn),
@@ -310,6 +311,7 @@ def ranked_case(rule: Rule, linear: bool) -> dict[str, Any] | None:
         "rule": rule.name,
         "exact": _is_exact(rule),
         "inputs": [[i.name, i.kind.value] for i in rule.tensor_inputs],
+        "batched": list(_batched(rule, given)),
         "outputs": [[o.name, o.kind.value] for o in rule.outputs],
         "linear": linear,
         "statics": call["statics"],
@@ -321,6 +323,14 @@ def ranked_case(rule: Rule, linear: bool) -> dict[str, Any] | None:
         **_orders(call, gradients),
         "bare": _orders(call["bare"], gradients),
     }
+
+
+def _batched(rule: Rule, given: dict[str, Any]) -> Iterator[str]:
+    """The inputs that have the first axis of the batch, which is none of their own."""
+    longest = max(len(given[i.name][0]) - len(i.shape.axes) for i in rule.tensor_inputs)
+    for i in rule.tensor_inputs:
+        if longest and len(given[i.name][0]) - len(i.shape.axes) == longest:
+            yield i.name
 
 
 def _orders(call: dict[str, Any], gradients: list[str]) -> dict[str, Any]:

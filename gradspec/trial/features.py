@@ -86,6 +86,7 @@ TORCH = (
         "fx.symbolic_trace, wrapped",
         "forward AD: 1 forward",
         "forward AD over backward: 2 forward",
+        "forward AD over a plain backward: 2 forward",
         "backward over forward AD: 2 forward",
         "autograd.functional.vjp",
         "autograd.functional.jvp: 1 forward",

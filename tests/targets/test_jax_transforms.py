@@ -43,6 +43,14 @@ rule row(x[..., n], g[n]) -> y[..., n]:
 rule clipped(x) -> y:
     y = x**2
     override dx = clip(dy, -1, 1) * x because "not linear in its upstream gradient"
+
+rule through(x) -> y:
+    y = tanh(x)
+    override dx = 3 * dy * (2 - y) because "a marker, in terms of the output"
+
+rule through_rows(x[..., n]) -> y[..., n]:
+    y[i] = x[i]**2 / sum(x[j]**2 for j)
+    override dx[i] = 3 * dy[i] * y[i] because "the same over rows"
 """
 
 X = np.array([0.5, -1.0, 2.0])
@@ -242,3 +250,18 @@ def test_export_for_any_size(rules: ModuleType) -> None:
         x = [jnp.asarray(X, jnp.float32)] * count
         again = jax.export.deserialize(exported.serialize()).call(*x)
         assert np.asarray(again) == pytest.approx(np.asarray(jax.grad(total)(*x)))
+
+
+@pytest.mark.parametrize("name", ["through", "through_rows"])
+def test_an_output_in_a_declared_gradient_is_differentiated_as_its_value(
+    rules: ModuleType, name: str
+) -> None:
+    """Its declared gradient is for those who call the rule: difference quotients of the
+    gradient know nothing of it.
+    """
+    gradient = jax.grad(lambda x: jnp.sum(getattr(rules, name)(x)))
+    x, step = jnp.asarray(X, jnp.float32), 2.0**-7
+    found = jax.jvp(gradient, (x,), (jnp.ones_like(x),))[1]
+    quotient = (gradient(x + step) - gradient(x - step)) / (2 * step)
+    assert np.allclose(found, quotient, atol=2e-3)
+    assert np.abs(quotient).max() > 0.1

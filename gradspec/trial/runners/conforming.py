@@ -143,6 +143,13 @@ def _short(values: Any) -> str:
     return text if len(text) <= 90 else f"{text[:87]}..."
 
 
+def emptied(case: Case, inputs: list[Any]) -> list[Any]:
+    """The inputs with a batch of size zero, where they have its first axis."""
+    names = [name for name, _ in case["inputs"]]
+    pairs = zip(names, inputs, strict=True)
+    return [x[:0] if name in case["batched"] else x for name, x in pairs]
+
+
 def require(condition: bool, message: str) -> None:
     """What a feature that has no gradient of its own to give must hold."""
     if not condition:

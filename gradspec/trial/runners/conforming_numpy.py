@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-from conforming import Case, Register, imported, main, require
+from conforming import Case, Register, emptied, imported, main, require
 
 feature = Register()
 
@@ -65,8 +65,7 @@ def _slope(s: Setting, place: int, k: int) -> float:
     unit = (np.arange(x.size) == k).reshape(x.shape).astype(x.dtype)
     tangents = [unit if p == place else None for p in range(len(s.inputs))]
     _, made = s.function("_jvp")(tuple(s.inputs), tuple(tangents), **s.case["statics"])
-    kinds = [kind for _, kind in s.case["outputs"]]
-    moved = [t for t, kind in zip(_tuple(made), kinds, strict=True) if kind == "float"]
+    moved = (t for t in _tuple(made) if t is not None)
     pairs = zip(moved, s.upstream, strict=True)
     return float(sum(np.sum(t * u) for t, u in pairs))
 
@@ -97,7 +96,7 @@ def strided(s: Setting) -> Any:
 
 @feature("empty arrays")
 def empty(s: Setting) -> None:
-    inputs = [x[:0] if x.ndim and x.shape[0] == 2 else x for x in s.inputs]
+    inputs = emptied(s.case, s.inputs)
     outputs, pullback = s.function("_vjp")(*inputs, **s.case["statics"])
     kinds = [kind for _, kind in s.case["outputs"]]
     made = [y for y, k in zip(_tuple(outputs), kinds, strict=True) if k == "float"]

@@ -134,24 +134,6 @@ def _leaf(*given: Any, **statics: Any) -> Any:
     return _RULES[-1](*given, **statics)
 
 
-def _of_one(s: Setting) -> Any:
-    def total(x: Any) -> Any:
-        return s.total(x)
-
-    return total
-
-
-def _of_two(s: Setting) -> Any:
-    def total(x: Any, y: Any) -> Any:
-        return s.total(x, y)
-
-    return total
-
-
-_CALLS = (_of_one, _of_two)
-"""fx counts the arguments of what it traces."""
-
-
 def _called(*given: Any, **statics: Any) -> Any:
     return _leaf(*given, **statics)
 
@@ -161,6 +143,9 @@ def symbolic_trace(s: Setting) -> Any:
     """As a leaf of the graph (`torch.fx.wrap`), as any function that asks for types."""
     _RULES.append(s.rule)
     s.rule = _called
-    count = len(s.floats)
-    require(count <= len(_CALLS), "too many inputs to trace")
-    return s.backward(torch.fx.symbolic_trace(_CALLS[count - 1](s)))
+
+    def total(floats: Any) -> Any:  # fx counts the arguments of what it traces
+        return s.total(*(floats[k] for k in s.every))
+
+    traced = torch.fx.symbolic_trace(total)
+    return s.backward(lambda *floats: traced(floats))

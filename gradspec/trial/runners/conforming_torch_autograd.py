@@ -74,8 +74,18 @@ def functional_vhp(s: Setting) -> Any:
 # --- forward mode beside reverse mode --------------------------------------------------
 
 
+@feature("forward AD over a plain backward")
+def forward_over_plain(s: Setting) -> Any:
+    """No graph is made of the backward pass: forward mode alone goes over it."""
+    return _pushed_over(s, False)
+
+
 @feature("forward AD over backward")
 def forward_over_backward(s: Setting) -> Any:
+    return _pushed_over(s, True)
+
+
+def _pushed_over(s: Setting, graph: bool) -> Any:
     def push(tangents: Any) -> Any:
         leaves = s.leaves()
         with forward_ad.dual_level():
@@ -83,8 +93,10 @@ def forward_over_backward(s: Setting) -> Any:
                 forward_ad.make_dual(x, t)
                 for x, t in zip(leaves, tangents, strict=True)
             ]
-            whole = s.probed(s.first(duals))
-            tangent = forward_ad.unpack_dual(whole).tangent
+            first = torch.autograd.grad(
+                s.total(*duals), duals, create_graph=graph, materialize_grads=True
+            )
+            tangent = forward_ad.unpack_dual(s.probed(first)).tangent
         return 0.0 if tangent is None else tangent
 
     return s.along(push)

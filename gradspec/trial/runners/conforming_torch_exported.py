@@ -37,18 +37,16 @@ def strict(s: Setting) -> Any:
 @feature("export, dynamic sizes")
 def dynamic(s: Setting) -> Any:
     """Traced at other sizes of the first axis than it is run at."""
-    sized = [x for x in s.floats if _is_batched(x)]
-    if not sized or any(map(_is_batched, s.discrete)) or not _are_ones(s.upstream):
+    names, batched = [name for name, _ in s.case["inputs"]], s.case["batched"]
+    sized = [names[k] in batched for k in s.places]
+    if not any(sized) or sum(sized) < len(batched) or not _are_ones(s.upstream):
         return export(s)
     batch = torch.export.Dim("batch", min=2, max=64)
-    axes = tuple({0: batch} if _is_batched(x) else None for x in s.floats)
-    given = tuple(torch.cat([x, x, x]) if _is_batched(x) else x for x in s.floats)
+    pairs = list(zip(s.floats, sized, strict=True))
+    axes = tuple({0: batch} if is_sized else None for _, is_sized in pairs)
+    given = tuple(torch.cat([x, x, x]) if is_sized else x for x, is_sized in pairs)
     traced = torch.export.export(_Summed(s), given, dynamic_shapes=(axes,))
     return s.backward(traced.module())
-
-
-def _is_batched(x: Any) -> bool:
-    return bool(x.dim()) and x.shape[0] == 2
 
 
 class _Summed(_Exported):

@@ -21,6 +21,18 @@ _transforms_are_active = getattr(
 )
 
 
+def _is_differentiated() -> bool:
+    """Whether the pass at hand is to be differentiated itself, backward or forward."""
+    return torch.is_grad_enabled() or torch.autograd.forward_ad._current_level >= 0
+
+
+def _unbatched(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor that holds a batch of vmap: the one that autograd knows."""
+    while torch._C._functorch.is_batchedtensor(tensor):
+        tensor = torch._C._functorch.get_unwrapped(tensor)
+    return tensor
+
+
 def _is_plain(tensor: torch.Tensor) -> bool:
     """Whether its elements are numbers in the memory of the CPU, in order (or one number
     for all), and it is no subclass: the keys of any other differ.
@@ -305,7 +317,7 @@ class _GateSaved(torch.autograd.Function):
         _, e = output
         ctx.save_for_backward(x, e)
         ctx.save_for_forward(x, e)
-        ctx.mark_non_differentiable(e)
+        ctx.mark_non_differentiable(_unbatched(e))
         ctx.set_materialize_grads(False)
 
     @staticmethod
@@ -316,7 +328,7 @@ class _GateSaved(torch.autograd.Function):
         dtype = x.dtype
         if dtype in _HALF:
             x, e, dy = _widen(x, e, dy)
-        if torch.is_grad_enabled():
+        if _is_differentiated():
             # a second derivative must see through what was saved
             e = torch.exp(-x)
         # at x = inf the limit, where it was NaN

@@ -338,8 +338,9 @@ def _sum_of_outer(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
     rows = tf.broadcast_dynamic_shape(
         tf.shape(a, tf.int64)[:-1], tf.shape(b, tf.int64)[:-1]
     )
-    a = tf.reshape(tf.broadcast_to(a, tf.concat([rows, m], 0)), [-1, m[0]])
-    b = tf.reshape(tf.broadcast_to(b, tf.concat([rows, n], 0)), [-1, n[0]])
+    count = tf.reduce_prod(rows)
+    a = tf.reshape(tf.broadcast_to(a, tf.concat([rows, m], 0)), [count, m[0]])
+    b = tf.reshape(tf.broadcast_to(b, tf.concat([rows, n], 0)), [count, n[0]])
     return tf.matmul(a, b, transpose_a=True)
 
 

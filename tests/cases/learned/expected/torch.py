@@ -22,6 +22,18 @@ _transforms_are_active = getattr(
 )
 
 
+def _is_differentiated() -> bool:
+    """Whether the pass at hand is to be differentiated itself, backward or forward."""
+    return torch.is_grad_enabled() or torch.autograd.forward_ad._current_level >= 0
+
+
+def _unbatched(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor that holds a batch of vmap: the one that autograd knows."""
+    while torch._C._functorch.is_batchedtensor(tensor):
+        tensor = torch._C._functorch.get_unwrapped(tensor)
+    return tensor
+
+
 def _is_plain(tensor: torch.Tensor) -> bool:
     """Whether its elements are numbers in the memory of the CPU, in order (or one number
     for all), and it is no subclass: the keys of any other differ.
@@ -314,8 +326,8 @@ def _check_shapes(rule: str, **inputs: tuple[object, ...]) -> None:
 def _sum_of_outer(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """Outer products along the last axes, summed over all other axes, which broadcast."""
     shape = torch.broadcast_shapes(a.shape[:-1], b.shape[:-1])
-    a = a.expand((*shape, a.shape[-1])).reshape(-1, a.shape[-1])
-    return a.mT @ b.expand((*shape, b.shape[-1])).reshape(-1, b.shape[-1])
+    a = a.expand((1, *shape, a.shape[-1])).flatten(0, -2)
+    return a.mT @ b.expand((1, *shape, b.shape[-1])).flatten(0, -2)
 
 
 def _sum_over_batch(x: torch.Tensor, rank: int) -> torch.Tensor:
@@ -432,7 +444,7 @@ class _LayerNorm(torch.autograd.Function):
         ctx.y_shape = y.shape
         ctx.save_for_backward(x, gain, m, v)
         ctx.save_for_forward(x, gain, m, v)
-        ctx.mark_non_differentiable(m, v)
+        ctx.mark_non_differentiable(_unbatched(m), _unbatched(v))
 
     @staticmethod
     def backward(ctx, dy, _m, _v):
@@ -442,7 +454,7 @@ class _LayerNorm(torch.autograd.Function):
         if dtype in _HALF:
             x, gain, m, v, dy = _widen(x, gain, m, v, dy)
         d = x.shape[-1]
-        if torch.is_grad_enabled():
+        if _is_differentiated():
             # a second derivative must see through what was saved
             m = torch.mean(x, -1, keepdim=True)
             v = torch.mean(torch.square(x - m), -1, keepdim=True)

@@ -19,6 +19,18 @@ _transforms_are_active = getattr(
 )
 
 
+def _is_differentiated() -> bool:
+    """Whether the pass at hand is to be differentiated itself, backward or forward."""
+    return torch.is_grad_enabled() or torch.autograd.forward_ad._current_level >= 0
+
+
+def _unbatched(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor that holds a batch of vmap: the one that autograd knows."""
+    while torch._C._functorch.is_batchedtensor(tensor):
+        tensor = torch._C._functorch.get_unwrapped(tensor)
+    return tensor
+
+
 def _applied(
     function: type[torch.autograd.Function],
     in_graph: Callable[..., Any],
@@ -266,7 +278,7 @@ class _LayerNorm(torch.autograd.Function):
         ctx.y_shape = y.shape
         ctx.save_for_backward(x, g, mu, r)
         ctx.save_for_forward(x, g, mu, r)
-        ctx.mark_non_differentiable(mu, r)
+        ctx.mark_non_differentiable(_unbatched(mu), _unbatched(r))
 
     @staticmethod
     def backward(ctx, dy, _mu, _r):
@@ -275,7 +287,7 @@ class _LayerNorm(torch.autograd.Function):
         dtype = x.dtype
         if dtype in _HALF:
             x, g, mu, r, dy = _widen(x, g, mu, r, dy)
-        if torch.is_grad_enabled():
+        if _is_differentiated():
             # a second derivative must see through what was saved
             mu = torch.mean(x, -1, keepdim=True)
             r = torch.rsqrt(torch.mean(torch.square(x - mu), -1, keepdim=True) + eps)
