@@ -251,9 +251,11 @@ SUM_OF_OUTER = Helper(
 def _sum_of_outer(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """Outer products along the last axes, summed over all other axes, which broadcast."""
     shape = torch.broadcast_shapes(a.shape[:-1], b.shape[:-1])
-    a = a.expand((1, *shape, a.shape[-1])).flatten(0, -2)
-    return a.mT @ b.expand((1, *shape, b.shape[-1])).flatten(0, -2)
+    count = math.prod(shape)
+    a = a.expand((*shape, a.shape[-1])).reshape(count, a.shape[-1])
+    return a.mT @ b.expand((*shape, b.shape[-1])).reshape(count, b.shape[-1])
 ''',
+    ("import math",),
 )
 
 SUM_OVER_BATCH = Helper(
