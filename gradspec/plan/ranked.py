@@ -20,6 +20,7 @@
     Stack(args)                      values side by side along a new last axis
     Softmax(arg, axis)               exponentials as shares of their sum
     LogSoftmax(arg, axis)            its logarithm
+    Shares(arg, total, axis)         exp(arg - total), of the logarithm of their sum
 
 A value is an array of some batch axes, which broadcast and are never named, followed by
 the *core* axes, whose number planning knows. Positions count from the end: -1 is the
@@ -304,6 +305,16 @@ class LogSoftmax(RankedNode):
     _hash: int = _HASH
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Shares(RankedNode):
+    """:class:`Softmax`, where the logarithm of the exponentials' sum is at hand."""
+
+    arg: Expr
+    total: Expr
+    axis: int
+    _hash: int = _HASH
+
+
 Ranked: TypeAlias = (
     Reduce
     | Expand
@@ -323,4 +334,5 @@ Ranked: TypeAlias = (
     | Stack
     | Softmax
     | LogSoftmax
+    | Shares
 )

@@ -20,6 +20,8 @@ EXPM1 = "expm1_known"
 TANH_SOFTPLUS = "tanh_softplus"
 SIGMOID_REST = "sigmoid_rest"
 EXP_DOWN = "exp_down"
+SIGMOID_DOWN = "sigmoid_down"
+BY_PRECISION = "by_precision"
 
 _NEAR = 0.35
 
@@ -80,6 +82,21 @@ _EXP_DOWN_TEXT = """\
 def _exp_down(x: Array) -> Array:
     \"\"\"exp(-abs(x)), as the logistic function takes it.\"\"\"
     return xp.exp(xp.where(x >= 0, -x, x))
+"""
+
+
+# What is not returned compilers leave out.
+_BY_PRECISION_TEXT = """\
+def _by_precision(single: Array, double: Array) -> Array:
+    \"\"\"The first of two evaluations in float32, the second in float64.\"\"\"
+    return double if double.dtype == xp.float64 else single
+"""
+
+_SIGMOID_DOWN_TEXT = """\
+def _sigmoid_down(x: Array) -> Array:
+    \"\"\"1 / (1 + exp(abs(x))), as the logistic function takes it.\"\"\"
+    t = xp.exp(xp.where(x >= 0, -x, x))
+    return t / (1.0 + t)
 """
 
 
@@ -155,5 +172,32 @@ ROWS = (
             **_fused("_exp_down", _EXP_DOWN_TEXT, "exp(-abs(x))", ("tf",)),
             "jax": Expand("exp(-abs(x))"),
         },
+    ),
+    Primitive(
+        SIGMOID_DOWN,
+        ("x",),
+        meaning="sigmoid(-abs(x))",
+        partials=(None,),
+        ball=lambda x: balls.sigmoid(-abs(x)),
+        sympy=lambda sp, x: 1 / (1 + sp.exp(sp.Abs(x))),
+        model=lambda np, x: np.exp(-np.abs(x)) / (1.0 + np.exp(-np.abs(x))),
+        cost=38.0,
+        source="the smaller of a logistic function of x and of -x",
+        spellings={
+            **_fused("_sigmoid_down", _SIGMOID_DOWN_TEXT, "sigmoid(-abs(x))", ("tf",)),
+            "jax": Expand("sigmoid(-abs(x))"),
+        },
+    ),
+    Primitive(
+        BY_PRECISION,
+        ("x", "y"),
+        meaning="y",
+        partials=(None, "1"),
+        ball=lambda _, y: y,
+        sympy=lambda sp, _, y: y,
+        model=lambda np, x, y: np.where(np.isnan(x), x, y),
+        cost=0.0,
+        source="two polynomials, of the terms that each precision needs",
+        spellings=_fused("_by_precision", _BY_PRECISION_TEXT, "y"),
     ),
 )

@@ -19,9 +19,11 @@ from gradspec.ir.shelf import remembered
 from gradspec.options import Options
 from gradspec.primitives.on_target import FLUSHING
 from gradspec.stabilise import stabilise as search
+from gradspec.stabilise.doubled import with_others
 from gradspec.stabilise.faults import concern
 from gradspec.stabilise.fenced import fenced
 from gradspec.stabilise.scaled import scaled
+from gradspec.stabilise.shared_logistic import logistic
 from gradspec.stabilise.unsearched import as_written
 from gradspec.symbolic.attempts import attempt
 from gradspec.symbolic.limit import hurried_time, in_time
@@ -88,7 +90,10 @@ def _own(
 
 
 def _for(target: str, shared: CheckedRule) -> CheckedRule:
-    return fenced(scaled(search.for_target(shared, target), target), target)
+    chosen = search.for_target(shared, target)
+    own = scaled(logistic(chosen, target), target)
+    own = own if own is chosen else with_others(own, chosen.rule)
+    return fenced(own, target)
 
 
 def _kept(rule: CheckedRule, target: str, work: Callable[[], _Found]) -> _Found:

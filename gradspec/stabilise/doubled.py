@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from gradspec.ir.expr import ONE, Apply, Expr, Ref, const
-from gradspec.ir.rule import Backward, Declared, Derived, Kind, Let, Rule
+from gradspec.ir.rule import Backward, CheckedRule, Declared, Derived, Kind, Let, Rule
 from gradspec.ir.text import show
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import names, nodes, substitute
@@ -54,6 +54,21 @@ _NUMBERS = (Kind.FLOAT, Kind.NOGRAD)
 _UNIT = 1.0
 _SATURATED = 40
 """From here on an exponential has left everything else behind, to 2^-57."""
+
+
+def with_others(own: CheckedRule, chosen: Rule) -> CheckedRule:
+    """``own``, in which some forms of ``chosen`` are longer for what a target takes for 0 in
+    float32. In float64 nothing is: beside other results in it those forms stay."""
+    if not own.doubles:
+        return own
+    now, names_of = Names(own.rule), Names(chosen)
+    known = dict(own.doubles)
+    outputs = [o.name for o in chosen.outputs]
+    for name in (*outputs, *(f"d{i.name}" for i in chosen.inputs if i.takes_gradient)):
+        shorter = names_of.close(Ref(name))
+        if name not in known and now.close(Ref(name)) != shorter:
+            known[name] = shorter
+    return replace(own, doubles=tuple(known.items()))
 
 
 @dataclass(frozen=True, slots=True)

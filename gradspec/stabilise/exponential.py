@@ -51,7 +51,7 @@ def in_one_exponential(closed: Expr, name: str) -> Expr | None:
     from gradspec.symbolic.exponentials import NoFraction, factored
 
     try:
-        found = factored(_without_bounds(closed), name)
+        found = factored(without_bounds(closed), name)
     except (NoFraction, NotImplementedError, KeyError):
         return None
     x = Ref(name)
@@ -71,7 +71,7 @@ def _sides(closed: Expr, name: str) -> tuple[Fraction, tuple[_Side, _Side]] | No
     from gradspec.symbolic.exponentials import NoFraction, factored
 
     try:
-        found = factored(_without_bounds(closed), name)
+        found = factored(without_bounds(closed), name)
         left = _side(found, name, is_left=True)
         right = _side(found, name, is_left=False)
     except (NoFraction, NotImplementedError, KeyError):
@@ -79,7 +79,7 @@ def _sides(closed: Expr, name: str) -> tuple[Fraction, tuple[_Side, _Side]] | No
     return found.number, (left, right)
 
 
-def _without_bounds(closed: Expr) -> Expr:
+def without_bounds(closed: Expr) -> Expr:
     """An input bounded where an exponential has long come to its limit is that input, in
     every format (`bounding.py` puts such bounds, and puts them again)."""
 

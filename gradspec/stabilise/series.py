@@ -157,7 +157,7 @@ def _about(
         return None
     was = around.profile(closed)
     widths = was.windows if was.worst > GOOD else WIDTHS[:1]
-    found = (_series(meaning, name, point, width) for width in _narrowing(widths))
+    found = (series_about(meaning, name, point, width) for width in _narrowing(widths))
     known = next((one for one in found if one is not None), None)
     if known is None:
         return None
@@ -166,7 +166,7 @@ def _about(
     now = around.profile(better)
     if not is_hole and not now.worst < was.worst / _GAIN:
         return None
-    why = _why(name, point, was, now)
+    why = told(name, point, was, now)
     return Mended(part, Select(condition, series, part), better, why)
 
 
@@ -179,7 +179,7 @@ def _narrowing(widths: tuple[Fraction, ...]) -> Iterator[Fraction]:
         yield from (half for half in halves if half >= WIDTHS[0])
 
 
-def _why(name: str, point: Point, was: Profile, now: Profile) -> str:
+def told(name: str, point: Point, was: Profile, now: Profile) -> str:
     place = f"{name} = {float(point.near):.8g}"
     what = f"its zero {place}" if point.is_zero else place
     if was.worst <= GOOD:
@@ -196,7 +196,7 @@ def _gain(was: Profile, now: Profile) -> str:
 
 
 @lru_cache(maxsize=256)
-def _series(
+def series_about(
     closed: Expr, name: str, point: Point, window: Fraction
 ) -> tuple[Expr, Expr] | None:
     """The condition of the window and the polynomial in it."""

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
 from typing import Any
 
 from flint import arb, ctx, fmpq
 
+from gradspec.symbolic.chebyshev import economised
 from gradspec.symbolic.jets import NoSeries
 from gradspec.symbolic.taylor_models import PRECISION, Model, is_zero
 
@@ -56,7 +56,7 @@ def _shortened(factor: Model, power: int, least: Fraction, close: Fraction) -> S
     step = width * width if is_even else width
     scaled = [c * step**n for n, c in enumerate(middles[:: 2 if is_even else 1])]
     room = close * least - off
-    kept, lost = _economised(scaled, room)
+    kept, lost = economised(scaled, room)
     found = tuple(_rounded(c / step**n) for n, c in enumerate(kept))
     lost += sum(
         abs(c - f * step**n) for n, (c, f) in enumerate(zip(kept, found, strict=True))
@@ -79,40 +79,6 @@ def _middles(factor: Model) -> tuple[list[Fraction], Fraction]:
             found.append(Fraction(0) if is_zero(a) else _fraction(a.mid()))
             off += arb(a.rad()) * width**n
     return found, _fraction(off.upper())
-
-
-def _economised(
-    scaled: list[Fraction], room: Fraction
-) -> tuple[list[Fraction], Fraction]:
-    """Coefficients for ``|s| <= 1`` without the highest powers, and what that changes."""
-    kept, lost = list(scaled), Fraction(0)
-    while len(kept) > 1:
-        degree = len(kept) - 1
-        change = abs(kept[-1]) / 2 ** (degree - 1)
-        if lost + change > room:
-            break
-        lost += change
-        top = kept[-1] / 2 ** (degree - 1)
-        pairs = zip(kept, chebyshev(degree), strict=True)
-        kept = [_shortly(a - top * t) for a, t in pairs][:-1]
-    return kept, lost + len(scaled) ** 2 * _UNSEEN
-
-
-_UNSEEN = Fraction(1, 2**250)
-
-
-def _shortly(value: Fraction) -> Fraction:
-    """To 2**-250, so that fractions do not grow."""
-    return Fraction(round(value / _UNSEEN)) * _UNSEEN
-
-
-@cache
-def chebyshev(degree: int) -> tuple[int, ...]:
-    """The coefficients of Chebyshev's polynomial, the constant first."""
-    if degree < 2:
-        return (1,) if degree == 0 else (0, 1)
-    one, two = chebyshev(degree - 1), (*chebyshev(degree - 2), 0, 0)
-    return tuple(2 * a - b for a, b in zip((0, *one), two, strict=True))
 
 
 def _rounded(value: Fraction) -> Fraction:

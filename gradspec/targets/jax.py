@@ -31,6 +31,7 @@ from gradspec.targets.jax_parts import Core, Way
 from gradspec.targets.jax_start import jax_layers, start_function, start_name
 from gradspec.targets.lines import Lines, indented
 from gradspec.targets.python import Needs, needs
+from gradspec.targets.shares import with_shares
 from gradspec.targets.signature import (
     declared_shapes,
     fresh,
@@ -160,14 +161,15 @@ def _core(
         rule = with_outputs_at_hand(without_locals(rule))
     else:
         rule = without_names(rule)
+    results = forward(rule, words)
     return Core(
         name,
         derived,
         way,
         with_slopes(rule, words.expand),
-        forward(rule, words),
+        results,
         pushforward(rule, words) if way is Way.PUSHED else Pushforward((), ()),
-        unnamed(joined_backward(rule, words)),
+        unnamed(with_shares(rule, results, joined_backward(rule, words))),
         is_traced,
     )
 

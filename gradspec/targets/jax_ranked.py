@@ -18,6 +18,7 @@ from gradspec.plan.ranked import (
     RankedNode,
     Reduce,
     ScatterAdd,
+    Shares,
     Softmax,
     Spread,
     Stack,
@@ -95,6 +96,8 @@ def _written(node: RankedNode, parts: tuple[Text, ...], like: str) -> str:
             return f"jax.nn.softmax({texts[0]}, {axis})"
         case LogSoftmax(axis=axis):
             return f"jax.nn.log_softmax({texts[0]}, {axis})"
+        case Shares(axis=axis):
+            return f"_shares({texts[0]}, {axis})"
         case _:
             raise AssertionError(f"unknown: {node}")
 

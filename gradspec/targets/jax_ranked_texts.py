@@ -202,6 +202,18 @@ def _sum_over_batch(x: jax.Array, rank: int) -> jax.Array:
 ''',
 )
 
+SHARES = Helper(
+    "_shares",
+    '''\
+def _shares(x: jax.Array, axis: int) -> jax.Array:
+    """Softmax, of the exponentials that `jax.nn.logsumexp` makes: once for both."""
+    top = jnp.max(x, axis)
+    top = jax.lax.stop_gradient(jnp.where(jnp.isfinite(top), top, 0.0))
+    exp = jnp.exp(x - jnp.expand_dims(top, axis))
+    return exp * jnp.expand_dims(1.0 / jnp.sum(exp, axis), axis)
+''',
+)
+
 HELPERS = (
     SHAPES,
     SPREAD,
@@ -217,5 +229,6 @@ HELPERS = (
     SCATTER_ADD,
     SUM_BY_POSITION,
     SUM_OVER_BATCH,
+    SHARES,
 )
 """In the order in which a module has them."""

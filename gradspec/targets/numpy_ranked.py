@@ -26,6 +26,7 @@ from gradspec.plan.ranked import (
     RankedNode,
     Reduce,
     ScatterAdd,
+    Shares,
     Softmax,
     Spread,
     Stack,
@@ -112,7 +113,7 @@ def _call(node: Ranked, texts: list[str], parts: tuple[Text, ...]) -> str:
             return f"_stacked({', '.join(texts)})"
         case Softmax(axis=axis):
             return f"_softmax({texts[0]}, {axis})"
-        case Einsum() | Reduce() | Expand() | LogSoftmax():
+        case Einsum() | Reduce() | Expand() | LogSoftmax() | Shares():
             raise AssertionError(node)
         case _:
             assert_never(node)

@@ -19,6 +19,7 @@ from gradspec.targets.docstring import docstring, module_docstring
 from gradspec.targets.expansion import expander, with_slopes
 from gradspec.targets.lines import Lines, indented
 from gradspec.targets.python import Dialect, Needs, needs
+from gradspec.targets.shares import with_shares
 from gradspec.targets.signature import (
     declared_shapes,
     fresh,
@@ -146,11 +147,12 @@ def _made(rule: RulePlan, name: str, is_traced: bool, dialect: Dialect) -> Core:
     words = Vocabulary(expand, texts.RESERVED)
     outputs = {output.name for output in rule.outputs}
     keep = tuple(saved for saved in rule.saved if saved not in outputs)
+    results = forward(rule, words, keep)
     return Core(
         name,
         with_slopes(rule, words.expand),
-        forward(rule, words, keep),
-        unnamed(joined_backward(rule, words)),
+        results,
+        unnamed(with_shares(rule, results, joined_backward(rule, words))),
         is_traced,
         dialect,
     )

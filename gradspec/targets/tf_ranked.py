@@ -21,6 +21,7 @@ from gradspec.plan.ranked import (
     RankedNode,
     Reduce,
     ScatterAdd,
+    Shares,
     Softmax,
     Spread,
     Stack,
@@ -98,6 +99,8 @@ def _written(node: RankedNode, parts: tuple[Text, ...], like: str) -> str:
         case LogSoftmax(axis=axis):
             total = f"tf.reduce_logsumexp({texts[0]}, {axis}, keepdims=True)"
             return f"({parts[0].within(PRODUCT)} - {total})"
+        case Shares(axis=axis):
+            return f"_shares({texts[0]}, {texts[1]}, {axis})"
         case _:
             raise AssertionError(f"unknown: {node}")
 

@@ -70,6 +70,22 @@ def _softmax_along(x: tf.Tensor, axis: int) -> tf.Tensor:
 ''',
 )
 
+SHARES = Helper(
+    "_shares",
+    '''\
+def _shares(x: tf.Tensor, total: tf.Tensor, axis: int) -> tf.Tensor:
+    """exp(x - total), ``total`` being the logarithm of the sum of exp(x). In graphs of the
+    exponentials that `tf.reduce_logsumexp` makes: XLA has them once for both.
+    """
+    if tf.executing_eagerly():
+        return tf.exp(x - tf.expand_dims(total, axis))
+    top = tf.reduce_max(x, axis, keepdims=True)
+    top = tf.stop_gradient(tf.where(tf.math.is_finite(top), top, tf.zeros_like(top)))
+    exp = tf.exp(x - top)
+    return exp * tf.expand_dims(1.0 / tf.reduce_sum(exp, axis), axis)
+''',
+)
+
 STACKED = Helper(
     "_stacked",
     '''\
@@ -303,5 +319,6 @@ HELPERS = (
     SUM_BY_POSITION,
     SUM_OF_OUTER,
     SUM_OVER_BATCH,
+    SHARES,
 )
 """In the order in which a module has them."""

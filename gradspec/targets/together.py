@@ -6,22 +6,30 @@ of a difference and of its opposite one each.
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 
 from gradspec.plan.array import Expr, Literal, Name, Op, Where, names
-from gradspec.primitives.table_known import EXP_DOWN, SIGMOID_REST, TANH_SOFTPLUS
+from gradspec.primitives.table_known import (
+    EXP_DOWN,
+    SIGMOID_DOWN,
+    SIGMOID_REST,
+    TANH_SOFTPLUS,
+)
 from gradspec.targets.expansion import then
+from gradspec.targets.short_series import shortened
 
 
 def together(
     expand: Callable[[Expr], Expr], scalars: frozenset[str]
 ) -> Callable[[Expr], Expr]:
-    """What ``expand`` gives, with such functions in one."""
-    return then(expand, lambda node: _paired(_joined(node, scalars)))
+    """What ``expand`` gives, with such functions in one, each value used once, and
+    series of fewer terms."""
+    return then(expand, lambda node: _once(shortened(_paired(_joined(node, scalars)))))
 
 
 def with_forward(expand: Callable[[Expr], Expr]) -> Callable[[Expr], Expr]:
     """What ``expand`` gives, with exponentials of -abs(x) as logistic functions have
-    them: XLA computes that of both passes once."""
+    them, and those alike: XLA computes that of both passes once."""
     return then(expand, _down)
 
 
@@ -34,6 +42,19 @@ def _joined(node: Expr, scalars: frozenset[str]) -> Expr:
     match node:
         case Op("tanh", (Op("softplus", (x,)),)) if not {*names(x)} <= scalars:
             return Op(TANH_SOFTPLUS, (x,))
+        case _:
+            return node
+
+
+def _once(node: Expr) -> Expr:
+    """``k * r`` or ``r`` is ``r`` times ``k`` or 1: XLA keeps a quotient that is used twice
+    in memory, which takes a pass more.
+    """
+    match node:
+        case Where(
+            condition=condition, then=Op("mul", (Literal() as k, r)), other=other
+        ) if r == other and not isinstance(r, Name):
+            return Op("mul", (r, Where(condition, k, Literal(Fraction(1)))))
         case _:
             return node
 
@@ -60,6 +81,11 @@ def _down(node: Expr) -> Expr:
             "exp", (Where(condition=Op("lt", (a, Literal(value=0))), then=b, other=c),)
         ) if a == b and c == Op("neg", (a,)):
             return Op(EXP_DOWN, (_unclipped(a),))
+        case Op(
+            "sigmoid",
+            (Where(condition=Op("lt", (a, Literal(value=0))), then=b, other=c),),
+        ) if a == b and c == Op("neg", (a,)):
+            return Op(SIGMOID_DOWN, (_unclipped(a),))
         case _:
             return node
 

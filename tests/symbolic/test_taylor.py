@@ -9,7 +9,8 @@ import pytest
 from flint import arb, ctx, fmpq
 
 from gradspec.primitives.formula import formula
-from gradspec.symbolic.economise import CLOSE, Short, chebyshev, shortened
+from gradspec.symbolic.chebyshev import chebyshev
+from gradspec.symbolic.economise import CLOSE, Short, shortened
 from gradspec.symbolic.enclose import enclose
 from gradspec.symbolic.isolated import zeros
 from gradspec.symbolic.jets import NoSeries

@@ -78,10 +78,13 @@ def _is_absent(tangent: object) -> bool:
 @jax.custom_jvp
 def _gate(x):
     mask = x > 80.0
-    product = jnp.minimum(x, 10000.0) * jnp.exp(jnp.where(mask, -x + 16.0, -x))
     # at x = inf the limit, where it was NaN; parts that would be subnormal, here 0, are
     # taken larger
-    return jnp.where(mask, 1.1253517471925912e-7 * product, product)
+    return (
+        jnp.minimum(x, 10000.0)
+        * jnp.exp(jnp.where(mask, -x + 16.0, -x))
+        * jnp.where(mask, 1.1253517471925912e-7, 1.0)
+    )
 
 
 def _gate_jvp(primals, tangents):
@@ -91,10 +94,13 @@ def _gate_jvp(primals, tangents):
     t = jnp.minimum(x, 10000.0)
     mask = t > 80.0
     neg_t = -t
-    product = jnp.exp(jnp.where(mask, neg_t + 16.0, neg_t)) * (1.0 - t)
     # lost digits at x = 1 (2.4e+05 ULP); now at most 2.5 ULP; at x = inf the limit;
     # parts that would be subnormal, here 0, are taken larger
-    y_dot = x_dot * jnp.where(mask, 1.1253517471925912e-7 * product, product)
+    y_dot = x_dot * (
+        jnp.exp(jnp.where(mask, neg_t + 16.0, neg_t))
+        * (1.0 - t)
+        * jnp.where(mask, 1.1253517471925912e-7, 1.0)
+    )
     return y, y_dot
 
 
@@ -178,9 +184,12 @@ def _decay_jvp(primals, tangents):
     y = _decay(*primals)
     product = -2.0 * x
     mask = product < -80.0
-    t = -2.0 * jnp.exp(jnp.where(mask, product + 16.0, product))
     # parts that would be subnormal, here 0, are taken larger
-    y_dot = x_dot * jnp.where(mask, 1.1253517471925912e-7 * t, t)
+    y_dot = x_dot * (
+        -2.0
+        * jnp.exp(jnp.where(mask, product + 16.0, product))
+        * jnp.where(mask, 1.1253517471925912e-7, 1.0)
+    )
     return y, y_dot
 
 

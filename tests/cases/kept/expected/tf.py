@@ -316,21 +316,29 @@ def _gate(x):
     kept = (x,)
     (x,) = _widen(x)
     mask = x > 80.0
-    product = tf.minimum(x, 10000.0) * tf.exp(tf.where(mask, -x + 16.0, -x))
     # at x = inf the limit, where it was NaN; parts that would be subnormal, here 0, are
     # taken larger
-    y = tf.where(mask, 1.1253517471925912e-7 * product, product)
+    y = (
+        tf.minimum(x, 10000.0)
+        * tf.exp(tf.where(mask, -x + 16.0, -x))
+        * tf.where(mask, tf.constant(1.1253517471925912e-7, x.dtype), 1.0)
+    )
 
     def backward(dy):
         x, dy = _widen(*kept, dy)
         t = tf.minimum(x, 10000.0)
         mask = t > 80.0
         neg_t = -t
-        product = tf.exp(tf.where(mask, neg_t + 16.0, neg_t)) * (1.0 - t)
         # lost digits at x = 1 (2.4e+05 ULP); now at most 2.5 ULP; at x = inf the limit;
         # parts that would be subnormal, here 0, are taken larger
         return tf.cast(
-            dy * tf.where(mask, 1.1253517471925912e-7 * product, product), dtype
+            dy
+            * (
+                tf.exp(tf.where(mask, neg_t + 16.0, neg_t))
+                * (1.0 - t)
+                * tf.where(mask, tf.constant(1.1253517471925912e-7, x.dtype), 1.0)
+            ),
+            dtype,
         )
 
     return tf.cast(y, dtype), backward
@@ -433,9 +441,16 @@ def _decay(x):
         x, dy = _widen(*kept, dy)
         product = -2.0 * x
         mask = product < -80.0
-        t = -2.0 * tf.exp(tf.where(mask, product + 16.0, product))
         # parts that would be subnormal, here 0, are taken larger
-        return tf.cast(dy * tf.where(mask, 1.1253517471925912e-7 * t, t), dtype)
+        return tf.cast(
+            dy
+            * (
+                -2.0
+                * tf.exp(tf.where(mask, product + 16.0, product))
+                * tf.where(mask, tf.constant(1.1253517471925912e-7, x.dtype), 1.0)
+            ),
+            dtype,
+        )
 
     return tf.cast(y, dtype), backward
 

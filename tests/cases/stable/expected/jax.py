@@ -149,10 +149,11 @@ def log1pexp(x: jax.Array) -> jax.Array:
 def _swish(x, beta):
     beta_x = beta * x
     mask = beta_x < -80.0
-    vanishing = _vanishing(x, jax.nn.sigmoid(jnp.where(mask, beta_x + 16.0, beta_x)))
     # passed through an infinity; now at most 8.5 ULP; at x = -inf the limit; parts that
     # would be subnormal, here 0, are taken larger
-    return jnp.where(mask, 1.1253517471925912e-7 * vanishing, vanishing)
+    return _vanishing(
+        x, jax.nn.sigmoid(jnp.where(mask, beta_x + 16.0, beta_x))
+    ) * jnp.where(mask, 1.1253517471925912e-7, 1.0)
 
 
 def _swish_jvp(beta, primals, tangents):
@@ -170,16 +171,22 @@ def _swish_jvp(beta, primals, tangents):
         )
         + 1.0946994183093437e-16
     )
-    ratio = jnp.where(
-        product < 0.0,
-        exp
-        * (_expm1_known(total, 3.5911214766686217 * exp) * 0.2784645427610738 + total),
-        1.0 + exp * (1.0 + product),
-    ) / jnp.square(1.0 + exp)
     # through exp(-|beta * x|), exact about beta * x = -1.2784646, where other forms
     # lose digits (float32: all); now at most 3.5 ULP; at x = inf and x = -inf the
     # limit; parts that would be subnormal, here 0, are taken larger
-    y_dot = x_dot * jnp.where(mask, 1.1253517471925912e-7 * ratio, ratio)
+    y_dot = x_dot * (
+        jnp.where(
+            product < 0.0,
+            exp
+            * (
+                _expm1_known(total, 3.5911214766686217 * exp) * 0.2784645427610738
+                + total
+            ),
+            1.0 + exp * (1.0 + product),
+        )
+        / jnp.square(1.0 + exp)
+        * jnp.where(mask, 1.1253517471925912e-7, 1.0)
+    )
     return y, y_dot
 
 

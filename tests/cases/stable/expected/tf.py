@@ -345,12 +345,9 @@ def _swish(beta):
         dtype = x.dtype
         kept = (x,)
         (x,) = _doubles(x)
-        beta_x = _scaled(x, beta)
-        mask = _raw.Less(x=beta_x, y=-80.0)
-        sigmoid = _raw.Sigmoid(
-            x=_raw.SelectV2(condition=mask, t=_raw.AddV2(x=beta_x, y=16.0), e=beta_x)
-        )
-        product = _raw.Mul(
+        sigmoid = _raw.Sigmoid(x=_scaled(x, beta))
+        # what cancels here, float64 has digits for; rounded once
+        y = _raw.Mul(
             x=_raw.SelectV2(
                 condition=_raw.LogicalAnd(
                     x=_raw.Equal(x=sigmoid, y=0.0),
@@ -360,9 +357,6 @@ def _swish(beta):
                 e=x,
             ),
             y=sigmoid,
-        )
-        y = _raw.SelectV2(
-            condition=mask, t=_raw.Mul(x=1.1253517471925912e-7, y=product), e=product
         )
 
         def backward(dy):
@@ -394,10 +388,11 @@ def _swish(beta):
         (x,) = _widen(x)
         beta_x = beta * x
         mask = beta_x < -80.0
-        vanishing = _vanishing(x, _sigmoid(tf.where(mask, beta_x + 16.0, beta_x)))
         # passed through an infinity; now at most 8.5 ULP; at x = -inf the limit; parts
         # that would be subnormal, here 0, are taken larger
-        y = tf.where(mask, 1.1253517471925912e-7 * vanishing, vanishing)
+        y = _vanishing(x, _sigmoid(tf.where(mask, beta_x + 16.0, beta_x))) * tf.where(
+            mask, tf.constant(1.1253517471925912e-7, x.dtype), 1.0
+        )
 
         def backward(dy):
             x, dy = _widen(*kept, dy)
@@ -411,21 +406,26 @@ def _swish(beta):
                 )
                 + 1.0946994183093437e-16
             )
-            ratio = tf.where(
-                product < 0.0,
-                exp_down
-                * (
-                    _expm1_known(total, 3.5911214766686217 * exp_down)
-                    * 0.2784645427610738
-                    + total
-                ),
-                1.0 + exp_down * (1.0 + product),
-            ) / tf.square(1.0 + exp_down)
             # through exp(-|beta * x|), exact about beta * x = -1.2784646, where other
             # forms lose digits (float32: all); now at most 3.5 ULP; at x = inf and x =
             # -inf the limit; parts that would be subnormal, here 0, are taken larger
             return tf.cast(
-                dy * tf.where(mask, 1.1253517471925912e-7 * ratio, ratio), dtype
+                dy
+                * (
+                    tf.where(
+                        product < 0.0,
+                        exp_down
+                        * (
+                            _expm1_known(total, 3.5911214766686217 * exp_down)
+                            * 0.2784645427610738
+                            + total
+                        ),
+                        1.0 + exp_down * (1.0 + product),
+                    )
+                    / tf.square(1.0 + exp_down)
+                    * tf.where(mask, tf.constant(1.1253517471925912e-7, x.dtype), 1.0)
+                ),
+                dtype,
             )
 
         return tf.cast(y, dtype), backward
