@@ -13,6 +13,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from gradspec.plan.array import Expr, Literal, Op
+from gradspec.primitives.table_fence import FENCE
 from gradspec.primitives.table_known import BY_PRECISION
 from gradspec.primitives.table_polynomials import NAMES, name_of
 from gradspec.symbolic.chebyshev import economised
@@ -46,6 +47,8 @@ def _reach(x: Expr) -> Fraction | None:
     match x:
         case Op("clip", (_, Literal(value=low), Literal(value=high))):
             return max(abs(low), abs(high))
+        case Op(primitive=name, args=(inner,)) if name == FENCE:
+            return _reach(inner)
         case Op("sub" | "add", (inner, Literal(value=moved))):
             known = _reach(inner)
             return None if known is None else known + abs(moved)
