@@ -10,12 +10,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gradspec.plan.array import Expr, Name, Op, transform
-from gradspec.plan.plan import Backward, Block, RulePlan
+from gradspec.plan.plan import Backward, Block, Nature, RulePlan
 from gradspec.plan.ranked import Expand, Reduce, Shares
 
 
 def with_shares(plan: RulePlan, forward: Block, backward: Backward) -> Backward:
-    """The backward pass with such exponentials as shares of what the forward pass has."""
+    """The backward pass with such exponentials as shares of what the forward pass has. Of
+    an override `y` has another derivative than that of a sum: there it stays."""
+    if plan.nature is not Nature.EXACT:
+        return backward
     known: dict[str, Expr] = {step.name: step.value for step in forward.statements}
     for output, value in zip(plan.outputs, forward.results, strict=True):
         known.setdefault(output.name, value)
