@@ -223,3 +223,12 @@ def test_points_are_where_parts_become_subnormal() -> None:
         with np.errstate(over="ignore"):
             parts = np.exp(3.7 * np.float64(points.columns["x"]))
         assert ((parts < least) & (parts > least * 0.1)).sum() >= 2
+
+
+@pytest.mark.parametrize("target", ["jax", "tf"])
+def test_a_square_that_is_hardly_a_normal_number_is_taken_larger(target: str) -> None:
+    shared = stable(unary("2 * square(sin(x / 2))"))
+    own, x = for_target(shared, target), 1.6e-19
+    assert values(shared, target, np.float32, x=x) == 0
+    assert values(own, target, np.float32, x=x) == pytest.approx(x * x / 2, rel=1e-6)
+    assert values(own, target, np.float32, x=1.0) == pytest.approx(1 - np.cos(1.0))

@@ -195,7 +195,18 @@ def test_without_the_private_module_rules_are_differentiated_twice(
     np.testing.assert_allclose(outer.gradient(dx, x), s * (1 - s), rtol=1e-12)
 
 
-@pytest.mark.parametrize("call", ["lgamma(x)", "log1p(x)", "erfcx(x)", "ndtri(x)"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        "lgamma(x)",
+        "log1p(x)",
+        "erfcx(x)",
+        "ndtri(x)",
+        "asin(x)",
+        "atanh(x)",
+        "logit(x)",
+    ],
+)
 def test_what_xla_computes_with_fewer_digits_goes_the_plain_way(call: str) -> None:
     text = "rule f(x) -> y:\n    assume 0 < x, x < 1\n    y = tanh(x) * {} + exp(x)\n"
     assert "@_in_blocks" not in compile_text(text.format(call), "tf")
