@@ -32,8 +32,31 @@ _FUNCTIONS = tuple(
     )
 )
 
+# sinpi and cospi take whole turns off before they multiply by pi: nothing is lost of a
+# large multiple, and zeros are where they belong
+_TURNS = (
+    Row("sine of turns", "sin(pi * a)", "sinpi(a)"),
+    Row("cosine of turns", "cos(pi * a)", "cospi(a)"),
+    Row("sine of two turns", "sin(2 * pi * a)", "sinpi(2 * a)"),
+    Row("cosine of two turns", "cos(2 * pi * a)", "cospi(2 * a)"),
+)
+
+# about the unit circle: the larger one less 1 is exact
+_LOGARITHMS = (
+    Row(
+        "log of hypot",
+        "log(hypot(a, b))",
+        "0.5 * log1p((max(abs(a), abs(b)) - 1) * (max(abs(a), abs(b)) + 1)"
+        " + square(min(abs(a), abs(b))))"
+        " if max(abs(a), abs(b)) < 1.5 and max(abs(a), abs(b)) > 0.5"
+        " else log(hypot(a, b))",
+    ),
+)
+
 ROWS = (
     *_FUNCTIONS,
+    *_TURNS,
+    *_LOGARITHMS,
     Row("logsigmoid of a difference", "logsigmoid(a - b)", "-softplus_sum(b, -a)"),
     Row("logsigmoid of a sum", "logsigmoid(a + b)", "-softplus_sum(-a, -b)"),
     Row("logsigmoid of a product", "logsigmoid(a * b)", "-softplus_product(-a, b)"),

@@ -19,8 +19,9 @@ from gradspec.stabilise.measure import QUIET, SLACK, Score, Trial
 from gradspec.stabilise.model import Machine
 from gradspec.stabilise.points import Points, extremes
 from gradspec.stabilise.products import is_product, reordered
-from gradspec.stabilise.regimes import Form, by_regimes, losses
+from gradspec.stabilise.regimes import BAD, Form, by_regimes, losses
 from gradspec.stabilise.tried import Tried
+from gradspec.stabilise.united import united
 from gradspec.stabilise.vanishing import tamed
 
 _CLOSE = 3.0
@@ -36,7 +37,7 @@ _SEVERAL = 2  # inputs
 _GAIN, _LEAST = 0.6, 6.0
 """Share of the lost bits that may be left, and how many must be gained."""
 
-_RARE = 0.25
+RARE = 0.25
 """What a point counts at which statics do not have their defaults."""
 
 Make = Callable[[Expr], Candidate]
@@ -73,7 +74,10 @@ class Ground:
         wide_one = replace(self, is_wide=True)
         if hard is None:
             return wide_one
-        pairs = (*zip(self.trials, self.usual, strict=True), *self.at(hard, target)[-1:])
+        pairs = (
+            *zip(self.trials, self.usual, strict=True),
+            *self.at(hard, target)[-1:],
+        )
         trials, usual_ = zip(*pairs, strict=True)
         return replace(wide_one, trials=trials, usual=usual_)
 
@@ -97,7 +101,7 @@ class Ground:
 
     def lost(self, closed: Expr) -> Any:
         """The bits lost at all points."""
-        weight = np.where(np.concatenate(self.usual), 1.0, _RARE)
+        weight = np.where(np.concatenate(self.usual), 1.0, RARE)
         off = [
             (
                 trial.suspicion_in_double(closed)
@@ -121,6 +125,15 @@ class Ground:
         rounded = self._is_rounded(trial)
         return (trial.score_in_double if rounded else trial.score_at)(closed, where)
 
+    def united(self, closed: Expr) -> Iterator[Expr]:
+        """``closed`` gathered, and with one exponential."""
+        first = self.trials[0]
+        return united(closed, first.meaning, first.variables, self._is_positive)
+
+    def _is_positive(self, part: Expr) -> bool:
+        """Whether an expression is, at all points."""
+        return all(bool((t.values_in_double(part) > 0).all()) for t in self.trials)
+
     def rounded(self) -> tuple[tuple[Trial, bool], ...]:
         """The trials, with whether they are computed in float64 and rounded."""
         return tuple((trial, self._is_rounded(trial)) for trial in self.trials)
@@ -137,10 +150,10 @@ def further(
     if not ground.is_derived or ground.is_good(first.closed):
         return choice
     work = _Work(ground, candidate, first)
-    pool = dict.fromkeys((choice.form, *_forms(heard)))
+    pool = dict.fromkeys((choice.form, *looked_at(heard)))
     known = [work.form(f) for f in islice(pool, _LARGEST)]
     known += [work.form(f) for f in work.sorted(known)]
-    known += [work.form(f) for f in work.tamed(known)]
+    known += [work.form(f) for f in (*work.tamed(known), *work.united())]
     best = work.best(known)
     split = by_regimes((best, *_ranked(known)), ground.trials)
     best = work.best((best, *map(work.form, split)))
@@ -175,6 +188,12 @@ class _Work:
             pairs = self._ground.rounded()
             yield from tamed(form.candidate.form, self._ground.close, pairs)
 
+    def united(self) -> Iterator[Expr]:
+        """Its powers and exponentials in one, where they leave the range in float64."""
+        first = self._first
+        if self._ground.is_wide and (first.lost >= BAD * RARE).any():
+            yield from self._ground.united(first.candidate.closed)
+
     def best(self, known: Iterable[Form]) -> Form:
         """The form that loses least of those that are worse in nothing, if that is much;
         or else the cheapest that is within 4 ULP in the core."""
@@ -183,7 +202,7 @@ class _Work:
         for form in ranked:
             if _total(form) > most:
                 break
-            if self._is_admitted(form.candidate):
+            if self.is_admitted(form.candidate):
                 return form
         if all(score.core.is_good for score in self._scores):
             return self._first
@@ -191,7 +210,7 @@ class _Work:
         for form in sorted(cheap, key=lambda f: f.cost):
             scores = self._ground.scores(form.candidate.closed)
             is_close = all(s.core.worst <= _CLOSE for s in scores)
-            if is_close and self._is_admitted(form.candidate):
+            if is_close and self.is_admitted(form.candidate):
                 return form
         return self._first
 
@@ -201,7 +220,7 @@ class _Work:
         fine = before.fine and (before.fine[0], double.score(best.closed))
         return Choice(best.form, score, before.written, fine)
 
-    def _is_admitted(self, made: Candidate) -> bool:
+    def is_admitted(self, made: Candidate) -> bool:
         """Worse in no measure, nor by infinities on the way."""
         if made.form == self._first.candidate.form:
             return False
@@ -219,7 +238,7 @@ def _is_worse(one: Score, other: Score, slack: float) -> bool:
     return one.is_worse_than(other, slack) and one.counts_worse(other, slack)
 
 
-def _forms(heard: Iterable[Tried]) -> Iterator[Expr]:
+def looked_at(heard: Iterable[Tried]) -> Iterator[Expr]:
     for tried in heard:
         yield tried.taken
         yield from (form for form, _ in tried.others)
@@ -231,3 +250,17 @@ def _total(form: Form) -> float:
 
 def _ranked(forms: Iterable[Form]) -> list[Form]:
     return sorted(forms, key=lambda f: (_total(f), f.cost))
+
+
+def others(
+    ground: Ground, choice: Choice, pool: Iterable[Expr], candidate: Make
+) -> Iterator[Candidate]:
+    """Forms that are worse than the chosen one in nothing and lose hardly more, those
+    that lose least first."""
+    first = candidate(choice.form)
+    work = _Work(ground, candidate, first)
+    known = [work.form(f) for f in islice(dict.fromkeys(pool), _LARGEST)]
+    most = _total(work.form(choice.form)) + _LEAST
+    for form in _ranked(known):
+        if _total(form) <= most and work.is_admitted(form.candidate):
+            yield form.candidate

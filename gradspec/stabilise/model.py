@@ -61,9 +61,10 @@ class Machine:
 
     def run(self, expr: Expr) -> Column:
         """The values of ``expr``, one for each point."""
-        whole = expand(expr)
+        known = expr in self._known
+        whole = expr if known else expand(expr)
         with np.errstate(all="ignore"):
-            for node in nodes(whole):
+            for node in () if known else nodes(whole):
                 if node not in self._known:
                     self._known[node] = self._value(node)
         return np.broadcast_to(self._known[whole], (self._count,))

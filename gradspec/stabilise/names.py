@@ -32,6 +32,8 @@ class Names:
     def close(self, expr: Expr) -> Expr:
         """``expr`` in inputs, statics and upstream gradients alone."""
         used = [name for name in sorted(names(expr)) if name in self._values]
+        if not used:
+            return expr
         return substitute(expr, {name: self._close(name) for name in used})
 
     def _close(self, name: str) -> Expr:

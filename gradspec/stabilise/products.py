@@ -62,10 +62,10 @@ def _orders(expr: Expr, trials: tuple[Trial, ...], depth: int) -> Iterator[Expr]
             for then in some[0]:
                 yield from (Select(expr.condition, then, other) for other in some[1])
         return
-    number, factors = _factors(expr)
+    number, every = factors(expr)
     upstream = trials[0].points.upstream
-    plain = [f for f in factors if names(f[0]) <= upstream]
-    rest = [f for f in factors if f not in plain]
+    plain = [f for f in every if names(f[0]) <= upstream]
+    rest = [f for f in every if f not in plain]
     for part in dict.fromkeys((tuple(rest), tuple(_halved(rest)))):
         for order in _sorted(part, trials):
             yield _in_order(number, (*plain, *order))
@@ -114,7 +114,7 @@ def _exp(argument: Expr, rate: Fraction) -> Expr:
     return Apply("exp", (scale(rate, argument),))
 
 
-def _factors(expr: Expr) -> tuple[Const, list[Factor]]:
+def factors(expr: Expr) -> tuple[Const, list[Factor]]:
     """What ``expr`` is a product of: a number and factors, squares twice."""
     number = ONE.value
     found: list[Factor] = []

@@ -27,7 +27,7 @@ from gradspec.ir.walk import names, nodes, size
 from gradspec.stabilise.choose import Candidate, cost
 from gradspec.stabilise.measure import GOOD, Trial
 
-_BAD, _MOST = 40.0, 24.0
+BAD, _MOST = 40.0, 24.0
 """What a bad point weighs, and at most any other, in bits lost."""
 
 _FORMS = 28
@@ -102,7 +102,7 @@ def losses(off: Any) -> Any:
     """Bits lost beyond what is good; bad points weigh more than any."""
     with np.errstate(all="ignore"):
         bits = np.clip(np.log2(np.maximum(off, GOOD) / GOOD), 0.0, _MOST)
-    return np.where(np.isinf(off), _BAD, bits)
+    return np.where(np.isinf(off), BAD, bits)
 
 
 def by_regimes(forms: Sequence[Form], trials: tuple[Trial, ...]) -> Iterator[Expr]:

@@ -12,11 +12,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from gradspec.derive.partials import Underivable
-from gradspec.derive.patched import filled
-from gradspec.derive.vjp import cotangents, vjps
+from gradspec.derive.vjp import cotangents
 from gradspec.ir.calls import calls_surrogate, expand
-from gradspec.ir.expr import Expr, Ref
+from gradspec.ir.expr import Expr
 from gradspec.ir.rule import (
     Backward,
     CheckedRule,
@@ -51,6 +49,8 @@ from gradspec.stabilise.names import Names
 from gradspec.stabilise.points import DOUBLE, Points, points
 from gradspec.stabilise.propose import proposals
 from gradspec.stabilise.reason import gains, reason
+from gradspec.stabilise.rederived import rederived
+from gradspec.stabilise.referee import judged
 from gradspec.stabilise.saturate import Saturation
 from gradspec.stabilise.search import FEW, Search
 from gradspec.stabilise.searching import is_severe, searched
@@ -165,21 +165,16 @@ class _Work:
         return tuple(entries)
 
     def _derived(self, forward: tuple[Let, ...]) -> dict[str, Expr]:
-        """The derivative of the forward (of the surrogates) as chosen. Through the call
-        of a rule whose backward is not its derivative it is what that rule says: then it
-        is that of the original."""
+        """That of the forward (of the surrogates) as chosen. Through the call of a rule
+        whose backward is not its derivative it is what that rule says: the original's.
+        """
         if self._calls_surrogate:
             return {n: expand(e) for n, e in cotangents(self._original).items()}
-        rule = self._rule
-        upstream = {o.name: Ref(f"d{o.name}") for o in rule.outputs if o.takes_gradient}
-        wrt = tuple(i.name for i in rule.inputs if i.takes_gradient)
         surrogates = tuple(
-            replace(s, value=self._choose("", s.value, ())) for s in rule.surrogates
+            replace(s, value=self._choose("", s.value, ()))
+            for s in self._rule.surrogates
         )
-        try:
-            return vjps(filled(forward), surrogates, upstream, wrt)
-        except Underivable:
-            return {}
+        return rederived(self._rule, forward, surrogates)
 
     def _choose(self, name: str, value: Expr, others: tuple[Expr, ...]) -> Expr:
         """The best form of ``value``; ``others`` are known to be equal to it."""
@@ -266,21 +261,31 @@ class _Work:
         found = self._mender.best(starts, choice.form, written, trials)
         if found is None:
             return choice.form
-        form, why = found
+        self._put(name, written, *found)
+        return found[0]
+
+    def _put(self, name: str, written: Expr, form: Expr, why: str) -> None:
+        """A last form, in place of whatever was chosen."""
         self._series[name] = form
         self.rewrites = [r for r in self.rewrites if r.name != name]
         if form != written:
             self.rewrites.append(Rewrite(name, show(written), show(form), why))
-        return form
 
     def _once_more(
         self, name: str, trials: tuple[Trial, Trial], choice: Choice
     ) -> Expr:
-        """With a series what stands beside it may be poor still."""
+        """With a series what stands beside it may be poor; at more points another form."""
+        ground = self._ground(name, trials)
         if name in self._series:
-            found = further(self._ground(name, trials), choice, (), self._candidate)
-            self._series[name] = found.form
-        return self._series.get(name, choice.form)
+            self._series[name] = further(ground, choice, (), self._candidate).form
+        form = self._series.get(name, choice.form)
+        if name not in self._results:
+            return form
+        work = ground, self._original, replace(choice, form=form), self._heard
+        form, why = judged(*work, self._candidate, self._target)
+        if why:
+            self._put(name, self._heard[0].written, form, why)
+        return form
 
     def _blame(self, name: str, trial: Trial, form: Expr, score: Score) -> None:
         """What is wrong with the form chosen, if that is known."""
@@ -309,9 +314,9 @@ class _Work:
         closed = self._chosen.close(form)
         why = widening.why(ground, self._original, closed, self._target)
         if why:
-            more = widening.lost(ground, self._original, closed, self._target)
-            work = ground.widened(more, self._target), choice, self._heard
-            best = further(*work, self._candidate).form
+            work = self._original, closed, tried.forms, self._target
+            ground = ground.widened(widening.lost(ground, *work), self._target)
+            best = further(ground, choice, self._heard, self._candidate).form
             if best != form:
                 self._series[name] = best
             self.wide.append(name)

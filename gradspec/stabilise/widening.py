@@ -3,6 +3,8 @@ derived, at the hardest of many more points."""
 
 from __future__ import annotations
 
+from itertools import islice
+
 from gradspec.ir.expr import Expr
 from gradspec.ir.rule import Rule
 from gradspec.ir.walk import names
@@ -11,6 +13,7 @@ from gradspec.stabilise.excused import excused
 from gradspec.stabilise.further import Ground
 from gradspec.stabilise.hard import hard
 from gradspec.stabilise.points import Points
+from gradspec.stabilise.referee import worse_at
 from gradspec.stabilise.undone import undone
 
 
@@ -27,9 +30,18 @@ def why(ground: Ground, rule: Rule, closed: Expr, target: str) -> str:
         (t, where & ~excused(rule, t.points.columns, closed, target))
         for t, where in pairs
     )
-    return wide.reason_for_derived(counted, closed)
+    told = wide.reason_for_derived(counted, closed)
+    meaning = ground.trials[0].meaning
+    worse = None if told else worse_at(rule, meaning, closed, target)
+    return wide.reason_for_derived(ground.at(worse, target), closed) if worse else told
 
 
-def lost(ground: Ground, rule: Rule, closed: Expr, target: str) -> Points | None:
-    """Points at which float64 may not do either, of a gradient that is derived."""
-    return undone(rule, closed, target) if ground.is_derived else None
+def lost(
+    ground: Ground, rule: Rule, closed: Expr, others: tuple[Expr, ...], target: str
+) -> Points | None:
+    """Points at which float64 may not do either, of a gradient that is derived; ``others``
+    are the same function."""
+    if not ground.is_derived:
+        return None
+    gathered = islice(ground.united(closed), 1)
+    return undone(rule, closed, (*gathered, *others), target)

@@ -11,6 +11,7 @@ Like every proposal the result is to be measured before it is used.
 from __future__ import annotations
 
 from fractions import Fraction
+from math import prod
 from typing import Any
 
 from gradspec.ir.expr import ONE, Apply, Const, Expr
@@ -23,7 +24,15 @@ _HIGHEST = 12
 
 def gathered(expr: Expr) -> Expr | None:
     """``expr`` as one factored fraction; None where it is too large for that."""
-    work = _Gather()
+    return _fraction_of(_Gather(), expr)
+
+
+def gathered_through_roots(expr: Expr) -> Expr | None:
+    """The same, where a root of a quotient cancels with its square."""
+    return _fraction_of(_OfQuotients(), expr)
+
+
+def _fraction_of(work: _Gather, expr: Expr) -> Expr | None:
     try:
         return work.back(work.of(expr))
     except (TooLarge, Undefined):
@@ -170,6 +179,32 @@ class _Gather:
         ]
         whole = [] if coefficient == 1 and factors else [Const(coefficient)]
         return _product([*whole, *factors])
+
+
+class _OfQuotients(_Gather):
+    """Knows the squares of roots of quotients, too: ``sqrt(1 + x**2 / d**2)`` is ``r / d``,
+    whatever the sign of ``d``, and ``r**2`` is ``d**2 + x**2``."""
+
+    def _root(self, base: Expr) -> Frac:
+        under = self.of(base)
+        below = None if under.den.is_one() else _root_of(under.den)
+        if below is None or under.is_zero:
+            return super()._root(base)
+        key = ("root of a quotient", under.key)
+        fresh = key not in self._kernels
+        root = Apply("sqrt", (base,))
+        found = self._kernel(key, Apply("mul", (self._polynomial(below), root)))
+        if fresh:
+            self.ring.relate(key, 2, under.num)
+        return self.ring.div(found, self.ring.whole(below))
+
+
+def _root_of(poly: Poly) -> Poly | None:
+    """The polynomial whose square it is; None if there is none."""
+    number, factors = poly.factor()
+    if any(exponent % 2 for _, exponent in factors) or number != 1:
+        return None
+    return prod((base ** (exponent // 2) for base, exponent in factors), start=poly**0)
 
 
 def _power(base: Expr, exponent: int) -> Expr:
