@@ -165,9 +165,7 @@ class _Work:
         return tuple(entries)
 
     def _derived(self, forward: tuple[Let, ...]) -> dict[str, Expr]:
-        """That of the forward (of the surrogates) as chosen. Through the call of a rule
-        whose backward is not its derivative it is what that rule says: the original's.
-        """
+        """That of the forward (of the surrogates) as chosen, or of the original's."""
         if self._calls_surrogate:
             return {n: expand(e) for n, e in cotangents(self._original).items()}
         surrogates = tuple(
@@ -241,9 +239,8 @@ class _Work:
         usual = zip(trials, self._usual, strict=True)
         if all(trial.score_at(closed, where).is_good for trial, where in usual):
             return choice
-        found = self._candidates(compensated(choice.form))
-        first = self._candidate(choice.form)
-        return choose(trials[0], first, (), found, trials[1])
+        first, found = self._candidate(choice.form), compensated(choice.form)
+        return choose(trials[0], first, (), self._candidates(found), trials[1])
 
     def last(self, name: str, value: Expr) -> Expr:
         """The form chosen for a name, with its series (nothing is derived of those)."""
@@ -315,11 +312,13 @@ class _Work:
         why = widening.why(ground, self._original, closed, self._target)
         if why:
             work = self._original, closed, tried.forms, self._target
-            ground = ground.widened(widening.lost(ground, *work), self._target)
-            best = further(ground, choice, self._heard, self._candidate).form
+            far = ground.widened(widening.lost(ground, *work), self._target)
+            best = further(far, choice, self._heard, self._candidate).form
             if best != form:
                 self._series[name] = best
-            self.wide.append(name)
+                closed = self._chosen.close(best)
+                why = widening.still(ground, self._original, closed, self._target, why)
+            self.wide += [name] if widening.is_told(why) else []
             self.rewrites.append(Rewrite(name, show(form), show(best), why))
 
     def _ground(self, name: str, trials: tuple[Trial, Trial]) -> Ground:

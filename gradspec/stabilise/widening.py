@@ -36,6 +36,17 @@ def why(ground: Ground, rule: Rule, closed: Expr, target: str) -> str:
     return wide.reason_for_derived(ground.at(worse, target), closed) if worse else told
 
 
+def still(ground: Ground, rule: Rule, closed: Expr, target: str, told: str) -> str:
+    """The reason ``told`` for a form that was found in float64; what was wrong alone, if
+    float32 does for it: a sum whose terms are gone."""
+    return told if why(ground, rule, closed, target) else told.partition(":")[0]
+
+
+def is_told(reason: str) -> bool:
+    """Whether it is one for float64."""
+    return ":" in reason
+
+
 def lost(
     ground: Ground, rule: Rule, closed: Expr, others: tuple[Expr, ...], target: str
 ) -> Points | None:
