@@ -249,6 +249,9 @@ def _conversions(plan: RulePlan) -> Lines:
     lines = floating(plan, floats) if floats else []
     lines += [_discrete(plan, i) for i in plan.tensors if i.name not in floats]
     lines += whole_statics(plan)
+    numbers = [i.name for i in plan.statics if i.kind is not Kind.STATIC_INT]
+    if numbers:
+        lines.append(f'_untracked("{plan.name}", {keywords(numbers)})')
     rank0 = [i.name for i in plan.tensors if not i.shape.batch]
     declared = ", ".join(declared_shapes(plan))
     if plan.is_ranked and declared:

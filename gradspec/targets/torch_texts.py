@@ -116,6 +116,20 @@ def _promote(rule: str, **values: torch.Tensor) -> tuple[torch.Tensor, ...]:
 ''',
 )
 
+UNTRACKED = Helper(
+    "_untracked",
+    '''\
+def _untracked(rule: str, **statics: object) -> None:
+    """Refuse a tensor that asks for a gradient: a static parameter gets none."""
+    for name, value in statics.items():
+        if isinstance(value, torch.Tensor) and value.requires_grad:
+            raise TypeError(
+                f"{rule}: {name} is static and gets no gradient; "
+                f"give a number, as in {name}.item()"
+            )
+''',
+)
+
 INTEGER = Helper(
     "_integer",
     '''\
@@ -303,6 +317,7 @@ HELPERS = (
     OPERATION,
     FLOATING,
     PROMOTE,
+    UNTRACKED,
     INTEGER,
     BOOLEAN,
     RANK0,

@@ -273,6 +273,17 @@ def test_arguments_by_keyword(rules: ModuleType) -> None:
         rules.spike(x, 4.0)
 
 
+def test_a_static_parameter_that_asks_for_a_gradient_is_refused(
+    rules: ModuleType,
+) -> None:
+    x, slope = torch.tensor([0.3]), torch.nn.Parameter(torch.tensor(2.0))
+    with pytest.raises(TypeError, match=r"swish: beta is static .* beta\.item\(\)"):
+        rules.swish(x, beta=slope)
+    torch.testing.assert_close(
+        rules.swish(x, beta=slope.detach()), rules.swish(x, beta=2.0)
+    )
+
+
 def test_parameters_are_trained(rules: ModuleType) -> None:
     weight = torch.nn.Parameter(torch.tensor([0.5, -0.5]))
     optimizer = torch.optim.SGD([weight], lr=0.1)

@@ -82,6 +82,16 @@ def _floating(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
     return value
 
 
+def _untracked(rule: str, **statics: object) -> None:
+    """Refuse a tensor that asks for a gradient: a static parameter gets none."""
+    for name, value in statics.items():
+        if isinstance(value, torch.Tensor) and value.requires_grad:
+            raise TypeError(
+                f"{rule}: {name} is static and gets no gradient; "
+                f"give a number, as in {name}.item()"
+            )
+
+
 _HALF = (torch.float16, torch.bfloat16)
 
 
@@ -156,6 +166,7 @@ def reverse_gradient(x: torch.Tensor, *, scale: float = 1.0) -> torch.Tensor:
     """
     if type(x) is not torch.Tensor or not x.is_floating_point():
         x = _floating("reverse_gradient", "x", x)
+    _untracked("reverse_gradient", scale=scale)
     return _apply_reverse_gradient(x, scale)
 
 
@@ -210,4 +221,5 @@ def clip_gradient(x: torch.Tensor, *, limit: float = 1.0) -> torch.Tensor:
     """
     if type(x) is not torch.Tensor or not x.is_floating_point():
         x = _floating("clip_gradient", "x", x)
+    _untracked("clip_gradient", limit=limit)
     return _apply_clip_gradient(x, limit)

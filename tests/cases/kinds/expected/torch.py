@@ -260,6 +260,16 @@ def _promote(rule: str, **values: torch.Tensor) -> tuple[torch.Tensor, ...]:
     )
 
 
+def _untracked(rule: str, **statics: object) -> None:
+    """Refuse a tensor that asks for a gradient: a static parameter gets none."""
+    for name, value in statics.items():
+        if isinstance(value, torch.Tensor) and value.requires_grad:
+            raise TypeError(
+                f"{rule}: {name} is static and gets no gradient; "
+                f"give a number, as in {name}.item()"
+            )
+
+
 def _integer(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
     """``value`` as an integer tensor."""
     value = torch.as_tensor(value)
@@ -455,4 +465,5 @@ def masked_power(
     n = _integer("masked_power", "n", n)
     on = _boolean("masked_power", "on", on)
     k = operator.index(k)
+    _untracked("masked_power", scale=scale)
     return _apply_masked_power(x, n, on, scale, k)

@@ -278,6 +278,16 @@ def _promote(rule: str, **values: torch.Tensor) -> tuple[torch.Tensor, ...]:
     )
 
 
+def _untracked(rule: str, **statics: object) -> None:
+    """Refuse a tensor that asks for a gradient: a static parameter gets none."""
+    for name, value in statics.items():
+        if isinstance(value, torch.Tensor) and value.requires_grad:
+            raise TypeError(
+                f"{rule}: {name} is static and gets no gradient; "
+                f"give a number, as in {name}.item()"
+            )
+
+
 _HALF = (torch.float16, torch.bfloat16)
 
 
@@ -538,6 +548,7 @@ def layer_norm(
         and x.is_floating_point()
     ):
         x, gain, bias = _promote("layer_norm", x=x, gain=gain, bias=bias)
+    _untracked("layer_norm", eps=eps)
     if not (gain.dim() == 1 and x.shape[-1:] == gain.shape == bias.shape):
         _check_shapes("layer_norm", x=(x, ..., "d"), gain=(gain, "d"), bias=(bias, "d"))
     return _apply_layer_norm(x, gain, bias, eps)[0]

@@ -230,6 +230,16 @@ def _promote(rule: str, **values: torch.Tensor) -> tuple[torch.Tensor, ...]:
     )
 
 
+def _untracked(rule: str, **statics: object) -> None:
+    """Refuse a tensor that asks for a gradient: a static parameter gets none."""
+    for name, value in statics.items():
+        if isinstance(value, torch.Tensor) and value.requires_grad:
+            raise TypeError(
+                f"{rule}: {name} is static and gets no gradient; "
+                f"give a number, as in {name}.item()"
+            )
+
+
 _HALF = (torch.float16, torch.bfloat16)
 
 
@@ -393,4 +403,5 @@ def pullback(ctx: torch.Tensor, *, k: float = 2.0) -> torch.Tensor:
     """
     if type(ctx) is not torch.Tensor or not ctx.is_floating_point():
         ctx = _floating("pullback", "ctx", ctx)
+    _untracked("pullback", k=k)
     return _apply_pullback(ctx, k)

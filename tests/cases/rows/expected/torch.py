@@ -145,6 +145,16 @@ def _promote(rule: str, **values: torch.Tensor) -> tuple[torch.Tensor, ...]:
     )
 
 
+def _untracked(rule: str, **statics: object) -> None:
+    """Refuse a tensor that asks for a gradient: a static parameter gets none."""
+    for name, value in statics.items():
+        if isinstance(value, torch.Tensor) and value.requires_grad:
+            raise TypeError(
+                f"{rule}: {name} is static and gets no gradient; "
+                f"give a number, as in {name}.item()"
+            )
+
+
 _HALF = (torch.float16, torch.bfloat16)
 
 
@@ -367,6 +377,7 @@ def layer_norm(
         and x.is_floating_point()
     ):
         x, g, b = _promote("layer_norm", x=x, g=g, b=b)
+    _untracked("layer_norm", eps=eps)
     if not (g.dim() == 1 and x.shape[-1:] == g.shape == b.shape):
         _check_shapes("layer_norm", x=(x, ..., "n"), g=(g, "n"), b=(b, "n"))
     return _apply_layer_norm(x, g, b, eps)[0]

@@ -267,6 +267,16 @@ def _floating(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
     return value
 
 
+def _untracked(rule: str, **statics: object) -> None:
+    """Refuse a tensor that asks for a gradient: a static parameter gets none."""
+    for name, value in statics.items():
+        if isinstance(value, torch.Tensor) and value.requires_grad:
+            raise TypeError(
+                f"{rule}: {name} is static and gets no gradient; "
+                f"give a number, as in {name}.item()"
+            )
+
+
 _HALF = (torch.float16, torch.bfloat16)
 
 
@@ -504,6 +514,7 @@ def swish(x: torch.Tensor, *, beta: float = 1.0) -> torch.Tensor:
     """
     if type(x) is not torch.Tensor or not x.is_floating_point():
         x = _floating("swish", "x", x)
+    _untracked("swish", beta=beta)
     return _apply_swish(x, beta)
 
 

@@ -248,6 +248,16 @@ def _floating(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
     return value
 
 
+def _untracked(rule: str, **statics: object) -> None:
+    """Refuse a tensor that asks for a gradient: a static parameter gets none."""
+    for name, value in statics.items():
+        if isinstance(value, torch.Tensor) and value.requires_grad:
+            raise TypeError(
+                f"{rule}: {name} is static and gets no gradient; "
+                f"give a number, as in {name}.item()"
+            )
+
+
 _HALF = (torch.float16, torch.bfloat16)
 
 
@@ -323,6 +333,7 @@ def spike(v: torch.Tensor, *, k: float = 25.0) -> torch.Tensor:
     """
     if type(v) is not torch.Tensor or not v.is_floating_point():
         v = _floating("spike", "v", v)
+    _untracked("spike", k=k)
     return _apply_spike(v, k)
 
 
