@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -30,7 +31,7 @@ def _text(name: str) -> str:
 
 @cache
 def _function(name: str) -> Any:
-    known: dict[str, Any] = {"torch": torch}
+    known: dict[str, Any] = {"torch": torch, "math": math}
     exec("\n".join(helper.text for helper in texts.HELPERS), known)
     return eval(f"lambda x, w, t: {_text(name)}", known)
 
