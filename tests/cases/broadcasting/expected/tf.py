@@ -139,7 +139,9 @@ def _unbroadcast(gradient: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
 
 def _finite(x: tf.Tensor) -> tf.Tensor:
     """x, or the largest numbers of its type in place of infinities."""
-    return tf.clip_by_value(x, x.dtype.min, x.dtype.max)
+    return tf.raw_ops.ClipByValue(
+        t=x, clip_value_min=x.dtype.min, clip_value_max=x.dtype.max
+    )
 
 
 @_rule
@@ -153,9 +155,9 @@ def _complex_op(x, y):
 
     def backward(dz, dw):
         x, y, dz, dw = _widen(*kept, dz, dw)
-        dx = _unbroadcast(tf.math.multiply_no_nan(y + tf.cos(x), dz), x)
-        dy = _unbroadcast(tf.math.multiply_no_nan(x, dz), y) + tf.math.multiply_no_nan(
-            y, dw * 2.0
+        dx = _unbroadcast(tf.raw_ops.MulNoNan(x=y + tf.cos(x), y=dz), x)
+        dy = _unbroadcast(tf.raw_ops.MulNoNan(x=x, y=dz), y) + tf.raw_ops.MulNoNan(
+            x=y, y=dw * 2.0
         )
         return tf.cast(dx, dtype), tf.cast(dy, dtype)
 
