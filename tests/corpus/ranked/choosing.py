@@ -1,7 +1,7 @@
 """Which rules of the corpus a run tries, and what the checker says of wrong versions.
 
 ``GRADSPEC_CORPUS=all pytest tests/corpus/ranked`` tries every rule on every target and
-every wrong version (minutes); without it a third of the rules, which the hash of a name
+every wrong version (minutes); without it a fifth of the rules, which the hash of a name
 chooses, and one wrong version of each.
 """
 
@@ -22,7 +22,7 @@ from tests.corpus.mutants import Mutant, mutants
 
 FILES = tuple(sorted((Path(__file__).parent / "rules").glob("*.grad")))
 IS_WHOLE = os.environ.get("GRADSPEC_CORPUS") == "all"
-_SHARE = 1 if IS_WHOLE else 3
+_SHARE = 1 if IS_WHOLE else 5
 _REFUSED = ("GS401", "GS402")
 """Not the derivative; at a kink, between neither of the one-sided slopes."""
 
