@@ -310,16 +310,17 @@ class _Work:
         self.quantities.append(tried)
         closed = self._chosen.close(form)
         why = widening.why(ground, self._original, closed, self._target)
-        if why:
-            work = self._original, closed, tried.forms, self._target
-            far = ground.widened(widening.lost(ground, *work), self._target)
-            best = further(far, choice, self._heard, self._candidate).form
-            if best != form:
-                self._series[name] = best
-                closed = self._chosen.close(best)
-                why = widening.still(ground, self._original, closed, self._target, why)
-            self.wide += [name] if widening.is_told(why) else []
-            self.rewrites.append(Rewrite(name, show(form), show(best), why))
+        if not why:
+            return
+        work = self._original, closed, tried.forms, self._target
+        far = ground.widened(widening.lost(ground, *work), self._target)
+        best, is_wide = further(far, choice, self._heard, self._candidate).form, True
+        if best != form:
+            self._series[name] = best
+            asked = self._original, self._chosen.close(best), self._target
+            is_wide, why = widening.still(ground, *asked, why)
+        self.wide += [name] if is_wide else []
+        self.rewrites.append(Rewrite(name, show(form), show(best), why))
 
     def _ground(self, name: str, trials: tuple[Trial, Trial]) -> Ground:
         """Where ``name`` is measured: derived gradients at extreme ratios, too."""

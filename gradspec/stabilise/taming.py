@@ -33,7 +33,6 @@ _DEAR = 8.0
 """What a factor costs that may be asked whether it has vanished."""
 
 
-
 def at_end(end: End, work: Any) -> Machine:
     """The model of the arithmetic at the end, the others as in its points."""
     points = end.points
@@ -156,7 +155,9 @@ class Tamer:
 def _gated(big: Expr, small: Expr) -> Expr | None:
     """``big * max(y, 0)`` and ``big * min(y, 0)``."""
     match small:
-        case Apply(op="max" | "min" as op, args=(y, bound) | (bound, y)) if bound == ZERO:
+        case Apply(op="max" | "min" as op, args=(y, bound) | (bound, y)) if (
+            bound == ZERO
+        ):
             shown = y if op == "max" else Apply("neg", (y,))
             product = Apply(GATED, (big, shown))
             return product if op == "max" else Apply("neg", (product,))

@@ -25,6 +25,7 @@ _SHARE = 0.035
 _BAD, _FEW = 0.01, 2
 """Of all points, bad ones; and how many are none too many in the core, where several
 inputs that nearly cancel give 0."""
+_REMEDY = ": computed in float64, at twice the bytes, and rounded"
 
 Pair: TypeAlias = tuple[Trial, Any]
 """A trial, and the points of it that count."""
@@ -88,7 +89,12 @@ def _told(pair: Pair, candidate: Expr, narrow: Score) -> str:
         was = f"{narrow.whole.bad} of {narrow.whole.count} points wrong"
     else:
         was = f"off by {narrow.core.worst + 0.5:.0f} ULP"
-    return f"in float32 {was}: computed in float64, at twice the bytes, and rounded"
+    return f"in float32 {was}{_REMEDY}"
+
+
+def fault(reason: str) -> str:
+    """What was wrong, without what is done about it."""
+    return reason.removesuffix(_REMEDY)
 
 
 def _is_poor(score: Score, few: int) -> bool:

@@ -36,15 +36,13 @@ def why(ground: Ground, rule: Rule, closed: Expr, target: str) -> str:
     return wide.reason_for_derived(ground.at(worse, target), closed) if worse else told
 
 
-def still(ground: Ground, rule: Rule, closed: Expr, target: str, told: str) -> str:
-    """The reason ``told`` for a form that was found in float64; what was wrong alone, if
-    float32 does for it: a sum whose terms are gone."""
-    return told if why(ground, rule, closed, target) else told.partition(":")[0]
-
-
-def is_told(reason: str) -> bool:
-    """Whether it is one for float64."""
-    return ":" in reason
+def still(
+    ground: Ground, rule: Rule, closed: Expr, target: str, told: str
+) -> tuple[bool, str]:
+    """Whether a form that was found in float64 needs it (float32 may do for a sum whose
+    terms are gone), and what is told: the reason ``told``, or what was wrong alone."""
+    is_wide = bool(why(ground, rule, closed, target))
+    return is_wide, told if is_wide else wide.fault(told)
 
 
 def lost(

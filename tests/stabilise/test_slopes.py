@@ -78,7 +78,9 @@ def test_a_multiple_of_pi_is_an_inner_expression() -> None:
     """About 0 all coefficients are rational in it, and poles cancel exactly."""
     found = of_one(formula("cos(x * pi) / (x * pi)"))
     assert found is not None
-    assert found[0] == formula("cos(u) / u") or show(found[0]) == f"cos({INNER}) / {INNER}"
+    assert (
+        found[0] == formula("cos(u) / u") or show(found[0]) == f"cos({INNER}) / {INNER}"
+    )
 
 
 def test_a_function_of_slow_convergence_has_a_series_about_0() -> None:
