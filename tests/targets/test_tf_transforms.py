@@ -242,3 +242,22 @@ def test_the_second_derivative_of_an_override_with_a_part_of_its_own() -> None:
         first = inner.gradient(y, x)
     assert first.numpy().tolist() == [1.5, 0.0]
     assert outer.gradient(first, x).numpy().tolist() == [0.5, 0.5]
+
+
+@pytest.mark.parametrize("way", ["eager", "graph"])
+def test_what_is_gathered_from_a_result_goes_back(rules: ModuleType, way: str) -> None:
+    """The gradient of `tf.gather` is a `tf.IndexedSlices`, which has no products."""
+
+    def step(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            picked = tf.gather(rules.reverse_gradient(x, scale=2.0), [0, 2, 2])
+        return tape.gradient(picked, x)
+
+    x = _normal(4)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        whole = rules.reverse_gradient(x, scale=2.0)
+    expected = tape.gradient(whole, x, output_gradients=tf.constant([1.0, 0, 2, 0]))
+    found = (step if way == "eager" else tf.function(step))(x)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)

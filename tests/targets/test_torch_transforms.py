@@ -159,3 +159,16 @@ def test_vjp_and_jacobian(rules: ModuleType) -> None:
 
 def test_public_functions_are_picklable(rules: ModuleType) -> None:
     assert pickle.loads(pickle.dumps(rules.spike)) is rules.spike
+
+
+def test_a_number_that_a_compiler_does_not_know(rules: ModuleType) -> None:
+    def step(x: Any) -> Any:
+        return rules.complex_op(x, x.detach().sum().item())[0].sum()
+
+    x = torch.randn(4, dtype=F64, requires_grad=True)
+    (expected,) = torch.autograd.grad(step(x), x)
+    torch._dynamo.reset()
+    with torch._dynamo.config.patch(capture_scalar_outputs=True):
+        compiled = torch.compile(step, fullgraph=True, backend="aot_eager")
+        (found,) = torch.autograd.grad(compiled(x), x)
+    torch.testing.assert_close(found, expected)

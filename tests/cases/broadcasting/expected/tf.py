@@ -30,6 +30,21 @@ def _here(tensors: tuple[tf.Tensor, ...]) -> tuple[tf.Tensor, ...]:
     return tensors if tf.executing_eagerly() else tuple(map(tf.identity, tensors))
 
 
+def _dense(dy: tf.Tensor | tf.IndexedSlices) -> tf.Tensor:
+    """An upstream gradient as a tensor: where tf.gather follows it is none."""
+    return tf.convert_to_tensor(dy) if isinstance(dy, tf.IndexedSlices) else dy
+
+
+def _densely(core: Callable[..., Any]) -> Callable[..., Any]:
+    """``core``, whose gradient is given tensors."""
+
+    def dense(*tensors: tf.Tensor) -> Any:
+        results, backward = core(*tensors)
+        return results, lambda *upstream: backward(*[_dense(dy) for dy in upstream])
+
+    return dense
+
+
 def _recorded(
     tensors: tuple[tf.Tensor, ...],
     results: Any,
@@ -42,7 +57,7 @@ def _recorded(
     outputs = results if isinstance(results, tuple) else (results,)
 
     def pulled(*upstream: tf.Tensor) -> list[tf.Tensor | None]:
-        gradients = backward(*upstream)
+        gradients = backward(*[_dense(dy) for dy in upstream])
         return list(gradients) if isinstance(gradients, tuple) else [gradients]
 
     with _record.stop_recording():
@@ -63,7 +78,7 @@ def _rule(
     def apply(*tensors: tf.Tensor) -> Any:
         tensors = _here(tensors)
         if _record is None:
-            return tf.custom_gradient(core)(*tensors)
+            return tf.custom_gradient(_densely(core))(*tensors)
         with _record.stop_recording():
             results, backward = core(*tensors)
         return _recorded(tensors, results, backward, forward)

@@ -124,9 +124,13 @@ def _floating(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
 def _promote(rule: str, **values: torch.Tensor) -> tuple[torch.Tensor, ...]:
     """Tensors of one floating type, the widest; Python numbers take it over."""
     given = tuple(values.values())
-    if len({getattr(value, "dtype", None) for value in given}) == 1:
-        if isinstance(given[0], torch.Tensor) and given[0].is_floating_point():
-            return given
+    if all(
+        isinstance(value, torch.Tensor)
+        and value.is_floating_point()
+        and value.dtype == given[0].dtype
+        for value in given
+    ):
+        return given
     tensors = [
         _floating(rule, name, value)
         for name, value in values.items()
@@ -135,14 +139,15 @@ def _promote(rule: str, **values: torch.Tensor) -> tuple[torch.Tensor, ...]:
     dtype, device = tensors[0].dtype, tensors[0].device
     for tensor in tensors[1:]:
         dtype = torch.promote_types(dtype, tensor.dtype)
-    return tuple(
-        (
-            value.to(dtype)
-            if isinstance(value, torch.Tensor)
-            else torch.as_tensor(value, dtype=dtype, device=device)
-        )
-        for value in values.values()
-    )
+
+    def converted(value: Any) -> torch.Tensor:
+        if isinstance(value, torch.Tensor):
+            return value.to(dtype)
+        # a number that a compiler knows only as a symbol is not for as_tensor
+        make = torch.scalar_tensor if isinstance(value, float) else torch.as_tensor
+        return make(value, dtype=dtype, device=device)
+
+    return tuple(map(converted, values.values()))
 
 
 def _untracked(rule: str, **statics: object) -> None:
