@@ -13,6 +13,7 @@ from typing import Any
 from gradspec.primitives import balls
 from gradspec.primitives.row import Expand, Primitive, Spelling
 from gradspec.primitives.spelling import everywhere
+from gradspec.primitives.texts_elementary import NUMPY_TANH_SOFTPLUS
 from gradspec.primitives.texts_pairs import SIGMOID_REST as REST_TEXTS
 from gradspec.primitives.texts_torch import IS_COMPILED
 
@@ -144,7 +145,10 @@ ROWS = (
         model=_tanh_of_softplus,
         cost=20.0,
         source="Misra, 2019, Mish: ((1 + exp(x))**2 - 1) / ((1 + exp(x))**2 + 1)",
-        spellings=_fused("_tanh_softplus", _TANH_SOFTPLUS_TEXT, "tanh(softplus(x))"),
+        spellings={
+            **_fused("_tanh_softplus", _TANH_SOFTPLUS_TEXT, "tanh(softplus(x))"),
+            "numpy": NUMPY_TANH_SOFTPLUS,
+        },
     ),
     Primitive(
         SIGMOID_REST,

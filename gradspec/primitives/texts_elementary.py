@@ -34,14 +34,30 @@ def _sigmoid(x: np.ndarray) -> np.ndarray:
     needs=(NUMBER,),
 )
 
-# `np.logaddexp` takes 60 ns for each element, these 2.
+# `np.logaddexp` takes 60 ns for each element, these 1.3 (and 1.6 with the exponential of
+# -abs(x), which is no more exact).
 NUMPY_SOFTPLUS = Helper(
     "_softplus",
     '''\
 def _softplus(x: np.ndarray) -> np.ndarray:
-    """log(1 + exp(x)), from the larger of 0 and x."""
-    positive = np.maximum(x, 0.0) if x.size < 1024 else x.clip(0.0, np.inf)
-    return positive + np.log1p(np.exp(-np.abs(x)))
+    """log(1 + exp(x)); where exp(x) could overflow it is x."""
+    if x.size >= 1024:
+        return np.maximum(np.log1p(np.exp(x.clip(-np.inf, 88.0))), x)
+    t = np.exp(np.minimum(x, _number(88.0, x.dtype)))
+    return np.maximum(np.log1p(t), x)
+''',
+    needs=(NUMBER,),
+)
+
+NUMPY_TANH_SOFTPLUS = Helper(
+    "_tanh_softplus",
+    '''\
+def _tanh_softplus(x: np.ndarray) -> np.ndarray:
+    """tanh(log(1 + exp(x))), as a quotient of polynomials in exp(x); it is 1 at 40."""
+    bound = np.minimum(x, 40.0) if x.size < 1024 else x.clip(-np.inf, 40.0)
+    t = np.exp(bound)
+    t = t * (2.0 + t)
+    return t / (2.0 + t)
 ''',
 )
 

@@ -16,6 +16,7 @@ from gradspec.targets.expansion import expander, with_slopes
 from gradspec.targets.lines import Lines
 from gradspec.targets.numpy_cheaper import cheaper
 from gradspec.targets.numpy_double import doubled
+from gradspec.targets.numpy_logistic import with_one_exponential
 from gradspec.targets.numpy_parts import Functions
 from gradspec.targets.numpy_pullback import vjp_lines
 from gradspec.targets.numpy_rule import jvp_lines, value_lines
@@ -86,11 +87,13 @@ def _functions(rule: RulePlan, plan: ModulePlan, is_traced: bool) -> Functions:
     rules = {other.name for other in plan.rules}
     outputs = {output.name for output in rule.outputs}
     keep = tuple(name for name in rule.saved if name not in outputs)
+    ahead = with_one_exponential(words, (let.value for let in rule.forward))
+    behind = with_one_exponential(words, (g.whole for g in rule.gradients if g))
     made = Functions(
         plan=with_slopes(rule, words.expand),
-        value=forward(rule, words),
-        forward=forward(rule, words, keep),
-        backward=joined_backward(rule, words),
+        value=forward(rule, ahead),
+        forward=forward(rule, ahead, keep),
+        backward=joined_backward(rule, behind),
         tangents=None if rule.tangents is None else tangents(rule, words),
         vjp=fresh(f"{rule.name}_vjp", rules),
         jvp=fresh(f"{rule.name}_jvp", rules),

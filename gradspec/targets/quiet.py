@@ -29,6 +29,9 @@ _LEVELLING = frozenset(
 )
 """What makes something finite of an infinity."""
 
+_GREATEST = 88.7
+"""Exponent that overflows in no type."""
+
 
 def warns_needlessly(exprs: Iterable[Expr]) -> bool:
     """A branch that is not taken may be undefined; what overflows may be a denominator,
@@ -58,4 +61,10 @@ def _may_fail(node: Expr) -> bool:
 
 
 def _overflows(node: Expr) -> bool:
-    return isinstance(node, Op) and node.primitive in _OVERFLOWING
+    match node:
+        case Op("exp", (Op("min", (_, Literal(value=bound))),)):
+            return bound > _GREATEST
+        case Op(primitive=name):
+            return name in _OVERFLOWING
+        case _:
+            return False

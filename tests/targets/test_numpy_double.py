@@ -134,3 +134,22 @@ def test_two_shares_of_one_number_have_one_exponential(rules: ModuleType) -> Non
         found = rules._both_in_double(a, b, dy)
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_array_equal(one, other.astype(np.float32))
+
+
+def test_a_logistic_function_and_a_softplus_share_an_exponential() -> None:
+    text = target.module(
+        planned("rule focal(x) -> y:\n    y = sigmoid(-x)**2 * softplus(-x)\n")
+    )
+    value = text[text.index("def focal(") : text.index("def _focal")]
+    assert value.count("np.exp(") == 1
+    assert "_sigmoid(" not in value
+    assert "_softplus(" not in value
+    focal = imported(text, "numpy_one_exponential").focal
+    for dtype in (np.float32, np.float64):
+        x = np.linspace(-80, 25, 3001).astype(dtype)
+        wide = -x.astype(np.longdouble)
+        expected = np.logaddexp(0, wide) / np.square(1 + np.exp(-wide))
+        unit = np.spacing(expected.astype(dtype))
+        assert np.abs((focal(x) - expected) / unit).max() <= 10.0  # exp(-x) cubed
+    ends = np.array([-np.inf, -1000.0, 1000.0, np.inf], np.float32)
+    np.testing.assert_array_equal(focal(ends), [np.inf, 1000.0, 0.0, 0.0])

@@ -342,9 +342,11 @@ def _reduced(value: npt.ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _softplus(x: np.ndarray) -> np.ndarray:
-    """log(1 + exp(x)), from the larger of 0 and x."""
-    positive = np.maximum(x, 0.0) if x.size < 1024 else x.clip(0.0, np.inf)
-    return positive + np.log1p(np.exp(-np.abs(x)))
+    """log(1 + exp(x)); where exp(x) could overflow it is x."""
+    if x.size >= 1024:
+        return np.maximum(np.log1p(np.exp(x.clip(-np.inf, 88.0))), x)
+    t = np.exp(np.minimum(x, _number(88.0, x.dtype)))
+    return np.maximum(np.log1p(t), x)
 
 
 def _sigmoid(x: np.ndarray) -> np.ndarray:

@@ -1,0 +1,60 @@
+"""A logistic function and a softplus of one argument: one exponential gives both.
+
+Taken separately they cost NumPy two, and a bound each. The exponential is bounded where it
+could overflow: the quotient is then 1, and the softplus its argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from fractions import Fraction
+
+from gradspec.plan.array import Expr, Literal, Op, nodes
+from gradspec.plan.program import Vocabulary
+from gradspec.targets.expansion import then
+
+_ONE = Literal(Fraction(1))
+_BOUND = Literal(Fraction(177, 2))
+"""Its exponential is finite in float32."""
+
+
+def with_one_exponential(words: Vocabulary, values: Iterable[Expr]) -> Vocabulary:
+    """The words for the values of one pass."""
+    expanded = [words.expand(value) for value in values]
+    shared = _arguments(expanded, "sigmoid") & _arguments(expanded, "softplus")
+    if not shared:
+        return words
+    return replace(
+        words, expand=then(words.expand, lambda node: _in_exponential(node, shared))
+    )
+
+
+def _arguments(values: Iterable[Expr], name: str) -> frozenset[Expr]:
+    return frozenset(
+        _signed(node.args[0])
+        for node in nodes(*values)
+        if isinstance(node, Op) and node.primitive == name
+    )
+
+
+def _in_exponential(node: Expr, shared: frozenset[Expr]) -> Expr:
+    match node:
+        case Op("sigmoid" | "softplus" as name, (arg,)) if (
+            x := _signed(arg)
+        ) in shared:
+            exp = Op("exp", (Op("min", (x, _BOUND)),))
+            if name == "sigmoid":
+                return Op("div", (exp, Op("add", (_ONE, exp))))
+            return Op("max", (Op("log1p", (exp,)), x))
+        case _:
+            return node
+
+
+def _signed(node: Expr) -> Expr:
+    """The same with the sign of a product in front of it."""
+    match node:
+        case Op("mul", (Op("neg", (one,)), other)):
+            return Op("neg", (Op("mul", (one, other)),))
+        case _:
+            return node
