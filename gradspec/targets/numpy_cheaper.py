@@ -46,9 +46,10 @@ def _cheaper(node: Expr, scalars: frozenset[str]) -> Expr:
         ):
             return Op("clip", (x, low, high)) if c < b else node
         case Op("mul", (one, other)) if (
-            (x := _opposite(one)) is not None and (y := _opposite(other)) is not None
+            (left := _opposite(one)) is not None
+            and (right := _opposite(other)) is not None
         ):
-            return Op("mul", (x, y))
+            return Op("mul", (left, right))
         case Op("tanh", (Op("softplus", (x,)),)):
             return Op(TANH_SOFTPLUS, (x,))
         case Op("div", (x, Op("square", (y,)))) if not {*names(y)} <= scalars:
@@ -63,7 +64,7 @@ def _opposite(node: Expr) -> Expr | None:
     match node:
         case Op("neg", (x,)):
             return x
-        case Op("mul", (one, other)) if (x := _opposite(one)) is not None:
-            return Op("mul", (x, other))
+        case Op("mul", (one, other)) if (left := _opposite(one)) is not None:
+            return Op("mul", (left, other))
         case _:
             return None
