@@ -69,7 +69,9 @@ def _logaddexp(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """log(exp(x) + exp(y)), from the larger; equal infinities, whose difference is NaN,
     count as equal.
     """
-    distance = np.fmin(-np.abs(x - y), 0.0)
+    distance = -np.abs(x - y)
+    if distance.size < 1024 or np.isnan(distance.min()):
+        distance = np.fmin(distance, 0.0)
     return np.maximum(x, y) + np.log1p(np.exp(distance))
 ''',
 )

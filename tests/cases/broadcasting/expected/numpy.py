@@ -57,9 +57,13 @@ def _blocks(
 
 
 def _parts(rows: int, size: int) -> list[slice]:
-    """Rows, of ``size`` elements all together, a block at a time."""
+    """Rows, of ``size`` elements all together, a block at a time; the first is small, for
+    no thread works beside it.
+    """
     step = max(1, _BLOCK * rows // size)
-    return [slice(start, start + step) for start in range(0, rows, step)]
+    first = max(1, step // 8)
+    starts = range(first, rows, step)
+    return [slice(0, first), *(slice(start, start + step) for start in starts)]
 
 
 def _in_blocks(
@@ -134,12 +138,27 @@ _RUN = 8
 """Blocks that a thread takes in a row: no two wait for one page of fresh memory."""
 
 
+def _runs(parts: list[slice], threads: int) -> list[list[slice]]:
+    """The parts in runs; the last are shorter, so that all threads end together."""
+    runs, start = [], 0
+    while start < len(parts):
+        count = min(_RUN, max(1, (len(parts) - start) // (2 * threads)))
+        runs.append(parts[start : start + count])
+        start += count
+    return runs
+
+
 def _on_all_cores(work: Callable[[slice], None], parts: list[slice]) -> None:
     """``work`` for each part: NumPy computes without the interpreter's lock. The threads
     end with the call; they are as many as OMP_NUM_THREADS says, or one for each core
     that the process may use, up to eight.
     """
-    runs = [parts[start : start + _RUN] for start in range(0, len(parts), _RUN)]
+    asked = os.environ.get("OMP_NUM_THREADS", "")
+    allowed = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
+    cores = min(len(allowed(0)), 8)
+    threads = int(asked) if asked.isdigit() else cores
+    threads = max(1, min(-(-len(parts) // _RUN), threads))
+    runs = _runs(parts, threads)
     numbers, errors = itertools.count(), {**np.geterr(), "call": np.geterrcall()}
 
     def run() -> None:
@@ -148,10 +167,6 @@ def _on_all_cores(work: Callable[[slice], None], parts: list[slice]) -> None:
                 for part in runs[number]:
                     work(part)
 
-    asked = os.environ.get("OMP_NUM_THREADS", "")
-    allowed = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
-    cores = min(len(allowed(0)), 8)
-    threads = min(len(runs), int(asked) if asked.isdigit() else cores)
     if threads < 2:
         return run()
     helpers = []
