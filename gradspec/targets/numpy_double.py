@@ -29,14 +29,13 @@ from gradspec.targets.unasked import answered
 _GAIN = 0.85
 """Of what a pullback costs in float32, what it may cost in float64."""
 
+_EXP = "exp(clip(x, -10000, 40))"
+_WHOLE = f"(1 + square(1 + {_EXP}))"
 _FORMULAS: Mapping[str, str] = {
     SILU: "exp(min(x, 40)) * (1 + exp(min(x, 40)) + min(x, 40))"
     " / square(1 + exp(min(x, 40)))",
-    MISH: "exp(clip(x, -10000, 40))"
-    " / (2 + exp(clip(x, -10000, 40)) * (2 + exp(clip(x, -10000, 40))))"
-    " * (2 + exp(clip(x, -10000, 40)) + 4 * clip(x, -10000, 40)"
-    " * (1 + exp(clip(x, -10000, 40)))"
-    " / (2 + exp(clip(x, -10000, 40)) * (2 + exp(clip(x, -10000, 40)))))",
+    MISH: f"{_EXP} * ({_WHOLE} + (1 + {_EXP}) * ({_WHOLE} + 4 * clip(x, -10000, 40)))"
+    f" / square({_WHOLE})",
 }
 """Slopes that cancel about their zeros, which float64 forgives; they are 0 and 1 beyond
 the bounds."""

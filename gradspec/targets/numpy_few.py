@@ -87,8 +87,9 @@ def _name(count: int, asked: int = 0) -> str:
 _ONE = '''\
 def _few(a: Any) -> np.dtype | None:
     """The type, if it is an array of few elements that need no conversion."""
-    if type(a) is _Array and a.size <= 4096 and (dtype := a.dtype) in _DIRECT:
-        return dtype
+    if type(a) is _Array and a.size <= 4096:
+        dtype = a.dtype
+        return dtype if dtype is _SINGLE or dtype is _DOUBLE else None
     return None
 '''
 _SEVERAL = '''\
@@ -97,7 +98,7 @@ def {name}({parameters}) -> np.dtype | None:
     """
     if (
         {conditions}
-        and dtype in _DIRECT
+        and (dtype is _SINGLE or dtype is _DOUBLE)
     ):
         return dtype
     return None

@@ -226,8 +226,9 @@ def _places(out: Any, kinds: list[Any]) -> tuple[Any, ...]:
 
 def _few(a: Any) -> np.dtype | None:
     """The type, if it is an array of few elements that need no conversion."""
-    if type(a) is _Array and a.size <= 4096 and (dtype := a.dtype) in _DIRECT:
-        return dtype
+    if type(a) is _Array and a.size <= 4096:
+        dtype = a.dtype
+        return dtype if dtype is _SINGLE or dtype is _DOUBLE else None
     return None
 
 
@@ -240,15 +241,16 @@ def _few2(a: Any, b: Any) -> np.dtype | None:
         and (dtype := a.dtype) is b.dtype
         and a.shape == b.shape
         and a.size <= 4096
-        and dtype in _DIRECT
+        and (dtype is _SINGLE or dtype is _DOUBLE)
     ):
         return dtype
     return None
 
 
 _Array = np.ndarray
-_DIRECT = {np.dtype(np.float32), np.dtype(np.float64)}
-"""Types that are computed in as they are."""
+_SINGLE, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
+_DIRECT = {_SINGLE, _DOUBLE}
+"""Types that are computed in as they are; a look at which is which takes least."""
 
 
 def _floating(rule: str, **values: npt.ArrayLike) -> tuple[Any, ...]:
