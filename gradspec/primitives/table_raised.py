@@ -14,9 +14,11 @@ from gradspec.primitives import balls
 from gradspec.primitives.row import Expand, Helper, Primitive, Spelling
 from gradspec.primitives.texts_elementary import BELL_RAISED as BELL_TEXTS
 from gradspec.primitives.texts_error import NDTR_RAISED as NDTR_TEXTS
+from gradspec.primitives.texts_gelu import GELU_SLOPE_RAISED as SLOPE_TEXTS
 
 NDTR_RAISED = "ndtr_raised"
 BELL_RAISED = "bell_raised"
+GELU_SLOPE_RAISED = "gelu_slope_raised"
 
 
 def _flushing(formula: str, texts: Mapping[str, Helper]) -> Mapping[str, Spelling]:
@@ -55,5 +57,29 @@ ROWS = (
         source="as ndtr",
         spellings=_flushing("exp(y) * ndtr(x)", NDTR_TEXTS),
         notes="the second argument is 0 unless the first is far out on the left",
+    ),
+    Primitive(
+        GELU_SLOPE_RAISED,
+        ("x", "y"),
+        meaning="exp(y) * (ndtr(x) + x * exp(-0.5 * square(x)) / sqrt(2 * pi))",
+        partials=("bell_raised(x, y) * (2 - square(x)) / sqrt(2 * pi)", "out"),
+        ball=lambda x, y: (
+            y.exp() * (balls.ndtr(x) + x * (-x * x / 2).exp() / (2 * x.pi()).sqrt())
+        ),
+        sympy=lambda sp, x, y: (
+            sp.exp(y)
+            * (
+                sp.erfc(-x / sp.sqrt(2)) / 2
+                + x * sp.exp(-(x**2) / 2) / sp.sqrt(2 * sp.pi)
+            )
+        ),
+        cost=60,
+        source="as ndtr; the rest is a fit (benchmarks/gelu_coefficients.py)",
+        spellings=_flushing(
+            "exp(y) * (ndtr(x) + x * exp_neg_half_square(x) / sqrt(2 * pi))",
+            SLOPE_TEXTS,
+        ),
+        notes="the second argument is 0 unless the first is far out on the left; in"
+        " float64 without digits about its zero",
     ),
 )

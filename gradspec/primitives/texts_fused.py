@@ -112,13 +112,9 @@ BELL_RAISED = _split(
 
 # The exponential is evaluated as `_exp_neg_half_square_single` does, or as
 # `_bell_raised_single`: where both are used, once.
-def _distribution(
-    name: str, said: str, exponent: str, takes: str
-) -> tuple[Mapping[str, Helper], ...]:
-    return _fused(
-        name,
-        f'''\
-def {name}({takes}) -> Array:
+def _tail(said: str, exponent: str) -> str:
+    """The lines to the tail, of which ``said`` is the beginning of the docstring."""
+    return f'''\
     """{said}
     (1 / 2 + r) / (1 + abs(x)). What is rounded is a small part of each sum."""
     over = {listed(MILLS_OVER)}
@@ -129,23 +125,49 @@ def {name}({takes}) -> Array:
     e = xp.exp({exponent})
     s = _expm1_small(0.5 * (h - a) * (h + a))
     r = a * _quotient(a, over, under)
-    tail = (0.5 * e + e * (0.5 * s + (r + s * r))) / (1.0 + a)
-    return xp.where(x < 0.0, tail, 1.0 - tail)
-''',
-        needs=(QUOTIENT, *EXPM1_SMALL),
-    )
+'''
 
 
-NDTR = _distribution(
+_TAIL = "(0.5 * e + e * (0.5 * s + (r + s * r))) / (1.0 + a)"
+
+NDTR = _fused(
     "_ndtr_single",
-    "ndtr(x) in float32: exp(-x**2 / 2), its square split, times Mills' ratio, which is",
-    "-0.5 * h * h",
-    "x: Array",
+    f"""\
+def _ndtr_single(x: Array) -> Array:
+{
+        _tail(
+            "ndtr(x) in float32: exp(-x**2 / 2), its square split, times Mills' ratio, which is",
+            "-0.5 * h * h",
+        )
+    }\
+    tail = {_TAIL}
+    return xp.where(x < 0.0, tail, 1.0 - tail)
+""",
+    needs=(QUOTIENT, *EXPM1_SMALL),
 )
 
-NDTR_RAISED = _distribution(
+TAIL_RAISED = _fused(
+    "_tail_raised_single",
+    f"""\
+def _tail_raised_single(x: Array, y: Array) -> Array:
+{
+        _tail(
+            "exp(y) * ndtr(-abs(x)) in float32: exp(y - x**2 / 2), split, times Mills' ratio,",
+            "y - 0.5 * h * h",
+        )
+    }\
+    return {_TAIL}
+""",
+    needs=(QUOTIENT, *EXPM1_SMALL),
+)
+
+NDTR_RAISED = _fused(
     "_ndtr_raised_single",
-    "exp(y) * ndtr(x) in float32: exp(y - x**2 / 2), split, times Mills' ratio, which is",
-    "y - 0.5 * h * h",
-    "x: Array, y: Array",
+    '''\
+def _ndtr_raised_single(x: Array, y: Array) -> Array:
+    """exp(y) * ndtr(x) in float32."""
+    tail = _tail_raised_single(x, y)
+    return xp.where(x < 0.0, tail, 1.0 - tail)
+''',
+    needs=TAIL_RAISED,
 )

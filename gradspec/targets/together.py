@@ -16,6 +16,7 @@ from gradspec.primitives.table_known import (
     TANH_SOFTPLUS,
 )
 from gradspec.targets.expansion import then
+from gradspec.targets.gelu_slope import gelu_slope
 from gradspec.targets.short_series import shortened
 
 
@@ -24,7 +25,11 @@ def together(
 ) -> Callable[[Expr], Expr]:
     """What ``expand`` gives, with such functions in one, each value used once, and
     series of fewer terms."""
-    return then(expand, lambda node: _once(shortened(_paired(_joined(node, scalars)))))
+
+    def mended(node: Expr) -> Expr:
+        return gelu_slope(_once(shortened(_paired(_joined(node, scalars)))))
+
+    return then(expand, mended)
 
 
 def with_forward(expand: Callable[[Expr], Expr]) -> Callable[[Expr], Expr]:
