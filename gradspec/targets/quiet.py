@@ -64,6 +64,10 @@ def _overflows(node: Expr) -> bool:
     match node:
         case Op("exp", (Op("min", (_, Literal(value=bound))),)):
             return bound > _GREATEST
+        case Op("mul", factors):  # of which one may be bounded so
+            return any(
+                isinstance(f, Op) and f.primitive == "exp" for f in nodes(*factors)
+            )
         case Op(primitive=name):
             return name in _OVERFLOWING
         case _:

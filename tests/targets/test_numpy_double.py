@@ -6,13 +6,16 @@ from __future__ import annotations
 
 import inspect
 import warnings
+from fractions import Fraction
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 
+from gradspec.plan.array import Literal, Name, Op
 from gradspec.targets import numpy as target
+from gradspec.targets.quiet import warns_needlessly
 from tests.targets.emission import imported, planned
 
 RULES = """
@@ -153,3 +156,14 @@ def test_a_logistic_function_and_a_softplus_share_an_exponential() -> None:
         assert np.abs((focal(x) - expected) / unit).max() <= 10.0  # exp(-x) cubed
     ends = np.array([-np.inf, -1000.0, 1000.0, np.inf], np.float32)
     np.testing.assert_array_equal(focal(ends), [np.inf, 1000.0, 0.0, 0.0])
+
+
+def test_what_a_bound_keeps_finite_is_not_silenced_but_its_square_is() -> None:
+    one, x = Literal(Fraction(1)), Name("x")
+    bounded, wide = (
+        Op("exp", (Op("min", (x, Literal(Fraction(most)))),)) for most in (88, 89)
+    )
+    below = {wide: True, bounded: False, Op("mul", (bounded, bounded)): True}
+    for part, is_silenced in below.items():
+        quotient = Op("div", (one, Op("add", (one, part))))
+        assert warns_needlessly([quotient]) is is_silenced
