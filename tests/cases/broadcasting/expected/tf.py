@@ -6,6 +6,7 @@ Do not edit: change input.grad and compile it again.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import tensorflow as tf
@@ -152,10 +153,16 @@ def _unbroadcast(gradient: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
     return tf.reshape(tf.reduce_sum(gradient, axes), shape)
 
 
+@cache
+def _largest(dtype: tf.DType) -> float:
+    """The largest number of a type, for which the type asks NumPy at each call."""
+    return float(dtype.max)
+
+
 def _finite(x: tf.Tensor) -> tf.Tensor:
     """x, or the largest numbers of its type in place of infinities."""
     return tf.raw_ops.ClipByValue(
-        t=x, clip_value_min=x.dtype.min, clip_value_max=x.dtype.max
+        t=x, clip_value_min=-_largest(x.dtype), clip_value_max=_largest(x.dtype)
     )
 
 
