@@ -2,8 +2,11 @@
 rule keeps the evaluations that it has by then.
 
 One budget serves the forms of all targets together. If the forms that all targets share
-are not found in it, the rule is evaluated as it is written; if those of one target are
-not, that target gets the shared ones.
+are chosen in it, but no time is left to look at infinities, they are taken as they are
+(`so_far.py`). If they are not, the rule is evaluated as it is written, in float64 where that
+helps (`hurried.py`, for which a part of the budget is kept): what was found for some results
+counts for nothing, so the result is one of few wherever the search is cut short. If those
+of one target are not found, that target gets the shared ones.
 """
 
 from __future__ import annotations
@@ -22,8 +25,10 @@ from gradspec.stabilise import stabilise as search
 from gradspec.stabilise.doubled import with_others
 from gradspec.stabilise.faults import concern
 from gradspec.stabilise.fenced import fenced
+from gradspec.stabilise.hurried import SHARE, hurried
 from gradspec.stabilise.scaled import scaled
 from gradspec.stabilise.shared_logistic import logistic
+from gradspec.stabilise.so_far import keeping
 from gradspec.stabilise.unsearched import as_written
 from gradspec.symbolic.attempts import attempt
 from gradspec.symbolic.limit import hurried_time, in_time
@@ -52,11 +57,15 @@ def stabilised(rule: CheckedRule, options: Options) -> Stable:
         written = as_written(rule)
         return Stable(written, (written,) * len(options.targets))
     begun = hurried_time()
-    shared = _shared(rule, options.budget)
+    with keeping() as stages:
+        shared = _shared(rule, options.budget)
     if shared is None:
-        written = as_written(rule)
-        every = (written,) * len(options.targets)
-        return Stable(written, every, (_stopped(rule, options),))
+        left = options.budget - (hurried_time() - begun)
+        last = _with_verdicts(stages[-1], rule) if stages else None
+        taken = last or _hurried(rule, left)
+        every = (taken,) * len(options.targets)
+        how = _as_chosen if last else _as_written
+        return Stable(taken, every, (_stopped(rule, options, how(taken)),))
     own: list[CheckedRule] = []
     stopped: list[Diagnostic] = []
     for target in options.targets:
@@ -70,8 +79,18 @@ def stabilised(rule: CheckedRule, options: Options) -> Stable:
 def _shared(rule: CheckedRule, seconds: float) -> CheckedRule | None:
     """The forms for all targets; None if they were not found in time."""
     return _with_verdicts(
-        _kept(rule, "", lambda: _in_time(rule, "", seconds, search.stabilise)), rule
+        _kept(
+            rule,
+            "",
+            lambda: _in_time(rule, "", (1 - SHARE) * seconds, search.stabilise),
+        ),
+        rule,
     )
+
+
+def _hurried(rule: CheckedRule, seconds: float) -> CheckedRule:
+    """What there is time for when a search has taken too long."""
+    return _in_time(rule, "as written", seconds, hurried) or as_written(rule)
 
 
 def _own(
@@ -133,11 +152,19 @@ def _in_time(
         return in_time(seconds, partial(work, rule)) if may else None
 
 
-def _stopped(rule: CheckedRule, options: Options) -> Diagnostic:
+def _as_written(taken: CheckedRule) -> str:
+    wide = f", {', '.join(taken.wide)} in float64" if taken.wide else ""
+    return f"it is evaluated as written{wide}"
+
+
+def _as_chosen(_: CheckedRule) -> str:
+    return "its forms are chosen, but what they give at infinities is not looked at"
+
+
+def _stopped(rule: CheckedRule, options: Options, how: str) -> Diagnostic:
     return warning(
         "GS463",
-        f"stabilising {rule.rule.name} was stopped after {options.budget:g} s: it is"
-        " evaluated as written",
+        f"stabilising {rule.rule.name} was stopped after {options.budget:g} s: {how}",
         rule.rule.source,
         rule.rule.name_span,
         label="the search for accurate evaluations takes longer than it is given",

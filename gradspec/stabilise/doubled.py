@@ -34,7 +34,7 @@ from gradspec.stabilise.bounding import End
 from gradspec.stabilise.choose import cost
 from gradspec.stabilise.exponential import in_one_exponential
 from gradspec.stabilise.further import Ground
-from gradspec.stabilise.infinite import bounded, special, typical
+from gradspec.stabilise.infinite import bounder, special, typical
 from gradspec.stabilise.logistic import in_one_logistic
 from gradspec.stabilise.measure import Score, Trial
 from gradspec.stabilise.names import Names
@@ -105,23 +105,18 @@ def doubled(
     """The second forms of the results of ``done``, the rule in the forms chosen; those
     that are ``wide`` are computed in float64 anyway."""
     chosen, found = Names(done), {}
+    ended_of = bounder(written, done)
     for quantity in quantities:
         narrow = chosen.close(Ref(quantity.name))
         if cost(narrow) >= _DEAR and quantity.name not in written.exacts:
             is_wide = quantity.name in wide
             for form in _cheapest(done, quantity, narrow, is_wide):
-                ended = _ended(written, done, quantity.name, form)
+                ended = ended_of(quantity.name, form)
                 if not _loses_ends(done, narrow, ended):
                     found[quantity.name] = ended
                     break
     dear = {name for name in found if cost(found[name]) > cost(chosen.close(Ref(name)))}
     return tuple((name, form) for name, form in found.items() if name not in dear)
-
-
-def _ended(written: Rule, done: Rule, name: str, form: Expr) -> Expr:
-    """A form of a result, right at infinities as far as that can be had."""
-    ended, _ = bounded(written, with_forms(done, {name: form}), ())
-    return Names(ended).close(Ref(name))
 
 
 def _loses_ends(rule: Rule, before: Expr, after: Expr) -> bool:

@@ -85,6 +85,11 @@ def bounded(
     return done, _told(rewrites, work.mended)
 
 
+def bounder(written: Rule, rule: Rule) -> Callable[[str, Expr], Expr]:
+    """What makes other closed forms of the results of ``rule`` right at infinities."""
+    return _Work(written, rule).value
+
+
 def _told(
     rewrites: tuple[Rewrite, ...], mended: Mapping[str, list[str]]
 ) -> tuple[Rewrite, ...]:

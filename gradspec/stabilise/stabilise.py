@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -55,12 +56,14 @@ from gradspec.stabilise.saturate import Saturation
 from gradspec.stabilise.search import FEW, Search
 from gradspec.stabilise.searching import is_severe, searched
 from gradspec.stabilise.slopes import by_parts
+from gradspec.stabilise.so_far import keep
 from gradspec.stabilise.tried import Tried, overhearing
 from gradspec.stabilise.with_axes import with_axes
 
 _GROWTH, _ROOM = 1.25, 20.0
 """How much more a derived form may cost than what is written."""
 _ROUNDS = 4
+_Pair: TypeAlias = tuple[Trial, Trial]
 
 
 def for_target(shared: CheckedRule, target: str) -> CheckedRule:
@@ -87,16 +90,20 @@ def stabilise(checked: CheckedRule, target: str = "") -> CheckedRule:
     forward = tuple(replace(x, value=work.last(x.name, x.value)) for x in forward)
     done = replace(rule, forward=forward, backward=backward)
     safe = guarded(without_dead_locals(rule, wide.recomputing(done, work.wide)), sample)
-    safe, rewrites = bounded(rule, safe, tuple(work.rewrites))
-    last = restored(rule, safe)
-    return replace(
+    found = replace(
         checked,
-        rule=last,
-        rewrites=(*checked.rewrites, *rewrites),
+        rule=restored(rule, safe),
+        rewrites=(*checked.rewrites, *work.rewrites),
         harms=tuple(work.harms),
         wide=tuple(work.wide),
-        doubles=doubled(rule, last, work.wide, work.quantities),
     )
+    keep(found)
+    safe, told = bounded(rule, safe, tuple(work.rewrites))
+    told = (*checked.rewrites, *told)
+    found = replace(found, rule=restored(rule, safe), rewrites=told)
+    keep(found)
+    second = doubled(rule, found.rule, work.wide, work.quantities)
+    return replace(found, doubles=second)
 
 
 class _Work:
@@ -200,11 +207,7 @@ class _Work:
         return choice.form
 
     def _chosen_from(
-        self,
-        name: str,
-        trials: tuple[Trial, Trial],
-        written: Expr,
-        others: tuple[Expr, ...],
+        self, name: str, trials: _Pair, written: Expr, others: tuple[Expr, ...]
     ) -> Choice:
         """The best form found from what is written, from that, and so on until nothing
         better is found: what is stabilised stays as it is."""
@@ -232,7 +235,7 @@ class _Work:
         self._plain[name] = best.form
         return self._polished(trials, best).since(rounds[0])
 
-    def _polished(self, trials: tuple[Trial, Trial], choice: Choice) -> Choice:
+    def _polished(self, trials: _Pair, choice: Choice) -> Choice:
         """A form that is not good yet where statics have their defaults, with what
         rounding takes off arguments put back."""
         closed = self._chosen.close(choice.form)
@@ -246,9 +249,7 @@ class _Work:
         """The form chosen for a name, with its series (nothing is derived of those)."""
         return self._series.get(name, value)
 
-    def _mended(
-        self, name: str, trials: tuple[Trial, Trial], choice: Choice, written: Expr
-    ) -> Expr:
+    def _mended(self, name: str, trials: _Pair, choice: Choice, written: Expr) -> Expr:
         """The form chosen, with a series where it cancels."""
         plain = self._plain.get(name, choice.form)
         if not name:
@@ -268,9 +269,7 @@ class _Work:
         if form != written:
             self.rewrites.append(Rewrite(name, show(written), show(form), why))
 
-    def _once_more(
-        self, name: str, trials: tuple[Trial, Trial], choice: Choice
-    ) -> Expr:
+    def _once_more(self, name: str, trials: _Pair, choice: Choice) -> Expr:
         """With a series what stands beside it may be poor; at more points another form."""
         ground = self._ground(name, trials)
         if name in self._series:
@@ -303,7 +302,7 @@ class _Work:
         self._chosen.set(name, value)
         self._seen.set(name, self._plain.get(name, value))
 
-    def _weigh(self, name: str, trials: tuple[Trial, Trial], choice: Choice) -> None:
+    def _weigh(self, name: str, trials: _Pair, choice: Choice) -> None:
         """Whether a result is to be computed in float64, and in which form then."""
         form, ground = choice.form, self._ground(name, trials)
         tried = looked_at(self._rule, name, ground, self._heard, self._seen.close)
@@ -322,7 +321,7 @@ class _Work:
         self.wide += [name] if is_wide else []
         self.rewrites.append(Rewrite(name, show(form), show(best), why))
 
-    def _ground(self, name: str, trials: tuple[Trial, Trial]) -> Ground:
+    def _ground(self, name: str, trials: _Pair) -> Ground:
         """Where ``name`` is measured: derived gradients at extreme ratios, too."""
         is_derived = isinstance(self._entry(name), Derived)
         near = Ground(trials, self._usual, self._chosen.close, is_derived)
@@ -349,11 +348,7 @@ class _Work:
             yield from forms(self._search, written)
 
     def _far(
-        self,
-        name: str,
-        trials: tuple[Trial, Trial],
-        written: Expr,
-        others: tuple[Expr, ...],
+        self, name: str, trials: _Pair, written: Expr, others: tuple[Expr, ...]
     ) -> Iterator[Expr]:
         """The same of what the user wrote, and with names put in place, if that is not
         good as it is. Nothing that is much longer."""
@@ -380,11 +375,7 @@ class _Work:
         return bool(self._machine.run(self._chosen.close(condition)).all())
 
     def _record(
-        self,
-        name: str,
-        trials: tuple[Trial, Trial],
-        first: Candidate,
-        choice: Choice,
+        self, name: str, trials: _Pair, first: Candidate, choice: Choice
     ) -> None:
         """Told of what the user wrote; of a derived form only if it gained accuracy."""
         entry = self._entry(name)

@@ -67,10 +67,13 @@ class Tamer:
             if not bad.size:
                 yield current
                 continue
-            for other in self._changed(current, int(bad[0])):
-                if other not in seen and _count(other) <= most:
-                    seen.add(other)
-                    todo.append(other)
+            if len(todo) < _TRIED:  # what comes after those is not looked at
+                for other in self._changed(current, int(bad[0])):
+                    if other not in seen and _count(other) <= most:
+                        seen.add(other)
+                        todo.append(other)
+                        if len(todo) == _TRIED:
+                            break
 
     def _value(self, expr: Expr) -> Any:
         return self._machine.run(self._close(expr))
@@ -180,5 +183,8 @@ _KEPT = Ref("kept_")
 
 def _made_finite(form: Expr, core: Expr) -> Expr:
     """``core`` finite wherever it stands, once."""
-    kept = replaced(form, finite(core), _KEPT)
-    return replaced(replaced(kept, core, finite(core)), _KEPT, finite(core))
+    done = finite(core)
+    if done not in nodes(form):
+        return replaced(form, core, done)
+    kept = replaced(form, done, _KEPT)
+    return replaced(replaced(kept, core, done), _KEPT, done)

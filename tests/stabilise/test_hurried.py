@@ -1,0 +1,82 @@
+"""Searches that run out of time: what is chosen by then stands, or what is written, in
+float64 where that helps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gradspec.driver.run import compile_source
+from gradspec.ir.rule import CheckedRule
+from gradspec.options import Options
+from gradspec.source import Source
+from gradspec.stabilise import stabilise as search
+from gradspec.stabilise.hurried import hurried
+from gradspec.stabilise.so_far import keeping
+from tests.stabilise.rules import completed
+
+CANCELS = "rule f(x) -> y:\n    assume x > 0\n    y = sqrt(x + 1) - sqrt(x)\n"
+PLAIN = "rule f(x) -> y:\n    y = x * x\n"
+
+
+def _endless(*_: object) -> None:
+    while True:
+        pass
+
+
+def test_what_float64_mends_is_computed_in_it() -> None:
+    found = hurried(CheckedRule(completed(CANCELS), ()))
+    assert set(found.wide) == {"y", "dx"} and not found.as_written
+    assert {r.name for r in found.rewrites} == {"y", "dx"}
+    assert "in float32" in found.rewrites[0].reason
+
+
+def test_what_is_kept_stays_as_it_is() -> None:
+    exact = CANCELS.replace("y = ", "exact y = ")
+    assert hurried(CheckedRule(completed(exact), ())).wide == ("dx",)
+    assert (
+        hurried(CheckedRule(completed("rule f(x) -> y:\n    y = 3 * x\n"), ())).wide
+        == ()
+    )
+
+
+def test_a_search_that_is_stopped_leaves_no_bad_points_that_float64_avoids(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(search, "stabilise", _endless)
+    result, _ = compile_source(
+        Source("f.grad", CANCELS), "f.grad", Options(("numpy",), budget=1.0)
+    )
+    (late,) = [d for d in result.diagnostics if d.code == "GS463"]
+    assert "as written, y, dx in float64" in late.headline
+    module: dict[str, object] = {"__name__": "f"}
+    exec(compile(result.modules[0].text, "f", "exec"), module)
+    x = np.float32([1e8, 3e10])
+    vjp: Any = module["f_vjp"]
+    y, pullback = vjp(x)
+    wide = np.float64(x)
+    assert np.allclose(y, 1 / (np.sqrt(wide + 1) + np.sqrt(wide)), rtol=1e-6)
+    (dx,) = pullback(np.ones_like(x))
+    assert np.all(np.asarray(dx) != 0)
+
+
+def test_chosen_forms_stand_when_infinities_take_too_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(search, "bounded", _endless)
+    result, _ = compile_source(
+        Source("f.grad", PLAIN), "f.grad", Options(("numpy",), budget=1.0)
+    )
+    (late,) = [d for d in result.diagnostics if d.code == "GS463"]
+    assert "its forms are chosen" in late.headline
+    assert "Evaluation: as written" not in result.modules[0].text
+
+
+def test_stages_are_kept_only_for_who_asks() -> None:
+    rule = CheckedRule(completed(PLAIN), ())
+    with keeping() as stages:
+        done = search.stabilise(rule)
+    assert len(stages) == 2 and stages[-1].rule == done.rule
+    assert search.stabilise(rule) == done
