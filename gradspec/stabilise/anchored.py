@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
 from itertools import chain
-from typing import Any
+from typing import Any, TypeAlias
 
 from gradspec.derive.build import times
 from gradspec.derive.linear import coefficient, is_linear
@@ -21,6 +21,7 @@ from gradspec.stabilise.compensate import compensated
 from gradspec.stabilise.exponential import in_range
 from gradspec.stabilise.inner import INNER, of_one, put_back
 from gradspec.stabilise.measure import SLACK, Trial, is_real
+from gradspec.stabilise.products import is_product, reordered
 from gradspec.stabilise.regimes import losses
 from gradspec.stabilise.search import Search, replaced
 from gradspec.stabilise.series import (
@@ -34,6 +35,9 @@ from gradspec.stabilise.series import (
 
 Close = Callable[[Expr], Expr]
 """An expression in the inputs alone."""
+
+_Pairs: TypeAlias = tuple[tuple[Trial, Any], ...]
+"""Trials, and at which of their points statics have their defaults."""
 
 _LARGEST = 200  # nodes
 _LUCK = 8.0
@@ -174,9 +178,8 @@ class Mender:
         held: tuple[Expr, str] | None = None
         least = math.inf
         for form, why in ways:
-            best = self._elsewhere(form, trials)
-            new = self.close(best)
-            if not all(is_admitted(trial, new, old, usual) for trial, usual in pairs):
+            best = self._best_order(self._elsewhere(form, trials), old, pairs)
+            if best is None:
                 continue
             lost = self._lost(best, trials)
             if lost < _GAIN * least:
@@ -184,6 +187,20 @@ class Mender:
             if least < _MUCH:
                 break
         return held
+
+    def _best_order(self, form: Expr, old: Expr, pairs: _Pairs) -> Expr | None:
+        """What is admitted in place of ``old``: the form, or its product in an order that
+        stays inside the range."""
+        for other in self._orders(form, pairs):
+            new = self.close(other)
+            if all(is_admitted(trial, new, old, usual) for trial, usual in pairs):
+                return other
+        return None
+
+    def _orders(self, form: Expr, pairs: _Pairs) -> Iterator[Expr]:
+        yield form
+        if is_product(form) and self.close(form) == form:
+            yield from reordered(form, tuple(trial for trial, _ in pairs))
 
     def _is_sound(self, form: Expr) -> bool:
         """Whether no part of it loses digits about a zero or a removable point."""

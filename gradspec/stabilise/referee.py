@@ -5,9 +5,11 @@ The sample on which forms compete is small: of two forms that lose a few units w
 cancel, which one does so at more places is luck there. So the chosen form and the written
 one are both computed at the points of `dense.py`, in float32 and in float64; where the two
 agree in float64 the truth is known. Worse is: more bad points, a clearly larger error or a
-clearly larger share beyond 4 ULP, in the core or beyond. Then the first of the forms
-that were looked at which is worse in nothing, here and on the sample, is taken, that which
-is written among them; if there is none, float64 may be the answer.
+clearly larger share beyond 4 ULP, in the core or beyond, or next to the largest numbers
+(`far_out.py`). Then the first of the forms that were looked at which is worse in nothing,
+here and on the sample, is taken, that which is written among them; if there is none and it
+is but the largest numbers that are lost, what is written is taken there; else float64 may
+be the answer.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from gradspec.ir.walk import nodes
 from gradspec.stabilise.apart import both, ulp
 from gradspec.stabilise.choose import Choice, choose
 from gradspec.stabilise.dense import columns
+from gradspec.stabilise.far_out import as_written_far_out, far_out
 from gradspec.stabilise.further import Ground, Make, looked_at, others
 from gradspec.stabilise.hard import chosen_of
 from gradspec.stabilise.measure import GOOD
@@ -74,16 +77,24 @@ class Referee:
             known = ulp(usual, self._truth) <= _SAME
         known &= np.isfinite(usual) & np.isfinite(self._truth)
         self._strata = (known & core, known)
+        self._meaning = written
+        self.far = far_out(rule, written, chosen, target)
         self._written, self._chosen = self._counts(one), self._counts(other)
 
     @property
     def is_worse(self) -> bool:
         """Whether the chosen form is."""
+        return self.is_worse_near or self._is_worse_far(self._closed)
+
+    @property
+    def is_worse_near(self) -> bool:
+        """Whether it is, leaving the largest numbers out."""
         return self._is_worse(self._chosen)
 
     def allows(self, form: Expr) -> bool:
         """Whether a form is worse in nothing."""
-        return not self._is_worse(self._counts(both(self._machine, form)[0]))
+        counts = self._counts(both(self._machine, form)[0])
+        return not (self._is_worse(counts) or self._is_worse_far(form))
 
     def worst(self) -> list[int]:
         """The points at which the chosen form loses most, of each stratum."""
@@ -93,6 +104,9 @@ class Referee:
             order = np.argsort(-np.where(where, off, 0.0), kind="stable")[:_HARD]
             places.update(int(n) for n in order)
         return sorted(places)
+
+    def _is_worse_far(self, form: Expr) -> bool:
+        return self.far is not None and self.far.is_worse(form, self._meaning)
 
     def _is_worse(self, counts: tuple[Count, ...]) -> bool:
         pairs = zip(counts, self._written, strict=True)
@@ -136,6 +150,9 @@ def judged(
         return choice.form, ""
     tried = tuple(heard)
     pool = (*islice(looked_at(tried), _FORMS), *(t.written for t in tried[:1]))
+    if not found.is_worse_near:
+        near = as_written_far_out(rule, choice.form, tried[0].written)
+        pool = (*pool, near)
     allowed = others(ground, choice, pool, candidate)
     best = next((made for made in allowed if found.allows(made.closed)), None)
     if best is None:
@@ -153,5 +170,7 @@ def worse_at(rule: Rule, written: Expr, chosen: Expr, target: str) -> Points | N
     found = referee(rule, written, chosen, target)
     if found is None:
         return None
+    if found.far is not None and not found.is_worse_near:
+        return found.far.points
     drawn, core = columns(rule)
     return chosen_of(rule, drawn, core, found.worst())

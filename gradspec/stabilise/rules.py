@@ -15,6 +15,7 @@ from gradspec.ir.expr import Apply, Expr
 from gradspec.ir.tidy import tidy
 from gradspec.primitives.formula import formula
 from gradspec.stabilise.row import Row
+from gradspec.stabilise.rules_eighths import EIGHTHS
 from gradspec.stabilise.rules_joint import STRAIGHT
 
 _LOGISTIC = (
@@ -271,7 +272,8 @@ _ERROR_FUNCTIONS = (
     Row("slope of erfcx", "a * erfcx(a) - 1 / sqrt(pi)", "0.5 * erfcx_slope(a)"),
 )
 
-ROWS = _LOGISTIC + _EXPONENTIALS + _LOGARITHMS + _ALGEBRA + _ERROR_FUNCTIONS + STRAIGHT
+_USUAL = _LOGISTIC + _EXPONENTIALS + _LOGARITHMS + _ALGEBRA + _ERROR_FUNCTIONS
+ROWS = _USUAL + STRAIGHT + EIGHTHS
 
 
 @dataclass(frozen=True, slots=True)

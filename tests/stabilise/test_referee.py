@@ -10,7 +10,9 @@ from gradspec.primitives.formula import formula
 from gradspec.stabilise.referee import referee, worse_at
 from tests.stabilise.rules import completed, stable
 
-TEXT = "rule f(t, a) -> y:\n    assume t > 0\n    y = (a - 0.5) * log(t) - t\n"
+TEXT = (
+    "rule f(t, a) -> y:\n    assume t > 0, t < 1e30\n    y = (a - 0.5) * log(t) - t\n"
+)
 WRITTEN, FAIR, POOR = (
     tidy(formula(text))
     for text in ("(a - 0.5) / t - 1", "(a - 0.5 - t) / t", "(a + (-0.5 - t)) / t")
@@ -40,3 +42,9 @@ def test_none_is_taken_that_is_worse() -> None:
 
 def times_dy(expr: Expr) -> Expr:
     return tidy(formula(f"dy * ({show(expr)})"))
+
+
+def test_a_difference_that_overflows_at_the_largest_numbers_is_worse() -> None:
+    rule = completed(TEXT.replace(", t < 1e30", ""))
+    found = referee(rule, WRITTEN, FAIR, "")
+    assert found is not None and found.is_worse and not found.is_worse_near

@@ -124,3 +124,11 @@ def test_named_identities_of_two_inputs(
     if wanted is None:
         wanted = 4 * (np.exp(-54.0) - np.exp(-60.0))
     assert got == pytest.approx(wanted, rel=1e-6)
+
+
+def test_a_series_stays_though_its_product_overflows_in_another_order() -> None:
+    text = "rule f(x, z) -> y:\n    y = sinh(z) * (sin(x) / x)\n"
+    form = closed.cotangents(stabilise(CheckedRule(completed(text), ())).rule)["dx"]
+    machine = Machine({"x": np.float32([1e-9]), "z": np.float32([1]), "dy": np.ones(1)})
+    (value,) = machine.run(form)
+    assert abs(value / (-1e-9 / 3 * np.sinh(1.0)) - 1) < 1e-6
