@@ -189,17 +189,19 @@ class Mender:
         return held
 
     def _best_order(self, form: Expr, old: Expr, pairs: _Pairs) -> Expr | None:
-        """What is admitted in place of ``old``: the form, or its product in an order that
-        stays inside the range."""
-        for other in self._orders(form, pairs):
+        """What is admitted in place of ``old``: the form, or, if it mends most of what is
+        bad, its product in an order that stays inside the range."""
+        for other in self._orders(form, old, pairs):
             new = self.close(other)
             if all(is_admitted(trial, new, old, usual) for trial, usual in pairs):
                 return other
         return None
 
-    def _orders(self, form: Expr, pairs: _Pairs) -> Iterator[Expr]:
+    def _orders(self, form: Expr, old: Expr, pairs: _Pairs) -> Iterator[Expr]:
         yield form
-        if is_product(form) and self.close(form) == form:
+        trial = pairs[0][0]
+        left, before = (trial.score(f).whole.bad for f in (self.close(form), old))
+        if 2 * left < before and is_product(form) and self.close(form) == form:
             yield from reordered(form, tuple(trial for trial, _ in pairs))
 
     def _is_sound(self, form: Expr) -> bool:

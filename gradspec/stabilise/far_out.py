@@ -71,6 +71,8 @@ def far_out(rule: Rule, written: Expr, chosen: Expr, target: str) -> FarOut | No
     drawn = _columns(rule)
     if not len(next(iter(drawn.values()))):
         return None
+    if _ends_in_nothing(rule, chosen, target):
+        return None
     machine = QuickMachine(drawn, np.float32, target)
     with np.errstate(all="ignore"):
         one, other = (np.float64(machine.run(form)) for form in (written, chosen))
@@ -83,6 +85,18 @@ def far_out(rule: Rule, written: Expr, chosen: Expr, target: str) -> FarOut | No
     truth = np.array(nearest(written, points.rows))
     there = QuickMachine(points.columns, np.float32, target)
     return FarOut(points, there, truth)
+
+
+def _ends_in_nothing(rule: Rule, chosen: Expr, target: str) -> bool:
+    """Whether a form of one input is NaN at an infinite one: it will be bounded long before
+    (`infinite.py`)."""
+    floats = [v.name for v in rule.inputs if v.kind in _NUMBERS]
+    if len(floats) != 1:
+        return False
+    drawn = {name: column[:2].copy() for name, column in _columns(rule).items()}
+    drawn[floats[0]] = np.float32([-np.inf, np.inf])[: len(drawn[floats[0]])]
+    value = QuickMachine(drawn, np.float32, target).run(chosen)
+    return bool(np.isnan(value).any())
 
 
 def _is_lost(value: Any) -> Any:
