@@ -94,7 +94,8 @@ def _ends_in_nothing(rule: Rule, chosen: Expr, target: str) -> bool:
     if len(floats) != 1:
         return False
     drawn = {name: column[:2].copy() for name, column in _columns(rule).items()}
-    drawn[floats[0]] = np.float32([-np.inf, np.inf])[: len(drawn[floats[0]])]
+    both = np.array([-np.inf, np.inf], dtype=np.float32)
+    drawn[floats[0]] = both[: len(drawn[floats[0]])]
     value = QuickMachine(drawn, np.float32, target).run(chosen)
     return bool(np.isnan(value).any())
 
