@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 PACKAGE = Path(__file__).parents[2] / "gradspec"
 ORDER = (
@@ -37,9 +36,16 @@ def _part(path: Path) -> str:
     return relative.parts[0].removesuffix(".py")
 
 
+@cache
+def _nodes(path: Path) -> tuple[ast.AST, ...]:
+    """Every node of a file, which is parsed once for all tests."""
+    return tuple(ast.walk(ast.parse(path.read_text("utf-8"))))
+
+
+@cache
 def _imports(path: Path) -> list[tuple[int, str]]:
-    found = []
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    found: list[tuple[int, str]] = []
+    for node in _nodes(path):
         if isinstance(node, ast.Import):
             found.extend((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
@@ -48,53 +54,55 @@ def _imports(path: Path) -> list[tuple[int, str]]:
     return found
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: p.relative_to(PACKAGE).as_posix())
-def test_no_stage_reaches_back(path: Path) -> None:
-    mine = _part(path)
-    assert mine in ORDER, f"{mine} has no place in the order"
-    for line, name in _imports(path):
-        if name.startswith("gradspec."):
-            other = name.split(".")[1]
-            if other in ORDER and not _only_types(path, line):
-                assert ORDER.index(other) <= ORDER.index(mine), (
-                    f"{path.name}:{line} imports {name}"
-                )
+def test_every_part_has_a_place_in_the_order() -> None:
+    assert FILES and {_part(path) for path in FILES} <= {*ORDER}
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: p.relative_to(PACKAGE).as_posix())
-def test_libraries_stay_where_they_belong(path: Path) -> None:
-    place = path.relative_to(PACKAGE).as_posix()
-    for line, name in _imports(path):
-        allowed = ONLY_IN.get(name.split(".")[0])
-        if allowed is not None and not _only_types(path, line):
-            assert place.removesuffix(".py").startswith(allowed), (
-                f"{place}:{line} imports {name}"
-            )
+def test_no_stage_reaches_back() -> None:
+    found = []
+    for path in FILES:
+        mine = ORDER.index(_part(path))
+        for line, name in _imports(path):
+            other = name.split(".")[1] if name.startswith("gradspec.") else ""
+            if other in ORDER and ORDER.index(other) > mine:
+                found.append((path, line, name))
+    assert _at_run_time(found) == []
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: p.relative_to(PACKAGE).as_posix())
-def test_targets_do_not_know_one_another(path: Path) -> None:
+def test_libraries_stay_where_they_belong() -> None:
+    found = []
+    for path in FILES:
+        place = path.relative_to(PACKAGE).as_posix().removesuffix(".py")
+        for line, name in _imports(path):
+            allowed = ONLY_IN.get(name.split(".")[0])
+            if allowed is not None and not place.startswith(allowed):
+                found.append((path, line, name))
+    assert _at_run_time(found) == []
+
+
+def test_targets_do_not_know_one_another() -> None:
     names = ("numpy", "torch", "tf", "jax")
-    if _part(path) != "targets" or path.stem.split("_")[0] not in names:
-        return
-    mine = path.stem.split("_")[0]
-    for line, name in _imports(path):
-        parts = name.split(".")
-        if parts[:2] == ["gradspec", "targets"] and len(parts) > 2:
-            other = parts[2].split("_")[0]
-            assert other not in names or other == mine, f"{path.name}:{line} {name}"
+    found = []
+    for path in (path for path in FILES if _part(path) == "targets"):
+        mine = path.stem.split("_")[0]
+        for line, name in _imports(path) if mine in names else ():
+            parts = name.split(".")
+            other = parts[2].split("_")[0] if len(parts) > 2 else ""
+            if parts[:2] == ["gradspec", "targets"] and other in {*names} - {mine}:
+                found.append((path, line, name))
+    assert found == []
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: p.relative_to(PACKAGE).as_posix())
-def test_files_stay_short(path: Path) -> None:
-    assert len(path.read_text("utf-8").splitlines()) <= 400
+def test_files_stay_short() -> None:
+    lengths = {path: len(path.read_text("utf-8").splitlines()) for path in FILES}
+    assert {path: n for path, n in lengths.items() if n > 400} == {}
 
 
 def test_nothing_of_a_rule_is_executed() -> None:
     """No call of eval, exec, sympify or parse_expr, and no pickles, in the package."""
     banned = {"eval", "exec", "sympify", "parse_expr"}
     for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        for node in _nodes(path):
             if isinstance(node, ast.Call):
                 called = node.func
                 name = getattr(called, "id", None) or getattr(called, "attr", "")
@@ -105,11 +113,19 @@ def test_nothing_of_a_rule_is_executed() -> None:
                 assert tries_it or "pickle" not in names, f"{path}:{node.lineno}"
 
 
-def _only_types(path: Path, line: int) -> bool:
-    """The import stands under ``if TYPE_CHECKING``."""
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            last = node.body[-1].end_lineno or node.body[-1].lineno
-            if node.lineno < line <= last:
-                return True
-    return False
+def _at_run_time(found: list[tuple[Path, int, str]]) -> list[str]:
+    """Those imports that do not stand under ``if TYPE_CHECKING``."""
+    return [
+        f"{path.relative_to(PACKAGE)}:{line} imports {name}"
+        for path, line, name in found
+        if not any(first < line <= last for first, last in _type_blocks(path))
+    ]
+
+
+@cache
+def _type_blocks(path: Path) -> tuple[tuple[int, int], ...]:
+    return tuple(
+        (node.lineno, node.body[-1].end_lineno or node.body[-1].lineno)
+        for node in _nodes(path)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    )

@@ -1,4 +1,4 @@
-"""Bad input through the real command line.
+"""Bad input through the command line, the most of it in this process.
 
 Every fault is told with a code, the line, a caret and a cure; the exit code is 1 and
 nothing is written.
@@ -11,9 +11,13 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+
+from gradspec.cli import cli
 
 RULE = "rule f(x) -> y:\n"
 SQUARE = "rule square(x) -> y:\n    y = x**2\n    dx = 2 * x * dy\n"
@@ -72,17 +76,30 @@ FAULTS = {
 
 
 def compile_(folder: Path, *paths: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "gradspec", "compile", *paths]
-    command += ["--target", "all", "--out", "out"]
+    """The command line in a process of its own."""
+    command = [sys.executable, "-m", "gradspec", *_arguments(paths)]
     return subprocess.run(
         command, cwd=folder, capture_output=True, text=True, check=False, timeout=60
     )
+
+
+def _arguments(paths: tuple[str, ...]) -> list[str]:
+    return ["compile", *paths, "--target", "all", "--out", "out"]
 
 
 def told(done: subprocess.CompletedProcess[str]) -> str:
     assert done.returncode == 1, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     return done.stdout + done.stderr
+
+
+def told_here(folder: Path, *paths: str) -> str:
+    """What the command says in this process, which has imported all that it needs."""
+    with chdir(folder):
+        done = CliRunner().invoke(cli, _arguments(paths))
+    assert isinstance(done.exception, SystemExit), done.exc_info
+    assert done.exit_code == 1, done.output
+    return done.output
 
 
 def codes(text: str) -> list[str]:
@@ -93,7 +110,7 @@ def codes(text: str) -> list[str]:
 def test_a_fault_is_told_with_line_caret_and_cure(name: str, tmp_path: Path) -> None:
     text, code = FAULTS[name]
     (tmp_path / "a.grad").write_text(text, encoding="utf-8")
-    shown = told(compile_(tmp_path, "a.grad"))
+    shown = told_here(tmp_path, "a.grad")
     assert code in codes(shown), shown
     assert re.search(r"--> a\.grad:\d+:\d+$", shown, re.MULTILINE)
     assert re.search(r"^ +\| +\^", shown, re.MULTILINE), "a caret under the line"
@@ -110,7 +127,7 @@ def test_several_faults_in_one_file_are_all_told(tmp_path: Path) -> None:
         "rule e(x) -> y:\n    y = x ^ 2\n",
     )
     (tmp_path / "a.grad").write_text("\n".join(rules), encoding="utf-8")
-    found = codes(told(compile_(tmp_path, "a.grad")))
+    found = codes(told_here(tmp_path, "a.grad"))
     wanted = ["GS103", "GS203", "GS201", "GS206", "GS401", "GS209", "GS109"]
     assert sorted(found) == sorted(wanted)
 
