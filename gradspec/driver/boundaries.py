@@ -1,4 +1,5 @@
-"""Tables of boundaries, on request: they are not kept in the cache."""
+"""Tables of boundaries, on request: they are not kept in the cache, but the evaluations
+that they show are."""
 
 from __future__ import annotations
 
@@ -6,7 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gradspec.driver import rule_cache
 from gradspec.driver.discover import Entry, read
+from gradspec.ir.shelf import shelved
 
 if TYPE_CHECKING:
     from gradspec.stabilise.at_breaks import Line
@@ -27,7 +30,8 @@ def tables(entries: Iterable[Entry], progress: Progress) -> tuple[RuleTable, ...
     """One table for every rule that can be read, in the order of the files."""
     found: list[RuleTable] = []
     for entry in entries:
-        found.extend(_of_file(entry))
+        with shelved(rule_cache.shelf()):
+            found.extend(_of_file(entry))
         progress(entry.display)
     return tuple(found)
 

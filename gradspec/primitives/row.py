@@ -106,6 +106,8 @@ class Primitive:
                 with the value chosen and why
     keeps_nan   NaN in gives NaN out on every target, as it should
     is_step     the derivative is zero wherever it exists (sign, floor, …)
+    is_fading   falls off as an exponential does: its values become subnormal, then 0, at
+                ordinary arguments
     ball        enclosure by ball arithmetic: takes python-flint ``arb`` values
                 (comparisons and logic are not here: they need three values); a
                 constant's takes one ball, any, to know the type
@@ -129,6 +131,7 @@ class Primitive:
     domain: str = ""
     kinks: tuple[tuple[str, str], ...] = ()
     is_step: bool = False
+    is_fading: bool = False
     keeps_nan: bool = True
     types: tuple[str, ...] = ()
     optional: tuple[int, ...] = ()

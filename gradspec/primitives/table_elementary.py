@@ -43,6 +43,7 @@ _EXPONENTIALS = (
         sympy=lambda sp, x: sp.exp(x),
         model=lambda np, x: np.exp(x),
         cost=8,
+        is_fading=True,
         source="DLMF 4.2(iii)",
         spellings=calls(1, "np.exp", "torch.exp", "tf.exp", "math.exp"),
     ),
@@ -57,6 +58,7 @@ _EXPONENTIALS = (
         sympy=lambda sp, x: sp.exp(-(x**2)),
         model=lambda np, x: _split(np, x, 1.0),
         cost=28,
+        is_fading=True,
         source="exp(-h**2) * exp((h - x) * (h + x)), h the leading bits of x",
         spellings=EXP_NEG_SQUARE,
         notes="the square is split, so that its rounding error is not magnified",
@@ -70,6 +72,7 @@ _EXPONENTIALS = (
         sympy=lambda sp, x: sp.exp(-(x**2) / 2),
         model=lambda np, x: _split(np, x, 0.5),
         cost=28,
+        is_fading=True,
         source="as exp_neg_square",
         spellings=EXP_NEG_HALF_SQUARE,
         notes="the square is split, so that its rounding error is not magnified",
@@ -178,6 +181,7 @@ _LOGISTIC = (
         ball=balls.sigmoid,
         sympy=lambda sp, x: 1 / (1 + sp.exp(-x)),
         cost=12,
+        is_fading=True,
         source="the logistic function; t / (1 + t) and 1 / (1 + t), t = exp(-|x|)",
         spellings=calls(
             1,
@@ -196,6 +200,7 @@ _LOGISTIC = (
         sympy=lambda sp, x: -sp.log(1 + sp.exp(-x)),
         model=lambda np, x: -np.logaddexp(0.0, -x),
         cost=30,
+        is_fading=True,
         source="Mächler, Accurately computing log(1 - exp(-|a|)), 2012",
         spellings=calls(
             1,
@@ -214,6 +219,7 @@ _LOGISTIC = (
         sympy=lambda sp, x: sp.log(1 + sp.exp(x)),
         model=lambda np, x: np.logaddexp(0.0, x),
         cost=30,
+        is_fading=True,
         source="Mächler, Accurately computing log(1 - exp(-|a|)), 2012",
         # torch's own threshold, 20, costs 5.6e5 ULP in float64: exp(-20) is not small.
         spellings=calls(

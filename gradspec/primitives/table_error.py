@@ -41,6 +41,7 @@ ROWS = (
         ball=balls.erfc,
         sympy=lambda sp, x: sp.erfc(x),
         cost=40,
+        is_fading=True,
         source="DLMF 7.2.2",
         spellings=calls(
             1, ERFC["numpy"], "torch.erfc", ERFC["tf"], "math.erfc", ERFC["jax"]
@@ -102,6 +103,7 @@ ROWS = (
         ball=balls.ndtr,
         sympy=lambda sp, x: sp.erfc(-x / sp.sqrt(2)) / 2,
         cost=40,
+        is_fading=True,
         source="DLMF 7.20.1; Abramowitz and Stegun 26.2.29",
         spellings=NDTR,
     ),

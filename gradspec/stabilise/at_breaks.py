@@ -20,9 +20,9 @@ from gradspec.ir.expr import Ref
 from gradspec.ir.rule import CheckedRule, Declared, Override, Rule
 from gradspec.ir.unroll import unroll
 from gradspec.ir.walk import names
+from gradspec.stabilise.budgeted import remembered_forms
 from gradspec.stabilise.holes import emitted
 from gradspec.stabilise.names import Names
-from gradspec.stabilise.stabilise import stabilise
 from gradspec.symbolic.sides import Trend
 from gradspec.symbolic.surfaces import Origin
 
@@ -51,12 +51,12 @@ class Line:
 def lines(rule: Rule) -> tuple[Line, ...]:
     """The lines of a complete rule; of one with axes, at two elements an axis."""
     if rule.is_elementwise:
-        table = _Table(subject(rule), stabilise(CheckedRule(rule, ())).rule)
+        table = _Table(subject(rule), remembered_forms(CheckedRule(rule, ())).rule)
         return table.lines(breaks(table.subject, THOROUGH))
     case = typical(rule)
     if case is None:
         return ()
-    chosen = stabilise(CheckedRule(rule, ())).rule
+    chosen = remembered_forms(CheckedRule(rule, ())).rule
     seen, done = case.subject, unroll(chosen, case.sizes, case.integers).rule
     return _Table(seen, done).lines(first_breaks(seen))
 

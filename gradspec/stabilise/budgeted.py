@@ -76,6 +76,14 @@ def stabilised(rule: CheckedRule, options: Options) -> Stable:
     return Stable(shared, tuple(own), tuple(stopped))
 
 
+def remembered_forms(rule: CheckedRule) -> CheckedRule:
+    """The forms for all targets, however long that takes; those that a former run has
+    found (`ir.shelf`), where it has."""
+    found = _kept(rule, "", lambda: search.stabilise(rule))
+    assert isinstance(found, CheckedRule)
+    return found
+
+
 def _shared(rule: CheckedRule, seconds: float) -> CheckedRule | None:
     """The forms for all targets; None if they were not found in time."""
     return _with_verdicts(

@@ -14,20 +14,13 @@ import numpy as np
 from gradspec.ir.expr import Apply, Expr
 from gradspec.ir.rule import Declared, Derived, Rule
 from gradspec.ir.walk import names, nodes
+from gradspec.primitives.lookup import primitive
 from gradspec.stabilise.model import Machine
 from gradspec.stabilise.names import Names
 
 _DEPTHS = (0.5, 1.5)
 """Beyond the least normal number, in powers of e."""
 
-_LEAVES = frozenset(
-    [
-        *("exp", "sigmoid", "softplus", "logsigmoid", "ndtr", "erfc"),
-        *("exp_neg_square", "exp_neg_half_square"),
-        *("exp_sum", "exp_product", "sigmoid_sum", "sigmoid_product"),
-        *("softplus_sum", "softplus_product"),
-    ]
-)
 _MOST = 6  # parts of one rule that are looked at
 _POWERS = 2.0 ** np.arange(-8.0, 14.01, 0.25)
 _STEPS = 32
@@ -56,7 +49,7 @@ def _leaves(
     found: dict[Expr, str] = {}
     for form in _forms(rule):
         for node in nodes(form):
-            if isinstance(node, Apply) and node.op in _LEAVES:
+            if isinstance(node, Apply) and primitive(node.op).is_fading:
                 used = names(node) - set(fixed)
                 if len(used) == 1 and used <= set(floats):
                     found.setdefault(node, next(iter(used)))

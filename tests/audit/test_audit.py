@@ -25,6 +25,9 @@ rule logsumexp(x[..., n]) -> y:
 """
 
 
+pytestmark = pytest.mark.shared_cache  # all audit the same rules
+
+
 def _audit(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     (folder / "a.grad").write_text(RULE)
     return subprocess.run(

@@ -13,6 +13,7 @@ from gradspec.driver.discover import discover
 LIBRARY = Path(__file__).parents[2] / "rules"
 
 
+@pytest.mark.shared_cache  # the searches are those of all who compile them
 def test_half_precision_is_rounded_once() -> None:
     entries = discover([str(LIBRARY / "activations" / "sigmoidal.grad")]).value or ()
     tasks = half.divided(entries, ("numpy",), ("softsign", "hardsigmoid"))
@@ -37,6 +38,7 @@ def test_a_line_that_is_off_is_shown() -> None:
     assert "3 of them are good in float32" in text and ": 1 of these" in text
 
 
+@pytest.mark.shared_cache  # the searches are those of all who compile them
 @pytest.mark.parametrize("file", ["activations/sigmoidal", "tutorial/log1pexp"])
 def test_values_at_infinity_are_limits(file: str) -> None:
     entries = discover([str(LIBRARY / f"{file}.grad")]).value or ()

@@ -60,6 +60,7 @@ def test_a_value_between_two_binades_is_left_to_balls() -> None:
     assert np.isnan(found).tolist() == [False, True]
 
 
+@pytest.mark.shared_cache  # the searches are those of all who compile them
 def test_gradients_are_rounded_once() -> None:
     """All 65,536 inputs: outputs that the backward reads are not read as rounded."""
     paths = [str(RULES / "sigmoidal.grad"), str(RULES / "smooth.grad")]

@@ -25,6 +25,7 @@ from tests.rules_library.rule_reading import read
 LIBRARY = Path(__file__).parents[2] / "rules"
 
 
+@pytest.mark.shared_cache  # the searches are those of all who compile them
 @pytest.mark.parametrize(
     ("file", "rule", "dtype"),
     [

@@ -2,7 +2,7 @@
 
     python runner.py TARGET MODULES < jobs.json > numbers.json
 
-A job has a file, a rule, inputs by name, statics, upstream gradients by output. Floats
+A job has a package, a file, a rule, inputs by name, statics, upstream gradients by output. Floats
 travel as hexadecimal text, so that nothing is rounded on the way.
 """
 
@@ -84,7 +84,7 @@ def run(target: str, modules: str, jobs: list[dict[str, Any]]) -> list[dict[str,
     one = {"numpy": on_numpy, "torch": on_torch, "tf": on_tf}[target]
     answers = []
     for job in jobs:
-        module = importlib.import_module(f"generated.{target}.{job['file']}")
+        module = importlib.import_module(f"{job['package']}.{target}.{job['file']}")
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error")

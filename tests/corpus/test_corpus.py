@@ -1,7 +1,9 @@
 """Gradients that people wrote by hand in public projects, as rules.
 
-The true ones are accepted; values and gradients are those of mpmath on every target;
-wrong versions, as bugs would have them, are refused with a witness.
+The true ones are accepted; values and gradients are those of mpmath on every target, of
+the formulas as written and, for some rules, of the evaluations that were chosen for them
+(``GRADSPEC_CORPUS=all``: for every rule); wrong versions, as bugs would have them, are
+refused with a witness.
 """
 
 from __future__ import annotations
@@ -23,14 +25,25 @@ from gradspec.pipeline import check_rule, lower_module, read_module
 from gradspec.source import Source
 from tests.corpus.case import truth
 from tests.corpus.mutants import RULES, mutants
+from tests.corpus.ranked.choosing import only
 from tests.corpus.references import CASES
+from tests.corpus.share import is_tried
 
 RELATIVE = 1e-10
 _REFUSED = ("GS401", "GS402")
 """Not the derivative; at a kink, between neither of the one-sided slopes."""
 FILES = tuple(sorted(RULES.glob("*.grad")))
+WRITTEN, CHOSEN = "written", "chosen"
+"""Formulas as they stand, and the evaluations that are chosen for them: a search, which
+takes some ten times as long as all the rest."""
+_LOSE_DIGITS = ("gelu", "softplus_beta")
+"""More than are compared, as they are written: only their chosen evaluations are tried."""
 JOBS = tuple(
-    (file, rule, k) for (file, rule), s in CASES.items() for k in range(len(s.statics))
+    (how, file, rule, k)
+    for how in (WRITTEN, CHOSEN)
+    for (file, rule), case in CASES.items()
+    if (rule in _LOSE_DIGITS) == (how == CHOSEN) or (how == CHOSEN and is_tried(rule, 3))
+    for k in range(len(case.statics))
 )
 _ROUNDED = ("erf_gelu_fast",)
 """Constants written to the digits of float64: equal to those and no further."""
@@ -45,8 +58,16 @@ pytestmark = pytest.mark.timeout(1200)
 
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("corpus")
-    gradspec.compile_paths(RULES, list(_PACKAGES), folder / "generated")
+    folder, targets = tmp_path_factory.mktemp("corpus"), list(_PACKAGES)
+    gradspec.compile_paths(RULES, targets, folder / WRITTEN, as_written=True)
+    (folder / "rules").mkdir()
+    for path in RULES.glob("*.grad"):
+        text = path.read_text("utf-8")
+        if path.stem != "shared":  # which others import
+            names = (rule for how, f, rule, _ in JOBS if (how, f) == (CHOSEN, path.stem))
+            text = only(text, tuple(names))
+        (folder / "rules" / path.name).write_text(text, "utf-8")
+    gradspec.compile_paths(folder / "rules", targets, folder / CHOSEN)
     return folder
 
 
@@ -64,9 +85,10 @@ def numbers(request: pytest.FixtureRequest, compiled: Path) -> Any:
     return dict(zip(JOBS, json.loads(done.stdout), strict=True))
 
 
-def _job(file: str, rule: str, setting: int) -> dict[str, Any]:
+def _job(how: str, file: str, rule: str, setting: int) -> dict[str, Any]:
     spec = CASES[file, rule]
     return {
+        "package": how,
         "file": file,
         "rule": rule,
         "statics": dict(spec.statics[setting]),
@@ -91,8 +113,8 @@ def test_every_rule_of_the_corpus_has_a_reference() -> None:
 
 @pytest.mark.xdist_group("corpus")  # one worker compiles them
 @pytest.mark.parametrize("job", JOBS, ids=lambda job: "-".join(map(str, job)))
-def test_values_and_gradients(job: tuple[str, str, int], numbers: Any) -> None:
-    file, rule, setting = job
+def test_values_and_gradients(job: tuple[str, str, str, int], numbers: Any) -> None:
+    _, file, rule, setting = job
     spec = CASES[file, rule]
     got = numbers[job]
     assert "fault" not in got, got["fault"]

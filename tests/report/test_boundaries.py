@@ -175,6 +175,7 @@ def test_the_command(tmp_path: Path) -> None:
 # --- the shipped rules -----------------------------------------------------------------
 
 
+@pytest.mark.shared_cache  # the searches are those of compiling
 @pytest.mark.parametrize("path", FILES, ids=lambda p: f"{p.parent.name}/{p.stem}")
 def test_no_shipped_rule_is_wrong_at_a_boundary(path: Path) -> None:
     entries = discover([str(path)]).value

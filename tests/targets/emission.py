@@ -28,12 +28,23 @@ from gradspec.stabilise.stabilise import stabilise
 from gradspec.syntax.parse import parse
 
 
+@cache
 def planned(text: str, path: str = "rules.grad") -> ModulePlan:
     """The plan of the rules of ``text``. What this run has chosen for a rule already, in
     another test or by another worker, is chosen: the workers begin at different ends."""
     folder = os.environ.get("GRADSPEC_TEST_SHELF")
     with shelved(Folder(Path(folder)) if folder else None):
         return planned_anew(text, path)
+
+
+@cache
+def planned_apart(text: str) -> ModulePlan:
+    """A second plan of ``text``, for which all was worked out again, once for the targets
+    together: whoever asks is in the group `APART`, which one worker runs."""
+    return planned_anew(text)
+
+
+APART = "planned apart"
 
 
 def planned_anew(text: str, path: str = "rules.grad") -> ModulePlan:

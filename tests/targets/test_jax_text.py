@@ -10,7 +10,7 @@ import pytest
 
 from gradspec.plan.plan import ModulePlan
 from gradspec.targets import jax as target
-from tests.targets.emission import RULES, jax_text, planned, planned_anew
+from tests.targets.emission import APART, RULES, jax_text, planned, planned_apart
 
 
 @pytest.mark.parametrize("write", [target.module, target.traced_module])
@@ -19,8 +19,9 @@ def test_black_would_change_nothing(write: Callable[[ModulePlan], str]) -> None:
     assert black.format_str(text, mode=black.Mode()) == text
 
 
+@pytest.mark.xdist_group(APART)
 def test_the_same_text_every_time() -> None:
-    assert target.module(planned_anew(RULES)) == target.module(planned(RULES))
+    assert target.module(planned_apart(RULES)) == target.module(planned(RULES))
 
 
 def test_a_simple_rule_has_nothing_that_it_does_not_need() -> None:

@@ -20,6 +20,7 @@ import gradspec
 
 ROWS = Path(__file__).parents[2] / "rules" / "tensor" / "softmax.grad"
 INF = float("inf")
+pytestmark = pytest.mark.shared_cache  # the searches are those of all who compile them
 
 
 @cache

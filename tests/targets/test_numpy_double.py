@@ -16,21 +16,10 @@ import pytest
 from gradspec.plan.array import Literal, Name, Op
 from gradspec.targets import numpy as target
 from gradspec.targets.quiet import warns_needlessly
+from tests.targets.double_rules import GATED
 from tests.targets.emission import imported, planned
 
-RULES = """
-rule silu(x) -> y:
-    y = x / (1 + exp(-x))
-
-rule swish(x, beta: static = 1.0) -> y:
-    y = x / (1 + exp(-beta * x))
-
-rule mish(x) -> y:
-    y = x * tanh(log(1 + exp(x)))
-
-rule both(a, b) -> y:
-    y = log(exp(a) + exp(b))
-
+RULES = f"""{GATED}
 rule margin(x, t: nograd) -> loss:
     loss = log(1 + exp(-t * x))
 

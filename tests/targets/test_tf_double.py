@@ -11,27 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.targets.double_rules import GATED, GELU
 from tests.targets.emission import tf_module, tf_text
 
 pytestmark = pytest.mark.tf
 tf = pytest.importorskip("tensorflow")
 
-RULES = """
-rule silu(x) -> y:
-    y = x / (1 + exp(-x))
-
-rule swish(x, beta: static = 1.0) -> y:
-    y = x / (1 + exp(-beta * x))
-
-rule mish(x) -> y:
-    y = x * tanh(log(1 + exp(x)))
-
-rule gelu(x) -> y:
-    y = x * (1 + erf(x / sqrt(2))) / 2
-
-rule both(a, b) -> y:
-    y = log(exp(a) + exp(b))
-
+RULES = f"""{GATED}{GELU}
 rule silu_double(x) -> y:
     y = 2 * x
 """

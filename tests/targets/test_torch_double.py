@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.targets.double_rules import GATED, GELU
 from tests.targets.emission import torch_module
 
 pytestmark = [
@@ -21,22 +22,7 @@ pytestmark = [
 ]
 torch = pytest.importorskip("torch")
 
-RULES = """
-rule silu(x) -> y:
-    y = x / (1 + exp(-x))
-
-rule swish(x, beta: static = 1.0) -> y:
-    y = x / (1 + exp(-beta * x))
-
-rule mish(x) -> y:
-    y = x * tanh(log(1 + exp(x)))
-
-rule gelu(x) -> y:
-    y = x * (1 + erf(x / sqrt(2))) / 2
-
-rule both(a, b) -> y:
-    y = log(exp(a) + exp(b))
-
+RULES = f"""{GATED}{GELU}
 rule share(x) -> y:
     y = (1 + erf(x / sqrt(2))) / 2
 """

@@ -11,7 +11,7 @@ import pytest
 
 from gradspec.plan.plan import ModulePlan
 from gradspec.targets import torch as target
-from tests.targets.emission import RULES, planned, planned_anew, torch_text
+from tests.targets.emission import APART, RULES, planned, planned_apart, torch_text
 
 pytestmark = pytest.mark.torch
 
@@ -22,8 +22,9 @@ def test_black_would_change_nothing(write: Callable[[ModulePlan], str]) -> None:
     assert black.format_str(text, mode=black.Mode()) == text
 
 
+@pytest.mark.xdist_group(APART)
 def test_the_same_text_every_time() -> None:
-    assert target.module(planned_anew(RULES)) == target.module(planned(RULES))
+    assert target.module(planned_apart(RULES)) == target.module(planned(RULES))
 
 
 def test_a_simple_rule_has_nothing_that_it_does_not_need() -> None:

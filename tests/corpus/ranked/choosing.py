@@ -7,7 +7,6 @@ chooses, and one wrong version of each.
 
 from __future__ import annotations
 
-import os
 import re
 import zlib
 from collections.abc import Iterable
@@ -19,10 +18,10 @@ from gradspec.options import Options
 from gradspec.pipeline import check_rule, lower_module, read_module
 from gradspec.source import Source
 from tests.corpus.mutants import Mutant, mutants
+from tests.corpus.share import IS_WHOLE, is_tried
 
 FILES = tuple(sorted((Path(__file__).parent / "rules").glob("*.grad")))
-IS_WHOLE = os.environ.get("GRADSPEC_CORPUS") == "all"
-_SHARE = 1 if IS_WHOLE else 5
+_SHARE = 5
 _REFUSED = ("GS401", "GS402")
 """Not the derivative; at a kink, between neither of the one-sided slopes."""
 
@@ -30,15 +29,23 @@ _REFUSED = ("GS401", "GS402")
 def chosen(path: Path) -> tuple[str, ...]:
     """The names of a file's rules that are tried."""
     names = re.findall(r"^rule (\w+)", path.read_text("utf-8"), re.MULTILINE)
-    return tuple(name for name in names if zlib.crc32(name.encode()) % _SHARE == 0)
+    return tuple(name for name in names if is_tried(name, _SHARE))
 
 
 def only(text: str, rules: tuple[str, ...]) -> str:
-    """Some rules of a text, and its functions."""
+    """Some rules of a text, those that they call, and its functions."""
     blocks = re.split(r"\n(?=(?:rule|def) )", text)
-    heads = tuple(f"rule {name}(" for name in rules)
-    kept = [b for b in blocks if not b.startswith("rule ") or b.startswith(heads)]
-    return "\n".join(kept) + "\n"
+    heads = {m[1]: b for b in blocks if (m := re.match(r"rule (\w+)\(", b))}
+    wanted = {*rules}
+    while more := {n for n in heads if _is_called(n, heads, wanted)} - wanted:
+        wanted |= more
+    left = [b for name, b in heads.items() if name not in wanted]
+    return "\n".join(b for b in blocks if b not in left) + "\n"
+
+
+def _is_called(name: str, heads: dict[str, str], wanted: set[str]) -> bool:
+    call = re.compile(rf"\b{name}\(")
+    return any(call.search(heads[w]) for w in wanted)
 
 
 def wrong(path: Path) -> tuple[Mutant, ...]:
