@@ -42,7 +42,8 @@ JOBS = tuple(
     (how, file, rule, k)
     for how in (WRITTEN, CHOSEN)
     for (file, rule), case in CASES.items()
-    if (rule in _LOSE_DIGITS) == (how == CHOSEN) or (how == CHOSEN and is_tried(rule, 3))
+    if (rule in _LOSE_DIGITS) == (how == CHOSEN)
+    or (how == CHOSEN and is_tried(rule, 3))
     for k in range(len(case.statics))
 )
 _ROUNDED = ("erf_gelu_fast",)
@@ -64,7 +65,9 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for path in RULES.glob("*.grad"):
         text = path.read_text("utf-8")
         if path.stem != "shared":  # which others import
-            names = (rule for how, f, rule, _ in JOBS if (how, f) == (CHOSEN, path.stem))
+            names = (
+                rule for how, f, rule, _ in JOBS if (how, f) == (CHOSEN, path.stem)
+            )
             text = only(text, tuple(names))
         (folder / "rules" / path.name).write_text(text, "utf-8")
     gradspec.compile_paths(folder / "rules", targets, folder / CHOSEN)
