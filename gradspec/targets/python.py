@@ -150,11 +150,16 @@ def is_scalar(expr: Expr, scope: Scope) -> bool:
     return _render(expr, scope).is_scalar
 
 
-def _render(expr: Expr, scope: Scope) -> Text:
+def texts_of(expr: Expr, scope: Scope) -> Mapping[Expr, Text]:
+    """The text of the expression and of all below it."""
     texts: dict[Expr, Text] = {}
     for node in nodes(expr):
         texts[node] = _node(node, texts, scope)
-    return texts[expr]
+    return texts
+
+
+def _render(expr: Expr, scope: Scope) -> Text:
+    return texts_of(expr, scope)[expr]
 
 
 def _node(node: Expr, texts: Mapping[Expr, Text], scope: Scope) -> Text:
@@ -366,9 +371,8 @@ def needs(exprs: Iterable[Expr], scope: Scope) -> Needs:
     """The imports and helpers that the expressions' text asks for."""
     total = Needs()
     for expr in exprs:
-        texts: dict[Expr, Text] = {}
-        for node in nodes(expr):
-            texts[node] = _node(node, texts, scope)
+        texts = texts_of(expr, scope)
+        for node in texts:
             if isinstance(node, Op):
                 total |= _needs_of(node.primitive, texts[node].is_scalar, scope)
     return total

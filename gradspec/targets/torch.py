@@ -44,10 +44,14 @@ from gradspec.targets.torch_blocks import (
 from gradspec.targets.torch_double import double_class, doubled, doubled_passes
 from gradspec.targets.torch_export import exported_function, exported_name
 from gradspec.targets.torch_forward import forward_method, setup_context_method
-from gradspec.targets.torch_given import checked, floating, keywords
+from gradspec.targets.torch_given import checked, floating, keywords, untracked
 from gradspec.targets.torch_kernel_texts import OUTWEIGHS_CALLS
 from gradspec.targets.torch_layer import layer_class, torch_layers
-from gradspec.targets.torch_native import APPLIED_NATIVELY, is_native
+from gradspec.targets.torch_native import (
+    APPLIED_NATIVELY,
+    APPLIED_NATIVELY_BY_SIZE,
+    is_native,
+)
 from gradspec.targets.torch_parts import Function
 from gradspec.targets.torch_tangent import jvp_method
 from gradspec.targets.unnamed import unnamed
@@ -84,7 +88,8 @@ def _module(plan: ModulePlan, functions: Sequence[Function]) -> str:
     layers = torch_layers(plan)
     definitions += [layer_class(layer) for layer in layers]
     text = "\n".join(laid_out(lines) for lines in definitions)
-    applied = APPLIED_BY_SIZE if "_in_blocks(" in text else APPLIED
+    by_size = "_in_blocks(" in text
+    applied = APPLIED_BY_SIZE if by_size else APPLIED
     applied = APPLIED_BY_TYPE if "in_double=(" in text else applied
     own = (
         ACTIVE,
@@ -93,7 +98,7 @@ def _module(plan: ModulePlan, functions: Sequence[Function]) -> str:
         *HELPERS,
         OUTWEIGHS_CALLS,
         applied,
-        APPLIED_NATIVELY,
+        APPLIED_NATIVELY_BY_SIZE if by_size else APPLIED_NATIVELY,
         *texts.HELPERS,
     )
     fused = (*torch_fused.HELPERS, *torch_kernels.HELPERS)
@@ -209,7 +214,10 @@ def _applied(function: Function, made: Function | None) -> Lines:
     """The rule as the public function calls it."""
     ways = [function.name, _in_graph_name(function), exported_name(function)]
     if made is None and is_native(function):
-        named = ", ".join(ways[:2])
+        ways = ways[:2]
+        if passes := blocked_passes(function):
+            ways.append(_in_blocks(function, passes))
+        named = ", ".join(ways)
         return [f"_apply_{function.plan.name} = _applied_natively({named})"]
     passes = blocked_passes(function)
     if passes:
@@ -251,7 +259,7 @@ def _conversions(plan: RulePlan) -> Lines:
     lines += whole_statics(plan)
     numbers = [i.name for i in plan.statics if i.kind is not Kind.STATIC_INT]
     if numbers:
-        lines.append(f'_untracked("{plan.name}", {keywords(numbers)})')
+        lines += untracked(plan, numbers)
     rank0 = [i.name for i in plan.tensors if not i.shape.batch]
     declared = ", ".join(declared_shapes(plan))
     if plan.is_ranked and declared:

@@ -21,9 +21,11 @@ from gradspec.targets.lines import (
 from gradspec.targets.python import (
     Scope,
     may_be_number,
+    render,
     render_atom,
     render_filled,
 )
+from gradspec.targets.torch_addcmul import accumulated
 from gradspec.targets.torch_forward import widening
 from gradspec.targets.torch_parts import Function
 from gradspec.targets.torch_trace import traced_gradient
@@ -215,7 +217,9 @@ def _term(here: _Pass, name: str, terms: tuple[Term, ...], position: int) -> Lin
     term = terms[position]
     text = _shaped(here, name, term)
     if position and here.function.tests_each:
-        text = f"_plus(d{name}, {text})"
+        plain = text == render(term.value, here.scope)
+        together = accumulated(f"d{name}", term.value, here.scope) if plain else None
+        text = together or f"_plus(d{name}, {text})"
     elif position:
         text = f"d{name} + {text}"
     lines = assignment(f"d{name}", text, term.comment)

@@ -13,13 +13,18 @@ from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Helper
 from gradspec.primitives.texts_torch import IS_PLAIN, IS_WATCHED, WHERE
 from gradspec.targets.passes import WORTH_BLOCKS, is_float
+from gradspec.targets.torch_costs import in_single
 from gradspec.targets.torch_fused import operations, whole, whole_forward
 from gradspec.targets.torch_parts import Function
+from gradspec.targets.torch_room import ROOM
+
+_WORTH_ROOM = 4.0
+"""Products that one call must cost to be copied, from the cache."""
 
 
 def blocked_passes(function: Function) -> tuple[str, ...]:
-    """Those that gain: elementwise, and with values between arguments and results (what
-    is one call of torch would be copied for nothing)."""
+    """Those that gain: elementwise, and with values between arguments and results, or one
+    function that takes longer than a copy into pages that are large."""
     tensors = [i.name for i in function.plan.tensors]
     if function.plan.is_ranked or function.is_traced:
         return ()
@@ -29,8 +34,12 @@ def blocked_passes(function: Function) -> tuple[str, ...]:
         "forward": operations(function.forward_values, whole_forward, function.scalars),
         "backward": operations(function.backward_values, whole, function.scalars),
     }
+    values = {"forward": function.forward_values, "backward": function.backward_values}
     return tuple(
-        name for name, made in both.items() if sum(map(_passes, made)) >= WORTH_BLOCKS
+        name
+        for name, made in both.items()
+        if sum(map(_passes, made)) >= WORTH_BLOCKS
+        or in_single(values[name], function.scalars) >= _WORTH_ROOM
     )
 
 
@@ -245,7 +254,7 @@ def _joined(compute: Callable[..., Any], values: tuple[Any, ...]) -> Any:
         parts = made if isinstance(made, tuple) else (made,)
         if not wholes:
             wholes = [
-                part if part is None else part.new_empty(like.shape) for part in parts
+                part if part is None else _room(part, like.shape) for part in parts
             ]
         for whole, part in zip(wholes, parts):
             if part is not None:
@@ -260,5 +269,5 @@ def _joined(compute: Callable[..., Any], values: tuple[Any, ...]) -> Any:
     ),
 )
 
-HELPERS = (IS_PLAIN, IS_WATCHED, WHERE, CAN_BE_SPLIT, JOINED, IN_BLOCKS)
+HELPERS = (IS_PLAIN, IS_WATCHED, WHERE, CAN_BE_SPLIT, ROOM, JOINED, IN_BLOCKS)
 """In the order in which a module has them."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from gradspec.plan.array import Expr, Literal, Name, Op, children, nodes
 from gradspec.primitives.row import Helper
 from gradspec.targets.python import ATOM, PRODUCT, SUM, UNARY, Text
+from gradspec.targets.torch_addcmul import ADD_PRODUCT, added_product
 
 _SATURATED = "40.0"
 """From here on exp(-x) is nothing beside 1, in float64 too."""
@@ -77,12 +78,12 @@ def fused(node: Op, texts: Mapping[Expr, Text]) -> Text | None:
     """The call that is the whole of ``node`` and what it is made of, if there is one;
     ``texts`` are those of all that stands below it.
     """
-    return _text(whole(node), texts)
+    return _text(whole(node), texts) or added_product(node, texts)
 
 
 def fused_forward(node: Op, texts: Mapping[Expr, Text]) -> Text | None:
     """The same in a forward pass."""
-    return _text(whole_forward(node), texts)
+    return _text(whole_forward(node), texts) or added_product(node, texts)
 
 
 def fused_in_double(node: Op, texts: Mapping[Expr, Text]) -> Text | None:
@@ -95,7 +96,8 @@ def fused_in_double(node: Op, texts: Mapping[Expr, Text]) -> Text | None:
         case Op("div", (over, Op("add", (Literal(value=1), Op("exp", (u,)))))):
             return _logistic(over, u, texts)
         case _:
-            return _text(whole_in_double(node), texts)
+            whole_call = _text(whole_in_double(node), texts)
+            return whole_call or added_product(node, texts)
 
 
 def _logistic(over: Expr, u: Expr, texts: Mapping[Expr, Text]) -> Text | None:
@@ -178,4 +180,4 @@ def _mish_backward(dy: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
 )
 """With e the exponential, mish is x * (e**2 + 2e) / d, where d is e**2 + 2e + 2."""
 
-HELPERS = (MISH_BACKWARD,)
+HELPERS = (MISH_BACKWARD, ADD_PRODUCT)

@@ -37,6 +37,17 @@ def floating(plan: RulePlan, names: Sequence[str]) -> Lines:
     return [f"if not ({alike}):", f"    {converted}"]
 
 
+def untracked(plan: RulePlan, numbers: Sequence[str]) -> Lines:
+    """Static parameters that are no floats may be tensors, which would get no gradient."""
+    check = f'_untracked("{plan.name}", {keywords(numbers)})'
+    if "type" in [i.name for i in plan.inputs]:
+        return [check]
+    if len(numbers) == 1:
+        return [f"if type({numbers[0]}) is not float:", f"    {check}"]
+    types = " is ".join(f"type({name})" for name in numbers)
+    return [f"if not ({types} is float):", f"    {check}"]
+
+
 def checked(plan: RulePlan, check: str) -> Lines:
     """``check``, which says what is wrong with the shapes, where something may be: with
     the same axes in all of them, one look tells.

@@ -46,6 +46,41 @@ def _applied_natively(
 )
 
 
+APPLIED_NATIVELY_BY_SIZE = Helper(
+    "_applied_natively",
+    '''\
+def _applied_natively(
+    function: type[torch.autograd.Function],
+    in_graph: Callable[..., Any],
+    in_blocks: type[torch.autograd.Function] | None = None,
+) -> Callable[..., Any]:
+    """The rule where torch's own gradient of the forward pass is that of the rule: a plain
+    call needs no Function then. Everything else goes as in other rules, large tensors
+    through ``in_blocks``.
+    """
+    eager = super(torch.autograd.Function, function).apply
+    large = super(torch.autograd.Function, in_blocks or function).apply
+    is_compiling = torch.compiler.is_compiling
+
+    def apply(*arguments: Any) -> Any:
+        if is_compiling():
+            way = function.forward if torch.compiler.is_exporting() else in_graph
+            return way(*arguments)
+        if _transforms_are_active():
+            return function.apply(*arguments)
+        first = arguments[0]
+        if type(first) is torch.Tensor and first.dtype not in _HALF:
+            if in_blocks is None or first.numel() < _LARGE:
+                return function.forward(*arguments)
+            return large(*arguments)
+        return eager(*arguments)
+
+    return apply
+''',
+    imports=("from collections.abc import Callable", "from typing import Any"),
+)
+
+
 def is_native(function: Function) -> bool:
     """Whether torch differentiates the forward pass as the rule says."""
     plan = function.plan

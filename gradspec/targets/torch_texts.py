@@ -11,7 +11,7 @@ from gradspec.targets.torch_fused import fused, fused_forward, fused_in_double
 
 RESERVED = frozenset(
     (
-        *("torch", "contextlib", "itertools", "operator", "types"),
+        *("torch", "contextlib", "ctypes", "itertools", "mmap", "operator", "os", "types"),
         *("Any", "Callable", "print"),
     )
 )
@@ -23,10 +23,10 @@ LOCALS = frozenset(["ctx", "inputs", "output", "dtype", "current"])
 _TENSORS_ONLY = ("atan2", "heaviside", "hypot", "logaddexp", "max", "min")
 
 _CLAMPS: dict[tuple[str, tuple[bool, ...]], Template] = {
-    ("max", (False, True)): Template("torch.clamp({x}, min={y})"),
-    ("max", (True, False)): Template("torch.clamp({y}, min={x})"),
-    ("min", (False, True)): Template("torch.clamp({x}, max={y})"),
-    ("min", (True, False)): Template("torch.clamp({y}, max={x})"),
+    ("max", (False, True)): Template("torch.clamp_min({x}, {y})"),
+    ("max", (True, False)): Template("torch.clamp_min({y}, {x})"),
+    ("min", (False, True)): Template("torch.clamp_max({x}, {y})"),
+    ("min", (True, False)): Template("torch.clamp_max({y}, {x})"),
 }
 
 
