@@ -32,7 +32,7 @@ def _silu_slope_times(dy: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     """dy times the slope of silu in float64, for which torch would widen dy."""
     wide = torch.clamp(x, -1e4, 1e4).double()  # the slope is 0 and 1 beyond
     if x.dtype is torch.float32:
-        return _SILU_BACKWARD(_ONE, wide).float().mul_(dy)
+        return _SILU_BACKWARD(_ONE, wide).float() * dy
     return _SILU_BACKWARD(dy, wide).to(dtype=x.dtype)
 ''',
 )
@@ -54,7 +54,7 @@ def _mish_slope_times(dy: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     slope = r.add_(1.0).mul_(b).addcmul_(wide, q, value=4.0).mul_(s)
     slope = slope.div_(b.square_())
     if x.dtype is torch.float32:
-        return slope.float().mul_(dy)
+        return slope.float() * dy
     return (slope * dy).to(dtype=x.dtype)
 ''',
 )
@@ -125,10 +125,10 @@ def _logistic_shares(
     u = torch.sub(a.double(), b)
     if all(wanted) and _outweighs_calls(u) and u.amax().item() <= 16.0:
         s = u.sigmoid_()
-        da, db = s.float().mul_(dy), torch.rsub(s, 1.0).float().mul_(dy)
+        da, db = s.float() * dy, torch.rsub(s, 1.0).float() * dy
     else:
-        da = torch.sigmoid(u).float().mul_(dy) if wanted[0] else None
-        db = u.neg_().sigmoid_().float().mul_(dy) if wanted[1] else None
+        da = torch.sigmoid(u).float() * dy if wanted[0] else None
+        db = u.neg_().sigmoid_().float() * dy if wanted[1] else None
     if a.dtype is torch.float32 and a.shape == b.shape:
         return da, db
     return tuple(

@@ -20,7 +20,7 @@ from gradspec.targets.skeleton import table_helpers
 
 TARGETS = ("numpy", "torch", "tf", "jax")
 
-ALTERNATIVES = {"torch": ["_applied", "_applied"]}
+ALTERNATIVES = {"torch": ["_applied", "_applied", "_applied_natively"]}
 """Names of which a module takes one text or the other as a whole (`targets/torch.py`: by
 size where anything goes in blocks, and by type where anything goes in float64)."""
 

@@ -6,7 +6,10 @@ Do not edit: change input.grad and compile it again.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import itertools
+import mmap
+import os
 import types
 from collections.abc import Callable
 from typing import Any
@@ -53,6 +56,26 @@ def _can_be_split(values: tuple[Any, ...], shapes: tuple[torch.Size, ...] = ()) 
     return alike and all(_is_plain(tensor) for tensor in tensors)
 
 
+_MADVISE = getattr(ctypes.CDLL(None), "madvise", None) if os.name == "posix" else None
+_HUGEPAGE = getattr(mmap, "MADV_HUGEPAGE", None)
+
+
+def _room(like: torch.Tensor, shape: torch.Size) -> torch.Tensor:
+    """An empty tensor; of 32 MiB or more, on Linux, in large pages, which are given out
+    in a fraction of the time.
+    """
+    room = like.new_empty(shape)
+    size, start = room.untyped_storage().nbytes(), room.data_ptr()
+    if size >= 1 << 25 and _MADVISE is not None and _HUGEPAGE is not None:
+        skipped = -start % mmap.PAGESIZE
+        _MADVISE(
+            ctypes.c_void_p(start + skipped),
+            ctypes.c_size_t(size - skipped),
+            ctypes.c_int(_HUGEPAGE),
+        )
+    return room
+
+
 def _joined(compute: Callable[..., Any], values: tuple[Any, ...]) -> Any:
     """``compute`` of each block of the values, put together."""
     like = next(value for value in values if isinstance(value, torch.Tensor))
@@ -74,7 +97,7 @@ def _joined(compute: Callable[..., Any], values: tuple[Any, ...]) -> Any:
         parts = made if isinstance(made, tuple) else (made,)
         if not wholes:
             wholes = [
-                part if part is None else part.new_empty(like.shape) for part in parts
+                part if part is None else _room(part, like.shape) for part in parts
             ]
         for whole, part in zip(wholes, parts):
             if part is not None:
@@ -274,14 +297,18 @@ def _reduced(tensor: torch.Tensor, shape: torch.Size) -> torch.Tensor:
     return tensor if tensor.shape == shape else tensor.sum_to_size(shape)
 
 
-def _plus(total: torch.Tensor | None, term: torch.Tensor) -> torch.Tensor:
-    """``total + term``, where there may be no total yet."""
-    return term if total is None else total + term
+def _add_product(
+    total: torch.Tensor, a: torch.Tensor, b: torch.Tensor, times: float = 1.0
+) -> torch.Tensor:
+    """``total + times * a * b`` in one pass, unless a compiler looks on, which fuses."""
+    if torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack():
+        return total + (a * b if times == 1.0 else times * a * b)
+    return torch.addcmul(total, a, b, value=times)
 
 
 def _finite(x: torch.Tensor) -> torch.Tensor:
     """x, or the largest numbers of its type in place of infinities."""
-    return torch.nan_to_num(x, torch.nan)
+    return torch.clamp(x, torch.finfo(x.dtype).min, torch.finfo(x.dtype).max)
 
 
 class _ComplexOp(torch.autograd.Function):
@@ -293,7 +320,7 @@ class _ComplexOp(torch.autograd.Function):
         if dtype in _HALF:
             x, y = _widen(x, y)
         # at x = inf and x = -inf the limit, where it was NaN
-        z = x * y + torch.sin(_finite(x))
+        z = _add_product(torch.sin(_finite(x)), x, y)
         w = y * y
         return _rounded(z, dtype), _rounded(w, dtype)
 
@@ -317,7 +344,7 @@ class _ComplexOp(torch.autograd.Function):
             if dz is not None:
                 dy = _reduced(dz * x, y.shape)
             if dw is not None:
-                dy = _plus(dy, dw * 2.0 * y)
+                dy = dw * 2.0 * y if dy is None else _add_product(dy, dw, y, 2.0)
         if dtype in _HALF:
             return _narrow(dtype, dx, dy)
         return dx, dy
@@ -374,7 +401,7 @@ class _Affine(torch.autograd.Function):
         dtype = x.dtype
         if dtype in _HALF:
             x, a, b = _widen(x, a, b)
-        y = a * x + b
+        y = _add_product(b, a, x)
         return _rounded(y, dtype)
 
     @staticmethod

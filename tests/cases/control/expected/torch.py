@@ -166,7 +166,8 @@ def reverse_gradient(x: torch.Tensor, *, scale: float = 1.0) -> torch.Tensor:
     """
     if type(x) is not torch.Tensor or not x.is_floating_point():
         x = _floating("reverse_gradient", "x", x)
-    _untracked("reverse_gradient", scale=scale)
+    if type(scale) is not float:
+        _untracked("reverse_gradient", scale=scale)
     return _apply_reverse_gradient(x, scale)
 
 
@@ -221,5 +222,6 @@ def clip_gradient(x: torch.Tensor, *, limit: float = 1.0) -> torch.Tensor:
     """
     if type(x) is not torch.Tensor or not x.is_floating_point():
         x = _floating("clip_gradient", "x", x)
-    _untracked("clip_gradient", limit=limit)
+    if type(limit) is not float:
+        _untracked("clip_gradient", limit=limit)
     return _apply_clip_gradient(x, limit)

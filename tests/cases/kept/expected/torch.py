@@ -6,7 +6,10 @@ Do not edit: change input.grad and compile it again.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import itertools
+import mmap
+import os
 import types
 from collections.abc import Callable
 from typing import Any
@@ -65,6 +68,26 @@ def _can_be_split(values: tuple[Any, ...], shapes: tuple[torch.Size, ...] = ()) 
     return alike and all(_is_plain(tensor) for tensor in tensors)
 
 
+_MADVISE = getattr(ctypes.CDLL(None), "madvise", None) if os.name == "posix" else None
+_HUGEPAGE = getattr(mmap, "MADV_HUGEPAGE", None)
+
+
+def _room(like: torch.Tensor, shape: torch.Size) -> torch.Tensor:
+    """An empty tensor; of 32 MiB or more, on Linux, in large pages, which are given out
+    in a fraction of the time.
+    """
+    room = like.new_empty(shape)
+    size, start = room.untyped_storage().nbytes(), room.data_ptr()
+    if size >= 1 << 25 and _MADVISE is not None and _HUGEPAGE is not None:
+        skipped = -start % mmap.PAGESIZE
+        _MADVISE(
+            ctypes.c_void_p(start + skipped),
+            ctypes.c_size_t(size - skipped),
+            ctypes.c_int(_HUGEPAGE),
+        )
+    return room
+
+
 def _joined(compute: Callable[..., Any], values: tuple[Any, ...]) -> Any:
     """``compute`` of each block of the values, put together."""
     like = next(value for value in values if isinstance(value, torch.Tensor))
@@ -86,7 +109,7 @@ def _joined(compute: Callable[..., Any], values: tuple[Any, ...]) -> Any:
         parts = made if isinstance(made, tuple) else (made,)
         if not wholes:
             wholes = [
-                part if part is None else part.new_empty(like.shape) for part in parts
+                part if part is None else _room(part, like.shape) for part in parts
             ]
         for whole, part in zip(wholes, parts):
             if part is not None:
@@ -240,7 +263,7 @@ class _Gate(torch.autograd.Function):
             (x,) = _widen(x)
         e = torch.exp(-x)
         # at x = inf the limit, where it was NaN
-        y = torch.clamp(x, max=10000.0) * e
+        y = torch.clamp_max(x, 10000.0) * e
         return _rounded(y, dtype)
 
     @staticmethod
@@ -258,7 +281,7 @@ class _Gate(torch.autograd.Function):
         dtype = x.dtype
         if dtype in _HALF:
             x, dy = _widen(x, dy)
-        t = torch.clamp(x, max=10000.0)
+        t = torch.clamp_max(x, 10000.0)
         # lost digits at x = 1 (2.4e+05 ULP); now at most 2.5 ULP; at x = inf the limit
         dx = dy * (torch.exp(-t) * (1.0 - t))
         return _rounded(dx, dtype)
@@ -270,7 +293,7 @@ class _Gate(torch.autograd.Function):
             dtype = x_dot.dtype
             if dtype in _HALF:
                 x, x_dot = _widen(x, x_dot)
-            t = torch.clamp(x, max=10000.0)
+            t = torch.clamp_max(x, 10000.0)
             y_dot = x_dot * (torch.exp(-t) * (1.0 - t))
             return _rounded(y_dot, dtype)
 
@@ -308,7 +331,7 @@ class _GateSaved(torch.autograd.Function):
             (x,) = _widen(x)
         e = torch.exp(-x)
         # at x = inf the limit, where it was NaN
-        y = torch.clamp(x, max=10000.0) * e
+        y = torch.clamp_max(x, 10000.0) * e
         return _rounded(y, dtype), e
 
     @staticmethod
@@ -332,7 +355,7 @@ class _GateSaved(torch.autograd.Function):
             # a second derivative must see through what was saved
             e = torch.exp(-x)
         # at x = inf the limit, where it was NaN
-        dx = dy * (e * (1.0 - torch.clamp(x, max=10000.0)))
+        dx = dy * (e * (1.0 - torch.clamp_max(x, 10000.0)))
         return _rounded(dx, dtype)
 
     @staticmethod
@@ -343,7 +366,7 @@ class _GateSaved(torch.autograd.Function):
             if dtype in _HALF:
                 x, x_dot = _widen(x, x_dot)
             e = torch.exp(-x)
-            y_dot = x_dot * (e * (1.0 - torch.clamp(x, max=10000.0)))
+            y_dot = x_dot * (e * (1.0 - torch.clamp_max(x, 10000.0)))
             return _rounded(y_dot, dtype), None
 
 

@@ -6,9 +6,12 @@ Do not edit: change input.grad and compile it again.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import itertools
 import math
+import mmap
 import operator
+import os
 import types
 from collections.abc import Callable
 from typing import Any
@@ -97,6 +100,26 @@ def _can_be_split(values: tuple[Any, ...], shapes: tuple[torch.Size, ...] = ()) 
     return alike and all(_is_plain(tensor) for tensor in tensors)
 
 
+_MADVISE = getattr(ctypes.CDLL(None), "madvise", None) if os.name == "posix" else None
+_HUGEPAGE = getattr(mmap, "MADV_HUGEPAGE", None)
+
+
+def _room(like: torch.Tensor, shape: torch.Size) -> torch.Tensor:
+    """An empty tensor; of 32 MiB or more, on Linux, in large pages, which are given out
+    in a fraction of the time.
+    """
+    room = like.new_empty(shape)
+    size, start = room.untyped_storage().nbytes(), room.data_ptr()
+    if size >= 1 << 25 and _MADVISE is not None and _HUGEPAGE is not None:
+        skipped = -start % mmap.PAGESIZE
+        _MADVISE(
+            ctypes.c_void_p(start + skipped),
+            ctypes.c_size_t(size - skipped),
+            ctypes.c_int(_HUGEPAGE),
+        )
+    return room
+
+
 def _joined(compute: Callable[..., Any], values: tuple[Any, ...]) -> Any:
     """``compute`` of each block of the values, put together."""
     like = next(value for value in values if isinstance(value, torch.Tensor))
@@ -118,7 +141,7 @@ def _joined(compute: Callable[..., Any], values: tuple[Any, ...]) -> Any:
         parts = made if isinstance(made, tuple) else (made,)
         if not wholes:
             wholes = [
-                part if part is None else part.new_empty(like.shape) for part in parts
+                part if part is None else _room(part, like.shape) for part in parts
             ]
         for whole, part in zip(wholes, parts):
             if part is not None:
@@ -318,6 +341,15 @@ def _reduced(tensor: torch.Tensor, shape: torch.Size) -> torch.Tensor:
     return tensor if tensor.shape == shape else tensor.sum_to_size(shape)
 
 
+def _add_product(
+    total: torch.Tensor, a: torch.Tensor, b: torch.Tensor, times: float = 1.0
+) -> torch.Tensor:
+    """``total + times * a * b`` in one pass, unless a compiler looks on, which fuses."""
+    if torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack():
+        return total + (a * b if times == 1.0 else times * a * b)
+    return torch.addcmul(total, a, b, value=times)
+
+
 def _check_shapes(rule: str, **inputs: tuple[object, ...]) -> None:
     """Refuse shapes other than declared: a tensor, then its axes (``...`` for any)."""
     sizes: dict[object, int] = {}
@@ -367,7 +399,7 @@ class _Prelu(torch.autograd.Function):
         if dtype in _HALF:
             x, a = _widen(x, a)
         # at a = inf and a = -inf the limit, where it was NaN
-        y = torch.clamp(x, min=0.0) - _gated(a, -x)
+        y = torch.clamp_min(x, 0.0) - _gated(a, -x)
         return _rounded(y, dtype)
 
     @staticmethod
@@ -395,7 +427,7 @@ class _Prelu(torch.autograd.Function):
                 x.shape,
             )
         if ctx.needs_input_grad[1]:
-            da = _reduced(dy * torch.clamp(x, max=0.0), a.shape)
+            da = _reduced(dy * torch.clamp_max(x, 0.0), a.shape)
         if dtype in _HALF:
             return _narrow(dtype, dx, da)
         return dx, da
@@ -411,7 +443,7 @@ class _Prelu(torch.autograd.Function):
             y_dot = x_dot * (
                 _where(x > 0.0, 1.0, _where(mask, x_dot.new_full((), 0.5), 0.0))
                 + _where(x < 0.0, a, _where(mask, 0.5 * a, 0.0))
-            ) + a_dot * torch.clamp(x, max=0.0)
+            ) + a_dot * torch.clamp_max(x, 0.0)
             return _rounded(y_dot.expand(ctx.y_shape), dtype)
 
 
@@ -451,7 +483,7 @@ class _LayerNorm(torch.autograd.Function):
         m = torch.mean(x, -1, keepdim=True)
         x_minus_m = x - m
         v = torch.mean(torch.square(x_minus_m), -1, keepdim=True)
-        y = x_minus_m / torch.sqrt(v + eps) * gain + bias
+        y = _add_product(bias, x_minus_m / torch.sqrt(v + eps), gain)
         return _rounded(y, dtype), m, v
 
     @staticmethod
@@ -553,7 +585,8 @@ def layer_norm(
         and x.is_floating_point()
     ):
         x, gain, bias = _promote("layer_norm", x=x, gain=gain, bias=bias)
-    _untracked("layer_norm", eps=eps)
+    if type(eps) is not float:
+        _untracked("layer_norm", eps=eps)
     if not (gain.dim() == 1 and x.shape[-1:] == gain.shape == bias.shape):
         _check_shapes("layer_norm", x=(x, ..., "d"), gain=(gain, "d"), bias=(bias, "d"))
     return _apply_layer_norm(x, gain, bias, eps)[0]

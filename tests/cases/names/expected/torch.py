@@ -6,8 +6,11 @@ Do not edit: change input.grad and compile it again.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import itertools
 import math
+import mmap
+import os
 import types
 from collections.abc import Callable
 from typing import Any
@@ -54,6 +57,26 @@ def _can_be_split(values: tuple[Any, ...], shapes: tuple[torch.Size, ...] = ()) 
     return alike and all(_is_plain(tensor) for tensor in tensors)
 
 
+_MADVISE = getattr(ctypes.CDLL(None), "madvise", None) if os.name == "posix" else None
+_HUGEPAGE = getattr(mmap, "MADV_HUGEPAGE", None)
+
+
+def _room(like: torch.Tensor, shape: torch.Size) -> torch.Tensor:
+    """An empty tensor; of 32 MiB or more, on Linux, in large pages, which are given out
+    in a fraction of the time.
+    """
+    room = like.new_empty(shape)
+    size, start = room.untyped_storage().nbytes(), room.data_ptr()
+    if size >= 1 << 25 and _MADVISE is not None and _HUGEPAGE is not None:
+        skipped = -start % mmap.PAGESIZE
+        _MADVISE(
+            ctypes.c_void_p(start + skipped),
+            ctypes.c_size_t(size - skipped),
+            ctypes.c_int(_HUGEPAGE),
+        )
+    return room
+
+
 def _joined(compute: Callable[..., Any], values: tuple[Any, ...]) -> Any:
     """``compute`` of each block of the values, put together."""
     like = next(value for value in values if isinstance(value, torch.Tensor))
@@ -75,7 +98,7 @@ def _joined(compute: Callable[..., Any], values: tuple[Any, ...]) -> Any:
         parts = made if isinstance(made, tuple) else (made,)
         if not wholes:
             wholes = [
-                part if part is None else part.new_empty(like.shape) for part in parts
+                part if part is None else _room(part, like.shape) for part in parts
             ]
         for whole, part in zip(wholes, parts):
             if part is not None:
@@ -270,6 +293,15 @@ def _reduced(tensor: torch.Tensor, shape: torch.Size) -> torch.Tensor:
     return tensor if tensor.shape == shape else tensor.sum_to_size(shape)
 
 
+def _add_product(
+    total: torch.Tensor, a: torch.Tensor, b: torch.Tensor, times: float = 1.0
+) -> torch.Tensor:
+    """``total + times * a * b`` in one pass, unless a compiler looks on, which fuses."""
+    if torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack():
+        return total + (a * b if times == 1.0 else times * a * b)
+    return torch.addcmul(total, a, b, value=times)
+
+
 class _Np(torch.autograd.Function):
     generate_vmap_rule = True
 
@@ -348,7 +380,7 @@ class _Pullback(torch.autograd.Function):
             (ctx,) = _widen(ctx)
         math_ = math.sqrt(k)
         # overflowed at ctx = 100, k = 2: 24 of 272 points wrong; now at most 1.5 ULP
-        output = math_ * ctx * ctx + torch.sigmoid(ctx)
+        output = _add_product(torch.sigmoid(ctx), math_ * ctx, ctx)
         return _rounded(output, dtype)
 
     @staticmethod
@@ -408,5 +440,6 @@ def pullback(ctx: torch.Tensor, *, k: float = 2.0) -> torch.Tensor:
     """
     if type(ctx) is not torch.Tensor or not ctx.is_floating_point():
         ctx = _floating("pullback", "ctx", ctx)
-    _untracked("pullback", k=k)
+    if type(k) is not float:
+        _untracked("pullback", k=k)
     return _apply_pullback(ctx, k)

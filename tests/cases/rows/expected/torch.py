@@ -180,6 +180,15 @@ def _narrow(
     return tuple(None if t is None else _rounded(t, dtype) for t in tensors)
 
 
+def _add_product(
+    total: torch.Tensor, a: torch.Tensor, b: torch.Tensor, times: float = 1.0
+) -> torch.Tensor:
+    """``total + times * a * b`` in one pass, unless a compiler looks on, which fuses."""
+    if torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack():
+        return total + (a * b if times == 1.0 else times * a * b)
+    return torch.addcmul(total, a, b, value=times)
+
+
 def _check_shapes(rule: str, **inputs: tuple[object, ...]) -> None:
     """Refuse shapes other than declared: a tensor, then its axes (``...`` for any)."""
     sizes: dict[object, int] = {}
@@ -283,7 +292,7 @@ class _LayerNorm(torch.autograd.Function):
         x_minus_mu = x - mu
         r = torch.rsqrt(torch.mean(torch.square(x_minus_mu), -1, keepdim=True) + eps)
         h = x_minus_mu * r
-        y = h * g + b
+        y = _add_product(b, h, g)
         return _rounded(y, dtype), mu, r
 
     @staticmethod
@@ -310,10 +319,11 @@ class _LayerNorm(torch.autograd.Function):
         dx = dg = db = None
         if ctx.needs_input_grad[0]:
             dh = dy * g
-            dx = r * (
-                dh
-                - torch.mean(dh, -1, keepdim=True)
-                - product * torch.mean(dh * product, -1, keepdim=True)
+            dx = r * _add_product(
+                dh - torch.mean(dh, -1, keepdim=True),
+                product,
+                torch.mean(dh * product, -1, keepdim=True),
+                -1.0,
             )
         if ctx.needs_input_grad[1]:
             dg = _sum_over_batch(dy * product, 1)
@@ -341,8 +351,12 @@ class _LayerNorm(torch.autograd.Function):
                 r
                 * g
                 * (
-                    -torch.mean(x_dot, -1, keepdim=True)
-                    - h * torch.mean(x_dot * h, -1, keepdim=True)
+                    _add_product(
+                        -torch.mean(x_dot, -1, keepdim=True),
+                        h,
+                        torch.mean(x_dot * h, -1, keepdim=True),
+                        -1.0,
+                    )
                     + x_dot
                 )
                 + g_dot * h
@@ -382,7 +396,8 @@ def layer_norm(
         and x.is_floating_point()
     ):
         x, g, b = _promote("layer_norm", x=x, g=g, b=b)
-    _untracked("layer_norm", eps=eps)
+    if type(eps) is not float:
+        _untracked("layer_norm", eps=eps)
     if not (g.dim() == 1 and x.shape[-1:] == g.shape == b.shape):
         _check_shapes("layer_norm", x=(x, ..., "n"), g=(g, "n"), b=(b, "n"))
     return _apply_layer_norm(x, g, b, eps)[0]
