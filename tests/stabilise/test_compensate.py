@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 
 from gradspec.primitives.formula import formula
+from gradspec.primitives.lookup import primitive
+from gradspec.primitives.row import Helper
 from gradspec.stabilise.compensate import compensated
 from gradspec.stabilise.measure import GOOD, Trial
 from gradspec.stabilise.model import Machine
@@ -64,18 +68,21 @@ def test_places_are_tried_together_and_apart() -> None:
     ]
 
 
+def with_needs(helper: Helper) -> Iterator[Helper]:
+    for need in helper.needs:
+        yield from with_needs(need)
+    yield helper
+
+
 @pytest.mark.parametrize("op", ["exp", "expm1", "sigmoid", "softplus"])
 @pytest.mark.parametrize("kind", ["sum", "product"])
 def test_emitted_in_numpy(op: str, kind: str) -> None:
-    from gradspec.primitives.lookup import primitive
-    from gradspec.primitives.row import Helper
-
     row = primitive(f"{op}_{kind}")
     helper = row.spellings["numpy"]
     assert isinstance(helper, Helper)
     scope: dict[str, object] = {"np": np}
-    for text in (*(need.text for need in helper.needs), helper.text):
-        exec(text, scope)
+    for one in with_needs(helper):
+        exec(one.text, scope)
     a = np.float32([0.1, -37.7, 80.3, 1.0 / 3.0, -3e30])
     b = np.float32([0.7, 0.9, -80.1, 21.7, 1e-31])
     rows = [{"x": x, "y": y} for x, y in zip(a.tolist(), b.tolist(), strict=True)]
