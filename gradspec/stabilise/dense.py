@@ -29,6 +29,8 @@ _SPANS = ((-12, 7), (-120, 120))
 
 _SIMPLE = 80
 
+_SIMPLEST = (1.0, -1.0, 0.5, 2.0)
+
 _KINDS = 12
 """One row in so many has two equal inputs; as many have nearly equal ones, nearly
 opposite ones, and complements of 1."""
@@ -46,12 +48,33 @@ def columns(rule: Rule) -> tuple[dict[str, Any], Any]:
     random = np.random.Generator(np.random.PCG64(_SEED))
     strata = [_inside(rule, random, span) for span in _SPANS]
     drawn = {n: np.concatenate([s[n] for s in strata]) for n in strata[0]}
+    return drawn, _is_core(rule, drawn)
+
+
+def _is_core(rule: Rule, drawn: dict[str, Any]) -> Any:
     core = np.ones(len(next(iter(drawn.values()))), dtype=bool)
     for variable in rule.inputs:
         if variable.kind in (Kind.FLOAT, Kind.NOGRAD):
             size = np.abs(drawn[variable.name])
             core &= (size >= CORE[0]) & (size <= CORE[1]) | (size == 0)
-    return drawn, core
+    return core
+
+
+@lru_cache(maxsize=8)
+def pointed(rule: Rule) -> tuple[dict[str, Any], Any]:
+    """The same, and as many rows in which inputs are simple numbers exactly: ``log(a)`` is 0
+    at 1, whatever stands beside it."""
+    drawn, core = columns(rule)
+    random = np.random.Generator(np.random.PCG64(_SEED + 1))
+    floats = [v.name for v in rule.inputs if v.kind in (Kind.FLOAT, Kind.NOGRAD)]
+    found = dict(drawn)
+    for name in floats:
+        simple = np.float32(random.choice(_SIMPLEST, len(core)))
+        taken = random.random(len(core)) < 1 / len(floats)
+        found[name] = np.where(taken, simple, drawn[name])
+    inside = _allowed(rule, found, len(core))
+    every = {n: np.concatenate([drawn[n], c[inside]]) for n, c in found.items()}
+    return every, _is_core(rule, every)
 
 
 def _inside(rule: Rule, random: Any, span: tuple[int, int]) -> dict[str, Any]:
@@ -59,15 +82,21 @@ def _inside(rule: Rule, random: Any, span: tuple[int, int]) -> dict[str, Any]:
     parts: list[dict[str, Any]] = []
     for _ in range(_TURNS):
         drawn = _drawn(rule, random, span)
-        machine = Machine(drawn, np.float32)
-        inside = np.ones(_COUNT, dtype=bool)
-        for assume in rule.assumes:
-            if not assume.indices:
-                inside &= np.asarray(machine.run(assume.condition), dtype=bool)
+        inside = _allowed(rule, drawn, _COUNT)
         parts.append({name: column[inside] for name, column in drawn.items()})
         if 2 * sum(len(p[rule.inputs[0].name]) for p in parts) > _COUNT:
             break
     return {n: np.concatenate([p[n] for p in parts]) for n in parts[0]}
+
+
+def _allowed(rule: Rule, drawn: dict[str, Any], count: int) -> Any:
+    """Where all that is assumed holds."""
+    machine = Machine(drawn, np.float32)
+    inside = np.ones(count, dtype=bool)
+    for assume in rule.assumes:
+        if not assume.indices:
+            inside &= np.asarray(machine.run(assume.condition), dtype=bool)
+    return inside
 
 
 def _drawn(rule: Rule, random: Any, span: tuple[int, int]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 from gradspec.ir.expr import Expr
 from gradspec.ir.rule import Rule
 from gradspec.stabilise import wide
+from gradspec.stabilise.about_ends import about_ends, undivided
 from gradspec.stabilise.choose import Candidate, Choice, cost
 from gradspec.stabilise.measure import QUIET, SLACK, Score, Trial
 from gradspec.stabilise.model import Machine
@@ -117,6 +118,11 @@ class Ground:
             map(self._score, self.trials, self.usual, [closed] * len(self.usual))
         )
 
+    def allows(self, new: Expr, old: Expr) -> bool:
+        """Whether one form is worse than another in no measure, on no sample."""
+        pairs = zip(self.scores(new), self.scores(old), strict=True)
+        return not any(_is_worse(one, other, QUIET) for one, other in pairs)
+
     def is_good(self, closed: Expr) -> bool:
         scores = self.scores(closed)
         return all(score.is_good for score in scores)
@@ -165,7 +171,7 @@ def further(
 class _Work:
     def __init__(self, ground: Ground, candidate: Make, first: Candidate) -> None:
         self._ground, self._candidate = ground, candidate
-        self._first = self.form(first.form)
+        self.first = self.form(first.form)
         self._scores = ground.scores(first.closed)
         self._noisy = ground.trials[0].score_with_noise(first.closed).noisy
 
@@ -183,21 +189,22 @@ class _Work:
     def tamed(self, forms: list[Form]) -> Iterator[Expr]:
         """The best forms and the first without the NaN that they are somewhere: the
         last thing that is tried, in float64."""
-        some = (self._first, *_ranked(forms)[:_TAMED]) if self._ground.is_wide else ()
+        some = (self.first, *_ranked(forms)[:_TAMED]) if self._ground.is_wide else ()
         for form in some:
             pairs = self._ground.rounded()
             yield from tamed(form.candidate.form, self._ground.close, pairs)
 
     def united(self) -> Iterator[Expr]:
         """Its powers and exponentials in one, where they leave the range in float64."""
-        first = self._first
+        first = self.first
         if self._ground.is_wide and (first.lost >= BAD * RARE).any():
             yield from self._ground.united(first.candidate.closed)
+            yield from undivided(first.candidate.form)
 
     def best(self, known: Iterable[Form]) -> Form:
         """The form that loses least of those that are worse in nothing, if that is much;
         or else the cheapest that is within 4 ULP in the core."""
-        before, ranked = _total(self._first), _ranked(known)
+        before, ranked = _total(self.first), _ranked(known)
         most = min(_GAIN * before, before - _LEAST)
         for form in ranked:
             if _total(form) > most:
@@ -205,14 +212,14 @@ class _Work:
             if self.is_admitted(form.candidate):
                 return form
         if all(score.core.is_good for score in self._scores):
-            return self._first
-        cheap = [f for f in ranked if f.cost <= _PRICE * self._first.cost]
+            return self.first
+        cheap = [f for f in ranked if f.cost <= _PRICE * self.first.cost]
         for form in sorted(cheap, key=lambda f: f.cost):
             scores = self._ground.scores(form.candidate.closed)
             is_close = all(s.core.worst <= _CLOSE for s in scores)
             if is_close and self.is_admitted(form.candidate):
                 return form
-        return self._first
+        return self.first
 
     def choice(self, before: Choice, best: Candidate) -> Choice:
         single, double = self._ground.trials[:2]
@@ -222,7 +229,7 @@ class _Work:
 
     def is_admitted(self, made: Candidate) -> bool:
         """Worse in no measure, nor by infinities on the way."""
-        if made.form == self._first.candidate.form:
+        if made.form == self.first.candidate.form:
             return False
         slack = QUIET if self._ground.is_wide else SLACK
         after = self._ground.scores(made.closed)
@@ -236,6 +243,24 @@ class _Work:
 def _is_worse(one: Score, other: Score, slack: float) -> bool:
     """At single points, and in the counts, too."""
     return one.is_worse_than(other, slack) and one.counts_worse(other, slack)
+
+
+def ended(ground: Ground, choice: Choice, candidate: Make) -> Choice:
+    """``choice`` with the first terms about the ends at which float64 has nothing left for
+    float32: the cheapest of those that mend most, if that is much."""
+    work = _Work(ground, candidate, candidate(choice.form))
+    first, trials = work.first, ground.trials
+    single = np.concatenate([np.full(len(t.points), w) for t, w in ground.rounded()])
+    lost = single & (first.lost >= BAD)
+    pairs = tuple(about_ends(first.candidate.closed, lost, trials))
+    every = {form: work.form(form) for form in dict.fromkeys(chain(*pairs))}
+    split = by_regimes((first, *(every[series] for series, _ in pairs)), trials)
+    some = (*every.values(), *map(work.form, split))
+    known = [f for f in some if (f.lost[lost] >= BAD).mean() <= _GAIN]
+    most = min(map(_total, known), default=0.0) + _LEAST
+    near = sorted((f for f in known if _total(f) <= most), key=lambda f: f.cost)
+    best = next((f.candidate for f in near if work.is_admitted(f.candidate)), None)
+    return choice if best is None else work.choice(choice, best)
 
 
 def looked_at(heard: Iterable[Tried]) -> Iterator[Expr]:

@@ -62,6 +62,7 @@ class _Guard:
     def __init__(self, rule: Rule, sample: Points) -> None:
         self._names = Names(rule)
         self._machine = Machine(sample.columns)
+        self._safe: dict[Expr, Expr] = {}
         self._near = np.ones(len(sample), dtype=bool)
         for variable in rule.inputs:
             column = sample.columns[variable.name]
@@ -87,6 +88,12 @@ class _Guard:
             return expr
 
     def _inside(self, expr: Expr) -> Expr:
+        """The same of a part, which may stand in many places."""
+        if expr not in self._safe:
+            self._safe[expr] = self._guarded(expr)
+        return self._safe[expr]
+
+    def _guarded(self, expr: Expr) -> Expr:
         match expr:
             case Select(condition=condition, then=then, other=other):
                 then = self._inside(self._harmless(then, condition, True))

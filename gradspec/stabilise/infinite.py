@@ -242,9 +242,12 @@ class _Work:
         """The largest parts that depend on this input (and on statics) alone and are
         NaN at its end."""
         own = {end.name, *(i.name for i in self._rule.static_inputs)}
-        todo = [form]
+        todo, seen = [form], set[Expr]()
         while todo:
             node = todo.pop()
+            if node in seen:
+                continue
+            seen.add(node)
             closed = self._chosen.close(node)
             if end.name in names(closed) <= own:
                 if _at(closed, end, np.float32):

@@ -10,7 +10,7 @@ operation is NumPy's own, which is within two ULP of the truth, or a ball rounde
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -64,10 +64,23 @@ class Machine:
         known = expr in self._known
         whole = expr if known else expand(expr)
         with np.errstate(all="ignore"):
-            for node in () if known else nodes(whole):
-                if node not in self._known:
-                    self._known[node] = self._value(node)
+            for node in self._unknown(whole):
+                self._known[node] = self._value(node)
         return np.broadcast_to(self._known[whole], (self._count,))
+
+    def _unknown(self, expr: Expr) -> Iterator[Expr]:
+        """Nodes without a value yet, children first; what is below others is not looked
+        at."""
+        todo = [expr]
+        while todo:
+            node = todo[-1]
+            missing = [n for n in node.below if n not in self._known]
+            if node in self._known:
+                todo.pop()
+            elif missing:
+                todo += reversed(missing)
+            else:
+                yield todo.pop()
 
     def in_double(self) -> Machine:
         """The same points on a machine that computes in float64."""

@@ -44,6 +44,7 @@ from gradspec.stabilise.guard import guarded
 from gradspec.stabilise.harm import harm
 from gradspec.stabilise.infinite import bounded
 from gradspec.stabilise.inlined import without_calls
+from gradspec.stabilise.last_look import last_look
 from gradspec.stabilise.measure import Score, Trial, is_real
 from gradspec.stabilise.model import Machine
 from gradspec.stabilise.names import Names
@@ -313,7 +314,9 @@ class _Work:
             return
         work = self._original, closed, tried.forms, self._target
         far = ground.widened(widening.lost(ground, *work), self._target)
-        best, is_wide = further(far, choice, self._heard, self._candidate).form, True
+        better = further(far, choice, self._heard, self._candidate)
+        look = self._original, better, self._candidate, tried.forms, self._target
+        best, is_wide = last_look(far, *look).form, True
         if best != form:
             self._series[name] = best
             asked = self._original, self._chosen.close(best), self._target

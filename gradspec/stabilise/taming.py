@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -29,15 +31,24 @@ _TRIED = 24
 _MOST, _EACH = 2, 32.0
 """What is done about infinities in one of them, and for how much cost once more."""
 
+_Points: TypeAlias = tuple[tuple[tuple[str, Fraction], ...], ...]
+
 _DEAR = 8.0
 """What a factor costs that may be asked whether it has vanished."""
 
 
 def at_end(end: End, work: Any) -> Machine:
     """The model of the arithmetic at the end, the others as in its points."""
-    points = end.points
-    columns = {k: np.array([float(p[k]) for p in points], work) for k in points[0]}
-    columns[end.name] = np.full(len(points), end.sign * math.inf, work)
+    points = tuple(tuple(point.items()) for point in end.points)
+    return _machine(points, end.name, end.sign * math.inf, work)
+
+
+@lru_cache(maxsize=16)
+def _machine(points: _Points, name: str, infinity: float, work: Any) -> Machine:
+    """One for all that is asked there: what it knows it need not compute again."""
+    rows = [dict(point) for point in points]
+    columns = {k: np.array([float(row[k]) for row in rows], work) for k in rows[0]}
+    columns[name] = np.full(len(rows), infinity, work)
     return Machine(columns, work)
 
 

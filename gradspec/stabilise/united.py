@@ -21,7 +21,7 @@ from gradspec.ir.tidy import fold, tidy
 from gradspec.ir.walk import names, nodes, size, transform
 from gradspec.primitives.table_bounds import FINITE, VANISHING
 from gradspec.stabilise.products import factors
-from gradspec.symbolic.gather import gathered_through_roots
+from gradspec.symbolic.gather import gathered_apart, gathered_through_roots
 
 _RANGE = 700
 """What the logarithm of any factor may be: float64 ends at 709."""
@@ -47,8 +47,11 @@ def united(
         if size(start) <= _LARGEST
     )
     plain = next((start for start in starts if not _has_branches(start)), None)
-    found = None if plain is None else gathered_through_roots(plain)
-    if found is not None:
+    if plain is None:
+        return
+    for found in dict.fromkeys((gathered_through_roots(plain), gathered_apart(plain))):
+        if found is None:
+            continue
         form = tidy(found)
         yield from (form, _within_range(form, closed, inputs))
         far = _in_one(form, is_positive)

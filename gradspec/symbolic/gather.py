@@ -24,7 +24,7 @@ _HIGHEST = 12
 
 def gathered(expr: Expr) -> Expr | None:
     """``expr`` as one factored fraction; None where it is too large for that."""
-    return _fraction_of(_Gather(), expr)
+    return _fraction_of(Gather(), expr)
 
 
 def gathered_through_roots(expr: Expr) -> Expr | None:
@@ -32,14 +32,21 @@ def gathered_through_roots(expr: Expr) -> Expr | None:
     return _fraction_of(_OfQuotients(), expr)
 
 
-def _fraction_of(work: _Gather, expr: Expr) -> Expr | None:
+def gathered_apart(expr: Expr) -> Expr | None:
+    """The same, where nothing is known of roots: their powers stay powers."""
+    return _fraction_of(_OfFreeRoots(), expr)
+
+
+def _fraction_of(work: Gather, expr: Expr) -> Expr | None:
     try:
         return work.back(work.of(expr))
     except (TooLarge, Undefined):
         return None
 
 
-class _Gather:
+class Gather:
+    """Expressions into fractions of one ring, and back."""
+
     def __init__(self) -> None:
         self.ring = Ring()
         self._known: dict[Expr, Frac] = {}
@@ -103,7 +110,40 @@ class _Gather:
         if not power.is_zero and power.num.leading_coefficient() < 0:
             opposite = fold(Apply("neg", (exponent,)))
             return self.ring.div(self.ring.const(1), self._exponential(opposite))
-        return self._kernel(("exp", power.key), Apply("exp", (exponent,)))
+        key = "exp", power.key
+        self.ring.logarithms.setdefault(key, power)
+        return self._kernel(key, Apply("exp", (exponent,)))
+
+    def exponents(self, value: Frac) -> Frac | None:
+        """The logarithm of a product of exponentials; None of anything else."""
+        total = self.ring.const(0)
+        for poly, sign in ((value.num, 1), (value.den, -1)):
+            if len(poly) != 1 or poly.leading_coefficient() != 1:
+                return None
+            for number, degree in enumerate(poly.degrees()):
+                if not degree:
+                    continue
+                found = self.ring.logarithms.get(self.ring.keys[number])
+                if found is None:
+                    return None
+                times = self.ring.const(sign * int(degree))
+                total = self.ring.add(total, self.ring.mul(times, found))
+        return total
+
+    def relate_squares(self, sine: Frac, cosine: Frac, sign: int) -> None:
+        """From now on ``cosine**2`` is ``1 + sign * sine**2``, or, if it is the older of
+        the two, the other way round."""
+        keys = [self.ring.key_of(f.num) for f in (sine, cosine) if f.den.is_one()]
+        if len(keys) < 2 or None in keys or keys[0] == keys[1]:
+            return
+        older, newer = sorted(keys, key=lambda key: self.ring.found[key])
+        if self.ring.found[newer] in self.ring.relations:
+            return
+        square, one = self.ring.gens[self.ring.found[older]] ** 2, self.ring.one
+        is_cosine = newer == keys[1]
+        self.ring.relate(
+            newer, 2, one + sign * square if is_cosine else sign * (square - one)
+        )
 
     # --- and back --------------------------------------------------------------------
 
@@ -181,7 +221,15 @@ class _Gather:
         return _product([*whole, *factors])
 
 
-class _OfQuotients(_Gather):
+class _OfFreeRoots(Gather):
+    """Takes a root for one more input: ``(c + r)**3`` is not multiplied out."""
+
+    def _root(self, base: Expr) -> Frac:
+        key = "free root", self.of(base).key
+        return self._kernel(key, Apply("sqrt", (base,)))
+
+
+class _OfQuotients(Gather):
     """Knows the squares of roots of quotients, too: ``sqrt(1 + x**2 / d**2)`` is ``r / d``,
     whatever the sign of ``d``, and ``r**2`` is ``d**2 + x**2``."""
 
