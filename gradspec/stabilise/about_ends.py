@@ -25,7 +25,8 @@ from gradspec.ir.tidy import fold, tidy
 from gradspec.ir.walk import names, nodes, size, substitute
 from gradspec.stabilise.measure import Trial
 from gradspec.stabilise.search import replaced
-from gradspec.symbolic.expansion import Leading, leading
+from gradspec.symbolic.expansion import leading
+from gradspec.symbolic.first_terms import Leading
 
 _NEAR = 2.0**-6
 _SOME = 0.2

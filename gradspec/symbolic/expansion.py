@@ -12,7 +12,6 @@ takes, and where the terms that are left out count, is not asked here.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt
 from typing import Any
@@ -22,6 +21,7 @@ from gradspec.ir.tidy import fold
 from gradspec.ir.walk import names, substitute, transform
 from gradspec.primitives.formula import formula
 from gradspec.primitives.lookup import primitive
+from gradspec.symbolic.first_terms import Leading, NoExpansion, Series
 from gradspec.symbolic.gather import Gather
 from gradspec.symbolic.ring import Frac, TooLarge, Undefined
 
@@ -29,34 +29,6 @@ _NEVER = 10_000
 """The order of what is 0."""
 
 _HIGHEST = 12
-
-
-class NoExpansion(Exception):
-    """There is none in whole powers, or none that we find."""
-
-
-@dataclass(frozen=True, slots=True)
-class Series:
-    """``x**start * (c0 + c1 * x + …)``, as many terms as are known; ``c0`` is not 0."""
-
-    start: int
-    terms: tuple[Frac, ...]
-
-    @property
-    def end(self) -> int:
-        return self.start + len(self.terms)
-
-
-@dataclass(frozen=True, slots=True)
-class Leading:
-    """The first term of a function, ``first * x**power``, and those after it as shares of
-    it: ``(k, share)`` stands for ``share * x**k``; ``is_whole`` if nothing else follows
-    as far as we looked."""
-
-    power: int
-    first: Expr
-    shares: tuple[tuple[int, Expr], ...]
-    is_whole: bool
 
 
 def leading(expr: Expr, name: str, order: int, count: int) -> Leading | None:

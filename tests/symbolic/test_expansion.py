@@ -8,7 +8,8 @@ import pytest
 from gradspec.ir.text import show
 from gradspec.primitives.formula import formula
 from gradspec.stabilise.model import Machine
-from gradspec.symbolic.expansion import Leading, leading
+from gradspec.symbolic.expansion import leading
+from gradspec.symbolic.first_terms import Leading
 from gradspec.symbolic.truth import nearest
 
 
