@@ -293,11 +293,20 @@ def _reduced(tensor: torch.Tensor, shape: torch.Size) -> torch.Tensor:
     return tensor if tensor.shape == shape else tensor.sum_to_size(shape)
 
 
+_OWN = {torch.Tensor, torch.nn.Parameter}
+
+
 def _add_product(
     total: torch.Tensor, a: torch.Tensor, b: torch.Tensor, times: float = 1.0
 ) -> torch.Tensor:
-    """``total + times * a * b`` in one pass, unless a compiler looks on, which fuses."""
-    if torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack():
+    """``total + times * a * b`` in one pass, unless a compiler looks on, which fuses, or
+    one is a subclass, which may know nothing of it (nested tensors).
+    """
+    if (
+        torch.compiler.is_compiling()
+        or torch._C._len_torch_dispatch_stack()
+        or not {type(total), type(a), type(b)} <= _OWN
+    ):
         return total + (a * b if times == 1.0 else times * a * b)
     return torch.addcmul(total, a, b, value=times)
 
