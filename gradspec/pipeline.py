@@ -23,7 +23,7 @@ from gradspec.plan.outside import outside
 from gradspec.plan.plan import ModulePlan
 from gradspec.plan.planning import plan_module
 from gradspec.source import Source
-from gradspec.stabilise.budgeted import PATIENCE, Stable, stabilised
+from gradspec.stabilise.budgeted import PATIENCE, Stable, stabilised, unsearched
 from gradspec.stabilise.holes import check as unfilled
 from gradspec.stabilise.told import unmended
 from gradspec.symbolic.attempts import attempt
@@ -130,15 +130,26 @@ def emit_module(
     found += [d for rule in shared for d in (*unfilled(rule), *unmended(rule))]
     if not options.targets:
         return Outcome((), _distinct(found))
-    seconds = options.budget * len(rules)
-    with attempt(f"emitting {source.path}", PATIENCE * seconds) as may:
-        work = partial(_emitted, source, stable, options)
-        outcomes = in_time(seconds, work) if may else None
+    outcomes = _in_time(source, stable, options, "emitting")
+    if outcomes is None and not options.as_written:
+        stable = tuple(unsearched(rule, options) for rule in rules)
+        outcomes = _in_time(source, stable, options, "emitting as written")
+        found = [d for one in stable for d in one.stopped if outcomes is not None]
     if outcomes is None:
         return Outcome(None, (*found, _stopped(rules[-1].rule, "emitting", options)))
     modules = tuple(o.value for o in outcomes if o.value is not None)
     found += (d for o in outcomes for d in o.diagnostics)
     return Outcome(modules, _distinct(found))
+
+
+def _in_time(
+    source: Source, stable: tuple[Stable, ...], options: Options, step: str
+) -> list[Outcome[EmittedModule]] | None:
+    """A module a target; None if that takes longer than the budget of the rules."""
+    seconds = options.budget * len(stable)
+    with attempt(f"{step} {source.path}", PATIENCE * seconds) as may:
+        work = partial(_emitted, source, stable, options)
+        return in_time(seconds, work) if may else None
 
 
 def _emitted(

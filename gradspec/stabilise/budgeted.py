@@ -76,6 +76,14 @@ def stabilised(rule: CheckedRule, options: Options) -> Stable:
     return Stable(shared, tuple(own), tuple(stopped))
 
 
+def unsearched(rule: CheckedRule, options: Options) -> Stable:
+    """A rule whose chosen forms took too long to emit: as one whose search did."""
+    taken = _hurried(rule, options.budget)
+    every = (taken,) * len(options.targets)
+    told = _stopped(rule, options, _as_written(taken), step="emitting")
+    return Stable(taken, every, (told,))
+
+
 def remembered_forms(rule: CheckedRule) -> CheckedRule:
     """The forms for all targets, however long that takes; those that a former run has
     found (`ir.shelf`), where it has."""
@@ -169,13 +177,15 @@ def _as_chosen(_: CheckedRule) -> str:
     return "its forms are chosen, but what they give at infinities is not looked at"
 
 
-def _stopped(rule: CheckedRule, options: Options, how: str) -> Diagnostic:
+def _stopped(
+    rule: CheckedRule, options: Options, how: str, step: str = "stabilising"
+) -> Diagnostic:
     return warning(
         "GS463",
-        f"stabilising {rule.rule.name} was stopped after {options.budget:g} s: {how}",
+        f"{step} {rule.rule.name} was stopped after {options.budget:g} s: {how}",
         rule.rule.source,
         rule.rule.name_span,
-        label="the search for accurate evaluations takes longer than it is given",
+        label="its accurate evaluations take longer than they are given",
         help="give it more time with `--budget`, divide the rule into rules that call"
         " each other, or say `--as-written` if its formulas are to stay",
     )

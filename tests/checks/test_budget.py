@@ -13,7 +13,8 @@ from gradspec.checks.check import check
 from gradspec.driver.discover import Entry
 from gradspec.driver.results import FileResult
 from gradspec.driver.run import compile_entry, compile_source
-from gradspec.ir.rule import Status
+from gradspec.ir.rule import CheckedRule, Status
+from gradspec.ir.text import show
 from gradspec.options import Options
 from gradspec.source import Source
 from gradspec.stabilise import budgeted
@@ -88,7 +89,29 @@ def test_a_stage_that_runs_out_of_time_is_an_error(
     assert _compiled(TWO, 5.0).diagnostics == ()
 
 
-SIGMOID = "rule f(x) -> y:\n    y = 1 - 1 / (1 + exp(x))\n"
+def test_forms_that_take_too_long_to_emit_leave_the_rules_as_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A right rule is not refused for what the search has made of it."""
+    real = pipeline.plan_module
+
+    def planned(source: Source, rules: tuple[CheckedRule, ...]) -> object:
+        wrote = {show(rule.rule.forward[0].value) for rule in rules}
+        return real(source, rules) if LOGISTIC in wrote else _endless()
+
+    monkeypatch.setattr(pipeline, "plan_module", planned)
+    result = _compiled(SIGMOID, 0.5)
+    (found,) = result.diagnostics
+    assert found.code == "GS463"
+    assert not found.is_error
+    assert "emitting f was stopped after 0.5 s" in found.headline
+    assert "y, dx in float64" in found.headline
+    (module,) = result.modules
+    assert "y = 1.0 - 1.0 / (1.0 + np.exp(x))" in module.text
+
+
+LOGISTIC = "1 - 1 / (1 + exp(x))"
+SIGMOID = f"rule f(x) -> y:\n    y = {LOGISTIC}\n"
 
 
 def test_a_search_that_runs_out_of_time_leaves_the_rule_as_written(
