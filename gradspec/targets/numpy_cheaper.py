@@ -45,10 +45,9 @@ def _cheaper(node: Expr, scalars: frozenset[str]) -> Expr:
             "min", (Op("clip", (x, low, Literal(value=b))), Literal(value=c) as high)
         ):
             return Op("clip", (x, low, high)) if c < b else node
-        case Op("mul", (one, other)) if (
-            (left := _opposite(one)) is not None
-            and (right := _opposite(other)) is not None
-        ):
+        case Op("mul", (one, other)) if (left := _opposite(one)) is not None and (
+            right := _opposite(other)
+        ) is not None:
             return Op("mul", (left, right))
         case Op("tanh", (Op("softplus", (x,)),)):
             return Op(TANH_SOFTPLUS, (x,))

@@ -11,7 +11,8 @@ from gradspec.targets.torch_fused import fused, fused_forward, fused_in_double
 
 RESERVED = frozenset(
     (
-        *("torch", "contextlib", "ctypes", "itertools", "mmap", "operator", "os", "types"),
+        *("torch", "contextlib", "ctypes", "itertools", "mmap"),
+        *("operator", "os", "types"),
         *("Any", "Callable", "print"),
     )
 )

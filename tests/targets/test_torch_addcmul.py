@@ -33,7 +33,8 @@ def line() -> ModuleType:
 def test_a_product_and_a_sum_round_once(line: ModuleType) -> None:
     eps = 2.0**-23
     x = torch.tensor([1.0 + eps])
-    kept = line.line(x, x, -(x * x))  # where products are fused, what the rounded one lacks
+    # where the processor fuses products, what the rounded one lacks
+    kept = line.line(x, x, -(x * x))
     assert kept.item() == torch.addcmul(-(x * x), x, x).item()
 
 
