@@ -125,21 +125,27 @@ def emit_module(
     if not rules:
         return Outcome(())
     stable = tuple(stabilised(rule, options) for rule in rules)
-    shared = tuple(one.shared for one in stable)
-    found = [d for one in stable for d in one.stopped]
-    found += [d for rule in shared for d in (*unfilled(rule), *unmended(rule))]
     if not options.targets:
-        return Outcome((), _distinct(found))
+        return Outcome((), _distinct(_told(stable)))
     outcomes = _in_time(source, stable, options, "emitting")
     if outcomes is None and not options.as_written:
-        stable = tuple(unsearched(rule, options) for rule in rules)
-        outcomes = _in_time(source, stable, options, "emitting as written")
-        found = [d for one in stable for d in one.stopped if outcomes is not None]
+        brief = tuple(unsearched(rule, options) for rule in rules)
+        outcomes = _in_time(source, brief, options, "emitting as written")
+        stable = stable if outcomes is None else brief
+    found = _told(stable)
     if outcomes is None:
         return Outcome(None, (*found, _stopped(rules[-1].rule, "emitting", options)))
     modules = tuple(o.value for o in outcomes if o.value is not None)
-    found += (d for o in outcomes for d in o.diagnostics)
+    found += tuple(d for o in outcomes for d in o.diagnostics)
     return Outcome(modules, _distinct(found))
+
+
+def _told(stable: tuple[Stable, ...]) -> tuple[Diagnostic, ...]:
+    """What there was no time for, and what the forms leave undone."""
+    found = [d for one in stable for d in one.stopped]
+    for one in stable:
+        found += (*unfilled(one.shared), *unmended(one.shared))
+    return tuple(found)
 
 
 def _in_time(

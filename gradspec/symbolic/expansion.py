@@ -77,7 +77,7 @@ class _Expansion:
     def _alike(self, node: Expr) -> Expr:
         """A function of a constant, written as those that we make."""
         match node:
-            case Apply(op=op, args=(arg,)) if op in _FUNCTIONS:
+            case Apply(op=op, args=(arg,)) if op in _FUNCTIONS or op in _INTEGRATED:
                 return Apply(op, (self.back(self._gather.of(arg)),))
             case _:
                 return node
@@ -94,6 +94,8 @@ class _Expansion:
                 return _ARITHMETIC[op](self, *map(self.of, args))
             case Apply(op=op, args=(arg,)) if op in _FUNCTIONS:
                 return _FUNCTIONS[op](self, self.of(arg))
+            case Apply(op=op, args=(arg,)) if op in _INTEGRATED:
+                return self.integrated(op, arg)
             case Apply(op=op, args=args) if primitive(op).meaning is not None:
                 row = primitive(op)
                 values = dict(zip(row.params, args, strict=True))
@@ -310,10 +312,11 @@ class _Expansion:
         (found,) = self.solved((self.known(op, self.value(a)),), a, step)
         return found
 
-    def integrated(self, op: str, a: Series) -> Series:
-        """By its slope (the row of `_RATES`)."""
-        rate = _RATES[op](self, a)
-        slope = self.mul(rate, self.slope(a))
+    def integrated(self, op: str, arg: Expr) -> Series:
+        """By its derivative, which stands in the table."""
+        row, a = primitive(op), self.of(arg)
+        rate = substitute(formula(str(row.partials[0])), {row.params[0]: arg})
+        slope = self.mul(self.of(rate), self.slope(a))
         return self.whole(self.known(op, self.value(a)), slope)
 
     def plus_one(self, a: Series, sign: int = 1) -> Series:
@@ -353,18 +356,13 @@ _ARITHMETIC: dict[str, Callable[..., Series]] = {
 _SLOPES = {"tan": (1, 0, 1), "tanh": (1, 0, -1), "sigmoid": (0, 1, -1)}
 """The slope as a polynomial in the value."""
 
-_RATES: dict[str, Callable[[_Expansion, Series], Series]] = {
-    "log1p": lambda e, a: e.over(e.plus_one(a)),
-    "atan": lambda e, a: e.over(e.plus_one(e.square(a))),
-    "asin": lambda e, a: e.over(e.sqrt(e.neg(e.plus_one(e.square(a), -1)))),
-    "acos": lambda e, a: e.neg(e.over(e.sqrt(e.neg(e.plus_one(e.square(a), -1))))),
-    "asinh": lambda e, a: e.over(e.sqrt(e.plus_one(e.square(a)))),
-    "acosh": lambda e, a: e.over(e.sqrt(e.plus_one(e.square(a), -1))),
-    "atanh": lambda e, a: e.neg(e.over(e.plus_one(e.square(a), -1))),
-    "softplus": lambda e, a: e.logistic("sigmoid", a),
-    "logsigmoid": lambda e, a: e.logistic("sigmoid", e.neg(a)),
-}
-"""The slope of each function."""
+_INTEGRATED = frozenset(
+    [
+        *("log1p", "atan", "asin", "acos", "asinh", "acosh", "atanh"),
+        *("softplus", "logsigmoid"),
+    ]
+)
+"""Whose derivative, in the table, does not ask for their value."""
 
 _CIRCLE, _HYPERBOLA = (("sin", "cos"), -1), (("sinh", "cosh"), 1)
 
@@ -375,10 +373,6 @@ def _of_wave(kind: tuple[tuple[str, str], int], place: int) -> Callable[..., Ser
 
 def _logistic(op: str) -> Callable[..., Series]:
     return lambda work, a: work.logistic(op, a)
-
-
-def _integrated(op: str) -> Callable[..., Series]:
-    return lambda work, a: work.integrated(op, a)
 
 
 _FUNCTIONS: dict[str, Callable[..., Series]] = {
@@ -392,5 +386,4 @@ _FUNCTIONS: dict[str, Callable[..., Series]] = {
     "sinh": _of_wave(_HYPERBOLA, 0),
     "cosh": _of_wave(_HYPERBOLA, 1),
     **{op: _logistic(op) for op in _SLOPES},
-    **{op: _integrated(op) for op in _RATES},
 }

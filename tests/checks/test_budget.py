@@ -10,6 +10,7 @@ import pytest
 
 from gradspec import pipeline
 from gradspec.checks.check import check
+from gradspec.diagnostics import Diagnostic, warning
 from gradspec.driver.discover import Entry
 from gradspec.driver.results import FileResult
 from gradspec.driver.run import compile_entry, compile_source
@@ -99,9 +100,14 @@ def test_forms_that_take_too_long_to_emit_leave_the_rules_as_written(
         wrote = {show(rule.rule.forward[0].value) for rule in rules}
         return real(source, rules) if LOGISTIC in wrote else _endless()
 
+    def unfilled(rule: CheckedRule) -> tuple[Diagnostic, ...]:
+        return (warning("GS433", "a hole", rule.rule.source, rule.rule.name_span),)
+
     monkeypatch.setattr(pipeline, "plan_module", planned)
+    monkeypatch.setattr(pipeline, "unfilled", unfilled)
     result = _compiled(SIGMOID, 0.5)
-    (found,) = result.diagnostics
+    found, hole = result.diagnostics
+    assert hole.code == "GS433"
     assert found.code == "GS463"
     assert not found.is_error
     assert "emitting f was stopped after 0.5 s" in found.headline
