@@ -20,7 +20,7 @@ from gradspec.targets.torch_parts import Function
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """``helper`` computes the ``formulas``, in float64 or as accurately.
+    """``helper`` computes the ``formulas``, in float64, or within 4 ULP of float32.
 
     Of a forward pass there is one, of a backward pass one for each of ``inputs``, with dy
     for the upstream gradient. ``is_for_many``: it takes more calls than the formula does.
@@ -59,7 +59,7 @@ BACKWARD = (
     ),
 )
 
-HELPERS = tuple(kernel.helper for kernel in (*FORWARD, *BACKWARD))
+HELPERS = (texts.MODERATE, *(kernel.helper for kernel in (*FORWARD, *BACKWARD)))
 
 
 def forward_kernel(made: Function) -> Kernel | None:

@@ -187,21 +187,46 @@ def test_the_logistic_is_one_call() -> None:
     assert "_logistic_shares(" in body and "torch.exp(" not in body
 
 
-@pytest.mark.parametrize("far", [6.0, 60.0])
+_UNIT = torch.finfo(torch.float32).eps
+
+
+@pytest.mark.parametrize(("shift", "units"), [(0.0, 3.5), (500.0, 1.0), (-500.0, 1.0)])
+@pytest.mark.parametrize("far", [6.0, 60.0, 79.0])
 @pytest.mark.parametrize("wanted", [(True, True), (True, False), (False, True)])
 def test_both_shares_of_many_have_all_digits(
-    rules: ModuleType, far: float, wanted: tuple[bool, bool]
+    rules: ModuleType, far: float, wanted: tuple[bool, bool], shift: float, units: float
 ) -> None:
-    """One share is 1 less the other only where that leaves digits enough."""
+    """Two exponentials over their sum, where both have all digits in float32; one of the
+    difference in float64 where one of them could overflow or vanish."""
     u = torch.linspace(-far, far, 5001)
-    a, b = (torch.zeros(2, 5001, requires_grad=w) for w in wanted)
+    a, b = (torch.full((5001,), shift).requires_grad_(w) for w in wanted)
     a.data += u
     leaves = [v for v in (a, b) if v.requires_grad]
     got = torch.autograd.grad(rules.both(a, b).sum(), leaves)
-    true = [torch.sigmoid(s * u.double()).float() for s in (1.0, -1.0)]
+    exact = a.detach().double() - b.detach().double()
+    true = [torch.sigmoid(s * exact).float() for s in (1.0, -1.0)]
     kept = [v for v, is_wanted in zip(true, wanted, strict=True) if is_wanted]
     for share, expected in zip(got, kept, strict=True):
-        torch.testing.assert_close(share[0], expected, rtol=1.2e-7, atol=1e-45)
+        assert share.dtype is torch.float32
+        torch.testing.assert_close(share, expected, rtol=units * _UNIT, atol=1e-45)
+
+
+@pytest.mark.parametrize("end", [-torch.inf, torch.inf, torch.nan, 88.0, -88.0])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_shares_of_many_are_right_beside_an_end(
+    rules: ModuleType, end: float, dtype: Any
+) -> None:
+    """One element that has no exponential in float32 sends all to float64."""
+    a = torch.linspace(-90.0, 90.0, 5000).to(dtype)
+    b = torch.zeros_like(a)
+    a[7], b[8] = end, end
+    leaves = [v.requires_grad_() for v in (a, b)]
+    got = torch.autograd.grad(rules.both(a, b).sum(), leaves)
+    u = a.detach().double() - b.detach().double()
+    for share, sign in zip(got, (1.0, -1.0), strict=True):
+        true = torch.sigmoid(sign * u).to(dtype)
+        eps = torch.finfo(dtype).eps
+        torch.testing.assert_close(share, true, rtol=eps, atol=1e-45, equal_nan=True)
 
 
 @pytest.mark.parametrize("count", [7, 5000])
