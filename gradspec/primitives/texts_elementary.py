@@ -26,12 +26,36 @@ NUMPY_SIGMOID = Helper(
 def _sigmoid(x: np.ndarray) -> np.ndarray:
     """exp(x) / (1 + exp(x)); where exp(x) could overflow the quotient is 1."""
     if x.size >= 1024:
-        t = np.exp(x.clip(-np.inf, 88.0))
+        t = np.exp(x if x.max() < 88.0 else x.clip(-np.inf, 88.0))
         return t / (1.0 + t)
     t = np.exp(np.minimum(x, _number(88.0, x.dtype)))
     return t / (_number(1.0, x.dtype) + t)
 ''',
     needs=(NUMBER,),
+)
+
+# In float32 `expm1` takes 0.5 ns where `exp` takes 0.8, and loses no digits beside a 2: at most
+# 2.8 ULP, where x * _sigmoid(x) has 4.0 (eleven million numbers). In float64 it takes twice as
+# long as `exp`.
+NUMPY_LOGISTIC_SHARE = Helper(
+    "_logistic_share",
+    '''\
+def _logistic_share(
+    x: np.ndarray, z: np.ndarray, out: np.ndarray | None = None
+) -> np.ndarray:
+    """x / (1 + exp(-z)); where exp(-z) could overflow it is x * exp(z)."""
+    if z.size < 1024:
+        t = np.exp(np.minimum(z, _number(88.0, z.dtype)))
+        return np.multiply(x, t / (_number(1.0, z.dtype) + t), out)
+    is_single = z.itemsize < 8
+    if not z.min() > (-87.0 if is_single else -700.0):
+        return np.multiply(x, _sigmoid(z), out)
+    t = -z
+    t = np.expm1(t, out=t) if is_single else np.exp(t, out=t)
+    t += 2.0 if is_single else 1.0
+    return np.divide(x, t, out)
+''',
+    needs=(NUMBER, NUMPY_SIGMOID),
 )
 
 # `np.logaddexp` takes 60 ns for each element, these 1.3 (and 1.6 with the exponential of
@@ -42,7 +66,8 @@ NUMPY_SOFTPLUS = Helper(
 def _softplus(x: np.ndarray) -> np.ndarray:
     """log(1 + exp(x)); where exp(x) could overflow it is x."""
     if x.size >= 1024:
-        return np.maximum(np.log1p(np.exp(x.clip(-np.inf, 88.0))), x)
+        t = np.exp(x if x.max() < 88.0 else x.clip(-np.inf, 88.0))
+        return np.maximum(np.log1p(t, out=t), x, out=t)
     t = np.exp(np.minimum(x, _number(88.0, x.dtype)))
     return np.maximum(np.log1p(t), x)
 ''',
@@ -54,8 +79,11 @@ NUMPY_TANH_SOFTPLUS = Helper(
     '''\
 def _tanh_softplus(x: np.ndarray) -> np.ndarray:
     """tanh(log(1 + exp(x))), as a quotient of polynomials in exp(x); it is 1 at 40."""
-    bound = np.minimum(x, 40.0) if x.size < 1024 else x.clip(-np.inf, 40.0)
-    t = np.exp(bound)
+    if x.size < 1024:
+        x = np.minimum(x, 40.0)
+    elif not x.max() < 40.0:
+        x = x.clip(-np.inf, 40.0)
+    t = np.exp(x)
     t = t * (2.0 + t)
     return t / (2.0 + t)
 ''',
@@ -65,14 +93,22 @@ NUMPY_LOGADDEXP = Helper(
     "_logaddexp",
     '''\
 @np.errstate(invalid="ignore")
-def _logaddexp(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def _logaddexp(
+    x: np.ndarray, y: np.ndarray, out: np.ndarray | None = None
+) -> np.ndarray:
     """log(exp(x) + exp(y)), from the larger; equal infinities, whose difference is NaN,
     count as equal.
     """
-    distance = -np.abs(x - y)
-    if distance.size < 1024 or np.isnan(distance.min()):
-        distance = np.fmin(distance, 0.0)
-    return np.maximum(x, y) + np.log1p(np.exp(distance))
+    top = np.maximum(x, y)
+    if top.size < 1024:
+        distance = np.fmin(-np.abs(x - y), 0.0)
+        return np.add(top, np.log1p(np.exp(distance)), out)
+    t = np.minimum(x, y)
+    t -= top
+    if np.isnan(t.min()):
+        t = np.fmin(t, 0.0)
+    np.log1p(np.exp(t, out=t), out=t)
+    return np.add(top, t, t if out is None else out)
 ''',
 )
 

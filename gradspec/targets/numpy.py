@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from gradspec.plan.account import Account
 from gradspec.plan.account import account as booked
+from gradspec.plan.array import Expr
 from gradspec.plan.at_hand import with_outputs_at_hand
 from gradspec.plan.plan import ModulePlan, RulePlan
 from gradspec.plan.program import Vocabulary, forward, joined_backward, tangents
@@ -16,7 +17,7 @@ from gradspec.targets.expansion import expander, with_slopes
 from gradspec.targets.lines import Lines
 from gradspec.targets.numpy_cheaper import cheaper
 from gradspec.targets.numpy_double import doubled
-from gradspec.targets.numpy_logistic import with_one_exponential
+from gradspec.targets.numpy_logistic import with_one_exponential, with_shares
 from gradspec.targets.numpy_parts import Functions
 from gradspec.targets.numpy_pullback import vjp_lines
 from gradspec.targets.numpy_rule import jvp_lines, value_lines
@@ -87,8 +88,8 @@ def _functions(rule: RulePlan, plan: ModulePlan, is_traced: bool) -> Functions:
     rules = {other.name for other in plan.rules}
     outputs = {output.name for output in rule.outputs}
     keep = tuple(name for name in rule.saved if name not in outputs)
-    ahead = with_one_exponential(words, (let.value for let in rule.forward))
-    behind = with_one_exponential(words, (g.whole for g in rule.gradients if g))
+    ahead = _in_words(words, [let.value for let in rule.forward], numbers)
+    behind = _in_words(words, [g.whole for g in rule.gradients if g], numbers)
     made = Functions(
         plan=with_slopes(rule, words.expand),
         value=forward(rule, ahead),
@@ -100,3 +101,10 @@ def _functions(rule: RulePlan, plan: ModulePlan, is_traced: bool) -> Functions:
         is_traced=is_traced,
     )
     return replace(made, double=doubled(made, RESERVED))
+
+
+def _in_words(
+    words: Vocabulary, values: list[Expr], scalars: frozenset[str]
+) -> Vocabulary:
+    """The words for the values of one pass."""
+    return with_shares(with_one_exponential(words, values), values, scalars)

@@ -7,7 +7,7 @@ from gradspec.primitives.row import Helper
 ARE_LARGE = Helper(
     "_are_large",
     '''\
-_BLOCK = 1 << 17
+_BLOCK = 1 << 16
 """Elements of a block: what lies between arguments and results stays in the cache."""
 
 
@@ -46,14 +46,15 @@ def _blocks(
 PARTS = Helper(
     "_parts",
     '''\
-def _parts(rows: int, size: int) -> list[slice]:
-    """Rows, of ``size`` elements all together, a block at a time; the first is small, for
-    no thread works beside it.
+def _parts(rows: int, size: int, blocks: int = 1) -> list[slice]:
+    """Rows, of ``size`` elements all together, so many blocks at a time; the first are
+    few, for no thread works beside them, and none are fewer: few elements go other ways.
     """
-    step = max(1, _BLOCK * rows // size)
+    step = max(1, blocks * _BLOCK * rows // size)
     first = max(1, step // 8)
-    starts = range(first, rows, step)
-    return [slice(0, first), *(slice(start, start + step) for start in starts)]
+    last = max(rows - first, first) if rows > first else 0
+    starts = [0, *range(first, last + 1, step)]
+    return [slice(*ends) for ends in zip(starts, [*starts[1:], rows], strict=True)]
 ''',
 )
 
@@ -214,7 +215,7 @@ def _in_rows(
     def part(at: slice, place: Any = None) -> Any:
         return function(rows[at], *others, **statics, out=place)
 
-    whole = _joined(part, _parts(len(rows), x.size), shape, place)
+    whole = _joined(part, _parts(len(rows), x.size, 2), shape, place)
     return whole if place is out else _into(out, whole)
 ''',
     ("from collections.abc import Callable", "from typing import Any"),
@@ -237,7 +238,7 @@ def _by_rows(
         return function(x, *others)
     shape = x.shape[: x.ndim - axes]
     arrays = [array.reshape(-1, *array.shape[len(shape) :]) for array in (x, *others)]
-    parts = _parts(len(arrays[0]), x.size)
+    parts = _parts(len(arrays[0]), x.size, 2)
     if summed and len(arrays[0]) < 16 * len(parts):
         return function(x, *others)  # the parts of the sums would take much memory
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from gradspec.ir.rule import Kind
 from gradspec.plan.array import Name, Op
 from gradspec.primitives.row import Helper
+from gradspec.primitives.table_known import LOGISTIC_SHARE
 from gradspec.targets.lines import Lines, assignment, assignments
 from gradspec.targets.numpy_outputs import reach
 from gradspec.targets.python import is_scalar, render
@@ -22,6 +23,8 @@ _WORDS = {
     "sub": "np.subtract",
     "mul": "np.multiply",
     "div": "np.divide",
+    LOGISTIC_SHARE: "_logistic_share",
+    "logaddexp": "_logaddexp",
 }
 
 

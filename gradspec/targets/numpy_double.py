@@ -11,23 +11,26 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from gradspec.ir.rule import Kind
-from gradspec.plan.array import Expr, Name, Op, nodes
-from gradspec.plan.plan import Backward, RulePlan
+from gradspec.plan.array import Expr, Literal, Name, Op, names, nodes
+from gradspec.plan.plan import Assign, Backward, RulePlan, Step
 from gradspec.plan.program import Vocabulary, joined_backward
-from gradspec.primitives.table_slopes import MISH, SILU
+from gradspec.primitives.table_slopes import MISH, NUMPY_SLOPES, SILU
 from gradspec.targets.docstring import sentence
 from gradspec.targets.expansion import expander
 from gradspec.targets.lines import Lines, assignments, indented
 from gradspec.targets.numpy_cheaper import cheaper
 from gradspec.targets.numpy_costs import in_double, in_single
-from gradspec.targets.numpy_opposites import with_shared_exponential
+from gradspec.targets.numpy_opposites import moderate_shares, with_shared_exponential
 from gradspec.targets.numpy_parts import ARRAY, Functions, not_given, quiet, tuple_type
 from gradspec.targets.python import render_atom
-from gradspec.targets.signature import scalars, variables
+from gradspec.targets.signature import fresh, scalars, variables
 from gradspec.targets.unasked import answered
 
 _GAIN = 0.85
 """Of what a pullback costs in float32, what it may cost in float64."""
+
+_MODERATE = 64
+"""What `_is_moderate` tells of magnitudes."""
 
 _EXP = "exp(clip(x, -10000, 40))"
 _WHOLE = f"(1 + square(1 + {_EXP}))"
@@ -112,7 +115,8 @@ def gradients_lines(functions: Functions) -> Lines:
     """The two functions."""
     assert functions.double is not None
     plan, (long, short) = functions.plan, _names(functions)
-    given = _arguments(plan)
+    short_lines, late = _short(functions.double)
+    given = [name for name in _arguments(plan) if name not in late]
     loud = quiet(functions.pulled)
     soft = quiet(functions.double.pulled)
     soft = soft or ([] if _is_calm(functions.double) else loud)
@@ -125,8 +129,10 @@ def gradients_lines(functions: Functions) -> Lines:
         *soft,
         *_header(functions.double, short),
         sentence("The same of float32, rounded once: float64 takes less.", 1),
+        *indented(_moderate(functions.double)),
+        *indented(moderate_shares(functions.double.backward, functions.floats)),
         *(f"    {name} = {name}.astype(np.float64)" for name in given),
-        *indented(_short(functions.double)),
+        *indented(short_lines),
         *("", ""),
     ]
 
@@ -163,11 +169,89 @@ def _long(functions: Functions) -> Lines:
     return [*_steps(functions), f"return {', '.join(results)}"]
 
 
-def _short(functions: Functions) -> Lines:
-    scope = functions.scope
-    results = (render_atom(value, scope) for value in _values(functions))
-    rounded = (f"{result}.astype(np.float32)" for result in results)
-    return [*_steps(functions), f"return {', '.join(rounded)}"]
+def _short(functions: Functions) -> tuple[Lines, frozenset[str]]:
+    """What is computed in float64 and rounded; and the upstream gradients that are but
+    factors of what is rounded, which stay as they are.
+    """
+    scope, plan = functions.scope, functions.plan
+    steps = {step.name: step for step in functions.backward.statements}
+    values = _values(functions)
+    factors = {value: _factors(value, steps, plan.upstream) for value in values}
+    late = frozenset(u for found in factors.values() if found for u in (found[0],))
+    used = [step.value for step in steps.values() if Name(step.name) not in factors]
+    used += [found[1] if found else value for value, found in factors.items()]
+    if not late.isdisjoint(names(*used)) or names(*used) & steps.keys() & {
+        value.id for value in values if isinstance(value, Name)
+    }:
+        results = (render_atom(value, scope) for value in values)
+        rounded = (f"{result}.astype(np.float32)" for result in results)
+        return [*_steps(functions), f"return {', '.join(rounded)}"], frozenset()
+    taken = {*variables(plan), *steps}
+    slopes, ends = [], []
+    for value, found in factors.items():
+        if found is None:
+            ends.append(f"{render_atom(value, scope)}.astype(np.float32)")
+            continue
+        step = steps.get(value.id) if isinstance(value, Name) else None
+        name = fresh("slope", taken)
+        taken.add(name)
+        slopes.append(Assign(name, found[1], step.comment if step else ""))
+        ends.append(f"{found[0]} * {name}.astype(np.float32)")
+    kept = [s for s in steps.values() if not factors.get(Name(s.name))]
+    lines = assignments([*kept, *slopes], scope)
+    return [*lines, f"return {', '.join(ends)}"], late
+
+
+def _factors(
+    value: Expr, steps: Mapping[str, Step], upstream: tuple[str, ...]
+) -> tuple[str, Expr] | None:
+    """The upstream gradient and the slope whose product the value is."""
+    if isinstance(value, Name) and value.id in steps:
+        value = steps[value.id].value
+    match value:
+        case Op("mul", (Name(id=u), slope)) if u in upstream:
+            is_slope = names(slope) and not isinstance(slope, Name)
+            return (u, slope) if is_slope and u not in names(slope) else None
+        case _:
+            return None
+
+
+def _moderate(functions: Functions) -> Lines:
+    """The way out where there is much to do and all gradients are multiples of slopes that
+    have functions for moderate numbers in float32.
+    """
+    plan = functions.plan
+    expand = expander("numpy", scalars(plan))
+    inputs = {i.name for i in plan.tensors}
+    texts, taken = [], []
+    for value in (expand(g.whole) for g in plan.gradients if g):
+        match value:
+            case Op("mul", (Name(id=u), Op(primitive=name, args=(arg,)))) if (
+                u in plan.upstream and name in NUMPY_SLOPES
+            ):
+                x = _unbounded(arg)
+                if not isinstance(x, Name) or x.id not in inputs:
+                    return []
+                texts.append(f"{u} * {NUMPY_SLOPES[name].name}({x.id})")
+                taken.append(f"_is_moderate({x.id})")
+            case _:
+                return []
+    return [
+        f"if {' and '.join(dict.fromkeys(taken))}:",
+        f"    return {', '.join(texts)}",
+    ]
+
+
+def _unbounded(value: Expr) -> Expr:
+    """A moderate number without its bounds."""
+    match value:
+        case Op("clip" | "min" | "max", (x, *bounds)) if all(
+            isinstance(bound, Literal) and abs(bound.value) >= _MODERATE
+            for bound in bounds
+        ):
+            return _unbounded(x)
+        case _:
+            return value
 
 
 def _steps(functions: Functions) -> Lines:

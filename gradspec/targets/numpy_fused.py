@@ -17,6 +17,7 @@ from collections.abc import Mapping
 
 from gradspec.plan.array import Expr, Literal, Name, Op
 from gradspec.primitives.row import Helper
+from gradspec.primitives.table_bounds import FINITE
 from gradspec.primitives.texts_elementary import NUMBER
 from gradspec.targets.python import ATOM, SUM, Text
 
@@ -50,6 +51,21 @@ def fused(node: Op, texts: Mapping[Expr, Text]) -> Text | None:
             return None
 
 
+def bounded(node: Expr) -> Expr | None:
+    """The array of which a bound that is a number may leave all as it is: it is then
+    given back itself.
+    """
+    match node:
+        case Op("clip", (x, Literal() as low, Literal() as high)):
+            return x if _is_far(low) or _is_far(high) else None
+        case Op("min" | "max", (x, Literal() as bound)):
+            return x if _is_far(bound) else None
+        case Op(primitive=name, args=(x,)) if name == FINITE:
+            return x
+        case _:
+            return None
+
+
 def _call(name: str, x: Expr, texts: Mapping[Expr, Text], *others: Expr) -> Text | None:
     if texts[x].is_scalar:
         return None
@@ -65,33 +81,41 @@ AT_MOST = Helper(
     "_at_most",
     '''\
 def _at_most(x: np.ndarray, bound: float) -> np.ndarray:
-    """``np.minimum`` with a number, which takes three times as long for many."""
+    """``np.minimum`` with a number, which takes three times as long for many; ``x``
+    itself where that is below the bound.
+    """
     if x.size < 1024:
         return np.minimum(x, _number(bound, x.dtype))
-    return x.clip(-np.inf, bound)
+    return x if x.max() <= bound else x.clip(-np.inf, bound)
 ''',
+    needs=(NUMBER,),
 )
 
 AT_LEAST = Helper(
     "_at_least",
     '''\
 def _at_least(x: np.ndarray, bound: float) -> np.ndarray:
-    """``np.maximum`` with a number, which takes three times as long for many."""
+    """``np.maximum`` with a number, which takes three times as long for many; ``x``
+    itself where that is above the bound.
+    """
     if x.size < 1024:
         return np.maximum(x, _number(bound, x.dtype))
-    return x.clip(bound, np.inf)
+    return x if x.min() >= bound else x.clip(bound, np.inf)
 ''',
+    needs=(NUMBER,),
 )
 
 BETWEEN = Helper(
     "_between",
     '''\
 def _between(x: np.ndarray, low: float, high: float) -> np.ndarray:
-    """The method `clip`, which takes as long as three functions of few elements."""
+    """The method `clip`, which takes as long as three functions of few elements; ``x``
+    itself where that lies between the bounds.
+    """
     if x.size < 1024:
         x = np.maximum(x, _number(low, x.dtype))
         return np.minimum(x, _number(high, x.dtype))
-    return x.clip(low, high)
+    return x if low <= x.min() and x.max() <= high else x.clip(low, high)
 ''',
     needs=(NUMBER,),
 )

@@ -10,8 +10,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from fractions import Fraction
 
-from gradspec.plan.array import Expr, Literal, Op, nodes
+from gradspec.plan.array import Expr, Literal, Op, children, names, nodes
 from gradspec.plan.program import Vocabulary
+from gradspec.primitives.table_known import LOGISTIC_SHARE
 from gradspec.targets.expansion import then
 
 _ONE = Literal(Fraction(1))
@@ -49,6 +50,37 @@ def _in_exponential(node: Expr, shared: frozenset[Expr]) -> Expr:
             return Op("max", (Op("log1p", (exp,)), x))
         case _:
             return node
+
+
+def with_shares(
+    words: Vocabulary, values: Iterable[Expr], scalars: frozenset[str]
+) -> Vocabulary:
+    """The words for the values of one pass: the product of an array with a logistic
+    function that nothing else asks for is one quotient.
+    """
+    users: dict[Expr, set[Expr]] = {}
+    for value in values:
+        for node in (expanded := words.expand(value), *nodes(expanded)):
+            for part in children(node):
+                users.setdefault(part, set()).add(node)
+    alone = {
+        part
+        for part, found in users.items()
+        if isinstance(part, Op) and part.primitive == "sigmoid" and len(found) == 1
+    }
+
+    def shared(node: Expr) -> Expr:
+        match node:
+            case Op("mul", (x, Op("sigmoid", (z,)) as share)) | Op(
+                "mul", (Op("sigmoid", (z,)) as share, x)
+            ):
+                are_arrays = all(not {*names(part)} <= scalars for part in (x, z))
+                is_alone = share in alone and are_arrays
+                return Op(LOGISTIC_SHARE, (x, z)) if is_alone else node
+            case _:
+                return node
+
+    return replace(words, expand=then(words.expand, shared))
 
 
 def _signed(node: Expr) -> Expr:

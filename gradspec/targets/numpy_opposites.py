@@ -11,6 +11,7 @@ from itertools import chain, combinations
 
 from gradspec.plan.array import Expr, Literal, Name, Op
 from gradspec.plan.plan import Backward, Step
+from gradspec.targets.lines import Lines
 from gradspec.targets.signature import fresh
 
 _MOST = Literal(Fraction(1201, 2))
@@ -32,6 +33,30 @@ def with_shared_exponential(backward: Backward, taken: Collection[str]) -> Backw
             steps = (changed.get(s.name, (s,)) for s in backward.statements)
             return replace(backward, statements=tuple(chain.from_iterable(steps)))
     return backward
+
+
+def moderate_shares(backward: Backward, tensors: Collection[str]) -> Lines:
+    """The two shares in float32, where there is much to do and the exponential and the
+    opposite are normal numbers of it: only their difference takes float64.
+    """
+    groups = [group for group in backward.gradients if group]
+    match [(s.name, s.value) for s in backward.statements]:
+        case [
+            (exp, Op("exp", (Op("min", (Op("sub", (Name(id=b), Name(id=a))), _)),))),
+            (one, Op("div", (Name(id=u), Op("add", (Literal(value=1), Name(id=e)))))),
+            (other, Op("mul", (Name(id=first), Name(id=by)))),
+        ] if (e, first, by) == (exp, one, exp) and {a, b} <= {*tensors}:
+            ends = [g[0].value.id for g in groups if isinstance(g[0].value, Name)]
+            if len(ends) == len(groups) and {*ends} <= {one, other} and u not in (a, b):
+                return [
+                    f"{exp} = np.subtract({b}, {a}, dtype=np.float64)",
+                    f"if _is_moderate({exp}):",
+                    f"    {exp} = np.exp({exp}, out={exp}).astype(np.float32)",
+                    f"    {one} = {u} / (1.0 + {exp})",
+                    f"    {other} = {one} * {exp}",
+                    f"    return {', '.join(ends)}",
+                ]
+    return []
 
 
 def _share(value: Expr) -> tuple[Expr, Expr, Expr] | None:

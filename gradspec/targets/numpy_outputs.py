@@ -17,6 +17,7 @@ from gradspec.plan.ranked import (
     Windows,
 )
 from gradspec.targets.lines import Lines, assignment
+from gradspec.targets.numpy_fused import bounded
 from gradspec.targets.python import is_scalar, render
 from gradspec.targets.signature import scalars
 
@@ -37,10 +38,11 @@ def bound_outputs(functions: Functions, block: Block) -> Lines:
             lines.append(f"{output.name} = {_filled(functions, output, value)}")
         elif value != Name(output.name):
             lines.append(f"{output.name} = {render(value, functions.scope)}.copy()")
-        elif functions.plan.is_ranked:
-            if viewed(_closed(functions, output)) is not None:
-                lines.append(f"{output.name} = {output.name}.copy()")
-        elif may_be_number(functions, _closed(functions, output)):
+        elif _is_view(functions, block, output):
+            lines.append(f"{output.name} = {output.name}.copy()")
+        elif not functions.plan.is_ranked and may_be_number(
+            functions, _closed(functions, output)
+        ):
             shape = _shape(_reach(functions, output))
             like = functions.scope.like
             dtype = f"{like}.dtype" if like else "np.float64"
@@ -49,11 +51,19 @@ def bound_outputs(functions: Functions, block: Block) -> Lines:
     return lines
 
 
+def _is_view(functions: Functions, block: Block, output: Output) -> bool:
+    """Whether an output may share the memory of an array that it is made of."""
+    made = {step.name: step.value for step in block.statements}
+    if viewed(made.get(output.name, Name(output.name))) not in (None, output.name):
+        return True
+    return functions.plan.is_ranked and viewed(_closed(functions, output)) is not None
+
+
 def viewed(value: Expr) -> str | None:
-    """The name of the array whose memory the value shares, if it computes nothing."""
+    """The name of the array whose memory the value may share, if it computes nothing."""
     views = Expand | Permute | Spread | Diagonal | Window | Windows | Pick
-    while isinstance(value, views):
-        value = value.arg
+    while (below := bounded(value)) is not None or isinstance(value, views):
+        value = below if below is not None else value.arg
     return value.id if isinstance(value, Name) else None
 
 

@@ -84,7 +84,11 @@ def values_of(block: Block) -> list[Expr]:
 def not_given(functions: Functions, value: Expr) -> str:
     """A value that is not the caller's own array."""
     given = (*(i.name for i in functions.plan.tensors), *functions.plan.upstream)
-    if viewed(value) in given:
+    made = {step.name: step.value for step in functions.backward.statements}
+    name = viewed(value)
+    while name in made and (below := viewed(made[name])) != name:
+        name = below
+    if name in given:
         return f"{render_atom(value, functions.scope)}.copy()"
     return render(value, functions.scope)
 

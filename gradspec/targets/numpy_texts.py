@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gradspec.primitives.row import Helper, Template
+from gradspec.primitives.table_slopes import NUMPY_SLOPES
 from gradspec.primitives.texts_choice import NUMPY_WHERE
 from gradspec.targets import (
     numpy_blocks_texts,
@@ -237,5 +238,6 @@ HELPERS = (
     GRADIENT,
     REDUCED,
     *numpy_ranked_texts.HELPERS,
+    *NUMPY_SLOPES.values(),
 )
 """In the order in which a module has them."""

@@ -43,10 +43,13 @@ def _where(condition: np.ndarray, x: npt.ArrayLike, y: npt.ArrayLike) -> np.ndar
     whole = np.int32 if dtype == np.float32 else np.int64
     mask = (-condition.view(np.int8)).astype(whole)
     one, other = (np.asarray(value, dtype).view(whole) for value in (x, y))
-    return (other ^ ((one ^ other) & mask)).view(dtype)
+    change = one ^ other
+    place = mask if change.shape in ((), mask.shape) else None
+    change = np.bitwise_and(change, mask, out=place)
+    return np.bitwise_xor(other, change, out=place).view(dtype)
 
 
-_BLOCK = 1 << 17
+_BLOCK = 1 << 16
 """Elements of a block: what lies between arguments and results stays in the cache."""
 
 
@@ -76,14 +79,15 @@ def _blocks(
     return lambda at: tuple(array[at] if array.ndim else array for array in flat)
 
 
-def _parts(rows: int, size: int) -> list[slice]:
-    """Rows, of ``size`` elements all together, a block at a time; the first is small, for
-    no thread works beside it.
+def _parts(rows: int, size: int, blocks: int = 1) -> list[slice]:
+    """Rows, of ``size`` elements all together, so many blocks at a time; the first are
+    few, for no thread works beside them, and none are fewer: few elements go other ways.
     """
-    step = max(1, _BLOCK * rows // size)
+    step = max(1, blocks * _BLOCK * rows // size)
     first = max(1, step // 8)
-    starts = range(first, rows, step)
-    return [slice(0, first), *(slice(start, start + step) for start in starts)]
+    last = max(rows - first, first) if rows > first else 0
+    starts = [0, *range(first, last + 1, step)]
+    return [slice(*ends) for ends in zip(starts, [*starts[1:], rows], strict=True)]
 
 
 def _in_blocks(
@@ -135,7 +139,7 @@ def _in_rows(
     def part(at: slice, place: Any = None) -> Any:
         return function(rows[at], *others, **statics, out=place)
 
-    whole = _joined(part, _parts(len(rows), x.size), shape, place)
+    whole = _joined(part, _parts(len(rows), x.size, 2), shape, place)
     return whole if place is out else _into(out, whole)
 
 

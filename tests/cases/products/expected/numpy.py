@@ -316,7 +316,7 @@ def transposed_vjp(
     def pullback(db: npt.ArrayLike) -> tuple[np.ndarray]:
         db = _shaped(db, b)
         da = db.swapaxes(-1, -2)
-        return (_gradient(like_a, da),)
+        return (_gradient(like_a, da.copy()),)
 
     return b.astype(dtype, copy=False), pullback
 

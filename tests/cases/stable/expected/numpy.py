@@ -41,10 +41,13 @@ def _where(condition: np.ndarray, x: npt.ArrayLike, y: npt.ArrayLike) -> np.ndar
     whole = np.int32 if dtype == np.float32 else np.int64
     mask = (-condition.view(np.int8)).astype(whole)
     one, other = (np.asarray(value, dtype).view(whole) for value in (x, y))
-    return (other ^ ((one ^ other) & mask)).view(dtype)
+    change = one ^ other
+    place = mask if change.shape in ((), mask.shape) else None
+    change = np.bitwise_and(change, mask, out=place)
+    return np.bitwise_xor(other, change, out=place).view(dtype)
 
 
-_BLOCK = 1 << 17
+_BLOCK = 1 << 16
 """Elements of a block: what lies between arguments and results stays in the cache."""
 
 
@@ -74,14 +77,15 @@ def _blocks(
     return lambda at: tuple(array[at] if array.ndim else array for array in flat)
 
 
-def _parts(rows: int, size: int) -> list[slice]:
-    """Rows, of ``size`` elements all together, a block at a time; the first is small, for
-    no thread works beside it.
+def _parts(rows: int, size: int, blocks: int = 1) -> list[slice]:
+    """Rows, of ``size`` elements all together, so many blocks at a time; the first are
+    few, for no thread works beside them, and none are fewer: few elements go other ways.
     """
-    step = max(1, _BLOCK * rows // size)
+    step = max(1, blocks * _BLOCK * rows // size)
     first = max(1, step // 8)
-    starts = range(first, rows, step)
-    return [slice(0, first), *(slice(start, start + step) for start in starts)]
+    last = max(rows - first, first) if rows > first else 0
+    starts = [0, *range(first, last + 1, step)]
+    return [slice(*ends) for ends in zip(starts, [*starts[1:], rows], strict=True)]
 
 
 def _in_blocks(
@@ -272,18 +276,22 @@ def _number(value: float, dtype: np.dtype) -> np.ndarray:
 
 
 def _at_most(x: np.ndarray, bound: float) -> np.ndarray:
-    """``np.minimum`` with a number, which takes three times as long for many."""
+    """``np.minimum`` with a number, which takes three times as long for many; ``x``
+    itself where that is below the bound.
+    """
     if x.size < 1024:
         return np.minimum(x, _number(bound, x.dtype))
-    return x.clip(-np.inf, bound)
+    return x if x.max() <= bound else x.clip(-np.inf, bound)
 
 
 def _between(x: np.ndarray, low: float, high: float) -> np.ndarray:
-    """The method `clip`, which takes as long as three functions of few elements."""
+    """The method `clip`, which takes as long as three functions of few elements; ``x``
+    itself where that lies between the bounds.
+    """
     if x.size < 1024:
         x = np.maximum(x, _number(low, x.dtype))
         return np.minimum(x, _number(high, x.dtype))
-    return x.clip(low, high)
+    return x if low <= x.min() and x.max() <= high else x.clip(low, high)
 
 
 _Array = np.ndarray
@@ -361,7 +369,8 @@ def _reduced(value: npt.ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
 def _softplus(x: np.ndarray) -> np.ndarray:
     """log(1 + exp(x)); where exp(x) could overflow it is x."""
     if x.size >= 1024:
-        return np.maximum(np.log1p(np.exp(x.clip(-np.inf, 88.0))), x)
+        t = np.exp(x if x.max() < 88.0 else x.clip(-np.inf, 88.0))
+        return np.maximum(np.log1p(t, out=t), x, out=t)
     t = np.exp(np.minimum(x, _number(88.0, x.dtype)))
     return np.maximum(np.log1p(t), x)
 
@@ -369,10 +378,26 @@ def _softplus(x: np.ndarray) -> np.ndarray:
 def _sigmoid(x: np.ndarray) -> np.ndarray:
     """exp(x) / (1 + exp(x)); where exp(x) could overflow the quotient is 1."""
     if x.size >= 1024:
-        t = np.exp(x.clip(-np.inf, 88.0))
+        t = np.exp(x if x.max() < 88.0 else x.clip(-np.inf, 88.0))
         return t / (1.0 + t)
     t = np.exp(np.minimum(x, _number(88.0, x.dtype)))
     return t / (_number(1.0, x.dtype) + t)
+
+
+def _logistic_share(
+    x: np.ndarray, z: np.ndarray, out: np.ndarray | None = None
+) -> np.ndarray:
+    """x / (1 + exp(-z)); where exp(-z) could overflow it is x * exp(z)."""
+    if z.size < 1024:
+        t = np.exp(np.minimum(z, _number(88.0, z.dtype)))
+        return np.multiply(x, t / (_number(1.0, z.dtype) + t), out)
+    is_single = z.itemsize < 8
+    if not z.min() > (-87.0 if is_single else -700.0):
+        return np.multiply(x, _sigmoid(z), out)
+    t = -z
+    t = np.expm1(t, out=t) if is_single else np.exp(t, out=t)
+    t += 2.0 if is_single else 1.0
+    return np.divide(x, t, out)
 
 
 def _vanishing(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -411,7 +436,7 @@ def _log1pexp_pullback(x: npt.ArrayLike, dy: npt.ArrayLike) -> tuple[np.ndarray]
         _, x = _floating("log1pexp", x=x)
         dy = _shaped(dy, x)
     # vanished at x = -20: 7 of 272 points wrong; now at most 1.5 ULP
-    dx = dy * _sigmoid(x)
+    dx = _logistic_share(dy, x)
     if dtype is not None:
         return (dx,)
     return (_gradient(like_x, dx),)
