@@ -62,9 +62,13 @@ def _is_view(functions: Functions, block: Block, output: Output) -> bool:
 def viewed(value: Expr) -> str | None:
     """The name of the array whose memory the value may share, if it computes nothing."""
     views = Expand | Permute | Spread | Diagonal | Window | Windows | Pick
-    while (below := bounded(value)) is not None or isinstance(value, views):
-        value = below if below is not None else value.arg
-    return value.id if isinstance(value, Name) else None
+    while True:
+        if (below := bounded(value)) is not None:
+            value = below
+        elif isinstance(value, views):
+            value = value.arg
+        else:
+            return value.id if isinstance(value, Name) else None
 
 
 def outputs_text(functions: Functions) -> str:
