@@ -10,6 +10,7 @@ from gradspec.primitives.spelling import calls
 from gradspec.primitives.texts_elementary import (
     EXP_NEG_HALF_SQUARE,
     EXP_NEG_SQUARE,
+    FUSED_LOGADDEXP,
     JAX_LOGIT,
     NUMPY_LOGADDEXP,
     NUMPY_LOGIT,
@@ -17,7 +18,6 @@ from gradspec.primitives.texts_elementary import (
     NUMPY_SOFTPLUS,
     NUMPY_XLOG1PY,
     NUMPY_XLOGY,
-    TF_LOGADDEXP,
     TF_LOGIT,
     TF_SIGMOID,
     TF_SOFTPLUS,
@@ -244,8 +244,8 @@ _LOGISTIC = (
             2,
             NUMPY_LOGADDEXP,
             "torch.logaddexp",
-            TF_LOGADDEXP,
-            jax="jnp.logaddexp",
+            FUSED_LOGADDEXP["tf"],
+            jax=FUSED_LOGADDEXP["jax"],
         ),
     ),
     Primitive(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gradspec.primitives import texts_fused
 from gradspec.primitives.row import Helper
-from gradspec.primitives.spelling import everywhere
+from gradspec.primitives.spelling import TARGETS, everywhere
 from gradspec.primitives.texts_choice import NUMPY_WHERE
 from gradspec.primitives.texts_jax import LOG1P
 
@@ -192,18 +192,28 @@ def _logit(x: tf.Tensor) -> tf.Tensor:
 ''',
 )
 
-TF_LOGADDEXP = Helper(
-    "_logaddexp",
-    '''\
-def _logaddexp(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+# The exponential is, step by step, that of `_sigmoid_parts(x, -y)`, which gradients have:
+# XLA computes it once for both passes. TensorFlow's `log1p` loses digits: of 1 + t the
+# rounding error is put back (Higham, Accuracy and Stability of Numerical Algorithms, 2002,
+# section 1.14.1).
+_LOGADDEXP_TEXT = '''\
+def _logaddexp(x: Array, y: Array) -> Array:
     """log(exp(x) + exp(y)), from the larger; equal infinities stay."""
-    equal = x == y
-    d = tf.where(equal, tf.zeros_like(x - y), x - y)
-    larger = tf.where(d > 0.0, x, y) + _softplus(tf.where(d > 0.0, -d, d))
-    return tf.where(equal, 0.5 * (x + y) + 0.6931471805599453, larger)
-''',
-    needs=(TF_SOFTPLUS,),
-)
+    s = x + -y
+    left = s < 0.0
+    t = xp.exp(xp.where(left, s, -s))
+    ONE_MORE
+    larger = xp.where(left, y, x) + LOG1P
+    return xp.where((x == y) & (s != 0.0), x, larger)
+'''
+_LOG1P = {
+    "    ONE_MORE\n": {**dict.fromkeys(TARGETS, ""), "tf": "    u = 1.0 + t\n"},
+    "LOG1P": {
+        **dict.fromkeys(TARGETS, "xp.log1p(t)"),
+        "tf": "(tf.math.log(u) + (t - (u - 1.0)) / u)",
+    },
+}
+FUSED_LOGADDEXP = everywhere("_logaddexp", _LOGADDEXP_TEXT, (), (), **_LOG1P)
 
 NUMPY_XLOGY = Helper(
     "_xlogy",

@@ -12,7 +12,8 @@ from gradspec.primitives.row import Helper
 from gradspec.primitives.spelling import everywhere
 from gradspec.primitives.texts_torch import IS_COMPILED
 
-# A choice says abs(s): it has at 0 the slope of one side.
+# A choice says abs(s): it has at 0 the slope of one side. What XLA keeps in memory, for it
+# is expensive and used twice, is `r` alone; with `q` the quotient it was the exponential, too.
 _PARTS_TEXT = '''\
 def _sigmoid_parts(x: Array, y: Array) -> tuple[Array, Array, Array]:
     """Of s = x + y, rounded: 1 / (1 + exp(-s)), 1 / (1 + exp(s)), and what rounding takes
@@ -24,8 +25,8 @@ def _sigmoid_parts(x: Array, y: Array) -> tuple[Array, Array, Array]:
     e = xp.where(xp.abs(s) < 1e4, e, xp.zeros_like(s))
     left = s < 0.0
     t = xp.exp(xp.where(left, s, -s))
-    q = 1.0 / (1.0 + t)
-    r = t * q
+    r = t / (1.0 + t)
+    q = 1.0 - r
     return xp.where(left, r, q), xp.where(left, q, r), e
 '''
 

@@ -88,3 +88,46 @@ def test_jax_jits_both() -> None:
     _within(db, _logistic(-difference), 4.0)
     slope = jax.grad(jax.grad(rule, 1), 1)(2.0, 2.0)
     assert float(slope) == pytest.approx(0.25)
+
+
+@pytest.mark.jax
+def test_jax_has_one_exponential_for_both_passes() -> None:
+    jax = pytest.importorskip("jax")
+    rule = imported(compile_text(RULE, "jax"), "pairs_shared").logaddexp
+
+    def both(a: Any, b: Any) -> Any:
+        value, pulled = jax.vjp(rule, a, b)
+        return value, pulled(jax.numpy.ones_like(value))
+
+    text = jax.jit(both).lower(*_drawn()).compile().as_text()
+    assert text.count(" exponential(") == 1
+    assert text.count(" divide(") == 1
+
+
+_ENDS = (
+    [math.inf, -math.inf, math.inf, math.nan, math.inf, 3e38, 3e38, -3e38, 2.0],
+    [math.inf, -math.inf, -math.inf, 1.0, math.nan, 3e38, 1.0, -3e38, 2.0],
+)
+
+
+@pytest.mark.jax
+def test_jax_at_the_ends_and_at_ties() -> None:
+    jax = pytest.importorskip("jax")
+    rule = imported(compile_text(RULE, "jax"), "pairs_jax_ends").logaddexp
+    a, b = (np.float32(x) for x in _ENDS)
+    with np.errstate(invalid="ignore"):
+        expected = np.logaddexp(a, b)
+    np.testing.assert_allclose(rule(a, b), expected, rtol=1e-6)
+    np.testing.assert_allclose(jax.jit(rule)(a, b), expected, rtol=1e-6)
+
+
+@pytest.mark.tf
+def test_tf_at_the_ends_and_at_ties() -> None:
+    tf = pytest.importorskip("tensorflow")
+    rule = imported(compile_text(RULE, "tf"), "pairs_tf_ends").logaddexp
+    a, b = (np.float32(x) for x in _ENDS)
+    with np.errstate(invalid="ignore"):
+        expected = np.logaddexp(a, b)
+    for run in (rule, tf.function(rule), tf.function(rule, jit_compile=True)):
+        found = run(tf.constant(a), tf.constant(b)).numpy()
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
