@@ -18,6 +18,7 @@ from gradspec.stabilise.about_ends import about_ends, undivided
 from gradspec.stabilise.choose import Candidate, Choice, cost
 from gradspec.stabilise.measure import QUIET, SLACK, Score, Trial
 from gradspec.stabilise.model import Machine
+from gradspec.stabilise.peeled import peeled
 from gradspec.stabilise.points import Points, extremes
 from gradspec.stabilise.products import is_product, reordered
 from gradspec.stabilise.regimes import BAD, Form, by_regimes, losses
@@ -136,6 +137,11 @@ class Ground:
         first = self.trials[0]
         return united(closed, first.meaning, first.variables, self._is_positive)
 
+    def peeled(self, closed: Expr) -> Iterator[Expr]:
+        """``closed`` with one exponential outside of what is bounded. Its exponent has
+        several inputs, of which float32 loses digits."""
+        return peeled((self.trials[0].meaning, closed))
+
     def _is_positive(self, part: Expr) -> bool:
         """Whether an expression is, at all points."""
         return all(bool((t.values_in_double(part) > 0).all()) for t in self.trials)
@@ -151,21 +157,28 @@ class Ground:
 def further(
     ground: Ground, choice: Choice, heard: Iterable[Tried], candidate: Make
 ) -> Choice:
-    """``choice``, or what is better; ``heard`` is what has been tried so far."""
+    """``choice``, or what is better; ``heard`` is what has been tried so far. What the
+    author wrote only has exponentials taken out, where float64 has no room for it."""
     first = candidate(choice.form)
-    if not ground.is_derived or ground.is_good(first.closed):
+    is_left = not ground.is_derived and not ground.is_wide
+    if is_left or ground.is_good(first.closed):
         return choice
     work = _Work(ground, candidate, first)
+    if not ground.is_derived:
+        best = work.best(map(work.form, ground.peeled(first.closed)))
+        return _changed(work, choice, best)
     pool = dict.fromkeys((choice.form, *looked_at(heard)))
     known = [work.form(f) for f in islice(pool, _LARGEST)]
     known += [work.form(f) for f in work.sorted(known)]
     known += [work.form(f) for f in (*work.tamed(known), *work.united())]
     best = work.best(known)
     split = by_regimes((best, *_ranked(known)), ground.trials)
-    best = work.best((best, *map(work.form, split)))
-    if best.candidate.form == choice.form:
-        return choice
-    return work.choice(choice, best.candidate)
+    return _changed(work, choice, work.best((best, *map(work.form, split))))
+
+
+def _changed(work: _Work, choice: Choice, best: Form) -> Choice:
+    same = best.candidate.form == choice.form
+    return choice if same else work.choice(choice, best.candidate)
 
 
 class _Work:
@@ -199,6 +212,7 @@ class _Work:
         first = self.first
         if self._ground.is_wide and (first.lost >= BAD * RARE).any():
             yield from self._ground.united(first.candidate.closed)
+            yield from self._ground.peeled(first.candidate.closed)
             yield from undivided(first.candidate.form)
 
     def best(self, known: Iterable[Form]) -> Form:

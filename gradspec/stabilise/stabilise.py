@@ -320,7 +320,8 @@ class _Work:
         if best != form:
             self._series[name] = best
             asked = self._original, self._chosen.close(best), self._target
-            is_wide, why = widening.still(ground, *asked, why)
+            if best not in far.peeled(closed):
+                is_wide, why = widening.still(ground, *asked, why)
         self.wide += [name] if is_wide else []
         self.rewrites.append(Rewrite(name, show(form), show(best), why))
 
