@@ -1,6 +1,8 @@
 """What a function does as an input goes to plus or minus infinity.
 
-The input becomes ``±1/u`` and ``u`` goes to 0 from above (`sides.approach`).
+The input becomes ``±c/u`` and ``u`` goes to 0 from above (`sides.approach`). The steps of
+``u`` are powers of two, so without ``c`` the input would be a whole number at each of them,
+and an even one: ``cos(pi * x)`` would be 1 all the way.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from typing import Any
 
 from flint import arb
 
-from gradspec.ir.expr import Apply, Expr, Ref, const
+from gradspec.ir.expr import Apply, Const, Expr, Ref
 from gradspec.ir.walk import substitute
 from gradspec.symbolic.enclose import Program, program
 from gradspec.symbolic.limit import in_time
@@ -20,6 +22,10 @@ from gradspec.symbolic.sides import OUTSIDE, UNKNOWN, Limit, Trend, approach
 
 _NEAR = "u_"
 """No name of a rule ends like this."""
+
+_ASIDE = Fraction(1000, 1009)
+"""``c``. Modulo the prime 1009, 2 has the order 504, which none of the steps differ by: a
+function whose period is a simple number is at another place of it at each step."""
 
 _SECONDS = 1.0
 _NONE = 1e-30
@@ -39,7 +45,7 @@ def far(
     """The limit of each expression as ``name`` goes to ``sign`` times infinity, the other
     inputs as in ``point``; `OUTSIDE` where the assumptions do not hold on the way.
     """
-    there = {name: Apply("div", (const(sign), Ref(_NEAR)))}
+    there = {name: Apply("div", (Const(sign * _ASIDE), Ref(_NEAR)))}
     start = {**point, _NEAR: Fraction(0)}
     compiled = program(*(substitute(expr, there) for expr in exprs))
     conditions = tuple(substitute(condition, there) for condition in assumed)

@@ -68,6 +68,13 @@ def test_one_input(
         assert _at(rule, "dx", end) == [slope, slope]
 
 
+def test_what_is_periodic_comes_to_no_limit() -> None:
+    """``cos(pi * x)`` is 1 at all large powers of two; it is no number for that beyond."""
+    rule = stable(unary("sin(pi * x)")).rule
+    assert _at(rule, "dx", 10000.5) == [0.0, 0.0]
+    assert _at(rule, "dx", 65163.0) == [-np.float32(np.pi), -np.pi]
+
+
 def test_the_bound_stands_at_the_factor_alone() -> None:
     found = texts(stable(unary("x / (1 + exp(-x))")).rule)
     assert found["y"] == "max(x, -10000) * sigmoid(x)"
@@ -227,6 +234,8 @@ def test_what_is_done_about_infinities() -> None:
         ("exp(x) * x", Trend.INFINITE, 1),
         ("sin(x)", Trend.UNDEFINED, None),
         ("x * sin(x)", Trend.UNKNOWN, None),
+        ("cos(pi * x)", Trend.UNKNOWN, None),
+        ("square(sin(pi * x / 4))", Trend.UNKNOWN, None),
         ("log(-x)", Trend.UNDEFINED, None),
     ],
 )
