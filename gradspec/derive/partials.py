@@ -66,12 +66,17 @@ def _over(above: Expr, value: Expr) -> Expr:
 
 
 def _power(node: Apply) -> Expr | None:
-    """A constant exponent: ``3 * x**2``, where the table must think of any."""
+    """A constant exponent: ``3 * x**2``, where the table must think of any; or one that is
+    never 0, whatever becomes of it in floating point, so that nobody need ask."""
     base, exponent = node.args
-    if not isinstance(exponent, Const):
-        return None
-    lower = fold(Apply("pow", (base, Const(exponent.value - 1))))
-    return times(exponent, lower)
+    match exponent:
+        case Const(value=value):
+            less: Expr = Const(value - 1)
+        case Apply(op="exp"):
+            less = Apply("sub", (exponent, ONE))
+        case _:
+            return None
+    return times(exponent, fold(Apply("pow", (base, less))))
 
 
 def _divisor(node: Apply) -> Expr | None:

@@ -57,6 +57,8 @@ def test_of_one_input(forward: str, expected: str) -> None:
         ("sqrt(x * x + z * z)", "dy * x / sqrt(x * x + z * z)",
          "dy * z / sqrt(x * x + z * z)"),
         ("x**z", "dy * z * x**(z - 1) if z != 0 else 0", "dy * xlogy(x**z, x)"),
+        ("x**exp(z)", "dy * exp(z) * x**(exp(z) - 1)",
+         "dy * xlogy(x**exp(z), x) * exp(z)"),
         ("max(x, z)", "dy if x > z else 0.5 * dy if x == z else 0",
          "dy if z > x else 0.5 * dy if x == z else 0"),
     ],
