@@ -46,6 +46,7 @@ from gradspec.targets.torch_export import exported_function, exported_name
 from gradspec.targets.torch_forward import forward_method, setup_context_method
 from gradspec.targets.torch_given import checked, floating, keywords, untracked
 from gradspec.targets.torch_kernel_texts import OUTWEIGHS_CALLS
+from gradspec.targets.torch_kernels import loop_slope
 from gradspec.targets.torch_layer import layer_class, torch_layers
 from gradspec.targets.torch_native import (
     APPLIED_NATIVELY,
@@ -77,8 +78,10 @@ def _module(plan: ModulePlan, functions: Sequence[Function]) -> str:
     definitions: list[Lines] = []
     for function in functions:
         wants |= needs(function.values, function.scope("x"))
-        definitions.append(lines := _class(function))
-        if made := doubled(function, _words(function.plan)):
+        made = doubled(function, _words(function.plan))
+        in_loop = replace(function, in_loop=loop_slope(made))
+        definitions.append(lines := _class(in_loop))
+        if made is not None:
             wants |= needs(made.values, made.scope("x"))
             definitions.append(double_class(made))
         definitions.append(_in_graph(function))

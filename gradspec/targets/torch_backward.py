@@ -71,11 +71,28 @@ def _body(function: Function) -> Lines:
         *_absent(function),
         *_restored(function),
         *(widening(function, floats, f"{like}.dtype", helper) if wide else []),
+        *_in_loop(here),
         *_sizes(function),
         *_computed_again(here),
         *_shared(here),
         *_gradients(here),
         *_returned(here),
+    ]
+
+
+def _in_loop(here: _Pass) -> Lines:
+    """In a compiled loop of float32 the slope of the only input is one function."""
+    function = here.function
+    if not function.in_loop:
+        return []
+    (name,) = function.gradients
+    value = f"{function.plan.upstream[0]} * {function.in_loop}({name})"
+    result = function.rounded(value) if here.is_wide else value
+    others = [result if i.name == name else "None" for i in function.inputs]
+    reason = "# in one loop of float32 the whole slope is cheaper than its parts"
+    return [
+        f"if _is_fused({name}):",
+        *indented([reason, f"return {', '.join(others)}"]),
     ]
 
 

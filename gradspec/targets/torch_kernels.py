@@ -1,7 +1,8 @@
 """Passes of which torch has nearly the whole in one function, or in few: one row for each.
 
 They are recognised by their formula, whatever the rule calls its inputs, and taken for
-narrow tensors on a CPU in eager mode (`torch_double`).
+narrow tensors on a CPU in eager mode (`torch_double`). Slopes of one input have a form in
+float32 beside it, for compilers, which make one loop of a pass.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from gradspec.plan.translate import Types, translate
 from gradspec.primitives.formula import formula
 from gradspec.primitives.row import Helper
 from gradspec.targets import torch_kernel_texts as texts
+from gradspec.targets import torch_loop_texts as loops
 from gradspec.targets.lines import Lines
 from gradspec.targets.torch_parts import Function
 
@@ -24,12 +26,14 @@ class Kernel:
 
     Of a forward pass there is one, of a backward pass one for each of ``inputs``, with dy
     for the upstream gradient. ``is_for_many``: it takes more calls than the formula does.
+    ``in_loop`` is the slope in float32, in few operations of which none is dear.
     """
 
     helper: Helper
     inputs: tuple[str, ...]
     formulas: tuple[str, ...]
     is_for_many: bool = False
+    in_loop: Helper | None = None
 
 
 FORWARD = (
@@ -45,12 +49,18 @@ FORWARD = (
 _DENSITY = "exp(-0.5 * (x * x)) / sqrt(2 * pi)"
 
 BACKWARD = (
-    Kernel(texts.SILU, ("x",), ("dy * silu_slope(clip(x, -10000, 10000))",)),
+    Kernel(
+        texts.SILU,
+        ("x",),
+        ("dy * silu_slope(clip(x, -10000, 10000))",),
+        in_loop=loops.SILU,
+    ),
     Kernel(texts.MISH, ("x",), ("dy * mish_slope(x)",)),
     Kernel(
         texts.GELU_SLOPE,
         ("x",),
         (f"dy * (ndtr(x) + clip(x, -10000, 10000) * ({_DENSITY}))",),
+        in_loop=loops.GELU,
     ),
     Kernel(
         texts.LOGISTIC,
@@ -59,7 +69,11 @@ BACKWARD = (
     ),
 )
 
-HELPERS = (texts.MODERATE, *(kernel.helper for kernel in (*FORWARD, *BACKWARD)))
+HELPERS = (
+    texts.MODERATE,
+    *(kernel.helper for kernel in (*FORWARD, *BACKWARD)),
+    *loops.HELPERS,
+)
 
 
 def forward_kernel(made: Function) -> Kernel | None:
@@ -83,6 +97,12 @@ def backward_kernel(made: Function) -> Kernel | None:
         return None
     values = tuple(of_one[0].value for of_one in terms)
     return _found(BACKWARD, made, values, upstream[0])
+
+
+def loop_slope(made: Function | None) -> str:
+    """The private function that is the slope in a compiled loop, if there is one."""
+    kernel = backward_kernel(made) if made is not None else None
+    return kernel.in_loop.name if kernel is not None and kernel.in_loop else ""
 
 
 def _found(

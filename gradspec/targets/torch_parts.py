@@ -50,6 +50,8 @@ class Function:
     """
     base: Function | None = None
     """The class that this one, in float64, stands in for on a CPU."""
+    in_loop: str = ""
+    """The private function that is the slope in float32 where a compiler looks on."""
 
     def local(self, name: str) -> str:
         """``name`` for a value of the text's own, or what comes nearest to it."""

@@ -319,11 +319,6 @@ def _rounded(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     return tensor if tensor.dtype == dtype else tensor.to(dtype)
 
 
-def _vanishing(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """x * y; where y has vanished, as an exponential does, an infinite x counts as 0."""
-    return torch.where(torch.isinf(x) & (y == 0.0), 0.0, x) * y
-
-
 def _is_compiled() -> bool:
     """Whether a compiler looks on, which makes one loop of all operations: products cost
     next to nothing there, where each is a pass over memory otherwise.
@@ -332,6 +327,11 @@ def _is_compiled() -> bool:
         torch.compiler.is_compiling()
         or torch._guards.TracingContext.try_get() is not None
     )
+
+
+def _vanishing(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """x * y; where y has vanished, as an exponential does, an infinite x counts as 0."""
+    return torch.where(torch.isinf(x) & (y == 0.0), 0.0, x) * y
 
 
 def _expm1_known(x: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
