@@ -7,12 +7,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradspec.ir.rule import Kind
-from gradspec.plan.array import Name, Op
+from gradspec.plan.array import Expr, Name, Op
+from gradspec.plan.ranked import Softmax
 from gradspec.primitives.row import Helper
 from gradspec.primitives.table_known import LOGISTIC_SHARE
 from gradspec.targets.lines import Lines, assignment, assignments
 from gradspec.targets.numpy_outputs import reach
-from gradspec.targets.python import is_scalar, render
+from gradspec.targets.python import Scope, is_scalar, render
 
 if TYPE_CHECKING:
     from gradspec.plan.plan import Block
@@ -43,17 +44,24 @@ def with_direct_output(functions: Functions, block: Block) -> Lines | None:
     (like,) = (i for i in plan.tensors if i.name == known[0])
     if like.shape != output.shape or known[0] not in functions.floats:
         return None
-    match last.value:
-        case Op(primitive=name, args=(one, other)) if (
-            name in _WORDS
-            and block.results == (Name(output.name),)
-            and last.name == output.name
-            and not is_scalar(last.value, scope)
+    if block.results != (Name(output.name),) or last.name != output.name:
+        return None
+    text = _filling(last.value, scope, f"_direct(out, {like.name})")
+    if text is None:
+        return None
+    return [*assignments(before, scope), *assignment(last.name, text, last.comment)]
+
+
+def _filling(value: Expr, scope: Scope, place: str) -> str | None:
+    """The text of a value that fills ``place``, if its function can."""
+    match value:
+        case Op(primitive=name, args=(one, other)) if name in _WORDS and not is_scalar(
+            value, scope
         ):
             call = f"{render(one, scope)}, {render(other, scope)}"
-            text = f"{_WORDS[name]}({call}, out=_direct(out, {like.name}))"
-            steps = assignments(before, scope)
-            return [*steps, *assignment(last.name, text, last.comment)]
+            return f"{_WORDS[name]}({call}, out={place})"
+        case Softmax():
+            return f"{render(value, scope).removesuffix(')')}, out={place})"
         case _:
             return None
 

@@ -115,13 +115,15 @@ def _logsumexp(value: np.ndarray, axis: Any, keepdims: bool = False) -> np.ndarr
 SOFTMAX = Helper(
     "_softmax",
     '''\
-def _softmax(value: np.ndarray, axis: int) -> np.ndarray:
+def _softmax(value: np.ndarray, axis: int, out: np.ndarray | None = None) -> np.ndarray:
     """Exponentials as shares of their sum, shifted so that none overflows."""
     if axis == -1 and _is_moderate(value):
         exp = np.exp(value)
-        return exp / _row_sum(exp)
-    exp = np.exp(value - value.max(axis=axis, keepdims=True))
-    return exp / exp.sum(axis=axis, keepdims=True)
+        total = _row_sum(exp)
+    else:
+        exp = np.exp(value - value.max(axis=axis, keepdims=True))
+        total = exp.sum(axis=axis, keepdims=True)
+    return np.divide(exp, total, exp if out is None else out)
 ''',
 )
 

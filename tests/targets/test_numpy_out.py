@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import pickle
 from types import ModuleType
 from typing import Any
@@ -197,3 +198,27 @@ def test_an_array_of_another_type_is_refused(
     out = np.empty_like(half)
     assert rules.product(half, half, out=out) is out
     np.testing.assert_array_equal(out, rules.product(half, half))
+
+
+WEIGHTS = """
+rule weights(x[..., n]) -> y[..., n]:
+    y[i] = exp(x[i]) / sum(exp(x[j]) for j)
+"""
+
+
+def test_softmax_fills_the_place_it_is_given_and_nothing_else() -> None:
+    module = emit(planned(WEIGHTS), "numpy").value
+    assert module is not None
+    rules = imported(module.text, "numpy_softmax_out")
+    assert "out=_direct(out, x)" in inspect.getsource(rules.weights)
+    for scale in (1.0, 60.0):
+        x = scale * np.random.default_rng(2).standard_normal((9000, 70))
+        x = x.astype(np.float32)
+        given, place = x.copy(), np.empty_like(x)
+        whole = rules.weights(x)
+        assert rules.weights(x, out=place) is place
+        np.testing.assert_array_equal(x, given)
+        np.testing.assert_array_equal(place, whole)
+        np.testing.assert_allclose(whole.sum(axis=1), 1.0, rtol=1e-5)
+        assert rules.weights(x, out=x) is x
+        np.testing.assert_array_equal(x, whole)

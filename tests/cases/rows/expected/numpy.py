@@ -387,13 +387,15 @@ def _is_moderate(value: np.ndarray) -> bool:
     return value.size > 4096 and -64.0 < value.min() and value.max() < 64.0
 
 
-def _softmax(value: np.ndarray, axis: int) -> np.ndarray:
+def _softmax(value: np.ndarray, axis: int, out: np.ndarray | None = None) -> np.ndarray:
     """Exponentials as shares of their sum, shifted so that none overflows."""
     if axis == -1 and _is_moderate(value):
         exp = np.exp(value)
-        return exp / _row_sum(exp)
-    exp = np.exp(value - value.max(axis=axis, keepdims=True))
-    return exp / exp.sum(axis=axis, keepdims=True)
+        total = _row_sum(exp)
+    else:
+        exp = np.exp(value - value.max(axis=axis, keepdims=True))
+        total = exp.sum(axis=axis, keepdims=True)
+    return np.divide(exp, total, exp if out is None else out)
 
 
 def _batch_sum(value: np.ndarray, core: int) -> np.ndarray:
@@ -422,7 +424,7 @@ def softmax(x: npt.ArrayLike, *, out: np.ndarray | None = None) -> np.ndarray:
         return _in_rows(softmax, 1, x, out=out)
     dtype, x = _floating("softmax", x=x)
     _check_shapes("softmax", {}, x=(x, "[..., n]"))
-    y = _softmax(x, -1)
+    y = _softmax(x, -1, out=_direct(out, x))
     y = y.astype(dtype, copy=False)
     return y if out is None else _into(out, y)
 
