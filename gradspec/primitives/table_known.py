@@ -12,10 +12,12 @@ from typing import Any
 
 from gradspec.primitives import balls
 from gradspec.primitives.row import Expand, Primitive, Spelling
-from gradspec.primitives.spelling import everywhere
+from gradspec.primitives.spelling import TARGETS, everywhere
 from gradspec.primitives.texts_elementary import (
     NUMPY_LOGISTIC_SHARE,
     NUMPY_TANH_SOFTPLUS,
+    TF_SIGMOID_OPPOSITE,
+    TF_SOFTPLUS_OPPOSITE,
 )
 from gradspec.primitives.texts_pairs import SIGMOID_REST as REST_TEXTS
 from gradspec.primitives.texts_torch import IS_COMPILED
@@ -26,6 +28,8 @@ LOGISTIC_SHARE = "logistic_share"
 SIGMOID_REST = "sigmoid_rest"
 EXP_DOWN = "exp_down"
 SIGMOID_DOWN = "sigmoid_down"
+SIGMOID_OPPOSITE = "sigmoid_opposite"
+SOFTPLUS_OPPOSITE = "softplus_opposite"
 BY_PRECISION = "by_precision"
 
 _NEAR = 0.35
@@ -209,6 +213,35 @@ ROWS = (
         spellings={
             **_fused("_sigmoid_down", _SIGMOID_DOWN_TEXT, "sigmoid(-abs(x))", ("tf",)),
             "jax": Expand("sigmoid(-abs(x))"),
+        },
+    ),
+    Primitive(
+        SIGMOID_OPPOSITE,
+        ("x",),
+        meaning="sigmoid(-x)",
+        partials=("-out * sigmoid(x)",),
+        ball=lambda x: balls.sigmoid(-x),
+        sympy=lambda sp, x: 1 / (1 + sp.exp(x)),
+        cost=12.0,
+        source="the logistic function",
+        spellings={
+            **dict.fromkeys(TARGETS, Expand("sigmoid(-x)")),
+            "tf": TF_SIGMOID_OPPOSITE,
+        },
+    ),
+    Primitive(
+        SOFTPLUS_OPPOSITE,
+        ("x",),
+        meaning="softplus(-x)",
+        partials=("-sigmoid(-x)",),
+        ball=lambda x: balls.softplus(-x),
+        sympy=lambda sp, x: sp.log(1 + sp.exp(-x)),
+        model=lambda np, x: np.logaddexp(0.0, -x),
+        cost=30.0,
+        source="the softplus function",
+        spellings={
+            **dict.fromkeys(TARGETS, Expand("softplus(-x)")),
+            "tf": TF_SOFTPLUS_OPPOSITE,
         },
     ),
     Primitive(

@@ -113,27 +113,53 @@ def _logaddexp(
 )
 
 # tf.sigmoid is 5 ULP off in float32. The exponent is -abs(x), by a choice: that has at 0
-# the slope of one of its sides, tf.abs has slope 0 there.
+# the slope of one of its sides, tf.abs has slope 0 there. Of what is expensive XLA keeps in
+# memory what two passes have: one exponential here and for a softplus, and one quotient.
 TF_SIGMOID = Helper(
     "_sigmoid",
     '''\
 def _sigmoid(x: tf.Tensor) -> tf.Tensor:
     """1 / (1 + exp(-x)); the exponential is at most 1, so nothing overflows."""
     t = tf.exp(tf.where(x >= 0, -x, x))
-    return tf.where(x >= 0, tf.ones_like(t), t) / (1.0 + t)
+    r = t / (1.0 + t)
+    return tf.where(x >= 0, 1.0 - r, r)
 ''',
 )
 
-# tf.math.softplus is 6 ULP off in float32, tf.math.log1p is 3.
+TF_SIGMOID_OPPOSITE = Helper(
+    "_sigmoid_opposite",
+    '''\
+def _sigmoid_opposite(x: tf.Tensor) -> tf.Tensor:
+    """1 / (1 + exp(x)), with the exponential and the quotient of _sigmoid(x)."""
+    t = tf.exp(tf.where(x >= 0, -x, x))
+    r = t / (1.0 + t)
+    return tf.where(x >= 0, r, 1.0 - r)
+''',
+)
+
+# tf.math.softplus is 6 ULP off in float32, tf.math.log1p is 3. tf.maximum(x, 0.0) has at 0
+# slope 1, which goes with -x in the exponent; tf.nn.relu(-x) has slope 0. A graph makes
+# log1p(t) of log(1.0 + t), to which the rounding error is put back in vain: hence the bound.
 TF_SOFTPLUS = Helper(
     "_softplus",
     '''\
 def _softplus(x: tf.Tensor) -> tf.Tensor:
     """log(1 + exp(x)); of 1 + t the rounding error is put back (Higham, Accuracy and
     Stability of Numerical Algorithms, 2002, section 1.14.1)."""
-    t = tf.exp(tf.where(x > 0, -x, x))
-    u = 1.0 + t
-    return tf.nn.relu(x) + (tf.math.log(u) + (t - (u - 1.0)) / u)
+    t = tf.exp(tf.where(x >= 0, -x, x))
+    u = tf.minimum(1.0 + t, 2.0)
+    return tf.maximum(x, 0.0) + (tf.math.log(u) + (t - (u - 1.0)) / u)
+''',
+)
+
+TF_SOFTPLUS_OPPOSITE = Helper(
+    "_softplus_opposite",
+    '''\
+def _softplus_opposite(x: tf.Tensor) -> tf.Tensor:
+    """log(1 + exp(-x)), with the exponential and the logarithm of _softplus(x)."""
+    t = tf.exp(tf.where(x >= 0, -x, x))
+    u = tf.minimum(1.0 + t, 2.0)
+    return tf.nn.relu(-x) + (tf.math.log(u) + (t - (u - 1.0)) / u)
 ''',
 )
 
@@ -207,7 +233,10 @@ def _logaddexp(x: Array, y: Array) -> Array:
     return xp.where((x == y) & (s != 0.0), x, larger)
 '''
 _LOG1P = {
-    "    ONE_MORE\n": {**dict.fromkeys(TARGETS, ""), "tf": "    u = 1.0 + t\n"},
+    "    ONE_MORE\n": {
+        **dict.fromkeys(TARGETS, ""),
+        "tf": "    u = tf.minimum(1.0 + t, 2.0)\n",
+    },
     "LOG1P": {
         **dict.fromkeys(TARGETS, "xp.log1p(t)"),
         "tf": "(tf.math.log(u) + (t - (u - 1.0)) / u)",

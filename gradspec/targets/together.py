@@ -12,7 +12,9 @@ from gradspec.plan.array import Expr, Literal, Name, Op, Where, names
 from gradspec.primitives.table_known import (
     EXP_DOWN,
     SIGMOID_DOWN,
+    SIGMOID_OPPOSITE,
     SIGMOID_REST,
+    SOFTPLUS_OPPOSITE,
     TANH_SOFTPLUS,
 )
 from gradspec.targets.expansion import then
@@ -35,7 +37,7 @@ def together(
 def with_forward(expand: Callable[[Expr], Expr]) -> Callable[[Expr], Expr]:
     """What ``expand`` gives, with exponentials of -abs(x) as logistic functions have
     them, and those alike: XLA computes that of both passes once."""
-    return then(expand, _down)
+    return then(expand, lambda node: _opposite(_down(node)))
 
 
 def paired(expand: Callable[[Expr], Expr]) -> Callable[[Expr], Expr]:
@@ -74,6 +76,34 @@ def _paired(node: Expr) -> Expr:
             return Op(SIGMOID_REST, (y, Op("neg", (x,)))) if first > second else node
         case _:
             return node
+
+
+_OPPOSITES = {"sigmoid": SIGMOID_OPPOSITE, "softplus": SOFTPLUS_OPPOSITE}
+
+
+def _opposite(node: Expr) -> Expr:
+    """A logistic function or a softplus of ``-x`` as one of ``x``: those of a number and of
+    its opposite share what costs."""
+    match node:
+        case Op("sigmoid" | "softplus" as name, (x,)):
+            sign, bare = _unsigned(x)
+            return Op(_OPPOSITES[name] if sign < 0 else name, (bare,))
+        case _:
+            return node
+
+
+def _unsigned(x: Expr) -> tuple[int, Expr]:
+    """A product without the signs of its factors, and the sign that they make: no bit of
+    it depends on where they stand."""
+    match x:
+        case Op("neg", (inner,)):
+            sign, bare = _unsigned(inner)
+            return -sign, bare
+        case Op("mul", (a, b)):
+            (first, a), (second, b) = _unsigned(a), _unsigned(b)
+            return first * second, Op("mul", (a, b))
+        case _:
+            return 1, x
 
 
 _GONE = 10_000

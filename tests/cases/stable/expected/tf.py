@@ -268,15 +268,16 @@ def _widen(*tensors: tf.Tensor) -> tuple[tf.Tensor, ...]:
 def _softplus(x: tf.Tensor) -> tf.Tensor:
     """log(1 + exp(x)); of 1 + t the rounding error is put back (Higham, Accuracy and
     Stability of Numerical Algorithms, 2002, section 1.14.1)."""
-    t = tf.exp(tf.where(x > 0, -x, x))
-    u = 1.0 + t
-    return tf.nn.relu(x) + (tf.math.log(u) + (t - (u - 1.0)) / u)
+    t = tf.exp(tf.where(x >= 0, -x, x))
+    u = tf.minimum(1.0 + t, 2.0)
+    return tf.maximum(x, 0.0) + (tf.math.log(u) + (t - (u - 1.0)) / u)
 
 
 def _sigmoid(x: tf.Tensor) -> tf.Tensor:
     """1 / (1 + exp(-x)); the exponential is at most 1, so nothing overflows."""
     t = tf.exp(tf.where(x >= 0, -x, x))
-    return tf.where(x >= 0, tf.ones_like(t), t) / (1.0 + t)
+    r = t / (1.0 + t)
+    return tf.where(x >= 0, 1.0 - r, r)
 
 
 def _vanishing(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:

@@ -267,7 +267,15 @@ def _widen(*tensors: tf.Tensor) -> tuple[tf.Tensor, ...]:
 def _sigmoid(x: tf.Tensor) -> tf.Tensor:
     """1 / (1 + exp(-x)); the exponential is at most 1, so nothing overflows."""
     t = tf.exp(tf.where(x >= 0, -x, x))
-    return tf.where(x >= 0, tf.ones_like(t), t) / (1.0 + t)
+    r = t / (1.0 + t)
+    return tf.where(x >= 0, 1.0 - r, r)
+
+
+def _sigmoid_opposite(x: tf.Tensor) -> tf.Tensor:
+    """1 / (1 + exp(x)), with the exponential and the quotient of _sigmoid(x)."""
+    t = tf.exp(tf.where(x >= 0, -x, x))
+    r = t / (1.0 + t)
+    return tf.where(x >= 0, r, 1.0 - r)
 
 
 @functools.lru_cache
@@ -364,7 +372,7 @@ def _sign_step(x):
 
     def backward(dy):
         x, dy = _widen(*kept, dy)
-        return tf.cast(dy * _sigmoid(x) * _sigmoid(-x), dtype)
+        return tf.cast(dy * _sigmoid(x) * _sigmoid_opposite(x), dtype)
 
     return tf.cast(y, dtype), backward
 

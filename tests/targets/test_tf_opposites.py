@@ -1,0 +1,84 @@
+"""TensorFlow: logistic functions and softplus of a number and of its opposite share what
+costs, and keep their digits in graphs, too."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gradspec import compile_text
+from tests.targets.emission import imported
+
+tf = pytest.importorskip("tensorflow")
+pytestmark = pytest.mark.tf
+
+LOSS = """
+rule loss(x, t: nograd, focus: static = 2.0, weight: static = 0.25) -> y:
+    assume focus >= 0, 0 < weight, weight < 1, -1 <= t, t <= 1
+    p = 1 / (1 + exp(-(t * x)))
+    w = weight if t > 0 else 1 - weight
+    y = -w * (1 - p)**focus * log(p)
+    dx = dy * w * t * (1 - p)**focus * (focus * p * log(p) + p - 1)
+"""
+SOFTPLUS = """
+rule below(x) -> y:
+    y = softplus(x)
+
+rule above(x) -> y:
+    y = softplus(-x)
+"""
+
+
+def _both(rule: Any, *inputs: Any) -> Any:
+    with tf.GradientTape() as tape:
+        tape.watch(inputs[0])
+        value = rule(*inputs)
+    return value, tape.gradient(value, inputs[0])
+
+
+def test_both_passes_have_one_exponential_logarithm_and_logistic_quotient() -> None:
+    rule = imported(compile_text(LOSS, "tf"), "tf_opposites").loss
+    inputs = [tf.constant(np.linspace(-9, 9, 50_000, dtype=np.float32)) for _ in "xt"]
+    run = tf.function(lambda *given: _both(rule, *given), jit_compile=True)
+    compiled = run.experimental_get_compiler_ir(*inputs)(stage="optimized_hlo")
+    assert compiled.count(" exponential(") == 1
+    assert compiled.count(" log(") == 1
+    assert compiled.count(" divide(") == 2  # the logistic one, the rounding of 1 + t
+
+
+def test_signs_of_factors_are_one() -> None:
+    text = compile_text(LOSS, "tf")
+    assert "_sigmoid_opposite(t_x)" in text
+    assert "_softplus_opposite(t_x)" in text
+    assert "_sigmoid(-" not in text
+    assert "_softplus(-" not in text
+
+
+@pytest.mark.parametrize("jit", [None, True])
+@pytest.mark.parametrize("name", ["below", "above"])
+def test_softplus_has_its_digits_in_graphs(name: str, jit: bool | None) -> None:
+    rule = getattr(imported(compile_text(SOFTPLUS, "tf"), "tf_softplus"), name)
+    x = np.linspace(-80, 80, 4001, dtype=np.float32)
+    sign = 1.0 if name == "below" else -1.0
+    run = tf.function(lambda v: _both(rule, v), jit_compile=jit)
+    value, slope = (found.numpy() for found in run(tf.constant(x)))
+    exact = np.logaddexp(0.0, sign * x.astype(np.float64))
+    np.testing.assert_allclose(value, exact, rtol=4e-7)
+    np.testing.assert_allclose(
+        slope, sign / (1.0 + np.exp(-sign * x.astype(np.float64))), rtol=4e-7
+    )
+
+
+def test_slopes_at_zero_and_ends() -> None:
+    module = imported(compile_text(SOFTPLUS, "tf"), "tf_softplus_ends")
+    ends = tf.constant([math.inf, -math.inf, math.nan])
+    for rule, sign in ((module.below, 1.0), (module.above, -1.0)):
+        value, slope = _both(rule, tf.constant([0.0, -0.0]))
+        np.testing.assert_allclose(value, [math.log(2.0)] * 2, rtol=1e-6)
+        np.testing.assert_allclose(slope, [0.5 * sign] * 2, rtol=1e-6)
+        with np.errstate(invalid="ignore"):
+            expected = np.logaddexp(0.0, sign * ends.numpy())
+        np.testing.assert_array_equal(tf.function(rule)(ends), expected)
