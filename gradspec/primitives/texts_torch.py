@@ -59,27 +59,64 @@ def _where(
     """``torch.where``, of large tensors by bits while nothing is recorded: it takes a
     branch for each element, which costs twenty products where neighbours differ.
     """
-    if (
+    if _is_short_or_seen(condition) or not _is_plain(condition):
+        return torch.where(condition, x, y)
+    return _by_bits(-condition.view(torch.int8), x, y)
+
+
+def _is_short_or_seen(x: torch.Tensor) -> bool:
+    """Whether it has few elements, or something looks on."""
+    return (
         torch.compiler.is_compiling()
-        or torch._C._len_torch_dispatch_stack()
-        or condition.numel() < 8192
+        or torch._C._len_torch_dispatch_stack() > 0
+        or x.numel() < 8192
         or torch.is_grad_enabled()
         or _is_watched()
-    ):
-        return torch.where(condition, x, y)
+    )
+
+
+def _by_bits(
+    mask: torch.Tensor, x: torch.Tensor | float, y: torch.Tensor | float
+) -> torch.Tensor:
+    """x where the mask is -1, and y where it is 0."""
     like = x if isinstance(x, torch.Tensor) else y
     one, other = (
         value if isinstance(value, torch.Tensor) else like.new_full((), value)
         for value in (x, y)
     )
-    plain = all(_is_plain(tensor) for tensor in (condition, one, other))
+    plain = _is_plain(one) and _is_plain(other)
     if not plain or one.dtype != other.dtype or one.dtype not in _WHOLE:
-        return torch.where(condition, x, y)
+        return torch.where(mask != 0, x, y)
     one, other = (value.view(_WHOLE[value.dtype]) for value in (one, other))
-    mask = (-condition.view(torch.int8)).to(one.dtype)
-    return ((one ^ other) & mask).bitwise_xor_(other).view(like.dtype)
+    bits = (one ^ other) & mask.to(one.dtype)
+    return bits.bitwise_xor_(other).view(like.dtype)
 ''',
     needs=(IS_PLAIN, IS_WATCHED),
+)
+
+CHOICE = Helper(
+    "_choice",
+    '''\
+def _choice(
+    compare: Callable[..., torch.Tensor],
+    a: torch.Tensor,
+    b: torch.Tensor | float,
+    x: torch.Tensor | float,
+    y: torch.Tensor | float,
+) -> torch.Tensor:
+    """``_where(compare(a, b), x, y)``. torch compares many numbers at a time if the
+    results are numbers, 1.0 and 0.0, and one after the other if they are truth values.
+    """
+    if _is_short_or_seen(a) or a.dtype not in _WHOLE or not _is_plain(a):
+        return _where(compare(a, b), x, y)
+    if isinstance(b, torch.Tensor) and not (
+        b.shape == a.shape and b.dtype == a.dtype and _is_plain(b)
+    ):
+        return _where(compare(a, b), x, y)
+    return _by_bits(compare(a, b, out=torch.empty_like(a)).neg_(), x, y)
+''',
+    imports=("from collections.abc import Callable",),
+    needs=(WHERE,),
 )
 
 IS_COMPILED = Helper(

@@ -72,15 +72,15 @@ class Dialect:
     """How a target says what the table of primitives does not.
 
     ``target`` is the key of the table's spellings. ``where`` has the places ``{c}``,
-    ``{x}``, ``{y}``; ``is_nan``, ``to_float`` and ``lift`` the place ``{x}``; the last
+    ``{x}``, ``{y}``; ``compared``, if any, of a tensor compared with something, ``{op}``,
+    ``{a}`` and ``{b}`` for ``{c}``; ``is_nan``, ``to_float`` and ``lift`` the place ``{x}``; the last
     two also ``{like}``, the name of a floating tensor. ``lift`` makes a tensor of a
     Python number: used for the arguments that ``lifts`` tells (from a primitive's name,
     ``where`` for the branches of a choice by a tensor, ``choice`` for those of a choice
     by a number, and which of them are numbers), and where a primitive that `math`
     lacks has no tensor among its arguments. ``variants`` are other spellings of a
     primitive where certain of its arguments are Python numbers. ``fused`` writes an
-    operation together with those below it. ``ranked`` writes the operations that know
-    axes, over the texts of their parts.
+    operation and those below it; ``ranked`` those that know axes, over their parts' texts.
     """
 
     target: str
@@ -92,6 +92,7 @@ class Dialect:
     variants: Callable[[str, tuple[bool, ...]], Template | None] = no_variants
     fused: Callable[[Op, Mapping[Expr, Text]], Text | None] = no_fusion
     ranked: Callable[[RankedNode, tuple[Text, ...]], Text] = no_ranks
+    compared: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +172,8 @@ def _node(node: Expr, texts: Mapping[Expr, Text], scope: Scope) -> Text:
             return Text(*numeral(value), is_scalar=True)
         case Op():
             return scope.dialect.fused(node, texts) or _operation(node, parts, scope)
-        case Where():
-            return _choice(parts, scope)
+        case Where(condition=condition):
+            return _choice(parts, scope, _compared(condition, texts, scope))
         case ToFloat(arg=Where()) if any(scope.dialect.lifts("where", (True, True))):
             return parts[0]  # a lifted branch has told the type
         case ToFloat():
@@ -183,22 +184,29 @@ def _node(node: Expr, texts: Mapping[Expr, Text], scope: Scope) -> Text:
             return scope.dialect.ranked(node, tuple(parts))
 
 
-def _choice(parts: list[Text], scope: Scope) -> Text:
+def _compared(node: Expr, texts: Mapping[Expr, Text], scope: Scope) -> dict[str, Text]:
+    """The parts of a comparison that begins with a tensor; none of anything else."""
+    if not (isinstance(node, Op) and texts[node].precedence == COMPARISON):
+        return {}
+    left, right = _integers(node, [texts[arg] for arg in node.args], scope)
+    holes = {"op": Text(node.primitive, ATOM), "a": left, "b": right}
+    return holes if scope.dialect.compared and not left.is_scalar else {}
+
+
+def _choice(parts: list[Text], scope: Scope, compared: dict[str, Text]) -> Text:
     condition, then, other = parts
     if not condition.is_scalar:
         numbers = (then.is_scalar, other.is_scalar)
         wanted = scope.dialect.lifts("where", numbers)
         then, other = _lift([then, other], wanted, scope)
-        holes = {"c": condition, "x": then, "y": other}
-        return _filled(scope.dialect.where, holes, scope)
+        where = scope.dialect.compared if compared else scope.dialect.where
+        holes = (compared or {"c": condition}) | {"x": then, "y": other}
+        return _filled(where, holes, scope)
     if then.is_scalar != other.is_scalar:
         wanted = scope.dialect.lifts("choice", (then.is_scalar, other.is_scalar))
         then, other = _lift([then, other], wanted, scope)
     text = f"{then.within(OR)} if {condition.within(OR)} else {other.text}"
     return Text(text, CONDITIONAL, then.is_scalar and other.is_scalar)
-
-
-# --- primitives ------------------------------------------------------------------------
 
 
 def _operation(node: Op, parts: list[Text], scope: Scope) -> Text:

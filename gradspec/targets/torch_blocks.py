@@ -11,7 +11,7 @@ from __future__ import annotations
 from gradspec.plan.array import Expr, Op
 from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Helper
-from gradspec.primitives.texts_torch import IS_PLAIN, IS_WATCHED, WHERE
+from gradspec.primitives.texts_torch import CHOICE, IS_PLAIN, IS_WATCHED, WHERE
 from gradspec.targets.passes import WORTH_BLOCKS, is_float
 from gradspec.targets.torch_costs import in_single
 from gradspec.targets.torch_fused import operations, whole, whole_forward
@@ -269,5 +269,14 @@ def _joined(compute: Callable[..., Any], values: tuple[Any, ...]) -> Any:
     ),
 )
 
-HELPERS = (IS_PLAIN, IS_WATCHED, WHERE, CAN_BE_SPLIT, ROOM, JOINED, IN_BLOCKS)
+HELPERS = (
+    IS_PLAIN,
+    IS_WATCHED,
+    WHERE,
+    CHOICE,
+    CAN_BE_SPLIT,
+    ROOM,
+    JOINED,
+    IN_BLOCKS,
+)
 """In the order in which a module has them."""

@@ -61,6 +61,7 @@ def _is_helper(name: str) -> bool:
 DIALECT = Dialect(
     target="torch",
     where="_where({c}, {x}, {y})",
+    compared="_choice(torch.{op}, {a}, {b}, {x}, {y})",
     is_nan="torch.isnan({x})",
     to_float="{x}.to({like}.dtype)",
     lift="{like}.new_full((), {x})",
