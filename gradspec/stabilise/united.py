@@ -21,7 +21,11 @@ from gradspec.ir.tidy import fold, tidy
 from gradspec.ir.walk import names, nodes, size, transform
 from gradspec.primitives.table_bounds import FINITE, VANISHING
 from gradspec.stabilise.products import factors
-from gradspec.symbolic.gather import gathered_apart, gathered_through_roots
+from gradspec.symbolic.gather import (
+    gathered_apart,
+    gathered_by_signs,
+    gathered_through_roots,
+)
 
 _RANGE = 700
 """What the logarithm of any factor may be: float64 ends at 709."""
@@ -49,7 +53,10 @@ def united(
     plain = next((start for start in starts if not _has_branches(start)), None)
     if plain is None:
         return
-    for found in dict.fromkeys((gathered_through_roots(plain), gathered_apart(plain))):
+    ways = [gathered_through_roots, gathered_apart]
+    if any(isinstance(node, Apply) and node.op == "sign" for node in nodes(plain)):
+        ways.append(gathered_by_signs)
+    for found in dict.fromkeys(gather(plain) for gather in ways):
         if found is None:
             continue
         form = tidy(found)

@@ -37,6 +37,11 @@ def gathered_apart(expr: Expr) -> Expr | None:
     return _fraction_of(_OfFreeRoots(), expr)
 
 
+def gathered_by_signs(expr: Expr) -> Expr | None:
+    """The same, where ``abs(x)`` is ``sign(x) * x`` and the square of a sign is 1."""
+    return _fraction_of(_OfSigns(), expr)
+
+
 def _fraction_of(work: Gather, expr: Expr) -> Expr | None:
     try:
         return work.back(work.of(expr))
@@ -227,6 +232,34 @@ class _OfFreeRoots(Gather):
     def _root(self, base: Expr) -> Frac:
         key = "free root", self.of(base).key
         return self._kernel(key, Apply("sqrt", (base,)))
+
+
+class _OfSigns(Gather):
+    """Knows what a magnitude is, so that it cancels with what it is of: the slope of
+    ``abs(x - y) / abs(y)`` by y has no sum in it. Where a sign is 0 its square is not 1:
+    at a kink, which has a slope on either side."""
+
+    def _convert(self, node: Expr) -> Frac:
+        match node:
+            case Apply(op="abs", args=(a,)):
+                return self.ring.mul(self._sign(a), self.of(a))
+            case Apply(op="sign", args=(a,)):
+                return self._sign(a)
+            case _:
+                return super()._convert(node)
+
+    def _sign(self, value: Expr) -> Frac:
+        inside = self.of(value)
+        if inside.is_zero:
+            return inside
+        if inside.num.leading_coefficient() < 0:
+            return self.ring.neg(self._sign(fold(Apply("neg", (value,)))))
+        key = "sign", inside.key
+        fresh = key not in self._kernels
+        sign = self._kernel(key, Apply("sign", (value,)))
+        if fresh:
+            self.ring.relate(key, 2, self.ring.one)
+        return sign
 
 
 class _OfQuotients(Gather):
