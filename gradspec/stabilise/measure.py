@@ -133,7 +133,7 @@ class Trial:
     def __init__(self, meaning: Expr, points: Points, machine: Machine) -> None:
         self.points, self.meaning = points, meaning
         self.variables = names(meaning) - points.upstream
-        self._machine = machine
+        self._machine, self.target = machine, machine.target
         self.dtype = np.dtype(machine.work).name
         self._tiny = float(np.finfo(machine.work).tiny)
         truth = np.array(nearest(meaning, points.rows, self.dtype), dtype=np.float64)

@@ -49,7 +49,7 @@ class Machine:
         self, columns: Mapping[str, Column], work: Any = np.float32, target: str = ""
     ) -> None:
         self._columns = dict(columns)
-        self.work, self._target = work, target
+        self.work, self.target = work, target
         self._faults = faults(target, np.dtype(work).name)
         self._tiny = np.finfo(work).tiny
         self._wide: Machine | None = None
@@ -86,7 +86,7 @@ class Machine:
         """The same points on a machine that computes in float64."""
         if self._wide is None:
             columns = {name: _wide(c) for name, c in self._columns.items()}
-            self._wide = Machine(columns, np.float64, self._target)
+            self._wide = Machine(columns, np.float64, self.target)
         return self._wide
 
     def noise(self, expr: Expr) -> Column:
@@ -131,7 +131,7 @@ class Machine:
 
     def _applied(self, op: str, given: list[Column]) -> Column:
         row = primitive(op)
-        here = row.on.get(self._target, _NOWHERE)
+        here = row.on.get(self.target, _NOWHERE)
         if here.flushes:
             given = [flushed(column, self._tiny) for column in given]
         value = applied(row, given, self.work)

@@ -53,14 +53,14 @@ class QuickMachine(Machine):
                 name: c if np.asarray(c).dtype == np.bool_ else np.float64(c)
                 for name, c in self._columns.items()
             }
-            self._wide = QuickMachine(columns, np.float64, self._target)
+            self._wide = QuickMachine(columns, np.float64, self.target)
         return self._wide
 
     def moved(self, name: str) -> QuickMachine:
         """The same points, a column of them one unit in the last place further."""
         column = np.float32(self._columns[name])
         beside = np.nextafter(column, np.float32(np.inf))
-        return QuickMachine({**self._columns, name: beside}, np.float32, self._target)
+        return QuickMachine({**self._columns, name: beside}, np.float32, self.target)
 
     def _value(self, node: Expr) -> Any:
         match node:
