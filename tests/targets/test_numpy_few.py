@@ -15,6 +15,8 @@ RULES = """
 rule pair(x, y) -> (z, w):
     z = x * y + sin(x)
     w = y**2
+    dx = dz * (y + cos(x))
+    dy = dz * x + dw * 2 * y
 
 rule spike(v, k: static = 25.0) -> s:
     assume k > 0
