@@ -3,9 +3,9 @@ rule keeps the evaluations that it has by then.
 
 One budget serves the forms of all targets together. If the forms that all targets share
 are chosen in it, but no time is left to look at infinities, they are taken as they are
-(`so_far.py`). If they are not, the rule is evaluated as it is written, in float64 where that
-helps (`hurried.py`, for which a part of the budget is kept): what was found for some results
-counts for nothing, so the result is one of few wherever the search is cut short. If those
+(`so_far.py`). If they are not, the results whose forms are chosen have these, and the others
+are evaluated as they are written, in float64 where that helps (`hurried.py`, for which a part
+of the budget is kept): the result is one of few wherever the search is cut short. If those
 of one target are not found, that target gets the shared ones.
 """
 
@@ -26,9 +26,10 @@ from gradspec.stabilise.doubled import with_others
 from gradspec.stabilise.faults import concern
 from gradspec.stabilise.fenced import fenced
 from gradspec.stabilise.hurried import SHARE, hurried
+from gradspec.stabilise.part_way import PartWay
 from gradspec.stabilise.scaled import scaled
 from gradspec.stabilise.shared_logistic import logistic
-from gradspec.stabilise.so_far import keeping
+from gradspec.stabilise.so_far import Stage, keeping
 from gradspec.stabilise.unsearched import as_written
 from gradspec.symbolic.attempts import attempt
 from gradspec.symbolic.limit import hurried_time, in_time
@@ -36,6 +37,8 @@ from gradspec.symbolic.limit import hurried_time, in_time
 PATIENCE = 3.0
 """How much longer the watcher waits than a stage has, before it kills."""
 
+
+_AS_CHOSEN = "its forms are chosen, but what they give at infinities is not looked at"
 
 _Found: TypeAlias = CheckedRule | bool | None
 """Forms, True for those that all targets share, None if there was no time."""
@@ -61,11 +64,9 @@ def stabilised(rule: CheckedRule, options: Options) -> Stable:
         shared = _shared(rule, options.budget)
     if shared is None:
         left = options.budget - (hurried_time() - begun)
-        last = _with_verdicts(stages[-1], rule) if stages else None
-        taken = last or _hurried(rule, left)
+        taken, how = _late(rule, stages[-1] if stages else None, left)
         every = (taken,) * len(options.targets)
-        how = _as_chosen if last else _as_written
-        return Stable(taken, every, (_stopped(rule, options, how(taken)),))
+        return Stable(taken, every, (_stopped(rule, options, how),))
     own: list[CheckedRule] = []
     stopped: list[Diagnostic] = []
     for target in options.targets:
@@ -104,9 +105,31 @@ def _shared(rule: CheckedRule, seconds: float) -> CheckedRule | None:
     )
 
 
-def _hurried(rule: CheckedRule, seconds: float) -> CheckedRule:
+def _late(
+    rule: CheckedRule, stage: Stage | None, seconds: float
+) -> tuple[CheckedRule, str]:
+    """The rule as its search has left it, and what that is."""
+    if isinstance(stage, CheckedRule):
+        chosen = _with_verdicts(stage, rule)
+        assert chosen is not None
+        return chosen, _AS_CHOSEN
+    taken = _hurried(rule, seconds, stage)
+    return taken, _as_written(taken, _finished(rule, stage))
+
+
+def _hurried(
+    rule: CheckedRule, seconds: float, part: PartWay | None = None
+) -> CheckedRule:
     """What there is time for when a search has taken too long."""
-    return _in_time(rule, "as written", seconds, hurried) or as_written(rule)
+    work = partial(hurried, part=part)
+    return _in_time(rule, "as written", seconds, work) or as_written(rule)
+
+
+def _finished(rule: CheckedRule, part: PartWay | None) -> tuple[str, ...]:
+    """The results whose forms are chosen."""
+    results = [o.name for o in rule.rule.outputs]
+    results += [f"d{i.name}" for i in rule.rule.inputs]
+    return tuple(name for name in results if part is not None and name in part.done)
 
 
 def _own(
@@ -168,13 +191,14 @@ def _in_time(
         return in_time(seconds, partial(work, rule)) if may else None
 
 
-def _as_written(taken: CheckedRule) -> str:
+def _as_written(taken: CheckedRule, finished: tuple[str, ...] = ()) -> str:
+    if taken.as_written:
+        return "it is evaluated as written"
     wide = f", {', '.join(taken.wide)} in float64" if taken.wide else ""
+    if finished:
+        chosen = f"the forms of {', '.join(finished)} are chosen"
+        return f"{chosen}, the rest is evaluated as written{wide}"
     return f"it is evaluated as written{wide}"
-
-
-def _as_chosen(_: CheckedRule) -> str:
-    return "its forms are chosen, but what they give at infinities is not looked at"
 
 
 def _stopped(

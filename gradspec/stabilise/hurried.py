@@ -1,8 +1,9 @@
-"""A rule whose search ran out of time: every formula as it is written, and float64 where
-float32 loses what float64 keeps.
+"""A rule whose search ran out of time: the forms that were chosen by then, every other
+formula as it is written, and float64 where float32 loses what float64 keeps.
 
-That takes a hundredth of what a search takes: nothing is rewritten, each result is
-measured once as it stands, on the sample and at the hardest of some thousand points.
+That takes a hundredth of what a search takes: nothing is rewritten, each result that is
+left is measured once as it stands, on the sample and at the hardest of some thousand
+points.
 """
 
 from __future__ import annotations
@@ -18,11 +19,16 @@ from gradspec.ir.rule import CheckedRule, Declared, Derived, Rewrite, Rule
 from gradspec.ir.text import show
 from gradspec.ir.walk import size
 from gradspec.stabilise import wide, widening
+from gradspec.stabilise.dead import without_dead_locals
+from gradspec.stabilise.exact import restored
 from gradspec.stabilise.further import Ground
+from gradspec.stabilise.guard import guarded
+from gradspec.stabilise.inlined import without_calls
 from gradspec.stabilise.measure import Trial, is_real
 from gradspec.stabilise.model import Machine
+from gradspec.stabilise.part_way import PartWay
 from gradspec.stabilise.points import Points, points
-from gradspec.stabilise.unsearched import as_written
+from gradspec.stabilise.unsearched import as_written, tidied
 
 SHARE = 0.15
 """Of a rule's budget, what is kept for this."""
@@ -30,30 +36,41 @@ SHARE = 0.15
 _LEAST = 3  # nodes of a formula that may lose anything
 
 
-def hurried(checked: CheckedRule) -> CheckedRule:
-    """The rule as it is written, with float64 for the results that need it."""
-    written = replace(as_written(checked), as_written=False)
+def hurried(checked: CheckedRule, part: PartWay | None = None) -> CheckedRule:
+    """The rule as it is written, but for the forms that ``part`` has of it, with float64
+    for the results that need it."""
     rule = checked.rule
-    if not rule.is_elementwise or calls_surrogate(rule):
-        return written
-    sample = points(rule)
-    if not len(sample):
-        return written
-    needs = tuple(_needs(rule, sample))
-    names = tuple(need.name for need in needs)
-    safe = wide.recomputing(written.rule, list(names))
-    return replace(written, rule=safe, wide=names, rewrites=(*checked.rewrites, *needs))
+    sample = points(rule) if rule.is_elementwise else None
+    if sample is None or not len(sample):
+        return replace(as_written(checked), as_written=False)
+    begun = (part or PartWay(without_calls(rule))).sound(rule)
+    begun = replace(begun, rule=tidied(begun.rule))
+    whole = begun.whole()
+    needs = () if calls_surrogate(rule) else _needs(rule, whole, sample, begun.done)
+    names = (*begun.wide, *(need.name for need in needs))
+    again = wide.recomputing(whole, list(names))
+    safe = guarded(without_dead_locals(begun.rule, again), sample)
+    return replace(
+        checked,
+        rule=restored(rule, safe),
+        wide=names,
+        rewrites=(*checked.rewrites, *begun.rewrites, *needs),
+        harms=begun.harms,
+    )
 
 
-def _needs(rule: Rule, sample: Points) -> list[Rewrite]:
-    """What is to be computed in float64, and why."""
-    results = {**closed.outputs(rule), **_gradients(rule)}
+def _needs(
+    rule: Rule, whole: Rule, sample: Points, done: tuple[str, ...]
+) -> tuple[Rewrite, ...]:
+    """What is to be computed in float64, and why; of ``done`` that is known."""
+    results = {**closed.outputs(whole), **_gradients(whole)}
     found = []
     for name, form in results.items():
-        why = "" if name in rule.exacts else _why(rule, sample, form)
+        is_left = name not in rule.exacts and name not in done
+        why = _why(rule, sample, form) if is_left else ""
         if why:
             found.append(Rewrite(name, show(form), show(form), why))
-    return found
+    return tuple(found)
 
 
 def _gradients(rule: Rule) -> dict[str, Expr]:

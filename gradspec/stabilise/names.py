@@ -29,6 +29,10 @@ class Names:
             self._values[name] = value
             self._closed.clear()
 
+    def value(self, name: str) -> Expr:
+        """What a name stands for, in inputs, statics and upstream gradients alone."""
+        return self._close(name)
+
     def close(self, expr: Expr) -> Expr:
         """``expr`` in inputs, statics and upstream gradients alone."""
         used = [name for name in sorted(names(expr)) if name in self._values]

@@ -136,11 +136,11 @@ def points_of(closed: Expr, name: str) -> tuple[Point, ...]:
     for node in nodes(closed):
         match node:
             case Apply(op="div", args=(_, below)) if not isinstance(below, Ref | Const):
-                poles = zeros(below, name)
+                poles = zeros(below, name, _MOST)
                 few = poles if len(poles) <= _MOST else ()
                 exact = (z.near for z in few if isinstance(z.centre, Fraction))
                 found |= {near: Point(near, near, False) for near in exact}
-    roots = zeros(closed, name)
+    roots = zeros(closed, name, _MOST)
     if len(roots) <= _MOST:
         found |= {z.near: Point(z.centre, z.near, True) for z in roots}
     return tuple(found[near] for near in sorted(found))

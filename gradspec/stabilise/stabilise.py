@@ -33,7 +33,6 @@ from gradspec.ir.walk import size
 from gradspec.stabilise import wide, widening
 from gradspec.stabilise.anchored import Mender
 from gradspec.stabilise.choose import Candidate, Choice, choose, cost
-from gradspec.stabilise.compensate import compensated
 from gradspec.stabilise.dead import without_dead_locals
 from gradspec.stabilise.directed import forms
 from gradspec.stabilise.doubled import Quantity, doubled, looked_at
@@ -48,7 +47,9 @@ from gradspec.stabilise.last_look import last_look
 from gradspec.stabilise.measure import Score, Trial, is_real
 from gradspec.stabilise.model import Machine
 from gradspec.stabilise.names import Names
+from gradspec.stabilise.part_way import PartWay
 from gradspec.stabilise.points import DOUBLE, Points, points
+from gradspec.stabilise.polished import polished
 from gradspec.stabilise.propose import proposals
 from gradspec.stabilise.reason import gains, reason
 from gradspec.stabilise.rederived import rederived
@@ -135,6 +136,8 @@ class _Work:
         self._usual = tuple(wide.usual(rule, p) for p in (sample, self._fine))
         self._mender = Mender.of(rule, self._chosen.close, self._search, self._usual)
         self._series: dict[str, Expr] = {}
+        self._forms: dict[str, Expr] = {}
+        self._done: list[str] = []
         self._heard: list[Tried] = []
         self.rewrites: list[Rewrite] = []
         self.harms: list[Harm] = []
@@ -200,12 +203,22 @@ class _Work:
             return written
         if choice.form != written:
             self._record(name, (trial, fine), first, choice)
+        self._tell(name, choice.form)
         form = self._mended(name, (trial, fine), choice, written)
         form = self._once_more(name, (trial, fine), replace(choice, form=form))
+        self._tell(name, form)
         self._blame(name, trial, form, trial.score(self._chosen.close(form)))
         if name in self._results and not self._calls_surrogate:
             self._weigh(name, (trial, fine), replace(choice, form=form))
+        self._done.append(name)
+        self._tell(name, self.last(name, choice.form))
         return choice.form
+
+    def _tell(self, name: str, form: Expr) -> None:
+        """What is chosen so far, in case that there is time for no more."""
+        self._forms |= {name: form} if name else {}
+        told = tuple(self.wide), tuple(self.rewrites), tuple(self.harms)
+        keep(PartWay(self._rule, tuple(self._forms.items()), tuple(self._done), *told))
 
     def _chosen_from(
         self, name: str, trials: _Pair, written: Expr, others: tuple[Expr, ...]
@@ -234,17 +247,8 @@ class _Work:
                 form = found.form
         best = further(ground, rounds[-1], self._heard, self._candidate)
         self._plain[name] = best.form
-        return self._polished(trials, best).since(rounds[0])
-
-    def _polished(self, trials: _Pair, choice: Choice) -> Choice:
-        """A form that is not good yet where statics have their defaults, with what
-        rounding takes off arguments put back."""
-        closed = self._chosen.close(choice.form)
-        usual = zip(trials, self._usual, strict=True)
-        if all(trial.score_at(closed, where).is_good for trial, where in usual):
-            return choice
-        first, found = self._candidate(choice.form), compensated(choice.form)
-        return choose(trials[0], first, (), self._candidates(found), trials[1])
+        last = polished(trials, self._usual, best, self._candidate)
+        return last.since(rounds[0])
 
     def last(self, name: str, value: Expr) -> Expr:
         """The form chosen for a name, with its series (nothing is derived of those)."""

@@ -20,7 +20,7 @@ from gradspec.stabilise.ranked_guard import ranked_guarded
 def as_written(checked: CheckedRule) -> CheckedRule:
     """The rule with the evaluations that its text has, derived gradients with those
     that differentiating gives."""
-    rule = _tidied(without_calls(checked.rule))
+    rule = tidied(without_calls(checked.rule))
     if not rule.is_elementwise:
         safe = ranked_guarded(rule)
     else:
@@ -29,7 +29,7 @@ def as_written(checked: CheckedRule) -> CheckedRule:
     return replace(checked, rule=restored(rule, safe), as_written=True)
 
 
-def _tidied(rule: Rule) -> Rule:
+def tidied(rule: Rule) -> Rule:
     """Constants folded, as every choice begins: this rounds nothing otherwise."""
     return replace(
         rule,

@@ -7,9 +7,11 @@ near, its Taylor model about that place shows (`economise.py`).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
+from functools import lru_cache
+from itertools import islice, pairwise
 from typing import Any
 
 from flint import arb, ctx, fmpq
@@ -28,6 +30,8 @@ _GRID = tuple(
     for n in range(8)
 )
 
+_ALL = len(_GRID)
+
 
 @dataclass(frozen=True, slots=True)
 class Zero:
@@ -37,16 +41,22 @@ class Zero:
     near: Fraction
 
 
-def zeros(expr: Expr, name: str) -> tuple[Zero, ...]:
-    """The simple zeros of ``expr`` in ``name`` that a grid shows (0 aside)."""
-    compiled = program(expr)
+@lru_cache(maxsize=512)
+def zeros(expr: Expr, name: str, most: int = _ALL) -> tuple[Zero, ...]:
+    """The simple zeros of ``expr`` in ``name`` that a grid shows (0 aside); of a function
+    that has more than ``most``, one more than that, and the others are not looked for."""
+    return tuple(islice(_zeros(program(expr), name), most + 1))
+
+
+def _zeros(compiled: Program, name: str) -> Iterator[Zero]:
     signed = [(at, _sign(compiled, name, at, 64)) for at in sorted(_GRID)]
-    found = [z for at, sign in signed if not sign and (z := _exact(compiled, name, at))]
+    found = (_exact(compiled, name, at) for at, sign in signed if not sign)
+    yield from (zero for zero in found if zero is not None)
     for (low, below), (high, above) in pairwise(signed):
         if below and above and below != above:
             zero = _isolated(compiled, name, (low, high), below)
-            found += [zero] if zero is not None else []
-    return tuple(found)
+            if zero is not None:
+                yield zero
 
 
 def _sign(compiled: Program, name: str, at: Fraction, precision: int) -> int:

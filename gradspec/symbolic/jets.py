@@ -31,6 +31,18 @@ def jets(op: str, start: Any, size: int) -> tuple[Any, ...]:
         ctx.cap = before
 
 
+def rational_inverse(numbers: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The coefficients of the inverse of a power series, as many as are given of it; all
+    are rational, and the first is not 0."""
+    before = ctx.cap
+    ctx.cap = size = len(numbers)
+    try:
+        found = 1 / fmpq_series(list(numbers), prec=size)
+        return _padded(found.coeffs(), size, fmpq(0))
+    finally:
+        ctx.cap = before
+
+
 def _padded(found: list[Any], size: int, zero: Any) -> tuple[Any, ...]:
     return (*found[:size], *[zero] * (size - len(found)))
 

@@ -13,9 +13,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from flint import arb, fmpq, fmpq_poly
+from flint import arb, arb_poly, fmpq, fmpq_poly, fmpz_poly
 
-from gradspec.symbolic.jets import EVERYWHERE, NoSeries, jets
+from gradspec.symbolic.jets import EVERYWHERE, NoSeries, jets, rational_inverse
 
 PRECISION = 320
 """Bits of the balls: coefficients lose some on the way."""
@@ -133,7 +133,7 @@ class Model:
         if count > other.order:
             raise NoSeries("a division by zero")
         below = Model(other.coefficients[count:], other.rest, other.width)
-        quotient = self * applied("reciprocal", below)
+        quotient = self * inverse(below)
         poles = quotient.poles + count - other.poles
         if poles < 0:
             return replace(quotient, poles=0).times_powers(-poles)
@@ -154,7 +154,7 @@ class Model:
 
 def is_zero(number: Number) -> bool:
     """Exactly, beyond doubt."""
-    return bool(number == 0) if isinstance(number, fmpq) else bool(number.is_zero())
+    return not number if isinstance(number, fmpq) else bool(number.is_zero())
 
 
 def constant(value: Number, like: Model) -> Model:
@@ -168,15 +168,37 @@ def _alike(one: Model, two: Model) -> tuple[Model, Model]:
 
 
 def _product(one: tuple[Number, ...], two: tuple[Number, ...]) -> tuple[Number, ...]:
-    if all(isinstance(a, fmpq) for a in (*one, *two)):
-        return _exact_product(one, two)
-    found: list[Number] = [fmpq(0)] * (len(one) + len(two) - 1)
-    right = [(j, b) for j, b in enumerate(two) if not is_zero(b)]
-    for i, a in enumerate(one):
-        if not is_zero(a):
-            for j, b in right:
-                found[i + j] = found[i + j] + a * b
-    return tuple(found)
+    """Polynomials at once: a coefficient that no ball comes into stays rational."""
+    with_balls = _touched(one, two)
+    if not any(with_balls):
+        return _exact_product(_rational(one), _rational(two))
+    balls = (arb_poly(list(one)) * arb_poly(list(two))).coeffs()
+    balls += [arb(0)] * (len(with_balls) - len(balls))
+    if all(with_balls):
+        return tuple(balls)
+    exact = _exact_product(_rational(one), _rational(two))
+    three = zip(with_balls, balls, exact, strict=True)
+    return tuple(ball if touched else number for touched, ball, number in three)
+
+
+def _touched(one: tuple[Number, ...], two: tuple[Number, ...]) -> list[bool]:
+    """Which coefficients of a product a ball comes into (nothing does, times 0)."""
+    (some, balls), (others, more) = map(_places, (one, two))
+    count = (some * more + balls * others).coeffs()
+    rest = len(one) + len(two) - 1 - len(count)
+    return [*(n != 0 for n in count), *[False] * rest]
+
+
+def _places(numbers: tuple[Number, ...]) -> tuple[Any, Any]:
+    """Polynomials with 1 where there is anything, and where that is a ball."""
+    some = [0 if is_zero(a) else 1 for a in numbers]
+    kinds = zip(some, numbers, strict=True)
+    balls = [s if isinstance(a, arb) else 0 for s, a in kinds]
+    return fmpz_poly(some), fmpz_poly(balls)
+
+
+def _rational(numbers: tuple[Number, ...]) -> tuple[Number, ...]:
+    return tuple(a if isinstance(a, fmpq) else fmpq(0) for a in numbers)
 
 
 def _exact_product(
@@ -185,6 +207,49 @@ def _exact_product(
     """The same of rational coefficients, over one denominator: 20 times as fast."""
     found = (fmpq_poly(list(one)) * fmpq_poly(list(two))).coeffs()
     return (*found, *[fmpq(0)] * (len(one) + len(two) - 1 - len(found)))
+
+
+def inverse(below: Model) -> Model:
+    """``1 / f`` of a model that is not 0 at the point.
+
+    With ``p`` the inverse of the polynomial as a power series to the same order,
+    ``f p = 1 + e u**(n + 1)``, so ``1 / f = p - (e / f) u**(n + 1)``: one product tells ``e``.
+    """
+    series = _inverted(below.coefficients)
+    high = _product(below.coefficients, series)[below.order + 1 :]
+    inside = arb(0, below.width)
+    left = arb(0)
+    for a in reversed(high):
+        left = left * inside + a
+    left += below.rest * Model(series, arb(0), below.width).range()
+    values = below.range()
+    if values.contains(0):
+        least = below.least()
+        if not least > 0:
+            raise NoSeries("a pole in the window")
+        values = arb(0, (1 / least).upper())
+    else:
+        values = 1 / values
+    return Model(series, -left * values, below.width)
+
+
+def _inverted(numbers: tuple[Number, ...]) -> tuple[Number, ...]:
+    """The coefficients of a power series' inverse."""
+    first, *others = numbers
+    if is_zero(first) or (isinstance(first, arb) and first.contains(0)):
+        raise NoSeries("a pole")
+    if all(isinstance(a, fmpq) for a in numbers):
+        return rational_inverse(numbers)
+    steps = [(n, a) for n, a in enumerate(others, 1) if not is_zero(a)]
+    series: list[Number] = [1 / first]
+    for place in range(1, len(numbers)):
+        total: Number = fmpq(0)
+        for n, a in steps:
+            if n > place:
+                break
+            total = total + a * series[place - n]
+        series.append(total if is_zero(total) else -total / first)
+    return tuple(series)
 
 
 def applied(op: str, inner: Model) -> Model:

@@ -3,18 +3,23 @@ float64 where that helps."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from gradspec.driver.run import compile_source
+from gradspec.ir import closed
 from gradspec.ir.rule import CheckedRule
 from gradspec.options import Options
+from gradspec.primitives.formula import formula
 from gradspec.source import Source
 from gradspec.stabilise import stabilise as search
 from gradspec.stabilise.hurried import hurried
+from gradspec.stabilise.part_way import PartWay
 from gradspec.stabilise.so_far import keeping
+from gradspec.symbolic.enclose import program
 from tests.stabilise.rules import completed
 
 CANCELS = "rule f(x) -> y:\n    assume x > 0\n    y = sqrt(x + 1) - sqrt(x)\n"
@@ -74,9 +79,57 @@ def test_chosen_forms_stand_when_infinities_take_too_long(
     assert "Evaluation: as written" not in result.modules[0].text
 
 
+def test_what_is_chosen_of_some_results_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The output has its conjugate, the gradient is as it is written, in float64."""
+    monkeypatch.setattr(search._Work, "_derived", _endless)
+    result, _ = compile_source(
+        Source("f.grad", CANCELS), "f.grad", Options(("numpy",), budget=4.0)
+    )
+    (late,) = [d for d in result.diagnostics if d.code == "GS463"]
+    assert "the forms of y are chosen" in late.headline
+    assert "the rest is evaluated as written, dx in float64" in late.headline
+    module: dict[str, object] = {"__name__": "f"}
+    exec(compile(result.modules[0].text, "f", "exec"), module)
+    x = np.float32([1e8, 3e10])
+    vjp: Any = module["f_vjp"]
+    y, pullback = vjp(x)
+    wide = np.float64(x)
+    assert np.allclose(y, 1 / (np.sqrt(wide + 1) + np.sqrt(wide)), rtol=1e-6)
+    (dx,) = pullback(np.ones_like(x))
+    true = -0.5 / np.sqrt(wide) / np.sqrt(wide + 1)
+    assert np.allclose(dx, true / (np.sqrt(wide + 1) + np.sqrt(wide)), rtol=1e-3)
+
+
+def test_each_stage_on_the_way_is_the_rule() -> None:
+    """Whatever is chosen by then: the same function at every one of them."""
+    checked = CheckedRule(completed(CANCELS), ())
+    with keeping() as stages:
+        search.stabilise(checked)
+    parts = [stage for stage in stages if isinstance(stage, PartWay)]
+    assert [part.done for part in parts][-1] == ("y", "dx")
+    assert parts[0].done == () and "y" in dict(parts[0].forms)
+    for part in parts:
+        found = hurried(checked, part)
+        assert not found.as_written and set(part.wide) <= set(found.wide)
+        dx = closed.cotangents(found.rule)["dx"]
+        (value,) = program(dx).run({"x": 2.0, "dy": 1.0})
+        assert abs(float(value.mid()) - 0.5 * (1 / 3**0.5 - 1 / 2**0.5)) < 1e-15
+
+
+def test_a_form_that_is_not_finished_stands_only_where_it_is_no_worse() -> None:
+    checked = CheckedRule(completed(PLAIN), ())
+    begun = PartWay(checked.rule, (("y", formula("x**3 / x")),))
+    assert begun.sound(checked.rule).forms == ()
+    done = replace(begun, done=("y",))
+    assert done.sound(checked.rule) == done
+    assert hurried(checked, begun).rule == hurried(checked).rule
+
+
 def test_stages_are_kept_only_for_who_asks() -> None:
     rule = CheckedRule(completed(PLAIN), ())
     with keeping() as stages:
         done = search.stabilise(rule)
-    assert len(stages) == 2 and stages[-1].rule == done.rule
+    forms = [stage for stage in stages if isinstance(stage, CheckedRule)]
+    assert len(forms) == 2 and forms[-1].rule == done.rule
+    assert stages[-1] is forms[-1]
     assert search.stabilise(rule) == done

@@ -158,6 +158,43 @@ def test_a_pole_is_no_zero() -> None:
     assert found is None or _is_refused(found.centre)
 
 
+def test_zeros_of_what_has_many_are_not_all_looked_for() -> None:
+    every = zeros(formula("sin(x)"), "x")
+    assert len(every) > 20
+    few = zeros(formula("sin(x)"), "x", 4)
+    assert [z.near for z in few] == [z.near for z in every[:5]]
+    assert [z.near for z in zeros(formula("x - 1"), "x", 4)] == [1]
+
+
+@pytest.mark.parametrize("text", ["1 / cos(x)", "x / sin(pi * x)", "1 / (2 - exp(x))"])
+def test_an_inverse_is_bounded_where_its_own_series_about_the_range_has_no_bound(
+    text: str,
+) -> None:
+    """The range of what is below reaches from the value at the point to nearly 0."""
+    expr, random = formula(text), Random(3)
+    found = model(expr, "x", Fraction(0), Fraction(1, 2), 40)
+    with ctx.workprec(PRECISION):
+        assert abs(found.rest) * arb(2) ** -41 < arb(2) ** -8
+        for _ in range(40):
+            u = Fraction(random.randint(-(2**20), 2**20), 2**21)
+            if u:
+                assert enclose(expr, {"x": u}, PRECISION).overlaps(value(found, u))
+
+
+def test_what_is_0_in_the_window_has_no_inverse() -> None:
+    for text in ("1 / cos(x)", "1 / (x - 1/4)", "1 / (pi * x - 1)", "1 / (x * x)"):
+        with pytest.raises(NoSeries):
+            model(formula(text), "x", Fraction(0), Fraction(2), 24)
+
+
+def test_an_inverse_keeps_what_is_rational() -> None:
+    """About 0 even powers of ``1 / (1 + pi * x**3)`` are beyond doubt no part of it."""
+    found = model(formula("1 / (1 + pi * x**3)"), "x", Fraction(0), Fraction(1, 8), 9)
+    kinds = [isinstance(a, fmpq) for a in found.coefficients]
+    assert kinds == [n % 3 != 0 or n == 0 for n in range(10)]
+    assert found.coefficients[:3] == (1, 0, 0)
+
+
 def _is_refused(centre: object) -> bool:
     try:
         about(formula("1 / (x - 0.3)"), "x", (centre, True), Fraction(1, 64), 8)
