@@ -1,11 +1,13 @@
 """The wider search for one expression of a rule: what equality saturation finds beside
-the best form so far, if it is worth it."""
+the best form so far, and what is found case by case, if it is worth it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import chain
 
 from gradspec.ir.expr import Expr
+from gradspec.stabilise.by_cases import by_cases
 from gradspec.stabilise.choose import Candidate, Choice, choose, is_worth
 from gradspec.stabilise.measure import Score, Trial
 from gradspec.stabilise.propose import proposals
@@ -33,5 +35,6 @@ def searched(
     best = candidate(found.form)
     every = dict.fromkeys((*starts, *proposals(starts[0], upstream)))
     forms = saturation.forms(tuple(every), single.suspicion(best.closed))
-    done = choose(single, best, (), map(candidate, forms), double)
+    divided = chain.from_iterable(map(by_cases, starts))
+    done = choose(single, best, (), map(candidate, chain(divided, forms)), double)
     return done if is_worth(done, found) else found
