@@ -73,6 +73,17 @@ _COSINES = (
 )
 
 _ROOTS = (
+    # 1 - cos(c) is twice the square of the half-angle's sine
+    Row(
+        "third side of a triangle",
+        "square(a) + square(b) - 2 * a * b * cos(c)",
+        "square(a - b) + 4 * a * b * square(sin(0.5 * c))",
+    ),
+    Row(
+        "diagonal of a parallelogram",
+        "square(a) + square(b) + 2 * a * b * cos(c)",
+        "square(a - b) + 4 * a * b * square(cos(0.5 * c))",
+    ),
     Row("hypot of a double", "sqrt(4 * square(a) + square(b))", "hypot(2 * a, b)"),
     Row("hypot of a double, apart", "sqrt(4 * a * a + square(b))", "hypot(2 * a, b)"),
 )

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from fractions import Fraction
-from functools import reduce
+from functools import partial, reduce
 
 from gradspec.derive.build import plus, scale, times
 from gradspec.ir.expr import ZERO, Apply, Const, Expr, Ref, Select
@@ -21,6 +21,7 @@ from gradspec.ir.tidy import fold, tidy
 from gradspec.ir.walk import names, nodes, size, transform
 from gradspec.primitives.table_bounds import FINITE, VANISHING
 from gradspec.stabilise.products import factors
+from gradspec.symbolic.conjugates import conjugated
 from gradspec.symbolic.gather import (
     gathered_apart,
     gathered_by_signs,
@@ -53,7 +54,7 @@ def united(
     plain = next((start for start in starts if not _has_branches(start)), None)
     if plain is None:
         return
-    ways = [gathered_through_roots, gathered_apart]
+    ways = [_with_conjugates(is_positive), gathered_through_roots, gathered_apart]
     if any(isinstance(node, Apply) and node.op == "sign" for node in nodes(plain)):
         ways.append(gathered_by_signs)
     for found in dict.fromkeys(gather(plain) for gather in ways):
@@ -64,6 +65,10 @@ def united(
         far = _in_one(form, is_positive)
         if far is not None:
             yield from (_beyond(*far, near) for near in (closed, form))
+
+
+def _with_conjugates(is_positive: IsPositive) -> Callable[[Expr], Expr | None]:
+    return partial(conjugated, is_positive=is_positive)
 
 
 def _within_range(form: Expr, usual: Expr, inputs: frozenset[str]) -> Expr:

@@ -39,7 +39,7 @@ def gathered_apart(expr: Expr) -> Expr | None:
 
 def gathered_by_signs(expr: Expr) -> Expr | None:
     """The same, where ``abs(x)`` is ``sign(x) * x`` and the square of a sign is 1."""
-    return _fraction_of(_OfSigns(), expr)
+    return _fraction_of(OfSigns(), expr)
 
 
 def _fraction_of(work: Gather, expr: Expr) -> Expr | None:
@@ -158,12 +158,12 @@ class Gather:
         divisor, below = self.ring.factor(value.den)
         parts = [*above, *((root, 1) for root in roots)]
         powers = self._powers([*parts, *((p, -e) for p, e in below)])
-        top = [_power(base, e) for base, e in powers if e > 0]
-        bottom = [_power(base, -e) for base, e in powers if e < 0]
+        top = [power(base, e) for base, e in powers if e > 0]
+        bottom = [power(base, -e) for base, e in powers if e < 0]
         factor = _fraction(number) / _fraction(divisor)
         whole = [] if factor == 1 and top else [Const(factor)]
-        result = _product([*whole, *top])
-        return Apply("div", (result, _product(bottom))) if bottom else result
+        result = product([*whole, *top])
+        return Apply("div", (result, product(bottom))) if bottom else result
 
     def _without_roots(self, value: Frac) -> tuple[Poly, list[Poly]]:
         """Roots taken out of the numerator: over ``x**2 + 1``, ``x**2 + 1 + x * r`` is
@@ -185,13 +185,13 @@ class Gather:
         for poly, exponent in parts:
             _, before = powers.get(str(poly), (poly, 0))
             powers[str(poly)] = (poly, before + exponent)
-        for number, (_, base) in self.ring.relations.items():
+        for number, (order, base) in self.ring.relations.items():
             root = self.ring.gens[number]
             _, up = powers.get(str(root), (root, 0))
             _, down = powers.get(str(base), (base, 0))
             if up > 0 > down:
                 # root**1 * base**-k = root**-1 * base**(1 - k): one root stays below
-                powers[str(root)] = (root, up - 2)
+                powers[str(root)] = (root, up - order)
                 powers[str(base)] = (base, down + 1)
         ordered = sorted(powers.values(), key=lambda pair: self._place(pair[0]))
         return [(self._polynomial(poly), e) for poly, e in ordered if e]
@@ -218,12 +218,12 @@ class Gather:
     def _monomial(self, exponents: tuple[int, ...], coefficient: Fraction) -> Expr:
         keys = self.ring.keys
         factors = [
-            _power(self._kernels[keys[number]], exponent)
+            power(self._kernels[keys[number]], exponent)
             for number, exponent in enumerate(exponents)
             if exponent
         ]
         whole = [] if coefficient == 1 and factors else [Const(coefficient)]
-        return _product([*whole, *factors])
+        return product([*whole, *factors])
 
 
 class _OfFreeRoots(Gather):
@@ -234,7 +234,7 @@ class _OfFreeRoots(Gather):
         return self._kernel(key, Apply("sqrt", (base,)))
 
 
-class _OfSigns(Gather):
+class OfSigns(Gather):
     """Knows what a magnitude is, so that it cancels with what it is of: the slope of
     ``abs(x - y) / abs(y)`` by y has no sum in it. Where a sign is 0 its square is not 1:
     at a kink, which has a slope on either side."""
@@ -288,7 +288,7 @@ def _root_of(poly: Poly) -> Poly | None:
     return prod((base ** (exponent // 2) for base, exponent in factors), start=poly**0)
 
 
-def _power(base: Expr, exponent: int) -> Expr:
+def power(base: Expr, exponent: int) -> Expr:
     match exponent:
         case 1:
             return base
@@ -298,7 +298,7 @@ def _power(base: Expr, exponent: int) -> Expr:
             return Apply("pow", (base, Const(Fraction(exponent))))
 
 
-def _product(factors: list[Expr]) -> Expr:
+def product(factors: list[Expr]) -> Expr:
     total: Expr = ONE
     for factor in factors:
         total = fold(Apply("mul", (total, factor)))
