@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import partial, reduce
+from itertools import islice
 
 from gradspec.derive.build import plus, scale, times
 from gradspec.ir.expr import ZERO, Apply, Const, Expr, Ref, Select
@@ -27,6 +28,7 @@ from gradspec.symbolic.gather import (
     gathered_by_signs,
     gathered_through_roots,
 )
+from gradspec.symbolic.grouped import grouped
 
 _RANGE = 700
 """What the logarithm of any factor may be: float64 ends at 709."""
@@ -35,6 +37,9 @@ _FURTHEST = Fraction(10**39)
 """Float32 ends before."""
 
 _LARGEST = 400
+
+_GROUPED = 3
+"""Forms whose polynomials are by the powers of one input, each of another."""
 
 IsPositive = Callable[[Expr], bool]
 """Whether an expression is positive at all points."""
@@ -65,6 +70,8 @@ def united(
         far = _in_one(form, is_positive)
         if far is not None:
             yield from (_beyond(*far, near) for near in (closed, form))
+    for form in islice(grouped(plain), _GROUPED):
+        yield from (form, _within_range(form, closed, inputs))
 
 
 def _with_conjugates(is_positive: IsPositive) -> Callable[[Expr], Expr | None]:
