@@ -16,6 +16,7 @@ from gradspec.ir.tidy import fold, tidy
 from gradspec.ir.walk import names, nodes, size, substitute, transform
 from gradspec.stabilise.search import replaced
 from gradspec.symbolic.gather import gathered
+from gradspec.symbolic.powers import with_powers_merged
 
 _SMALLEST, _LARGEST = 6, 60
 _GROWTH = 1.2  # how much longer a proposal may be
@@ -33,6 +34,9 @@ def proposals(expr: Expr, upstream: frozenset[str]) -> Iterator[Expr]:
     factor = coefficient(expr, used[0], upstream)
     if not _SMALLEST <= size(factor) <= _LARGEST:
         return
+    merged = with_powers_merged(factor)
+    if merged is not None and size(merged) <= _GROWTH * size(factor):
+        yield times(Ref(used[0]), _in_order(merged, factor))
     form = factor
     for part in _parts(factor):
         new = _proposed(part)
