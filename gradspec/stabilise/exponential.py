@@ -45,6 +45,46 @@ def in_range(closed: Expr, name: str) -> Expr | None:
     return None if found is None else _joined(name, found[0], *found[1])
 
 
+def about_limits(
+    closed: Expr, name: str
+) -> tuple[tuple[Fraction, Fraction], Expr] | None:
+    """The limits on the left and on the right, and what is left of the function when that
+    of its side is taken off; None if a limit is not finite, or both are 0."""
+    from gradspec.symbolic.exponentials import NoFraction, at_infinity, factored
+
+    plain = without_bounds(closed)
+    try:
+        found = factored(plain, name)
+    except (NoFraction, NotImplementedError, KeyError):
+        return None
+    left, right = at_infinity(found, -1), at_infinity(found, 1)
+    if left is None or right is None or not (left or right):
+        return None
+    below, above = (_less(plain, end, name) for end in (left, right))
+    if below is None or above is None:
+        return None
+    sides = _on_side(below, name, True), _on_side(above, name, False)
+    return (left, right), Select(_negative(name), sides[0], sides[1])
+
+
+def _less(form: Expr, number: Fraction, name: str) -> Expr | None:
+    return in_range(fold(Apply("sub", (form, Const(number)))), name)
+
+
+def _on_side(form: Expr, name: str, is_left: bool) -> Expr:
+    """``form`` where the sign of its variable is known."""
+    asked = _negative(name)
+
+    def visit(node: Expr) -> Expr:
+        match node:
+            case Select(condition=condition, then=then, other=other):
+                return (then if is_left else other) if condition == asked else node
+            case _:
+                return node
+
+    return fold(transform(form, visit))
+
+
 def in_one_exponential(closed: Expr, name: str) -> Expr | None:
     """The same with ``exp(x)`` as it stands, without a choice between sides: it grows, and
     cancels about its zeros, which float64 forgives where float32 is wanted."""

@@ -22,6 +22,7 @@ from gradspec.stabilise.peeled import peeled
 from gradspec.stabilise.points import Points, extremes
 from gradspec.stabilise.products import is_product, reordered
 from gradspec.stabilise.regimes import BAD, Form, by_regimes, losses
+from gradspec.stabilise.separated import separated
 from gradspec.stabilise.tried import Tried
 from gradspec.stabilise.united import united
 from gradspec.stabilise.vanishing import tamed
@@ -148,6 +149,11 @@ class Ground:
         sure = first.target not in _UNSURE
         return peeled((first.meaning, closed)) if sure else iter(())
 
+    def separated(self) -> Iterator[Expr]:
+        """The function as a sum of others of one variable each."""
+        first = self.trials[0]
+        return separated(first.meaning, first.variables, first.points.upstream)
+
     def _is_positive(self, part: Expr) -> bool:
         """Whether an expression is, at all points."""
         return all(bool((t.values_in_double(part) > 0).all()) for t in self.trials)
@@ -219,6 +225,7 @@ class _Work:
         if self._ground.is_wide and (first.lost >= BAD * RARE).any():
             yield from self._ground.united(first.candidate.closed)
             yield from self._ground.peeled(first.candidate.closed)
+            yield from self._ground.separated()
             yield from undivided(first.candidate.form)
 
     def best(self, known: Iterable[Form]) -> Form:

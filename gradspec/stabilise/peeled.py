@@ -77,6 +77,19 @@ def _peeled(start: Expr) -> Expr | None:
     return None
 
 
+def vanishes(expr: Expr) -> bool:
+    """Whether an expression is 0 as a fraction of exponentials; False if it is not known."""
+    steps: dict[str, Fraction] = {}
+    for _ in range(_TURNS):
+        try:
+            return _Exponentials(steps).of(expr).is_zero
+        except _Finer:
+            continue
+        except (TooLarge, Undefined):
+            return False
+    return False
+
+
 @lru_cache(maxsize=256)
 def _meaning(op: str) -> Expr | None:
     """A function as a fraction of exponentials; None if it is none."""

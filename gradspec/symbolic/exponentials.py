@@ -123,6 +123,21 @@ def _rates(arg: Expr, name: str) -> list[Fraction]:
             return []
 
 
+def at_infinity(found: Factored, sign: int) -> Fraction | None:
+    """The limit where the variable runs to infinity of this sign, if it is finite: of each
+    factor the terms with the most of ``E`` remain (on the left, the least)."""
+    grows, degree, limit = sign * found.shift, 0, found.number
+    for terms, power in found.factors:
+        most = max(sign * j for (_, j), _ in terms)
+        (highest, _), lead = max(t for t in terms if sign * t[0][1] == most)
+        grows += power * most
+        degree += power * highest
+        limit *= (lead * sign**highest) ** power
+    if grows < 0 or (grows == 0 and degree < 0):
+        return Fraction(0)
+    return limit if grows == degree == 0 else None
+
+
 class _Convert:
     def __init__(self, name: str, unit: Fraction) -> None:
         self._name, self._unit = name, unit
