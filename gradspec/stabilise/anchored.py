@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from itertools import chain
 from typing import Any, TypeAlias
 
@@ -19,7 +19,7 @@ from gradspec.ir.walk import children, names, nodes, size, substitute
 from gradspec.stabilise.choose import Candidate, choose
 from gradspec.stabilise.compensate import compensated
 from gradspec.stabilise.exponential import in_range
-from gradspec.stabilise.inner import INNER, of_one, put_back
+from gradspec.stabilise.inner import INNER, is_root, of_one, put_back
 from gradspec.stabilise.measure import SLACK, Trial, is_real
 from gradspec.stabilise.products import is_product, reordered
 from gradspec.stabilise.regimes import losses
@@ -66,16 +66,22 @@ _Way = Callable[[Expr, Expr, str, bool], Mended | None]
 
 
 def _tried(way: _Way, part: Expr, closed: Expr, is_factor: bool) -> Mended | None:
-    """A part mended, itself or as a function of one inner expression."""
-    used = names(closed)
+    """A part mended, itself or as a function of one inner expression: of a root first,
+    about 0 there is no series of the input itself."""
+    used, known = names(closed), of_one(closed)
+    ways: list[Callable[[], Mended | None]] = []
     if len(used) == 1:
-        direct = way(part, closed, next(iter(used)), is_factor)
-        if direct is not None:
-            return direct
-    known = of_one(closed)
-    if known is None:
-        return None
-    alone, inner = known
+        ways.append(partial(way, part, closed, next(iter(used)), is_factor))
+    if known is not None:
+        within = partial(_within, way, part, *known, is_factor)
+        ways.insert(0 if is_root(known[1]) else len(ways), within)
+    found = (one() for one in ways)
+    return next((one for one in found if one is not None), None)
+
+
+def _within(
+    way: _Way, part: Expr, alone: Expr, inner: Expr, is_factor: bool
+) -> Mended | None:
     found = way(alone, alone, INNER, is_factor)
     if found is None:
         return None
@@ -263,13 +269,16 @@ def is_admitted(trial: Trial, new: Expr, old: Expr, usual: Any) -> bool:
 def _starts(
     form: Expr, close: Close, inputs: frozenset[str], upstream: frozenset[str]
 ) -> Iterator[Expr]:
-    """The form as it is, or as a product if it is one of functions of one input each."""
+    """The form as it is, or as a product if it is one of functions of one input each;
+    last with all that is not the upstream gradient as one factor: in ``dy * p / x / x``
+    a series of ``p`` alone may underflow where the whole does not."""
     used = [name for name in sorted(upstream) if name in names(form)]
     found = [form]
     if len(used) == 1 and is_linear(form, upstream):
         factor = coefficient(form, used[0], upstream)
         product = _product(Ref(used[0]), _separated(factor, close, inputs))
         found = [product, form] if isinstance(form, Select) else [form, product]
+        found.append(Apply("mul", (Ref(used[0]), factor)))
     yield from dict.fromkeys(found)
 
 

@@ -264,6 +264,34 @@ _ERROR_FUNCTIONS = (
     Row("ndtr complement", "1 - ndtr(a)", "ndtr(-a)"),
     Row("log_ndtr", "log(ndtr(a))", "log_ndtr(a)"),
     Row("erfcx", "exp(square(a)) * erfc(a)", "erfcx(a)"),
+    Row("over erfcx", "exp(-square(a)) / erfc(a)", "1 / erfcx(a)"),
+    Row(
+        "inverse of Mills' ratio",
+        "exp(-0.5 * square(a)) / ndtr(a)",
+        "sqrt(2 * pi) * inverse_mills(a)",
+    ),
+    Row(
+        "inverse of Mills' ratio, mirrored",
+        "exp(-0.5 * square(a)) / ndtr(-a)",
+        "sqrt(2 * pi) * inverse_mills(-a)",
+    ),
+    Row(
+        "inverse of Mills' ratio, doubled",
+        "exp(-0.5 * square(a)) / (b * ndtr(a))",
+        "sqrt(2 * pi) / b * inverse_mills(a)",
+    ),
+    Row(
+        "inverse of Mills' ratio, doubled and mirrored",
+        "exp(-0.5 * square(a)) / (b * ndtr(-a))",
+        "sqrt(2 * pi) / b * inverse_mills(-a)",
+    ),
+    # what cancels far to the left is the slope of erfcx, to the right it overflows
+    Row(
+        "excess of Mills' inverse",
+        "a + inverse_mills(a)",
+        "-sqrt(0.5) * erfcx_slope(-sqrt(0.5) * a) / erfcx(-sqrt(0.5) * a)",
+        detour=True,
+    ),
     Row(
         "slope of erfcx, doubled",
         "b * 2 * (a * erfcx(a) - 1 / sqrt(pi))",

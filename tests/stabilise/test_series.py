@@ -125,6 +125,49 @@ def test_a_function_of_a_product_is_one_of_its_own() -> None:
     assert of_one(formula("x * sin(b * x)")) is None
 
 
+@pytest.mark.parametrize(
+    ("form", "root", "power"),
+    [
+        ("sin(sqrt(x)) / sqrt(x)", "sqrt(x)", 2),
+        ("cos(sqrt(x)) / x - sin(sqrt(x)) / x**1.5", "sqrt(x)", 2),
+        ("x * rsqrt(x) + tanh(sqrt(x))", "sqrt(x)", 2),
+        ("expm1(cbrt(x)) / cbrt(x) + x", "cbrt(x)", 3),
+    ],
+)
+def test_a_function_of_a_root_is_one_of_its_own(
+    form: str, root: str, power: int
+) -> None:
+    found = of_one(formula(form))
+    assert found is not None
+    alone, inner = found
+    assert inner == formula(root)
+    z = Fraction(5, 7)
+    true = enclose(formula(form), {"x": z**power})
+    assert enclose(alone, {INNER: z}).overlaps(true)
+
+
+@pytest.mark.parametrize(
+    ("form", "limit"),
+    [
+        ("sin(sqrt(x)) / sqrt(x)", -1 / 6),
+        ("atanh(sqrt(x)) / sqrt(x)", 1 / 3),
+        ("sin(x) / x**3 - cos(x) / x**2", None),
+        ("(sin(x) - x * cos(x)) / (x * x * x)", None),
+    ],
+)
+def test_gradients_about_0_of_textbook_quotients(
+    form: str, limit: float | None
+) -> None:
+    """Those of a root have a series in it; a series of the numerator alone would
+    underflow before the quotient does."""
+    rule = stable(unary(form, "assume 0 < x, x < 1")).rule
+    sizes = np.array([1e-36, 1e-20, 1e-9, 1e-3])
+    for work in (np.float32, np.float64):
+        values = Machine({"x": sizes.astype(work)}, work).run(alone(rule, "dx"))
+        true = -sizes / 15 if limit is None else np.full(4, limit)
+        assert values == pytest.approx(true, rel=1e-2, abs=0)
+
+
 def test_the_slope_of_a_point_that_is_filled_in() -> None:
     """Piece by piece it would be 0: GS434 is said only where no series tells it."""
     for form, slope in (
