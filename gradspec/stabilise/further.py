@@ -40,6 +40,9 @@ _SEVERAL = 2  # inputs
 _GAIN, _LEAST = 0.6, 6.0
 """Share of the lost bits that may be left, and how many must be gained."""
 
+_POOR = 8.0
+"""Bits lost in float64 that the first terms about an end may be worth."""
+
 _UNSURE = frozenset(["jax"])
 """Targets that may have no float64."""
 
@@ -273,21 +276,25 @@ def _is_worse(one: Score, other: Score, slack: float) -> bool:
 
 
 def ended(ground: Ground, choice: Choice, candidate: Make) -> Choice:
-    """``choice`` with the first terms about the ends at which float64 has nothing left for
-    float32: the cheapest of those that mend most, if that is much."""
+    """``choice`` with the first terms about the ends at which float64 has nothing, or
+    little, left for float32: the cheapest of those that mend most, if that is much."""
     work = _Work(ground, candidate, candidate(choice.form))
     first, trials = work.first, ground.trials
-    single = np.concatenate([np.full(len(t.points), w) for t, w in ground.rounded()])
-    lost = single & (first.lost >= BAD)
+    rounded = [np.full(len(t.points), w) & t.is_finite for t, w in ground.rounded()]
+    lost = np.concatenate(rounded) & (first.lost >= _POOR)
     pairs = tuple(about_ends(first.candidate.closed, lost, trials))
     every = {form: work.form(form) for form in dict.fromkeys(chain(*pairs))}
     split = by_regimes((first, *(every[series] for series, _ in pairs)), trials)
     some = (*every.values(), *map(work.form, split))
-    known = [f for f in some if (f.lost[lost] >= BAD).mean() <= _GAIN]
-    most = min(map(_total, known), default=0.0) + _LEAST
-    near = sorted((f for f in known if _total(f) <= most), key=lambda f: f.cost)
-    best = next((f.candidate for f in near if work.is_admitted(f.candidate)), None)
-    return choice if best is None else work.choice(choice, best)
+    known = [f for f in some if (f.lost[lost] >= _POOR).mean() <= _GAIN]
+    good = (f for f in _ranked(known) if work.is_admitted(f.candidate))
+    least = next(good, None)
+    if least is None:
+        return choice
+    near = [f for f in known if _total(f) <= _total(least) + _LEAST]
+    cheap = sorted((f for f in near if f.cost < least.cost), key=lambda f: f.cost)
+    best = next((f for f in cheap if work.is_admitted(f.candidate)), least)
+    return work.choice(choice, best.candidate)
 
 
 def looked_at(heard: Iterable[Tried]) -> Iterator[Expr]:

@@ -223,6 +223,11 @@ class Trial:
         """The true value at a point."""
         return float(self._truth[index])
 
+    @property
+    def is_finite(self) -> Any:
+        """Where the truth is a number of the format."""
+        return np.isfinite(self._truth)
+
     def first_gap(self, candidate: Expr) -> int:
         """The first point at which neither the truth nor ``candidate`` is defined."""
         value = np.float64(self._machine.run(candidate))

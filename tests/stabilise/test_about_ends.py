@@ -51,6 +51,24 @@ BESSEL = """rule f(x, z) -> y:
 """
 
 
+QUOTIENT = """rule f(x, z) -> y:
+    y = (exp(x) - exp(z)) / (x - z)
+"""
+
+
+@pytest.mark.parametrize(
+    ("x", "z"),
+    [(0.0003, 0.00030001), (1.0, 1.00001), (-7e-9, 1e-30), (2.0, 2.01), (-3.0, 0.5)],
+)
+def test_a_divided_difference_is_right_where_its_points_are_near(
+    x: float, z: float
+) -> None:
+    """float64 loses twice the digits that two numbers have in common; where the truth
+    itself overflows and the form is NaN, nothing is asked of the first terms."""
+    for name in ("dx", "dz"):
+        assert close(name, QUOTIENT, x=x, z=z)
+
+
 def test_roots_are_gathered_without_multiplying_their_powers_out() -> None:
     """``(c + r)**3`` below the line stays what it is; nothing cancels where c is small."""
     assert close("dn", FRESNEL, n=1.3, c=5e-24)
