@@ -28,9 +28,10 @@ _HARD = 16
 _OFF = GOOD
 """ULP beyond which a point of the core is hard, of several inputs."""
 
-_ALONE = 2 * GOOD
-"""The same of one input: the sample is dense there, and a little more once in a thousand
-points is no reason to make an activation twice as slow."""
+_ALONE, _OFTEN = 2 * GOOD, 0.01
+"""The same of one input, unless it is so at one point in a hundred: the sample is dense
+there, and a little more once in a thousand points is no reason to make an activation twice
+as slow."""
 
 
 def hard(rule: Rule, closed: Expr, target: str) -> Points | None:
@@ -41,9 +42,11 @@ def hard(rule: Rule, closed: Expr, target: str) -> Points | None:
     drawn, core = columns(rule)
     machine = QuickMachine(drawn, np.float32, target)
     off = np.where(_turns(machine, closed), 0.0, apart(machine, closed))
-    least = _OFF if len(names(closed) & {i.name for i in rule.inputs}) > 1 else _ALONE
-    if (off > least).any():
+    if (off > _OFF).any():
         off = np.where(given_so(rule, machine, closed), 0.0, off)
+    is_alone = len(names(closed) & {i.name for i in rule.inputs}) == 1
+    is_seldom = (core & (off > _OFF)).sum() <= _OFTEN * core.sum()
+    least = _ALONE if is_alone and is_seldom else _OFF
     chosen = [*_worst(np.where(core, off, 0.0), least)]
     lost = np.isinf(off) & ~core
     if lost.sum() > RARE * len(lost):
