@@ -30,11 +30,14 @@ def searched(
     candidate: Callable[[Expr], Candidate],
     upstream: frozenset[str],
 ) -> Choice:
-    """``found``, or a form that mends it; ``starts`` are equal to it, itself first."""
+    """``found``, or a form that mends it; ``starts`` are equal to it, itself first. What
+    is divided by cases has to be good: more branches for fewer faults are no remedy where
+    float64 leaves none."""
     single, double = trials
     best = candidate(found.form)
     every = dict.fromkeys((*starts, *proposals(starts[0], upstream)))
     forms = saturation.forms(tuple(every), single.suspicion(best.closed))
-    divided = chain.from_iterable(map(by_cases, starts))
-    done = choose(single, best, (), map(candidate, chain(divided, forms)), double)
+    divided = map(candidate, chain.from_iterable(map(by_cases, starts)))
+    whole = [one for one in divided if single.score(one.closed).is_good]
+    done = choose(single, best, (), chain(whole, map(candidate, forms)), double)
     return done if is_worth(done, found) else found
