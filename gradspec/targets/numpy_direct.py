@@ -11,8 +11,9 @@ from gradspec.plan.array import Expr, Name, Op
 from gradspec.plan.ranked import Softmax
 from gradspec.primitives.row import Helper
 from gradspec.primitives.table_known import LOGISTIC_SHARE
-from gradspec.targets.lines import Lines, assignment, assignments
+from gradspec.targets.lines import Lines, assignment
 from gradspec.targets.numpy_outputs import reach
+from gradspec.targets.numpy_places import placed
 from gradspec.targets.python import Scope, is_scalar, render
 
 if TYPE_CHECKING:
@@ -49,7 +50,8 @@ def with_direct_output(functions: Functions, block: Block) -> Lines | None:
     text = _filling(last.value, scope, f"_direct(out, {like.name})")
     if text is None:
         return None
-    return [*assignments(before, scope), *assignment(last.name, text, last.comment)]
+    ahead = placed(functions, before, [last.value])
+    return [*ahead, *assignment(last.name, text, last.comment)]
 
 
 def _filling(value: Expr, scope: Scope, place: str) -> str | None:

@@ -8,17 +8,17 @@ from gradspec.ir.rule import Input
 from gradspec.plan.array import Expr, Name, names
 from gradspec.plan.contraction import is_over_batch
 from gradspec.plan.ranked import Einsum
-from gradspec.targets.lines import Lines, assignments, indented
+from gradspec.targets.lines import Lines, indented
 from gradspec.targets.numpy_blocks import has_rows, keep_rows
-from gradspec.targets.numpy_outputs import viewed
+from gradspec.targets.numpy_outputs import bound_outputs, viewed
 from gradspec.targets.numpy_parts import (
     ARRAY,
     Functions,
     quiet,
-    statements_of,
     tuple_type,
     values_of,
 )
+from gradspec.targets.numpy_places import placed
 from gradspec.targets.python import render, render_atom
 
 
@@ -92,10 +92,12 @@ def forward_by_rows(functions: Functions) -> Lines:
     inputs = {i.name for i in plan.inputs}
     kept = [n for n in functions.backward.residuals if n not in {*outputs, *inputs}]
     made = ", ".join([*outputs, *kept])
+    kept_names = [*functions.forward.results, *map(Name, kept)]
     return [
         *quiet(values_of(functions.forward)),
         f"def forward({x}: {ARRAY}) -> {_kind(len(outputs) + len(kept))}:",
-        *indented(statements_of(functions, functions.forward)),
+        *indented(placed(functions, functions.forward.statements, kept_names)),
+        *indented(bound_outputs(functions, functions.forward)),
         f"    return {made}",
         "",
         f"{made} = _by_rows(forward, {axes}, {x})",
@@ -111,7 +113,7 @@ def backward_by_rows(functions: Functions) -> Lines:
     return [
         *quiet(functions.pulled),
         f"def backward({params}) -> {_kind(len(used))}:",
-        *indented(assignments(backward.statements, functions.scope)),
+        *indented(placed(functions, backward.statements, [v for _, v in used])),
         f"    return {results}",
     ]
 

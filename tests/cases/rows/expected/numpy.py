@@ -499,7 +499,7 @@ def layer_norm(
     mu = _row_mean(x)
     x_minus_mu = x - mu
     r = 1.0 / np.sqrt(_row_mean_product(x_minus_mu, x_minus_mu) + eps)
-    h = x_minus_mu * r
+    h = np.multiply(x_minus_mu, r, out=x_minus_mu)
     y = np.add(h * g, b, out=_direct(out, x))
     y = y.astype(dtype, copy=False)
     return y if out is None else _into(out, y)
@@ -518,8 +518,9 @@ def layer_norm_vjp(
         mu = _row_mean(x)
         x_minus_mu = x - mu
         r = 1.0 / np.sqrt(_row_mean_product(x_minus_mu, x_minus_mu) + eps)
-        h = x_minus_mu * r
-        y = h * g + b
+        h = np.multiply(x_minus_mu, r, out=x_minus_mu)
+        y = np.multiply(h, g, out=h)
+        y += b
         return y, mu, r
 
     y, mu, r = _by_rows(forward, 1, x)
