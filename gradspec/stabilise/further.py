@@ -16,6 +16,7 @@ from gradspec.ir.rule import Rule
 from gradspec.stabilise import wide
 from gradspec.stabilise.about_ends import about_ends, undivided
 from gradspec.stabilise.choose import Candidate, Choice, cost
+from gradspec.stabilise.collected import collected
 from gradspec.stabilise.measure import QUIET, SLACK, Score, Trial
 from gradspec.stabilise.model import Machine
 from gradspec.stabilise.peeled import peeled
@@ -157,6 +158,13 @@ class Ground:
         first = self.trials[0]
         return separated(first.meaning, first.variables, first.points.upstream)
 
+    def collected(self) -> Iterator[Expr]:
+        """The function as a sum of products of inputs and functions of one product of
+        them, where that is small; elsewhere as it is peeled."""
+        first = self.trials[0]
+        sure = first.target not in _UNSURE
+        return collected(first.meaning, first.points.upstream) if sure else iter(())
+
     def _is_positive(self, part: Expr) -> bool:
         """Whether an expression is, at all points."""
         return all(bool((t.values_in_double(part) > 0).all()) for t in self.trials)
@@ -180,7 +188,8 @@ def further(
         return choice
     work = _Work(ground, candidate, first)
     if not ground.is_derived:
-        best = work.best(map(work.form, ground.peeled(first.closed)))
+        forms = (*ground.peeled(first.closed), *ground.collected())
+        best = work.best(map(work.form, forms))
         return _changed(work, choice, best)
     pool = dict.fromkeys((choice.form, *looked_at(heard)))
     known = [work.form(f) for f in islice(pool, _LARGEST)]
@@ -229,6 +238,7 @@ class _Work:
             yield from self._ground.united(first.candidate.closed)
             yield from self._ground.peeled(first.candidate.closed)
             yield from self._ground.separated()
+            yield from self._ground.collected()
             yield from undivided(first.candidate.form)
 
     def best(self, known: Iterable[Form]) -> Form:

@@ -65,29 +65,36 @@ def _is_suitable(start: Expr) -> bool:
 
 @lru_cache(maxsize=256)
 def _peeled(start: Expr) -> Expr | None:
+    found = as_exponentials(start)
+    return None if found is None else peeled_of(*found)
+
+
+def peeled_of(work: Exponentials, value: Frac) -> Expr | None:
+    """The fraction with one exponential outside; None if it is too large for that."""
+    try:
+        return work.form(value)
+    except (TooLarge, Undefined):
+        return None
+
+
+def vanishes(expr: Expr) -> bool:
+    """Whether an expression is 0 as a fraction of exponentials; False if it is not known."""
+    found = as_exponentials(expr)
+    return found is not None and found[1].is_zero
+
+
+def as_exponentials(expr: Expr) -> tuple[Exponentials, Frac] | None:
+    """An expression as a fraction of exponentials, with the ring that it is of."""
     steps: dict[str, Fraction] = {}
     for _ in range(_TURNS):
-        work = _Exponentials(steps)
+        work = Exponentials(steps)
         try:
-            return work.form(work.of(start))
+            return work, work.of(expr)
         except _Finer:
             continue
         except (TooLarge, Undefined):
             return None
     return None
-
-
-def vanishes(expr: Expr) -> bool:
-    """Whether an expression is 0 as a fraction of exponentials; False if it is not known."""
-    steps: dict[str, Fraction] = {}
-    for _ in range(_TURNS):
-        try:
-            return _Exponentials(steps).of(expr).is_zero
-        except _Finer:
-            continue
-        except (TooLarge, Undefined):
-            return False
-    return False
 
 
 @lru_cache(maxsize=256)
@@ -119,7 +126,7 @@ class _Factor:
     power: int
 
 
-class _Exponentials(Gather):
+class Exponentials(Gather):
     """Exponentials of sums are products; each term of an exponent has a kernel."""
 
     def __init__(self, steps: dict[str, Fraction]) -> None:
