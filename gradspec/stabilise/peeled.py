@@ -39,8 +39,9 @@ _LARGEST = 300
 _HIGHEST = 24
 """How often an exponential may be multiplied with itself."""
 
-_TERMS, _WAYS = 4, 24
-"""Exponentials of one factor, and sums of exponents that are compared."""
+_TERMS, _WAYS, _MOST = 4, 24, 8
+"""Exponentials of one factor that may be its largest, sums of exponents that are compared,
+and exponentials of one factor at all."""
 
 _LONGEST = 260
 _TURNS = 4
@@ -209,15 +210,32 @@ class Exponentials(Gather):
             _, before = grouped.get(exponent.key, (exponent, self.ring.zero))
             grouped[exponent.key] = exponent, before + plain
         exponents = tuple(exponent for exponent, _ in grouped.values())
-        if len(exponents) > _TERMS:
+        ends = self._ends(exponents)
+        if len(ends) > _TERMS or len(exponents) > _MOST:
             return None
         weights = [weight for _, weight in grouped.values()]
-        return _Factor(self._bounded(exponents, weights), exponents, power)
+        return _Factor(self._bounded(exponents, weights, ends), ends, power)
+
+    def _ends(self, exponents: tuple[Frac, ...]) -> tuple[Frac, ...]:
+        """Those that may be the largest: of several on a line, the two outermost."""
+        if len(exponents) <= 2:
+            return exponents
+        first, *rest = exponents
+        gaps = [self.ring.sub(other, first) for other in rest]
+        rates = [self.ring.div(gap, gaps[0]) for gap in gaps]
+        if not all(r.num.is_constant() and r.den.is_constant() for r in rates):
+            return exponents
+        numbers = [Fraction(0)]
+        numbers += [_number(r.num) / _number(r.den) for r in rates]
+        places = sorted(range(len(exponents)), key=lambda place: numbers[place])
+        return exponents[places[0]], exponents[places[-1]]
 
     def _logarithm(self, number: int) -> Frac | None:
         return self.ring.logarithms.get(self.ring.keys[number])
 
-    def _bounded(self, exponents: tuple[Frac, ...], weights: list[Poly]) -> Expr:
+    def _bounded(
+        self, exponents: tuple[Frac, ...], weights: list[Poly], ends: tuple[Frac, ...]
+    ) -> Expr:
         """``sum w * exp(L - max(L))``; where the numbers ``w`` add up to 0, of ``expm1``."""
         given = [self._polynomial(weight) for weight in weights]
         if len(exponents) == 1:
@@ -227,7 +245,7 @@ class Exponentials(Gather):
             return times(given[0], _of_two(self._difference(*exponents), cancels))
         total: Expr = ZERO
         for place, weight in enumerate(given):
-            others = [e for k, e in enumerate(exponents) if k != place]
+            others = [e for e in ends if e.key != exponents[place].key]
             gaps = [self._difference(exponents[place], other) for other in others]
             below = reduce(_smaller, [ZERO, *gaps])
             term = Apply("expm1" if cancels else "exp", (below,))
@@ -325,3 +343,8 @@ def _common(one: Fraction, other: Fraction) -> Fraction:
     """The greatest number of which both are whole multiples."""
     below = lcm(one.denominator, other.denominator)
     return Fraction(gcd(int(one * below), int(other * below)), below)
+
+
+def _number(constant: Poly) -> Fraction:
+    value = constant.leading_coefficient()
+    return Fraction(int(value.p), int(value.q))

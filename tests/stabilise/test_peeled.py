@@ -112,3 +112,30 @@ def test_targets_that_may_have_no_float64_get_none() -> None:
     text = "rule f(x, z) -> y:\n    y = cosh(x) / cosh(z)\n"
     done = stabilise(CheckedRule(completed(text), ()), "jax")
     assert show(done.rule.forward[-1].value) == "cosh(x) / cosh(z)"
+
+
+N2H = "1 - ((e * cosh(n) - 2) * (e * cosh(n) - 1) - (e * sinh(n) - 2 * n) * e * sinh(n)) / (e * cosh(n) - 1)**2"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        N2H,
+        "(exp(2 * n) + e * exp(n) + 1) / (exp(3 * n) + exp(n) + exp(-n) + e)",
+        "(exp(n) - e) * (exp(n) + 3) * (exp(n) + e) / (exp(n) + exp(-n) + e)**3",
+    ],
+)
+def test_of_exponentials_on_a_line_the_outermost_are_the_largest(text: str) -> None:
+    """Five exponentials of one factor, of which two are compared."""
+    meaning = formula(text)
+    (form,) = peeled((meaning,))
+    points = [
+        {"n": n, "e": e} for n in (-900.0, -8.0, 0.5, 8.0, 900.0) for e in (2.0, 1e9)
+    ]
+    truths = nearest(meaning, points, "float64")
+    for point, true in zip(points, truths, strict=True):
+        columns = {name: np.array([number]) for name, number in point.items()}
+        with np.errstate(all="ignore"):
+            found = float(Machine(columns, np.float64).run(form)[0])
+        assert found == pytest.approx(true, rel=1e-12, abs=1e-300)
+    assert show(form).count("min(min(") <= show(form).count("exp(")
