@@ -189,8 +189,7 @@ def further(
     work = _Work(ground, candidate, first)
     if not ground.is_derived:
         forms = (*ground.peeled(first.closed), *ground.collected())
-        best = work.best(map(work.form, forms))
-        return _changed(work, choice, best)
+        return _changed(work, choice, work.best_in_parts([*map(work.form, forms)]))
     pool = dict.fromkeys((choice.form, *looked_at(heard)))
     known = [work.form(f) for f in islice(pool, _LARGEST)]
     known += [work.form(f) for f in work.sorted(known)]
@@ -260,6 +259,14 @@ class _Work:
             if is_close and self.is_admitted(form.candidate):
                 return form
         return self.first
+
+    def best_in_parts(self, known: list[Form]) -> Form:
+        """The best form, or else what was there with another beyond a threshold."""
+        best = self.best(known)
+        if best is not self.first:
+            return best
+        split = by_regimes((self.first, *_ranked(known)), self._ground.trials)
+        return self.best(map(self.form, split))
 
     def choice(self, before: Choice, best: Candidate) -> Choice:
         single, double = self._ground.trials[:2]
