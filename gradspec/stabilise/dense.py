@@ -91,7 +91,7 @@ def _inside(rule: Rule, random: Any, span: tuple[int, int]) -> dict[str, Any]:
 
 def _allowed(rule: Rule, drawn: dict[str, Any], count: int) -> Any:
     """Where all that is assumed holds."""
-    machine = Machine(drawn, np.float32)
+    machine = Machine(drawn, np.float32).in_double()  # the assumption, unrounded
     inside = np.ones(count, dtype=bool)
     for assume in rule.assumes:
         if not assume.indices:

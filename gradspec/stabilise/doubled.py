@@ -80,6 +80,10 @@ class Quantity:
     forms: tuple[Expr, ...]
     statics: frozenset[str]
 
+    def at(self, trials: Iterable[Trial]) -> Quantity:
+        """At other points: what was mended there no shorter form is to lose again."""
+        return replace(self, trials=tuple(trials))
+
 
 def looked_at(
     rule: Rule,

@@ -323,6 +323,7 @@ class _Work:
         best, is_wide = last_look(far, *look).form, True
         if best != form:
             self._series[name] = best
+            self.quantities[-1] = tried.at(t for t, _ in far.single())
             asked = self._original, self._chosen.close(best), self._target
             if best not in far.peeled(closed):
                 is_wide, why = widening.still(ground, *asked, why)

@@ -27,6 +27,7 @@ from gradspec.ir.expr import ONE, ZERO, Apply, Const, Expr, Select
 from gradspec.ir.tidy import fold, tidy
 from gradspec.ir.walk import nodes, size
 from gradspec.symbolic.gather import OfSigns, power, product
+from gradspec.symbolic.ordered import Term, in_order, place, root_of, total
 from gradspec.symbolic.ring import Frac, Poly, TooLarge, Undefined
 
 IsPositive = Callable[[Expr], bool]
@@ -46,17 +47,16 @@ _ROOTS = {"sqrt": 2, "cbrt": 3}
 
 
 def conjugated(expr: Expr, is_positive: IsPositive) -> Expr | None:
-    """``expr`` as a fraction, with all its conjugates taken; None where it has no roots or
-    is too large for that."""
-    if not any(_order(node) for node in nodes(expr)):
-        return None
+    """``expr`` as a fraction, with all its conjugates taken; None where it has no roots,
+    nor sums of three terms, or is too large for that."""
     try:
         work = _Conjugates(is_positive)
         found = work.told(work.rational(work.of(expr)))
     except (TooLarge, Undefined):
         return None
     form = tidy(found)
-    return form if size(form) <= _LONGEST else None
+    is_new = work.is_used or any(map(_order, nodes(expr)))
+    return form if is_new and size(form) <= _LONGEST else None
 
 
 def _order(node: Expr) -> int:
@@ -235,8 +235,8 @@ class _Conjugates(OfSigns):
         rest_of = (
             self.told(value, task.depth + 1) if top or bottom else self.back(value)
         )
-        total = reduce(lambda a, b: Apply("mul", (a, b)), top, rest_of)
-        return Apply("div", (total, product(bottom))) if bottom else total
+        whole = reduce(lambda a, b: Apply("mul", (a, b)), top, rest_of)
+        return Apply("div", (whole, product(bottom))) if bottom else whole
 
     def _without_roots(self, value: Frac) -> tuple[Poly, list[Poly]]:
         """The same for roots of any order."""
@@ -282,17 +282,35 @@ class _Conjugates(OfSigns):
             rest = tuple(a - b for a, b in zip(exponents, of_roots, strict=True))
             groups.setdefault(of_roots, {})[rest] = coefficient
         if len(groups) == 1:
-            return super()._polynomial(poly)
-        context, total = self.ring.context, list[tuple[bool, Expr]]()
-        for of_roots in sorted(groups, key=_place):
+            return self._ordered(poly) or super()._polynomial(poly)
+        context, parts = self.ring.context, list[tuple[bool, Expr]]()
+        for of_roots in sorted(groups, key=place):
             before = context.from_dict(groups[of_roots])
             is_minus = before.leading_coefficient() < 0
             size_of = self._polynomial(-before if is_minus else before)
             roots = self._monomial(of_roots, Fraction(1))
             form = size_of if roots == ONE else fold(Apply("mul", (size_of, roots)))
-            total.append((is_minus, form))
-        total.sort(key=lambda one: one[0])
-        return reduce(_added, total[1:], _signed(*total[0]))
+            parts.append((is_minus, form))
+        return total(parts)
+
+    def _ordered(self, poly: Poly) -> Expr | None:
+        """A sum of three terms of known signs."""
+        terms = [self._term(*term) for term in poly.terms()] if len(poly) == 3 else []
+        known = [term for term in terms if term is not None]
+        found = in_order(known) if len(known) == len(terms) else None
+        self.is_used |= found is not None
+        return found
+
+    def _term(self, powers: Any, coefficient: Any) -> Term | None:
+        """One that is not negative but for its sign."""
+        exponents = tuple(map(int, powers))
+        number = Fraction(int(coefficient.p), int(coefficient.q))
+        form = self._monomial(exponents, abs(number))
+        if any(e % 2 for e in exponents):
+            return Term(number < 0, form) if self._is_positive(form) else None
+        halves, root = tuple(e // 2 for e in exponents), root_of(abs(number))
+        half = None if root is None else self._monomial(halves, root)
+        return Term(number < 0, form, half)
 
     def _splits(self, value: Frac) -> Iterator[tuple[Poly, int, _Split]]:
         for poly, other, side in (
@@ -373,15 +391,3 @@ class _Conjugates(OfSigns):
         if number in self._signs and self.ring.relations[number][0] % 2 == 0:
             return self._polynomial(self._signs[number])
         return self._polynomial(factor)
-
-
-def _place(exponents: tuple[int, ...]) -> tuple[int, list[int]]:
-    return sum(exponents), [-e for e in exponents]
-
-
-def _signed(is_minus: bool, form: Expr) -> Expr:
-    return fold(Apply("neg", (form,))) if is_minus else form
-
-
-def _added(total: Expr, term: tuple[bool, Expr]) -> Expr:
-    return Apply("sub" if term[0] else "add", (total, term[1]))
