@@ -36,6 +36,9 @@ _RANGE = 700
 _FURTHEST = Fraction(10**39)
 """Float32 ends before."""
 
+_LEAST = Fraction(10**46)
+"""Its least number is larger than one over this."""
+
 _LARGEST = 400
 
 _GROUPED = 3
@@ -67,6 +70,8 @@ def united(
             continue
         form = tidy(found)
         yield from (form, _within_range(form, closed, inputs))
+        if any(isinstance(node, Select) for node in nodes(form)):
+            yield _within_both_ends(form, closed, inputs)
         far = _in_one(form, is_positive)
         if far is not None:
             yield from (_beyond(*far, near) for near in (closed, form))
@@ -85,6 +90,16 @@ def _within_range(form: Expr, usual: Expr, inputs: frozenset[str]) -> Expr:
     sizes: list[Expr] = [Apply("abs", (Ref(name),)) for name in used]
     near = Apply("lt", (reduce(_larger, sizes), Const(_FURTHEST)))
     return tidy(Select(near, form, usual))
+
+
+def _within_both_ends(form: Expr, usual: Expr, inputs: frozenset[str]) -> Expr:
+    """The same, and where none is below those of float32: squares vanish there. At 0 exactly,
+    where a sum of three has but two, what was there is as good."""
+    used = sorted(inputs & names(usual))
+    sizes: list[Expr] = [Apply("abs", (Ref(name),)) for name in used]
+    least = reduce(lambda a, b: Apply("min", (a, b)), sizes)
+    inside = Apply("gt", (least, Const(1 / _LEAST)))
+    return tidy(Select(inside, _within_range(form, usual, inputs), usual))
 
 
 def _has_branches(expr: Expr) -> bool:

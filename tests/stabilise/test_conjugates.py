@@ -22,10 +22,24 @@ TRIANGLE = """rule f(a, b, c) -> y:
     assume a > 0, b > 0, 0 <= c, c <= pi
     y = sqrt(a**2 + b**2 - 2 * a * b * cos(c))
 """
+HERON = """rule f(a, b, c) -> y:
+    assume a > 0, b > 0, c > 0, a < b + c, b < a + c, c < a + b
+    s = (a + b + c) / 2
+    y = sqrt(s * (s - a) * (s - b) * (s - c))
+"""
 PARALLELOGRAM = TRIANGLE.replace(" - 2", " + 2")
 
 
 kept = lru_cache(stable)
+
+
+def test_the_short_evaluation_loses_nothing_that_was_mended() -> None:
+    """Flat triangles: the sides' sum holds nothing of the shortest one."""
+    done = kept(HERON)
+    point = {"a": 2.0**33, "b": 2.0**33, "c": 2.0**-20, "dy": 1.0}
+    (true,) = nearest(closed.cotangents(completed(HERON))["dc"], [point], "float64")
+    short = dict(done.doubles).get("dc", closed.cotangents(done.rule)["dc"])
+    assert in_double(short, **point) == pytest.approx(true, rel=1e-9)
 
 
 def in_double(form: Expr, **point: float) -> float:

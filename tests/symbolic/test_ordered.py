@@ -45,8 +45,8 @@ def test_signs_that_are_all_the_same_need_no_order() -> None:
             {"a": 1.5e10, "b": 1.5e10, "c": 5.0 * 2.0**-24},
         ),
         (
-            "1 / sqrt(1 - square((a * a + b * b - c * c) / (2 * a * b)))",
-            {"a": 4.5e14, "b": 2.0**-44, "c": 4.5e14},
+            "b / sqrt(1 - square((a * a + b * b - c * c) / (2 * a * b)))",
+            {"a": 1.499999761581421, "b": 1.5, "c": 2.3888426881057967e-07},
         ),
         (
             "(square(b) + square(c) - square(a)) / (2 * square(b))",
