@@ -80,9 +80,11 @@ class Quantity:
     forms: tuple[Expr, ...]
     statics: frozenset[str]
 
+    hard: tuple[Trial, ...] = ()
+    """Points that were mended, at which no shorter form is to be wrong again."""
+
     def at(self, trials: Iterable[Trial]) -> Quantity:
-        """At other points: what was mended there no shorter form is to lose again."""
-        return replace(self, trials=tuple(trials))
+        return replace(self, hard=tuple(t for t in trials if t not in self.trials))
 
 
 def looked_at(
@@ -173,8 +175,16 @@ def _cheapest(
         if form == narrow:
             yield form
             return
-        if _is_right(form, pairs, before) and agree(rule, form, narrow):
+        is_right = _is_right(form, pairs, before) and agree(rule, form, narrow)
+        if is_right and not any(_is_undone(t, form, narrow) for t in quantity.hard):
             yield form
+
+
+def _is_undone(trial: Trial, form: Expr, narrow: Expr) -> bool:
+    """Whether a form is wrong at more points, both in float64."""
+    every = np.ones(len(trial.points), dtype=bool)
+    short, long = (trial.score_in_double(f, every) for f in (form, narrow))
+    return short.gaps > long.gaps or short.whole.bad > long.whole.bad
 
 
 def _rank(form: Expr) -> tuple[float, str]:
