@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from gradspec.ir import closed
 from gradspec.ir.rule import CheckedRule
 from gradspec.ir.text import show
 from gradspec.ir.walk import names, substitute
@@ -136,3 +137,14 @@ def test_what_is_wrong_between_the_points_of_the_sample_is_not_taken() -> None:
     short = substitute(thin, {"p": formula("sigmoid(x)")})
     assert not agree(checked.rule, short, usual)
     assert agree(checked.rule, usual, usual)
+
+
+def test_labels_that_are_1_exactly_count() -> None:
+    """``sigmoid(x) - z`` in float64 has half of float32's digits at 1 and 25, none at 40."""
+    text = "rule f(x, z) -> y:\n    y = log(1 + exp(x)) - x * z\n"
+    done = stable(text)
+    form = dict(done.doubles).get("dx", closed.cotangents(done.rule)["dx"])
+    for x in (3.0, 25.0, 40.0, 80.0):
+        columns = {"x": np.array([x]), "z": np.array([1.0]), "dy": np.array([1.0])}
+        found = float(Machine(columns, np.float64).run(form)[0])
+        assert found == pytest.approx(-1 / (1 + np.exp(x)), rel=1e-12)
