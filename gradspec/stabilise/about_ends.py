@@ -23,6 +23,7 @@ from gradspec.derive.build import plus, times
 from gradspec.ir.expr import ONE, ZERO, Apply, Const, Expr, Ref, Select, const
 from gradspec.ir.tidy import fold, tidy
 from gradspec.ir.walk import names, nodes, size, substitute
+from gradspec.primitives.table_polynomials import NAMES as POLYNOMIALS
 from gradspec.stabilise.measure import Trial
 from gradspec.stabilise.search import replaced
 from gradspec.symbolic.expansion import leading
@@ -171,7 +172,12 @@ def _of_two(name: str, other: str, column: Any, beside: Any) -> Iterator[_End]:
 
 def undivided(form: Expr) -> Iterator[Expr]:
     """``form`` with one of its conditionals gone, in favour of either branch: it may have
-    been made for what float32 loses."""
+    been made for what float32 loses. (A series is the function in its window alone.)"""
     for node in nodes(form):
         if isinstance(node, Select):
-            yield from (tidy(replaced(form, node, b)) for b in (node.then, node.other))
+            some = (b for b in (node.then, node.other) if not _has_series(b))
+            yield from (tidy(replaced(form, node, b)) for b in some)
+
+
+def _has_series(branch: Expr) -> bool:
+    return any(isinstance(n, Apply) and n.op in POLYNOMIALS for n in nodes(branch))

@@ -3,8 +3,8 @@
 The sample on which forms compete has some hundred points, for each of which balls give
 the truth. Where several inputs nearly cancel, or roundings happen to add up, is seldom
 among them. Here a form is computed at some thousand points in float32 and in float64, which
-takes milliseconds. Three questions are asked of them: at which is a form hard (`hard.py`),
-at which is an error in what was given (`excused.py`), and do two forms agree (`agree.py`).
+takes milliseconds. Two questions are asked of them: at which is a form hard (`hard.py`), and do
+two forms agree (`agree.py`).
 """
 
 from __future__ import annotations

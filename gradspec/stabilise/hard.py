@@ -16,7 +16,6 @@ from gradspec.ir.rule import Kind, Rule
 from gradspec.ir.walk import names, nodes
 from gradspec.stabilise.apart import apart
 from gradspec.stabilise.dense import RARE, columns
-from gradspec.stabilise.excused import given_so
 from gradspec.stabilise.measure import GOOD
 from gradspec.stabilise.model import Machine
 from gradspec.stabilise.points import Points
@@ -42,8 +41,6 @@ def hard(rule: Rule, closed: Expr, target: str) -> Points | None:
     drawn, core = columns(rule)
     machine = QuickMachine(drawn, np.float32, target)
     off = np.where(_turns(machine, closed), 0.0, apart(machine, closed))
-    if (off > _OFF).any():
-        off = np.where(given_so(rule, machine, closed), 0.0, off)
     is_alone = len(names(closed) & {i.name for i in rule.inputs}) == 1
     is_seldom = (core & (off > _OFF)).sum() <= _OFTEN * core.sum()
     least = _ALONE if is_alone and is_seldom else _OFF

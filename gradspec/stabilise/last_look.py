@@ -1,9 +1,10 @@
-"""A last look at a gradient that is computed in float64 and has bad points still.
+"""A last look at a gradient that is computed in float64.
 
-What mends them, the first terms of an expansion (`about_ends.py`), is found at some tens of
-points. So it is computed at many more, and where it is another number there than what was
-there before, the truth is asked for: what loses a point there is not taken, and it is
-looked for once more with these points among those that count.
+What mends what is bad there, first terms of an expansion (`about_ends.py`) or a conditional
+between other forms, is found at some tens of points. So it is computed at many more, and
+where it is another number there than what was there before, the truth is asked for: what
+loses a point there is not taken, and first terms are looked for once more with these points
+among those that count.
 """
 
 from __future__ import annotations
@@ -25,20 +26,41 @@ def last_look(
     far: Ground,
     rule: Rule,
     choice: Choice,
+    better: Choice,
     candidate: Make,
     others: Iterable[Expr],
     target: str,
 ) -> Choice:
-    """``choice``, or a form with fewer bad points; ``others`` are the same function."""
+    """``better``, if it stands beside ``choice`` at many points more, or a form with fewer
+    bad points still; ``others`` are the same function."""
+    if not far.is_derived:
+        return better
     known = tuple(islice(others, _OTHERS))
+    far, choice = _looked_over(far, rule, choice, better, candidate, known, target)
     for _ in range(_TURNS):
-        found = ended(far, choice, candidate) if far.is_derived else choice
+        found = ended(far, choice, candidate)
         if found.form == choice.form:
             break
-        new, old = candidate(found.form).closed, candidate(choice.form).closed
-        fresh = undone(rule, new, (old, *known), target)
-        if fresh is not None:
-            far = far.widened(fresh, target)
-        if fresh is None or far.allows(new, old):
-            choice = found
+        far, choice = _looked_over(far, rule, choice, found, candidate, known, target)
     return choice
+
+
+def _looked_over(
+    far: Ground,
+    rule: Rule,
+    choice: Choice,
+    found: Choice,
+    candidate: Make,
+    others: tuple[Expr, ...],
+    target: str,
+) -> tuple[Ground, Choice]:
+    """``found``, if it is not worse than ``choice`` at points that tell the two or
+    ``others`` apart either; and the ground with these."""
+    if found.form == choice.form:
+        return far, choice
+    new, old = candidate(found.form).closed, candidate(choice.form).closed
+    fresh = undone(rule, new, (old, *others), target)
+    if fresh is None:
+        return far, found
+    far = far.widened(fresh, target)
+    return far, found if far.allows(new, old) else choice

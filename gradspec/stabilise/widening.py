@@ -9,7 +9,6 @@ from gradspec.ir.expr import Expr
 from gradspec.ir.rule import Rule
 from gradspec.ir.walk import names
 from gradspec.stabilise import wide
-from gradspec.stabilise.excused import excused
 from gradspec.stabilise.further import Ground
 from gradspec.stabilise.hard import hard
 from gradspec.stabilise.points import Points
@@ -26,11 +25,7 @@ def why(ground: Ground, rule: Rule, closed: Expr, target: str) -> str:
         return told
     found = hard(rule, closed, target)
     pairs = ground.single() if found is None else ground.at(found, target)
-    counted = tuple(
-        (t, where & ~excused(rule, t.points.columns, closed, target))
-        for t, where in pairs
-    )
-    told = wide.reason_for_derived(counted, closed)
+    told = wide.reason_for_derived(pairs, closed)
     meaning = ground.trials[0].meaning
     worse = None if told else worse_at(rule, meaning, closed, target)
     return wide.reason_for_derived(ground.at(worse, target), closed) if worse else told

@@ -18,7 +18,7 @@ from gradspec.stabilise.measure import Trial
 from gradspec.stabilise.model import Machine
 from gradspec.stabilise.points import points
 from gradspec.symbolic.truth import nearest
-from tests.stabilise.rules import completed, stable
+from tests.stabilise.rules import completed, stable, unary
 
 
 def in_double(form: Expr, **given: float) -> float:
@@ -105,3 +105,18 @@ def test_some_points_have_simple_numbers_exactly() -> None:
     assert len(core) == len(drawn["a"]) > len(columns(rule)[1])
     assert (drawn["a"] > 0).all()
     assert ((drawn["a"] == 1) & (drawn["c"] > 800)).any()
+
+
+def test_a_series_is_no_form_outside_of_its_window() -> None:
+    """Between the window's end and the next point of the sample it would be wrong."""
+    series = "polynomial2(clip(x, -1, 1), 1, 2)"
+    form = formula(f"{series} if abs(clip(x, -1, 1)) < 1 else sin(x)")
+    assert [show(one) for one in undivided(form)] == ["sin(x)"]
+    text = unary("(1 - x / tan(x)) / (x * x)")
+    gradient = closed.cotangents(done(text).rule)["dx"]
+    places = np.linspace(0.05, 0.9, 200)
+    rows = [{"x": x, "dy": 1.0} for x in places.tolist()]
+    true = nearest(closed.cotangents(completed(text))["dx"], rows, "float64")
+    given = {"x": places, "dy": np.ones(200)}
+    found = Machine(given, np.float64).run(gradient)
+    np.testing.assert_allclose(found, true, rtol=2.0**-24)
