@@ -31,6 +31,7 @@ from gradspec.stabilise.series import (
     series_beside,
     with_exponential,
     with_series,
+    with_series_at_zero,
 )
 
 Close = Callable[[Expr], Expr]
@@ -66,15 +67,17 @@ _Way = Callable[[Expr, Expr, str, bool], Mended | None]
 
 
 def _tried(way: _Way, part: Expr, closed: Expr, is_factor: bool) -> Mended | None:
-    """A part mended, itself or as a function of one inner expression: of a root first,
-    about 0 there is no series of the input itself."""
+    """A part mended, itself or as a function of one inner expression: of a root first, but
+    about 0 alone, where there is no series of the input itself. (Elsewhere ``x - 1`` is
+    exact and ``s * s - 1`` is not.)"""
     used, known = names(closed), of_one(closed)
     ways: list[Callable[[], Mended | None]] = []
     if len(used) == 1:
         ways.append(partial(way, part, closed, next(iter(used)), is_factor))
-    if known is not None:
-        within = partial(_within, way, part, *known, is_factor)
-        ways.insert(0 if is_root(known[1]) else len(ways), within)
+    if known is not None and not is_root(known[1]):
+        ways.append(partial(_within, way, part, *known, is_factor))
+    if known is not None and is_root(known[1]) and way is with_series:
+        ways.insert(0, partial(_within, with_series_at_zero, part, *known, is_factor))
     found = (one() for one in ways)
     return next((one for one in found if one is not None), None)
 

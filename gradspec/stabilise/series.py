@@ -15,7 +15,7 @@ the distance ``u`` from the point, which is computed exactly; elsewhere it stays
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
@@ -74,14 +74,26 @@ def with_series(part: Expr, closed: Expr, name: str, is_factor: bool) -> Mended 
     return series_beside(part, closed, closed, name, is_factor)
 
 
+def with_series_at_zero(
+    part: Expr, closed: Expr, name: str, is_factor: bool
+) -> Mended | None:
+    """The same about 0 alone: of a root, whose square is exact where it is not."""
+    return series_beside(part, closed, closed, name, is_factor, _is_at_zero)
+
+
 def series_beside(
-    part: Expr, closed: Expr, meaning: Expr, name: str, is_factor: bool
+    part: Expr,
+    closed: Expr,
+    meaning: Expr,
+    name: str,
+    is_factor: bool,
+    is_meant: Callable[[Point], bool] = lambda _: True,
 ) -> Mended | None:
     """The same where the series are those of ``meaning``, which is equal to ``part``
     but may be easier to expand. (About a removable point what cancels is large, also in
-    a sum.)"""
+    a sum.) ``is_meant`` says about which points."""
     found: Mended | None = None
-    for point in points_of(meaning, name):
+    for point in filter(is_meant, points_of(meaning, name)):
         around = Around(meaning, name, point.near)
         if not is_factor and around.is_zero() and not around.is_hole():
             continue
@@ -110,6 +122,10 @@ def with_exponential(
         return None
     why = f"through exp(-|{name}|), exact about {name} = {before.at:.8g}, where other forms"
     return Mended(part, form, form, f"{why} {_gain(before, after)}")
+
+
+def _is_at_zero(point: Point) -> bool:
+    return point.near == 0
 
 
 def _worst(profile: Profile) -> float:
