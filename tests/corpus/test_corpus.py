@@ -43,7 +43,7 @@ JOBS = tuple(
     for how in (WRITTEN, CHOSEN)
     for (file, rule), case in CASES.items()
     if (rule in _LOSE_DIGITS) == (how == CHOSEN)
-    or (how == CHOSEN and is_tried(rule, 3))
+    or (how == CHOSEN and is_tried(rule, 5))
     for k in range(len(case.statics))
 )
 _ROUNDED = ("erf_gelu_fast",)

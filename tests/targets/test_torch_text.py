@@ -119,7 +119,7 @@ def test_names_that_would_clash_get_others() -> None:
 def test_a_rule_of_many_inputs_is_python() -> None:
     names = [f"x{k}" for k in range(20)]
     text = torch_text(
-        f"rule wide({', '.join(names)}) -> y:\n    y = {' * '.join(names)}\n"
+        f"rule wide({', '.join(names)}) -> y:\n    y = {' + '.join(names)}\n"
     )
     ast.parse(text)
     assert "dx0 = dx1 = dx2 = dx3 = dx4 = dx5 = dx6 = dx7 = None\n" in text
