@@ -28,7 +28,7 @@ from gradspec.plan.plan import (
 )
 from gradspec.plan.tensors import NotEmitted, Tensors, tensors
 from gradspec.source import Source
-from gradspec.stabilise.doubled import with_forms
+from gradspec.stabilise.names import with_forms
 
 _SUFFIX = ".grad"
 _SHORT = "what cancels here, float64 has digits for; rounded once"

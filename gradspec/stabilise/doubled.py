@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from gradspec.ir.expr import ONE, Apply, Expr, Ref, const
-from gradspec.ir.rule import Backward, CheckedRule, Declared, Derived, Kind, Let, Rule
+from gradspec.ir.rule import CheckedRule, Kind, Rule
 from gradspec.ir.text import show
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import names, nodes, substitute
@@ -79,7 +79,6 @@ class Quantity:
     trials: tuple[Trial, ...]
     forms: tuple[Expr, ...]
     statics: frozenset[str]
-
     hard: tuple[Trial, ...] = ()
     """Points that were mended, at which no shorter form is to be wrong again."""
 
@@ -137,27 +136,6 @@ def _loses_ends(rule: Rule, before: Expr, after: Expr) -> bool:
                 if (np.isnan(now) & ~np.isnan(was)).any():
                     return True
     return False
-
-
-def with_forms(rule: Rule, forms: dict[str, Expr]) -> Rule:
-    """``rule`` with other forms of some of its results."""
-
-    def let(given: Let) -> Let:
-        return replace(given, value=forms.get(given.name, given.value))
-
-    def entry(name: str, given: Backward) -> Backward:
-        match given:
-            case Declared() | Derived():
-                return replace(given, value=forms.get(name, given.value))
-            case _:
-                return given
-
-    cotangents = (f"d{variable.name}" for variable in rule.inputs)
-    return replace(
-        rule,
-        forward=tuple(map(let, rule.forward)),
-        backward=tuple(map(entry, cotangents, rule.backward)),
-    )
 
 
 def _cheapest(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 from gradspec.ir.expr import Expr
-from gradspec.ir.rule import Declared, Derived, Override, Rule
+from gradspec.ir.rule import Backward, Declared, Derived, Let, Override, Rule
 from gradspec.ir.walk import names, substitute
 
 
@@ -29,10 +32,6 @@ class Names:
             self._values[name] = value
             self._closed.clear()
 
-    def value(self, name: str) -> Expr:
-        """What a name stands for, in inputs, statics and upstream gradients alone."""
-        return self._close(name)
-
     def close(self, expr: Expr) -> Expr:
         """``expr`` in inputs, statics and upstream gradients alone."""
         used = [name for name in sorted(names(expr)) if name in self._values]
@@ -44,3 +43,24 @@ class Names:
         if name not in self._closed:
             self._closed[name] = self.close(self._values[name])
         return self._closed[name]
+
+
+def with_forms(rule: Rule, forms: Mapping[str, Expr]) -> Rule:
+    """``rule`` with other forms of some of its locals, outputs and gradients."""
+
+    def let(given: Let) -> Let:
+        return replace(given, value=forms.get(given.name, given.value))
+
+    def entry(name: str, given: Backward) -> Backward:
+        match given:
+            case Declared() | Derived():
+                return replace(given, value=forms.get(name, given.value))
+            case _:
+                return given
+
+    cotangents = (f"d{variable.name}" for variable in rule.inputs)
+    return replace(
+        rule,
+        forward=tuple(map(let, rule.forward)),
+        backward=tuple(map(entry, cotangents, rule.backward)),
+    )

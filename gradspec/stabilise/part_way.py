@@ -8,12 +8,11 @@ only if it is worse in nothing at those points.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from gradspec.ir.expr import Expr
-from gradspec.ir.rule import Declared, Derived, Harm, Rewrite, Rule
-from gradspec.stabilise.names import Names
+from gradspec.ir.expr import Expr, Ref
+from gradspec.ir.rule import Harm, Rewrite, Rule
+from gradspec.stabilise.names import Names, with_forms
 from gradspec.stabilise.referee import referee
 
 
@@ -32,7 +31,7 @@ class PartWay:
 
     def whole(self) -> Rule:
         """The rule with the forms in place."""
-        return put_in(self.rule, dict(self.forms))
+        return with_forms(self.rule, dict(self.forms))
 
     def sound(self, original: Rule) -> PartWay:
         """Without the forms that are not finished and worse somewhere."""
@@ -41,27 +40,10 @@ class PartWay:
         worse = [
             name
             for name in begun
-            if referee(original, written.value(name), chosen.value(name), "")
+            if referee(original, written.close(Ref(name)), chosen.close(Ref(name)), "")
         ]
         return replace(
             self,
             forms=tuple((n, form) for n, form in self.forms if n not in worse),
             rewrites=tuple(r for r in self.rewrites if r.name not in worse),
         )
-
-
-def put_in(rule: Rule, forms: Mapping[str, Expr]) -> Rule:
-    """``rule`` with other forms of locals, outputs and gradients."""
-    backward = (
-        replace(entry, value=forms.get(f"d{variable.name}", entry.value))
-        if isinstance(entry, Derived | Declared)
-        else entry
-        for variable, entry in zip(rule.inputs, rule.backward, strict=True)
-    )
-    return replace(
-        rule,
-        forward=tuple(
-            replace(x, value=forms.get(x.name, x.value)) for x in rule.forward
-        ),
-        backward=tuple(backward),
-    )

@@ -56,12 +56,6 @@ class QuickMachine(Machine):
             self._wide = QuickMachine(columns, np.float64, self.target)
         return self._wide
 
-    def moved(self, name: str) -> QuickMachine:
-        """The same points, a column of them one unit in the last place further."""
-        column = np.float32(self._columns[name])
-        beside = np.nextafter(column, np.float32(np.inf))
-        return QuickMachine({**self._columns, name: beside}, np.float32, self.target)
-
     def _value(self, node: Expr) -> Any:
         match node:
             case Apply(op=op, args=args) if op in _KNOWN:

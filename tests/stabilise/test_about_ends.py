@@ -9,7 +9,7 @@ import pytest
 
 from gradspec.ir import closed
 from gradspec.ir.expr import Expr
-from gradspec.ir.rule import CheckedRule
+from gradspec.ir.rule import CheckedRule, Rule
 from gradspec.ir.text import show
 from gradspec.primitives.formula import formula
 from gradspec.stabilise.about_ends import about_ends, undivided
@@ -112,11 +112,25 @@ def test_a_series_is_no_form_outside_of_its_window() -> None:
     series = "polynomial2(clip(x, -1, 1), 1, 2)"
     form = formula(f"{series} if abs(clip(x, -1, 1)) < 1 else sin(x)")
     assert [show(one) for one in undivided(form)] == ["sin(x)"]
-    text = unary("(1 - x / tan(x)) / (x * x)")
-    gradient = closed.cotangents(done(text).rule)["dx"]
+    is_right_beside_its_series(done(COTANGENT).rule)
+
+
+def test_what_is_found_for_float64_is_compared_at_many_points(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Were a series taken for the function everywhere, that would be seen."""
+    monkeypatch.setattr("gradspec.stabilise.about_ends._has_series", lambda _: False)
+    is_right_beside_its_series(stable(COTANGENT).rule)
+
+
+COTANGENT = unary("(1 - x / tan(x)) / (x * x)")
+
+
+def is_right_beside_its_series(rule: Rule) -> None:
+    gradient = closed.cotangents(rule)["dx"]
     places = np.linspace(0.05, 0.9, 200)
     rows = [{"x": x, "dy": 1.0} for x in places.tolist()]
-    true = nearest(closed.cotangents(completed(text))["dx"], rows, "float64")
+    true = nearest(closed.cotangents(completed(COTANGENT))["dx"], rows, "float64")
     given = {"x": places, "dy": np.ones(200)}
     found = Machine(given, np.float64).run(gradient)
     np.testing.assert_allclose(found, true, rtol=2.0**-24)

@@ -13,12 +13,11 @@ from gradspec.plan.planning import plan_rule
 from gradspec.primitives.formula import formula
 from gradspec.stabilise.agree import agree
 from gradspec.stabilise.choose import cost
-from gradspec.stabilise.doubled import with_forms
 from gradspec.stabilise.measure import Trial
 from gradspec.stabilise.model import Machine
-from gradspec.stabilise.names import Names
+from gradspec.stabilise.names import Names, with_forms
 from gradspec.stabilise.points import points
-from tests.stabilise.rules import stable, unary
+from tests.stabilise.rules import completed, stable, unary
 
 SILU = "x / (1 + exp(-x))"
 MISH = "x * tanh(log(1 + exp(x)))"
@@ -148,3 +147,13 @@ def test_labels_that_are_1_exactly_count() -> None:
         columns = {"x": np.array([x]), "z": np.array([1.0]), "dy": np.array([1.0])}
         found = float(Machine(columns, np.float64).run(form)[0])
         assert found == pytest.approx(-1 / (1 + np.exp(x)), rel=1e-12)
+
+
+def test_functions_that_balls_alone_know_are_compared_too() -> None:
+    """``x + inverse_mills(x)`` cancels far on the left, beyond the sample."""
+    rule = completed("rule f(x) -> y:\n    y = log_ndtr(x)\n")
+    short = formula("x + inverse_mills(x)")
+    scaled = "erfcx_slope(-sqrt(0.5) * x) / erfcx(-sqrt(0.5) * x)"
+    usual = formula(f"-sqrt(0.5) * {scaled} if x < 0 else x + inverse_mills(x)")
+    assert not agree(rule, short, usual)
+    assert agree(rule, usual, usual)
