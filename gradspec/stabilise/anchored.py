@@ -163,14 +163,15 @@ class Mender:
         trials: tuple[Trial, Trial],
     ) -> tuple[Expr, str] | None:
         """A better form than ``chosen`` and why; ``plain`` is that without polish. What is
-        written, if it is good about its zeros: what is stabilised stays."""
+        written, if it is good about its zeros and no worse elsewhere: what is stabilised
+        stays."""
         ways = anchored(plain, self.close, self.inputs, self.upstream)
         if written == chosen:
             return self._admitted(ways, chosen, trials)
         first = next(ways, None)
         if first is None:
             return None
-        if self._is_sound(written):
+        if self._is_sound(written) and self._stands(written, chosen, trials):
             return written, ""
         return self._admitted(chain((first,), ways), chosen, trials)
 
@@ -212,6 +213,11 @@ class Mender:
         left, before = (trial.score(f).whole.bad for f in (self.close(form), old))
         if 2 * left < before and is_product(form) and self.close(form) == form:
             yield from reordered(form, tuple(trial for trial, _ in pairs))
+
+    def _stands(self, form: Expr, chosen: Expr, trials: tuple[Trial, Trial]) -> bool:
+        """Whether it has no more bad points than what is chosen."""
+        one, other = self.close(form), self.close(chosen)
+        return all(t.score(one).whole.bad <= t.score(other).whole.bad for t in trials)
 
     def _is_sound(self, form: Expr) -> bool:
         """Whether no part of it loses digits about a zero or a removable point."""

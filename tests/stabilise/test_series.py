@@ -177,6 +177,17 @@ def test_a_function_of_a_root_is_good_where_the_input_is() -> None:
     assert "polynomial" not in show(alone(rule, "y"))
 
 
+def test_what_is_written_is_not_taken_back_where_it_is_bad(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Good about its zeros as it is, it overflows far out: were a series looked for about
+    ``sqrt(x) = 1``, what is chosen would stay."""
+    monkeypatch.setattr("gradspec.stabilise.series._is_at_zero", lambda _: True)
+    rule = stable(unary("6 * (x - 1) / (x + 1 + 4 * sqrt(x))", "assume x > 0")).rule
+    column = {"x": np.array([1.25e38], dtype=np.float32)}
+    assert Machine(column).run(alone(rule, "y")) == pytest.approx([6.0], rel=1e-6)
+
+
 def test_the_slope_of_a_point_that_is_filled_in() -> None:
     """Piece by piece it would be 0: GS434 is said only where no series tells it."""
     for form, slope in (
