@@ -29,6 +29,7 @@ _LOGISTIC = (
         "b * sigmoid(a) * sigmoid(-a)",
     ),
     Row("logistic complement", "1 - sigmoid(a)", "sigmoid(-a)"),
+    Row("logistic complement in a sum", "b + sigmoid(a) - 1", "b - sigmoid(-a)"),
     Row("softmax of two", "exp(a) / (exp(a) + exp(b))", "sigmoid(a - b)"),
     Row("tanh from sigmoid", "2 * sigmoid(a) - 1", "tanh(0.5 * a)"),
     Row("tanh from exp", "(exp(a) - 1) / (exp(a) + 1)", "tanh(0.5 * a)"),

@@ -12,7 +12,7 @@ from gradspec.ir.walk import nodes, substitute
 from gradspec.primitives.formula import formula
 from gradspec.stabilise.logistic import in_one_logistic
 from gradspec.symbolic.truth import nearest
-from tests.stabilise.rules import stable, unary
+from tests.stabilise.rules import stable, texts, unary
 
 W = "sqrt(2 / pi) * (x + 0.044715 * x**3)"
 GELU = f"0.5 * x * (1 + tanh({W}))"
@@ -72,3 +72,22 @@ def test_the_gradient_of_gelu_by_tanh_has_one_exponential_in_float64() -> None:
     bounds = [n.value for n in nodes(form) if isinstance(n, Const)]
     assert Fraction(33, 2) in bounds  # exp(350) there
     _close(form, formula(SLOPE))
+
+
+PAPER = """
+def sigma(z) = 1 / (1 + exp(-z))
+
+rule focal(x, k: static = 2.0) -> loss:
+    assume k >= 0
+    loss = -(1 - sigma(x))**k * log(sigma(x))
+    dx = dloss * (1 - sigma(x))**k * (k * sigma(x) * log(sigma(x)) + sigma(x) - 1)
+"""
+
+
+def test_what_a_sum_with_a_logistic_is_less_than_one_is_its_complement() -> None:
+    """The gradient keeps its factors: what is found otherwise has a power of ``1 - k``,
+    and one exponential more.
+    """
+    form = texts(stable(PAPER).rule)["dx"]
+    assert form.count("**") == 1 and "sigmoid(-x)**k" in form
+    assert "exp(" not in form and "- 1)" not in form
