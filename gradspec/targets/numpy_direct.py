@@ -12,6 +12,7 @@ from gradspec.plan.ranked import Softmax
 from gradspec.primitives.row import Helper
 from gradspec.primitives.table_known import LOGISTIC_SHARE
 from gradspec.targets.lines import Lines, assignment
+from gradspec.targets.numpy_fused import stepped
 from gradspec.targets.numpy_outputs import reach
 from gradspec.targets.numpy_places import placed
 from gradspec.targets.python import Scope, is_scalar, render
@@ -62,6 +63,8 @@ def _filling(value: Expr, scope: Scope, place: str) -> str | None:
         ):
             call = f"{render(one, scope)}, {render(other, scope)}"
             return f"{_WORDS[name]}({call}, out={place})"
+        case Op("ceil") if (x := stepped(value)) is not None:
+            return f"_step({render(x, scope)}, out={place})"
         case Softmax():
             return f"{render(value, scope).removesuffix(')')}, out={place})"
         case _:

@@ -3,7 +3,7 @@
 | instead of | ns | there is | ns |
 | --- | --- | --- | --- |
 | ``minimum(x, 88.0)`` | 0.39 | ``x.clip(-inf, 88.0)`` | 0.13 |
-| ``ceil(minimum(maximum(x, 0.0), 1.0))`` | 0.9 | ``abs(ceil(x.clip(0.0, 1.0)))`` | 0.33 |
+| ``abs(ceil(x.clip(0.0, 1.0)))`` | 0.95 | ``greater(x, 0.0)`` into numbers, of no NaN | 0.51 |
 
 (for an element of float32 in the cache, with AVX-512: `minimum` and `maximum` with a number
 have no vector loop.) For few elements, where calls count, `clip` takes as long as two
@@ -14,6 +14,7 @@ functions, and the step is ``heaviside(x, 0.0)``, which takes a branch for each 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 
 from gradspec.plan.array import Expr, Literal, Name, Op
 from gradspec.primitives.row import Helper
@@ -25,15 +26,7 @@ from gradspec.targets.python import ATOM, SUM, Text
 def fused(node: Op, texts: Mapping[Expr, Text]) -> Text | None:
     """A step, or a bound that is a number, of an array."""
     match node:
-        case Op(
-            "ceil",
-            (
-                Op(
-                    "min",
-                    (Op("max", (x, Literal(value=0))), Literal(value=1)),
-                ),
-            ),
-        ):
+        case Op("ceil") if (x := stepped(node)) is not None:
             return _call("_step", x, texts)
         case Op(
             "mul", (Name() as x, Literal(value=2)) | (Literal(value=2), Name() as x)
@@ -47,6 +40,17 @@ def fused(node: Op, texts: Mapping[Expr, Text]) -> Text | None:
         case Op("min" | "max" as name, (x, Literal() as bound)) if _is_far(bound):
             word = "_at_most" if name == "min" else "_at_least"
             return _call(word, x, texts, bound)
+        case _:
+            return None
+
+
+def stepped(node: Expr) -> Expr | None:
+    """The array of whose elements it tells by 1 and 0 which are positive."""
+    match node:
+        case Op("ceil", (Op("min", (Op("max", (x, low)), high)),)) if low == Literal(
+            Fraction(0)
+        ) and high == Literal(Fraction(1)):
+            return x
         case _:
             return None
 
@@ -123,11 +127,14 @@ def _between(x: np.ndarray, low: float, high: float) -> np.ndarray:
 STEP = Helper(
     "_step",
     '''\
-def _step(x: np.ndarray) -> np.ndarray:
+def _step(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     """1 where ``x`` is positive, else 0; a NaN stays."""
     if x.size < 1024:
         return np.heaviside(x, _number(0.0, x.dtype))
-    return np.abs(np.ceil(x.clip(0.0, 1.0)))
+    if np.isnan(x.min()):
+        return np.abs(np.ceil(x.clip(0.0, 1.0)))
+    out = np.empty_like(x) if out is None else out
+    return np.greater(x, 0.0, out=out, casting="unsafe")
 ''',
 )
 

@@ -135,6 +135,18 @@ def test_steps_and_bounds(rules: ModuleType, dtype: Any, count: int) -> None:
     np.testing.assert_array_equal(y, bounds)
 
 
+def test_the_steps_of_many_stand_where_they_are_asked_for(rules: ModuleType) -> None:
+    x = _randn(5000)
+    expected = (x > 0).astype(np.float32)
+    out = np.full_like(x, 7.0)
+    assert rules.spike(x, out=out) is out
+    np.testing.assert_array_equal(out, expected)
+    assert rules.spike(x, out=x) is x
+    np.testing.assert_array_equal(x, expected)
+    with pytest.raises(TypeError):
+        rules.spike(x, out=np.empty(5000))
+
+
 def test_a_slope_far_out_gives_no_warning(rules: ModuleType) -> None:
     v = np.array([1e30, -1e30, 1e18], np.float32)
     with np.errstate(all="raise", under="ignore"):

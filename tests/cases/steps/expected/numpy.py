@@ -243,6 +243,13 @@ def _places(out: Any, kinds: list[Any]) -> tuple[Any, ...]:
     return places
 
 
+def _direct(out: np.ndarray | None, x: np.ndarray) -> np.ndarray | None:
+    """``out``, if an operation of arrays like ``x`` can have it for its result."""
+    if out is None or type(out) is not np.ndarray or out.dtype is not x.dtype:
+        return None
+    return out if out.shape == x.shape else None
+
+
 def _few(a: Any) -> np.dtype | None:
     """The type, if it is an array of few elements that need no conversion."""
     if type(a) is _Array and a.size <= 4096:
@@ -272,11 +279,14 @@ def _number(value: float, dtype: np.dtype) -> np.ndarray:
     return np.array(value, dtype)
 
 
-def _step(x: np.ndarray) -> np.ndarray:
+def _step(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     """1 where ``x`` is positive, else 0; a NaN stays."""
     if x.size < 1024:
         return np.heaviside(x, _number(0.0, x.dtype))
-    return np.abs(np.ceil(x.clip(0.0, 1.0)))
+    if np.isnan(x.min()):
+        return np.abs(np.ceil(x.clip(0.0, 1.0)))
+    out = np.empty_like(x) if out is None else out
+    return np.greater(x, 0.0, out=out, casting="unsafe")
 
 
 _Array = np.ndarray
@@ -392,7 +402,7 @@ def spike(
         if _are_large(v):
             return _in_blocks(spike, v, k=k, out=out)
         dtype, v = _floating("spike", v=v)
-    s = _step(v)
+    s = _step(v, out=_direct(out, v))
     if dtype is not v.dtype:
         s = s.astype(dtype, copy=False)
     return s if out is None else _into(out, s)
