@@ -168,8 +168,17 @@ def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
 
 def names(*roots: Expr) -> tuple[str, ...]:
     """The names that occur, in the order of their first occurrence."""
-    found = (node.id for node in nodes(*roots) if isinstance(node, Name))
-    return tuple(dict.fromkeys(found))
+    if len(roots) == 1:
+        return _names_of(roots[0])
+    return tuple(dict.fromkeys(name for root in roots for name in _names_of(root)))
+
+
+def _names_of(root: Expr) -> tuple[str, ...]:
+    """A node remembers its names: emitters ask which of all nodes are numbers alone."""
+    if root.known_names is None:
+        found = (node.id for node in nodes(root) if isinstance(node, Name))
+        root.remember(tuple(dict.fromkeys(found)))
+    return root.known_names or ()
 
 
 def _label(node: Expr) -> object:

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from gradspec.ir.calls import expand
-from gradspec.ir.expr import Apply, Const, Expr, Ref, Select
+from gradspec.ir.expr import Apply, Call, Const, Expr, Ref, Select
 from gradspec.ir.walk import children, names, nodes
 from gradspec.primitives.lookup import primitive
 from gradspec.primitives.on_target import OnTarget
@@ -61,12 +61,13 @@ class Machine:
 
     def run(self, expr: Expr) -> Column:
         """The values of ``expr``, one for each point."""
-        known = expr in self._known
-        whole = expr if known else expand(expr)
         with np.errstate(all="ignore"):
-            for node in self._unknown(whole):
-                self._known[node] = self._value(node)
-        return np.broadcast_to(self._known[whole], (self._count,))
+            return np.broadcast_to(self._evaluated(expr), (self._count,))
+
+    def _evaluated(self, expr: Expr) -> Column:
+        for node in self._unknown(expr):
+            self._known[node] = self._value(node)
+        return self._known[expr]
 
     def _unknown(self, expr: Expr) -> Iterator[Expr]:
         """Nodes without a value yet, children first; what is below others is not looked
@@ -126,6 +127,8 @@ class Machine:
             case Apply(op=op, args=args):
                 given = [self._known[arg] for arg in args]
                 return self._applied(op, given)
+            case Call():
+                return self._evaluated(expand(node))
             case _:
                 raise NotImplementedError("indices and reductions")
 
@@ -173,20 +176,30 @@ def _wide(column: Column) -> Column:
 
 def _by_balls(row: Primitive, args: list[Column], work: Any) -> Column:
     """The correctly rounded value, point by point."""
-    from gradspec.symbolic.truth import nearest
-
     shape = np.broadcast_shapes(*(np.shape(arg) for arg in args))
     wide = [np.atleast_1d(np.asarray(arg, dtype=np.float64)) for arg in args]
     columns = list(np.broadcast_arrays(*wide))
     finite = np.all(np.isfinite(columns), axis=0)
-    points = [
-        dict(zip(row.params, values, strict=True))
-        for values in zip(*(c[finite].tolist() for c in columns), strict=True)
-    ]
-    form = Apply(row.name, tuple(Ref(param) for param in row.params))
     result = _beyond(row, columns).astype(work)
-    result[finite] = nearest(form, points, np.dtype(work).name)
+    given = tuple(column[finite].tobytes() for column in columns)
+    result[finite] = _rounded_once(row.name, given, np.dtype(work).name)
     return result.reshape(shape)
+
+
+@lru_cache(maxsize=256)
+def _rounded_once(
+    name: str, columns: tuple[bytes, ...], dtype: str
+) -> tuple[float, ...]:
+    """Kept: the candidates of a rule ask for the same function at the same points."""
+    from gradspec.symbolic.truth import nearest
+
+    params = primitive(name).params
+    values = (np.frombuffer(column).tolist() for column in columns)
+    points = [
+        dict(zip(params, point, strict=True)) for point in zip(*values, strict=True)
+    ]
+    form = Apply(name, tuple(Ref(param) for param in params))
+    return tuple(nearest(form, points, dtype))
 
 
 def _beyond(row: Primitive, columns: list[Column]) -> Column:

@@ -220,6 +220,8 @@ def total(values: Iterable[Value]) -> Value:
 
 def to_ball(value: Any) -> Value:
     """A point's value as a ball; exact whenever it fits the working precision."""
+    if type(value) is float:  # nearly always, and cheaper to ask than the others
+        return arb(value)
     if isinstance(value, Fraction):
         return arb(fmpq(value.numerator, value.denominator))
     if isinstance(value, arb):

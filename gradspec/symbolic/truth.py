@@ -77,8 +77,10 @@ def _rounded(ball: Any, form: Format) -> float | None:
         return _infinite(ball)
     if ball.is_exact():
         return round_exact(ball, form)
-    with ctx.workprec(_ENDS):
-        low, high = round_exact(ball.lower(), form), round_exact(ball.upper(), form)
+    before, ctx.prec = ctx.prec, _ENDS  # a million times in a compile: no `with`
+    low, high = ball.lower(), ball.upper()
+    ctx.prec = before
+    low, high = round_exact(low, form), round_exact(high, form)
     # A ball about zero has ends -0.0 and 0.0: equal, and the truth is then 0.0.
     return low + 0.0 if low == high else None
 
@@ -98,6 +100,27 @@ def _tie(ball: Any, form: Format) -> float:
 
 def round_exact(value: Any, form: Format) -> float:
     """An exact ball rounded to a format, half to even (the result as a double)."""
+    near = _narrowed(float(value), form)
+    return _by_integers(value, form) if near is None else near
+
+
+def _narrowed(double: float, form: Format) -> float | None:
+    """What was rounded to a double, half to even, rounded to ``form``: the same as
+    rounded once, except in the middle between two of its numbers (None), where the double
+    doesn't say on which side the number was."""
+    if form.bits == 53 or double == 0 or math.isinf(double):
+        return double
+    unit = max(math.frexp(double)[1] - form.bits, form.least)
+    units = math.ldexp(double, -unit)
+    kept = round(units)
+    if abs(units - kept) == 0.5:
+        return None
+    if kept.bit_length() + unit > form.top:
+        return math.copysign(math.inf, double)
+    return math.copysign(math.ldexp(kept, unit), double)
+
+
+def _by_integers(value: Any, form: Format) -> float:
     man, exp = value.man_exp()
     mantissa, exponent = int(man), int(exp)
     magnitude = abs(mantissa)

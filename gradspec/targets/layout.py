@@ -140,7 +140,7 @@ def _tried(line: _Line, way: _Way, is_forced: bool) -> list[_Line]:
 
 
 def _copied(line: _Line) -> _Line:
-    tokens = [replace(token, opening=None) for token in line.tokens]
+    tokens = [token.unmatched() for token in line.tokens]
     return replace(line, tokens=tokens, marks=mark(tokens))
 
 

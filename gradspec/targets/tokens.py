@@ -29,6 +29,7 @@ _COMPARATORS = ("<", ">", "==", "!=", "<=", ">=")
 _LAYOUT = (tokenize.NEWLINE, tokenize.NL, tokenize.ENDMARKER)
 _UNARY_AFTER = ("if", "else", "and", "or", "not", "return", "in", "is")
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
+_CLOSING = frozenset(_PAIRS.values())
 
 
 @dataclass(eq=False, slots=True)
@@ -55,7 +56,7 @@ class Token:
 
     @property
     def closes(self) -> bool:
-        return self.kind in _PAIRS.values()
+        return self.kind in _CLOSING
 
     @property
     def length(self) -> int:
@@ -63,6 +64,20 @@ class Token:
 
     def __str__(self) -> str:
         return " " * self.space + self.text
+
+    def unmatched(self) -> Token:
+        """A copy that knows of no opening bracket. (`replace` takes ten times as long,
+        and layouts are tried by the thousand.)"""
+        return Token(
+            self.kind,
+            self.text,
+            self.space,
+            self.is_unary,
+            self.is_optional,
+            self.is_atom,
+            self.is_hugged,
+            depth=self.depth,
+        )
 
     @property
     def hugging(self) -> str:

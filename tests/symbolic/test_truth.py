@@ -8,12 +8,13 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from flint import arb, ctx, fmpq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gradspec.primitives.formula import formula
 from gradspec.symbolic.enclose import Program, program
-from gradspec.symbolic.truth import FORMATS, nearest, nearest_of
+from gradspec.symbolic.truth import FORMATS, nearest, nearest_of, round_exact
 
 X = formula("x")
 
@@ -82,3 +83,42 @@ def test_an_easy_value_is_decided_at_the_first_precision(dtype: str) -> None:
     compiled = _Counting("exp(x) + sin(x)")
     nearest_of(cast(Program, compiled), {"x": 0.3}, FORMATS[dtype])
     assert len(compiled.precisions) == 1
+
+
+MIDDLES = st.sampled_from([form.bits + 1 for form in FORMATS.values()]).flatmap(
+    lambda bits: st.integers(2 ** (bits - 1), 2**bits).map(lambda n: n | 1)
+)
+
+
+@given(
+    st.one_of(st.integers(-(2**60), 2**60), MIDDLES),
+    st.integers(-12, 12),
+    st.integers(-1200, 1000),
+    st.sampled_from(sorted(FORMATS)),
+)
+def test_a_ball_is_rounded_once(
+    top: int, below: int, exponent: int, dtype: str
+) -> None:
+    """By way of a double where that is the same: not near the middle between two numbers
+    of the format, to which ``below`` adds what no double holds."""
+    form = FORMATS[dtype]
+    exact = (Fraction(top) + Fraction(below, 2**70)) * Fraction(2) ** exponent
+    found = round_exact(_ball(exact), form)
+    unit = Fraction(2) ** max(_top(exact) - form.bits, form.least)
+    kept = round(exact / unit) * unit  # of a fraction, half to even
+    assert math.copysign(1, found) == (-1 if exact < 0 else 1)
+    if abs(kept) >= Fraction(2) ** form.top:
+        assert math.isinf(found)
+    else:
+        assert Fraction(found) == kept
+
+
+def _ball(exact: Fraction) -> arb:
+    with ctx.workprec(512):
+        return arb(fmpq(exact.numerator, exact.denominator))
+
+
+def _top(exact: Fraction) -> int:
+    """The exponent of the power of two above a number."""
+    bits = abs(exact.numerator).bit_length() - exact.denominator.bit_length()
+    return bits + (abs(exact) >= Fraction(2) ** bits)
