@@ -154,7 +154,7 @@ def _admitted(trial: Trial, candidate: Candidate, first: Score) -> Score | None:
     quick = trial.score(candidate.closed)
     if quick.is_worse_than(first, QUIET):
         return None
-    score = trial.score_with_noise(candidate.closed)
+    score = trial.with_noise(quick, candidate.closed)
     slack = QUIET if score.noisy < first.noisy else SLACK
     return None if score.is_worse_than(first, slack) else score
 

@@ -213,7 +213,11 @@ class Trial:
 
     def score_with_noise(self, candidate: Expr) -> Score:
         """:meth:`score`, and how often an infinity is met on the way (slower)."""
-        return replace(self.score(candidate), noisy=self._noisy(candidate))
+        return self.with_noise(self.score(candidate), candidate)
+
+    def with_noise(self, score: Score, candidate: Expr) -> Score:
+        """The score of ``candidate``, with how often an infinity is met on the way."""
+        return replace(score, noisy=self._noisy(candidate))
 
     def value(self, candidate: Expr, index: int) -> float:
         """What the machine makes of ``candidate`` at a point."""
