@@ -48,10 +48,11 @@ def columns(rule: Rule) -> tuple[dict[str, Any], Any]:
     random = np.random.Generator(np.random.PCG64(_SEED))
     strata = [_inside(rule, random, span) for span in _SPANS]
     drawn = {n: np.concatenate([s[n] for s in strata]) for n in strata[0]}
-    return drawn, _is_core(rule, drawn)
+    return drawn, core_of(rule, drawn)
 
 
-def _is_core(rule: Rule, drawn: dict[str, Any]) -> Any:
+def core_of(rule: Rule, drawn: dict[str, Any]) -> Any:
+    """Where all numbers are of moderate size, or 0."""
     core = np.ones(len(next(iter(drawn.values()))), dtype=bool)
     for variable in rule.inputs:
         if variable.kind in (Kind.FLOAT, Kind.NOGRAD):
@@ -72,9 +73,9 @@ def pointed(rule: Rule) -> tuple[dict[str, Any], Any]:
         simple = np.float32(random.choice(_SIMPLEST, len(core)))
         taken = random.random(len(core)) < 1 / len(floats)
         found[name] = np.where(taken, simple, drawn[name])
-    inside = _allowed(rule, found, len(core))
-    every = {n: np.concatenate([drawn[n], c[inside]]) for n, c in found.items()}
-    return every, _is_core(rule, every)
+    where = inside(rule, found)
+    every = {n: np.concatenate([drawn[n], c[where]]) for n, c in found.items()}
+    return every, core_of(rule, every)
 
 
 def _inside(rule: Rule, random: Any, span: tuple[int, int]) -> dict[str, Any]:
@@ -82,21 +83,21 @@ def _inside(rule: Rule, random: Any, span: tuple[int, int]) -> dict[str, Any]:
     parts: list[dict[str, Any]] = []
     for _ in range(_TURNS):
         drawn = _drawn(rule, random, span)
-        inside = _allowed(rule, drawn, _COUNT)
-        parts.append({name: column[inside] for name, column in drawn.items()})
+        where = inside(rule, drawn)
+        parts.append({name: column[where] for name, column in drawn.items()})
         if 2 * sum(len(p[rule.inputs[0].name]) for p in parts) > _COUNT:
             break
     return {n: np.concatenate([p[n] for p in parts]) for n in parts[0]}
 
 
-def _allowed(rule: Rule, drawn: dict[str, Any], count: int) -> Any:
+def inside(rule: Rule, drawn: dict[str, Any]) -> Any:
     """Where all that is assumed holds."""
     machine = Machine(drawn, np.float32).in_double()  # the assumption, unrounded
-    inside = np.ones(count, dtype=bool)
+    found = np.ones(len(drawn[rule.inputs[0].name]), dtype=bool)
     for assume in rule.assumes:
         if not assume.indices:
-            inside &= np.asarray(machine.run(assume.condition), dtype=bool)
-    return inside
+            found &= np.asarray(machine.run(assume.condition), dtype=bool)
+    return found
 
 
 def _drawn(rule: Rule, random: Any, span: tuple[int, int]) -> dict[str, Any]:

@@ -36,7 +36,7 @@ from gradspec.stabilise.exponential import in_one_exponential
 from gradspec.stabilise.further import Ground
 from gradspec.stabilise.infinite import bounder, special, typical
 from gradspec.stabilise.logistic import in_one_logistic
-from gradspec.stabilise.measure import Score, Trial
+from gradspec.stabilise.measure import GOOD, Score, Trial
 from gradspec.stabilise.names import Names
 from gradspec.stabilise.taming import at_end
 from gradspec.stabilise.tried import Tried
@@ -159,10 +159,12 @@ def _cheapest(
 
 
 def _is_undone(trial: Trial, form: Expr, narrow: Expr) -> bool:
-    """Whether a form is wrong at more points, both in float64."""
+    """Whether a form is wrong at more points, or loses digits, both in float64."""
     every = np.ones(len(trial.points), dtype=bool)
     short, long = (trial.score_in_double(f, every) for f in (form, narrow))
-    return short.gaps > long.gaps or short.whole.bad > long.whole.bad
+    if short.gaps > long.gaps or short.whole.bad > long.whole.bad:
+        return True
+    return short.whole.worst > max(GOOD, long.whole.worst)
 
 
 def _rank(form: Expr) -> tuple[float, str]:

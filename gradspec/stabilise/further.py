@@ -15,6 +15,7 @@ from gradspec.ir.expr import Expr
 from gradspec.ir.rule import Rule
 from gradspec.stabilise import wide
 from gradspec.stabilise.about_ends import about_ends, undivided
+from gradspec.stabilise.angled import angled
 from gradspec.stabilise.choose import Candidate, Choice, cost
 from gradspec.stabilise.collected import collected
 from gradspec.stabilise.measure import QUIET, SLACK, Score, Trial
@@ -153,6 +154,10 @@ class Ground:
         sure = first.target not in _UNSURE
         return peeled((first.meaning, closed)) if sure else iter(())
 
+    def rewritten(self, closed: Expr) -> Iterator[Expr]:
+        """``closed`` by half angles, and with angles taken apart."""
+        yield from angled(closed, self._is_never_negative)
+
     def separated(self) -> Iterator[Expr]:
         """The function as a sum of others of one variable each."""
         first = self.trials[0]
@@ -168,6 +173,9 @@ class Ground:
     def _is_positive(self, part: Expr) -> bool:
         """Whether an expression is, at all points."""
         return all(bool((t.values_in_double(part) > 0).all()) for t in self.trials)
+
+    def _is_never_negative(self, part: Expr) -> bool:
+        return all(bool((t.values_in_double(part) >= 0).all()) for t in self.trials)
 
     def rounded(self) -> tuple[tuple[Trial, bool], ...]:
         """The trials, with whether they are computed in float64 and rounded."""
@@ -233,6 +241,8 @@ class _Work:
     def united(self) -> Iterator[Expr]:
         """Its powers and exponentials in one, where they leave the range in float64."""
         first = self.first
+        if self._ground.is_wide:
+            yield from self._ground.rewritten(first.candidate.closed)
         if self._ground.is_wide and (first.lost >= BAD * RARE).any():
             yield from self._ground.united(first.candidate.closed)
             yield from self._ground.peeled(first.candidate.closed)

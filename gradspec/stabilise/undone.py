@@ -13,9 +13,9 @@ from gradspec.ir.calls import expand
 from gradspec.ir.expr import Expr
 from gradspec.ir.rule import Rule
 from gradspec.ir.walk import nodes
-from gradspec.stabilise.dense import pointed
 from gradspec.stabilise.hard import chosen_of
 from gradspec.stabilise.points import Points
+from gradspec.stabilise.quarters import with_quarters
 from gradspec.stabilise.quick import QuickMachine, is_slow
 
 _EACH = 16
@@ -33,7 +33,7 @@ def undone(
     not what ``others`` are: what it should be is not known here."""
     if any(map(is_slow, nodes(expand(closed)))):
         return None
-    drawn, core = pointed(rule)
+    drawn, core = with_quarters(rule, closed)
     with np.errstate(all="ignore"):
         machine = QuickMachine(drawn, np.float32, target).in_double()
         value: Any = np.float64(machine.run(closed))

@@ -48,4 +48,5 @@ def lost(
     if not ground.is_derived:
         return None
     gathered = islice(ground.united(closed), 1)
-    return undone(rule, closed, (*gathered, *others), target)
+    found = (*gathered, *ground.rewritten(closed), *others)
+    return undone(rule, closed, found, target)
