@@ -26,6 +26,7 @@ from gradspec.stabilise.products import is_product, reordered
 from gradspec.stabilise.regimes import BAD, Form, by_regimes, losses
 from gradspec.stabilise.separated import separated
 from gradspec.stabilise.tried import Tried
+from gradspec.stabilise.two_places import at_two_places
 from gradspec.stabilise.united import united
 from gradspec.stabilise.vanishing import tamed
 
@@ -155,8 +156,9 @@ class Ground:
         return peeled((first.meaning, closed)) if sure else iter(())
 
     def rewritten(self, closed: Expr) -> Iterator[Expr]:
-        """``closed`` by half angles, and with angles taken apart."""
+        """``closed`` by half angles, and with angles taken apart; powers at two places."""
         yield from angled(closed, self._is_never_negative)
+        yield from at_two_places(closed)
 
     def separated(self) -> Iterator[Expr]:
         """The function as a sum of others of one variable each."""

@@ -15,7 +15,8 @@ from itertools import islice
 from gradspec.ir.expr import Expr
 from gradspec.ir.rule import Rule
 from gradspec.stabilise.choose import Choice
-from gradspec.stabilise.further import Ground, Make, ended
+from gradspec.stabilise.further import Ground, Make, ended, further
+from gradspec.stabilise.tried import Tried
 from gradspec.stabilise.undone import undone
 
 _TURNS = 3
@@ -26,17 +27,23 @@ def last_look(
     far: Ground,
     rule: Rule,
     choice: Choice,
-    better: Choice,
+    heard: Iterable[Tried],
     candidate: Make,
     others: Iterable[Expr],
     target: str,
 ) -> Choice:
-    """``better``, if it stands beside ``choice`` at many points more, or a form with fewer
-    bad points still; ``others`` are the same function."""
+    """What is found in float64 (`further.py`), if it stands beside ``choice`` at many points
+    more, or what is found with these among those that count, or a form with fewer bad points
+    still; ``others`` are the same function."""
+    better = further(far, choice, heard, candidate)
     if not far.is_derived:
         return better
     known = tuple(islice(others, _OTHERS))
-    far, choice = _looked_over(far, rule, choice, better, candidate, known, target)
+    first = choice
+    far, choice = _looked_over(far, rule, first, better, candidate, known, target)
+    if choice.form != better.form:
+        again = further(far, first, heard, candidate)
+        far, choice = _looked_over(far, rule, first, again, candidate, known, target)
     for _ in range(_TURNS):
         found = ended(far, choice, candidate)
         if found.form == choice.form:

@@ -318,9 +318,8 @@ class _Work:
             return
         work = self._original, closed, tried.forms, self._target
         far = ground.widened(widening.lost(ground, *work), self._target)
-        better = further(far, choice, self._heard, self._candidate)
-        look = self._candidate, tried.forms, self._target
-        best, is_wide = last_look(far, self._original, choice, better, *look).form, True
+        look = self._heard, self._candidate, tried.forms, self._target
+        best, is_wide = last_look(far, self._original, choice, *look).form, True
         if best != form:
             self._series[name] = best
             self.quantities[-1] = tried.at(t for t, _ in far.single())
