@@ -26,6 +26,9 @@ from gradspec.primitives.measured import FAULTS, Span
 FLUSHING = frozenset(["tf", "jax"])
 """Targets on which all that computes takes subnormal numbers for 0."""
 
+MAY_LACK_DOUBLE = frozenset(["jax"])
+"""Targets that compute in float32 what asks for float64, unless a user switches it on."""
+
 
 @dataclass(frozen=True, slots=True)
 class OnTarget:

@@ -13,6 +13,7 @@ import numpy as np
 
 from gradspec.ir.expr import Expr
 from gradspec.ir.rule import Rule
+from gradspec.primitives.on_target import MAY_LACK_DOUBLE
 from gradspec.stabilise import wide
 from gradspec.stabilise.about_ends import about_ends, undivided
 from gradspec.stabilise.angled import angled
@@ -46,8 +47,6 @@ _GAIN, _LEAST = 0.6, 6.0
 _POOR = 8.0
 """Bits lost in float64 that the first terms about an end may be worth."""
 
-_UNSURE = frozenset(["jax"])
-"""Targets that may have no float64."""
 
 RARE = 0.25
 """What a point counts at which statics do not have their defaults."""
@@ -152,7 +151,7 @@ class Ground:
         several inputs, of which float32 loses digits: nothing for targets that compute in
         float32 unless they are told otherwise."""
         first = self.trials[0]
-        sure = first.target not in _UNSURE
+        sure = first.target not in MAY_LACK_DOUBLE
         return peeled((first.meaning, closed)) if sure else iter(())
 
     def rewritten(self, closed: Expr) -> Iterator[Expr]:
@@ -169,7 +168,7 @@ class Ground:
         """The function as a sum of products of inputs and functions of one product of
         them, where that is small; elsewhere as it is peeled."""
         first = self.trials[0]
-        sure = first.target not in _UNSURE
+        sure = first.target not in MAY_LACK_DOUBLE
         return collected(first.meaning, first.points.upstream) if sure else iter(())
 
     def _is_positive(self, part: Expr) -> bool:
