@@ -25,6 +25,7 @@ from gradspec.ir.walk import children, nodes
 from gradspec.primitives.formula import formula
 from gradspec.stabilise.row import Row
 from gradspec.stabilise.rules import ROWS
+from gradspec.stabilise.rules_folding import FOLDING
 from gradspec.stabilise.rules_graph import IDENTITIES, SHAPE
 
 Fact: TypeAlias = tuple[str, Fraction]
@@ -40,40 +41,6 @@ _LONGEST = 2**200
 
 _SELECT = "select"
 _SHAPES = tuple(f"shape{n}" for n in range(len(SHAPE)))
-
-_FOLDING = """
-(rewrite (op_add (Num p) (Num q)) (Num (+ p q)) :subsume :ruleset fold)
-(rewrite (op_sub (Num p) (Num q)) (Num (- p q)) :subsume :ruleset fold)
-(rewrite (op_mul (Num p) (Num q)) (Num (* p q)) :subsume :ruleset fold)
-(rewrite (op_neg (Num p)) (Num (neg p)) :subsume :ruleset fold)
-(rewrite (op_square (Num p)) (Num (* p p)) :subsume :ruleset fold)
-(rewrite (op_div (Num p) (Num q)) (Num (/ p q)) :subsume :when ((!= q ZERO)) :ruleset fold)
-(rewrite (op_mul (Num p) (op_mul (Num q) a)) (op_mul (Num (* p q)) a) :ruleset numbers)
-(rewrite (op_neg (op_mul (Num q) a)) (op_mul (Num (neg q)) a) :ruleset numbers)
-(rewrite (op_div a (Num q)) (op_mul (Num (/ ONE q)) a)
-  :when ((!= q ZERO)) :ruleset numbers)
-(rewrite (op_mul (Num ONE) a) a :subsume :ruleset fold)
-(rewrite (op_mul a (Num ONE)) a :subsume :ruleset fold)
-(rewrite (op_div a (Num ONE)) a :subsume :ruleset fold)
-(rewrite (op_mul (Num ZERO) a) (Num ZERO) :subsume :ruleset fold)
-(rewrite (op_mul a (Num ZERO)) (Num ZERO) :subsume :ruleset fold)
-(rewrite (op_div (Num ZERO) a) (Num ZERO) :subsume :ruleset fold)
-(rewrite (op_mul (Num (neg ONE)) a) (op_neg a) :ruleset numbers)
-(rewrite (op_add a (Num ZERO)) a :subsume :ruleset fold)
-(rewrite (op_add (Num ZERO) a) a :subsume :ruleset fold)
-(rewrite (op_sub a (Num ZERO)) a :subsume :ruleset fold)
-(rewrite (op_sub (Num ZERO) a) (op_neg a) :subsume :ruleset fold)
-(rewrite (op_neg (op_neg a)) a :subsume :ruleset fold)
-(rewrite (op_pow a (Num ONE)) a :subsume :ruleset fold)
-(rewrite (op_pow a (Num (+ ONE ONE))) (op_square a) :subsume :ruleset fold)
-(rewrite (op_add a (Num q)) (op_sub a (Num (neg q))) :when ((!= q ZERO)) :ruleset fold)
-(rewrite (op_sub a (Num q)) (op_add a (Num (neg q))) :when ((!= q ZERO)) :ruleset fold)
-(rewrite (op_add a (op_neg b)) (op_sub a b) :ruleset fold)
-(rewrite (op_sub a (op_neg b)) (op_add a b) :ruleset fold)
-"""
-_FOLDING = _FOLDING.replace("ZERO", "(bigrat (bigint 0) (bigint 1))").replace(
-    "ONE", "(bigrat (bigint 1) (bigint 1))"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +61,29 @@ Facts: TypeAlias = Callable[[Classes], Iterable[tuple[Expr, Fact]]]
 
 def saturated(starts: tuple[Expr, ...], facts: Facts) -> Classes:
     """The classes of ``starts`` (all equal) and their parts, grown by the rows."""
-    graph = _program()
+    graph = _emptied()
+    _in_use.append(graph)
     _run(graph, "(push)")
     try:
         return _grown(graph, starts, facts)
     finally:
         _run(graph, "(pop)")
+        _in_use.clear()
+
+
+_in_use: list[Any] = []
+"""The e-graph, from before it is filled until it is empty again."""
+
+
+def _emptied() -> Any:
+    """The e-graph with nothing but the rows. When time runs out the alarm may ring once
+    more just as it is being emptied (`symbolic.limit`): what is left of another rule, and
+    of what is true of its inputs, would then count for this one. So it is made anew."""
+    if _in_use:
+        _program.cache_clear()
+        _parsed.cache_clear()
+        _in_use.clear()
+    return _program()
 
 
 @lru_cache(maxsize=1)
@@ -195,7 +179,7 @@ def _declarations() -> Iterable[str]:
         yield f"(relation {_relation(fact)} (M))"
     for name in ("known", "fold", "numbers", "better", *_SHAPES):
         yield f"(ruleset {name})"
-    yield _FOLDING
+    yield FOLDING
     for known in primitives:
         if known.arity:
             yield from _constants(known.name, known.arity)

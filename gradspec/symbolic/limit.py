@@ -40,9 +40,14 @@ def within(seconds: float, work: Callable[[], T]) -> T | None:
 
     Only where :func:`can_interrupt`. Timers that were running are set again afterwards.
     """
+    from flint import ctx
+
+    precision = ctx.prec
     busy = _Timer(signal.ITIMER_PROF, signal.SIGPROF, process_time)
     idle = _Timer(signal.ITIMER_REAL, signal.SIGALRM, monotonic)
-    return busy.limit(seconds, lambda: idle.limit(_IDLE * seconds, work))
+    found = busy.limit(seconds, lambda: idle.limit(_IDLE * seconds, work))
+    ctx.prec = precision  # the alarm may have rung where the work was to set it back
+    return found
 
 
 _set_aside = [0.0]

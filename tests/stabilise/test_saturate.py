@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from gradspec.ir import closed
 from gradspec.ir.text import show
 from gradspec.primitives.formula import formula
+from gradspec.stabilise import egraph
 from gradspec.stabilise.egraph import saturated, wanted
 from gradspec.stabilise.harvest import Ground, harvest, representatives
 from gradspec.stabilise.measure import Trial
@@ -45,6 +47,28 @@ def test_facts_open_the_rows_that_wait_for_them() -> None:
     given = saturated((start,), lambda found: [(name, fact) for name in names])
     assert "log1p" not in {op for op, _ in without.forms[without.root]}
     assert "log1p" in {op for op, _ in given.forms[given.root]}
+
+
+def test_what_an_alarm_leaves_in_the_graph_counts_for_no_other_rule(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It may ring again while the graph is emptied."""
+    start = formula("log(x + 1) - log(x)")
+    alone = saturated((start,), lambda found: ())
+    fact = next(f for f in wanted() if f[0] == "gt" and f[1] == 0)
+    names = (formula("x"), formula("x + 1"))
+    run = egraph._run
+
+    def interrupted(graph: Any, *texts: str) -> None:
+        if texts == ("(pop)",):
+            raise TimeoutError
+        run(graph, *texts)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(egraph, "_run", interrupted)
+        with pytest.raises(TimeoutError):
+            saturated((start,), lambda found: [(name, fact) for name in names])
+    assert saturated((start,), lambda found: ()) == alone
 
 
 def test_a_class_is_measured_against_its_own_value() -> None:

@@ -8,6 +8,7 @@ import sys
 import time
 
 import pytest
+from flint import ctx
 
 from gradspec.symbolic.limit import can_interrupt, within
 
@@ -29,6 +30,18 @@ def test_endless_work_is_stopped() -> None:
     start = time.monotonic()
     assert within(0.1, work) is None
     assert time.monotonic() - start < 2.0
+
+
+def test_the_precision_of_balls_is_put_back() -> None:
+    """Where the alarm rings while work is on the way to put it back, it does not."""
+    before = ctx.prec
+
+    def work() -> None:
+        ctx.prec = before + 100
+        time.sleep(5)
+
+    assert within(0.05, work) is None
+    assert ctx.prec == before
 
 
 def test_errors_pass_through_and_alarms_are_put_back() -> None:
