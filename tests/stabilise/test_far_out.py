@@ -39,6 +39,15 @@ def test_what_overflows_sooner_is_worse() -> None:
     assert judge.allows(FAIR) and not judge.allows(SOONER)
 
 
+def test_an_angle_that_overflows_is_worse_than_one_that_does_not() -> None:
+    """Both are no numbers at infinity, where forms are bounded; one is none before."""
+    rule = completed("rule f(x) -> y:\n    y = 2 * sin(x) * cos(x)\n")
+    written, sooner = (tidy(formula(t)) for t in ("2 * sin(x) * cos(x)", "sin(x + x)"))
+    found = far_out(rule, written, sooner, "")
+    assert found is not None and found.is_worse(sooner, written)
+    assert far_out(rule, sooner, sooner, "") is None
+
+
 def test_of_equal_forms_none_is_worse() -> None:
     rule = completed(TEXT)
     assert far_out(rule, WRITTEN, FAIR, "") is None
