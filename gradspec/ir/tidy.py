@@ -143,6 +143,14 @@ def _pow(node: Apply) -> Expr:
     return node
 
 
+def _log(node: Apply) -> Expr:
+    """The slope of ``exp(1)**x``."""
+    match node.args:
+        case (Apply(op="exp", args=(Const() as c,)),):
+            return c
+    return node
+
+
 def _logic(node: Apply) -> Expr:
     """``a and True`` is ``a``; constants have no node, so an undecided one is kept."""
     settled = node.op == "and"
@@ -167,6 +175,7 @@ _FOLDS: dict[str, Callable[[Apply], Expr]] = {
     "div": _div,
     "neg": _neg,
     "pow": _pow,
+    "log": _log,
     "and": _logic,
     "or": _logic,
     "not": _not,
