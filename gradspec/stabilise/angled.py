@@ -24,7 +24,7 @@ from gradspec.ir.tidy import fold, tidy
 from gradspec.ir.walk import children, nodes, size, transform, with_children
 from gradspec.stabilise.product import Product, multiplied, product
 from gradspec.stabilise.spheres import on_spheres
-from gradspec.stabilise.terms import terms_of, total, without
+from gradspec.stabilise.terms import joined, terms_of, total, without
 from gradspec.symbolic.circles import choices, gathered_on_circles
 from gradspec.symbolic.gather import gathered
 
@@ -124,13 +124,6 @@ def _power(base: Expr, power: int) -> Expr:
     return base if power == 1 else Apply("pow", (base, const(power)))
 
 
-def _near(p: Expr, q: Expr) -> Expr:
-    """``p + q``, factored where it is short: ``(a - b)**2``."""
-    whole = plus(p, q)
-    form = gathered(whole)
-    return whole if form is None or size(form) >= size(whole) else form
-
-
 def _half(op: str, angle: Expr) -> Expr:
     return Apply(op, (scale(Fraction(1, 2), angle),))
 
@@ -141,37 +134,37 @@ def _squared(value: Expr) -> Expr:
 
 def _cosine_above(p: Expr, q: Expr, u: Expr) -> Expr:
     part = times(scale(Fraction(2), q), _squared(_half("cos", u)))
-    return plus(_near(p, scale(Fraction(-1), q)), part)
+    return plus(joined(p, scale(Fraction(-1), q)), part)
 
 
 def _cosine_below(p: Expr, q: Expr, u: Expr) -> Expr:
     part = times(scale(Fraction(-2), q), _squared(_half("sin", u)))
-    return plus(_near(p, q), part)
+    return plus(joined(p, q), part)
 
 
 def _sine_above(p: Expr, q: Expr, u: Expr) -> Expr:
     both = Apply("add", (_half("cos", u), _half("sin", u)))
-    return plus(_near(p, scale(Fraction(-1), q)), times(q, _squared(both)))
+    return plus(joined(p, scale(Fraction(-1), q)), times(q, _squared(both)))
 
 
 def _sine_below(p: Expr, q: Expr, u: Expr) -> Expr:
     both = Apply("sub", (_half("cos", u), _half("sin", u)))
-    return plus(_near(p, q), times(scale(Fraction(-1), q), _squared(both)))
+    return plus(joined(p, q), times(scale(Fraction(-1), q), _squared(both)))
 
 
 def _hyperbolic(p: Expr, q: Expr, u: Expr) -> Expr:
     part = times(scale(Fraction(2), q), _squared(_half("sinh", u)))
-    return plus(_near(p, q), part)
+    return plus(joined(p, q), part)
 
 
 def _squared_sine(p: Expr, q: Expr, u: Expr) -> Expr:
     part = times(scale(Fraction(-1), q), _squared(Apply("cos", (u,))))
-    return plus(_near(p, q), part)
+    return plus(joined(p, q), part)
 
 
 def _squared_cosine(p: Expr, q: Expr, u: Expr) -> Expr:
     part = times(scale(Fraction(-1), q), _squared(Apply("sin", (u,))))
-    return plus(_near(p, q), part)
+    return plus(joined(p, q), part)
 
 
 _WAYS: dict[tuple[str, int], tuple[Callable[[Expr, Expr, Expr], Expr] | None, ...]] = {

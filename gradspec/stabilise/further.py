@@ -19,6 +19,7 @@ from gradspec.stabilise.about_ends import about_ends, undivided
 from gradspec.stabilise.angled import angled
 from gradspec.stabilise.choose import Candidate, Choice, cost
 from gradspec.stabilise.collected import collected
+from gradspec.stabilise.decayed import decayed
 from gradspec.stabilise.measure import QUIET, SLACK, Score, Trial
 from gradspec.stabilise.model import Machine
 from gradspec.stabilise.peeled import peeled
@@ -158,6 +159,7 @@ class Ground:
         """``closed`` by half angles, and with angles taken apart; powers at two places."""
         yield from angled(closed, self._is_never_negative)
         yield from at_two_places(closed)
+        yield from decayed(closed)
 
     def separated(self) -> Iterator[Expr]:
         """The function as a sum of others of one variable each."""

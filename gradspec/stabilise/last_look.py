@@ -41,7 +41,9 @@ def last_look(
     known = tuple(islice(others, _OTHERS))
     first = choice
     far, choice = _looked_over(far, rule, first, better, candidate, known, target)
-    if choice.form != better.form:
+    wider = _doubted(far, rule, candidate(choice.form).closed, known, target)
+    if better.form != choice.form or wider is not None:
+        far = wider or far
         again = further(far, first, heard, candidate)
         far, choice = _looked_over(far, rule, first, again, candidate, known, target)
     for _ in range(_TURNS):
@@ -50,6 +52,17 @@ def last_look(
             break
         far, choice = _looked_over(far, rule, choice, found, candidate, known, target)
     return choice
+
+
+def _doubted(
+    far: Ground, rule: Rule, closed: Expr, others: tuple[Expr, ...], target: str
+) -> Ground | None:
+    """With some of many points at which ``closed`` is bad, if it is bad at any."""
+    fresh = undone(rule, closed, others, target)
+    if fresh is None:
+        return None
+    wider = far.widened(fresh, target)
+    return wider if wider.scores(closed)[-1].whole.bad else None
 
 
 def _looked_over(

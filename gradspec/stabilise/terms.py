@@ -9,7 +9,9 @@ from functools import reduce
 from gradspec.derive.build import plus
 from gradspec.ir.expr import ZERO, Apply, Expr
 from gradspec.ir.tidy import tidy
+from gradspec.ir.walk import size
 from gradspec.stabilise.product import Product, product
+from gradspec.symbolic.gather import gathered
 
 
 def terms_of(expr: Expr, sign: Fraction = Fraction(1)) -> Iterator[Product]:
@@ -34,3 +36,10 @@ def total(terms: Iterable[Product]) -> Expr:
     """Their sum."""
     nothing: Expr = ZERO
     return reduce(plus, (tidy(term.expr()) for term in terms), nothing)
+
+
+def joined(p: Expr, q: Expr) -> Expr:
+    """``p + q``, factored where it is short: ``(a - b)**2``."""
+    whole = plus(p, q)
+    form = gathered(whole)
+    return whole if form is None or size(form) >= size(whole) else form
