@@ -38,16 +38,16 @@ _FEW, _SHORTEST = 8, 2
 
 _ANGLED = frozenset(["sin", "cos", "tan", "cosh"])
 
-IsSigned = Callable[[Expr], bool]
+NeverNegative = Callable[[Expr], bool]
 """Whether an expression is negative at no point."""
 
 
-def angled(closed: Expr, is_signed: IsSigned) -> Iterator[Expr]:
+def angled(closed: Expr, is_never_negative: NeverNegative) -> Iterator[Expr]:
     """``closed`` by half angles, and with its angles taken apart."""
     if not any(_is_angle(node) for node in nodes(closed)) or size(closed) > _LARGEST:
         return
     for start in (closed, *_gathered(closed)):
-        halved = tidy(_Halves(is_signed).of(start))
+        halved = tidy(_Halves(is_never_negative).of(start))
         if halved != closed:
             yield halved
     yield from on_spheres(closed)
@@ -75,8 +75,8 @@ def _is_angle(node: Expr) -> bool:
 
 
 class _Halves:
-    def __init__(self, is_signed: IsSigned) -> None:
-        self._is_signed = is_signed
+    def __init__(self, is_never_negative: NeverNegative) -> None:
+        self._is_never_negative = is_never_negative
 
     def of(self, expr: Expr) -> Expr:
         """``expr`` with every sum that has such a term in its other form."""
@@ -113,9 +113,9 @@ class _Halves:
         whole = plus(p, times(q, _power(angle, power)))
         alike, unlike = alike or whole, unlike or whole
         same = times(p, q)
-        if self._is_signed(same):
+        if self._is_never_negative(same):
             return alike
-        if self._is_signed(fold(Apply("neg", (same,)))):
+        if self._is_never_negative(fold(Apply("neg", (same,)))):
             return unlike
         return Select(Apply("gt", (same, ZERO)), alike, unlike)
 
