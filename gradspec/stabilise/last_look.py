@@ -45,7 +45,7 @@ def last_look(
     if better.form != choice.form or wider is not None:
         far = wider or far
         again = further(far, first, heard, candidate)
-        far, choice = _looked_over(far, rule, first, again, candidate, known, target)
+        far, choice = _looked_over(far, rule, choice, again, candidate, known, target)
     for _ in range(_TURNS):
         found = ended(far, choice, candidate)
         if found.form == choice.form:
