@@ -75,7 +75,11 @@ def _module(plan: ModulePlan, cores: Sequence[Core]) -> str:
         *texts.HELPERS,
         *tf_ranked_texts.HELPERS,
     )
-    ways = " ".join(f"{name}()" for core in cores for name in decorating(core))
+    decorators = [
+        texts.UNCONVERTED.name,
+        *(d for core in cores for d in decorating(core)),
+    ]
+    ways = " ".join(f"{name}()" for name in decorators)
     blocks = " ".join(f"{h.name}()" for h in tf_blocks.HELPERS)
     blocks = blocks if "@_in_blocks" in text else ""
     double = f"{tf_double.IS_NARROW.name}() {tf_blocks.IS_WATCHED.name}()"
@@ -123,7 +127,7 @@ def _named(plan: ModulePlan) -> list[tuple[RulePlan, str]]:
     """
     own = texts.HELPERS + tf_ranked_texts.HELPERS + tf_blocks.HELPERS
     helpers = own + tf_double.HELPERS + table_helpers("tf")
-    taken = {"_record", "_raw", *(helper.name for helper in helpers)}
+    taken = {"_record", "_raw", "_Function", *(helper.name for helper in helpers)}
     taken |= {f"_{rule.name}_double" for rule in plan.rules}
     return [(rule, fresh(f"_{rule.name}", taken)) for rule in plan.rules]
 
@@ -167,6 +171,7 @@ def _public(core: Core) -> Lines:
     if len(plan.outputs) > 1:
         returned = f"tuple[{', '.join(_TENSOR for _ in plan.outputs)}]"
     return [
+        f"@{texts.UNCONVERTED.name}",
         f"def {plan.name}({parameters(plan, _TENSOR)}) -> {returned}:",
         docstring(plan.docs),
         *indented([*_conversions(plan), *_call(core)]),

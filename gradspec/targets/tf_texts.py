@@ -7,7 +7,7 @@ from gradspec.primitives.row import Helper, Template
 from gradspec.targets.python import Dialect
 
 RESERVED = frozenset(
-    ["tf", "functools", "operator", "sys", "backward", "Any", "Callable"]
+    ["tf", "functools", "operator", "sys", "backward", "Any", "Callable", "TypeVar"]
 )
 
 
@@ -287,7 +287,27 @@ def _recorded(
     ),
 )
 
+UNCONVERTED = Helper(
+    "_unconverted",
+    '''\
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def _unconverted(function: _Function) -> _Function:
+    """``function``, which AutoGraph leaves as it is: there is nothing to convert, and the
+    search for it takes most of the time of a first trace.
+    """
+    return tf.autograph.experimental.do_not_convert(function)
+''',
+    imports=(
+        "from collections.abc import Callable",
+        "from typing import Any",
+        "from typing import TypeVar",
+    ),
+)
+
 HELPERS = (
+    UNCONVERTED,
     HERE,
     DENSE,
     DENSELY,

@@ -36,7 +36,7 @@ def test_a_simple_rule_has_nothing_that_it_does_not_need() -> None:
 def test_a_core_reads_as_written_by_hand() -> None:
     text = tf_text("rule product(x, y) -> z:\n    z = x * y\n")
     start = text.index("@_rule")
-    assert text[start : text.index("def product")].rstrip() == inspect.cleandoc(
+    assert text[start : text.index("@_unconverted")].rstrip() == inspect.cleandoc(
         """
         @_rule
         def _product(x, y):
@@ -59,7 +59,7 @@ def test_a_core_reads_as_written_by_hand() -> None:
 def test_statics_are_closed_over_once_for_each_value() -> None:
     text = tf_text("rule power(x, k: static = 2.0) -> y:\n    y = k * sin(x)\n")
     start = text.index("@functools.lru_cache")
-    assert text[start : text.index("def power(x: ")].rstrip() == inspect.cleandoc(
+    assert text[start : text.index("@_unconverted")].rstrip() == inspect.cleandoc(
         """
         @functools.lru_cache
         def _power(k):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -96,15 +97,30 @@ def test_a_graph_is_eager(rules: ModuleType, name: str, shapes: str) -> None:
     function, inputs = CASES[name]
     step = _step(lambda *args: function(rules, *args))
     signature = None if shapes == "static" else _specs(inputs, shapes)
-    graph = tf.function(step, input_signature=signature, autograph=False)
+    graph = tf.function(step, input_signature=signature)
     _assert_same(graph(*inputs), step(*inputs))
+
+
+def test_a_graph_runs_what_is_written(
+    rules: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """AutoGraph would run a copy of its own, from a file of its own."""
+    promote, ran = rules._promote, []
+
+    def noted(*args: Any, **kwargs: Any) -> Any:
+        ran.append(sys._getframe(1).f_code.co_filename)
+        return promote(*args, **kwargs)
+
+    monkeypatch.setattr(rules, "_promote", noted)
+    tf.function(lambda x, y: rules.complex_op(x, y))(_normal(3), _normal(3))
+    assert ran == [rules.__file__]
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_compiled_by_xla_is_eager(rules: ModuleType, name: str) -> None:
     function, inputs = CASES[name]
     step = _step(lambda *args: function(rules, *args))
-    compiled = tf.function(step, jit_compile=True, autograph=False)
+    compiled = tf.function(step, jit_compile=True)
     _assert_same(compiled(*inputs), step(*inputs))
 
 

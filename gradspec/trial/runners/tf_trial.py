@@ -24,7 +24,6 @@ class TensorFlowAdapter:
 
     def __init__(self) -> None:
         self.traces: dict[tuple[str, str], Any] = {}
-        self.converted: set[str] = set()
 
     def array(self, value: Any, kind: str, dtype: str) -> Any:
         return tf.cast(tf.constant(value, tf.float64), KINDS.get(kind, dtype))
@@ -216,11 +215,7 @@ class TensorFlowAdapter:
             _, pullback = self.vjp(module, case, list(tensors[:count]), statics)
             return [g for g in pullback(*tensors[count:]) if g is not None]
 
-        # AutoGraph finds nothing to convert, and takes five times as long as the rest
-        # of tracing: it is asked for one rule of each module.
-        is_first = module.__name__ not in self.converted
-        self.converted.add(module.__name__)
-        return tf.function(gradients, input_signature=signature, autograph=is_first)
+        return tf.function(gradients, input_signature=signature)
 
 
 def _gradients(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import tensorflow as tf
 
@@ -22,6 +22,16 @@ except ImportError:  # it is no public name: without it tapes see tf.custom_grad
 
 _raw = tf.raw_ops
 """Operations alone: operators and functions take twice as long for short tensors."""
+
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def _unconverted(function: _Function) -> _Function:
+    """``function``, which AutoGraph leaves as it is: there is nothing to convert, and the
+    search for it takes most of the time of a first trace.
+    """
+    return tf.autograph.experimental.do_not_convert(function)
 
 
 def _here(tensors: tuple[tf.Tensor, ...]) -> tuple[tf.Tensor, ...]:
@@ -186,6 +196,7 @@ def _complex_op(x, y):
     return (tf.cast(z, dtype), tf.cast(w, dtype)), backward
 
 
+@_unconverted
 def complex_op(x: tf.Tensor, y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """The rule ``complex_op``.
 
@@ -218,6 +229,7 @@ def _affine(x, a, b):
     return tf.cast(y, dtype), backward
 
 
+@_unconverted
 def affine(x: tf.Tensor, a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
     """A scale and a shift that are single numbers.
 

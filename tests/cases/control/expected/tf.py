@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import tensorflow as tf
 
@@ -22,6 +22,16 @@ except ImportError:  # it is no public name: without it tapes see tf.custom_grad
 
 _raw = tf.raw_ops
 """Operations alone: operators and functions take twice as long for short tensors."""
+
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def _unconverted(function: _Function) -> _Function:
+    """``function``, which AutoGraph leaves as it is: there is nothing to convert, and the
+    search for it takes most of the time of a first trace.
+    """
+    return tf.autograph.experimental.do_not_convert(function)
 
 
 def _here(tensors: tuple[tf.Tensor, ...]) -> tuple[tf.Tensor, ...]:
@@ -128,6 +138,7 @@ def _reverse_gradient(scale):
     return reverse_gradient
 
 
+@_unconverted
 def reverse_gradient(x: tf.Tensor, *, scale: float = 1.0) -> tf.Tensor:
     """Identity whose gradient is reversed.
 
@@ -158,6 +169,7 @@ def _clip_gradient(limit):
     return clip_gradient
 
 
+@_unconverted
 def clip_gradient(x: tf.Tensor, *, limit: float = 1.0) -> tf.Tensor:
     """Identity whose gradient is clipped.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import tensorflow as tf
 
@@ -174,6 +174,16 @@ def _or_double(short: Callable[..., Any]) -> Callable[..., Any]:
         return whole
 
     return either
+
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def _unconverted(function: _Function) -> _Function:
+    """``function``, which AutoGraph leaves as it is: there is nothing to convert, and the
+    search for it takes most of the time of a first trace.
+    """
+    return tf.autograph.experimental.do_not_convert(function)
 
 
 def _here(tensors: tuple[tf.Tensor, ...]) -> tuple[tf.Tensor, ...]:
@@ -359,6 +369,7 @@ def _gate(x):
     return tf.cast(y, dtype), backward
 
 
+@_unconverted
 def gate(x: tf.Tensor) -> tf.Tensor:
     """Nothing but x is kept for the backward pass.
 
@@ -396,6 +407,7 @@ def _gate_saved(x):
     return tf.cast(y, dtype), backward
 
 
+@_unconverted
 def gate_saved(x: tf.Tensor) -> tf.Tensor:
     """The exponential is kept.
 
@@ -470,6 +482,7 @@ def _decay(x):
     return tf.cast(y, dtype), backward
 
 
+@_unconverted
 def decay(x: tf.Tensor) -> tf.Tensor:
     """The gradient is a multiple of the output.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import tensorflow as tf
 
@@ -134,6 +134,16 @@ def _in_blocks(core: Callable[..., Any]) -> Callable[..., Any]:
         return made if len(made) > 1 else made[0], backward
 
     return whole
+
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def _unconverted(function: _Function) -> _Function:
+    """``function``, which AutoGraph leaves as it is: there is nothing to convert, and the
+    search for it takes most of the time of a first trace.
+    """
+    return tf.autograph.experimental.do_not_convert(function)
 
 
 def _here(tensors: tuple[tf.Tensor, ...]) -> tuple[tf.Tensor, ...]:
@@ -302,6 +312,7 @@ def _bce(p, t):
     return tf.cast(loss, dtype), backward
 
 
+@_unconverted
 def bce(p: tf.Tensor, t: tf.Tensor) -> tf.Tensor:
     """Binary cross-entropy of a probability p against a label t.
 
@@ -350,6 +361,7 @@ def _masked_power(scale, k):
     return masked_power
 
 
+@_unconverted
 def masked_power(
     x: tf.Tensor, n: tf.Tensor, on: tf.Tensor, *, scale: float, k: int = 2
 ) -> tf.Tensor:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import tensorflow as tf
 
@@ -175,6 +175,16 @@ def _or_double(short: Callable[..., Any]) -> Callable[..., Any]:
         return whole
 
     return either
+
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def _unconverted(function: _Function) -> _Function:
+    """``function``, which AutoGraph leaves as it is: there is nothing to convert, and the
+    search for it takes most of the time of a first trace.
+    """
+    return tf.autograph.experimental.do_not_convert(function)
 
 
 def _here(tensors: tuple[tf.Tensor, ...]) -> tuple[tf.Tensor, ...]:
@@ -448,6 +458,7 @@ def _prelu(x, a):
     return tf.cast(y, dtype), backward
 
 
+@_unconverted
 def prelu(x: tf.Tensor, a: tf.Tensor) -> tf.Tensor:
     """Leaky ReLU whose negative slope is learned.
 
@@ -496,6 +507,7 @@ def _layer_norm(eps):
     return layer_norm
 
 
+@_unconverted
 def layer_norm(
     x: tf.Tensor, gain: tf.Tensor, bias: tf.Tensor, *, eps: float = 1e-5
 ) -> tf.Tensor:
@@ -546,6 +558,7 @@ def _mixture(device):
     return mixture
 
 
+@_unconverted
 def mixture(
     x: tf.Tensor,
     z: tf.Tensor,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import tensorflow as tf
 
@@ -182,6 +182,16 @@ def _or_double(short: Callable[..., Any]) -> Callable[..., Any]:
     return either
 
 
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def _unconverted(function: _Function) -> _Function:
+    """``function``, which AutoGraph leaves as it is: there is nothing to convert, and the
+    search for it takes most of the time of a first trace.
+    """
+    return tf.autograph.experimental.do_not_convert(function)
+
+
 def _here(tensors: tuple[tf.Tensor, ...]) -> tuple[tf.Tensor, ...]:
     """Tensors of the graph at hand: in a branch within a loop TensorFlow finds no others
     that a gradient uses.
@@ -334,6 +344,7 @@ def _np(x, torch):
     return tf.cast(tf_, dtype), backward
 
 
+@_unconverted
 def np(x: tf.Tensor, torch: tf.Tensor) -> tf.Tensor:
     """Quotes \"\"\" and backslashes: \\frac{1}{2}, \\n is no line end
 
@@ -407,6 +418,7 @@ def _pullback(k):
     return pullback
 
 
+@_unconverted
 def pullback(ctx: tf.Tensor, *, k: float = 2.0) -> tf.Tensor:
     """The rule ``pullback``.
 

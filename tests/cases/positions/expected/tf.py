@@ -6,7 +6,7 @@ Do not edit: change input.grad and compile it again.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import tensorflow as tf
 
@@ -21,6 +21,16 @@ except ImportError:  # it is no public name: without it tapes see tf.custom_grad
 
 _raw = tf.raw_ops
 """Operations alone: operators and functions take twice as long for short tensors."""
+
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def _unconverted(function: _Function) -> _Function:
+    """``function``, which AutoGraph leaves as it is: there is nothing to convert, and the
+    search for it takes most of the time of a first trace.
+    """
+    return tf.autograph.experimental.do_not_convert(function)
 
 
 def _here(tensors: tuple[tf.Tensor, ...]) -> tuple[tf.Tensor, ...]:
@@ -223,6 +233,7 @@ def _embedding(w, t):
     return tf.cast(y, dtype), backward
 
 
+@_unconverted
 def embedding(w: tf.Tensor, t: tf.Tensor) -> tf.Tensor:
     """Rows of a table by their numbers.
 
@@ -262,6 +273,7 @@ def _cross_entropy(x, t):
     return tf.cast(loss, dtype), backward
 
 
+@_unconverted
 def cross_entropy(x: tf.Tensor, t: tf.Tensor) -> tf.Tensor:
     """The negative log likelihood of a class by its logits.
 
@@ -291,6 +303,7 @@ def _running(x):
     return tf.cast(y, dtype), backward
 
 
+@_unconverted
 def running(x: tf.Tensor) -> tf.Tensor:
     """The sum of all elements so far.
 

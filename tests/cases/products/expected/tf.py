@@ -6,7 +6,7 @@ Do not edit: change input.grad and compile it again.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import tensorflow as tf
 
@@ -21,6 +21,16 @@ except ImportError:  # it is no public name: without it tapes see tf.custom_grad
 
 _raw = tf.raw_ops
 """Operations alone: operators and functions take twice as long for short tensors."""
+
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def _unconverted(function: _Function) -> _Function:
+    """``function``, which AutoGraph leaves as it is: there is nothing to convert, and the
+    search for it takes most of the time of a first trace.
+    """
+    return tf.autograph.experimental.do_not_convert(function)
 
 
 def _here(tensors: tuple[tf.Tensor, ...]) -> tuple[tf.Tensor, ...]:
@@ -213,6 +223,7 @@ def _linear(x, w, b):
     return tf.cast(y, dtype), backward
 
 
+@_unconverted
 def linear(x: tf.Tensor, w: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
     """A matrix and an offset.
 
@@ -245,6 +256,7 @@ def _outer(a, b):
     return tf.cast(c, dtype), backward
 
 
+@_unconverted
 def outer(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
     """All products of two vectors.
 
@@ -270,6 +282,7 @@ def _transposed(a):
     return b, backward
 
 
+@_unconverted
 def transposed(a: tf.Tensor) -> tf.Tensor:
     """Rows as columns.
 

@@ -6,7 +6,7 @@ Do not edit: change input.grad and compile it again.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import tensorflow as tf
 
@@ -21,6 +21,16 @@ except ImportError:  # it is no public name: without it tapes see tf.custom_grad
 
 _raw = tf.raw_ops
 """Operations alone: operators and functions take twice as long for short tensors."""
+
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def _unconverted(function: _Function) -> _Function:
+    """``function``, which AutoGraph leaves as it is: there is nothing to convert, and the
+    search for it takes most of the time of a first trace.
+    """
+    return tf.autograph.experimental.do_not_convert(function)
 
 
 def _here(tensors: tuple[tf.Tensor, ...]) -> tuple[tf.Tensor, ...]:
@@ -157,6 +167,7 @@ def _square(x):
     return tf.cast(y, dtype), backward
 
 
+@_unconverted
 def square(x: tf.Tensor) -> tf.Tensor:
     """The square of a single number.
 
@@ -187,6 +198,7 @@ def _product(x, y):
     return tf.cast(z, dtype), backward
 
 
+@_unconverted
 def product(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     """The rule ``product``.
 

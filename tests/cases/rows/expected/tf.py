@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import tensorflow as tf
 
@@ -22,6 +22,16 @@ except ImportError:  # it is no public name: without it tapes see tf.custom_grad
 
 _raw = tf.raw_ops
 """Operations alone: operators and functions take twice as long for short tensors."""
+
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def _unconverted(function: _Function) -> _Function:
+    """``function``, which AutoGraph leaves as it is: there is nothing to convert, and the
+    search for it takes most of the time of a first trace.
+    """
+    return tf.autograph.experimental.do_not_convert(function)
 
 
 def _here(tensors: tuple[tf.Tensor, ...]) -> tuple[tf.Tensor, ...]:
@@ -191,6 +201,7 @@ def _softmax(x):
     return tf.cast(y, dtype), backward
 
 
+@_unconverted
 def softmax(x: tf.Tensor) -> tf.Tensor:
     """Exponentials of a row, scaled to add up to one.
 
@@ -240,6 +251,7 @@ def _layer_norm(eps):
     return layer_norm
 
 
+@_unconverted
 def layer_norm(
     x: tf.Tensor, g: tf.Tensor, b: tf.Tensor, *, eps: float = 1e-5
 ) -> tf.Tensor:

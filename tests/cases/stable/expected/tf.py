@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import tensorflow as tf
 
@@ -182,6 +182,16 @@ def _or_double(short: Callable[..., Any]) -> Callable[..., Any]:
     return either
 
 
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def _unconverted(function: _Function) -> _Function:
+    """``function``, which AutoGraph leaves as it is: there is nothing to convert, and the
+    search for it takes most of the time of a first trace.
+    """
+    return tf.autograph.experimental.do_not_convert(function)
+
+
 def _here(tensors: tuple[tf.Tensor, ...]) -> tuple[tf.Tensor, ...]:
     """Tensors of the graph at hand: in a branch within a loop TensorFlow finds no others
     that a gradient uses.
@@ -342,6 +352,7 @@ def _log1pexp(x):
     return tf.cast(y, dtype), backward
 
 
+@_unconverted
 def log1pexp(x: tf.Tensor) -> tf.Tensor:
     """Softplus: the logarithm of one plus e to the x.
 
@@ -449,6 +460,7 @@ def _swish(beta):
     return swish
 
 
+@_unconverted
 def swish(x: tf.Tensor, *, beta: float = 1.0) -> tf.Tensor:
     """x times the logistic function of beta x.
 
@@ -489,6 +501,7 @@ def _guarded_root(x):
     return tf.cast(y, dtype), backward
 
 
+@_unconverted
 def guarded_root(x: tf.Tensor) -> tf.Tensor:
     """The branch that is not taken leaks nothing.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import tensorflow as tf
 
@@ -181,6 +181,16 @@ def _or_double(short: Callable[..., Any]) -> Callable[..., Any]:
     return either
 
 
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def _unconverted(function: _Function) -> _Function:
+    """``function``, which AutoGraph leaves as it is: there is nothing to convert, and the
+    search for it takes most of the time of a first trace.
+    """
+    return tf.autograph.experimental.do_not_convert(function)
+
+
 def _here(tensors: tuple[tf.Tensor, ...]) -> tuple[tf.Tensor, ...]:
     """Tensors of the graph at hand: in a branch within a loop TensorFlow finds no others
     that a gradient uses.
@@ -320,6 +330,7 @@ def _spike(k):
     return spike
 
 
+@_unconverted
 def spike(v: tf.Tensor, *, k: float = 25.0) -> tf.Tensor:
     """Heaviside step forward, fast sigmoid backward.
 
@@ -377,6 +388,7 @@ def _sign_step(x):
     return tf.cast(y, dtype), backward
 
 
+@_unconverted
 def sign_step(x: tf.Tensor) -> tf.Tensor:
     """The sign, with the derivative of the logistic function.
 
