@@ -265,19 +265,20 @@ def completion_command(shell: str) -> None:
 
 def main() -> NoReturn:
     """Run; no traceback ever reaches a user, and no rule hangs what works on rules."""
-    if sys.argv[1:2] and sys.argv[1] in _WATCHED:
-        from gradspec.driver.watch import supervised
-
-        sys.exit(supervised(_run))
-    sys.exit(_run())
+    watched = sys.argv[1:2] and sys.argv[1] in ("compile", "check", "test", "audit")
+    sys.exit(_run(_supervised if watched else None))
 
 
-_WATCHED = ("compile", "check", "test", "audit")
+def _supervised() -> int:
+    from gradspec.driver.watch import supervised
+
+    return supervised(_run)
 
 
-def _run() -> int:
+def _run(work: Callable[[], int] | None = None) -> int:
+    """The exit code of ``work``, or of the command itself."""
     try:
-        code = cli.main(prog_name="gradspec", standalone_mode=False)
+        code = work() if work else cli.main(prog_name="gradspec", standalone_mode=False)
     except click.ClickException as wrong:
         wrong.show()
         code = FAILURE

@@ -19,9 +19,12 @@ import select
 import signal
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
 from gradspec.symbolic import attempts
 
@@ -30,6 +33,10 @@ FOLDER = "GRADSPEC_WATCHED"
 
 GRACE = 0.75
 """Seconds beyond the deadline: what can stop by itself has then stopped."""
+
+PATIENCE = 5.0
+"""Seconds after an interrupt: Python loses one that comes while it clears up an object, and
+C code takes none."""
 
 _LOOK = 0.2
 _COLLECT = (50_000, 20, 50)
@@ -43,15 +50,20 @@ _MOST = 500
 
 
 def supervised(work: Callable[[], int]) -> int:
-    """The exit code of ``work``, done in a child that no step can hang."""
+    """The exit code of ``work``, done in a child that no step can hang.
+
+    Raises:
+        KeyboardInterrupt: the child was told to end, did not, and was killed.
+    """
     if os.environ.get(FOLDER):
         return work()
-    with tempfile.TemporaryDirectory(prefix="gradspec-") as folder:
+    with tempfile.TemporaryDirectory(prefix="gradspec-") as folder, _heard() as heard:
         given_up: list[str] = []
         for _ in range(_MOST):
             (Path(folder) / _GIVEN_UP).write_text(json.dumps(given_up), "utf-8")
-            child = _Forked(work, folder) if hasattr(os, "fork") else _Spawned(folder)
-            overdue = _wait(child, Path(folder))
+            forks = hasattr(os, "fork")
+            child = _Forked(work, folder, heard) if forks else _Spawned(folder)
+            overdue = _wait(child, Path(folder), heard.signals)
             if overdue is None:
                 return child.code()
             given_up.append(overdue)
@@ -88,25 +100,51 @@ def _teller(file: int) -> attempts.Tell:
 # --- the side that waits -----------------------------------------------------------------
 
 
-def _wait(child: _Forked | _Spawned, folder: Path) -> str | None:
-    """None when the child has ended; otherwise the step at which it was killed."""
-    passed: list[int] = []
-    kinds = (signal.SIGINT, signal.SIGTERM)
-    before = {k: signal.signal(k, lambda kind, _: passed.append(kind)) for k in kinds}
+@dataclass(frozen=True, slots=True)
+class _Heard:
+    """Signals that came and are to be passed on, and what was done about each kind."""
+
+    signals: list[int]
+    before: dict[signal.Signals, Any]
+
+
+@contextmanager
+def _heard() -> Iterator[_Heard]:
+    """Signals are kept for the child from before there is one."""
+    heard = _Heard([], {})
+    for kind in (signal.SIGINT, signal.SIGTERM):
+        heard.before[kind] = signal.signal(
+            kind, lambda kind, _: heard.signals.append(kind)
+        )
     try:
-        while not child.has_ended(_LOOK):
-            # An interrupt from a terminal reaches the child by itself; wait and see.
-            if passed:
-                child.send(passed.pop())
-            overdue = _overdue(folder)
-            if overdue is not None:
-                child.kill()
-                _clear(folder)
-                return overdue
-        return None
+        yield heard
     finally:
-        for kind, handler in before.items():
-            signal.signal(kind, handler)
+        _restore(heard)
+
+
+def _restore(heard: _Heard) -> None:
+    for kind, handler in heard.before.items():
+        signal.signal(kind, handler)
+
+
+def _wait(child: _Forked | _Spawned, folder: Path, signals: list[int]) -> str | None:
+    """None when the child has ended; otherwise the step at which it was killed."""
+    asked: float | None = None
+    while not child.has_ended(_LOOK):
+        # An interrupt from a terminal reaches the child by itself; wait and see.
+        if signals:
+            child.send(signals.pop())
+            asked = asked or monotonic()
+        if asked is not None and monotonic() > asked + PATIENCE:
+            child.kill()
+            _clear(folder)
+            raise KeyboardInterrupt
+        overdue = _overdue(folder)
+        if overdue is not None:
+            child.kill()
+            _clear(folder)
+            return overdue
+    return None
 
 
 def _overdue(folder: Path) -> str | None:
@@ -149,12 +187,13 @@ def _kill(process: int) -> None:
 class _Forked:
     """A copy of this process. The pipe is at its end when the child is."""
 
-    def __init__(self, work: Callable[[], int], folder: str) -> None:
+    def __init__(self, work: Callable[[], int], folder: str, heard: _Heard) -> None:
         self._end, held = os.pipe()
         sys.stdout.flush()
         sys.stderr.flush()
         self._process = os.fork()
         if self._process == 0:
+            _restore(heard)
             os.close(self._end)
             os.environ[FOLDER] = folder
             _run(work)
@@ -185,6 +224,8 @@ def _run(work: Callable[[], int]) -> None:
         code = work()
     except SystemExit as done:
         code = done.code if isinstance(done.code, int) else int(done.code is not None)
+    except KeyboardInterrupt:  # before the work could hear of it
+        code = 128 + signal.SIGINT
     finally:
         try:
             sys.stdout.flush()
