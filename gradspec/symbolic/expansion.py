@@ -342,8 +342,9 @@ _E = _Expansion
 _AT_ZERO = {
     **dict.fromkeys(("exp", "cos", "cosh"), Fraction(1)),
     **dict.fromkeys(("sin", "tan", "sinh", "tanh", "atan"), Fraction(0)),
-    **dict.fromkeys(("asin", "asinh", "atanh", "log1p"), Fraction(0)),
-    "sigmoid": Fraction(1, 2),
+    **dict.fromkeys(("asin", "asinh", "atanh", "log1p", "erf"), Fraction(0)),
+    "erfc": Fraction(1),
+    **dict.fromkeys(("sigmoid", "ndtr"), Fraction(1, 2)),
 }
 _ARITHMETIC: dict[str, Callable[..., Series]] = {
     "add": _E.add,
@@ -359,7 +360,7 @@ _SLOPES = {"tan": (1, 0, 1), "tanh": (1, 0, -1), "sigmoid": (0, 1, -1)}
 _INTEGRATED = frozenset(
     [
         *("log1p", "atan", "asin", "acos", "asinh", "acosh", "atanh"),
-        *("softplus", "logsigmoid"),
+        *("softplus", "logsigmoid", "erf", "erfc", "ndtr"),
     ]
 )
 """Whose derivative, in the table, does not ask for their value."""

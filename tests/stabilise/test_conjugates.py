@@ -28,6 +28,7 @@ HERON = """rule f(a, b, c) -> y:
     y = sqrt(s * (s - a) * (s - b) * (s - c))
 """
 PARALLELOGRAM = TRIANGLE.replace(" - 2", " + 2")
+ERROR = "rule f(x) -> y:\n    y = erf(x) / x\n"
 
 
 kept = lru_cache(stable)
@@ -58,6 +59,8 @@ def in_double(form: Expr, **point: float) -> float:
         (TRIANGLE, "da", {"a": 2.0**-60, "b": 2.0**-60, "c": 2.0**-48}),
         (TRIANGLE, "dc", {"a": 2.0**-60, "b": 2.0**-60, "c": 2.0**-48}),
         (PARALLELOGRAM, "dc", {"a": 0.75, "b": 0.75, "c": 3.1415925}),
+        (ERROR, "dx", {"x": 2.0**-28}),
+        (ERROR, "dx", {"x": -(2.0**-100)}),
     ],
 )
 def test_float64_keeps_the_digits(

@@ -42,6 +42,10 @@ def value(text: str, **given: float) -> float:
         ("logsigmoid(z + x) - logsigmoid(z)", "x", 1),
         ("(z + x)**2.5 - sqrt(z) * z * z", "x", 1),
         ("square(z + x) - z * z", "x", 1),
+        ("erf(z + x) - erf(z)", "x", 1),
+        ("erfc(x) - 1 + 2 / sqrt(pi) * x", "x", 3),
+        ("ndtr(z * x) - 0.5", "x", 1),
+        ("erf(z * x) / x - 2 / sqrt(pi) * z * exp(-(z * x)**2)", "x", 2),
     ],
 )
 def test_the_first_terms_are_the_function(text: str, name: str, power: int) -> None:
