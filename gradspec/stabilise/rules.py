@@ -63,6 +63,26 @@ _EXPONENTIALS = (
     Row("expm1 in a difference", "exp(a) - b - 1", "expm1(a) - b"),
     Row("divided by expm1", "b / expm1(a)", "b * exp(-a) / -expm1(-a)", detour=True),
     Row("power minus one", "a**b - 1", "expm1(b * log(a))", when="a > 0"),
+    Row(
+        "power of one more, minus one",
+        "(1 + a)**b - 1",
+        "expm1(b * log1p(a)) if a > -1 else (1 + a)**b - 1",
+    ),
+    Row(
+        "one minus a power of one more",
+        "1 - (1 + a)**b",
+        "-expm1(b * log1p(a)) if a > -1 else 1 - (1 + a)**b",
+    ),
+    Row(
+        "power of one less, minus one",
+        "(1 - a)**b - 1",
+        "expm1(b * log1p(-a)) if a < 1 else (1 - a)**b - 1",
+    ),
+    Row(
+        "one minus a power of one less",
+        "1 - (1 - a)**b",
+        "-expm1(b * log1p(-a)) if a < 1 else 1 - (1 - a)**b",
+    ),
     Row("quotient of exponentials", "exp(a) / exp(b)", "exp(a - b)"),
     Row("product of exponentials", "exp(a) * exp(b)", "exp(a + b)", detour=True),
     Row("divided by exp", "b / exp(a)", "b * exp(-a)", detour=True),
