@@ -19,15 +19,15 @@ from gradspec.driver import watch
 def work():
     if {deaf}:
         signal.signal(signal.SIGINT, lambda *_: None)
-    print("begun", flush=True)
     try:
+        print("begun", flush=True)
         time.sleep(60)
     except KeyboardInterrupt:
         return 7
     time.sleep(60)
     return 0
 
-watch.PATIENCE = 0.5
+watch.PATIENCE = 0.5 if {deaf} else 30.0
 try:
     sys.exit(watch.supervised(work))
 except KeyboardInterrupt:
@@ -51,9 +51,10 @@ def test_an_interrupt_ends_the_child(deaf: bool, code: int) -> None:
 def test_an_interrupt_before_there_is_a_child_is_passed_on() -> None:
     """It is kept from the first moment on, and the child is told when it is there."""
     text = CHILD.format(deaf=False).replace(
-        "watch.PATIENCE = 0.5",
+        "watch.PATIENCE =",
         "import os; fork = os.fork\n"
-        "os.fork = lambda: (signal.raise_signal(signal.SIGINT), fork())[1]",
+        "os.fork = lambda: (signal.raise_signal(signal.SIGINT), fork())[1]\n"
+        "watch.PATIENCE =",
     )
     command = [sys.executable, "-c", text]
     done = subprocess.run(command, capture_output=True, timeout=30, check=False)
