@@ -31,11 +31,11 @@ watch.PATIENCE = 0.5 if {deaf} else 30.0
 try:
     sys.exit(watch.supervised(work))
 except KeyboardInterrupt:
-    sys.exit(130)
+    sys.exit(9)
 """
 
 
-@pytest.mark.parametrize(("deaf", "code"), [(False, 7), (True, 130)])
+@pytest.mark.parametrize(("deaf", "code"), [(False, 7), (True, 9)])
 def test_an_interrupt_ends_the_child(deaf: bool, code: int) -> None:
     text = CHILD.format(deaf=deaf)
     watcher = subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE)
@@ -58,4 +58,5 @@ def test_an_interrupt_before_there_is_a_child_is_passed_on() -> None:
     )
     command = [sys.executable, "-c", text]
     done = subprocess.run(command, capture_output=True, timeout=30, check=False)
-    assert done.returncode in (7, 130)  # 130: before the child could catch it
+    # 130: the child was told before its work began. 9 would be: the watcher itself fell.
+    assert done.returncode in (7, 130)
