@@ -79,11 +79,12 @@ def _module(plan: ModulePlan, cores: Sequence[Core]) -> str:
         texts.UNCONVERTED.name,
         *(d for core in cores for d in decorating(core)),
     ]
-    unseen = [*decorators, *tf_blocks.passed_on(text)]
-    if "@_or_double" in text:
-        unseen += [tf_double.IS_NARROW.name, tf_blocks.IS_WATCHED.name]
-    calls = " ".join(f"{name}()" for name in unseen)
-    helpers = used_helpers((*own, *wants.helpers), f"{text}\n{calls}")
+    ways = " ".join(f"{name}()" for name in decorators)
+    blocks = " ".join(f"{h.name}()" for h in tf_blocks.HELPERS)
+    blocks = blocks if "@_in_blocks" in text else ""
+    double = f"{tf_double.IS_NARROW.name}() {tf_blocks.IS_WATCHED.name}()"
+    double = double if "@_or_double" in text else ""
+    helpers = used_helpers((*own, *wants.helpers), f"{text}\n{ways} {blocks} {double}")
     called = " ".join(helper.text for helper in helpers)
     wants |= Needs(
         (

@@ -1,20 +1,14 @@
-"""Long CPU tensors in eager TensorFlow: which rules XLA evaluates, which go piece by
-piece, and the private functions that do it.
+"""Long CPU tensors in eager TensorFlow: which rules XLA evaluates, and the private
+functions that do it.
 
 TensorFlow makes a pass over memory for each operation, and most of that time is for fresh
 pages of the results; XLA makes one for all. It compiles for each shape: so only the first
 sixteen are compiled as they are, and large tensors of others are cut into blocks of one
 size.
-
-What XLA has slowly or less accurately a graph of TensorFlow's own evaluates for one piece
-after the other. What lies between arguments and results stays in the cache, and takes no
-memory to speak of: of four million elements, forward and backward, `lgamma` and `digamma`
-take 0.7 to 1.0 of the time, `i1e` and `erfinv` 0.4 to 0.7.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
 from gradspec.plan.array import Expr, Op, names, nodes
@@ -29,59 +23,23 @@ _WORTH = 4
 _OF_HELPER = 3
 """What a private function has at least beyond one pass."""
 
-_MANY = 25
-"""Operations from which pieces are faster than passes over the whole: they are for 25
-(`i1`, 0.6 of the time), and are not for 23 (`logit`, 1.8)."""
-
-_OPERATION = re.compile(r" [-+*/] |tf\.")
-
 
 def is_in_blocks(core: Core) -> bool:
-    """By XLA: elementwise, with values between arguments and results, none of them kept."""
-    used = (
-        primitive(name).on["tf"] for both in _passes(core) for name in _primitives(both)
-    )
-    return _is_long_way(core) and not any(here.slow or here.lossy for here in used)
-
-
-def is_in_pieces(core: Core) -> bool:
-    """The same where XLA would lose, and both passes make many operations within private
-    functions.
-    """
-    if not _is_long_way(core) or is_in_blocks(core):
-        return False
-    within = (
-        _operations(name) for both in _passes(core) for name in set(_primitives(both))
-    )
-    return sum(within) >= _MANY
-
-
-def _operations(name: str) -> int:
-    """Operations in the text of the private function for what XLA would lose in."""
-    row = primitive(name)
-    spelling, here = row.spellings.get("tf"), row.on["tf"]
-    if not isinstance(spelling, Helper) or not (here.slow or here.lossy):
-        return 0
-    return len(_OPERATION.findall(spelling.text))
-
-
-def _is_long_way(core: Core) -> bool:
+    """Elementwise, with values between arguments and results, none of them kept."""
     if core.plan.is_ranked or core.is_traced or core.keeps:
         return False
     results = (*core.forward.results, *(term.value for term in core.terms))
     if any(set(names(value)) <= core.scalars for value in results):
         return False
-    return max(_steps(values, core.scalars) for values in _passes(core)) >= _WORTH
-
-
-def _passes(core: Core) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
-    """What is computed forward, and backward."""
     ahead = (*(s.value for s in core.forward.statements), *core.forward.results)
     behind = (
         *(s.value for s in core.backward.statements),
         *(term.value for term in core.terms),
     )
-    return ahead, behind
+    used = (primitive(name).on["tf"] for name in _primitives((*ahead, *behind)))
+    if any(here.slow or here.lossy for here in used):
+        return False
+    return max(_steps(values, core.scalars) for values in (ahead, behind)) >= _WORTH
 
 
 def _steps(values: Iterable[Expr], scalars: frozenset[str]) -> int:
@@ -103,7 +61,7 @@ IS_LONG = Helper(
     "_is_long",
     '''\
 _LONG = 1 << 13
-"""Elements from which XLA, or a look at how many there are, is worth the call."""
+"""Elements from which XLA is worth the call."""
 
 
 def _is_long(tensors: tuple[tf.Tensor, ...]) -> bool:
@@ -121,20 +79,18 @@ JOINED = Helper(
     "_joined",
     '''\
 def _joined(
-    compute: Callable[..., tuple[tf.Tensor | None, ...]],
-    tensors: tuple[tf.Tensor, ...],
-    size: int,
+    compute: Callable[..., tuple[tf.Tensor | None, ...]], tensors: tuple[tf.Tensor, ...]
 ) -> tuple[tf.Tensor | None, ...]:
-    """``compute`` of each block of ``size``, put together. The last block ends where the
-    tensors do; of what it has in common with the one before it, one is left out.
+    """``compute`` of each block, put together. The last block ends where the tensors do;
+    of what it has in common with the one before it, one is left out.
     """
     shape = tensors[0].shape
     flat = [tf.reshape(t, [-1]) for t in tensors]
-    rest = shape.num_elements() % size
-    starts = [*range(0, shape.num_elements() - rest, size)]
-    blocks = [compute(*(t[start : start + size] for t in flat)) for start in starts]
+    rest = shape.num_elements() % _BLOCK
+    starts = [*range(0, shape.num_elements() - rest, _BLOCK)]
+    blocks = [compute(*(t[start : start + _BLOCK] for t in flat)) for start in starts]
     if rest:
-        last = compute(*(t[-size:] for t in flat))
+        last = compute(*(t[-_BLOCK:] for t in flat))
         blocks.append(tuple(None if y is None else y[-rest:] for y in last))
     return tuple(
         None if parts[0] is None else tf.reshape(tf.concat(parts, 0), shape)
@@ -192,7 +148,7 @@ def _fused(function: Callable[..., Any]) -> Callable[..., Any]:
             if kind in made:
                 return made[kind](*tensors)
             if shape.num_elements() >= _BLOCK:
-                return _joined(xla, tensors, _BLOCK)
+                return _joined(xla, tensors)
         except tf.errors.OpError:
             made[kind] = lambda *_: None
         return None
@@ -201,36 +157,16 @@ def _fused(function: Callable[..., Any]) -> Callable[..., Any]:
 ''',
 )
 
-PIECED = Helper(
-    "_pieced",
+IN_BLOCKS = Helper(
+    "_in_blocks",
     '''\
-_PIECE = 1 << 17
-"""Elements of a piece, whose intermediate values stay in the cache."""
-
-
-def _pieced(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``function`` of one piece after the other; None where there are not four."""
-    graph = tf.function(function, autograph=False)
-
-    def pieced(*tensors: tf.Tensor) -> Any:
-        if tensors[0].shape.num_elements() < 4 * _PIECE:
-            return None
-        return _joined(graph, tensors, _PIECE)
-
-    return pieced
-''',
-)
-
-LONG_BY = Helper(
-    "_long_by",
-    '''\
-def _long_by(way: Callable[..., Any], core: Callable[..., Any]) -> Callable[..., Any]:
-    """``core``, whose passes over long tensors are what ``way`` makes of them."""
-    results = way(functools.partial(_results, core))
+def _in_blocks(core: Callable[..., Any]) -> Callable[..., Any]:
+    """``core``, which leaves long tensors to XLA."""
+    results = _fused(functools.partial(_results, core))
 
     @functools.cache
     def gradients(count: int) -> Callable[..., Any]:
-        return way(functools.partial(_gradients, core, count))
+        return _fused(functools.partial(_gradients, core, count))
 
     def whole(*tensors: tf.Tensor) -> Any:
         made = results(*tensors) if _is_long(tensors) else None
@@ -252,24 +188,6 @@ def _long_by(way: Callable[..., Any], core: Callable[..., Any]) -> Callable[...,
     imports=("import functools",),
 )
 
-IN_BLOCKS = Helper(
-    "_in_blocks",
-    '''\
-def _in_blocks(core: Callable[..., Any]) -> Callable[..., Any]:
-    """``core``, which leaves long tensors to XLA."""
-    return _long_by(_fused, core)
-''',
-)
-
-IN_PIECES = Helper(
-    "_in_pieces",
-    '''\
-def _in_pieces(core: Callable[..., Any]) -> Callable[..., Any]:
-    """``core``, piece by piece where tensors are long: XLA would be slow, or lose digits."""
-    return _long_by(_pieced, core)
-''',
-)
-
 IS_WATCHED = Helper(
     "_is_watched",
     '''\
@@ -279,36 +197,4 @@ def _is_watched() -> bool:
 ''',
 )
 
-HELPERS = (
-    IS_LONG,
-    IS_WATCHED,
-    JOINED,
-    RESULTS,
-    GRADIENTS,
-    FUSED,
-    PIECED,
-    LONG_BY,
-    IN_BLOCKS,
-    IN_PIECES,
-)
-
-_WAYS = {IN_BLOCKS.name: FUSED.name, IN_PIECES.name: PIECED.name}
-
-
-def decorators(core: Core) -> tuple[str, ...]:
-    """The name of the private function that the core is given to, if to one."""
-    if is_in_blocks(core):
-        return (IN_BLOCKS.name,)
-    return (IN_PIECES.name,) if is_in_pieces(core) else ()
-
-
-def passed_on(text: str) -> tuple[str, ...]:
-    """The private functions that ``text`` and its decorators have as values: no call
-    shows them.
-    """
-    used = [name for name in _WAYS if f"@{name}\n" in text]
-    return tuple(
-        other
-        for name in used
-        for other in (name, _WAYS[name], RESULTS.name, GRADIENTS.name)
-    )
+HELPERS = (IS_LONG, IS_WATCHED, JOINED, RESULTS, GRADIENTS, FUSED, IN_BLOCKS)

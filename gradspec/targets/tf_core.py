@@ -14,7 +14,6 @@ from gradspec.ir.rule import Kind, Output
 from gradspec.plan.array import Expr, Name, names
 from gradspec.plan.plan import Term
 from gradspec.plan.pushing import is_linear
-from gradspec.targets import tf_blocks
 from gradspec.targets.lines import (
     Lines,
     assignment,
@@ -31,6 +30,7 @@ from gradspec.targets.python import (
     render_filled,
 )
 from gradspec.targets.signature import fresh, variables
+from gradspec.targets.tf_blocks import is_in_blocks
 from gradspec.targets.tf_double import short_name
 from gradspec.targets.tf_parts import Core
 from gradspec.targets.tf_trace import traced_forward, traced_gradient
@@ -38,7 +38,7 @@ from gradspec.targets.tf_trace import traced_forward, traced_gradient
 
 def core_lines(core: Core) -> Lines:
     """The core, or where there are statics the function that makes it for their values."""
-    decorators = [_decorator(core), *(f"@{way}" for way in tf_blocks.decorators(core))]
+    decorators = [_decorator(core), *(["@_in_blocks"] if is_in_blocks(core) else [])]
     short: Lines = []
     if core.short:
         decorators.append(f"@_or_double({short_name(core)})")

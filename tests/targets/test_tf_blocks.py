@@ -33,9 +33,9 @@ def blocks(rules: ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     made: list[int] = []
     joined = rules._joined
 
-    def spy(compute: Callable[..., Any], tensors: tuple[Any, ...], size: int) -> Any:
+    def spy(compute: Callable[..., Any], tensors: tuple[Any, ...]) -> Any:
         made.append(len(tensors))
-        return joined(compute, tensors, size)
+        return joined(compute, tensors)
 
     _cut(rules, monkeypatch)
     monkeypatch.setattr(rules, "_joined", spy)
@@ -211,38 +211,3 @@ def test_what_xla_computes_with_fewer_digits_goes_the_plain_way(call: str) -> No
     text = "rule f(x) -> y:\n    assume 0 < x, x < 1\n    y = tanh(x) * {} + exp(x)\n"
     assert "@_in_blocks" not in compile_text(text.format(call), "tf")
     assert "@_in_blocks" in compile_text(text.format("erf(x)"), "tf")
-
-
-@pytest.mark.parametrize("size", [4 * BLOCK, 4 * BLOCK + 7])
-def test_pieces_give_what_whole_tensors_do(
-    size: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    module = tf_module("rule f(x) -> y:\n    assume x > 0\n    y = lgamma(x)\n")
-    inputs = (tf.abs(_normal(size)) + 0.1,)
-    whole = _passes(module.f, *inputs)
-    monkeypatch.setattr(module, "_LONG", BLOCK)
-    monkeypatch.setattr(module, "_PIECE", BLOCK)
-    sizes: list[int] = []
-    joined = module._joined
-
-    def spy(compute: Callable[..., Any], tensors: tuple[Any, ...], size: int) -> Any:
-        sizes.append(size)
-        return joined(compute, tensors, size)
-
-    monkeypatch.setattr(module, "_joined", spy)
-    for ours, theirs in zip(_passes(module.f, *inputs), whole, strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-7)
-    assert sizes == [BLOCK, BLOCK]  # the values, and the gradient
-    _passes(module.f, inputs[0][: 4 * BLOCK - 1])
-    assert len(sizes) == 2
-
-
-@pytest.mark.parametrize(
-    ("call", "is_pieced"),
-    [("digamma(x)", True), ("i1(x)", True), ("logit(x)", False), ("sin(x)", False)],
-)
-def test_many_operations_go_in_pieces(call: str, is_pieced: bool) -> None:
-    text = compile_text(
-        f"rule f(x) -> y:\n    assume 0 < x, x < 1\n    y = {call}\n", "tf"
-    )
-    assert ("@_in_pieces" in text) is is_pieced

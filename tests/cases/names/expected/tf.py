@@ -26,7 +26,7 @@ _raw = tf.raw_ops
 
 
 _LONG = 1 << 13
-"""Elements from which XLA, or a look at how many there are, is worth the call."""
+"""Elements from which XLA is worth the call."""
 
 
 def _is_long(tensors: tuple[tf.Tensor, ...]) -> bool:
@@ -45,20 +45,18 @@ def _is_watched() -> bool:
 
 
 def _joined(
-    compute: Callable[..., tuple[tf.Tensor | None, ...]],
-    tensors: tuple[tf.Tensor, ...],
-    size: int,
+    compute: Callable[..., tuple[tf.Tensor | None, ...]], tensors: tuple[tf.Tensor, ...]
 ) -> tuple[tf.Tensor | None, ...]:
-    """``compute`` of each block of ``size``, put together. The last block ends where the
-    tensors do; of what it has in common with the one before it, one is left out.
+    """``compute`` of each block, put together. The last block ends where the tensors do;
+    of what it has in common with the one before it, one is left out.
     """
     shape = tensors[0].shape
     flat = [tf.reshape(t, [-1]) for t in tensors]
-    rest = shape.num_elements() % size
-    starts = [*range(0, shape.num_elements() - rest, size)]
-    blocks = [compute(*(t[start : start + size] for t in flat)) for start in starts]
+    rest = shape.num_elements() % _BLOCK
+    starts = [*range(0, shape.num_elements() - rest, _BLOCK)]
+    blocks = [compute(*(t[start : start + _BLOCK] for t in flat)) for start in starts]
     if rest:
-        last = compute(*(t[-size:] for t in flat))
+        last = compute(*(t[-_BLOCK:] for t in flat))
         blocks.append(tuple(None if y is None else y[-rest:] for y in last))
     return tuple(
         None if parts[0] is None else tf.reshape(tf.concat(parts, 0), shape)
@@ -104,7 +102,7 @@ def _fused(function: Callable[..., Any]) -> Callable[..., Any]:
             if kind in made:
                 return made[kind](*tensors)
             if shape.num_elements() >= _BLOCK:
-                return _joined(xla, tensors, _BLOCK)
+                return _joined(xla, tensors)
         except tf.errors.OpError:
             made[kind] = lambda *_: None
         return None
@@ -112,13 +110,13 @@ def _fused(function: Callable[..., Any]) -> Callable[..., Any]:
     return fused
 
 
-def _long_by(way: Callable[..., Any], core: Callable[..., Any]) -> Callable[..., Any]:
-    """``core``, whose passes over long tensors are what ``way`` makes of them."""
-    results = way(functools.partial(_results, core))
+def _in_blocks(core: Callable[..., Any]) -> Callable[..., Any]:
+    """``core``, which leaves long tensors to XLA."""
+    results = _fused(functools.partial(_results, core))
 
     @functools.cache
     def gradients(count: int) -> Callable[..., Any]:
-        return way(functools.partial(_gradients, core, count))
+        return _fused(functools.partial(_gradients, core, count))
 
     def whole(*tensors: tf.Tensor) -> Any:
         made = results(*tensors) if _is_long(tensors) else None
@@ -136,11 +134,6 @@ def _long_by(way: Callable[..., Any], core: Callable[..., Any]) -> Callable[...,
         return made if len(made) > 1 else made[0], backward
 
     return whole
-
-
-def _in_blocks(core: Callable[..., Any]) -> Callable[..., Any]:
-    """``core``, which leaves long tensors to XLA."""
-    return _long_by(_fused, core)
 
 
 def _is_narrow(tensors: tuple[tf.Tensor, ...]) -> bool:
