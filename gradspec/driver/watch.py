@@ -110,9 +110,13 @@ class _Heard:
 
 @contextmanager
 def _heard() -> Iterator[_Heard]:
-    """Signals are kept for the child from before there is one."""
+    """Signals are kept for the child from before there is one. What is ignored, as an
+    interrupt is by a job in the background, stays so.
+    """
     heard = _Heard([], {})
     for kind in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(kind) is signal.SIG_IGN:
+            continue
         heard.before[kind] = signal.signal(
             kind, lambda kind, _: heard.signals.append(kind)
         )

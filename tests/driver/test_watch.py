@@ -12,47 +12,65 @@ import pytest
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="children are forked")
 
+# Where the tests are a job in the background, SIGINT is ignored: so each begins anew.
 CHILD = """
-import signal, sys, time
+import os, signal, sys, time
 from gradspec.driver import watch
+
+signal.signal(signal.SIGINT, {start})
 
 def work():
     if {deaf}:
         signal.signal(signal.SIGINT, lambda *_: None)
     try:
         print("begun", flush=True)
-        time.sleep(60)
+        time.sleep({seconds})
     except KeyboardInterrupt:
         return 7
-    time.sleep(60)
     return 0
 
-watch.PATIENCE = 0.5 if {deaf} else 30.0
+watch.PATIENCE = {patience}
 try:
     sys.exit(watch.supervised(work))
 except KeyboardInterrupt:
     sys.exit(9)
 """
+LISTENING = {
+    "start": "signal.default_int_handler",
+    "deaf": False,
+    "seconds": 60,
+    "patience": 30,
+}
+DEAF = {**LISTENING, "deaf": True, "patience": 0.5}
+IGNORING = {**LISTENING, "start": "signal.SIG_IGN", "seconds": 2, "patience": 0.5}
 
 
-@pytest.mark.parametrize(("deaf", "code"), [(False, 7), (True, 9)])
-def test_an_interrupt_ends_the_child(deaf: bool, code: int) -> None:
-    text = CHILD.format(deaf=deaf)
-    watcher = subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE)
-    assert watcher.stdout is not None
-    assert watcher.stdout.readline() == b"begun\n"
-    watcher.send_signal(signal.SIGINT)
-    begun = time.monotonic()
-    watcher.communicate(timeout=30)  # nor does a child of its own hold the pipe
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [(LISTENING, 7), (DEAF, 9), (IGNORING, 0)],
+    ids=["listening", "deaf", "ignoring"],
+)
+def test_an_interrupt_ends_the_child(kind: dict[str, object], code: int) -> None:
+    """Unless it was to be ignored from the beginning, as in a job in the background."""
+    command = [sys.executable, "-c", CHILD.format(**kind)]
+    watcher = subprocess.Popen(command, stdout=subprocess.PIPE)
+    try:
+        assert watcher.stdout is not None
+        assert watcher.stdout.readline() == b"begun\n"
+        watcher.send_signal(signal.SIGINT)
+        begun = time.monotonic()
+        watcher.communicate(timeout=30)  # nor does a child of its own hold the pipe
+    finally:
+        watcher.kill()
     assert watcher.returncode == code
     assert time.monotonic() - begun < 30
 
 
 def test_an_interrupt_before_there_is_a_child_is_passed_on() -> None:
     """It is kept from the first moment on, and the child is told when it is there."""
-    text = CHILD.format(deaf=False).replace(
+    text = CHILD.format(**LISTENING).replace(
         "watch.PATIENCE =",
-        "import os; fork = os.fork\n"
+        "fork = os.fork\n"
         "os.fork = lambda: (signal.raise_signal(signal.SIGINT), fork())[1]\n"
         "watch.PATIENCE =",
     )
