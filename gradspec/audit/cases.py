@@ -12,7 +12,7 @@ import numpy as np
 
 from gradspec.audit import written
 from gradspec.audit.formats import Array
-from gradspec.audit.measure import Errors, Measure, Truth, errors, measure
+from gradspec.audit.measure import Errors, Measure, Truth, errors, measure, worse
 from gradspec.audit.points import Sample
 from gradspec.audit.quantities import quantities
 from gradspec.audit.question import question
@@ -147,6 +147,10 @@ def findings(case: Case, target: str, folder: Path, results: Path) -> Iterator[F
     }
     for side in SIDES:
         values = {k: got[f"{side}/{k}"] for k in truths if f"{side}/{k}" in got.files}
+        for key in values.keys() if side == "emitted" else ():
+            if f"compiled/{key}" in got.files:
+                both = (values[key], got[f"compiled/{key}"])
+                values[key] = worse(*both, truths[key], case.dtype)
         if side == "native" and not _is_same(values, truths, true["core"]):
             continue
         for key, column in values.items():

@@ -75,6 +75,16 @@ def errors(values: Array, truth: Truth, dtype: str) -> Errors:
     return Errors(normal, bad, lost, np.where(normal & ~bad, off, 0.0))
 
 
+def worse(first: Array, second: Array, truth: Truth, dtype: str) -> Array:
+    """At each point the value that is farther off; of equals the first."""
+    one, other = (_rank(errors(v, truth, dtype)) for v in (first, second))
+    return np.where(other > one, second, first)
+
+
+def _rank(found: Errors) -> Array:
+    return np.where(found.bad | found.lost, np.inf, found.ulp)
+
+
 def measure(
     found: Errors, chosen: Array, columns: dict[str, Array], values: Array, truth: Truth
 ) -> Measure:

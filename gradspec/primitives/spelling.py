@@ -112,6 +112,16 @@ def everywhere(
     }
 
 
+def behind(bound: str, value: str) -> dict[str, str]:
+    """``value``, which does not exceed ``bound``: where the optimiser of a graph or XLA sees
+    two constants added to a number one after the other it makes one of them, and what they
+    are two for is lost (`table_fence.py`).
+    """
+    bare = value.removeprefix("(").removesuffix(")")
+    fenced = f"xp.minimum({bare}, {bound})"
+    return dict.fromkeys(TARGETS, value) | dict.fromkeys(("tf", "jax"), fenced)
+
+
 def listed(coefficients: Iterable[float], indent: int = 4) -> str:
     """A tuple of numbers as Black writes it in a function's body."""
     inner = " " * (indent + 4)

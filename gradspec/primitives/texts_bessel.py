@@ -9,7 +9,7 @@ from __future__ import annotations
 from gradspec.primitives import coefficients_bessel as c
 from gradspec.primitives import coefficients_slopes as d
 from gradspec.primitives.row import Helper
-from gradspec.primitives.spelling import everywhere, listed
+from gradspec.primitives.spelling import behind, everywhere, listed
 from gradspec.primitives.texts_error import POLYNOMIAL
 
 _Coefficients = tuple[float, ...]
@@ -70,7 +70,12 @@ def {name}(x: Array) -> Array:
 
 
 def _slope(
-    name: str, said: str, coefficients: tuple[_Coefficients, ...], near: str, sign: str
+    name: str,
+    said: str,
+    coefficients: tuple[_Coefficients, ...],
+    near: str,
+    sign: str,
+    **names: dict[str, str],
 ) -> dict[str, Helper]:
     """The derivative of a scaled function, in three pieces: ``near`` is the first one
     from the polynomial ``p``."""
@@ -98,7 +103,9 @@ def {name}(x: Array) -> Array:
     y = {sign}xp.where(a > 3.0, tail, near)
     return ROUNDED(y)
 ''',
-        needs=(POLYNOMIAL,),
+        (),
+        (POLYNOMIAL,),
+        **names,
     )
 
 
@@ -127,8 +134,10 @@ I1E_SLOPE = _slope(
     "_i1e_slope",
     "The derivative of i1e: i0e - (1 + 1/x) i1e for x > 0; its zero is a factor.",
     (d.I1E_SLOPE, d.I1E_SLOPE_MIDDLE, d.I1E_SLOPE_FAR),
-    "p * ((b - 1.545127272605896) + 1.461335330992981e-08 - 6.079624433015007e-25)",
+    "p * (NEARER - 6.079624433015007e-25)",
     "-",
+    NEARER=behind("2.0", "APART + 1.461335330992981e-08"),
+    APART=behind("2.0", "(b - 1.545127272605896)"),
 )
 
 # SciPy's own is as accurate, but NaN at infinity.

@@ -266,7 +266,7 @@ def _xlog1py(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 # Of x the first bits, so few that their square is exact (until the result is 0); what the
 # rest changes is small, and so is what expm1 adds to the error of the exponential.
-_EXPM1 = {
+EXPM1 = {
     "numpy": "np.expm1",
     "torch": "torch.expm1",
     "tf": "tf.math.expm1",
@@ -288,7 +288,7 @@ def _exp_neg_square(x: Array) -> Array:
 ''',
     (),
     texts_fused.EXP_NEG_SQUARE,
-    EXPM1=_EXPM1,
+    EXPM1=EXPM1,
     **texts_fused.quick("_exp_neg_square"),
 )
 
@@ -307,7 +307,7 @@ def _exp_neg_half_square(x: Array) -> Array:
 ''',
     (),
     texts_fused.EXP_NEG_HALF_SQUARE,
-    EXPM1=_EXPM1,
+    EXPM1=EXPM1,
     **texts_fused.quick("_exp_neg_half_square"),
 )
 
@@ -326,6 +326,6 @@ def _bell_raised(x: Array, y: Array) -> Array:
 ''',
     (),
     texts_fused.BELL_RAISED,
-    EXPM1=_EXPM1,
+    EXPM1=EXPM1,
     **texts_fused.quick("_bell_raised", "x, y"),
 )

@@ -26,6 +26,7 @@ from gradspec.primitives.texts_elementary import (
     BELL_RAISED,
     EXP_NEG_HALF_SQUARE,
     EXP_NEG_SQUARE,
+    EXPM1,
 )
 from gradspec.primitives.texts_fused import NDTR as NDTR_SINGLE
 from gradspec.primitives.texts_fused import NDTR_RAISED as NDTR_RAISED_SINGLE
@@ -50,6 +51,7 @@ def _polynomial(x: Array, coefficients: tuple[float, ...]) -> Array:
 ''',
 )
 
+# XLA would make one exponential of a product of two: hence expm1.
 EXP_SQUARE = everywhere(
     "_exp_square",
     '''\
@@ -57,8 +59,9 @@ def _exp_square(x: Array) -> Array:
     """exp(x**2), the square split: its rounding error would be magnified by x**2."""
     c = xp.where(xp.abs(x) > 64.0, 64.0 * xp.sign(x), x)
     h = xp.sign(c) * xp.floor(256.0 * xp.abs(c)) / 256.0
-    return xp.exp(h * h) * xp.exp((c - h) * (c + h))
+    return xp.exp(h * h) * (1.0 + EXPM1((c - h) * (c + h)))
 ''',
+    EXPM1=EXPM1,
 )
 
 

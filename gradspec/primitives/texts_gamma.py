@@ -16,7 +16,7 @@ from gradspec.primitives.coefficients_gamma import (
     LGAMMA_UNDER,
 )
 from gradspec.primitives.row import Helper
-from gradspec.primitives.spelling import everywhere, listed
+from gradspec.primitives.spelling import behind, everywhere, listed
 from gradspec.primitives.texts_error import LOG, POLYNOMIAL
 from gradspec.primitives.texts_fused import QUOTIENT
 from gradspec.primitives.texts_trigonometric import SINPI
@@ -120,9 +120,9 @@ def _digamma(x: Array) -> Array:
     a = xp.where(left, 1.0 - x, x)
     far = a > 2.0
     b = xp.where(far, xp.ones_like(x), a)
-    zero = (b - 1.4616321325302124) - 1.2438149938918909e-08
+    zero = APART - 1.2438149938918909e-08
     over_zero = 0.6841666717870696 + b * _quotient(b, over, under)
-    near = (zero - 4.341643069426251e-25) / b * over_zero
+    near = (NEARER - 4.341643069426251e-25) / b * over_zero
     c = xp.where(far, a, 2.0 * xp.ones_like(x))
     r = 1.0 / c
     tail = LOG(c) - 0.5 * r - r * (r * _quotient(r * r, far_over, far_under))
@@ -132,6 +132,8 @@ def _digamma(x: Array) -> Array:
 ''',
     needs=(QUOTIENT,),
     LOG=LOG,
+    APART=behind("2.0", "(b - 1.4616321325302124)"),
+    NEARER=behind("2.0", "zero"),
 )
 
 # The frameworks' zeta functions underflow for large x, TensorFlow's is 6 ULP off.

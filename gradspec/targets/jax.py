@@ -28,6 +28,7 @@ from gradspec.targets.docstring import docstring, module_docstring
 from gradspec.targets.expansion import expander, with_slopes
 from gradspec.targets.jax_core import core_lines
 from gradspec.targets.jax_parts import Core, Way
+from gradspec.targets.jax_rounded import rounded
 from gradspec.targets.jax_start import jax_layers, start_function, start_name
 from gradspec.targets.lines import Lines, indented
 from gradspec.targets.python import Needs, needs
@@ -162,7 +163,7 @@ def _core(
     else:
         rule = without_names(rule)
     results = forward(rule, words)
-    return Core(
+    core = Core(
         name,
         derived,
         way,
@@ -172,6 +173,7 @@ def _core(
         unnamed(with_shares(rule, results, joined_backward(rule, words))),
         is_traced,
     )
+    return rounded(core)
 
 
 # --- the public function -----------------------------------------------------------------

@@ -19,6 +19,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
+_BELONGS = {side: side for side in ("emitted", "native", "written")} | {
+    "compiled": "emitted"
+}
+"""The side of an audit, by what is run for it."""
+
 Case = dict[str, Any]
 Function = Callable[..., Any]
 Arrays = dict[str, Any]
@@ -36,6 +41,10 @@ class Adapter(Protocol):
 
     def emitted(self, module: ModuleType, case: Case, columns: list[Any]) -> Arrays:
         """Values and derivatives of the emitted function, by quantity."""
+
+    def compiled(self, module: ModuleType, case: Case, columns: list[Any]) -> Arrays:
+        """Those of the emitted function as part of a program that the framework rewrites
+        before it runs it; none where users have no such thing by default."""
 
     def own(self, function: Function, case: Case, columns: list[Any]) -> Arrays:
         """Those of another function, differentiated by the framework."""
@@ -80,6 +89,8 @@ def _sides(
     adapter: Adapter, module: ModuleType, case: Case
 ) -> dict[str, Callable[[list[Any]], Arrays]]:
     sides = {"emitted": lambda columns: adapter.emitted(module, case, columns)}
+    if case["batched"]:
+        sides["compiled"] = lambda columns: adapter.compiled(module, case, columns)
     native = adapter.natives.get(case["rule"])
     if native is not None and case["differentiable"]:
         sides["native"] = lambda columns: adapter.own(native, case, columns)
@@ -87,7 +98,7 @@ def _sides(
         sides["written"] = lambda columns: adapter.own(
             as_written(adapter, case), case, columns
         )
-    return {side: run for side, run in sides.items() if side in case["sides"]}
+    return {side: run for side, run in sides.items() if _BELONGS[side] in case["sides"]}
 
 
 def _pointwise(run: Callable[[list[Any]], Arrays], table: Any, batched: bool) -> Arrays:

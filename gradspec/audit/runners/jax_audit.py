@@ -176,7 +176,17 @@ class JaxAdapter:
     def emitted(self, module: ModuleType, case: Case, columns: list[Any]) -> Arrays:
         return self.own(getattr(module, case["rule"]), case, columns)
 
+    def compiled(self, module: ModuleType, case: Case, columns: list[Any]) -> Arrays:
+        """Under `jit`, outputs and gradients in one: XLA adds constants up, for instance."""
+        return self._run(getattr(module, case["rule"]), case, columns, jax.jit)
+
     def own(self, function: Function, case: Case, columns: list[Any]) -> Arrays:
+        """Each operation by itself."""
+        return self._run(function, case, columns, lambda run: run)
+
+    def _run(
+        self, function: Function, case: Case, columns: list[Any], compiler: Function
+    ) -> Arrays:
         jax.config.update("jax_enable_x64", ALWAYS_WIDE or case["dtype"] == "float64")
         count = np.size(columns[0])
         inputs = [
@@ -190,7 +200,8 @@ class JaxAdapter:
                 given[place] = leaf
             return dict(outputs(case, function(*given, **case["statics"])))
 
-        found = _measured(case, values, [inputs[k] for k in floats(case)])
+        run = compiler(lambda *leaves: _measured(case, values, list(leaves)))
+        found = run(*[inputs[k] for k in floats(case)])
         wide = {
             key: np.asarray(value).astype(np.float64) for key, value in found.items()
         }

@@ -158,6 +158,9 @@ class NumpyAdapter:
                 found[f"1:{name}:{variable}"] = np.float64(wide)
         return found
 
+    def compiled(self, module: ModuleType, case: Case, columns: list[Any]) -> Arrays:
+        return {}
+
     def own(self, function: Function, case: Case, columns: list[Any]) -> Arrays:
         values = outputs(case, function(*_inputs(case, columns), **case["statics"]))
         return {f"0:{name}:": np.float64(value) for name, value in values}

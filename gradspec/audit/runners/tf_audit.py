@@ -146,46 +146,78 @@ class TensorFlowAdapter:
     def emitted(self, module: ModuleType, case: Case, columns: list[Any]) -> Arrays:
         return self.own(getattr(module, case["rule"]), case, columns)
 
+    def compiled(self, module: ModuleType, case: Case, columns: list[Any]) -> Arrays:
+        """In one graph: TensorFlow's optimiser adds constants up, for instance. The
+        upstream gradient comes from outside, as within a model."""
+        function = getattr(module, case["rule"])
+
+        @tf.function(autograph=False)
+        def graph(inputs: list[Any], upstream: Any) -> dict[str, Any]:
+            return _measured(function, case, inputs, upstream)
+
+        return _arrays(graph(_tensors(case, columns), _one(case)))
+
     def own(self, function: Function, case: Case, columns: list[Any]) -> Arrays:
-        inputs = [
-            _tensor(column, kind, case["dtype"])
-            for column, (_, kind) in zip(columns, case["inputs"], strict=True)
-        ]
-        leaves = [inputs[k] for k in floats(case)]
-        with tf.GradientTape(persistent=True) as outer:
-            outer.watch(leaves)
-            with tf.GradientTape(persistent=True) as inner:
-                inner.watch(leaves)
-                values = outputs(case, function(*inputs, **case["statics"]))
-            found = {f"0:{name}:": _array(value) for name, value in values}
-            is_recorded = case["order"] >= 2  # else as users have it: rules may tell
-            with nullcontext() if is_recorded else outer.stop_recording():
-                firsts = (
-                    {n: _slopes(inner, v, leaves) for n, v in values}
-                    if case["order"] >= 1 and case["differentiable"]
-                    else {}
-                )
-        for name, slopes in firsts.items():
-            for place, first in zip(floats(case), slopes, strict=True):
-                key = f"{name}:{case['inputs'][place][0]}"
-                found[f"1:{key}"] = _array(first)
-                if case["order"] >= 2:
-                    found[f"2:{key}"] = _array(_slopes(outer, first, inputs[place]))
-        return found
+        return _arrays(_measured(function, case, _tensors(case, columns), _one(case)))
 
     def constant(self, value: float, case: Case) -> Any:
         return tf.constant(value, case["dtype"])
 
 
-def _slopes(tape: Any, value: Any, leaves: Any) -> Any:
+def _measured(
+    function: Function, case: Case, inputs: list[Any], upstream: Any
+) -> dict[str, Any]:
+    leaves = [inputs[k] for k in floats(case)]
+    with tf.GradientTape(persistent=True) as outer:
+        outer.watch(leaves)
+        with tf.GradientTape(persistent=True) as inner:
+            inner.watch(leaves)
+            values = outputs(case, function(*inputs, **case["statics"]))
+        found = {f"0:{name}:": value for name, value in values}
+        is_recorded = case["order"] >= 2  # else as users have it: rules may tell
+        with nullcontext() if is_recorded else outer.stop_recording():
+            firsts = (
+                {n: _slopes(inner, v, leaves, upstream) for n, v in values}
+                if case["order"] >= 1 and case["differentiable"]
+                else {}
+            )
+    for name, slopes in firsts.items():
+        for place, first in zip(floats(case), slopes, strict=True):
+            key = f"{name}:{case['inputs'][place][0]}"
+            found[f"1:{key}"] = first
+            if case["order"] >= 2:
+                found[f"2:{key}"] = _slopes(outer, first, inputs[place], upstream)
+    return found
+
+
+def _slopes(tape: Any, value: Any, leaves: Any, upstream: Any) -> Any:
     return tape.gradient(
-        value, leaves, unconnected_gradients=tf.UnconnectedGradients.ZERO
+        value,
+        leaves,
+        output_gradients=tf.broadcast_to(upstream, tf.shape(value)),
+        unconnected_gradients=tf.UnconnectedGradients.ZERO,
     )
+
+
+def _one(case: Case) -> Any:
+    """The upstream gradient of every output."""
+    return tf.constant(1.0, case["dtype"])
+
+
+def _tensors(case: Case, columns: list[Any]) -> list[Any]:
+    return [
+        _tensor(column, kind, case["dtype"])
+        for column, (_, kind) in zip(columns, case["inputs"], strict=True)
+    ]
 
 
 def _tensor(column: Any, kind: str, dtype: str) -> Any:
     wanted = {"int": "int64", "bool": "bool"}.get(kind, dtype)
     return tf.cast(tf.constant(np.asarray(column), tf.float64), wanted)
+
+
+def _arrays(found: dict[str, Any]) -> Arrays:
+    return {key: _array(tensor) for key, tensor in found.items()}
 
 
 def _array(tensor: Any) -> Any:
