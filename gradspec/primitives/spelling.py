@@ -7,10 +7,12 @@ standard library has the function; elsewhere such a value must be made an array 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 from gradspec.primitives.row import Expand, Helper, Infix, Prefix, Spelling, Template
 from gradspec.primitives.texts_choice import NUMPY_WHERE
+from gradspec.primitives.texts_kept import TF_RECIPROCAL
 from gradspec.primitives.texts_torch import WHERE
 
 TARGETS = ("numpy", "torch", "tf", "jax")
@@ -157,6 +159,9 @@ def _written(
 ) -> Helper:
     for word, meant in {**names, **_WIDTH}.items():
         text = text.replace(word, meant[target])
+    if target == "tf" and "= 1.0 / " in text:
+        text = re.sub(r"= 1\.0 / (.*)", r"= _reciprocal(\1)", text)
+        needs = (TF_RECIPROCAL, *needs)
     if target in _CHOICES and "xp.where(" in text:
         text, needs = text.replace("xp.where(", "_where("), (_CHOICES[target], *needs)
     for word, replacement in _WORDS[target].items():

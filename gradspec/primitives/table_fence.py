@@ -6,9 +6,12 @@ Users have no name for it.
 from __future__ import annotations
 
 from gradspec.primitives.row import Expand, Helper, Primitive, Spelling
-from gradspec.primitives.spelling import everywhere
+from gradspec.primitives.spelling import TARGETS, everywhere
+from gradspec.primitives.texts_kept import TF_OVER_ROOT, TF_RECIPROCAL
 
 FENCE = "fence"
+RECIPROCAL = "reciprocal_kept"
+OVER_ROOT = "over_root"
 
 _TEXT = '''\
 def _fence(x: Array) -> Array:
@@ -48,5 +51,31 @@ ROWS = (
         cost=1,
         source="IEEE 754-2019, 9.6: the minimum of a number and the largest is the number",
         spellings=_spellings(),
+    ),
+    Primitive(
+        RECIPROCAL,
+        ("x",),
+        meaning="1 / x",
+        partials=("-square(out)",),
+        domain="x != 0",
+        ball=lambda x: 1 / x,
+        sympy=lambda sp, x: 1 / x,
+        model=lambda np, x: 1.0 / x,
+        cost=1.5,
+        source="1 / x",
+        spellings=dict.fromkeys(TARGETS, Expand("1 / x")) | {"tf": TF_RECIPROCAL},
+    ),
+    Primitive(
+        OVER_ROOT,
+        ("x", "y"),
+        meaning="x / y",
+        partials=("1 / y", "-out / y"),
+        domain="y != 0",
+        ball=lambda x, y: x / y,
+        sympy=lambda sp, x, y: x / y,
+        model=lambda np, x, y: x / y,
+        cost=1.5,
+        source="x / y",
+        spellings=dict.fromkeys(TARGETS, Expand("x / y")) | {"tf": TF_OVER_ROOT},
     ),
 )

@@ -33,6 +33,7 @@ from gradspec.targets.tf_double import (
     is_cheaper,
     may_be_doubled,
 )
+from gradspec.targets.tf_kept import kept
 from gradspec.targets.tf_layer import layer_class, tf_layers
 from gradspec.targets.tf_parts import Core
 from gradspec.targets.tf_raw import RAW, raw
@@ -146,6 +147,7 @@ def _made(rule: RulePlan, name: str, is_traced: bool, dialect: Dialect) -> Core:
     rule = rule if rule.is_ranked else answered(without_composites(rule))
     fixed = numbers(rule)
     expand = with_forward(together(expander("tf", fixed), fixed))
+    expand = expand if rule.is_ranked else kept(expand, fixed)
     if dialect is not DIALECT:
         expand = expander("tf", fixed, FORMULAS)
     words = Vocabulary(expand, texts.RESERVED)

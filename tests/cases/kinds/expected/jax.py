@@ -111,7 +111,8 @@ def _log1p(x: jax.Array) -> jax.Array:
     u = 1.0 + x
     inner = (u > 0.0) & (u < jnp.inf)
     v = jnp.where(inner, u, 1.0)
-    y = jnp.log(u) + jnp.where(inner, x - (u - 1.0), 0.0) / v
+    lost = jnp.where(inner, x, 0.0) - (v - 1.0)
+    y = jnp.log(u) + lost / v
     return jnp.where(x == 0.0, x * (1.0 - 0.5 * x), y)
 
 

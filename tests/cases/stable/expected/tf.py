@@ -320,6 +320,12 @@ def _expm1_known(x: tf.Tensor, t: tf.Tensor) -> tf.Tensor:
     return tf.where(near, b * (1.0 + b * s), t - 1.0)
 
 
+def _over_root(x: tf.Tensor, root: tf.Tensor) -> tf.Tensor:
+    """x / root, for a square root: a graph would multiply by tf.math.rsqrt, which rounds
+    once more."""
+    return -(x / -root)
+
+
 def _log1pexp_double(x):
     dtype = x.dtype
     kept = (x,)
@@ -493,7 +499,9 @@ def _guarded_root(x):
             tf.where(
                 mask,
                 tf.constant(0.0, x.dtype),
-                0.5 * dy / tf.sqrt(tf.where(mask, tf.constant(1.0, x.dtype), x)),
+                _over_root(
+                    0.5 * dy, tf.sqrt(tf.where(mask, tf.constant(1.0, x.dtype), x))
+                ),
             ),
             dtype,
         )
