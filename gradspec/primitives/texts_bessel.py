@@ -75,10 +75,11 @@ def _slope(
     coefficients: tuple[_Coefficients, ...],
     near: str,
     sign: str,
+    steps: str = "",
     **names: dict[str, str],
 ) -> dict[str, Helper]:
     """The derivative of a scaled function, in three pieces: ``near`` is the first one
-    from the polynomial ``p``."""
+    from the polynomial ``p``, after ``steps``."""
     first, middle, last = coefficients
     return everywhere(
         name,
@@ -99,7 +100,7 @@ def {name}(x: Array) -> Array:
     w = xp.where(a > 8.0, 16.0 * r - 1.0, xp.ones_like(x))
     outer = _polynomial(w, large)
     tail = r * (xp.sqrt(r) * xp.where(a > 8.0, outer, inner))
-    near = {near}
+{steps}    near = {near}
     y = {sign}xp.where(a > 3.0, tail, near)
     return ROUNDED(y)
 ''',
@@ -136,8 +137,9 @@ I1E_SLOPE = _slope(
     (d.I1E_SLOPE, d.I1E_SLOPE_MIDDLE, d.I1E_SLOPE_FAR),
     "p * (NEARER - 6.079624433015007e-25)",
     "-",
-    NEARER=behind("2.0", "APART + 1.461335330992981e-08"),
+    steps="    zero = APART + 1.461335330992981e-08\n",
     APART=behind("2.0", "(b - 1.545127272605896)"),
+    NEARER=behind("2.0", "zero"),
 )
 
 # SciPy's own is as accurate, but NaN at infinity.
