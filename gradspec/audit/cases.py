@@ -147,10 +147,9 @@ def findings(case: Case, target: str, folder: Path, results: Path) -> Iterator[F
     }
     for side in SIDES:
         values = {k: got[f"{side}/{k}"] for k in truths if f"{side}/{k}" in got.files}
-        for key in values.keys() if side == "emitted" else ():
-            if f"compiled/{key}" in got.files:
-                both = (values[key], got[f"compiled/{key}"])
-                values[key] = worse(*both, truths[key], case.dtype)
+        for key, value in values.items():
+            if (compiled := f"compiled {side}/{key}") in got.files:
+                values[key] = worse(value, got[compiled], truths[key], case.dtype)
         if side == "native" and not _is_same(values, truths, true["core"]):
             continue
         for key, column in values.items():

@@ -184,3 +184,35 @@ def test_gradients_beside_the_frameworks_own(tmp_path: Path) -> None:
         assert found[target, "dx", "native"]["bad"] > 0
         assert found[target, "dx", "written"]["bad"] > 0
         assert found[target, "d²x", "emitted"]["points"] > 300
+
+
+@pytest.mark.tf
+@pytest.mark.jax
+def test_what_a_compiler_makes_of_a_function_is_measured(tmp_path: Path) -> None:
+    """A graph of TensorFlow has an approximate reciprocal, XLA `x / (u * u)`: both are
+    right operation by operation.
+    """
+    (tmp_path / "c.grad").write_text(
+        "rule inverse(x) -> y:\n    assume x > 0\n    y = 1 / x\n\n"
+        "rule twice(x) -> y:\n    assume x > 0\n    y = x / (1 + x) / (1 + x)\n"
+    )
+    (tmp_path / "a.grad").write_text("")
+    child = subprocess.run(
+        [
+            *(sys.executable, "-m", "gradspec", "audit", "c.grad", "--order", "0"),
+            *("--target", "tf,jax", "--points", "300", "--format", "json"),
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert child.returncode == 0, child.stderr
+    found = {
+        (f["rule"], f["target"], f["side"]): f["whole"]
+        for f in json.loads(child.stdout)["findings"]
+    }
+    assert found["inverse", "tf", "written"]["max_ulp"] > 1000
+    assert found["inverse", "tf", "emitted"]["max_ulp"] <= 1
+    assert found["twice", "jax", "written"]["bad"] > 10
+    assert found["twice", "jax", "emitted"]["bad"] == 0

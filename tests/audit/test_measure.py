@@ -8,7 +8,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from gradspec.audit.measure import Truth, errors, measure
+from gradspec.audit.measure import Truth, errors, measure, worse
 from gradspec.primitives.formula import formula
 from gradspec.symbolic.pairs import pairs
 
@@ -79,3 +79,12 @@ def test_shares_count_bad_points_and_the_largest_error_does_not() -> None:
     assert (whole.over1, whole.over4) == (0.75, 0.5)
     assert whole.at is not None and whole.at.inputs == (("x", 3.0),)
     assert [spot.inputs for spot in whole.examples] == [(("x", 4.0),)]
+
+
+def test_at_each_point_the_worse_of_two_counts() -> None:
+    exact = np.array([1.0, 1.0, 1.0, 1.0, 1.0])
+    truth = Truth(exact, np.zeros(5))
+    first = np.array([1.0, 1.5, np.nan, 1.0, 1.0 + 2.0**-23])
+    second = np.array([1.5, 1.0, 2.0, 0.0, 1.0 + 2.0**-23])
+    got = worse(first, second, truth, "float32")
+    np.testing.assert_array_equal(got, [1.5, 1.5, np.nan, 0.0, 1.0 + 2.0**-23])

@@ -13,20 +13,20 @@ import json
 import sys
 import traceback
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol
 
 import numpy as np
 
-_BELONGS = {side: side for side in ("emitted", "native", "written")} | {
-    "compiled": "emitted"
-}
-"""The side of an audit, by what is run for it."""
-
 Case = dict[str, Any]
 Function = Callable[..., Any]
 Arrays = dict[str, Any]
+
+
+COMPILED = "compiled "
+"""Before the name of a side: the same function, compiled."""
 
 
 class Adapter(Protocol):
@@ -42,9 +42,9 @@ class Adapter(Protocol):
     def emitted(self, module: ModuleType, case: Case, columns: list[Any]) -> Arrays:
         """Values and derivatives of the emitted function, by quantity."""
 
-    def compiled(self, module: ModuleType, case: Case, columns: list[Any]) -> Arrays:
-        """Those of the emitted function as part of a program that the framework rewrites
-        before it runs it; none where users have no such thing by default."""
+    def compiled(self, function: Function, case: Case, columns: list[Any]) -> Arrays:
+        """Those of a function as part of a program that the framework rewrites before it
+        runs it; none where users have no such thing by default."""
 
     def own(self, function: Function, case: Case, columns: list[Any]) -> Arrays:
         """Those of another function, differentiated by the framework."""
@@ -75,11 +75,14 @@ def _case(
     arrays: Arrays = {}
     faults: dict[str, str] = {}
     for side, run in _sides(adapter, module, case).items():
+        said = side.removeprefix(COMPILED)
+        if said in faults:
+            continue
         try:
             found = _pointwise(run, table, case["batched"])
         except Exception as fault:
             last = traceback.format_exception_only(fault)[-1].strip()
-            faults[side] = last.splitlines()[0] if last else repr(fault)
+            faults[said] = last.splitlines()[0] if last else repr(fault)
         else:
             arrays |= {f"{side}/{key}": value for key, value in found.items()}
     return arrays, faults
@@ -88,17 +91,23 @@ def _case(
 def _sides(
     adapter: Adapter, module: ModuleType, case: Case
 ) -> dict[str, Callable[[list[Any]], Arrays]]:
-    sides = {"emitted": lambda columns: adapter.emitted(module, case, columns)}
-    if case["batched"]:
-        sides["compiled"] = lambda columns: adapter.compiled(module, case, columns)
+    functions = {"emitted": getattr(module, case["rule"])}
     native = adapter.natives.get(case["rule"])
     if native is not None and case["differentiable"]:
-        sides["native"] = lambda columns: adapter.own(native, case, columns)
+        functions["native"] = native
     if case["written"] is not None:
-        sides["written"] = lambda columns: adapter.own(
-            as_written(adapter, case), case, columns
+        functions["written"] = lambda *inputs, **statics: as_written(adapter, case)(
+            *inputs, **statics
         )
-    return {side: run for side, run in sides.items() if _BELONGS[side] in case["sides"]}
+    sides: dict[str, Callable[[list[Any]], Arrays]] = {}
+    for side, function in functions.items():
+        if side in case["sides"]:
+            sides[side] = partial(adapter.own, function, case)
+            if case["batched"]:
+                sides[COMPILED + side] = partial(adapter.compiled, function, case)
+    if "emitted" in sides:
+        sides["emitted"] = partial(adapter.emitted, module, case)
+    return sides
 
 
 def _pointwise(run: Callable[[list[Any]], Arrays], table: Any, batched: bool) -> Arrays:

@@ -176,9 +176,9 @@ class JaxAdapter:
     def emitted(self, module: ModuleType, case: Case, columns: list[Any]) -> Arrays:
         return self.own(getattr(module, case["rule"]), case, columns)
 
-    def compiled(self, module: ModuleType, case: Case, columns: list[Any]) -> Arrays:
+    def compiled(self, function: Function, case: Case, columns: list[Any]) -> Arrays:
         """Under `jit`, outputs and gradients in one: XLA adds constants up, for instance."""
-        return self._run(getattr(module, case["rule"]), case, columns, jax.jit)
+        return self._run(function, case, columns, jax.jit)
 
     def own(self, function: Function, case: Case, columns: list[Any]) -> Arrays:
         """Each operation by itself."""

@@ -158,7 +158,7 @@ class NumpyAdapter:
                 found[f"1:{name}:{variable}"] = np.float64(wide)
         return found
 
-    def compiled(self, module: ModuleType, case: Case, columns: list[Any]) -> Arrays:
+    def compiled(self, function: Function, case: Case, columns: list[Any]) -> Arrays:
         return {}
 
     def own(self, function: Function, case: Case, columns: list[Any]) -> Arrays:

@@ -146,10 +146,9 @@ class TensorFlowAdapter:
     def emitted(self, module: ModuleType, case: Case, columns: list[Any]) -> Arrays:
         return self.own(getattr(module, case["rule"]), case, columns)
 
-    def compiled(self, module: ModuleType, case: Case, columns: list[Any]) -> Arrays:
+    def compiled(self, function: Function, case: Case, columns: list[Any]) -> Arrays:
         """In one graph: TensorFlow's optimiser adds constants up, for instance. The
         upstream gradient comes from outside, as within a model."""
-        function = getattr(module, case["rule"])
 
         @tf.function(autograph=False)
         def graph(inputs: list[Any], upstream: Any) -> dict[str, Any]:

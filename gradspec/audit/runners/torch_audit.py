@@ -175,7 +175,7 @@ class TorchAdapter:
     def emitted(self, module: ModuleType, case: Case, columns: list[Any]) -> Arrays:
         return self.own(getattr(module, case["rule"]), case, columns)
 
-    def compiled(self, module: ModuleType, case: Case, columns: list[Any]) -> Arrays:
+    def compiled(self, function: Function, case: Case, columns: list[Any]) -> Arrays:
         return {}
 
     def own(self, function: Function, case: Case, columns: list[Any]) -> Arrays:
