@@ -99,7 +99,8 @@ def everywhere(
     In the text ``xp.`` is the target's module, ``Array`` its type, ``PI`` its constant;
     a further word stands for what ``names`` gives for each target. ``needs`` are the
     other private functions that it calls, for a target that lacks them. From a line
-    ``WIDEN`` to ``ROUNDED(y)`` NumPy computes in float64, as SciPy's own functions do.
+    ``WIDEN`` to ``ROUNDED(y)`` NumPy computes in float64, as SciPy's own functions do. A line
+    ``r = 1.0 / x`` is a call of ``_reciprocal`` in TensorFlow (`texts_kept.py`).
     """
     return {
         target: _written(

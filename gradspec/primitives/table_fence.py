@@ -6,21 +6,23 @@ Users have no name for it.
 from __future__ import annotations
 
 from gradspec.primitives.row import Expand, Helper, Primitive, Spelling
-from gradspec.primitives.spelling import TARGETS, everywhere
+from gradspec.primitives.spelling import TARGETS
 from gradspec.primitives.texts_kept import TF_OVER_ROOT, TF_RECIPROCAL
 
 FENCE = "fence"
 RECIPROCAL = "reciprocal_kept"
 OVER_ROOT = "over_root"
 
-_TEXT = '''\
-def _fence(x: Array) -> Array:
+_FENCE = Helper(
+    "_fence",
+    '''\
+def _fence(x: tf.Tensor) -> tf.Tensor:
     """x, in float64 behind a bound: constants on both sides are not added up."""
-    if x.dtype != xp.float64:
+    if x.dtype != tf.float64:
         return x
-    return xp.minimum(x, 1.7976931348623157e308)
-'''
-
+    return tf.minimum(x, 1.7976931348623157e308)
+''',
+)
 
 _ROUNDED = Helper(
     "_rounded",
@@ -33,11 +35,11 @@ def _rounded(x: jax.Array) -> jax.Array:
 )
 
 
-def _spellings() -> dict[str, Spelling]:
-    made: dict[str, Helper] = everywhere("_fence", _TEXT)
-    plain: dict[str, Spelling] = dict.fromkeys(("numpy", "torch"), Expand("x"))
-    return {**plain, "tf": made["tf"], "jax": _ROUNDED}
-
+_SPELLINGS: dict[str, Spelling] = {
+    **dict.fromkeys(("numpy", "torch"), Expand("x")),
+    "tf": _FENCE,
+    "jax": _ROUNDED,
+}
 
 ROWS = (
     Primitive(
@@ -50,7 +52,7 @@ ROWS = (
         model=lambda np, x: x,
         cost=1,
         source="IEEE 754-2019, 9.6: the minimum of a number and the largest is the number",
-        spellings=_spellings(),
+        spellings=_SPELLINGS,
     ),
     Primitive(
         RECIPROCAL,

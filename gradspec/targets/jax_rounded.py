@@ -2,7 +2,8 @@
 
 Of ``a / b / c`` it makes ``a / (b * c)``, whose product may overflow or vanish (the gradient
 of ``atan2``, ``x / r / r``, is 0 from 1e19 on), and of ``exp(a) * exp(b)`` the exponential of
-a sum, whose rounding is magnified. It does not look through `jax.lax.reduce_precision`, and
+a sum, whose rounding is magnified. Of ``a / exp(b)`` and ``a / b**c`` it makes products with
+``exp(-b)`` and ``b**-c``, which vanish where they are subnormal. It does not look through `jax.lax.reduce_precision`, and
 loops are fused as before.
 """
 
@@ -56,7 +57,7 @@ class _Known:
 
     def learn(self, name: str, value: Expr) -> None:
         self.made.pop(name, None)
-        for operation in ("div", "exp"):
+        for operation in ("div", "exp", "pow"):
             if self._is(value, operation):
                 self.made[name] = operation
 
@@ -73,9 +74,9 @@ class _Known:
     def _apart(self, node: Expr) -> Expr:
         match node:
             case Op("div", (above, below)):
-                return Op(
-                    "div", (self._behind(above, "div"), self._behind(below, "div"))
-                )
+                for operation in ("div", "exp", "pow"):
+                    below = self._behind(below, operation)
+                return Op("div", (self._behind(above, "div"), below))
             case Op("mul", (one, other)) if self._is(one, "exp"):
                 return Op("mul", (one, self._behind(other, "exp")))
             case _:

@@ -168,6 +168,21 @@ def test_exponentials_are_multiplied(jax_rules: ModuleType) -> None:
     assert np.abs(joined / exact - 1).max() > 1e-6, "what that would lose"
 
 
+@pytest.mark.jax
+def test_a_quotient_does_not_vanish_before_its_time() -> None:
+    """exp(-88.5) is subnormal, exp(88.5) is not."""
+    jax = pytest.importorskip("jax")
+    rule = "rule f(x, t) -> y:\n    y = x / exp(t)\n"
+    text = gradspec.compile_text(rule, "jax", as_written=True)
+    assert "x / _rounded(jnp.exp(t))" in text
+    x, t = np.float32([1e30, -2e31]), np.float32([88.5, 88.0])
+    exact = x.astype(np.float64) * np.exp(-t.astype(np.float64))
+    got = jax.jit(imported(text, "compiled_decay").f)(x, t)
+    np.testing.assert_allclose(got, exact, rtol=1e-6)
+    plain = jax.jit(lambda x, t: x / jax.numpy.exp(t))(x, t)
+    assert not np.any(plain), "what XLA makes of it"
+
+
 def test_what_is_joined_by_nothing_is_as_written() -> None:
     plain = gradspec.compile_text("rule f(x, t) -> y:\n    y = x * t\n", "jax")
     assert "_rounded" not in plain
