@@ -28,8 +28,10 @@ rule logsumexp(x[..., n]) -> y:
 pytestmark = pytest.mark.shared_cache  # all audit the same rules
 
 
-def _audit(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    (folder / "a.grad").write_text(RULE)
+def _audit(
+    folder: Path, *arguments: str, text: str = RULE
+) -> subprocess.CompletedProcess[str]:
+    (folder / "a.grad").write_text(text)
     return subprocess.run(
         [sys.executable, "-m", "gradspec", "audit", "a.grad", *arguments],
         cwd=folder,
@@ -39,8 +41,8 @@ def _audit(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def _findings(folder: Path, *arguments: str) -> list[dict[str, Any]]:
-    child = _audit(folder, *arguments, "--format", "json")
+def _findings(folder: Path, *arguments: str, text: str = RULE) -> list[dict[str, Any]]:
+    child = _audit(folder, *arguments, "--format", "json", text=text)
     assert child.returncode == 0, child.stderr
     document = json.loads(child.stdout)
     assert document["version"] == 1
@@ -159,25 +161,11 @@ def test_a_missing_framework_is_said(tmp_path: Path) -> None:
 @pytest.mark.jax
 def test_gradients_beside_the_frameworks_own(tmp_path: Path) -> None:
     """Native logistic slopes are 0 from 17 on in float32; the emitted ones are not."""
-    (tmp_path / "b.grad").write_text(
-        "rule sigmoid(x) -> y:\n    y = 1 / (1 + exp(-x))\n"
-    )
-    (tmp_path / "a.grad").write_text("")
-    child = subprocess.run(
-        [
-            *(sys.executable, "-m", "gradspec", "audit", "b.grad"),
-            *("--target", "torch,tf,jax", "--points", "300", "--format", "json"),
-            *("--order", "2"),
-        ],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert child.returncode == 0, child.stderr
+    few = ("--target", "torch,tf,jax", "--points", "300", "--order", "2")
+    text = "rule sigmoid(x) -> y:\n    y = 1 / (1 + exp(-x))\n"
     found = {
         (f["target"], f["quantity"], f["side"]): f["core"]
-        for f in json.loads(child.stdout)["findings"]
+        for f in _findings(tmp_path, *few, text=text)
     }
     for target in ("torch", "tf", "jax"):
         assert found[target, "dx", "emitted"]["bad"] == 0
@@ -192,25 +180,14 @@ def test_what_a_compiler_makes_of_a_function_is_measured(tmp_path: Path) -> None
     """A graph of TensorFlow has an approximate reciprocal, XLA `x / (u * u)`: both are
     right operation by operation.
     """
-    (tmp_path / "c.grad").write_text(
+    few = ("--target", "tf,jax", "--points", "300", "--order", "0")
+    text = (
         "rule inverse(x) -> y:\n    assume x > 0\n    y = 1 / x\n\n"
         "rule twice(x) -> y:\n    assume x > 0\n    y = x / (1 + x) / (1 + x)\n"
     )
-    (tmp_path / "a.grad").write_text("")
-    child = subprocess.run(
-        [
-            *(sys.executable, "-m", "gradspec", "audit", "c.grad", "--order", "0"),
-            *("--target", "tf,jax", "--points", "300", "--format", "json"),
-        ],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert child.returncode == 0, child.stderr
     found = {
         (f["rule"], f["target"], f["side"]): f["whole"]
-        for f in json.loads(child.stdout)["findings"]
+        for f in _findings(tmp_path, *few, text=text)
     }
     assert found["inverse", "tf", "written"]["max_ulp"] > 1000
     assert found["inverse", "tf", "emitted"]["max_ulp"] <= 1
