@@ -5,6 +5,9 @@ Users have no name for it.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from gradspec.primitives import table_algebraic, table_operators
 from gradspec.primitives.row import Expand, Helper, Primitive, Spelling
 from gradspec.primitives.spelling import TARGETS
 from gradspec.primitives.texts_kept import TF_OVER_ROOT, TF_RECIPROCAL
@@ -41,6 +44,8 @@ _SPELLINGS: dict[str, Spelling] = {
     "jax": _ROUNDED,
 }
 
+_KNOWN = {row.name: row for row in (*table_algebraic.ROWS, *table_operators.ROWS)}
+
 ROWS = (
     Primitive(
         FENCE,
@@ -54,29 +59,15 @@ ROWS = (
         source="IEEE 754-2019, 9.6: the minimum of a number and the largest is the number",
         spellings=_SPELLINGS,
     ),
-    Primitive(
-        RECIPROCAL,
-        ("x",),
-        meaning="1 / x",
-        partials=("-square(out)",),
-        domain="x != 0",
-        ball=lambda x: 1 / x,
-        sympy=lambda sp, x: 1 / x,
-        model=lambda np, x: 1.0 / x,
-        cost=1.5,
-        source="1 / x",
+    replace(
+        _KNOWN["reciprocal"],
+        name=RECIPROCAL,
         spellings=dict.fromkeys(TARGETS, Expand("1 / x")) | {"tf": TF_RECIPROCAL},
     ),
-    Primitive(
-        OVER_ROOT,
-        ("x", "y"),
+    replace(
+        _KNOWN["div"],
+        name=OVER_ROOT,
         meaning="x / y",
-        partials=("1 / y", "-out / y"),
-        domain="y != 0",
-        ball=lambda x, y: x / y,
-        sympy=lambda sp, x, y: x / y,
-        model=lambda np, x, y: x / y,
-        cost=1.5,
         source="x / y",
         spellings=dict.fromkeys(TARGETS, Expand("x / y")) | {"tf": TF_OVER_ROOT},
     ),

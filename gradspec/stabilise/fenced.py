@@ -1,11 +1,12 @@
-"""Sums with two constants, behind a bound where compilers would add those up.
+"""Sums with two constants, behind a fence where compilers would add those up.
 
 The distance from a zero, ``x + 1.27… - 1.29e-8 + 1.09e-16``, has its constant in parts, so
 that no digit of it is lost. XLA and the optimiser of TensorFlow's graphs make one constant of
 two that are added one after the other (``(a - p) + q`` is ``a - (p - q)`` there), and in
-float64 the last part loses its digits: 1.5e6 ULP about the zero of silu's gradient. A bound
-between them, which nothing exceeds, stops that. In float32 the last part is too small to
-matter, and there is none.
+float64 the last part loses its digits: 1.5e6 ULP about the zero of silu's gradient. In
+TensorFlow a bound between them, which nothing exceeds, stops that; in float32 the last part
+is too small to matter, and there is none. In JAX what is between is rounded
+(`table_fence.py`).
 """
 
 from __future__ import annotations
