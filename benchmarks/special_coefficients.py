@@ -7,7 +7,7 @@ Each is a polynomial, or a quotient of two, that meets a function at Chebyshev's
 an interval, found in ball arithmetic from the exact function. So that little is lost in
 Horner's rule, in float32 as in float64, what is fitted has its zeros divided out, and it
 is either positive with positive coefficients or a small part of a value: what a constant
-and a simple weight leave of it. Told are the largest error at 300 points, relative to the
+and a simple weight, or a first guess, leave of it. Told are the largest error at 300 points, relative to the
 whole value, and a bound of the rounding errors in units in the last place.
 """
 
@@ -53,6 +53,8 @@ class Fit:
     constant: Ball | None = None
     crowded: float = 0.0
     """How much denser the points are at the lower end."""
+    part: Function | None = None
+    """How much of a value it makes, where not all."""
 
     def function(self, x: Ball) -> Ball:
         """What is fitted."""
@@ -62,6 +64,8 @@ class Fit:
 
     def share(self, x: Ball) -> float:
         """How much of the whole is what was fitted."""
+        if self.part is not None:
+            return abs(float(self.part(x).mid()))
         if self.constant is None:
             return 1.0
         whole = self.whole(x)
@@ -178,6 +182,38 @@ def error_fits() -> Iterator[Fit]:
     )
 
 
+def inverse_fits() -> Iterator[Fit]:
+    most, least = arb("0.75") ** 2, arb("1.125")
+    root = arb.pi().sqrt() / 2
+
+    def ratio(r: Ball) -> Ball:
+        u = (most - r).sqrt()
+        return u.erfinv() / u
+
+    yield Fit(
+        "ERFINV",
+        "erfinv(u) / u = sqrt(pi) / 2 + u**2 R(r), r = 0.75**2 - u**2 >= 0",
+        lambda r: (ratio(r) - root) / (most - r),
+        *(6, 7, 0, 0.5625 - TINY),
+        part=lambda r: 1 - root / ratio(r),
+    )
+
+    def inverse(t: Ball) -> Ball:
+        return (-t * t).exp().erfcinv()
+
+    for name, low, high, over, crowded in (
+        ("ERFCINV", least, 4, 9, 1.0),
+        ("ERFCINV_FAR", arb(4), 27.5, 8, 2.0),
+    ):
+        yield Fit(
+            name,
+            f"t - erfcinv(exp(-t**2)) in t - {float(low)}, t <= {high}",
+            lambda s, a=low: s + a - inverse(s + a),
+            *(over, 9, 0, high - float(low), None, crowded),
+            part=lambda s, a=low: 1 - (s + a) / inverse(s + a),
+        )
+
+
 def single_fits() -> Iterator[Fit]:
     """As good as float32 is, and no better."""
     yield Fit(
@@ -283,6 +319,7 @@ def between(
 
 MODULES = {
     "coefficients_error": ("error functions", error_fits),
+    "coefficients_inverse": ("inverse error functions", inverse_fits),
     "coefficients_single": ("error functions in float32", single_fits),
     "coefficients_gamma": ("gamma functions", gamma_fits),
     "coefficients_bessel": ("modified Bessel functions", bessel_fits),

@@ -19,6 +19,7 @@ from gradspec.primitives.texts_inverse import (
     ERFCINV_SLOPE,
     ERFINV,
     ERFINV_SLOPE,
+    NDTRI,
     NDTRI_SLOPE,
 )
 
@@ -117,7 +118,10 @@ ROWS = (
         sympy=lambda sp, x: sp.sqrt(2) * sp.erfinv(2 * x - 1),
         cost=40,
         source="Wichura, Algorithm AS 241, Applied Statistics 37 (1988)",
-        spellings=calls(1, "special.ndtri", "torch.special.ndtri", "tf.math.ndtri"),
+        spellings=calls(
+            *(1, "special.ndtri", "torch.special.ndtri", NDTRI["tf"]),
+            jax=NDTRI["jax"],
+        ),
     ),
     Primitive(
         "log_ndtr",

@@ -7,83 +7,91 @@ error by ``2 * y**2``. But ``erfc(y)`` is known, it is what was inverted, so tha
 
 from __future__ import annotations
 
-from gradspec.primitives.row import Helper, Spelling
-from gradspec.primitives.spelling import call, everywhere
-from gradspec.primitives.texts_error import ERFCX
+from gradspec.primitives.coefficients_inverse import (
+    ERFCINV_FAR_OVER,
+    ERFCINV_FAR_UNDER,
+    ERFCINV_OVER,
+    ERFCINV_UNDER,
+    ERFINV_OVER,
+    ERFINV_UNDER,
+)
+from gradspec.primitives.row import Helper
+from gradspec.primitives.spelling import everywhere, listed
+from gradspec.primitives.texts_error import ERFCX, LOG
+from gradspec.primitives.texts_fused import QUOTIENT
 
-ERFCINV: dict[str, Spelling] = {
-    "numpy": call(1, "special.erfcinv"),
-    "torch": Helper(
-        "_erfcinv",
-        '''\
-def _erfcinv(x: torch.Tensor) -> torch.Tensor:
-    """The inverse of erfc, from the normal quantile function."""
-    return -0.7071067811865476 * torch.special.ndtri(0.5 * x)
-''',
-    ),
-    "tf": call(1, "tf.math.erfcinv"),
-    "jax": Helper(
-        "_erfcinv",
-        '''\
-def _erfcinv(x: jax.Array) -> jax.Array:
-    """The inverse of erfc, from the normal quantile function."""
-    return -0.7071067811865476 * special.ndtri(0.5 * x)
-''',
-        ("from jax.scipy import special",),
-    ),
-}
+_FITS = [
+    listed(c)
+    for c in (
+        *(ERFINV_OVER, ERFINV_UNDER),
+        *(ERFCINV_OVER, ERFCINV_UNDER),
+        *(ERFCINV_FAR_OVER, ERFCINV_FAR_UNDER),
+    )
+]
 
 # tf.math.erfinv goes through (x + 1) / 2 and so loses small arguments and those near 1
-# (7e-9 relative at 1e-8 in float64); erfcinv has neither fault. JAX has the same
-# polynomials in float64 as in float32, for erfinv but not for ndtri.
-ERFINV = everywhere(
-    "_erfinv",
-    '''\
-def _erfinv(x: Array) -> Array:
-    """The inverse of erf.
+# (7e-9 relative at 1e-8 in float64), JAX's has the same polynomials in float64 as in
+# float32, and XLA's ndtri is infinite below 3e-8. As erfcinv PyTorch's and SciPy's have 5 ULP.
+INVERSE = everywhere(
+    "_inverse_error",
+    f'''\
+def _inverse_error(u: Array, rest: Array) -> Array:
+    """The inverse of erf at u, where rest is 1 - abs(u).
 
-    About 0 by a quotient of polynomials in (0.85**2 - x**2) / 4 (Wichura, Algorithm
-    AS 241, Applied Statistics 37 (1988)), else through the complement, 1 - abs(x).
+    Far out it is a little less than t = sqrt(-log(rest)).
     """
-    over = (
-        2509.0809287301227,
-        33430.57558358813,
-        67265.7709270087,
-        45921.95393154987,
-        13731.69376550946,
-        1971.5909503065513,
-        133.14166789178438,
-        3.3871328727963665,
+    over = {_FITS[0]}
+    under = {_FITS[1]}
+    near_over = {_FITS[2]}
+    near_under = {_FITS[3]}
+    far_over = {_FITS[4]}
+    far_under = {_FITS[5]}
+    inner = xp.abs(u) <= 0.75
+    b = xp.where(inner, u, xp.zeros_like(u))
+    w = b * b
+    centre = b * (0.886226925452758 + w * _quotient(0.5625 - w, over, under))
+    t = xp.sqrt(-LOG(xp.where(inner, 0.25 * xp.ones_like(u), rest)))
+    c = xp.minimum(t, 27.5 * xp.ones_like(u))
+    near = c < 4.0
+    less = xp.where(
+        near,
+        _quotient(xp.where(near, c - 1.125, xp.zeros_like(u)), near_over, near_under),
+        _quotient(xp.where(near, xp.zeros_like(u), c - 4.0), far_over, far_under),
     )
-    under = (
-        5226.495278852854,
-        28729.085735721943,
-        39307.89580009271,
-        21213.794301586597,
-        5394.196021424751,
-        687.1870074920579,
-        42.31333070160091,
-        1.0,
-    )
-    small = xp.abs(x) <= 0.85
-    inner = xp.where(small, x, xp.zeros_like(x))
-    r = 0.180625 - xp.square(0.5 * inner)
-    p = xp.zeros_like(x)
-    q = xp.zeros_like(x)
-    for c, d in zip(over, under, strict=True):
-        p = p * r + c
-        q = q * r + d
-    centre = inner * (0.3535533905932738 * p / q)
-    tail = INVERSE(1.0 - xp.abs(xp.where(small, xp.ones_like(x) * 0.9, x)))
-    return xp.where(small, centre, xp.sign(x) * tail)
+    tail = t - less
+    return xp.where(inner, centre, xp.where(u < 0.0, -tail, tail))
 ''',
-    needs=({t: h for t, h in ERFCINV.items() if isinstance(h, Helper)},),
-    INVERSE={
-        "numpy": "special.erfcinv",
-        "torch": "_erfcinv",
-        "tf": "tf.math.erfcinv",
-        "jax": "_erfcinv",
-    },
+    needs=(QUOTIENT,),
+    LOG=LOG,
+)
+
+
+def _inverse(name: str, said: str, value: str) -> dict[str, Helper]:
+    """``said``, by ``value``."""
+    text = f'''\
+def {name}(x: Array) -> Array:
+    """{said}"""
+    WIDEN
+    y = {value}
+    return ROUNDED(y)
+'''
+    return everywhere(name, text, needs=(INVERSE,))
+
+
+ERFINV = _inverse(
+    "_erfinv", "The inverse of erf.", "_inverse_error(x, 1.0 - xp.abs(x))"
+)
+ERFCINV = _inverse(
+    "_erfcinv",
+    "The inverse of erfc.",
+    "_inverse_error(1.0 - x, xp.minimum(x, 2.0 - x))",
+)
+NDTRI = _inverse(
+    "_ndtri",
+    "The inverse of the normal distribution function.",
+    "-1.4142135623730951 * _inverse_error(\n"
+    "        1.0 - 2.0 * x, xp.minimum(2.0 * x, 2.0 - 2.0 * x)\n"
+    "    )",
 )
 
 
@@ -105,7 +113,7 @@ def {name}(x: Array) -> Array:
     Beyond 1/2 exp(y**2) is erfcx(y) / erfc(y), and erfc(y) is what was inverted.
     """
     WIDEN
-    y = xp.abs(INVERSE(x))
+    y = xp.abs(INVERSE)
     small = y <= 0.5
     b = xp.where(small, y, xp.zeros_like(x))
     c = xp.where(y > 40.0, 40.0 * xp.ones_like(x), y)
@@ -125,10 +133,10 @@ ERFINV_SLOPE = _slope(
     "0.886226925452758",
     "1.0 - xp.abs(x)",
     {
-        "numpy": "special.erfinv",
-        "torch": "torch.erfinv",
-        "tf": "_erfinv",
-        "jax": "_erfinv",
+        "numpy": "special.erfinv(x)",
+        "torch": "torch.erfinv(x)",
+        "tf": "_erfinv(x)",
+        "jax": "_erfinv(x)",
     },
     {"tf": ERFINV["tf"], "jax": ERFINV["jax"]},
 )
@@ -137,23 +145,14 @@ ERFCINV_SLOPE = _slope(
     "-sqrt(pi) / 2 * exp(y**2) at y = erfcinv(x).",
     "-0.886226925452758",
     "xp.where(x < 1.0, x, 2.0 - x)",
-    {
-        "numpy": "special.erfcinv",
-        "torch": "_erfcinv",
-        "tf": "tf.math.erfcinv",
-        "jax": "_erfcinv",
-    },
-    {t: h for t, h in ERFCINV.items() if isinstance(h, Helper)},
+    dict.fromkeys(ERFCINV, "_erfcinv(x)"),
+    ERFCINV,
 )
 NDTRI_SLOPE = _slope(
     "_ndtri_slope",
     "sqrt(2 * pi) * exp(y**2 / 2) at y = ndtri(x).",
     "2.5066282746310007",
     "2.0 * xp.where(x < 0.5, x, 1.0 - x)",
-    {
-        "numpy": "0.7071067811865476 * special.ndtri",
-        "torch": "0.7071067811865476 * torch.special.ndtri",
-        "tf": "0.7071067811865476 * tf.math.ndtri",
-        "jax": "0.7071067811865476 * special.ndtri",
-    },
+    dict.fromkeys(ERFCINV, "_erfcinv(2.0 * x)"),
+    ERFCINV,
 )
