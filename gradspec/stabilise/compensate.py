@@ -39,6 +39,11 @@ _TURNS = (
     Row("cosine of turns", "cos(pi * a)", "cospi(a)"),
     Row("sine of two turns", "sin(2 * pi * a)", "sinpi(2 * a)"),
     Row("cosine of two turns", "cos(2 * pi * a)", "cospi(2 * a)"),
+    Row(
+        "tangent of turns",
+        "tan(pi * a)",
+        "sinpi(a) / cospi(a) if cospi(a) != 0 else tan(pi * a)",
+    ),
 )
 
 # about the unit circle: the larger one less 1 is exact

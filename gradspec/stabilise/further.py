@@ -22,11 +22,13 @@ from gradspec.stabilise.collected import collected
 from gradspec.stabilise.decayed import decayed
 from gradspec.stabilise.measure import QUIET, SLACK, Score, Trial
 from gradspec.stabilise.model import Machine
+from gradspec.stabilise.near_one import near_one
 from gradspec.stabilise.peeled import peeled
 from gradspec.stabilise.points import Points, extremes
 from gradspec.stabilise.products import is_product, reordered
 from gradspec.stabilise.regimes import BAD, Form, by_regimes, losses
 from gradspec.stabilise.separated import separated
+from gradspec.stabilise.squares import with_squares_apart
 from gradspec.stabilise.tried import Tried
 from gradspec.stabilise.two_places import at_two_places
 from gradspec.stabilise.united import united
@@ -44,6 +46,9 @@ _SEVERAL = 2  # inputs
 
 _GAIN, _LEAST = 0.6, 6.0
 """Share of the lost bits that may be left, and how many must be gained."""
+
+_MUCH = 200.0
+"""Bits that are much whatever is left: five points or so that were wrong altogether."""
 
 _POOR = 8.0
 """Bits lost in float64 that the first terms about an end may be worth."""
@@ -156,10 +161,13 @@ class Ground:
         return peeled((first.meaning, closed)) if sure else iter(())
 
     def rewritten(self, closed: Expr) -> Iterator[Expr]:
-        """``closed`` by half angles, and with angles taken apart; powers at two places."""
+        """``closed`` by half angles, and with angles taken apart; powers at two places;
+        exponentials near 0 and 1, squares near each other."""
         yield from angled(closed, self._is_never_negative)
         yield from at_two_places(closed)
         yield from decayed(closed)
+        yield from near_one(closed)
+        yield from with_squares_apart(closed)
 
     def separated(self) -> Iterator[Expr]:
         """The function as a sum of others of one variable each."""
@@ -258,6 +266,8 @@ class _Work:
         or else the cheapest that is within 4 ULP in the core."""
         before, ranked = _total(self.first), _ranked(known)
         most = min(_GAIN * before, before - _LEAST)
+        if self._ground.is_wide:  # other points may be beyond help
+            most = max(most, before - _MUCH)
         for form in ranked:
             if _total(form) > most:
                 break

@@ -18,6 +18,7 @@ from gradspec.stabilise.choose import Choice
 from gradspec.stabilise.further import Ground, Make, ended, further
 from gradspec.stabilise.tried import Tried
 from gradspec.stabilise.undone import undone
+from gradspec.stabilise.written_order import in_written_order
 
 _TURNS = 3
 _OTHERS = 4
@@ -37,11 +38,14 @@ def last_look(
     still; ``others`` are the same function."""
     better = further(far, choice, heard, candidate)
     if not far.is_derived:
-        return better
+        return in_written_order(far, better, candidate)
     known = tuple(islice(others, _OTHERS))
     first = choice
     far, choice = _looked_over(far, rule, first, better, candidate, known, target)
-    wider = _doubted(far, rule, candidate(choice.form).closed, known, target)
+    closed = candidate(choice.form).closed
+    wider = _doubted(far, rule, closed, known, target)
+    for form in far.rewritten(closed):
+        wider = _doubted(wider or far, rule, closed, (form,), target) or wider
     if better.form != choice.form or wider is not None:
         far = wider or far
         again = further(far, first, heard, candidate)
@@ -51,7 +55,7 @@ def last_look(
         if found.form == choice.form:
             break
         far, choice = _looked_over(far, rule, choice, found, candidate, known, target)
-    return choice
+    return in_written_order(far, choice, candidate)
 
 
 def _doubted(

@@ -18,10 +18,11 @@ def polished(
     candidate: Callable[[Expr], Candidate],
 ) -> Choice:
     """A form that is not good yet where statics have their defaults (``usual``), with
-    compensated functions in it."""
+    compensated functions in it, also where a name stands for what they are of."""
     first = candidate(choice.form)
     pairs = zip(trials, usual, strict=True)
     if all(trial.score_at(first.closed, where).is_good for trial, where in pairs):
         return choice
-    found = map(candidate, dict.fromkeys(compensated(choice.form)))
+    forms = (*compensated(choice.form), *compensated(first.closed))
+    found = map(candidate, dict.fromkeys(forms))
     return choose(trials[0], first, (), found, trials[1])

@@ -61,6 +61,7 @@ from gradspec.stabilise.slopes import by_parts
 from gradspec.stabilise.so_far import keep
 from gradspec.stabilise.tried import Tried, overhearing
 from gradspec.stabilise.with_axes import with_axes
+from gradspec.stabilise.written_order import in_written_order
 
 _GROWTH, _ROOM = 1.25, 20.0
 """How much more a derived form may cost than what is written."""
@@ -246,6 +247,7 @@ class _Work:
                     break
                 form = found.form
         best = further(ground, rounds[-1], self._heard, self._candidate)
+        best = in_written_order(ground, best, self._candidate)
         self._plain[name] = best.form
         last = polished(trials, self._usual, best, self._candidate)
         return last.since(rounds[0])
