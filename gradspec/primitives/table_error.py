@@ -94,7 +94,10 @@ ROWS = (
         sympy=lambda sp, x: sp.erfcinv(x),
         cost=40,
         source="DLMF 7.17(i)",
-        spellings=ERFCINV,
+        spellings=calls(
+            *(1, "special.erfcinv", ERFCINV["torch"], ERFCINV["tf"]),
+            jax=ERFCINV["jax"],
+        ),
     ),
     Primitive(
         "ndtr",
