@@ -25,6 +25,16 @@ from tests.stabilise.rules import stable, texts, unary
         ("rule f(a, b) -> y:\n    y = 1 / (1 + exp(b - a))\n", "sigmoid_sum(a, -b)"),
         ("rule f(a, b) -> y:\n    y = log(1 + exp(a * b))\n", "softplus_product(a, b)"),
         ("rule f(a, b) -> y:\n    y = -log(1 + exp(b - a))\n", "-softplus_sum(b, -a)"),
+        (
+            "rule f(u) -> y:\n    assume abs(u) < 1\n    p = u * 2 * pi\n"
+            "    y = 3 * sin(p)\n",
+            "3 * sinpi(u * 2)",
+        ),
+        (
+            "rule f(u) -> y:\n    y = tan(pi * u)\n",
+            "sinpi(u) / cospi(u if cospi(u) != 0 else 1)"
+            " if cospi(u) != 0 else tan(pi * u)",
+        ),
     ],
 )
 def test_a_rounded_argument_is_made_good(rule: str, y: str) -> None:

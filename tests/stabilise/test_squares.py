@@ -44,7 +44,9 @@ def test_what_is_left_beside_one_has_its_digits() -> None:
     columns = {n: np.array([point[n] for point in points]) for n in ("a", "t")}
     truth = np.array(nearest(formula(text), points, "float64"))
     assert np.abs(Machine(columns, np.float64).run(form) / truth - 1).max() < 1e-15
-    assert np.abs(Machine(columns, np.float64).run(formula(text)) / truth - 1).max() > 1e-4
+    assert (
+        np.abs(Machine(columns, np.float64).run(formula(text)) / truth - 1).max() > 1e-4
+    )
 
 
 def test_a_gradient_that_is_lost_where_an_input_is_one() -> None:
