@@ -9,7 +9,7 @@ two forms agree (`agree.py`).
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,9 @@ _COUNT = 5000
 """Points of each stratum."""
 
 _TURNS = 8
+
+_SCARCE = 500
+"""Fewer are drawn once more, between points that are known to be inside."""
 
 _SPANS = ((-12, 7), (-120, 120))
 """Exponents: of the core (see `points.CORE`), and nearly all that the format has."""
@@ -87,6 +90,10 @@ def _inside(rule: Rule, random: Any, span: tuple[int, int]) -> dict[str, Any]:
         parts.append({name: column[where] for name, column in drawn.items()})
         if 2 * sum(len(p[rule.inputs[0].name]) for p in parts) > _COUNT:
             break
+    if sum(len(p[rule.inputs[0].name]) for p in parts) < _SCARCE:
+        drawn = _drawn(rule, random, None)
+        where = inside(rule, drawn)
+        parts.append({name: column[where] for name, column in drawn.items()})
     return {n: np.concatenate([p[n] for p in parts]) for n in parts[0]}
 
 
@@ -100,14 +107,16 @@ def inside(rule: Rule, drawn: dict[str, Any]) -> Any:
     return found
 
 
-def _drawn(rule: Rule, random: Any, span: tuple[int, int]) -> dict[str, Any]:
+def _drawn(rule: Rule, random: Any, span: tuple[int, int] | None) -> dict[str, Any]:
+    """By exponents, or, without a span, between what are simple points of the rule."""
     known = sample(rule, _SIMPLE)
     found: dict[str, Any] = {}
     floats: list[str] = []
     for variable in rule.inputs:
         simple = [float(p[variable.name]) for p in known] or [1.0]
         if variable.kind in (Kind.FLOAT, Kind.NOGRAD):
-            found[variable.name] = _column(random, np.array(simple), span)
+            column = _between if span is None else partial(_column, span=span)
+            found[variable.name] = column(random, np.array(simple))
             floats.append(variable.name)
         else:
             found[variable.name] = _given(random, variable, simple)
@@ -131,6 +140,11 @@ def _column(random: Any, simple: Any, span: tuple[int, int]) -> Any:
     places = random.choice(np.append(simple, [1.0, -1.0, 2.0]), _COUNT)
     near = places * (1.0 + _by_exponent(random, (-24, -1)))
     return np.float32(np.where(random.random(_COUNT) < 1 / 8, near, bits))
+
+
+def _between(random: Any, simple: Any) -> Any:
+    one, other = random.choice(simple, (2, _COUNT))
+    return np.float32(one + (other - one) * random.random(_COUNT))
 
 
 def _by_exponent(random: Any, span: tuple[int, int]) -> Any:

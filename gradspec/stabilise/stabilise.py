@@ -249,8 +249,7 @@ class _Work:
         best = further(ground, rounds[-1], self._heard, self._candidate)
         best = in_written_order(ground, best, self._candidate)
         self._plain[name] = best.form
-        last = polished(trials, self._usual, best, self._candidate)
-        return last.since(rounds[0])
+        return polished(trials, self._usual, best, self._candidate).since(rounds[0])
 
     def last(self, name: str, value: Expr) -> Expr:
         """The form chosen for a name, with its series (nothing is derived of those)."""
