@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Hashable, Iterable
 from dataclasses import replace
 
-from gradspec.ir.expr import Apply, Expr
+from gradspec.derive.build import select
+from gradspec.ir.expr import Apply, Expr, Select
 from gradspec.ir.walk import nodes, transform
 from gradspec.stabilise.choose import Choice
 from gradspec.stabilise.further import Ground, Make
@@ -30,12 +31,19 @@ def in_written_order(ground: Ground, choice: Choice, candidate: Make) -> Choice:
 
 
 def as_written(form: Expr, written: Expr) -> Expr:
-    """``form`` with every sum that ``written`` has in another order as it is there."""
+    """``form`` with every sum that ``written`` has in another order as it is there; one
+    that has two orders, for two regimes, has one then."""
     known: dict[Hashable, Expr] = {}
     for node in nodes(written):
         if (key := _key(node)) is not None:
             known.setdefault(key, node)
-    return transform(form, lambda node: known.get(_key(node), node)) if known else form
+
+    def ordered(node: Expr) -> Expr:
+        if isinstance(node, Select):
+            return select(node.condition, node.then, node.other)
+        return known.get(_key(node), node)
+
+    return transform(form, ordered) if known else form
 
 
 def _key(node: Expr) -> Hashable:

@@ -27,6 +27,7 @@ CONE = """rule cone(u, c) -> y:
         ("a - b + c", "a + b + c", "a - b + c"),
         ("b + a", "a + b", "b + a"),
         ("c + b + a + d", "a + b + c", "a + b + c + d"),
+        ("b - a + 1 if b > 1 else 1 - a + b", "1 - (a - b)", "1 - (a - b)"),
     ],
 )
 def test_a_sum_that_is_written_in_another_order(
