@@ -13,9 +13,9 @@ from fractions import Fraction
 from gradspec.derive.build import negate, plus, times
 from gradspec.ir.expr import Apply, Const, Expr, Select
 from gradspec.ir.tidy import tidy
-from gradspec.ir.walk import children, nodes, size, with_children
+from gradspec.ir.walk import children, nodes, size
 from gradspec.stabilise.product import Product
-from gradspec.stabilise.terms import joined, terms_of, total
+from gradspec.stabilise.terms import in_sums, joined, terms_of, total
 
 _LARGEST = 200
 _NEAR = Const(Fraction(1, 2))
@@ -25,7 +25,7 @@ _NEAR = Const(Fraction(1, 2))
 def near_one(closed: Expr) -> Iterator[Expr]:
     """``closed`` with such sums in their other form where ``u`` is small."""
     if any(map(_is_exp, nodes(closed))) and size(closed) <= _LARGEST:
-        form = _of(closed)
+        form = in_sums(closed, _other)
         if form != closed:
             yield tidy(form)
 
@@ -34,18 +34,8 @@ def _is_exp(node: Expr) -> bool:
     return isinstance(node, Apply) and node.op == "exp"
 
 
-def _of(expr: Expr) -> Expr:
-    if isinstance(expr, Apply) and expr.op in ("add", "sub"):
-        found = _other(expr)
-        if found is not None:
-            exponent, form = found
-            return Select(Apply("lt", (Apply("abs", (exponent,)), _NEAR)), form, expr)
-    parts = tuple(map(_of, children(expr)))
-    return with_children(expr, parts) if parts else expr
-
-
-def _other(expr: Expr) -> tuple[Expr, Expr] | None:
-    """The exponent, and the sum with ``expm1(u)``, of a sum of which one term has
+def _other(expr: Expr) -> Expr | None:
+    """The sum with ``expm1(u)`` where ``u`` is small, of a sum of which one term has
     ``exp(u)`` or is divided by ``exp(-u)``."""
     terms = [*terms_of(expr)]
     found = [(t, *part) for t in terms if (part := _parted(t)) is not None]
@@ -55,7 +45,8 @@ def _other(expr: Expr) -> tuple[Expr, Expr] | None:
     p, q = total(t for t in terms if t is not term), total([factor])
     if any(map(_is_exp, (*nodes(p), *nodes(q)))):
         return None
-    return exponent, plus(joined(p, q), times(q, Apply("expm1", (u,))))
+    form = plus(joined(p, q), times(q, Apply("expm1", (u,))))
+    return Select(Apply("lt", (Apply("abs", (exponent,)), _NEAR)), form, expr)
 
 
 def _parted(term: Product) -> tuple[Expr, Expr, Product] | None:

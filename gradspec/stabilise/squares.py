@@ -14,9 +14,9 @@ from math import isqrt
 from gradspec.derive.build import negate, plus, times
 from gradspec.ir.expr import Apply, Const, Expr
 from gradspec.ir.tidy import tidy
-from gradspec.ir.walk import children, nodes, size, with_children
+from gradspec.ir.walk import nodes, size
 from gradspec.stabilise.product import Product
-from gradspec.stabilise.terms import terms_of, total
+from gradspec.stabilise.terms import in_sums, terms_of, total
 
 _LARGEST = 100
 _TERMS = range(3, 7)
@@ -25,7 +25,7 @@ _TERMS = range(3, 7)
 def with_squares_apart(closed: Expr) -> Iterator[Expr]:
     """``closed`` with such sums in their other form."""
     if size(closed) <= _LARGEST and any(map(_is_square, nodes(closed))):
-        form = _of(closed)
+        form = in_sums(closed, _apart)
         if form != closed:
             yield tidy(form)
 
@@ -38,15 +38,6 @@ def _is_square(node: Expr) -> bool:
             return a == b
         case _:
             return False
-
-
-def _of(expr: Expr) -> Expr:
-    if isinstance(expr, Apply) and expr.op in ("add", "sub"):
-        found = _apart(expr)
-        if found is not None:
-            return found
-    parts = tuple(map(_of, children(expr)))
-    return with_children(expr, parts) if parts else expr
 
 
 def _apart(expr: Expr) -> Expr | None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from functools import reduce
 
 from gradspec.derive.build import plus
 from gradspec.ir.expr import ZERO, Apply, Expr
 from gradspec.ir.tidy import tidy
-from gradspec.ir.walk import size
+from gradspec.ir.walk import children, size, with_children
 from gradspec.stabilise.product import Product, product
 from gradspec.symbolic.gather import gathered
 
@@ -24,6 +24,16 @@ def terms_of(expr: Expr, sign: Fraction = Fraction(1)) -> Iterator[Product]:
             yield from terms_of(a, -sign)
         case _:
             yield Product(sign).times(product(expr))
+
+
+def in_sums(expr: Expr, other: Callable[[Expr], Expr | None]) -> Expr:
+    """``expr`` with the outermost sums of which ``other`` has another form in that."""
+    if isinstance(expr, Apply) and expr.op in ("add", "sub"):
+        found = other(expr)
+        if found is not None:
+            return found
+    parts = tuple(in_sums(child, other) for child in children(expr))
+    return with_children(expr, parts) if parts else expr
 
 
 def without(term: Product, factor: Expr) -> Product:

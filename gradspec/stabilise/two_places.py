@@ -15,9 +15,9 @@ from itertools import permutations
 from gradspec.derive.build import plus, scale, times
 from gradspec.ir.expr import ONE, ZERO, Apply, Const, Expr, Ref, Select
 from gradspec.ir.tidy import fold, tidy
-from gradspec.ir.walk import children, nodes, size, transform, with_children
+from gradspec.ir.walk import nodes, size, transform
 from gradspec.stabilise.product import Product
-from gradspec.stabilise.terms import terms_of, total, without
+from gradspec.stabilise.terms import in_sums, terms_of, total, without
 from gradspec.symbolic.gather import gathered
 
 _LARGEST = 200
@@ -27,7 +27,7 @@ _HALF = Fraction(1, 2)
 def at_two_places(closed: Expr) -> Iterator[Expr]:
     """``closed`` with such sums through their quotient, where that is near 1."""
     if sum(map(_is_power, nodes(closed))) > 1 and size(closed) <= _LARGEST:
-        form = _of(closed)
+        form = in_sums(closed, _sum)
         if form != closed:
             yield tidy(form)
 
@@ -39,15 +39,6 @@ def _is_power(node: Expr) -> bool:
             return not isinstance(exponent, Const)
         case _:
             return False
-
-
-def _of(expr: Expr) -> Expr:
-    if isinstance(expr, Apply) and expr.op in ("add", "sub"):
-        found = _sum(expr)
-        if found is not None:
-            return found
-    parts = tuple(map(_of, children(expr)))
-    return with_children(expr, parts) if parts else expr
 
 
 def _sum(expr: Expr) -> Expr | None:
