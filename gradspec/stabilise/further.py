@@ -22,7 +22,9 @@ from gradspec.stabilise.collected import collected
 from gradspec.stabilise.decayed import decayed
 from gradspec.stabilise.measure import QUIET, SLACK, Score, Trial
 from gradspec.stabilise.model import Machine
+from gradspec.stabilise.near_nought import near_nought
 from gradspec.stabilise.near_one import near_one
+from gradspec.stabilise.one_line import over_one_line
 from gradspec.stabilise.peeled import peeled
 from gradspec.stabilise.points import Points, extremes
 from gradspec.stabilise.products import is_product, reordered
@@ -31,7 +33,7 @@ from gradspec.stabilise.separated import separated
 from gradspec.stabilise.squares import with_squares_apart
 from gradspec.stabilise.tried import Tried
 from gradspec.stabilise.two_places import at_two_places
-from gradspec.stabilise.united import united
+from gradspec.stabilise.united import united, within_range
 from gradspec.stabilise.vanishing import tamed
 
 _CLOSE = 3.0
@@ -168,6 +170,17 @@ class Ground:
         yield from decayed(closed)
         yield from near_one(closed)
         yield from with_squares_apart(closed)
+        yield from self._over_one_line(closed)
+
+    def _over_one_line(self, closed: Expr) -> Iterator[Expr]:
+        """What is left of 1 as a difference, also of ``sin(u)`` from a small ``u``; there are
+        squares in it, which only numbers of float32 have in float64."""
+        first = self.trials[0]
+        for start in dict.fromkeys((closed, first.meaning)):
+            for form in (start, *over_one_line(start)):
+                others = *(() if form is start else (form,)), *near_nought(form)
+                for other in others:
+                    yield within_range(other, closed, first.variables)
 
     def separated(self) -> Iterator[Expr]:
         """The function as a sum of others of one variable each."""
@@ -214,7 +227,7 @@ def further(
     known += [work.form(f) for f in work.sorted(known)]
     known += [work.form(f) for f in (*work.tamed(known), *work.united())]
     best = work.best(known)
-    split = by_regimes((best, *_ranked(known)), ground.trials)
+    split = by_regimes((best, *_ranked(known)), ground.trials, ground.is_wide)
     return _changed(work, choice, work.best((best, *map(work.form, split))))
 
 

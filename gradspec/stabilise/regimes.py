@@ -105,9 +105,12 @@ def losses(off: Any) -> Any:
     return np.where(np.isinf(off), BAD, bits)
 
 
-def by_regimes(forms: Sequence[Form], trials: tuple[Trial, ...]) -> Iterator[Expr]:
+def by_regimes(
+    forms: Sequence[Form], trials: tuple[Trial, ...], is_last: bool = False
+) -> Iterator[Expr]:
     """Conditionals between the forms that lose less than any alone (the first form is
-    the best alone)."""
+    the best alone). What none of them mends does not count if it ``is_last``, for then
+    nothing will."""
     some = _some(forms)
     if len(some) < 2:
         return
@@ -115,7 +118,8 @@ def by_regimes(forms: Sequence[Form], trials: tuple[Trial, ...]) -> Iterator[Exp
     everywhere = np.ones(len(some[0].lost), dtype=bool)
     before = float(some[0].lost.sum())
     tree, left = _tree(some, keys, everywhere, _DEEPEST)
-    if left <= _LEFT * before and isinstance(tree, Select):
+    least = np.minimum.reduce([f.lost for f in some]).sum() if is_last else 0.0
+    if left - least <= _LEFT * (before - least) and isinstance(tree, Select):
         yield tree
 
 

@@ -69,21 +69,21 @@ def united(
         if found is None:
             continue
         form = tidy(found)
-        yield from (form, _within_range(form, closed, inputs))
+        yield from (form, within_range(form, closed, inputs))
         if any(isinstance(node, Select) for node in nodes(form)):
             yield _within_both_ends(form, closed, inputs)
         far = _in_one(form, is_positive)
         if far is not None:
             yield from (_beyond(*far, near) for near in (closed, form))
     for form in islice(grouped(plain), _GROUPED):
-        yield from (form, _within_range(form, closed, inputs))
+        yield from (form, within_range(form, closed, inputs))
 
 
 def _with_conjugates(is_positive: IsPositive) -> Callable[[Expr], Expr | None]:
     return partial(conjugated, is_positive=is_positive)
 
 
-def _within_range(form: Expr, usual: Expr, inputs: frozenset[str]) -> Expr:
+def within_range(form: Expr, usual: Expr, inputs: frozenset[str]) -> Expr:
     """``form`` where the inputs are numbers of float32, which it was found for; where only
     float64 has them, powers may leave the range: what was there."""
     used = sorted(inputs & names(usual))
@@ -99,7 +99,7 @@ def _within_both_ends(form: Expr, usual: Expr, inputs: frozenset[str]) -> Expr:
     sizes: list[Expr] = [Apply("abs", (Ref(name),)) for name in used]
     least = reduce(lambda a, b: Apply("min", (a, b)), sizes)
     inside = Apply("gt", (least, Const(1 / _LEAST)))
-    return tidy(Select(inside, _within_range(form, usual, inputs), usual))
+    return tidy(Select(inside, within_range(form, usual, inputs), usual))
 
 
 def _has_branches(expr: Expr) -> bool:

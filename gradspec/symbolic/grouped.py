@@ -40,6 +40,24 @@ def grouped(expr: Expr) -> Iterator[Expr]:
         return
 
 
+def collected_terms(expr: Expr) -> Iterator[Expr]:
+    """``expr`` as a fraction whose polynomials are by the powers of one generator or
+    another that stands before a sum: ``o**2 + (e - 1) * s**2``; at last as it is gathered."""
+    work = _Collected()
+    try:
+        value = work.of(expr)
+        plain, seen = work.back(value), set()
+        for number in range(len(work.ring.keys)):
+            work.by = number
+            form = work.back(value)
+            if form not in seen and form != plain:
+                seen.add(form)
+                yield tidy(form)
+        yield tidy(plain)
+    except (TooLarge, Undefined):
+        return
+
+
 class _Grouped(Gather):
     by = -1
     """The generator by whose powers polynomials are written; none if negative."""
@@ -84,3 +102,10 @@ class _Grouped(Gather):
         whole = self._polynomial(self.ring.context.constant(number))
         every = [power(self._polynomial(f), e) for f, e in factors]
         return is_minus, product([whole, *every] if number != 1 else every)
+
+
+class _Collected(_Grouped):
+    """Groups where what stands before a power is any sum."""
+
+    def _is_product(self, part: Poly) -> bool:
+        return len(part) > 1

@@ -72,6 +72,19 @@ def test_luck_is_no_reason_for_a_split() -> None:
     assert [*by_regimes([Form(made, bits, 1.0) for bits in lost], (trial,))] == []
 
 
+def test_what_none_mends_does_not_count_at_last() -> None:
+    """Two forms, each right on one side of 0, both wrong far out."""
+    trial = _trial("rule f(x) -> y:\n    y = x\n", "x")
+    x = trial.points.columns["x"]
+    made = Candidate(Ref("x"), Ref("x")), Candidate(formula("x + 0 * x"), Ref("x"))
+    beyond = np.abs(x) > 10
+    lost = [np.where(beyond | wrong, 20.0, 0.0) for wrong in (x < 0, x > 0)]
+    forms = [Form(one, bits, 1.0) for one, bits in zip(made, lost, strict=True)]
+    assert [*by_regimes(forms, (trial,))] == []
+    (found,) = by_regimes(forms, (trial,), is_last=True)
+    assert isinstance(found, Select)
+
+
 @settings(max_examples=200, deadline=None)
 @given(st.floats(-1e30, 1e30), st.floats(-1e30, 1e30))
 def test_thresholds_lie_between(low: float, high: float) -> None:
