@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 
 from gradspec.diagnostics import Diagnostic, Outcome
+from gradspec.ir.depth import deep
 from gradspec.ir.rule import Rule
 from gradspec.lower.findings import Findings, near
 from gradspec.lower.functions import lower_function
@@ -19,8 +18,6 @@ from gradspec.lower.tree import called, expressions, walk
 from gradspec.source import Span
 from gradspec.syntax import nodes
 
-_FRAMES = 10_000
-
 Definition = nodes.RuleDef | nodes.FunctionDef
 
 
@@ -32,21 +29,8 @@ def lower(
     ``imports`` holds the lowered files by resolved path. One that is not there is at
     fault (its reader has said so, or it is on a circle), and what needs it is left out.
     """
-    with _deep():
+    with deep():
         return _lower_module(module, imports)
-
-
-@contextmanager
-def _deep() -> Iterator[None]:
-    """Room for expressions as deep as the syntax lets them be, some frames a level
-    (frames of Python's own functions take nothing from the machine's stack).
-    """
-    before = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(before, _FRAMES))
-    try:
-        yield
-    finally:
-        sys.setrecursionlimit(before)
 
 
 def _lower_module(

@@ -12,6 +12,7 @@ from functools import partial
 from time import process_time
 
 from gradspec.ir.calls import expand
+from gradspec.ir.depth import deep
 from gradspec.ir.expr import Expr
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import names
@@ -103,7 +104,11 @@ def by_normal_form(
     prover = Prover(sides.left, sides.right, sides.question, deadline)
     for assumed in (False, True) if assumes else (False,):
         given = assumes if assumed else ()
-        if in_time(deadline - process_time(), partial(prover.proves, given)):
+        with deep():
+            is_proved = in_time(
+                deadline - process_time(), partial(prover.proves, given)
+            )
+        if is_proved:
             method = "normal form by regions" if prover.split else NORMAL
             return Proof(method, assumed)
     return None
