@@ -25,7 +25,16 @@ _LEAST = 3
 def grouped(expr: Expr) -> Iterator[Expr]:
     """``expr`` as a fraction in which polynomials are grouped, by one generator after the
     other; those that differ."""
-    work = _Grouped()
+    yield from _by_powers(_Grouped(), expr)
+
+
+def collected_terms(expr: Expr) -> Iterator[Expr]:
+    """``expr`` as a fraction whose polynomials are by the powers of one generator or
+    another that stands before a sum: ``o**2 + (e - 1) * s**2``; at last as it is gathered."""
+    yield from _by_powers(_Collected(), expr, and_plain=True)
+
+
+def _by_powers(work: _Grouped, expr: Expr, and_plain: bool = False) -> Iterator[Expr]:
     try:
         value = work.of(expr)
         plain = work.back(value)
@@ -36,24 +45,8 @@ def grouped(expr: Expr) -> Iterator[Expr]:
             if form not in seen:
                 seen.add(form)
                 yield tidy(form)
-    except (TooLarge, Undefined):
-        return
-
-
-def collected_terms(expr: Expr) -> Iterator[Expr]:
-    """``expr`` as a fraction whose polynomials are by the powers of one generator or
-    another that stands before a sum: ``o**2 + (e - 1) * s**2``; at last as it is gathered."""
-    work = _Collected()
-    try:
-        value = work.of(expr)
-        plain, seen = work.back(value), set()
-        for number in range(len(work.ring.keys)):
-            work.by = number
-            form = work.back(value)
-            if form not in seen and form != plain:
-                seen.add(form)
-                yield tidy(form)
-        yield tidy(plain)
+        if and_plain:
+            yield tidy(plain)
     except (TooLarge, Undefined):
         return
 
