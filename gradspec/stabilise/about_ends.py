@@ -34,7 +34,7 @@ _SOME = 0.2
 """Of the bad points, near an end that is tried."""
 
 _MOST = 3
-_LARGEST, _LONGEST = 160, 100
+_LARGEST, _LONGEST = 160, 200
 """Ends that are tried, and nodes of a form that is expanded, and of what is made of it."""
 
 _ORDER = 8

@@ -19,6 +19,7 @@ from gradspec.stabilise.about_ends import about_ends, undivided
 from gradspec.stabilise.angled import angled
 from gradspec.stabilise.choose import Candidate, Choice, cost
 from gradspec.stabilise.collected import collected
+from gradspec.stabilise.compounded import compounded
 from gradspec.stabilise.decayed import decayed
 from gradspec.stabilise.measure import QUIET, SLACK, Score, Trial
 from gradspec.stabilise.model import Machine
@@ -171,6 +172,13 @@ class Ground:
         yield from near_one(closed)
         yield from with_squares_apart(closed)
         yield from self._over_one_line(closed)
+        yield from self.compounded(closed)
+
+    def compounded(self, closed: Expr) -> Iterator[Expr]:
+        """Powers of a sum with 1 through what they are more than 1."""
+        first = self.trials[0]
+        for form in compounded(first.meaning, closed):
+            yield within_range(form, closed, first.variables)
 
     def _over_one_line(self, closed: Expr) -> Iterator[Expr]:
         """What is left of 1 as a difference, also of ``sin(u)`` from a small ``u``; there are
@@ -335,7 +343,9 @@ def ended(ground: Ground, choice: Choice, candidate: Make) -> Choice:
     first, trials = work.first, ground.trials
     rounded = [np.full(len(t.points), w) & t.is_finite for t, w in ground.rounded()]
     lost = np.concatenate(rounded) & (first.lost >= _POOR)
-    pairs = tuple(about_ends(first.candidate.closed, lost, trials))
+    closed = first.candidate.closed
+    usual = (closed, *ground.compounded(closed)) if ground.is_wide else (closed,)
+    pairs = [pair for form in usual for pair in about_ends(form, lost, trials)]
     every = {form: work.form(form) for form in dict.fromkeys(chain(*pairs))}
     split = by_regimes((first, *(every[series] for series, _ in pairs)), trials)
     some = (*every.values(), *map(work.form, split))

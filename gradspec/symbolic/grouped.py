@@ -25,16 +25,16 @@ _LEAST = 3
 def grouped(expr: Expr) -> Iterator[Expr]:
     """``expr`` as a fraction in which polynomials are grouped, by one generator after the
     other; those that differ."""
-    yield from _by_powers(_Grouped(), expr)
+    yield from _by_powers(Grouped(), expr)
 
 
 def collected_terms(expr: Expr) -> Iterator[Expr]:
     """``expr`` as a fraction whose polynomials are by the powers of one generator or
     another that stands before a sum: ``o**2 + (e - 1) * s**2``; at last as it is gathered."""
-    yield from _by_powers(_Collected(), expr, and_plain=True)
+    yield from _by_powers(Collected(), expr, and_plain=True)
 
 
-def _by_powers(work: _Grouped, expr: Expr, and_plain: bool = False) -> Iterator[Expr]:
+def _by_powers(work: Grouped, expr: Expr, and_plain: bool = False) -> Iterator[Expr]:
     try:
         value = work.of(expr)
         plain = work.back(value)
@@ -51,7 +51,7 @@ def _by_powers(work: _Grouped, expr: Expr, and_plain: bool = False) -> Iterator[
         return
 
 
-class _Grouped(Gather):
+class Grouped(Gather):
     by = -1
     """The generator by whose powers polynomials are written; none if negative."""
 
@@ -97,7 +97,7 @@ class _Grouped(Gather):
         return is_minus, product([whole, *every] if number != 1 else every)
 
 
-class _Collected(_Grouped):
+class Collected(Grouped):
     """Groups where what stands before a power is any sum."""
 
     def _is_product(self, part: Poly) -> bool:
