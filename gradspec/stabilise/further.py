@@ -33,6 +33,7 @@ from gradspec.stabilise.regimes import BAD, Form, by_regimes, losses
 from gradspec.stabilise.separated import separated
 from gradspec.stabilise.squares import with_squares_apart
 from gradspec.stabilise.tried import Tried
+from gradspec.stabilise.two_logistics import at_two_logistics
 from gradspec.stabilise.two_places import at_two_places
 from gradspec.stabilise.united import united, within_range
 from gradspec.stabilise.vanishing import tamed
@@ -229,6 +230,7 @@ def further(
     work = _Work(ground, candidate, first)
     if not ground.is_derived:
         forms = (*ground.peeled(first.closed), *ground.collected())
+        forms += (*at_two_logistics(choice.form),)
         return _changed(work, choice, work.best_in_parts([*map(work.form, forms)]))
     pool = dict.fromkeys((choice.form, *looked_at(heard)))
     known = [work.form(f) for f in islice(pool, _LARGEST)]
@@ -267,6 +269,7 @@ class _Work:
         last thing that is tried, in float64."""
         some = (self.first, *_ranked(forms)[:_TAMED]) if self._ground.is_wide else ()
         for form in some:
+            yield from at_two_logistics(form.candidate.form)
             pairs = self._ground.rounded()
             yield from tamed(form.candidate.form, self._ground.close, pairs)
 

@@ -106,14 +106,18 @@ class Score:
 
     def is_worse_than(self, other: Score, slack: float) -> bool:
         """Worse on a stratum; where bad points beyond the core are mended, a few digits
-        may be the price in the core too (exp(b) / (exp(a) + exp(b)), exact to 709)."""
+        may be the price in the core too (exp(b) / (exp(a) + exp(b)), exact to 709), and
+        where some in the core are, what is spoiled there counts as it does anywhere. Gaps,
+        at which nobody knows what is right, weigh as little."""
+        mended = max(0, other.whole.bad - self.whole.bad)
         core = self.core.is_worse_than(other.core, slack)
-        if self.whole.bad < other.whole.bad and self.core.bad == other.core.bad:
-            core = self.core.is_spoiled(other.core)
+        if mended and self.core.bad <= other.core.bad:
+            same = self.core.bad == other.core.bad
+            core = same and self.core.is_spoiled(other.core)
         return (
             self.whole.is_worse_than(other.whole, slack)
             or core
-            or self.gaps > other.gaps
+            or self.gaps > other.gaps + mended // 4
         )
 
     def counts_worse(self, other: Score, slack: float) -> bool:

@@ -154,6 +154,19 @@ _LOGARITHMS = (
         " else abs(a) + log1p(exp(-2 * abs(a))) - log(2)",
     ),
     Row(
+        "log sinh",
+        "log(sinh(a))",
+        "log(sinh(a)) if a < 1 else a + log1p(-exp(-2 * a)) - log(2)",
+        detour=True,
+    ),
+    Row(
+        "log sinh, by size",
+        "log(abs(sinh(a)))",
+        "log(abs(sinh(a))) if abs(a) < 1"
+        " else abs(a) + log1p(-exp(-2 * abs(a))) - log(2)",
+        detour=True,
+    ),
+    Row(
         "log1p of a square",
         "log1p(square(a))",
         "log1p(square(a)) if abs(a) < 1e16 else 2 * log(abs(a))",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from gradspec.ir import closed
@@ -51,6 +53,14 @@ def test_of_one_input(forward: str, y: str | None, dx: str | None) -> None:
     found = texts(stable(unary(forward)).rule)
     assert y is None or found["y"] == y
     assert dx is None or found["dx"] == dx
+
+
+@pytest.mark.parametrize("forward", ["log(sinh(x))", "log(abs(sinh(x)))"])
+def test_a_logarithm_stays_where_its_argument_leaves_the_range(forward: str) -> None:
+    y = closed.outputs(stable(unary(forward)).rule)["y"]
+    machine = Machine({"x": np.array([2000.0, 1.5])}, np.float64)
+    expected = [2000.0 - math.log(2.0), math.log(math.sinh(1.5))]
+    assert machine.run(y) == pytest.approx(expected, rel=1e-15)
 
 
 @pytest.mark.parametrize(

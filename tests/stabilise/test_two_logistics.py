@@ -1,0 +1,67 @@
+"""One logistic at two places that are near each other, in logarithms."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gradspec.ir import closed
+from gradspec.ir.expr import Expr
+from gradspec.primitives.formula import formula
+from gradspec.stabilise.model import Machine
+from gradspec.stabilise.two_logistics import at_two_logistics
+from gradspec.symbolic.truth import nearest
+from tests.stabilise.rules import completed, stable
+
+RATIO = """rule ratio(p, q, t, s) -> y:
+    assume 0 < p, 0 < q
+    y = (sigmoid(s)**p * (1 - sigmoid(s))**q) / (sigmoid(t)**p * (1 - sigmoid(t))**q)
+"""
+
+
+def is_right(form: Expr, meaning: Expr, **given: float) -> bool:
+    (true,) = nearest(meaning, [given], "float64")
+    columns = {name: np.array([number]) for name, number in given.items()}
+    found = float(Machine(columns, np.float64).run(form)[0])
+    return found == pytest.approx(true, rel=2.0**-24, abs=0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "logsigmoid(s) - logsigmoid(t)",
+        "p * log(sigmoid(s)) - xlogy(p, sigmoid(t))",
+        "p * softplus(s) - softplus(t) * p",
+        "p * logsigmoid(s) + (q * logsigmoid(-s) - p * logsigmoid(t)) "
+        "- q * logsigmoid(-t)",
+        "3 * logsigmoid(s) - 3 * logsigmoid(t) if p > 0 else 1 / 0",
+    ],
+)
+def test_what_cancels_is_done_by_algebra(text: str) -> None:
+    meaning = formula(text)
+    *_, form = at_two_logistics(meaning)
+    for s, t in ((1e-20, -3e-21), (30 + 1e-13, 30.0), (2.0, -1.0)):
+        assert is_right(form, meaning, s=s, t=t, p=0.7, q=0.25)
+    assert not is_right(meaning, meaning, s=1e-20, t=-3e-21, p=0.7, q=0.25)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "logsigmoid(s) + logsigmoid(t)",
+        "p * logsigmoid(s) - q * logsigmoid(t)",
+        "logsigmoid(s) - t",
+        "logsigmoid(s) * logsigmoid(t)",
+    ],
+)
+def test_nothing_is_made_of_other_sums(text: str) -> None:
+    assert not [*at_two_logistics(formula(text))]
+
+
+def test_gradients_of_a_likelihood_ratio() -> None:
+    meaning = closed.cotangents(completed(RATIO))
+    done = closed.cotangents(stable(RATIO).rule)
+    given = {"p": 7.7, "q": 4e-30, "t": 4e-30, "s": -1e-32, "dy": 1.0}
+    for name in ("dp", "dq"):
+        assert not is_right(meaning[name], meaning[name], **given)
+        assert is_right(done[name], meaning[name], **given)
