@@ -71,7 +71,8 @@ def numbers(ordinal: Array, dtype: str) -> Array:
         value = (size << 16).astype(np.int32).view(np.float32).astype(np.float64)
     else:
         real, whole = _INTEGERS[dtype]
-        value = size.astype(whole).view(real).astype(np.float64)
+        with np.errstate(invalid="ignore"):  # NaN of a kind that float64 is told of
+            value = size.astype(whole).view(real).astype(np.float64)
     return np.where(ordinal < 0, -value, value)
 
 

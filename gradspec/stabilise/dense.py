@@ -139,7 +139,8 @@ def _column(random: Any, simple: Any, span: tuple[int, int]) -> Any:
     bits = _by_exponent(random, span)
     places = random.choice(np.append(simple, [1.0, -1.0, 2.0]), _COUNT)
     near = places * (1.0 + _by_exponent(random, (-24, -1)))
-    return np.float32(np.where(random.random(_COUNT) < 1 / 8, near, bits))
+    with np.errstate(over="ignore"):  # a rule may know numbers that float32 has not
+        return np.float32(np.where(random.random(_COUNT) < 1 / 8, near, bits))
 
 
 def _between(random: Any, simple: Any) -> Any:

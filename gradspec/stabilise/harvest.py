@@ -272,7 +272,8 @@ class _Truth:
         self._normal = self._known & (size >= _TINY)
         self._truth = np.where(self._known, truth, 0.0)
         limited = np.float32(np.where(self._normal, size, _TINY))
-        self._per_unit = 1.0 / np.float64(np.spacing(limited))
+        with np.errstate(over="ignore"):  # beside the largest number
+            self._per_unit = 1.0 / np.float64(np.spacing(limited))
         self._subnormal = bool((self._known & ~self._normal).any())
 
     def errors(self, value: Any) -> tuple[Any, Any]:

@@ -149,7 +149,8 @@ class Trial:
         self._normal = np.isfinite(truth) & (size >= self._tiny)
         limited = np.where(np.isfinite(truth), size, 1.0).astype(machine.work)
         least = machine.work(self._tiny)
-        self._unit = np.float64(np.spacing(np.maximum(limited, least)))
+        with np.errstate(over="ignore"):  # beside the largest number
+            self._unit = np.float64(np.spacing(np.maximum(limited, least)))
 
     def _kinks(self, meaning: Expr) -> Any:
         """Points at which the argument of a ``sign`` is 0: what the derivative of |x|

@@ -27,11 +27,25 @@ def _times_log(x: Any, log: Any) -> Any:
     return np.where((x == 0) & ~np.isnan(log), 0.0, x * log)
 
 
+def _sinpi(x: Any) -> Any:
+    turned = x - 2.0 * np.round(0.5 * x)  # exact, and within 1 in size
+    far = np.abs(turned) > 0.5
+    return np.sin(np.pi * np.where(far, np.sign(turned) - turned, turned))
+
+
+def _cospi(x: Any) -> Any:
+    turned = np.abs(x - 2.0 * np.round(0.5 * x))
+    beside = np.sin(np.pi * (0.5 - turned))
+    return np.where(turned < 0.25, np.cos(np.pi * turned), beside)
+
+
 _KNOWN: Mapping[str, Callable[..., Any]] = {
     "sigmoid": _sigmoid,
     "logit": lambda p: np.log(p) - np.log1p(-p),
     "xlogy": lambda x, y: _times_log(x, np.log(y)),
     "xlog1py": lambda x, y: _times_log(x, np.log1p(y)),
+    "sinpi": _sinpi,
+    "cospi": _cospi,
     "erf": np.vectorize(math.erf, otypes=[np.float64]),
     "erfc": np.vectorize(math.erfc, otypes=[np.float64]),
 }

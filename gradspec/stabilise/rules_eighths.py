@@ -37,6 +37,20 @@ EIGHTHS = (
         "b * (1 + square(tan(a))) / hypot(tan(a), 1)",
         "b / abs(cos(a))",
     ),
+    Row(
+        "tangent an eighth further",
+        "tan(pi / 4 + a)",
+        "(1 + sin(2 * a)) / cos(2 * a) if sin(2 * a) > 0"
+        " else cos(2 * a) / (1 - sin(2 * a))",
+        detour=True,
+    ),
+    Row(
+        "tangent an eighth back",
+        "tan(pi / 4 - a)",
+        "cos(2 * a) / (1 + sin(2 * a)) if sin(2 * a) > 0"
+        " else (1 - sin(2 * a)) / cos(2 * a)",
+        detour=True,
+    ),
     Row("sine of a quarter more", "sin(2 * (pi / 4 + a))", "cos(2 * a)"),
     Row("sine of a quarter less", "sin(2 * (pi / 4 - a))", "cos(2 * a)"),
 )
