@@ -222,15 +222,17 @@ def further(
     ground: Ground, choice: Choice, heard: Iterable[Tried], candidate: Make
 ) -> Choice:
     """``choice``, or what is better; ``heard`` is what has been tried so far. What the
-    author wrote only has exponentials taken out, where float64 has no room for it."""
+    author wrote only has exponentials taken out, where float64 has no room for it, and
+    powers and logistics at two places, where it has no digits."""
     first = candidate(choice.form)
     is_left = not ground.is_derived and not ground.is_wide
     if is_left or ground.is_good(first.closed):
         return choice
     work = _Work(ground, candidate, first)
     if not ground.is_derived:
-        forms = (*ground.peeled(first.closed), *ground.collected())
-        forms += (*at_two_logistics(choice.form),)
+        forms = [*ground.peeled(first.closed), *ground.collected()]
+        if ground.is_wide:
+            forms += (*at_two_logistics(choice.form), *at_two_places(first.closed))
         return _changed(work, choice, work.best_in_parts([*map(work.form, forms)]))
     pool = dict.fromkeys((choice.form, *looked_at(heard)))
     known = [work.form(f) for f in islice(pool, _LARGEST)]

@@ -372,7 +372,11 @@ _ANGLES = (
         "difference of arctangents",
         "atan(a) - atan(b)",
         "atan2(a - b, 1 + a * b)",
-        when="a >= 0 and b >= 0",
+    ),
+    Row(
+        "arctangents a step apart",
+        "atan(a + b) - atan(a)",
+        "atan2(b, 1 + a * (a + b))",
     ),
     Row("sine of an arc", "cos(asin(a))", "sqrt((1 - a) * (1 + a))"),
     Row("cosine of an arc", "sin(acos(a))", "sqrt((1 - a) * (1 + a))"),

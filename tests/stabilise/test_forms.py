@@ -47,6 +47,7 @@ SOFTPLUS = """
         ("sqrt(1 + x) - 1", "x / finite(1 + sqrt(1 + x))", None),
         ("1 - cos(x)", "2 * square(sin(0.5 * x))", "dy * sin(x)"),
         ("x * x", "x * x", "2 * dy * x"),
+        ("atan(x + 1) - atan(x)", "atan2(1, 1 + (finite(x) + square(x)))", None),
     ],
 )
 def test_of_one_input(forward: str, y: str | None, dx: str | None) -> None:

@@ -59,3 +59,11 @@ def test_gradients_of_a_difference_of_roots() -> None:
             given = {**point, "dy": 1.0}
             assert not is_right(meaning[name], meaning[name], **given)
             assert is_right(done[name], meaning[name], **given)
+
+
+def test_and_its_value() -> None:
+    meaning = closed.outputs(completed(ROOTS))["y"]
+    done = closed.outputs(stable(ROOTS).rule)["y"]
+    given = {"x": 5e23, "n": 1.295}
+    assert not is_right(meaning, meaning, **given)
+    assert is_right(done, meaning, **given)
