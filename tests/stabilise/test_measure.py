@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from gradspec.ir.expr import Expr
 from gradspec.primitives.formula import formula
 from gradspec.stabilise.choose import Candidate, choose
-from gradspec.stabilise.measure import Trial
+from gradspec.stabilise.measure import QUIET, Score, Stratum, Trial
 from gradspec.stabilise.model import Machine
 from gradspec.stabilise.points import points
 from tests.derive.rules import completed
@@ -105,3 +107,41 @@ def test_a_branch_not_taken_makes_no_noise() -> None:
     seen = trial("x if x > 0 else exp(x)")
     assert seen.score_with_noise(formula("x if x > 0 else exp(x)")).noisy == 0
     assert seen.score_with_noise(formula("x + 0 * exp(x)")).noisy > 0
+
+
+def score(whole: list[float], core: list[float], gaps: int = 0) -> Score:
+    """Of errors in ULP; infinite ones are bad points."""
+
+    def stratum(errors: list[float]) -> Stratum:
+        off = np.array(errors)
+        bad = np.isinf(off)
+        worst = float(off[~bad].max(initial=0.0))
+        share = float((off > 4.0).mean())
+        return Stratum(len(off), int(bad.sum()), worst, share, 0, off)
+
+    return Score(stratum(whole), stratum(core), gaps)
+
+
+BAD = [np.inf] * 8
+FINE = [0.5] * 8
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "is_worse"),
+    [
+        # one point of the core lost, eight bad ones mended, of these one in the core
+        (([200.0, *FINE], [200.0, 0.5]), ([0.5, *BAD], [0.5, np.inf]), False),
+        # the same, with none in the core
+        (([200.0, *FINE], [200.0, 0.5]), ([0.5, *BAD], [0.5, 0.5]), True),
+        # three lost where eight are mended
+        (([200.0] * 3 + FINE, [200.0, 0.5]), ([0.5] * 3 + BAD, [0.5, np.inf]), True),
+        # gaps: a quarter of what is mended, and no more
+        ((FINE, [0.5], 2), (BAD, [0.5], 0), False),
+        ((FINE, [0.5], 3), (BAD, [0.5], 0), True),
+        ((FINE, [0.5], 1), (FINE, [0.5], 0), True),
+    ],
+)
+def test_what_mending_may_cost(
+    new: tuple[Any, ...], old: tuple[Any, ...], is_worse: bool
+) -> None:
+    assert score(*new).is_worse_than(score(*old), QUIET) is is_worse
