@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from gradspec.ir import closed
-from gradspec.ir.expr import Expr
 from gradspec.primitives.formula import formula
 from gradspec.stabilise.compounded import compounded
-from gradspec.stabilise.model import Machine
-from gradspec.symbolic.truth import nearest
-from tests.stabilise.rules import completed, stable
+from tests.stabilise.rules import completed, is_right, stable
 
 INTEREST = """rule interest(i, n) -> y:
     y = 100 * (((1 + i / n)**n - 1) / (i / n))
 """
-
-
-def is_right(form: Expr, meaning: Expr, **given: float) -> bool:
-    (true,) = nearest(meaning, [given], "float64")
-    columns = {name: np.array([number]) for name, number in given.items()}
-    found = float(Machine(columns, np.float64).run(form)[0])
-    return found == pytest.approx(true, rel=2.0**-24, abs=0)
 
 
 @pytest.mark.parametrize(

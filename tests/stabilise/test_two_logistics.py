@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from gradspec.ir import closed
-from gradspec.ir.expr import Expr
 from gradspec.primitives.formula import formula
-from gradspec.stabilise.model import Machine
 from gradspec.stabilise.two_logistics import at_two_logistics
-from gradspec.symbolic.truth import nearest
-from tests.stabilise.rules import completed, stable
+from tests.stabilise.rules import completed, is_right, stable
 
 RATIO = """rule ratio(p, q, t, s) -> y:
     assume 0 < p, 0 < q
     y = (sigmoid(s)**p * (1 - sigmoid(s))**q) / (sigmoid(t)**p * (1 - sigmoid(t))**q)
 """
-
-
-def is_right(form: Expr, meaning: Expr, **given: float) -> bool:
-    (true,) = nearest(meaning, [given], "float64")
-    columns = {name: np.array([number]) for name, number in given.items()}
-    found = float(Machine(columns, np.float64).run(form)[0])
-    return found == pytest.approx(true, rel=2.0**-24, abs=0)
 
 
 @pytest.mark.parametrize(
