@@ -37,6 +37,7 @@ from gradspec.stabilise.two_logistics import at_two_logistics
 from gradspec.stabilise.two_places import at_two_places
 from gradspec.stabilise.united import united, within_range
 from gradspec.stabilise.vanishing import tamed
+from gradspec.stabilise.written_order import as_written
 
 _CLOSE = 3.0
 """ULP from the rounded truth at these points that are within 4 of the truth at any."""
@@ -238,6 +239,7 @@ def further(
     known = [work.form(f) for f in islice(pool, _LARGEST)]
     known += [work.form(f) for f in work.sorted(known)]
     known += [work.form(f) for f in (*work.tamed(known), *work.united())]
+    known += [work.form(f) for f in work.in_order(known)]
     best = work.best(known)
     split = by_regimes((best, *_ranked(known)), ground.trials, ground.is_wide)
     return _changed(work, choice, work.best((best, *map(work.form, split))))
@@ -274,6 +276,11 @@ class _Work:
             yield from at_two_logistics(form.candidate.form)
             pairs = self._ground.rounded()
             yield from tamed(form.candidate.form, self._ground.close, pairs)
+
+    def in_order(self, forms: list[Form]) -> Iterator[Expr]:
+        """The best forms with their sums as they are written."""
+        for form in _ranked(forms)[:_TAMED] if self._ground.is_wide else ():
+            yield as_written(form.candidate.form, self._ground.trials[0].meaning)
 
     def united(self) -> Iterator[Expr]:
         """Its powers and exponentials in one, where they leave the range in float64."""

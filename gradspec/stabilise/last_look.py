@@ -10,6 +10,7 @@ among those that count.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import islice
 
 from gradspec.ir.expr import Expr
@@ -18,7 +19,7 @@ from gradspec.stabilise.choose import Choice
 from gradspec.stabilise.further import Ground, Make, ended, further
 from gradspec.stabilise.tried import Tried
 from gradspec.stabilise.undone import undone
-from gradspec.stabilise.written_order import in_written_order
+from gradspec.stabilise.written_order import as_written
 
 _TURNS = 3
 _OTHERS = 4
@@ -88,3 +89,12 @@ def _looked_over(
         return far, found
     far = far.widened(fresh, target)
     return far, found if far.allows(new, old) else choice
+
+
+def in_written_order(ground: Ground, choice: Choice, candidate: Make) -> Choice:
+    """``choice`` with its sums as they are written, if that is worse nowhere."""
+    form = as_written(choice.form, ground.trials[0].meaning)
+    if form == choice.form:
+        return choice
+    new, old = candidate(form).closed, candidate(choice.form).closed
+    return replace(choice, form=form) if ground.allows(new, old) else choice

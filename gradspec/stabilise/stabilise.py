@@ -43,7 +43,7 @@ from gradspec.stabilise.guard import guarded
 from gradspec.stabilise.harm import harm
 from gradspec.stabilise.infinite import bounded
 from gradspec.stabilise.inlined import without_calls
-from gradspec.stabilise.last_look import last_look
+from gradspec.stabilise.last_look import in_written_order, last_look
 from gradspec.stabilise.measure import Score, Trial, is_real
 from gradspec.stabilise.model import Machine
 from gradspec.stabilise.names import Names
@@ -61,7 +61,6 @@ from gradspec.stabilise.slopes import by_parts
 from gradspec.stabilise.so_far import keep
 from gradspec.stabilise.tried import Tried, overhearing
 from gradspec.stabilise.with_axes import with_axes
-from gradspec.stabilise.written_order import in_written_order
 
 _GROWTH, _ROOM = 1.25, 20.0
 """How much more a derived form may cost than what is written."""

@@ -9,25 +9,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable
-from dataclasses import replace
 
 from gradspec.derive.build import select
 from gradspec.ir.expr import Apply, Expr, Select
 from gradspec.ir.walk import nodes, transform
-from gradspec.stabilise.choose import Choice
-from gradspec.stabilise.further import Ground, Make
 from gradspec.stabilise.terms import terms_of
 
 _TERMS = 3  # of two, either order rounds alike
-
-
-def in_written_order(ground: Ground, choice: Choice, candidate: Make) -> Choice:
-    """``choice`` with its sums as they are written, if that is worse nowhere."""
-    form = as_written(choice.form, ground.trials[0].meaning)
-    if form == choice.form:
-        return choice
-    new, old = candidate(form).closed, candidate(choice.form).closed
-    return replace(choice, form=form) if ground.allows(new, old) else choice
 
 
 def as_written(form: Expr, written: Expr) -> Expr:
