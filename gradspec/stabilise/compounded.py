@@ -18,6 +18,7 @@ from gradspec.ir.tidy import fold, tidy
 from gradspec.ir.walk import nodes, size
 from gradspec.stabilise.decayed import decayed
 from gradspec.stabilise.terms import terms_of
+from gradspec.stabilise.united import may_go
 from gradspec.symbolic.gather import gathered
 from gradspec.symbolic.grouped import Collected
 from gradspec.symbolic.powers import is_power
@@ -72,7 +73,7 @@ def _is_beside_one(base: Expr) -> bool:
 
 class _Compounded(Collected):
     """Gathers where a power of ``1 + v`` is what it is more than 1, and its logarithm
-    ``log1p(v)``. What is asked of an exponent, whether it is 0, is left out."""
+    ``log1p(v)``. What is asked, whether a factor is 0, is left out: the product is 0 there."""
 
     def __init__(self, base: Expr, exponent: Expr) -> None:
         super().__init__()
@@ -97,8 +98,8 @@ class _Compounded(Collected):
             case Apply(op="xlogy", args=(factor, base)) if base == self._base:
                 return self.ring.mul(self.of(factor), self._log)
             case Select(
-                condition=Apply(op="ne", args=(_, number)), then=then, other=other
-            ) if number == ZERO == other:
+                condition=Apply(op="ne", args=(asked, number)), then=then, other=other
+            ) if number == ZERO == other and may_go(asked, then):
                 return self.of(then)
             case Select():
                 raise TooLarge

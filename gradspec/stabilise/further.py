@@ -58,7 +58,6 @@ _MUCH = 200.0
 _POOR = 8.0
 """Bits lost in float64 that the first terms about an end may be worth."""
 
-
 RARE = 0.25
 """What a point counts at which statics do not have their defaults."""
 
@@ -178,9 +177,8 @@ class Ground:
 
     def compounded(self, closed: Expr) -> Iterator[Expr]:
         """Powers of a sum with 1 through what they are more than 1."""
-        first = self.trials[0]
-        for form in compounded(first.meaning, closed):
-            yield within_range(form, closed, first.variables)
+        for form in compounded(self.trials[0].meaning, closed):
+            yield within_range(form, closed, self.trials[0].variables)
 
     def _over_one_line(self, closed: Expr) -> Iterator[Expr]:
         """What is left of 1 as a difference, also of ``sin(u)`` from a small ``u``; there are
@@ -233,7 +231,8 @@ def further(
     if not ground.is_derived:
         forms = [*ground.peeled(first.closed), *ground.collected()]
         if ground.is_wide:
-            forms += (*at_two_logistics(choice.form), *at_two_places(first.closed))
+            forms += at_two_logistics(choice.form, ground.trials[0].meaning)
+            forms += at_two_places(first.closed)
         return _changed(work, choice, work.best_in_parts([*map(work.form, forms)]))
     pool = dict.fromkeys((choice.form, *looked_at(heard)))
     known = [work.form(f) for f in islice(pool, _LARGEST)]
@@ -272,8 +271,9 @@ class _Work:
         """The best forms and the first without the NaN that they are somewhere: the
         last thing that is tried, in float64."""
         some = (self.first, *_ranked(forms)[:_TAMED]) if self._ground.is_wide else ()
+        meaning = self._ground.trials[0].meaning
         for form in some:
-            yield from at_two_logistics(form.candidate.form)
+            yield from at_two_logistics(form.candidate.form, meaning)
             pairs = self._ground.rounded()
             yield from tamed(form.candidate.form, self._ground.close, pairs)
 

@@ -18,17 +18,20 @@ from gradspec.ir.tidy import fold, tidy
 from gradspec.ir.walk import nodes, size, transform
 from gradspec.stabilise.product import Product
 from gradspec.stabilise.terms import in_sums, terms_of, total, without
+from gradspec.stabilise.united import may_go
 from gradspec.symbolic.gather import gathered
 
 _LARGEST = 400
 _LOG = "logsigmoid"
 
 
-def at_two_logistics(form: Expr) -> Iterator[Expr]:
-    """``form``, or what stands in one of its branches, with such differences in that way."""
+def at_two_logistics(form: Expr, meaning: Expr) -> Iterator[Expr]:
+    """``form`` with such differences in that way, or what stands in one of its branches:
+    these are the whole function where ``meaning`` has no cases, so that those of ``form``
+    are the search's own."""
     if size(form) > _LARGEST:
         return
-    for branch in _branches(form):
+    for branch in _branches(form) if _has_no_cases(meaning) else (form,):
         plain = transform(branch, _plain)
         if sum(map(_is_log, nodes(plain))) > 1:
             paired = in_sums(plain, _paired)
@@ -36,10 +39,27 @@ def at_two_logistics(form: Expr) -> Iterator[Expr]:
                 yield tidy(paired)
 
 
+def _has_no_cases(meaning: Expr) -> bool:
+    """None but for the 0 that the slope of a power is where its exponent is 0."""
+    return all(map(_asks_for_zero, filter(_is_divided, nodes(meaning))))
+
+
+def _is_divided(node: Expr) -> bool:
+    return isinstance(node, Select)
+
+
+def _asks_for_zero(node: Expr) -> bool:
+    match node:
+        case Select(condition=Apply(op="ne", args=(asked, number)), then=then):
+            return node.other == ZERO == number and may_go(asked, then)
+        case _:
+            return False
+
+
 def _branches(form: Expr) -> Iterator[Expr]:
     """It as a whole, and what it is wherever its conditions say so."""
     yield form
-    if isinstance(form, Select):
+    if isinstance(form, Select) and not _asks_for_zero(form):
         yield from _branches(form.then)
         yield from _branches(form.other)
 

@@ -124,12 +124,12 @@ def _plain(node: Expr, is_positive: IsPositive) -> Expr:
         case Apply(op="pow", args=(base, exponent)) if is_positive(base):
             return _split(base, exponent)
         case Select(condition=Apply(op="ne", args=(a, b)), then=then, other=other):
-            return then if other == ZERO and b == ZERO and _may_go(a, then) else node
+            return then if other == ZERO and b == ZERO and may_go(a, then) else node
         case _:
             return node
 
 
-def _may_go(asked: Expr, then: Expr) -> bool:
+def may_go(asked: Expr, then: Expr) -> bool:
     """Whether a product is 0 where what is asked is, or an exponential, which is never."""
     _, found = factors(then)
     is_exp = isinstance(asked, Apply) and asked.op == "exp"

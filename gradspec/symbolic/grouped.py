@@ -52,6 +52,9 @@ def _by_powers(work: Grouped, expr: Expr, and_plain: bool = False) -> Iterator[E
 
 
 class Grouped(Gather):
+    """Writes polynomials by the powers of one generator, where what stands before one is
+    a product."""
+
     by = -1
     """The generator by whose powers polynomials are written; none if negative."""
 

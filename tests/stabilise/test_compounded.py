@@ -47,7 +47,14 @@ def test_the_smaller_exponent_is_taken() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["x**a - 1", "(1 + x)**a - (1 + y)**a", "(1 + x)**a - (1 + x)**b", "1 + x"]
+    "text",
+    [
+        "x**a - 1",
+        "(1 + x)**a - (1 + y)**a",
+        "(1 + x)**a - (1 + x)**b",
+        "1 + x",
+        "(1 + x)**a - 1 if b != 0 else 0",
+    ],
 )
 def test_nothing_is_made_of_others(text: str) -> None:
     assert not [*compounded(formula(text), formula(text))]
