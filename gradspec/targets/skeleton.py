@@ -72,13 +72,16 @@ def _import_key(line: str) -> tuple[bool, str]:
 
 
 def used_helpers(helpers: Iterable[Helper], text: str) -> tuple[Helper, ...]:
-    """Those that are called in ``text``, or by one that is; in the order given."""
+    """Those that are called in ``text``, or by one that is; in the order given. A constant,
+    in capitals, is named.
+    """
     found: dict[str, Helper] = {}
     todo = [text]
     while todo:
         calling = todo.pop()
         for helper in helpers:
-            if helper.name not in found and f"{helper.name}(" in calling:
+            called = helper.name if helper.name.isupper() else f"{helper.name}("
+            if helper.name not in found and called in calling:
                 found[helper.name] = helper
                 todo.append(helper.text)
     return tuple(dict.fromkeys(h for h in helpers if h.name in found))

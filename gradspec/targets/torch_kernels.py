@@ -70,6 +70,7 @@ BACKWARD = (
 )
 
 HELPERS = (
+    texts.ONE,
     texts.MODERATE,
     *(kernel.helper for kernel in (*FORWARD, *BACKWARD)),
     *loops.HELPERS,

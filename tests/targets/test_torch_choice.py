@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
@@ -38,6 +39,18 @@ def _values(dtype: Any) -> tuple[Any, Any]:
     return a, b
 
 
+_NUMBERS = [
+    (0.25, 0.75),
+    (1.0, 0.0),
+    (0.1, 1e8),
+    (1e-8, 1.0),
+    (math.inf, 1.0),
+    (2.0, -math.inf),
+    (3e38, -3e38),
+]
+"""Of some the difference is exact, and added to the second gives the first; of others not."""
+
+
 def _bits(x: Any) -> Any:
     return x.view(torch.int64 if x.dtype is torch.float64 else torch.int32)
 
@@ -51,7 +64,8 @@ def test_every_comparison_chooses_as_torch_does(
     compare = getattr(torch, name)
     x, y = (v.double().to(torch.float32) for v in (b, a))
     for right in (b, 0.0, b[:1], b.double()):
-        for one, other in ((x, y), (x, -0.0), (x.new_full((), 0.25), 0.75)):
+        numbers = [(x.new_full((), v), w) for v, w in _NUMBERS]
+        for one, other in ((x, y), (x, -0.0), *numbers):
             true = torch.where(compare(a, right), one, other)
             with torch.no_grad():
                 got = rules._choice(compare, a, right, one, other)
