@@ -7,8 +7,9 @@ from gradspec.primitives.row import Helper
 ARE_LARGE = Helper(
     "_are_large",
     '''\
-_BLOCK = 1 << 16
-"""Elements of a block: what lies between arguments and results stays in the cache."""
+_BLOCK = 1 << 17
+"""Elements of a block: what lies between arguments and results stays in the cache, and
+threads seldom wait for the interpreter's lock."""
 
 
 def _are_large(first: npt.ArrayLike, *others: npt.ArrayLike) -> bool:
@@ -46,11 +47,11 @@ def _blocks(
 PARTS = Helper(
     "_parts",
     '''\
-def _parts(rows: int, size: int, blocks: int = 1) -> list[slice]:
-    """Rows, of ``size`` elements all together, so many blocks at a time; the first are
-    few, for no thread works beside them, and none are fewer: few elements go other ways.
+def _parts(rows: int, size: int) -> list[slice]:
+    """Rows, of ``size`` elements all together, a block at a time; the first are few, for
+    no thread works beside them, and none are fewer: few elements go other ways.
     """
-    step = max(1, blocks * _BLOCK * rows // size)
+    step = max(1, _BLOCK * rows // size)
     first = max(1, step // 8)
     last = max(rows - first, first) if rows > first else 0
     starts = [0, *range(first, last + 1, step)]
@@ -110,7 +111,7 @@ def _joined(
 ON_ALL_CORES = Helper(
     "_on_all_cores",
     '''\
-_RUN = 8
+_RUN = 4
 """Blocks that a thread takes in a row: no two wait for one page of fresh memory."""
 
 
@@ -189,7 +190,7 @@ def _has_many_rows(x: npt.ArrayLike, axes: int) -> bool:
     """Whether it is an array of many blocks of rows, whose elements lie in order. A
     row has the last ``axes``.
     """
-    if not _are_large(x) or x.size <= 4 * _BLOCK or x.ndim <= axes:
+    if not _are_large(x) or x.size <= 2 * _BLOCK or x.ndim <= axes:
         return False
     return math.prod(x.shape[: x.ndim - axes]) > 1
 ''',
@@ -215,7 +216,7 @@ def _in_rows(
     def part(at: slice, place: Any = None) -> Any:
         return function(rows[at], *others, **statics, out=place)
 
-    whole = _joined(part, _parts(len(rows), x.size, 2), shape, place)
+    whole = _joined(part, _parts(len(rows), x.size), shape, place)
     return whole if place is out else _into(out, whole)
 ''',
     ("from collections.abc import Callable", "from typing import Any"),
@@ -238,7 +239,7 @@ def _by_rows(
         return function(x, *others)
     shape = x.shape[: x.ndim - axes]
     arrays = [array.reshape(-1, *array.shape[len(shape) :]) for array in (x, *others)]
-    parts = _parts(len(arrays[0]), x.size, 2)
+    parts = _parts(len(arrays[0]), x.size)
     if summed and len(arrays[0]) < 16 * len(parts):
         return function(x, *others)  # the parts of the sums would take much memory
 
@@ -300,6 +301,8 @@ INTO = Helper(
     '''\
 def _into(out: Any, results: Any) -> Any:
     """``out``, an array for each of the results, filled with them."""
+    if results is out:
+        return out
     values = results if isinstance(results, tuple) else (results,)
     places = _places(out, [(value.shape, value.dtype) for value in values])
     for place, value in zip(places, values, strict=True):

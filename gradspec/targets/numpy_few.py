@@ -1,6 +1,7 @@
 """Arrays of few elements in NumPy: a call of it takes a quarter of a microsecond, and so
 does anything that is asked of an argument. Where all are arrays of one type and one shape,
-nothing is to be converted, broadcast or summed, and one look tells.
+nothing is to be converted, broadcast or summed, and one look tells. It serves blocks of
+large arrays, too: while one thread looks, another may wait for the interpreter's lock.
 """
 
 from __future__ import annotations
@@ -86,8 +87,8 @@ def _name(count: int, asked: int = 0) -> str:
 
 _ONE = '''\
 def _few(a: Any) -> np.dtype | None:
-    """The type, if it is an array of few elements that need no conversion."""
-    if type(a) is _Array and a.size <= 4096:
+    """The type, if it is an array of a block at most that needs no conversion."""
+    if type(a) is _Array and a.size <= 131072:
         dtype = a.dtype
         return dtype if dtype is _SINGLE or dtype is _DOUBLE else None
     return None
@@ -104,10 +105,10 @@ def {name}({parameters}) -> np.dtype | None:
     return None
 '''
 _FEW = """\
-The type, if they are arrays of one type and one shape, of few elements that need
+The type, if they are arrays of one type and one shape, of a block at most, that need
     no conversion."""
 _ASKED = """\
-The type, if they are arrays of one type and one shape, of few elements; None also
+The type, if they are arrays of one type and one shape, of a block at most; None also
     if an upstream gradient ({names}) begins with 0, as where nothing is asked."""
 
 
@@ -119,7 +120,7 @@ def _helper(count: int, asked: int = 0) -> Helper:
         " is ".join([*(f"type({n})" for n in names_), "_Array"]),
         " is ".join(["(dtype := a.dtype)", *(f"{n}.dtype" for n in names_[1:])]),
         " == ".join(f"{n}.shape" for n in names_),
-        f"{'0 < ' if asked else ''}a.size <= 4096",
+        f"{'0 < ' if asked else ''}a.size <= 131072",
         *(f"{n}.item(0)" for n in last),
     )
     text = _SEVERAL.format(

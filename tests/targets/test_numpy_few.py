@@ -172,3 +172,10 @@ def test_twice_is_a_sum(rules: ModuleType) -> None:
     _, pullback = rules.pair_vjp(x, y)
     _, dy = pullback(np.zeros(5, np.float32), x)
     np.testing.assert_array_equal(dy, 2 * x * y)
+
+
+def test_a_block_is_looked_at_once_and_more_is_not(rules: ModuleType) -> None:
+    block = np.zeros(rules._BLOCK, np.float32)
+    assert rules._few(block) is rules._few2(block, block) is block.dtype
+    more = np.zeros(rules._BLOCK + 1, np.float32)
+    assert rules._few(more) is rules._few2(more, more) is None

@@ -65,6 +65,23 @@ def test_one_rounding_of_what_float64_gives(
     assert bool(((got - rounded).abs() <= unit).all())
 
 
+@pytest.mark.parametrize("size", (3, 3000, 50_000))
+@pytest.mark.parametrize("name", NAMES)
+def test_inputs_and_upstream_gradients_are_left_as_they_are(
+    rules: ModuleType, name: str, size: int
+) -> None:
+    """Copies of them are computed in, however long they are."""
+    x = torch.linspace(-9.0, 9.0, size)
+    leaf, dy = x.clone().requires_grad_(), torch.cos(x)
+    y = getattr(rules, name)(leaf)
+    first, second = (
+        torch.autograd.grad(y, leaf, dy, retain_graph=True)[0] for _ in range(2)
+    )
+    assert torch.equal(first, second)
+    assert torch.equal(leaf, x)
+    assert torch.equal(dy, torch.cos(x))
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_the_class_in_double_is_taken_by_narrow_tensors_alone(
     rules: ModuleType, name: str

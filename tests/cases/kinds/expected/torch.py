@@ -99,6 +99,7 @@ def _choice(
 ) -> torch.Tensor:
     """``_where(compare(a, b), x, y)``. torch compares many numbers at a time if the
     results are numbers, 1.0 and 0.0, and one after the other if they are truth values.
+    Of two numbers the second is kept, and what the first is more is added.
     """
     if _is_short_or_seen(a) or a.dtype not in _WHOLE or not _is_plain(a):
         return _where(compare(a, b), x, y)
@@ -106,7 +107,14 @@ def _choice(
         b.shape == a.shape and b.dtype == a.dtype and _is_plain(b)
     ):
         return _where(compare(a, b), x, y)
-    return _by_bits(compare(a, b, out=torch.empty_like(a)).neg_(), x, y)
+    made = compare(a, b, out=torch.empty_like(a))
+    if isinstance(x, torch.Tensor) and x.dim() == 0 and x.dtype == a.dtype:
+        if not isinstance(y, torch.Tensor):
+            other = x.new_full((), y)
+            step = (x - other).item()
+            if -torch.inf < step < torch.inf and other + step == x:
+                return torch.add(other, made, alpha=step)
+    return _by_bits(made.neg_(), x, y)
 
 
 def _can_be_split(values: tuple[Any, ...], shapes: tuple[torch.Size, ...] = ()) -> bool:

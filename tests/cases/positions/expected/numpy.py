@@ -26,6 +26,8 @@ __all__ = [
 
 def _into(out: Any, results: Any) -> Any:
     """``out``, an array for each of the results, filled with them."""
+    if results is out:
+        return out
     values = results if isinstance(results, tuple) else (results,)
     places = _places(out, [(value.shape, value.dtype) for value in values])
     for place, value in zip(places, values, strict=True):

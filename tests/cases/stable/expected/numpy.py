@@ -47,8 +47,9 @@ def _where(condition: np.ndarray, x: npt.ArrayLike, y: npt.ArrayLike) -> np.ndar
     return np.bitwise_xor(other, change, out=place).view(dtype)
 
 
-_BLOCK = 1 << 16
-"""Elements of a block: what lies between arguments and results stays in the cache."""
+_BLOCK = 1 << 17
+"""Elements of a block: what lies between arguments and results stays in the cache, and
+threads seldom wait for the interpreter's lock."""
 
 
 def _are_large(first: npt.ArrayLike, *others: npt.ArrayLike) -> bool:
@@ -77,11 +78,11 @@ def _blocks(
     return lambda at: tuple(array[at] if array.ndim else array for array in flat)
 
 
-def _parts(rows: int, size: int, blocks: int = 1) -> list[slice]:
-    """Rows, of ``size`` elements all together, so many blocks at a time; the first are
-    few, for no thread works beside them, and none are fewer: few elements go other ways.
+def _parts(rows: int, size: int) -> list[slice]:
+    """Rows, of ``size`` elements all together, a block at a time; the first are few, for
+    no thread works beside them, and none are fewer: few elements go other ways.
     """
-    step = max(1, blocks * _BLOCK * rows // size)
+    step = max(1, _BLOCK * rows // size)
     first = max(1, step // 8)
     last = max(rows - first, first) if rows > first else 0
     starts = [0, *range(first, last + 1, step)]
@@ -156,7 +157,7 @@ def _joined(
     return wholes if isinstance(first, tuple) else wholes[0]
 
 
-_RUN = 8
+_RUN = 4
 """Blocks that a thread takes in a row: no two wait for one page of fresh memory."""
 
 
@@ -220,6 +221,8 @@ def _are_free(out: Any, arrays: tuple[np.ndarray, ...]) -> bool:
 
 def _into(out: Any, results: Any) -> Any:
     """``out``, an array for each of the results, filled with them."""
+    if results is out:
+        return out
     values = results if isinstance(results, tuple) else (results,)
     places = _places(out, [(value.shape, value.dtype) for value in values])
     for place, value in zip(places, values, strict=True):
@@ -247,22 +250,22 @@ def _places(out: Any, kinds: list[Any]) -> tuple[Any, ...]:
 
 
 def _few(a: Any) -> np.dtype | None:
-    """The type, if it is an array of few elements that need no conversion."""
-    if type(a) is _Array and a.size <= 4096:
+    """The type, if it is an array of a block at most that needs no conversion."""
+    if type(a) is _Array and a.size <= 131072:
         dtype = a.dtype
         return dtype if dtype is _SINGLE or dtype is _DOUBLE else None
     return None
 
 
 def _few2(a: Any, b: Any) -> np.dtype | None:
-    """The type, if they are arrays of one type and one shape, of few elements that need
+    """The type, if they are arrays of one type and one shape, of a block at most, that need
     no conversion.
     """
     if (
         type(a) is type(b) is _Array
         and (dtype := a.dtype) is b.dtype
         and a.shape == b.shape
-        and a.size <= 4096
+        and a.size <= 131072
         and (dtype is _SINGLE or dtype is _DOUBLE)
     ):
         return dtype
