@@ -68,6 +68,7 @@ def _short_lines(core: Core, name: str) -> Lines:
 def decorating(core: Core) -> tuple[str, ...]:
     """The helper that makes a rule of the core, and what it is given beside."""
     helper = "_rule_keeping" if core.keeps else "_rule"
+    helper = "_rule_of_results" if core.keeps_results else helper
     return (helper,) if is_linear(core.plan) else (helper, "_no_forward_mode")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from gradspec.ir.rule import Kind, Output
-from gradspec.plan.array import Expr, names
+from gradspec.plan.array import Expr, Name, names
 from gradspec.plan.plan import (
     Assign,
     AxisSize,
@@ -58,12 +58,27 @@ class Core:
     @property
     def keeps(self) -> bool:
         """Whether the backward pass uses what the forward pass has computed."""
+        return bool(self._used_again)
+
+    @property
+    def keeps_results(self) -> bool:
+        """Whether all of that is given back as it is, but for half precision."""
+        given = {
+            output.name
+            for output, value in self.results
+            if output.kind is Kind.FLOAT
+            and (self.is_widened or value == Name(output.name))
+        }
+        return self.keeps and not self.is_double and self._used_again <= given
+
+    @property
+    def _used_again(self) -> frozenset[str]:
         steps = {s.name for s in self.backward.statements}
         made = {s.name for s in self.forward.statements}
         made |= {o.name for o in self.plan.outputs}
         behind = (s.value for s in self.backward.statements)
         used = {*names(*behind, *(term.value for term in self.terms))} - steps
-        return bool(used & made)
+        return frozenset(used & made)
 
     @property
     def gradients(self) -> dict[str, tuple[Term, ...]]:

@@ -245,6 +245,29 @@ def _rule_keeping(
 ''',
 )
 
+RULE_OF_RESULTS = Helper(
+    "_rule_of_results",
+    '''\
+def _rule_of_results(
+    core: Callable[..., Any], forward: Callable[..., Any] | None = None
+) -> Callable[..., Any]:
+    """``core`` with its own gradient, which uses results: a second derivative sees through
+    those as through any. What half precision is computed in is no result.
+    """
+    keeping = _rule_keeping(core, forward)
+
+    def apply(*tensors: tf.Tensor) -> Any:
+        half = any(x.dtype in (tf.float16, tf.bfloat16) for x in tensors)
+        if half or _record is None or not tf.executing_eagerly():
+            return keeping(*tensors)
+        with _record.stop_recording():
+            results, backward = core(*tensors)
+        return _recorded(tensors, results, backward, forward, are_kept=True)
+
+    return apply
+''',
+)
+
 NO_FORWARD_MODE = Helper(
     "_no_forward_mode",
     '''\
@@ -262,9 +285,11 @@ def _recorded(
     results: Any,
     backward: Callable[..., Any],
     forward: Callable[..., Any] | None,
+    are_kept: bool = False,
 ) -> Any:
     """The results as those of one operation, for tapes and accumulators: a
-    ForwardAccumulator looks through tf.custom_gradient, which serves graphs here.
+    ForwardAccumulator looks through tf.custom_gradient, which serves graphs here. If the
+    gradient has them, they are recorded themselves, but for arguments and twins.
     """
     outputs = results if isinstance(results, tuple) else (results,)
 
@@ -273,7 +298,14 @@ def _recorded(
         return list(gradients) if isinstance(gradients, tuple) else [gradients]
 
     with _record.stop_recording():
-        if tf.executing_eagerly():
+        if are_kept:
+            seen = [*tensors, *outputs]
+            outputs = [
+                y if all(y is not x for x in seen[: len(tensors) + k])
+                else _raw.Identity(input=y)
+                for k, y in enumerate(outputs)
+            ]
+        elif tf.executing_eagerly():
             outputs = [_raw.Identity(input=y) for y in outputs]
         else:
             made = outputs
@@ -314,6 +346,7 @@ HELPERS = (
     RECORDED,
     RULE,
     RULE_KEEPING,
+    RULE_OF_RESULTS,
     NO_FORWARD_MODE,
     FLOATING,
     PROMOTE,

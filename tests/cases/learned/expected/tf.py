@@ -214,9 +214,11 @@ def _recorded(
     results: Any,
     backward: Callable[..., Any],
     forward: Callable[..., Any] | None,
+    are_kept: bool = False,
 ) -> Any:
     """The results as those of one operation, for tapes and accumulators: a
-    ForwardAccumulator looks through tf.custom_gradient, which serves graphs here.
+    ForwardAccumulator looks through tf.custom_gradient, which serves graphs here. If the
+    gradient has them, they are recorded themselves, but for arguments and twins.
     """
     outputs = results if isinstance(results, tuple) else (results,)
 
@@ -225,7 +227,14 @@ def _recorded(
         return list(gradients) if isinstance(gradients, tuple) else [gradients]
 
     with _record.stop_recording():
-        if tf.executing_eagerly():
+        if are_kept:
+            seen = [*tensors, *outputs]
+            outputs = [
+                y if all(y is not x for x in seen[: len(tensors) + k])
+                else _raw.Identity(input=y)
+                for k, y in enumerate(outputs)
+            ]
+        elif tf.executing_eagerly():
             outputs = [_raw.Identity(input=y) for y in outputs]
         else:
             made = outputs

@@ -24,6 +24,12 @@ _raw = tf.raw_ops
 """Operations alone: operators and functions take twice as long for short tensors."""
 
 
+def _results(core: Callable[..., Any], *tensors: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    """The outputs of ``core``."""
+    made, _ = core(*tensors)
+    return made if isinstance(made, tuple) else (made,)
+
+
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
@@ -61,9 +67,11 @@ def _recorded(
     results: Any,
     backward: Callable[..., Any],
     forward: Callable[..., Any] | None,
+    are_kept: bool = False,
 ) -> Any:
     """The results as those of one operation, for tapes and accumulators: a
-    ForwardAccumulator looks through tf.custom_gradient, which serves graphs here.
+    ForwardAccumulator looks through tf.custom_gradient, which serves graphs here. If the
+    gradient has them, they are recorded themselves, but for arguments and twins.
     """
     outputs = results if isinstance(results, tuple) else (results,)
 
@@ -72,7 +80,14 @@ def _recorded(
         return list(gradients) if isinstance(gradients, tuple) else [gradients]
 
     with _record.stop_recording():
-        if tf.executing_eagerly():
+        if are_kept:
+            seen = [*tensors, *outputs]
+            outputs = [
+                y if all(y is not x for x in seen[: len(tensors) + k])
+                else _raw.Identity(input=y)
+                for k, y in enumerate(outputs)
+            ]
+        elif tf.executing_eagerly():
             outputs = [_raw.Identity(input=y) for y in outputs]
         else:
             made = outputs
@@ -94,6 +109,25 @@ def _rule_keeping(
             return tf.custom_gradient(_densely(core))(*tensors)
         results, backward = core(*tensors)
         return _recorded(tensors, results, backward, forward)
+
+    return apply
+
+
+def _rule_of_results(
+    core: Callable[..., Any], forward: Callable[..., Any] | None = None
+) -> Callable[..., Any]:
+    """``core`` with its own gradient, which uses results: a second derivative sees through
+    those as through any. What half precision is computed in is no result.
+    """
+    keeping = _rule_keeping(core, forward)
+
+    def apply(*tensors: tf.Tensor) -> Any:
+        half = any(x.dtype in (tf.float16, tf.bfloat16) for x in tensors)
+        if half or _record is None or not tf.executing_eagerly():
+            return keeping(*tensors)
+        with _record.stop_recording():
+            results, backward = core(*tensors)
+        return _recorded(tensors, results, backward, forward, are_kept=True)
 
     return apply
 
@@ -187,7 +221,7 @@ def _sum_over_batch(x: tf.Tensor, rank: int) -> tf.Tensor:
     )
 
 
-@_rule_keeping
+@_rule_of_results
 def _softmax(x):
     dtype = x.dtype
     (x,) = _widen(x)

@@ -1,0 +1,115 @@
+"""Gradients that use results, in TensorFlow: a tape keeps nothing else, and second
+derivatives see through them.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gradspec.targets import tf as target
+from tests.targets.emission import imported, planned
+
+pytestmark = pytest.mark.tf
+tf = pytest.importorskip("tensorflow")
+
+RULES = """
+rule both(x, t) -> (y, z):
+    y = exp(x * t)
+    z = t
+    dx = dy * y * t
+    dt = dy * y * x + dz
+
+rule logistic(x) -> y:
+    y = 1 / (1 + exp(-x))
+    dx = dy * y * sigmoid(-x)
+
+rule spread(x[..., n]) -> v:
+    m = mean(x[j] for j)
+    v = mean((x[j] - m)**2 for j)
+    dx[i] = 2 * dv * (x[i] - m) / n
+"""
+
+
+@pytest.fixture(scope="module")
+def rules() -> Iterator[ModuleType]:
+    yield imported(target.module(planned(RULES)), "tf_results")
+
+
+def _alive() -> int:
+    gc.collect()
+    return sum(isinstance(o, tf.Tensor) for o in gc.get_objects())
+
+
+def test_a_tape_keeps_the_result_alone(rules: ModuleType) -> None:
+    x = tf.ones(100)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        before = _alive()
+        y = rules.logistic(x)
+        assert _alive() == before + 1
+    assert np.allclose(tape.gradient(y, x), y * (1 - y))
+
+
+@pytest.mark.parametrize("dtype", ("float32", "float64", "bfloat16"))
+@pytest.mark.parametrize("compiled", (False, True))
+def test_three_derivatives(rules: ModuleType, dtype: str, compiled: bool) -> None:
+    x = tf.cast([0.25, -0.5, 1.0], dtype)
+
+    def third(x: Any) -> Any:
+        with tf.GradientTape() as outer:
+            outer.watch(x)
+            with tf.GradientTape() as middle:
+                middle.watch(x)
+                with tf.GradientTape() as inner:
+                    inner.watch(x)
+                    y = rules.logistic(x)
+                first = inner.gradient(y, x)
+            second = middle.gradient(first, x)
+        return y, first, second, outer.gradient(second, x)
+
+    found = (tf.function(third) if compiled else third)(x)
+    s = 1 / (1 + np.exp(-np.array([0.25, -0.5, 1.0])))
+    slope = s * (1 - s)
+    true = (s, slope, slope * (1 - 2 * s), slope * (1 - 6 * slope))
+    for got, value in zip(found, true, strict=True):
+        near = 2e-3 if dtype == "bfloat16" else 1e-6
+        assert np.allclose(tf.cast(got, tf.float64), value, rtol=2 * near, atol=near)
+
+
+def test_an_argument_among_the_results_is_another_tensor(rules: ModuleType) -> None:
+    x, t = tf.constant([0.5]), tf.constant([0.25])
+    with tf.GradientTape(persistent=True) as outer:
+        outer.watch((x, t))
+        with tf.GradientTape() as inner:
+            inner.watch((x, t))
+            y, z = rules.both(x, t)
+            total = y + 3 * z
+        dx, dt = inner.gradient(total, (x, t))
+    e = np.exp(0.125)
+    assert np.allclose([dx, dt], [[0.25 * e], [0.5 * e + 3]])
+    mixed = outer.gradient(dx, t)
+    assert np.allclose(mixed, 1.125 * e)
+
+
+def test_forward_mode_over_a_tape(rules: ModuleType) -> None:
+    x = tf.constant([0.5])
+    with tf.autodiff.ForwardAccumulator(x, tf.ones_like(x)) as moved:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = rules.logistic(x)
+        slope = tape.gradient(y, x)
+    s = 1 / (1 + np.exp(-0.5))
+    assert np.allclose(moved.jvp(y), s * (1 - s))
+    assert np.allclose(moved.jvp(slope), s * (1 - s) * (1 - 2 * s))
+
+
+def test_what_is_no_result_is_recorded_as_before() -> None:
+    text = target.module(planned(RULES))
+    assert text.count("@_rule_of_results\n") == 2
+    assert "@_rule_keeping\ndef _spread2(" in text
