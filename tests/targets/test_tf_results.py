@@ -109,6 +109,20 @@ def test_forward_mode_over_a_tape(rules: ModuleType) -> None:
     assert np.allclose(moved.jvp(slope), s * (1 - s) * (1 - 2 * s))
 
 
+def test_forward_mode_over_forward_mode(rules: ModuleType) -> None:
+    x, mode = tf.constant([0.5]), tf.autodiff.ForwardAccumulator
+    along = tf.ones_like(x)
+    with mode(x, along) as third, mode(x, along) as second, mode(x, along) as first:
+        y = rules.logistic(x)
+        slope = first.jvp(y)
+        bend = second.jvp(slope)
+    s = 1 / (1 + np.exp(-0.5))
+    p = s * (1 - s)
+    assert np.allclose(slope, p)
+    assert np.allclose(bend, p * (1 - 2 * s))
+    assert np.allclose(third.jvp(bend), p * (1 - 6 * p))
+
+
 def test_what_is_no_result_is_recorded_as_before() -> None:
     text = target.module(planned(RULES))
     assert text.count("@_rule_of_results\n") == 2
