@@ -227,12 +227,11 @@ def _recorded(
 
     with _record.stop_recording():
         if are_kept:
-            seen = [*tensors, *outputs]
-            outputs = [
-                y if all(y is not x for x in seen[: len(tensors) + k])
-                else _raw.Identity(input=y)
-                for k, y in enumerate(outputs)
-            ]
+            made, taken = outputs, {id(x) for x in tensors}
+            outputs = []
+            for y in made:
+                outputs.append(_raw.Identity(input=y) if id(y) in taken else y)
+                taken.add(id(y))
         elif tf.executing_eagerly():
             outputs = [_raw.Identity(input=y) for y in outputs]
         else:
