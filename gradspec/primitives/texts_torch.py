@@ -116,7 +116,7 @@ def _choice(
         return _where(compare(a, b), x, y)
     made = compare(a, b, out=torch.empty_like(a))
     if isinstance(x, torch.Tensor) and x.dim() == 0 and x.dtype == a.dtype:
-        if not isinstance(y, torch.Tensor):
+        if not isinstance(y, torch.Tensor) and y and x:  # a sum has no sign of a zero
             other = x.new_full((), y)
             step = (x - other).item()
             if -torch.inf < step < torch.inf and other + step == x:

@@ -42,6 +42,8 @@ def _values(dtype: Any) -> tuple[Any, Any]:
 _NUMBERS = [
     (0.25, 0.75),
     (1.0, 0.0),
+    (1.0, -0.0),
+    (-0.0, 1.0),
     (0.1, 1e8),
     (1e-8, 1.0),
     (math.inf, 1.0),
