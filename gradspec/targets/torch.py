@@ -54,6 +54,7 @@ from gradspec.targets.torch_native import (
     is_native,
 )
 from gradspec.targets.torch_parts import Function
+from gradspec.targets.torch_room import written_methods, written_passes
 from gradspec.targets.torch_tangent import jvp_method
 from gradspec.targets.unnamed import unnamed
 
@@ -91,7 +92,7 @@ def _module(plan: ModulePlan, functions: Sequence[Function]) -> str:
     layers = torch_layers(plan)
     definitions += [layer_class(layer) for layer in layers]
     text = "\n".join(laid_out(lines) for lines in definitions)
-    by_size = "_in_blocks(" in text
+    by_size = "_in_blocks(" in text or "_in_room(" in text
     applied = APPLIED_BY_SIZE if by_size else APPLIED
     applied = APPLIED_BY_TYPE if "in_double=(" in text else applied
     own = (
@@ -189,6 +190,7 @@ def _class(function: Function) -> Lines:
         *("", *indented(forward_method(function))),
         *("", *indented(setup_context_method(function))),
         *("", *indented(backward_method(function))),
+        *indented(written_methods(function)),
         *(
             ["", *indented(forward_mode)]
             if (forward_mode := jvp_method(function))
@@ -218,18 +220,26 @@ def _applied(function: Function, made: Function | None) -> Lines:
     ways = [function.name, _in_graph_name(function), exported_name(function)]
     if made is None and is_native(function):
         ways = ways[:2]
-        if passes := blocked_passes(function):
-            ways.append(_in_blocks(function, passes))
+        ways += _large(function)
         named = ", ".join(ways)
         return [f"_apply_{function.plan.name} = _applied_natively({named})"]
-    passes = blocked_passes(function)
-    if passes:
-        ways.append(_in_blocks(function, passes))
+    ways += _large(function)
     if made is not None:
-        both = {*passes, *doubled_passes(made)}
+        both = {*blocked_passes(function), *doubled_passes(made)}
         split = _in_blocks(made, tuple(sorted(both, reverse=True)))
+        if {*written_passes(function)} - {*doubled_passes(made)}:
+            split = f"_in_room({split})"
         ways.append(f"in_double=({made.name}, {split})")
     return [f"_apply_{function.plan.name} = _applied({', '.join(ways)})"]
+
+
+def _large(function: Function) -> Lines:
+    """The rule for large tensors, if it has a way of its own."""
+    passes = blocked_passes(function)
+    way = _in_blocks(function, passes) if passes else function.name
+    if written_passes(function):
+        return [f"_in_room({way})"]
+    return [way] if passes else []
 
 
 def _in_blocks(function: Function, passes: tuple[str, ...]) -> str:

@@ -16,7 +16,7 @@ from gradspec.targets.passes import WORTH_BLOCKS, is_float
 from gradspec.targets.torch_costs import in_single
 from gradspec.targets.torch_fused import operations, whole, whole_forward
 from gradspec.targets.torch_parts import Function
-from gradspec.targets.torch_room import ROOM
+from gradspec.targets.torch_room import IN_ROOM, ROOM, SHARED_ROOM
 
 _WORTH_ROOM = 4.0
 """Products that one call must cost to be copied, from the cache."""
@@ -157,16 +157,22 @@ def _applied(
     imports=("from collections.abc import Callable", "from typing import Any"),
 )
 
+LARGE = Helper(
+    "_LARGE",
+    '''\
+_LARGE = 1 << 22
+"""Elements from which a tensor is evaluated in blocks, more than a cache holds."""
+
+_MEDIUM = 1 << 19
+"""The same in float64."""
+
+torch.empty(_LARGE, device="cpu")  # glibc then keeps what operations give back
+''',
+)
+
 IN_BLOCKS = Helper(
     "_in_blocks",
     '''\
-_LARGE, _MEDIUM = 1 << 22, 1 << 19
-"""Elements from which a tensor is evaluated in blocks, more than a cache holds: in its own
-type, and in float64."""
-
-torch.empty(_LARGE, device="cpu")  # glibc then keeps what operations give back
-
-
 def _in_blocks(
     function: type[torch.autograd.Function], *passes: str
 ) -> type[torch.autograd.Function]:
@@ -189,7 +195,8 @@ def _in_blocks(
         kept = {"needs_input_grad": ctx.needs_input_grad, **vars(ctx)}
 
         def gradients(values: tuple[Any, ...], kept: dict[str, Any]) -> Any:
-            context = types.SimpleNamespace(saved_tensors=values[: len(saved)], **kept)
+            kept = {**kept, "saved_tensors": values[: len(saved)]}
+            context = types.SimpleNamespace(**kept)
             return function.backward(context, *values[len(saved) :])
 
         def block(*values: torch.Tensor | None) -> Any:
@@ -237,10 +244,13 @@ def _joined(compute: Callable[..., Any], values: tuple[Any, ...]) -> Any:
     """``compute`` of each block of the values, put together."""
     like = next(value for value in values if isinstance(value, torch.Tensor))
     size = torch.get_num_threads() << 16  # 64k elements for the cache of each core
+    sizes = [size] * (like.numel() // size - 1)
+    # the last has the rest: few elements go other ways
+    sizes.append(like.numel() - sum(sizes))
     blocks = zip(
         *(
             (
-                value.reshape(-1).split(size)
+                value.reshape(-1).split(sizes)
                 if isinstance(value, torch.Tensor)
                 else itertools.repeat(value)
             )
@@ -254,7 +264,8 @@ def _joined(compute: Callable[..., Any], values: tuple[Any, ...]) -> Any:
         parts = made if isinstance(made, tuple) else (made,)
         if not wholes:
             wholes = [
-                part if part is None else _room(part, like.shape) for part in parts
+                part if part is None else _shared_room(part, like.shape)
+                for part in parts
             ]
         for whole, part in zip(wholes, parts):
             if part is not None:
@@ -276,7 +287,10 @@ HELPERS = (
     CHOICE,
     CAN_BE_SPLIT,
     ROOM,
+    SHARED_ROOM,
     JOINED,
+    LARGE,
     IN_BLOCKS,
+    IN_ROOM,
 )
 """In the order in which a module has them."""

@@ -21,7 +21,7 @@ pytestmark = [
 torch = pytest.importorskip("torch")
 
 SIZE = 3 * (1 << 16) + (1 << 10)
-"""Several blocks, the last of them short, and no element left over by vector loops."""
+"""Several blocks, the last of them longer, and no element left over by vector loops."""
 
 
 @pytest.fixture(scope="module")

@@ -145,14 +145,27 @@ def _room(like: torch.Tensor, shape: torch.Size) -> torch.Tensor:
     return room
 
 
+def _shared_room(like: torch.Tensor, shape: torch.Size) -> torch.Tensor:
+    """The same for threads that fill it a block at a time: no two wait for one page then,
+    since each has touched pages of its own.
+    """
+    room = _room(like, shape)
+    if room.numel() * room.element_size() >= 1 << 25:
+        room.view(-1)[::128].zero_()
+    return room
+
+
 def _joined(compute: Callable[..., Any], values: tuple[Any, ...]) -> Any:
     """``compute`` of each block of the values, put together."""
     like = next(value for value in values if isinstance(value, torch.Tensor))
     size = torch.get_num_threads() << 16  # 64k elements for the cache of each core
+    sizes = [size] * (like.numel() // size - 1)
+    # the last has the rest: few elements go other ways
+    sizes.append(like.numel() - sum(sizes))
     blocks = zip(
         *(
             (
-                value.reshape(-1).split(size)
+                value.reshape(-1).split(sizes)
                 if isinstance(value, torch.Tensor)
                 else itertools.repeat(value)
             )
@@ -166,7 +179,8 @@ def _joined(compute: Callable[..., Any], values: tuple[Any, ...]) -> Any:
         parts = made if isinstance(made, tuple) else (made,)
         if not wholes:
             wholes = [
-                part if part is None else _room(part, like.shape) for part in parts
+                part if part is None else _shared_room(part, like.shape)
+                for part in parts
             ]
         for whole, part in zip(wholes, parts):
             if part is not None:
@@ -175,9 +189,11 @@ def _joined(compute: Callable[..., Any], values: tuple[Any, ...]) -> Any:
     return tuple(wholes) if isinstance(made, tuple) else wholes[0]
 
 
-_LARGE, _MEDIUM = 1 << 22, 1 << 19
-"""Elements from which a tensor is evaluated in blocks, more than a cache holds: in its own
-type, and in float64."""
+_LARGE = 1 << 22
+"""Elements from which a tensor is evaluated in blocks, more than a cache holds."""
+
+_MEDIUM = 1 << 19
+"""The same in float64."""
 
 torch.empty(_LARGE, device="cpu")  # glibc then keeps what operations give back
 
@@ -204,7 +220,8 @@ def _in_blocks(
         kept = {"needs_input_grad": ctx.needs_input_grad, **vars(ctx)}
 
         def gradients(values: tuple[Any, ...], kept: dict[str, Any]) -> Any:
-            context = types.SimpleNamespace(saved_tensors=values[: len(saved)], **kept)
+            kept = {**kept, "saved_tensors": values[: len(saved)]}
+            context = types.SimpleNamespace(**kept)
             return function.backward(context, *values[len(saved) :])
 
         def block(*values: torch.Tensor | None) -> Any:
