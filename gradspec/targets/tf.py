@@ -81,8 +81,7 @@ def _module(plan: ModulePlan, cores: Sequence[Core]) -> str:
         *(d for core in cores for d in decorating(core)),
     ]
     ways = " ".join(f"{name}()" for name in decorators)
-    blocks = " ".join(f"{h.name}()" for h in tf_blocks.HELPERS)
-    blocks = blocks if "@_in_blocks" in text else ""
+    blocks = tf_blocks.called(text)
     double = f"{tf_double.IS_NARROW.name}() {tf_blocks.IS_WATCHED.name}()"
     double = double if "@_or_double" in text else ""
     helpers = used_helpers((*own, *wants.helpers), f"{text}\n{ways} {blocks} {double}")

@@ -5,6 +5,10 @@ TensorFlow makes a pass over memory for each operation, and most of that time is
 pages of the results; XLA makes one for all. It compiles for each shape: so only the first
 sixteen are compiled as they are, and large tensors of others are cut into blocks of one
 size.
+
+What XLA is slow at, or computes with fewer digits, goes in blocks of a quarter of that
+through TensorFlow's own graphs: what lies between takes the memory of a block, and of the
+forward pass a gradient computes what it needs.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ from gradspec.plan.array import Expr, Op, names, nodes
 from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Helper
 from gradspec.targets.passes import passes
+from gradspec.targets.tf_costs import dearest
 from gradspec.targets.tf_parts import Core
 
 _WORTH = 4
@@ -23,10 +28,29 @@ _WORTH = 4
 _OF_HELPER = 3
 """What a private function has at least beyond one pass."""
 
+_DEAR = 29.0
+"""Products that a function takes from which a graph pays for putting blocks together: the
+gamma and Bessel functions, the inverses of the error function. A call of a graph takes a
+millisecond."""
+
 
 def is_in_blocks(core: Core) -> bool:
-    """Elementwise, with values between arguments and results, none of them kept."""
-    if core.plan.is_ranked or core.is_traced or core.keeps:
+    """Whether XLA evaluates it."""
+    used = (primitive(name).on["tf"] for name in _primitives(core.values))
+    return _is_cut(core) and not any(here.slow or here.lossy for here in used)
+
+
+def is_in_parts(core: Core) -> bool:
+    """Whether graphs do, a block at a time."""
+    if not _is_cut(core) or is_in_blocks(core):
+        return False
+    return dearest(core.values, core.scalars) >= _DEAR
+
+
+def _is_cut(core: Core) -> bool:
+    """Elementwise, with values between arguments and results, of which nothing but results
+    is kept."""
+    if core.plan.is_ranked or core.is_traced or core.keeps > core.keeps_results:
         return False
     results = (*core.forward.results, *(term.value for term in core.terms))
     if any(set(names(value)) <= core.scalars for value in results):
@@ -36,9 +60,6 @@ def is_in_blocks(core: Core) -> bool:
         *(s.value for s in core.backward.statements),
         *(term.value for term in core.terms),
     )
-    used = (primitive(name).on["tf"] for name in _primitives((*ahead, *behind)))
-    if any(here.slow or here.lossy for here in used):
-        return False
     return max(_steps(values, core.scalars) for values in (ahead, behind)) >= _WORTH
 
 
@@ -79,18 +100,21 @@ JOINED = Helper(
     "_joined",
     '''\
 def _joined(
-    compute: Callable[..., tuple[tf.Tensor | None, ...]], tensors: tuple[tf.Tensor, ...]
+    compute: Callable[..., tuple[tf.Tensor | None, ...]],
+    tensors: tuple[tf.Tensor, ...],
+    size: int,
 ) -> tuple[tf.Tensor | None, ...]:
-    """``compute`` of each block, put together. The last block ends where the tensors do;
-    of what it has in common with the one before it, one is left out.
+    """``compute`` of each block of ``size`` elements, put together. The last block ends
+    where the tensors do; of what it has in common with the one before it, one is left
+    out.
     """
     shape = tensors[0].shape
     flat = [tf.reshape(t, [-1]) for t in tensors]
-    rest = shape.num_elements() % _BLOCK
-    starts = [*range(0, shape.num_elements() - rest, _BLOCK)]
-    blocks = [compute(*(t[start : start + _BLOCK] for t in flat)) for start in starts]
+    rest = shape.num_elements() % size
+    starts = [*range(0, shape.num_elements() - rest, size)]
+    blocks = [compute(*(t[start : start + size] for t in flat)) for start in starts]
     if rest:
-        last = compute(*(t[-_BLOCK:] for t in flat))
+        last = compute(*(t[-size:] for t in flat))
         blocks.append(tuple(None if y is None else y[-rest:] for y in last))
     return tuple(
         None if parts[0] is None else tf.reshape(tf.concat(parts, 0), shape)
@@ -148,7 +172,7 @@ def _fused(function: Callable[..., Any]) -> Callable[..., Any]:
             if kind in made:
                 return made[kind](*tensors)
             if shape.num_elements() >= _BLOCK:
-                return _joined(xla, tensors)
+                return _joined(xla, tensors, _BLOCK)
         except tf.errors.OpError:
             made[kind] = lambda *_: None
         return None
@@ -169,7 +193,8 @@ def _in_blocks(core: Callable[..., Any]) -> Callable[..., Any]:
         return _fused(functools.partial(_gradients, core, count))
 
     def whole(*tensors: tf.Tensor) -> Any:
-        made = results(*tensors) if _is_long(tensors) else None
+        is_left = _is_long(tensors) and not _is_watched()
+        made = results(*tensors) if is_left else None
         if made is None:
             return core(*tensors)
 
@@ -188,6 +213,40 @@ def _in_blocks(core: Callable[..., Any]) -> Callable[..., Any]:
     imports=("import functools",),
 )
 
+IN_PARTS = Helper(
+    "_in_parts",
+    '''\
+_PART = 1 << 18
+"""Elements of a block of large tensors, which have four at least."""
+
+
+def _in_parts(core: Callable[..., Any]) -> Callable[..., Any]:
+    """``core``, which evaluates large tensors a block at a time, in graphs."""
+    results = tf.function(functools.partial(_results, core), autograph=False)
+
+    @functools.cache
+    def gradients(count: int) -> Callable[..., Any]:
+        return tf.function(functools.partial(_gradients, core, count), autograph=False)
+
+    def whole(*tensors: tf.Tensor) -> Any:
+        count = tensors[0].shape.num_elements() if _is_long(tensors) else 0
+        if count < 4 * _PART or _is_watched():
+            return core(*tensors)
+        made = _joined(results, tensors, _PART)
+
+        def backward(*upstream: tf.Tensor) -> Any:
+            values = (*tensors, *upstream)
+            if _is_long(values) and not _is_watched():
+                return _joined(gradients(len(tensors)), values, _PART)
+            return core(*tensors)[1](*upstream)
+
+        return made if len(made) > 1 else made[0], backward
+
+    return whole
+''',
+    imports=("import functools",),
+)
+
 IS_WATCHED = Helper(
     "_is_watched",
     '''\
@@ -197,4 +256,13 @@ def _is_watched() -> bool:
 ''',
 )
 
-HELPERS = (IS_LONG, IS_WATCHED, JOINED, RESULTS, GRADIENTS, FUSED, IN_BLOCKS)
+HELPERS = (IS_LONG, IS_WATCHED, JOINED, RESULTS, GRADIENTS, FUSED, IN_BLOCKS, IN_PARTS)
+
+
+def called(text: str) -> str:
+    """Calls of the helpers that the decorators in a text name."""
+    found = set(HELPERS) if "@_in_blocks" in text else set()
+    found -= {IN_PARTS}
+    if "@_in_parts" in text:
+        found |= {IN_PARTS, RESULTS, GRADIENTS}
+    return " ".join(f"{helper.name}()" for helper in HELPERS if helper in found)

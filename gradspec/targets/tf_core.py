@@ -30,7 +30,7 @@ from gradspec.targets.python import (
     render_filled,
 )
 from gradspec.targets.signature import fresh, variables
-from gradspec.targets.tf_blocks import is_in_blocks
+from gradspec.targets.tf_blocks import is_in_blocks, is_in_parts
 from gradspec.targets.tf_double import short_name
 from gradspec.targets.tf_parts import Core
 from gradspec.targets.tf_trace import traced_forward, traced_gradient
@@ -39,6 +39,7 @@ from gradspec.targets.tf_trace import traced_forward, traced_gradient
 def core_lines(core: Core) -> Lines:
     """The core, or where there are statics the function that makes it for their values."""
     decorators = [_decorator(core), *(["@_in_blocks"] if is_in_blocks(core) else [])]
+    decorators += ["@_in_parts"] if is_in_parts(core) else []
     short: Lines = []
     if core.short:
         decorators.append(f"@_or_double({short_name(core)})")

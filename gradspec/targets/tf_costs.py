@@ -48,6 +48,12 @@ def in_double(
     )
 
 
+def dearest(values: Iterable[Expr], scalars: frozenset[str]) -> float:
+    """What the dearest of their functions costs."""
+    found = _calls(values, scalars, frozenset())
+    return max((known.single or calls for known, calls in found), default=0.0)
+
+
 _ANY = OnTarget()
 
 

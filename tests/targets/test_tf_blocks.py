@@ -33,9 +33,9 @@ def blocks(rules: ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     made: list[int] = []
     joined = rules._joined
 
-    def spy(compute: Callable[..., Any], tensors: tuple[Any, ...]) -> Any:
+    def spy(compute: Callable[..., Any], tensors: tuple[Any, ...], size: int) -> Any:
         made.append(len(tensors))
-        return joined(compute, tensors)
+        return joined(compute, tensors, size)
 
     _cut(rules, monkeypatch)
     monkeypatch.setattr(rules, "_joined", spy)

@@ -44,18 +44,21 @@ def _is_watched() -> bool:
 
 
 def _joined(
-    compute: Callable[..., tuple[tf.Tensor | None, ...]], tensors: tuple[tf.Tensor, ...]
+    compute: Callable[..., tuple[tf.Tensor | None, ...]],
+    tensors: tuple[tf.Tensor, ...],
+    size: int,
 ) -> tuple[tf.Tensor | None, ...]:
-    """``compute`` of each block, put together. The last block ends where the tensors do;
-    of what it has in common with the one before it, one is left out.
+    """``compute`` of each block of ``size`` elements, put together. The last block ends
+    where the tensors do; of what it has in common with the one before it, one is left
+    out.
     """
     shape = tensors[0].shape
     flat = [tf.reshape(t, [-1]) for t in tensors]
-    rest = shape.num_elements() % _BLOCK
-    starts = [*range(0, shape.num_elements() - rest, _BLOCK)]
-    blocks = [compute(*(t[start : start + _BLOCK] for t in flat)) for start in starts]
+    rest = shape.num_elements() % size
+    starts = [*range(0, shape.num_elements() - rest, size)]
+    blocks = [compute(*(t[start : start + size] for t in flat)) for start in starts]
     if rest:
-        last = compute(*(t[-_BLOCK:] for t in flat))
+        last = compute(*(t[-size:] for t in flat))
         blocks.append(tuple(None if y is None else y[-rest:] for y in last))
     return tuple(
         None if parts[0] is None else tf.reshape(tf.concat(parts, 0), shape)
@@ -101,7 +104,7 @@ def _fused(function: Callable[..., Any]) -> Callable[..., Any]:
             if kind in made:
                 return made[kind](*tensors)
             if shape.num_elements() >= _BLOCK:
-                return _joined(xla, tensors)
+                return _joined(xla, tensors, _BLOCK)
         except tf.errors.OpError:
             made[kind] = lambda *_: None
         return None
@@ -118,7 +121,8 @@ def _in_blocks(core: Callable[..., Any]) -> Callable[..., Any]:
         return _fused(functools.partial(_gradients, core, count))
 
     def whole(*tensors: tf.Tensor) -> Any:
-        made = results(*tensors) if _is_long(tensors) else None
+        is_left = _is_long(tensors) and not _is_watched()
+        made = results(*tensors) if is_left else None
         if made is None:
             return core(*tensors)
 
