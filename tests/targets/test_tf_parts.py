@@ -105,8 +105,8 @@ def test_parts_give_what_whole_tensors_do(
     near = {"float32": 2e-5, "float64": 1e-12, "bfloat16": 2e-2}[dtype]
     for ours, theirs in zip(cut, whole, strict=True):
         assert ours.dtype == theirs.dtype
-        ours, theirs = (tf.cast(v, tf.float64) for v in (ours, theirs))
-        np.testing.assert_allclose(ours, theirs, rtol=near, atol=near)
+        both = (tf.cast(v, tf.float64) for v in (ours, theirs))
+        np.testing.assert_allclose(*both, rtol=near, atol=near)
 
 
 @pytest.mark.parametrize("name", INPUTS)
