@@ -6,9 +6,9 @@ pages of the results; XLA makes one for all. It compiles for each shape: so only
 sixteen are compiled as they are, and large tensors of others are cut into blocks of one
 size.
 
-What XLA is slow at, or computes with fewer digits, goes in blocks of a quarter of that
-through TensorFlow's own graphs: what lies between takes the memory of a block, and of the
-forward pass a gradient computes what it needs.
+Dear functions that XLA is slow at, or has fewer digits for, go in blocks of a quarter of
+that through TensorFlow's own graphs: what lies between takes the memory of a block, and of
+the forward pass a gradient computes what it needs.
 """
 
 from __future__ import annotations
@@ -193,8 +193,8 @@ def _in_blocks(core: Callable[..., Any]) -> Callable[..., Any]:
         return _fused(functools.partial(_gradients, core, count))
 
     def whole(*tensors: tf.Tensor) -> Any:
-        is_left = _is_long(tensors) and not _is_watched()
-        made = results(*tensors) if is_left else None
+        is_free = _record is None or not _is_watched()
+        made = results(*tensors) if is_free and _is_long(tensors) else None
         if made is None:
             return core(*tensors)
 
@@ -230,7 +230,7 @@ def _in_parts(core: Callable[..., Any]) -> Callable[..., Any]:
 
     def whole(*tensors: tf.Tensor) -> Any:
         count = tensors[0].shape.num_elements() if _is_long(tensors) else 0
-        if count < 4 * _PART or _is_watched():
+        if count < 4 * _PART or _record is not None and _is_watched():
             return core(*tensors)
         made = _joined(results, tensors, _PART)
 

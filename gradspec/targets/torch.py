@@ -225,9 +225,10 @@ def _applied(function: Function, made: Function | None) -> Lines:
         return [f"_apply_{function.plan.name} = _applied_natively({named})"]
     ways += _large(function)
     if made is not None:
-        both = {*blocked_passes(function), *doubled_passes(made)}
+        own, written = {*doubled_passes(made)}, {*written_passes(function)}
+        both = {*blocked_passes(function), *own}
         split = _in_blocks(made, tuple(sorted(both, reverse=True)))
-        if {*written_passes(function)} - {*doubled_passes(made)}:
+        if written and not written & own:
             split = f"_in_room({split})"
         ways.append(f"in_double=({made.name}, {split})")
     return [f"_apply_{function.plan.name} = _applied({', '.join(ways)})"]

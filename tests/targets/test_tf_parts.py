@@ -165,3 +165,19 @@ def test_dear_functions_alone_are_worth_a_graph() -> None:
     assert "@_in_parts" in dear
     assert "def _fused(" not in dear
     assert "@_in_parts" not in cheap
+
+
+def test_without_the_private_module_values_are_cut(
+    cuts: list[int], rules: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether a tape looks on nobody can tell then: gradients are not."""
+    monkeypatch.setattr(rules, "_record", None)
+    for name in ("log_gamma", "logistic"):
+        x = _x()
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = getattr(rules, name)(x)
+        assert cuts == [1]
+        assert np.isfinite(tape.gradient(y, x)).all()
+        assert cuts == [1]
+        del cuts[:]

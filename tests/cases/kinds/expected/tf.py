@@ -122,8 +122,8 @@ def _in_blocks(core: Callable[..., Any]) -> Callable[..., Any]:
         return _fused(functools.partial(_gradients, core, count))
 
     def whole(*tensors: tf.Tensor) -> Any:
-        is_left = _is_long(tensors) and not _is_watched()
-        made = results(*tensors) if is_left else None
+        is_free = _record is None or not _is_watched()
+        made = results(*tensors) if is_free and _is_long(tensors) else None
         if made is None:
             return core(*tensors)
 
