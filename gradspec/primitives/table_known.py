@@ -14,7 +14,9 @@ from gradspec.primitives import balls
 from gradspec.primitives.row import Expand, Primitive, Spelling
 from gradspec.primitives.spelling import TARGETS, everywhere
 from gradspec.primitives.texts_elementary import (
+    NUMPY_LOGISTIC_KNOWN,
     NUMPY_LOGISTIC_SHARE,
+    NUMPY_POWER,
     NUMPY_TANH_SOFTPLUS,
     TF_SIGMOID_OPPOSITE,
     TF_SOFTPLUS_OPPOSITE,
@@ -25,6 +27,8 @@ from gradspec.primitives.texts_torch import IS_COMPILED
 EXPM1 = "expm1_known"
 TANH_SOFTPLUS = "tanh_softplus"
 LOGISTIC_SHARE = "logistic_share"
+LOGISTIC_KNOWN = "logistic_known"
+POWER = "power_of"
 SIGMOID_REST = "sigmoid_rest"
 EXP_DOWN = "exp_down"
 SIGMOID_DOWN = "sigmoid_down"
@@ -171,6 +175,36 @@ ROWS = (
         spellings={
             **dict.fromkeys(("tf", "jax", "torch"), Expand("x * sigmoid(y)")),
             "numpy": NUMPY_LOGISTIC_SHARE,
+        },
+    ),
+    Primitive(
+        LOGISTIC_KNOWN,
+        ("x", "y"),
+        meaning="sigmoid(-x)",
+        partials=("-out * sigmoid(x)", None),
+        ball=lambda x, _: balls.sigmoid(-x),
+        sympy=lambda sp, x, _: 1 / (1 + sp.exp(x)),
+        model=lambda np, x, y: 1.0 / (1.0 + y),
+        cost=3.0,
+        source="what a logistic function leaves of 1, from the exponential of both",
+        spellings={
+            **dict.fromkeys(("tf", "jax", "torch"), Expand("sigmoid(-x)")),
+            "numpy": NUMPY_LOGISTIC_KNOWN,
+        },
+    ),
+    Primitive(
+        POWER,
+        ("x", "y"),
+        meaning="x**y",
+        partials=("y * x**(y - 1) if y != 0 else 0", "xlogy(out, x)"),
+        ball=balls.power,
+        sympy=lambda sp, x, y: x**y,
+        model=lambda np, x, y: np.power(x, y),
+        cost=20,
+        source="DLMF 4.2(iv)",
+        spellings={
+            **dict.fromkeys(("tf", "jax", "torch"), Expand("x**y")),
+            "numpy": NUMPY_POWER,
         },
     ),
     Primitive(

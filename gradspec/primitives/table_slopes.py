@@ -79,18 +79,17 @@ def _mish_slope(x: np.ndarray) -> np.ndarray:
     """The slope of x * tanh(log(1 + exp(x))) in float32, abs(x) < 64; what cancels about
     its zero float64 has digits for.
     """
-    p = x.astype(np.float64)
-    e = np.exp(p)
+    e = np.exp(x, dtype=np.float64)
     q = e + 2.0
     q *= e
-    p *= np.subtract(q, e, out=e)
-    p *= 4.0
-    d = np.add(q, 2.0, out=e)
-    q *= d
-    p += q
-    d *= d
-    p /= d
-    return p.astype(np.float32)
+    t = np.subtract(q, e, out=e)
+    t *= x
+    t *= 4.0
+    d = q + 2.0
+    t /= d
+    t += q
+    t /= d
+    return t.astype(np.float32)
 '''
 
 NUMPY_SLOPES = {

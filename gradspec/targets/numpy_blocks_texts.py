@@ -7,9 +7,9 @@ from gradspec.primitives.row import Helper
 ARE_LARGE = Helper(
     "_are_large",
     '''\
-_BLOCK = 1 << 17
-"""Elements of a block: what lies between arguments and results stays in the cache, and
-threads seldom wait for the interpreter's lock."""
+_BLOCK = 1 << 18
+"""Most elements of a block: what lies between arguments and results stays in the cache,
+and threads seldom wait for the interpreter's lock."""
 
 
 def _are_large(first: npt.ArrayLike, *others: npt.ArrayLike) -> bool:
@@ -51,7 +51,8 @@ def _parts(rows: int, size: int) -> list[slice]:
     """Rows, of ``size`` elements all together, a block at a time; the first are few, for
     no thread works beside them, and none are fewer: few elements go other ways.
     """
-    step = max(1, _BLOCK * rows // size)
+    block = _BLOCK if size >= 16 * _BLOCK else _BLOCK // 2  # enough for every thread
+    step = max(1, block * rows // size)
     first = max(1, step // 8)
     last = max(rows - first, first) if rows > first else 0
     starts = [0, *range(first, last + 1, step)]
@@ -190,7 +191,7 @@ def _has_many_rows(x: npt.ArrayLike, axes: int) -> bool:
     """Whether it is an array of many blocks of rows, whose elements lie in order. A
     row has the last ``axes``.
     """
-    if not _are_large(x) or x.size <= 2 * _BLOCK or x.ndim <= axes:
+    if not _are_large(x) or 2 * x.size <= 3 * _BLOCK or x.ndim <= axes:
         return False
     return math.prod(x.shape[: x.ndim - axes]) > 1
 ''',

@@ -18,8 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gradspec.plan.array import Expr, Literal, Op, Where, names
-from gradspec.primitives.table_known import TANH_SOFTPLUS
+from gradspec.plan.array import Expr, Literal, Name, Op, Where, names
+from gradspec.primitives.table_known import POWER, TANH_SOFTPLUS
 from gradspec.targets.expansion import then
 from gradspec.targets.quiet import warns_needlessly
 
@@ -51,6 +51,9 @@ def _cheaper(node: Expr, scalars: frozenset[str]) -> Expr:
             return Op("mul", (left, right))
         case Op("tanh", (Op("softplus", (x,)),)):
             return Op(TANH_SOFTPLUS, (x,))
+        case Op("pow", (x, Name(id=n) as power)) if n in scalars:
+            is_array = not {*names(x)} <= scalars
+            return Op(POWER, (x, power)) if is_array else node
         case Op("div", (x, Op("square", (y,)))) if not {*names(y)} <= scalars:
             twice = Op("div", (Op("div", (x, y)), y))
             return node if warns_needlessly([twice]) else twice

@@ -88,7 +88,7 @@ def _name(count: int, asked: int = 0) -> str:
 _ONE = '''\
 def _few(a: Any) -> np.dtype | None:
     """The type, if it is an array of a block at most that needs no conversion."""
-    if type(a) is _Array and a.size <= 131072:
+    if type(a) is _Array and a.size <= 262144:
         dtype = a.dtype
         return dtype if dtype is _SINGLE or dtype is _DOUBLE else None
     return None
@@ -120,7 +120,7 @@ def _helper(count: int, asked: int = 0) -> Helper:
         " is ".join([*(f"type({n})" for n in names_), "_Array"]),
         " is ".join(["(dtype := a.dtype)", *(f"{n}.dtype" for n in names_[1:])]),
         " == ".join(f"{n}.shape" for n in names_),
-        f"{'0 < ' if asked else ''}a.size <= 131072",
+        f"{'0 < ' if asked else ''}a.size <= 262144",
         *(f"{n}.item(0)" for n in last),
     )
     text = _SEVERAL.format(

@@ -1,4 +1,5 @@
-"""A logistic function and a softplus of one argument: one exponential gives both.
+"""A logistic function and a softplus of one argument: one exponential gives both, and the
+logistic function of the opposite.
 
 Taken separately they cost NumPy two, and a bound each. The exponential is bounded where it
 could overflow: the quotient is then 1, and the softplus its argument.
@@ -12,7 +13,7 @@ from fractions import Fraction
 
 from gradspec.plan.array import Expr, Literal, Op, children, names, nodes
 from gradspec.plan.program import Vocabulary
-from gradspec.primitives.table_known import LOGISTIC_SHARE
+from gradspec.primitives.table_known import LOGISTIC_KNOWN, LOGISTIC_SHARE
 from gradspec.targets.expansion import then
 
 _ONE = Literal(Fraction(1))
@@ -44,12 +45,26 @@ def _in_exponential(node: Expr, shared: frozenset[Expr]) -> Expr:
         case Op("sigmoid" | "softplus" as name, (arg,)) if (
             x := _signed(arg)
         ) in shared:
-            exp = Op("exp", (Op("min", (x, _BOUND)),))
+            exp = _exponential(x)
             if name == "sigmoid":
                 return Op("div", (exp, Op("add", (_ONE, exp))))
             return Op("max", (Op("log1p", (exp,)), x))
+        case Op("sigmoid", (arg,)) if (x := _opposite(_signed(arg))) in shared:
+            return Op(LOGISTIC_KNOWN, (x, _exponential(x)))
         case _:
             return node
+
+
+def _exponential(x: Expr) -> Expr:
+    return Op("exp", (Op("min", (x, _BOUND)),))
+
+
+def _opposite(x: Expr) -> Expr:
+    match x:
+        case Op("neg", (one,)):
+            return one
+        case _:
+            return Op("neg", (x,))
 
 
 def with_shares(

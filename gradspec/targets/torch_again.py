@@ -16,6 +16,7 @@ from gradspec.plan.plan import Assign, Nature, RulePlan
 from gradspec.plan.program import Vocabulary
 from gradspec.plan.translate import replaced
 from gradspec.primitives.row import Helper
+from gradspec.primitives.texts_torch import ACTIVE
 
 DIFFERENTIATED = Helper(
     "_is_differentiated",
@@ -31,10 +32,13 @@ UNBATCHED = Helper(
     '''\
 def _unbatched(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor that holds a batch of vmap: the one that autograd knows."""
+    if not _transforms_are_active():
+        return tensor
     while torch._C._functorch.is_batchedtensor(tensor):
         tensor = torch._C._functorch.get_unwrapped(tensor)
     return tensor
 ''',
+    needs=(ACTIVE,),
 )
 
 

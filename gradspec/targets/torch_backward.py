@@ -98,7 +98,9 @@ def _in_loop(here: _Pass) -> Lines:
 
 def _absent(function: Function) -> Lines:
     """With one output there is nothing to do when nothing comes from above."""
-    if len(function.plan.upstream) != 1 or function.is_materialised:
+    if len(function.plan.upstream) != 1:
+        return []
+    if function.is_materialised and not function.is_sparing:
         return []
     return [f"if {function.plan.upstream[0]} is None:", f"    {_nothing(function)}"]
 

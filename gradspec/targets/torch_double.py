@@ -95,7 +95,9 @@ def double_class(made: Function) -> Lines:
     for name, elements in doubled_passes(made).items():
         method = [*methods[name][:2], *indented(kernels.get(name, []))]
         method = method if name in kernels else methods[name]
-        chosen[name] = _unwatched(base, method, _kept_out(made, name, elements))
+        if name == "backward" or not _is_open(made):
+            method = _unwatched(base, method, _kept_out(made, name, elements))
+        chosen[name] = method
     return [
         f"class {made.name}({base.name}):",
         '    """On a CPU: float64, rounded once, takes less than as many digits of float32."""',
@@ -111,6 +113,12 @@ def _kernels(made: Function) -> Mapping[str, Lines]:
     if kernel := backward_kernel(made):
         found["backward"] = backward_lines(made, kernel)
     return found
+
+
+def _is_open(made: Function) -> bool:
+    """Whether the forward pass may be looked at as it is."""
+    kernel = forward_kernel(made)
+    return kernel is not None and kernel.is_open
 
 
 def _kept_out(made: Function, name: str, elements: int) -> str:

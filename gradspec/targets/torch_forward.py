@@ -167,8 +167,11 @@ def setup_context_method(function: Function) -> Lines:
         body.append(f"{ctx}.save_for_forward({', '.join(saved)})")
     if plain:
         body.append(f"{ctx}.mark_non_differentiable({', '.join(plain)})")
-    if not function.is_materialised:
-        body.append(f"{ctx}.set_materialize_grads(False)")
+    unfilled = f"{ctx}.set_materialize_grads(False)"
+    if function.is_sparing:
+        body += ["if torch.autograd.forward_ad._current_level < 0:", f"    {unfilled}"]
+    elif not function.is_materialised:
+        body.append(unfilled)
     header = f"def setup_context({ctx}, {_given(function)}, {_made(function)}):"
     return ["@staticmethod", header, *indented(body)]
 

@@ -29,13 +29,20 @@ ONE = Helper(
 SILU = Helper(
     "_silu_slope_times",
     '''\
-_SILU_BACKWARD = torch.ops.aten.silu_backward.grad_input
+_SILU_BACKWARD = torch.ops.aten.silu_backward
+_SILU_BACKWARD_INTO = torch.ops.aten.silu_backward.grad_input
 
 
 def _silu_slope_times(dy: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    """dy times the slope of silu in float64, for which torch would widen dy."""
-    wide = x.double().clamp_(-1e4, 1e4)  # the slope is 0 and 1 beyond
-    _SILU_BACKWARD(_ONE, wide, grad_input=wide)
+    """dy times the slope of silu in float64; of few elements with as few calls as that
+    takes, of many without widening dy.
+    """
+    if x.numel() <= 4096:
+        slope = torch.clamp(x, -1e4, 1e4)  # it is 0 and 1 beyond
+        dx = _SILU_BACKWARD(dy.double(), slope.double())
+        return dx.float() if x.dtype is torch.float32 else dx.to(x.dtype)
+    wide = x.double().clamp_(-1e4, 1e4)
+    _SILU_BACKWARD_INTO(_ONE, wide, grad_input=wide)
     if x.dtype is torch.float32:
         return wide.float() * dy
     return (wide * dy).to(dtype=x.dtype)
@@ -45,13 +52,17 @@ def _silu_slope_times(dy: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
 MISH = Helper(
     "_mish_slope_times",
     '''\
+_MISH_BACKWARD = torch.ops.aten.mish_backward
+
+
 def _mish_slope_times(dy: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     """dy times the slope of mish in float64, through one exponential: torch's own takes
     three, which is less than the calls for a short tensor alone.
     """
-    wide = x.double().clamp_(-300.0, 300.0)  # the slope is 0 and 1 beyond
+    wide = torch.clamp(x, -300.0, 300.0).double()  # the slope is 0 and 1 beyond
     if x.numel() < 2048:
-        return torch.ops.aten.mish_backward(dy, wide).to(dtype=x.dtype)
+        dx = _MISH_BACKWARD(dy.double(), wide)
+        return dx.float() if x.dtype is torch.float32 else dx.to(x.dtype)
     e = torch.exp(wide)
     b = e + 1.0
     u = torch.addcmul(_ONE, b, b).reciprocal_()
@@ -66,6 +77,15 @@ def _mish_slope_times(dy: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
 """With e = exp(x), b = e + 1, u = 1 / (b**2 + 1) and f = b * u, mish is x * e * (f + u) and
 its slope e * (f + u * (1 + 4 * x * f)): only that last sum cancels, and loses no more than
 float64 has to spare."""
+
+SILU_FORWARD = Helper(
+    "_silu",
+    '''\
+def _silu(x: torch.Tensor) -> torch.Tensor:
+    """silu in the memory of its bounded argument; torch rounds half precision once."""
+    return torch.nn.functional.silu(torch.clamp_min(x, -1e4), inplace=True)
+''',
+)
 
 MISH_FORWARD = Helper(
     "_mish",
@@ -89,7 +109,7 @@ def _gelu(x: torch.Tensor) -> torch.Tensor:
     torch's own function is 1 + erf, which leaves too few digits far to the left.
     """
     if x.numel() and x.amin().item() >= -5.5:
-        return torch.nn.functional.gelu(x.double()).to(dtype=x.dtype)
+        return torch.ops.aten.gelu_(x.double()).to(dtype=x.dtype)
     wide = torch.clamp(x, min=-1e4).double()
     z = torch.mul(wide, -0.7071067811865476)
     return torch.erfc(z).mul_(wide).mul_(0.5).to(dtype=x.dtype)
@@ -121,16 +141,6 @@ def _gelu_slope_times(dy: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
 """The last factor is 2 / sqrt(pi): with z = -x / sqrt(2) the slope is half of erfc(z) -
 2 * z * exp(-z**2) / sqrt(pi)."""
 
-MODERATE = Helper(
-    "_moderate",
-    '''\
-def _moderate(x: torch.Tensor) -> bool:
-    """Whether all elements lie between -80 and 80, NaN not among them."""
-    least, most = torch.aminmax(x)
-    return least.item() >= -80.0 and most.item() <= 80.0
-''',
-)
-
 LOGISTIC = Helper(
     "_logistic_shares",
     '''\
@@ -138,26 +148,28 @@ def _logistic_shares(
     dy: torch.Tensor, a: torch.Tensor, b: torch.Tensor, wanted: tuple[bool, ...]
 ) -> tuple[torch.Tensor | None, ...]:
     """dy times the logistic function of a - b, and of b - a: the shares that the
-    exponentials of a and b have in their sum, in float32 where none of them can overflow
-    or vanish. Nothing cancels. In float64 else, of the difference.
+    exponentials of a and b have in their sum, in float32 where their product is a normal
+    number: one may be denormal then, but its share is as well. Nothing cancels. In
+    float64 else, of the difference.
     """
-    if _outweighs_calls(a) and a.shape == b.shape and _moderate(a) and _moderate(b):
-        p, q = torch.exp(a.float()), torch.exp(b.float())
-        r = torch.add(p, q)
-        da = (p.div_(r) * dy).to(dtype=a.dtype) if wanted[0] else None
-        db = (q.div_(r) * dy).to(dtype=b.dtype) if wanted[1] else None
-        return da, db
+    if a.dtype is not torch.float32:
+        shares = _logistic_shares(dy.float(), a.float(), b.float(), wanted)
+        return tuple(None if share is None else share.to(a.dtype) for share in shares)
+    if a.shape == b.shape and a.numel():
+        p, q = torch.exp(a), torch.exp(b)
+        least, most = torch.aminmax(p * q)  # NaN if there is one
+        if least.item() >= 1e-37 and most.item() <= 1e37:
+            r = p + q
+            da = p.div_(r) * dy if wanted[0] else None
+            db = q.div_(r) * dy if wanted[1] else None
+            return da, db
     u = torch.sub(a.double(), b)
-    da = torch.sigmoid(u).float() * dy if wanted[0] else None
-    db = u.neg_().sigmoid_().float() * dy if wanted[1] else None
-    if a.dtype is torch.float32 and a.shape == b.shape:
-        return da, db
-    return tuple(
-        None if share is None else _rounded(_reduced(share, v.shape), v.dtype)
-        for share, v in ((da, a), (db, b))
-    )
+    da = _reduced(torch.sigmoid(u).float() * dy, a.shape) if wanted[0] else None
+    db = _reduced(u.neg_().sigmoid_().float() * dy, b.shape) if wanted[1] else None
+    return da, db
 ''',
 )
-"""Between e**-80 and e**80 the exponentials and their sum are normal numbers of float32:
-only a quotient may be denormal, and then the share itself is. Five roundings: 3.7 ULP at
-most at ten million pairs, where a product with the reciprocal of the sum makes 3.9."""
+"""Where p * q is between 1e-37 and 1e37 neither is 0 or infinite; if one is denormal, the
+other is above 8, and the share is denormal, too; and p + q is finite, for if one is beyond
+1e37 the other is below 1. Five roundings: 3.7 ULP at most at ten million pairs, where a
+product with the reciprocal of the sum makes 3.9."""

@@ -25,7 +25,8 @@ class Kernel:
     """``helper`` computes the ``formulas``, in float64, or within 4 ULP of float32.
 
     Of a forward pass there is one, of a backward pass one for each of ``inputs``, with dy
-    for the upstream gradient. ``is_for_many``: it takes more calls than the formula does.
+    for the upstream gradient. ``is_for_many``: it takes more calls than the formula does;
+    ``is_open``: whatever looks on may see it.
     ``in_loop`` is the slope in float32, in few operations of which none is dear.
     """
 
@@ -33,10 +34,17 @@ class Kernel:
     inputs: tuple[str, ...]
     formulas: tuple[str, ...]
     is_for_many: bool = False
+    is_open: bool = False
     in_loop: Helper | None = None
 
 
 FORWARD = (
+    Kernel(
+        texts.SILU_FORWARD,
+        ("x",),
+        ("max(x, -10000) * sigmoid(x)",),
+        is_open=True,
+    ),
     Kernel(texts.GELU, ("x",), ("max(x, -10000) * ndtr(x)",)),
     Kernel(
         texts.MISH_FORWARD,
@@ -71,7 +79,6 @@ BACKWARD = (
 
 HELPERS = (
     texts.ONE,
-    texts.MODERATE,
     *(kernel.helper for kernel in (*FORWARD, *BACKWARD)),
     *loops.HELPERS,
 )

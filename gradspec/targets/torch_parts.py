@@ -194,6 +194,14 @@ class Function:
         return self.tangents is not None and len(self.gradients) > 1
 
     @property
+    def is_sparing(self) -> bool:
+        """Whether zeros are made in forward mode alone: as gradients of saved locals, which
+        nothing reads, they would cost at every call.
+        """
+        single = len(self.plan.upstream) == 1
+        return bool(self.kept) and single and self.is_materialised
+
+    @property
     def filled(self) -> tuple[str, ...]:
         """The inputs whose missing tangents ``jvp`` makes zeros itself."""
         if self.tangents is None or self.is_materialised or len(self.gradients) < 2:

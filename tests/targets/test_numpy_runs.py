@@ -32,8 +32,8 @@ def test_parts_follow_each_other_and_the_first_is_small(
     ends = [0, *(part.stop for part in parts)]
     assert [part.start for part in parts] == ends[:-1]
     assert ends[-1] >= rows > parts[-1].start
-    assert all(part.stop - part.start <= 1001 for part in parts)
-    assert parts[0].stop <= max(1, 1001 // 8)
+    assert all(part.stop - part.start <= rules._BLOCK // 131 * 9 // 8 for part in parts)
+    assert parts[0].stop <= max(1, rules._BLOCK // 131 // 8)
 
 
 @pytest.mark.parametrize("count", (0, 1, 9, 76, 500))

@@ -99,3 +99,28 @@ def test_forward_mode_goes_through_a_batch(rules: dict[str, Any], name: str) -> 
     made = jvp(vmap(vmap(rules[name])), (batch,), (batch,))[1]
     true = torch.stack([jvp(rules[name], (x,), (x,))[1] for x in batch])
     assert torch.allclose(made, true)
+
+
+def test_what_is_kept_gets_no_zeros_for_a_gradient() -> None:
+    """They would be made at every call, and nothing reads them; forward mode, in which
+    one input may stand still, has them made."""
+    rules = torch_module(RULES)
+    x, g = torch.randn(4, 5).requires_grad_(), torch.randn(5).requires_grad_()
+    class_ = rules._ThroughLocal
+    given: list[Any] = []
+    original = class_.backward
+
+    def backward(ctx: Any, *upstream: Any) -> Any:
+        given.extend(upstream)
+        return original(ctx, *upstream)
+
+    class_.backward = staticmethod(backward)
+    try:
+        rules.through_local(x, g).sum().backward()
+    finally:
+        class_.backward = original
+    first, *others = given
+    assert torch.equal(first, torch.ones(4, 5))
+    assert others and all(other is None for other in others)
+    _, tangent = torch.func.jvp(lambda g: rules.through_local(x, g), (g,), (g,))
+    assert torch.allclose(tangent, rules.through_local(x, g))

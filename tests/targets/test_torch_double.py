@@ -246,6 +246,29 @@ def test_shares_of_many_are_right_beside_an_end(
         torch.testing.assert_close(share, true, rtol=eps, atol=1e-45, equal_nan=True)
 
 
+@pytest.mark.parametrize("places", [(-60.0, -58.0), (50.0, 45.0), (1.0, -110.0), (0.0, 0.0)])
+@pytest.mark.parametrize("count", [1, 7, 5000])
+def test_shares_of_few_and_many_go_the_same_ways(
+    rules: ModuleType, places: tuple[float, float], count: int
+) -> None:
+    """By exponentials whose product is a normal number, and by the difference in float64
+    where it is not: below 1e-37, beyond 1e37, and 0."""
+    a, b = (torch.full((count,), place).requires_grad_() for place in places)
+    got = torch.autograd.grad(rules.both(a, b).sum(), (a, b))
+    u = a.detach().double() - b.detach().double()
+    for share, true in zip(got, (torch.sigmoid(u), torch.sigmoid(-u)), strict=True):
+        torch.testing.assert_close(share.double(), true, rtol=3 * _UNIT, atol=2e-45)
+
+
+def test_a_forward_pass_of_silu_leaves_its_argument_alone(rules: ModuleType) -> None:
+    """It computes in the memory of what is bounded, which is no view of the argument."""
+    x = torch.linspace(-9.0, 9.0, 31)
+    before = x.clone()
+    rules.silu(x.requires_grad_())
+    assert torch.equal(x.detach(), before)
+    assert rules.silu(torch.tensor([-torch.inf])).item() == 0.0
+
+
 @pytest.mark.parametrize("count", [7, 5000])
 @pytest.mark.parametrize("name", [*NAMES, "both"])
 def test_upstream_gradients_in_batches(

@@ -49,9 +49,9 @@ def _where(condition: np.ndarray, x: npt.ArrayLike, y: npt.ArrayLike) -> np.ndar
     return np.bitwise_xor(other, change, out=place).view(dtype)
 
 
-_BLOCK = 1 << 17
-"""Elements of a block: what lies between arguments and results stays in the cache, and
-threads seldom wait for the interpreter's lock."""
+_BLOCK = 1 << 18
+"""Most elements of a block: what lies between arguments and results stays in the cache,
+and threads seldom wait for the interpreter's lock."""
 
 
 def _are_large(first: npt.ArrayLike, *others: npt.ArrayLike) -> bool:
@@ -84,7 +84,8 @@ def _parts(rows: int, size: int) -> list[slice]:
     """Rows, of ``size`` elements all together, a block at a time; the first are few, for
     no thread works beside them, and none are fewer: few elements go other ways.
     """
-    step = max(1, _BLOCK * rows // size)
+    block = _BLOCK if size >= 16 * _BLOCK else _BLOCK // 2  # enough for every thread
+    step = max(1, block * rows // size)
     first = max(1, step // 8)
     last = max(rows - first, first) if rows > first else 0
     starts = [0, *range(first, last + 1, step)]
@@ -119,7 +120,7 @@ def _has_many_rows(x: npt.ArrayLike, axes: int) -> bool:
     """Whether it is an array of many blocks of rows, whose elements lie in order. A
     row has the last ``axes``.
     """
-    if not _are_large(x) or x.size <= 2 * _BLOCK or x.ndim <= axes:
+    if not _are_large(x) or 2 * x.size <= 3 * _BLOCK or x.ndim <= axes:
         return False
     return math.prod(x.shape[: x.ndim - axes]) > 1
 
@@ -295,7 +296,7 @@ def _few2(a: Any, b: Any) -> np.dtype | None:
         type(a) is type(b) is _Array
         and (dtype := a.dtype) is b.dtype
         and a.shape == b.shape
-        and a.size <= 131072
+        and a.size <= 262144
         and (dtype is _SINGLE or dtype is _DOUBLE)
     ):
         return dtype
@@ -310,7 +311,7 @@ def _few3(a: Any, b: Any, c: Any) -> np.dtype | None:
         type(a) is type(b) is type(c) is _Array
         and (dtype := a.dtype) is b.dtype is c.dtype
         and a.shape == b.shape == c.shape
-        and a.size <= 131072
+        and a.size <= 262144
         and (dtype is _SINGLE or dtype is _DOUBLE)
     ):
         return dtype

@@ -33,6 +33,8 @@ def _is_differentiated() -> bool:
 
 def _unbatched(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor that holds a batch of vmap: the one that autograd knows."""
+    if not _transforms_are_active():
+        return tensor
     while torch._C._functorch.is_batchedtensor(tensor):
         tensor = torch._C._functorch.get_unwrapped(tensor)
     return tensor
@@ -50,14 +52,18 @@ def _is_plain(tensor: torch.Tensor) -> bool:
     )
 
 
+_is_compiling, _is_tracing = torch.compiler.is_compiling, torch._C._is_tracing
+_modes, _forward_ad = torch._C._len_torch_dispatch_stack, torch.autograd.forward_ad
+
+
 def _is_watched() -> bool:
     """Whether a compiler, a tracer, a transform, a mode or forward mode looks on."""
     return (
-        torch.compiler.is_compiling()
-        or torch._C._is_tracing()
+        _is_compiling()
+        or _is_tracing()
         or _transforms_are_active()
-        or torch._C._len_torch_dispatch_stack() > 0
-        or torch.autograd.forward_ad._current_level >= 0
+        or _modes() > 0
+        or _forward_ad._current_level >= 0
     )
 
 
@@ -563,9 +569,13 @@ class _LayerNorm(torch.autograd.Function):
         ctx.save_for_backward(x, gain, m, v)
         ctx.save_for_forward(x, gain, m, v)
         ctx.mark_non_differentiable(_unbatched(m), _unbatched(v))
+        if torch.autograd.forward_ad._current_level < 0:
+            ctx.set_materialize_grads(False)
 
     @staticmethod
     def backward(ctx, dy, _m, _v):
+        if dy is None:
+            return None, None, None, None
         x, gain, m, v = ctx.saved_tensors
         eps = ctx.eps
         dtype = x.dtype

@@ -37,14 +37,18 @@ def _is_plain(tensor: torch.Tensor) -> bool:
     )
 
 
+_is_compiling, _is_tracing = torch.compiler.is_compiling, torch._C._is_tracing
+_modes, _forward_ad = torch._C._len_torch_dispatch_stack, torch.autograd.forward_ad
+
+
 def _is_watched() -> bool:
     """Whether a compiler, a tracer, a transform, a mode or forward mode looks on."""
     return (
-        torch.compiler.is_compiling()
-        or torch._C._is_tracing()
+        _is_compiling()
+        or _is_tracing()
         or _transforms_are_active()
-        or torch._C._len_torch_dispatch_stack() > 0
-        or torch.autograd.forward_ad._current_level >= 0
+        or _modes() > 0
+        or _forward_ad._current_level >= 0
     )
 
 

@@ -26,6 +26,8 @@ def _is_differentiated() -> bool:
 
 def _unbatched(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor that holds a batch of vmap: the one that autograd knows."""
+    if not _transforms_are_active():
+        return tensor
     while torch._C._functorch.is_batchedtensor(tensor):
         tensor = torch._C._functorch.get_unwrapped(tensor)
     return tensor
@@ -312,9 +314,13 @@ class _LayerNorm(torch.autograd.Function):
         ctx.save_for_backward(x, g, mu, r)
         ctx.save_for_forward(x, g, mu, r)
         ctx.mark_non_differentiable(_unbatched(mu), _unbatched(r))
+        if torch.autograd.forward_ad._current_level < 0:
+            ctx.set_materialize_grads(False)
 
     @staticmethod
     def backward(ctx, dy, _mu, _r):
+        if dy is None:
+            return None, None, None, None
         x, g, mu, r = ctx.saved_tensors
         eps = ctx.eps
         dtype = x.dtype
