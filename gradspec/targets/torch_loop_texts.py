@@ -20,20 +20,19 @@ SILU = Helper(
     "_silu_slope_single",
     f'''\
 def _silu_slope_single(x: torch.Tensor) -> torch.Tensor:
-    """The slope of silu in float32: about its zero the distance times a polynomial, else
-    by exp(-abs(x)).
+    """The slope of silu in float32, by that of -abs(x): about its zero the distance times
+    a polynomial, else by exp(-abs(x)). Both sides add up to 1.
     """
     series = {listed(fits.SILU_SERIES)}
-    x = torch.clamp(x, -1e4, 1e4)  # the slope is 0 and 1 beyond
-    left = x < 0.0
-    e = torch.exp(torch.where(left, x, -x))
-    d = (x + {-fits.SILU_ZERO[0]!r}) - {fits.SILU_ZERO[1]!r}
+    a = torch.clamp(torch.where(x < 0.0, -x, x), max=1e4)  # the slope is 0 and 1 beyond
+    e = torch.exp(-a)
+    d = ({-fits.SILU_ZERO[0]!r} - a) - {fits.SILU_ZERO[1]!r}
     p = series[0]
     for c in series[1:]:
         p = p * d + c
-    over = torch.where(left, e * (e + (1.0 + x)), 1.0 + e * (1.0 + x))
     near = torch.abs(d) < {fits.SILU_NEAR}
-    return torch.where(near, d * p, over / torch.square(1.0 + e))
+    tail = torch.where(near, d * p, e * ((1.0 - a) + e) / torch.square(1.0 + e))
+    return torch.where(x < 0.0, tail, 1.0 - tail)
 ''',
     needs=(IS_FUSED,),
 )
