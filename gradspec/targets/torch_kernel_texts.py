@@ -148,19 +148,18 @@ def _logistic_shares(
     dy: torch.Tensor, a: torch.Tensor, b: torch.Tensor, wanted: tuple[bool, ...]
 ) -> tuple[torch.Tensor | None, ...]:
     """dy times the logistic function of a - b, and of b - a: the shares that the
-    exponentials of a and b have in their sum, in float32 where their product is a normal
-    number: one may be denormal then, but its share is as well. Nothing cancels. In
-    float64 else, of the difference.
+    exponentials of a and b have in their sum, in float32 where the smaller is a normal
+    number and the sum is one. Nothing cancels. In float64 else, of the difference.
     """
     if a.dtype is not torch.float32:
         shares = _logistic_shares(dy.float(), a.float(), b.float(), wanted)
         return tuple(None if share is None else share.to(a.dtype) for share in shares)
     if a.shape == b.shape and a.numel():
         p, q = torch.exp(a), torch.exp(b)
-        least, most = torch.aminmax(p * q)  # NaN if there is one
-        if least.item() >= 1e-37 and most.item() <= 1e37:
-            r = p + q
-            da = p.div_(r) * dy if wanted[0] else None
+        r = p + q
+        p /= r
+        if (p * q).amin().item() >= 2e-38:  # NaN and 0 are not, of what is too large
+            da = p * dy if wanted[0] else None
             db = q.div_(r) * dy if wanted[1] else None
             return da, db
     u = torch.sub(a.double(), b)
@@ -169,7 +168,7 @@ def _logistic_shares(
     return da, db
 ''',
 )
-"""Where p * q is between 1e-37 and 1e37 neither is 0 or infinite; if one is denormal, the
-other is above 8, and the share is denormal, too; and p + q is finite, for if one is beyond
-1e37 the other is below 1. Five roundings: 3.7 ULP at most at ten million pairs, where a
-product with the reciprocal of the sum makes 3.9."""
+"""p * q / (p + q) is at most the smaller of both, and at least half of it. Where it is
+normal, both are; if one is infinite it is NaN, and 0 if the sum alone is. Five roundings:
+3.7 ULP at most at ten million pairs, where a product with the reciprocal of the sum makes
+3.9."""

@@ -246,13 +246,19 @@ def test_shares_of_many_are_right_beside_an_end(
         torch.testing.assert_close(share, true, rtol=eps, atol=1e-45, equal_nan=True)
 
 
-@pytest.mark.parametrize("places", [(-60.0, -58.0), (50.0, 45.0), (1.0, -110.0), (0.0, 0.0)])
+SHARED = (
+    *((-60.0, -58.0), (50.0, 45.0), (0.0, 0.0), (-86.0, 88.0), (-87.0, -87.0)),
+    *((1.0, -110.0), (-100.0, -100.3), (88.5, 88.4), (89.0, 3.0), (200.0, 199.0)),
+)
+
+
+@pytest.mark.parametrize("places", SHARED)
 @pytest.mark.parametrize("count", [1, 7, 5000])
 def test_shares_of_few_and_many_go_the_same_ways(
     rules: ModuleType, places: tuple[float, float], count: int
 ) -> None:
-    """By exponentials whose product is a normal number, and by the difference in float64
-    where it is not: below 1e-37, beyond 1e37, and 0."""
+    """By exponentials that are normal numbers, and by the difference in float64 where one
+    is denormal, 0 or infinite, or their sum is."""
     a, b = (torch.full((count,), place).requires_grad_() for place in places)
     got = torch.autograd.grad(rules.both(a, b).sum(), (a, b))
     u = a.detach().double() - b.detach().double()
