@@ -36,7 +36,10 @@ def tf_module(path: str) -> ModuleType:
     def recorded(_tensors: Any, results: Any, _backward: Any, _forward: Any) -> Any:
         return results
 
-    untouched = SimpleNamespace(stop_recording=nullcontext)
+    untouched = SimpleNamespace(
+        stop_recording=nullcontext,
+        could_possibly_record=lambda: True,  # so that no compiler takes the whole
+    )
     module.__dict__.update(_recorded=recorded, _record=untouched)
     return module
 
