@@ -157,8 +157,8 @@ def _logistic_shares(
     if a.shape == b.shape and a.numel():
         p, q = torch.exp(a), torch.exp(b)
         r = p + q
-        p /= r
-        if (p * q).amin().item() >= 2e-38:  # NaN and 0 are not, of what is too large
+        p.div_(r)
+        if torch.min(p * q).item() >= 2e-38:  # NaN and 0 are not, of what is too large
             da = p * dy if wanted[0] else None
             db = q.div_(r) * dy if wanted[1] else None
             return da, db
