@@ -8,11 +8,13 @@ out: an `expm1` is one operation there, and the series many.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from gradspec.primitives import balls
 from gradspec.primitives.row import Expand, Primitive, Spelling
 from gradspec.primitives.spelling import TARGETS, everywhere
+from gradspec.primitives.table_operators import ROWS as OPERATORS
 from gradspec.primitives.texts_elementary import (
     NUMPY_LOGISTIC_KNOWN,
     NUMPY_LOGISTIC_SHARE,
@@ -192,16 +194,10 @@ ROWS = (
             "numpy": NUMPY_LOGISTIC_KNOWN,
         },
     ),
-    Primitive(
-        POWER,
-        ("x", "y"),
+    replace(
+        next(row for row in OPERATORS if row.name == "pow"),
+        name=POWER,
         meaning="x**y",
-        partials=("y * x**(y - 1) if y != 0 else 0", "xlogy(out, x)"),
-        ball=balls.power,
-        sympy=lambda sp, x, y: x**y,
-        model=lambda np, x, y: np.power(x, y),
-        cost=20,
-        source="DLMF 4.2(iv)",
         spellings={
             **dict.fromkeys(("tf", "jax", "torch"), Expand("x**y")),
             "numpy": NUMPY_POWER,

@@ -148,8 +148,8 @@ def _logistic_shares(
     dy: torch.Tensor, a: torch.Tensor, b: torch.Tensor, wanted: tuple[bool, ...]
 ) -> tuple[torch.Tensor | None, ...]:
     """dy times the logistic function of a - b, and of b - a: the shares that the
-    exponentials of a and b have in their sum, in float32 where the smaller is a normal
-    number and the sum is one. Nothing cancels. In float64 else, of the difference.
+    exponentials of a and b have in their sum, in float32 where both and the sum are
+    normal numbers. Nothing cancels. In float64 else, of the difference.
     """
     if a.dtype is not torch.float32:
         shares = _logistic_shares(dy.float(), a.float(), b.float(), wanted)

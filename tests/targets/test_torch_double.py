@@ -266,6 +266,18 @@ def test_shares_of_few_and_many_go_the_same_ways(
         torch.testing.assert_close(share.double(), true, rtol=3 * _UNIT, atol=2e-45)
 
 
+@pytest.mark.parametrize("count", [1, 7, 5000])
+def test_shares_take_exponentials_where_they_can(rules: ModuleType, count: int) -> None:
+    for place, is_single in ((-60.0, True), (-100.0, False)):
+        a, b = (torch.full((count,), place + k).requires_grad_() for k in (0.0, 1.0))
+        y = rules.both(a, b)
+        with torch.autograd.profiler.profile() as seen:
+            torch.autograd.grad(y.sum(), (a, b))
+        names = {event.name for event in seen.function_events}
+        assert ("aten::sigmoid" not in names) == is_single
+        assert "aten::exp" in names
+
+
 def test_a_forward_pass_of_silu_leaves_its_argument_alone(rules: ModuleType) -> None:
     """It computes in the memory of what is bounded, which is no view of the argument."""
     x = torch.linspace(-9.0, 9.0, 31)

@@ -55,7 +55,8 @@ def _parts(rows: int, size: int) -> list[slice]:
     """Rows, of ``size`` elements all together, a block at a time; the first are few, for
     no thread works beside them, and none are fewer: few elements go other ways.
     """
-    block = _BLOCK if size >= 32 * _BLOCK else _BLOCK // 2  # enough for every thread
+    # of fewer elements more blocks, so that every thread has some
+    block = _BLOCK if size >= 32 * _BLOCK else _BLOCK // 2
     step = max(1, block * rows // size)
     first = max(1, step // 8)
     last = max(rows - first, first) if rows > first else 0
