@@ -34,6 +34,7 @@ from gradspec.targets.torch_again import (
     outputs_declared,
 )
 from gradspec.targets.torch_backward import backward_method
+from gradspec.targets.torch_batches import BATCHED_WITH
 from gradspec.targets.torch_blocks import (
     APPLIED,
     APPLIED_BY_SIZE,
@@ -99,6 +100,7 @@ def _module(plan: ModulePlan, functions: Sequence[Function]) -> str:
         ACTIVE,
         DIFFERENTIATED,
         UNBATCHED,
+        BATCHED_WITH,
         *HELPERS,
         OUTWEIGHS_CALLS,
         applied,

@@ -100,7 +100,7 @@ def _absent(function: Function) -> Lines:
     """With one output there is nothing to do when nothing comes from above."""
     if len(function.plan.upstream) != 1:
         return []
-    if function.is_materialised and not function.is_sparing:
+    if function.is_materialised:
         return []
     return [f"if {function.plan.upstream[0]} is None:", f"    {_nothing(function)}"]
 

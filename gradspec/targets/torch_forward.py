@@ -16,6 +16,7 @@ from gradspec.targets.python import (
     render_atom,
     render_filled,
 )
+from gradspec.targets.torch_batches import batched
 from gradspec.targets.torch_half import in_its_place, widened
 from gradspec.targets.torch_parts import Function
 from gradspec.targets.torch_trace import traced_forward
@@ -74,6 +75,7 @@ def _results(function: Function, scope: Scope, wide: bool) -> str:
     results: Lines = []
     for output, value in zip(function.outputs, function.forward.results, strict=True):
         result = _result(function, output, value, scope, wide)
+        result = batched(function.plan, output, result)
         if result in results and not result.endswith(".clone()"):
             result += ".clone()"  # one tensor cannot be two outputs
         results.append(result)
@@ -167,11 +169,8 @@ def setup_context_method(function: Function) -> Lines:
         body.append(f"{ctx}.save_for_forward({', '.join(saved)})")
     if plain:
         body.append(f"{ctx}.mark_non_differentiable({', '.join(plain)})")
-    unfilled = f"{ctx}.set_materialize_grads(False)"
-    if function.is_sparing:
-        body += ["if torch.autograd.forward_ad._current_level < 0:", f"    {unfilled}"]
-    elif not function.is_materialised:
-        body.append(unfilled)
+    if not function.is_materialised:
+        body.append(f"{ctx}.set_materialize_grads(False)")
     header = f"def setup_context({ctx}, {_given(function)}, {_made(function)}):"
     return ["@staticmethod", header, *indented(body)]
 

@@ -187,19 +187,14 @@ class Function:
     @property
     def is_materialised(self) -> bool:
         """Whether torch makes zeros of what is missing: of upstream gradients that a
-        value mixes, and of tangents of inputs that stand still beside one that moves.
+        value mixes, and of tangents of inputs that stand still beside one that moves. Not
+        for saved locals: zeros as gradients of them, which nothing reads, would cost at
+        every call.
         """
         if len(self.plan.upstream) > 1:
             return not self.tests_each
-        return self.tangents is not None and len(self.gradients) > 1
-
-    @property
-    def is_sparing(self) -> bool:
-        """Whether zeros are made in forward mode alone: as gradients of saved locals, which
-        nothing reads, they would cost at every call.
-        """
-        single = len(self.plan.upstream) == 1
-        return bool(self.kept) and single and self.is_materialised
+        moves = self.tangents is not None and len(self.gradients) > 1
+        return moves and not self.kept
 
     @property
     def filled(self) -> tuple[str, ...]:

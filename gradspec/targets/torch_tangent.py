@@ -54,9 +54,7 @@ def jvp_method(function: Function) -> Lines:
 
 def _restored(function: Function) -> Lines:
     """What the context kept, as far as it is used."""
-    used = {*function.tangent_uses}
-    if len(function.plan.upstream) > 1:
-        used.update(function.filled)
+    used = {*function.tangent_uses, *function.filled}
     saved = [name if name in used else "_" for name in function.residuals]
     statics = [i.name for i in function.plan.statics if i.name in used]
     return [

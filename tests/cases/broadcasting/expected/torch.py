@@ -24,6 +24,17 @@ _transforms_are_active = getattr(
 )
 
 
+def _batched_with(output: torch.Tensor, *others: torch.Tensor) -> torch.Tensor:
+    """``output``, in every batch of vmap in which the others are: torch sums the upstream
+    gradient of what stands outside over the batch, before the rule sees it.
+    """
+    if torch.compiler.is_dynamo_compiling() or not _transforms_are_active():
+        return output
+    for other in others:
+        output = output - other.new_zeros((), dtype=output.dtype)
+    return output
+
+
 def _is_plain(tensor: torch.Tensor) -> bool:
     """Whether its elements are numbers in the memory of the CPU, in order (or one number
     for all), and it is no subclass: the keys of any other differ.
@@ -206,17 +217,10 @@ def _applied(
     return apply
 
 
-def _is_traced() -> bool:
-    """Whether a compiler is looking on."""
-    return torch._guards.TracingContext.try_get() is not None
-
-
 def _forward_mode() -> contextlib.AbstractContextManager[None]:
     """Tangents of tangents: torch switches forward mode off inside a jvp, where a second
-    derivative would then be 0. A compiler needs no such help.
+    derivative would then be 0.
     """
-    if _is_traced():
-        return contextlib.nullcontext()
     return torch.autograd.forward_ad._set_fwd_grad_enabled(True)
 
 
@@ -227,13 +231,12 @@ def _primal(tensor: torch.Tensor) -> torch.Tensor:
         primal = _primal(inside.get_unwrapped(tensor))
         axis, level = inside.maybe_get_bdim(tensor), inside.maybe_get_level(tensor)
         return inside._add_batch_dim(primal, axis, level)
-    return torch.autograd.forward_ad.unpack_dual(tensor).primal
+    # the level is said: a compiler that traces forward mode does not tell Python of it
+    return torch.autograd.forward_ad.unpack_dual(tensor, level=0).primal
 
 
 def _primals(ctx: Any) -> tuple[torch.Tensor, ...]:
     """What the context kept, without the tangents at which jvp is just called."""
-    if _is_traced():
-        return ctx.saved_tensors
     return tuple(_primal(tensor) for tensor in ctx.saved_tensors)
 
 
@@ -352,7 +355,7 @@ class _ComplexOp(torch.autograd.Function):
         # at x = inf and x = -inf the limit, where it was NaN
         z = _add_product(torch.sin(_finite(x)), x, y)
         w = y * y
-        return _rounded(z, dtype), _rounded(w, dtype)
+        return _rounded(z, dtype), _batched_with(_rounded(w, dtype), x)
 
     @staticmethod
     def setup_context(ctx, inputs, output):

@@ -43,17 +43,10 @@ def _applied(
     return apply
 
 
-def _is_traced() -> bool:
-    """Whether a compiler is looking on."""
-    return torch._guards.TracingContext.try_get() is not None
-
-
 def _forward_mode() -> contextlib.AbstractContextManager[None]:
     """Tangents of tangents: torch switches forward mode off inside a jvp, where a second
-    derivative would then be 0. A compiler needs no such help.
+    derivative would then be 0.
     """
-    if _is_traced():
-        return contextlib.nullcontext()
     return torch.autograd.forward_ad._set_fwd_grad_enabled(True)
 
 

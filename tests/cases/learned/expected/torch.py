@@ -40,6 +40,17 @@ def _unbatched(tensor: torch.Tensor) -> torch.Tensor:
     return tensor
 
 
+def _batched_with(output: torch.Tensor, *others: torch.Tensor) -> torch.Tensor:
+    """``output``, in every batch of vmap in which the others are: torch sums the upstream
+    gradient of what stands outside over the batch, before the rule sees it.
+    """
+    if torch.compiler.is_dynamo_compiling() or not _transforms_are_active():
+        return output
+    for other in others:
+        output = output - other.new_zeros((), dtype=output.dtype)
+    return output
+
+
 def _is_plain(tensor: torch.Tensor) -> bool:
     """Whether its elements are numbers in the memory of the CPU, in order (or one number
     for all), and it is no subclass: the keys of any other differ.
@@ -291,17 +302,10 @@ def _applied(
     return apply
 
 
-def _is_traced() -> bool:
-    """Whether a compiler is looking on."""
-    return torch._guards.TracingContext.try_get() is not None
-
-
 def _forward_mode() -> contextlib.AbstractContextManager[None]:
     """Tangents of tangents: torch switches forward mode off inside a jvp, where a second
-    derivative would then be 0. A compiler needs no such help.
+    derivative would then be 0.
     """
-    if _is_traced():
-        return contextlib.nullcontext()
     return torch.autograd.forward_ad._set_fwd_grad_enabled(True)
 
 
@@ -312,13 +316,12 @@ def _primal(tensor: torch.Tensor) -> torch.Tensor:
         primal = _primal(inside.get_unwrapped(tensor))
         axis, level = inside.maybe_get_bdim(tensor), inside.maybe_get_level(tensor)
         return inside._add_batch_dim(primal, axis, level)
-    return torch.autograd.forward_ad.unpack_dual(tensor).primal
+    # the level is said: a compiler that traces forward mode does not tell Python of it
+    return torch.autograd.forward_ad.unpack_dual(tensor, level=0).primal
 
 
 def _primals(ctx: Any) -> tuple[torch.Tensor, ...]:
     """What the context kept, without the tangents at which jvp is just called."""
-    if _is_traced():
-        return ctx.saved_tensors
     return tuple(_primal(tensor) for tensor in ctx.saved_tensors)
 
 
@@ -563,24 +566,23 @@ class _LayerNorm(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx, inputs, output):
-        x, gain, _, ctx.eps = inputs
+        x, gain, bias, ctx.eps = inputs
         y, m, v = output
         ctx.y_shape = y.shape
-        ctx.save_for_backward(x, gain, m, v)
-        ctx.save_for_forward(x, gain, m, v)
+        ctx.save_for_backward(x, gain, bias, m, v)
+        ctx.save_for_forward(x, gain, bias, m, v)
         ctx.mark_non_differentiable(_unbatched(m), _unbatched(v))
-        if torch.autograd.forward_ad._current_level < 0:
-            ctx.set_materialize_grads(False)
+        ctx.set_materialize_grads(False)
 
     @staticmethod
     def backward(ctx, dy, _m, _v):
         if dy is None:
             return None, None, None, None
-        x, gain, m, v = ctx.saved_tensors
+        x, gain, bias, m, v = ctx.saved_tensors
         eps = ctx.eps
         dtype = x.dtype
         if dtype in _HALF:
-            x, gain, m, v, dy = _widen(x, gain, m, v, dy)
+            x, gain, bias, m, v, dy = _widen(x, gain, bias, m, v, dy)
         d = x.shape[-1]
         if _is_differentiated():
             # a second derivative must see through what was saved
@@ -610,8 +612,11 @@ class _LayerNorm(torch.autograd.Function):
     @staticmethod
     def jvp(ctx, x_dot, gain_dot, bias_dot, _eps):
         with _forward_mode():
-            x, gain, _, _ = _primals(ctx)
+            x, gain, bias, _, _ = _primals(ctx)
             eps = ctx.eps
+            x_dot = _tangent(x_dot, x)
+            gain_dot = _tangent(gain_dot, gain)
+            bias_dot = _tangent(bias_dot, bias)
             dtype = x_dot.dtype
             if dtype in _HALF:
                 x, gain, x_dot, gain_dot, bias_dot = _widen(
@@ -681,7 +686,9 @@ class _Mixture(torch.autograd.Function):
             x, z, w, s, to = _widen(x, z, w, s, to)
         u = x * s + device * to
         v = z @ w.mT
-        return _rounded(u, dtype), _rounded(v, dtype)
+        return _batched_with(_rounded(u, dtype), z, w), _batched_with(
+            _rounded(v, dtype), x, s, to
+        )
 
     @staticmethod
     def setup_context(ctx, inputs, output):

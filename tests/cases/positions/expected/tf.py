@@ -84,7 +84,15 @@ def _recorded(
         else:
             made = outputs
             outputs = tf.custom_gradient(lambda *_: (made, pulled))(*tensors)
-    _record.record_operation("Rule", outputs, tensors, pulled, forward)
+    if are_kept and forward is None:
+        # tapes first: an accumulator computes with the results, and a tape around it is
+        # to see where they come from
+        _record.record_operation_backprop_only("Rule", outputs, tensors, pulled)
+        _record.record_operation_forwardprop_only(
+            "Rule", outputs, tensors, pulled, None
+        )
+    else:
+        _record.record_operation("Rule", outputs, tensors, pulled, forward)
     return tuple(outputs) if isinstance(results, tuple) else outputs[0]
 
 
@@ -272,7 +280,10 @@ def _cross_entropy(x, t):
             tf.expand_dims(dloss, -1)
             * (
                 tf.exp(x - tf.expand_dims(tf.reduce_logsumexp(x, -1), -1))
-                - tf.cast(tf.range(n, dtype=tf.int64) == tf.expand_dims(t, -1), x.dtype)
+                - tf.cast(
+                    tf.equal(tf.range(n, dtype=tf.int64), tf.expand_dims(t, -1)),
+                    x.dtype,
+                )
             ),
             x,
         )

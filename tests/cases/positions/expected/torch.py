@@ -43,17 +43,10 @@ def _applied(
     return apply
 
 
-def _is_traced() -> bool:
-    """Whether a compiler is looking on."""
-    return torch._guards.TracingContext.try_get() is not None
-
-
 def _forward_mode() -> contextlib.AbstractContextManager[None]:
     """Tangents of tangents: torch switches forward mode off inside a jvp, where a second
-    derivative would then be 0. A compiler needs no such help.
+    derivative would then be 0.
     """
-    if _is_traced():
-        return contextlib.nullcontext()
     return torch.autograd.forward_ad._set_fwd_grad_enabled(True)
 
 
@@ -64,13 +57,12 @@ def _primal(tensor: torch.Tensor) -> torch.Tensor:
         primal = _primal(inside.get_unwrapped(tensor))
         axis, level = inside.maybe_get_bdim(tensor), inside.maybe_get_level(tensor)
         return inside._add_batch_dim(primal, axis, level)
-    return torch.autograd.forward_ad.unpack_dual(tensor).primal
+    # the level is said: a compiler that traces forward mode does not tell Python of it
+    return torch.autograd.forward_ad.unpack_dual(tensor, level=0).primal
 
 
 def _primals(ctx: Any) -> tuple[torch.Tensor, ...]:
     """What the context kept, without the tangents at which jvp is just called."""
-    if _is_traced():
-        return ctx.saved_tensors
     return tuple(_primal(tensor) for tensor in ctx.saved_tensors)
 
 
@@ -88,7 +80,8 @@ def _floating(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
 
 def _integer(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
     """``value`` as an integer tensor."""
-    value = torch.as_tensor(value)
+    if not isinstance(value, torch.Tensor):  # a tensor stays on its device
+        value = torch.as_tensor(value)
     if value.is_floating_point() or value.is_complex() or value.dtype == torch.bool:
         raise TypeError(
             f"{rule}: {name} must be an integer tensor, not {value.dtype}; "

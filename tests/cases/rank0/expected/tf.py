@@ -84,7 +84,15 @@ def _recorded(
         else:
             made = outputs
             outputs = tf.custom_gradient(lambda *_: (made, pulled))(*tensors)
-    _record.record_operation("Rule", outputs, tensors, pulled, forward)
+    if are_kept and forward is None:
+        # tapes first: an accumulator computes with the results, and a tape around it is
+        # to see where they come from
+        _record.record_operation_backprop_only("Rule", outputs, tensors, pulled)
+        _record.record_operation_forwardprop_only(
+            "Rule", outputs, tensors, pulled, None
+        )
+    else:
+        _record.record_operation("Rule", outputs, tensors, pulled, forward)
     return tuple(outputs) if isinstance(results, tuple) else outputs[0]
 
 

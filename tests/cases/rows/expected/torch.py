@@ -80,17 +80,10 @@ def _applied_natively(
     return apply
 
 
-def _is_traced() -> bool:
-    """Whether a compiler is looking on."""
-    return torch._guards.TracingContext.try_get() is not None
-
-
 def _forward_mode() -> contextlib.AbstractContextManager[None]:
     """Tangents of tangents: torch switches forward mode off inside a jvp, where a second
-    derivative would then be 0. A compiler needs no such help.
+    derivative would then be 0.
     """
-    if _is_traced():
-        return contextlib.nullcontext()
     return torch.autograd.forward_ad._set_fwd_grad_enabled(True)
 
 
@@ -101,14 +94,18 @@ def _primal(tensor: torch.Tensor) -> torch.Tensor:
         primal = _primal(inside.get_unwrapped(tensor))
         axis, level = inside.maybe_get_bdim(tensor), inside.maybe_get_level(tensor)
         return inside._add_batch_dim(primal, axis, level)
-    return torch.autograd.forward_ad.unpack_dual(tensor).primal
+    # the level is said: a compiler that traces forward mode does not tell Python of it
+    return torch.autograd.forward_ad.unpack_dual(tensor, level=0).primal
 
 
 def _primals(ctx: Any) -> tuple[torch.Tensor, ...]:
     """What the context kept, without the tangents at which jvp is just called."""
-    if _is_traced():
-        return ctx.saved_tensors
     return tuple(_primal(tensor) for tensor in ctx.saved_tensors)
+
+
+def _tangent(tangent: torch.Tensor | None, primal: torch.Tensor) -> torch.Tensor:
+    """``tangent``, or zeros where an input stands still beside one that moves."""
+    return torch.zeros_like(primal) if tangent is None else tangent
 
 
 def _floating(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
@@ -308,24 +305,23 @@ class _LayerNorm(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx, inputs, output):
-        x, g, _, ctx.eps = inputs
+        x, g, b, ctx.eps = inputs
         y, mu, r = output
         ctx.y_shape = y.shape
-        ctx.save_for_backward(x, g, mu, r)
-        ctx.save_for_forward(x, g, mu, r)
+        ctx.save_for_backward(x, g, b, mu, r)
+        ctx.save_for_forward(x, g, b, mu, r)
         ctx.mark_non_differentiable(_unbatched(mu), _unbatched(r))
-        if torch.autograd.forward_ad._current_level < 0:
-            ctx.set_materialize_grads(False)
+        ctx.set_materialize_grads(False)
 
     @staticmethod
     def backward(ctx, dy, _mu, _r):
         if dy is None:
             return None, None, None, None
-        x, g, mu, r = ctx.saved_tensors
+        x, g, b, mu, r = ctx.saved_tensors
         eps = ctx.eps
         dtype = x.dtype
         if dtype in _HALF:
-            x, g, mu, r, dy = _widen(x, g, mu, r, dy)
+            x, g, b, mu, r, dy = _widen(x, g, b, mu, r, dy)
         if _is_differentiated():
             # a second derivative must see through what was saved
             mu = torch.mean(x, -1, keepdim=True)
@@ -351,8 +347,11 @@ class _LayerNorm(torch.autograd.Function):
     @staticmethod
     def jvp(ctx, x_dot, g_dot, b_dot, _eps):
         with _forward_mode():
-            x, g, _, _ = _primals(ctx)
+            x, g, b, _, _ = _primals(ctx)
             eps = ctx.eps
+            x_dot = _tangent(x_dot, x)
+            g_dot = _tangent(g_dot, g)
+            b_dot = _tangent(b_dot, b)
             dtype = x_dot.dtype
             if dtype in _HALF:
                 x, g, x_dot, g_dot, b_dot = _widen(x, g, x_dot, g_dot, b_dot)

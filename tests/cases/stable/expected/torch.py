@@ -286,17 +286,10 @@ def _applied_natively(
     return apply
 
 
-def _is_traced() -> bool:
-    """Whether a compiler is looking on."""
-    return torch._guards.TracingContext.try_get() is not None
-
-
 def _forward_mode() -> contextlib.AbstractContextManager[None]:
     """Tangents of tangents: torch switches forward mode off inside a jvp, where a second
-    derivative would then be 0. A compiler needs no such help.
+    derivative would then be 0.
     """
-    if _is_traced():
-        return contextlib.nullcontext()
     return torch.autograd.forward_ad._set_fwd_grad_enabled(True)
 
 
@@ -307,13 +300,12 @@ def _primal(tensor: torch.Tensor) -> torch.Tensor:
         primal = _primal(inside.get_unwrapped(tensor))
         axis, level = inside.maybe_get_bdim(tensor), inside.maybe_get_level(tensor)
         return inside._add_batch_dim(primal, axis, level)
-    return torch.autograd.forward_ad.unpack_dual(tensor).primal
+    # the level is said: a compiler that traces forward mode does not tell Python of it
+    return torch.autograd.forward_ad.unpack_dual(tensor, level=0).primal
 
 
 def _primals(ctx: Any) -> tuple[torch.Tensor, ...]:
     """What the context kept, without the tangents at which jvp is just called."""
-    if _is_traced():
-        return ctx.saved_tensors
     return tuple(_primal(tensor) for tensor in ctx.saved_tensors)
 
 
