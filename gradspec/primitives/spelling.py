@@ -100,7 +100,9 @@ def everywhere(
     a further word stands for what ``names`` gives for each target. ``needs`` are the
     other private functions that it calls, for a target that lacks them. From a line
     ``WIDEN`` to ``ROUNDED(y)`` NumPy computes in float64, as SciPy's own functions do. A line
-    ``r = 1.0 / x`` is a call of ``_reciprocal`` in TensorFlow (`texts_kept.py`).
+    ``r = 1.0 / x`` is a call of ``_reciprocal`` in TensorFlow (`texts_kept.py`), and
+    ``a == b`` one of ``tf.equal``: between tensors of a graph of TensorFlow 1 the operator
+    asks whether they are the same object.
     """
     return {
         target: _written(
@@ -150,6 +152,18 @@ _WIDTH = {
 }
 
 
+_COMPARED = re.compile(
+    r"(?<!if )(?P<open>\()?(?<![.\w])(?P<x>\w+(?: [-+] \w+)?) (?P<op>==|!=) "
+    r"(?P<y>\d\.\d|\w+)(?![.\w])(?(open)\))"
+)
+"""A comparison of arrays in a text, alone or in brackets; not one by a number."""
+
+
+def _compared(found: re.Match[str]) -> str:
+    word = {"==": "tf.equal", "!=": "tf.not_equal"}[found["op"]]
+    return f"{word}({found['x']}, {found['y']})"
+
+
 def _written(
     target: str,
     name: str,
@@ -163,6 +177,8 @@ def _written(
     if target == "tf" and "= 1.0 / " in text:
         text = re.sub(r"= 1\.0 / (.*)", r"= _reciprocal(\1)", text)
         needs = (TF_RECIPROCAL, *needs)
+    if target == "tf":
+        text = _COMPARED.sub(_compared, text)
     if target in _CHOICES and "xp.where(" in text:
         text, needs = text.replace("xp.where(", "_where("), (_CHOICES[target], *needs)
     for word, replacement in _WORDS[target].items():

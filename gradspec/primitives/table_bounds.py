@@ -67,7 +67,7 @@ def _vanishing(x: Array, y: Array) -> Array:
 _WHERE = {
     "numpy": "np.where(np.isinf(x) & (y == 0.0), 0.0, x)",
     "torch": "torch.where(torch.isinf(x) & (y == 0.0), 0.0, x)",
-    "tf": "tf.where(tf.math.is_inf(x) & (y == 0.0), tf.zeros_like(x), x)",
+    "tf": "tf.where(tf.math.is_inf(x) & tf.equal(y, 0.0), tf.zeros_like(x), x)",
     "jax": "jnp.where(jnp.isinf(x) & (y == 0.0), 0.0, x)",
 }
 

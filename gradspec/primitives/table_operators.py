@@ -138,7 +138,7 @@ _COMPARISONS = (
         ball=None,
         sympy=lambda sp, x, y: sp.Eq(x, y),
         model=lambda np, x, y: x == y,
-        spellings=infix("==", 4),
+        spellings=infix("==", 4, tf=Template("tf.equal({x}, {y})")),
     ),
     Primitive(
         "ne",
@@ -148,7 +148,7 @@ _COMPARISONS = (
         ball=None,
         sympy=lambda sp, x, y: sp.Ne(x, y),
         model=lambda np, x, y: x != y,
-        spellings=infix("!=", 4),
+        spellings=infix("!=", 4, tf=Template("tf.not_equal({x}, {y})")),
     ),
 )
 

@@ -26,7 +26,7 @@ def _hypot(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     s = tf.stop_gradient(tf.maximum(tf.abs(x), tf.abs(y)))
     s = tf.where((s > 0.0) & (s < math.inf), s, tf.ones_like(s))
     q = tf.square(x / s) + tf.square(y / s)
-    zero = q == 0.0
+    zero = tf.equal(q, 0.0)
     r = s * tf.sqrt(tf.where(zero, tf.ones_like(q), q))
     return tf.where(zero, q, r)
 ''',

@@ -150,7 +150,8 @@ def _power_less_one(x: Array, y: Array) -> Array:
     s = y - 1.0
     b = s - y
     e = (y - (s - b)) - (1.0 + b)
-    t = e * LOG(xp.where((e == 0.0) | (x == 0.0), xp.ones_like(x), x))
+    zero = (e == 0.0) | (x == 0.0)
+    t = e * LOG(xp.where(zero, xp.ones_like(x), x))
     return x**s * (1.0 + xp.where(xp.abs(t) < 0.01, t, xp.zeros_like(t)))
 """
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from gradspec.ir.rule import Input, Kind
+from gradspec.ir.rule import Input, Kind, Output
+from gradspec.plan.array import names
 from gradspec.plan.plan import RulePlan
 from gradspec.targets.numerals import numeral
 
@@ -27,8 +28,8 @@ def _static(i: Input) -> str:
 
 def whole_statics(plan: RulePlan) -> list[str]:
     """Statements that refuse a static integer which is none (``TypeError``)."""
-    names = [i.name for i in plan.statics if i.kind is Kind.STATIC_INT]
-    return [f"{name} = operator.index({name})" for name in names]
+    whole = (i.name for i in plan.statics if i.kind is Kind.STATIC_INT)
+    return [f"{name} = operator.index({name})" for name in whole]
 
 
 def declared_shapes(plan: RulePlan) -> Iterator[str]:
@@ -60,6 +61,17 @@ def variables(plan: RulePlan) -> frozenset[str]:
     lets = (*plan.constants, *plan.forward, *plan.backward_locals)
     sizes = (size.name for size in plan.sizes)
     return frozenset([*ends, *(let.name for let in lets), *sizes])
+
+
+def unreached(plan: RulePlan, output: Output) -> tuple[str, ...]:
+    """The tensors that an output does not depend on."""
+    values = {assign.name: assign.value for assign in plan.forward}
+    reached, todo = set[str](), [output.name]
+    while todo:
+        if (name := todo.pop()) not in reached:
+            reached.add(name)
+            todo += names(values[name]) if name in values else ()
+    return tuple(i.name for i in plan.tensors if i.name not in reached)
 
 
 def fresh(name: str, taken: Collection[str]) -> str:

@@ -11,6 +11,7 @@ from gradspec.plan.plan import (
     AxisSize,
     Backward,
     Block,
+    Nature,
     RulePlan,
     Step,
     Term,
@@ -62,7 +63,11 @@ class Core:
 
     @property
     def keeps_results(self) -> bool:
-        """Whether all of that is given back as it is, but for half precision."""
+        """Whether all of that is given back as it is, but for half precision, and has the
+        derivative of its values: as a result it has the declared one.
+        """
+        if self.plan.nature is not Nature.EXACT:
+            return False
         given = {
             output.name
             for output, value in self.results

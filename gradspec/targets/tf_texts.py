@@ -26,6 +26,8 @@ def _lifts(name: str, scalars: tuple[bool, ...]) -> tuple[bool, ...]:
 _SWAPPED: dict[tuple[str, tuple[bool, ...]], Template] = {
     ("max", (True, False)): Template("tf.maximum({y}, {x})"),
     ("min", (True, False)): Template("tf.minimum({y}, {x})"),
+    ("eq", (True, False)): Template("tf.equal({y}, {x})"),
+    ("ne", (True, False)): Template("tf.not_equal({y}, {x})"),
 }
 
 DIALECT = Dialect(
@@ -309,7 +311,15 @@ def _recorded(
         else:
             made = outputs
             outputs = tf.custom_gradient(lambda *_: (made, pulled))(*tensors)
-    _record.record_operation("Rule", outputs, tensors, pulled, forward)
+    if are_kept and forward is None:
+        # tapes first: an accumulator computes with the results, and a tape around it is
+        # to see where they come from
+        _record.record_operation_backprop_only("Rule", outputs, tensors, pulled)
+        _record.record_operation_forwardprop_only(
+            "Rule", outputs, tensors, pulled, None
+        )
+    else:
+        _record.record_operation("Rule", outputs, tensors, pulled, forward)
     return tuple(outputs) if isinstance(results, tuple) else outputs[0]
 ''',
     imports=(

@@ -127,3 +127,55 @@ def test_what_is_no_result_is_recorded_as_before() -> None:
     text = target.module(planned(RULES))
     assert text.count("@_rule_of_results\n") == 2
     assert "@_rule_keeping\ndef _spread2(" in text
+
+
+def test_a_tape_around_forward_mode(rules: ModuleType) -> None:
+    """The accumulator computes with the result, which the tape must know by then."""
+    x = tf.constant([0.5])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        with tf.autodiff.ForwardAccumulator(x, tf.ones_like(x)) as moved:
+            y = rules.logistic(x)
+        slope = moved.jvp(y)
+    s = 1 / (1 + np.exp(-0.5))
+    assert np.allclose(slope, s * (1 - s))
+    assert np.allclose(tape.gradient(slope, x), s * (1 - s) * (1 - 2 * s))
+
+
+DECLARED = """
+rule tripled(x) -> y:
+    y = exp(x)
+    override dx = 3 * dy * y because "a marker"
+
+rule sharpened(x[..., n]) -> y[..., n]:
+    y[i] = exp(x[i]) / sum(exp(x[j]) for j)
+    override dx[i] = 2 * y[i] * dy[i] because "a marker"
+"""
+
+
+@pytest.mark.parametrize("compiled", (False, True))
+def test_a_second_derivative_is_that_of_the_gradient_as_computed(
+    compiled: bool,
+) -> None:
+    """Where it is declared, a result has another derivative than its values: the gradient
+    does not see it through the declaration, in a graph or out of it.
+    """
+    declared = imported(target.module(planned(DECLARED)), "tf_declared")
+    x = tf.constant([0.5, -0.25], tf.float64)
+
+    def second(x: Any, function: Any) -> Any:
+        with tf.GradientTape() as outer:
+            outer.watch(x)
+            with tf.GradientTape() as inner:
+                inner.watch(x)
+                y = function(x)
+            slope = inner.gradient(y, x)
+        return slope, outer.gradient(slope, x)
+
+    run = tf.function(second) if compiled else second
+    e = np.exp([0.5, -0.25])
+    assert np.allclose(run(x, declared.tripled), (3 * e, 3 * e))
+    p = e / e.sum()
+    slope, bend = run(x, declared.sharpened)
+    assert np.allclose(slope, 2 * p)
+    assert np.allclose(bend, 2 * (p - p * p.sum()))
