@@ -13,6 +13,7 @@ from gradspec.targets.jax_parts import Core, Way
 from gradspec.targets.jax_trace import traced_forward
 from gradspec.targets.lines import Lines, assignment, assignments, indented, tightened
 from gradspec.targets.python import is_scalar, render, render_filled
+from gradspec.targets.signature import unreached
 
 _CHAIN = 8
 """Names that are assigned None in one line."""
@@ -86,6 +87,9 @@ def _results(core: Core) -> Lines:
     for output, value in zip(core.outputs, core.forward.results, strict=True):
         number = is_scalar(value, core.scope)
         text = output.name if number else render(value, core.scope)
+        if core.way is Way.PULLED and output.takes_gradient:
+            others = unreached(core.plan, output)
+            text = f"_batched_with({', '.join((text, *others))})" if others else text
         found.append(f"{text}.astype(int)" if output.kind is Kind.INT else text)
     return found
 

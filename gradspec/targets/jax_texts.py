@@ -250,6 +250,21 @@ def _varying_axes(kind: jax.core.AbstractValue) -> frozenset[str]:
 ''',
 )
 
+# What is compared is whether any element is NaN; whatever comes out, the choice is the same,
+# and a compiler drops it.
+BATCHED_WITH = Helper(
+    "_batched_with",
+    '''\
+def _batched_with(output: jax.Array, *others: jax.Array) -> jax.Array:
+    """``output``, in every batch of vmap in which the others are: jax.custom_vjp is given
+    the upstream gradient of what stands outside summed over the batch.
+    """
+    for other in others:
+        output = jnp.where(jnp.any(other != other), output, output)
+    return output
+''',
+)
+
 LIKE = Helper(
     "_like",
     '''\
@@ -280,6 +295,7 @@ HELPERS = (
     VARYING,
     TANGENT,
     PUSHED,
+    BATCHED_WITH,
     LIKE,
 )
 """In the order in which a module has them."""
