@@ -68,7 +68,8 @@ def test_quick_features(target: str) -> None:
         for f in FEATURES[target]
         if f.group in QUICK[target] and f.name not in UNSUPPORTED
     )
-    given = _subject(target, ("nonlinear_marker", "pair_marker"), ("rule",))
+    rules = ("nonlinear_marker", "pair_marker", "result_marker", "axis_marker")
+    given = _subject(target, rules, ("rule",))
     assert _faults(conforming.matrix(target, (given,), features)) == []
 
 
