@@ -75,8 +75,7 @@ def _written(node: RankedNode, parts: tuple[Text, ...], like: str) -> str:
         case Pick(axis=axis, at=at):
             return f"torch.select({texts[0]}, {axis}, {whole(at).text})"
         case Arange(size=size):
-            device = f"{parts[-1].within(ATOM)}.device"
-            return f"torch.arange({whole(size).text}, device={device})"
+            return f"_positions({whole(size).text}, {parts[-1].text})"
         case Take(axis=axis, clipped=clipped):
             name = "_take_clipped" if clipped else "_take"
             return f"{name}({texts[0]}, {texts[1]}, {axis})"

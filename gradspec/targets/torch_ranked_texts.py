@@ -40,6 +40,17 @@ def _spread(x: torch.Tensor, axis: int, size: int) -> torch.Tensor:
 ''',
 )
 
+POSITIONS = Helper(
+    "_positions",
+    '''\
+def _positions(size: int, like: torch.Tensor) -> torch.Tensor:
+    """0, 1, ... along an axis, on the device of ``like``, or on all that a DTensor has."""
+    if hasattr(like, "placements"):
+        return like.new_ones(size, dtype=torch.int64).cumsum(0) - 1
+    return torch.arange(size, device=like.device)
+''',
+)
+
 STACKED = Helper(
     "_stacked",
     '''\
@@ -271,6 +282,7 @@ def _sum_over_batch(x: torch.Tensor, rank: int) -> torch.Tensor:
 HELPERS = (
     SHAPES,
     SPREAD,
+    POSITIONS,
     STACKED,
     PERMUTED,
     WINDOW,

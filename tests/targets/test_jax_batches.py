@@ -74,6 +74,9 @@ def test_values_stay(rules: ModuleType) -> None:
 
 
 def test_a_rule_in_whose_outputs_all_inputs_are_has_nothing_of_it() -> None:
-    assert "_batched_with" not in jax_module(
-        'rule f(x, w) -> y:\n    y = x * w\n    override dx = dy * dy because "a marker"\n'
-    ).__dict__
+    assert (
+        "_batched_with"
+        not in jax_module(
+            'rule f(x, w) -> y:\n    y = x * w\n    override dx = dy * dy because "a marker"\n'
+        ).__dict__
+    )

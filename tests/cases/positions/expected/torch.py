@@ -129,6 +129,13 @@ def _check_shapes(rule: str, **inputs: tuple[object, ...]) -> None:
             )
 
 
+def _positions(size: int, like: torch.Tensor) -> torch.Tensor:
+    """0, 1, ... along an axis, on the device of ``like``, or on all that a DTensor has."""
+    if hasattr(like, "placements"):
+        return like.new_ones(size, dtype=torch.int64).cumsum(0) - 1
+    return torch.arange(size, device=like.device)
+
+
 def _take(x: torch.Tensor, index: torch.Tensor, axis: int) -> torch.Tensor:
     """``x`` at positions of an axis; the axes of ``index`` stand in its place."""
     taken = x.index_select(axis, index.reshape(-1).long())
@@ -262,7 +269,7 @@ class _CrossEntropy(torch.autograd.Function):
             dloss.unsqueeze(-1)
             * (
                 torch.exp(x - torch.logsumexp(x, -1).unsqueeze(-1))
-                - (torch.arange(n, device=x.device) == t.unsqueeze(-1)).to(x.dtype)
+                - (_positions(n, x) == t.unsqueeze(-1)).to(x.dtype)
             ),
             x.shape,
         )
@@ -280,9 +287,7 @@ class _CrossEntropy(torch.autograd.Function):
                 x_dot
                 * (
                     torch.exp(x - torch.logsumexp(x, -1).unsqueeze(-1))
-                    - (t.unsqueeze(-1) == torch.arange(n, device=x.device)).to(
-                        x_dot.dtype
-                    )
+                    - (t.unsqueeze(-1) == _positions(n, x)).to(x_dot.dtype)
                 ),
                 -1,
             )
