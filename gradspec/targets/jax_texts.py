@@ -121,7 +121,8 @@ IN_DOUBLE = Helper(
     '''\
 def _in_double(x: jax.Array) -> jax.Array:
     """Computed in float64 where JAX has it enabled (else float32), and rounded once."""
-    return x.astype(jnp.promote_types(x.dtype, jnp.result_type(float)))
+    wide = jnp.promote_types(x.dtype, jnp.result_type(float))
+    return x if x.dtype == wide else x.astype(wide)  # a number stays weak
 ''',
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import pickle
 import sys
 from types import ModuleType
@@ -54,6 +55,14 @@ def test_python_numbers_are_weak(rules: ModuleType) -> None:
     assert z.dtype == jnp.bfloat16
     assert float(jax.grad(rules.log1pexp)(100.0)) == 1.0
     assert jax.jit(rules.log1pexp)(2.0).weak_type
+
+
+def test_python_numbers_stay_weak_where_float64_is_computed_in() -> None:
+    rules = jax_module("rule f(x) -> y:\n    y = 0.5 * x * (1 + tanh(x + 0.04 * x**3))\n")
+    assert "_in_double(" in inspect.getsource(rules)
+    with jax.enable_x64(True):
+        assert rules.f(1.0).weak_type
+        assert (rules.f(1.0) * jnp.float32(2)).dtype == jnp.float32
 
 
 def test_types_promote_as_jax_does(rules: ModuleType) -> None:

@@ -42,7 +42,8 @@ def _widen(x: jax.Array) -> jax.Array:
 
 def _in_double(x: jax.Array) -> jax.Array:
     """Computed in float64 where JAX has it enabled (else float32), and rounded once."""
-    return x.astype(jnp.promote_types(x.dtype, jnp.result_type(float)))
+    wide = jnp.promote_types(x.dtype, jnp.result_type(float))
+    return x if x.dtype == wide else x.astype(wide)  # a number stays weak
 
 
 def _narrow(y: jax.Array, dtype: jnp.dtype) -> jax.Array:
