@@ -87,11 +87,29 @@ def _results(core: Core) -> Lines:
     for output, value in zip(core.outputs, core.forward.results, strict=True):
         number = is_scalar(value, core.scope)
         text = output.name if number else render(value, core.scope)
-        if core.way is Way.PULLED and output.takes_gradient:
-            others = unreached(core.plan, output)
-            text = f"_batched_with({', '.join((text, *others))})" if others else text
+        if others := _apart(core, output):
+            text = f"_batched_with({', '.join((text, *others))})"
         found.append(f"{text}.astype(int)" if output.kind is Kind.INT else text)
     return found
+
+
+def _apart(core: Core, output: Output) -> Lines:
+    """The inputs that an output does not depend on and its gradients do: all of one that
+    JAX pulls, since its upstream gradient is another then.
+    """
+    if core.way is Way.PLAIN or not output.takes_gradient:
+        return []
+    others = unreached(core.plan, output)
+    if core.way is Way.PULLED:
+        return [*others]
+    used = {
+        name
+        for i, terms in core.gradients.items()
+        for term in terms
+        if f"d{output.name}" in term.upstream
+        for name in (i, *term.spans)
+    }
+    return [name for name in others if name in used]
 
 
 def _fill(core: Core, output: Output) -> Callable[[str], str]:

@@ -142,9 +142,9 @@ def _drawn(rule: Rule, meaning: _Meaning, linear: bool) -> Drawn | None:
     """Inputs that the assumptions allow, away from kinks if some draws find such."""
     rng = random.Random(rule.name)
     program = Program((*meaning.outputs.values(), *meaning.cotangents.values()))
-    fallback = None
+    fallback, shapes = None, _shapes(rule, meaning, linear)
     for _ in range(DRAWS):
-        drawn = attempt(rule, {}, _shapes(rule, linear), rng)
+        drawn = attempt(rule, {}, shapes, rng)
         if not all(_is_sound(rule, program, point) for _, point in drawn.points):
             continue
         fallback = fallback or drawn
@@ -153,11 +153,16 @@ def _drawn(rule: Rule, meaning: _Meaning, linear: bool) -> Drawn | None:
     return fallback
 
 
-def _shapes(rule: Rule, linear: bool) -> dict[str, Place]:
-    """The second input has fewer axes than the first, so that it broadcasts."""
+def _shapes(rule: Rule, meaning: _Meaning, linear: bool) -> dict[str, Place]:
+    """The second input has fewer axes than the first, so that it broadcasts; but not where
+    the first gets a gradient from an output that it is no part of, and that lacks its axes.
+    """
     batched = [i.name for i in rule.tensor_inputs if i.shape.batch]
     whole: Place = WHOLE if batched else ()
     shapes: dict[str, Place] = {i.name: () for i in rule.inputs}
+    above = meaning.spans.get(batched[0], {}) if batched else {}
+    made = (meaning.outputs[upstream.removeprefix("d")] for upstream in above)
+    linear = linear and all(batched[0] in names(output) for output in made)
     for number, name in enumerate(batched):
         shapes[name] = whole[1:] if linear and number == 1 else whole
     return shapes | {f"d{output.name}": whole for output in rule.outputs}

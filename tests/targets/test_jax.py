@@ -58,7 +58,9 @@ def test_python_numbers_are_weak(rules: ModuleType) -> None:
 
 
 def test_python_numbers_stay_weak_where_float64_is_computed_in() -> None:
-    rules = jax_module("rule f(x) -> y:\n    y = 0.5 * x * (1 + tanh(x + 0.04 * x**3))\n")
+    rules = jax_module(
+        "rule f(x) -> y:\n    y = 0.5 * x * (1 + tanh(x + 0.04 * x**3))\n"
+    )
     assert "_in_double(" in inspect.getsource(rules)
     with jax.enable_x64(True):
         assert rules.f(1.0).weak_type

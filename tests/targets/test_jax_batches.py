@@ -80,3 +80,17 @@ def test_a_rule_in_whose_outputs_all_inputs_are_has_nothing_of_it() -> None:
             'rule f(x, w) -> y:\n    y = x * w\n    override dx = dy * dy because "a marker"\n'
         ).__dict__
     )
+
+
+def test_a_surrogate_of_what_the_output_is_no_part_of_in_shard_map() -> None:
+    """Its tangent differs along the devices, and so must the output."""
+    rules = jax_module(
+        "rule through(soft, hard: nograd) -> y:\n    y = hard\n    surrogate y = soft\n"
+    )
+    mesh, spec = jax.make_mesh((1,), ("d",)), jax.sharding.PartitionSpec("d")
+
+    def total(soft: Any) -> Any:
+        part = lambda s: rules.through(s, jnp.ones(3))  # noqa: E731
+        return jax.shard_map(part, mesh=mesh, in_specs=spec, out_specs=spec)(soft).sum()
+
+    assert np.array_equal(jax.grad(total)(jnp.zeros(3)), np.ones(3))

@@ -12,8 +12,12 @@ from pathlib import Path
 import pytest
 
 from gradspec.driver import conforming
+from gradspec.driver.load import load
 from gradspec.driver.trials import RUNNERS
+from gradspec.ir.closed import outputs
+from gradspec.ir.walk import names
 from gradspec.options import Options
+from gradspec.source import Source
 from gradspec.trial.features import FEATURES, Feature
 
 
@@ -49,6 +53,19 @@ def test_a_marker_says_something() -> None:
     for case in conforming.markers(Options(("numpy",))).cases:
         if case["rule"] not in ("exact_marker", "result_marker"):
             assert case["first"] != case["bare"]["first"], case["rule"]
+
+
+def test_a_marker_has_an_output_that_depends_on_one_of_two_inputs() -> None:
+    """What `vmap` over the other input leaves outside the batch."""
+    source = Source("markers.grad", conforming.MARKERS.read_text("utf-8"))
+    module = load(source).module
+    assert module is not None
+    (pair,) = (rule for rule in module.rules if rule.name == "pair_marker")
+    used = {name: names(value) for name, value in outputs(pair).items()}
+    assert {name: set(found) for name, found in used.items()} == {
+        "z": {"x", "y"},
+        "w": {"y"},
+    }
 
 
 def test_what_is_lost_shows() -> None:
@@ -155,4 +172,7 @@ def test_the_table_reads_as_it_is_written() -> None:
     assert marks["forward AD"] == Feature("eager", "forward AD", 1, forward=True)
     assert marks["autocast to bfloat16"].half
     assert marks["compile of hessian"].order == 2
+    assert marks["compile of grad of jvp of jvp"] == Feature(
+        "compile", "compile of grad of jvp of jvp", 3, forward=True
+    )
     assert marks["empty tensors"].order == 0

@@ -17,6 +17,9 @@ from gradspec.trial.features import FEATURES
 SLOW = {
     "torch": (
         "compile, fullgraph",
+        "compile of func.jvp, one input at a time",
+        "compile of vmap over one input, backward",
+        "compile of jvp of jvp",
         "export, saved and loaded",
         "export, double backward",
         "DDP",
@@ -69,7 +72,7 @@ def test_quick_features(target: str) -> None:
         if f.group in QUICK[target] and f.name not in UNSUPPORTED
     )
     rules = ("nonlinear_marker", "pair_marker", "result_marker", "axis_marker")
-    given = _subject(target, rules, ("rule",))
+    given = _subject(target, rules, conforming.DOUBTED)
     assert _faults(conforming.matrix(target, (given,), features)) == []
 
 
@@ -79,6 +82,42 @@ def test_slow_features(target: str) -> None:
     assert len(features) == len(SLOW[target])
     given = _subject(target, ("pair_marker",), ("rule",))
     assert _faults(conforming.matrix(target, (given,), features)) == []
+
+
+BROKEN = {
+    "an output outside the batch": (
+        *("pair_marker", "_batched_with(_rounded(w, dtype), x)", "_rounded(w, dtype)"),
+        {
+            "backward of vmap over one input": "wrong",
+            "compile of vmap over one input, backward": "wrong",
+            "compile of grad of vmap over one input": "wrong",
+        },
+    ),
+    "forward mode that stays off": (
+        "pair_marker",
+        "torch.autograd.forward_ad._set_fwd_grad_enabled(True)",
+        "contextlib.nullcontext()",
+        {"compile of jvp of jvp": "wrong", "compile of jacfwd of jacfwd": "wrong"},
+    ),
+    "tangents that are not filled in": (
+        *("axis_marker", "torch.zeros_like(primal) if tangent is None else tangent"),
+        "tangent",
+        {"compile of func.jvp, one input at a time": "error"},
+    ),
+}
+"""A rule, what its module has and what it could have instead, and the cells of that."""
+
+
+@pytest.mark.parametrize("fault", BROKEN)
+def test_what_the_markers_show(fault: str) -> None:
+    rule, text, other, states = BROKEN[fault]
+    given = _subject("torch", (rule,), ("rule",))
+    module = given.modules["torch"]
+    assert text in module
+    broken = replace(given, modules={"torch": module.replace(text, other)})
+    features = tuple(f for f in FEATURES["torch"] if f.name in states)
+    matrix = conforming.matrix("torch", (broken,), features)
+    assert {cell.feature: cell.state for cell in matrix.cells} == states
 
 
 def test_what_no_function_can_is_no_failure() -> None:

@@ -12,6 +12,7 @@ import conforming_torch_autograd  # noqa: F401
 import conforming_torch_compiled  # noqa: F401
 import conforming_torch_distributed  # noqa: F401
 import conforming_torch_exported  # noqa: F401
+import conforming_torch_forward  # noqa: F401
 import conforming_torch_func  # noqa: F401
 import torch
 from conforming import emptied, main, require

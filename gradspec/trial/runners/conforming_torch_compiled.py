@@ -18,7 +18,8 @@ from torch.utils.checkpoint import checkpoint
 # --- torch.compile ---------------------------------------------------------------------
 
 
-def _compiled(function: Any, **options: Any) -> Any:
+def compiled(function: Any, **options: Any) -> Any:
+    """As far as AOT, as one graph, unless something else is said."""
     torch._dynamo.reset()
     return torch.compile(
         function, **{"fullgraph": True, "backend": "aot_eager", **options}
@@ -27,41 +28,41 @@ def _compiled(function: Any, **options: Any) -> Any:
 
 @feature("compile, fullgraph")
 def fullgraph(s: Setting) -> Any:
-    return s.backward(_compiled(s.total))
+    return s.backward(compiled(s.total))
 
 
 @feature("compile, dynamic shapes")
 def dynamic(s: Setting) -> Any:
-    return s.backward(_compiled(s.total, dynamic=True))
+    return s.backward(compiled(s.total, dynamic=True))
 
 
 @feature("compile, inductor")
 def inductor(s: Setting) -> Any:
-    return s.backward(_compiled(s.total, backend="inductor"))
+    return s.backward(compiled(s.total, backend="inductor"))
 
 
 @feature("compile of func.grad")
 def compiled_grad(s: Setting) -> Any:
-    gradient = _compiled(torch.func.grad(s.total, s.every))
+    gradient = compiled(torch.func.grad(s.total, s.every))
     return s.listed(gradient(*s.floats))
 
 
 @feature("compile of func.jvp")
 def compiled_jvp(s: Setting) -> Any:
-    push = _compiled(lambda f, t: torch.func.jvp(s.total, f, t)[1])
+    push = compiled(lambda f, t: torch.func.jvp(s.total, f, t)[1])
     return s.along(lambda tangents: push(s.floats, tangents))
 
 
 @feature("compile of vmap")
 def compiled_vmap(s: Setting) -> Any:
     stacked = [torch.stack([x, 2 * x]) for x in s.floats]
-    gradient = _compiled(torch.func.vmap(torch.func.grad(s.total, s.every)))
+    gradient = compiled(torch.func.vmap(torch.func.grad(s.total, s.every)))
     return s.listed([g[0] for g in gradient(*stacked)])
 
 
 @feature("compile of hessian")
 def compiled_hessian(s: Setting) -> Any:
-    second = _compiled(torch.func.hessian(s.total, s.every))
+    second = compiled(torch.func.hessian(s.total, s.every))
     return s.contracted(second(*s.floats))
 
 
@@ -70,7 +71,7 @@ def compiled_autograd(s: Setting) -> Any:
     torch._dynamo.reset()
     leaves = s.leaves()
     total = s.total(*leaves)
-    with torch._dynamo.compiled_autograd._enable(_compiled):
+    with torch._dynamo.compiled_autograd._enable(compiled):
         total.backward()
     return s.listed([leaf.grad for leaf in leaves])
 
@@ -90,7 +91,7 @@ def aot(s: Setting) -> Any:
 
 @feature("compile, eager backend")
 def eager_backend(s: Setting) -> Any:
-    return s.backward(_compiled(s.total, backend="eager"))
+    return s.backward(compiled(s.total, backend="eager"))
 
 
 @feature("compile of a training step")
@@ -98,7 +99,7 @@ def training_step(s: Setting) -> Any:
     """One step of descent at rate 1: the gradient is what the weights have lost."""
     layer = Layer(s)
     optimizer = torch.optim.SGD(layer.parameters(), lr=1.0)
-    call = _compiled(layer)
+    call = compiled(layer)
 
     def step() -> None:
         optimizer.zero_grad()
@@ -118,14 +119,14 @@ def graph_break(s: Setting) -> Any:
         torch._dynamo.graph_break()
         return whole * 1
 
-    return s.backward(_compiled(total, fullgraph=False))
+    return s.backward(compiled(total, fullgraph=False))
 
 
 @feature("compile, one output at a time")
 def one_output(s: Setting) -> Any:
     """The outputs are results of one graph; each is differentiated by itself."""
     leaves = s.leaves()
-    outputs = _compiled(lambda *f: tuple(s.outputs(*f)))(*leaves)
+    outputs = compiled(lambda *f: tuple(s.outputs(*f)))(*leaves)
     found = [torch.zeros_like(x) for x in leaves]
     for y, upstream in zip(outputs, s.upstream, strict=True):
         if y.requires_grad:
@@ -143,7 +144,7 @@ def keyword_call(s: Setting) -> Any:
     s.rule = lambda *given, **statics: rule(
         **dict(zip(names, given, strict=True)), **statics
     )
-    return s.backward(_compiled(s.total))
+    return s.backward(compiled(s.total))
 
 
 @feature("compile, autocast to bfloat16")
@@ -152,12 +153,12 @@ def autocast(s: Setting) -> Any:
         with torch.autocast("cpu", torch.bfloat16):
             return s.total(*floats)
 
-    return s.backward(_compiled(total))
+    return s.backward(compiled(total))
 
 
 @feature("compile, no_grad")
 def no_grad(s: Setting) -> None:
-    run = _compiled(s.total)
+    run = compiled(s.total)
     with torch.no_grad():
         made, true = run(*s.leaves()), s.total(*s.floats)
     require(bool((made - true).abs() <= 1e-4 * (1 + true.abs())), "another value")
@@ -168,7 +169,7 @@ def checkpointed(s: Setting) -> Any:
     def total(*floats: Any) -> Any:
         return checkpoint(s.total, *floats, use_reentrant=False)
 
-    return s.backward(_compiled(total))
+    return s.backward(compiled(total))
 
 
 @feature("compile, autograd.grad within")
@@ -177,14 +178,14 @@ def grad_within(s: Setting) -> Any:
         return torch.autograd.grad(s.total(*leaves), leaves)
 
     with torch._dynamo.config.patch(trace_autograd_ops=True):
-        return s.listed(_compiled(gradients)(*s.leaves()))
+        return s.listed(compiled(gradients)(*s.leaves()))
 
 
 @feature("compile, double backward")
 def double_backward(s: Setting) -> Any:
     """Cubes beside the rule, so that there is something to differentiate twice."""
     leaves = s.leaves()
-    total = _compiled(lambda *f: s.total(*f) + sum((x**3).sum() for x in f))(*leaves)
+    total = compiled(lambda *f: s.total(*f) + sum((x**3).sum() for x in f))(*leaves)
     first = torch.autograd.grad(total, leaves, create_graph=True)
     found = torch.autograd.grad(s.probed(first), leaves, materialize_grads=True)
     pairs = zip(found, s.floats, s.probes, strict=True)
@@ -202,7 +203,7 @@ def cond_within(s: Setting) -> Any:
     def total(*floats: Any) -> Any:
         return torch.cond(floats[0].sum() < 1e30, taken, other, floats)
 
-    return s.backward(_compiled(total))
+    return s.backward(compiled(total))
 
 
 @feature("compile, while_loop within")
@@ -215,7 +216,7 @@ def while_within(s: Setting) -> None:
         return while_loop(lambda k, *_: k < 2, step, start)[1]
 
     with torch.no_grad():
-        made, true = _compiled(total)(*s.floats), 2 * s.total(*s.floats)
+        made, true = compiled(total)(*s.floats), 2 * s.total(*s.floats)
     require(bool((made - true).abs() <= 1e-4 * (1 + true.abs())), "another value")
 
 
@@ -227,23 +228,23 @@ def compiled_vjp(s: Setting) -> Any:
     def pull(floats: Any, upstream: Any) -> Any:
         return torch.func.vjp(lambda *f: tuple(s.outputs(*f)), *floats)[1](upstream)
 
-    return s.listed(_compiled(pull)(s.floats, tuple(s.upstream)))
+    return s.listed(compiled(pull)(s.floats, tuple(s.upstream)))
 
 
 @feature("compile of func.jacrev")
 def compiled_jacrev(s: Setting) -> Any:
-    return s.listed(_compiled(torch.func.jacrev(s.total, s.every))(*s.floats))
+    return s.listed(compiled(torch.func.jacrev(s.total, s.every))(*s.floats))
 
 
 @feature("compile of func.jacfwd")
 def compiled_jacfwd(s: Setting) -> Any:
-    return s.listed(_compiled(torch.func.jacfwd(s.total, s.every))(*s.floats))
+    return s.listed(compiled(torch.func.jacfwd(s.total, s.every))(*s.floats))
 
 
 @feature("compile of jacrev of jacrev")
 def compiled_jacrev_twice(s: Setting) -> Any:
     second = torch.func.jacrev(torch.func.jacrev(s.total, s.every), s.every)
-    return s.contracted(_compiled(second)(*s.floats))
+    return s.contracted(compiled(second)(*s.floats))
 
 
 @feature("compile of vmap of one input")
@@ -251,8 +252,25 @@ def compiled_vmap_of_one(s: Setting) -> Any:
     first, *others = s.floats
     gradient = torch.func.grad(s.total, s.every)
     batched = torch.func.vmap(gradient, (0, *(None for _ in others)))
-    found = _compiled(batched)(torch.stack([first, 2 * first]), *others)
+    found = compiled(batched)(torch.stack([first, 2 * first]), *others)
     return s.listed([g[0] for g in found])
+
+
+@feature("compile of vmap over one input, backward")
+def compiled_around_one(s: Setting) -> Any:
+    def run(first: Any, floats: Any) -> Any:
+        leaves = [x.clone().requires_grad_() for x in floats]
+        total = compiled(first)(*leaves)
+        return torch.autograd.grad(total, leaves, materialize_grads=True)
+
+    return s.over_one(run)
+
+
+@feature("compile of grad of vmap over one input")
+def compiled_grad_around_one(s: Setting) -> Any:
+    return s.over_one(
+        lambda first, floats: compiled(torch.func.grad(first, s.every))(*floats)
+    )
 
 
 # --- to machine code -------------------------------------------------------------------
@@ -260,10 +278,10 @@ def compiled_vmap_of_one(s: Setting) -> Any:
 
 @feature("inductor, dynamic shapes")
 def inductor_dynamic(s: Setting) -> Any:
-    return s.backward(_compiled(s.total, backend="inductor", dynamic=True))
+    return s.backward(compiled(s.total, backend="inductor", dynamic=True))
 
 
 @feature("inductor, func.grad")
 def inductor_grad(s: Setting) -> Any:
-    gradient = _compiled(torch.func.grad(s.total, s.every), backend="inductor")
+    gradient = compiled(torch.func.grad(s.total, s.every), backend="inductor")
     return s.listed(gradient(*s.floats))

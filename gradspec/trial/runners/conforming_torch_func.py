@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from conforming_torch_setting import Layer, Setting, feature
+from conforming_torch_setting import Layer, Setting, feature, slopes
 from torch import func
 
 
@@ -108,6 +108,29 @@ def grad_of_vmap(s: Setting) -> Any:
         return rows.sum()
 
     return s.listed([g / 2 for g in func.grad(whole, s.every)(*s.floats)])
+
+
+@feature("grad of vmap over one input")
+def grad_around_one(s: Setting) -> Any:
+    """An output that depends on the others alone must not count once for each call."""
+    return s.over_one(lambda first, floats: func.grad(first, s.every)(*floats))
+
+
+@feature("backward of vmap over one input")
+def backward_around_one(s: Setting) -> Any:
+    def run(first: Any, floats: Any) -> Any:
+        leaves = [x.clone().requires_grad_() for x in floats]
+        return torch.autograd.grad(first(*leaves), leaves, materialize_grads=True)
+
+    return s.over_one(run)
+
+
+@feature("jvp of vmap over one input")
+def jvp_around_one(s: Setting) -> Any:
+    def run(first: Any, floats: Any) -> Any:
+        return slopes(lambda t: func.jvp(first, floats, t)[1], floats)
+
+    return s.over_one(run)
 
 
 @feature("vmap in vmap")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -56,18 +56,30 @@ class Setting:
         return tuple(x.clone().requires_grad_() for x in self.floats)
 
     def outputs(self, *floats: Any) -> list[Any]:
-        """The outputs that take an upstream gradient."""
-        given = list(self.inputs)
+        """The outputs that take an upstream gradient, of the floating inputs."""
+        return self.made(*self.among(self.inputs, floats))
+
+    def among(self, inputs: Sequence[Any], floats: Sequence[Any]) -> list[Any]:
+        """All inputs, of which the floating ones are others."""
+        given = list(inputs)
         for place, x in zip(self.places, floats, strict=True):
             given[place] = x
-        made = self.rule(*given, **self.case["statics"])
+        return given
+
+    def made(self, *inputs: Any) -> list[Any]:
+        """The outputs that take an upstream gradient, of all inputs."""
+        made = self.rule(*inputs, **self.case["statics"])
         kinds = [kind for _, kind in self.case["outputs"]]
         made = (made,) if len(kinds) == 1 else [made[k] for k in range(len(kinds))]
         return [y for y, kind in zip(made, kinds, strict=True) if kind == "float"]
 
     def total(self, *floats: Any) -> Any:
-        """Upstream gradients times outputs."""
-        pairs = zip(self.outputs(*floats), self.upstream, strict=True)
+        """Upstream gradients times outputs, of the floating inputs."""
+        return self.weighed(*self.among(self.inputs, floats))
+
+    def weighed(self, *inputs: Any) -> Any:
+        """Upstream gradients times outputs, of all inputs."""
+        pairs = zip(self.made(*inputs), self.upstream, strict=True)
         return sum((y * u).sum() for y, u in pairs)
 
     def whole(self, *tensors: Any) -> Any:
@@ -110,17 +122,32 @@ class Setting:
             found.append(sum(parts).reshape(x.shape))
         return self.listed(found)
 
+    def over_one(self, run: Callable[..., Any]) -> list[Any]:
+        """Gradients from around a batch of one input, with the others outside it, each
+        input in turn. ``run`` makes them of a number, which is the first of two calls, as
+        a function of the floating inputs, and of these.
+        """
+        found = []
+        for place, x in enumerate(self.inputs):
+            axes = tuple(0 if k == place else None for k in range(len(self.inputs)))
+            rows = torch.func.vmap(self.weighed, axes)
+            given = list(self.inputs)
+            given[place] = torch.stack([x, x])
+
+            def first(*floats: Any, rows: Any = rows, given: Any = given) -> Any:
+                return rows(*self.among(given, floats))[0]
+
+            gradients = list(run(first, tuple(given[k] for k in self.places)))
+            for k, own in enumerate(self.places):
+                if own == place:  # the second call adds nothing
+                    gradients[k] = gradients[k].sum(0)
+            found.append(gradients)
+        columns = zip(*found, strict=True)
+        return self.listed([sum(parts) / len(found) for parts in columns])
+
     def along(self, push: Callable[[tuple[Any, ...]], Any]) -> list[Any]:
         """Gradients from tangents, one element at a time."""
-        found = []
-        for place, x in enumerate(self.floats):
-            slopes = []
-            for k in range(x.numel()):
-                tangents = [torch.zeros_like(v) for v in self.floats]
-                tangents[place].view(-1)[k] = 1
-                slopes.append(float(push(tuple(tangents))))
-            found.append(torch.tensor(slopes).reshape(x.shape))
-        return self.listed(found)
+        return self.listed(slopes(push, self.floats))
 
 
 class Layer(torch.nn.Module):
@@ -134,6 +161,19 @@ class Layer(torch.nn.Module):
 
     def forward(self) -> Any:
         return self.setting.total(*self.weights)
+
+
+def slopes(push: Callable[[tuple[Any, ...]], Any], floats: Sequence[Any]) -> list[Any]:
+    """What a tangent of 1 in each element by itself makes of a number."""
+    found = []
+    for place, x in enumerate(floats):
+        made = []
+        for k in range(x.numel()):
+            tangents = [torch.zeros_like(v) for v in floats]
+            tangents[place].view(-1)[k] = 1
+            made.append(float(push(tuple(tangents))))
+        found.append(torch.tensor(made).reshape(x.shape))
+    return found
 
 
 def _tensor(value: Any, kind: str) -> Any:
