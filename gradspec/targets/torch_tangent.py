@@ -37,6 +37,7 @@ def jvp_method(function: Function) -> Lines:
     body = [
         *_restored(function),
         *_moved(function),
+        *_sizes(function),
         *_widened(function, function.saved_floats),
         *assignments(block.statements, _scope(function)),
         f"return {_returned(function, block)}",
@@ -60,10 +61,14 @@ def _restored(function: Function) -> Lines:
     return [
         *(unpacked(saved, f"_primals({function.ctx})") if saved else []),
         *(f"{name} = {function.ctx}.{name}" for name in statics),
-        *(
-            f"{s.name} = {function.tangent_place(s) or f'{function.ctx}.{s.name}'}"
-            for s in function.tangent_sizes
-        ),
+    ]
+
+
+def _sizes(function: Function) -> Lines:
+    """The sizes of axes, of which tangents may tell."""
+    return [
+        f"{s.name} = {function.tangent_place(s) or f'{function.ctx}.{s.name}'}"
+        for s in function.tangent_sizes
     ]
 
 
