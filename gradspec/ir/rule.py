@@ -72,12 +72,16 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """An output; only FLOAT outputs have an upstream gradient ``d<name>``."""
+    """An output; only FLOAT outputs have an upstream gradient ``d<name>``. ``spans`` are
+    the tensor inputs that it depends on as it is written: it has the shape to which these
+    broadcast, whatever of them is left in the form that is evaluated.
+    """
 
     name: str
     kind: Kind
     shape: Shape
     span: Span = field(default=Span(0, 0), compare=False, repr=False)
+    spans: tuple[str, ...] = ()
 
     @property
     def takes_gradient(self) -> bool:

@@ -12,6 +12,7 @@ from gradspec.ir.rule import (
     Rule,
     Surrogate,
 )
+from gradspec.ir.spans import with_spans
 from gradspec.lower.body import Body, check_growth, first_scope, read_assignment
 from gradspec.lower.clauses import read_assumes, read_keep, read_surrogate
 from gradspec.lower.context import Context
@@ -48,7 +49,7 @@ def lower_rule(
     examples = _examples(node, body)
     if not findings.is_sound:
         return None
-    return Rule(
+    rule = Rule(
         name=node.name,
         doc=node.doc,
         inputs=made.inputs,
@@ -66,6 +67,7 @@ def lower_rule(
         span=node.span,
         name_span=node.name_span,
     )
+    return with_spans(rule)
 
 
 def _report_length(node: nodes.RuleDef, findings: Findings) -> None:

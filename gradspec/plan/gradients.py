@@ -16,6 +16,7 @@ from gradspec.ir.rule import Input, Override, Rule
 from gradspec.plan import linear
 from gradspec.plan.array import Expr, Name, children, names, nodes, substitute
 from gradspec.plan.batches import parted
+from gradspec.plan.beside import reach_of
 from gradspec.plan.closing import Closed
 from gradspec.plan.indexed import size_of
 from gradspec.plan.plan import Gradient, Term
@@ -104,9 +105,10 @@ def _ranked_spans(
     if not variable.shape.batch:
         return (variable.name,)  # it is summed over batch axes already
     values = {let.name: let.value for let in closed.forward}
-    roots = [values[name.removeprefix("d")] for name in upstream]
-    roots += [values[name] for name in names(value) if name in values]
-    used = names(*roots, value)
+    used = set(names(value))
+    for name in (*(u.removeprefix("d") for u in upstream), *names(value)):
+        if name in values:
+            used |= reach_of(values[name], rule)
     return tuple(i.name for i in rule.tensor_inputs if i.shape.batch and i.name in used)
 
 
@@ -166,9 +168,10 @@ def _spans(
 ) -> tuple[str, ...]:
     """The tensor inputs of free shape that the outputs and the value depend on."""
     values = {let.name: let.value for let in closed.forward}
-    roots = [values[name.removeprefix("d")] for name in upstream]
-    roots += [values[name] for name in names(value) if name in values]
-    used = names(*roots, value)
+    used = set(names(value))
+    for name in (*(u.removeprefix("d") for u in upstream), *names(value)):
+        if name in values:
+            used |= reach_of(values[name], rule)
     return tuple(i.name for i in rule.tensor_inputs if i.shape.batch and i.name in used)
 
 

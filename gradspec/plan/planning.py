@@ -11,6 +11,7 @@ from gradspec.ir.rule import (
     Status,
 )
 from gradspec.plan.array import Expr
+from gradspec.plan.beside import in_full
 from gradspec.plan.closing import Closed, close
 from gradspec.plan.docs import docs_of
 from gradspec.plan.gradients import (
@@ -65,6 +66,9 @@ def plan_ranked(checked: CheckedRule) -> RulePlan:
         raise NotEmitted("its gradients are not checked yet")
     closed = tensors(rule)
     gradients = ranked_gradients(rule, closed)
+    full = in_full(rule, closed.forward, closed.surrogates, gradients)
+    if full is not rule:
+        return plan_ranked(replace(checked, rule=full))
     plan = _plan(checked, closed, gradients, ranked_tangents(rule, closed, gradients))
     return replace(plan, sizes=closed.sizes)
 
@@ -74,6 +78,9 @@ def plan_rule(checked: CheckedRule) -> RulePlan:
     rule = checked.rule
     closed = close(rule)
     gradients = gradients_of(rule, closed)
+    full = in_full(rule, closed.forward, closed.surrogates, gradients)
+    if full is not rule:
+        return plan_rule(replace(checked, rule=full))
     plan = _plan(checked, closed, gradients, tangents_of(rule, closed, gradients))
     return replace(plan, wide=checked.wide, double=_doubled(checked))
 

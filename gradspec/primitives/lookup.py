@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gradspec.primitives import (
+    table_beside,
     table_bounds,
     table_fence,
     table_known,
@@ -21,7 +22,7 @@ _OURS: tuple[Primitive, ...] = tuple(
     row
     for table in (
         *(table_polynomials, table_bounds, table_slopes, table_known),
-        *(table_raised, table_fence),
+        *(table_raised, table_fence, table_beside),
     )
     for row in table.ROWS
 )

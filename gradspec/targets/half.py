@@ -14,9 +14,10 @@ from gradspec.plan.ranked import (
     Window,
 )
 from gradspec.primitives.lookup import primitive
+from gradspec.primitives.table_beside import BESIDE
 
 _STEPS = ("sign", "floor", "ceil", "round", "trunc", "heaviside")
-_SELECTING = frozenset(("neg", "abs", "max", "min", "clip", "relu", *_STEPS))
+_SELECTING = frozenset(("neg", "abs", "max", "min", "clip", "relu", BESIDE, *_STEPS))
 _WHOLE_IN_BFLOAT16 = 256
 
 

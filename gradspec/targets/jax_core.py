@@ -93,23 +93,13 @@ def _results(core: Core) -> Lines:
     return found
 
 
-def _apart(core: Core, output: Output) -> Lines:
-    """The inputs that an output does not depend on and its gradients do: all of one that
-    JAX pulls, since its upstream gradient is another then.
+def _apart(core: Core, output: Output) -> tuple[str, ...]:
+    """The inputs that an output of a rule that JAX pulls does not depend on: its upstream
+    gradient is another where they are in a batch and it is not.
     """
-    if core.way is Way.PLAIN or not output.takes_gradient:
-        return []
-    others = unreached(core.plan, output)
-    if core.way is Way.PULLED:
-        return [*others]
-    used = {
-        name
-        for i, terms in core.gradients.items()
-        for term in terms
-        if f"d{output.name}" in term.upstream
-        for name in (i, *term.spans)
-    }
-    return [name for name in others if name in used]
+    if core.way is not Way.PULLED or not output.takes_gradient:
+        return ()
+    return unreached(core.plan, output)
 
 
 def _fill(core: Core, output: Output) -> Callable[[str], str]:

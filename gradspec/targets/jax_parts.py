@@ -134,6 +134,7 @@ class Core:
         values = {a.name: a.value for a in self.plan.forward}
         there = names(self._closed(summand.value))
         used = [n for n in self.tensors if n in names(values[summand.output])]
+        used = used or [*self.tensors]  # a number has the shape of all
         moved = f"{summand.input}_dot" in there
         return all(n in there or (moved and n == summand.input) for n in used)
 

@@ -257,8 +257,8 @@ BATCHED_WITH = Helper(
     "_batched_with",
     '''\
 def _batched_with(output: jax.Array, *others: jax.Array) -> jax.Array:
-    """``output``, in every batch of vmap in which the others are, and on every device of
-    shard_map: the upstream gradient of what stands outside is summed beforehand.
+    """``output``, in every batch of vmap in which the others are: the upstream gradient of
+    what stands outside is summed beforehand.
     """
     for other in others:
         output = jnp.where(jnp.any(other != other), output, output)

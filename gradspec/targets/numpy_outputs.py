@@ -176,10 +176,10 @@ def _closed(functions: Functions, output: Output) -> Expr:
 
 
 def _reach(functions: Functions, output: Output) -> list[str]:
-    """The inputs whose shapes an output has."""
+    """The inputs whose shapes an output has: all of them for a number."""
     used = names(_closed(functions, output))
-    tensors = functions.plan.tensors
-    return [i.name for i in tensors if i.shape.batch and i.name in used]
+    free = [i.name for i in functions.plan.tensors if i.shape.batch]
+    return [name for name in free if name in used] or free
 
 
 def _shape(tensors: list[str]) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from gradspec.plan.array import Expr, Op
 from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Helper
+from gradspec.primitives.table_beside import BESIDE
 from gradspec.primitives.texts_torch import CHOICE, IS_PLAIN, IS_WATCHED, WHERE
 from gradspec.targets.passes import WORTH_BLOCKS, is_float
 from gradspec.targets.torch_costs import in_single
@@ -44,11 +45,13 @@ def blocked_passes(function: Function) -> tuple[str, ...]:
 
 
 def _passes(node: Expr) -> int:
-    """A private function of ours goes through memory several times."""
-    if isinstance(node, Op) and isinstance(
-        primitive(node.primitive).spellings.get("torch"), Helper
-    ):
-        return WORTH_BLOCKS
+    """A private function of ours goes through memory several times, but for one that
+    only gives a shape.
+    """
+    if isinstance(node, Op) and node.primitive != BESIDE:
+        spelling = primitive(node.primitive).spellings.get("torch")
+        if isinstance(spelling, Helper):
+            return WORTH_BLOCKS
     return int(is_float(node))
 
 

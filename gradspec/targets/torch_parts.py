@@ -162,7 +162,7 @@ class Function:
             return not _keeps_shape(tangent, self.scalars)
         value = next(let.value for let in self.plan.forward if let.name == output)
         free = {i.name for i in self.plan.tensors if i.shape.batch}
-        reach = free.intersection(names(value))
+        reach = free.intersection(names(value)) or free
         spans = {name.removesuffix("_dot") for name in names(tangent)}
         chosen = any(isinstance(node, Where) for node in nodes(tangent))
         return chosen or not spans & free or not reach <= spans
@@ -343,7 +343,8 @@ class Function:
         scope = self.scope(like)
         if self.base is not None:
             return scope
-        return replace(scope, dialect=replace(scope.dialect, fused=FORWARD.fused))
+        dialect = replace(scope.dialect, fused=FORWARD.fused, variants=FORWARD.variants)
+        return replace(scope, dialect=dialect)
 
     def is_widened(self, values: tuple[Expr, ...]) -> bool:
         """Whether half precision must be computed in float32 to be rounded once."""

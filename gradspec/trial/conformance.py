@@ -29,6 +29,7 @@ from gradspec.ir.rule import (
     Rule,
 )
 from gradspec.ir.walk import names, substitute
+from gradspec.plan.beside import in_full
 from gradspec.plan.closing import close
 from gradspec.plan.gradients import gradients_of
 from gradspec.plan.planning import plan_rule
@@ -124,7 +125,12 @@ class _Meaning:
 
     @staticmethod
     def of(rule: Rule) -> _Meaning:
-        gradients = [g for g in gradients_of(rule, close(rule)) if g is not None]
+        made = close(rule)
+        whole = gradients_of(rule, made)
+        full = in_full(rule, made.forward, made.surrogates, whole)
+        if full is not rule:
+            return _Meaning.of(full)
+        gradients = [g for g in whole if g is not None]
         return _Meaning(
             {name: expand(e) for name, e in closed.outputs(rule).items()},
             {name: expand(e) for name, e in closed.cotangents(rule).items()},
@@ -142,7 +148,7 @@ def _drawn(rule: Rule, meaning: _Meaning, linear: bool) -> Drawn | None:
     """Inputs that the assumptions allow, away from kinks if some draws find such."""
     rng = random.Random(rule.name)
     program = Program((*meaning.outputs.values(), *meaning.cotangents.values()))
-    fallback, shapes = None, _shapes(rule, meaning, linear)
+    fallback, shapes = None, _shapes(rule, linear)
     for _ in range(DRAWS):
         drawn = attempt(rule, {}, shapes, rng)
         if not all(_is_sound(rule, program, point) for _, point in drawn.points):
@@ -153,16 +159,11 @@ def _drawn(rule: Rule, meaning: _Meaning, linear: bool) -> Drawn | None:
     return fallback
 
 
-def _shapes(rule: Rule, meaning: _Meaning, linear: bool) -> dict[str, Place]:
-    """The second input has fewer axes than the first, so that it broadcasts; but not where
-    the first gets a gradient from an output that it is no part of, and that lacks its axes.
-    """
+def _shapes(rule: Rule, linear: bool) -> dict[str, Place]:
+    """The second input has fewer axes than the first, so that it broadcasts."""
     batched = [i.name for i in rule.tensor_inputs if i.shape.batch]
     whole: Place = WHOLE if batched else ()
     shapes: dict[str, Place] = {i.name: () for i in rule.inputs}
-    above = meaning.spans.get(batched[0], {}) if batched else {}
-    made = (meaning.outputs[upstream.removeprefix("d")] for upstream in above)
-    linear = linear and all(batched[0] in names(output) for output in made)
     for number, name in enumerate(batched):
         shapes[name] = whole[1:] if linear and number == 1 else whole
     return shapes | {f"d{output.name}": whole for output in rule.outputs}

@@ -110,6 +110,13 @@ def jax_text(rules: str) -> str:
 
 
 @cache
+def numpy_module(rules: str) -> ModuleType:
+    from gradspec.targets import numpy
+
+    return imported(numpy.module(planned(rules)), f"numpy_rules_{len(sys.modules)}")
+
+
+@cache
 def jax_module(rules: str) -> ModuleType:
     return imported(jax_text(rules), f"jax_rules_{len(sys.modules)}")
 

@@ -1,0 +1,203 @@
+"""An output has the shape to which all broadcast that has a part in it: its definition as
+written, its surrogate, and what its gradients are made of.
+
+A rule given inputs of several shapes must do what it does of the same inputs broadcast
+beforehand, with each gradient summed over what was broadcast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from tests.targets.emission import jax_module, numpy_module, tf_module, torch_module
+
+Array = npt.NDArray[Any]
+
+RULES = """
+rule through(soft, hard: nograd) -> y:
+    y = hard
+    surrogate y = soft
+
+rule level(soft, hard: nograd) -> y:
+    y = 1
+    surrogate y = soft + 0 * hard
+
+rule weighted(x, w: nograd) -> y:
+    y = x
+    override dx = w * dy because "a marker"
+
+rule counted(x, n: int, on: bool) -> y:
+    y = x
+    override dx = n * dy if on else dy because "a marker"
+
+rule cancelled(x, b) -> y:
+    y = (x + b) - b
+
+rule quantised(z, e) -> (q, loss):
+    q = z + 0 * e + (e - z)
+    loss = (z - e)**2
+    override dz = dq + 2 * (z - e) * dloss because "a marker"
+    override de = 2 * (e - z) * dloss because "a marker"
+
+rule mixed(x, y) -> (p, q):
+    p = x * y
+    q = y**2
+    override dy = clip(dp * x + dq, -1, 1) because "not linear"
+
+rule rows(x[..., n], w[..., n]: nograd) -> y[..., n]:
+    y[i] = x[i]
+    override dx[i] = w[i] * dy[i] because "a marker"
+
+rule tables(x[..., n], w[..., n, m]: nograd, g[...]: nograd) -> y[..., n]:
+    y[i] = x[i]
+    override dx[i] = dy[i] * g * sum(w[i, j] for j) because "a marker"
+"""
+
+RNG = np.random.default_rng(0)
+
+
+def _floats(*shape: int) -> Array:
+    return RNG.normal(size=shape)
+
+
+A, B = _floats(3), _floats(2, 3)
+COUNT, ON = np.array([[1, 2, 3], [4, 5, 6]]), np.array([[True], [False]])
+
+CASES: dict[str, tuple[str, tuple[Array, ...], tuple[int, ...]]] = {
+    "through, wider soft": ("through", (B, A), (0, 0)),
+    "through, wider hard": ("through", (A, B), (0, 0)),
+    "through, both": ("through", (_floats(2, 1), A), (0, 0)),
+    "through, empty": ("through", (_floats(), _floats(0, 3)), (0, 0)),
+    "level": ("level", (A, B), (0, 0)),
+    "weighted": ("weighted", (A, B), (0, 0)),
+    "counted": ("counted", (A, COUNT, ON), (0, 0, 0)),
+    "cancelled": ("cancelled", (A, B), (0, 0)),
+    "quantised, wider z": ("quantised", (B, A), (0, 0)),
+    "quantised, wider e": ("quantised", (A, B), (0, 0)),
+    "mixed": ("mixed", (B, A), (0, 0)),
+    "rows": ("rows", (_floats(4, 1, 3), B), (1, 1)),
+    "tables": ("tables", (A, _floats(2, 3, 5), _floats(4, 1)), (1, 2, 0)),
+}
+
+Result = tuple[tuple[Array, ...], tuple[Array | None, ...]]
+Vjp = Callable[[ModuleType, str, tuple[Array, ...]], Result]
+
+
+def _upstream(output: Any) -> Array:
+    """Another number for each element, the same for all targets."""
+    shape = tuple(output.shape)
+    return np.cos(np.arange(np.prod(shape, dtype=int))).reshape(shape)
+
+
+def _numpy(module: ModuleType, name: str, args: tuple[Array, ...]) -> Result:
+    outputs, pullback = getattr(module, f"{name}_vjp")(*args)
+    outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+    return outputs, pullback(*map(_upstream, outputs))
+
+
+def _torch(module: ModuleType, name: str, args: tuple[Array, ...]) -> Result:
+    import torch
+
+    given = [torch.tensor(a, requires_grad=a.dtype.kind == "f") for a in args]
+    made = getattr(module, name)(*given)
+    outputs = made if isinstance(made, tuple) else (made,)
+    upstream = [torch.tensor(_upstream(o)) for o in outputs]
+    torch.autograd.backward(outputs, upstream)
+    gradients = (None if g.grad is None else g.grad.numpy() for g in given)
+    return tuple(o.detach().numpy() for o in outputs), tuple(gradients)
+
+
+def _tf(module: ModuleType, name: str, args: tuple[Array, ...]) -> Result:
+    import tensorflow as tf
+
+    given = [tf.constant(a) for a in args]
+    with tf.GradientTape() as tape:
+        tape.watch([g for g in given if g.dtype.is_floating])
+        made = getattr(module, name)(*given)
+    outputs = tuple(made) if isinstance(made, (tuple, list)) else (made,)
+    upstream = [tf.constant(_upstream(o)) for o in outputs]
+    gradients = tape.gradient(list(outputs), given, output_gradients=upstream)
+    return (
+        tuple(o.numpy() for o in outputs),
+        tuple(None if g is None else g.numpy() for g in gradients),
+    )
+
+
+def _jax(module: ModuleType, name: str, args: tuple[Array, ...]) -> Result:
+    import jax
+
+    with jax.enable_x64(True):
+        made, pullback = jax.vjp(getattr(module, name), *args)
+        outputs = made if isinstance(made, tuple) else (made,)
+        upstream = tuple(map(_upstream, outputs))
+        gradients = pullback(upstream if isinstance(made, tuple) else upstream[0])
+        floats = (
+            g if a.dtype.kind == "f" else None
+            for g, a in zip(gradients, args, strict=True)
+        )
+        return (
+            tuple(map(np.asarray, outputs)),
+            tuple(None if g is None else np.asarray(g) for g in floats),
+        )
+
+
+TARGETS: dict[str, tuple[str, Callable[..., ModuleType], Vjp]] = {
+    "numpy": ("numpy", numpy_module, _numpy),
+    "torch": ("torch", torch_module, _torch),
+    "tf": ("tensorflow", tf_module, _tf),
+    "jax": ("jax", jax_module, _jax),
+}
+
+
+@pytest.fixture(scope="module", params=TARGETS)
+def target(request: pytest.FixtureRequest) -> tuple[ModuleType, Vjp]:
+    framework, module, vjp = TARGETS[request.param]
+    pytest.importorskip(framework)
+    return module(RULES), vjp
+
+
+def _broadcast(args: tuple[Array, ...], core: tuple[int, ...]) -> tuple[Array, ...]:
+    """All in one batch; the last ``core`` axes of each are its own."""
+    ends = [a.ndim - count for a, count in zip(args, core, strict=True)]
+    batch = np.broadcast_shapes(*(a.shape[:e] for a, e in zip(args, ends, strict=True)))
+    return tuple(
+        np.array(np.broadcast_to(a, batch + a.shape[end:]))
+        for a, end in zip(args, ends, strict=True)
+    )
+
+
+def _summed(gradient: Array, shape: tuple[int, ...]) -> Array:
+    """Over the axes that were broadcast."""
+    ahead = gradient.ndim - len(shape)
+    gradient = gradient.sum(tuple(range(ahead)))
+    ones = tuple(k for k, size in enumerate(shape) if size == 1)
+    return gradient.sum(ones, keepdims=True)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("case", CASES)
+def test_as_of_inputs_that_were_broadcast_beforehand(
+    target: tuple[ModuleType, Vjp], case: str
+) -> None:
+    module, vjp = target
+    name, args, core = CASES[case]
+    outputs, gradients = vjp(module, name, args)
+    wanted, whole = vjp(module, name, _broadcast(args, core))
+    for output, want in zip(outputs, wanted, strict=True):
+        assert output.shape == want.shape
+        np.testing.assert_allclose(output, want, rtol=1e-12)
+    for arg, gradient, want in zip(args, gradients, whole, strict=True):
+        assert (gradient is None) == (want is None)
+        if gradient is not None and want is not None:
+            assert gradient.shape == arg.shape
+            np.testing.assert_allclose(
+                gradient, _summed(want, arg.shape), rtol=1e-12, atol=1e-12
+            )
