@@ -66,13 +66,14 @@ def _parts(
     computed: Mapping[str, array.Expr],
     gradients: tuple[Gradient | None, ...],
 ) -> frozenset[str]:
-    """The inputs that have a part in an output in any of the ways."""
+    """The inputs that have a part in an output in any of the ways. Of an override that
+    mixes upstream gradients in a way that is not linear, no part is one output's.
+    """
     found = {*output.spans, *reach_of(computed[output.name], rule)}
     for gradient in filter(None, gradients):
         for term in gradient.terms:
-            if f"d{output.name}" in term.upstream:
-                mixed = (upstream.removeprefix("d") for upstream in term.upstream)
-                used = (*mixed, *array.names(term.value))
+            if term.upstream == (f"d{output.name}",):
+                used = array.names(term.value)
                 values = [computed[name] for name in used if name in computed]
                 found |= {gradient.input, *used, *array.names(*values)}
     return frozenset(found)

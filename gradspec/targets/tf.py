@@ -10,8 +10,9 @@ from dataclasses import replace
 from gradspec.ir.rule import Input, Kind, Output
 from gradspec.plan.account import Account
 from gradspec.plan.account import account as booked
+from gradspec.plan.array import names
 from gradspec.plan.at_hand import without_composites
-from gradspec.plan.plan import ModulePlan, RulePlan
+from gradspec.plan.plan import Backward, ModulePlan, RulePlan
 from gradspec.plan.program import Vocabulary, forward, joined_backward
 from gradspec.targets import tf_blocks, tf_double, tf_ranked_texts
 from gradspec.targets import tf_texts as texts
@@ -33,6 +34,7 @@ from gradspec.targets.tf_double import (
     is_cheaper,
     may_be_doubled,
 )
+from gradspec.targets.tf_in_place import in_place
 from gradspec.targets.tf_kept import kept
 from gradspec.targets.tf_layer import layer_class, tf_layers
 from gradspec.targets.tf_parts import Core
@@ -153,14 +155,19 @@ def _made(rule: RulePlan, name: str, is_traced: bool, dialect: Dialect) -> Core:
     outputs = {output.name for output in rule.outputs}
     keep = tuple(saved for saved in rule.saved if saved not in outputs)
     results = forward(rule, words, keep)
+    behind = unnamed(with_shares(rule, results, joined_backward(rule, words)))
+    if not is_traced:
+        results = in_place(results, _needed(rule, behind))
     return Core(
-        name,
-        with_slopes(rule, words.expand),
-        results,
-        unnamed(with_shares(rule, results, joined_backward(rule, words))),
-        is_traced,
-        dialect,
+        name, with_slopes(rule, words.expand), results, behind, is_traced, dialect
     )
+
+
+def _needed(rule: RulePlan, backward: Backward) -> frozenset[str]:
+    """The names of the forward pass that are used after it."""
+    steps = (step.value for step in backward.statements)
+    terms = (term.value for group in backward.gradients for term in group or ())
+    return frozenset([*names(*steps, *terms), *(o.name for o in rule.outputs)])
 
 
 # --- the public function -----------------------------------------------------------------

@@ -45,10 +45,9 @@ rule quantised(z, e) -> (q, loss):
     override dz = dq + 2 * (z - e) * dloss because "a marker"
     override de = 2 * (e - z) * dloss because "a marker"
 
-rule mixed(x, y) -> (p, q):
-    p = x * y
-    q = y**2
-    override dy = clip(dp * x + dq, -1, 1) because "not linear"
+rule clipped(x, w: nograd) -> y:
+    y = x
+    override dx = clip(dy * w, -1, 1) because "not linear"
 
 rule rows(x[..., n], w[..., n]: nograd) -> y[..., n]:
     y[i] = x[i]
@@ -80,7 +79,7 @@ CASES: dict[str, tuple[str, tuple[Array, ...], tuple[int, ...]]] = {
     "cancelled": ("cancelled", (A, B), (0, 0)),
     "quantised, wider z": ("quantised", (B, A), (0, 0)),
     "quantised, wider e": ("quantised", (A, B), (0, 0)),
-    "mixed": ("mixed", (B, A), (0, 0)),
+    "clipped": ("clipped", (A, 4 * B), (0, 0)),
     "rows": ("rows", (_floats(4, 1, 3), B), (1, 1)),
     "tables": ("tables", (A, _floats(2, 3, 5), _floats(4, 1)), (1, 2, 0)),
 }

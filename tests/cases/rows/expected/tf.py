@@ -107,15 +107,25 @@ def _rule_keeping(
     core: Callable[..., Any], forward: Callable[..., Any] | None = None
 ) -> Callable[..., Any]:
     """``core`` with its own gradient, which uses what the forward pass has computed: a
-    second derivative must see through that.
+    second derivative must see through that. Eagerly it is computed again where something
+    records the gradient, and of the forward pass nothing is recorded.
     """
 
     def apply(*tensors: tf.Tensor) -> Any:
         tensors = _here(tensors)
         if _record is None:
             return tf.custom_gradient(_densely(core))(*tensors)
-        results, backward = core(*tensors)
-        return _recorded(tensors, results, backward, forward)
+        if not tf.executing_eagerly():
+            results, backward = core(*tensors)
+            return _recorded(tensors, results, backward, forward)
+        with _record.stop_recording():
+            results, backward = core(*tensors)
+
+        def pulled(*upstream: tf.Tensor) -> Any:
+            is_seen = _record.could_possibly_record()
+            return (core(*tensors)[1] if is_seen else backward)(*upstream)
+
+        return _recorded(tensors, results, pulled, forward)
 
     return apply
 
@@ -270,8 +280,7 @@ def _layer_norm(eps):
         r = 1.0 / tf.sqrt(
             tf.reduce_mean(tf.square(x_minus_mu), -1, keepdims=True) + eps
         )
-        h = x_minus_mu * r
-        y = h * g + b
+        y = x_minus_mu * r * g + b
         kept += mu, r
 
         def backward(dy):

@@ -1,0 +1,120 @@
+"""Rules that keep what the forward pass has computed, eagerly in TensorFlow: a tape keeps that
+alone and nothing of the way to it; where the gradient is recorded, it is computed again, and a
+derivative sees through it in every nesting.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.targets.emission import tf_module, tf_text
+
+pytestmark = pytest.mark.tf
+tf = pytest.importorskip("tensorflow")
+
+RULES = """
+rule standard(x[..., n], g[n]) -> y[..., n]:
+    m = mean(x[j] for j)
+    c[i] = x[i] - m
+    r = 1 / sqrt(mean(c[j]**2 for j) + 1 / 1000)
+    z[i] = c[i] * r
+    y[i] = g[i] * z[i]
+    h[i] = dy[i] * g[i]
+    dx[i] = r * (h[i] - mean(h[j] for j) - z[i] * mean(h[j] * z[j] for j))
+    dg[i] = dy[i] * z[i]
+
+rule tripled(x[..., n]) -> y[..., n]:
+    r = exp(sum(x[j] for j))
+    y[i] = x[i] * r
+    override dx[i] = 3 * dy[i] * r because "a marker"
+"""
+
+X = tf.constant([[0.3, -0.7, 1.2], [2.0, 0.8, -0.4]], tf.float64)
+G = tf.constant([1.0, 2.0, 0.5], tf.float64)
+V = tf.constant([[0.1, 1.0, -0.6], [0.4, -0.2, 0.9]], tf.float64)
+
+
+def _plain(x: Any) -> Any:
+    c = x - tf.reduce_mean(x, -1, keepdims=True)
+    return G * c / tf.sqrt(tf.reduce_mean(c * c, -1, keepdims=True) + 1e-3)
+
+
+@pytest.fixture(scope="module")
+def rules() -> Iterator[ModuleType]:
+    yield tf_module(RULES)
+
+
+def _gradient(f: Callable[[Any], Any], x: Any) -> Any:
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.reduce_sum(tf.sin(f(x)))
+    gc.collect()
+    return tape.gradient(y, x)
+
+
+def _along(f: Callable[[Any], Any], x: Any) -> Any:
+    """The accumulator is gone when anything is made of the tangent."""
+    with tf.autodiff.ForwardAccumulator(x, V) as along:
+        y = f(x)
+    return along.jvp(y)
+
+
+WAYS: dict[str, tuple[Callable[..., Any], ...]] = {
+    "tape": (_gradient,),
+    "forward": (_along,),
+    "tape, tape": (_gradient, _gradient),
+    "tape around forward": (_gradient, _along),
+    "forward around tape": (_along, _gradient),
+    "forward, forward": (_along, _along),
+    "tape, tape, tape": (_gradient, _gradient, _gradient),
+    "tape around forward around tape": (_gradient, _along, _gradient),
+    "forward around tape around tape": (_along, _gradient, _gradient),
+}
+
+
+def _nested(f: Callable[[Any], Any], ways: tuple[Callable[..., Any], ...]) -> Any:
+    for way in reversed(ways):
+        f = lambda x, way=way, f=f: way(f, x)  # noqa: E731
+    return f(X)
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_derivatives_in_every_nesting(rules: ModuleType, name: str) -> None:
+    found = _nested(lambda x: rules.standard(x, G), WAYS[name])
+    # in a graph TensorFlow itself keeps what its accumulators lose eagerly
+    wanted = tf.function(lambda: _nested(_plain, WAYS[name]), autograph=False)()
+    np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_a_declared_gradient_is_differentiated_as_it_is_computed(
+    rules: ModuleType, name: str
+) -> None:
+    found = _nested(rules.tripled, WAYS[name])
+    wanted = tf.function(lambda: _nested(rules.tripled, WAYS[name]), autograph=False)
+    np.testing.assert_allclose(found, wanted(), rtol=1e-9, atol=1e-11)
+
+
+def _alive() -> int:
+    gc.collect()
+    return sum(isinstance(o, tf.Tensor) for o in gc.get_objects())
+
+
+def test_a_tape_keeps_what_the_gradient_uses(rules: ModuleType) -> None:
+    with tf.GradientTape() as tape:
+        tape.watch([X, G])
+        before = _alive()
+        y = rules.standard(X, G)
+        assert _alive() == before + 3  # the result, the means, and the deviations
+    assert tape.gradient(y, X).shape == X.shape
+
+
+def test_what_is_used_once_has_no_name() -> None:
+    """TensorFlow writes a product over an operand that nothing else needs."""
+    assert "y = g * (c * r)\n" in tf_text(RULES)
