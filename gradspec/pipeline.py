@@ -22,6 +22,7 @@ from gradspec.options import Options
 from gradspec.plan.outside import outside
 from gradspec.plan.plan import ModulePlan
 from gradspec.plan.planning import plan_module
+from gradspec.plan.unsaved import unsaved
 from gradspec.source import Source
 from gradspec.stabilise.budgeted import PATIENCE, Stable, stabilised, unsearched
 from gradspec.stabilise.holes import check as unfilled
@@ -171,6 +172,7 @@ def _emitted(
         is_shared = all(map(is_, own, every))
         plan = shared if is_shared else plan_module(source, own)
         emitted = emit(plan, target, trace=options.trace)
+        emitted = replace(emitted, diagnostics=emitted.diagnostics + unsaved(plan))
         outcomes.append(_with_accounts(emitted, plan) if options.report else emitted)
     return outcomes
 

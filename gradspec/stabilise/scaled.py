@@ -152,8 +152,11 @@ class _Work:
         """The form that mends most, if that is half of what is lost. What the author
         saves stays in use."""
         best, left = None, sum(map(len, lost)) // 2 + 1
+        saved = self._saved(form)
         for others in self._starts(form, closed):
             for other in others:
+                if not saved <= self._saved(other):
+                    continue
                 number = _left(self._names.close(other), lost)
                 if number is not None and number < left:
                     best, left = other, number
@@ -161,14 +164,21 @@ class _Work:
                 return best
         return best
 
+    def _saved(self, form: Expr) -> frozenset[str]:
+        """What of all that the author saves stands in the form."""
+        if not self._rule.saves:
+            return frozenset()
+        parts = {*nodes(self._names.close(form))}
+        values = {name: self._names.close(Ref(name)) for name in self._rule.saves}
+        return frozenset(name for name, value in values.items() if value in parts)
+
     def _starts(self, form: Expr, closed: Expr) -> Iterator[Iterator[Expr]]:
         most = cost(closed)
         yield self._forms(form, most)
-        if form != closed:
-            if self._rule.saves:
-                yield self._affordable(self._within(form, closed), most, self._price)
-            else:
-                yield self._forms(closed, most)
+        if self._rule.saves:
+            yield self._affordable(self._within(form), most, self._price)
+        elif form != closed:
+            yield self._forms(closed, most)
 
     def _affordable(
         self, others: Iterator[Expr], before: float, price: float
@@ -200,14 +210,16 @@ class _Work:
 
     # --- exponentials --------------------------------------------------------------------
 
-    def _within(self, form: Expr, closed: Expr) -> Iterator[Expr]:
+    def _within(self, form: Expr) -> Iterator[Expr]:
         """``form`` as it is, with what the author saves; far out another."""
-        if self._upstream & names(form):
-            return
+        ahead, others = self._apart(form)
+        rest = product(others or [ONE])
+        closed = self._names.close(rest)
         for core, condition in self._cores(closed):
             other = _in_leaves(closed, core, _moved(core, condition))
             if other != closed:
-                yield Select(condition, Apply("mul", (_SHRUNK, other)), form)
+                far = Apply("mul", (_SHRUNK, other))
+                yield product([*ahead, Select(condition, far, rest)])
 
     def _shifted(self, form: Expr) -> Iterator[Expr]:
         for core, condition in self._cores(form):

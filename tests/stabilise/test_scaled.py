@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from gradspec.ir.expr import Ref
-from gradspec.ir.rule import CheckedRule
+from gradspec.ir.rule import CheckedRule, Derived
+from gradspec.ir.walk import nodes
 from gradspec.stabilise.brink import brinks
 from gradspec.stabilise.model import Machine
 from gradspec.stabilise.names import Names
@@ -120,6 +121,10 @@ def test_what_the_author_saves_stays_in_use() -> None:
     assert texts(own.rule)["y"].endswith("if x < -80 else max(x, -10000) * tanh(e)")
     wanted = -90.0 * float(np.exp(np.longdouble(-90)))
     assert values(own, "jax", np.float32, x=-90.0) == pytest.approx(wanted, rel=1e-6)
+    known = Names(own.rule)
+    slope = own.rule.backward[0]
+    assert isinstance(slope, Derived)
+    assert known.close(Ref("e")) in {*nodes(known.close(slope.value))}
 
 
 FAR = [

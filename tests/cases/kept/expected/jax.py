@@ -144,9 +144,16 @@ def _gate_saved_jvp(primals, tangents):
     (x,) = primals
     (x_dot,) = tangents
     y = _gate_saved(*primals)
+    mask = x > 80.0
+    difference = 1.0 - jnp.minimum(x, 10000.0)
     e = checkpoint_name(jnp.exp(-x), "e")
-    # at x = inf the limit, where it was NaN
-    y_dot = x_dot * (e * (1.0 - jnp.minimum(x, 10000.0)))
+    # at x = inf the limit, where it was NaN; parts that would be subnormal, here 0, are
+    # taken larger
+    y_dot = x_dot * jnp.where(
+        mask,
+        1.1253517471925912e-7 * (jnp.exp(jnp.where(mask, -x + 16.0, -x)) * difference),
+        e * difference,
+    )
     return y, y_dot
 
 

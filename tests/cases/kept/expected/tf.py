@@ -431,8 +431,20 @@ def _gate_saved(x):
 
     def backward(dy):
         x, e, dy = _widen(*kept, dy)
-        # at x = inf the limit, where it was NaN
-        return tf.cast(dy * (e * (1.0 - tf.minimum(x, 10000.0))), dtype)
+        mask = x > 80.0
+        difference = 1.0 - tf.minimum(x, 10000.0)
+        # at x = inf the limit, where it was NaN; parts that would be subnormal, here 0,
+        # are taken larger
+        return tf.cast(
+            dy
+            * tf.where(
+                mask,
+                1.1253517471925912e-7
+                * (tf.exp(tf.where(mask, -x + 16.0, -x)) * difference),
+                e * difference,
+            ),
+            dtype,
+        )
 
     return tf.cast(y, dtype), backward
 
