@@ -54,10 +54,10 @@ def in_full(
     )
 
 
-def reach_of(value: array.Expr, rule: Rule) -> frozenset[str]:
-    """The inputs in whose shape a value is: all of them for a number."""
-    tensors = frozenset(i.name for i in rule.tensor_inputs)
-    return tensors.intersection(array.names(value)) or tensors
+def reach_of(value: array.Expr, tensors: tuple[Input, ...]) -> frozenset[str]:
+    """The inputs in whose shape a closed value is: all of them for a number."""
+    every = frozenset(i.name for i in tensors)
+    return every.intersection(array.names(value)) or every
 
 
 def _parts(
@@ -69,7 +69,7 @@ def _parts(
     """The inputs that have a part in an output in any of the ways. Of an override that
     mixes upstream gradients in a way that is not linear, no part is one output's.
     """
-    found = {*output.spans, *reach_of(computed[output.name], rule)}
+    found = {*output.spans, *reach_of(computed[output.name], rule.tensor_inputs)}
     for gradient in filter(None, gradients):
         for term in gradient.terms:
             if term.upstream == (f"d{output.name}",):
@@ -88,7 +88,7 @@ def _lacking(
     found = {}
     for output in rule.outputs:
         if output.takes_gradient and output.shape.batch and output.name in values:
-            there = reach_of(values[output.name], rule)
+            there = reach_of(values[output.name], rule.tensor_inputs)
             found[output.name] = tuple(
                 i
                 for i in rule.tensor_inputs

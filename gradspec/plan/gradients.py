@@ -104,12 +104,7 @@ def _ranked_spans(
 ) -> tuple[str, ...]:
     if not variable.shape.batch:
         return (variable.name,)  # it is summed over batch axes already
-    values = {let.name: let.value for let in closed.forward}
-    used = set(names(value))
-    for name in (*(u.removeprefix("d") for u in upstream), *names(value)):
-        if name in values:
-            used |= reach_of(values[name], rule)
-    return tuple(i.name for i in rule.tensor_inputs if i.shape.batch and i.name in used)
+    return _spans(rule, closed, upstream, value)
 
 
 def tangents_of(
@@ -164,14 +159,14 @@ def _gradient(rule: Rule, closed: Closed, name: str) -> Gradient:
 
 
 def _spans(
-    rule: Rule, closed: Closed, upstream: tuple[str, ...], value: Expr
+    rule: Rule, closed: Closed | Tensors, upstream: tuple[str, ...], value: Expr
 ) -> tuple[str, ...]:
     """The tensor inputs of free shape that the outputs and the value depend on."""
     values = {let.name: let.value for let in closed.forward}
     used = set(names(value))
     for name in (*(u.removeprefix("d") for u in upstream), *names(value)):
         if name in values:
-            used |= reach_of(values[name], rule)
+            used |= reach_of(values[name], rule.tensor_inputs)
     return tuple(i.name for i in rule.tensor_inputs if i.shape.batch and i.name in used)
 
 

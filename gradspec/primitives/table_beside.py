@@ -26,6 +26,8 @@ def _beside(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     """x, in the shape to which it broadcasts with y, and in the batch of vmap in which y
     is.
     """
+    if y.is_nested:  # its shape has sizes that are no numbers
+        return x - torch.zeros_like(y, dtype=x.dtype)
     return x - y.new_zeros((), dtype=x.dtype).expand(y.shape)
 ''',
 )

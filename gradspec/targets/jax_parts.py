@@ -7,6 +7,7 @@ from enum import Enum
 
 from gradspec.ir.rule import Input, Kind, Output
 from gradspec.plan.array import Expr, names, substitute
+from gradspec.plan.beside import reach_of
 from gradspec.plan.plan import (
     Assign,
     AxisSize,
@@ -133,8 +134,7 @@ class Core:
         """Whether the summand has all axes of its output."""
         values = {a.name: a.value for a in self.plan.forward}
         there = names(self._closed(summand.value))
-        used = [n for n in self.tensors if n in names(values[summand.output])]
-        used = used or [*self.tensors]  # a number has the shape of all
+        used = reach_of(values[summand.output], self.plan.tensors)
         moved = f"{summand.input}_dot" in there
         return all(n in there or (moved and n == summand.input) for n in used)
 

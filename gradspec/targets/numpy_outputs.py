@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gradspec.ir.rule import Kind, Output
 from gradspec.plan.array import Expr, Name, Where, names, nodes
+from gradspec.plan.beside import reach_of
 from gradspec.plan.plan import Block
 from gradspec.plan.ranked import (
     Diagonal,
@@ -177,9 +178,9 @@ def _closed(functions: Functions, output: Output) -> Expr:
 
 def _reach(functions: Functions, output: Output) -> list[str]:
     """The inputs whose shapes an output has: all of them for a number."""
-    used = names(_closed(functions, output))
-    free = [i.name for i in functions.plan.tensors if i.shape.batch]
-    return [name for name in free if name in used] or free
+    tensors = functions.plan.tensors
+    there = reach_of(_closed(functions, output), tensors)
+    return [i.name for i in tensors if i.shape.batch and i.name in there]
 
 
 def _shape(tensors: list[str]) -> str:

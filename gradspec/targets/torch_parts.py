@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from gradspec.ir.rule import Input, Kind, Output
 from gradspec.plan.array import Expr, Where, names, nodes
+from gradspec.plan.beside import reach_of
 from gradspec.plan.plan import (
     Assign,
     AxisSize,
@@ -162,7 +163,7 @@ class Function:
             return not _keeps_shape(tangent, self.scalars)
         value = next(let.value for let in self.plan.forward if let.name == output)
         free = {i.name for i in self.plan.tensors if i.shape.batch}
-        reach = free.intersection(names(value)) or free
+        reach = free & reach_of(value, self.plan.tensors)
         spans = {name.removesuffix("_dot") for name in names(tangent)}
         chosen = any(isinstance(node, Where) for node in nodes(tangent))
         return chosen or not spans & free or not reach <= spans

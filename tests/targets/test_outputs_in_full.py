@@ -45,6 +45,10 @@ rule quantised(z, e) -> (q, loss):
     override dz = dq + 2 * (z - e) * dloss because "a marker"
     override de = 2 * (e - z) * dloss because "a marker"
 
+rule apart(x, s[]) -> (y, z):
+    y = x * s
+    z = s**2
+
 rule clipped(x, w: nograd) -> y:
     y = x
     override dx = clip(dy * w, -1, 1) because "not linear"
@@ -200,3 +204,29 @@ def test_as_of_inputs_that_were_broadcast_beforehand(
             np.testing.assert_allclose(
                 gradient, _summed(want, arg.shape), rtol=1e-12, atol=1e-12
             )
+
+
+def test_an_output_of_a_scalar_alone_is_a_scalar(
+    target: tuple[ModuleType, Vjp],
+) -> None:
+    """Its upstream gradient counts once, and not for each element of another input."""
+    module, vjp = target
+    x, s = A, np.array(0.7)
+    (y, z), (_, gradient) = vjp(module, "apart", (x, s))
+    assert (y.shape, z.shape) == (x.shape, ())
+    wanted = np.sum(x * _upstream(y)) + 2 * s * _upstream(z)
+    np.testing.assert_allclose(gradient, wanted, rtol=1e-12)
+
+
+@pytest.mark.torch
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_jagged_tensors_of_one_shape() -> None:
+    torch = pytest.importorskip("torch")
+    offsets = torch.tensor([0, 2, 5])
+    values = torch.arange(10.0, dtype=torch.float64).reshape(5, 2)
+    soft = values.clone().requires_grad_()
+    jagged = torch.nested.nested_tensor_from_jagged
+    y = torch_module(RULES).through(jagged(soft, offsets), jagged(2 * values, offsets))
+    assert torch.equal(y.values(), 2 * values)
+    (3 * y.values()).sum().backward()
+    assert torch.equal(soft.grad, torch.full_like(values, 3))
