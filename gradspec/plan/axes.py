@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
-from gradspec.plan.array import Expr, IsNan, Op, ToFloat, Where
+from gradspec.plan.array import Expr, IsNan, Literal, Name, Op, ToFloat, Where
 from gradspec.plan.ranked import Arange, Expand, Gather, Permute, Pick, Reduce, Spread
 from gradspec.plan.translate import Types, is_scalar
 
@@ -33,6 +34,11 @@ def number(expr: Expr, types: Types) -> Value:
     """A value in which no tensor takes part."""
     assert is_scalar(expr, types)
     return Value(expr, is_number=True)
+
+
+def size_of(axis: str | int) -> Expr:
+    """The size of an axis as a number."""
+    return Name(axis) if isinstance(axis, str) else Literal(Fraction(axis))
 
 
 # --- frames ----------------------------------------------------------------------------

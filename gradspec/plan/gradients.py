@@ -15,10 +15,10 @@ from functools import reduce
 from gradspec.ir.rule import Input, Override, Rule
 from gradspec.plan import linear
 from gradspec.plan.array import Expr, Name, children, names, nodes, substitute
+from gradspec.plan.axes import size_of
 from gradspec.plan.batches import parted
 from gradspec.plan.beside import reach_of
 from gradspec.plan.closing import Closed
-from gradspec.plan.indexed import size_of
 from gradspec.plan.plan import Gradient, Term
 from gradspec.plan.ranked import Spread
 from gradspec.plan.tensors import NotEmitted, Tensors

@@ -18,9 +18,11 @@ from gradspec.ir import walk
 from gradspec.ir.calls import expand
 from gradspec.plan import summing
 from gradspec.plan.array import Expr, Literal, Name, Op
-from gradspec.plan.axes import Value, aligned, frame, spread
+from gradspec.plan.axes import Value, aligned, frame, size_of, spread
 from gradspec.plan.conditions import is_within, without_repeats
+from gradspec.plan.emptiness import Sizes, undefined_at
 from gradspec.plan.indexing import Position, indexed
+from gradspec.plan.pairs import BATCH
 from gradspec.plan.positions import asks, at_positions, spelled_out
 from gradspec.plan.ranked import Arange, ProductOfOthers, Reduce, Stack
 from gradspec.plan.regroup import regrouped
@@ -40,17 +42,19 @@ _OUTSIDE: Mapping[str, Expr] = {
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A name in view: its array, the sizes of its core axes, and its kind."""
+    """A name in view: its array, the sizes of its core axes, its kind, and the
+    sizes of which a 0 leaves it undefined."""
 
     expr: Expr
     sizes: tuple[Expr, ...] = ()
     batched: bool = False
     is_number: bool = False
+    undefined_at: Sizes = frozenset()
 
 
-def size_of(axis: str | int) -> Expr:
-    """The size of an axis as a number."""
-    return Name(axis) if isinstance(axis, str) else Literal(Fraction(axis))
+def sizes_needed(value: ir.Expr, view: Mapping[str, Known]) -> Sizes:
+    """The sizes of which a 0 leaves a value undefined."""
+    return undefined_at(value, {name: k.undefined_at for name, k in view.items()})
 
 
 def array_of(
@@ -62,11 +66,13 @@ def array_of(
     like: Expr,
     *,
     batched: bool = True,
+    is_gradient: bool = False,
 ) -> Value:
     """``value`` over ``indices``, whose axes it has in full and in that order.
 
     Without ``batched`` it is also summed over batch axes, for the gradient of an input
-    that has none.
+    that has none. Of a gradient, sums before which factors stand that are not defined
+    where there is nothing to sum are 0 all the same.
     """
     tensors = frozenset(n for n, known in view.items() if not known.is_number)
     value = spelled_out(without_repeats(_separate(expand(value))))
@@ -75,6 +81,8 @@ def array_of(
     translation = Translation(
         view, types, like, tuple(indices), sizes, _unguarded(value)
     )
+    if is_gradient:
+        value = summing.within_sums(translation, value)
     found = _whole(translation, value, dict(zip(indices, axes, strict=True)), batched)
     order = tuple(indices)
     full = spread(found, order, [sizes[i] for i in order])
@@ -92,7 +100,7 @@ def _whole(
             return t.beside([_whole(t, part, rest, batched) for part in parts], index)
     found = t.value(value)
     if not batched and found.batched:
-        return summing.total(t, (summing.BATCH,), value)
+        return summing.total(t, (BATCH,), value)
     return found
 
 
@@ -182,6 +190,11 @@ class Translation:
         return indexed(
             known.expr, known.batched, positions, self.sizes, known.sizes, guarded
         )
+
+    def lost_at(self, expr: ir.Expr) -> frozenset[Expr]:
+        """The sizes of which a 0 leaves a sub-expression undefined, and not all empty."""
+        own = {self.sizes[index] for index in self.indices}
+        return sizes_needed(expr, self.view) - own
 
     def is_padded(self, expr: ir.Expr, condition: ir.Expr) -> bool:
         """Whether a reference is 0 by itself where the condition does not hold."""

@@ -2,30 +2,29 @@
 
 A sum of products is a contraction, two factors at a time, never a product over all
 indices: factors that no summed index stands in are taken out first. The sum over batch
-axes, for the gradient of an input that has none, is one more index, ``BATCH``.
+axes, for the gradient of an input that has none, is one more index, ``BATCH``. Factors that
+are not defined where there is nothing to sum stay within (`plan/emptiness.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
-from itertools import combinations
 from typing import TYPE_CHECKING
 
+from gradspec.derive.indexed_scopes import free
 from gradspec.ir import expr as ir
 from gradspec.ir import walk
 from gradspec.plan.array import Expr, Literal, Op
 from gradspec.plan.axes import Value, aligned
 from gradspec.plan.conditions import vanishes
-from gradspec.plan.ranked import Cumulative, Einsum, ScatterAdd, Window
+from gradspec.plan.pairs import BATCH, Bounds, axes_of, contracted, sum_of, taken_in
+from gradspec.plan.ranked import Cumulative, ScatterAdd, Window
 
 if TYPE_CHECKING:
     from gradspec.plan.indexed import Translation
-
-BATCH = "..."
-Bounds = tuple[str, ...]
 
 
 def total(
@@ -125,29 +124,79 @@ def _product(expr: ir.Expr) -> _Product:
     return _Product(negative, tuple(above), tuple(below))
 
 
+def _factors(parts: _Product, wanted: Callable[[ir.Expr], bool]) -> _Product:
+    """Those factors of a product that are wanted."""
+    above = tuple(f for f in parts.above if wanted(f))
+    below = tuple(f for f in parts.below if wanted(f))
+    return _Product(parts.negative, above, below)
+
+
+def _values(t: Translation, parts: _Product) -> tuple[list[Value], list[Value]]:
+    return [t.value(f) for f in parts.above], [t.value(f) for f in parts.below]
+
+
+def _is_lost(t: Translation, factor: ir.Expr, bounds: Bounds) -> bool:
+    """Whether a factor is no number where the sum is of nothing (`plan/emptiness.py`)."""
+    over = {t.sizes[bound] for bound in bounds if bound != BATCH}
+    return bool(t.lost_at(factor) & over)
+
+
+def within_sums(t: Translation, value: ir.Expr) -> ir.Expr:
+    """``value`` with such factors under the sums that they stand before."""
+
+    def visit(node: ir.Expr) -> ir.Expr:
+        if not isinstance(node, ir.Apply) or node.op not in ("mul", "div"):
+            return node
+        parts = _product(node)
+        at = next((f for f in parts.above if _is_sum(f)), None)
+        if not isinstance(at, ir.Reduce):
+            return node
+        over = tuple(b.index for b in at.bounds)
+
+        def is_lost(f: ir.Expr) -> bool:
+            apart = f is not at and {*over}.isdisjoint(free(f))
+            return apart and _is_lost(t, f, over)
+
+        lost = _factors(parts, is_lost)
+        if not lost.above and not lost.below:
+            return node
+        body = _joined(replace(lost, negative=False), [at.body, *lost.above])
+        rest = _factors(parts, lambda f: f not in (*lost.above, *lost.below))
+        taken = ir.Reduce("sum", at.bounds, body, at.where)
+        return _joined(rest, [taken if f is at else f for f in rest.above])
+
+    return walk.transform(value, visit)
+
+
+def _is_sum(expr: ir.Expr) -> bool:
+    return isinstance(expr, ir.Reduce) and expr.op == "sum"
+
+
 def _product_total(t: Translation, bounds: Bounds, body: ir.Expr) -> Value:
-    parts = _product(body)
-    above = [t.value(factor) for factor in parts.above if factor != ir.ONE]
-    below = [t.value(factor) for factor in parts.below]
-    outer = [value for value in above if not _depends(value, bounds)]
-    inner = [value for value in above if _depends(value, bounds)]
-    for divisor in below:
-        if _depends(divisor, bounds):
-            over = inner.pop() if inner else Value(Literal(Fraction(1)), is_number=True)
-            inner.append(t.combined("div", over, divisor))
-    found = _nested(t, bounds, parts) or _contracted(t, inner, bounds)
+    parts = _factors(_product(body), lambda f: f != ir.ONE)
+    outside = _factors(parts, lambda f: not _depends(t.value(f), bounds))
+    inner = [t.value(f) for f in parts.above if f not in outside.above]
+    for divisor in (t.value(f) for f in parts.below if f not in outside.below):
+        over = inner.pop() if inner else Value(Literal(Fraction(1)), is_number=True)
+        inner.append(t.combined("div", over, divisor))
+    empty = _factors(outside, lambda f: bool(inner) and _is_lost(t, f, bounds))
+    if empty.above or empty.below:
+        inner = taken_in(t, inner, *_values(t, empty))
+        outside = _factors(outside, lambda f: f not in (*empty.above, *empty.below))
+        found = contracted(t, inner, bounds)
+    else:
+        found = _nested(t, bounds, parts) or contracted(t, inner, bounds)
     present = {axis for value in inner for axis in value.axes}
     absent = tuple(b for b in bounds if b not in present and b != BATCH)
-    factors = [*outer, *found]
+    above, below = _values(t, outside)
+    factors = [*above, *found]
     if absent:
         factors.append(_count(t, absent))
     result = reduce(
         lambda a, b: t.combined("mul", a, b),
         factors or [Value(Literal(Fraction(1)), is_number=True)],
     )
-    for divisor in below:
-        if not _depends(divisor, bounds):
-            result = t.combined("div", result, divisor)
+    result = reduce(lambda a, b: t.combined("div", a, b), below, result)
     return t.combined("neg", result) if parts.negative else result
 
 
@@ -168,110 +217,14 @@ def _depends(value: Value, bounds: Bounds) -> bool:
 
 def _summed(value: Value, bounds: Bounds) -> set[str]:
     """The bounds that stand in a value."""
-    return set(bounds) & _axes(value)
-
-
-def _axes(value: Value) -> set[str]:
-    return {*value.axes, BATCH} if value.batched else set(value.axes)
+    return set(bounds) & axes_of(value)
 
 
 def _is_contraction(t: Translation, body: ir.Expr, bounds: Bounds) -> bool:
     """Whether factors over different indices meet under the sum."""
     parts = _product(body)
     inner = [v for f in parts.above if _depends(v := t.value(f), bounds)]
-    return len({frozenset(_axes(value)) for value in inner}) > 1
-
-
-# --- contractions ------------------------------------------------------------------------
-
-
-def _contracted(t: Translation, values: list[Value], bounds: Bounds) -> list[Value]:
-    """The sum of the product, one value; nothing for an empty product."""
-    while len(values) > 1:
-        first, second = min(
-            combinations(range(len(values)), 2),
-            key=lambda pair: _cost(values, pair, bounds),
-        )
-        rest = [v for p, v in enumerate(values) if p not in (first, second)]
-        gone = _gone(values[first], values[second], rest, bounds)
-        values = [
-            *rest[:first],
-            _pair(t, values[first], values[second], gone),
-            *rest[first:],
-        ]
-    return [_one(t, value, bounds) for value in values]
-
-
-def _gone(
-    left: Value, right: Value, rest: Sequence[Value], bounds: Bounds
-) -> tuple[str, ...]:
-    """The summed indices that only this pair has."""
-    others = {axis for value in rest for axis in _axes(value)}
-    here = _axes(left) | _axes(right)
-    return tuple(b for b in bounds if b in here and b not in others)
-
-
-def _cost(
-    values: list[Value], pair: tuple[int, int], bounds: Bounds
-) -> tuple[int, bool, int]:
-    """The rank of what the pair leaves, and that of the work; first what sums."""
-    left, right = values[pair[0]], values[pair[1]]
-    rest = [v for p, v in enumerate(values) if p not in pair]
-    every = _axes(left) | _axes(right)
-    gone = _gone(left, right, rest, bounds)
-    return len(every) - len(gone), not gone, len(every)
-
-
-def _pair(t: Translation, left: Value, right: Value, gone: Bounds) -> Value:
-    alone = (_axes(left) ^ _axes(right)) & set(gone)
-    same = _axes(left) == _axes(right)
-    within = _axes(left) <= _axes(right) or _axes(right) <= _axes(left)
-    summed = set(gone) - alone
-    if same or not summed or (within and summed == {BATCH}):
-        left = _one(t, left, tuple(g for g in gone if g in alone))
-        right = _one(t, right, tuple(g for g in gone if g in alone))
-        product = t.combined("mul", left, right)
-        return _one(t, product, tuple(g for g in gone if g not in alone))
-    first = tuple(g for g in gone if g in alone)
-    left, right = _one(t, left, first), _one(t, right, first)
-    return _einsum(t, left, right, tuple(g for g in gone if g not in alone))
-
-
-def _one(t: Translation, value: Value, bounds: Bounds) -> Value:
-    """The sum of one value over those of the bounds that it has."""
-    held = tuple(b for b in bounds if b in value.axes)
-    if held:
-        value = t.over("sum", held, value)
-    if BATCH in bounds and value.batched:
-        words = _words(value.axes)
-        word = "".join(words[axis] for axis in value.axes)
-        expr = Einsum((t.floating(value.expr),), (f"...{word}",), word)
-        value = Value(expr, value.axes, False)
-    return value
-
-
-def _einsum(t: Translation, left: Value, right: Value, gone: Bounds) -> Value:
-    order = tuple(a for a in t.frame((left, right)) if a not in gone)
-    batched = (left.batched or right.batched) and BATCH not in gone
-    words = _words((*order, *left.axes, *right.axes))
-
-    def word(axes: Sequence[str], is_batched: bool) -> str:
-        return "..." * is_batched + "".join(words[axis] for axis in axes)
-
-    expr = Einsum(
-        (t.floating(left.expr), t.floating(right.expr)),
-        (word(left.axes, left.batched), word(right.axes, right.batched)),
-        word(order, batched),
-    )
-    return Value(expr, order, batched)
-
-
-def _words(axes: Sequence[str]) -> dict[str, str]:
-    """A letter for each index, in the order of their appearance: equal contractions have
-    equal words, whatever their indices are called.
-    """
-    distinct = dict.fromkeys(axes)
-    return dict(zip(distinct, "ijklmnopqrstuvwxyzabcdefgh", strict=False))
+    return len({frozenset(axes_of(value)) for value in inner}) > 1
 
 
 # --- sums of terms -----------------------------------------------------------------------
@@ -297,9 +250,9 @@ def _distributed(t: Translation, bounds: Bounds, body: ir.Expr) -> list[ir.Expr]
     parts = _product(body)
     for factor in parts.above:
         terms = _terms(factor)
-        whole = _axes(t.value(factor))
-        others = [_axes(t.value(f)) for f in parts.above if f is not factor]
-        is_larger = all(_axes(t.value(term)) < whole for term in terms)
+        whole = axes_of(t.value(factor))
+        others = [axes_of(t.value(f)) for f in parts.above if f is not factor]
+        is_larger = all(axes_of(t.value(term)) < whole for term in terms)
         if len(terms) > 1 and is_larger and not any(whole <= o for o in others):
             rest = [f for f in parts.above if f is not factor]
             return [_joined(parts, [*rest, term]) for term in terms]
@@ -373,8 +326,8 @@ def _by_position(
     over_batch = BATCH in bounds and at.batched
     if not over_batch and not set(at.axes) & set(bounds):
         return None
-    alone = tuple(b for b in bounds if b not in _axes(at))
-    value = _one(t, value, alone)
+    alone = tuple(b for b in bounds if b not in axes_of(at))
+    value = sum_of(t, value, alone)
     absent = tuple(b for b in alone if b != BATCH and b not in t.value(body).axes)
     if absent:
         value = t.combined("mul", value, _count(t, absent))

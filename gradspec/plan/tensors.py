@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from gradspec.derive.indexed_tangents import NotLinear, Underivable, indexed_tangents
 from gradspec.ir import expr as ir
 from gradspec.ir import walk
+from gradspec.ir.calls import expand
 from gradspec.ir.rule import (
     Declared,
     Derived,
@@ -33,10 +34,10 @@ from gradspec.plan.array import (
     names,
     substitute,
 )
-from gradspec.plan.axes import Value
+from gradspec.plan.axes import Value, size_of
 from gradspec.plan.batches import parted
 from gradspec.plan.fencing import fenced
-from gradspec.plan.indexed import Known, array_of, size_of
+from gradspec.plan.indexed import Known, array_of, sizes_needed
 from gradspec.plan.keeping import kept_dimensions
 from gradspec.plan.native import with_natives
 from gradspec.plan.plan import Assign, AxisSize
@@ -141,7 +142,7 @@ class _Closing:
             if let.name in outputs:
                 value = self._output(outputs[let.name], value)
             found[let.name] = value.expr
-            view[let.name] = _of(let.name, value, let.axes)
+            view[let.name] = _of(let, value, view)
         self.view = view
         return found
 
@@ -158,10 +159,17 @@ class _Closing:
         axes: Sequence[str | int],
         view: Mapping[str, Known],
         shape: Shape | None = None,
+        is_gradient: bool = False,
     ) -> Value:
-        batched = shape is None or shape.batch
         found = array_of(
-            value, indices, axes, view, self.types, self.like, batched=batched
+            value,
+            indices,
+            axes,
+            view,
+            self.types,
+            self.like,
+            batched=shape is None or shape.batch,
+            is_gradient=is_gradient,
         )
         turned = nan.turned(found.expr, self.floats)
         return Value(turned, found.axes, found.batched, found.is_number)
@@ -202,7 +210,7 @@ class _Closing:
                     resolve(other)
             value = self._cotangent(let, parts, view)
             found[name] = as_float(value.expr, self.types)
-            view[name] = _of(name, value, let.axes)
+            view[name] = _of(let, value, view)
 
         for name in lets:
             if name not in found:
@@ -218,10 +226,10 @@ class _Closing:
         """A value of the backward pass; see `plan.batches` for those in two parts."""
         shape = _shape_of(self.rule, let.name)
         if let.name not in parts:
-            return self._array(let.value, let.indices, let.axes, view, shape)
+            return self._array(let.value, let.indices, let.axes, view, shape, True)
         summed, once = parts[let.name]
-        first = self._array(summed, let.indices, let.axes, view, shape)
-        second = self._array(once, let.indices, let.axes, view)
+        first = self._array(summed, let.indices, let.axes, view, shape, True)
+        second = self._array(once, let.indices, let.axes, view, None, True)
         if second.batched:
             raise NotEmitted(f"{let.name} has no batch axes, but a part of it has")
         both = (as_float(value.expr, self.types) for value in (first, second))
@@ -329,8 +337,10 @@ def _known(name: str, shape: Shape) -> Known:
     return Known(Name(name), tuple(map(size_of, shape.axes)), shape.batch)
 
 
-def _of(name: str, value: Value, axes: Sequence[str | int]) -> Known:
-    return Known(Name(name), tuple(map(size_of, axes)), value.batched)
+def _of(let: Let, value: Value, view: Mapping[str, Known]) -> Known:
+    sizes = tuple(map(size_of, let.axes))
+    needed = sizes_needed(expand(let.value), view)
+    return Known(Name(let.name), sizes, value.batched, undefined_at=needed)
 
 
 def _constants(rule: Rule) -> dict[str, ir.Expr]:

@@ -7,17 +7,13 @@ beforehand, with each gradient summed over what was broadcast.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from types import ModuleType
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
-from tests.targets.emission import jax_module, numpy_module, tf_module, torch_module
-
-Array = npt.NDArray[Any]
+from tests.targets.emission import torch_module
+from tests.targets.vjps import TARGETS, Array, Vjp, upstream_of
 
 RULES = """
 rule through(soft, hard: nograd) -> y:
@@ -88,75 +84,6 @@ CASES: dict[str, tuple[str, tuple[Array, ...], tuple[int, ...]]] = {
     "tables": ("tables", (A, _floats(2, 3, 5), _floats(4, 1)), (1, 2, 0)),
 }
 
-Result = tuple[tuple[Array, ...], tuple[Array | None, ...]]
-Vjp = Callable[[ModuleType, str, tuple[Array, ...]], Result]
-
-
-def _upstream(output: Any) -> Array:
-    """Another number for each element, the same for all targets."""
-    shape = tuple(output.shape)
-    return np.cos(np.arange(np.prod(shape, dtype=int))).reshape(shape)
-
-
-def _numpy(module: ModuleType, name: str, args: tuple[Array, ...]) -> Result:
-    outputs, pullback = getattr(module, f"{name}_vjp")(*args)
-    outputs = outputs if isinstance(outputs, tuple) else (outputs,)
-    return outputs, pullback(*map(_upstream, outputs))
-
-
-def _torch(module: ModuleType, name: str, args: tuple[Array, ...]) -> Result:
-    import torch
-
-    given = [torch.tensor(a, requires_grad=a.dtype.kind == "f") for a in args]
-    made = getattr(module, name)(*given)
-    outputs = made if isinstance(made, tuple) else (made,)
-    upstream = [torch.tensor(_upstream(o)) for o in outputs]
-    torch.autograd.backward(outputs, upstream)
-    gradients = (None if g.grad is None else g.grad.numpy() for g in given)
-    return tuple(o.detach().numpy() for o in outputs), tuple(gradients)
-
-
-def _tf(module: ModuleType, name: str, args: tuple[Array, ...]) -> Result:
-    import tensorflow as tf
-
-    given = [tf.constant(a) for a in args]
-    with tf.GradientTape() as tape:
-        tape.watch([g for g in given if g.dtype.is_floating])
-        made = getattr(module, name)(*given)
-    outputs = tuple(made) if isinstance(made, (tuple, list)) else (made,)
-    upstream = [tf.constant(_upstream(o)) for o in outputs]
-    gradients = tape.gradient(list(outputs), given, output_gradients=upstream)
-    return (
-        tuple(o.numpy() for o in outputs),
-        tuple(None if g is None else g.numpy() for g in gradients),
-    )
-
-
-def _jax(module: ModuleType, name: str, args: tuple[Array, ...]) -> Result:
-    import jax
-
-    with jax.enable_x64(True):
-        made, pullback = jax.vjp(getattr(module, name), *args)
-        outputs = made if isinstance(made, tuple) else (made,)
-        upstream = tuple(map(_upstream, outputs))
-        gradients = pullback(upstream if isinstance(made, tuple) else upstream[0])
-        floats = (
-            g if a.dtype.kind == "f" else None
-            for g, a in zip(gradients, args, strict=True)
-        )
-        return (
-            tuple(map(np.asarray, outputs)),
-            tuple(None if g is None else np.asarray(g) for g in floats),
-        )
-
-
-TARGETS: dict[str, tuple[str, Callable[..., ModuleType], Vjp]] = {
-    "numpy": ("numpy", numpy_module, _numpy),
-    "torch": ("torch", torch_module, _torch),
-    "tf": ("tensorflow", tf_module, _tf),
-    "jax": ("jax", jax_module, _jax),
-}
-
 
 @pytest.fixture(scope="module", params=TARGETS)
 def target(request: pytest.FixtureRequest) -> tuple[ModuleType, Vjp]:
@@ -214,7 +141,7 @@ def test_an_output_of_a_scalar_alone_is_a_scalar(
     x, s = A, np.array(0.7)
     (y, z), (_, gradient) = vjp(module, "apart", (x, s))
     assert (y.shape, z.shape) == (x.shape, ())
-    wanted = np.sum(x * _upstream(y)) + 2 * s * _upstream(z)
+    wanted = np.sum(x * upstream_of(y)) + 2 * s * upstream_of(z)
     np.testing.assert_allclose(gradient, wanted, rtol=1e-12)
 
 
