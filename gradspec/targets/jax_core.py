@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from gradspec.ir.rule import Kind, Output
 from gradspec.plan.array import Expr
+from gradspec.plan.plan import Nature
 from gradspec.plan.pushing import Push
 from gradspec.targets.jax_backward import backward_lines
 from gradspec.targets.jax_parts import Core, Way
@@ -44,8 +45,13 @@ def _core(core: Core) -> Lines:
 
 
 def _decorator(core: Core) -> Lines:
+    """What makes a rule of the core. JAX may put the bare core in the place of its rule
+    (in `jax.lax.scan` it does), which is right where their derivatives are the same.
+    """
     if core.way is Way.PLAIN:
         return []
+    if core.way is not Way.PULLED and core.plan.nature is not Nature.EXACT:
+        return [f"@_lasting({len(core.tensors)})"]
     name = "jax.custom_vjp" if core.way is Way.PULLED else "jax.custom_jvp"
     if not core.statics:
         return [f"@{name}"]
@@ -265,13 +271,17 @@ def _forward(core: Core) -> Lines:
     kept = _kept(core)
     comma = "," if len(kept) == 1 else ""
     returned = made if len(core.outputs) == 1 else f"({made})"
+
+    def own(name: str) -> str:
+        return f"_residual({name})" if name in core.tensors else name
+
     return [
         f"def {core.derived[0]}({arguments}):",
         *indented(
             [
                 f"{made} = {core.name}({arguments})",
                 *traced_forward(core),
-                f"return {returned}, ({', '.join(kept)}{comma})",
+                f"return {returned}, ({', '.join(map(own, kept))}{comma})",
             ]
         ),
     ]

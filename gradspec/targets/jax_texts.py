@@ -135,6 +135,49 @@ def _narrow(y: jax.Array, dtype: jnp.dtype) -> jax.Array:
 ''',
 )
 
+LASTING = Helper(
+    "_lasting",
+    '''\
+def _lasting(tensors: int) -> Callable[..., Any]:
+    """A `jax.custom_jvp` that lasts within `jax.lax.scan`.
+
+    Where a gradient through a scan is differentiated again, JAX takes the bare function
+    in place of the rule. Here that is a rule too, for reverse mode.
+    """
+
+    def decorated(function: Callable[..., Any]) -> Callable[..., Any]:
+        statics = tuple(range(tensors, function.__code__.co_argcount))
+        bare = jax.custom_vjp(function, nondiff_argnums=statics)
+        rule = jax.custom_jvp(bare, nondiff_argnums=statics)
+
+        def forward(*given):
+            arrays, numbers = map(_residual, given[:tensors]), given[tensors:]
+            return jax.vjp(lambda *arrays: rule(*arrays, *numbers), *arrays)
+
+        def backward(*given):
+            *_, pullback, upstream = given
+            return pullback(upstream)
+
+        bare.defvjp(forward, backward)
+        return rule
+
+    return decorated
+''',
+    ("from collections.abc import Callable", "from typing import Any"),
+)
+
+RESIDUAL = Helper(
+    "_residual",
+    '''\
+def _residual(x: jax.Array) -> jax.Array:
+    """x under a name. An argument itself must be no residual of a `jax.custom_vjp`: where
+    a gradient through `jax.lax.scan` is differentiated again, JAX takes another for it.
+    """
+    return checkpoint_name(x, "residual")
+''',
+    ("from jax.ad_checkpoint import checkpoint_name",),
+)
+
 FRUGAL = Helper(
     "_frugal",
     '''\
@@ -289,6 +332,8 @@ HELPERS = (
     WIDEN,
     IN_DOUBLE,
     NARROW,
+    LASTING,
+    RESIDUAL,
     FRUGAL,
     IS_ABSENT,
     PLUS,

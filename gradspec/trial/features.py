@@ -336,6 +336,7 @@ JAX = (
         "remat, second order: 2",
         "scan",
         "scan, second order: 2",
+        "scan, second derivative of a product: 0",
         "fori_loop",
         "map",
         "cond",

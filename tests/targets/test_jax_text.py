@@ -88,20 +88,20 @@ def test_an_input_that_stands_still_costs_nothing() -> None:
 @pytest.mark.parametrize(
     ("gradient", "way"),
     [
-        ("-2 * dy", "custom_jvp"),
-        ("dy * x if x > 0 else 0", "custom_jvp"),
-        ("clip(dy, -1, 1)", "custom_vjp"),
-        ("dy * dy", "custom_vjp"),
-        ("2", "custom_vjp"),
+        ("-2 * dy", "_lasting(1)"),
+        ("dy * x if x > 0 else 0", "_lasting(1)"),
+        ("clip(dy, -1, 1)", "jax.custom_vjp"),
+        ("dy * dy", "jax.custom_vjp"),
+        ("2", "jax.custom_vjp"),
     ],
 )
 def test_the_gradient_decides(gradient: str, way: str) -> None:
     text = jax_text(
         f'rule r(x) -> y:\n    y = x\n    override dx = {gradient} because "a test"\n'
     )
-    other = {"custom_jvp", "custom_vjp"} - {way}
-    assert f"@jax.{way}\n" in text
-    assert not any(f"@jax.{name}" in text for name in other)
+    other = {"_lasting(1)", "jax.custom_jvp", "jax.custom_vjp"} - {way}
+    assert f"@{way}\n" in text
+    assert not any(f"@{name}\n" in text for name in other)
 
 
 def test_names_of_the_text_give_way_to_the_authors() -> None:

@@ -44,6 +44,14 @@ rule clipped(x) -> y:
     y = x**2
     override dx = clip(dy, -1, 1) * x because "not linear in its upstream gradient"
 
+rule bounded(x) -> y:
+    y = sin(clip(x, -3, 3))
+    override dx = 3 * dy * x because "a marker, beside constants"
+
+rule bounded_square(x) -> y:
+    y = sin(clip(x, -3, 3))
+    override dx = 3 * dy * dy * x because "the same, not linear"
+
 rule through(x) -> y:
     y = tanh(x)
     override dx = 3 * dy * (2 - y) because "a marker, in terms of the output"
@@ -189,6 +197,53 @@ def test_second_derivatives_in_every_order(rules: ModuleType) -> None:
                 for wrap in (jax.jit, lambda f: f):
                     found = wrap(outer(inner(function)))(jnp.asarray(X))
                     assert np.asarray(found) == pytest.approx(second, abs=2e-6)
+
+
+SQUARES = {
+    "carried": lambda f, x: jax.lax.scan(lambda c, _: (f(c), None), x, None, 2)[0],
+    "stacked": lambda f, x: jax.lax.scan(lambda c, _: (c, f(c)), x, None, 2)[1],
+    "map": lambda f, x: jax.lax.map(f, jnp.stack([x, 2 * x])),
+    "fori_loop": lambda f, x: jax.lax.fori_loop(0, 2, lambda _, c: f(c), x),
+    "vmap": lambda f, x: jax.vmap(lambda c: SQUARES["carried"](f, c))(x[None])[0],
+    "remat": lambda f, x: jax.checkpoint(lambda c: SQUARES["carried"](f, c))(x),
+}
+UNROLLED = {
+    "carried": lambda f, x: f(f(x)),
+    "stacked": lambda f, x: jnp.stack([f(x), f(x)]),
+    "map": lambda f, x: jnp.stack([f(x), f(2 * x)]),
+}
+
+
+@pytest.mark.parametrize(
+    "name", ["marker", "spike", "bounded", "bounded_square", "through_rows"]
+)
+def test_a_scan_keeps_the_rule_where_its_gradient_is_differentiated(
+    rules: ModuleType, name: str
+) -> None:
+    """JAX puts the bare function in the place of a `custom_jvp` there, and says nothing.
+    What is squared has the second derivative of the rule; or there is an error.
+    """
+    rule, x = getattr(rules, name), jnp.asarray(X)
+    for way, made in SQUARES.items():
+        if (name, way) == ("bounded_square", "stacked"):
+            continue  # JAX moves the call out of the loop: it has one gradient, not two
+
+        def total(x: Any, made: Any = made) -> Any:
+            return jnp.sum(made(rule, x) ** 2)
+
+        def plain(x: Any, way: str = way) -> Any:
+            return jnp.sum(UNROLLED.get(way, UNROLLED["carried"])(rule, x) ** 2)
+
+        wanted = pytest.approx(
+            np.asarray(jax.jit(jax.jacrev(jax.grad(plain)))(x)), rel=1e-5, abs=1e-5
+        )
+        assert np.asarray(jax.jit(jax.jacrev(jax.grad(total)))(x)) == wanted, way
+        try:
+            forward_over_reverse = jax.jit(jax.jacfwd(jax.grad(total)))(x)
+        except TypeError as error:
+            assert "custom_vjp" in str(error), way
+        else:
+            assert np.asarray(forward_over_reverse) == wanted, way
 
 
 @pytest.mark.parametrize("name", NAMES)

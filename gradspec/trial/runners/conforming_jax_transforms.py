@@ -182,6 +182,26 @@ def scan_twice(s: Setting) -> Any:
     return s.listed(jax.grad(s.probed(_scanned(s)), s.every)(*s.floats))
 
 
+@feature("scan, second derivative of a product")
+def scan_of_product(s: Setting) -> None:
+    """Where what the rule gives is not used linearly, its derivative counts twice."""
+
+    def product(*floats: Any) -> Any:
+        rows = tuple(jnp.stack([x, x / 2]) for x in floats)
+        step = lambda carry, row: (carry, s.total(*row))  # noqa: E731
+        first, second = jax.lax.scan(step, None, rows)[1]
+        return first * second
+
+    def plain(*floats: Any) -> Any:
+        return s.total(*floats) * s.total(*(x / 2 for x in floats))
+
+    found = jax.grad(s.probed(product), s.every)(*s.floats)
+    wanted = jax.grad(s.probed(plain), s.every)(*s.floats)
+    for one, other in zip(found, wanted, strict=True):
+        close = jnp.allclose(one, other, 1e-4, 1e-4, equal_nan=True)
+        require(bool(close), f"{one} in a scan, {other} outside")
+
+
 @feature("scan")
 def scan(s: Setting) -> Any:
     return s.listed(jax.grad(_scanned(s), s.every)(*s.floats))

@@ -6,6 +6,8 @@ Do not edit: change input.grad and compile it again.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -35,7 +37,33 @@ def _narrow(y: jax.Array, dtype: jnp.dtype) -> jax.Array:
     return y if y.dtype == dtype else y.astype(dtype)
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
+def _lasting(tensors: int) -> Callable[..., Any]:
+    """A `jax.custom_jvp` that lasts within `jax.lax.scan`.
+
+    Where a gradient through a scan is differentiated again, JAX takes the bare function
+    in place of the rule. Here that is a rule too, for reverse mode.
+    """
+
+    def decorated(function: Callable[..., Any]) -> Callable[..., Any]:
+        statics = tuple(range(tensors, function.__code__.co_argcount))
+        bare = jax.custom_vjp(function, nondiff_argnums=statics)
+        rule = jax.custom_jvp(bare, nondiff_argnums=statics)
+
+        def forward(*given):
+            arrays, numbers = map(_residual, given[:tensors]), given[tensors:]
+            return jax.vjp(lambda *arrays: rule(*arrays, *numbers), *arrays)
+
+        def backward(*given):
+            *_, pullback, upstream = given
+            return pullback(upstream)
+
+        bare.defvjp(forward, backward)
+        return rule
+
+    return decorated
+
+
+@_lasting(1)
 def _reverse_gradient(x, scale):
     return x
 

@@ -5,7 +5,6 @@ Do not edit: change input.grad and compile it again.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -35,6 +34,32 @@ def _widen(x: jax.Array) -> jax.Array:
 def _narrow(y: jax.Array, dtype: jnp.dtype) -> jax.Array:
     """``y`` in the type of the arguments."""
     return y if y.dtype == dtype else y.astype(dtype)
+
+
+def _lasting(tensors: int) -> Callable[..., Any]:
+    """A `jax.custom_jvp` that lasts within `jax.lax.scan`.
+
+    Where a gradient through a scan is differentiated again, JAX takes the bare function
+    in place of the rule. Here that is a rule too, for reverse mode.
+    """
+
+    def decorated(function: Callable[..., Any]) -> Callable[..., Any]:
+        statics = tuple(range(tensors, function.__code__.co_argcount))
+        bare = jax.custom_vjp(function, nondiff_argnums=statics)
+        rule = jax.custom_jvp(bare, nondiff_argnums=statics)
+
+        def forward(*given):
+            arrays, numbers = map(_residual, given[:tensors]), given[tensors:]
+            return jax.vjp(lambda *arrays: rule(*arrays, *numbers), *arrays)
+
+        def backward(*given):
+            *_, pullback, upstream = given
+            return pullback(upstream)
+
+        bare.defvjp(forward, backward)
+        return rule
+
+    return decorated
 
 
 def _frugal(tensors: int, saved: tuple[str, ...] = ()) -> Callable[..., Any]:
@@ -75,7 +100,7 @@ def _is_absent(tangent: object) -> bool:
     return isinstance(tangent, jax.custom_derivatives.SymbolicZero)
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
+@_lasting(1)
 def _spike(v, k):
     return jnp.ceil(jnp.clip(v, 0.0, 1.0))
 
@@ -112,7 +137,7 @@ def spike(v: jax.Array, *, k: float = 25.0) -> jax.Array:
     return _spike_again(v, k)
 
 
-@jax.custom_jvp
+@_lasting(1)
 def _sign_step(x):
     return jnp.where(jnp.isnan(x), x, jnp.where(x > 0.0, 1.0, -1.0).astype(x.dtype))
 
