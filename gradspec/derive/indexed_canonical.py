@@ -238,7 +238,7 @@ class _Normal(Algebra):
                 return single(self._other(node, where))
 
     def _other(self, node: Reduce, where: Poly | None) -> Expr:
-        if node.op in ("max", "min") and where is None:
+        if node.op in ("max", "min", "peak") and where is None:
             used = free(self.form(node.body))
             if not any(b.index in used for b in node.bounds):
                 return self.form(node.body)

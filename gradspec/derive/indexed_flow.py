@@ -220,7 +220,7 @@ class Accumulation:
             case "mean":
                 count = self._count(node.bounds, where, ONE)
                 return guarded(where, times(above, Apply("div", (ONE, count))))
-            case "max" | "min":
+            case "max" | "min" | "peak":
                 reached = Apply("eq", (node.body, out))
                 ties = self._count(node.bounds, (*where, reached), ONE)
                 share = times(above, Apply("div", (ONE, ties)))

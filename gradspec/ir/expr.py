@@ -161,7 +161,11 @@ class Bound:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reduce(_Node):
-    """``op`` over ``bounds``; op is one of ``sum mean prod max min logsumexp``."""
+    """``op`` over ``bounds``; op is one of ``sum mean prod max min logsumexp`` or ``peak``.
+
+    ``peak`` is the maximum that we put in to keep numbers in range, which no rule has
+    written: of nothing it is -inf, where a maximum may be an error.
+    """
 
     op: str
     bounds: tuple[Bound, ...]

@@ -74,6 +74,7 @@ PLAIN: Mapping[str, Join] = {
     "prod": multiply,
     "max": largest,
     "min": smallest,
+    "peak": largest,
     "logsumexp": log_of_sum,
 }
 """By definition: for derivatives, proofs and exact values."""

@@ -103,7 +103,8 @@ def _apply(op: str, args: tuple[tuple[str, int], ...]) -> tuple[str, int]:
 def _reduce(expr: Reduce, known: _Known) -> str:
     over = ", ".join(bound.index for bound in expr.bounds)
     where = "" if expr.where is None else f" if {_within(known[expr.where], _OR)}"
-    return f"{expr.op}({known[expr.body][0]} for {over}{where})"
+    op = "max" if expr.op == "peak" else expr.op  # as a rule would have it
+    return f"{op}({known[expr.body][0]} for {over}{where})"
 
 
 def _call(expr: Call, known: _Known) -> str:

@@ -33,7 +33,7 @@ from gradspec.ir.rule import (
 )
 from gradspec.ir.walk import children, names
 
-REDUCTIONS = frozenset(("sum", "mean", "prod", "max", "min", "logsumexp"))
+REDUCTIONS = frozenset(("sum", "mean", "prod", "max", "min", "logsumexp", "peak"))
 
 Ranks = Mapping[str, int]
 Arity = Callable[[str], int | None]

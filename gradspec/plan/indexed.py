@@ -36,6 +36,7 @@ _OUTSIDE: Mapping[str, Expr] = {
     "max": Op("neg", (INFINITY,)),
     "min": INFINITY,
     "logsumexp": Op("neg", (INFINITY,)),
+    "peak": Op("neg", (INFINITY,)),
 }
 """What an excluded position counts as."""
 
@@ -262,7 +263,7 @@ class Translation:
         absent = [self.sizes[bound] for bound in bounds if bound not in value.axes]
         if held:
             value = self.over(op, held, value)
-        if not absent or op in ("max", "min"):
+        if not absent or op in ("max", "min", "peak"):
             return value
         count = Value(reduce(lambda a, b: Op("mul", (a, b)), absent), is_number=True)
         if op == "prod":

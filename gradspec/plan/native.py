@@ -33,18 +33,18 @@ def with_natives(values: Mapping[_K, Expr], wanted: Collection[_K]) -> dict[_K, 
 def _native(node: Expr, uses: Counter[Expr]) -> Expr | None:
     match node:
         case Op(primitive="div", args=(Op(primitive="exp") as top, below)):
-            total = _along_row("sum", below)
-            shifted = _shifted("max", top.args[0])
+            total = _along_row(("sum",), below)
+            shifted = _shifted(("max", "peak"), top.args[0])
             if total is None or shifted is None or uses[top] != 2:
                 return None
             is_row = total.arg == top and total.axes == shifted.axes
             return Softmax(shifted.arg, shifted.axes[0]) if is_row else None
         case Op(primitive="exp", args=(shift,)) if uses[shift] == 1:
-            shifted = _shifted("logsumexp", shift)
+            shifted = _shifted(("logsumexp",), shift)
             alone = shifted is not None and uses[shifted] == 1
             return Softmax(shifted.arg, shifted.axes[0]) if shifted and alone else None
         case Op(primitive="sub"):
-            shifted = _shifted("logsumexp", node)
+            shifted = _shifted(("logsumexp",), node)
             alone = shifted is not None and uses[shifted] == 1
             found = shifted if alone else None
             return LogSoftmax(found.arg, found.axes[0]) if found else None
@@ -52,17 +52,17 @@ def _native(node: Expr, uses: Counter[Expr]) -> Expr | None:
             return None
 
 
-def _shifted(op: str, value: Expr) -> Reduce | None:
+def _shifted(ops: tuple[str, ...], value: Expr) -> Reduce | None:
     """``a`` less the reduction of ``a`` along one axis: that reduction."""
     match value:
         case Op(primitive="sub", args=(arg, below)):
-            found = _along_row(op, below)
+            found = _along_row(ops, below)
             return found if found is not None and found.arg == arg else None
         case _:
             return None
 
 
-def _along_row(op: str, value: Expr) -> Reduce | None:
+def _along_row(ops: tuple[str, ...], value: Expr) -> Reduce | None:
     """A reduction along one axis, which is there with size 1."""
     match value:
         case Expand(arg=Reduce(keep=False) as reduced, axes=axes) if (
@@ -73,4 +73,4 @@ def _along_row(op: str, value: Expr) -> Reduce | None:
             found = value
         case _:
             return None
-    return found if found.op == op and len(found.axes) == 1 else None
+    return found if found.op in ops and len(found.axes) == 1 else None

@@ -95,9 +95,10 @@ def _is_group(value: object) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reduce(RankedNode):
-    """``op`` (sum mean prod max min logsumexp) over ``axes``, ascending (-2 before -1).
+    """``op`` (sum mean prod max min logsumexp peak) over ``axes``, ascending (-2 before -1).
 
-    With ``keep`` the axes stay and have size 1.
+    With ``keep`` the axes stay and have size 1. ``peak`` is a maximum that is -inf of
+    nothing; the others are of nothing what the framework makes of it.
     """
 
     op: str

@@ -310,7 +310,7 @@ def _derived(written: Rule, chosen: Rule) -> dict[str, Derived]:
 
 def _maxima(let: Let) -> int:
     return sum(
-        isinstance(node, Reduce | Apply) and node.op == "max"
+        isinstance(node, Reduce | Apply) and node.op in ("max", "peak")
         for node in nodes(let.value)
     )
 

@@ -93,7 +93,7 @@ def peak(expr: Expr) -> Expr | None:
             inner = peak(body)
             if inner is None or not free(inner) & {b.index for b in bounds}:
                 return inner
-            return Reduce("max", bounds, inner, where)
+            return Reduce("peak", bounds, inner, where)
         case _:
             return None
 

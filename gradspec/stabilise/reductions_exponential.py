@@ -68,7 +68,9 @@ def _is_low(expr: Expr) -> bool:
     return all(
         isinstance(exponent, Apply)
         and exponent.op == "sub"
-        and any(isinstance(n, Reduce) and n.op == "max" for n in nodes(exponent))
+        and any(
+            isinstance(n, Reduce) and n.op in ("max", "peak") for n in nodes(exponent)
+        )
         for exponent in found
     )
 

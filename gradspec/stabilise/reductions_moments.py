@@ -162,7 +162,7 @@ def scaled(expr: Expr, scope: Scope) -> Iterator[Expr]:
     part = None if total is None else _root(total.body)
     if total is None or part is None:
         return
-    largest = Reduce("max", total.bounds, apply("abs", part), total.where)
+    largest = Reduce("peak", total.bounds, apply("abs", part), total.where)
     usable = apply(
         "and", apply("gt", largest, ZERO), apply("lt", largest, Apply("inf"))
     )

@@ -47,6 +47,8 @@ def _written(node: RankedNode, parts: tuple[Text, ...], like: str) -> str:
         case Reduce(op=op, axes=axes, keep=keep):
             name = "jax.nn.logsumexp" if op == "logsumexp" else f"jnp.{op}"
             keepdims = ", keepdims=True" if keep else ""
+            if op == "peak":  # of nothing, too
+                name, keepdims = "jnp.max", f"{keepdims}, initial=-jnp.inf"
             return f"{name}({texts[0]}, {_axes(axes)}{keepdims})"
         case Expand(axes=axes):
             return _expanded(parts[0], axes)

@@ -207,7 +207,7 @@ SHARES = Helper(
     '''\
 def _shares(x: jax.Array, axis: int) -> jax.Array:
     """Softmax, of the exponentials that `jax.nn.logsumexp` makes: once for both."""
-    top = jnp.max(x, axis)
+    top = jnp.max(x, axis, initial=-jnp.inf)
     top = jax.lax.stop_gradient(jnp.where(jnp.isfinite(top), top, 0.0))
     exp = jnp.exp(x - jnp.expand_dims(top, axis))
     return exp * jnp.expand_dims(1.0 / jnp.sum(exp, axis), axis)

@@ -129,6 +129,8 @@ def _reduce(op: str, arg: Text, axes: tuple[int, ...], keep: bool) -> str:
     keeping = ", keepdims=True" if keep else ""
     if op == "logsumexp":
         return f"_logsumexp({arg.text}, axis={axis}{keeping})"
+    if op == "peak":  # of nothing, too
+        return f"{arg.within(ATOM)}.max(axis={axis}{keeping}, initial=-np.inf)"
     return f"{arg.within(ATOM)}.{op}(axis={axis}{keeping})"
 
 

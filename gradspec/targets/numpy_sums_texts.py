@@ -103,7 +103,7 @@ def _logsumexp(value: np.ndarray, axis: Any, keepdims: bool = False) -> np.ndarr
         if 1e-28 < total.min() and total.max() < np.inf:
             result = np.log(total)
             return result if keepdims else result.squeeze(axis=axis)
-    top = value.max(axis=axis, keepdims=True)
+    top = value.max(axis=axis, keepdims=True, initial=-np.inf)
     top = np.where(np.isinf(top), 0.0, top).astype(value.dtype)
     total = np.exp(value - top).sum(axis=axis, keepdims=True)
     result = np.log(total) + top
@@ -121,7 +121,7 @@ def _softmax(value: np.ndarray, axis: int, out: np.ndarray | None = None) -> np.
         exp = np.exp(value)
         total = _row_sum(exp)
     else:
-        exp = np.exp(value - value.max(axis=axis, keepdims=True))
+        exp = np.exp(value - value.max(axis=axis, keepdims=True, initial=-np.inf))
         total = exp.sum(axis=axis, keepdims=True)
     return np.divide(exp, total, exp if out is None else out)
 ''',

@@ -50,7 +50,8 @@ def _written(node: RankedNode, parts: tuple[Text, ...], like: str) -> str:
     match node:
         case Reduce(op=op, axes=axes, keep=keep):
             keepdims = ", keepdims=True" if keep else ""
-            return f"tf.reduce_{op}({texts[0]}, {_axes(axes)}{keepdims})"
+            name = "max" if op == "peak" else op  # which is -inf of nothing here
+            return f"tf.reduce_{name}({texts[0]}, {_axes(axes)}{keepdims})"
         case Expand(axes=axes):
             return _expanded(parts[0], axes)
         case Spread(axis=axis, size=size) if parts[0].is_scalar:

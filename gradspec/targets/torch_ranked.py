@@ -34,7 +34,7 @@ from gradspec.targets.python import ATOM, Text
 from gradspec.targets.torch_einsum import einsum
 from gradspec.targets.whole import whole
 
-_REDUCTIONS = {"max": "amax", "min": "amin"}
+_REDUCTIONS = {"max": "torch.amax", "min": "torch.amin", "peak": "_largest"}
 
 
 def ranked(like: str) -> Callable[[RankedNode, tuple[Text, ...]], Text]:
@@ -54,8 +54,8 @@ def _written(node: RankedNode, parts: tuple[Text, ...], like: str) -> str:
         case Reduce(op="prod", axes=axes, keep=keep):
             return _prod(texts[0], axes, keep)
         case Reduce(op=op, axes=axes, keep=keep):
-            name = _REDUCTIONS.get(op, op)
-            return f"torch.{name}({texts[0]}, {_axes(axes)}{_keepdim(keep)})"
+            name = _REDUCTIONS.get(op, f"torch.{op}")
+            return f"{name}({texts[0]}, {_axes(axes)}{_keepdim(keep)})"
         case Expand(axes=axes):
             return expanded(parts[0], axes)
         case Spread(axis=axis, size=size) if parts[0].is_scalar:

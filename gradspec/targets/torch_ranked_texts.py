@@ -40,6 +40,23 @@ def _spread(x: torch.Tensor, axis: int, size: int) -> torch.Tensor:
 ''',
 )
 
+LARGEST = Helper(
+    "_largest",
+    '''\
+def _largest(
+    x: torch.Tensor, axis: int | tuple[int, ...], keepdim: bool = False
+) -> torch.Tensor:
+    """The largest element along an axis, -inf where there is none."""
+    try:
+        return torch.amax(x, axis, keepdim)
+    except (IndexError, RuntimeError):  # RuntimeError of a tensor without data
+        if x.numel():
+            raise
+        return torch.sum(x, axis, keepdim) - math.inf
+''',
+    ("import math",),
+)
+
 POSITIONS = Helper(
     "_positions",
     '''\
@@ -282,6 +299,7 @@ def _sum_over_batch(x: torch.Tensor, rank: int) -> torch.Tensor:
 HELPERS = (
     SHAPES,
     SPREAD,
+    LARGEST,
     POSITIONS,
     STACKED,
     PERMUTED,

@@ -106,6 +106,11 @@ CASES: dict[str, Case] = {
         ((2, 3),),
         lambda x, w, t: x.max(-1)[:, None],
     ),
+    "peak": (
+        Reduce("peak", X, (-2, -1)),
+        ((2, 3, 4),),
+        lambda x, w, t: x.max((-2, -1)),
+    ),
     "min": (Reduce("min", X, (-2, -1)), ((2, 3, 4),), lambda x, w, t: x.min((-2, -1))),
     "logsumexp": (
         Reduce("logsumexp", X, (-1,)),

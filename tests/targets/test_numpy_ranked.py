@@ -341,8 +341,7 @@ def test_empty_axes() -> None:
     y, pullback = module.embedding_vjp(np.ones((3, 2)), np.zeros((2, 0), int))
     assert y.shape == (2, 0, 2)
     np.testing.assert_array_equal(pullback(y)[0], np.zeros((3, 2)))
-    with pytest.raises(ValueError, match="zero-size"):
-        module.softmax(np.ones((2, 0)))
+    assert module.softmax(np.ones((2, 0))).shape == (2, 0)
 
 
 def test_masked_entries_of_a_softmax() -> None:

@@ -185,7 +185,7 @@ def _logsumexp(value: np.ndarray, axis: Any, keepdims: bool = False) -> np.ndarr
         if 1e-28 < total.min() and total.max() < np.inf:
             result = np.log(total)
             return result if keepdims else result.squeeze(axis=axis)
-    top = value.max(axis=axis, keepdims=True)
+    top = value.max(axis=axis, keepdims=True, initial=-np.inf)
     top = np.where(np.isinf(top), 0.0, top).astype(value.dtype)
     total = np.exp(value - top).sum(axis=axis, keepdims=True)
     result = np.log(total) + top

@@ -398,7 +398,7 @@ def _softmax(value: np.ndarray, axis: int, out: np.ndarray | None = None) -> np.
         exp = np.exp(value)
         total = _row_sum(exp)
     else:
-        exp = np.exp(value - value.max(axis=axis, keepdims=True))
+        exp = np.exp(value - value.max(axis=axis, keepdims=True, initial=-np.inf))
         total = exp.sum(axis=axis, keepdims=True)
     return np.divide(exp, total, exp if out is None else out)
 

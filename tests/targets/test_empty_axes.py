@@ -1,0 +1,205 @@
+"""Axes of size 0: what a rule's formula says of them, however it is evaluated.
+
+A maximum that is taken out of a sum to keep it in range is no part of the formula.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.targets.emission import jax_module, numpy_module, tf_module, torch_module
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+]
+
+RULES = """
+rule length(x[..., n]) -> y:
+    y = sqrt(sum(x[j]**2 for j))
+
+rule lengths(x[..., m, n]) -> y:
+    y = sqrt(sum(x[i, j]**2 for i, j))
+
+rule direction(v[m, k], g[m]) -> w[m, k]:
+    assume sum(v[i, l]**2 for l) > 0
+    s[i] = sqrt(sum(v[i, l]**2 for l))
+    w[i, j] = g[i] * v[i, j] / s[i]
+
+rule softmax(x[..., n]) -> y[..., n]:
+    y[i] = exp(x[i]) / sum(exp(x[j]) for j)
+
+rule masked(x[..., n], keep[..., n]: bool) -> y[..., n]:
+    y[i] = exp(x[i]) / sum(exp(x[j]) for j if keep[j]) if keep[i] else 0
+
+rule log_of_sum(x[..., n]) -> y:
+    y = log(sum(exp(x[j]) for j))
+
+rule weighted(x[..., n], a[..., n]) -> y:
+    assume a[i] > 0
+    y = log(sum(a[j] * exp(x[j]) for j))
+
+rule greatest(x[..., n]) -> y:
+    y = max(abs(x[j]) for j)
+"""
+
+Arrays = tuple[np.ndarray, ...]
+Call = Callable[[str, Arrays], tuple[np.ndarray, list[np.ndarray]]]
+
+
+def _floats(arguments: Arrays) -> list[int]:
+    return [k for k, array in enumerate(arguments) if array.dtype.kind == "f"]
+
+
+def _numpy(rule: str, arguments: Arrays) -> tuple[np.ndarray, list[np.ndarray]]:
+    function = getattr(numpy_module(RULES), f"{rule}_vjp")
+    with np.errstate(divide="ignore", invalid="ignore"):  # log(0), and 0 / 0 outside
+        y, pullback = function(*arguments)
+        found = pullback(np.ones_like(y))
+    return y, [np.asarray(dx) for dx in found if dx is not None]
+
+
+def _torch(rule: str, arguments: Arrays) -> tuple[np.ndarray, list[np.ndarray]]:
+    torch = pytest.importorskip("torch")
+    tensors = [torch.tensor(array) for array in arguments]
+    inputs = [tensors[k].requires_grad_() for k in _floats(arguments)]
+    y = getattr(torch_module(RULES), rule)(*tensors)
+    return y.detach().numpy(), [
+        dx.numpy() for dx in torch.autograd.grad(y.sum(), inputs)
+    ]
+
+
+def _tf(rule: str, arguments: Arrays) -> tuple[np.ndarray, list[np.ndarray]]:
+    tf = pytest.importorskip("tensorflow")
+    tensors = [tf.constant(array) for array in arguments]
+    inputs = [tensors[k] for k in _floats(arguments)]
+    with tf.GradientTape() as tape:
+        tape.watch(inputs)
+        y = getattr(tf_module(RULES), rule)(*tensors)
+    return y.numpy(), [dx.numpy() for dx in tape.gradient(y, inputs)]
+
+
+def _jax(rule: str, arguments: Arrays) -> tuple[np.ndarray, list[np.ndarray]]:
+    jax = pytest.importorskip("jax")
+    function, places = getattr(jax_module(RULES), rule), _floats(arguments)
+    y = function(*arguments)
+
+    def total(*given: Any) -> Any:
+        return function(*given).sum()
+
+    found = jax.grad(total, tuple(places))(*arguments)
+    return np.asarray(y), [np.asarray(dx) for dx in found]
+
+
+TARGETS = (
+    pytest.param(_numpy, id="numpy"),
+    pytest.param(_torch, id="torch", marks=pytest.mark.torch),
+    pytest.param(_tf, id="tf", marks=pytest.mark.tf),
+    pytest.param(_jax, id="jax", marks=pytest.mark.jax),
+)
+
+
+def _empty(*shape: int) -> np.ndarray:
+    return np.ones(shape, np.float32)
+
+
+NOTHING = {
+    "length": ((_empty(0),), 0.0),
+    "length of a batch": ((_empty(2, 0),), 0.0),
+    "length of no batch": ((_empty(0, 3),), 0.0),
+    "lengths": ((_empty(2, 0, 3),), 0.0),
+    "direction": ((_empty(3, 0), _empty(3)), 0.0),
+    "direction of none": ((_empty(0, 3), _empty(0)), 0.0),
+    "softmax": ((_empty(2, 0),), 0.0),
+    "masked": ((_empty(2, 0), np.ones((2, 0), bool)), 0.0),
+    "log_of_sum": ((_empty(2, 0),), -math.inf),
+    "weighted": ((_empty(2, 0), _empty(2, 0)), -math.inf),
+}
+"""By the rule's name: arguments, and what all elements of its result are."""
+
+
+@pytest.mark.parametrize("call", TARGETS)
+@pytest.mark.parametrize("name", NOTHING)
+def test_what_is_taken_out_is_no_part_of_the_formula(call: Call, name: str) -> None:
+    arguments, wanted = NOTHING[name]
+    y, gradients = call(name.split(maxsplit=1)[0], arguments)
+    assert np.all(y == wanted)
+    shapes = [arguments[k].shape for k in _floats(arguments)]
+    assert [dx.shape for dx in gradients] == shapes
+
+
+@pytest.mark.parametrize("call", TARGETS)
+def test_what_is_not_empty_is_as_it_was(call: Call) -> None:
+    x = np.array([[3e30, 4e30], [0.0, 0.0], [3e-30, -4e-30]], np.float32)
+    y, (dx,) = call("length", (x,))
+    np.testing.assert_allclose(y, [5e30, 0.0, 5e-30], rtol=1e-6)
+    np.testing.assert_allclose(dx, [[0.6, 0.8], [0.0, 0.0], [0.6, -0.8]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("call", TARGETS)
+def test_a_maximum_that_the_rule_has_is_the_framework_s(call: Call) -> None:
+    if call is _tf:
+        assert call("greatest", (_empty(2, 0),))[0].tolist() == [-math.inf] * 2
+    else:
+        with pytest.raises((ValueError, IndexError), match="zero"):
+            call("greatest", (_empty(2, 0),))
+
+
+# --- torch: without data, and in what is compiled -----------------------------------------
+
+
+@pytest.fixture
+def length() -> Any:
+    pytest.importorskip("torch")
+    return torch_module(RULES).length
+
+
+@pytest.mark.torch
+def test_torch_of_tensors_without_data(length: Any) -> None:
+    import torch
+
+    assert length(torch.zeros(2, 0, device="meta")).shape == (2,)
+
+
+@pytest.mark.torch
+def test_torch_hides_no_other_fault() -> None:
+    import torch
+
+    with pytest.raises(IndexError, match="out of range"):
+        torch_module(RULES)._largest(torch.ones(2, 3), 5)
+
+
+@pytest.mark.torch
+def test_torch_under_vmap(length: Any) -> None:
+    import torch
+
+    x = torch.zeros(2, 0)
+    assert torch.vmap(length)(x).tolist() == [0.0, 0.0]
+    assert torch.vmap(torch.func.grad(length))(x).shape == (2, 0)
+    y, y_dot = torch.func.jvp(length, (x,), (x,))
+    assert (y.tolist(), y_dot.tolist()) == ([0.0, 0.0], [0.0, 0.0])
+
+
+@pytest.mark.torch
+def test_torch_compiled_and_exported_for_any_size(length: Any) -> None:
+    import torch
+
+    compiled = torch.compile(length, fullgraph=True, dynamic=True, backend="aot_eager")
+    for size in (5, 7, 1):
+        found = compiled(torch.ones(2, size)).tolist()
+        assert found == pytest.approx([math.sqrt(size)] * 2)
+
+    class Counted(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            """The length of as many ones as there are positive numbers."""
+            return length(torch.nonzero(x > 0)[:, 0] * 0 + 1.0)
+
+    shape = ({0: torch.export.Dim("n")},)
+    saved = torch.export.export(Counted(), (torch.ones(8),), dynamic_shapes=shape)
+    assert saved.module()(torch.tensor([1.0, -1.0, 2.0, 3.0, 4.0])).item() == 2.0
