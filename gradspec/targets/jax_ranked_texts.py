@@ -161,12 +161,11 @@ def _scatter_add(
     """
     index = index.reshape((*index.shape, *[1] * others))
     shape = jnp.broadcast_shapes(index.shape, value.shape)
-    batch = shape[: len(shape) - count - others]
-    after = shape[len(shape) - others :]
-    rows = math.prod(batch)
-    index = jnp.broadcast_to(index, (*shape[: len(shape) - others], *[1] * others))
-    index = index.reshape((rows, -1))
-    value = jnp.broadcast_to(value, shape).reshape((rows, -1, *after))
+    first, last = len(shape) - count - others, len(shape) - others
+    batch, after = shape[:first], shape[last:]
+    flat = (math.prod(batch), math.prod(shape[first:last]))
+    index = jnp.broadcast_to(index, (*shape[:last], *[1] * others)).reshape(flat)
+    value = jnp.broadcast_to(value, shape).reshape((*flat, *after))
     empty = jnp.zeros((size, *after), value.dtype)
     index = jnp.where(index < 0, size, index)
     found = jax.vmap(lambda i, v: empty.at[i].add(v, mode="drop"))(index, value)
@@ -186,11 +185,12 @@ def _sum_by_position(
     """
     shape = jnp.broadcast_shapes((*index.shape, *[1] * others), value.shape)
     before, after = shape[: len(shape) - others], shape[len(shape) - others :]
-    value = jnp.broadcast_to(value, shape).reshape((-1, *after))
+    value = jnp.broadcast_to(value, shape).reshape((math.prod(before), *after))
     index = jnp.broadcast_to(index, before).reshape(-1)
     index = jnp.where(index < 0, size, index)
     return jnp.zeros((size, *after), value.dtype).at[index].add(value, mode="drop")
 ''',
+    ("import math",),
 )
 
 SUM_OVER_BATCH = Helper(

@@ -199,9 +199,9 @@ def _scatter_add(
     """
     index = index.reshape((*index.shape, *[1] * others))
     shape = torch.broadcast_shapes(index.shape, value.shape)
-    batch = shape[: len(shape) - count - others]
-    after = shape[len(shape) - others :]
-    flat = (*batch, -1, *after)
+    first, last = len(shape) - count - others, len(shape) - others
+    batch, after = shape[:first], shape[last:]
+    flat = (*batch, shape[first:last].numel(), *after)
     empty = value.new_zeros((*batch, size, *after))
     index = index.expand(shape).reshape(flat).long()
     return empty.scatter_add(-1 - others, index, value.expand(shape).reshape(flat))
@@ -219,7 +219,7 @@ def _sum_by_position(
     """
     shape = torch.broadcast_shapes((*index.shape, *[1] * others), value.shape)
     before, after = shape[: len(shape) - others], shape[len(shape) - others :]
-    value = value.expand(shape).reshape((-1, *after))
+    value = value.expand(shape).reshape((before.numel(), *after))
     empty = value.new_zeros((size, *after))
     return empty.index_add(0, index.expand(before).reshape(-1).long(), value)
 ''',

@@ -47,6 +47,18 @@ rule weighted(x[..., n], a[..., n]) -> y:
 
 rule greatest(x[..., n]) -> y:
     y = max(abs(x[j]) for j)
+
+rule rows(w[m, k], t[...]: int) -> y[..., k]:
+    y[j] = w[t, j]
+
+rule picked(x[..., n, k], t[..., p]: int) -> y[..., p, k]:
+    y[i, j] = x[t[i], j]
+
+rule columns(x[..., k, n], t[..., p]: int) -> y[..., k, p]:
+    y[j, i] = x[j, t[i]]
+
+rule labelled(x[..., n], t[...]: int) -> y:
+    y = x[t]
 """
 
 Arrays = tuple[np.ndarray, ...]
@@ -149,6 +161,33 @@ def test_a_maximum_that_the_rule_has_is_the_framework_s(call: Call) -> None:
     else:
         with pytest.raises((ValueError, IndexError), match="zero"):
             call("greatest", (_empty(2, 0),))
+
+
+# --- positions ------------------------------------------------------------------------------
+
+POSITIONS = {
+    "rows": (((3, 0), ()), ((3, 0), (2, 2)), ((3, 2), (0,)), ((0, 2), (0,))),
+    "picked": (((3, 0), (2,)), ((2, 3, 0), (2, 2)), ((2, 3, 0), (2,)), ((3, 2), (0,))),
+    "picked in no batch": (((0, 3, 2), (0, 2)), ((3, 2), (0, 2)), ((3, 0), (0,))),
+    "columns": (
+        ((0, 3), (2,)),
+        ((2, 0, 3), (2, 2)),
+        ((0, 2, 3), (0, 2)),
+        ((0, 3), (0,)),
+    ),
+    "labelled": (((0, 3), (0,)), ((3,), (0,)), ((0,), (0,))),
+}
+"""By the rule's name: shapes of what is picked from, and of the positions."""
+
+
+@pytest.mark.parametrize("call", TARGETS)
+@pytest.mark.parametrize("name", POSITIONS)
+def test_sums_by_position_of_nothing(call: Call, name: str) -> None:
+    for shape, places in POSITIONS[name]:
+        rule = name.split(maxsplit=1)[0]
+        y, (dx,) = call(rule, (_empty(*shape), np.zeros(places, np.int64)))
+        assert y.size == 0
+        assert dx.shape == shape and not dx.any()
 
 
 # --- torch: without data, and in what is compiled -----------------------------------------

@@ -5,6 +5,7 @@ Do not edit: change input.grad and compile it again.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import jax
@@ -152,7 +153,7 @@ def _sum_by_position(
     """
     shape = jnp.broadcast_shapes((*index.shape, *[1] * others), value.shape)
     before, after = shape[: len(shape) - others], shape[len(shape) - others :]
-    value = jnp.broadcast_to(value, shape).reshape((-1, *after))
+    value = jnp.broadcast_to(value, shape).reshape((math.prod(before), *after))
     index = jnp.broadcast_to(index, before).reshape(-1)
     index = jnp.where(index < 0, size, index)
     return jnp.zeros((size, *after), value.dtype).at[index].add(value, mode="drop")

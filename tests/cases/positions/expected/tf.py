@@ -195,9 +195,10 @@ def _gather(x: tf.Tensor, index: tf.Tensor, axis: int) -> tf.Tensor:
         tf.shape(x, tf.int64)[:-1], tf.shape(index, tf.int64)[:-1]
     )
     size, count = tf.shape(x, tf.int64)[-1:], tf.shape(index, tf.int64)[-1:]
-    x = tf.reshape(tf.broadcast_to(x, tf.concat([rows, size], 0)), [-1, size[0]])
-    shape = tf.concat([rows, count], 0)
-    index = tf.reshape(tf.broadcast_to(index, shape), [-1, count[0]])
+    x = tf.broadcast_to(x, tf.concat([rows, size], 0))
+    shape, row = tf.concat([rows, count], 0), tf.reduce_prod(rows, keepdims=True)
+    x = tf.reshape(x, tf.concat([row, size], 0))
+    index = tf.reshape(tf.broadcast_to(index, shape), tf.concat([row, count], 0))
     taken = tf.reshape(tf.gather(x, index, axis=1, batch_dims=1), shape)
     return _axis_last(taken, axis, back=True)
 
@@ -227,10 +228,10 @@ def _sum_by_position(
     given = tf.concat([tf.shape(index, tf.int64), [1] * others], 0)
     shape = tf.broadcast_dynamic_shape(given, tf.shape(value, tf.int64))
     rank = tf.size(shape)
-    index = tf.broadcast_to(index, shape[: rank - others])
-    after = tf.concat([[-1], shape[rank - others :]], 0)
-    value = tf.reshape(tf.broadcast_to(value, shape), after)
-    return tf.math.unsorted_segment_sum(value, tf.reshape(index, [-1]), size)
+    index = tf.reshape(tf.broadcast_to(index, shape[: rank - others]), [-1])
+    flat = tf.concat([[tf.size(index, tf.int64)], shape[rank - others :]], 0)
+    value = tf.reshape(tf.broadcast_to(value, shape), flat)
+    return tf.math.unsorted_segment_sum(value, index, size)
 
 
 @_rule

@@ -163,7 +163,7 @@ def _sum_by_position(
     """
     shape = torch.broadcast_shapes((*index.shape, *[1] * others), value.shape)
     before, after = shape[: len(shape) - others], shape[len(shape) - others :]
-    value = value.expand(shape).reshape((-1, *after))
+    value = value.expand(shape).reshape((before.numel(), *after))
     empty = value.new_zeros((size, *after))
     return empty.index_add(0, index.expand(before).reshape(-1).long(), value)
 
