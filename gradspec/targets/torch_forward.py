@@ -21,6 +21,8 @@ from gradspec.targets.torch_half import in_its_place, widened
 from gradspec.targets.torch_parts import Function
 from gradspec.targets.torch_trace import traced_forward
 
+_TYPES = {Kind.INT: "torch.int64", Kind.BOOL: "torch.bool"}
+
 
 def forward_method(function: Function) -> Lines:
     """``forward``: the outputs, in the type of the inputs."""
@@ -133,15 +135,19 @@ def _statements(function: Function, scope: Scope) -> Lines:
 
 
 def _fill(function: Function, output: Output) -> Callable[[str], str]:
-    """A constant output has the shape to which the inputs broadcast."""
-    tensors = [i.name for i in function.plan.tensors]
-    shape = f"{tensors[0]}.shape"
+    """A constant output has the shape to which the inputs broadcast. It is made like a
+    tensor, whose sizes may be no plain numbers (a nested tensor's)."""
+    tensors, dtype = [i.name for i in function.plan.tensors], ""
+    if output.kind in _TYPES:
+        dtype = f", dtype={_TYPES[output.kind]}"
+    elif function.floats:  # of their type
+        tensors.sort(key=lambda name: name != function.floats[0])
+    else:
+        dtype = ", dtype=torch.get_default_dtype()"
+    like = tensors[0]
     if len(tensors) > 1:
-        shapes = ", ".join(f"{name}.shape" for name in tensors)
-        shape = f"torch.broadcast_shapes({shapes})"
-    if output.name in function.float_outputs and function.floats:
-        return lambda value: f"{function.floats[0]}.new_full({shape}, {value})"
-    return lambda value: f"torch.full({shape}, {value}, device={tensors[0]}.device)"
+        like = f"torch.broadcast_tensors({', '.join(tensors)})[0]"
+    return lambda value: f"torch.full_like({like}, {value}{dtype})"
 
 
 # --- the context -------------------------------------------------------------------------

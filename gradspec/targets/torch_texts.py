@@ -82,7 +82,7 @@ DIALECT = Dialect(
     compared="_choice(torch.{op}, {a}, {b}, {x}, {y})",
     is_nan="torch.isnan({x})",
     to_float="{x}.to({like}.dtype)",
-    lift="{like}.new_full((), {x})",
+    lift="_number({like}, {x})",
     lifts=_lifts,
     variants=lambda name, scalars: (_CLAMPS | _CLIPS).get((name, scalars)),
     fused=fused,
@@ -327,7 +327,20 @@ def _operation(
 ''',
 )
 
+NUMBER = Helper(
+    "_number",
+    '''\
+def _number(like: torch.Tensor, value: float) -> torch.Tensor:
+    """``value`` as a tensor of the same type, without axes."""
+    try:
+        return like.new_full((), value)
+    except NotImplementedError:  # of a nested tensor
+        return torch.full((), value, dtype=like.dtype, device=like.device)
+''',
+)
+
 HELPERS = (
+    NUMBER,
     FORWARD_MODE,
     PRIMAL,
     PRIMALS,

@@ -302,6 +302,14 @@ def _applied(
     return apply
 
 
+def _number(like: torch.Tensor, value: float) -> torch.Tensor:
+    """``value`` as a tensor of the same type, without axes."""
+    try:
+        return like.new_full((), value)
+    except NotImplementedError:  # of a nested tensor
+        return torch.full((), value, dtype=like.dtype, device=like.device)
+
+
 def _forward_mode() -> contextlib.AbstractContextManager[None]:
     """Tangents of tangents: torch switches forward mode off inside a jvp, where a second
     derivative would then be 0.
@@ -495,9 +503,7 @@ class _Prelu(torch.autograd.Function):
             dx = _reduced(
                 dy
                 * (
-                    _choice(
-                        torch.gt, x, 0.0, 1.0, _where(mask, x.new_full((), 0.5), 0.0)
-                    )
+                    _choice(torch.gt, x, 0.0, 1.0, _where(mask, _number(x, 0.5), 0.0))
                     + _choice(torch.lt, x, 0.0, a, _where(mask, 0.5 * a, 0.0))
                 ),
                 x.shape,
@@ -517,9 +523,7 @@ class _Prelu(torch.autograd.Function):
                 x, a, x_dot, a_dot = _widen(x, a, x_dot, a_dot)
             mask = x == 0.0
             y_dot = x_dot * (
-                _choice(
-                    torch.gt, x, 0.0, 1.0, _where(mask, x_dot.new_full((), 0.5), 0.0)
-                )
+                _choice(torch.gt, x, 0.0, 1.0, _where(mask, _number(x_dot, 0.5), 0.0))
                 + _choice(torch.lt, x, 0.0, a, _where(mask, 0.5 * a, 0.0))
             ) + a_dot * torch.clamp_max(x, 0.0)
             return _rounded(y_dot.expand(ctx.y_shape), dtype)

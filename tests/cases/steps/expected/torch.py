@@ -275,6 +275,14 @@ def _applied(
     return apply
 
 
+def _number(like: torch.Tensor, value: float) -> torch.Tensor:
+    """``value`` as a tensor of the same type, without axes."""
+    try:
+        return like.new_full((), value)
+    except NotImplementedError:  # of a nested tensor
+        return torch.full((), value, dtype=like.dtype, device=like.device)
+
+
 def _forward_mode() -> contextlib.AbstractContextManager[None]:
     """Tangents of tangents: torch switches forward mode off inside a jvp, where a second
     derivative would then be 0.
@@ -419,7 +427,7 @@ class _SignStep(torch.autograd.Function):
     @staticmethod
     def forward(x):
         return _where(
-            torch.isnan(x), x, _choice(torch.gt, x, 0.0, x.new_full((), 1.0), -1.0)
+            torch.isnan(x), x, _choice(torch.gt, x, 0.0, _number(x, 1.0), -1.0)
         )
 
     @staticmethod
@@ -457,7 +465,7 @@ def _sign_step_in_graph(x):
 
 
 _sign_step_exported = _operation(
-    "sign_step_acb66c4a", "(Tensor x) -> Tensor", _SignStep
+    "sign_step_761074b7", "(Tensor x) -> Tensor", _SignStep
 )
 
 
