@@ -81,14 +81,16 @@ def _backward(function: Function) -> str:
 
 def written_methods(function: Function) -> Lines:
     """The methods that write the result of a pass to memory that is given."""
-    out, lines = function.local("out"), []
+    out, ctx, lines = function.local("out"), function.ctx, []
     inputs = ", ".join(i.name for i in function.inputs)
     upstream = ", ".join((*function.plan.upstream, *function.residuals))
-    statics = "".join(f", {name}" for name in function.statics)
-    given = {"forward": inputs, "backward": f"{upstream}{statics}"}
+    given = {"forward": f"{out}, {inputs}", "backward": f"{ctx}, {out}, {upstream}"}
+    # By name: whoever has the node of the graph may have left something there, too.
+    statics = [f"{name} = {ctx}.{name}" for name in function.statics]
     for name, call in written_passes(function).items():
-        header = f"def {name}_into({out}, {given[name]}):"
-        lines += ["", "@staticmethod", header, *indented([f"return {call}"])]
+        header = f"def {name}_into({given[name]}):"
+        body = [*(statics if name == "backward" else []), f"return {call}"]
+        lines += ["", "@staticmethod", header, *indented(body)]
     return lines
 
 
@@ -153,11 +155,11 @@ def _in_room(
         if dy is None or torch.is_grad_enabled() or torch.compiler.is_compiling():
             return function.backward(ctx, dy)
         saved = ctx.saved_tensors  # once: it may be computed again each time
-        asked, kept = ctx.needs_input_grad, vars(ctx)
+        asked = ctx.needs_input_grad
         if dy.dtype in _HALF or not _can_be_split((dy, *saved)):
-            made = {"saved_tensors": saved, "needs_input_grad": asked, **kept}
+            made = {"saved_tensors": saved, "needs_input_grad": asked, **vars(ctx)}
             return function.backward(types.SimpleNamespace(**made), dy)
-        dx = function.backward_into(_room(dy, dy.shape), dy, *saved, *kept.values())
+        dx = function.backward_into(ctx, _room(dy, dy.shape), dy, *saved)
         return dx, *(None for _ in asked[1:])
 
     chosen = {

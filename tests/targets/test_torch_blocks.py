@@ -280,3 +280,15 @@ def test_forward_mode_through_large_tensors(
     found = tangent()
     _plain(rules, monkeypatch)
     assert torch.equal(found, tangent())
+
+
+@pytest.mark.parametrize("left", ("x", torch.Size([3])), ids=("text", "size"))
+def test_what_is_left_at_the_node_of_the_graph_does_no_harm(
+    rules: ModuleType, left: Any
+) -> None:
+    x = _randn(SIZE).requires_grad_()
+    (wanted,) = torch.autograd.grad(rules.swish(x, beta=1.7).sum(), x)
+    y = rules.swish(x, beta=1.7)
+    y.grad_fn.tag = left
+    (found,) = torch.autograd.grad(y.sum(), x)
+    assert torch.equal(found, wanted)

@@ -226,3 +226,18 @@ def test_pages_that_are_shared_hold_the_bits_of_whole_tensors() -> None:
     torch.set_num_threads(threads)
     for one, other in zip(found, plain, strict=True):
         assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize(
+    "left", ("x", torch.Size([3]), None), ids=("text", "size", "none")
+)
+def test_what_is_left_at_the_node_of_the_graph_is_not_taken_for_its_own(
+    rules: ModuleType, rooms: list[Any], left: Any
+) -> None:
+    x = _x(SIZE).requires_grad_()
+    (wanted,) = torch.autograd.grad(rules.softplus(x, beta=2.5).sum(), x)
+    y = rules.softplus(x, beta=2.5)
+    y.grad_fn.tag = left  # as libraries of hooks do
+    (found,) = torch.autograd.grad(y.sum(), x)
+    assert len(rooms) == 4
+    assert torch.equal(found, wanted)
