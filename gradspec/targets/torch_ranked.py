@@ -83,7 +83,7 @@ def _written(node: RankedNode, parts: tuple[Text, ...], like: str) -> str:
             return f"_gather({texts[0]}, {texts[1]}, {axis})"
         case ScatterAdd():
             if parts[1].is_scalar:
-                texts[1] = f"_number({like}, {texts[1]})"
+                texts[1] = f"_filled({like}, {texts[1]})"
             return _scattered(node, texts)
         case Cumulative(axis=axis, reverse=reverse):
             return _running(texts[0], axis, reverse)
@@ -112,7 +112,7 @@ def _windows(node: Windows, text: str) -> str:
 def _tensor(part: Text, like: str) -> str:
     """A number as a tensor of the working type."""
     text = part.text
-    return f"_number({like}, {text})" if part.is_scalar else text
+    return f"_filled({like}, {text})" if part.is_scalar else text
 
 
 def _axes(axes: tuple[int, ...]) -> str:

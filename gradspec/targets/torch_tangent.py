@@ -126,7 +126,7 @@ def _tangent(function: Function, value: Expr, shape: str) -> str:
     text = render_atom(value, scope)
     if may_be_number(value, scope.scalars):
         like = scope.like
-        filled = render_filled(value, scope, lambda n: f"_number({like}, {n})")
+        filled = render_filled(value, scope, lambda n: f"_filled({like}, {n})")
         text = filled if isinstance(value, Name | Literal) else f"({filled})"
     return f"{text}.expand({shape})" if shape else text
 

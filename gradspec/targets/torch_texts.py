@@ -82,7 +82,7 @@ DIALECT = Dialect(
     compared="_choice(torch.{op}, {a}, {b}, {x}, {y})",
     is_nan="torch.isnan({x})",
     to_float="{x}.to({like}.dtype)",
-    lift="_number({like}, {x})",
+    lift="_filled({like}, {x})",
     lifts=_lifts,
     variants=lambda name, scalars: (_CLAMPS | _CLIPS).get((name, scalars)),
     fused=fused,
@@ -327,10 +327,10 @@ def _operation(
 ''',
 )
 
-NUMBER = Helper(
-    "_number",
+FILLED = Helper(
+    "_filled",
     '''\
-def _number(like: torch.Tensor, value: float) -> torch.Tensor:
+def _filled(like: torch.Tensor, value: float) -> torch.Tensor:
     """``value`` as a tensor of the same type, without axes."""
     try:
         return like.new_full((), value)
@@ -340,7 +340,7 @@ def _number(like: torch.Tensor, value: float) -> torch.Tensor:
 )
 
 HELPERS = (
-    NUMBER,
+    FILLED,
     FORWARD_MODE,
     PRIMAL,
     PRIMALS,
