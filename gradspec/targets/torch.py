@@ -17,13 +17,7 @@ from gradspec.targets.docstring import docstring, module_docstring
 from gradspec.targets.expansion import expander, with_slopes
 from gradspec.targets.lines import Lines, indented
 from gradspec.targets.python import Needs, needs
-from gradspec.targets.signature import (
-    declared_shapes,
-    fresh,
-    parameters,
-    scalars,
-    whole_statics,
-)
+from gradspec.targets.signature import declared_shapes, fresh, parameters, scalars
 from gradspec.targets.skeleton import laid_out, module_text, used_helpers
 from gradspec.targets.together import paired
 from gradspec.targets.torch_again import (
@@ -45,7 +39,13 @@ from gradspec.targets.torch_blocks import (
 from gradspec.targets.torch_double import double_class, doubled, doubled_passes
 from gradspec.targets.torch_export import exported_function, exported_name
 from gradspec.targets.torch_forward import forward_method, setup_context_method
-from gradspec.targets.torch_given import checked, floating, keywords, untracked
+from gradspec.targets.torch_given import (
+    checked,
+    floating,
+    keywords,
+    known_exponents,
+    numbers,
+)
 from gradspec.targets.torch_kernel_texts import OUTWEIGHS_CALLS
 from gradspec.targets.torch_kernels import loop_slope
 from gradspec.targets.torch_layer import layer_class, torch_layers
@@ -109,10 +109,10 @@ def _module(plan: ModulePlan, functions: Sequence[Function]) -> str:
     )
     fused = (*torch_fused.HELPERS, *torch_kernels.HELPERS)
     more = (*fused, *torch_ranked_texts.HELPERS, *wants.helpers)
-    helpers = used_helpers(dict.fromkeys((*own, *more)), text)
-    wants |= Needs(tuple(line for helper in helpers for line in helper.imports))
     if "operator.index(" in text:
         wants |= Needs(("import operator",))
+    helpers = used_helpers(dict.fromkeys((*own, *more)), text)
+    wants |= Needs(tuple(line for helper in helpers for line in helper.imports))
     return module_text(
         module_docstring(plan),
         ("import torch", *wants.imports),
@@ -209,6 +209,7 @@ def _in_graph(function: Function) -> Lines:
     return [
         "@torch.compiler.allow_in_graph",
         f"def {_in_graph_name(function)}({arguments}):",
+        *(f"    {line}" for line in known_exponents(function)),
         f"    return {function.name}.apply({arguments})",
     ]
 
@@ -263,19 +264,17 @@ def _public(function: Function) -> Lines:
     return [
         f"def {plan.name}({parameters(plan, _TENSOR)}) -> {returned}:",
         docstring(plan.docs),
-        *indented(_conversions(plan)),
+        *indented(_conversions(function)),
         f"    return _apply_{plan.name}({arguments}){taken}",
     ]
 
 
-def _conversions(plan: RulePlan) -> Lines:
+def _conversions(function: Function) -> Lines:
+    plan = function.plan
     floats = [i.name for i in plan.tensors if i.kind in (Kind.FLOAT, Kind.NOGRAD)]
     lines = floating(plan, floats) if floats else []
     lines += [_discrete(plan, i) for i in plan.tensors if i.name not in floats]
-    lines += whole_statics(plan)
-    numbers = [i.name for i in plan.statics if i.kind is not Kind.STATIC_INT]
-    if numbers:
-        lines += untracked(plan, numbers)
+    lines += numbers(function)
     rank0 = [i.name for i in plan.tensors if not i.shape.batch]
     declared = ", ".join(declared_shapes(plan))
     if plan.is_ranked and declared:

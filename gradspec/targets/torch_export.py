@@ -15,7 +15,7 @@ from gradspec.plan.plan import Nature
 from gradspec.targets.lines import Lines
 from gradspec.targets.torch_parts import Function
 
-_TYPES = {Kind.STATIC: "float", Kind.STATIC_INT: "SymInt"}
+_TYPES = {Kind.STATIC: "Scalar", Kind.STATIC_INT: "SymInt"}
 """Types of a schema; all others are tensors."""
 
 
@@ -32,8 +32,9 @@ def exported_function(function: Function, text: Lines) -> Lines:
     """The operation of a rule whose class has this text."""
     if function.plan.nature is Nature.EXACT:
         return []
-    digest = hashlib.sha256("\n".join(text).encode()).hexdigest()[:8]
-    name, schema = f"{function.plan.name}_{digest}", _schema(function)
+    schema = _schema(function)
+    told = "\n".join([schema, *text])
+    name = f"{function.plan.name}_{hashlib.sha256(told.encode()).hexdigest()[:8]}"
     made = f'_operation("{name}", "{schema}", {function.name})'
     return [f"{exported_name(function)} = {made}"]
 

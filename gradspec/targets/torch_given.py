@@ -6,46 +6,93 @@ takes longer than looking: what is asked of every call stands in the public func
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from gradspec.ir.rule import Kind
+from gradspec.plan.array import Expr, Op, names, nodes
 from gradspec.plan.plan import RulePlan
+from gradspec.primitives.lookup import primitive
 from gradspec.targets.lines import Lines
+from gradspec.targets.torch_parts import Function
 
 _TENSOR = "torch.Tensor"
 
 
-def keywords(names: Sequence[str]) -> str:
+def keywords(given: Sequence[str]) -> str:
     """``a=a, b=b``."""
-    return ", ".join(f"{name}={name}" for name in names)
+    return ", ".join(f"{name}={name}" for name in given)
 
 
-def floating(plan: RulePlan, names: Sequence[str]) -> Lines:
+def floating(plan: RulePlan, given: Sequence[str]) -> Lines:
     """The floating arguments as tensors of one type."""
-    first, *others = names
+    first, *others = given
     converted = f'{first} = _floating("{plan.name}", "{first}", {first})'
     if others:
-        promoted = f'_promote("{plan.name}", {keywords(names)})'
-        converted = f"{', '.join(names)} = {promoted}"
+        promoted = f'_promote("{plan.name}", {keywords(given)})'
+        converted = f"{', '.join(given)} = {promoted}"
     if "type" in [i.name for i in plan.inputs]:
         return [converted]
     if not others:
         doubt = f"type({first}) is not {_TENSOR} or not {first}.is_floating_point()"
         return [f"if {doubt}:", f"    {converted}"]
-    types = " is ".join(f"type({name})" for name in names)
-    dtypes = " is ".join(f"{name}.dtype" for name in names)
+    types = " is ".join(f"type({name})" for name in given)
+    dtypes = " is ".join(f"{name}.dtype" for name in given)
     alike = f"{types} is {_TENSOR} and {dtypes} and {first}.is_floating_point()"
     return [f"if not ({alike}):", f"    {converted}"]
 
 
-def untracked(plan: RulePlan, numbers: Sequence[str]) -> Lines:
-    """Static parameters that are no floats may be tensors, which would get no gradient."""
-    check = f'_untracked("{plan.name}", {keywords(numbers)})'
-    if "type" in [i.name for i in plan.inputs]:
-        return [check]
-    if len(numbers) == 1:
-        return [f"if type({numbers[0]}) is not float:", f"    {check}"]
-    types = " is ".join(f"type({name})" for name in numbers)
-    return [f"if not ({types} is float):", f"    {check}"]
+def numbers(function: Function) -> Lines:
+    """Static parameters as Python numbers, which they nearly always are."""
+    plan = function.plan
+    whole = [i.name for i in plan.statics if i.kind is Kind.STATIC_INT]
+    others = [i.name for i in plan.statics if i.kind is not Kind.STATIC_INT]
+    lines = _unless(plan, whole, "int", [f"{n} = _whole({n})" for n in whole])
+    if _has(function, _is_of_an_order):
+        lines = _known(whole)
+    made = [f'{n} = _number("{plan.name}", "{n}", {n})' for n in others]
+    return [*lines, *_unless(plan, others, "float", made)]
+
+
+def _unless(plan: RulePlan, given: Sequence[str], kind: str, lines: Lines) -> Lines:
+    """``lines``, where not all of ``given`` are of the Python type ``kind``."""
+    if not given or {"type", kind} & {i.name for i in plan.inputs}:
+        return lines
+    types = " is ".join(f"type({name})" for name in given)
+    doubt = f"{types} is not {kind}" if len(given) == 1 else f"not ({types} is {kind})"
+    return [f"if {doubt}:", *(f"    {line}" for line in lines)]
+
+
+def known_exponents(function: Function) -> Lines:
+    """Static integers as numbers that a compiler knows: torch differentiates no power of
+    a tensor whose exponent is a symbol for an integer.
+    """
+    whole = [i.name for i in function.plan.statics if i.kind is Kind.STATIC_INT]
+    return _known(whole) if _has(function, _is_power) else []
+
+
+def _known(whole: Sequence[str]) -> Lines:
+    return [f"{name} = operator.index({name})" for name in whole]
+
+
+def _has(function: Function, wanted: Callable[[Expr, frozenset[str]], bool]) -> bool:
+    """Whether anything that is computed is what is wanted, given the names of numbers."""
+    found = (node for value in function.values for node in nodes(value))
+    return any(wanted(node, function.scalars) for node in found)
+
+
+def _is_power(node: Expr, scalars: frozenset[str]) -> bool:
+    """Whether it is a tensor to a power that is computed from numbers with names."""
+    match node:
+        case Op("pow", (base, exponent)):
+            named = {*names(exponent)}
+            return bool(named) and named <= scalars and not {*names(base)} <= scalars
+        case _:
+            return False
+
+
+def _is_of_an_order(node: Expr, scalars: frozenset[str]) -> bool:
+    """Whether torch has it for orders that are known alone: a polygamma."""
+    return isinstance(node, Op) and "int" in (primitive(node.primitive).types or ())
 
 
 def checked(plan: RulePlan, check: str) -> Lines:

@@ -96,13 +96,27 @@ FORWARD = replace(
 IN_DOUBLE = replace(DIALECT, fused=fused_in_double)
 """Where float64 is taken for narrower arguments."""
 
+AS_TENSOR = Helper(
+    "_as_tensor",
+    '''\
+def _as_tensor(value: Any, **kind: Any) -> torch.Tensor:
+    """``value`` as a floating tensor; a compiler's symbol for a number stays one."""
+    if isinstance(value, (torch.SymInt, torch.SymFloat)):
+        return torch.scalar_tensor(value, **kind)
+    if isinstance(value, (int, float)) and torch.compiler.is_compiling():
+        return torch.scalar_tensor(float(value), **kind)
+    return torch.as_tensor(value, **kind)
+''',
+    imports=("from typing import Any",),
+)
+
 FLOATING = Helper(
     "_floating",
     '''\
 def _floating(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
     """``value`` as a floating tensor; a Python number takes the default type."""
     if not isinstance(value, torch.Tensor):
-        return torch.as_tensor(value, dtype=torch.get_default_dtype())
+        return _as_tensor(value, dtype=torch.get_default_dtype())
     if not value.is_floating_point():
         raise TypeError(
             f"{rule}: {name} must be a floating tensor, not {value.dtype}; "
@@ -137,26 +151,44 @@ def _promote(rule: str, **values: torch.Tensor) -> tuple[torch.Tensor, ...]:
     def converted(value: Any) -> torch.Tensor:
         if isinstance(value, torch.Tensor):
             return value.to(dtype)
-        # a number that a compiler knows only as a symbol is not for as_tensor
-        make = torch.scalar_tensor if isinstance(value, float) else torch.as_tensor
+        make = torch.scalar_tensor if isinstance(value, float) else _as_tensor
         return make(value, dtype=dtype, device=device)
 
     return tuple(map(converted, values.values()))
 ''',
 )
 
-UNTRACKED = Helper(
-    "_untracked",
+NUMBER = Helper(
+    "_number",
     '''\
-def _untracked(rule: str, **statics: object) -> None:
-    """Refuse a tensor that asks for a gradient: a static parameter gets none."""
-    for name, value in statics.items():
-        if isinstance(value, torch.Tensor) and value.requires_grad:
+def _number(rule: str, name: str, value: Any) -> Any:
+    """A static parameter as a float; a compiler that has a symbol for it keeps it.
+    A tensor stays one, and is refused if it asks for a gradient: it would get none.
+    """
+    if isinstance(value, torch.Tensor):
+        if value.requires_grad:
             raise TypeError(
                 f"{rule}: {name} is static and gets no gradient; "
                 f"give a number, as in {name}.item()"
             )
+        return value
+    if isinstance(value, (torch.SymInt, torch.SymFloat)):
+        return torch.sym_float(value)
+    if isinstance(value, str):
+        raise TypeError(f"{rule}: {name} must be a number, not a string")
+    return float(value)
 ''',
+    imports=("from typing import Any",),
+)
+
+WHOLE = Helper(
+    "_whole",
+    '''\
+def _whole(value: Any) -> int:
+    """A static integer (``TypeError`` if it is none), or a compiler's symbol for it."""
+    return value if isinstance(value, torch.SymInt) else operator.index(value)
+''',
+    imports=("import operator", "from typing import Any"),
 )
 
 INTEGER = Helper(
@@ -164,6 +196,8 @@ INTEGER = Helper(
     '''\
 def _integer(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
     """``value`` as an integer tensor."""
+    if type(value) in (int, torch.SymInt):
+        return torch.scalar_tensor(value, dtype=torch.int64)
     if not isinstance(value, torch.Tensor):  # a tensor stays on its device
         value = torch.as_tensor(value)
     if value.is_floating_point() or value.is_complex() or value.dtype == torch.bool:
@@ -315,16 +349,21 @@ OPERATION = Helper(
     '''\
 def _operation(
     name: str, schema: str, function: type[torch.autograd.Function]
-) -> torch._ops.OpOverload:
+) -> Callable[..., Any]:
     """The rule as one node of an exported graph; a program that was saved finds it by
-    its name once this module is imported.
+    its name once this module is imported. Static parameters may be tensors, too.
     """
     if not hasattr(torch.ops.gradspec, name):
-        torch.library.define(f"gradspec::{name}", schema)
-        for key in ("CompositeImplicitAutograd", "FuncTorchDynamicLayerFrontMode"):
-            torch.library.impl(f"gradspec::{name}", key, function.apply)
-    return getattr(torch.ops.gradspec, name).default
+        ways = {name: schema}
+        if "Scalar " in schema:
+            ways[f"{name}.tensors"] = schema.replace("Scalar ", "Tensor ")
+        for way, taken in ways.items():
+            torch.library.define(f"gradspec::{way}", taken)
+            for key in ("CompositeImplicitAutograd", "FuncTorchDynamicLayerFrontMode"):
+                torch.library.impl(f"gradspec::{way}", key, function.apply)
+    return getattr(torch.ops.gradspec, name)
 ''',
+    imports=("from collections.abc import Callable", "from typing import Any"),
 )
 
 FILLED = Helper(
@@ -346,9 +385,11 @@ HELPERS = (
     PRIMALS,
     TANGENT,
     OPERATION,
+    AS_TENSOR,
     FLOATING,
     PROMOTE,
-    UNTRACKED,
+    NUMBER,
+    WHOLE,
     INTEGER,
     BOOLEAN,
     RANK0,

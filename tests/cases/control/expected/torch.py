@@ -52,21 +52,34 @@ def _forward_mode() -> contextlib.AbstractContextManager[None]:
 
 def _operation(
     name: str, schema: str, function: type[torch.autograd.Function]
-) -> torch._ops.OpOverload:
+) -> Callable[..., Any]:
     """The rule as one node of an exported graph; a program that was saved finds it by
-    its name once this module is imported.
+    its name once this module is imported. Static parameters may be tensors, too.
     """
     if not hasattr(torch.ops.gradspec, name):
-        torch.library.define(f"gradspec::{name}", schema)
-        for key in ("CompositeImplicitAutograd", "FuncTorchDynamicLayerFrontMode"):
-            torch.library.impl(f"gradspec::{name}", key, function.apply)
-    return getattr(torch.ops.gradspec, name).default
+        ways = {name: schema}
+        if "Scalar " in schema:
+            ways[f"{name}.tensors"] = schema.replace("Scalar ", "Tensor ")
+        for way, taken in ways.items():
+            torch.library.define(f"gradspec::{way}", taken)
+            for key in ("CompositeImplicitAutograd", "FuncTorchDynamicLayerFrontMode"):
+                torch.library.impl(f"gradspec::{way}", key, function.apply)
+    return getattr(torch.ops.gradspec, name)
+
+
+def _as_tensor(value: Any, **kind: Any) -> torch.Tensor:
+    """``value`` as a floating tensor; a compiler's symbol for a number stays one."""
+    if isinstance(value, (torch.SymInt, torch.SymFloat)):
+        return torch.scalar_tensor(value, **kind)
+    if isinstance(value, (int, float)) and torch.compiler.is_compiling():
+        return torch.scalar_tensor(float(value), **kind)
+    return torch.as_tensor(value, **kind)
 
 
 def _floating(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
     """``value`` as a floating tensor; a Python number takes the default type."""
     if not isinstance(value, torch.Tensor):
-        return torch.as_tensor(value, dtype=torch.get_default_dtype())
+        return _as_tensor(value, dtype=torch.get_default_dtype())
     if not value.is_floating_point():
         raise TypeError(
             f"{rule}: {name} must be a floating tensor, not {value.dtype}; "
@@ -75,14 +88,22 @@ def _floating(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
     return value
 
 
-def _untracked(rule: str, **statics: object) -> None:
-    """Refuse a tensor that asks for a gradient: a static parameter gets none."""
-    for name, value in statics.items():
-        if isinstance(value, torch.Tensor) and value.requires_grad:
+def _number(rule: str, name: str, value: Any) -> Any:
+    """A static parameter as a float; a compiler that has a symbol for it keeps it.
+    A tensor stays one, and is refused if it asks for a gradient: it would get none.
+    """
+    if isinstance(value, torch.Tensor):
+        if value.requires_grad:
             raise TypeError(
                 f"{rule}: {name} is static and gets no gradient; "
                 f"give a number, as in {name}.item()"
             )
+        return value
+    if isinstance(value, (torch.SymInt, torch.SymFloat)):
+        return torch.sym_float(value)
+    if isinstance(value, str):
+        raise TypeError(f"{rule}: {name} must be a number, not a string")
+    return float(value)
 
 
 _HALF = (torch.float16, torch.bfloat16)
@@ -138,7 +159,7 @@ def _reverse_gradient_in_graph(x, scale):
 
 
 _reverse_gradient_exported = _operation(
-    "reverse_gradient_fe8f5e6d", "(Tensor x, float scale) -> Tensor", _ReverseGradient
+    "reverse_gradient_655fe7de", "(Tensor x, Scalar scale) -> Tensor", _ReverseGradient
 )
 
 
@@ -160,7 +181,7 @@ def reverse_gradient(x: torch.Tensor, *, scale: float = 1.0) -> torch.Tensor:
     if type(x) is not torch.Tensor or not x.is_floating_point():
         x = _floating("reverse_gradient", "x", x)
     if type(scale) is not float:
-        _untracked("reverse_gradient", scale=scale)
+        scale = _number("reverse_gradient", "scale", scale)
     return _apply_reverse_gradient(x, scale)
 
 
@@ -194,7 +215,7 @@ def _clip_gradient_in_graph(x, limit):
 
 
 _clip_gradient_exported = _operation(
-    "clip_gradient_49eb9c12", "(Tensor x, float limit) -> Tensor", _ClipGradient
+    "clip_gradient_fac8c1ed", "(Tensor x, Scalar limit) -> Tensor", _ClipGradient
 )
 
 
@@ -216,5 +237,5 @@ def clip_gradient(x: torch.Tensor, *, limit: float = 1.0) -> torch.Tensor:
     if type(x) is not torch.Tensor or not x.is_floating_point():
         x = _floating("clip_gradient", "x", x)
     if type(limit) is not float:
-        _untracked("clip_gradient", limit=limit)
+        limit = _number("clip_gradient", "limit", limit)
     return _apply_clip_gradient(x, limit)

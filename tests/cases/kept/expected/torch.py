@@ -243,10 +243,19 @@ def _primals(ctx: Any) -> tuple[torch.Tensor, ...]:
     return tuple(_primal(tensor) for tensor in ctx.saved_tensors)
 
 
+def _as_tensor(value: Any, **kind: Any) -> torch.Tensor:
+    """``value`` as a floating tensor; a compiler's symbol for a number stays one."""
+    if isinstance(value, (torch.SymInt, torch.SymFloat)):
+        return torch.scalar_tensor(value, **kind)
+    if isinstance(value, (int, float)) and torch.compiler.is_compiling():
+        return torch.scalar_tensor(float(value), **kind)
+    return torch.as_tensor(value, **kind)
+
+
 def _floating(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
     """``value`` as a floating tensor; a Python number takes the default type."""
     if not isinstance(value, torch.Tensor):
-        return torch.as_tensor(value, dtype=torch.get_default_dtype())
+        return _as_tensor(value, dtype=torch.get_default_dtype())
     if not value.is_floating_point():
         raise TypeError(
             f"{rule}: {name} must be a floating tensor, not {value.dtype}; "

@@ -302,7 +302,7 @@ def _applied(
     return apply
 
 
-def _number(like: torch.Tensor, value: float) -> torch.Tensor:
+def _filled(like: torch.Tensor, value: float) -> torch.Tensor:
     """``value`` as a tensor of the same type, without axes."""
     try:
         return like.new_full((), value)
@@ -338,10 +338,19 @@ def _tangent(tangent: torch.Tensor | None, primal: torch.Tensor) -> torch.Tensor
     return torch.zeros_like(primal) if tangent is None else tangent
 
 
+def _as_tensor(value: Any, **kind: Any) -> torch.Tensor:
+    """``value`` as a floating tensor; a compiler's symbol for a number stays one."""
+    if isinstance(value, (torch.SymInt, torch.SymFloat)):
+        return torch.scalar_tensor(value, **kind)
+    if isinstance(value, (int, float)) and torch.compiler.is_compiling():
+        return torch.scalar_tensor(float(value), **kind)
+    return torch.as_tensor(value, **kind)
+
+
 def _floating(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
     """``value`` as a floating tensor; a Python number takes the default type."""
     if not isinstance(value, torch.Tensor):
-        return torch.as_tensor(value, dtype=torch.get_default_dtype())
+        return _as_tensor(value, dtype=torch.get_default_dtype())
     if not value.is_floating_point():
         raise TypeError(
             f"{rule}: {name} must be a floating tensor, not {value.dtype}; "
@@ -372,21 +381,33 @@ def _promote(rule: str, **values: torch.Tensor) -> tuple[torch.Tensor, ...]:
     def converted(value: Any) -> torch.Tensor:
         if isinstance(value, torch.Tensor):
             return value.to(dtype)
-        # a number that a compiler knows only as a symbol is not for as_tensor
-        make = torch.scalar_tensor if isinstance(value, float) else torch.as_tensor
+        make = torch.scalar_tensor if isinstance(value, float) else _as_tensor
         return make(value, dtype=dtype, device=device)
 
     return tuple(map(converted, values.values()))
 
 
-def _untracked(rule: str, **statics: object) -> None:
-    """Refuse a tensor that asks for a gradient: a static parameter gets none."""
-    for name, value in statics.items():
-        if isinstance(value, torch.Tensor) and value.requires_grad:
+def _number(rule: str, name: str, value: Any) -> Any:
+    """A static parameter as a float; a compiler that has a symbol for it keeps it.
+    A tensor stays one, and is refused if it asks for a gradient: it would get none.
+    """
+    if isinstance(value, torch.Tensor):
+        if value.requires_grad:
             raise TypeError(
                 f"{rule}: {name} is static and gets no gradient; "
                 f"give a number, as in {name}.item()"
             )
+        return value
+    if isinstance(value, (torch.SymInt, torch.SymFloat)):
+        return torch.sym_float(value)
+    if isinstance(value, str):
+        raise TypeError(f"{rule}: {name} must be a number, not a string")
+    return float(value)
+
+
+def _whole(value: Any) -> int:
+    """A static integer (``TypeError`` if it is none), or a compiler's symbol for it."""
+    return value if isinstance(value, torch.SymInt) else operator.index(value)
 
 
 _HALF = (torch.float16, torch.bfloat16)
@@ -503,7 +524,7 @@ class _Prelu(torch.autograd.Function):
             dx = _reduced(
                 dy
                 * (
-                    _choice(torch.gt, x, 0.0, 1.0, _where(mask, _number(x, 0.5), 0.0))
+                    _choice(torch.gt, x, 0.0, 1.0, _where(mask, _filled(x, 0.5), 0.0))
                     + _choice(torch.lt, x, 0.0, a, _where(mask, 0.5 * a, 0.0))
                 ),
                 x.shape,
@@ -523,7 +544,7 @@ class _Prelu(torch.autograd.Function):
                 x, a, x_dot, a_dot = _widen(x, a, x_dot, a_dot)
             mask = x == 0.0
             y_dot = x_dot * (
-                _choice(torch.gt, x, 0.0, 1.0, _where(mask, _number(x_dot, 0.5), 0.0))
+                _choice(torch.gt, x, 0.0, 1.0, _where(mask, _filled(x_dot, 0.5), 0.0))
                 + _choice(torch.lt, x, 0.0, a, _where(mask, 0.5 * a, 0.0))
             ) + a_dot * torch.clamp_max(x, 0.0)
             return _rounded(y_dot.expand(ctx.y_shape), dtype)
@@ -674,7 +695,7 @@ def layer_norm(
     ):
         x, gain, bias = _promote("layer_norm", x=x, gain=gain, bias=bias)
     if type(eps) is not float:
-        _untracked("layer_norm", eps=eps)
+        eps = _number("layer_norm", "eps", eps)
     if not (gain.dim() == 1 and x.shape[-1:] == gain.shape == bias.shape):
         _check_shapes("layer_norm", x=(x, ..., "d"), gain=(gain, "d"), bias=(bias, "d"))
     return _apply_layer_norm(x, gain, bias, eps)[0]
@@ -780,7 +801,8 @@ def mixture(
         and x.is_floating_point()
     ):
         x, z, w, s, to = _promote("mixture", x=x, z=z, w=w, s=s, to=to)
-    device = operator.index(device)
+    if type(device) is not int:
+        device = _whole(device)
     _check_shapes("mixture", z=(z, ..., "k"), w=(w, "m", "k"), s=(s,))
     return _apply_mixture(x, z, w, s, device, to)
 

@@ -230,10 +230,19 @@ def _primals(ctx: Any) -> tuple[torch.Tensor, ...]:
     return tuple(_primal(tensor) for tensor in ctx.saved_tensors)
 
 
+def _as_tensor(value: Any, **kind: Any) -> torch.Tensor:
+    """``value`` as a floating tensor; a compiler's symbol for a number stays one."""
+    if isinstance(value, (torch.SymInt, torch.SymFloat)):
+        return torch.scalar_tensor(value, **kind)
+    if isinstance(value, (int, float)) and torch.compiler.is_compiling():
+        return torch.scalar_tensor(float(value), **kind)
+    return torch.as_tensor(value, **kind)
+
+
 def _floating(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
     """``value`` as a floating tensor; a Python number takes the default type."""
     if not isinstance(value, torch.Tensor):
-        return torch.as_tensor(value, dtype=torch.get_default_dtype())
+        return _as_tensor(value, dtype=torch.get_default_dtype())
     if not value.is_floating_point():
         raise TypeError(
             f"{rule}: {name} must be a floating tensor, not {value.dtype}; "
@@ -264,21 +273,28 @@ def _promote(rule: str, **values: torch.Tensor) -> tuple[torch.Tensor, ...]:
     def converted(value: Any) -> torch.Tensor:
         if isinstance(value, torch.Tensor):
             return value.to(dtype)
-        # a number that a compiler knows only as a symbol is not for as_tensor
-        make = torch.scalar_tensor if isinstance(value, float) else torch.as_tensor
+        make = torch.scalar_tensor if isinstance(value, float) else _as_tensor
         return make(value, dtype=dtype, device=device)
 
     return tuple(map(converted, values.values()))
 
 
-def _untracked(rule: str, **statics: object) -> None:
-    """Refuse a tensor that asks for a gradient: a static parameter gets none."""
-    for name, value in statics.items():
-        if isinstance(value, torch.Tensor) and value.requires_grad:
+def _number(rule: str, name: str, value: Any) -> Any:
+    """A static parameter as a float; a compiler that has a symbol for it keeps it.
+    A tensor stays one, and is refused if it asks for a gradient: it would get none.
+    """
+    if isinstance(value, torch.Tensor):
+        if value.requires_grad:
             raise TypeError(
                 f"{rule}: {name} is static and gets no gradient; "
                 f"give a number, as in {name}.item()"
             )
+        return value
+    if isinstance(value, (torch.SymInt, torch.SymFloat)):
+        return torch.sym_float(value)
+    if isinstance(value, str):
+        raise TypeError(f"{rule}: {name} must be a number, not a string")
+    return float(value)
 
 
 _HALF = (torch.float16, torch.bfloat16)
@@ -468,5 +484,5 @@ def pullback(ctx: torch.Tensor, *, k: float = 2.0) -> torch.Tensor:
     if type(ctx) is not torch.Tensor or not ctx.is_floating_point():
         ctx = _floating("pullback", "ctx", ctx)
     if type(k) is not float:
-        _untracked("pullback", k=k)
+        k = _number("pullback", "k", k)
     return _apply_pullback(ctx, k)

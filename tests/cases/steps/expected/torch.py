@@ -275,7 +275,7 @@ def _applied(
     return apply
 
 
-def _number(like: torch.Tensor, value: float) -> torch.Tensor:
+def _filled(like: torch.Tensor, value: float) -> torch.Tensor:
     """``value`` as a tensor of the same type, without axes."""
     try:
         return like.new_full((), value)
@@ -308,21 +308,34 @@ def _primals(ctx: Any) -> tuple[torch.Tensor, ...]:
 
 def _operation(
     name: str, schema: str, function: type[torch.autograd.Function]
-) -> torch._ops.OpOverload:
+) -> Callable[..., Any]:
     """The rule as one node of an exported graph; a program that was saved finds it by
-    its name once this module is imported.
+    its name once this module is imported. Static parameters may be tensors, too.
     """
     if not hasattr(torch.ops.gradspec, name):
-        torch.library.define(f"gradspec::{name}", schema)
-        for key in ("CompositeImplicitAutograd", "FuncTorchDynamicLayerFrontMode"):
-            torch.library.impl(f"gradspec::{name}", key, function.apply)
-    return getattr(torch.ops.gradspec, name).default
+        ways = {name: schema}
+        if "Scalar " in schema:
+            ways[f"{name}.tensors"] = schema.replace("Scalar ", "Tensor ")
+        for way, taken in ways.items():
+            torch.library.define(f"gradspec::{way}", taken)
+            for key in ("CompositeImplicitAutograd", "FuncTorchDynamicLayerFrontMode"):
+                torch.library.impl(f"gradspec::{way}", key, function.apply)
+    return getattr(torch.ops.gradspec, name)
+
+
+def _as_tensor(value: Any, **kind: Any) -> torch.Tensor:
+    """``value`` as a floating tensor; a compiler's symbol for a number stays one."""
+    if isinstance(value, (torch.SymInt, torch.SymFloat)):
+        return torch.scalar_tensor(value, **kind)
+    if isinstance(value, (int, float)) and torch.compiler.is_compiling():
+        return torch.scalar_tensor(float(value), **kind)
+    return torch.as_tensor(value, **kind)
 
 
 def _floating(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
     """``value`` as a floating tensor; a Python number takes the default type."""
     if not isinstance(value, torch.Tensor):
-        return torch.as_tensor(value, dtype=torch.get_default_dtype())
+        return _as_tensor(value, dtype=torch.get_default_dtype())
     if not value.is_floating_point():
         raise TypeError(
             f"{rule}: {name} must be a floating tensor, not {value.dtype}; "
@@ -331,14 +344,22 @@ def _floating(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
     return value
 
 
-def _untracked(rule: str, **statics: object) -> None:
-    """Refuse a tensor that asks for a gradient: a static parameter gets none."""
-    for name, value in statics.items():
-        if isinstance(value, torch.Tensor) and value.requires_grad:
+def _number(rule: str, name: str, value: Any) -> Any:
+    """A static parameter as a float; a compiler that has a symbol for it keeps it.
+    A tensor stays one, and is refused if it asks for a gradient: it would get none.
+    """
+    if isinstance(value, torch.Tensor):
+        if value.requires_grad:
             raise TypeError(
                 f"{rule}: {name} is static and gets no gradient; "
                 f"give a number, as in {name}.item()"
             )
+        return value
+    if isinstance(value, (torch.SymInt, torch.SymFloat)):
+        return torch.sym_float(value)
+    if isinstance(value, str):
+        raise TypeError(f"{rule}: {name} must be a number, not a string")
+    return float(value)
 
 
 _HALF = (torch.float16, torch.bfloat16)
@@ -399,7 +420,7 @@ def _spike_in_graph(v, k):
     return _Spike.apply(v, k)
 
 
-_spike_exported = _operation("spike_c2db1f9d", "(Tensor v, float k) -> Tensor", _Spike)
+_spike_exported = _operation("spike_f8c3800a", "(Tensor v, Scalar k) -> Tensor", _Spike)
 
 
 _apply_spike = _applied(_Spike, _spike_in_graph, _spike_exported, _in_blocks(_Spike))
@@ -417,7 +438,7 @@ def spike(v: torch.Tensor, *, k: float = 25.0) -> torch.Tensor:
     if type(v) is not torch.Tensor or not v.is_floating_point():
         v = _floating("spike", "v", v)
     if type(k) is not float:
-        _untracked("spike", k=k)
+        k = _number("spike", "k", k)
     return _apply_spike(v, k)
 
 
@@ -427,7 +448,7 @@ class _SignStep(torch.autograd.Function):
     @staticmethod
     def forward(x):
         return _where(
-            torch.isnan(x), x, _choice(torch.gt, x, 0.0, _number(x, 1.0), -1.0)
+            torch.isnan(x), x, _choice(torch.gt, x, 0.0, _filled(x, 1.0), -1.0)
         )
 
     @staticmethod
@@ -465,7 +486,7 @@ def _sign_step_in_graph(x):
 
 
 _sign_step_exported = _operation(
-    "sign_step_761074b7", "(Tensor x) -> Tensor", _SignStep
+    "sign_step_1d1f7161", "(Tensor x) -> Tensor", _SignStep
 )
 
 
