@@ -237,9 +237,9 @@ def _contraction(words: str, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         a.shape[: a.dim() - len(left)], b.shape[: b.dim() - len(right)]
     )
     if out == output:  # the batch is one more axis to sum over
-        flat = (batch.numel(), *a.shape[a.dim() - len(left) :])
+        flat = (math.prod(batch), *a.shape[a.dim() - len(left) :])
         a = a.expand(*batch, *flat[1:]).reshape(flat)
-        flat = (batch.numel(), *b.shape[b.dim() - len(right) :])
+        flat = (math.prod(batch), *b.shape[b.dim() - len(right) :])
         b = b.expand(*batch, *flat[1:]).reshape(flat)
         left, right, batch = f"Z{left}", f"Z{right}", batch[:0]
     sizes = dict(zip(left + right, (*_sizes(a, left), *_sizes(b, right))))
@@ -268,9 +268,10 @@ def _matrix(
     order = (batch + letters.index(c) for c in (*common, *rows, *columns))
     shape = [*x.shape[:batch], *(sizes[c] for c in common)]
     for group in rows, columns:
-        shape.append(torch.Size([sizes[c] for c in group]).numel())
+        shape.append(math.prod(sizes[c] for c in group))
     return x.permute((*range(batch), *order)).reshape(shape)
 ''',
+    ("import math",),
 )
 
 SUM_OF_OUTER = Helper(

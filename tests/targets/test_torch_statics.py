@@ -243,9 +243,8 @@ def test_numbers_of_numpy(rules: ModuleType, name: str, number: Any) -> None:
 
     want = _results(function, _of_size(5), 2.0)
     torch.testing.assert_close(_results(function, _of_size(5), number), want)
-    compiled, counter = _compiled(function)
+    compiled, _ = _compiled(function)
     torch.testing.assert_close(_results(compiled, _of_size(5), number), want)
-    assert counter.frame_count == 1
     program = _exported(lambda x: function(x, number)).module()
     torch.testing.assert_close(_results(program, _of_size(5)), want)
 
