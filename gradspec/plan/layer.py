@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gradspec.ir.rule import Input
+from gradspec.ir.rule import Input, Output
+from gradspec.plan.beside import reach_of
 from gradspec.plan.plan import ModulePlan, RulePlan
 
 
@@ -39,13 +40,22 @@ class Layer:
         """Whether a param may have any shape that broadcasts with the data."""
         return any(i.shape.is_elementwise for i in self.params)
 
-    def place(self, size: str) -> tuple[str, int] | None:
-        """The data whose axis (from the end) has the size, if any."""
-        for i in self.data:
-            for position, axis in enumerate(i.shape.axes, -len(i.shape.axes)):
-                if axis == size:
-                    return i.name, position
-        return None
+    def places(self, size: str) -> tuple[tuple[str, int], ...]:
+        """The data whose axes (from the end) have the size."""
+        return tuple(
+            (i.name, position)
+            for i in self.data
+            for position, axis in enumerate(i.shape.axes, -len(i.shape.axes))
+            if axis == size
+        )
+
+    def spread(self, output: Output) -> tuple[Input, ...]:
+        """The inputs whose batch axes the output has."""
+        if not output.shape.batch:
+            return ()
+        values = {let.name: let.value for let in self.plan.forward}
+        there = reach_of(values[output.name], self.plan.tensors)
+        return tuple(i for i in self.plan.tensors if i.shape.batch and i.name in there)
 
 
 def layers(

@@ -14,7 +14,12 @@ from gradspec.plan.array import names
 from gradspec.plan.at_hand import without_composites
 from gradspec.plan.plan import Backward, ModulePlan, RulePlan
 from gradspec.plan.program import Vocabulary, forward, joined_backward
-from gradspec.targets import tf_blocks, tf_double, tf_ranked_texts
+from gradspec.targets import (
+    tf_blocks,
+    tf_double,
+    tf_layer_shapes,
+    tf_ranked_texts,
+)
 from gradspec.targets import tf_texts as texts
 from gradspec.targets.docstring import docstring, module_docstring
 from gradspec.targets.expansion import expander, with_slopes
@@ -77,6 +82,7 @@ def _module(plan: ModulePlan, cores: Sequence[Core]) -> str:
         *tf_double.HELPERS,
         *texts.HELPERS,
         *tf_ranked_texts.HELPERS,
+        *tf_layer_shapes.HELPERS,
     )
     decorators = [
         texts.UNCONVERTED.name,
@@ -128,7 +134,7 @@ def _named(plan: ModulePlan) -> list[tuple[RulePlan, str]]:
     a helper has that name.
     """
     own = texts.HELPERS + tf_ranked_texts.HELPERS + tf_blocks.HELPERS
-    helpers = own + tf_double.HELPERS + table_helpers("tf")
+    helpers = own + tf_double.HELPERS + tf_layer_shapes.HELPERS + table_helpers("tf")
     taken = {"_record", "_raw", "_Function", *(helper.name for helper in helpers)}
     taken |= {f"_{rule.name}_double" for rule in plan.rules}
     return [(rule, fresh(f"_{rule.name}", taken)) for rule in plan.rules]

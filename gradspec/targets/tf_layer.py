@@ -13,6 +13,7 @@ from gradspec.plan.plan import ModulePlan
 from gradspec.targets import layers
 from gradspec.targets.docstring import sentence
 from gradspec.targets.lines import Lines, indented
+from gradspec.targets.tf_layer_shapes import SHAPE_TYPE, output_shapes, shapes, size_of
 from gradspec.targets.tf_texts import RESERVED
 
 _OWN = """
@@ -57,6 +58,7 @@ def layer_class(plan: ModulePlan, layer: Layer) -> Lines:
         f"    def call(self, {data}) -> {result}:",
         f"        return {layers.call(layer)}",
         "",
+        *indented(output_shapes(layer)),
         "    def get_config(self) -> dict[str, object]:",
         f"        return {{**super().get_config(), {', '.join(_config(layer))}}}",
     ]
@@ -68,7 +70,7 @@ def _package(plan: ModulePlan) -> str:
 
 def _asked(layer: Layer) -> tuple[str, ...]:
     """The sizes that no data show."""
-    return tuple(size for size in layer.sizes if layer.place(size) is None)
+    return tuple(size for size in layer.sizes if not layer.places(size))
 
 
 def _arguments(layer: Layer) -> Lines:
@@ -85,24 +87,15 @@ def _arguments(layer: Layer) -> Lines:
 
 
 def _build(layer: Layer) -> Lines:
-    """The weights. With one argument Keras gives its shape, with several one each, by
-    their names.
-    """
-    names = [layer.public(i.name) for i in layer.data]
-    shapes = [f"{name}_shape" for name in names] if len(names) > 1 else ["input_shape"]
-    of = dict(zip((i.name for i in layer.data), shapes, strict=True))
-    lines = []
-    for size in layer.sizes:
-        place, own = layer.place(size), layer.public(size)
-        read = f"{of[place[0]]}[{place[1]}]" if place else f"self.{own}"
-        lines.append(f"{own} = {read}")
+    """The weights."""
+    lines = [f"{layer.public(n)} = {size_of(layer, n)}" for n in layer.sizes]
     for i in layer.params:
         name = layer.public(i.name)
         shape = layers.shape(layer, i, known="")
         start = f'tf.keras.initializers.Constant(self._initial["{name}"])'
         made = f'self.add_weight(name="{name}", shape={shape}, initializer={start})'
         lines.append(f"self.{name} = {made}")
-    params = ", ".join(f"{name}: tuple[int | None, ...]" for name in shapes)
+    params = ", ".join(f"{name}: {SHAPE_TYPE}" for name in shapes(layer).values())
     return [f"def build(self, {params}) -> None:", *indented(lines)]
 
 

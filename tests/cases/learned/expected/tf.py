@@ -407,6 +407,13 @@ def _sum_over_batch(x: tf.Tensor, rank: int) -> tf.Tensor:
     )
 
 
+def _broadcast_shape(*shapes: tuple[int | None, ...]) -> tuple[int | None, ...]:
+    """The shape that tensors of these shapes broadcast to."""
+    return tuple(
+        functools.reduce(tf.broadcast_static_shape, map(tf.TensorShape, shapes))
+    )
+
+
 def _gated(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     """x * max(y, 0); where nothing passes, an infinite x counts as 0."""
     return tf.math.multiply_no_nan(x, tf.nn.relu(y) + tf.clip_by_value(x, 0.0, 0.0))
@@ -634,6 +641,11 @@ class Prelu(tf.keras.layers.Layer):
     def call(self, x: tf.Tensor) -> tf.Tensor:
         return prelu(x, self.a)
 
+    def compute_output_shape(
+        self, input_shape: tuple[int | None, ...]
+    ) -> tuple[int | None, ...]:
+        return _broadcast_shape(input_shape, self.shape)
+
     def get_config(self) -> dict[str, object]:
         return {**super().get_config(), "shape": self.shape, **self._initial}
 
@@ -669,6 +681,11 @@ class LayerNorm(tf.keras.layers.Layer):
 
     def call(self, x: tf.Tensor) -> tf.Tensor:
         return layer_norm(x, self.gain, self.bias, eps=self.eps)
+
+    def compute_output_shape(
+        self, input_shape: tuple[int | None, ...]
+    ) -> tuple[int | None, ...]:
+        return tuple(input_shape)
 
     def get_config(self) -> dict[str, object]:
         return {**super().get_config(), "eps": self.eps, **self._initial}
@@ -718,6 +735,11 @@ class Mixture(tf.keras.layers.Layer):
 
     def call(self, x: tf.Tensor, z: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         return mixture(x, z, self.w, self.s, self.to, device=self.device)
+
+    def compute_output_shape(
+        self, x_shape: tuple[int | None, ...], z_shape: tuple[int | None, ...]
+    ) -> tuple[tuple[int | None, ...], tuple[int | None, ...]]:
+        return (_broadcast_shape(x_shape, self.shape), (*z_shape[:-1], self.m))
 
     def get_config(self) -> dict[str, object]:
         return {
