@@ -41,7 +41,12 @@ from gradspec.targets.tf_double import (
 )
 from gradspec.targets.tf_in_place import in_place
 from gradspec.targets.tf_kept import kept
-from gradspec.targets.tf_layer import layer_class, tf_layers
+from gradspec.targets.tf_layer import (
+    is_activation,
+    layer_class,
+    registration,
+    tf_layers,
+)
 from gradspec.targets.tf_parts import Core
 from gradspec.targets.tf_raw import RAW, raw
 from gradspec.targets.tf_sizes import numbers, with_sizes
@@ -73,7 +78,8 @@ def _module(plan: ModulePlan, cores: Sequence[Core]) -> str:
         wants |= needs(core.values, core.scope)
         if core.short:
             wants |= needs(core.short.values, core.short.scope)
-        definitions += [core_lines(core), _public(core)]
+        known = [registration(plan)] if is_activation(core.plan) else []
+        definitions += [core_lines(core), [*known, *_public(core)]]
     layers = tf_layers(plan)
     definitions += [layer_class(plan, layer) for layer in layers]
     text = "\n".join(laid_out(lines) for lines in definitions)

@@ -1,15 +1,17 @@
 """`keras.layers.Layer` for rules with params: it holds them and calls the function.
 
 It is registered under the file's name, so that a model that was saved is found again by
-any process that has imported the module, whatever that is called there. Sizes that the
-data show are taken from them when the layer is built, as Keras' own layers do.
+any process that has imported the module, whatever that is called there; so are functions
+that can be activations. Sizes that the data show are taken from them when the layer is
+built, as Keras' own layers do.
 """
 
 from __future__ import annotations
 
+from gradspec.ir.rule import Kind
 from gradspec.plan.layer import Layer
 from gradspec.plan.layer import layers as planned
-from gradspec.plan.plan import ModulePlan
+from gradspec.plan.plan import ModulePlan, RulePlan
 from gradspec.targets import layers
 from gradspec.targets.docstring import sentence
 from gradspec.targets.lines import Lines, indented
@@ -45,7 +47,7 @@ def layer_class(plan: ModulePlan, layer: Layer) -> Lines:
     data = ", ".join(f"{layer.public(i.name)}: tf.Tensor" for i in layer.data)
     params = layers.listed(layer.public(i.name) for i in layer.params)
     return [
-        f'@tf.keras.utils.register_keras_serializable(package="{_package(plan)}")',
+        registration(plan),
         f"class {layer.name}(tf.keras.layers.Layer):",
         sentence(f"`{layer.plan.name}` with a learned {params}.", 1),
         "",
@@ -64,8 +66,25 @@ def layer_class(plan: ModulePlan, layer: Layer) -> Lines:
     ]
 
 
-def _package(plan: ModulePlan) -> str:
-    return plan.path.removesuffix(".py").replace("/", ".")
+def registration(plan: ModulePlan) -> str:
+    """What makes Keras find a layer or function of the module in a saved model."""
+    package = plan.path.removesuffix(".py").replace("/", ".")
+    return f'@tf.keras.utils.register_keras_serializable(package="{package}")'
+
+
+def is_activation(rule: RulePlan) -> bool:
+    """Whether Keras may call the function as an activation: with one tensor, to have one of
+    its shape. One that is not registered is saved by its bare name, and where Keras has an
+    activation of that name, it loads its own in silence.
+    """
+    if len(rule.tensors) != 1 or len(rule.outputs) != 1:
+        return False
+    given, made = rule.tensors[0], rule.outputs[0]
+    is_float = given.kind is Kind.FLOAT and made.kind is Kind.FLOAT
+    needs_no_more = all(i.default is not None for i in rule.statics)
+    return (
+        is_float and given.shape.batch and given.shape == made.shape and needs_no_more
+    )
 
 
 def _asked(layer: Layer) -> tuple[str, ...]:

@@ -59,7 +59,7 @@ def test_a_core_reads_as_written_by_hand() -> None:
 def test_statics_are_closed_over_once_for_each_value() -> None:
     text = tf_text("rule power(x, k: static = 2.0) -> y:\n    y = k * sin(x)\n")
     start = text.index("@functools.lru_cache")
-    assert text[start : text.index("@_unconverted")].rstrip() == inspect.cleandoc(
+    assert text[start : text.index("@tf.keras.utils")].rstrip() == inspect.cleandoc(
         """
         @functools.lru_cache
         def _power(k):

@@ -154,6 +154,7 @@ def _reverse_gradient(scale):
     return reverse_gradient
 
 
+@tf.keras.utils.register_keras_serializable(package="input")
 @_unconverted
 def reverse_gradient(x: tf.Tensor, *, scale: float = 1.0) -> tf.Tensor:
     """Identity whose gradient is reversed.
@@ -185,6 +186,7 @@ def _clip_gradient(limit):
     return clip_gradient
 
 
+@tf.keras.utils.register_keras_serializable(package="input")
 @_unconverted
 def clip_gradient(x: tf.Tensor, *, limit: float = 1.0) -> tf.Tensor:
     """Identity whose gradient is clipped.

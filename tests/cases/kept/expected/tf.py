@@ -399,6 +399,7 @@ def _gate(x):
     return tf.cast(y, dtype), backward
 
 
+@tf.keras.utils.register_keras_serializable(package="input")
 @_unconverted
 def gate(x: tf.Tensor) -> tf.Tensor:
     """Nothing but x is kept for the backward pass.
@@ -449,6 +450,7 @@ def _gate_saved(x):
     return tf.cast(y, dtype), backward
 
 
+@tf.keras.utils.register_keras_serializable(package="input")
 @_unconverted
 def gate_saved(x: tf.Tensor) -> tf.Tensor:
     """The exponential is kept.
@@ -524,6 +526,7 @@ def _decay(x):
     return tf.cast(y, dtype), backward
 
 
+@tf.keras.utils.register_keras_serializable(package="input")
 @_unconverted
 def decay(x: tf.Tensor) -> tf.Tensor:
     """The gradient is a multiple of the output.

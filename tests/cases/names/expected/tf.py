@@ -438,6 +438,7 @@ def _pullback(k):
     return pullback
 
 
+@tf.keras.utils.register_keras_serializable(package="input")
 @_unconverted
 def pullback(ctx: tf.Tensor, *, k: float = 2.0) -> tf.Tensor:
     """The rule ``pullback``.

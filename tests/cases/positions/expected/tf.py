@@ -323,6 +323,7 @@ def _running(x):
     return tf.cast(y, dtype), backward
 
 
+@tf.keras.utils.register_keras_serializable(package="input")
 @_unconverted
 def running(x: tf.Tensor) -> tf.Tensor:
     """The sum of all elements so far.

@@ -252,6 +252,7 @@ def _softmax(x):
     return tf.cast(y, dtype), backward
 
 
+@tf.keras.utils.register_keras_serializable(package="input")
 @_unconverted
 def softmax(x: tf.Tensor) -> tf.Tensor:
     """Exponentials of a row, scaled to add up to one.

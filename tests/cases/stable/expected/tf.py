@@ -378,6 +378,7 @@ def _log1pexp(x):
     return tf.cast(y, dtype), backward
 
 
+@tf.keras.utils.register_keras_serializable(package="input")
 @_unconverted
 def log1pexp(x: tf.Tensor) -> tf.Tensor:
     """Softplus: the logarithm of one plus e to the x.
@@ -486,6 +487,7 @@ def _swish(beta):
     return swish
 
 
+@tf.keras.utils.register_keras_serializable(package="input")
 @_unconverted
 def swish(x: tf.Tensor, *, beta: float = 1.0) -> tf.Tensor:
     """x times the logistic function of beta x.
@@ -529,6 +531,7 @@ def _guarded_root(x):
     return tf.cast(y, dtype), backward
 
 
+@tf.keras.utils.register_keras_serializable(package="input")
 @_unconverted
 def guarded_root(x: tf.Tensor) -> tf.Tensor:
     """The branch that is not taken leaks nothing.

@@ -350,6 +350,7 @@ def _spike(k):
     return spike
 
 
+@tf.keras.utils.register_keras_serializable(package="input")
 @_unconverted
 def spike(v: tf.Tensor, *, k: float = 25.0) -> tf.Tensor:
     """Heaviside step forward, fast sigmoid backward.
@@ -408,6 +409,7 @@ def _sign_step(x):
     return tf.cast(y, dtype), backward
 
 
+@tf.keras.utils.register_keras_serializable(package="input")
 @_unconverted
 def sign_step(x: tf.Tensor) -> tf.Tensor:
     """The sign, with the derivative of the logistic function.
