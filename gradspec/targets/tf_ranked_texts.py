@@ -43,9 +43,11 @@ SIZE = Helper(
     "_size",
     '''\
 def _size(x: tf.Tensor, axis: int) -> int | tf.Tensor:
-    """The size of an axis: a number where it is known."""
+    """The size of an axis: a number where it is known. Of a tensor that is watched by one
+    accumulator within another, a graph cannot take the shape.
+    """
     known = None if x.shape.rank is None else x.shape[axis]
-    return tf.shape(x, tf.int64)[axis] if known is None else known
+    return tf.shape(tf.stop_gradient(x), tf.int64)[axis] if known is None else known
 ''',
 )
 

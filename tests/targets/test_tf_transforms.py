@@ -277,3 +277,28 @@ def test_what_is_gathered_from_a_result_goes_back(rules: ModuleType, way: str) -
     expected = tape.gradient(whole, x, output_gradients=tf.constant([1.0, 0, 2, 0]))
     found = (step if way == "eager" else tf.function(step))(x)
     np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("known", [(None, None), None], ids=["sizes", "rank"])
+def test_an_accumulator_within_another_where_no_size_is_known(known):
+    text = """
+rule cubed(x[..., n]) -> y[..., n]:
+    y[i] = x[i] * sum(x[j]**2 for j)
+    override dx[i] = 3 * dy[i] * sum(x[j]**2 for j) because "a marker"
+"""
+    cubed, x = tf_module(text).cubed, _normal(2, 3)
+
+    @tf.function(input_signature=[tf.TensorSpec(known)])
+    def twice(x):
+        v = tf.ones_like(x)
+        with tf.autodiff.ForwardAccumulator(x, v) as outer:
+            with tf.autodiff.ForwardAccumulator(x, v) as inner:
+                y = cubed(x)
+            y_dot = inner.jvp(y)
+        return y_dot, outer.jvp(y_dot)
+
+    first, second = twice(x)
+    squares = tf.reduce_sum(x * x, -1, keepdims=True)
+    rises = 2 * tf.reduce_sum(x, -1, keepdims=True)
+    np.testing.assert_allclose(first, 3 * squares + 0 * x, rtol=1e-5)
+    np.testing.assert_allclose(second, 3 * rises + 0 * x, rtol=1e-5)

@@ -225,9 +225,11 @@ def _check_shapes(rule: str, **inputs: tuple[object, ...]) -> None:
 
 
 def _size(x: tf.Tensor, axis: int) -> int | tf.Tensor:
-    """The size of an axis: a number where it is known."""
+    """The size of an axis: a number where it is known. Of a tensor that is watched by one
+    accumulator within another, a graph cannot take the shape.
+    """
     known = None if x.shape.rank is None else x.shape[axis]
-    return tf.shape(x, tf.int64)[axis] if known is None else known
+    return tf.shape(tf.stop_gradient(x), tf.int64)[axis] if known is None else known
 
 
 def _sum_over_batch(x: tf.Tensor, rank: int) -> tf.Tensor:
