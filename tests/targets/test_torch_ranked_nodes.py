@@ -13,7 +13,7 @@ import pytest
 from gradspec.targets import torch_ranked_texts as texts
 from gradspec.targets.python import Scope, render
 from gradspec.targets.torch_ranked import ranked
-from gradspec.targets.torch_texts import DIALECT, NUMBER
+from gradspec.targets.torch_texts import DIALECT, FILLED
 from tests.targets.ranked_nodes import CASES, POSITIONS
 
 pytestmark = pytest.mark.torch
@@ -32,7 +32,7 @@ def _text(name: str) -> str:
 @cache
 def _function(name: str) -> Any:
     known: dict[str, Any] = {"torch": torch, "math": math}
-    helpers = (NUMBER, *texts.HELPERS)
+    helpers = (FILLED, *texts.HELPERS)
     exec("\n".join(helper.text for helper in helpers), known)
     return eval(f"lambda x, w, t: {_text(name)}", known)
 
