@@ -37,11 +37,10 @@ def _silu_slope_times(dy: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     """dy times the slope of silu in float64; of few elements with as few calls as that
     takes, of many without widening dy.
     """
+    wide = torch.clamp(x, -1e4, 1e4).double()  # it is 0 and 1 beyond
     if x.numel() <= 4096:
-        slope = torch.clamp(x, -1e4, 1e4)  # it is 0 and 1 beyond
-        dx = _SILU_BACKWARD(dy.double(), slope.double())
+        dx = _SILU_BACKWARD(dy.double(), wide)
         return dx.float() if x.dtype is torch.float32 else dx.to(x.dtype)
-    wide = x.double().clamp_(-1e4, 1e4)
     _SILU_BACKWARD_INTO(_ONE, wide, grad_input=wide)
     if x.dtype is torch.float32:
         return wide.float() * dy
@@ -126,7 +125,7 @@ def _gelu_slope_times(dy: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     """dy times the slope of gelu, in float64 and rounded once. The distribution function
     of torch's own is 1 + erf, which leaves too few digits far to the left.
     """
-    slope = x.double().clamp_(-1e4, 1e4)  # it is 0 and 1 beyond
+    slope = torch.clamp(x, -1e4, 1e4).double()  # it is 0 and 1 beyond
     if x.numel() and x.amin().item() >= -5.5:
         _GELU_BACKWARD(_ONE, slope, grad_input=slope)
     else:
