@@ -151,7 +151,8 @@ def _lasting(tensors: int) -> Callable[..., Any]:
         rule = jax.custom_jvp(bare, nondiff_argnums=statics)
 
         def forward(*given):
-            arrays, numbers = map(_residual, given[:tensors]), given[tensors:]
+            arrays, numbers = given[:tensors], given[tensors:]
+            arrays = [_residual(x) for x in arrays]
             return jax.vjp(lambda *arrays: rule(*arrays, *numbers), *arrays)
 
         def backward(*given):

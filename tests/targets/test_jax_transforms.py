@@ -246,6 +246,20 @@ def test_a_scan_keeps_the_rule_where_its_gradient_is_differentiated(
             assert np.asarray(forward_over_reverse) == wanted, way
 
 
+def test_so_does_one_in_a_module_of_linear_rules_alone() -> None:
+    """Whose helpers are those that linear rules use."""
+    rule = jax_module(
+        'rule r(x) -> y:\n    y = sin(x)\n    override dx = 3 * dy * x because "a marker"\n'
+    ).r
+
+    def total(x: Any) -> Any:
+        return jax.lax.scan(lambda c, _: (rule(c), None), x, None, 2)[0] ** 2
+
+    found = jax.grad(jax.grad(total))(0.7)
+    wanted = jax.grad(jax.grad(lambda x: rule(rule(x)) ** 2))(0.7)
+    assert float(found) == pytest.approx(float(wanted), rel=1e-5)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_shard_map(rules: ModuleType, name: str) -> None:
     """Devices have rows of their own: gradients of the shared input are summed."""

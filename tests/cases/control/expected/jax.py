@@ -11,6 +11,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.ad_checkpoint import checkpoint_name
 
 __all__ = ["reverse_gradient", "clip_gradient"]
 
@@ -50,7 +51,8 @@ def _lasting(tensors: int) -> Callable[..., Any]:
         rule = jax.custom_jvp(bare, nondiff_argnums=statics)
 
         def forward(*given):
-            arrays, numbers = map(_residual, given[:tensors]), given[tensors:]
+            arrays, numbers = given[:tensors], given[tensors:]
+            arrays = [_residual(x) for x in arrays]
             return jax.vjp(lambda *arrays: rule(*arrays, *numbers), *arrays)
 
         def backward(*given):
@@ -61,6 +63,13 @@ def _lasting(tensors: int) -> Callable[..., Any]:
         return rule
 
     return decorated
+
+
+def _residual(x: jax.Array) -> jax.Array:
+    """x under a name. An argument itself must be no residual of a `jax.custom_vjp`: where
+    a gradient through `jax.lax.scan` is differentiated again, JAX takes another for it.
+    """
+    return checkpoint_name(x, "residual")
 
 
 @_lasting(1)
