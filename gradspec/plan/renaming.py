@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from gradspec.plan.array import Expr, Name, substitute
 from gradspec.plan.plan import Assign, AxisSize, Gradient, RulePlan, Term
+from gradspec.plan.shadowing import marked
 
 
 def renamed(
@@ -14,14 +15,15 @@ def renamed(
 ) -> RulePlan:
     """The plan with ``np`` called ``np_`` where ``np`` is reserved; so for every input,
     output and local whose name, gradient or tangent collides, and for the rule, which
-    takes the name of none of the ``rules`` of its module.
+    takes the name of none of the ``rules`` of its module. Names that Python has are marked.
     """
     names = _names(plan)
-    changed = {name: _free(name, reserved, names) for name in names}
+    changed = {name: marked(_free(name, reserved, names)) for name in names}
     changed = {old: new for old, new in changed.items() if old != new}
     name = plan.name
     while name in reserved or (name != plan.name and name in rules):
         name += "_"
+    name = marked(name)
     if not changed and name == plan.name:
         return plan
     double = plan.double and replace(_with_names(plan.double, changed), name=name)

@@ -13,6 +13,7 @@ from gradspec.plan.account import Account
 from gradspec.plan.array import Expr
 from gradspec.plan.plan import ModulePlan, RulePlan
 from gradspec.plan.renaming import renamed
+from gradspec.plan.shadowing import bare
 from gradspec.targets import GROUP, TARGETS, outside_targets
 from gradspec.targets.expansion import expander, missing
 from gradspec.targets.signature import scalars
@@ -37,8 +38,11 @@ def accounts(plan: ModulePlan, name: str) -> tuple[Account, ...]:
     """What the rules cost that the target emits; none if it does not tell."""
     target = _target(name)
     tell: Callable[[RulePlan], Account] | None = getattr(target, "account", None)
+    if tell is None:
+        return ()
     able, _ = _able(plan, name, target)
-    return tuple(map(tell, able.rules)) if tell is not None else ()
+    told = map(tell, able.rules)
+    return tuple(replace(account, rule=bare(account.rule)) for account in told)
 
 
 def transposes(name: str) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from gradspec.ir.rule import Input, Kind, Output
 from gradspec.plan.array import names
 from gradspec.plan.plan import RulePlan
+from gradspec.plan.shadowing import bare
 from gradspec.targets.numerals import numeral
 
 
@@ -56,11 +57,12 @@ def scalars(plan: RulePlan) -> frozenset[str]:
 
 
 def variables(plan: RulePlan) -> frozenset[str]:
-    """All names that the author gave."""
+    """All names that the author gave, and those of gradients, as they are written."""
     ends = [*(i.name for i in plan.inputs), *(o.name for o in plan.outputs)]
     lets = (*plan.constants, *plan.forward, *plan.backward_locals)
     sizes = (size.name for size in plan.sizes)
-    return frozenset([*ends, *(let.name for let in lets), *sizes])
+    given = [*ends, *(f"d{end}" for end in ends), *(let.name for let in lets), *sizes]
+    return frozenset(map(bare, given))
 
 
 def unreached(plan: RulePlan, output: Output) -> tuple[str, ...]:
@@ -77,6 +79,7 @@ def unreached(plan: RulePlan, output: Output) -> tuple[str, ...]:
 def fresh(name: str, taken: Collection[str]) -> str:
     """``name``, or ``name2``, ``name3``, … if it is taken."""
     candidate, number = name, 2
-    while candidate in taken:
+    written = set(map(bare, taken))
+    while bare(candidate) in written:
         candidate, number = f"{name}{number}", number + 1
     return candidate

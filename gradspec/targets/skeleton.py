@@ -5,26 +5,45 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 
+from gradspec.plan.shadowing import bare, taken, told_apart
 from gradspec.primitives.row import Helper
 from gradspec.primitives.table import ROWS
 from gradspec.targets.layout import statement
 from gradspec.targets.lines import Lines
+from gradspec.targets.tokens import whole_lines
 
 
 def module_text(
     header: Lines, imports: Iterable[str], names: Lines, definitions: list[Lines]
 ) -> str:
     """The whole text. ``definitions`` are functions, classes and helpers, in order."""
-    public = ", ".join(f'"{name}"' for name in names)
+    public_names = ", ".join(f'"{bare(name)}"' for name in names)
+    public = taken("\n".join(names))
+    texts = [_definition(lines, public) for lines in definitions]
+    own = public | taken("\n".join(line for lines in definitions for line in lines))
+    if own and any("builtins." in text for text in texts):
+        imports = (*imports, "import builtins")
     parts = [
         laid_out(header),
         "from __future__ import annotations",
         *_import_groups(tuple(imports)),
-        statement(f"__all__ = [{public}]"),
+        statement(f"__all__ = [{public_names}]"),
     ]
-    return (
-        "\n\n".join(parts) + "".join(f"\n\n\n{laid_out(d)}" for d in definitions) + "\n"
-    )
+    return "\n\n".join(parts) + "".join(f"\n\n\n{text}" for text in texts) + "\n"
+
+
+def _definition(lines: Lines, public: frozenset[str]) -> str:
+    """The text of a definition. Where names of the author are Python's own, words that
+    are Python's say so (`plan.shadowing`).
+    """
+    text = "\n".join(lines)
+    words = public | taken(text)
+    apart = bare(told_apart(text, words)) if words else text
+    if apart == text:
+        return laid_out(lines)
+    # helpers have statements over several lines, which stay so
+    whole, rows = whole_lines(apart), apart.split("\n")
+    return "\n".join(_laid_out(r) if n in whole else r for n, r in enumerate(rows))
 
 
 def laid_out(lines: Lines) -> str:

@@ -7,7 +7,7 @@ import tokenize
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-COMMA, TERNARY, LOGIC, COMPARATOR, DOT = 18, 16, 14, 10, 1
+COMPREHENSION, COMMA, TERNARY, LOGIC, COMPARATOR, DOT = 20, 18, 16, 14, 10, 1
 """Where a line is split first, and where last (`black.brackets`)."""
 
 _MATHS = {
@@ -25,6 +25,7 @@ _MATHS = {
     "@": 4,
     "**": 2,
 }
+_ASSIGNING = ("=", "+=", "-=", "*=", "/=", "|=", "&=", "^=")
 _COMPARATORS = ("<", ">", "==", "!=", "<=", ">=")
 _LAYOUT = (tokenize.NEWLINE, tokenize.NL, tokenize.ENDMARKER)
 _UNARY_AFTER = ("if", "else", "and", "or", "not", "return", "in", "is")
@@ -106,6 +107,7 @@ def mark(tokens: Iterable[Token]) -> Marks:
     marks = Marks()
     stack: list[Token] = []
     previous: Token | None = None
+    loop = ""
     for token in tokens:
         if token.closes and not stack:
             continue  # closes a bracket of an earlier line
@@ -113,7 +115,10 @@ def mark(tokens: Iterable[Token]) -> Marks:
             token.opening = stack.pop()
         token.depth = len(stack)
         if not stack:
-            _delimit(token, previous, marks.delimiters)
+            if token.kind == "for" or (loop == "for" and token.kind == "in"):
+                loop = token.kind
+            if previous is not None:
+                _delimit(token, previous, marks.delimiters, loop)
         if token.opens:
             stack.append(token)
         if token.is_optional and not token.text:
@@ -122,10 +127,13 @@ def mark(tokens: Iterable[Token]) -> Marks:
     return marks
 
 
-def _delimit(token: Token, before: Token | None, found: dict[Token, int]) -> None:
-    if before is not None and (priority := _before(token, before)):
+def _delimit(token: Token, before: Token, found: dict[Token, int], loop: str) -> None:
+    """``loop`` is the last word of a comprehension, ``for`` or ``in``."""
+    if token.kind == "for" or (token.kind == "if" and loop == "in"):
+        found[before] = COMPREHENSION
+    elif loop != "for" and (priority := _before(token, before)):
         found[before] = priority
-    elif token.kind == ",":
+    elif loop != "for" and token.kind == ",":
         found[token] = COMMA
 
 
@@ -141,6 +149,20 @@ def _before(token: Token, before: Token) -> int:
     if token.kind in _COMPARATORS:
         return COMPARATOR
     return _MATHS.get(token.kind, 0)
+
+
+def whole_lines(text: str) -> set[int]:
+    """Which lines of a definition are statements, whole, and have no comment beside."""
+    found: set[int] = set()
+    start, is_bare, depth = 0, True, 0
+    for item in tokenize.generate_tokens(io.StringIO(text + "\n").readline):
+        depth += (item.string in _PAIRS) - (item.string in _CLOSING)
+        is_bare = is_bare and item.type != tokenize.COMMENT
+        if item.type in (tokenize.NEWLINE, tokenize.NL) and depth == 0:
+            if is_bare and item.start[0] == start + 1:
+                found.add(start)
+            start, is_bare = item.start[0], True
+    return found
 
 
 def split_tokens(text: str) -> list[Token]:
@@ -186,14 +208,14 @@ def _with_optional(tokens: list[Token]) -> list[Token]:
     first = tokens[0].kind
     if first in ("def", "class", "from", "import", "raise", "assert", "with", "for"):
         return tokens
-    if first in ("if", "while"):
+    if first in ("if", "elif", "while"):
         return _wrapped(tokens, 1, len(tokens) - 1)
     if first == "return":
         return _wrapped(tokens, 1, len(tokens))
     depth = 0
     for position, token in enumerate(tokens):
         depth += token.opens - token.closes
-        if token.kind == "=" and depth == 0:
+        if token.kind in _ASSIGNING and depth == 0:
             return _wrapped(tokens, position + 1, len(tokens))
     return tokens
 

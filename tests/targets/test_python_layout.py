@@ -54,6 +54,10 @@ def statements(seed: int) -> str:
             f"ctx.save_for_backward(x, {one})",
             f"return (_gradient(x, {one}),)",
             f"if {one}:",
+            f"while {one}:",
+            f"y += {one}",
+            f"y = tuple({one} for x, k in zip({two}, y) if x > k)",
+            f"return any(f(x, {one}) for x in ({two}))",
         ]
     )
 
