@@ -146,6 +146,9 @@ def _in_rows(
     return whole if place is out else _into(out, whole)
 
 
+np.empty(1 << 24, np.int8)  # glibc then keeps what operations give back
+
+
 def _joined(
     part: Callable[..., Any],
     parts: list[slice],
@@ -157,7 +160,6 @@ def _joined(
     is in ``summed`` are added up, in order. A single result may be put where it belongs
     by the part itself, which is told the place.
     """
-    np.empty(1 << 24, np.int8)  # glibc then keeps what the blocks give back
     first = part(parts[0])
     results = first if isinstance(first, tuple) else (first,)
     kinds = [None if r is None else (shape + r.shape[1:], r.dtype) for r in results]
