@@ -82,6 +82,7 @@ sinh                numpy single=2.9 double=8.8    tf single=2 double=5 lossy
 cosh                numpy single=2.6 double=6.5    tf single=2 double=5 lossy
 ndtr                torch single=30 double=25 calls=16 calls_in_double=3
 exp_neg_half_square torch single=40 calls=17
+gelu_slope          numpy double=40
 sigmoid_sum         numpy single=27                torch single=25 calls=14
 sigmoid_product     numpy single=35                torch single=35 calls=24
 exp_sum             numpy single=20                torch single=20 calls=11

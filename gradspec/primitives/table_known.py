@@ -23,6 +23,7 @@ from gradspec.primitives.texts_elementary import (
     TF_SIGMOID_OPPOSITE,
     TF_SOFTPLUS_OPPOSITE,
 )
+from gradspec.primitives.texts_normal import GELU_SLOPE as NUMPY_GELU_SLOPE
 from gradspec.primitives.texts_pairs import SIGMOID_REST as REST_TEXTS
 from gradspec.primitives.texts_torch import IS_COMPILED
 
@@ -37,6 +38,7 @@ SIGMOID_DOWN = "sigmoid_down"
 SIGMOID_OPPOSITE = "sigmoid_opposite"
 SOFTPLUS_OPPOSITE = "softplus_opposite"
 BY_PRECISION = "by_precision"
+GELU_SLOPE = "gelu_slope"
 
 _NEAR = 0.35
 
@@ -113,6 +115,9 @@ def _sigmoid_down(x: Array) -> Array:
     t = xp.exp(xp.where(x >= 0, -x, x))
     return t / (1.0 + t)
 """
+
+
+_GELU_SLOPE = "ndtr(x) + x * exp(-0.5 * square(x)) / sqrt(2 * pi)"
 
 
 def _rest(np: Any, x: Any, y: Any) -> Any:
@@ -273,6 +278,23 @@ ROWS = (
             **dict.fromkeys(TARGETS, Expand("softplus(-x)")),
             "tf": TF_SOFTPLUS_OPPOSITE,
         },
+    ),
+    Primitive(
+        GELU_SLOPE,
+        ("x",),
+        meaning=_GELU_SLOPE,
+        partials=(None,),
+        ball=lambda x: balls.ndtr(x) + x * (-x * x / 2).exp() / (2 * x.pi()).sqrt(),
+        sympy=lambda sp, x: (
+            sp.erfc(-x / sp.sqrt(2)) / 2 + x * sp.exp(-(x**2) / 2) / sp.sqrt(2 * sp.pi)
+        ),
+        cost=50.0,
+        source="derivative of x * ndtr(x); a fit (benchmarks/loop_coefficients.py)",
+        spellings={
+            **dict.fromkeys(("tf", "jax", "torch"), Expand(_GELU_SLOPE)),
+            "numpy": NUMPY_GELU_SLOPE,
+        },
+        notes="in float64 for what is rounded to float32: within 8e-9",
     ),
     Primitive(
         BY_PRECISION,

@@ -31,6 +31,10 @@ from gradspec.primitives.texts_elementary import (
 from gradspec.primitives.texts_fused import NDTR as NDTR_SINGLE
 from gradspec.primitives.texts_fused import NDTR_RAISED as NDTR_RAISED_SINGLE
 from gradspec.primitives.texts_fused import QUOTIENT, quick
+from gradspec.primitives.texts_normal import ERFC as ERFC_SINGLE
+from gradspec.primitives.texts_normal import LOG_NDTR as LOG_NDTR_SINGLE
+from gradspec.primitives.texts_normal import NDTR as NUMPY_NDTR_SINGLE
+from gradspec.primitives.texts_normal import narrow
 
 LOG = {
     "numpy": "np.log",
@@ -134,6 +138,7 @@ ERFC = everywhere(
     f'''\
 def _erfc(x: Array) -> Array:
     """1 - erf(x); for abs(x) > 1/2 through exp(-x**2) * erfcx(x)."""
+    NARROW
     WIDEN
     over = {listed(ERF_OVER)}
     under = {listed(ERF_UNDER)}
@@ -145,7 +150,8 @@ def _erfc(x: Array) -> Array:
     y = xp.where(small, near, xp.where(x < 0.0, 2.0 - tail, tail))
     return ROUNDED(y)
 ''',
-    needs=(QUOTIENT, EXP_NEG_SQUARE, ERFCX),
+    needs=(QUOTIENT, EXP_NEG_SQUARE, ERFCX, ERFC_SINGLE),
+    **narrow("_erfc"),
 )
 
 TF_ERF = everywhere(
@@ -172,14 +178,18 @@ def _distribution(
     said: str,
     bell: str,
     needs: tuple[Mapping[str, Helper], ...],
+    is_narrow: bool = False,
 ) -> dict[str, Helper]:
-    """The normal distribution function; ``bell`` is exp(-x**2 / 2)."""
+    """The normal distribution function; ``bell`` is exp(-x**2 / 2). ``is_narrow``: NumPy
+    has another for float32."""
     given = takes.replace(": Array", "")
+    none = {"    NARROW\n": dict.fromkeys(("numpy", "torch", "tf", "jax"), "")}
     return everywhere(
         name,
         f'''\
 def {name}({takes}) -> Array:
     """{said}"""
+    NARROW
     WIDEN
     SINGLE
     over = {listed(ERF_OVER)}
@@ -196,6 +206,7 @@ def {name}({takes}) -> Array:
         (),
         (QUOTIENT, *needs, ERFCX),
         **quick(name, given),
+        **(narrow(name) if is_narrow else none),
     )
 
 
@@ -205,7 +216,8 @@ NDTR = _distribution(
     "x: Array",
     "0.5 * erfc(-x / sqrt(2)); for abs(x) > 1/2 through exp(-x**2 / 2) * erfcx.",
     "_exp_neg_half_square(x)",
-    (*NDTR_SINGLE, EXP_NEG_HALF_SQUARE),
+    (*NDTR_SINGLE, EXP_NEG_HALF_SQUARE, NUMPY_NDTR_SINGLE),
+    is_narrow=True,
 )
 
 NDTR_RAISED = _distribution(
@@ -252,6 +264,7 @@ LOG_NDTR = everywhere(
 def _log_ndtr(x: Array) -> Array:
     """log(ndtr(x)), on the left through erfcx, so that nothing underflows, on the right
     log(1 - t) as -2 * atanh(t / (2 - t)) by its series."""
+    NARROW
     WIDEN
     left = x < 0.0
     n = xp.where(left, x, xp.zeros_like(x))
@@ -265,8 +278,9 @@ def _log_ndtr(x: Array) -> Array:
     y = xp.where(left, scaled, -s - s * rest)
     return ROUNDED(y)
 ''',
-    needs=(ERFCX, NDTR),
+    needs=(ERFCX, NDTR, LOG_NDTR_SINGLE),
     LOG=LOG,
+    **narrow("_log_ndtr"),
 )
 
 MILLS = everywhere(
