@@ -150,7 +150,8 @@ def _erfc(x: Array) -> Array:
     y = xp.where(small, near, xp.where(x < 0.0, 2.0 - tail, tail))
     return ROUNDED(y)
 ''',
-    needs=(QUOTIENT, EXP_NEG_SQUARE, ERFCX, ERFC_SINGLE),
+    (),
+    (QUOTIENT, EXP_NEG_SQUARE, ERFCX, ERFC_SINGLE),
     **narrow("_erfc"),
 )
 
@@ -278,7 +279,8 @@ def _log_ndtr(x: Array) -> Array:
     y = xp.where(left, scaled, -s - s * rest)
     return ROUNDED(y)
 ''',
-    needs=(ERFCX, NDTR, LOG_NDTR_SINGLE),
+    (),
+    (ERFCX, NDTR, LOG_NDTR_SINGLE),
     LOG=LOG,
     **narrow("_log_ndtr"),
 )
