@@ -14,6 +14,20 @@ from gradspec.primitives.spelling import everywhere
 from gradspec.primitives.texts_elementary import NUMPY_SOFTPLUS, TF_SIGMOID, TF_SOFTPLUS
 from gradspec.primitives.texts_torch import EXPM1 as TORCH_EXPM1
 
+_NARROW = """\
+    if s.itemsize < 8:
+        s = np.{operation}(x, y, dtype=np.float64)
+        return {result}.astype(np.float32)
+"""
+"""NumPy has float64 for float32 at no more than a conversion: nothing need be put back."""
+
+_IN_DOUBLE = {
+    "exp": "np.exp(s)",
+    "expm1": "np.expm1(s)",
+    "sigmoid": "(1.0 / (1.0 + np.exp(-s.clip(-700.0, np.inf))))",
+    "softplus": "_softplus(s)",
+}
+
 _VALUES = {
     "    EXPONENTIAL\n": {
         "numpy": (
@@ -65,6 +79,7 @@ _OWN = {
 
 _SUM = """\
     s = x + y
+    NARROW
     b = s - x
     e = (x - (s - b)) + (y - b)
 """
@@ -74,6 +89,7 @@ _FINITE = "    e = FINITE\n"
 
 _PRODUCT = """\
     s = x * y
+    NARROW
     near = (xp.abs(s) < 1e4) & (xp.abs(x) < 1e30) & (xp.abs(y) < 1e30)
     x = xp.where(near, x, xp.zeros_like(s))
     y = xp.where(near, y, xp.zeros_like(s))
@@ -88,19 +104,27 @@ def _both(
     name: str, result: str, says: str, kept: str = _NEAR
 ) -> tuple[Mapping[str, Spelling], Mapping[str, Spelling]]:
     """The function of a sum and of a product: ``s`` is rounded, ``e`` what that took."""
-    return (
-        _written(f"_{name}_sum", _SUM + kept, result, f"{says.replace('#', 'x + y')}"),
-        _written(f"_{name}_product", _PRODUCT, result, f"{says.replace('#', 'x * y')}"),
-    )
+    wide = _IN_DOUBLE[name]
+    sums = _narrow("add", wide), _SUM + kept, result, says.replace("#", "x + y")
+    products = _narrow("multiply", wide), _PRODUCT, result, says.replace("#", "x * y")
+    return _written(f"_{name}_sum", *sums), _written(f"_{name}_product", *products)
 
 
-def _written(name: str, steps: str, result: str, says: str) -> Mapping[str, Spelling]:
+def _narrow(operation: str, result: str) -> dict[str, str]:
+    """What a line ``NARROW`` stands for."""
+    line = _NARROW.format(operation=operation, result=result)
+    return dict.fromkeys(("torch", "tf", "jax"), "") | {"numpy": line}
+
+
+def _written(
+    name: str, narrow: dict[str, str], steps: str, result: str, says: str
+) -> Mapping[str, Spelling]:
     text = f'''\
 def {name}(x: Array, y: Array) -> Array:
     """{says}; what rounding takes off the argument is put back."""
 {steps}{result}'''
     needs = tuple(own for word, own in _OWN.items() if word in result)
-    return everywhere(name, text, (), needs, **_VALUES)
+    return everywhere(name, text, (), needs, **{"    NARROW\n": narrow}, **_VALUES)
 
 
 EXP_SUM, EXP_PRODUCT = _both(

@@ -294,11 +294,22 @@ EXPM1 = {
     "jax": "jnp.expm1",
 }
 
+
+def _narrow(exponent: str) -> dict[str, dict[str, str]]:
+    """What a line ``NARROW`` stands for: NumPy has float64 for float32."""
+    line = f"""\
+    if x.itemsize < 8:
+        return np.exp({exponent}).astype(np.float32)
+"""
+    return {"    NARROW\n": dict.fromkeys(TARGETS, "") | {"numpy": line}}
+
+
 EXP_NEG_SQUARE = everywhere(
     "_exp_neg_square",
     '''\
 def _exp_neg_square(x: Array) -> Array:
     """exp(-x**2), the square split: its rounding error would be magnified by x**2."""
+    NARROW
     WIDEN
     SINGLE
     c = xp.where(xp.abs(x) > 64.0, 64.0 * xp.sign(x), x)
@@ -311,6 +322,7 @@ def _exp_neg_square(x: Array) -> Array:
     texts_fused.EXP_NEG_SQUARE,
     EXPM1=EXPM1,
     **texts_fused.quick("_exp_neg_square"),
+    **_narrow("-np.square(x, dtype=np.float64)"),
 )
 
 EXP_NEG_HALF_SQUARE = everywhere(
@@ -318,6 +330,7 @@ EXP_NEG_HALF_SQUARE = everywhere(
     '''\
 def _exp_neg_half_square(x: Array) -> Array:
     """exp(-x**2 / 2), the square split: its rounding error would be magnified."""
+    NARROW
     WIDEN
     SINGLE
     c = xp.where(xp.abs(x) > 64.0, 64.0 * xp.sign(x), x)
@@ -330,6 +343,7 @@ def _exp_neg_half_square(x: Array) -> Array:
     texts_fused.EXP_NEG_HALF_SQUARE,
     EXPM1=EXPM1,
     **texts_fused.quick("_exp_neg_half_square"),
+    **_narrow("-0.5 * np.square(x, dtype=np.float64)"),
 )
 
 BELL_RAISED = everywhere(
@@ -337,6 +351,7 @@ BELL_RAISED = everywhere(
     '''\
 def _bell_raised(x: Array, y: Array) -> Array:
     """exp(y - x**2 / 2), the square split: its rounding error would be magnified."""
+    NARROW
     WIDEN
     SINGLE
     c = xp.where(xp.abs(x) > 64.0, 64.0 * xp.sign(x), x)
@@ -349,4 +364,5 @@ def _bell_raised(x: Array, y: Array) -> Array:
     texts_fused.BELL_RAISED,
     EXPM1=EXPM1,
     **texts_fused.quick("_bell_raised", "x, y"),
+    **_narrow("y - 0.5 * np.square(x, dtype=np.float64)"),
 )

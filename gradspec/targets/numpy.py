@@ -16,9 +16,9 @@ from gradspec.targets.docstring import module_docstring
 from gradspec.targets.expansion import expander, with_slopes
 from gradspec.targets.lines import Lines
 from gradspec.targets.numpy_cheaper import cheaper
-from gradspec.targets.numpy_double import doubled
+from gradspec.targets.numpy_double import doubled, shorter_value
 from gradspec.targets.numpy_logistic import with_one_exponential, with_shares
-from gradspec.targets.numpy_parts import Functions
+from gradspec.targets.numpy_parts import Functions, values_of
 from gradspec.targets.numpy_pullback import vjp_lines
 from gradspec.targets.numpy_rule import jvp_lines, value_lines
 from gradspec.targets.python import Needs, needs
@@ -50,6 +50,8 @@ def _module(plan: ModulePlan, rules: list[Functions]) -> str:
         wants |= needs(rule.values, rule.scope)
         if rule.double is not None:
             wants |= needs(rule.double.pulled, rule.double.scope)
+        if rule.narrow is not None:
+            wants |= needs(values_of(rule.narrow), rule.scope)
         definitions += [value_lines(rule), vjp_lines(rule), jvp_lines(rule)]
         public += [rule.plan.name, rule.vjp, rule.jvp]
     text = "\n".join(laid_out(lines) for lines in definitions)
@@ -100,7 +102,8 @@ def _functions(rule: RulePlan, plan: ModulePlan, is_traced: bool) -> Functions:
         jvp=fresh(f"{rule.name}_jvp", rules),
         is_traced=is_traced,
     )
-    return replace(made, double=doubled(made, RESERVED))
+    short = shorter_value(made, RESERVED)
+    return replace(made, double=doubled(made, RESERVED), narrow=short)
 
 
 def _in_words(

@@ -1,4 +1,4 @@
-"""Gradients in float64 for narrower arrays: every operation is a call and a pass through
+"""Evaluations in float64 for narrower arrays: every operation is a call and a pass through
 the cache, so a short formula in float64, rounded once, takes less than a long one that
 loses nothing in float32.
 
@@ -13,8 +13,8 @@ from functools import cache
 
 from gradspec.ir.rule import Kind
 from gradspec.plan.array import Expr, Literal, Name, Op, names, nodes, substitute
-from gradspec.plan.plan import Assign, Backward, RulePlan, Step
-from gradspec.plan.program import Vocabulary, joined_backward
+from gradspec.plan.plan import Assign, Backward, Block, RulePlan, Step
+from gradspec.plan.program import Vocabulary, forward, joined_backward
 from gradspec.plan.translate import Types, translate
 from gradspec.primitives.formula import formula
 from gradspec.primitives.table_known import GELU_SLOPE
@@ -25,7 +25,14 @@ from gradspec.targets.lines import Lines, assignments, indented
 from gradspec.targets.numpy_cheaper import cheaper
 from gradspec.targets.numpy_costs import in_double, in_single
 from gradspec.targets.numpy_opposites import moderate_shares, with_shared_exponential
-from gradspec.targets.numpy_parts import ARRAY, Functions, not_given, quiet, tuple_type
+from gradspec.targets.numpy_parts import (
+    ARRAY,
+    Functions,
+    not_given,
+    quiet,
+    tuple_type,
+    values_of,
+)
 from gradspec.targets.python import render_atom
 from gradspec.targets.signature import fresh, scalars, variables
 from gradspec.targets.unasked import answered
@@ -85,6 +92,25 @@ def _bells() -> tuple[Expr, ...]:
     bell = "exp(-0.5 * (x * x)) / sqrt(2 * pi)"
     texts = (f"x * ({bell})", f"clip(x, -10000, 10000) * ({bell})")
     return tuple(translate(formula(t), Types(nothing, nothing, nothing)) for t in texts)
+
+
+def shorter_value(functions: Functions, reserved: frozenset[str]) -> Block | None:
+    """The forward pass in float64 of what is rounded to a narrower type, if that has a
+    form of its own which costs less."""
+    plan, double = functions.plan, functions.plan.double
+    is_one = len(plan.outputs) == 1 and not functions.is_traced
+    is_wide = plan.is_wide_forward or plan.is_wide_backward
+    if double is None or not is_wide or not is_one:
+        return None
+    numbers = scalars(plan)
+    words = cheaper(expander("numpy", numbers, _FORMULAS), numbers)
+    made = forward(double, Vocabulary(words, reserved))
+    short = in_double(values_of(made), numbers, 0)
+    return (
+        made
+        if short <= _GAIN * in_double(values_of(functions.value), numbers, 0)
+        else None
+    )
 
 
 def _is_plain(functions: Functions) -> bool:

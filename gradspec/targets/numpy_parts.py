@@ -37,6 +37,8 @@ class Functions:
     is_traced: bool
     double: Functions | None = None
     """The same rule in forms for float64, if narrower types take less time so."""
+    narrow: Block | None = None
+    """The outputs of narrower types, if float64 is taken and has a shorter form for them."""
 
     @property
     def floats(self) -> tuple[str, ...]:

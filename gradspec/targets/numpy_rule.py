@@ -49,7 +49,11 @@ def _computing(functions: Functions) -> Lines:
     direct = value_in_blocks(functions) and with_direct_output(
         functions, functions.value
     )
-    return direct or statements_of(functions, functions.value)
+    lines = direct or statements_of(functions, functions.value)
+    if functions.narrow is None:
+        return lines
+    short = statements_of(functions, functions.narrow)
+    return ["if dtype.itemsize < 8:", *indented(short), "else:", *indented(lines)]
 
 
 def _returning(functions: Functions) -> Lines:

@@ -17,7 +17,7 @@ from gradspec.plan.array import Literal, Name, Op
 from gradspec.targets import numpy as target
 from gradspec.targets.quiet import warns_needlessly
 from tests.targets.double_rules import GATED
-from tests.targets.emission import imported, planned
+from tests.targets.emission import imported, numpy_module, planned
 
 RULES = f"""{GATED}
 rule margin(x, t: nograd) -> loss:
@@ -156,3 +156,26 @@ def test_what_a_bound_keeps_finite_is_not_silenced_but_its_square_is() -> None:
     for part, is_silenced in below.items():
         quotient = Op("div", (one, Op("add", (one, part))))
         assert warns_needlessly([quotient]) is is_silenced
+
+
+def test_a_value_of_narrow_arrays_has_the_short_form() -> None:
+    """Where float64 is taken anyway, a product that is not rounded needs no care."""
+    rules = "rule quick(x) -> y:\n    y = x / (1 + exp(-1.702 * x))\n"
+    made = numpy_module(rules)
+    called: list[str] = []
+    careful = made._sigmoid_product
+
+    def spy(*given: Any) -> Any:
+        called.append("product")
+        return careful(*given)
+
+    made._sigmoid_product = spy
+    try:
+        x = np.linspace(-60.0, 60.0, 5001, dtype=np.float32)
+        narrow = made.quick(x)
+        assert not called
+        wide = made.quick(x.astype(np.float64))
+        assert called
+    finally:
+        made._sigmoid_product = careful
+    np.testing.assert_allclose(narrow, wide, rtol=6e-8, atol=1e-45)

@@ -1,4 +1,6 @@
-"""The normal distribution in NumPy, of float32: in float64, by quotients that are short."""
+"""Functions of float32 that NumPy computes in float64 and rounds once: the normal
+distribution, by quotients that are short, and exponentials of sums, products and squares.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.targets.emission import numpy_module
+from gradspec.primitives.lookup import primitive
+from gradspec.primitives.row import Helper
+from gradspec.targets import numpy_texts
+from gradspec.targets.skeleton import module_text, used_helpers
+from tests.targets.emission import imported, numpy_module
 
 RULES = """
 rule ndtr_of(x) -> y:
@@ -24,6 +30,16 @@ rule gelu_of(x) -> y:
     y = x * (1 + erf(x / sqrt(2))) / 2
     dx = dy * (ndtr(x) + x * exp(-x**2 / 2) / sqrt(2 * pi))
 """
+PRIMITIVES = (
+    *(
+        f"{name}_{kind}"
+        for name in ("exp", "expm1", "sigmoid", "softplus")
+        for kind in ("sum", "product")
+    ),
+    "exp_neg_square",
+    "exp_neg_half_square",
+)
+"""Users have no names for these: what the table has for NumPy is called."""
 ZERO = np.float32(-0.75179152)
 SMALLEST = float(np.finfo(np.float32).smallest_normal)
 
@@ -71,6 +87,52 @@ def test_the_slope_of_gelu_has_all_its_digits_about_its_zero(rules: ModuleType) 
     wide = x.astype(np.float64)
     exact = rules.gelu_of_vjp(wide)[1](np.ones_like(wide))[0]
     assert _off(got, exact).max() < 0.7
+
+
+@pytest.fixture(scope="module")
+def helpers() -> ModuleType:
+    """The private functions of NumPy modules that the rows of the table spell."""
+    found: dict[str, Helper] = {}
+    for name in PRIMITIVES:
+        helper = primitive(name).spellings["numpy"]
+        assert isinstance(helper, Helper)
+        found |= {each.name: each for each in helper.whole()}
+    texts = "\n".join(helper.text for helper in found.values())
+    found |= {own.name: own for own in used_helpers(numpy_texts.HELPERS, texts)}
+    imports = ["import numpy as np", *(i for h in found.values() for i in h.imports)]
+    definitions = [h.text.strip().splitlines() for h in found.values()]
+    text = module_text(['"""Private functions."""'], imports, [], definitions)
+    return imported(text, "numpy_private_functions")
+
+
+@pytest.mark.parametrize("size", [1, 2_000])
+@pytest.mark.parametrize("name", PRIMITIVES)
+def test_what_rounding_takes_off_an_argument_is_not_lost(
+    helpers: ModuleType, name: str, size: int
+) -> None:
+    r, rule = np.random.default_rng(1), getattr(helpers, f"_{name}")
+    count = len(primitive(name).params)
+    args = [(r.normal(size=size) * 6.0).astype(np.float32) for _ in range(count)]
+    wide = [a.astype(np.float64) for a in args]
+    with np.errstate(all="ignore"):
+        got, exact = rule(*args), rule(*wide)
+        assert got.dtype == np.float32
+        rounded = exact.astype(np.float32)
+        is_normal = np.isfinite(rounded) & (np.abs(rounded) > SMALLEST)
+        ulp = np.spacing(np.abs(rounded[is_normal])).astype(np.float64)
+        off = np.abs(got[is_normal].astype(np.float64) - exact[is_normal]) / ulp
+    assert off.max() < 0.51
+    assert len(off) > size / 3
+
+
+@pytest.mark.parametrize("name", [p for p in PRIMITIVES if "neg" not in p])
+def test_a_number_beside_an_array_has_all_its_digits(
+    helpers: ModuleType, name: str
+) -> None:
+    x = np.linspace(-8.0, 8.0, 100, dtype=np.float32)
+    rule = getattr(helpers, f"_{name}")
+    got, exact = rule(1.702, x), rule(1.702, x.astype(np.float64))
+    np.testing.assert_array_equal(got, exact.astype(np.float32))
 
 
 @pytest.mark.parametrize(
