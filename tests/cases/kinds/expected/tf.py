@@ -173,7 +173,7 @@ def _densely(core: Callable[..., Any]) -> Callable[..., Any]:
     def dense(*tensors: tf.Tensor) -> Any:
         results, backward = core(*tensors)
         outputs = results if isinstance(results, tuple) else (results,)
-        kept = [functools.partial(tf.identity, y) for y in outputs]
+        kept = [lambda y=y: y for y in outputs]
         return results, lambda *upstream: backward(*map(_dense, upstream, kept))
 
     return dense

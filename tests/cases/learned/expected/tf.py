@@ -214,7 +214,7 @@ def _densely(core: Callable[..., Any]) -> Callable[..., Any]:
     def dense(*tensors: tf.Tensor) -> Any:
         results, backward = core(*tensors)
         outputs = results if isinstance(results, tuple) else (results,)
-        kept = [functools.partial(tf.identity, y) for y in outputs]
+        kept = [lambda y=y: y for y in outputs]
         return results, lambda *upstream: backward(*map(_dense, upstream, kept))
 
     return dense
@@ -283,17 +283,14 @@ def _rule_keeping(
     core: Callable[..., Any], forward: Callable[..., Any] | None = None
 ) -> Callable[..., Any]:
     """``core`` with its own gradient, which uses what the forward pass has computed: a
-    second derivative must see through that. Eagerly it is computed again where something
-    records the gradient, and of the forward pass nothing is recorded.
+    second derivative must see through that. It is computed again where something records
+    the gradient, and of the forward pass nothing is recorded.
     """
 
     def apply(*tensors: tf.Tensor) -> Any:
         tensors = _here(tensors)
         if _record is None:
             return tf.custom_gradient(_densely(core))(*tensors)
-        if not tf.executing_eagerly():
-            results, backward = core(*tensors)
-            return _recorded(tensors, results, backward, forward)
         with _record.stop_recording():
             results, backward = core(*tensors)
 
