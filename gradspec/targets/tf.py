@@ -4,6 +4,7 @@ converts and passes on by position.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -141,7 +142,12 @@ def _named(plan: ModulePlan) -> list[tuple[RulePlan, str]]:
     """
     own = texts.HELPERS + tf_ranked_texts.HELPERS + tf_blocks.HELPERS
     helpers = own + tf_double.HELPERS + tf_layer_shapes.HELPERS + table_helpers("tf")
-    taken = {"_record", "_raw", "_Function", *(helper.name for helper in helpers)}
+    taken = {"_record", "_raw", *(helper.name for helper in helpers)}
+    taken |= {
+        name
+        for helper in helpers
+        for name in re.findall(r"^(_[A-Z]\w*) = ", helper.text, re.M)
+    }
     taken |= {f"_{rule.name}_double" for rule in plan.rules}
     return [(rule, fresh(f"_{rule.name}", taken)) for rule in plan.rules]
 

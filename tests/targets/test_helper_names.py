@@ -99,6 +99,9 @@ rule power_of(x, n: static int = 2) -> y:
 
 rule swish(x, beta: static = 1.0) -> y:
     y = x / (1 + exp(-beta * x))
+
+rule LONG(x) -> y:
+    y = 2 * x
 """
 
 
@@ -109,4 +112,7 @@ def test_a_rule_takes_no_private_function_s_name(target: str) -> None:
     text = module.module(planned(LIKE_PRIVATE_FUNCTIONS))
     body = ast.parse(text).body
     given = [n.name for n in body if isinstance(n, ast.FunctionDef | ast.ClassDef)]
+    for node in body:
+        if isinstance(node, ast.Assign):
+            given += [t.id for t in node.targets if isinstance(t, ast.Name)]
     assert len(given) == len({*given})
