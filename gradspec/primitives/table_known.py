@@ -20,6 +20,7 @@ from gradspec.primitives.texts_elementary import (
     NUMPY_LOGISTIC_SHARE,
     NUMPY_POWER,
     NUMPY_TANH_SOFTPLUS,
+    TF_POWER,
     TF_SIGMOID_OPPOSITE,
     TF_SOFTPLUS_OPPOSITE,
 )
@@ -204,7 +205,8 @@ ROWS = (
         name=POWER,
         meaning="x**y",
         spellings={
-            **dict.fromkeys(("tf", "jax", "torch"), Expand("x**y")),
+            **dict.fromkeys(("jax", "torch"), Expand("x**y")),
+            "tf": TF_POWER,
             "numpy": NUMPY_POWER,
         },
     ),

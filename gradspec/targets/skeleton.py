@@ -6,8 +6,8 @@ import sys
 from collections.abc import Iterable
 
 from gradspec.plan.shadowing import bare, taken, told_apart
+from gradspec.primitives.lookup import rows
 from gradspec.primitives.row import Helper
-from gradspec.primitives.table import ROWS
 from gradspec.targets.layout import statement
 from gradspec.targets.lines import Lines
 from gradspec.targets.tokens import whole_lines
@@ -107,7 +107,9 @@ def used_helpers(helpers: Iterable[Helper], text: str) -> tuple[Helper, ...]:
 
 
 def table_helpers(target: str) -> tuple[Helper, ...]:
-    """All functions that the table of primitives has for a target."""
-    spellings = (row.spellings.get(target) for row in ROWS)
+    """All functions that the table of primitives has for a target, also those of
+    primitives that only gradspec itself has words for.
+    """
+    spellings = (row.spellings.get(target) for row in rows())
     own = (spelling for spelling in spellings if isinstance(spelling, Helper))
     return tuple(dict.fromkeys(helper for one in own for helper in one.whole()))

@@ -4,6 +4,7 @@ converts and passes on by position.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -30,7 +31,6 @@ from gradspec.targets.signature import (
     declared_shapes,
     fresh,
     parameters,
-    whole_statics,
 )
 from gradspec.targets.skeleton import laid_out, module_text, table_helpers, used_helpers
 from gradspec.targets.tf_core import core_lines, decorating, kept_names
@@ -48,6 +48,7 @@ from gradspec.targets.tf_layer import (
     tf_layers,
 )
 from gradspec.targets.tf_parts import Core
+from gradspec.targets.tf_powers import with_powers
 from gradspec.targets.tf_raw import RAW, raw
 from gradspec.targets.tf_sizes import numbers, with_sizes
 from gradspec.targets.tf_texts import DIALECT
@@ -103,7 +104,7 @@ def _module(plan: ModulePlan, cores: Sequence[Core]) -> str:
     wants |= Needs(
         (
             *(line for helper in helpers for line in helper.imports),
-            *(["import operator"] if "operator.index(" in text else []),
+            *(["import operator"] if "operator.index)" in text else []),
             *(["import functools"] if "@functools." in text else []),
             *(["import sys"] if "=sys.stdout" in text else []),
         )
@@ -141,7 +142,12 @@ def _named(plan: ModulePlan) -> list[tuple[RulePlan, str]]:
     """
     own = texts.HELPERS + tf_ranked_texts.HELPERS + tf_blocks.HELPERS
     helpers = own + tf_double.HELPERS + tf_layer_shapes.HELPERS + table_helpers("tf")
-    taken = {"_record", "_raw", "_Function", *(helper.name for helper in helpers)}
+    taken = {"_record", "_raw", *(helper.name for helper in helpers)}
+    taken |= {
+        name
+        for helper in helpers
+        for name in re.findall(r"^(_[A-Z]\w*) = ", helper.text, re.M)
+    }
     taken |= {f"_{rule.name}_double" for rule in plan.rules}
     return [(rule, fresh(f"_{rule.name}", taken)) for rule in plan.rules]
 
@@ -159,7 +165,7 @@ def _made(rule: RulePlan, name: str, is_traced: bool, dialect: Dialect) -> Core:
     rule = with_sizes(rule)
     rule = rule if rule.is_ranked else answered(without_composites(rule))
     fixed = numbers(rule)
-    expand = with_forward(together(expander("tf", fixed), fixed))
+    expand = with_powers(with_forward(together(expander("tf", fixed), fixed)), fixed)
     expand = expand if rule.is_ranked else kept(expand, fixed)
     if dialect is not DIALECT:
         expand = expander("tf", fixed, FORMULAS)
@@ -231,11 +237,21 @@ def _conversions(plan: RulePlan) -> Lines:
     lines += [
         _checked(plan, _discrete(i), i) for i in plan.tensors if i.name not in floats
     ]
-    lines += whole_statics(plan)
+    lines += [line for i in plan.statics for line in _number(plan, i)]
     if plan.is_ranked:
         return lines + _shapes(plan)
     lines += [_checked(plan, "_rank0", i) for i in plan.tensors if not i.shape.batch]
     return lines
+
+
+def _number(plan: RulePlan, i: Input) -> Lines:
+    """A static parameter as a Python number, which it nearly always is."""
+    whole = i.kind is Kind.STATIC_INT
+    kind, made = ("int", "operator.index") if whole else ("float", "float")
+    return [
+        f"if type({i.name}) is not {kind}:",
+        f'    {i.name} = _number("{plan.name}", "{i.name}", {i.name}, {made})',
+    ]
 
 
 def _shapes(plan: RulePlan) -> Lines:

@@ -19,7 +19,7 @@ from gradspec.plan.array import Expr, Op, names, nodes
 from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Helper
 from gradspec.targets.passes import passes
-from gradspec.targets.tf_costs import dearest
+from gradspec.targets.tf_costs import dearest, private
 from gradspec.targets.tf_parts import Core
 
 _WORTH = 4
@@ -66,11 +66,7 @@ def _is_cut(core: Core) -> bool:
 def _steps(values: Iterable[Expr], scalars: frozenset[str]) -> int:
     """Passes over memory of TensorFlow's own."""
     values = tuple(values)
-    helpers = [
-        name
-        for name in _primitives(values)
-        if isinstance(primitive(name).spellings.get("tf"), Helper)
-    ]
+    helpers = [name for name in _primitives(values) if private(name)]
     return passes(values, scalars) + _OF_HELPER * len(helpers)
 
 

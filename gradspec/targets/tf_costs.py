@@ -16,6 +16,7 @@ from gradspec.plan.array import Expr, Literal, Name, Op, names, nodes
 from gradspec.primitives.lookup import primitive
 from gradspec.primitives.on_target import OnTarget
 from gradspec.primitives.row import Helper
+from gradspec.primitives.table_known import POWER
 from gradspec.primitives.table_polynomials import NAMES as POLYNOMIALS
 
 _WIDER = 1.2
@@ -72,11 +73,17 @@ def _calls(
             yield primitive(node.primitive).on["tf"], _calls_of(node.primitive, own)
 
 
-def _calls_of(name: str, own: frozenset[str]) -> float:
+def private(name: str) -> tuple[Helper, ...]:
+    """The private functions that compute it. A power takes one of a few operations."""
     spelling = primitive(name).spellings.get("tf")
-    if name in own or not isinstance(spelling, Helper):
-        return 1.0
-    return float(sum(map(_steps, spelling.whole())))
+    if not isinstance(spelling, Helper) or name == POWER:
+        return ()
+    return spelling.whole()
+
+
+def _calls_of(name: str, own: frozenset[str]) -> float:
+    helpers = () if name in own else private(name)
+    return float(sum(map(_steps, helpers))) if helpers else 1.0
 
 
 def _steps(helper: Helper) -> int:

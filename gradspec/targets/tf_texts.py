@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Helper, Template
+from gradspec.primitives.table_known import POWER
+from gradspec.targets import tf_given_texts
 from gradspec.targets.python import Dialect
 
 RESERVED = frozenset(
-    ["tf", "functools", "operator", "sys", "backward", "Any", "Callable", "TypeVar"]
+    [
+        "tf",
+        "functools",
+        "operator",
+        "sys",
+        "weakref",
+        "backward",
+        "Any",
+        "Callable",
+        "TypeVar",
+    ]
 )
 
 
@@ -17,6 +29,8 @@ def _lifts(name: str, scalars: tuple[bool, ...]) -> tuple[bool, ...]:
     """
     if name == "choice":
         return scalars
+    if name == POWER:
+        return scalars[0], False
     if name != "where" and isinstance(primitive(name).spellings.get("tf"), Helper):
         return scalars
     return tuple(number and not position for position, number in enumerate(scalars))
@@ -38,99 +52,6 @@ DIALECT = Dialect(
     lift="tf.constant({x}, {like}.dtype)",
     lifts=_lifts,
     variants=lambda name, scalars: _SWAPPED.get((name, scalars)),
-)
-
-FLOATING = Helper(
-    "_floating",
-    '''\
-def _floating(rule: str, name: str, value: tf.Tensor) -> tf.Tensor:
-    """``value`` as a floating tensor; a Python number becomes float32."""
-    if not hasattr(value, "dtype"):
-        return tf.convert_to_tensor(value, tf.float32)
-    if not isinstance(value, tf.Tensor):
-        value = tf.convert_to_tensor(value)
-    if not value.dtype.is_floating:
-        raise TypeError(
-            f"{rule}: {name} must be a floating tensor, not {value.dtype.name}; "
-            f"convert it first, as in tf.cast({name}, tf.float32)"
-        )
-    return value
-''',
-)
-
-PROMOTE = Helper(
-    "_promote",
-    '''\
-def _promote(rule: str, **values: tf.Tensor) -> tuple[tf.Tensor, ...]:
-    """Tensors of one floating type, the widest; Python numbers take it over."""
-    first, *others = given = tuple(values.values())
-    if isinstance(first, tf.Tensor) and first.dtype.is_floating:
-        if all(isinstance(t, tf.Tensor) and t.dtype == first.dtype for t in others):
-            return given
-    tensors = {
-        name: _floating(rule, name, value)
-        for name, value in values.items()
-        if hasattr(value, "dtype")
-    }
-    dtypes = [tensor.dtype for tensor in tensors.values()] or [tf.float32]
-    dtype = dtypes[0]
-    if any(other != dtype for other in dtypes):
-        dtype = tf.float64 if tf.float64 in dtypes else tf.float32
-    return tuple(
-        (
-            tf.cast(tensors[name], dtype)
-            if name in tensors
-            else tf.convert_to_tensor(value, dtype)
-        )
-        for name, value in values.items()
-    )
-''',
-)
-
-INTEGER = Helper(
-    "_integer",
-    '''\
-def _integer(rule: str, name: str, value: tf.Tensor) -> tf.Tensor:
-    """``value`` as an integer tensor."""
-    value = tf.convert_to_tensor(value)
-    if not value.dtype.is_integer:
-        raise TypeError(
-            f"{rule}: {name} must be an integer tensor, not {value.dtype.name}; "
-            f"convert it first, as in tf.cast({name}, tf.int32)"
-        )
-    return value
-''',
-)
-
-BOOLEAN = Helper(
-    "_boolean",
-    '''\
-def _boolean(rule: str, name: str, value: tf.Tensor) -> tf.Tensor:
-    """``value`` as a boolean tensor."""
-    value = tf.convert_to_tensor(value)
-    if not value.dtype.is_bool:
-        raise TypeError(
-            f"{rule}: {name} must be a boolean tensor, not {value.dtype.name}; "
-            f"convert it first, as in tf.cast({name}, tf.bool)"
-        )
-    return value
-''',
-)
-
-RANK0 = Helper(
-    "_rank0",
-    '''\
-def _rank0(rule: str, name: str, tensor: tf.Tensor) -> tf.Tensor:
-    """``tensor`` if it has no axes; checked as soon as its rank is known."""
-    if tensor.shape.rank is None:
-        return tf.ensure_shape(tensor, ())
-    if tensor.shape.rank != 0:
-        raise ValueError(
-            f"{rule}: {name} must have rank 0, that is the shape (), "
-            f"not {tuple(tensor.shape)}"
-        )
-    return tensor
-''',
 )
 
 WIDEN = Helper(
@@ -186,9 +107,13 @@ except ImportError:  # it is no public name: without it tapes see tf.custom_grad
 DENSE = Helper(
     "_dense",
     '''\
-def _dense(dy: tf.Tensor | tf.IndexedSlices) -> tf.Tensor:
-    """An upstream gradient as a tensor: where tf.gather follows it is none."""
-    return tf.convert_to_tensor(dy) if isinstance(dy, tf.IndexedSlices) else dy
+def _dense(dy: Any, output: Callable[[], tf.Tensor]) -> tf.Tensor:
+    """An upstream gradient as a tensor: where tf.gather follows it is none, and None among
+    ``output_gradients`` is zeros.
+    """
+    if isinstance(dy, tf.IndexedSlices):
+        return tf.convert_to_tensor(dy)
+    return tf.zeros_like(output()) if dy is None else dy
 ''',
 )
 
@@ -200,7 +125,9 @@ def _densely(core: Callable[..., Any]) -> Callable[..., Any]:
 
     def dense(*tensors: tf.Tensor) -> Any:
         results, backward = core(*tensors)
-        return results, lambda *upstream: backward(*[_dense(dy) for dy in upstream])
+        outputs = results if isinstance(results, tuple) else (results,)
+        kept = [lambda y=y: y for y in outputs]
+        return results, lambda *upstream: backward(*map(_dense, upstream, kept))
 
     return dense
 ''',
@@ -233,17 +160,14 @@ def _rule_keeping(
     core: Callable[..., Any], forward: Callable[..., Any] | None = None
 ) -> Callable[..., Any]:
     """``core`` with its own gradient, which uses what the forward pass has computed: a
-    second derivative must see through that. Eagerly it is computed again where something
-    records the gradient, and of the forward pass nothing is recorded.
+    second derivative must see through that. It is computed again where something records
+    the gradient, and of the forward pass nothing is recorded.
     """
 
     def apply(*tensors: tf.Tensor) -> Any:
         tensors = _here(tensors)
         if _record is None:
             return tf.custom_gradient(_densely(core))(*tensors)
-        if not tf.executing_eagerly():
-            results, backward = core(*tensors)
-            return _recorded(tensors, results, backward, forward)
         with _record.stop_recording():
             results, backward = core(*tensors)
 
@@ -306,7 +230,7 @@ def _recorded(
     outputs = results if isinstance(results, tuple) else (results,)
 
     def pulled(*upstream: tf.Tensor) -> list[tf.Tensor | None]:
-        gradients = backward(*[_dense(dy) for dy in upstream])
+        gradients = backward(*map(_dense, upstream, alive))
         return list(gradients) if isinstance(gradients, tuple) else [gradients]
 
     with _record.stop_recording():
@@ -321,6 +245,8 @@ def _recorded(
         else:
             made = outputs
             outputs = tf.custom_gradient(lambda *_: (made, pulled))(*tensors)
+    # who asks for their gradients has the outputs
+    alive = [weakref.ref(y) for y in outputs]
     if are_kept and forward is None:
         # tapes first: an accumulator computes with the results, and a tape around it is
         # to see where they come from
@@ -333,6 +259,7 @@ def _recorded(
     return tuple(outputs) if isinstance(results, tuple) else outputs[0]
 ''',
     imports=(
+        "import weakref",
         "from collections.abc import Callable",
         "from typing import Any",
     ),
@@ -357,7 +284,7 @@ def _unconverted(function: _Function) -> _Function:
     ),
 )
 
-HELPERS = (
+HELPERS: tuple[Helper, ...] = (
     UNCONVERTED,
     HERE,
     DENSE,
@@ -367,11 +294,7 @@ HELPERS = (
     RULE_KEEPING,
     RULE_OF_RESULTS,
     NO_FORWARD_MODE,
-    FLOATING,
-    PROMOTE,
-    INTEGER,
-    BOOLEAN,
-    RANK0,
+    *tf_given_texts.HELPERS,
     WIDEN,
     IN_DOUBLE,
     UNBROADCAST,

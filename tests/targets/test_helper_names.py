@@ -17,6 +17,7 @@ import pytest
 from gradspec import targets
 from gradspec.primitives.row import Helper
 from gradspec.targets.skeleton import table_helpers
+from tests.targets.emission import planned
 
 TARGETS = ("numpy", "torch", "tf", "jax")
 
@@ -81,3 +82,37 @@ def test_a_clash_is_seen() -> None:
     other = Helper("_g", "def _f(x: float) -> float:\n    return 2 * x\n")
     assert _clashes(dict.fromkeys((one, same))) == []
     assert _clashes(dict.fromkeys((one, other))) == ["_f"]
+
+
+LIKE_PRIVATE_FUNCTIONS = """
+rule fence(x) -> y:
+    y = 2 * x
+
+rule vanishing(x, y) -> z:
+    z = x + 3 * y
+
+rule exp_down(x) -> y:
+    y = 5 * x
+
+rule power_of(x, n: static int = 2) -> y:
+    y = x**n
+
+rule swish(x, beta: static = 1.0) -> y:
+    y = x / (1 + exp(-beta * x))
+
+rule LONG(x) -> y:
+    y = 2 * x
+"""
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_rule_takes_no_private_function_s_name(target: str) -> None:
+    """Also not of what users have no words for: the rule would be called in its place."""
+    module = importlib.import_module(f"gradspec.targets.{target}")
+    text = module.module(planned(LIKE_PRIVATE_FUNCTIONS))
+    body = ast.parse(text).body
+    given = [n.name for n in body if isinstance(n, ast.FunctionDef | ast.ClassDef)]
+    for node in body:
+        if isinstance(node, ast.Assign):
+            given += [t.id for t in node.targets if isinstance(t, ast.Name)]
+    assert len(given) == len({*given})

@@ -1,4 +1,4 @@
-"""Rules that keep what the forward pass has computed, eagerly in TensorFlow: a tape keeps that
+"""Rules that keep what the forward pass has computed, in TensorFlow: an eager tape keeps that
 alone and nothing of the way to it; where the gradient is recorded, it is computed again, and a
 derivative sees through it in every nesting.
 """
@@ -33,6 +33,12 @@ rule tripled(x[..., n]) -> y[..., n]:
     r = exp(sum(x[j] for j))
     y[i] = x[i] * r
     override dx[i] = 3 * dy[i] * r because "a marker"
+
+rule gated(x) -> y:
+    s = 1 / (1 + exp(-x))
+    y = x * s
+    override dx = 3 * dy * s because "a marker"
+    save s
 """
 
 X = tf.constant([[0.3, -0.7, 1.2], [2.0, 0.8, -0.4]], tf.float64)
@@ -99,6 +105,22 @@ def test_a_declared_gradient_is_differentiated_as_it_is_computed(
     found = _nested(rules.tripled, WAYS[name])
     wanted = tf.function(lambda: _nested(rules.tripled, WAYS[name]), autograph=False)
     np.testing.assert_allclose(found, wanted(), rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("is_compiled", [False, True])
+def test_accumulators_in_a_graph_of_a_rule_that_compares(
+    rules: ModuleType, is_compiled: bool
+) -> None:
+    """A graph has no tangent of a tangent of a comparison: none may be recorded."""
+    assert "tf.where(x >= 0" in tf_text(RULES)
+    way = WAYS["forward, forward"]
+    graph = tf.function(
+        lambda: _nested(rules.gated, way), autograph=False, jit_compile=is_compiled
+    )
+    s = 1 / (1 + np.exp(-X.numpy()))
+    wanted = 3 * s * (1 - s) * V.numpy() ** 2
+    np.testing.assert_allclose(graph(), wanted, rtol=1e-9)
+    np.testing.assert_allclose(_nested(rules.gated, way), wanted, rtol=1e-9)
 
 
 def _alive() -> int:

@@ -5,6 +5,7 @@ Do not edit: change input.grad and compile it again.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar
@@ -41,9 +42,13 @@ def _here(tensors: tuple[tf.Tensor, ...]) -> tuple[tf.Tensor, ...]:
     return tensors if tf.executing_eagerly() else tuple(map(tf.identity, tensors))
 
 
-def _dense(dy: tf.Tensor | tf.IndexedSlices) -> tf.Tensor:
-    """An upstream gradient as a tensor: where tf.gather follows it is none."""
-    return tf.convert_to_tensor(dy) if isinstance(dy, tf.IndexedSlices) else dy
+def _dense(dy: Any, output: Callable[[], tf.Tensor]) -> tf.Tensor:
+    """An upstream gradient as a tensor: where tf.gather follows it is none, and None among
+    ``output_gradients`` is zeros.
+    """
+    if isinstance(dy, tf.IndexedSlices):
+        return tf.convert_to_tensor(dy)
+    return tf.zeros_like(output()) if dy is None else dy
 
 
 def _densely(core: Callable[..., Any]) -> Callable[..., Any]:
@@ -51,7 +56,9 @@ def _densely(core: Callable[..., Any]) -> Callable[..., Any]:
 
     def dense(*tensors: tf.Tensor) -> Any:
         results, backward = core(*tensors)
-        return results, lambda *upstream: backward(*[_dense(dy) for dy in upstream])
+        outputs = results if isinstance(results, tuple) else (results,)
+        kept = [lambda y=y: y for y in outputs]
+        return results, lambda *upstream: backward(*map(_dense, upstream, kept))
 
     return dense
 
@@ -70,7 +77,7 @@ def _recorded(
     outputs = results if isinstance(results, tuple) else (results,)
 
     def pulled(*upstream: tf.Tensor) -> list[tf.Tensor | None]:
-        gradients = backward(*[_dense(dy) for dy in upstream])
+        gradients = backward(*map(_dense, upstream, alive))
         return list(gradients) if isinstance(gradients, tuple) else [gradients]
 
     with _record.stop_recording():
@@ -85,6 +92,8 @@ def _recorded(
         else:
             made = outputs
             outputs = tf.custom_gradient(lambda *_: (made, pulled))(*tensors)
+    # who asks for their gradients has the outputs
+    alive = [weakref.ref(y) for y in outputs]
     if are_kept and forward is None:
         # tapes first: an accumulator computes with the results, and a tape around it is
         # to see where they come from
@@ -113,12 +122,28 @@ def _rule(
     return apply
 
 
+def _tensor(rule: str, name: str, value: Any) -> tf.Tensor:
+    """``value``, which is no tensor yet, as one."""
+    if isinstance(value, tf.RaggedTensor):
+        raise TypeError(
+            f"{rule}: {name} must be a dense tensor, not a ragged one: take "
+            f"tf.ragged.map_flat_values({rule}, {name}) if each element is by itself, "
+            f"else {name}.to_tensor(), or each row by tf.map_fn"
+        )
+    if isinstance(value, tf.SparseTensor):
+        raise TypeError(
+            f"{rule}: {name} must be a dense tensor, not a sparse one; "
+            f"convert it first, as in tf.sparse.to_dense({name})"
+        )
+    return tf.convert_to_tensor(value)
+
+
 def _floating(rule: str, name: str, value: tf.Tensor) -> tf.Tensor:
     """``value`` as a floating tensor; a Python number becomes float32."""
     if not hasattr(value, "dtype"):
         return tf.convert_to_tensor(value, tf.float32)
     if not isinstance(value, tf.Tensor):
-        value = tf.convert_to_tensor(value)
+        value = _tensor(rule, name, value)
     if not value.dtype.is_floating:
         raise TypeError(
             f"{rule}: {name} must be a floating tensor, not {value.dtype.name}; "

@@ -6,6 +6,7 @@ Do not edit: change input.grad and compile it again.
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -41,9 +42,13 @@ def _here(tensors: tuple[tf.Tensor, ...]) -> tuple[tf.Tensor, ...]:
     return tensors if tf.executing_eagerly() else tuple(map(tf.identity, tensors))
 
 
-def _dense(dy: tf.Tensor | tf.IndexedSlices) -> tf.Tensor:
-    """An upstream gradient as a tensor: where tf.gather follows it is none."""
-    return tf.convert_to_tensor(dy) if isinstance(dy, tf.IndexedSlices) else dy
+def _dense(dy: Any, output: Callable[[], tf.Tensor]) -> tf.Tensor:
+    """An upstream gradient as a tensor: where tf.gather follows it is none, and None among
+    ``output_gradients`` is zeros.
+    """
+    if isinstance(dy, tf.IndexedSlices):
+        return tf.convert_to_tensor(dy)
+    return tf.zeros_like(output()) if dy is None else dy
 
 
 def _densely(core: Callable[..., Any]) -> Callable[..., Any]:
@@ -51,7 +56,9 @@ def _densely(core: Callable[..., Any]) -> Callable[..., Any]:
 
     def dense(*tensors: tf.Tensor) -> Any:
         results, backward = core(*tensors)
-        return results, lambda *upstream: backward(*[_dense(dy) for dy in upstream])
+        outputs = results if isinstance(results, tuple) else (results,)
+        kept = [lambda y=y: y for y in outputs]
+        return results, lambda *upstream: backward(*map(_dense, upstream, kept))
 
     return dense
 
@@ -70,7 +77,7 @@ def _recorded(
     outputs = results if isinstance(results, tuple) else (results,)
 
     def pulled(*upstream: tf.Tensor) -> list[tf.Tensor | None]:
-        gradients = backward(*[_dense(dy) for dy in upstream])
+        gradients = backward(*map(_dense, upstream, alive))
         return list(gradients) if isinstance(gradients, tuple) else [gradients]
 
     with _record.stop_recording():
@@ -85,6 +92,8 @@ def _recorded(
         else:
             made = outputs
             outputs = tf.custom_gradient(lambda *_: (made, pulled))(*tensors)
+    # who asks for their gradients has the outputs
+    alive = [weakref.ref(y) for y in outputs]
     if are_kept and forward is None:
         # tapes first: an accumulator computes with the results, and a tape around it is
         # to see where they come from
@@ -118,12 +127,51 @@ def _no_forward_mode(*_: object) -> None:
     raise NotImplementedError("this rule has no forward mode")
 
 
+def _tensor(rule: str, name: str, value: Any) -> tf.Tensor:
+    """``value``, which is no tensor yet, as one."""
+    if isinstance(value, tf.RaggedTensor):
+        raise TypeError(
+            f"{rule}: {name} must be a dense tensor, not a ragged one: take "
+            f"tf.ragged.map_flat_values({rule}, {name}) if each element is by itself, "
+            f"else {name}.to_tensor(), or each row by tf.map_fn"
+        )
+    if isinstance(value, tf.SparseTensor):
+        raise TypeError(
+            f"{rule}: {name} must be a dense tensor, not a sparse one; "
+            f"convert it first, as in tf.sparse.to_dense({name})"
+        )
+    return tf.convert_to_tensor(value)
+
+
+def _number(rule: str, name: str, value: Any, kind: Callable[[Any], Any]) -> Any:
+    """A static parameter as a Python number; a tensor must have a value already."""
+    if isinstance(value, tf.Variable):
+        raise TypeError(
+            f"{rule}: {name} is static and gets no gradient; "
+            f"give a number, as in {name}.numpy()"
+        )
+    if isinstance(value, tf.Tensor):
+        known = tf.get_static_value(value)
+        if known is None:
+            raise TypeError(
+                f"{rule}: {name} is static, and this tensor has no value before its "
+                f"graph runs; give a Python number, or declare {name} without `static`"
+            )
+        value = known
+    if isinstance(value, str):
+        raise TypeError(f"{rule}: {name} must be a number, not a string")
+    try:
+        return kind(value)
+    except (TypeError, ValueError) as fault:
+        raise TypeError(f"{rule}: {name} must be a number: {fault}") from None
+
+
 def _floating(rule: str, name: str, value: tf.Tensor) -> tf.Tensor:
     """``value`` as a floating tensor; a Python number becomes float32."""
     if not hasattr(value, "dtype"):
         return tf.convert_to_tensor(value, tf.float32)
     if not isinstance(value, tf.Tensor):
-        value = tf.convert_to_tensor(value)
+        value = _tensor(rule, name, value)
     if not value.dtype.is_floating:
         raise TypeError(
             f"{rule}: {name} must be a floating tensor, not {value.dtype.name}; "
@@ -167,6 +215,8 @@ def reverse_gradient(x: tf.Tensor, *, scale: float = 1.0) -> tf.Tensor:
     Override: dx is not the derivative: domain-adversarial training
     """
     x = _floating("reverse_gradient", "x", x)
+    if type(scale) is not float:
+        scale = _number("reverse_gradient", "scale", scale, float)
     return _reverse_gradient(scale)(x)
 
 
@@ -199,4 +249,6 @@ def clip_gradient(x: tf.Tensor, *, limit: float = 1.0) -> tf.Tensor:
     Override: dx is not the derivative: gradients that explode
     """
     x = _floating("clip_gradient", "x", x)
+    if type(limit) is not float:
+        limit = _number("clip_gradient", "limit", limit, float)
     return _clip_gradient(limit)(x)

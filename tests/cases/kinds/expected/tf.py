@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import weakref
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -157,9 +158,13 @@ def _here(tensors: tuple[tf.Tensor, ...]) -> tuple[tf.Tensor, ...]:
     return tensors if tf.executing_eagerly() else tuple(map(tf.identity, tensors))
 
 
-def _dense(dy: tf.Tensor | tf.IndexedSlices) -> tf.Tensor:
-    """An upstream gradient as a tensor: where tf.gather follows it is none."""
-    return tf.convert_to_tensor(dy) if isinstance(dy, tf.IndexedSlices) else dy
+def _dense(dy: Any, output: Callable[[], tf.Tensor]) -> tf.Tensor:
+    """An upstream gradient as a tensor: where tf.gather follows it is none, and None among
+    ``output_gradients`` is zeros.
+    """
+    if isinstance(dy, tf.IndexedSlices):
+        return tf.convert_to_tensor(dy)
+    return tf.zeros_like(output()) if dy is None else dy
 
 
 def _densely(core: Callable[..., Any]) -> Callable[..., Any]:
@@ -167,7 +172,9 @@ def _densely(core: Callable[..., Any]) -> Callable[..., Any]:
 
     def dense(*tensors: tf.Tensor) -> Any:
         results, backward = core(*tensors)
-        return results, lambda *upstream: backward(*[_dense(dy) for dy in upstream])
+        outputs = results if isinstance(results, tuple) else (results,)
+        kept = [lambda y=y: y for y in outputs]
+        return results, lambda *upstream: backward(*map(_dense, upstream, kept))
 
     return dense
 
@@ -186,7 +193,7 @@ def _recorded(
     outputs = results if isinstance(results, tuple) else (results,)
 
     def pulled(*upstream: tf.Tensor) -> list[tf.Tensor | None]:
-        gradients = backward(*[_dense(dy) for dy in upstream])
+        gradients = backward(*map(_dense, upstream, alive))
         return list(gradients) if isinstance(gradients, tuple) else [gradients]
 
     with _record.stop_recording():
@@ -201,6 +208,8 @@ def _recorded(
         else:
             made = outputs
             outputs = tf.custom_gradient(lambda *_: (made, pulled))(*tensors)
+    # who asks for their gradients has the outputs
+    alive = [weakref.ref(y) for y in outputs]
     if are_kept and forward is None:
         # tapes first: an accumulator computes with the results, and a tape around it is
         # to see where they come from
@@ -229,12 +238,51 @@ def _rule(
     return apply
 
 
+def _tensor(rule: str, name: str, value: Any) -> tf.Tensor:
+    """``value``, which is no tensor yet, as one."""
+    if isinstance(value, tf.RaggedTensor):
+        raise TypeError(
+            f"{rule}: {name} must be a dense tensor, not a ragged one: take "
+            f"tf.ragged.map_flat_values({rule}, {name}) if each element is by itself, "
+            f"else {name}.to_tensor(), or each row by tf.map_fn"
+        )
+    if isinstance(value, tf.SparseTensor):
+        raise TypeError(
+            f"{rule}: {name} must be a dense tensor, not a sparse one; "
+            f"convert it first, as in tf.sparse.to_dense({name})"
+        )
+    return tf.convert_to_tensor(value)
+
+
+def _number(rule: str, name: str, value: Any, kind: Callable[[Any], Any]) -> Any:
+    """A static parameter as a Python number; a tensor must have a value already."""
+    if isinstance(value, tf.Variable):
+        raise TypeError(
+            f"{rule}: {name} is static and gets no gradient; "
+            f"give a number, as in {name}.numpy()"
+        )
+    if isinstance(value, tf.Tensor):
+        known = tf.get_static_value(value)
+        if known is None:
+            raise TypeError(
+                f"{rule}: {name} is static, and this tensor has no value before its "
+                f"graph runs; give a Python number, or declare {name} without `static`"
+            )
+        value = known
+    if isinstance(value, str):
+        raise TypeError(f"{rule}: {name} must be a number, not a string")
+    try:
+        return kind(value)
+    except (TypeError, ValueError) as fault:
+        raise TypeError(f"{rule}: {name} must be a number: {fault}") from None
+
+
 def _floating(rule: str, name: str, value: tf.Tensor) -> tf.Tensor:
     """``value`` as a floating tensor; a Python number becomes float32."""
     if not hasattr(value, "dtype"):
         return tf.convert_to_tensor(value, tf.float32)
     if not isinstance(value, tf.Tensor):
-        value = tf.convert_to_tensor(value)
+        value = _tensor(rule, name, value)
     if not value.dtype.is_floating:
         raise TypeError(
             f"{rule}: {name} must be a floating tensor, not {value.dtype.name}; "
@@ -270,7 +318,8 @@ def _promote(rule: str, **values: tf.Tensor) -> tuple[tf.Tensor, ...]:
 
 def _integer(rule: str, name: str, value: tf.Tensor) -> tf.Tensor:
     """``value`` as an integer tensor."""
-    value = tf.convert_to_tensor(value)
+    if not isinstance(value, tf.Tensor):
+        value = _tensor(rule, name, value)
     if not value.dtype.is_integer:
         raise TypeError(
             f"{rule}: {name} must be an integer tensor, not {value.dtype.name}; "
@@ -281,7 +330,8 @@ def _integer(rule: str, name: str, value: tf.Tensor) -> tf.Tensor:
 
 def _boolean(rule: str, name: str, value: tf.Tensor) -> tf.Tensor:
     """``value`` as a boolean tensor."""
-    value = tf.convert_to_tensor(value)
+    if not isinstance(value, tf.Tensor):
+        value = _tensor(rule, name, value)
     if not value.dtype.is_bool:
         raise TypeError(
             f"{rule}: {name} must be a boolean tensor, not {value.dtype.name}; "
@@ -399,5 +449,8 @@ def masked_power(
     x = _floating("masked_power", "x", x)
     n = _integer("masked_power", "n", n)
     on = _boolean("masked_power", "on", on)
-    k = operator.index(k)
+    if type(scale) is not float:
+        scale = _number("masked_power", "scale", scale, float)
+    if type(k) is not int:
+        k = _number("masked_power", "k", k, operator.index)
     return _masked_power(scale, k)(x, n, on)

@@ -6,6 +6,7 @@ Do not edit: change input.grad and compile it again.
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -47,9 +48,13 @@ def _here(tensors: tuple[tf.Tensor, ...]) -> tuple[tf.Tensor, ...]:
     return tensors if tf.executing_eagerly() else tuple(map(tf.identity, tensors))
 
 
-def _dense(dy: tf.Tensor | tf.IndexedSlices) -> tf.Tensor:
-    """An upstream gradient as a tensor: where tf.gather follows it is none."""
-    return tf.convert_to_tensor(dy) if isinstance(dy, tf.IndexedSlices) else dy
+def _dense(dy: Any, output: Callable[[], tf.Tensor]) -> tf.Tensor:
+    """An upstream gradient as a tensor: where tf.gather follows it is none, and None among
+    ``output_gradients`` is zeros.
+    """
+    if isinstance(dy, tf.IndexedSlices):
+        return tf.convert_to_tensor(dy)
+    return tf.zeros_like(output()) if dy is None else dy
 
 
 def _densely(core: Callable[..., Any]) -> Callable[..., Any]:
@@ -57,7 +62,9 @@ def _densely(core: Callable[..., Any]) -> Callable[..., Any]:
 
     def dense(*tensors: tf.Tensor) -> Any:
         results, backward = core(*tensors)
-        return results, lambda *upstream: backward(*[_dense(dy) for dy in upstream])
+        outputs = results if isinstance(results, tuple) else (results,)
+        kept = [lambda y=y: y for y in outputs]
+        return results, lambda *upstream: backward(*map(_dense, upstream, kept))
 
     return dense
 
@@ -76,7 +83,7 @@ def _recorded(
     outputs = results if isinstance(results, tuple) else (results,)
 
     def pulled(*upstream: tf.Tensor) -> list[tf.Tensor | None]:
-        gradients = backward(*[_dense(dy) for dy in upstream])
+        gradients = backward(*map(_dense, upstream, alive))
         return list(gradients) if isinstance(gradients, tuple) else [gradients]
 
     with _record.stop_recording():
@@ -91,6 +98,8 @@ def _recorded(
         else:
             made = outputs
             outputs = tf.custom_gradient(lambda *_: (made, pulled))(*tensors)
+    # who asks for their gradients has the outputs
+    alive = [weakref.ref(y) for y in outputs]
     if are_kept and forward is None:
         # tapes first: an accumulator computes with the results, and a tape around it is
         # to see where they come from
@@ -107,17 +116,14 @@ def _rule_keeping(
     core: Callable[..., Any], forward: Callable[..., Any] | None = None
 ) -> Callable[..., Any]:
     """``core`` with its own gradient, which uses what the forward pass has computed: a
-    second derivative must see through that. Eagerly it is computed again where something
-    records the gradient, and of the forward pass nothing is recorded.
+    second derivative must see through that. It is computed again where something records
+    the gradient, and of the forward pass nothing is recorded.
     """
 
     def apply(*tensors: tf.Tensor) -> Any:
         tensors = _here(tensors)
         if _record is None:
             return tf.custom_gradient(_densely(core))(*tensors)
-        if not tf.executing_eagerly():
-            results, backward = core(*tensors)
-            return _recorded(tensors, results, backward, forward)
         with _record.stop_recording():
             results, backward = core(*tensors)
 
@@ -149,12 +155,51 @@ def _rule_of_results(
     return apply
 
 
+def _tensor(rule: str, name: str, value: Any) -> tf.Tensor:
+    """``value``, which is no tensor yet, as one."""
+    if isinstance(value, tf.RaggedTensor):
+        raise TypeError(
+            f"{rule}: {name} must be a dense tensor, not a ragged one: take "
+            f"tf.ragged.map_flat_values({rule}, {name}) if each element is by itself, "
+            f"else {name}.to_tensor(), or each row by tf.map_fn"
+        )
+    if isinstance(value, tf.SparseTensor):
+        raise TypeError(
+            f"{rule}: {name} must be a dense tensor, not a sparse one; "
+            f"convert it first, as in tf.sparse.to_dense({name})"
+        )
+    return tf.convert_to_tensor(value)
+
+
+def _number(rule: str, name: str, value: Any, kind: Callable[[Any], Any]) -> Any:
+    """A static parameter as a Python number; a tensor must have a value already."""
+    if isinstance(value, tf.Variable):
+        raise TypeError(
+            f"{rule}: {name} is static and gets no gradient; "
+            f"give a number, as in {name}.numpy()"
+        )
+    if isinstance(value, tf.Tensor):
+        known = tf.get_static_value(value)
+        if known is None:
+            raise TypeError(
+                f"{rule}: {name} is static, and this tensor has no value before its "
+                f"graph runs; give a Python number, or declare {name} without `static`"
+            )
+        value = known
+    if isinstance(value, str):
+        raise TypeError(f"{rule}: {name} must be a number, not a string")
+    try:
+        return kind(value)
+    except (TypeError, ValueError) as fault:
+        raise TypeError(f"{rule}: {name} must be a number: {fault}") from None
+
+
 def _floating(rule: str, name: str, value: tf.Tensor) -> tf.Tensor:
     """``value`` as a floating tensor; a Python number becomes float32."""
     if not hasattr(value, "dtype"):
         return tf.convert_to_tensor(value, tf.float32)
     if not isinstance(value, tf.Tensor):
-        value = tf.convert_to_tensor(value)
+        value = _tensor(rule, name, value)
     if not value.dtype.is_floating:
         raise TypeError(
             f"{rule}: {name} must be a floating tensor, not {value.dtype.name}; "
@@ -323,5 +368,7 @@ def layer_norm(
     Gradients: dx proved at every size; dg proved at every size; db proved at every size
     """
     x, g, b = _promote("layer_norm", x=x, g=g, b=b)
+    if type(eps) is not float:
+        eps = _number("layer_norm", "eps", eps, float)
     _check_shapes("layer_norm", x=(x, ..., "n"), g=(g, "n"), b=(b, "n"))
     return _layer_norm(eps)(x, g, b)
