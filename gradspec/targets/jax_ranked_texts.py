@@ -166,9 +166,10 @@ def _scatter_add(
     flat = (math.prod(batch), math.prod(shape[first:last]))
     index = jnp.broadcast_to(index, (*shape[:last], *[1] * others)).reshape(flat)
     value = jnp.broadcast_to(value, shape).reshape((*flat, *after))
-    empty = jnp.zeros((size, *after), value.dtype)
+    rows = jnp.arange(flat[0])[:, None]
+    empty = jnp.zeros((flat[0], size, *after), value.dtype)
     index = jnp.where(index < 0, size, index)
-    found = jax.vmap(lambda i, v: empty.at[i].add(v, mode="drop"))(index, value)
+    found = empty.at[rows, index].add(value, mode="drop")
     return found.reshape((*batch, size, *after))
 ''',
     ("import math",),

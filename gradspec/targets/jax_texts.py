@@ -42,7 +42,7 @@ FLOATING = Helper(
 def _floating(rule: str, name: str, value: jax.Array) -> jax.Array:
     """``value`` as a floating array; a Python number takes the default type, weakly."""
     if not hasattr(value, "dtype"):
-        return 1.0 * jnp.asarray(value)
+        value = 1.0 * jnp.asarray(value)
     if not jnp.issubdtype(value.dtype, jnp.floating):
         raise TypeError(
             f"{rule}: {name} must be a floating array, not {value.dtype}; "
@@ -67,14 +67,14 @@ INTEGER = Helper(
     "_integer",
     '''\
 def _integer(rule: str, name: str, value: jax.Array) -> jax.Array:
-    """``value`` as an integer array."""
+    """``value`` as an integer array, of a type that holds what is made of positions."""
     value = jnp.asarray(value)
     if not jnp.issubdtype(value.dtype, jnp.integer):
         raise TypeError(
             f"{rule}: {name} must be an integer array, not {value.dtype}; "
             f"convert it first, as in {name}.astype(int)"
         )
-    return value
+    return value.astype(jnp.int32) if jnp.iinfo(value.dtype).bits < 32 else value
 ''',
 )
 
@@ -121,8 +121,9 @@ IN_DOUBLE = Helper(
     '''\
 def _in_double(x: jax.Array) -> jax.Array:
     """Computed in float64 where JAX has it enabled (else float32), and rounded once."""
-    wide = jnp.promote_types(x.dtype, jnp.result_type(float))
-    return x if x.dtype == wide else x.astype(wide)  # a number stays weak
+    wide = jnp.finfo(jnp.result_type(float))
+    # a number stays weak
+    return x if jnp.finfo(x.dtype).bits >= wide.bits else x.astype(wide.dtype)
 ''',
 )
 

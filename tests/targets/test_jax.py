@@ -67,6 +67,16 @@ def test_python_numbers_stay_weak_where_float64_is_computed_in() -> None:
         assert (rules.f(1.0) * jnp.float32(2)).dtype == jnp.float32
 
 
+def test_types_need_no_promotion_where_float64_is_computed_in() -> None:
+    rules = jax_module("rule f(x, a) -> y:\n    y = sin(exp(x) * a) * exp(x) * a\n")
+    assert "_in_double(" in inspect.getsource(rules)
+    with jax.enable_x64(True), jax.numpy_dtype_promotion("strict"):
+        for dtype in (jnp.bfloat16, jnp.float32, jnp.float64):
+            x = jnp.full(3, 0.5, dtype)
+            slopes = jax.grad(lambda x, a: rules.f(x, a).sum(), (0, 1))(x, 2.0 * x)
+            assert {slope.dtype for slope in slopes} == {jnp.dtype(dtype)}
+
+
 def test_types_promote_as_jax_does(rules: ModuleType) -> None:
     half, bfloat = jnp.ones(2, jnp.float16), jnp.ones(2, jnp.bfloat16)
     z, _ = rules.complex_op(half, bfloat)
@@ -80,6 +90,7 @@ def test_types_promote_as_jax_does(rules: ModuleType) -> None:
     ("call", "fault", "words"),
     [
         (lambda m: m.log1pexp(jnp.arange(3)), TypeError, "log1pexp: x must be a float"),
+        (lambda m: m.log1pexp(1 + 2j), TypeError, "log1pexp: x must be a float"),
         (lambda m: m.power(1.0, 2.5, True), TypeError, "power: n must be an integer"),
         (lambda m: m.power(1.0, 2, 1), TypeError, "power: on must be a boolean"),
         (lambda m: m.square(jnp.ones(3)), ValueError, "square: x must have rank 0"),

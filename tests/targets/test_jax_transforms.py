@@ -334,3 +334,19 @@ def test_an_output_in_a_declared_gradient_is_differentiated_as_its_value(
     quotient = (gradient(x + step) - gradient(x - step)) / (2 * step)
     assert np.allclose(found, quotient, atol=2e-3)
     assert np.abs(quotient).max() > 0.1
+
+
+def test_checkify_of_a_gradient_by_position_finds_what_is_outside() -> None:
+    from jax.experimental import checkify
+
+    rules = jax_module(
+        "rule taken(w[v, d], t[m]: int) -> y[m, d]:\n    y[i, j] = w[t[i], j]\n"
+    )
+    gradient = jax.grad(lambda w, t: jnp.sum(rules.taken(w, t) ** 2))
+    checked = checkify.checkify(gradient, errors=checkify.index_checks)
+    w = jnp.arange(6.0).reshape(3, 2)
+    error, found = checked(w, jnp.array([2, 0, 2]))
+    assert error.get() is None
+    np.testing.assert_array_equal(found, 2 * w * jnp.array([[1.0], [0.0], [2.0]]))
+    error, _ = checked(w, jnp.array([2, 3, 2]))
+    assert "out-of-bounds" in error.get()

@@ -6,6 +6,7 @@ import pickle
 import warnings
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -196,6 +197,18 @@ def test_an_upstream_gradient_of_another_shape_is_refused(module: ModuleType) ->
     _, pullback = module.log1pexp_vjp(np.ones(3))
     with pytest.raises(ValueError, match="shape"):
         pullback(np.ones(2))
+
+
+@pytest.mark.parametrize("upstream", [None, 1j, "1", np.array([1.0, None])])
+def test_an_upstream_gradient_that_is_no_number_is_refused(
+    module: ModuleType, upstream: Any
+) -> None:
+    for x in (np.ones(2), np.ones(300_000)):
+        _, pullback = module.log1pexp_vjp(x)
+        with pytest.raises(TypeError):
+            pullback(
+                upstream if np.ndim(upstream) == 0 else np.resize(upstream, x.shape)
+            )
 
 
 def test_nan_in_nan_out(module: ModuleType) -> None:

@@ -316,7 +316,7 @@ def _check_rank0(rule: str, **arrays: np.ndarray) -> None:
 
 def _shaped(value: npt.ArrayLike, like: np.ndarray, *others: np.ndarray) -> np.ndarray:
     """``value`` in the type of ``like``, and in the shape of all together."""
-    value = np.asarray(value, like.dtype)
+    value = np.asarray(value).astype(like.dtype, casting="same_kind", copy=False)
     shape = like.shape
     for other in others:
         if other.shape != shape:

@@ -19,7 +19,7 @@ __all__ = ["reverse_gradient", "clip_gradient"]
 def _floating(rule: str, name: str, value: jax.Array) -> jax.Array:
     """``value`` as a floating array; a Python number takes the default type, weakly."""
     if not hasattr(value, "dtype"):
-        return 1.0 * jnp.asarray(value)
+        value = 1.0 * jnp.asarray(value)
     if not jnp.issubdtype(value.dtype, jnp.floating):
         raise TypeError(
             f"{rule}: {name} must be a floating array, not {value.dtype}; "

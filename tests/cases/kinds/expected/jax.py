@@ -19,7 +19,7 @@ __all__ = ["bce", "masked_power"]
 def _floating(rule: str, name: str, value: jax.Array) -> jax.Array:
     """``value`` as a floating array; a Python number takes the default type, weakly."""
     if not hasattr(value, "dtype"):
-        return 1.0 * jnp.asarray(value)
+        value = 1.0 * jnp.asarray(value)
     if not jnp.issubdtype(value.dtype, jnp.floating):
         raise TypeError(
             f"{rule}: {name} must be a floating array, not {value.dtype}; "
@@ -36,14 +36,14 @@ def _promote(rule: str, **values: jax.Array) -> tuple[jax.Array, ...]:
 
 
 def _integer(rule: str, name: str, value: jax.Array) -> jax.Array:
-    """``value`` as an integer array."""
+    """``value`` as an integer array, of a type that holds what is made of positions."""
     value = jnp.asarray(value)
     if not jnp.issubdtype(value.dtype, jnp.integer):
         raise TypeError(
             f"{rule}: {name} must be an integer array, not {value.dtype}; "
             f"convert it first, as in {name}.astype(int)"
         )
-    return value
+    return value.astype(jnp.int32) if jnp.iinfo(value.dtype).bits < 32 else value
 
 
 def _boolean(rule: str, name: str, value: jax.Array) -> jax.Array:

@@ -356,7 +356,7 @@ def _floating(rule: str, **values: npt.ArrayLike) -> tuple[Any, ...]:
 
 def _shaped(value: npt.ArrayLike, like: np.ndarray, *others: np.ndarray) -> np.ndarray:
     """``value`` in the type of ``like``, and in the shape of all together."""
-    value = np.asarray(value, like.dtype)
+    value = np.asarray(value).astype(like.dtype, casting="same_kind", copy=False)
     shape = like.shape
     for other in others:
         if other.shape != shape:

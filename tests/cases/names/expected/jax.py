@@ -19,7 +19,7 @@ __all__ = ["np", "pullback"]
 def _floating(rule: str, name: str, value: jax.Array) -> jax.Array:
     """``value`` as a floating array; a Python number takes the default type, weakly."""
     if not hasattr(value, "dtype"):
-        return 1.0 * jnp.asarray(value)
+        value = 1.0 * jnp.asarray(value)
     if not jnp.issubdtype(value.dtype, jnp.floating):
         raise TypeError(
             f"{rule}: {name} must be a floating array, not {value.dtype}; "
@@ -42,8 +42,9 @@ def _widen(x: jax.Array) -> jax.Array:
 
 def _in_double(x: jax.Array) -> jax.Array:
     """Computed in float64 where JAX has it enabled (else float32), and rounded once."""
-    wide = jnp.promote_types(x.dtype, jnp.result_type(float))
-    return x if x.dtype == wide else x.astype(wide)  # a number stays weak
+    wide = jnp.finfo(jnp.result_type(float))
+    # a number stays weak
+    return x if jnp.finfo(x.dtype).bits >= wide.bits else x.astype(wide.dtype)
 
 
 def _narrow(y: jax.Array, dtype: jnp.dtype) -> jax.Array:

@@ -88,19 +88,19 @@ def _floating(rule: str, **values: npt.ArrayLike) -> tuple[Any, ...]:
 
 
 def _integer(rule: str, name: str, value: npt.ArrayLike) -> np.ndarray:
-    """``value`` as an integer array."""
+    """``value`` as an integer array, of a type that holds what is made of positions."""
     array = np.asarray(value)
     if array.dtype.kind not in "iu":
         raise TypeError(
             f"{rule}: {name} must be an integer array, not {array.dtype}; "
             f"convert it first, as in {name}.astype(np.int64)"
         )
-    return array
+    return array.astype(np.int64) if array.itemsize < 4 else array
 
 
 def _shaped(value: npt.ArrayLike, like: np.ndarray, *others: np.ndarray) -> np.ndarray:
     """``value`` in the type of ``like``, and in the shape of all together."""
-    value = np.asarray(value, like.dtype)
+    value = np.asarray(value).astype(like.dtype, casting="same_kind", copy=False)
     shape = like.shape
     for other in others:
         if other.shape != shape:
