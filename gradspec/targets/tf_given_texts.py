@@ -109,7 +109,7 @@ INTEGER = Helper(
     "_integer",
     '''\
 def _integer(rule: str, name: str, value: tf.Tensor) -> tf.Tensor:
-    """``value`` as an integer tensor."""
+    """``value`` as an integer tensor, of a type that holds what is made of positions."""
     if not isinstance(value, tf.Tensor):
         value = _tensor(rule, name, value)
     if not value.dtype.is_integer:
@@ -117,7 +117,7 @@ def _integer(rule: str, name: str, value: tf.Tensor) -> tf.Tensor:
             f"{rule}: {name} must be an integer tensor, not {value.dtype.name}; "
             f"convert it first, as in tf.cast({name}, tf.int32)"
         )
-    return value
+    return tf.cast(value, tf.int32) if value.dtype.size < 4 else value
 ''',
 )
 

@@ -317,7 +317,7 @@ def _promote(rule: str, **values: tf.Tensor) -> tuple[tf.Tensor, ...]:
 
 
 def _integer(rule: str, name: str, value: tf.Tensor) -> tf.Tensor:
-    """``value`` as an integer tensor."""
+    """``value`` as an integer tensor, of a type that holds what is made of positions."""
     if not isinstance(value, tf.Tensor):
         value = _tensor(rule, name, value)
     if not value.dtype.is_integer:
@@ -325,7 +325,7 @@ def _integer(rule: str, name: str, value: tf.Tensor) -> tf.Tensor:
             f"{rule}: {name} must be an integer tensor, not {value.dtype.name}; "
             f"convert it first, as in tf.cast({name}, tf.int32)"
         )
-    return value
+    return tf.cast(value, tf.int32) if value.dtype.size < 4 else value
 
 
 def _boolean(rule: str, name: str, value: tf.Tensor) -> tf.Tensor:

@@ -372,7 +372,7 @@ def _whole(value: Any) -> int:
 
 
 def _integer(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
-    """``value`` as an integer tensor."""
+    """``value`` as an integer tensor, of a type that holds what is made of positions."""
     if type(value) in (int, torch.SymInt):
         return torch.scalar_tensor(value, dtype=torch.int64)
     if not isinstance(value, torch.Tensor):  # a tensor stays on its device
@@ -382,7 +382,7 @@ def _integer(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:
             f"{rule}: {name} must be an integer tensor, not {value.dtype}; "
             f"convert it first, as in {name}.to(torch.int64)"
         )
-    return value
+    return value.long() if value.itemsize < 4 else value
 
 
 def _boolean(rule: str, name: str, value: torch.Tensor) -> torch.Tensor:

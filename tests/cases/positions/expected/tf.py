@@ -152,7 +152,7 @@ def _floating(rule: str, name: str, value: tf.Tensor) -> tf.Tensor:
 
 
 def _integer(rule: str, name: str, value: tf.Tensor) -> tf.Tensor:
-    """``value`` as an integer tensor."""
+    """``value`` as an integer tensor, of a type that holds what is made of positions."""
     if not isinstance(value, tf.Tensor):
         value = _tensor(rule, name, value)
     if not value.dtype.is_integer:
@@ -160,7 +160,7 @@ def _integer(rule: str, name: str, value: tf.Tensor) -> tf.Tensor:
             f"{rule}: {name} must be an integer tensor, not {value.dtype.name}; "
             f"convert it first, as in tf.cast({name}, tf.int32)"
         )
-    return value
+    return tf.cast(value, tf.int32) if value.dtype.size < 4 else value
 
 
 def _widen(*tensors: tf.Tensor) -> tuple[tf.Tensor, ...]:
