@@ -275,8 +275,10 @@ def _applied(
     return apply
 
 
-def _filled(like: torch.Tensor, value: float) -> torch.Tensor:
-    """``value`` as a tensor of the same type, without axes."""
+def _filled(like: torch.Tensor, value: float | torch.Tensor) -> torch.Tensor:
+    """``value`` as a tensor of the same type; a number has no axes."""
+    if isinstance(value, torch.Tensor):
+        return value.to(like.dtype)
     try:
         return like.new_full((), value)
     except NotImplementedError:  # of a nested tensor
