@@ -79,6 +79,8 @@ def _number(rule: str, name: str, value: Any) -> Any:
                 f"{rule}: {name} is static and gets no gradient; "
                 f"give a number, as in {name}.item()"
             )
+        if value.is_complex():
+            raise TypeError(f"{rule}: {name} must be a real number, not {value.dtype}")
         return value
     if isinstance(value, (torch.SymInt, torch.SymFloat)):
         return torch.sym_float(value)

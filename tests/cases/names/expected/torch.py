@@ -293,6 +293,8 @@ def _number(rule: str, name: str, value: Any) -> Any:
                 f"{rule}: {name} is static and gets no gradient; "
                 f"give a number, as in {name}.item()"
             )
+        if value.is_complex():
+            raise TypeError(f"{rule}: {name} must be a real number, not {value.dtype}")
         return value
     if isinstance(value, (torch.SymInt, torch.SymFloat)):
         return torch.sym_float(value)
@@ -329,7 +331,12 @@ def _narrow(
 
 def _reduced(tensor: torch.Tensor, shape: torch.Size) -> torch.Tensor:
     """``tensor`` summed over the axes that a shape which was broadcast lacks."""
-    return tensor if tensor.shape == shape else tensor.sum_to_size(shape)
+    try:
+        return tensor if tensor.shape == shape else tensor.sum_to_size(shape)
+    except RuntimeError:  # a compiler has no numbers for the sizes, and compares none
+        padded = [1] * (tensor.dim() - len(shape)) + list(shape)
+        axes = [k for k, size in enumerate(padded) if type(size) is int and size == 1]
+        return tensor.sum(axes, keepdim=True).view(shape) if axes else tensor
 
 
 _OWN = {torch.Tensor, torch.nn.Parameter}

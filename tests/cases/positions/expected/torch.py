@@ -120,7 +120,12 @@ def _rounded(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 def _reduced(tensor: torch.Tensor, shape: torch.Size) -> torch.Tensor:
     """``tensor`` summed over the axes that a shape which was broadcast lacks."""
-    return tensor if tensor.shape == shape else tensor.sum_to_size(shape)
+    try:
+        return tensor if tensor.shape == shape else tensor.sum_to_size(shape)
+    except RuntimeError:  # a compiler has no numbers for the sizes, and compares none
+        padded = [1] * (tensor.dim() - len(shape)) + list(shape)
+        axes = [k for k, size in enumerate(padded) if type(size) is int and size == 1]
+        return tensor.sum(axes, keepdim=True).view(shape) if axes else tensor
 
 
 def _check_shapes(rule: str, **inputs: tuple[object, ...]) -> None:
