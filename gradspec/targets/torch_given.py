@@ -50,6 +50,9 @@ def numbers(function: Function) -> Lines:
     if _has(function, _is_of_an_order):
         lines = _known(whole)
     made = [f'{n} = _number("{plan.name}", "{n}", {n})' for n in others]
+    if len(others) > 1:
+        taken = f'_numbers("{plan.name}", {keywords(others)})'
+        made = [f"{', '.join(others)} = {taken}"]
     return [*lines, *_unless(plan, others, "float", made)]
 
 

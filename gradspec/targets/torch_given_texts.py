@@ -79,6 +79,8 @@ def _number(rule: str, name: str, value: Any) -> Any:
                 f"{rule}: {name} is static and gets no gradient; "
                 f"give a number, as in {name}.item()"
             )
+        if value.is_complex():
+            raise TypeError(f"{rule}: {name} must be a real number, not {value.dtype}")
         return value
     if isinstance(value, (torch.SymInt, torch.SymFloat)):
         return torch.sym_float(value)
@@ -87,6 +89,31 @@ def _number(rule: str, name: str, value: Any) -> Any:
     return float(value)
 ''',
     imports=("from typing import Any",),
+)
+
+NUMBERS = Helper(
+    "_numbers",
+    '''\
+def _numbers(rule: str, **values: Any) -> tuple[Any, ...]:
+    """Static parameters as floats. Beside a tensor all are tensors: what torch has for
+    numbers and what it has for tensors take no mixture.
+    """
+    made = [_number(rule, name, value) for name, value in values.items()]
+    like = next((value for value in made if isinstance(value, torch.Tensor)), None)
+    if like is None:
+        return tuple(made)
+    wide = torch.float32 if like.device.type == "mps" else torch.float64
+    return tuple(
+        (
+            value
+            if isinstance(value, torch.Tensor)
+            else torch.scalar_tensor(value, dtype=wide, device=like.device)
+        )
+        for value in made
+    )
+''',
+    imports=("from typing import Any",),
+    needs=(NUMBER,),
 )
 
 WHOLE = Helper(
@@ -152,6 +179,7 @@ HELPERS = (
     FLOATING,
     PROMOTE,
     NUMBER,
+    NUMBERS,
     WHOLE,
     INTEGER,
     BOOLEAN,

@@ -46,13 +46,16 @@ LARGEST = Helper(
 def _largest(
     x: torch.Tensor, axis: int | tuple[int, ...], keepdim: bool = False
 ) -> torch.Tensor:
-    """The largest element along an axis, -inf where there is none."""
-    try:
-        return torch.amax(x, axis, keepdim)
-    except (IndexError, RuntimeError):  # RuntimeError of a tensor without data
-        if x.numel():
-            raise
+    """The largest element along an axis, -inf where there is none.
+
+    The size is looked at first: an exported graph would keep an operation that fails.
+    """
+    size = x.numel()
+    if type(size) is not int:  # a compiler's symbol, which may stand for any
+        size = math.prod(known for known in x.shape if type(known) is int)
+    if size == 0:
         return torch.sum(x, axis, keepdim) - math.inf
+    return torch.amax(x, axis, keepdim)
 ''',
     ("import math",),
 )

@@ -153,7 +153,12 @@ REDUCED = Helper(
     '''\
 def _reduced(tensor: torch.Tensor, shape: torch.Size) -> torch.Tensor:
     """``tensor`` summed over the axes that a shape which was broadcast lacks."""
-    return tensor if tensor.shape == shape else tensor.sum_to_size(shape)
+    try:
+        return tensor if tensor.shape == shape else tensor.sum_to_size(shape)
+    except RuntimeError:  # a compiler has no numbers for the sizes, and compares none
+        padded = [1] * (tensor.dim() - len(shape)) + list(shape)
+        axes = [k for k, size in enumerate(padded) if type(size) is int and size == 1]
+        return tensor.sum(axes, keepdim=True).view(shape) if axes else tensor
 ''',
 )
 
@@ -227,8 +232,10 @@ def _operation(
 FILLED = Helper(
     "_filled",
     '''\
-def _filled(like: torch.Tensor, value: float) -> torch.Tensor:
-    """``value`` as a tensor of the same type, without axes."""
+def _filled(like: torch.Tensor, value: float | torch.Tensor) -> torch.Tensor:
+    """``value`` as a tensor of the same type; a number has no axes."""
+    if isinstance(value, torch.Tensor):
+        return value.to(like.dtype)
     try:
         return like.new_full((), value)
     except NotImplementedError:  # of a nested tensor

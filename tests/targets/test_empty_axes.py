@@ -213,3 +213,40 @@ def test_torch_compiled_and_exported_for_any_size(length: Any) -> None:
     shape = ({0: torch.export.Dim("n")},)
     saved = torch.export.export(Counted(), (torch.ones(8),), dynamic_shapes=shape)
     assert saved.module()(torch.tensor([1.0, -1.0, 2.0, 3.0, 4.0])).item() == 2.0
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("way", ["export", "strict export", "compile", "make_fx"])
+@pytest.mark.parametrize("sizes", [(3, 0), (0, 3), (0, 0)])
+def test_torch_graphs_of_an_empty_example(
+    length: Any, sizes: tuple[int, int], way: str
+) -> None:
+    """A graph would keep a maximum that failed while it was traced."""
+    import torch
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    class Lengths(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return length(x)
+
+    for batch in (None, torch.export.Dim.AUTO):
+        x = torch.zeros(sizes)
+        match way:
+            case "compile":
+                made = torch.compile(
+                    length, fullgraph=True, dynamic=bool(batch), backend="aot_eager"
+                )
+            case "make_fx":
+                made = make_fx(length, tracing_mode="symbolic" if batch else "real")(x)
+            case _:
+                made = torch.export.export(
+                    Lengths(),
+                    (x,),
+                    dynamic_shapes=({0: batch},) if batch else None,
+                    strict=way.startswith("strict"),
+                ).module()
+        assert made(x).tolist() == [0.0] * sizes[0]
+        x.requires_grad_()
+        if way != "make_fx":
+            made(x).sum().backward()
+            assert x.grad.shape == sizes

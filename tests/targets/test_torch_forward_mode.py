@@ -25,6 +25,7 @@ pytestmark = [
 ]
 torch = pytest.importorskip("torch")
 F64 = torch.float64
+forward_ad = torch.autograd.forward_ad
 
 MARKERS = """
 rule overridden(x) -> y:
@@ -267,3 +268,32 @@ def test_an_input_named_like_a_tangent_has_no_forward_mode() -> None:
     module = torch_module("rule product(x, x_dot) -> z:\n    z = x * x_dot\n")
     with pytest.raises(NotImplementedError):
         torch.func.jvp(lambda x: module.product(x, X), (X,), (ONES,))
+
+
+# --- dual numbers from outside of what is compiled ------------------------------------------
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+@pytest.mark.parametrize("name", NAMES)
+def test_tangents_reach_a_compiled_function(
+    rules: ModuleType, name: str, backend: str
+) -> None:
+    """A graph is made of operations, which would carry the tangents by themselves."""
+    function = _function(rules, name)
+    compiled = torch.compile(function, backend=backend)
+    torch.testing.assert_close(compiled(X), function(X))
+    with forward_ad.dual_level():
+        y = compiled(forward_ad.make_dual(X, ONES))
+        torch.testing.assert_close(forward_ad.unpack_dual(y).tangent, FIRST)
+    jacobian = partial(
+        torch.autograd.functional.jacobian, vectorize=True, strategy="forward-mode"
+    )
+    torch.testing.assert_close(jacobian(compiled, X), torch.diag(FIRST))
+    torch.testing.assert_close(compiled(X), function(X))
+
+
+def test_a_whole_graph_refuses_tangents_from_outside(rules: ModuleType) -> None:
+    torch._dynamo.reset()  # what another test has compiled in parts would do
+    compiled = torch.compile(rules.overridden, fullgraph=True, backend="aot_eager")
+    with forward_ad.dual_level(), pytest.raises(Exception, match="disable"):
+        compiled(forward_ad.make_dual(X, ONES))

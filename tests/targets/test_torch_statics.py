@@ -273,7 +273,7 @@ def test_a_number_may_be_large(rules: ModuleType) -> None:
     torch.testing.assert_close(rules.swish(x, beta=2**70), rules.swish(x, beta=2.0**70))
 
 
-@pytest.mark.parametrize("wrong", ["2.0", None, 2j, np.full(5, 2.0)])
+@pytest.mark.parametrize("wrong", ["2.0", None, 2j, torch.tensor(2j), np.full(5, 2.0)])
 def test_what_is_no_number_is_refused(rules: ModuleType, wrong: Any) -> None:
     with pytest.raises(TypeError):
         rules.swish(_of_size(5), beta=wrong)

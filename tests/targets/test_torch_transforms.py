@@ -172,3 +172,25 @@ def test_a_number_that_a_compiler_does_not_know(rules: ModuleType) -> None:
         compiled = torch.compile(step, fullgraph=True, backend="aot_eager")
         (found,) = torch.autograd.grad(compiled(x), x)
     torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (2, 1)])
+@pytest.mark.parametrize("name", ["complex_op", "sums", "mixed", "shared"])
+def test_sizes_that_a_compiler_does_not_know(
+    rules: ModuleType, name: str, shape: tuple[int, ...]
+) -> None:
+    """As many elements as there are positive ones, beside an input that is broadcast."""
+
+    def function(x: Any, y: Any) -> Any:
+        return sum(z.square().sum() for z in getattr(rules, name)(x[x > 0], y))
+
+    inputs = (
+        torch.tensor([0.5, -1.0, 2.0, 1.5], requires_grad=True),
+        torch.full(shape, 0.75, requires_grad=True),
+    )
+    torch._dynamo.reset()
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        compiled = torch.compile(function, fullgraph=True, backend="aot_eager")
+        found = torch.autograd.grad(compiled(*inputs), inputs)
+    want = torch.autograd.grad(function(*inputs), inputs)
+    torch.testing.assert_close(found, want)

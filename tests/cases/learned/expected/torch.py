@@ -281,17 +281,21 @@ def _applied(
 ) -> Callable[..., Any]:
     """The rule on the way that keeps its gradient.
 
-    A compiler must not look inside, and torch.export keeps no Function. Where no
-    transform of torch.func is active, the C++ apply does without binding a signature.
+    A compiler must not look inside, nor see tangents that come from outside of its graph:
+    they would follow its operations. torch.export keeps no Function. Where no transform
+    of torch.func is active, the C++ apply does without binding a signature.
     """
     eager = super(torch.autograd.Function, function).apply
     large = super(torch.autograd.Function, in_blocks or function).apply
-    is_compiling = torch.compiler.is_compiling
+    is_compiling, forward_mode = torch.compiler.is_compiling, torch.autograd.forward_ad
+    apart = torch.compiler.disable(function.apply)
 
     def apply(*arguments: Any) -> Any:
         if is_compiling():
-            way = exported if torch.compiler.is_exporting() else in_graph
-            return way(*arguments)
+            if torch.compiler.is_exporting():
+                return exported(*arguments)
+            is_dual = forward_mode._current_level >= 0 and not _transforms_are_active()
+            return (apart if is_dual else in_graph)(*arguments)
         if _transforms_are_active():
             return function.apply(*arguments)
         first = arguments[0]
@@ -302,8 +306,10 @@ def _applied(
     return apply
 
 
-def _filled(like: torch.Tensor, value: float) -> torch.Tensor:
-    """``value`` as a tensor of the same type, without axes."""
+def _filled(like: torch.Tensor, value: float | torch.Tensor) -> torch.Tensor:
+    """``value`` as a tensor of the same type; a number has no axes."""
+    if isinstance(value, torch.Tensor):
+        return value.to(like.dtype)
     try:
         return like.new_full((), value)
     except NotImplementedError:  # of a nested tensor
@@ -397,6 +403,8 @@ def _number(rule: str, name: str, value: Any) -> Any:
                 f"{rule}: {name} is static and gets no gradient; "
                 f"give a number, as in {name}.item()"
             )
+        if value.is_complex():
+            raise TypeError(f"{rule}: {name} must be a real number, not {value.dtype}")
         return value
     if isinstance(value, (torch.SymInt, torch.SymFloat)):
         return torch.sym_float(value)
@@ -432,7 +440,12 @@ def _narrow(
 
 def _reduced(tensor: torch.Tensor, shape: torch.Size) -> torch.Tensor:
     """``tensor`` summed over the axes that a shape which was broadcast lacks."""
-    return tensor if tensor.shape == shape else tensor.sum_to_size(shape)
+    try:
+        return tensor if tensor.shape == shape else tensor.sum_to_size(shape)
+    except RuntimeError:  # a compiler has no numbers for the sizes, and compares none
+        padded = [1] * (tensor.dim() - len(shape)) + list(shape)
+        axes = [k for k, size in enumerate(padded) if type(size) is int and size == 1]
+        return tensor.sum(axes, keepdim=True).view(shape) if axes else tensor
 
 
 _OWN = {torch.Tensor, torch.nn.Parameter}

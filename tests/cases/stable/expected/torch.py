@@ -229,8 +229,9 @@ def _applied(
 ) -> Callable[..., Any]:
     """The rule on the way that keeps its gradient.
 
-    A compiler must not look inside, and torch.export keeps no Function. Where no
-    transform of torch.func is active, the C++ apply does without binding a signature.
+    A compiler must not look inside, nor see tangents that come from outside of its graph:
+    they would follow its operations. torch.export keeps no Function. Where no transform
+    of torch.func is active, the C++ apply does without binding a signature.
     ``in_double`` are the class for small and that for other narrow tensors on a CPU.
     """
     eager = super(torch.autograd.Function, function).apply
@@ -238,11 +239,14 @@ def _applied(
     narrow = [super(torch.autograd.Function, way).apply for way in in_double]
     short, medium = narrow or (eager, eager)
     is_compiling, forward_mode = torch.compiler.is_compiling, torch.autograd.forward_ad
+    apart = torch.compiler.disable(function.apply)
 
     def apply(*arguments: Any) -> Any:
         if is_compiling():
-            way = exported if torch.compiler.is_exporting() else in_graph
-            return way(*arguments)
+            if torch.compiler.is_exporting():
+                return exported(*arguments)
+            is_dual = forward_mode._current_level >= 0 and not _transforms_are_active()
+            return (apart if is_dual else in_graph)(*arguments)
         if _transforms_are_active():
             return function.apply(*arguments)
         first = arguments[0]
@@ -340,6 +344,8 @@ def _number(rule: str, name: str, value: Any) -> Any:
                 f"{rule}: {name} is static and gets no gradient; "
                 f"give a number, as in {name}.item()"
             )
+        if value.is_complex():
+            raise TypeError(f"{rule}: {name} must be a real number, not {value.dtype}")
         return value
     if isinstance(value, (torch.SymInt, torch.SymFloat)):
         return torch.sym_float(value)
