@@ -64,7 +64,7 @@ def test_one_below_the_first_position_is_outside_in_torch() -> None:
     before = TARGETS["torch"][1](BEFORE).before
     w, t = torch.tensor(VALUES), torch.tensor([1, 2], dtype=torch.uint8)
     assert before(w, t).tolist() == [0.0, 1.0]
-    with pytest.raises((IndexError, RuntimeError), match="-1|bounds|out of range"):
+    with pytest.raises((IndexError, RuntimeError), match=r"-1|bounds|out of range"):
         before(w, t - 1)
 
 
