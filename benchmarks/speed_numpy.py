@@ -9,8 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
+import experts_numpy
 import numpy as np
-from timing import Thunk, emitted, medians, ratios, sized
+from timing import Thunk, emitted, medians, ratio, ratios, sized
 
 Array = Any
 RULES = {
@@ -28,6 +29,9 @@ RULES = {
     "layer_norm": "tensor/norms",
 }
 """Those without special functions of SciPy."""
+
+PEERS = {**RULES, "gelu": "activations/smooth"}
+"""Those that are compared with an expert's, who takes SciPy's."""
 
 COPYING = (1, 2)
 """Threads: where one core can fill the memory's bandwidth, two are no faster."""
@@ -60,7 +64,7 @@ def _inputs(name: str, n: int) -> tuple[Array, ...]:
 def _both(name: str, n: int) -> tuple[Thunk, Thunk]:
     """Forward, and forward with backward."""
     inputs = _inputs(name, n)
-    module = _module(RULES[name])
+    module = _module(PEERS[name])
     value, vjp = getattr(module, name), getattr(module, f"{name}_vjp")
     made = value(*inputs)
     upstream = [np.ones_like(y) for y in (made if isinstance(made, tuple) else (made,))]
@@ -131,6 +135,32 @@ def overhead(names: Sequence[str], seconds: float) -> None:
         rows.append((name, times))
     head = ("of a plain expression", "of the same evaluation")
     ratios("NumPy: overhead at n = 1", head, rows, (1.3, 1.3))
+
+
+def _pulled(
+    expert: Callable[..., experts_numpy.Pass],
+    inputs: tuple[Array, ...],
+    upstream: tuple[Array, ...],
+) -> Thunk:
+    return lambda: expert(*inputs)[1](*upstream)
+
+
+def by_hand(names: Sequence[str], sizes: Sequence[int], seconds: float) -> None:
+    """Forward and backward, against rules that are written by hand."""
+    rows = []
+    for name in names:
+        times = []
+        for n in sizes:
+            inputs, expert = _inputs(name, n), getattr(experts_numpy, name)
+            made = expert(*inputs)[0]
+            results = made if isinstance(made, tuple) else (made,)
+            upstream = tuple(np.ones_like(result) for result in results)
+            times.append(
+                ratio(_both(name, n)[1], _pulled(expert, inputs, upstream), seconds)
+            )
+        rows.append((name, times))
+    head = [f"n = {sized(n)}" for n in sizes]
+    ratios("NumPy: of an expert's rule", head, rows, [1.0] * len(sizes))
 
 
 def _floors(counts: Mapping[str, int], least: int) -> dict[str, Thunk]:
@@ -204,5 +234,7 @@ def main(
 ) -> None:
     names = [name for name in RULES if not only or name in only]
     overhead(names, seconds)
+    peers = [name for name in PEERS if not only or name in only]
+    by_hand(peers, sizes, seconds)
     for n in sizes:
         over_floor(names, n, seconds)

@@ -147,6 +147,7 @@ TORCH = (
         "compile, checkpoint within",
         "compile, autograd.grad within",
         "compile, double backward: 2",
+        "compile, forward AD around it: 1 forward",
         "compile, cond within",
         "compile, while_loop within: 0",
         "compile of func.grad",

@@ -136,10 +136,21 @@ def empty(s: Setting) -> None:
 
 @feature("forward AD")
 def forward(s: Setting) -> Any:
+    return _pushed(s, s.total)
+
+
+@feature("compile, forward AD around it")
+def forward_around_compiled(s: Setting) -> Any:
+    """What is compiled is given dual numbers; it may leave the rule out of its graphs."""
+    torch._dynamo.reset()
+    return _pushed(s, torch.compile(s.total, backend="aot_eager"))
+
+
+def _pushed(s: Setting, function: Any) -> Any:
     def push(tangents: Any) -> Any:
         with forward_ad.dual_level():
             pairs = zip(s.floats, tangents, strict=True)
-            made = s.total(*(forward_ad.make_dual(x, t) for x, t in pairs))
+            made = function(*(forward_ad.make_dual(x, t) for x, t in pairs))
             tangent = forward_ad.unpack_dual(made).tangent
             return 0.0 if tangent is None else tangent
 
