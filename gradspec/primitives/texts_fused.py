@@ -62,6 +62,28 @@ def _quotient(
 ''',
 )
 
+# In place: a new array for each product would leave the cache.
+QUOTIENT["numpy"] = Helper(
+    "_quotient",
+    '''\
+def _quotient(
+    x: np.ndarray, over: tuple[float, ...], under: tuple[float, ...]
+) -> np.ndarray:
+    """A quotient of polynomials in x, their highest powers first."""
+    p, q = over[0] * x, under[0] * x
+    for c in over[1:-1]:
+        p += c
+        p *= x
+    for c in under[1:-1]:
+        q += c
+        q *= x
+    p += over[-1]
+    q += under[-1]
+    p /= q
+    return p
+''',
+)
+
 EXPM1_SMALL = _fused(
     "_expm1_small",
     '''\
