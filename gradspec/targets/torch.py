@@ -262,6 +262,7 @@ def _public(function: Function) -> Lines:
     if function.kept:
         taken = "[0]" if len(results) == 1 else f"[:{len(results)}]"
     return [
+        "@torch.fx.wrap",
         f"def {plan.name}({parameters(plan, _TENSOR)}) -> {returned}:",
         docstring(plan.docs),
         *indented(_conversions(function)),

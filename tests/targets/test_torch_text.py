@@ -38,7 +38,7 @@ def test_a_simple_rule_has_nothing_that_it_does_not_need() -> None:
 def test_the_class_reads_as_written_by_hand() -> None:
     text = torch_text("rule double(x) -> y:\n    y = 2 * sin(x)\n")
     start = text.index("class _Double")
-    assert text[start : text.index("def double")].rstrip() == inspect.cleandoc("""
+    assert text[start : text.index("@torch.fx.wrap")].rstrip() == inspect.cleandoc("""
         class _Double(torch.autograd.Function):
             generate_vmap_rule = True
 

@@ -255,6 +255,11 @@ def _as_tensor(value: Any, **kind: Any) -> torch.Tensor:
         return torch.scalar_tensor(value, **kind)
     if isinstance(value, (int, float)) and torch.compiler.is_compiling():
         return torch.scalar_tensor(float(value), **kind)
+    if isinstance(value, torch.fx.Proxy):
+        raise TypeError(
+            "torch.fx finds a rule by its name in a module: call module.rule(x), "
+            "or say torch.fx.wrap('rule') where it was imported by name"
+        )
     return torch.as_tensor(value, **kind)
 
 
@@ -423,6 +428,7 @@ _apply_complex_op = _applied(
 )
 
 
+@torch.fx.wrap
 def complex_op(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """The rule ``complex_op``.
 
@@ -499,6 +505,7 @@ _apply_affine = _applied(
 )
 
 
+@torch.fx.wrap
 def affine(x: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """A scale and a shift that are single numbers.
 

@@ -77,6 +77,11 @@ def _as_tensor(value: Any, **kind: Any) -> torch.Tensor:
         return torch.scalar_tensor(value, **kind)
     if isinstance(value, (int, float)) and torch.compiler.is_compiling():
         return torch.scalar_tensor(float(value), **kind)
+    if isinstance(value, torch.fx.Proxy):
+        raise TypeError(
+            "torch.fx finds a rule by its name in a module: call module.rule(x), "
+            "or say torch.fx.wrap('rule') where it was imported by name"
+        )
     return torch.as_tensor(value, **kind)
 
 
@@ -174,6 +179,7 @@ _apply_reverse_gradient = _applied(
 )
 
 
+@torch.fx.wrap
 def reverse_gradient(x: torch.Tensor, *, scale: float = 1.0) -> torch.Tensor:
     """Identity whose gradient is reversed.
 
@@ -230,6 +236,7 @@ _apply_clip_gradient = _applied(
 )
 
 
+@torch.fx.wrap
 def clip_gradient(x: torch.Tensor, *, limit: float = 1.0) -> torch.Tensor:
     """Identity whose gradient is clipped.
 

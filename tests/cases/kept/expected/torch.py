@@ -253,6 +253,11 @@ def _as_tensor(value: Any, **kind: Any) -> torch.Tensor:
         return torch.scalar_tensor(value, **kind)
     if isinstance(value, (int, float)) and torch.compiler.is_compiling():
         return torch.scalar_tensor(float(value), **kind)
+    if isinstance(value, torch.fx.Proxy):
+        raise TypeError(
+            "torch.fx finds a rule by its name in a module: call module.rule(x), "
+            "or say torch.fx.wrap('rule') where it was imported by name"
+        )
     return torch.as_tensor(value, **kind)
 
 
@@ -334,6 +339,7 @@ def _gate_in_graph(x):
 _apply_gate = _applied(_Gate, _gate_in_graph, _Gate.forward, _in_blocks(_Gate))
 
 
+@torch.fx.wrap
 def gate(x: torch.Tensor) -> torch.Tensor:
     """Nothing but x is kept for the backward pass.
 
@@ -408,6 +414,7 @@ _apply_gate_saved = _applied(
 )
 
 
+@torch.fx.wrap
 def gate_saved(x: torch.Tensor) -> torch.Tensor:
     """The exponential is kept.
 
@@ -475,6 +482,7 @@ def _decay_in_graph(x):
 _apply_decay = _applied(_Decay, _decay_in_graph, _Decay.forward, _in_blocks(_Decay))
 
 
+@torch.fx.wrap
 def decay(x: torch.Tensor) -> torch.Tensor:
     """The gradient is a multiple of the output.
 

@@ -309,6 +309,11 @@ def _as_tensor(value: Any, **kind: Any) -> torch.Tensor:
         return torch.scalar_tensor(value, **kind)
     if isinstance(value, (int, float)) and torch.compiler.is_compiling():
         return torch.scalar_tensor(float(value), **kind)
+    if isinstance(value, torch.fx.Proxy):
+        raise TypeError(
+            "torch.fx finds a rule by its name in a module: call module.rule(x), "
+            "or say torch.fx.wrap('rule') where it was imported by name"
+        )
     return torch.as_tensor(value, **kind)
 
 
@@ -477,6 +482,7 @@ def _bce_in_graph(p, t):
 _apply_bce = _applied(_Bce, _bce_in_graph, _Bce.forward, _in_blocks(_Bce))
 
 
+@torch.fx.wrap
 def bce(p: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
     """Binary cross-entropy of a probability p against a label t.
 
@@ -572,6 +578,7 @@ _apply_masked_power = _applied(
 )
 
 
+@torch.fx.wrap
 def masked_power(
     x: torch.Tensor, n: torch.Tensor, on: torch.Tensor, *, scale: float, k: int = 2
 ) -> torch.Tensor:

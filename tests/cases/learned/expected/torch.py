@@ -350,6 +350,11 @@ def _as_tensor(value: Any, **kind: Any) -> torch.Tensor:
         return torch.scalar_tensor(value, **kind)
     if isinstance(value, (int, float)) and torch.compiler.is_compiling():
         return torch.scalar_tensor(float(value), **kind)
+    if isinstance(value, torch.fx.Proxy):
+        raise TypeError(
+            "torch.fx finds a rule by its name in a module: call module.rule(x), "
+            "or say torch.fx.wrap('rule') where it was imported by name"
+        )
     return torch.as_tensor(value, **kind)
 
 
@@ -571,6 +576,7 @@ def _prelu_in_graph(x, a):
 _apply_prelu = _applied(_Prelu, _prelu_in_graph, _Prelu.forward, _in_blocks(_Prelu))
 
 
+@torch.fx.wrap
 def prelu(x: torch.Tensor, a: torch.Tensor) -> torch.Tensor:
     """Leaky ReLU whose negative slope is learned.
 
@@ -686,6 +692,7 @@ def _layer_norm_in_graph(x, gain, bias, eps):
 _apply_layer_norm = _applied(_LayerNorm, _layer_norm_in_graph, _LayerNorm.forward)
 
 
+@torch.fx.wrap
 def layer_norm(
     x: torch.Tensor, gain: torch.Tensor, bias: torch.Tensor, *, eps: float = 1e-5
 ) -> torch.Tensor:
@@ -790,6 +797,7 @@ def _mixture_in_graph(x, z, w, s, device, to):
 _apply_mixture = _applied(_Mixture, _mixture_in_graph, _Mixture.forward)
 
 
+@torch.fx.wrap
 def mixture(
     x: torch.Tensor,
     z: torch.Tensor,

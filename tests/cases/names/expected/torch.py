@@ -240,6 +240,11 @@ def _as_tensor(value: Any, **kind: Any) -> torch.Tensor:
         return torch.scalar_tensor(value, **kind)
     if isinstance(value, (int, float)) and torch.compiler.is_compiling():
         return torch.scalar_tensor(float(value), **kind)
+    if isinstance(value, torch.fx.Proxy):
+        raise TypeError(
+            "torch.fx finds a rule by its name in a module: call module.rule(x), "
+            "or say torch.fx.wrap('rule') where it was imported by name"
+        )
     return torch.as_tensor(value, **kind)
 
 
@@ -408,6 +413,7 @@ def _np_in_graph(x, torch_):
 _apply_np = _applied(_Np, _np_in_graph, _Np.forward, _in_blocks(_Np, "backward"))
 
 
+@torch.fx.wrap
 def np(x: torch.Tensor, torch_: torch.Tensor) -> torch.Tensor:
     """Quotes \"\"\" and backslashes: \\frac{1}{2}, \\n is no line end
 
@@ -483,6 +489,7 @@ _apply_pullback = _applied(
 )
 
 
+@torch.fx.wrap
 def pullback(ctx: torch.Tensor, *, k: float = 2.0) -> torch.Tensor:
     """The rule ``pullback``.
 

@@ -76,6 +76,11 @@ def _as_tensor(value: Any, **kind: Any) -> torch.Tensor:
         return torch.scalar_tensor(value, **kind)
     if isinstance(value, (int, float)) and torch.compiler.is_compiling():
         return torch.scalar_tensor(float(value), **kind)
+    if isinstance(value, torch.fx.Proxy):
+        raise TypeError(
+            "torch.fx finds a rule by its name in a module: call module.rule(x), "
+            "or say torch.fx.wrap('rule') where it was imported by name"
+        )
     return torch.as_tensor(value, **kind)
 
 
@@ -239,6 +244,7 @@ def _embedding_in_graph(w, t):
 _apply_embedding = _applied(_Embedding, _embedding_in_graph, _Embedding.forward)
 
 
+@torch.fx.wrap
 def embedding(w: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
     """Rows of a table by their numbers.
 
@@ -324,6 +330,7 @@ _apply_cross_entropy = _applied(
 )
 
 
+@torch.fx.wrap
 def cross_entropy(x: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
     """The negative log likelihood of a class by its logits.
 
@@ -384,6 +391,7 @@ def _running_in_graph(x):
 _apply_running = _applied(_Running, _running_in_graph, _Running.forward)
 
 
+@torch.fx.wrap
 def running(x: torch.Tensor) -> torch.Tensor:
     """The sum of all elements so far.
 

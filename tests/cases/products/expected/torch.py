@@ -77,6 +77,11 @@ def _as_tensor(value: Any, **kind: Any) -> torch.Tensor:
         return torch.scalar_tensor(value, **kind)
     if isinstance(value, (int, float)) and torch.compiler.is_compiling():
         return torch.scalar_tensor(float(value), **kind)
+    if isinstance(value, torch.fx.Proxy):
+        raise TypeError(
+            "torch.fx finds a rule by its name in a module: call module.rule(x), "
+            "or say torch.fx.wrap('rule') where it was imported by name"
+        )
     return torch.as_tensor(value, **kind)
 
 
@@ -239,6 +244,7 @@ def _linear_in_graph(x, w, b):
 _apply_linear = _applied(_Linear, _linear_in_graph, _Linear.forward)
 
 
+@torch.fx.wrap
 def linear(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """A matrix and an offset.
 
@@ -314,6 +320,7 @@ def _outer_in_graph(a, b):
 _apply_outer = _applied(_Outer, _outer_in_graph, _Outer.forward)
 
 
+@torch.fx.wrap
 def outer(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """All products of two vectors.
 
@@ -366,6 +373,7 @@ def _transposed_in_graph(a):
 _apply_transposed = _applied(_Transposed, _transposed_in_graph, _Transposed.forward)
 
 
+@torch.fx.wrap
 def transposed(a: torch.Tensor) -> torch.Tensor:
     """Rows as columns.
 

@@ -239,6 +239,11 @@ def _as_tensor(value: Any, **kind: Any) -> torch.Tensor:
         return torch.scalar_tensor(value, **kind)
     if isinstance(value, (int, float)) and torch.compiler.is_compiling():
         return torch.scalar_tensor(float(value), **kind)
+    if isinstance(value, torch.fx.Proxy):
+        raise TypeError(
+            "torch.fx finds a rule by its name in a module: call module.rule(x), "
+            "or say torch.fx.wrap('rule') where it was imported by name"
+        )
     return torch.as_tensor(value, **kind)
 
 
@@ -362,6 +367,7 @@ _apply_square = _applied(
 )
 
 
+@torch.fx.wrap
 def square(x: torch.Tensor) -> torch.Tensor:
     """The square of a single number.
 
@@ -431,6 +437,7 @@ _apply_product = _applied(
 )
 
 
+@torch.fx.wrap
 def product(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     """The rule ``product``.
 

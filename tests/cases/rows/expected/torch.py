@@ -118,6 +118,11 @@ def _as_tensor(value: Any, **kind: Any) -> torch.Tensor:
         return torch.scalar_tensor(value, **kind)
     if isinstance(value, (int, float)) and torch.compiler.is_compiling():
         return torch.scalar_tensor(float(value), **kind)
+    if isinstance(value, torch.fx.Proxy):
+        raise TypeError(
+            "torch.fx finds a rule by its name in a module: call module.rule(x), "
+            "or say torch.fx.wrap('rule') where it was imported by name"
+        )
     return torch.as_tensor(value, **kind)
 
 
@@ -293,6 +298,7 @@ def _softmax_in_graph(x):
 _apply_softmax = _applied_natively(_Softmax, _softmax_in_graph)
 
 
+@torch.fx.wrap
 def softmax(x: torch.Tensor) -> torch.Tensor:
     """Exponentials of a row, scaled to add up to one.
 
@@ -409,6 +415,7 @@ def _layer_norm_in_graph(x, g, b, eps):
 _apply_layer_norm = _applied(_LayerNorm, _layer_norm_in_graph, _LayerNorm.forward)
 
 
+@torch.fx.wrap
 def layer_norm(
     x: torch.Tensor, g: torch.Tensor, b: torch.Tensor, *, eps: float = 1e-5
 ) -> torch.Tensor:

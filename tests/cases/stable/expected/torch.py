@@ -319,6 +319,11 @@ def _as_tensor(value: Any, **kind: Any) -> torch.Tensor:
         return torch.scalar_tensor(value, **kind)
     if isinstance(value, (int, float)) and torch.compiler.is_compiling():
         return torch.scalar_tensor(float(value), **kind)
+    if isinstance(value, torch.fx.Proxy):
+        raise TypeError(
+            "torch.fx finds a rule by its name in a module: call module.rule(x), "
+            "or say torch.fx.wrap('rule') where it was imported by name"
+        )
     return torch.as_tensor(value, **kind)
 
 
@@ -447,6 +452,7 @@ _apply_log1pexp = _applied_natively(
 )
 
 
+@torch.fx.wrap
 def log1pexp(x: torch.Tensor) -> torch.Tensor:
     """Softplus: the logarithm of one plus e to the x.
 
@@ -583,6 +589,7 @@ _apply_swish = _applied(
 )
 
 
+@torch.fx.wrap
 def swish(x: torch.Tensor, *, beta: float = 1.0) -> torch.Tensor:
     """x times the logistic function of beta x.
 
@@ -651,6 +658,7 @@ _apply_guarded_root = _applied(
 )
 
 
+@torch.fx.wrap
 def guarded_root(x: torch.Tensor) -> torch.Tensor:
     """The branch that is not taken leaks nothing.
 

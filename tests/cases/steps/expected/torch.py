@@ -335,6 +335,11 @@ def _as_tensor(value: Any, **kind: Any) -> torch.Tensor:
         return torch.scalar_tensor(value, **kind)
     if isinstance(value, (int, float)) and torch.compiler.is_compiling():
         return torch.scalar_tensor(float(value), **kind)
+    if isinstance(value, torch.fx.Proxy):
+        raise TypeError(
+            "torch.fx finds a rule by its name in a module: call module.rule(x), "
+            "or say torch.fx.wrap('rule') where it was imported by name"
+        )
     return torch.as_tensor(value, **kind)
 
 
@@ -434,6 +439,7 @@ _spike_exported = _operation("spike_f8c3800a", "(Tensor v, Scalar k) -> Tensor",
 _apply_spike = _applied(_Spike, _spike_in_graph, _spike_exported, _in_blocks(_Spike))
 
 
+@torch.fx.wrap
 def spike(v: torch.Tensor, *, k: float = 25.0) -> torch.Tensor:
     """Heaviside step forward, fast sigmoid backward.
 
@@ -503,6 +509,7 @@ _apply_sign_step = _applied(
 )
 
 
+@torch.fx.wrap
 def sign_step(x: torch.Tensor) -> torch.Tensor:
     """The sign, with the derivative of the logistic function.
 
