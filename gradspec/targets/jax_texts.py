@@ -296,6 +296,19 @@ def _varying_axes(kind: jax.core.AbstractValue) -> frozenset[str]:
 ''',
 )
 
+IN_STEP = Helper(
+    "_in_step",
+    '''\
+def _in_step(*arrays: jax.Array) -> tuple[jax.Array, ...]:
+    """The arrays; in `shard_map`, all as values that differ along the same axes. A
+    `jax.custom_vjp` cannot sum a gradient over the devices that share its input.
+    """
+    for kind in map(jax.typeof, arrays):
+        arrays = tuple(_varying(x, kind) for x in arrays)
+    return arrays
+''',
+)
+
 # What is compared is whether any element is NaN; whatever comes out, the choice is the same,
 # and a compiler drops it.
 BATCHED_WITH = Helper(
@@ -341,6 +354,7 @@ HELPERS = (
     PLUS,
     VARYING_AXES,
     VARYING,
+    IN_STEP,
     TANGENT,
     PUSHED,
     BATCHED_WITH,

@@ -58,6 +58,13 @@ def _parts(rows: int, size: int) -> list[slice]:
     return [slice(*ends) for ends in zip(starts, [*starts[1:], rows], strict=True)]
 
 
+def _bare(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``function`` without its `np.errstate`, which is on where this is called: in NumPy 1
+    one that is entered twice never ends.
+    """
+    return getattr(function, "__wrapped__", function)
+
+
 def _has_many_rows(x: npt.ArrayLike, axes: int) -> bool:
     """Whether it is an array of many blocks of rows, whose elements lie in order. A
     row has the last ``axes``.
@@ -77,7 +84,7 @@ def _in_rows(
 ) -> Any:
     """``function`` of ``x``, which has large batch axes, some rows at a time."""
     shape, row = x.shape[: x.ndim - axes], x.shape[x.ndim - axes :]
-    rows = x.reshape(-1, *row)
+    rows, function = x.reshape(-1, *row), _bare(function)
     place = out if _are_free(out, (x, *map(np.asarray, others))) else None
 
     def part(at: slice, place: Any = None) -> Any:

@@ -91,11 +91,19 @@ def _parts(rows: int, size: int) -> list[slice]:
     return [slice(*ends) for ends in zip(starts, [*starts[1:], rows], strict=True)]
 
 
+def _bare(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``function`` without its `np.errstate`, which is on where this is called: in NumPy 1
+    one that is entered twice never ends.
+    """
+    return getattr(function, "__wrapped__", function)
+
+
 def _in_blocks(
     function: Callable[..., Any], *arrays: Any, out: Any = None, **statics: Any
 ) -> Any:
     """``function`` of large arrays, a block at a time."""
     block, shape, size = _blocks(*arrays), arrays[0].shape, arrays[0].size
+    function = _bare(function)
 
     def part(at: slice, place: Any = None) -> Any:
         return function(*block(at), **statics, out=place)
@@ -110,6 +118,7 @@ def _pulled_in_blocks(
 ) -> Any:
     """``pullback`` of large arrays and upstream gradients, a block at a time."""
     block, shape, size = _blocks(*arrays), arrays[0].shape, arrays[0].size
+    pullback = _bare(pullback)
     return _joined(
         lambda at, _=None: pullback(*block(at), **statics), _parts(size, size), shape
     )
