@@ -34,7 +34,7 @@ def _blocks(
     first: np.ndarray, *others: npt.ArrayLike
 ) -> Callable[[slice], tuple[Any, ...]]:
     """What gives a block of the arrays, as the first is; a number goes with each."""
-    arrays = [np.asarray(array) for array in (first, *others)]
+    arrays = [_unmasked(array) for array in (first, *others)]
     flat = [
         array if array.ndim == 0 else np.broadcast_to(array, first.shape).reshape(-1)
         for array in arrays

@@ -52,7 +52,7 @@ def _blocks(
     first: np.ndarray, *others: npt.ArrayLike
 ) -> Callable[[slice], tuple[Any, ...]]:
     """What gives a block of the arrays, as the first is; a number goes with each."""
-    arrays = [np.asarray(array) for array in (first, *others)]
+    arrays = [_unmasked(array) for array in (first, *others)]
     flat = [
         array if array.ndim == 0 else np.broadcast_to(array, first.shape).reshape(-1)
         for array in arrays
@@ -311,6 +311,15 @@ def _at_most(x: np.ndarray, bound: float) -> np.ndarray:
     return x if x.max() <= bound else x.clip(-np.inf, bound)
 
 
+def _unmasked(value: npt.ArrayLike) -> np.ndarray:
+    """``value`` as an array; one that is masked would lose its mask in silence."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(
+            "a masked array would lose its mask; fill it first, as in x.filled(0.0)"
+        )
+    return np.asarray(value)
+
+
 _Array = np.ndarray
 _SINGLE, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 _DIRECT = {_SINGLE, _DOUBLE}
@@ -332,7 +341,7 @@ def _floating(rule: str, **values: npt.ArrayLike) -> tuple[Any, ...]:
         if dtype in _DIRECT:
             return dtype, *given
     weak = (float, int)
-    arrays = [float(v) if type(v) in weak else np.asarray(v) for v in given]
+    arrays = [float(v) if type(v) in weak else _unmasked(v) for v in given]
     for name, array in zip(values, arrays, strict=True):
         if type(array) is not float and array.dtype.kind != "f":
             raise TypeError(
@@ -346,7 +355,8 @@ def _floating(rule: str, **values: npt.ArrayLike) -> tuple[Any, ...]:
 
 def _shaped(value: npt.ArrayLike, like: np.ndarray, *others: np.ndarray) -> np.ndarray:
     """``value`` in the type of ``like``, and in the shape of all together."""
-    value = np.asarray(value).astype(like.dtype, casting="same_kind", copy=False)
+    value = value if type(value) is np.ndarray else _unmasked(value)
+    value = value.astype(like.dtype, casting="same_kind", copy=False)
     shape = like.shape
     for other in others:
         if other.shape != shape:
