@@ -67,6 +67,17 @@ def test_the_gradient_of_a_shared_input(
         assert np.allclose(jax.jit(inside)(SHARED, rows), whole, rtol=2e-6)
 
 
+def test_jax_0_8_says_it_in_another_word(
+    rules: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cast = jax.lax.pcast
+    monkeypatch.delattr(jax.lax, "pcast")
+    monkeypatch.setattr(
+        jax.lax, "pvary", lambda x, axes: cast(x, axes, to="varying"), raising=False
+    )
+    test_the_gradient_of_a_shared_input(rules, "gate", True)
+
+
 def test_a_rule_of_one_input_has_nothing_of_it() -> None:
     text = 'rule f(x) -> y:\n    y = x\n    override dx = dy * dy because "a marker"\n'
     assert "_in_step" not in jax_module(text).__dict__
