@@ -187,7 +187,7 @@ def _public(core: Core) -> Lines:
     return [
         f"def {plan.name}({parameters(plan, _ARRAY)}) -> {returned}:",
         docstring(plan.docs),
-        *indented([*_conversions(plan), *_call(core)]),
+        *indented([*_conversions(plan), *_in_step(core), *_call(core)]),
     ]
 
 
@@ -207,6 +207,16 @@ def _again(core: Core) -> list[Lines]:
             *indented(_applied(core)),
         ]
     ]
+
+
+def _in_step(core: Core) -> Lines:
+    """Inputs of a rule that JAX pulls, in `shard_map`: one that devices share beside one
+    that they do not.
+    """
+    if core.way is not Way.PULLED or len(core.tensors) == 1:
+        return []
+    names = ", ".join(core.tensors)
+    return [f"{names} = _in_step({names})"]
 
 
 def _call(core: Core) -> Lines:

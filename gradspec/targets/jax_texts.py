@@ -48,7 +48,14 @@ def _floating(rule: str, name: str, value: jax.Array) -> jax.Array:
             f"{rule}: {name} must be a floating array, not {value.dtype}; "
             f"convert it first, as in {name}.astype(jnp.float32)"
         )
-    return value if isinstance(value, jax.Array) else jnp.asarray(value)
+    if isinstance(value, jax.Array):
+        return value
+    if hasattr(value, "todense"):
+        raise TypeError(
+            f"{rule}: {name} must be a dense array, not {type(value).__name__}; "
+            f"convert it first, as in {name}.todense()"
+        )
+    return jnp.asarray(value)
 ''',
 )
 
@@ -172,10 +179,11 @@ RESIDUAL = Helper(
     "_residual",
     '''\
 def _residual(x: jax.Array) -> jax.Array:
-    """x under a name. An argument itself must be no residual of a `jax.custom_vjp`: where
-    a gradient through `jax.lax.scan` is differentiated again, JAX takes another for it.
+    """x under a name, which is no user's for `jax.checkpoint`. An argument itself must be no
+    residual of a `jax.custom_vjp`: where a gradient through `jax.lax.scan` is
+    differentiated again, JAX takes another for it.
     """
-    return checkpoint_name(x, "residual")
+    return checkpoint_name(x, "argument of a rule")
 ''',
     ("from jax.ad_checkpoint import checkpoint_name",),
 )
@@ -281,7 +289,12 @@ VARYING = Helper(
 def _varying(x: jax.Array, like: jax.core.AbstractValue) -> jax.Array:
     """``x``; in `shard_map`, as a value that differs along the axes that ``like`` does."""
     axes = _varying_axes(like) - _varying_axes(jax.typeof(x))
-    return jax.lax.pcast(x, tuple(sorted(axes)), to="varying") if axes else x
+    if not axes:
+        return x
+    names = tuple(sorted(axes))
+    if not hasattr(jax.lax, "pcast"):  # JAX 0.8
+        return jax.lax.pvary(x, names)
+    return jax.lax.pcast(x, names, to="varying")
 ''',
 )
 
@@ -293,6 +306,19 @@ def _varying_axes(kind: jax.core.AbstractValue) -> frozenset[str]:
     """The axes of the mesh along which devices hold different values."""
     manual = getattr(kind, "manual_axis_type", None)
     return getattr(manual or kind, "varying" if manual else "vma", frozenset())
+''',
+)
+
+IN_STEP = Helper(
+    "_in_step",
+    '''\
+def _in_step(*arrays: jax.Array) -> tuple[jax.Array, ...]:
+    """The arrays; in `shard_map`, all as values that differ along the same axes. A
+    `jax.custom_vjp` cannot sum a gradient over the devices that share its input.
+    """
+    for kind in map(jax.typeof, arrays):
+        arrays = tuple(_varying(x, kind) for x in arrays)
+    return arrays
 ''',
 )
 
@@ -341,6 +367,7 @@ HELPERS = (
     PLUS,
     VARYING_AXES,
     VARYING,
+    IN_STEP,
     TANGENT,
     PUSHED,
     BATCHED_WITH,

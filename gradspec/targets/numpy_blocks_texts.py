@@ -34,7 +34,7 @@ def _blocks(
     first: np.ndarray, *others: npt.ArrayLike
 ) -> Callable[[slice], tuple[Any, ...]]:
     """What gives a block of the arrays, as the first is; a number goes with each."""
-    arrays = [np.asarray(array) for array in (first, *others)]
+    arrays = [_unmasked(array) for array in (first, *others)]
     flat = [
         array if array.ndim == 0 else np.broadcast_to(array, first.shape).reshape(-1)
         for array in arrays
@@ -168,6 +168,18 @@ def _on_all_cores(work: Callable[[slice], None], parts: list[slice]) -> None:
     ),
 )
 
+BARE = Helper(
+    "_bare",
+    '''\
+def _bare(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``function`` without its `np.errstate`, which is on where this is called: in NumPy 1
+    one that is entered twice never ends.
+    """
+    return getattr(function, "__wrapped__", function)
+''',
+    ("from collections.abc import Callable", "from typing import Any"),
+)
+
 IN_BLOCKS = Helper(
     "_in_blocks",
     '''\
@@ -176,6 +188,7 @@ def _in_blocks(
 ) -> Any:
     """``function`` of large arrays, a block at a time."""
     block, shape, size = _blocks(*arrays), arrays[0].shape, arrays[0].size
+    function = _bare(function)
 
     def part(at: slice, place: Any = None) -> Any:
         return function(*block(at), **statics, out=place)
@@ -214,7 +227,7 @@ def _in_rows(
 ) -> Any:
     """``function`` of ``x``, which has large batch axes, some rows at a time."""
     shape, row = x.shape[: x.ndim - axes], x.shape[x.ndim - axes :]
-    rows = x.reshape(-1, *row)
+    rows, function = x.reshape(-1, *row), _bare(function)
     place = out if _are_free(out, (x, *map(np.asarray, others))) else None
 
     def part(at: slice, place: Any = None) -> Any:
@@ -323,6 +336,7 @@ PULLED_IN_BLOCKS = Helper(
 def _pulled_in_blocks(pullback: Callable[..., Any], *arrays: Any, **statics: Any) -> Any:
     """``pullback`` of large arrays and upstream gradients, a block at a time."""
     block, shape, size = _blocks(*arrays), arrays[0].shape, arrays[0].size
+    pullback = _bare(pullback)
     return _joined(
         lambda at, _=None: pullback(*block(at), **statics), _parts(size, size), shape
     )
@@ -348,9 +362,9 @@ def _vjp_in_blocks(vjp: Callable[..., Any], *arrays: Any, **statics: Any) -> Any
 
         return _joined(part, _parts(size, size), shape)
 
-    block = _blocks(*arrays)
+    block, bare = _blocks(*arrays), _bare(vjp)
     outputs = _joined(
-        lambda at, _=None: vjp(*block(at), **statics)[0], _parts(size, size), shape
+        lambda at, _=None: bare(*block(at), **statics)[0], _parts(size, size), shape
     )
     return outputs, pullback
 ''',
@@ -361,6 +375,7 @@ HELPERS = (
     ARE_LARGE,
     BLOCKS,
     PARTS,
+    BARE,
     IN_BLOCKS,
     PULLED_IN_BLOCKS,
     VJP_IN_BLOCKS,

@@ -154,7 +154,7 @@ def _tangent(functions: Functions, output: Output, value: Expr) -> str:
     """A tangent has the shape of its output, also where some input has no part in it."""
     text = render(value, functions.scope)
     if not _has_shape(functions, output):
-        return f"_shaped({text}, {output.name})"
+        return f"_shaped({text}, {output.name}).copy()"
     is_view = functions.plan.is_ranked and viewed(_moved(functions, output)) is not None
     return text if text == f"{output.name}_dot" and not is_view else f"{text}.copy()"
 

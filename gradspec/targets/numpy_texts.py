@@ -64,6 +64,19 @@ UNTYPED = Dialect(
 )
 """Where a rule has no floating tensor."""
 
+UNMASKED = Helper(
+    "_unmasked",
+    '''\
+def _unmasked(value: npt.ArrayLike) -> np.ndarray:
+    """``value`` as an array; one that is masked would lose its mask in silence."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(
+            "a masked array would lose its mask; fill it first, as in x.filled(0.0)"
+        )
+    return np.asarray(value)
+''',
+)
+
 FLOATING = Helper(
     "_floating",
     '''\
@@ -88,7 +101,7 @@ def _floating(rule: str, **values: npt.ArrayLike) -> tuple[Any, ...]:
         if dtype in _DIRECT:
             return dtype, *given
     weak = (float, int)
-    arrays = [float(v) if type(v) in weak else np.asarray(v) for v in given]
+    arrays = [float(v) if type(v) in weak else _unmasked(v) for v in given]
     for name, array in zip(values, arrays, strict=True):
         if type(array) is not float and array.dtype.kind != "f":
             raise TypeError(
@@ -118,7 +131,7 @@ INTEGER = Helper(
     '''\
 def _integer(rule: str, name: str, value: npt.ArrayLike) -> np.ndarray:
     """``value`` as an integer array, of a type that holds what is made of positions."""
-    array = np.asarray(value)
+    array = _unmasked(value)
     if array.dtype.kind not in "iu":
         raise TypeError(
             f"{rule}: {name} must be an integer array, not {array.dtype}; "
@@ -133,7 +146,7 @@ BOOLEAN = Helper(
     '''\
 def _boolean(rule: str, name: str, value: npt.ArrayLike) -> np.ndarray:
     """``value`` as a boolean array."""
-    array = np.asarray(value)
+    array = _unmasked(value)
     if array.dtype != np.bool_:
         raise TypeError(
             f"{rule}: {name} must be a boolean array, not {array.dtype}; "
@@ -162,7 +175,8 @@ SHAPED = Helper(
     '''\
 def _shaped(value: npt.ArrayLike, like: np.ndarray, *others: np.ndarray) -> np.ndarray:
     """``value`` in the type of ``like``, and in the shape of all together."""
-    value = np.asarray(value).astype(like.dtype, casting="same_kind", copy=False)
+    value = value if type(value) is np.ndarray else _unmasked(value)
+    value = value.astype(like.dtype, casting="same_kind", copy=False)
     shape = like.shape
     for other in others:
         if other.shape != shape:
@@ -227,6 +241,7 @@ HELPERS = (
     numpy_direct.DIRECT,
     *numpy_few.HELPERS,
     *numpy_fused.HELPERS,
+    UNMASKED,
     FLOATING,
     IN_DOUBLE,
     INTEGER,

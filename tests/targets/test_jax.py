@@ -15,6 +15,7 @@ from tests.targets.emission import RULES, jax_module, jax_text, planned
 
 jax = pytest.importorskip("jax")
 jnp = pytest.importorskip("jax.numpy")
+sparse = pytest.importorskip("jax.experimental.sparse")
 pytestmark = pytest.mark.jax
 
 
@@ -91,6 +92,11 @@ def test_types_promote_as_jax_does(rules: ModuleType) -> None:
     [
         (lambda m: m.log1pexp(jnp.arange(3)), TypeError, "log1pexp: x must be a float"),
         (lambda m: m.log1pexp(1 + 2j), TypeError, "log1pexp: x must be a float"),
+        (
+            lambda m: m.log1pexp(sparse.BCOO.fromdense(jnp.ones(3))),
+            TypeError,
+            "log1pexp: x must be a dense array, not BCOO",
+        ),
         (lambda m: m.power(1.0, 2.5, True), TypeError, "power: n must be an integer"),
         (lambda m: m.power(1.0, 2, 1), TypeError, "power: on must be a boolean"),
         (lambda m: m.square(jnp.ones(3)), ValueError, "square: x must have rank 0"),

@@ -246,6 +246,16 @@ def test_a_scan_keeps_the_rule_where_its_gradient_is_differentiated(
             assert np.asarray(forward_over_reverse) == wanted, way
 
 
+def test_a_policy_of_a_users_names_saves_nothing_of_a_rule(
+    rules: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    policy = jax.checkpoint_policies.save_only_these_names("residual")
+    for rule in (rules.clipped, rules.marker):
+        part = jax.checkpoint(lambda x, f=rule: jnp.sum(f(jnp.sin(x))), policy=policy)
+        jax.ad_checkpoint.print_saved_residuals(part, jnp.asarray(X))
+    assert "residual" not in capsys.readouterr().out
+
+
 def test_so_does_one_in_a_module_of_linear_rules_alone() -> None:
     """Whose helpers are those that linear rules use."""
     rule = jax_module(

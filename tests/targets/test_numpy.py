@@ -253,6 +253,26 @@ def test_overrides(module: ModuleType) -> None:
         module.clip_gradient_jvp((x,), (x,))
 
 
+def test_a_tangent_is_not_what_was_given() -> None:
+    text = (
+        "rule through(soft, hard: nograd) -> y:\n"
+        "    y = hard\n    surrogate y = soft\n\n"
+        "rule still(x) -> y:\n    y = x\n"
+        '    override dx = 0 because "a marker"\n'
+    )
+    outcome = emit(planned(text), "numpy")
+    assert outcome.value is not None, outcome.diagnostics
+    module = imported(outcome.value.text, "numpy_tangents")
+    given = np.ones(3)
+    for shape in ((3,), (2, 3)):
+        _, y_dot = module.through_jvp((given, np.ones(shape)), (given, None))
+        y_dot += 1.0
+        np.testing.assert_array_equal(y_dot, np.full(shape, 2.0))
+    _, y_dot = module.still_jvp((given,), (given,))
+    y_dot += 1.0
+    np.testing.assert_array_equal(given, np.ones(3))
+
+
 def test_what_comes_back_is_not_what_was_given(module: ModuleType) -> None:
     upstream = np.ones(3)
     _, pullback = module.sums_vjp(np.ones(3), np.ones(3))

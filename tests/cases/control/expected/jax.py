@@ -25,7 +25,14 @@ def _floating(rule: str, name: str, value: jax.Array) -> jax.Array:
             f"{rule}: {name} must be a floating array, not {value.dtype}; "
             f"convert it first, as in {name}.astype(jnp.float32)"
         )
-    return value if isinstance(value, jax.Array) else jnp.asarray(value)
+    if isinstance(value, jax.Array):
+        return value
+    if hasattr(value, "todense"):
+        raise TypeError(
+            f"{rule}: {name} must be a dense array, not {type(value).__name__}; "
+            f"convert it first, as in {name}.todense()"
+        )
+    return jnp.asarray(value)
 
 
 def _widen(x: jax.Array) -> jax.Array:
@@ -66,10 +73,11 @@ def _lasting(tensors: int) -> Callable[..., Any]:
 
 
 def _residual(x: jax.Array) -> jax.Array:
-    """x under a name. An argument itself must be no residual of a `jax.custom_vjp`: where
-    a gradient through `jax.lax.scan` is differentiated again, JAX takes another for it.
+    """x under a name, which is no user's for `jax.checkpoint`. An argument itself must be no
+    residual of a `jax.custom_vjp`: where a gradient through `jax.lax.scan` is
+    differentiated again, JAX takes another for it.
     """
-    return checkpoint_name(x, "residual")
+    return checkpoint_name(x, "argument of a rule")
 
 
 @_lasting(1)

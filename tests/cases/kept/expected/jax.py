@@ -24,7 +24,14 @@ def _floating(rule: str, name: str, value: jax.Array) -> jax.Array:
             f"{rule}: {name} must be a floating array, not {value.dtype}; "
             f"convert it first, as in {name}.astype(jnp.float32)"
         )
-    return value if isinstance(value, jax.Array) else jnp.asarray(value)
+    if isinstance(value, jax.Array):
+        return value
+    if hasattr(value, "todense"):
+        raise TypeError(
+            f"{rule}: {name} must be a dense array, not {type(value).__name__}; "
+            f"convert it first, as in {name}.todense()"
+        )
+    return jnp.asarray(value)
 
 
 def _widen(x: jax.Array) -> jax.Array:

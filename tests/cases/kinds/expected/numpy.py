@@ -68,7 +68,7 @@ def _blocks(
     first: np.ndarray, *others: npt.ArrayLike
 ) -> Callable[[slice], tuple[Any, ...]]:
     """What gives a block of the arrays, as the first is; a number goes with each."""
-    arrays = [np.asarray(array) for array in (first, *others)]
+    arrays = [_unmasked(array) for array in (first, *others)]
     flat = [
         array if array.ndim == 0 else np.broadcast_to(array, first.shape).reshape(-1)
         for array in arrays
@@ -89,11 +89,19 @@ def _parts(rows: int, size: int) -> list[slice]:
     return [slice(*ends) for ends in zip(starts, [*starts[1:], rows], strict=True)]
 
 
+def _bare(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``function`` without its `np.errstate`, which is on where this is called: in NumPy 1
+    one that is entered twice never ends.
+    """
+    return getattr(function, "__wrapped__", function)
+
+
 def _in_blocks(
     function: Callable[..., Any], *arrays: Any, out: Any = None, **statics: Any
 ) -> Any:
     """``function`` of large arrays, a block at a time."""
     block, shape, size = _blocks(*arrays), arrays[0].shape, arrays[0].size
+    function = _bare(function)
 
     def part(at: slice, place: Any = None) -> Any:
         return function(*block(at), **statics, out=place)
@@ -108,6 +116,7 @@ def _pulled_in_blocks(
 ) -> Any:
     """``pullback`` of large arrays and upstream gradients, a block at a time."""
     block, shape, size = _blocks(*arrays), arrays[0].shape, arrays[0].size
+    pullback = _bare(pullback)
     return _joined(
         lambda at, _=None: pullback(*block(at), **statics), _parts(size, size), shape
     )
@@ -281,6 +290,15 @@ def _few3(a: Any, b: Any, c: Any) -> np.dtype | None:
     return None
 
 
+def _unmasked(value: npt.ArrayLike) -> np.ndarray:
+    """``value`` as an array; one that is masked would lose its mask in silence."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(
+            "a masked array would lose its mask; fill it first, as in x.filled(0.0)"
+        )
+    return np.asarray(value)
+
+
 _Array = np.ndarray
 _SINGLE, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 _DIRECT = {_SINGLE, _DOUBLE}
@@ -302,7 +320,7 @@ def _floating(rule: str, **values: npt.ArrayLike) -> tuple[Any, ...]:
         if dtype in _DIRECT:
             return dtype, *given
     weak = (float, int)
-    arrays = [float(v) if type(v) in weak else np.asarray(v) for v in given]
+    arrays = [float(v) if type(v) in weak else _unmasked(v) for v in given]
     for name, array in zip(values, arrays, strict=True):
         if type(array) is not float and array.dtype.kind != "f":
             raise TypeError(
@@ -316,7 +334,7 @@ def _floating(rule: str, **values: npt.ArrayLike) -> tuple[Any, ...]:
 
 def _integer(rule: str, name: str, value: npt.ArrayLike) -> np.ndarray:
     """``value`` as an integer array, of a type that holds what is made of positions."""
-    array = np.asarray(value)
+    array = _unmasked(value)
     if array.dtype.kind not in "iu":
         raise TypeError(
             f"{rule}: {name} must be an integer array, not {array.dtype}; "
@@ -327,7 +345,7 @@ def _integer(rule: str, name: str, value: npt.ArrayLike) -> np.ndarray:
 
 def _boolean(rule: str, name: str, value: npt.ArrayLike) -> np.ndarray:
     """``value`` as a boolean array."""
-    array = np.asarray(value)
+    array = _unmasked(value)
     if array.dtype != np.bool_:
         raise TypeError(
             f"{rule}: {name} must be a boolean array, not {array.dtype}; "
@@ -338,7 +356,8 @@ def _boolean(rule: str, name: str, value: npt.ArrayLike) -> np.ndarray:
 
 def _shaped(value: npt.ArrayLike, like: np.ndarray, *others: np.ndarray) -> np.ndarray:
     """``value`` in the type of ``like``, and in the shape of all together."""
-    value = np.asarray(value).astype(like.dtype, casting="same_kind", copy=False)
+    value = value if type(value) is np.ndarray else _unmasked(value)
+    value = value.astype(like.dtype, casting="same_kind", copy=False)
     shape = like.shape
     for other in others:
         if other.shape != shape:

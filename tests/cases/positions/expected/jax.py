@@ -23,7 +23,14 @@ def _floating(rule: str, name: str, value: jax.Array) -> jax.Array:
             f"{rule}: {name} must be a floating array, not {value.dtype}; "
             f"convert it first, as in {name}.astype(jnp.float32)"
         )
-    return value if isinstance(value, jax.Array) else jnp.asarray(value)
+    if isinstance(value, jax.Array):
+        return value
+    if hasattr(value, "todense"):
+        raise TypeError(
+            f"{rule}: {name} must be a dense array, not {type(value).__name__}; "
+            f"convert it first, as in {name}.todense()"
+        )
+    return jnp.asarray(value)
 
 
 def _integer(rule: str, name: str, value: jax.Array) -> jax.Array:
@@ -61,7 +68,12 @@ def _varying_axes(kind: jax.core.AbstractValue) -> frozenset[str]:
 def _varying(x: jax.Array, like: jax.core.AbstractValue) -> jax.Array:
     """``x``; in `shard_map`, as a value that differs along the axes that ``like`` does."""
     axes = _varying_axes(like) - _varying_axes(jax.typeof(x))
-    return jax.lax.pcast(x, tuple(sorted(axes)), to="varying") if axes else x
+    if not axes:
+        return x
+    names = tuple(sorted(axes))
+    if not hasattr(jax.lax, "pcast"):  # JAX 0.8
+        return jax.lax.pvary(x, names)
+    return jax.lax.pcast(x, names, to="varying")
 
 
 def _tangent(tangent: jax.Array | None, y: jax.Array) -> jax.Array:

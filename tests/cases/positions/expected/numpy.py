@@ -54,6 +54,15 @@ def _places(out: Any, kinds: list[Any]) -> tuple[Any, ...]:
     return places
 
 
+def _unmasked(value: npt.ArrayLike) -> np.ndarray:
+    """``value`` as an array; one that is masked would lose its mask in silence."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(
+            "a masked array would lose its mask; fill it first, as in x.filled(0.0)"
+        )
+    return np.asarray(value)
+
+
 _Array = np.ndarray
 _SINGLE, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 _DIRECT = {_SINGLE, _DOUBLE}
@@ -75,7 +84,7 @@ def _floating(rule: str, **values: npt.ArrayLike) -> tuple[Any, ...]:
         if dtype in _DIRECT:
             return dtype, *given
     weak = (float, int)
-    arrays = [float(v) if type(v) in weak else np.asarray(v) for v in given]
+    arrays = [float(v) if type(v) in weak else _unmasked(v) for v in given]
     for name, array in zip(values, arrays, strict=True):
         if type(array) is not float and array.dtype.kind != "f":
             raise TypeError(
@@ -89,7 +98,7 @@ def _floating(rule: str, **values: npt.ArrayLike) -> tuple[Any, ...]:
 
 def _integer(rule: str, name: str, value: npt.ArrayLike) -> np.ndarray:
     """``value`` as an integer array, of a type that holds what is made of positions."""
-    array = np.asarray(value)
+    array = _unmasked(value)
     if array.dtype.kind not in "iu":
         raise TypeError(
             f"{rule}: {name} must be an integer array, not {array.dtype}; "
@@ -100,7 +109,8 @@ def _integer(rule: str, name: str, value: npt.ArrayLike) -> np.ndarray:
 
 def _shaped(value: npt.ArrayLike, like: np.ndarray, *others: np.ndarray) -> np.ndarray:
     """``value`` in the type of ``like``, and in the shape of all together."""
-    value = np.asarray(value).astype(like.dtype, casting="same_kind", copy=False)
+    value = value if type(value) is np.ndarray else _unmasked(value)
+    value = value.astype(like.dtype, casting="same_kind", copy=False)
     shape = like.shape
     for other in others:
         if other.shape != shape:
