@@ -28,7 +28,8 @@ from gradspec.driver.trials import FRAMEWORKS, RUNNERS
 from gradspec.ir.rule import CheckedRule
 from gradspec.options import Options
 from gradspec.source import Source
-from gradspec.trial.features import FEATURES, Feature
+from gradspec.trial.feature import Feature
+from gradspec.trial.features import FEATURES
 
 MARKERS = Path(__file__).parent.parent / "trial" / "markers.grad"
 CELL_SECONDS = 240.0
@@ -298,7 +299,7 @@ def _child(
 ) -> str:
     """Run what is left; why the process ended, if it did before its work was done."""
     table = [
-        {"name": f.name, "order": f.order, "half": f.half, "forward": f.forward}
+        {"name": f.name, "order": f.order, "half": f.half, "double": f.double}
         for f in features
     ]
     every = [

@@ -18,7 +18,7 @@ from typing import Any
 from gradspec.driver import cache
 from gradspec.driver.trials import FRAMEWORKS
 from gradspec.driver.write import replace_text
-from gradspec.trial.features import Feature
+from gradspec.trial.feature import Feature
 
 MAX_ENTRIES = 1000
 

@@ -8,7 +8,7 @@ declared gradient is another (a surrogate, an override), that shows as a number.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
@@ -22,8 +22,10 @@ from gradspec.ir.expr import Expr, const
 from gradspec.ir.rule import (
     Backward,
     CheckedRule,
+    Input,
     Kind,
     NoGradient,
+    Output,
     Override,
     Pending,
     Rule,
@@ -41,6 +43,9 @@ from gradspec.trial.shapes import Place, place_in
 
 WHOLE = (2, 3)
 """The batch of an elementwise rule's call."""
+
+PARTS = ((2, 1), (3,))
+"""The first two inputs of several: each is broadcast along an axis of the other."""
 
 DRAWS = 60
 
@@ -63,11 +68,17 @@ def elementwise_case(checked: CheckedRule) -> dict[str, Any] | None:
     drawn = _drawn(rule, kept, linear)
     if drawn is None:
         return None
+    upstream = _upstream(rule, kept, drawn)
     return {
         "rule": rule.name,
         "exact": _is_exact(rule),
         "inputs": [[i.name, i.kind.value] for i in rule.tensor_inputs],
-        "batched": [n for n, shape in drawn.shapes.items() if shape == WHOLE],
+        "batched": [
+            i.name
+            for i in rule.tensor_inputs
+            if len(drawn.shapes[i.name]) == len(WHOLE)
+        ],
+        "rows": [n for n, (s, _) in upstream.items() if len(s) == len(WHOLE)],
         "outputs": [[o.name, o.kind.value] for o in rule.outputs],
         "linear": linear,
         "statics": _statics(rule, drawn),
@@ -78,7 +89,7 @@ def elementwise_case(checked: CheckedRule) -> dict[str, Any] | None:
             ]
             for i in rule.tensor_inputs
         },
-        "upstream": _ones(rule, kept, drawn),
+        "upstream": upstream,
         **_derivatives(rule, kept, drawn, linear),
         "bare": _derivatives(bare, without, drawn, True),
     }
@@ -87,9 +98,10 @@ def elementwise_case(checked: CheckedRule) -> dict[str, Any] | None:
 def _derivatives(
     rule: Rule, meaning: _Meaning, drawn: Drawn, linear: bool
 ) -> dict[str, Any]:
-    """What must come out, to third order where that is one number."""
+    """What must come out, from values to third order where that is one number."""
     smooth = None if _is_ambiguous(rule) else _second(rule, meaning, drawn, linear)
     return {
+        "zeroth": _zeroth(rule, meaning, drawn),
         "first": _first(rule, meaning, drawn, linear),
         "second": smooth,
         "third": _third(rule, meaning, drawn, linear) if smooth else None,
@@ -160,12 +172,13 @@ def _drawn(rule: Rule, meaning: _Meaning, linear: bool) -> Drawn | None:
 
 
 def _shapes(rule: Rule, linear: bool) -> dict[str, Place]:
-    """The second input has fewer axes than the first, so that it broadcasts."""
+    """All alike where a gradient is not linear: to broadcast is to add up."""
     batched = [i.name for i in rule.tensor_inputs if i.shape.batch]
     whole: Place = WHOLE if batched else ()
     shapes: dict[str, Place] = {i.name: () for i in rule.inputs}
-    for number, name in enumerate(batched):
-        shapes[name] = whole[1:] if linear and number == 1 else whole
+    shapes |= dict.fromkeys(batched, whole)
+    if linear and len(batched) > 1:
+        shapes |= dict(zip(batched, PARTS, strict=False))
     return shapes | {f"d{output.name}": whole for output in rule.outputs}
 
 
@@ -186,34 +199,52 @@ def _statics(rule: Rule, drawn: Drawn) -> dict[str, float | int]:
 # --- what must come out --------------------------------------------------------------
 
 
-def _ones(rule: Rule, meaning: _Meaning, drawn: Drawn) -> dict[str, Any]:
-    """Upstream gradients of 1, in the shape of each output."""
+def _upstream(rule: Rule, meaning: _Meaning, drawn: Drawn) -> dict[str, Any]:
+    """Upstream gradients, in the shape of each output: numbers of which no two are equal,
+    since a gradient that lacks a factor is the same where that is 1.
+    """
     found = {}
     for output in rule.outputs:
         if output.takes_gradient:
             shape = _shape(drawn, names(meaning.outputs[output.name]))
-            found[output.name] = [shape, [1.0] * len(list(product(*map(range, shape))))]
+            points = [point for _, point in _points(drawn, shape)]
+            flat = [float(point[f"d{output.name}"]) for point in points]
+            found[output.name] = [shape, flat]
+    return found
+
+
+def _zeroth(rule: Rule, meaning: _Meaning, drawn: Drawn) -> dict[str, Any]:
+    """The values of the outputs that take a gradient."""
+    found = {}
+    for output in rule.outputs:
+        if output.takes_gradient:
+            value = meaning.outputs[output.name]
+            shape, program = _shape(drawn, names(value)), Program((value,))
+            points = [point for _, point in _points(drawn, shape)]
+            found[output.name] = [shape, [values(program, p)[0] for p in points]]
     return found
 
 
 def _shape(drawn: Drawn, used: Iterable[str]) -> Place:
     """To what the inputs that are used broadcast."""
-    return max((drawn.shapes.get(name, ()) for name in used), key=len, default=())
+    shapes = [drawn.shapes.get(name, ()) for name in used]
+    rank = max(map(len, shapes), default=0)
+    aligned = [(1,) * (rank - len(shape)) + shape for shape in shapes]
+    return tuple(map(max, *aligned, (1,) * rank)) if rank else ()
 
 
 def _terms(
     rule: Rule, meaning: _Meaning, name: str, linear: bool
 ) -> Iterator[tuple[Expr, tuple[str, ...]]]:
     """What each output adds to a gradient, and the inputs whose shapes that takes."""
-    taking = [o.name for o in rule.outputs if o.takes_gradient]
     whole = meaning.cotangents[f"d{name}"]
     if not linear:
-        ones = {f"d{o}": const(1) for o in taking}
-        yield substitute(whole, ones), tuple(i.name for i in rule.tensor_inputs)
+        yield whole, tuple(i.name for i in rule.tensor_inputs)
         return
     for upstream, spans in meaning.spans[name].items():
-        ones = {f"d{o}": const(int(f"d{o}" == upstream)) for o in taking}
-        yield substitute(whole, ones), spans
+        others = (o.name for o in rule.outputs if f"d{o.name}" != upstream)
+        zeros = {f"d{other}": const(0) for other in others}
+        yield substitute(whole, zeros), spans
 
 
 def _first(rule: Rule, meaning: _Meaning, drawn: Drawn, linear: bool) -> dict[str, Any]:
@@ -313,11 +344,15 @@ def ranked_case(rule: Rule, linear: bool) -> dict[str, Any] | None:
         return None
     given = call["given"]
     gradients = [f"d{i.name}" for i in rule.inputs if f"d{i.name}" in call["expected"]]
+    values = [o.name for o in rule.outputs if o.takes_gradient]
     return {
         "rule": rule.name,
         "exact": _is_exact(rule),
         "inputs": [[i.name, i.kind.value] for i in rule.tensor_inputs],
-        "batched": list(_batched(rule, given)),
+        "batched": list(_batched(rule.tensor_inputs, "", given)),
+        "rows": list(
+            _batched([o for o in rule.outputs if o.takes_gradient], "d", given)
+        ),
         "outputs": [[o.name, o.kind.value] for o in rule.outputs],
         "linear": linear,
         "statics": call["statics"],
@@ -326,21 +361,27 @@ def ranked_case(rule: Rule, linear: bool) -> dict[str, Any] | None:
             o.name: given[f"d{o.name}"] for o in rule.outputs if o.takes_gradient
         },
         "probes": {name[1:]: given[f"probe {name[1:]}"] for name in gradients},
-        **_orders(call, gradients),
-        "bare": _orders(call["bare"], gradients),
+        **_orders(call, gradients, values),
+        "bare": _orders(call["bare"], gradients, values),
     }
 
 
-def _batched(rule: Rule, given: dict[str, Any]) -> Iterator[str]:
-    """The inputs that have the first axis of the batch, which is none of their own."""
-    longest = max(len(given[i.name][0]) - len(i.shape.axes) for i in rule.tensor_inputs)
-    for i in rule.tensor_inputs:
-        if longest and len(given[i.name][0]) - len(i.shape.axes) == longest:
-            yield i.name
+def _batched(
+    variables: Sequence[Input | Output], prefix: str, given: dict[str, Any]
+) -> Iterator[str]:
+    """Those that have the first axis of the batch, which is none of their own."""
+    axes = {
+        v.name: len(given[prefix + v.name][0]) - len(v.shape.axes) for v in variables
+    }
+    longest = max(axes.values(), default=0)
+    return (name for name, count in axes.items() if longest and count == longest)
 
 
-def _orders(call: dict[str, Any], gradients: list[str]) -> dict[str, Any]:
+def _orders(
+    call: dict[str, Any], gradients: list[str], values: list[str]
+) -> dict[str, Any]:
     return {
+        "zeroth": {name: call["expected"][name] for name in values},
         "first": {name: call["expected"].get(name) for name in gradients},
         "second": call["second"],
         "third": call["third"],

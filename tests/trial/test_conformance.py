@@ -18,7 +18,8 @@ from gradspec.ir.closed import outputs
 from gradspec.ir.walk import names
 from gradspec.options import Options
 from gradspec.source import Source
-from gradspec.trial.features import FEATURES, Feature
+from gradspec.trial.feature import Feature
+from gradspec.trial.features import FEATURES
 
 
 @pytest.mark.parametrize("target", FEATURES)
@@ -49,10 +50,36 @@ def test_the_markers_are_kept() -> None:
 
 
 def test_a_marker_says_something() -> None:
-    """Every declared gradient is another than that of the forward expression."""
+    """Every declared gradient is another than that of the forward expression, in each
+    order and in half precision.
+    """
     for case in conforming.markers(Options(("numpy",))).cases:
-        if case["rule"] not in ("exact_marker", "result_marker"):
-            assert case["first"] != case["bare"]["first"], case["rule"]
+        for order in ("first", "second", "third"):
+            if case["rule"] in ("exact_marker", "result_marker"):
+                continue
+            pairs = zip(case[order].values(), case["bare"][order].values(), strict=True)
+            assert any(_apart(one, other) > 0.1 for (_, one), (_, other) in pairs)
+
+
+def _apart(one: list[float], other: list[float]) -> float:
+    """Relative to the largest element."""
+    differences = (abs(a - b) for a, b in zip(one, other, strict=True))
+    return max(differences) / max(map(abs, one))
+
+
+def test_no_upstream_gradient_is_like_another() -> None:
+    """Of a gradient that lacks the factor, ones would show nothing."""
+    for case in conforming.markers(Options(("numpy",))).cases:
+        for _, flat in case["upstream"].values():
+            assert len({1.0, *flat}) == len(flat) + 1, case["rule"]
+
+
+def test_each_of_two_inputs_is_broadcast() -> None:
+    cases = {c["rule"]: c for c in conforming.markers(Options(("numpy",))).cases}
+    pair = cases["pair_marker"]
+    assert [list(pair["given"][name][0]) for name in "xy"] == [[2, 1], [3]]
+    assert {n: list(v[0]) for n, v in pair["zeroth"].items()} == {"z": [2, 3], "w": [3]}
+    assert (pair["batched"], pair["rows"]) == (["x"], ["z"])
 
 
 def test_a_marker_has_an_output_that_depends_on_one_of_two_inputs() -> None:

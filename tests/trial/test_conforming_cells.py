@@ -135,7 +135,7 @@ def test_plain_code_beside_rules(target: str) -> None:
     first = FEATURES[target][0]
     features = tuple(f for f in FEATURES[target] if f.group == first.group)
     features = tuple(f for f in features if f.order == 3 or f is first)
-    rules = ("static_marker", "surrogate_marker", "axis_marker")
+    rules = ("static_marker", "surrogate_marker", "result_marker", "axis_marker")
     given = _subject(target, rules, conforming.Subject({}, ()).ways)
     matrix = conforming.matrix(target, (given,), features)
     assert {(c.state, c.plain) for c in matrix.cells} == {("ok", "ok")}

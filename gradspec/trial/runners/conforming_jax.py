@@ -11,11 +11,29 @@ import conforming_jax_transforms  # noqa: F401
 import jax
 import jax.numpy as jnp
 import numpy as np
-from conforming import emptied, main, require
+from conforming import emptied, main, require, unused
 from conforming_jax_setting import Setting, feature
 from conforming_plain import jax_module
 
 # --- eager -----------------------------------------------------------------------------
+
+
+@feature("values")
+def outputs(s: Setting) -> Any:
+    return s.listed(s.outputs(*s.floats))
+
+
+@feature("vjp, values")
+def vjp_values(s: Setting) -> Any:
+    """Those that the forward pass of a rule has, beside what it keeps."""
+    return s.listed(jax.vjp(s.outputs, *s.floats)[0])
+
+
+@feature("jvp, values")
+def jvp_values(s: Setting) -> Any:
+    return s.listed(
+        jax.jvp(s.outputs, s.floats, tuple(map(jnp.ones_like, s.floats)))[0]
+    )
 
 
 @feature("grad")
@@ -72,6 +90,16 @@ def one_output(s: Setting) -> Any:
         parts = jax.grad(whole, s.every)(*s.floats)
         found = [a + b for a, b in zip(found, parts, strict=True)]
     return s.listed(found)
+
+
+@feature("other calls between")
+def calls_between(s: Setting) -> Any:
+    """Nothing may stay of a call but what its own pullback has."""
+    s.rule = unused(s.rule, s.path, s.case)
+    s.moved()
+    _, pullback = jax.vjp(s.total, *s.floats)
+    s.moved()
+    return s.listed(pullback(jnp.float32(1)))
 
 
 @feature("grad with has_aux")
@@ -160,6 +188,8 @@ def empty(s: Setting) -> None:
 @feature("bfloat16")
 def bfloat16(s: Setting) -> Any:
     floats = [x.astype(jnp.bfloat16) for x in s.floats]
+    kinds = {y.dtype for y in s.outputs(*floats)}
+    require(kinds == {jnp.dtype(jnp.bfloat16)}, f"results of {kinds}")
     gradients = jax.grad(s.total, s.every)(*floats)
     require(all(g.dtype == jnp.bfloat16 for g in gradients), "not bfloat16")
     return s.listed(gradients)

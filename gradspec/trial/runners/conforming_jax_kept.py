@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from conforming import rows
 from conforming_jax_setting import DEVICES, Setting, feature
 from jax.experimental import checkify
 
@@ -37,25 +38,26 @@ def export_of_gradient(s: Setting) -> Any:
 
 @feature("export, sizes unknown")
 def export_symbolic(s: Setting) -> Any:
-    """The first axis of a batch, where upstream gradients are 1, whatever the size."""
-    batched = s.case["batched"]
-    if not batched or not all(bool((u == 1).all()) for u in s.upstream):
+    """The first axis of a batch."""
+    size, *marks = rows(s.case)
+    if size < 2:
         return export(s)
-    (rows,) = jax.export.symbolic_shape("rows")
-    names = (name for name, _ in s.case["inputs"])
-    given = [
-        jax.ShapeDtypeStruct((rows, *x.shape[1:]) if n in batched else x.shape, x.dtype)
-        for n, x in zip(names, s.inputs, strict=True)
-    ]
+    (symbol,) = jax.export.symbolic_shape("rows")
 
-    def gradients(*inputs: Any) -> Any:
-        s.inputs = list(inputs)
-        floats = tuple(inputs[k] for k in s.places)
-        return jax.grad(lambda *f: sum(map(jnp.sum, s.outputs(*f))), s.every)(*floats)
+    def kinds(arrays: Any, have_rows: Any) -> list[Any]:
+        return [
+            jax.ShapeDtypeStruct((symbol, *x.shape[1:]) if has else x.shape, x.dtype)
+            for x, has in zip(arrays, have_rows, strict=True)
+        ]
 
-    inputs = s.inputs
-    exported = jax.export.export(jax.jit(gradients))(*given)
-    return s.listed(jax.export.deserialize(exported.serialize()).call(*inputs))
+    def gradients(inputs: Any, upstream: Any) -> Any:
+        here = copy.copy(s)
+        here.inputs, here.upstream = inputs, upstream
+        return here.first(*(inputs[k] for k in s.places))
+
+    given = s.inputs, s.upstream
+    exported = jax.export.export(jax.jit(gradients))(*map(kinds, given, marks))
+    return s.listed(jax.export.deserialize(exported.serialize()).call(*given))
 
 
 @feature("checkify")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from types import ModuleType
 from typing import Any
@@ -12,7 +13,7 @@ os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
 import jax
 import jax.numpy as jnp
 import numpy as np
-from conforming import Case, Register
+from conforming import Case, Register, elsewhere
 
 feature = Register()
 """All features of JAX, over several files."""
@@ -27,6 +28,7 @@ class Setting:
 
     def __init__(self, module: ModuleType, case: Case) -> None:
         self.rule, self.case = getattr(module, case["rule"]), case
+        self.path = module.__file__
         self.kinds = [kind for _, kind in case["inputs"]]
         self.inputs = [
             _array(case["given"][name], kind) for name, kind in case["inputs"]
@@ -58,6 +60,12 @@ class Setting:
         """Upstream gradients times outputs."""
         pairs = zip(self.outputs(*floats), self.upstream, strict=True)
         return sum(jnp.sum(y * u) for y, u in pairs)
+
+    def moved(self) -> Any:
+        """The gradients at another point and with other statics."""
+        here = copy.copy(self)
+        here.case = elsewhere(self.case)
+        return here.first(*(x / 2 for x in self.floats))
 
     @property
     def every(self) -> tuple[int, ...]:

@@ -7,10 +7,27 @@ from typing import Any
 import jax
 import jax.extend
 import jax.numpy as jnp
-from conforming import require
+from conforming import require, unused
 from conforming_jax_setting import Setting, feature
 
 # --- transformations -------------------------------------------------------------------
+
+
+@feature("jit, values")
+def jit_values(s: Setting) -> Any:
+    return s.listed(jax.jit(s.outputs)(*s.floats))
+
+
+@feature("jit, other calls between")
+def calls_between(s: Setting) -> Any:
+    """Statics are known when a function is traced: others, another trace."""
+    s.rule = jax.jit(
+        unused(s.rule, s.path, s.case), static_argnames=tuple(s.case["statics"])
+    )
+    s.moved()
+    _, pullback = jax.vjp(s.total, *s.floats)
+    s.moved()
+    return s.listed(pullback(jnp.float32(1)))
 
 
 @feature("jit")
@@ -21,6 +38,11 @@ def jit(s: Setting) -> Any:
 @feature("grad of jit")
 def grad_of_jit(s: Setting) -> Any:
     return s.listed(jax.grad(jax.jit(s.total), s.every)(*s.floats))
+
+
+@feature("vmap, values")
+def vmap_values(s: Setting) -> Any:
+    return s.listed([y[0] for y in jax.vmap(s.outputs)(*s.stacked())])
 
 
 @feature("vmap")

@@ -7,7 +7,16 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-from conforming import Case, Register, emptied, imported, main, require
+from conforming import (
+    Case,
+    Register,
+    elsewhere,
+    emptied,
+    imported,
+    imported_as,
+    main,
+    require,
+)
 
 feature = Register()
 
@@ -43,9 +52,78 @@ def _tuple(value: Any) -> tuple[Any, ...]:
     return value if isinstance(value, tuple) else (value,)
 
 
+@feature("values")
+def values(s: Setting) -> Any:
+    return _made(s, s.function("")(*s.inputs, **s.case["statics"]))
+
+
+def _made(s: Setting, outputs: Any) -> Any:
+    """The outputs that take an upstream gradient."""
+    kinds = [kind for _, kind in s.case["outputs"]]
+    pairs = zip(_tuple(outputs), kinds, strict=True)
+    arrays = [np.asarray(y, np.float64) for y, kind in pairs if kind == "float"]
+    return [[y.shape, y.ravel().tolist()] for y in arrays]
+
+
+@feature("out")
+def into(s: Setting) -> Any:
+    """Into arrays that are there."""
+    made = s.function("")(*s.inputs, **s.case["statics"])
+    places = tuple(np.full_like(y, 7) for y in _tuple(made))
+    out = places if isinstance(made, tuple) else places[0]
+    got = s.function("")(*s.inputs, **s.case["statics"], out=out)
+    require(got is out, "another array came back")
+    return _made(s, out)
+
+
+@feature("f_vjp, values")
+def vjp_values(s: Setting) -> Any:
+    return _made(s, s.function("_vjp")(*s.inputs, **s.case["statics"])[0])
+
+
+@feature("f_jvp, values")
+def jvp_values(s: Setting) -> Any:
+    tangents = [np.ones_like(x) if x.dtype.kind == "f" else None for x in s.inputs]
+    push = s.function("_jvp")
+    return _made(s, push(tuple(s.inputs), tuple(tangents), **s.case["statics"])[0])
+
+
 @feature("f_vjp")
 def pulled(s: Setting) -> Any:
     _, pullback = s.function("_vjp")(*s.inputs, **s.case["statics"])
+    found = _tuple(pullback(*s.upstream))
+    kinds = [None if g is None else g.dtype for g in found]
+    wanted = [x.dtype if x.dtype.kind == "f" else None for x in s.inputs]
+    require(kinds == wanted, f"gradients of the types {kinds}")
+    return s.listed(found)
+
+
+@feature("pullback twice")
+def pulled_twice(s: Setting) -> Any:
+    """What is given stays as it is."""
+    before = [x.copy() for x in (*s.inputs, *s.upstream)]
+    _, pullback = s.function("_vjp")(*s.inputs, **s.case["statics"])
+    pullback(*s.upstream)
+    found = s.listed(_tuple(pullback(*s.upstream)))
+    same = all(map(np.array_equal, before, (*s.inputs, *s.upstream)))
+    require(same, "an argument or an upstream gradient was changed in place")
+    return found
+
+
+@feature("other calls between")
+def calls_between(s: Setting) -> Any:
+    """Nothing may stay of a call but what its own pullback has."""
+    s.module = imported_as("unused_", s.module.__file__)
+    statics = elsewhere(s.case)["statics"]
+    moved = [x / 2 if x.dtype.kind == "f" else x for x in s.inputs]
+
+    def other() -> None:
+        with np.errstate(all="ignore"):
+            s.function("_vjp")(*moved, **statics)[1](*s.upstream)
+
+    other()
+    _, pullback = s.function("_vjp")(*s.inputs, **s.case["statics"])
+    other()
     return s.listed(_tuple(pullback(*s.upstream)))
 
 

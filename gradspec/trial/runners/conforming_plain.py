@@ -33,7 +33,7 @@ def tf_module(path: str) -> ModuleType:
     """The core, recorded operation by operation."""
     module: ModuleType = imported_as(PREFIX, path)
 
-    def recorded(_tensors: Any, results: Any, _backward: Any, _forward: Any) -> Any:
+    def recorded(_tensors: Any, results: Any, *_: Any, **__: Any) -> Any:
         return results
 
     untouched = SimpleNamespace(

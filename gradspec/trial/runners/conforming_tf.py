@@ -16,11 +16,18 @@ import conforming_tf_graph  # noqa: F401  (registers its features)
 import conforming_tf_kept  # noqa: F401
 import conforming_tf_keras  # noqa: F401
 import tensorflow as tf
-from conforming import emptied, main, require
+from conforming import emptied, main, require, unused
 from conforming_plain import tf_module
 from conforming_tf_setting import Setting, feature
 
 # --- eager -----------------------------------------------------------------------------
+
+
+@feature("values")
+def outputs(s: Setting) -> Any:
+    with tf.GradientTape() as recorded:
+        recorded.watch(s.floats)
+        return s.listed(s.outputs(*s.floats))
 
 
 @feature("tape")
@@ -82,6 +89,18 @@ def persistent(s: Setting) -> Any:
     return s.listed(recorded.gradient(total, s.floats, unconnected_gradients="zero"))
 
 
+@feature("other calls between")
+def calls_between(s: Setting) -> Any:
+    """Nothing may stay of a call but what its own gradient has."""
+    s.rule = unused(s.rule, s.path, s.case)
+    s.moved()
+    with tf.GradientTape() as recorded:
+        recorded.watch(s.floats)
+        total = s.total(*s.floats)
+    s.moved()
+    return s.listed(recorded.gradient(total, s.floats, unconnected_gradients="zero"))
+
+
 @feature("float64")
 def float64(s: Setting) -> Any:
     s.double()
@@ -114,14 +133,15 @@ def py_function(s: Setting) -> Any:
 @feature("ragged, map_flat_values")
 def ragged(s: Setting) -> None:
     """The first input's elements as rows of different lengths."""
-    if len(s.inputs) > 1 or s.case.get("probes"):
+    if len(s.inputs) > 1 or len(s.case["outputs"]) > 1 or s.case.get("probes"):
         return
     flat = tf.reshape(s.floats[0], [-1])
     rows = tf.RaggedTensor.from_row_lengths(flat, [1, len(flat) - 1])
     call = functools.partial(s.rule, **s.case["statics"])
     with tf.GradientTape() as recorded:
         recorded.watch(rows.flat_values)
-        whole = tf.reduce_sum(tf.ragged.map_flat_values(call, rows))
+        made = tf.ragged.map_flat_values(call, rows).flat_values
+        whole = tf.reduce_sum(made * tf.reshape(s.upstream[0], [-1]))
     got = recorded.gradient(whole, rows.flat_values)
     true = s.first(s.floats)[0]
     require(bool(tf.reduce_all(got == tf.reshape(true, [-1]))), "differs")
@@ -275,7 +295,10 @@ def empty(s: Setting) -> None:
 @feature("bfloat16")
 def bfloat16(s: Setting) -> Any:
     s.upstream = [tf.cast(u, tf.bfloat16) for u in s.upstream]
-    found = s.first([tf.cast(x, tf.bfloat16) for x in s.floats])
+    floats = [tf.cast(x, tf.bfloat16) for x in s.floats]
+    kinds = {y.dtype for y in s.outputs(*floats)}
+    require(kinds == {tf.bfloat16}, "results not bfloat16")
+    found = s.first(floats)
     require(all(g.dtype == tf.bfloat16 for g in found), "not bfloat16")
     return s.listed(found)
 

@@ -5,10 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 import tensorflow as tf
-from conforming import require
+from conforming import unused
 from conforming_tf_setting import Setting, feature
 
 # --- graphs ----------------------------------------------------------------------------
+
+
+@feature("tf.function, values")
+def values(s: Setting) -> Any:
+    return s.listed(tf.function(s.outputs)(*s.floats))
+
+
+@feature("tf.function, other calls between")
+def calls_between(s: Setting) -> Any:
+    """Python numbers are known when a graph is traced: other statics, another graph."""
+    s.rule = tf.function(unused(s.rule, s.path, s.case))
+    with tf.GradientTape() as recorded:
+        s.moved()
+        recorded.watch(s.floats)
+        total = s.total(*s.floats)
+        s.moved()
+    return s.listed(recorded.gradient(total, s.floats, unconnected_gradients="zero"))
 
 
 @feature("tf.function")
@@ -197,11 +214,10 @@ def batch_jacobian(s: Setting) -> Any:
 
 
 @feature("tf.data")
-def data(s: Setting) -> None:
-    rows = tf.data.Dataset.from_tensors(tuple(s.floats)).map(s.total)
-    (found,) = list(rows)
-    expected = s.total(*s.floats)
-    require(bool(tf.abs(found - expected) <= 1e-5 * (1 + tf.abs(expected))), "differs")
+def data(s: Setting) -> Any:
+    rows = tf.data.Dataset.from_tensors(tuple(s.floats))
+    (found,) = list(rows.map(lambda *f: tuple(s.outputs(*f))))
+    return s.listed(found)
 
 
 @feature("tf.data, gradients within")
@@ -212,6 +228,11 @@ def data_gradients(s: Setting) -> Any:
 
 
 # --- XLA -------------------------------------------------------------------------------
+
+
+@feature("XLA, values")
+def xla_values(s: Setting) -> Any:
+    return s.listed(tf.function(s.outputs, jit_compile=True)(*s.floats))
 
 
 @feature("XLA")

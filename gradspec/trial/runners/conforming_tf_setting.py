@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 import tensorflow as tf
-from conforming import Case, Register
+from conforming import Case, Register, elsewhere
 
 feature = Register()
 """All features of TensorFlow, over several files."""
@@ -64,6 +65,12 @@ class Setting:
         """Upstream gradients times outputs."""
         pairs = zip(self.outputs(*floats), self.upstream, strict=True)
         return tf.add_n([tf.reduce_sum(y * tf.cast(u, y.dtype)) for y, u in pairs])
+
+    def moved(self) -> Any:
+        """The gradients at another point and with other statics."""
+        here = copy.copy(self)
+        here.case = elsewhere(self.case)
+        return here.first([x / 2 for x in self.floats])
 
     def gradient(self, function: Callable[..., Any], floats: Any) -> Any:
         """The gradients of a function of the floating inputs."""

@@ -24,6 +24,11 @@ from torch.utils.checkpoint import checkpoint
 # --- eager -----------------------------------------------------------------------------
 
 
+@feature("values")
+def outputs(s: Setting) -> Any:
+    return s.listed(s.outputs(*s.leaves()))
+
+
 @feature("backward")
 def backward(s: Setting) -> Any:
     return s.backward(s.total)
@@ -78,21 +83,34 @@ def strided(s: Setting) -> Any:
 
 
 def _strided(x: Any) -> Any:
-    return x.repeat_interleave(2, dim=-1)[..., ::2] if x.dim() else x
+    """Gaps between the elements, and other axes first in memory."""
+    if not x.dim():
+        return x
+    return x.movedim(-1, 0).repeat_interleave(2, 0)[::2].movedim(0, -1)
 
 
 @feature("inference mode")
-def inference(s: Setting) -> None:
+def inference(s: Setting) -> Any:
     with torch.inference_mode():
-        s.total(*s.floats)
+        return s.listed(s.outputs(*s.floats))
 
 
 @feature("saved-tensor hooks")
 def saved_tensor_hooks(s: Setting) -> Any:
-    with torch.autograd.graph.saved_tensors_hooks(
-        lambda tensor: tensor.clone(), lambda tensor: tensor
-    ):
-        return s.backward(s.total)
+    """A gradient that depends on the inputs passes something through the hooks."""
+    seen, leaves = [], s.leaves()
+
+    def pack(tensor: Any) -> Any:
+        seen.append(tensor.shape)
+        return tensor.clone()
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        made = s.outputs(*leaves)
+    second = s.case["second"] or {}
+    varies = any(map(any, (values for _, values in second.values())))
+    require(bool(seen) or not varies, "what the backward pass needs is kept elsewhere")
+    s.weighed_outputs(made).backward()
+    return s.listed([leaf.grad for leaf in leaves])
 
 
 @feature("checkpoint, reentrant")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from conforming import require
+from conforming import require, unused
 from conforming_torch_setting import Setting, feature
 from torch.autograd import forward_ad, functional
 from torch.utils.checkpoint import checkpoint, checkpoint_sequential
@@ -152,6 +152,18 @@ def two_calls(s: Setting) -> Any:
     return [[shape, [value / 2 for value in values]] for shape, values in found]
 
 
+@feature("other calls between")
+def calls_between(s: Setting) -> Any:
+    """Nothing may stay of a call but what its own backward pass has."""
+    s.rule = unused(s.rule, s.path, s.case)
+    leaves = s.leaves()
+    s.moved().backward()
+    total = s.total(*leaves)
+    s.moved().backward()
+    total.backward()
+    return s.listed([leaf.grad for leaf in leaves])
+
+
 @feature("backward twice")
 def twice(s: Setting) -> Any:
     leaves = s.leaves()
@@ -169,7 +181,7 @@ def in_place(s: Setting) -> Any:
         pairs = zip(s.outputs(*floats), s.upstream, strict=True)
         return sum((y.mul_(2) * u).sum() / 2 for y, u in pairs)
 
-    return s.backward(total) if s.case["linear"] else s.backward(s.total)
+    return s.backward(total)
 
 
 @feature("views of inputs")
@@ -183,14 +195,32 @@ def views(s: Setting) -> Any:
 
 @feature("expanded upstream gradients")
 def expanded(s: Setting) -> Any:
-    """`sum` hands down a gradient without strides."""
+    """`sum` hands down a gradient without strides, which is as one that is written out."""
+    leaves, options = s.leaves(), {"retain_graph": True, "materialize_grads": True}
+    outputs = [y for y in s.outputs(*leaves) if y.requires_grad]
+    ones = list(map(torch.ones_like, outputs))
+    short = torch.autograd.grad(sum(y.sum() for y in outputs), leaves, **options)
+    written = torch.autograd.grad(outputs, leaves, ones, **options)
+    alike = all(map(torch.allclose, short, written))
+    require(alike, f"{s.listed(short)}, of ones {s.listed(written)}")
+    return s.backward(s.total)
+
+
+@feature("upstream gradients of other strides")
+def upstream_strides(s: Setting) -> Any:
+    """Of the outputs' shapes, with other axes first in memory; they stay as they are."""
     leaves = s.leaves()
-    outputs = s.outputs(*leaves)
-    ones = all(bool((u == 1).all()) for u in s.upstream)
-    if not ones:
-        return s.backward(s.total)
-    sum(y.sum() for y in outputs).backward()
-    return s.listed([leaf.grad for leaf in leaves])
+    pairs = zip(s.outputs(*leaves), map(_turned, s.upstream), strict=True)
+    outputs, upstream = zip(*((y, u) for y, u in pairs if y.requires_grad), strict=True)
+    before = [u.clone() for u in upstream]
+    found = torch.autograd.grad(outputs, leaves, upstream, materialize_grads=True)
+    same = all(map(torch.equal, upstream, before))
+    require(same, "an upstream gradient was changed in place")
+    return s.listed(found)
+
+
+def _turned(u: Any) -> Any:
+    return u.movedim(-1, 0).contiguous().movedim(0, -1) if u.dim() else u
 
 
 @feature("float64")
@@ -205,7 +235,9 @@ def float64(s: Setting) -> Any:
 @feature("bfloat16")
 def bfloat16(s: Setting) -> Any:
     leaves = [x.detach().bfloat16().requires_grad_() for x in s.floats]
-    s.total(*leaves).backward()
+    outputs = s.outputs(*leaves)
+    s.weighed_outputs(outputs).backward()
+    require(all(y.dtype == torch.bfloat16 for y in outputs), "results not bfloat16")
     require(all(x.grad.dtype == torch.bfloat16 for x in leaves), "not bfloat16")
     return s.listed([x.grad for x in leaves])
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from conforming import require
+from conforming import require, unused
 from conforming_torch_setting import Layer, Setting, feature
 from functorch.compile import aot_function, nop
 from torch._higher_order_ops.while_loop import while_loop
@@ -24,6 +24,24 @@ def compiled(function: Any, **options: Any) -> Any:
     return torch.compile(
         function, **{"fullgraph": True, "backend": "aot_eager", **options}
     )
+
+
+@feature("compile, values")
+def values(s: Setting) -> Any:
+    """Of the graph that is to be differentiated."""
+    return s.listed(compiled(lambda *f: tuple(s.outputs(*f)))(*s.leaves()))
+
+
+@feature("compile, other calls between")
+def calls_between(s: Setting) -> Any:
+    """The statics are arguments of what is compiled."""
+    s.rule = compiled(unused(s.rule, s.path, s.case))
+    leaves = s.leaves()
+    s.moved().backward()
+    total = s.total(*leaves)
+    s.moved().backward()
+    total.backward()
+    return s.listed([leaf.grad for leaf in leaves])
 
 
 @feature("compile, fullgraph")
@@ -157,11 +175,14 @@ def autocast(s: Setting) -> Any:
 
 
 @feature("compile, no_grad")
-def no_grad(s: Setting) -> None:
-    run = compiled(s.total)
+def no_grad(s: Setting) -> Any:
+    return _inferred(s, "aot_eager")
+
+
+def _inferred(s: Setting, backend: str) -> Any:
+    run = compiled(lambda *f: tuple(s.outputs(*f)), backend=backend)
     with torch.no_grad():
-        made, true = run(*s.leaves()), s.total(*s.floats)
-    require(bool((made - true).abs() <= 1e-4 * (1 + true.abs())), "another value")
+        return s.listed(run(*s.leaves()))
 
 
 @feature("compile, checkpoint within")
@@ -274,6 +295,11 @@ def compiled_grad_around_one(s: Setting) -> Any:
 
 
 # --- to machine code -------------------------------------------------------------------
+
+
+@feature("inductor, no_grad")
+def inductor_no_grad(s: Setting) -> Any:
+    return _inferred(s, "inductor")
 
 
 @feature("inductor, dynamic shapes")

@@ -6,7 +6,7 @@ import io
 from typing import Any
 
 import torch
-from conforming import require
+from conforming import require, rows
 from conforming_torch_setting import Setting, feature
 from torch.fx.experimental.proxy_tensor import make_fx
 
@@ -20,8 +20,20 @@ class _Exported(torch.nn.Module):
         return self.setting.total(*floats)
 
 
-def _program(s: Setting, **options: Any) -> Any:
-    return torch.export.export(_Exported(s), s.floats, **options)
+class _Outputs(_Exported):
+    """All results, where the other has a number made of them."""
+
+    def forward(self, *floats: Any) -> Any:
+        return tuple(self.setting.outputs(*floats))
+
+
+def _program(s: Setting, kind: Any = _Exported, **options: Any) -> Any:
+    return torch.export.export(kind(s), s.floats, **options)
+
+
+@feature("export, values")
+def values(s: Setting) -> Any:
+    return s.listed(_program(s, _Outputs).module()(*s.floats))
 
 
 @feature("export")
@@ -37,27 +49,22 @@ def strict(s: Setting) -> Any:
 @feature("export, dynamic sizes")
 def dynamic(s: Setting) -> Any:
     """Traced at other sizes of the first axis than it is run at."""
-    names, batched = [name for name, _ in s.case["inputs"]], s.case["batched"]
-    sized = [names[k] in batched for k in s.places]
-    if not any(sized) or sum(sized) < len(batched) or not _are_ones(s.upstream):
+    size, inputs, upstream = rows(s.case)
+    if size < 2:
         return export(s)
     batch = torch.export.Dim("batch", min=2, max=64)
-    pairs = list(zip(s.floats, sized, strict=True))
-    axes = tuple({0: batch} if is_sized else None for _, is_sized in pairs)
-    given = tuple(torch.cat([x, x, x]) if is_sized else x for x, is_sized in pairs)
-    traced = torch.export.export(_Summed(s), given, dynamic_shapes=(axes,))
-    return s.backward(traced.module())
+    pairs = list(zip((*s.inputs, *s.upstream), (*inputs, *upstream), strict=True))
+    axes = tuple({0: batch} if has_rows else None for _, has_rows in pairs)
+    given = tuple(torch.cat([x, x, x]) if has_rows else x for x, has_rows in pairs)
+    traced = torch.export.export(_Whole(s), given, dynamic_shapes=(axes,)).module()
+    return s.backward(lambda *f: traced(*s.among(s.inputs, f), *s.upstream))
 
 
-class _Summed(_Exported):
-    """Without upstream gradients, whose sizes would be fixed."""
+class _Whole(_Exported):
+    """Of all inputs and the upstream gradients, whose sizes would else be fixed."""
 
-    def forward(self, *floats: Any) -> Any:
-        return sum(y.sum() for y in self.setting.outputs(*floats))
-
-
-def _are_ones(tensors: list[Any]) -> bool:
-    return all(bool((x == 1).all()) for x in tensors)
+    def forward(self, *tensors: Any) -> Any:
+        return self.setting.whole(*tensors)
 
 
 @feature("export, saved and loaded")
@@ -98,14 +105,13 @@ def exported_compiled(s: Setting) -> Any:
 
 
 @feature("export, decomposed")
-def decomposed(s: Setting) -> None:
+def decomposed(s: Setting) -> Any:
     """An inference graph of core operations: it has values, not gradients."""
-    program = _program(s).run_decompositions()
+    program = _program(s, _Outputs).run_decompositions()
     names = [str(n.target) for n in program.graph.nodes if n.op == "call_function"]
     foreign = [n for n in names if not n.startswith(("aten.", "<built-in"))]
     require(not foreign, f"operations that are not torch's: {foreign}")
-    made, true = program.module()(*s.floats), s.total(*s.floats)
-    require(bool((made - true).abs() <= 1e-4 * (1 + true.abs())), "another value")
+    return s.listed(program.module()(*s.floats))
 
 
 @feature("make_fx")

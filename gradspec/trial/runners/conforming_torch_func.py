@@ -10,6 +10,24 @@ from conforming_torch_setting import Layer, Setting, feature, slopes
 from torch import func
 
 
+@feature("func.vjp, values")
+def vjp_values(s: Setting) -> Any:
+    return s.listed(func.vjp(lambda *f: tuple(s.outputs(*f)), *s.floats)[0])
+
+
+@feature("func.jvp, values")
+def jvp_values(s: Setting) -> Any:
+    tangents = tuple(map(torch.ones_like, s.floats))
+    outputs = lambda *f: tuple(s.outputs(*f))  # noqa: E731
+    return s.listed(func.jvp(outputs, s.floats, tangents)[0])
+
+
+@feature("vmap, values")
+def vmap_values(s: Setting) -> Any:
+    made = func.vmap(lambda *f: tuple(s.outputs(*f)))(*_stacked(s))
+    return s.listed([y[0] for y in made])
+
+
 @feature("func.grad")
 def func_grad(s: Setting) -> Any:
     return s.listed(func.grad(s.total, s.every)(*s.floats))

@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 import torch
-from conforming import Case, Register
+from conforming import Case, Register, elsewhere
 
 feature = Register()
 """All features of PyTorch, over several files."""
@@ -79,8 +79,18 @@ class Setting:
 
     def weighed(self, *inputs: Any) -> Any:
         """Upstream gradients times outputs, of all inputs."""
-        pairs = zip(self.made(*inputs), self.upstream, strict=True)
+        return self.weighed_outputs(self.made(*inputs))
+
+    def weighed_outputs(self, outputs: Sequence[Any]) -> Any:
+        """Upstream gradients times outputs."""
+        pairs = zip(outputs, self.upstream, strict=True)
         return sum((y * u).sum() for y, u in pairs)
+
+    def moved(self) -> Any:
+        """The total at another point and with other statics, to be differentiated."""
+        here = copy.copy(self)
+        here.case = elsewhere(self.case)
+        return here.total(*(x.detach().div(2).requires_grad_() for x in self.floats))
 
     def whole(self, *tensors: Any) -> Any:
         """The same of all inputs, then of the upstream gradients: nothing is closed over."""

@@ -1,0 +1,124 @@
+"""Modules that are wrong in a way that one feature alone may show."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gradspec.driver import conforming
+from gradspec.options import Options
+from gradspec.trial.features import FEATURES
+
+PULLED = "    dx = 5.0 * dy * beta * (x * x)\n    return (_gradient"
+NUMPY = {
+    "an upstream gradient that is no factor": (
+        *("nonlinear_marker", "dx = 3.0 * dy * dy * np", "dx = 3.0 * np"),
+        {"f_vjp", "float64"},
+    ),
+    "statics of the first call": (
+        *(
+            "static_marker",
+            PULLED,
+            f"    beta = _number.first = getattr(_number, 'first', beta)\n{PULLED}",
+        ),
+        {"other calls between"},
+    ),
+    "an upstream gradient that is changed in place": (
+        *("static_marker", PULLED, f"    dy *= 1.5\n{PULLED}"),
+        {"pullback twice"},
+    ),
+    "an input that is changed in place": (
+        *("static_marker", PULLED, PULLED.replace("(x * x)", "np.square(x, out=x)")),
+        {"pullback twice"},
+    ),
+    "single precision": (
+        *("static_marker", PULLED),
+        PULLED.replace("(x * x)", "np.float32(x * x / 3) * 3"),
+        {"float64"},
+    ),
+    "another value": (
+        *(
+            "static_marker",
+            "    y = np.multiply(beta,",
+            "    y = 1 + np.multiply(beta,",
+        ),
+        {"values", "out", "f_vjp, values"},
+    ),
+    "another value beside tangents": (
+        *("static_marker", "    y = beta * _power(x, n)", "    y = _power(x, n)"),
+        {"f_jvp, values"},
+    ),
+    "a gradient of an integer": (
+        *("integer_marker", "dx), None, None", "dx), dx, None"),
+        {"f_vjp"},
+    ),
+    "a gradient as it was broadcast": (
+        *("pair_marker", "_gradient(like_x, dx), _gradient", "dx, _gradient"),
+        {"f_vjp", "empty arrays"},
+    ),
+}
+"""A rule, what its module has and what it could have instead, and cells of that."""
+
+
+@pytest.mark.parametrize("fault", NUMPY)
+def test_faults_of_numpy_modules(fault: str) -> None:
+    rule, text, other, shown = NUMPY[fault]
+    given = conforming.markers(Options(("numpy",)))
+    cases = tuple(c for c in given.cases if c["rule"] == rule)
+    head, found, rest = given.modules["numpy"].partition(f"\ndef {rule}(")
+    assert found and text in rest
+    module = head + found + rest.replace(text, other, 1)
+    broken = replace(given, modules={"numpy": module}, cases=cases)
+    matrix = conforming.matrix("numpy", (broken,), FEATURES["numpy"])
+    assert matrix.failed
+    assert shown <= {c.feature for c in matrix.cells if c.failed}
+
+
+TORCH = {
+    "exact_marker": (
+        ("torch.nn.functional.softplus(x, threshold=40.0)", "torch.relu(x)"),
+        {"values", "inference mode", "func.vjp, values", "vmap, values"},
+    ),
+    "result_marker": (("ctx.save_for_backward(kept)", "pass"), {"saved-tensor hooks"}),
+    "nonlinear_marker": (("dx = 3.0 * dy * dy", "dx = 3.0"), {"backward"}),
+    "static_marker": (
+        (
+            "return _apply_static_marker(x, beta, n)",
+            "return _apply_static_marker(x, _FIRST.setdefault('beta', beta), n)",
+        ),
+        {"other calls between"},
+    ),
+    "integer_marker": (
+        ("5.0 * dy * n.to", "5.0 * dy.as_strided(dy.shape, _steps(dy)) * n.to"),
+        {"upstream gradients of other strides"},
+    ),
+    "axis_marker": (
+        ("dx = 5.0 * dy * g * x * m", "dx = 15.0 * dy * g * (x / 3).float() * m"),
+        {"float64"},
+    ),
+}
+"""By rule, what its module has and what it could have instead, and cells of that."""
+
+
+def test_faults_of_torch_modules() -> None:
+    """One for each rule."""
+    pytest.importorskip("torch")
+    given = conforming.markers(Options(("torch",)))
+    module = given.modules["torch"]
+    for (text, other), _ in TORCH.values():
+        assert text in module
+        module = module.replace(text, other)
+    module += (
+        "\n_FIRST = {}\n\ndef _steps(x):\n    return torch.empty(x.shape).stride()\n"
+    )
+    module = module.replace("(y,) = ctx.saved_tensors", "y = ctx.kept")
+    module = module.replace("        pass\n", "        ctx.kept = kept\n")
+    wanted = set().union(*(shown for _, shown in TORCH.values()))
+    features = tuple(f for f in FEATURES["torch"] if f.name in wanted)
+    cases = tuple(c for c in given.cases if c["rule"] in TORCH)
+    broken = replace(given, modules={"torch": module}, cases=cases, ways=("rule",))
+    matrix = conforming.matrix("torch", (broken,), features)
+    failed = {(c.rule, c.feature) for c in matrix.cells if c.failed}
+    for rule, (_, shown) in TORCH.items():
+        assert {(rule, name) for name in shown} <= failed, rule
