@@ -98,7 +98,7 @@ def markers(options: Options) -> Subject:
     source = Source(MARKERS.name, MARKERS.read_text("utf-8"))
     result, _ = compile_source(source, MARKERS.name, options)
     assert not result.failed, [d.headline for d in result.diagnostics]
-    return Subject({m.target: m.text for m in result.modules}, _cases(source, options))
+    return Subject({m.target: m.text for m in result.modules}, cases(source, options))
 
 
 def subjects(
@@ -109,10 +109,10 @@ def subjects(
         source = read(entry.display).value
         if source is not None:
             modules = {m.target: m.text for m in result.modules}
-            yield Subject(modules, _cases(source, options), DOUBTED)
+            yield Subject(modules, cases(source, options), DOUBTED)
 
 
-def _cases(source: Source, options: Options) -> tuple[dict[str, Any], ...]:
+def cases(source: Source, options: Options) -> tuple[dict[str, Any], ...]:
     from gradspec import pipeline
     from gradspec.driver.load import load
 
@@ -249,8 +249,12 @@ def _cell(
 
 
 def _applies(case: dict[str, Any], feature: Feature) -> bool:
-    """Whether the rule has what the feature asks for; plain code is asked for no more."""
+    """Whether the rule has what the feature asks for; plain code is asked for no more.
+    A rule that takes no gradient has none to lose.
+    """
     case = case.get("applies", case)
+    if not case["first"]:
+        return False
     if (feature.forward and not case["linear"]) or (
         feature.exact and not case["exact"]
     ):

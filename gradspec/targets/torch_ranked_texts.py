@@ -162,7 +162,8 @@ def _take(x: torch.Tensor, index: torch.Tensor, axis: int) -> torch.Tensor:
     """``x`` at positions of an axis; the axes of ``index`` stand in its place."""
     taken = x.index_select(axis, index.reshape(-1).long())
     before, after = x.shape[: x.dim() + axis], x.shape[x.dim() + axis + 1 :]
-    return taken.reshape((*before, *index.shape, *after))
+    # no view, which would forbid in-place operations on the result
+    return torch.ops.aten._unsafe_view(taken, (*before, *index.shape, *after))
 ''',
 )
 

@@ -7,7 +7,9 @@ from dataclasses import replace
 import pytest
 
 from gradspec.driver import conforming
+from gradspec.driver.run import compile_source
 from gradspec.options import Options
+from gradspec.source import Source
 from gradspec.trial.features import FEATURES
 
 PULLED = "    dx = 5.0 * dy * beta * (x * x)\n    return (_gradient"
@@ -122,3 +124,14 @@ def test_faults_of_torch_modules() -> None:
     failed = {(c.rule, c.feature) for c in matrix.cells if c.failed}
     for rule, (_, shown) in TORCH.items():
         assert {(rule, name) for name in shown} <= failed, rule
+
+
+def test_a_rule_that_takes_no_gradient_has_none_to_lose() -> None:
+    source = Source("f.grad", "rule scaled(n: int) -> y:\n    y = 2.5 * n\n")
+    result, _ = compile_source(source, "f.grad", Options(("numpy",)))
+    (module,) = result.modules
+    cases = conforming.cases(source, Options(("numpy",)))
+    given = conforming.Subject({"numpy": module.text}, cases, conforming.DOUBTED)
+    matrix = conforming.matrix("numpy", (given,), FEATURES["numpy"])
+    assert matrix.rules == ("scaled",)
+    assert {(c.state, c.failed) for c in matrix.cells} == {("none", False)}

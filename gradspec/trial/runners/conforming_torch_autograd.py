@@ -177,9 +177,19 @@ def twice(s: Setting) -> Any:
 
 @feature("in-place on a result")
 def in_place(s: Setting) -> Any:
+    """But for results that the backward pass has, as that of `torch.exp` has its own."""
+    kept: list[int] = []
+
+    def pack(tensor: Any) -> Any:
+        kept.append(tensor.data_ptr())
+        return tensor
+
     def total(*floats: Any) -> Any:
-        pairs = zip(s.outputs(*floats), s.upstream, strict=True)
-        return sum((y.mul_(2) * u).sum() / 2 for y, u in pairs)
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+            outputs = s.outputs(*floats)
+        free = [y.data_ptr() not in kept for y in outputs]
+        twice = [y.mul_(2) if f else y * 2 for y, f in zip(outputs, free, strict=True)]
+        return s.weighed_outputs(twice) / 2
 
     return s.backward(total)
 
