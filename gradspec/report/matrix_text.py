@@ -28,11 +28,19 @@ def show(matrices: Iterable[Matrix], style: str) -> None:
             click.echo(json.dumps([asdict(m) for m in matrices], indent=2))
         case "github":
             for matrix in matrices:
-                for cell in _faults(matrix):
-                    click.echo(f"::error title=GS530::{_sentence(matrix, cell)}")
+                _github(matrix)
         case _:
             for matrix in matrices:
                 _text(matrix)
+
+
+def _github(matrix: Matrix) -> None:
+    """What plain code fails at as well is no error of a rule."""
+    if matrix.absent:
+        click.echo(f"::error title=GS611::{matrix.target}: {matrix.absent}")
+    for cell in _faults(matrix):
+        level = "error" if cell.failed else "notice"
+        click.echo(f"::{level} title=GS530::{_sentence(matrix, cell)}")
 
 
 def _text(matrix: Matrix) -> None:
@@ -54,8 +62,9 @@ def _text(matrix: Matrix) -> None:
         )
         click.echo(f"{feature:<{first}}  {'  '.join(cells)}".rstrip())
     for cell in _faults(matrix):
-        word = click.style("error[GS530]", fg="red", bold=True)
-        click.echo(f"{word}: {_sentence(matrix, cell)}", err=True)
+        word, colour = ("error[GS530]", "red") if cell.failed else ("note", "cyan")
+        said = click.style(word, fg=colour, bold=True)
+        click.echo(f"{said}: {_sentence(matrix, cell)}", err=True)
     click.echo(f"{counted(matrix)}\n")
 
 
@@ -75,7 +84,7 @@ def _faults(matrix: Matrix) -> list[Cell]:
 
 
 def _sentence(matrix: Matrix, cell: Cell) -> str:
-    what = {"dropped": "the rule is dropped", "wrong": "another gradient came out"}
+    what = {"dropped": "the rule is dropped", "wrong": "something else came out"}
     state = what.get(cell.state, "error")
     text = f"{cell.rule} on {matrix.target}, {cell.feature}: {state}: {cell.message}"
     return (

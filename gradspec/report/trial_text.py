@@ -21,6 +21,8 @@ def show(reports: Iterable[TrialReport], style: str) -> None:
         case "json":
             click.echo(json.dumps([asdict(r) for r in reports], indent=2))
         case "github":
+            for report in (r for r in reports if r.absent):
+                click.echo(f"::error title=GS611::{report.target}: {report.absent}")
             for failure in (f for r in reports for f in r.failures):
                 click.echo(
                     f"::error file={failure.display},title=GS612::{_sentence(failure)}"
