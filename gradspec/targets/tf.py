@@ -146,7 +146,7 @@ def _named(plan: ModulePlan) -> list[tuple[RulePlan, str]]:
     taken |= {
         name
         for helper in helpers
-        for name in re.findall(r"^(_[A-Z]\w*) = ", helper.text, re.M)
+        for name in re.findall(r"^(_[A-Z]\w*)(?:: .+)? = ", helper.text, re.M)
     }
     taken |= {f"_{rule.name}_double" for rule in plan.rules}
     return [(rule, fresh(f"_{rule.name}", taken)) for rule in plan.rules]

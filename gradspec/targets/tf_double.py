@@ -154,6 +154,7 @@ def _or_double(short: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     def either(core: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(core)
         def whole(*tensors: tf.Tensor) -> Any:
             if _record is None or not _is_narrow(tensors):
                 return core(*tensors)
@@ -170,6 +171,7 @@ def _or_double(short: Callable[..., Any]) -> Callable[..., Any]:
 
     return either
 ''',
+    imports=("import functools",),
 )
 
 HELPERS = (IS_NARROW, CAST, SCALED, DOUBLES, OR_DOUBLE)

@@ -46,7 +46,7 @@ def _size(x: tf.Tensor, axis: int) -> int | tf.Tensor:
     """The size of an axis: a number where it is known. Of a tensor that is watched by one
     accumulator within another, a graph cannot take the shape.
     """
-    known = None if x.shape.rank is None else x.shape[axis]
+    known = tf.compat.dimension_value(x.shape[axis])
     return tf.shape(tf.stop_gradient(x), tf.int64)[axis] if known is None else known
 ''',
 )

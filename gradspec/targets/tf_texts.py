@@ -82,7 +82,7 @@ def _unbroadcast(gradient: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
         return gradient
     shape = tf.shape(x)
     axes, _ = tf.raw_ops.BroadcastGradientArgs(s0=shape, s1=tf.shape(gradient))
-    return tf.reshape(tf.reduce_sum(gradient, axes), shape)
+    return tf.reshape(tf.reduce_sum(gradient, axes, keepdims=True), shape)
 ''',
 )
 

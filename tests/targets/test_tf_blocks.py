@@ -4,6 +4,7 @@ whatever a tape looks at, do not.
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
 from types import ModuleType
@@ -211,3 +212,28 @@ def test_what_xla_computes_with_fewer_digits_goes_the_plain_way(call: str) -> No
     text = "rule f(x) -> y:\n    assume 0 < x, x < 1\n    y = tanh(x) * {} + exp(x)\n"
     assert "@_in_blocks" not in compile_text(text.format(call), "tf")
     assert "@_in_blocks" in compile_text(text.format("erf(x)"), "tf")
+
+
+def test_a_static_parameter_with_ever_new_values_is_no_longer_compiled(
+    rules: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Compiling at every step of a schedule takes a hundred times what the step takes."""
+    monkeypatch.setattr(rules, "_LONG", BLOCK)
+    monkeypatch.setattr(rules, "_VALUES", 2)
+    monkeypatch.setattr(rules, "_COUNTS", {})
+    compiled: list[Any] = []
+    fused = rules._fused
+
+    def spy(function: Callable[..., Any]) -> Any:
+        compiled.append(function)
+        return fused(function)
+
+    monkeypatch.setattr(rules, "_fused", spy)
+    v = _normal(BLOCK)
+    for k in (0.81, 0.82, 0.83, 0.84):
+        _, slope = _passes(functools.partial(rules.spike, k=k), v)
+        want = _normal(BLOCK, seed=0) / (1 + k * np.abs(v)) ** 2
+        np.testing.assert_allclose(slope, want, rtol=1e-5)
+    assert len(compiled) == 4  # two values, two passes
+    _passes(functools.partial(rules.swish, beta=0.81), v)
+    assert len(compiled) == 6  # each rule has values of its own

@@ -113,8 +113,20 @@ def _fused(function: Callable[..., Any]) -> Callable[..., Any]:
     return fused
 
 
+_VALUES = 16
+"""Values of static parameters for which a rule is compiled: one that is annealed has a
+new one at each step.
+"""
+_COUNTS: dict[str, int] = {}
+"""How many there were, by rule."""
+
+
 def _in_blocks(core: Callable[..., Any]) -> Callable[..., Any]:
     """``core``, which leaves long tensors to XLA."""
+    rule = core.__qualname__
+    _COUNTS[rule] = _COUNTS.get(rule, 0) + 1
+    if _COUNTS[rule] > _VALUES:
+        return core
     results = _fused(functools.partial(_results, core))
 
     @functools.cache
@@ -164,6 +176,7 @@ def _or_double(short: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     def either(core: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(core)
         def whole(*tensors: tf.Tensor) -> Any:
             if _record is None or not _is_narrow(tensors):
                 return core(*tensors)

@@ -114,8 +114,20 @@ def _fused(function: Callable[..., Any]) -> Callable[..., Any]:
     return fused
 
 
+_VALUES = 16
+"""Values of static parameters for which a rule is compiled: one that is annealed has a
+new one at each step.
+"""
+_COUNTS: dict[str, int] = {}
+"""How many there were, by rule."""
+
+
 def _in_blocks(core: Callable[..., Any]) -> Callable[..., Any]:
     """``core``, which leaves long tensors to XLA."""
+    rule = core.__qualname__
+    _COUNTS[rule] = _COUNTS.get(rule, 0) + 1
+    if _COUNTS[rule] > _VALUES:
+        return core
     results = _fused(functools.partial(_results, core))
 
     @functools.cache
@@ -165,6 +177,7 @@ def _or_double(short: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     def either(core: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(core)
         def whole(*tensors: tf.Tensor) -> Any:
             if _record is None or not _is_narrow(tensors):
                 return core(*tensors)
@@ -393,7 +406,7 @@ def _unbroadcast(gradient: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
         return gradient
     shape = tf.shape(x)
     axes, _ = tf.raw_ops.BroadcastGradientArgs(s0=shape, s1=tf.shape(gradient))
-    return tf.reshape(tf.reduce_sum(gradient, axes), shape)
+    return tf.reshape(tf.reduce_sum(gradient, axes, keepdims=True), shape)
 
 
 def _check_shapes(rule: str, **inputs: tuple[object, ...]) -> None:
@@ -430,7 +443,7 @@ def _size(x: tf.Tensor, axis: int) -> int | tf.Tensor:
     """The size of an axis: a number where it is known. Of a tensor that is watched by one
     accumulator within another, a graph cannot take the shape.
     """
-    known = None if x.shape.rank is None else x.shape[axis]
+    known = tf.compat.dimension_value(x.shape[axis])
     return tf.shape(tf.stop_gradient(x), tf.int64)[axis] if known is None else known
 
 

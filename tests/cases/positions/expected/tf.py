@@ -175,7 +175,7 @@ def _unbroadcast(gradient: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
         return gradient
     shape = tf.shape(x)
     axes, _ = tf.raw_ops.BroadcastGradientArgs(s0=shape, s1=tf.shape(gradient))
-    return tf.reshape(tf.reduce_sum(gradient, axes), shape)
+    return tf.reshape(tf.reduce_sum(gradient, axes, keepdims=True), shape)
 
 
 def _check_shapes(rule: str, **inputs: tuple[object, ...]) -> None:
@@ -212,7 +212,7 @@ def _size(x: tf.Tensor, axis: int) -> int | tf.Tensor:
     """The size of an axis: a number where it is known. Of a tensor that is watched by one
     accumulator within another, a graph cannot take the shape.
     """
-    known = None if x.shape.rank is None else x.shape[axis]
+    known = tf.compat.dimension_value(x.shape[axis])
     return tf.shape(tf.stop_gradient(x), tf.int64)[axis] if known is None else known
 
 
