@@ -60,3 +60,4 @@ def test_other_subclasses_are_taken_as_arrays(rules: ModuleType) -> None:
 
     x = np.linspace(-1.0, 1.0, 6).reshape(2, 3)
     assert np.array_equal(rules.swish(x.view(Own)), rules.swish(x))
+    assert np.array_equal(rules.swish(np.ma.array(x)), rules.swish(x))  # none is hidden

@@ -312,8 +312,8 @@ def _at_most(x: np.ndarray, bound: float) -> np.ndarray:
 
 
 def _unmasked(value: npt.ArrayLike) -> np.ndarray:
-    """``value`` as an array; one that is masked would lose its mask in silence."""
-    if isinstance(value, np.ma.MaskedArray):
+    """``value`` as an array; one that masks anything would lose that in silence."""
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise TypeError(
             "a masked array would lose its mask; fill it first, as in x.filled(0.0)"
         )

@@ -291,8 +291,8 @@ def _few3(a: Any, b: Any, c: Any) -> np.dtype | None:
 
 
 def _unmasked(value: npt.ArrayLike) -> np.ndarray:
-    """``value`` as an array; one that is masked would lose its mask in silence."""
-    if isinstance(value, np.ma.MaskedArray):
+    """``value`` as an array; one that masks anything would lose that in silence."""
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise TypeError(
             "a masked array would lose its mask; fill it first, as in x.filled(0.0)"
         )
