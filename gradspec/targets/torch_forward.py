@@ -7,7 +7,7 @@ from collections.abc import Callable
 from gradspec.ir.rule import Kind, Output
 from gradspec.plan.array import Expr, Name
 from gradspec.plan.plan import AxisSize
-from gradspec.plan.ranked import Diagonal, Expand, Permute, Pick, Window
+from gradspec.plan.ranked import Diagonal, Einsum, Expand, Permute, Pick, Window
 from gradspec.targets.lines import Lines, assignment, indented, tightened, unpacked
 from gradspec.targets.python import (
     Scope,
@@ -21,6 +21,7 @@ from gradspec.targets.torch_half import in_its_place, widened
 from gradspec.targets.torch_parts import Function
 from gradspec.targets.torch_trace import traced_forward
 
+_CONTRACTIONS = ("_contraction(", "torch.einsum(")
 _TYPES = {Kind.INT: "torch.int64", Kind.BOOL: "torch.bool"}
 
 
@@ -95,11 +96,13 @@ def _result(
     # A part of an input returned as it is would be a view, which forbids in-place
     # operations.
     is_view = _is_view(function, value)
+    if _is_view_of_own(function, value, scope):
+        atom = f"_own({render(value, scope)})"
     if wide and output.kind is not Kind.BOOL:
         if is_view:
             return f"{atom}.to({function.dtype}, copy=True)"
         text = output.name if is_scalar(value, scope) else render(value, scope)
-        return function.rounded(text)
+        return function.rounded(atom if atom.startswith("_own(") else text)
     return f"{atom}.clone()" if is_view else atom
 
 
@@ -115,6 +118,15 @@ def _is_view(function: Function, value: Expr) -> bool:
             return _is_view(function, value.arg)
         case _:
             return False
+
+
+def _is_view_of_own(function: Function, value: Expr, scope: Scope) -> bool:
+    """Whether the value is a contraction whose axes are put in order afterwards."""
+    statements = {s.name: s.value for s in function.forward.statements}
+    while isinstance(value, Name) and value.id in statements:
+        value = statements[value.id]
+    text = render(value, scope) if isinstance(value, Einsum) else ""
+    return text.endswith((".squeeze(-1)", "[0]")) or text.startswith(_CONTRACTIONS)
 
 
 def _statements(function: Function, scope: Scope) -> Lines:

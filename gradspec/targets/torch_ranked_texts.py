@@ -229,6 +229,15 @@ def _sum_by_position(
 ''',
 )
 
+OWN = Helper(
+    "_own",
+    '''\
+def _own(y: torch.Tensor) -> torch.Tensor:
+    """``y`` as no view, which would forbid in-place operations on it. Nothing is copied."""
+    return torch.ops.aten._unsafe_view(y, y.shape)
+''',
+)
+
 CONTRACTION = Helper(
     "_contraction",
     '''\
@@ -314,6 +323,7 @@ HELPERS = (
     PRODUCT_OF_OTHERS,
     TAKE,
     TAKE_CLIPPED,
+    OWN,
     GATHER,
     SCATTER_ADD,
     SUM_BY_POSITION,
