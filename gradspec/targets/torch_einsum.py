@@ -14,6 +14,8 @@ from gradspec.plan.ranked import Einsum
 from gradspec.targets.python import ATOM, PRODUCT, Text
 
 _BATCH = "..."
+_OF_TWO, _OF_MORE = "_contraction", "torch.einsum"
+_NO_COLUMN, _FIRST = ".squeeze(-1)", "[0]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +53,14 @@ def einsum(node: Einsum, parts: tuple[Text, ...]) -> Text:
     if [f"{_BATCH}{node.output}"] == [*node.inputs]:
         return Text(f"_sum_over_batch({parts[0].text}, {len(output)})", ATOM)
     words = f'"{",".join(node.inputs)}->{node.output}"'
-    name = "_contraction" if len(parts) == 2 else "torch.einsum"
+    name = _OF_TWO if len(parts) == 2 else _OF_MORE
     return Text(f"{name}({words}, {', '.join(p.text for p in parts)})", ATOM)
+
+
+def is_view(text: str) -> bool:
+    """Whether a contraction that is said so puts axes in order after it has computed."""
+    of_order = text.startswith((f"{_OF_TWO}(", f"{_OF_MORE}("))
+    return of_order or text.endswith((_NO_COLUMN, _FIRST))
 
 
 def _summed(left: _Side, right: _Side, output: str, over_batch: bool) -> Text | None:
@@ -60,7 +68,9 @@ def _summed(left: _Side, right: _Side, output: str, over_batch: bool) -> Text | 
     a, b = left.letters, right.letters
     if over_batch and sorted((a, b)) == ["", output] and len(output) == 1:
         weights, rows = (left, right) if b else (right, left)
-        return Text(f"_sum_of_outer({weights.column()}, {rows.text.text})[0]", ATOM)
+        return Text(
+            f"_sum_of_outer({weights.column()}, {rows.text.text}){_FIRST}", ATOM
+        )
     if not (over_batch and a and b and a[:-1] == b[:-1]):
         return None
     if a[-1] == b[-1] or sorted(output) != sorted(a[-1] + b[-1]):
@@ -133,4 +143,4 @@ def _vector(vector: _Side, matrix: _Side, shared: str) -> Text:
     first = matrix.oriented(shared)
     if not vector.has_batch:
         return Text(f"{first} @ {vector.text.within(PRODUCT + 1)}", PRODUCT)
-    return Text(f"({first} @ {vector.column()}).squeeze(-1)", ATOM)
+    return Text(f"({first} @ {vector.column()}){_NO_COLUMN}", ATOM)

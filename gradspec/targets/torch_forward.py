@@ -17,11 +17,11 @@ from gradspec.targets.python import (
     render_filled,
 )
 from gradspec.targets.torch_batches import batched
+from gradspec.targets.torch_einsum import is_view
 from gradspec.targets.torch_half import in_its_place, widened
 from gradspec.targets.torch_parts import Function
 from gradspec.targets.torch_trace import traced_forward
 
-_CONTRACTIONS = ("_contraction(", "torch.einsum(")
 _TYPES = {Kind.INT: "torch.int64", Kind.BOOL: "torch.bool"}
 
 
@@ -94,39 +94,38 @@ def _result(
     if output.kind is Kind.INT:
         return f"{atom}.to(torch.int64)"
     # A part of an input returned as it is would be a view, which forbids in-place
-    # operations.
-    is_view = _is_view(function, value)
-    if _is_view_of_own(function, value, scope):
-        atom = f"_own({render(value, scope)})"
+    # operations; so would a contraction whose axes are put in order afterwards.
+    is_part = _is_part(function, value)
+    text = output.name if is_scalar(value, scope) else render(value, scope)
+    if _is_turned(function, value, scope):
+        text = atom = f"_own({text})"
     if wide and output.kind is not Kind.BOOL:
-        if is_view:
+        if is_part:
             return f"{atom}.to({function.dtype}, copy=True)"
-        text = output.name if is_scalar(value, scope) else render(value, scope)
-        return function.rounded(atom if atom.startswith("_own(") else text)
-    return f"{atom}.clone()" if is_view else atom
+        return function.rounded(text)
+    return f"{atom}.clone()" if is_part else atom
 
 
-def _is_view(function: Function, value: Expr) -> bool:
+def _is_part(function: Function, value: Expr) -> bool:
     """Whether the value is an input, a part of one, or one in another order."""
     statements = {s.name: s.value for s in function.forward.statements}
     match value:
         case Name(id=name) if name in statements:
-            return _is_view(function, statements[name])
+            return _is_part(function, statements[name])
         case Name(id=name):
             return name in [i.name for i in function.plan.tensors]
         case Diagonal() | Expand() | Permute() | Pick() | Window(padded=False):
-            return _is_view(function, value.arg)
+            return _is_part(function, value.arg)
         case _:
             return False
 
 
-def _is_view_of_own(function: Function, value: Expr, scope: Scope) -> bool:
-    """Whether the value is a contraction whose axes are put in order afterwards."""
+def _is_turned(function: Function, value: Expr, scope: Scope) -> bool:
+    """Whether the value is a contraction that is a view of what was computed for it."""
     statements = {s.name: s.value for s in function.forward.statements}
     while isinstance(value, Name) and value.id in statements:
         value = statements[value.id]
-    text = render(value, scope) if isinstance(value, Einsum) else ""
-    return text.endswith((".squeeze(-1)", "[0]")) or text.startswith(_CONTRACTIONS)
+    return isinstance(value, Einsum) and is_view(render(value, scope))
 
 
 def _statements(function: Function, scope: Scope) -> Lines:
