@@ -1,7 +1,6 @@
 """Rules as NumPy users write them by hand: the forward pass keeps what the backward pass
-needs, and both are short. Of the gradients none has digits about its zero.
-
-What is computed for each rule is in the docstrings of benchmarks/experts.py.
+needs, and both are short. Gradients that cross 0 lose their digits there, for nothing is
+done against it. The public implementations are named in benchmarks/experts.py.
 """
 
 from __future__ import annotations
