@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from types import ModuleType
+from typing import Any
 
 import pytest
-import torch
 
 from gradspec.targets import torch as target
 from tests.targets.emission import imported, planned
+
+pytestmark = pytest.mark.torch
+torch = pytest.importorskip("torch")
 
 RULES = """
 rule matvec(a[..., m, n], x[..., n]) -> y[..., m]:
@@ -37,15 +40,13 @@ def rules() -> ModuleType:
     return imported(target.module(planned(RULES)), "torch_own_results")
 
 
-def _inputs(name: str, *batch: int, dtype: torch.dtype) -> list[torch.Tensor]:
+def _inputs(name: str, *batch: int, dtype: Any) -> list[Any]:
     return [torch.randn(*batch, *shape).to(dtype) for shape in SHAPES[name]]
 
 
 @pytest.mark.parametrize("dtype", (torch.float32, torch.bfloat16), ids=str)
 @pytest.mark.parametrize("name", SHAPES)
-def test_a_result_is_changed_in_place(
-    rules: ModuleType, name: str, dtype: torch.dtype
-) -> None:
+def test_a_result_is_changed_in_place(rules: ModuleType, name: str, dtype: Any) -> None:
     inputs = _inputs(name, dtype=dtype)
     ours, plain = ([x.clone().requires_grad_() for x in inputs] for _ in "op")
     y = getattr(rules, name)(*ours)
@@ -80,3 +81,15 @@ def test_batches_graphs_and_tangents(rules: ModuleType, name: str) -> None:
             torch.func.grad(lambda *x: torch.einsum(PLAIN[name], *x).square().sum())
         )(*many),
     )
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_batch_that_is_spread(rules: ModuleType, mesh: Any, name: str) -> None:
+    from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+
+    inputs = _inputs(name, dtype=torch.float32)
+    places = [Shard(0) if len(x) == 2 else Replicate() for x in inputs]
+    pairs = zip(inputs, places, strict=True)
+    y = getattr(rules, name)(*(distribute_tensor(x, mesh, [at]) for x, at in pairs))
+    plain = torch.einsum(PLAIN[name], *inputs)
+    torch.testing.assert_close(y.full_tensor(), plain)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -17,16 +16,6 @@ RULE = """
 rule picked(x[..., n], k: int) -> y:
     y = x[k]**2
 """
-
-
-@pytest.fixture
-def mesh() -> Iterator[Any]:
-    """One device, of one process."""
-    distributed = pytest.importorskip("torch.distributed.tensor")
-    store = torch.distributed.HashStore()
-    torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
-    yield distributed.init_device_mesh("cpu", (1,))
-    torch.distributed.destroy_process_group()
 
 
 @pytest.mark.parametrize("sharded", (False, True))
