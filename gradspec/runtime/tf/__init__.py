@@ -1,0 +1,1 @@
+"""The runtime of modules emitted for TensorFlow."""
