@@ -15,6 +15,7 @@ from gradspec.api import (
     compile_paths,
     compile_text,
     load,
+    runtime_files,
 )
 from gradspec.diagnostics import Diagnostic
 
@@ -26,4 +27,5 @@ __all__ = [
     "compile_paths",
     "compile_text",
     "load",
+    "runtime_files",
 ]

@@ -17,6 +17,7 @@ from gradspec.options import BUDGET_SECONDS, Options
 
 if TYPE_CHECKING:
     from gradspec.driver.results import FileResult
+    from gradspec.targets.target import Emitted
 
 AnyPath: TypeAlias = "str | os.PathLike[str]"
 
@@ -102,7 +103,8 @@ def compile_text(
     """Compile the text of a `.grad` file to the text of a module.
 
     ``name`` names the text in messages and in the module's header; imports in the text
-    are relative to its folder.
+    are relative to its folder. The module imports the target's runtime from its own
+    folder: `runtime_files` gives that.
 
     Raises:
         CompileError: the text has errors.
@@ -115,7 +117,20 @@ def compile_text(
     options = Options((target,), strict, trace, budget, as_written=as_written)
     below = Path(name).name
     result, _ = compile_source(Source(name, text), below, options)
-    return _only_module(result)
+    return _only_module(result).text
+
+
+def runtime_files(target: str = "numpy") -> dict[str, str]:
+    """The runtime of a target, by file name: what emitted modules import from the root of
+    their output folder. `compile_paths` and `load` put it there themselves.
+
+    Raises:
+        ValueError: the target is not known.
+    """
+    from gradspec.driver import runtimes
+
+    (target,) = _known(target)
+    return dict(runtimes.runtime_files(target))
 
 
 def load(
@@ -138,7 +153,7 @@ def load(
         ModuleNotFoundError: the target's framework is not installed.
     """
     from gradspec.driver.discover import discover
-    from gradspec.driver.imported import import_text
+    from gradspec.driver.imported import import_module
     from gradspec.driver.run import compile_entry
 
     (target,) = _known(target)
@@ -149,7 +164,7 @@ def load(
     (entry,) = found.value
     options = Options((target,), strict, trace, budget, as_written=as_written)
     result = compile_entry(entry, options)
-    return import_text(Path(entry.below).stem, target, _only_module(result))
+    return import_module(_only_module(result))
 
 
 def _known(targets: Iterable[str] | str) -> tuple[str, ...]:
@@ -165,10 +180,10 @@ def _known(targets: Iterable[str] | str) -> tuple[str, ...]:
     return tuple(name for name in known if name in names)
 
 
-def _only_module(result: FileResult) -> str:
+def _only_module(result: FileResult) -> Emitted:
     _raise_errors(result.diagnostics)
     (module,) = result.modules
-    return module.text
+    return module
 
 
 def _raise_errors(diagnostics: tuple[Diagnostic, ...]) -> None:

@@ -20,7 +20,6 @@ from gradspec.lower.lowering import lower
 from gradspec.lower.module import LoweredModule
 from gradspec.options import Options
 from gradspec.plan.outside import outside
-from gradspec.plan.plan import ModulePlan
 from gradspec.plan.planning import plan_module
 from gradspec.plan.unsaved import unsaved
 from gradspec.source import Source
@@ -31,8 +30,8 @@ from gradspec.symbolic.attempts import attempt
 from gradspec.symbolic.limit import in_time
 from gradspec.syntax.nodes import Module
 from gradspec.syntax.parse import parse
-from gradspec.targets import accounts, emit, transposes
-from gradspec.targets.target import EmittedModule
+from gradspec.targets import by_slope, emit
+from gradspec.targets.target import Emitted
 
 _OF_TIME = frozenset(["GS460", "GS461"])
 _PROOFS = 0.6
@@ -46,7 +45,7 @@ class Compiled:
     """
 
     rules: tuple[CheckedRule, ...]
-    modules: tuple[EmittedModule, ...]
+    modules: tuple[Emitted, ...]
     diagnostics: tuple[Diagnostic, ...]
 
 
@@ -121,7 +120,7 @@ def check_module(
 
 def emit_module(
     source: Source, rules: tuple[CheckedRule, ...], options: Options
-) -> Outcome[tuple[EmittedModule, ...]]:
+) -> Outcome[tuple[Emitted, ...]]:
     """CheckedRules → module texts: stabilise, plan, emit."""
     if not rules:
         return Outcome(())
@@ -151,7 +150,7 @@ def _told(stable: tuple[Stable, ...]) -> tuple[Diagnostic, ...]:
 
 def _in_time(
     source: Source, stable: tuple[Stable, ...], options: Options, step: str
-) -> list[Outcome[EmittedModule]] | None:
+) -> list[Outcome[Emitted]] | None:
     """A module a target; None if that takes longer than the budget of the rules."""
     seconds = options.budget * len(stable)
     with attempt(f"{step} {source.path}", PATIENCE * seconds) as may:
@@ -161,30 +160,20 @@ def _in_time(
 
 def _emitted(
     source: Source, stable: tuple[Stable, ...], options: Options
-) -> list[Outcome[EmittedModule]]:
+) -> list[Outcome[Emitted]]:
     """One module a target; targets whose rules are evaluated alike share a plan."""
     every = tuple(one.shared for one in stable)
     shared = plan_module(source, every)
     outcomes = []
     for number, target in enumerate(options.targets):
         own = tuple(one.own[number] for one in stable)
-        own = tuple(map(outside, own)) if transposes(target) else own
+        own = tuple(map(outside, own)) if by_slope(target) else own
         is_shared = all(map(is_, own, every))
         plan = shared if is_shared else plan_module(source, own)
-        emitted = emit(plan, target, trace=options.trace)
+        emitted = emit(plan, target, trace=options.trace, costs=options.report)
         emitted = replace(emitted, diagnostics=emitted.diagnostics + unsaved(plan))
-        outcomes.append(_with_accounts(emitted, plan) if options.report else emitted)
+        outcomes.append(emitted)
     return outcomes
-
-
-def _with_accounts(
-    emitted: Outcome[EmittedModule], plan: ModulePlan
-) -> Outcome[EmittedModule]:
-    """The module with what its rules cost."""
-    if emitted.value is None:
-        return emitted
-    module = replace(emitted.value, accounts=accounts(plan, emitted.value.target))
-    return replace(emitted, value=module)
 
 
 def evaluated(rule: CheckedRule, options: Options) -> CheckedRule:

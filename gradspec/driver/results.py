@@ -12,9 +12,9 @@ from typing import Any
 from gradspec.diagnostics import Diagnostic, Label, Severity, error
 from gradspec.ir.rule import CheckedRule, Status, Verdict
 from gradspec.options import Options
-from gradspec.plan.account import Account, Work
+from gradspec.plan.cost import CostSummary, Work
 from gradspec.source import Source, Span
-from gradspec.targets.target import EmittedModule
+from gradspec.targets.target import Emitted
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class FileResult:
 
     display: str
     rules: tuple[RuleRow, ...]
-    modules: tuple[EmittedModule, ...]
+    modules: tuple[Emitted, ...]
     diagnostics: tuple[Diagnostic, ...]
 
     @property
@@ -79,7 +79,7 @@ def to_json(result: FileResult) -> dict[str, Any]:
             for rule in result.rules
         ],
         "modules": [
-            [m.target, m.path, m.text, [account_json(a) for a in m.accounts]]
+            [m.target, m.path, m.text, sorted(m.runtime), [*map(cost_json, m.costs)]]
             for m in result.modules
         ],
         "diagnostics": [_diagnostic_json(d) for d in result.diagnostics],
@@ -103,31 +103,29 @@ def from_json(data: Mapping[str, Any], sources: Mapping[str, Source]) -> FileRes
             for r in data["rules"]
         ),
         tuple(
-            EmittedModule(target, path, text, tuple(_account(a) for a in accounts))
-            for target, path, text, accounts in data["modules"]
+            Emitted(target, path, text, frozenset(runtime), tuple(map(_cost, costs)))
+            for target, path, text, runtime, costs in data["modules"]
         ),
         tuple(_diagnostic(d, sources) for d in data["diagnostics"]),
     )
 
 
-def account_json(account: Account) -> dict[str, Any]:
+def cost_json(cost: CostSummary) -> dict[str, Any]:
     """What a rule costs, as plain data."""
-    beyond = account.beyond
     return {
-        "rule": account.rule,
-        "kept": list(account.kept),
-        "beyond": None if beyond is None else [list(one) for one in beyond],
-        "forward": asdict(account.forward),
-        "backward": asdict(account.backward),
+        "rule": cost.rule,
+        "kept": list(cost.kept),
+        "beyond": [list(one) for one in cost.beyond],
+        "forward": asdict(cost.forward),
+        "backward": asdict(cost.backward),
     }
 
 
-def _account(data: Mapping[str, Any]) -> Account:
-    beyond = data["beyond"]
-    return Account(
+def _cost(data: Mapping[str, Any]) -> CostSummary:
+    return CostSummary(
         data["rule"],
         tuple(data["kept"]),
-        None if beyond is None else tuple((name, size) for name, size in beyond),
+        tuple((name, size) for name, size in data["beyond"]),
         Work(**data["forward"]),
         Work(**data["backward"]),
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from gradspec.diagnostics import Diagnostic
-from gradspec.driver import cache, rule_cache, watch
+from gradspec.driver import cache, rule_cache, runtimes, watch
 from gradspec.driver.discover import Entry, read
 from gradspec.driver.results import FileResult, row
 from gradspec.driver.write import OutputFile, with_packages
@@ -78,11 +78,22 @@ def compile_entries(
 
 
 def output_files(results: Iterable[FileResult]) -> tuple[OutputFile, ...]:
-    """Everything that a compilation puts below the output folder."""
+    """Everything that a compilation puts below the output folder: modules, the files of
+    the runtimes that they import, and an ``__init__.py`` for every folder.
+    """
+    modules = [module for result in results for module in result.modules]
+    imported: dict[str, set[str]] = {}
+    for module in modules:
+        imported.setdefault(module.target, set()).update(module.runtime)
     return with_packages(
-        OutputFile(f"{module.target}/{module.path}", module.text)
-        for result in results
-        for module in result.modules
+        [
+            *(OutputFile(f"{m.target}/{m.path}", m.text) for m in modules),
+            *(
+                OutputFile(f"{target}/{name}", text)
+                for target, names in sorted(imported.items())
+                for name, text in runtimes.needed(target, names).items()
+            ),
+        ]
     )
 
 

@@ -326,9 +326,6 @@ class CheckedRule:
     harms: tuple[Harm, ...] = ()
     wide: tuple[str, ...] = ()
     """Outputs and cotangents that are to be computed in float64."""
-    doubles: tuple[tuple[str, Expr], ...] = ()
-    """Short forms of outputs and cotangents, closed, for targets where float64 is cheap:
-    right when computed in float64 from narrower arguments and rounded once."""
     second: tuple[Verdict, ...] = ()
     as_written: bool = False
     """No other evaluation was looked for."""

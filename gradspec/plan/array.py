@@ -6,7 +6,7 @@
            | Where(condition, then, other)
            | ToFloat(expr)              a condition, an integer or a choice between
                                         numbers, as an array of the working type
-           | IsNan(expr)
+          (expr)
            | Ranked                     operations over named axes: `plan.ranked`
 
 Every expression is an array that broadcasts; in rules without named axes all are
@@ -82,18 +82,7 @@ class ToFloat(Node):
         self._freeze(self.arg)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class IsNan(Node):
-    """Whether ``arg`` is not a number; only planning makes these."""
-
-    arg: Expr
-    _hash: int = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        self._freeze(self.arg)
-
-
-Expr: TypeAlias = Name | Literal | Op | Where | ToFloat | IsNan | Ranked
+Expr: TypeAlias = Name | Literal | Op | Where | ToFloat | Ranked
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
@@ -105,7 +94,7 @@ def children(expr: Expr) -> tuple[Expr, ...]:
             return args
         case Where(condition=condition, then=then, other=other):
             return (condition, then, other)
-        case ToFloat(arg=arg) | IsNan(arg=arg):
+        case ToFloat(arg=arg):
             return (arg,)
         case RankedNode():
             return expr.parts
@@ -126,8 +115,6 @@ def with_children(expr: Expr, parts: tuple[Expr, ...]) -> Expr:
             return Where(*parts)
         case ToFloat():
             return ToFloat(*parts)
-        case IsNan():
-            return IsNan(*parts)
         case RankedNode():
             return expr.with_parts(parts)
         case _:

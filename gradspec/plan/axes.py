@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from gradspec.plan.array import Expr, IsNan, Literal, Name, Op, ToFloat, Where
+from gradspec.plan.array import Expr, Literal, Name, Op, ToFloat, Where
 from gradspec.plan.ranked import Arange, Expand, Gather, Permute, Pick, Reduce, Spread
 from gradspec.plan.translate import Types, is_scalar
 
@@ -152,8 +152,6 @@ def pushed(expr: Expr, axes: tuple[int, ...], types: Types) -> Expr:
             return Where(part(condition), part(then), part(other))
         case ToFloat(arg=arg):
             return ToFloat(part(arg))
-        case IsNan(arg=arg):
-            return IsNan(part(arg))
         case _:
             return expanded(expr, axes)
 

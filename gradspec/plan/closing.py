@@ -15,8 +15,7 @@ from dataclasses import dataclass
 
 from gradspec.ir import expr as ir
 from gradspec.ir import walk
-from gradspec.ir.rule import Declared, Derived, Kind, Let, Override, Rule
-from gradspec.plan import nan
+from gradspec.ir.rule import Declared, Derived, Let, Override, Rule
 from gradspec.plan.array import Expr, Name, Op, Where, children, names, nodes
 from gradspec.plan.plan import Assign
 from gradspec.plan.translate import Types, as_float, replaced, translate, types_of
@@ -42,12 +41,11 @@ def close(rule: Rule) -> Closed:
     """All values of the rule, closed."""
     constants = _constants(rule)
     types = _types(rule, constants)
-    floats = tuple(i.name for i in rule.inputs if i.kind in (Kind.FLOAT, Kind.NOGRAD))
 
     known: dict[ir.Expr, Expr] = {}
 
     def array(value: ir.Expr) -> Expr:
-        return nan.turned(translate(value, types, known), frozenset(floats))
+        return translate(value, types, known)
 
     ahead = _resolved([let for let in rule.forward if let.name not in constants], {})
     raw = {name: array(value) for name, value in ahead.items()}
@@ -62,7 +60,7 @@ def close(rule: Rule) -> Closed:
     used = names(*cotangents.values())
     return Closed(
         constants=tuple(Assign(n, array(v)) for n, v in constants.items()),
-        forward=_forward(rule, raw, types, floats),
+        forward=_forward(rule, raw, types),
         backward_locals=tuple(
             Assign(n, v) for n, v in behind.items() if n not in cotangents
         ),
@@ -101,14 +99,12 @@ def _resolved(lets: list[Let], known: Mapping[str, ir.Expr]) -> dict[str, ir.Exp
     return found
 
 
-def _forward(
-    rule: Rule, raw: Mapping[str, Expr], types: Types, floats: tuple[str, ...]
-) -> tuple[Assign, ...]:
+def _forward(rule: Rule, raw: Mapping[str, Expr], types: Types) -> tuple[Assign, ...]:
     outputs = {output.name: output for output in rule.outputs}
 
     def final(name: str, value: Expr) -> Expr:
         if name in outputs and outputs[name].takes_gradient:
-            return nan.passed_on(as_float(value, types), floats)
+            return as_float(value, types)
         return value
 
     return tuple(Assign(name, final(name, value)) for name, value in raw.items())

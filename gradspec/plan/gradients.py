@@ -17,7 +17,7 @@ from gradspec.plan import linear
 from gradspec.plan.array import Expr, Name, children, names, nodes, substitute
 from gradspec.plan.axes import size_of
 from gradspec.plan.batches import parted
-from gradspec.plan.beside import reach_of
+from gradspec.plan.broadcast import reach_of
 from gradspec.plan.closing import Closed
 from gradspec.plan.plan import Gradient, Term
 from gradspec.plan.ranked import Spread

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping
 
 from gradspec.plan.array import (
     Expr,
-    IsNan,
     Name,
     Op,
     ToFloat,
@@ -132,7 +131,7 @@ def _is_last(axes: Axes) -> bool:
 
 
 def _is_operation(node: Expr) -> bool:
-    return isinstance(node, Op | Where | ToFloat | IsNan) and bool(children(node))
+    return isinstance(node, Op | Where | ToFloat) and bool(children(node))
 
 
 def _operations(node: Expand) -> Iterator[Expr]:

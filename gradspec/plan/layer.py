@@ -11,8 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from gradspec.ir.rule import Input, Output
-from gradspec.plan.beside import reach_of
-from gradspec.plan.plan import ModulePlan, RulePlan
+from gradspec.plan.program import Program
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,18 +21,18 @@ class Layer:
     """
 
     name: str
-    plan: RulePlan
+    program: Program
     sizes: tuple[str, ...]
     public: Callable[[str], str]
 
     @property
     def params(self) -> tuple[Input, ...]:
-        return tuple(i for i in self.plan.inputs if i.is_param)
+        return tuple(i for i in self.program.inputs if i.is_param)
 
     @property
     def data(self) -> tuple[Input, ...]:
         """What it is called with."""
-        return tuple(i for i in self.plan.tensors if not i.is_param)
+        return tuple(i for i in self.program.tensors if not i.is_param)
 
     @property
     def is_free(self) -> bool:
@@ -53,44 +52,33 @@ class Layer:
         """The inputs whose batch axes the output has."""
         if not output.shape.batch:
             return ()
-        values = {let.name: let.value for let in self.plan.forward}
-        there = reach_of(values[output.name], self.plan.tensors)
-        return tuple(i for i in self.plan.tensors if i.shape.batch and i.name in there)
+        there = self.program.reach[output.name]
+        return tuple(i for i in self.program.tensors if i.name in there)
 
 
-def layers(
-    plan: ModulePlan, own: frozenset[str], taken: frozenset[str]
-) -> tuple[Layer, ...]:
-    """The layers of a module. ``own`` are the names of the framework's class, ``taken``
-    those of its module: ``prelu`` has ``Prelu``, or ``PreluLayer`` where that is one.
+def layer(program: Program, name: str, own: frozenset[str]) -> Layer | None:
+    """The layer of a rule, called ``name``; None if it has no params. ``own`` are the
+    names of the framework's class.
     """
-    used = set(taken) | {rule.name for rule in plan.rules}
-    found = []
-    for rule in plan.rules:
-        if any(i.is_param for i in rule.inputs):
-            name = class_name(rule.name, used)
-            used.add(name)
-            found.append(Layer(name, rule, _sizes(rule), _naming(rule, own)))
-    return tuple(found)
+    if not any(i.is_param for i in program.inputs):
+        return None
+    return Layer(name, program, _sizes(program), _naming(program, own))
 
 
-def class_name(rule: str, used: set[str]) -> str:
+def class_name(rule: str) -> str:
     """``LayerNorm`` of ``layer_norm``."""
     name = "".join(part[:1].upper() + part[1:] for part in rule.split("_"))
-    name = name if name.isidentifier() else f"Layer{name}"
-    while name in used:
-        name += "Layer"
-    return name
+    return name if name.isidentifier() else f"Layer{name}"
 
 
-def _sizes(rule: RulePlan) -> tuple[str, ...]:
+def _sizes(rule: Program) -> tuple[str, ...]:
     statics = {i.name for i in rule.statics}
     axes = (axis for i in rule.inputs if i.is_param for axis in i.shape.axes)
     names = (axis for axis in axes if isinstance(axis, str) and axis not in statics)
     return tuple(dict.fromkeys(names))
 
 
-def _naming(rule: RulePlan, own: frozenset[str]) -> Callable[[str], str]:
+def _naming(rule: Program, own: frozenset[str]) -> Callable[[str], str]:
     axes = (axis for i in rule.inputs for axis in i.shape.axes)
     names = [i.name for i in rule.inputs] + [a for a in axes if isinstance(a, str)]
     public: dict[str, str] = {}

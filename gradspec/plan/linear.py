@@ -7,7 +7,6 @@ from typing import TypeAlias, assert_never
 
 from gradspec.plan.array import (
     Expr,
-    IsNan,
     Literal,
     Name,
     Op,
@@ -36,7 +35,6 @@ from gradspec.plan.ranked import (
     Windows,
 )
 from gradspec.plan.translate import ZERO, operation
-from gradspec.primitives.table_bounds import TIMES
 
 Parts: TypeAlias = "Mapping[str, Expr] | None"
 """Terms by upstream gradient; empty: zero; None: not a sum of such terms."""
@@ -73,8 +71,6 @@ def _node(node: Expr, parts: Mapping[Expr, Parts], free: Mapping[Expr, bool]) ->
             return _each(parts[left], lambda term: operation("mul", (term, right)))
         case Op(primitive="mul", args=(left, right)) if free[left]:
             return _each(parts[right], lambda term: operation("mul", (left, term)))
-        case Op(primitive=op, args=(left, right)) if op == TIMES and free[left]:
-            return _each(parts[right], lambda term: operation(TIMES, (left, term)))
         case Op(primitive="div", args=(left, right)) if free[right]:
             return _each(parts[left], lambda term: operation("div", (term, right)))
         case Where(condition=condition, then=then, other=other) if free[condition]:
@@ -94,7 +90,7 @@ def _node(node: Expr, parts: Mapping[Expr, Parts], free: Mapping[Expr, bool]) ->
             return _through(node, parts, free)
         case Stack(args=args):
             return _beside(args, parts)
-        case Op() | Where() | ToFloat() | IsNan() | Literal() | RankedNode():
+        case Op() | Where() | ToFloat() | Literal() | RankedNode():
             return None
         case _:
             assert_never(node)

@@ -179,19 +179,6 @@ class RulePlan:
     """What the author asks to be saved."""
     wide: tuple[str, ...] = ()
     """Outputs and cotangents that are computed in float64 and rounded."""
-    double: RulePlan | None = None
-    """The same rule for arguments narrower than float64 where that costs little: its
-    ``wide`` results have short forms, right if computed in float64 and rounded once. What
-    is not ``wide`` in it is no reason to take it. Nothing is to be derived from it: a pass
-    that is itself recorded takes the forms of this plan."""
-
-    @property
-    def is_wide_forward(self) -> bool:
-        return any(output.name in self.wide for output in self.outputs)
-
-    @property
-    def is_wide_backward(self) -> bool:
-        return any(f"d{i.name}" in self.wide for i in self.inputs)
 
     @property
     def is_ranked(self) -> bool:

@@ -11,7 +11,7 @@ from gradspec.ir.rule import (
     Status,
 )
 from gradspec.plan.array import Expr
-from gradspec.plan.beside import in_full
+from gradspec.plan.broadcast import in_full
 from gradspec.plan.closing import Closed, close
 from gradspec.plan.docs import docs_of
 from gradspec.plan.gradients import (
@@ -29,10 +29,8 @@ from gradspec.plan.plan import (
 )
 from gradspec.plan.tensors import NotEmitted, Tensors, tensors
 from gradspec.source import Source
-from gradspec.stabilise.names import with_forms
 
 _SUFFIX = ".grad"
-_SHORT = "what cancels here, float64 has digits for; rounded once"
 
 
 def plan_module(source: Source, rules: tuple[CheckedRule, ...]) -> ModulePlan:
@@ -82,7 +80,7 @@ def plan_rule(checked: CheckedRule) -> RulePlan:
     if full is not rule:
         return plan_rule(replace(checked, rule=full))
     plan = _plan(checked, closed, gradients, tangents_of(rule, closed, gradients))
-    return replace(plan, wide=checked.wide, double=_doubled(checked))
+    return replace(plan, wide=checked.wide)
 
 
 def _plan(
@@ -113,20 +111,6 @@ def _plan(
         comments=tuple((r.name, r.reason) for r in checked.rewrites if r.reason),
         asked=rule.saves,
     )
-
-
-def _doubled(checked: CheckedRule) -> RulePlan | None:
-    """The plan of the second evaluation. Outputs are computed again: one that was rounded
-    has lost the digits that float64 is taken for."""
-    if not checked.doubles:
-        return None
-    rule = checked.rule
-    again = tuple(o.name for o in rule.outputs if o.name not in rule.saves)
-    forms = dict(checked.doubles)
-    changed = replace(with_forms(rule, forms), recomputes=again)
-    wide = tuple(dict.fromkeys((*checked.wide, *forms)))
-    plan = plan_rule(replace(checked, rule=changed, wide=wide, doubles=(), rewrites=()))
-    return replace(plan, comments=tuple((name, _SHORT) for name in forms))
 
 
 def _is_unchecked(checked: CheckedRule) -> bool:

@@ -1,295 +1,292 @@
-"""From a neutral plan to what one target computes: expanded, shared, named.
+"""The finished program of a rule for one target: all that its text is written from.
 
-Each function takes the plan of a rule and the target's :class:`Vocabulary` and returns
-statements in which repeated values have names.
+A target sees nothing else of a rule, and asks no earlier stage.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
 
-from gradspec.plan.array import Expr, Name, children, names, nodes
-from gradspec.plan.naming import Namer
+from gradspec.ir.rule import Input, Kind, Output
+from gradspec.plan.array import Expr
+from gradspec.plan.at_hand import with_outputs_at_hand, without_locals, without_names
+from gradspec.plan.broadcast import reach_of
+from gradspec.plan.expansion import expander
+from gradspec.plan.numbers import is_number
 from gradspec.plan.plan import (
-    Assign,
+    AxisSize,
     Backward,
     Block,
+    Docs,
     Gradient,
+    Nature,
     RulePlan,
-    Step,
-    Term,
 )
-from gradspec.plan.share import Known, share
-from gradspec.plan.translate import operation
+from gradspec.plan.pushing import Pushforward, is_linear
+from gradspec.plan.pushing import pushforward as pushed
+from gradspec.plan.sharing import (
+    Words,
+    forward,
+    joined_backward,
+    pushforward,
+    split_backward,
+    tangents,
+    tensor_gradients,
+)
+from gradspec.plan.sizes import with_sizes
+from gradspec.plan.unnamed import unnamed
+from gradspec.primitives.lookup import rows
+from gradspec.primitives.row import Runtime
+
+_FLOATS = (Kind.FLOAT, Kind.NOGRAD)
+
+
+class Residuals(Enum):
+    """The values of the forward pass that a backward pass may take by name.
+
+    ALL       outputs and locals: the backward pass is a closure of the forward pass
+    SAVED     the same, unless the rule's gradient is declared to be another than the
+              derivative: a second derivative through an output would see the declared one
+    OUTPUTS   outputs alone, with the same exception
+    """
+
+    ALL = "all"
+    SAVED = "saved"
+    OUTPUTS = "outputs"
 
 
 @dataclass(frozen=True, slots=True)
-class Vocabulary:
-    """What a target lacks and what it has taken.
+class Operators:
+    """A target, as far as planning depends on it.
 
-    ``expand`` writes out the primitives that the target has no function for
-    (`targets.expansion.expander(target)`); ``reserved`` are the names that its text uses
-    itself (``np``, ``ctx``, …), so that no value may have them.
+    Attributes:
+        target: key of the spellings in the table of primitives.
+        reserved: names that the emitted text uses itself; a rule or an input that has one
+            is refused (GS503), other variables are renamed.
+        residuals: see :class:`Residuals`.
+        by_output: a gradient has one term for each output, whose cotangent may be absent.
+        sizes_are_tensors: sizes of axes may be unknown while a graph is made.
+        by_slope: the target is told tangents, and transposes them to gradients.
+        pushes_outputs: the pushforward computes the outputs as well.
     """
 
-    expand: Callable[[Expr], Expr]
+    target: str
     reserved: frozenset[str]
+    residuals: Residuals = Residuals.ALL
+    by_output: bool = False
+    sizes_are_tensors: bool = False
+    by_slope: bool = False
+    pushes_outputs: bool = False
 
 
-def forward(plan: RulePlan, words: Vocabulary, keep: tuple[str, ...] = ()) -> Block:
-    """The outputs; the locals in ``keep`` are bound to their names as well."""
-    outputs = tuple(output.name for output in plan.outputs)
-    return _block(plan, words, plan.forward, outputs, keep)
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One rule for one target, in named statements.
 
-
-def surrogate(plan: RulePlan, words: Vocabulary) -> Block:
-    """The outputs, each with its surrogate in place of its forward where it has one."""
-    instead = {assign.name: assign for assign in plan.surrogates}
-    lets = tuple(instead.get(assign.name, assign) for assign in plan.forward)
-    return _block(plan, words, lets, tuple(o.name for o in plan.outputs), ())
-
-
-def joined_backward(plan: RulePlan, words: Vocabulary) -> Backward:
-    """Gradients with one term for each shape: for targets whose upstream gradients are
-    all present.
+    Attributes:
+        name: of the rule and of its public function.
+        inputs: in the order written, statics included.
+        outputs: in the order written.
+        numbers: names of Python numbers: statics, what is computed from them alone, and
+            sizes unless these are tensors.
+        sizes: named sizes that the statements may use, with where each can be read.
+        kind: whether the backward pass is the derivative of the forward pass.
+        docs: what the docstring says.
+        forward: statements and results, one for each output. Locals in
+            ``residual_locals`` are bound to their names.
+        residual_locals: locals that the backward pass takes by name.
+        backward: statements, and the terms of each tensor input's gradient.
+        pushforward: statements, and the tangents ``<output>_dot`` of the outputs that take
+            a gradient (after the outputs themselves if the target ``pushes_outputs``),
+            from inputs, ``<input>_dot`` and the residual outputs and locals; None where
+            ``no_pushforward`` says why.
+        pushes: the tangents again, one summand for each input and output (for a target
+            ``by_slope``); None unless the backward pass is linear.
+        slopes: by input, the derivative of each term of its gradient by the cotangent
+            (for traces); None where a term is not linear.
+        double: "forward", "backward" or both, the passes to compute in float64.
+        reach: by output, the tensor inputs whose shapes it broadcasts.
     """
-    return _backward(plan, words, _joined, lambda owners, roots: owners)
 
+    name: str
+    inputs: tuple[Input, ...]
+    outputs: tuple[Output, ...]
+    numbers: frozenset[str]
+    sizes: tuple[AxisSize, ...]
+    kind: Nature
+    docs: Docs
+    forward: Block
+    residual_locals: tuple[str, ...]
+    backward: Backward
+    pushforward: Block | None
+    no_pushforward: str
+    pushes: Pushforward | None
+    slopes: Mapping[str, tuple[tuple[tuple[str, ...], Expr | None], ...]]
+    double: frozenset[str]
+    reach: Mapping[str, tuple[str, ...]]
 
-def split_backward(plan: RulePlan, words: Vocabulary) -> Backward:
-    """Gradients with one term for each output: for targets where an upstream gradient
-    may be absent. A step's ``upstream`` says where it may stand. What two gradients are
-    made of is the gradient of neither: each is set by itself, and may be left out.
-    """
-    return _backward(plan, words, lambda gradient: gradient.terms, _alone)
+    @property
+    def tensors(self) -> tuple[Input, ...]:
+        return tuple(i for i in self.inputs if not i.kind.is_static)
 
+    @property
+    def statics(self) -> tuple[Input, ...]:
+        return tuple(i for i in self.inputs if i.kind.is_static)
 
-def tangents(plan: RulePlan, words: Vocabulary) -> Block:
-    """The outputs, then their tangents, from the inputs and ``<input>_dot``. Only where
-    ``plan.tangents`` is there.
-    """
-    both = (*plan.forward, *_tangent_lets(plan))
-    wanted = (*(o.name for o in plan.outputs), *(t.name for t in _tangent_lets(plan)))
-    return _block(plan, words, both, wanted, ())
+    @property
+    def floats(self) -> tuple[str, ...]:
+        """Floating tensor inputs, those without a gradient too."""
+        return tuple(i.name for i in self.tensors if i.kind in _FLOATS)
 
+    @property
+    def cotangents(self) -> tuple[str, ...]:
+        """``d<output>`` for each output that takes a gradient."""
+        return tuple(f"d{o.name}" for o in self.outputs if o.takes_gradient)
 
-def pushforward(
-    plan: RulePlan, words: Vocabulary, given: tuple[str, ...] = ()
-) -> Block:
-    """The tangents alone; the outputs in ``given`` are known and not computed again."""
-    lets = _tangent_lets(plan)
-    names_ = tuple(let.name for let in lets)
-    block = _block(plan, words, (*plan.forward, *lets), names_, ())
-    kept: list[Assign] = []
-    needed = {*names(*block.results)}
-    for assign in reversed(block.statements):
-        if assign.name in needed and assign.name not in given:
-            kept.append(Assign(assign.name, assign.value))
-            needed.update(names(assign.value))
-    return Block(tuple(reversed(kept)), block.results)
+    @property
+    def has_axes(self) -> bool:
+        """Whether an input or output has named axes."""
+        return any(v.shape.axes for v in (*self.inputs, *self.outputs))
 
+    @property
+    def is_double(self) -> bool:
+        """Whether anything is to be computed in float64."""
+        return bool(self.double)
 
-def shared(
-    plan: RulePlan, words: Vocabulary, roots: tuple[Expr, ...]
-) -> tuple[tuple[Assign, ...], tuple[Expr, ...]]:
-    """Statements and the roots in terms of them. What the author named has its name, but
-    for outputs, which are another function's business.
-    """
-    outputs = {output.name for output in plan.outputs}
-    lets = (*plan.backward_locals, *plan.forward)
-    values = {a.name: words.expand(a.value) for a in lets if a.name not in outputs}
-    return share(roots, _known(plan, words, values), _namer(plan, words))
-
-
-def _tangent_lets(plan: RulePlan) -> tuple[Assign, ...]:
-    pairs = zip(plan.outputs, plan.tangents or (), strict=True)
-    return tuple(Assign(f"{o.name}_dot", t) for o, t in pairs if o.takes_gradient)
-
-
-# --- blocks ----------------------------------------------------------------------------
-
-
-def _block(
-    plan: RulePlan,
-    words: Vocabulary,
-    lets: tuple[Assign, ...],
-    wanted: tuple[str, ...],
-    keep: tuple[str, ...],
-) -> Block:
-    values = {let.name: words.expand(let.value) for let in lets}
-    results = tuple(values[name] for name in wanted)
-    needed = _reached((*results, *(values[name] for name in keep)))
-    roots = {n: v for n, v in values.items() if n in wanted or n in keep or v in needed}
-    known = _known(plan, words, values)
-    statements, shared = share(tuple(roots.values()), known, _namer(plan, words))
-    named = dict(zip(roots, shared, strict=True))
-    return Block(
-        statements + _aliases(named, keep), tuple(named[name] for name in wanted)
-    )
-
-
-def _aliases(named: Mapping[str, Expr], keep: tuple[str, ...]) -> tuple[Assign, ...]:
-    """A kept local that is another name of an input or of an earlier local."""
-    return tuple(Assign(n, named[n]) for n in keep if named[n] != Name(n))
-
-
-def _reached(roots: Iterable[Expr]) -> frozenset[Expr]:
-    return frozenset(nodes(*roots))
-
-
-def _known(plan: RulePlan, words: Vocabulary, values: Mapping[str, Expr]) -> Known:
-    """The first name of a value is the one that it keeps."""
-    named: dict[Expr, str] = {}
-    for name, value in values.items():
-        if children(value):
-            named.setdefault(value, name)
-    return Known(
-        named,
-        {let.name: words.expand(let.value) for let in plan.constants},
-        dict(plan.comments),
-        frozenset(i.name for i in plan.statics)
-        | {c.name for c in plan.constants}
-        | {size.name for size in plan.sizes},
-    )
-
-
-def _namer(plan: RulePlan, words: Vocabulary) -> Namer:
-    lets = (*plan.constants, *plan.forward, *plan.backward_locals)
-    own = [i.name for i in plan.inputs] + [o.name for o in plan.outputs]
-    own += [let.name for let in lets] + [size.name for size in plan.sizes]
-    derived = [f"d{name}" for name in own] + [f"{name}_dot" for name in own]
-    return Namer([*words.reserved, *own, *derived])
-
-
-# --- the backward pass -----------------------------------------------------------------
-
-
-def _backward(
-    plan: RulePlan,
-    words: Vocabulary,
-    choose: Callable[[Gradient], tuple[Term, ...]],
-    naming: Callable[[list[str], tuple[Expr, ...]], list[str]],
-) -> Backward:
-    groups = tuple(None if g is None else choose(g) for g in tensor_gradients(plan))
-    owners = [
-        tensor.name
-        for tensor, group in zip(plan.tensors, groups, strict=True)
-        for _ in group or ()
-    ]
-    roots = tuple(words.expand(t.value) for group in groups for t in group or ())
-    named = naming(owners, roots)
-    known = _known(plan, words, _backward_values(plan, words, owners, named, roots))
-    statements, shared = share(roots, known, _namer(plan, words))
-    values = iter(shared)
-    return Backward(
-        _steps(plan, statements, tuple(zip(owners, shared, strict=True))),
-        tuple(
-            None
-            if group is None
-            else tuple(replace(term, value=next(values)) for term in group)
-            for group in groups
-        ),
-        _used(plan.saved_or_given, statements, shared),
-        _used(tuple(s.name for s in plan.statics), statements, shared),
-    )
-
-
-def tensor_gradients(plan: RulePlan) -> tuple[Gradient | None, ...]:
-    """One entry for each tensor input."""
-    pairs = zip(plan.inputs, plan.gradients, strict=True)
-    return tuple(gradient for i, gradient in pairs if not i.kind.is_static)
-
-
-def _alone(owners: list[str], roots: tuple[Expr, ...]) -> list[str]:
-    """The inputs whose gradients no other gradient contains."""
-    pairs = list(zip(owners, roots, strict=True))
-    return [
-        owner
-        for owner, root in pairs
-        if not any(root in nodes(other) for name, other in pairs if name != owner)
-    ]
-
-
-def _backward_values(
-    plan: RulePlan,
-    words: Vocabulary,
-    owners: list[str],
-    named: list[str],
-    roots: tuple[Expr, ...],
-) -> dict[str, Expr]:
-    """The names that a backward pass gives: a gradient of one term is ``d<input>``;
-    what it computes again of the forward pass has its name from there.
-    """
-    values = {
-        f"d{owner}": root
-        for owner, root in zip(owners, roots, strict=True)
-        if owners.count(owner) == 1 and owner in named
-    }
-    for let in (*plan.backward_locals, *plan.forward):
-        values.setdefault(let.name, words.expand(let.value))
-    return values
-
-
-def _joined(gradient: Gradient) -> tuple[Term, ...]:
-    """Terms of one shape added up; the author's own expression when that is all."""
-    spans = tuple(dict.fromkeys(term.spans for term in gradient.terms))
-    if len(spans) == 1:
-        upstream = tuple(u for term in gradient.terms for u in term.upstream)
-        return (Term(gradient.whole, upstream, spans[0]),)
-    return tuple(
-        _added([term for term in gradient.terms if term.spans == span])
-        for span in spans
-    )
-
-
-def _added(terms: list[Term]) -> Term:
-    total = terms[0]
-    for term in terms[1:]:
-        value = operation("add", (total.value, term.value))
-        total = Term(value, total.upstream + term.upstream, term.spans)
-    return total
-
-
-def _steps(
-    plan: RulePlan,
-    statements: tuple[Assign, ...],
-    results: tuple[tuple[str, Expr], ...],
-) -> tuple[Step, ...]:
-    """The statements with the gradients that need them and the upstream gradients that
-    they need.
-    """
-    needed = {name: set(names(*values)) for name, values in _by_owner(results).items()}
-    for statement in reversed(statements):
-        for used in needed.values():
-            if statement.name in used:
-                used.update(names(statement.value))
-    of: dict[str, set[str]] = {name: {name} for name in plan.upstream}
-    for statement in statements:
-        parts = (of.get(name, set()) for name in names(statement.value))
-        of[statement.name] = set().union(*parts)
-    return tuple(
-        Step(
-            statement.name,
-            statement.value,
-            statement.comment,
-            tuple(name for name, used in needed.items() if statement.name in used),
-            tuple(name for name in plan.upstream if name in of[statement.name]),
+    @property
+    def variables(self) -> frozenset[str]:
+        """All names of values: the author's, those of gradients and tangents, and ours."""
+        ends = [v.name for v in (*self.inputs, *self.outputs)]
+        steps = [s.name for s in (*self.forward.statements, *self.backward.statements)]
+        pushed = self.pushforward.statements if self.pushforward else ()
+        steps += [s.name for s in pushed]
+        steps += [s.name for s in self.pushes.statements] if self.pushes else []
+        names = [*ends, *steps, *(size.name for size in self.sizes)]
+        return frozenset(
+            [*names, *(f"d{e}" for e in ends), *(f"{e}_dot" for e in ends)]
         )
-        for statement in statements
+
+    def local(self, name: str) -> str:
+        """``name`` for a value of the text's own, with underscores if a value has it."""
+        while name in self.variables:
+            name += "_"
+        return name
+
+    @property
+    def integers(self) -> frozenset[str]:
+        """Names that hold integers."""
+        kinds = (Kind.INT, Kind.STATIC_INT)
+        given = (i.name for i in self.inputs if i.kind in kinds)
+        return frozenset([*given, *(size.name for size in self.sizes)])
+
+
+def program(plan: RulePlan, operators: Operators) -> Program:
+    """RulePlan → Program: primitives that the target lacks are written out, repeated
+    values are named, residuals are chosen.
+    """
+    if operators.sizes_are_tensors:
+        plan = with_sizes(plan)
+    plan = _with_residuals(plan, operators)
+    numbers = _numbers(plan, operators)
+    reserved = operators.reserved | _functions(operators.target)
+    words = Words(expander(operators.target, numbers), reserved)
+    outputs = tuple(o.name for o in plan.outputs)
+    split = split_backward if operators.by_output else joined_backward
+    backward = unnamed(split(plan, words))
+    kept = tuple(n for n in backward.residuals if n in _locals(plan))
+    gradients = tensor_gradients(plan)
+    slopes = {
+        g.input: tuple(
+            (term.upstream, slope and words.expand(slope))
+            for term, slope in zip(g.terms, g.locals, strict=True)
+        )
+        for g in gradients
+        if g is not None
+    }
+    linear = operators.by_slope and is_linear(plan)
+    return Program(
+        name=plan.name,
+        inputs=plan.inputs,
+        outputs=plan.outputs,
+        numbers=numbers,
+        sizes=plan.sizes,
+        kind=plan.nature,
+        docs=plan.docs,
+        forward=forward(plan, words, kept),
+        residual_locals=kept,
+        backward=backward,
+        pushforward=_pushforward(plan, words, operators, backward, gradients),
+        no_pushforward=plan.no_tangents,
+        pushes=pushed(plan, words) if linear else None,
+        slopes=slopes,
+        double=_double(plan),
+        reach={o: _reach(plan, o) for o in outputs},
     )
 
 
-def _by_owner(results: tuple[tuple[str, Expr], ...]) -> dict[str, tuple[Expr, ...]]:
-    owners = dict.fromkeys(name for name, _ in results)
-    return {o: tuple(value for name, value in results if name == o) for o in owners}
+@cache
+def _functions(target: str) -> frozenset[str]:
+    """Names of runtime functions, which a value named by us must not hide."""
+    spellings = (row.spellings.get(target) for row in rows())
+    names = {s.name for s in spellings if isinstance(s, Runtime)}
+    return frozenset(names | {"softmax", "log_softmax", "logsumexp"})
 
 
-def _used(
-    candidates: tuple[str, ...],
-    statements: tuple[Assign, ...],
-    results: tuple[Expr, ...],
-) -> tuple[str, ...]:
-    bound = {statement.name for statement in statements}
-    used = names(*(statement.value for statement in statements), *results)
-    return tuple(name for name in candidates if name in used and name not in bound)
+def _with_residuals(plan: RulePlan, operators: Operators) -> RulePlan:
+    declared = plan.nature is not Nature.EXACT
+    match operators.residuals:
+        case Residuals.ALL:
+            return with_outputs_at_hand(plan)
+        case Residuals.SAVED if declared:
+            return without_names(plan)
+        case Residuals.SAVED:
+            return with_outputs_at_hand(plan)
+        case Residuals.OUTPUTS if declared:
+            return without_names(plan)
+        case Residuals.OUTPUTS:
+            return with_outputs_at_hand(without_locals(plan))
+
+
+def _pushforward(
+    plan: RulePlan,
+    words: Words,
+    operators: Operators,
+    backward: Backward,
+    gradients: tuple[Gradient | None, ...],
+) -> Block | None:
+    if plan.tangents is None or all(g is None for g in gradients):
+        return None
+    if operators.pushes_outputs:
+        return tangents(plan, words)
+    return pushforward(plan, words, backward.residuals)
+
+
+def _locals(plan: RulePlan) -> frozenset[str]:
+    outputs = {o.name for o in plan.outputs}
+    return frozenset(let.name for let in plan.forward if let.name not in outputs)
+
+
+def _numbers(plan: RulePlan, operators: Operators) -> frozenset[str]:
+    """Statics, sizes that are numbers, and what is computed from these alone."""
+    found = {static.name for static in plan.statics}
+    if not operators.sizes_are_tensors:
+        found |= {size.name for size in plan.sizes}
+    for constant in plan.constants:
+        if is_number(constant.value, frozenset(found)):
+            found.add(constant.name)
+    return frozenset(found)
+
+
+def _double(plan: RulePlan) -> frozenset[str]:
+    outputs = any(o.name in plan.wide for o in plan.outputs)
+    cotangents = any(f"d{i.name}" in plan.wide for i in plan.inputs)
+    return frozenset(["forward"] * outputs + ["backward"] * cotangents)
+
+
+def _reach(plan: RulePlan, output: str) -> tuple[str, ...]:
+    values = {let.name: let.value for let in plan.forward}
+    there = reach_of(values[output], plan.tensors)
+    return tuple(i.name for i in plan.tensors if i.shape.batch and i.name in there)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from gradspec.plan import linear
 from gradspec.plan.array import Expr, Name, names, substitute
 from gradspec.plan.plan import Assign, RulePlan
-from gradspec.plan.program import Vocabulary, shared, tensor_gradients
+from gradspec.plan.sharing import Words, shared, tensor_gradients
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def is_linear(plan: RulePlan) -> bool:
     return all(linear.terms(whole, plan.upstream) is not None for whole in wholes)
 
 
-def pushforward(plan: RulePlan, words: Vocabulary) -> Pushforward:
+def pushforward(plan: RulePlan, words: Words) -> Pushforward:
     """Of a rule that is linear in its upstream gradients."""
     comments = dict(plan.comments)
     found = [

@@ -1,33 +1,58 @@
-"""Names of the author that a target's text needs for itself get an underscore."""
+"""Names of a rule's own values that the target's text needs for itself."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
+from gradspec.diagnostics import Diagnostic, error
 from gradspec.plan.array import Expr, Name, substitute
 from gradspec.plan.plan import Assign, AxisSize, Gradient, RulePlan, Term
-from gradspec.plan.shadowing import marked
 
 
-def renamed(
-    plan: RulePlan, reserved: frozenset[str], rules: tuple[str, ...] = ()
-) -> RulePlan:
-    """The plan with ``np`` called ``np_`` where ``np`` is reserved; so for every input,
-    output and local whose name, gradient or tangent collides, and for the rule, which
-    takes the name of none of the ``rules`` of its module. Names that Python has are marked.
+def collisions(
+    plan: RulePlan, target: str, reserved: frozenset[str]
+) -> Iterator[Diagnostic]:
+    """GS503 for a rule, or an input of it, whose name the target's text needs: it is
+    public, so that it cannot be another one.
     """
+    others = {i.name for i in plan.inputs}
+    if plan.name in reserved:
+        yield _taken(plan, f"a rule called {plan.name}", target)
+    for i in plan.inputs:
+        if i.name in reserved:
+            yield _taken(plan, f"{plan.name} has an input called {i.name}", target)
+        elif i.name.removesuffix("_dot") in others - {i.name}:
+            yield error(
+                "GS503",
+                f"{plan.name} has inputs {i.name.removesuffix('_dot')} and {i.name}",
+                plan.source,
+                plan.span,
+                label=f"{i.name} is the name of the other's tangent in emitted modules",
+                help="give the input another name",
+            )
+
+
+def _taken(plan: RulePlan, what: str, target: str) -> Diagnostic:
+    return error(
+        "GS503",
+        f"{what} cannot be emitted for {target}",
+        plan.source,
+        plan.span,
+        label="emitted modules use this name themselves",
+        help=f"give it another name, or leave {target} out of --target for this file",
+    )
+
+
+def renamed(plan: RulePlan, reserved: frozenset[str]) -> RulePlan:
+    """The plan with ``np`` called ``np_`` where ``np`` is reserved; so for every output,
+    local and size whose name, gradient or tangent collides.
+    """
+    inputs = frozenset(i.name for i in plan.inputs)
     names = _names(plan)
-    changed = {name: marked(_free(name, reserved, names)) for name in names}
+    changed = {n: _free(n, reserved, names) for n in names if n not in inputs}
     changed = {old: new for old, new in changed.items() if old != new}
-    name = plan.name
-    while name in reserved or (name != plan.name and name in rules):
-        name += "_"
-    name = marked(name)
-    if not changed and name == plan.name:
-        return plan
-    double = plan.double and replace(_with_names(plan.double, changed), name=name)
-    return replace(_with_names(plan, changed), name=name, double=double)
+    return _with_names(plan, changed) if changed else plan
 
 
 def _names(plan: RulePlan) -> tuple[str, ...]:

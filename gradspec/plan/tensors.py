@@ -26,7 +26,6 @@ from gradspec.ir.rule import (
     Rule,
     Shape,
 )
-from gradspec.plan import nan
 from gradspec.plan.array import (
     Expr,
     Name,
@@ -89,7 +88,6 @@ class _Closing:
         floats = [i.name for i in tensors_ if i.kind in (Kind.FLOAT, Kind.NOGRAD)]
         if not floats:
             raise NotEmitted("it has no floating input")
-        self.floats = frozenset(floats)
         self.like = Name(floats[0])
         self.inputs = {i.name: _known(i.name, i.shape) for i in tensors_}
         numbers = [*(s.name for s in rule.static_inputs), *self.constants]
@@ -161,7 +159,7 @@ class _Closing:
         shape: Shape | None = None,
         is_gradient: bool = False,
     ) -> Value:
-        found = array_of(
+        return array_of(
             value,
             indices,
             axes,
@@ -171,8 +169,6 @@ class _Closing:
             batched=shape is None or shape.batch,
             is_gradient=is_gradient,
         )
-        turned = nan.turned(found.expr, self.floats)
-        return Value(turned, found.axes, found.batched, found.is_number)
 
     def _constant_lets(self) -> tuple[Assign, ...]:
         return tuple(

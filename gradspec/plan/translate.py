@@ -19,7 +19,6 @@ from gradspec.ir.calls import expand
 from gradspec.ir.rule import Kind, Rule
 from gradspec.plan.array import (
     Expr,
-    IsNan,
     Literal,
     Name,
     Op,
@@ -133,8 +132,6 @@ def rebuilt(node: Expr, parts: tuple[Expr, ...]) -> Expr:
             return then if then == other else Where(condition, then, other)
         case ToFloat():
             return ToFloat(parts[0])
-        case IsNan():
-            return IsNan(parts[0])
         case RankedNode():
             return node.with_parts(parts)
         case _:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gradspec.primitives import (
-    table_beside,
     table_bounds,
+    table_broadcast,
     table_fence,
     table_known,
     table_operators,
     table_polynomials,
     table_raised,
-    table_slopes,
 )
 from gradspec.primitives.on_target import on_targets
 from gradspec.primitives.row import Primitive
@@ -21,8 +20,8 @@ from gradspec.primitives.table import ROWS
 _OURS: tuple[Primitive, ...] = tuple(
     row
     for table in (
-        *(table_polynomials, table_bounds, table_slopes, table_known),
-        *(table_raised, table_fence, table_beside),
+        *(table_polynomials, table_bounds, table_known),
+        *(table_raised, table_fence, table_broadcast),
     )
     for row in table.ROWS
 )

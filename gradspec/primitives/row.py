@@ -56,23 +56,13 @@ class Expand:
 
 
 @dataclass(frozen=True, slots=True)
-class Helper:
-    """The target lacks it and the formula is long: a private function of the module.
-
-    ``text`` is its complete, formatted, typed source (with docstring: the mathematics
-    and the source of the approximation); ``name`` is what to call; ``needs`` are other
-    private functions that it calls.
+class Runtime:
+    """A function of the target's runtime: ``name`` in its ``module``, "special" or "core"
+    (``_special.py`` and ``_gradspec.py`` in `gradspec/runtime/<target>`).
     """
 
     name: str
-    text: str
-    imports: tuple[str, ...] = ()
-    needs: tuple[Helper, ...] = ()
-
-    def whole(self) -> tuple[Helper, ...]:
-        """All that it needs, each once, and itself last."""
-        before = (helper for need in self.needs for helper in need.whole())
-        return tuple(dict.fromkeys((*before, self)))
+    module: str = "special"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +72,7 @@ class Missing:
     reason: str
 
 
-Spelling: TypeAlias = Infix | Prefix | Template | Expand | Helper | Missing
+Spelling: TypeAlias = Infix | Prefix | Template | Expand | Runtime | Missing
 
 
 # --- the row ---------------------------------------------------------------------------

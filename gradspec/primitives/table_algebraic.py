@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from gradspec.primitives import balls
 from gradspec.primitives.row import Expand, Primitive, Template
-from gradspec.primitives.spelling import TARGETS, calls
-from gradspec.primitives.texts_algebraic import CBRT, HEAVISIDE, TF_HYPOT, TF_TRUNC
+from gradspec.primitives.spelling import TARGETS, calls, special
 
 _ROOTS = (
     Primitive(
@@ -73,7 +72,7 @@ _ROOTS = (
         model=lambda np, x: np.cbrt(x),
         cost=20,
         source="C standard, 7.12.7.1",
-        spellings=calls(1, "np.cbrt", CBRT["torch"], CBRT["tf"], "math.cbrt"),
+        spellings=calls(1, "np.cbrt", special("cbrt"), special("cbrt"), "math.cbrt"),
     ),
     Primitive(
         "hypot",
@@ -86,7 +85,7 @@ _ROOTS = (
         model=lambda np, x, y: np.hypot(x, y),
         cost=10,
         source="C standard, 7.12.7.4",
-        spellings=calls(2, "np.hypot", "torch.hypot", TF_HYPOT, "math.hypot"),
+        spellings=calls(2, "np.hypot", "torch.hypot", special("hypot"), "math.hypot"),
     ),
 )
 
@@ -212,7 +211,7 @@ _STEPS = (
         model=lambda np, x, y: np.heaviside(x, y),
         cost=2,
         source="DLMF 1.16.13, where H(0) = 0; another value there is the second argument",
-        spellings=calls(2, "np.heaviside", HEAVISIDE["torch"], HEAVISIDE["tf"]),
+        spellings=calls(2, "np.heaviside", special("heaviside"), special("heaviside")),
     ),
     Primitive(
         "floor",
@@ -263,7 +262,7 @@ _STEPS = (
         sympy=lambda sp, x: sp.sign(x) * sp.floor(sp.Abs(x)),
         model=lambda np, x: np.trunc(x),
         source="IEEE 754-2019, 5.9: roundToIntegralTowardZero",
-        spellings=calls(1, "np.trunc", "torch.trunc", TF_TRUNC, "math.trunc"),
+        spellings=calls(1, "np.trunc", "torch.trunc", special("trunc"), "math.trunc"),
     ),
 )
 

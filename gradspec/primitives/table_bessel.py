@@ -4,16 +4,7 @@ from __future__ import annotations
 
 from gradspec.primitives import balls
 from gradspec.primitives.row import Primitive
-from gradspec.primitives.texts_bessel import (
-    I0,
-    I0E,
-    I0E_SLOPE,
-    I1,
-    I1_SLOPE,
-    I1E,
-    I1E_SLOPE,
-    NUMPY_I0,
-)
+from gradspec.primitives.spelling import everywhere
 
 ROWS = (
     Primitive(
@@ -24,7 +15,7 @@ ROWS = (
         sympy=lambda sp, x: sp.besseli(0, x),
         cost=40,
         source="DLMF 10.25.2; derivative 10.29.3",
-        spellings=I0 | {"numpy": NUMPY_I0},
+        spellings=everywhere("i0"),
     ),
     Primitive(
         "i1",
@@ -34,7 +25,7 @@ ROWS = (
         sympy=lambda sp, x: sp.besseli(1, x),
         cost=40,
         source="DLMF 10.25.2; derivative 10.29.2",
-        spellings=I1,
+        spellings=everywhere("i1"),
     ),
     Primitive(
         "i1_slope",
@@ -45,7 +36,7 @@ ROWS = (
         sympy=lambda sp, x: (sp.besseli(0, x) + sp.besseli(2, x)) / 2,
         cost=80,
         source="DLMF 10.29.1; derivative by the differential equation 10.25.1",
-        spellings=I1_SLOPE,
+        spellings=everywhere("i1_slope"),
         notes="the derivative of i1, without the cancellation about 0",
     ),
     Primitive(
@@ -58,7 +49,7 @@ ROWS = (
         sympy=lambda sp, x: sp.exp(-sp.Abs(x)) * sp.besseli(0, x),
         cost=40,
         source="DLMF 10.25.2",
-        spellings=I0E,
+        spellings=everywhere("i0e"),
     ),
     Primitive(
         "i1e",
@@ -69,7 +60,7 @@ ROWS = (
         sympy=lambda sp, x: sp.exp(-sp.Abs(x)) * sp.besseli(1, x),
         cost=40,
         source="DLMF 10.25.2",
-        spellings=I1E,
+        spellings=everywhere("i1e"),
     ),
     Primitive(
         "i0e_slope",
@@ -85,7 +76,7 @@ ROWS = (
         ),
         cost=100,
         source="DLMF 10.29.3; derivative by the differential equation 10.25.1",
-        spellings=I0E_SLOPE,
+        spellings=everywhere("i0e_slope"),
         notes="the derivative of i0e, without the cancellation for large x",
     ),
     Primitive(
@@ -104,7 +95,7 @@ ROWS = (
         ),
         cost=100,
         source="DLMF 10.29.2; derivative by the differential equation 10.25.1",
-        spellings=I1E_SLOPE,
+        spellings=everywhere("i1e_slope"),
         notes="the derivative of i1e, without the cancellation for large x",
     ),
 )

@@ -9,19 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gradspec.primitives import balls, texts_pairs
+from gradspec.primitives import balls
 from gradspec.primitives.row import Primitive
-from gradspec.primitives.texts_compensated import (
-    EXP_PRODUCT,
-    EXP_SUM,
-    EXPM1_PRODUCT,
-    EXPM1_SUM,
-    POWER_LESS_ONE,
-    SIGMOID_PRODUCT,
-    SIGMOID_SUM,
-    SOFTPLUS_PRODUCT,
-    SOFTPLUS_SUM,
-)
+from gradspec.primitives.spelling import everywhere
 
 _FAR = 1e4
 """Arguments beyond it have no exponential in any format."""
@@ -92,7 +82,7 @@ ROWS = (
         cost=22,
         is_fading=True,
         source=_SOURCE,
-        spellings=EXP_SUM,
+        spellings=everywhere("exp_sum"),
     ),
     Primitive(
         "exp_product",
@@ -105,7 +95,7 @@ ROWS = (
         cost=50,
         is_fading=True,
         source=_SOURCE_PRODUCT,
-        spellings=EXP_PRODUCT,
+        spellings=everywhere("exp_product"),
     ),
     Primitive(
         "expm1_sum",
@@ -117,7 +107,7 @@ ROWS = (
         model=_of(_sum, _expm1),
         cost=34,
         source=_SOURCE,
-        spellings=EXPM1_SUM,
+        spellings=everywhere("expm1_sum"),
     ),
     Primitive(
         "expm1_product",
@@ -129,7 +119,7 @@ ROWS = (
         model=_of(_product, _expm1),
         cost=62,
         source=_SOURCE_PRODUCT,
-        spellings=EXPM1_PRODUCT,
+        spellings=everywhere("expm1_product"),
     ),
     Primitive(
         "sigmoid_sum",
@@ -142,7 +132,7 @@ ROWS = (
         cost=38,
         is_fading=True,
         source=_SOURCE,
-        spellings={**texts_pairs.SIGMOID_SUM, "numpy": SIGMOID_SUM["numpy"]},
+        spellings=everywhere("sigmoid_sum"),
     ),
     Primitive(
         "sigmoid_product",
@@ -158,7 +148,7 @@ ROWS = (
         cost=66,
         is_fading=True,
         source=_SOURCE_PRODUCT,
-        spellings=SIGMOID_PRODUCT,
+        spellings=everywhere("sigmoid_product"),
     ),
     Primitive(
         "softplus_sum",
@@ -171,7 +161,7 @@ ROWS = (
         cost=56,
         is_fading=True,
         source=_SOURCE,
-        spellings=SOFTPLUS_SUM,
+        spellings=everywhere("softplus_sum"),
     ),
     Primitive(
         "softplus_product",
@@ -184,7 +174,7 @@ ROWS = (
         cost=84,
         is_fading=True,
         source=_SOURCE_PRODUCT,
-        spellings=SOFTPLUS_PRODUCT,
+        spellings=everywhere("softplus_product"),
     ),
     # a half of y would be exact too, but x**(y / 2) / x is 0/0 at x = 0
     Primitive(
@@ -198,6 +188,6 @@ ROWS = (
         model=_power_less_one,
         cost=60,
         source=_SOURCE,
-        spellings=POWER_LESS_ONE,
+        spellings=everywhere("power_less_one"),
     ),
 )

@@ -6,25 +6,7 @@ from typing import Any
 
 from gradspec.primitives import balls
 from gradspec.primitives.row import Expand, Primitive, Template
-from gradspec.primitives.spelling import calls
-from gradspec.primitives.texts_elementary import (
-    EXP_NEG_HALF_SQUARE,
-    EXP_NEG_SQUARE,
-    FUSED_LOGADDEXP,
-    JAX_LOGIT,
-    NUMPY_LOGADDEXP,
-    NUMPY_LOGIT,
-    NUMPY_SIGMOID,
-    NUMPY_SOFTPLUS,
-    NUMPY_XLOG1PY,
-    NUMPY_XLOGY,
-    TF_LOGIT,
-    TF_SIGMOID,
-    TF_SOFTPLUS,
-    TORCH_LOGIT,
-)
-from gradspec.primitives.texts_jax import EXPM1, LOG1P, XLOG1PY
-from gradspec.primitives.texts_torch import EXPM1 as TORCH_EXPM1
+from gradspec.primitives.spelling import calls, everywhere, special
 
 
 def _split(np: Any, x: Any, factor: float) -> Any:
@@ -60,7 +42,7 @@ _EXPONENTIALS = (
         cost=28,
         is_fading=True,
         source="exp(-h**2) * exp((h - x) * (h + x)), h the leading bits of x",
-        spellings=EXP_NEG_SQUARE,
+        spellings=everywhere("exp_neg_square"),
         notes="the square is split, so that its rounding error is not magnified",
     ),
     Primitive(
@@ -74,7 +56,7 @@ _EXPONENTIALS = (
         cost=28,
         is_fading=True,
         source="as exp_neg_square",
-        spellings=EXP_NEG_HALF_SQUARE,
+        spellings=everywhere("exp_neg_half_square"),
         notes="the square is split, so that its rounding error is not magnified",
     ),
     Primitive(
@@ -88,7 +70,12 @@ _EXPONENTIALS = (
         cost=20,
         source="C standard, 7.12.6.3",
         spellings=calls(
-            1, "np.expm1", TORCH_EXPM1, "tf.math.expm1", "math.expm1", EXPM1
+            1,
+            "np.expm1",
+            special("expm1"),
+            "tf.math.expm1",
+            "math.expm1",
+            special("expm1"),
         ),
     ),
     Primitive(
@@ -137,7 +124,12 @@ _LOGARITHMS = (
         cost=20,
         source="C standard, 7.12.6.9",
         spellings=calls(
-            1, "np.log1p", "torch.log1p", "tf.math.log1p", "math.log1p", LOG1P
+            1,
+            "np.log1p",
+            "torch.log1p",
+            "tf.math.log1p",
+            "math.log1p",
+            special("log1p"),
         ),
     ),
     Primitive(
@@ -185,9 +177,9 @@ _LOGISTIC = (
         source="the logistic function; t / (1 + t) and 1 / (1 + t), t = exp(-|x|)",
         spellings=calls(
             1,
-            NUMPY_SIGMOID,
+            special("sigmoid"),
             "torch.sigmoid",
-            TF_SIGMOID,
+            special("sigmoid"),
             jax="jax.nn.sigmoid",
         ),
     ),
@@ -224,9 +216,9 @@ _LOGISTIC = (
         # torch's own threshold, 20, costs 5.6e5 ULP in float64: exp(-20) is not small.
         spellings=calls(
             1,
-            NUMPY_SOFTPLUS,
+            special("softplus"),
             Template("torch.nn.functional.softplus({x}, threshold=40.0)"),
-            TF_SOFTPLUS,
+            special("softplus"),
             jax="jax.nn.softplus",
         ),
     ),
@@ -242,10 +234,10 @@ _LOGISTIC = (
         source="max(x, y) + log1p(exp(-|x - y|))",
         spellings=calls(
             2,
-            NUMPY_LOGADDEXP,
+            special("logaddexp"),
             "torch.logaddexp",
-            FUSED_LOGADDEXP["tf"],
-            jax=FUSED_LOGADDEXP["jax"],
+            special("logaddexp"),
+            jax=special("logaddexp"),
         ),
     ),
     Primitive(
@@ -258,7 +250,13 @@ _LOGISTIC = (
         sympy=lambda sp, x: sp.log(x) - sp.log(1 - x),
         cost=28,
         source="log(x / (1 - x)); about 1/2 as log1p((2x - 1) / (1 - x))",
-        spellings=calls(1, NUMPY_LOGIT, TORCH_LOGIT, TF_LOGIT, jax=JAX_LOGIT),
+        spellings=calls(
+            1,
+            special("logit"),
+            special("logit"),
+            special("logit"),
+            jax=special("logit"),
+        ),
     ),
 )
 
@@ -274,7 +272,7 @@ _PRODUCTS = (
         cost=14,
         source="continued by 0 to x = 0, as entropy asks: Cover and Thomas, 2.1",
         spellings=calls(
-            2, NUMPY_XLOGY, "torch.xlogy", "tf.math.xlogy", jax="jax.special.xlogy"
+            2, special("xlogy"), "torch.xlogy", "tf.math.xlogy", jax="jax.special.xlogy"
         ),
     ),
     Primitive(
@@ -289,10 +287,10 @@ _PRODUCTS = (
         source="continued by 0 to x = 0, as entropy asks: Cover and Thomas, 2.1",
         spellings=calls(
             2,
-            NUMPY_XLOG1PY,
+            special("xlog1py"),
             "torch.special.xlog1py",
             "tf.math.xlog1py",
-            jax=XLOG1PY,
+            jax=special("xlog1py"),
         ),
     ),
 )

@@ -4,24 +4,7 @@ from __future__ import annotations
 
 from gradspec.primitives import balls
 from gradspec.primitives.row import Primitive
-from gradspec.primitives.spelling import calls
-from gradspec.primitives.texts_error import (
-    ERFC,
-    ERFCX,
-    ERFCX_SLOPE,
-    LOG_NDTR,
-    MILLS,
-    NDTR,
-    TF_ERF,
-)
-from gradspec.primitives.texts_inverse import (
-    ERFCINV,
-    ERFCINV_SLOPE,
-    ERFINV,
-    ERFINV_SLOPE,
-    NDTRI,
-    NDTRI_SLOPE,
-)
+from gradspec.primitives.spelling import calls, everywhere, special
 
 ROWS = (
     Primitive(
@@ -32,7 +15,7 @@ ROWS = (
         sympy=lambda sp, x: sp.erf(x),
         cost=30,
         source="DLMF 7.2.1",
-        spellings=calls(1, "special.erf", "torch.erf", TF_ERF, "math.erf"),
+        spellings=calls(1, "special.erf", "torch.erf", special("erf"), "math.erf"),
     ),
     Primitive(
         "erfc",
@@ -45,7 +28,12 @@ ROWS = (
         is_fading=True,
         source="DLMF 7.2.2",
         spellings=calls(
-            1, ERFC["numpy"], "torch.erfc", ERFC["tf"], "math.erfc", ERFC["jax"]
+            1,
+            special("erfc"),
+            "torch.erfc",
+            special("erfc"),
+            "math.erfc",
+            special("erfc"),
         ),
     ),
     Primitive(
@@ -57,7 +45,7 @@ ROWS = (
         sympy=lambda sp, x: sp.exp(x**2) * sp.erfc(x),
         cost=40,
         source="DLMF 7.2.3 on the imaginary axis",
-        spellings=ERFCX,
+        spellings=everywhere("erfcx"),
     ),
     Primitive(
         "erfcx_slope",
@@ -68,7 +56,7 @@ ROWS = (
         sympy=lambda sp, x: 2 * x * sp.exp(x**2) * sp.erfc(x) - 2 / sp.sqrt(sp.pi),
         cost=40,
         source="DLMF 7.18.2: twice a repeated integral of erfc, scaled",
-        spellings=ERFCX_SLOPE,
+        spellings=everywhere("erfcx_slope"),
         notes="the derivative of erfcx, without the cancellation for large x",
     ),
     Primitive(
@@ -81,7 +69,11 @@ ROWS = (
         cost=40,
         source="DLMF 7.17(i)",
         spellings=calls(
-            1, "special.erfinv", "torch.erfinv", ERFINV["tf"], jax=ERFINV["jax"]
+            1,
+            "special.erfinv",
+            "torch.erfinv",
+            special("erfinv"),
+            jax=special("erfinv"),
         ),
     ),
     Primitive(
@@ -95,8 +87,8 @@ ROWS = (
         cost=40,
         source="DLMF 7.17(i)",
         spellings=calls(
-            *(1, "special.erfcinv", ERFCINV["torch"], ERFCINV["tf"]),
-            jax=ERFCINV["jax"],
+            *(1, "special.erfcinv", special("erfcinv"), special("erfcinv")),
+            jax=special("erfcinv"),
         ),
     ),
     Primitive(
@@ -109,7 +101,7 @@ ROWS = (
         cost=40,
         is_fading=True,
         source="DLMF 7.20.1; Abramowitz and Stegun 26.2.29",
-        spellings=NDTR,
+        spellings=everywhere("ndtr"),
     ),
     Primitive(
         "ndtri",
@@ -122,8 +114,8 @@ ROWS = (
         cost=40,
         source="Wichura, Algorithm AS 241, Applied Statistics 37 (1988)",
         spellings=calls(
-            *(1, "special.ndtri", "torch.special.ndtri", NDTRI["tf"]),
-            jax=NDTRI["jax"],
+            *(1, "special.ndtri", "torch.special.ndtri", special("ndtri")),
+            jax=special("ndtri"),
         ),
     ),
     Primitive(
@@ -135,7 +127,7 @@ ROWS = (
         sympy=lambda sp, x: sp.log(sp.erfc(-x / sp.sqrt(2)) / 2),
         cost=60,
         source="DLMF 7.20.1; tail through erfcx, DLMF 7.2.3",
-        spellings=LOG_NDTR,
+        spellings=everywhere("log_ndtr"),
     ),
     Primitive(
         "inverse_mills",
@@ -148,7 +140,7 @@ ROWS = (
         ),
         cost=70,
         source="DLMF 7.8.1: the reciprocal of Mills' ratio, at -x",
-        spellings=MILLS,
+        spellings=everywhere("inverse_mills"),
         notes="the derivative of log_ndtr, without a quotient that underflows",
     ),
     Primitive(
@@ -161,7 +153,7 @@ ROWS = (
         sympy=lambda sp, x: sp.sqrt(sp.pi) / 2 * sp.exp(sp.erfinv(x) ** 2),
         cost=80,
         source="DLMF 7.17(i)",
-        spellings=ERFINV_SLOPE,
+        spellings=everywhere("erfinv_slope"),
         notes="the derivative of erfinv, without the magnified error of a square",
     ),
     Primitive(
@@ -174,7 +166,7 @@ ROWS = (
         sympy=lambda sp, x: -sp.sqrt(sp.pi) / 2 * sp.exp(sp.erfcinv(x) ** 2),
         cost=80,
         source="DLMF 7.17(i)",
-        spellings=ERFCINV_SLOPE,
+        spellings=everywhere("erfcinv_slope"),
         notes="the derivative of erfcinv, without the magnified error of a square",
     ),
     Primitive(
@@ -187,7 +179,7 @@ ROWS = (
         sympy=lambda sp, x: sp.sqrt(2 * sp.pi) * sp.exp(sp.erfinv(2 * x - 1) ** 2),
         cost=80,
         source="Abramowitz and Stegun 26.2.1: the reciprocal of the density",
-        spellings=NDTRI_SLOPE,
+        spellings=everywhere("ndtri_slope"),
         notes="the derivative of ndtri, without the magnified error of a square",
     ),
 )

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from gradspec.primitives import balls
 from gradspec.primitives.row import Primitive
-from gradspec.primitives.spelling import call, calls
-from gradspec.primitives.texts_gamma import (
-    DIGAMMA,
-    GAMMA,
-    JAX_LGAMMA,
-    LGAMMA,
-    NUMPY_POLYGAMMA,
-    POLYGAMMA,
-)
+from gradspec.primitives.spelling import call, calls, everywhere, special
 
 ROWS = (
     Primitive(
@@ -27,11 +19,11 @@ ROWS = (
         source="DLMF 5.2.1; C standard, 7.12.8.3",
         spellings=calls(
             1,
-            LGAMMA["numpy"],
+            special("lgamma"),
             "torch.lgamma",
             "tf.math.lgamma",
             "math.lgamma",
-            JAX_LGAMMA,
+            special("lgamma"),
         ),
     ),
     Primitive(
@@ -43,7 +35,7 @@ ROWS = (
         sympy=lambda sp, x: sp.gamma(x),
         cost=60,
         source="DLMF 5.2.1",
-        spellings={**GAMMA, "python": call(1, "math.gamma")},
+        spellings={**everywhere("gamma"), "python": call(1, "math.gamma")},
     ),
     # The derivative on the left by reflection: polygamma is that of the right half.
     Primitive(
@@ -57,7 +49,7 @@ ROWS = (
         sympy=lambda sp, x: sp.digamma(x),
         cost=60,
         source="DLMF 5.2.2; reflection 5.15.6",
-        spellings=DIGAMMA | {"numpy": call(1, "special.digamma")},
+        spellings=everywhere("digamma") | {"numpy": call(1, "special.digamma")},
     ),
     Primitive(
         "polygamma",
@@ -69,7 +61,7 @@ ROWS = (
         sympy=lambda sp, x, y: sp.polygamma(x, y),
         cost=80,
         source="DLMF 5.15.1, through Hurwitz's zeta function: 25.11.12",
-        spellings=POLYGAMMA | {"numpy": NUMPY_POLYGAMMA},
+        spellings=everywhere("polygamma"),
         notes="the first argument is the order: a static or constant integer",
     ),
 )

@@ -13,16 +13,6 @@ from gradspec.primitives.spelling import everywhere
 
 LONGEST = 32
 
-_TEXT = '''\
-def _series(u: Array, *coefficients: float) -> Array:
-    """c0 + c1 * u + c2 * u**2 + …, by Horner's rule."""
-    *others, last, total = coefficients
-    total = total * u + last
-    for coefficient in reversed(others):
-        total = total * u + coefficient
-    return total
-'''
-
 
 def name_of(count: int) -> str:
     """The primitive with so many coefficients."""
@@ -64,7 +54,7 @@ def _row(count: int) -> Primitive:
         model=lambda np, x, *given: _horner(x, given),
         cost=2.0 * (count - 1),
         source="Horner's rule",
-        spellings=everywhere("_series", _TEXT),
+        spellings=everywhere("series"),
     )
 
 

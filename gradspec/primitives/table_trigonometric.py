@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from gradspec.primitives import balls
 from gradspec.primitives.row import Primitive
-from gradspec.primitives.spelling import calls
-from gradspec.primitives.texts_jax import ASIN, ATANH, COSH, SINH
-from gradspec.primitives.texts_trigonometric import (
-    COSPI,
-    SINC,
-    SINC_SLOPE,
-    SINPI,
-    TANH,
-)
+from gradspec.primitives.spelling import calls, everywhere, special
 
 _CIRCULAR = (
     Primitive(
@@ -59,7 +51,7 @@ _CIRCULAR = (
         sympy=lambda sp, x: sp.sin(sp.pi * x),
         cost=16,
         source="IEEE 754-2019, 9.2: sinPi",
-        spellings=SINPI,
+        spellings=everywhere("sinpi"),
     ),
     Primitive(
         "cospi",
@@ -70,7 +62,7 @@ _CIRCULAR = (
         sympy=lambda sp, x: sp.cos(sp.pi * x),
         cost=16,
         source="IEEE 754-2019, 9.2: cosPi",
-        spellings=COSPI,
+        spellings=everywhere("cospi"),
     ),
     Primitive(
         "sinc",
@@ -81,7 +73,7 @@ _CIRCULAR = (
         sympy=lambda sp, x: sp.sinc(sp.pi * x),
         cost=20,
         source="normalised: NumPy manual, numpy.sinc",
-        spellings=SINC,
+        spellings=everywhere("sinc"),
     ),
     Primitive(
         "sinc_slope",
@@ -94,7 +86,7 @@ _CIRCULAR = (
         sympy=lambda sp, x: sp.cos(sp.pi * x) / x - sp.sin(sp.pi * x) / (sp.pi * x**2),
         cost=30,
         source="DLMF 10.49.3: -pi j1(pi x); derivative by 10.47.1",
-        spellings=SINC_SLOPE,
+        spellings=everywhere("sinc_slope"),
         notes="the derivative of sinc, without the cancellation about 0",
     ),
 )
@@ -110,7 +102,9 @@ _INVERSE_CIRCULAR = (
         model=lambda np, x: np.arcsin(x),
         cost=15,
         source="DLMF 4.23(ii)",
-        spellings=calls(1, "np.arcsin", "torch.asin", "tf.asin", "math.asin", ASIN),
+        spellings=calls(
+            1, "np.arcsin", "torch.asin", "tf.asin", "math.asin", special("asin")
+        ),
     ),
     Primitive(
         "acos",
@@ -161,7 +155,9 @@ _HYPERBOLIC = (
         model=lambda np, x: np.sinh(x),
         cost=20,
         source="DLMF 4.28.1",
-        spellings=calls(1, "np.sinh", "torch.sinh", "tf.sinh", "math.sinh", SINH),
+        spellings=calls(
+            1, "np.sinh", "torch.sinh", "tf.sinh", "math.sinh", special("sinh")
+        ),
     ),
     Primitive(
         "cosh",
@@ -173,7 +169,9 @@ _HYPERBOLIC = (
         model=lambda np, x: np.cosh(x),
         cost=20,
         source="DLMF 4.28.2",
-        spellings=calls(1, "np.cosh", "torch.cosh", "tf.cosh", "math.cosh", COSH),
+        spellings=calls(
+            1, "np.cosh", "torch.cosh", "tf.cosh", "math.cosh", special("cosh")
+        ),
     ),
     # 1 - out**2 is 0 for |x| > 9 in float32; sigmoid loses nothing in either tail.
     Primitive(
@@ -187,7 +185,7 @@ _HYPERBOLIC = (
         cost=15,
         source="DLMF 4.28.4; derivative 4.34.10 through exponentials",
         spellings=calls(
-            1, "np.tanh", "torch.tanh", TANH["tf"], "math.tanh", TANH["jax"]
+            1, "np.tanh", "torch.tanh", special("tanh"), "math.tanh", special("tanh")
         ),
     ),
     Primitive(
@@ -227,7 +225,7 @@ _HYPERBOLIC = (
         cost=25,
         source="DLMF 4.37.24",
         spellings=calls(
-            1, "np.arctanh", "torch.atanh", "tf.atanh", "math.atanh", ATANH
+            1, "np.arctanh", "torch.atanh", "tf.atanh", "math.atanh", special("atanh")
         ),
     ),
 )

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from gradspec.driver.results import FileResult, account_json
-from gradspec.plan.account import Account
+from gradspec.driver.results import FileResult, cost_json
+from gradspec.plan.cost import CostSummary
 
 _HEADS = (
     *("rule", "target", "keeps", "beyond in and out"),
@@ -20,26 +20,26 @@ _LEFT = 4
 def rows(results: Iterable[FileResult]) -> tuple[tuple[str, ...], ...]:
     """A row for each rule and target."""
     return tuple(
-        _row(module.target, account)
+        _row(module.target, cost)
         for result in results
-        for account, module in _by_rule(result)
+        for cost, module in _by_rule(result)
     )
 
 
-def _by_rule(result: FileResult) -> Iterable[tuple[Account, Any]]:
+def _by_rule(result: FileResult) -> Iterable[tuple[CostSummary, Any]]:
     """The targets of a rule stand together."""
-    pairs = [(a, m) for m in result.modules for a in m.accounts]
+    pairs = [(a, m) for m in result.modules for a in m.costs]
     order = {rule.name: k for k, rule in enumerate(result.rules)}
     return sorted(pairs, key=lambda pair: order.get(pair[0].rule, len(order)))
 
 
-def _row(target: str, account: Account) -> tuple[str, ...]:
-    ahead, behind = account.forward, account.backward
+def _row(target: str, cost: CostSummary) -> tuple[str, ...]:
+    ahead, behind = cost.forward, cost.backward
     return (
-        account.rule,
+        cost.rule,
         target,
-        ", ".join(account.kept) or "-",
-        _beyond(account),
+        ", ".join(cost.kept) or "-",
+        _beyond(cost),
         _both(ahead.calls, behind.calls),
         _both(ahead.transcendental, behind.transcendental),
         _both(ahead.arrays, behind.arrays),
@@ -51,11 +51,9 @@ def _both(ahead: int, behind: int) -> str:
     return f"{ahead} + {behind}"
 
 
-def _beyond(account: Account) -> str:
+def _beyond(cost: CostSummary) -> str:
     """``0 B``, or what else is kept and how many bytes an element has."""
-    if account.beyond is None:
-        return "as the framework has it"
-    return ", ".join(f"{name} {size} B" for name, size in account.beyond) or "0 B"
+    return ", ".join(f"{name} {size} B" for name, size in cost.beyond) or "0 B"
 
 
 def plain(results: Iterable[FileResult]) -> str:
@@ -106,12 +104,10 @@ def tell(results: Iterable[FileResult]) -> None:
 def data(result: FileResult) -> list[dict[str, Any]]:
     """For JSON: names as in the table, bytes an element."""
     return [
-        {**account_json(account), "target": module.target, "beyond": _named(account)}
-        for account, module in _by_rule(result)
+        {**cost_json(cost), "target": module.target, "beyond": _named(cost)}
+        for cost, module in _by_rule(result)
     ]
 
 
-def _named(account: Account) -> list[dict[str, Any]] | None:
-    if account.beyond is None:
-        return None
-    return [{"name": n, "bytes_per_element": size} for n, size in account.beyond]
+def _named(cost: CostSummary) -> list[dict[str, Any]]:
+    return [{"name": n, "bytes_per_element": size} for n, size in cost.beyond]

@@ -22,7 +22,6 @@ from gradspec.ir.shelf import remembered
 from gradspec.options import Options
 from gradspec.primitives.on_target import FLUSHING
 from gradspec.stabilise import stabilise as search
-from gradspec.stabilise.doubled import with_others
 from gradspec.stabilise.faults import concern
 from gradspec.stabilise.fenced import fenced
 from gradspec.stabilise.hurried import SHARE, hurried
@@ -38,7 +37,7 @@ PATIENCE = 3.0
 """How much longer the watcher waits than a stage has, before it kills."""
 
 
-_AS_CHOSEN = "its forms are chosen, but what they give at infinities is not looked at"
+_AS_CHOSEN = "its forms are chosen"
 
 _Found: TypeAlias = CheckedRule | bool | None
 """Forms, True for those that all targets share, None if there was no time."""
@@ -150,7 +149,6 @@ def _own(
 def _for(target: str, shared: CheckedRule) -> CheckedRule:
     chosen = search.for_target(shared, target)
     own = scaled(logistic(chosen, target), target)
-    own = own if own is chosen else with_others(own, chosen.rule)
     return fenced(own, target)
 
 

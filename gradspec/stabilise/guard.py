@@ -18,7 +18,7 @@ import numpy as np
 
 from gradspec.derive.regions import below
 from gradspec.ir.expr import ONE, Apply, Call, Expr, Ref, Select, const
-from gradspec.ir.rule import Backward, Declared, Derived, Override, Rule
+from gradspec.ir.rule import Backward, Declared, Derived, Kind, Override, Rule
 from gradspec.ir.tidy import fold, tidy
 from gradspec.ir.walk import children, names, nodes, substitute, with_children
 from gradspec.primitives.formula import partial
@@ -63,6 +63,8 @@ class _Guard:
         self._names = Names(rule)
         self._machine = Machine(sample.columns)
         self._safe: dict[Expr, Expr] = {}
+        discrete = (Kind.INT, Kind.BOOL)
+        self._discrete = frozenset(i.name for i in rule.inputs if i.kind in discrete)
         self._near = np.ones(len(sample), dtype=bool)
         for variable in rule.inputs:
             column = sample.columns[variable.name]
@@ -151,6 +153,8 @@ class _Guard:
         """The branch with an input replaced below all guilty primitives, or else with
         the operands of the innermost one replaced."""
         for name in _suspects(guilty, side.condition):
+            if name in self._discrete:  # no number can stand for it
+                continue
             for safe in (*SAFE, *_beside(name, side.condition)):
                 if self._fits(side, {name: safe}):
                     value = side.choice(Ref(name), safe)

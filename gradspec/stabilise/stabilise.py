@@ -35,13 +35,11 @@ from gradspec.stabilise.anchored import Mender
 from gradspec.stabilise.choose import Candidate, Choice, choose, cost
 from gradspec.stabilise.dead import without_dead_locals
 from gradspec.stabilise.directed import forms
-from gradspec.stabilise.doubled import Quantity, doubled, looked_at
 from gradspec.stabilise.exact import restored
 from gradspec.stabilise.faults import concern
 from gradspec.stabilise.further import Ground, further
 from gradspec.stabilise.guard import guarded
 from gradspec.stabilise.harm import harm
-from gradspec.stabilise.infinite import bounded
 from gradspec.stabilise.inlined import without_calls
 from gradspec.stabilise.last_look import in_written_order, last_look
 from gradspec.stabilise.measure import Score, Trial, is_real
@@ -59,7 +57,7 @@ from gradspec.stabilise.search import FEW, Search
 from gradspec.stabilise.searching import is_severe, searched
 from gradspec.stabilise.slopes import by_parts
 from gradspec.stabilise.so_far import keep
-from gradspec.stabilise.tried import Tried, overhearing
+from gradspec.stabilise.tried import Tried, forms_of, overhearing
 from gradspec.stabilise.with_axes import with_axes
 
 _GROWTH, _ROOM = 1.25, 20.0
@@ -100,12 +98,7 @@ def stabilise(checked: CheckedRule, target: str = "") -> CheckedRule:
         wide=tuple(work.wide),
     )
     keep(found)
-    safe, told = bounded(rule, safe, tuple(work.rewrites))
-    told = (*checked.rewrites, *told)
-    found = replace(found, rule=restored(rule, safe), rewrites=told)
-    keep(found)
-    second = doubled(rule, found.rule, work.wide, work.quantities)
-    return replace(found, doubles=second)
+    return found
 
 
 class _Work:
@@ -142,7 +135,6 @@ class _Work:
         self.rewrites: list[Rewrite] = []
         self.harms: list[Harm] = []
         self.wide: list[str] = []
-        self.quantities: list[Quantity] = []
 
     def forward(self) -> tuple[Let, ...]:
         lets = []
@@ -310,19 +302,17 @@ class _Work:
     def _weigh(self, name: str, trials: _Pair, choice: Choice) -> None:
         """Whether a result is to be computed in float64, and in which form then."""
         form, ground = choice.form, self._ground(name, trials)
-        tried = looked_at(self._rule, name, ground, self._heard, self._seen.close)
-        self.quantities.append(tried)
         closed = self._chosen.close(form)
         why = widening.why(ground, self._original, closed, self._target)
         if not why:
             return
-        work = self._original, closed, tried.forms, self._target
+        forms = forms_of(self._heard, self._seen.close)
+        work = self._original, closed, forms, self._target
         far = ground.widened(widening.lost(ground, *work), self._target)
-        look = self._heard, self._candidate, tried.forms, self._target
+        look = self._heard, self._candidate, forms, self._target
         best, is_wide = last_look(far, self._original, choice, *look).form, True
         if best != form:
             self._series[name] = best
-            self.quantities[-1] = tried.at(t for t, _ in far.single())
             asked = self._original, self._chosen.close(best), self._target
             if best not in far.peeled(closed):
                 is_wide, why = widening.still(ground, *asked, why)

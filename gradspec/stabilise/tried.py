@@ -5,7 +5,7 @@ Nothing is kept unless someone listens.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -54,3 +54,13 @@ def note(tried: Tried) -> None:
     heard = _listener.get()
     if heard is not None:
         heard.append(tried)
+
+
+def forms_of(heard: Iterable[Tried], close: Callable[[Expr], Expr]) -> tuple[Expr, ...]:
+    """The closed forms that were looked at, each once."""
+    forms = (
+        form
+        for tried in heard
+        for form in (tried.taken, tried.written, *(form for form, _ in tried.others))
+    )
+    return tuple(dict.fromkeys(map(close, forms)))

@@ -1,4 +1,4 @@
-"""Targets: one module each, which turns a plan into text.
+"""Targets: one package each, which turns the programs of rules into text.
 
 A target is anything with what :class:`gradspec.targets.target.Target` asks for. Those of
 other packages are found by the entry point group ``gradspec.targets`` and loaded when
@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gradspec.diagnostics import Outcome
-    from gradspec.plan.account import Account
     from gradspec.plan.plan import ModulePlan
-    from gradspec.targets.target import EmittedModule
+    from gradspec.targets.target import Emitted
 
 TARGETS = ("numpy", "torch", "tf", "jax")
 GROUP = "gradspec.targets"
@@ -26,30 +25,25 @@ def outside_targets() -> tuple[str, ...]:
     return tuple(sorted({point.name for point in entry_points(group=GROUP)}))
 
 
-def transposes(target: str) -> bool:
+def by_slope(target: str) -> bool:
     """Whether the target is told tangents, and transposes them to gradients. ValueError
     when there is no such target.
     """
-    from gradspec.targets import emission
+    from gradspec.targets.emit import by_slope as found
 
-    return emission.transposes(target)
-
-
-def accounts(plan: ModulePlan, target: str) -> tuple[Account, ...]:
-    """What the rules of a module cost on a target, in their order."""
-    from gradspec.targets import emission
-
-    return emission.accounts(plan, target)
+    return found(target)
 
 
 def emit(
-    plan: ModulePlan, target: str, *, trace: bool = False
-) -> Outcome[EmittedModule]:
-    """ModulePlan → EmittedModule. With ``trace`` the module prints what goes through it.
+    plan: ModulePlan, target: str, *, trace: bool = False, costs: bool = False
+) -> Outcome[Emitted]:
+    """ModulePlan → Emitted. With ``trace`` the module prints what goes through it, with
+    ``costs`` it comes with the cost summaries of its rules.
 
-    A rule that the target cannot do is an error (GS501) and is left out; one that cannot
-    be emitted yet is a warning (GS502). ValueError when there is no such target.
+    A rule that the target cannot do (GS501), or that has a name which its text needs
+    (GS503), is an error and is left out; one that cannot be emitted yet is a warning
+    (GS502). ValueError when there is no such target.
     """
-    from gradspec.targets.emission import emit_module
+    from gradspec.targets.emit import emit_module
 
-    return emit_module(plan, target, trace=trace)
+    return emit_module(plan, target, trace=trace, costs=costs)

@@ -27,7 +27,7 @@ def starts(layer: Layer) -> Lines:
 def statics(layer: Layer) -> Lines:
     """``eps: float = 1e-5`` for each static; those without a default first."""
     found = []
-    for i in sorted(layer.plan.statics, key=lambda i: i.default is not None):
+    for i in sorted(layer.program.statics, key=lambda i: i.default is not None):
         kind = "int" if i.kind is Kind.STATIC_INT else "float"
         text = "" if i.default is None else f" = {_default(i, kind)}"
         found.append(f"{layer.public(i.name)}: {kind}{text}")
@@ -41,7 +41,7 @@ def _default(i: Input, kind: str) -> str:
 
 def kept(layer: Layer, sizes: Iterable[str]) -> Lines:
     """What the layer was made with, as attributes."""
-    names = [*sizes, *(i.name for i in layer.plan.statics)]
+    names = [*sizes, *(i.name for i in layer.program.statics)]
     lines = [f"self.{layer.public(n)} = {layer.public(n)}" for n in names]
     if layer.is_free:
         as_tuple = f"({SHAPE},) if isinstance({SHAPE}, int) else tuple({SHAPE})"
@@ -55,7 +55,7 @@ def shape(layer: Layer, i: Input, known: str = "self.") -> str:
     """The shape of a param; sizes are attributes, or local names without ``known``."""
     if i.shape.is_elementwise:
         return f"self.{SHAPE}"
-    statics_ = {static.name for static in layer.plan.statics}
+    statics_ = {static.name for static in layer.program.statics}
     axes = [
         str(axis)
         if isinstance(axis, int)
@@ -69,10 +69,10 @@ def call(layer: Layer) -> str:
     """The function of the rule, with what is given and what is held."""
     own = [
         f"self.{layer.public(i.name)}" if i.is_param else layer.public(i.name)
-        for i in layer.plan.tensors
+        for i in layer.program.tensors
     ]
-    own += [f"{i.name}=self.{layer.public(i.name)}" for i in layer.plan.statics]
-    return f"{layer.plan.name}({', '.join(own)})"
+    own += [f"{i.name}=self.{layer.public(i.name)}" for i in layer.program.statics]
+    return f"{layer.program.name}({', '.join(own)})"
 
 
 def listed(names: Iterable[str]) -> str:

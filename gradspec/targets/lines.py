@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from gradspec.plan.plan import Assign, Step
 from gradspec.plan.pushing import Push
-from gradspec.targets.python import Scope, render
+from gradspec.targets.expressions import Scope, render
 
 Lines: TypeAlias = list[str]
 

@@ -1,46 +1,49 @@
-"""What a target is: something that turns a plan into text."""
+"""A target: something that turns the programs of rules into text."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Protocol
 
-from gradspec.plan.account import Account
-from gradspec.plan.plan import ModulePlan
+from gradspec.plan.cost import CostSummary
+from gradspec.plan.program import Operators, Program
+from gradspec.targets.lines import Lines
+from gradspec.targets.page import Page
 
 
 @dataclass(frozen=True, slots=True)
-class EmittedModule:
-    """The text of one generated module.
+class Emitted:
+    """One generated module.
 
-    ``path`` is relative to the target's folder, ``/`` as separator:
-    ``activations.py``, ``losses/robust.py``. ``accounts`` say what its rules cost, if
-    that was asked for.
+    ``path`` is relative to the target's folder, ``/`` as separator: ``activations.py``,
+    ``losses/robust.py``. ``runtime`` are the files of the target's runtime that it
+    imports: ``_gradspec.py``, ``_special.py``, ``_axes.py``. ``costs`` are the cost
+    summaries of its rules, if these were asked for.
     """
 
     target: str
     path: str
     text: str
-    accounts: tuple[Account, ...] = ()
+    runtime: frozenset[str] = frozenset()
+    costs: tuple[CostSummary, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A function or class of a module; ``public`` names go into ``__all__``."""
+
+    lines: Lines
+    public: tuple[str, ...] = ()
 
 
 class Target(Protocol):
-    """The interface of a target; a module with these names is one.
-
-    ``RESERVED`` are the names that its text uses itself: rules' names and variables that
-    collide are renamed before it sees the plan. A target that writes the operations of
-    `plan.ranked` says so with ``EMITS_NAMED_AXES = True``. One that can tell what a rule
-    costs has ``account(plan: RulePlan) -> Account`` (`plan.account`). One that is told
-    tangents, and transposes them, says ``TRANSPOSES_TANGENTS = True`` (`plan.outside`).
-    """
+    """The interface of a target; a module with these names is one."""
 
     @property
-    def RESERVED(self) -> frozenset[str]: ...
+    def OPERATORS(self) -> Operators: ...
 
-    def module(self, plan: ModulePlan) -> str:
-        """The text of a module."""
-        ...
-
-    def traced_module(self, plan: ModulePlan) -> str:
-        """The same module, printing what goes through each rule."""
+    def definitions(
+        self, program: Program, page: Page, *, trace: bool
+    ) -> list[Definition]:
+        """What a rule is in the module. With ``trace`` it prints what goes through it."""
         ...

@@ -31,7 +31,7 @@ from gradspec.ir.rule import (
     Rule,
 )
 from gradspec.ir.walk import names, substitute
-from gradspec.plan.beside import in_full
+from gradspec.plan.broadcast import in_full
 from gradspec.plan.closing import close
 from gradspec.plan.gradients import gradients_of
 from gradspec.plan.planning import plan_rule

@@ -1,0 +1,131 @@
+"""What a rule costs on one target: what it keeps, what it calls, what it reads and writes.
+
+Counted in the statements that are printed. A call is an operation on arrays (what happens
+among Python numbers, and views of an array, are none). If each call is a kernel of its
+own, it reads its array operands and writes its result; if all of a pass is one kernel
+(blocked, or compiled), that reads what it is given and writes what it gives, once each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gradspec.plan.array import Expr, Literal, Op, children, names, nodes
+from gradspec.plan.program import Program
+from gradspec.plan.ranked import Arange, Diagonal, Expand, Permute, Pick, Spread, Window
+from gradspec.primitives.lookup import primitive
+
+_VIEWS = (Arange, Diagonal, Expand, Permute, Pick, Spread, Window)
+_FROM = 8.0
+"""The cost of the cheapest transcendental function, in multiplications."""
+
+_ALGEBRAIC = frozenset(("mod", "hypot", "cbrt"))
+"""As dear as one, and none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One pass: calls, how many of them are transcendental, and arrays that go through
+    memory call by call and as one kernel.
+    """
+
+    calls: int = 0
+    transcendental: int = 0
+    arrays: int = 0
+    fused: int = 0
+
+    def __add__(self, other: Work) -> Work:
+        """This with the other before it, in the same kernel: what is given is the same."""
+        return Work(
+            self.calls + other.calls,
+            self.transcendental + other.transcendental,
+            self.arrays + other.arrays,
+            self.fused,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CostSummary:
+    """One rule. ``kept`` are the inputs and outputs that the backward pass is given,
+    ``beyond`` what else, with the bytes of an element where the rule is computed in
+    float32; None where the framework decides.
+    """
+
+    rule: str
+    kept: tuple[str, ...]
+    beyond: tuple[tuple[str, int], ...]
+    forward: Work
+    backward: Work
+
+
+def cost_summary(program: Program) -> CostSummary:
+    """What the program calls, keeps, reads and writes."""
+    ends = {i.name for i in program.inputs} | {o.name for o in program.outputs}
+    residuals = program.backward.residuals
+    size = 8 if program.is_double else 4
+    return CostSummary(
+        program.name,
+        tuple(name for name in residuals if name in ends),
+        tuple((name, size) for name in residuals if name not in ends),
+        _forward(program),
+        _backward(program),
+    )
+
+
+def _forward(program: Program) -> Work:
+    block = program.forward
+    bound = [s.name for s in block.statements]
+    values = [*(s.value for s in block.statements), *block.results]
+    return _work(values, bound, len(program.outputs), program.numbers)
+
+
+def _backward(program: Program) -> Work:
+    backward = program.backward
+    bound = [s.name for s in backward.statements]
+    groups = [group for group in backward.gradients if group]
+    values = [s.value for s in backward.statements]
+    values += [term.value for group in groups for term in group]
+    added = sum(len(group) - 1 for group in groups)
+    work = _work(values, bound, len(groups), program.numbers)
+    return Work(
+        work.calls + added, work.transcendental, work.arrays + 3 * added, work.fused
+    )
+
+
+def _work(
+    values: list[Expr], bound: list[str], given: int, numbers: frozenset[str]
+) -> Work:
+    calls = transcendental = arrays = 0
+    for value in values:
+        for node, times in _times(value):
+            operands = [c for c in children(node) if _is_array(c, numbers)]
+            if not operands or isinstance(node, _VIEWS):
+                continue
+            calls += times
+            arrays += times * (len(operands) + 1)
+            transcendental += times * _is_transcendental(node)
+    read = {n for n in names(*values) if n not in numbers and n not in bound}
+    return Work(calls, transcendental, arrays, len(read) + given)
+
+
+def _times(value: Expr) -> list[tuple[Expr, int]]:
+    """Every node with how often it stands in the text of the value."""
+    order = list(nodes(value))
+    counts = dict.fromkeys(order, 0)
+    counts[value] = 1
+    for node in reversed(order):
+        for child in children(node):
+            counts[child] += counts[node]
+    return list(counts.items())
+
+
+def _is_array(node: Expr, numbers: frozenset[str]) -> bool:
+    if isinstance(node, Literal):
+        return False
+    return any(name not in numbers for name in names(node))
+
+
+def _is_transcendental(node: Expr) -> bool:
+    if not isinstance(node, Op) or node.primitive in _ALGEBRAIC:
+        return False
+    return primitive(node.primitive).cost >= _FROM

@@ -1,0 +1,172 @@
+"""Constants folded.
+
+A value of literals alone is computed here, once, to the nearest double: Python's `math`
+raises where a framework's function gives infinity or NaN (``math.log(0.0)``), and does so
+in a branch that is not taken, too.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from gradspec.plan.array import (
+    Expr,
+    Literal,
+    Op,
+    ToFloat,
+    Where,
+    children,
+    nodes,
+    transform,
+)
+from gradspec.plan.translate import ONE, ZERO, rebuilt
+from gradspec.primitives.lookup import primitive
+
+_INFINITY = Op("inf")
+_BITS = 200
+"""Of the balls that a constant is computed with: nearly four times those of a double."""
+
+_COMPARED = {
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+    "gt": lambda a, b: a > b,
+    "ge": lambda a, b: a >= b,
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+}
+_EXACT = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "neg": lambda a: -a,
+    "abs": abs,
+    "square": lambda a: a * a,
+    "max": max,
+    "min": min,
+}
+
+
+def folded(expr: Expr) -> Expr:
+    """``expr`` with the values of literals alone computed."""
+    done: dict[Expr, Expr] = {}
+    for node in nodes(expr):
+        parts = tuple(done[child] for child in children(node))
+        done[node] = _folded(rebuilt(node, parts))
+    return transform(done[expr], _written)
+
+
+def _written(node: Expr) -> Expr:
+    """A condition that is known and stands by itself, as a comparison."""
+    match node:
+        case Op("true"):
+            return Op("eq", (ZERO, ZERO))
+        case Op("false"):
+            return Op("ne", (ZERO, ZERO))
+        case _:
+            return node
+
+
+def _folded(node: Expr) -> Expr:
+    match node:
+        case Where(condition=Op("true"), then=then):
+            return then
+        case Where(condition=Op("false"), other=other):
+            return other
+        case ToFloat(arg=Literal() as number):
+            return number
+        case ToFloat(arg=Op("true")):
+            return ONE
+        case ToFloat(arg=Op("false")):
+            return ZERO
+        case Op(primitive=op, args=args) if args and all(map(_is_constant, args)):
+            return _constant(node, op)
+        case Op(primitive="and" | "or" | "not", args=args):
+            return _logic(node)
+        case _:
+            return node
+
+
+def _is_constant(value: Expr) -> bool:
+    return isinstance(value, Literal) or value in (Op("pi"), _INFINITY, _negative())
+
+
+def _negative() -> Expr:
+    return Op("neg", (_INFINITY,))
+
+
+def _constant(node: Op, op: str) -> Expr:
+    values = [arg.value for arg in node.args if isinstance(arg, Literal)]
+    if len(values) < len(node.args):
+        return _in_balls(node) if op not in ("neg",) else node
+    if op in _COMPARED:
+        return Op("true" if _COMPARED[op](*values) else "false")
+    if op in _EXACT:
+        return Literal(_EXACT[op](*values))
+    if op == "div" and values[1]:
+        return Literal(values[0] / values[1])
+    return _in_balls(node)
+
+
+def _logic(node: Op) -> Expr:
+    """Conditions of which a part is known."""
+    true, false = Op("true"), Op("false")
+    match node:
+        case Op("not", (arg,)) if arg in (true, false):
+            return false if arg == true else true
+        case Op("and", (a, b)):
+            if false in (a, b):
+                return false
+            return b if a == true else a if b == true else node
+        case Op("or", (a, b)):
+            if true in (a, b):
+                return true
+            return b if a == false else a if b == false else node
+        case _:
+            return node
+
+
+def _in_balls(node: Op) -> Expr:
+    """The nearest double of a function of constants; the node where it is none."""
+    import flint
+
+    row = primitive(node.primitive)
+    if row.ball is None or row.result != "real" or "number" in row.types:
+        return node
+    before, flint.ctx.prec = flint.ctx.prec, _BITS
+    try:
+        ball = row.ball(*map(_ball, node.args))
+        return node if ball is None else _literal(ball, node)
+    except (ArithmeticError, ValueError, NotImplementedError, TypeError):
+        return node
+    finally:
+        flint.ctx.prec = before
+
+
+def _ball(value: Expr) -> object:
+    import flint
+
+    match value:
+        case Literal(value=number):
+            return flint.arb(flint.fmpq(number.numerator, number.denominator))
+        case Op("pi"):
+            return flint.arb.pi()
+        case _:
+            return flint.arb("-inf" if value == _negative() else "inf")
+
+
+def _literal(ball: object, node: Op) -> Expr:
+    import flint
+
+    assert isinstance(ball, flint.arb)
+    if ball.is_nan():
+        return node
+    if not ball.is_finite():
+        if not ball.is_exact():
+            return node
+        return _INFINITY if ball > 0 else _negative()
+    number = float(ball.mid())
+    if number in (float("inf"), float("-inf")):
+        return _INFINITY if number > 0 else _negative()
+    if ball.rad() > abs(ball.mid()) * flint.arb(2) ** -60:
+        return node
+    return Literal(Fraction(number))

@@ -1,0 +1,282 @@
+"""Passes in named statements: what a target lacks is written out, repeated values are named.
+
+Each function takes the plan of a rule and the :class:`Words` of the target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from gradspec.plan.array import Expr, Name, children, names, nodes
+from gradspec.plan.naming import Namer
+from gradspec.plan.plan import (
+    Assign,
+    Backward,
+    Block,
+    Gradient,
+    RulePlan,
+    Step,
+    Term,
+)
+from gradspec.plan.share import Known, share
+from gradspec.plan.translate import operation
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """``expand`` writes out the primitives that the target has no function for;
+    ``reserved`` are the names that its text uses itself, so that no value may have them.
+    """
+
+    expand: Callable[[Expr], Expr]
+    reserved: frozenset[str]
+
+
+def forward(plan: RulePlan, words: Words, keep: tuple[str, ...] = ()) -> Block:
+    """The outputs; the locals in ``keep`` are bound to their names as well."""
+    outputs = tuple(output.name for output in plan.outputs)
+    return _block(plan, words, plan.forward, outputs, keep)
+
+
+def joined_backward(plan: RulePlan, words: Words) -> Backward:
+    """Gradients with one term for each shape: for targets whose upstream gradients are
+    all present.
+    """
+    return _backward(plan, words, _joined, lambda owners, roots: owners)
+
+
+def split_backward(plan: RulePlan, words: Words) -> Backward:
+    """Gradients with one term for each output: for targets where an upstream gradient
+    may be absent. A step's ``upstream`` says where it may stand. What two gradients are
+    made of is the gradient of neither: each is set by itself, and may be left out.
+    """
+    return _backward(plan, words, lambda gradient: gradient.terms, _alone)
+
+
+def tangents(plan: RulePlan, words: Words) -> Block:
+    """The outputs, then their tangents, from the inputs and ``<input>_dot``. Only where
+    ``plan.tangents`` is there.
+    """
+    both = (*plan.forward, *_tangent_lets(plan))
+    wanted = (*(o.name for o in plan.outputs), *(t.name for t in _tangent_lets(plan)))
+    return _block(plan, words, both, wanted, ())
+
+
+def pushforward(plan: RulePlan, words: Words, given: tuple[str, ...] = ()) -> Block:
+    """The tangents alone; the outputs in ``given`` are known and not computed again."""
+    lets = _tangent_lets(plan)
+    names_ = tuple(let.name for let in lets)
+    block = _block(plan, words, (*plan.forward, *lets), names_, ())
+    kept: list[Assign] = []
+    needed = {*names(*block.results)}
+    for assign in reversed(block.statements):
+        if assign.name in needed and assign.name not in given:
+            kept.append(Assign(assign.name, assign.value))
+            needed.update(names(assign.value))
+    return Block(tuple(reversed(kept)), block.results)
+
+
+def shared(
+    plan: RulePlan, words: Words, roots: tuple[Expr, ...]
+) -> tuple[tuple[Assign, ...], tuple[Expr, ...]]:
+    """Statements and the roots in terms of them. What the author named has its name, but
+    for outputs, which are another function's business.
+    """
+    outputs = {output.name for output in plan.outputs}
+    lets = (*plan.backward_locals, *plan.forward)
+    values = {a.name: words.expand(a.value) for a in lets if a.name not in outputs}
+    return share(roots, _known(plan, words, values), _namer(plan, words))
+
+
+def _tangent_lets(plan: RulePlan) -> tuple[Assign, ...]:
+    pairs = zip(plan.outputs, plan.tangents or (), strict=True)
+    return tuple(Assign(f"{o.name}_dot", t) for o, t in pairs if o.takes_gradient)
+
+
+# --- blocks ----------------------------------------------------------------------------
+
+
+def _block(
+    plan: RulePlan,
+    words: Words,
+    lets: tuple[Assign, ...],
+    wanted: tuple[str, ...],
+    keep: tuple[str, ...],
+) -> Block:
+    values = {let.name: words.expand(let.value) for let in lets}
+    results = tuple(values[name] for name in wanted)
+    needed = _reached((*results, *(values[name] for name in keep)))
+    roots = {n: v for n, v in values.items() if n in wanted or n in keep or v in needed}
+    known = _known(plan, words, values)
+    statements, shared = share(tuple(roots.values()), known, _namer(plan, words))
+    named = dict(zip(roots, shared, strict=True))
+    return Block(
+        statements + _aliases(named, keep), tuple(named[name] for name in wanted)
+    )
+
+
+def _aliases(named: Mapping[str, Expr], keep: tuple[str, ...]) -> tuple[Assign, ...]:
+    """A kept local that is another name of an input or of an earlier local."""
+    return tuple(Assign(n, named[n]) for n in keep if named[n] != Name(n))
+
+
+def _reached(roots: Iterable[Expr]) -> frozenset[Expr]:
+    return frozenset(nodes(*roots))
+
+
+def _known(plan: RulePlan, words: Words, values: Mapping[str, Expr]) -> Known:
+    """The first name of a value is the one that it keeps."""
+    named: dict[Expr, str] = {}
+    for name, value in values.items():
+        if children(value):
+            named.setdefault(value, name)
+    return Known(
+        named,
+        {let.name: words.expand(let.value) for let in plan.constants},
+        dict(plan.comments),
+        frozenset(i.name for i in plan.statics)
+        | {c.name for c in plan.constants}
+        | {size.name for size in plan.sizes},
+    )
+
+
+def _namer(plan: RulePlan, words: Words) -> Namer:
+    lets = (*plan.constants, *plan.forward, *plan.backward_locals)
+    own = [i.name for i in plan.inputs] + [o.name for o in plan.outputs]
+    own += [let.name for let in lets] + [size.name for size in plan.sizes]
+    derived = [f"d{name}" for name in own] + [f"{name}_dot" for name in own]
+    return Namer([*words.reserved, *own, *derived])
+
+
+# --- the backward pass -----------------------------------------------------------------
+
+
+def _backward(
+    plan: RulePlan,
+    words: Words,
+    choose: Callable[[Gradient], tuple[Term, ...]],
+    naming: Callable[[list[str], tuple[Expr, ...]], list[str]],
+) -> Backward:
+    groups = tuple(None if g is None else choose(g) for g in tensor_gradients(plan))
+    owners = [
+        tensor.name
+        for tensor, group in zip(plan.tensors, groups, strict=True)
+        for _ in group or ()
+    ]
+    roots = tuple(words.expand(t.value) for group in groups for t in group or ())
+    named = naming(owners, roots)
+    known = _known(plan, words, _backward_values(plan, words, owners, named, roots))
+    statements, shared = share(roots, known, _namer(plan, words))
+    values = iter(shared)
+    return Backward(
+        _steps(plan, statements, tuple(zip(owners, shared, strict=True))),
+        tuple(
+            None
+            if group is None
+            else tuple(replace(term, value=next(values)) for term in group)
+            for group in groups
+        ),
+        _used(plan.saved_or_given, statements, shared),
+        _used(tuple(s.name for s in plan.statics), statements, shared),
+    )
+
+
+def tensor_gradients(plan: RulePlan) -> tuple[Gradient | None, ...]:
+    """One entry for each tensor input."""
+    pairs = zip(plan.inputs, plan.gradients, strict=True)
+    return tuple(gradient for i, gradient in pairs if not i.kind.is_static)
+
+
+def _alone(owners: list[str], roots: tuple[Expr, ...]) -> list[str]:
+    """The inputs whose gradients no other gradient contains."""
+    pairs = list(zip(owners, roots, strict=True))
+    return [
+        owner
+        for owner, root in pairs
+        if not any(root in nodes(other) for name, other in pairs if name != owner)
+    ]
+
+
+def _backward_values(
+    plan: RulePlan,
+    words: Words,
+    owners: list[str],
+    named: list[str],
+    roots: tuple[Expr, ...],
+) -> dict[str, Expr]:
+    """The names that a backward pass gives: a gradient of one term is ``d<input>``;
+    what it computes again of the forward pass has its name from there.
+    """
+    values = {
+        f"d{owner}": root
+        for owner, root in zip(owners, roots, strict=True)
+        if owners.count(owner) == 1 and owner in named
+    }
+    for let in (*plan.backward_locals, *plan.forward):
+        values.setdefault(let.name, words.expand(let.value))
+    return values
+
+
+def _joined(gradient: Gradient) -> tuple[Term, ...]:
+    """Terms of one shape added up; the author's own expression when that is all."""
+    spans = tuple(dict.fromkeys(term.spans for term in gradient.terms))
+    if len(spans) == 1:
+        upstream = tuple(u for term in gradient.terms for u in term.upstream)
+        return (Term(gradient.whole, upstream, spans[0]),)
+    return tuple(
+        _added([term for term in gradient.terms if term.spans == span])
+        for span in spans
+    )
+
+
+def _added(terms: list[Term]) -> Term:
+    total = terms[0]
+    for term in terms[1:]:
+        value = operation("add", (total.value, term.value))
+        total = Term(value, total.upstream + term.upstream, term.spans)
+    return total
+
+
+def _steps(
+    plan: RulePlan,
+    statements: tuple[Assign, ...],
+    results: tuple[tuple[str, Expr], ...],
+) -> tuple[Step, ...]:
+    """The statements with the gradients that need them and the upstream gradients that
+    they need.
+    """
+    needed = {name: set(names(*values)) for name, values in _by_owner(results).items()}
+    for statement in reversed(statements):
+        for used in needed.values():
+            if statement.name in used:
+                used.update(names(statement.value))
+    of: dict[str, set[str]] = {name: {name} for name in plan.upstream}
+    for statement in statements:
+        parts = (of.get(name, set()) for name in names(statement.value))
+        of[statement.name] = set().union(*parts)
+    return tuple(
+        Step(
+            statement.name,
+            statement.value,
+            statement.comment,
+            tuple(name for name, used in needed.items() if statement.name in used),
+            tuple(name for name in plan.upstream if name in of[statement.name]),
+        )
+        for statement in statements
+    )
+
+
+def _by_owner(results: tuple[tuple[str, Expr], ...]) -> dict[str, tuple[Expr, ...]]:
+    owners = dict.fromkeys(name for name, _ in results)
+    return {o: tuple(value for name, value in results if name == o) for o in owners}
+
+
+def _used(
+    candidates: tuple[str, ...],
+    statements: tuple[Assign, ...],
+    results: tuple[Expr, ...],
+) -> tuple[str, ...]:
+    bound = {statement.name for statement in statements}
+    used = names(*(statement.value for statement in statements), *results)
+    return tuple(name for name in candidates if name in used and name not in bound)

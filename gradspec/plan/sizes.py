@@ -1,0 +1,123 @@
+"""Sizes of axes as tensors, for a target whose graphs may not know them.
+
+Where a size takes part in arithmetic of floating values it is cast; where it says how
+long an axis is, or is compared with positions, it stays the integer that it is. What is
+computed from sizes alone is a tensor too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gradspec.ir.rule import Kind
+from gradspec.plan.array import (
+    Expr,
+    Literal,
+    Op,
+    ToFloat,
+    children,
+    nodes,
+    with_children,
+)
+from gradspec.plan.plan import Assign, Gradient, RulePlan, Term
+from gradspec.plan.ranked import (
+    Arange,
+    Gather,
+    Pick,
+    ScatterAdd,
+    Spread,
+    Take,
+    Window,
+    Windows,
+)
+from gradspec.plan.whole import is_whole
+from gradspec.primitives.lookup import primitive
+
+
+def whole_names(plan: RulePlan) -> frozenset[str]:
+    """The names that hold integers."""
+    kinds = (Kind.INT, Kind.STATIC_INT)
+    given = (i.name for i in plan.inputs if i.kind in kinds)
+    return frozenset([*given, *(size.name for size in plan.sizes)])
+
+
+def with_sizes(plan: RulePlan) -> RulePlan:
+    """The plan with sizes cast where floating values are computed."""
+    if not plan.is_ranked:
+        return plan
+    whole = whole_names(plan)
+
+    def cast(expr: Expr) -> Expr:
+        return _cast(expr, whole)
+
+    def lets(assigns: tuple[Assign, ...]) -> tuple[Assign, ...]:
+        return tuple(replace(a, value=cast(a.value)) for a in assigns)
+
+    def term(old: Term) -> Term:
+        return replace(old, value=cast(old.value))
+
+    def gradient(old: Gradient) -> Gradient:
+        return replace(
+            old,
+            whole=cast(old.whole),
+            terms=tuple(map(term, old.terms)),
+            locals=tuple(local and cast(local) for local in old.locals),
+        )
+
+    return replace(
+        plan,
+        constants=lets(plan.constants),
+        forward=lets(plan.forward),
+        backward_locals=lets(plan.backward_locals),
+        gradients=tuple(g and gradient(g) for g in plan.gradients),
+        surrogates=lets(plan.surrogates),
+    )
+
+
+def _cast(expr: Expr, whole: frozenset[str]) -> Expr:
+    done: dict[Expr, Expr] = {}
+
+    def floating(part: Expr) -> Expr:
+        """A whole value becomes floating as one, but for a number as it is written."""
+        is_plain = isinstance(part, Literal) or not is_whole(part, whole)
+        return done[part] if is_plain else ToFloat(part)
+
+    for node in nodes(expr):
+        parts = children(node)
+        if _takes_integers(node, whole):
+            made = tuple(done[part] for part in parts)
+        else:
+            kept = _measures(node)
+            made = tuple(part if part in kept else floating(part) for part in parts)
+        done[node] = with_children(node, made)
+    return floating(expr)
+
+
+def _takes_integers(node: Expr, whole: frozenset[str]) -> bool:
+    """Whether the node's own operation is one of integers, or makes them floating."""
+    match node:
+        case ToFloat():
+            return True
+        case Op(primitive=op, args=args) if primitive(op).result == "bool":
+            return all(is_whole(arg, whole) for arg in args)
+        case _:
+            return is_whole(node, whole)
+
+
+def _measures(node: Expr) -> tuple[Expr, ...]:
+    """The parts that are integers: how long an axis is, where to look."""
+    match node:
+        case Spread(size=size) | Arange(size=size):
+            return (size,)
+        case ScatterAdd(index=index, size=size):
+            return (index, size)
+        case Take(index=index) | Gather(index=index):
+            return (index,)
+        case Window(start=start, size=size):
+            return (start, size)
+        case Windows(start=start, rows=rows, columns=columns):
+            return (start, rows, columns)
+        case Pick(at=at):
+            return (at,)
+        case _:
+            return ()

@@ -1,0 +1,242 @@
+"""What modules emitted by gradspec 0.1.0 for NumPy share: arguments, results, gradients.
+
+gradspec copies this file as it is beside the modules that import it. A rule is a class that
+holds its formulas alone, as functions of arrays and Python numbers; `Rule` does the rest.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+
+Array: TypeAlias = np.ndarray[Any, Any]
+Result = TypeVar("Result", bound=Array | tuple[Array, ...])
+Pullback: TypeAlias = Callable[..., tuple[Any, ...]]
+
+_FLOATS = ("floating", "nograd")
+_KINDS = {
+    "floating": ("f", "a floating", "np.float64"),
+    "nograd": ("f", "a floating", "np.float64"),
+    "integer": ("iu", "an integer", "np.int64"),
+    "boolean": ("b", "a boolean", "bool"),
+}
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+class Rule(Generic[Result]):
+    """One call of a rule: its arguments, in the type to compute in. That is the type to
+    which NumPy promotes them, or ``least``, whichever is wider; results are rounded once.
+
+    A subclass has static methods:
+
+    * ``value(*inputs)``: the output, or a tuple of outputs; the last ``extra`` are locals
+      that the pullback takes.
+    * ``pullback(*residuals, *cotangents)``: a gradient, or None, for each array.
+    * ``residuals(*inputs, *outputs)``: what the pullback takes. Without it, the inputs.
+    * ``pushforward(*inputs, *tangents)``: the output and its tangent, or a tuple of each.
+
+    and class keywords: ``name`` of the rule; ``kinds`` of inputs that are not floating:
+    "nograd" (floating without a gradient), "integer", "boolean", and "number" or "whole"
+    for Python numbers, which come last; ``axes``, declared shapes: ``{"x": "... n"}``.
+    """
+
+    value: ClassVar[Callable[..., Any]]
+    pullback: ClassVar[Callable[..., Any]]
+    pushforward: ClassVar[Callable[..., Any]]
+    residuals: ClassVar[Callable[..., tuple[Any, ...]] | None] = None
+
+    _name: ClassVar[str]
+    _kinds: ClassVar[dict[str, str]]
+    _axes: ClassVar[Mapping[str, str]]
+    _least: ClassVar[DTypeLike]
+    _extra: ClassVar[int]
+
+    def __init_subclass__(
+        cls,
+        *,
+        name: str,
+        kinds: Mapping[str, str] = _NOTHING,
+        axes: Mapping[str, str] = _NOTHING,
+        least: DTypeLike = np.float32,
+        extra: int = 0,
+    ) -> None:
+        code = cls.value.__code__
+        inputs = code.co_varnames[: code.co_argcount]
+        cls._name, cls._axes, cls._least, cls._extra = name, axes, least, extra
+        cls._kinds = {i: kinds.get(i, "floating") for i in inputs}
+
+    def __init__(self, *arguments: Any) -> None:
+        pairs = zip(self._kinds.items(), arguments, strict=True)
+        given = {n: _argument(self._name, n, kind, x) for (n, kind), x in pairs}
+        floats = [n for n, kind in self._kinds.items() if kind in _FLOATS]
+        types = [given[n] for n in floats] or [np.float64]
+        self._given = given
+        self._dtype = np.result_type(*types)
+        self._work = np.promote_types(self._dtype, self._least)
+        arrays = {n: np.asarray(given[n], self._work) for n in floats}
+        self._inputs = given | arrays
+        if self._axes:
+            _check_axes(self._name, self._inputs, self._axes)
+
+    def result(self) -> Result:
+        """The output, or a tuple of outputs."""
+        return self._results(self._made()[0])
+
+    def vjp(self) -> tuple[Result, Pullback]:
+        """The outputs, and a function from their cotangents to the gradients: one for each
+        array, of its shape and type; None for one without a gradient.
+        """
+        outputs, extra = self._made()
+        shapes = [y.shape for y in outputs if y.dtype.kind == "f"]
+        residuals = tuple(self._inputs.values())
+        if self.residuals is not None:
+            residuals = type(self).residuals(*residuals, *outputs, *extra)  # type: ignore[misc]
+
+        def pullback(*cotangents: ArrayLike) -> tuple[Any, ...]:
+            pairs = zip(cotangents, shapes, strict=True)
+            shaped = [self._shaped(dy, shape) for dy, shape in pairs]
+            with np.errstate(all="ignore"):
+                found = type(self).pullback(*residuals, *shaped)
+            found = found if isinstance(found, tuple) else (found,)
+            pairs_ = zip(self._arrays(), found, strict=True)
+            return tuple(self._gradient(name, dx) for name, dx in pairs_)
+
+        return self._results(outputs), pullback
+
+    def jvp(self, tangents: Sequence[ArrayLike | None]) -> tuple[Result, Result]:
+        """The outputs, and their derivatives along the tangents; None is zero."""
+        given = dict(zip(self._arrays(), tangents, strict=True))
+        moving = [
+            np.zeros_like(self._inputs[n]) if dot is None else self._shaped(dot, shape)
+            for n, dot in given.items()
+            if self._kinds[n] == "floating"
+            for shape in [self._inputs[n].shape]
+        ]
+        with np.errstate(all="ignore"):
+            made, dots = type(self).pushforward(*self._inputs.values(), *moving)
+        made, dots = _tuple(made), _tuple(dots)
+        floating = [y for y in made if y.dtype.kind == "f"]
+        pairs = zip(dots, floating, strict=True)
+        full = [np.broadcast_to(dot, y.shape) for dot, y in pairs]
+        return self._results(made), self._results(full, len(made) > 1)
+
+    def _made(self) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+        """The outputs, and locals for the pullback."""
+        with np.errstate(all="ignore"):
+            made = _tuple(type(self).value(*self._inputs.values()))
+        count = len(made) - self._extra
+        return made[:count], made[count:]
+
+    def _results(self, outputs: Sequence[Array], several: bool | None = None) -> Any:
+        """Outputs or tangents in the type of the results, none a view of an argument."""
+        arrays = [self._inputs[n] for n in self._arrays()]
+
+        def own(y: Array) -> Array:
+            if y.dtype.kind == "f" and y.dtype != self._dtype:
+                return y.astype(self._dtype)
+            if y.dtype.kind in "iu":
+                return y.astype(np.int64)
+            is_seen = any(np.may_share_memory(y, x) for x in arrays)
+            return y.copy() if is_seen or not y.flags.writeable else y
+
+        found = [own(np.asarray(y)) for y in outputs]
+        is_tuple = len(found) > 1 if several is None else several
+        return tuple(found) if is_tuple else found[0]
+
+    def _arrays(self) -> list[str]:
+        return [n for n, kind in self._kinds.items() if kind in _KINDS]
+
+    def _shaped(self, value: ArrayLike, shape: tuple[int, ...]) -> Array:
+        """A cotangent or tangent as an array of the shape of what it belongs to."""
+        array = _unmasked(value).astype(self._work, casting="same_kind", copy=False)
+        return array if array.shape == shape else np.broadcast_to(array, shape)
+
+    def _gradient(self, name: str, value: Array | None) -> Array | None:
+        """A gradient of the shape and the type of its argument, and nobody's array."""
+        if value is None:
+            return None
+        total = sum_to(value, self._inputs[name])
+        own = getattr(self._given[name], "dtype", self._dtype)
+        is_new = total is not value or (value.base is None and value.flags.writeable)
+        return total.astype(own, copy=not is_new)
+
+
+def sum_to(value: Array, x: Array) -> Array:
+    """``value`` in the shape of ``x``: the sum over the axes along which x was broadcast."""
+    if value.shape == x.shape:
+        return value
+    value = np.broadcast_to(value, np.broadcast_shapes(value.shape, x.shape))
+    front = value.ndim - x.ndim
+    ones = (axis for axis, size in enumerate(x.shape, front) if size == 1)
+    total: Array = value.sum(axis=(*range(front), *ones))
+    return total.reshape(x.shape)
+
+
+def filled(value: ArrayLike, *like: Array) -> Array:
+    """``value`` in the shape to which the arrays broadcast, and the type of the first."""
+    shape = np.broadcast_shapes(*(x.shape for x in like))
+    return np.broadcast_to(np.asarray(value, like[0].dtype), shape)
+
+
+def broadcast_like(x: Array, y: Array) -> Array:
+    """``x`` in the shape to which it broadcasts with ``y``."""
+    return np.broadcast_to(x, np.broadcast_shapes(x.shape, y.shape))
+
+
+# --- arguments -------------------------------------------------------------------------
+
+
+def _argument(rule: str, name: str, kind: str, value: Any) -> Any:
+    """An argument as an array or a number of its kind; nothing is converted in silence."""
+    if kind == "number":
+        return float(value)
+    if kind == "whole":
+        return operator.index(value)
+    if kind in _FLOATS and type(value) in (int, float):
+        return float(value)
+    array = _unmasked(value)
+    kinds, words, to = _KINDS[kind]
+    if array.dtype.kind not in kinds:
+        raise TypeError(
+            f"{rule}: {name} must be {words} array, not {array.dtype}; "
+            f"convert it first, as in {name}.astype({to})"
+        )
+    return array.astype(np.int64) if kind == "integer" else array
+
+
+def _unmasked(value: ArrayLike) -> Array:
+    """``value`` as an array; one that masks anything would lose that in silence."""
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise TypeError("a masked array would lose its mask; fill it: x.filled(0.0)")
+    return np.asarray(value)
+
+
+def _check_axes(rule: str, inputs: Mapping[str, Any], axes: Mapping[str, str]) -> None:
+    """Refuse shapes other than declared; a size that a static gives is that number."""
+    sizes = {n: x for n, x in inputs.items() if isinstance(x, int)}
+    for name, pattern in axes.items():
+        shape: tuple[int, ...] = inputs[name].shape
+        named = pattern.removeprefix("...").split()
+        fits = len(shape) == len(named) or len(shape) > len(named) < len(
+            pattern.split()
+        )
+        own = shape[len(shape) - len(named) :] if fits else ()
+        for axis, size in zip(named, own, strict=False):
+            wanted = int(axis) if axis.isdigit() else sizes.setdefault(axis, size)
+            fits = fits and size == wanted
+        if not fits:
+            seen = [axis for axis in dict.fromkeys(named) if axis in sizes]
+            known = ", ".join(f"{axis} = {sizes[axis]}" for axis in seen)
+            raise ValueError(
+                f"{rule}: {name} must have the shape [{', '.join(pattern.split())}]"
+                f"{f' with {known}' if known else ''}, not {shape}"
+            )
+
+
+def _tuple(made: Any) -> tuple[Any, ...]:
+    return made if isinstance(made, tuple) else (made,)

@@ -1,0 +1,345 @@
+"""Array expressions as Python text: fewest brackets, numbers as an engineer writes them.
+
+A value that depends on no tensor is a Python number: it is computed with `math` and
+chosen with ``a if c else b`` (the table's ``"python"`` spellings), because a framework's
+function of a Python number is refused by some and has a type of its own in others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from gradspec.plan.array import (
+    Expr,
+    Literal,
+    Name,
+    Op,
+    ToFloat,
+    Where,
+    children,
+    names,
+    nodes,
+)
+from gradspec.plan.numbers import is_number, is_safe
+from gradspec.plan.plan import Assign, Step
+from gradspec.plan.ranked import RankedNode
+from gradspec.plan.translate import is_integral
+from gradspec.primitives.lookup import primitive
+from gradspec.primitives.row import Infix, Prefix, Runtime, Spelling, Template
+from gradspec.targets.numerals import numeral
+from gradspec.targets.page import Page
+
+CONDITIONAL, OR, COMPARISON, SUM = 0, 1, 4, 9
+PRODUCT, UNARY, POWER, ATOM = 10, 11, 12, 14
+"""Precedence in Python, tightest last."""
+
+
+def no_variants(name: str, scalars: tuple[bool, ...]) -> Template | None:
+    """The table's spelling is the only one."""
+    return None
+
+
+def no_lifts(name: str, scalars: tuple[bool, ...]) -> tuple[bool, ...]:
+    """Every function takes Python numbers beside tensors, and they adopt its type."""
+    return (False,) * len(scalars)
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """An expression in words, how tightly it binds, and whether it is a number."""
+
+    text: str
+    precedence: int
+    is_scalar: bool = False
+
+    def within(self, least: int) -> str:
+        """In brackets when it binds less tightly than ``least``."""
+        return self.text if self.precedence >= least else f"({self.text})"
+
+
+def no_ranks(node: RankedNode, parts: tuple[Text, ...], scope: Scope) -> Text:
+    """There is nothing that knows axes."""
+    raise AssertionError(f"not elementwise: {node}")
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How a target says what the table of primitives does not.
+
+    Attributes:
+        target: key of the table's spellings.
+        where: with the places ``{c}``, ``{x}``, ``{y}``.
+        to_float: ``{x}`` in the type of ``{like}``, the name of a floating tensor.
+        lift: a tensor of a Python number ``{x}``, with ``{like}`` as above. Used for the
+            arguments that ``lifts`` tells, for those of runtime functions, and where a
+            function of numbers alone might raise.
+        lifts: from a primitive's name (``where`` for the branches of a choice by a tensor,
+            ``choice`` for those of a choice by a number) and which arguments are numbers.
+        variants: other spellings of a primitive where certain arguments are numbers.
+        ranked: writes the operations that know axes, over their parts' texts.
+    """
+
+    target: str
+    where: str
+    to_float: str
+    lift: str
+    lifts: Callable[[str, tuple[bool, ...]], tuple[bool, ...]] = no_lifts
+    variants: Callable[[str, tuple[bool, ...]], Template | None] = no_variants
+    ranked: Callable[[RankedNode, tuple[Text, ...], Scope], Text] = no_ranks
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Where an expression is printed: ``scalars`` are the names that hold Python
+    numbers, ``integers`` those that hold integers, ``like`` names a floating tensor,
+    ``positions`` are the names of arrays that count along axes. Imports go to ``page``.
+    """
+
+    dialect: Dialect
+    page: Page
+    scalars: frozenset[str] = frozenset()
+    integers: frozenset[str] = frozenset()
+    like: str = "x"
+    positions: frozenset[str] = frozenset()
+
+
+def render(expr: Expr, scope: Scope) -> str:
+    """The expression as Python source, in Black's spacing, on one line."""
+    return _render(expr, scope).text
+
+
+def render_atom(expr: Expr, scope: Scope) -> str:
+    """The same, in brackets where a method or an attribute could not follow it."""
+    return _render(expr, scope).within(ATOM)
+
+
+def render_filled(expr: Expr, scope: Scope, fill: Callable[[str], str]) -> str:
+    """The expression as a result: ``fill`` makes an array of a number, which a choice by
+    a number may come to.
+    """
+    if is_scalar(expr, scope):
+        return fill(render(expr, scope))
+    if not isinstance(expr, Where) or not is_scalar(expr.condition, scope):
+        return render(expr, scope)
+    then = render_filled(expr.then, scope, fill)
+    if isinstance(expr.then, Where):
+        then = f"({then})"
+    condition = _render(expr.condition, scope).within(OR)
+    return f"{then} if {condition} else {render_filled(expr.other, scope, fill)}"
+
+
+def may_be_number(expr: Expr, scalars: frozenset[str]) -> bool:
+    """Whether the value is a Python number, or a choice by a number may come to one."""
+    if set(names(expr)) <= scalars:
+        return True
+    match expr:
+        case Where(condition=condition, then=then, other=other):
+            chosen = set(names(condition)) <= scalars
+            return chosen and any(may_be_number(v, scalars) for v in (then, other))
+        case _:
+            return False
+
+
+def is_scalar(expr: Expr, scope: Scope) -> bool:
+    """Whether the value is a Python number: no tensor takes part in it."""
+    return is_number(expr, scope.scalars)
+
+
+def texts_of(expr: Expr, scope: Scope) -> Mapping[Expr, Text]:
+    """The text of the expression and of all below it."""
+    texts: dict[Expr, Text] = {}
+    for node in nodes(expr):
+        texts[node] = _node(node, texts, scope)
+    return texts
+
+
+def _render(expr: Expr, scope: Scope) -> Text:
+    return texts_of(expr, scope)[expr]
+
+
+def _node(node: Expr, texts: Mapping[Expr, Text], scope: Scope) -> Text:
+    parts = [texts[child] for child in children(node)]
+    match node:
+        case Name(id=name):
+            return Text(name, ATOM, name in scope.scalars)
+        case Literal(value=value):
+            return Text(*numeral(value), is_scalar=True)
+        case Op():
+            return _operation(node, parts, scope)
+        case Where():
+            return _choice(parts, scope)
+        case ToFloat(arg=Where()) if any(scope.dialect.lifts("where", (True, True))):
+            return parts[0]  # a lifted branch has told the type
+        case ToFloat():
+            return _filled(scope.dialect.to_float, {"x": parts[0]}, scope)
+        case RankedNode():
+            return scope.dialect.ranked(node, tuple(parts), scope)
+
+
+def _choice(parts: list[Text], scope: Scope) -> Text:
+    condition, then, other = parts
+    if not condition.is_scalar:
+        numbers = (then.is_scalar, other.is_scalar)
+        wanted = scope.dialect.lifts("where", numbers)
+        then, other = _lift([then, other], wanted, scope)
+        holes = {"c": condition, "x": then, "y": other}
+        return _filled(scope.dialect.where, holes, scope)
+    if then.is_scalar != other.is_scalar:
+        wanted = scope.dialect.lifts("choice", (then.is_scalar, other.is_scalar))
+        then, other = _lift([then, other], wanted, scope)
+    text = f"{then.within(OR)} if {condition.within(OR)} else {other.text}"
+    return Text(text, CONDITIONAL, then.is_scalar and other.is_scalar)
+
+
+def _operation(node: Op, parts: list[Text], scope: Scope) -> Text:
+    scalar = all(part.is_scalar for part in parts) and is_safe(node)
+    spelling = primitive(node.primitive).spellings["python"] if scalar else None
+    if not scalar:
+        numbers = tuple(part.is_scalar for part in parts)
+        spelling = scope.dialect.variants(node.primitive, numbers)
+    if spelling is None:
+        spelling = primitive(node.primitive).spellings[scope.dialect.target]
+        parts = _lifted(node, spelling, parts, scope)
+    parts = _integers(node, parts, scope)
+    match spelling:
+        case Infix():
+            return _infix(node, spelling, parts[0], parts[1], scalar)
+        case Prefix(symbol=symbol):
+            return _prefix(node, symbol, spelling.precedence, parts[0], scalar)
+        case Template(text=text, imports=imports):
+            for line in imports:
+                scope.page.use(line)
+            holes = dict(zip(primitive(node.primitive).params, parts, strict=True))
+            return _filled(text, holes, scope, scalar)
+        case Runtime(name=name, module=module):
+            page = scope.page
+            called = page.core(name) if module == "core" else page.special(name)
+            return Text(f"{called}({', '.join(part.text for part in parts)})", ATOM)
+        case _:
+            raise AssertionError(f"{node.primitive} was not expanded: {spelling}")
+
+
+def _lifted(
+    node: Op, spelling: Spelling, parts: list[Text], scope: Scope
+) -> list[Text]:
+    """Python numbers as tensors, where the target's function insists on tensors.
+
+    Integer arguments (the order of a polygamma) stay what they are.
+    """
+    if not parts:
+        return parts
+    types = primitive(node.primitive).types or ("real",) * len(parts)
+    numbers = tuple(
+        part.is_scalar and kind == "real"
+        for part, kind in zip(parts, types, strict=True)
+    )
+    if isinstance(spelling, Infix | Prefix):
+        first = all(part.is_scalar for part in parts)
+        wanted = (first, *[False] * (len(parts) - 1))
+    elif isinstance(spelling, Runtime) or all(part.is_scalar for part in parts):
+        wanted = numbers
+    else:
+        wanted = scope.dialect.lifts(node.primitive, numbers)
+    return _lift(parts, wanted, scope)
+
+
+def _lift(parts: list[Text], wanted: tuple[bool, ...], scope: Scope) -> list[Text]:
+    return [
+        _filled(scope.dialect.lift, {"x": part}, scope) if want else part
+        for part, want in zip(parts, wanted, strict=True)
+    ]
+
+
+def _integers(node: Op, parts: list[Text], scope: Scope) -> list[Text]:
+    """Whole literals without a point where an integer is meant: ``x**3``, ``n > 2``,
+    the order of a polygamma.
+    """
+    types = primitive(node.primitive).types or ("real",) * len(parts)
+    beside = any(_is_integer(arg, scope) for arg in node.args)
+    wanted = [
+        kind == "int" or beside or (node.primitive == "pow" and position == 1)
+        for position, kind in enumerate(types)
+    ]
+    return [
+        Text(str(arg.value.numerator), part.precedence, True)
+        if want and isinstance(arg, Literal) and arg.value.denominator == 1
+        else part
+        for arg, part, want in zip(node.args, parts, wanted, strict=True)
+    ]
+
+
+def _is_integer(expr: Expr, scope: Scope) -> bool:
+    """Whether the value is one of integers by name, or made of positions of an axis."""
+    named = isinstance(expr, Name) and expr.id in scope.integers
+    return named or is_integral(expr, scope.positions)
+
+
+def _has_axes(expr: Expr, scope: Scope) -> bool:
+    if isinstance(expr, Name):
+        return expr.id in scope.positions
+    parts = expr.args if isinstance(expr, Op) else ()
+    return isinstance(expr, RankedNode) or any(_has_axes(p, scope) for p in parts)
+
+
+def _infix(node: Op, how: Infix, left: Text, right: Text, scalar: bool) -> Text:
+    first, second = how.precedence, how.precedence + 1
+    if how.symbol == "**":
+        # Right-associative, and a minus on its right needs no brackets.
+        first, second = POWER + 1, UNARY
+    elif how.precedence == COMPARISON:
+        first = COMPARISON + 1  # `a < b < c` is a chain
+    a, b = left.within(first), right.within(second)
+    space = "" if how.symbol == "**" and _hugs(a) and _hugs(b) else " "
+    return Text(f"{a}{space}{how.symbol}{space}{b}", how.precedence, scalar)
+
+
+def _hugs(operand: str) -> bool:
+    """Black writes ``x**2`` but ``x ** f(y)``: a name, attribute or number hugs."""
+    body = operand.removeprefix("-")
+    number = body.replace(".", "", 1).replace("e-", "", 1).replace("e", "", 1)
+    return number.isdigit() or all(part.isidentifier() for part in body.split("."))
+
+
+def _prefix(
+    node: Op, symbol: str, precedence: int, operand: Text, scalar: bool
+) -> Text:
+    # -(a * b) and (-a) * b are the same number in every format: no brackets.
+    if node.primitive == "neg" and _is_product(node.args[0], scalar):
+        return Text(f"{symbol}{operand.text}", PRODUCT, scalar)
+    if operand.precedence == POWER:
+        # Python needs none in -(x**2), but Black puts them.
+        return Text(f"{symbol}({operand.text})", precedence, scalar)
+    return Text(f"{symbol}{operand.within(precedence)}", precedence, scalar)
+
+
+def _is_product(expr: Expr, scalar: bool) -> bool:
+    """A chain of ``*`` and ``/`` down its left side to something that binds tighter."""
+    while isinstance(expr, Op) and expr.primitive in ("mul", "div"):
+        expr = expr.args[0]
+        if not (isinstance(expr, Op) and expr.primitive in ("mul", "div", "mod")):
+            is_power = isinstance(expr, Op) and expr.primitive == "pow"
+            is_negative = isinstance(expr, Literal) and expr.value < 0
+            return not (is_power or is_negative)
+    return False
+
+
+def _filled(
+    text: str, holes: dict[str, Text], scope: Scope, scalar: bool = False
+) -> Text:
+    """A template with its places filled; before a dot or an index brackets may be due."""
+    text = text.replace("{like}", scope.like)
+    for hole, part in holes.items():
+        mark = f"{{{hole}}}"
+        after = text[text.index(mark) + len(mark) :][:1]
+        text = text.replace(mark, part.within(ATOM if after in (".", "[") else 0))
+    return Text(text, ATOM, scalar)
+
+
+def positions(statements: Iterable[Assign | Step]) -> frozenset[str]:
+    """The names that the statements give to arrays that count along axes."""
+    found: frozenset[str] = frozenset()
+    for statement in statements:
+        if is_integral(statement.value, found):
+            found |= {statement.name}
+    return found

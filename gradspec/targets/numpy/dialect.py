@@ -1,0 +1,48 @@
+"""How NumPy says what the table of primitives does not."""
+
+from __future__ import annotations
+
+from gradspec.plan.program import Operators, Program
+from gradspec.plan.whole import positions
+from gradspec.targets.expressions import Dialect, Scope
+from gradspec.targets.numpy.axes import ranked
+from gradspec.targets.page import Page
+
+OPERATORS = Operators(
+    target="numpy",
+    reserved=frozenset(["np", "math", "special"]),
+    pushes_outputs=True,
+)
+
+DIALECT = Dialect(
+    target="numpy",
+    where="np.where({c}, {x}, {y})",
+    to_float="{x}.astype({like}.dtype)",
+    lift="np.asarray({x}, {like}.dtype)",
+    ranked=ranked,
+)
+_UNTYPED = Dialect(
+    target="numpy",
+    where="np.where({c}, {x}, {y})",
+    to_float="{x}.astype(np.float64)",
+    lift="np.asarray({x})",
+    ranked=ranked,
+)
+
+
+def scope_of(program: Program, page: Page) -> Scope:
+    """Where the rule's expressions are printed."""
+    page.use("import numpy as np")
+    floats = program.floats
+    blocks = [program.forward.statements, program.backward.statements]
+    if program.pushforward:
+        blocks.append(program.pushforward.statements)
+    integers = program.integers
+    return Scope(
+        DIALECT if floats else _UNTYPED,
+        page,
+        program.numbers,
+        integers,
+        floats[0] if floats else "",
+        frozenset().union(*(positions(block, integers) for block in blocks)),
+    )

@@ -1,0 +1,347 @@
+"""One rule in NumPy: a class with its formulas, and three public functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gradspec.ir.rule import Input, Kind, Output
+from gradspec.plan.array import Expr, names
+from gradspec.plan.layer import class_name
+from gradspec.plan.plan import Term
+from gradspec.plan.program import Program
+from gradspec.targets.docstring import docstring, sentence
+from gradspec.targets.expressions import Scope, may_be_number, render
+from gradspec.targets.lines import Lines, assignments, indented, tightened
+from gradspec.targets.numpy.dialect import scope_of
+from gradspec.targets.numpy.trace import traced
+from gradspec.targets.page import Page
+from gradspec.targets.signature import (
+    listed,
+    parameters,
+    pattern,
+    returned,
+    shaped,
+    tupled,
+)
+from gradspec.targets.target import Definition
+
+_KINDS = {
+    Kind.NOGRAD: "nograd",
+    Kind.INT: "integer",
+    Kind.BOOL: "boolean",
+    Kind.STATIC: "number",
+    Kind.STATIC_INT: "whole",
+}
+_NUMBERS = {Kind.STATIC: "float", Kind.STATIC_INT: "int"}
+
+
+def definitions(program: Program, page: Page, *, trace: bool) -> list[Definition]:
+    """The class ``_F``, and ``f``, ``f_vjp`` and ``f_jvp``."""
+    scope = scope_of(program, page)
+    own = page.fresh(f"_{class_name(program.name)}")
+    vjp, jvp = page.fresh(f"{program.name}_vjp"), page.fresh(f"{program.name}_jvp")
+    return [
+        Definition(_class(program, own, scope, trace)),
+        Definition(_value(program, own, page), (program.name,)),
+        Definition(_vjp(program, own, vjp, page), (vjp,)),
+        Definition(_jvp(program, own, jvp, page), (jvp,)),
+    ]
+
+
+# --- the class -------------------------------------------------------------------------
+
+
+def _class(program: Program, own: str, scope: Scope, trace: bool) -> Lines:
+    rule = scope.page.core("Rule")
+    result = returned(program, scope.page.core("Array"))
+    words = [f'name="{program.name}"', *_keywords(program)]
+    here = program, scope.page
+    methods = [
+        _method("value", _inputs(program), _forward(program, scope, trace), *here),
+        *_residuals(program, scope.page),
+        _method(
+            "pullback", _pulled_from(program), _backward(program, scope, trace), *here
+        ),
+        *_pushforward(program, scope),
+    ]
+    body = [line for method in methods for line in (*method, "")]
+    header = f"class {own}({rule}[{result}], {', '.join(words)}):"
+    return [header, *indented(body[:-1])]
+
+
+def _keywords(program: Program) -> Iterable[str]:
+    kinds = [(i.name, _KINDS[i.kind]) for i in program.inputs if i.kind in _KINDS]
+    if kinds:
+        yield f"kinds={{{_pairs(kinds)}}}"
+    axes = [(i.name, pattern(i)) for i in shaped(program)]
+    if axes:
+        yield f"axes={{{_pairs(axes)}}}"
+    if program.is_double:
+        yield "least=np.float64"
+    if program.residual_locals:
+        yield f"extra={len(program.residual_locals)}"
+
+
+def _pairs(pairs: Iterable[tuple[str, str]]) -> str:
+    return ", ".join(f'"{name}": "{word}"' for name, word in pairs)
+
+
+def _method(
+    name: str, parameters_: Iterable[str], body: Lines, program: Program, page: Page
+) -> Lines:
+    """A method; what NumPy's operators give has no narrower type than Any."""
+    any_, array = page.own("typing", "Any"), page.core("Array")
+    numbers = {i.name: _NUMBERS[i.kind] for i in program.statics}
+    typed = [f"{n}: {numbers.get(n.lstrip('_'), array)}" for n in parameters_]
+    header = f"def {name}({', '.join(typed)}) -> {any_}:"
+    return ["@staticmethod", header, *indented(tightened(body))]
+
+
+def _inputs(program: Program) -> list[str]:
+    return [i.name for i in (*program.tensors, *program.statics)]
+
+
+def _used(parameters_: Iterable[str], body: Iterable[Expr]) -> list[str]:
+    """Parameters, with an underscore before those that are not used."""
+    used = names(*body)
+    return [name if name in used else f"_{name}" for name in parameters_]
+
+
+def _forward(program: Program, scope: Scope, trace: bool) -> Lines:
+    block = program.forward
+    values = [*(s.value for s in block.statements), *block.results]
+    results = [
+        _output(program, output, value, scope)
+        for output, value in zip(program.outputs, block.results, strict=True)
+    ]
+    lines = [
+        *_sizes(program, values, program.tensors),
+        *assignments(block.statements, scope),
+    ]
+    if trace:
+        lines += [
+            *(f"{o.name} = {r}" for o, r in zip(program.outputs, results, strict=True)),
+            *traced(program, [i.name for i in program.inputs]),
+            *traced(program, [o.name for o in program.outputs]),
+        ]
+        results = [o.name for o in program.outputs]
+    return [*lines, f"return {', '.join([*results, *program.residual_locals])}"]
+
+
+def _output(program: Program, output: Output, value: Expr, scope: Scope) -> str:
+    """An output as text; a number takes the shape to which its inputs broadcast."""
+    text = render(value, scope)
+    if not may_be_number(value, program.numbers):
+        return text
+    like = [n for n in (*program.floats, *program.reach[output.name]) if n]
+    like = list(dict.fromkeys(n for n in like if n in program.reach[output.name])) or [
+        i.name for i in program.tensors
+    ]
+    kinds = {Kind.INT: "np.int64", Kind.BOOL: "bool"}
+    made = f"{scope.page.core('filled')}({text}, {', '.join(like)})"
+    return f"{made}.astype({kinds[output.kind]})" if output.kind in kinds else made
+
+
+def _residuals(program: Program, page: Page) -> Iterable[Lines]:
+    """What the pullback takes, if that is not the inputs as they are."""
+    kept = _kept(program)
+    if kept == _inputs(program):
+        return
+    given = [*_inputs(program), *(o.name for o in program.outputs)]
+    given += program.residual_locals
+    header = [name if name in kept else f"_{name}" for name in given]
+    body = [f"return {tupled(kept) or '()'}"]
+    yield _method("residuals", header, body, program, page)
+
+
+def _kept(program: Program) -> list[str]:
+    """Inputs as they are, or outputs, locals and what else the pullback uses."""
+    used = [*program.backward.residuals, *program.backward.statics]
+    ends = [*_inputs(program), *(o.name for o in program.outputs)]
+    if set(used) <= set(_inputs(program)) and not _sized_by(program, used):
+        return _inputs(program)
+    kept = [n for n in (*ends, *program.residual_locals) if n in used]
+    return [*kept, *(n for n in _sized_by(program, kept) if n not in kept)]
+
+
+def _sized_by(program: Program, kept: Iterable[str]) -> list[str]:
+    """Inputs of which the backward pass needs a size alone."""
+    there = {*kept, *program.cotangents}
+    found = []
+    for size in program.sizes:
+        is_used = size.name in names(*_pulled_values(program))
+        if is_used and not any(place in there for place, _ in size.places):
+            found.append(size.places[0][0])
+    return list(dict.fromkeys(found))
+
+
+def _pulled_from(program: Program) -> list[str]:
+    kept = _kept(program)
+    own = {name for name, _ in _places(program, _pulled_values(program), kept)}
+    own |= {n for g in _groups(program) for n in _reduced_to(*g)}
+    own |= {*names(*_pulled_values(program))}
+    zero = [i.name for i, g in _groups(program) if g == ()]
+    return [
+        name if name in own or name in zero else f"_{name}"
+        for name in (*kept, *program.cotangents)
+    ]
+
+
+def _pulled_values(program: Program) -> list[Expr]:
+    steps = [step.value for step in program.backward.statements]
+    terms = [t.value for group in program.backward.gradients for t in group or ()]
+    return [*steps, *terms]
+
+
+def _groups(program: Program) -> list[tuple[Input, tuple[Term, ...] | None]]:
+    return list(zip(program.tensors, program.backward.gradients, strict=True))
+
+
+def _reduced_to(i: Input, group: tuple[Term, ...] | None) -> list[str]:
+    return [i.name] if group and len(group) > 1 else []
+
+
+def _backward(program: Program, scope: Scope, trace: bool) -> Lines:
+    kept = [*_kept(program), *program.cotangents]
+    found = {i.name: _gradient(program, i, g, scope) for i, g in _groups(program)}
+    lines = [
+        *_sizes(program, _pulled_values(program), kept),
+        *assignments(program.backward.statements, scope),
+    ]
+    if trace:
+        lines += [f"d{n} = {text}" for n, text in found.items() if text != "None"]
+        taken = [f"d{n}" for n, text in found.items() if text != "None"]
+        lines += traced(program, [*program.cotangents, *taken])
+        found = {n: "None" if t == "None" else f"d{n}" for n, t in found.items()}
+    return [*lines, f"return {', '.join(found.values())}"]
+
+
+def _gradient(
+    program: Program, i: Input, group: tuple[Term, ...] | None, scope: Scope
+) -> str:
+    if group is None:
+        return "None"
+    if not group:
+        return f"np.zeros_like({i.name})"
+    texts = [_term(program, term, scope) for term in group]
+    if len(texts) == 1:
+        return texts[0]
+    reduce = scope.page.core("sum_to")
+    return " + ".join(f"{reduce}({text}, {i.name})" for text in texts)
+
+
+def _term(program: Program, term: Term, scope: Scope) -> str:
+    """A term of a gradient; one without a cotangent has the shape of the outputs."""
+    text = render(term.value, scope)
+    if term.upstream and not may_be_number(term.value, program.numbers):
+        return text
+    return f"{scope.page.core('filled')}({text}, {', '.join(program.cotangents)})"
+
+
+def _places(
+    program: Program, values: Iterable[Expr], known: Iterable[str]
+) -> list[tuple[str, str]]:
+    """The arrays, among the known, and the texts from which the sizes used are read."""
+    known, used = set(known), names(*values)
+    found = []
+    for size in program.sizes:
+        if size.name in used and size.name not in {s.name for s in program.statics}:
+            place = next(p for p in size.places if p[0] in known)
+            found.append((place[0], f"{size.name} = {place[0]}.shape[{place[1]}]"))
+    return found
+
+
+def _sizes(
+    program: Program, values: Iterable[Expr], known: Iterable[Input | str]
+) -> Lines:
+    there = [v if isinstance(v, str) else v.name for v in known]
+    return [text for _, text in _places(program, values, there)]
+
+
+def _pushforward(program: Program, scope: Scope) -> Iterable[Lines]:
+    block = program.pushforward
+    if block is None:
+        return
+    count = len(program.outputs)
+    moved = [f"{i.name}_dot" for i in program.tensors if i.kind is Kind.FLOAT]
+    values = [*(s.value for s in block.statements), *block.results]
+    pairs = zip(program.outputs, block.results, strict=False)
+    outputs = [_output(program, o, value, scope) for o, value in pairs]
+    dots = [_tangent(program, value, scope) for value in block.results[count:]]
+    body = [
+        *_sizes(program, values, program.tensors),
+        *assignments(block.statements, scope),
+        f"return {listed(outputs)}, {listed(dots) if count > 1 else dots[0]}"
+        if len(dots) != 1 or count == 1
+        else f"return {listed(outputs)}, ({dots[0]},)",
+    ]
+    taken = [*_inputs(program), *moved]
+    yield _method("pushforward", taken, body, program, scope.page)
+
+
+def _tangent(program: Program, value: Expr, scope: Scope) -> str:
+    text = render(value, scope)
+    if may_be_number(value, program.numbers):
+        return f"np.asarray({text})"
+    return text
+
+
+# --- the public functions --------------------------------------------------------------
+
+
+def _call(program: Program, own: str) -> str:
+    return f"{own}({', '.join(_inputs(program))})"
+
+
+def _value(program: Program, own: str, page: Page) -> Lines:
+    like = page.own("numpy.typing", "ArrayLike")
+    result = returned(program, page.core("Array"))
+    return [
+        f"def {program.name}({parameters(program, like)}) -> {result}:",
+        docstring(program.docs),
+        f"    return {_call(program, own)}.result()",
+    ]
+
+
+def _vjp(program: Program, own: str, name: str, page: Page) -> Lines:
+    like = page.own("numpy.typing", "ArrayLike")
+    result = returned(program, page.core("Array"))
+    kind = f"tuple[{result}, {page.core('Pullback')}]"
+    call = f"{program.name}({', '.join(i.name for i in program.tensors)})"
+    gradients = [f"d{i.name}" if i.takes_gradient else "None" for i in program.tensors]
+    given = listed(program.cotangents)
+    text = f"``{call}``, and its pullback from {given} to ({', '.join(gradients)})."
+    if len(gradients) == 1:
+        text = text.replace(f"({gradients[0]})", f"({gradients[0]},)")
+    return [
+        f"def {name}({parameters(program, like)}) -> {kind}:",
+        sentence(text, 1),
+        f"    return {_call(program, own)}.vjp()",
+    ]
+
+
+def _jvp(program: Program, own: str, name: str, page: Page) -> Lines:
+    like = page.own("numpy.typing", "ArrayLike")
+    page.use("from collections.abc import Sequence")
+    result = returned(program, page.core("Array"))
+    primals, tangents = program.local("primals"), program.local("tangents")
+    params = [f"{primals}: Sequence[{like}]", f"{tangents}: Sequence[{like} | None]"]
+    statics = parameters(program, like).partition("*, ")[2]
+    params += ["*", statics] if statics else []
+    header = f"def {name}({', '.join(params)}) -> tuple[{result}, {result}]:"
+    if program.pushforward is None:
+        reason = program.no_pushforward or "no input takes a gradient"
+        return [
+            header,
+            sentence(f"Not available: {reason}.", 1),
+            f'    raise NotImplementedError("{name}: {reason}")',
+        ]
+    given = [f"*{primals}", *(i.name for i in program.statics)]
+    return [
+        header,
+        sentence(
+            f"``{program.name}`` at the primals, and its derivative along the tangents.",
+            1,
+        ),
+        f"    return {own}({', '.join(given)}).jvp({tangents})",
+    ]

@@ -1,0 +1,78 @@
+"""One emitted module while it is written: its imports, and the names that it uses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+CORE, SPECIAL, AXES = "_gradspec", "_special", "_axes"
+"""The files of a runtime: its core, special functions, and operations on named axes."""
+
+
+class Page:
+    """Collects what the text of a module needs, as it is written.
+
+    ``depth`` is the number of folders between the module and its runtime; ``taken`` are
+    names that nothing of ours may have: those of rules and of their values.
+    """
+
+    def __init__(self, depth: int, taken: Iterable[str]) -> None:
+        self._dots = "." * (depth + 1)
+        self._taken = set(taken)
+        self._lines: dict[str, None] = {}
+        self._functions: dict[str, dict[str, None]] = {}
+
+    def core(self, name: str) -> str:
+        """``name`` of the runtime's core, imported."""
+        return self._runtime(CORE, name)
+
+    def special(self, name: str) -> str:
+        """``name`` of the runtime's special functions, imported."""
+        return self._runtime(SPECIAL, name)
+
+    def axes(self, name: str) -> str:
+        """``name`` of the runtime's functions for named axes, imported."""
+        return self._runtime(AXES, name)
+
+    def use(self, line: str) -> None:
+        """An import line: ``import numpy as np``, ``from torch import Tensor``."""
+        self._lines.setdefault(line)
+
+    def fresh(self, name: str) -> str:
+        """``name`` as a name of the module, or ``name2``, ``name3``, … if it is taken."""
+        candidate, number = name, 2
+        while candidate in self._taken:
+            candidate, number = f"{name}{number}", number + 1
+        self._taken.add(candidate)
+        return candidate
+
+    def own(self, path: str, name: str) -> str:
+        """``name`` from a module of the framework: ``page.own("torch", "Tensor")``."""
+        self.use(f"from {path} import {name}")
+        return name
+
+    @property
+    def imports(self) -> tuple[str, ...]:
+        """Import lines of the standard library and the framework."""
+        return tuple(self._lines)
+
+    @property
+    def relative(self) -> tuple[str, ...]:
+        """Import lines of the runtime."""
+        return tuple(
+            f"from {self._dots}{module} import {', '.join(sorted(names))}"
+            for module, names in sorted(self._functions.items())
+        )
+
+    @property
+    def runtime(self) -> frozenset[str]:
+        """The files of the runtime that the module imports: ``_gradspec.py``, …"""
+        return frozenset(f"{module}.py" for module in self._functions)
+
+    def _runtime(self, module: str, name: str) -> str:
+        """A name of the runtime; under another one if a rule or a value has it."""
+        alias = name
+        while alias in self._taken:
+            alias += "_"
+        text = name if alias == name else f"{name} as {alias}"
+        self._functions.setdefault(module, {}).setdefault(text)
+        return alias
