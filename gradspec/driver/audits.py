@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from gradspec.driver import rule_cache
 from gradspec.driver.discover import Entry, read
+from gradspec.driver.imported import put
 from gradspec.driver.results import FileResult
 from gradspec.driver.trials import FRAMEWORKS
 from gradspec.ir.shelf import shelved
@@ -202,10 +203,7 @@ def _modules(own: Path, target: str, results: tuple[FileResult, ...]) -> dict[st
     for result in results:
         for module in result.modules:
             if module.target == target:
-                path = own / module.path
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(module.text, "utf-8")
-                paths[result.display] = str(path)
+                paths[result.display] = str(put(own, module))
     own.mkdir(parents=True, exist_ok=True)
     return paths
 

@@ -22,12 +22,14 @@ from typing import Any
 
 from gradspec.driver.conforming_kept import NOTHING, Kept, kept
 from gradspec.driver.discover import Entry, read
+from gradspec.driver.imported import put
 from gradspec.driver.results import FileResult
 from gradspec.driver.run import compile_source
 from gradspec.driver.trials import FRAMEWORKS, RUNNERS
 from gradspec.ir.rule import CheckedRule
 from gradspec.options import Options
 from gradspec.source import Source
+from gradspec.targets.target import Emitted
 from gradspec.trial.feature import Feature
 from gradspec.trial.features import FEATURES
 
@@ -88,7 +90,7 @@ class Subject:
     rules, and as plain code ("plain"; "doubt": only where the rule failed).
     """
 
-    modules: dict[str, str]
+    modules: dict[str, Emitted]
     cases: tuple[dict[str, Any], ...]
     ways: tuple[str, ...] = EVERY
 
@@ -98,7 +100,7 @@ def markers(options: Options) -> Subject:
     source = Source(MARKERS.name, MARKERS.read_text("utf-8"))
     result, _ = compile_source(source, MARKERS.name, options)
     assert not result.failed, [d.headline for d in result.diagnostics]
-    return Subject({m.target: m.text for m in result.modules}, cases(source, options))
+    return Subject({m.target: m for m in result.modules}, cases(source, options))
 
 
 def subjects(
@@ -108,7 +110,7 @@ def subjects(
     for entry, result in zip(entries, results, strict=True):
         source = read(entry.display).value
         if source is not None:
-            modules = {m.target: m.text for m in result.modules}
+            modules = {m.target: m for m in result.modules}
             yield Subject(modules, cases(source, options), DOUBTED)
 
 
@@ -179,10 +181,11 @@ def _modules(
 ) -> Iterator[dict[str, Any]]:
     folder.mkdir(parents=True, exist_ok=True)
     for number, subject in enumerate(given):
-        text = subject.modules.get(target, "")
-        path = folder / f"rules_{number}.py"
-        path.write_text(text, "utf-8")
-        rules = [c for c in subject.cases if f"\ndef {c['rule']}(" in text]
+        emitted = subject.modules.get(target)
+        if emitted is None:
+            continue
+        path = put(folder / f"rules_{number}", emitted)
+        rules = [c for c in subject.cases if f"\ndef {c['rule']}(" in emitted.text]
         ways = subject.ways if target in DIFFERENTIATING else ("rule",)
         rules = [_in_a_way(case, way) for case in rules for way in ways]
         yield {"path": str(path), "rules": rules, "doubt": "doubt" in ways}

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from gradspec.driver.discover import Entry, read
+from gradspec.driver.imported import put
 from gradspec.driver.results import FileResult
 from gradspec.options import Options
 
@@ -117,9 +118,7 @@ def _job(
     for result in results:
         for module in result.modules:
             if module.target == target:
-                path = folder / target / module.path
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(module.text, "utf-8")
+                path = put(folder / target, module)
                 functions = _functions(module.text)
                 rules = [
                     case

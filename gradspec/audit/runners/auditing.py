@@ -8,7 +8,6 @@ function, the framework's own, the formula as written) and quantity, named ``sid
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
 import traceback
@@ -19,6 +18,8 @@ from types import ModuleType
 from typing import Any, Protocol
 
 import numpy as np
+
+from gradspec.trial.loading import imported
 
 Case = dict[str, Any]
 Function = Callable[..., Any]
@@ -60,7 +61,7 @@ def main(adapter: Adapter) -> None:
     for case in job["cases"]:
         path = case["module"]
         if path not in modules:
-            modules[path] = _import(path)
+            modules[path] = imported(path)
         arrays, faults = _case(adapter, modules[path], case)
         target = Path(sys.argv[2]) / case["key"]
         target.with_suffix(".json").write_text(json.dumps(faults), "utf-8")
@@ -152,14 +153,3 @@ def outputs(case: Case, value: Any) -> list[tuple[str, Any]]:
 def floats(case: Case) -> list[int]:
     """The places of the inputs that take a gradient."""
     return [k for k, (_, kind) in enumerate(case["inputs"]) if kind == "float"]
-
-
-def _import(path: str) -> ModuleType:
-    name = "audited_" + "".join(c if c.isalnum() else "_" for c in path)
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise ImportError(path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module

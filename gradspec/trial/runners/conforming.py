@@ -6,7 +6,6 @@ so that the parent knows which one a crash is due to.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import math
 import sys
@@ -16,6 +15,8 @@ from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from gradspec.trial import loading
 
 Case = dict[str, Any]
 Run = Callable[[Any], Any]
@@ -188,18 +189,9 @@ def require(condition: bool, message: str) -> None:
 
 def imported(path: str) -> ModuleType:
     """The emitted module under a name of its own, which pickling finds."""
-    return imported_as("emitted_", path)
+    return loading.imported(path)
 
 
 def imported_as(prefix: str, path: str) -> ModuleType:
-    """The module at ``path`` under the name that begins with ``prefix``."""
-    name = prefix + "".join(c if c.isalnum() else "_" for c in path)
-    if name in sys.modules:
-        return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise ImportError(path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
+    """The module at ``path`` in a package whose name begins with ``prefix``."""
+    return loading.imported(path, prefix)

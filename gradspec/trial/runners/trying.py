@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import math
 import sys
@@ -13,6 +12,8 @@ from typing import Any, Protocol
 
 from ranked_trying import try_calls
 from reporting import RELATIVE, Trial, compare_example, numbers, slack
+
+from gradspec.trial.loading import imported
 
 Case = dict[str, Any]
 Run = list[dict[str, float]]
@@ -48,7 +49,7 @@ def main(adapter: Adapter) -> None:
     job = json.loads(Path(sys.argv[1]).read_text("utf-8"))
     results = []
     for module_job in job["modules"]:
-        module = _import(module_job["path"])
+        module = imported(module_job["path"])
         for case in module_job["rules"]:
             trial = Trial(case["rule"])
             _try(trial, adapter, module, case)
@@ -212,14 +213,3 @@ def _column(run: Run, name: str, batched: bool) -> Any:
 
 def _spread(values: list[float], count: int) -> list[float]:
     return values * count if len(values) == 1 else values
-
-
-def _import(path: str) -> ModuleType:
-    name = "emitted_" + "".join(c if c.isalnum() else "_" for c in path)
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise ImportError(path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
