@@ -42,7 +42,8 @@ class Rule(Generic[Result]):
 
     and class keywords: ``name`` of the rule; ``kinds`` of inputs that are not floating:
     "nograd" (floating without a gradient), "integer", "boolean", and "number" or "whole"
-    for Python numbers, which come last; ``axes``, declared shapes: ``{"x": "... n"}``.
+    for Python numbers, which come last; ``axes``, declared shapes: ``{"x": "... n"}``;
+    ``constant``, the places of outputs without a gradient.
     """
 
     value: ClassVar[Callable[..., Any]]
@@ -55,6 +56,7 @@ class Rule(Generic[Result]):
     _axes: ClassVar[Mapping[str, str]]
     _least: ClassVar[DTypeLike]
     _extra: ClassVar[int]
+    _constant: ClassVar[tuple[int, ...]]
 
     def __init_subclass__(
         cls,
@@ -64,10 +66,12 @@ class Rule(Generic[Result]):
         axes: Mapping[str, str] = _NOTHING,
         least: DTypeLike = np.float32,
         extra: int = 0,
+        constant: tuple[int, ...] = (),
     ) -> None:
         code = cls.value.__code__
         inputs = code.co_varnames[: code.co_argcount]
-        cls._name, cls._axes, cls._least, cls._extra = name, axes, least, extra
+        cls._name, cls._axes, cls._least = name, axes, least
+        cls._extra, cls._constant = extra, constant
         cls._kinds = {i: kinds.get(i, "floating") for i in inputs}
 
     def __init__(self, *arguments: Any) -> None:
@@ -92,7 +96,7 @@ class Rule(Generic[Result]):
         array, of its shape and type; None for one without a gradient.
         """
         outputs, extra = self._made()
-        shapes = [y.shape for y in outputs if y.dtype.kind == "f"]
+        shapes = [y.shape for y in self._moving(outputs)]
         residuals = tuple(self._inputs.values())
         if self.residuals is not None:
             residuals = type(self).residuals(*residuals, *outputs, *extra)  # type: ignore[misc]
@@ -120,10 +124,13 @@ class Rule(Generic[Result]):
         with np.errstate(all="ignore"):
             made, dots = type(self).pushforward(*self._inputs.values(), *moving)
         made, dots = _tuple(made), _tuple(dots)
-        floating = [y for y in made if y.dtype.kind == "f"]
-        pairs = zip(dots, floating, strict=True)
+        pairs = zip(dots, self._moving(made), strict=True)
         full = [np.broadcast_to(dot, y.shape) for dot, y in pairs]
         return self._results(made), self._results(full, len(made) > 1)
+
+    def _moving(self, outputs: Sequence[Array]) -> list[Array]:
+        """The outputs that have a gradient."""
+        return [y for k, y in enumerate(outputs) if k not in self._constant]
 
     def _made(self) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
         """The outputs, and locals for the pullback."""

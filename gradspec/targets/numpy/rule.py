@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from gradspec.ir.rule import Input, Kind, Output
 from gradspec.plan.array import Expr, names
 from gradspec.plan.layer import class_name
 from gradspec.plan.plan import Term
 from gradspec.plan.program import Program
+from gradspec.plan.whole import is_whole
 from gradspec.targets.docstring import docstring, sentence
-from gradspec.targets.expressions import Scope, may_be_number, render
+from gradspec.targets.expressions import Scope, may_be_number, render, render_atom
 from gradspec.targets.lines import Lines, assignments, indented, tightened
 from gradspec.targets.numpy.dialect import scope_of
 from gradspec.targets.numpy.trace import traced
@@ -56,11 +58,12 @@ def _class(program: Program, own: str, scope: Scope, trace: bool) -> Lines:
     result = returned(program, scope.page.core("Array"))
     words = [f'name="{program.name}"', *_keywords(program)]
     here = program, scope.page
+    back = replace(scope, like=next(iter(program.cotangents), scope.like))
     methods = [
         _method("value", _inputs(program), _forward(program, scope, trace), *here),
         *_residuals(program, scope.page),
         _method(
-            "pullback", _pulled_from(program), _backward(program, scope, trace), *here
+            "pullback", _pulled_from(program), _backward(program, back, trace), *here
         ),
         *_pushforward(program, scope),
     ]
@@ -76,6 +79,9 @@ def _keywords(program: Program) -> Iterable[str]:
     axes = [(i.name, pattern(i)) for i in shaped(program)]
     if axes:
         yield f"axes={{{_pairs(axes)}}}"
+    constant = [k for k, o in enumerate(program.outputs) if not o.takes_gradient]
+    if constant:
+        yield f"constant=({', '.join(map(str, constant))},)"
     if program.is_double:
         yield "least=np.float64"
     if program.residual_locals:
@@ -130,14 +136,16 @@ def _forward(program: Program, scope: Scope, trace: bool) -> Lines:
 
 def _output(program: Program, output: Output, value: Expr, scope: Scope) -> str:
     """An output as text; a number takes the shape to which its inputs broadcast."""
+    kinds = {Kind.INT: "np.int64", Kind.BOOL: "bool"}
     text = render(value, scope)
     if not may_be_number(value, program.numbers):
+        if output.kind is Kind.INT and not is_whole(value, scope.positions):
+            return f"{render_atom(value, scope)}.astype(np.int64)"
         return text
     like = [n for n in (*program.floats, *program.reach[output.name]) if n]
     like = list(dict.fromkeys(n for n in like if n in program.reach[output.name])) or [
         i.name for i in program.tensors
     ]
-    kinds = {Kind.INT: "np.int64", Kind.BOOL: "bool"}
     made = f"{scope.page.core('filled')}({text}, {', '.join(like)})"
     return f"{made}.astype({kinds[output.kind]})" if output.kind in kinds else made
 
