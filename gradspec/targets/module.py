@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from gradspec.plan.plan import ModulePlan
 from gradspec.targets.docstring import module_docstring
-from gradspec.targets.layout import statement
+from gradspec.targets.layout import WIDTH, statement
 from gradspec.targets.lines import Lines
 from gradspec.targets.page import Page
 from gradspec.targets.target import Definition
@@ -49,7 +49,16 @@ def _import_groups(page: Page) -> Lines:
         [line for line in lines if not _is_standard(line)],
         [*page.relative],
     ]
-    return ["\n".join(map(statement, group)) for group in groups if group]
+    return ["\n".join(map(_import, group)) for group in groups if group]
+
+
+def _import(line: str) -> str:
+    """An import over several lines if it is long."""
+    if len(line) <= WIDTH:
+        return line
+    head, _, names = line.partition(" import ")
+    parts = "".join(f"    {name},\n" for name in names.split(", "))
+    return f"{head} import (\n{parts})"
 
 
 def _merged(imports: Iterable[str]) -> Lines:

@@ -9,7 +9,7 @@ from gradspec.targets.lines import Lines
 
 def traced_forward(program: Program) -> Lines:
     """Inputs and outputs of a call."""
-    ends = [v.name for v in (*program.inputs, *program.outputs)]
+    ends = [*(i.name for i in program.inputs), *(o.name for o in program.outputs)]
     return [_print(program, [(name, name) for name in ends])]
 
 
