@@ -16,6 +16,7 @@ from types import ModuleType
 
 from gradspec.checks.check import check
 from gradspec.derive.complete import complete
+from gradspec.driver.imported import put
 from gradspec.driver.rule_cache import Folder
 from gradspec.ir.rule import CheckedRule, Rule
 from gradspec.ir.shelf import remembered, shelved
@@ -26,6 +27,9 @@ from gradspec.plan.planning import plan_module
 from gradspec.source import Source
 from gradspec.stabilise.stabilise import stabilise
 from gradspec.syntax.parse import parse
+from gradspec.targets import emit
+from gradspec.targets.target import Emitted
+from gradspec.trial import loading
 
 
 @cache
@@ -103,10 +107,15 @@ def tf_text(rules: str) -> str:
 
 
 @cache
-def jax_text(rules: str) -> str:
-    from gradspec.targets import jax
+def emitted(rules: str, target: str, trace: bool = False) -> Emitted:
+    """What the target makes of the rules."""
+    outcome = emit(planned(rules), target, trace=trace)
+    assert outcome.value is not None, outcome.diagnostics
+    return outcome.value
 
-    return jax.module(planned(rules))
+
+def jax_text(rules: str) -> str:
+    return emitted(rules, "jax").text
 
 
 @cache
@@ -117,8 +126,10 @@ def numpy_module(rules: str) -> ModuleType:
 
 
 @cache
-def jax_module(rules: str) -> ModuleType:
-    return imported(jax_text(rules), f"jax_rules_{len(sys.modules)}")
+def jax_module(rules: str, trace: bool = False) -> ModuleType:
+    """The module with its runtime, in a folder of its own."""
+    path = put(Path(tempfile.mkdtemp()), emitted(rules, "jax", trace))
+    return loading.imported(str(path))
 
 
 @cache

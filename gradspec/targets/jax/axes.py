@@ -74,7 +74,7 @@ def _written(node: Ranked, parts: tuple[Text, ...], scope: Scope) -> str:
             return f"{page.axes('gather')}({texts[0]}, {texts[1]}, {axis})"
         case ScatterAdd(size=size, count=count, others=others, over_batch=over_batch):
             name = page.axes("scatter_add_all" if over_batch else "scatter_add")
-            index, value = texts
+            index, value, *_ = texts
             if parts[1].is_scalar:
                 value = f"jnp.asarray({value}, {scope.like}.dtype)"
             return f"{name}({index}, {value}, {whole(size).text}, {count}, {others})"
