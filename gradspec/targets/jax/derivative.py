@@ -98,7 +98,7 @@ def _moved(core: Core) -> list[str]:
 def _by_transpose(core: Core) -> Lines:
     program, moved = core.program, _moved(core)
     backward = program.local("backward")
-    pulled = [_gradient(core, i, group) for i, group in core.groups if group]
+    steps, pulled = _gradients(core, moved)
     dots = tupled(f"{name}_dot" for name in moved)
     dots = dots if len(moved) == 1 else f"({dots})"
     upstream = [o.name for o in program.outputs if o.takes_gradient]
@@ -108,9 +108,8 @@ def _by_transpose(core: Core) -> Lines:
         *core.sizes(core.pulled_values, [*core.tensors, *core.outputs]),
         "",
         f"def {backward}({', '.join(program.cotangents)}):",
-        *indented(assignments(program.backward.statements, core.scope)),
-        *indented(_comments(core)),
-        f"    return {tupled(pulled)}",
+        *indented(steps),
+        f"    return {tupled(pulled.values())}",
         "",
     ]
     if upstream == core.outputs:
@@ -128,16 +127,29 @@ def _by_transpose(core: Core) -> Lines:
 # --- gradients -------------------------------------------------------------------------
 
 
-def _comments(core: Core) -> Lines:
-    terms = [t for _, group in core.groups for t in group or ()]
-    comments = dict.fromkeys(t.comment for t in terms if t.comment)
-    return [f"# {line}" for c in comments for line in c.splitlines()]
+def _gradients(core: Core, wanted: list[str]) -> tuple[Lines, dict[str, str]]:
+    """The statements of a backward pass, and what each gradient is; those of several have
+    names.
+    """
+    steps = core.program.backward.statements
+    lines, taken = assignments(steps, core.scope), {step.name for step in steps}
+    found: dict[str, str] = {}
+    for i, group in core.groups:
+        if i.name in wanted:
+            name, text = f"d{i.name}", _gradient(core, i, group)
+            words = dict.fromkeys(t.comment for t in group or () if t.comment)
+            is_named = core.trace or (len(wanted) > 1 and bool(group))
+            if is_named and name not in taken:
+                lines += assignment(name, text, "\n".join(words))
+                text = name
+            else:
+                lines += [f"# {line}" for c in words for line in c.splitlines()]
+            found[i.name] = text
+    return lines, found
 
 
 def _gradient(core: Core, i: Input, group: tuple[Term, ...] | None) -> str:
     """The gradient of an input in its shape."""
-    if group is None:
-        return "None"
     if not group:
         return f"jnp.zeros_like({i.name})"
     if _is_shaped(core, group):
@@ -206,19 +218,18 @@ def _backward(core: Core, name: str) -> Lines:
     lines = unpacked(kept, residuals) if kept else []
     if len(given) > 1:
         lines += unpacked(given, cotangents)
-    found = {i.name: _gradient(core, i, group) for i, group in core.groups}
+    wanted = [i.name for i, group in core.groups if group is not None]
+    steps, found = _gradients(core, wanted)
     body = [
         *lines,
         *core.sizes(core.pulled_values, [*kept, *program.cotangents]),
-        *assignments(program.backward.statements, core.scope),
-        *_comments(core),
+        *steps,
     ]
     if core.trace:
-        for i in (i.name for i, group in core.groups if group is not None):
-            body += assignment(f"d{i}", found[i])
-            body += traced_backward(program, i, core.scope)
-            found[i] = f"d{i}"
+        for i in wanted:
+            body += traced_backward(program, i, found[i], core.scope)
     last = given[0] if len(given) == 1 else cotangents
     parameters = ", ".join([*core.statics, residuals, last])
-    body.append(f"return {tupled(found.values())}")
+    results = [found.get(name, "None") for name in core.tensors]
+    body.append(f"return {tupled(results)}")
     return [f"def {name}({parameters}):", *indented(body)]

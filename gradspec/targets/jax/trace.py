@@ -13,14 +13,14 @@ def traced_forward(program: Program) -> Lines:
     return [_print(program, [(name, name) for name in ends])]
 
 
-def traced_backward(program: Program, name: str, scope: Scope) -> Lines:
+def traced_backward(program: Program, name: str, gradient: str, scope: Scope) -> Lines:
     """Cotangents, slopes and gradient of an input, and its value."""
     lines: Lines = []
     for upstream, slope in program.slopes.get(name, ()):
         values = [(name, name), *((f"upstream {d}", d) for d in upstream)]
         if slope is not None:
             values.append(("current", render(slope, scope)))
-        lines.append(_print(program, [*values, (f"downstream d{name}", f"d{name}")]))
+        lines.append(_print(program, [*values, (f"downstream d{name}", gradient)]))
     return lines
 
 
