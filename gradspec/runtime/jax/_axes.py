@@ -45,11 +45,6 @@ def spread(x: Array, axis: int, size: int) -> Array:
     return jnp.broadcast_to(x, shape)
 
 
-def permuted(x: Array, order: tuple[int, ...]) -> Array:
-    """``x`` with its last axes in another order."""
-    return jnp.permute_dims(x, (*range(x.ndim - len(order)), *order))
-
-
 def stacked(*parts: ArrayLike) -> Array:
     """The parts side by side along a new last axis."""
     return jnp.stack(jnp.broadcast_arrays(*parts), -1)

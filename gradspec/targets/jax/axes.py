@@ -54,7 +54,8 @@ def _written(node: Ranked, parts: tuple[Text, ...], scope: Scope) -> str:
         case Permute(order=(-1, -2)):
             return f"{parts[0].within(ATOM)}.mT"
         case Permute(order=order):
-            return f"{page.axes('permuted')}({texts[0]}, {order})"
+            ends = tuple(range(-len(order), 0))
+            return f"jnp.moveaxis({texts[0]}, {order}, {ends})"
         case Diagonal(first=first, second=second):
             return f"jnp.diagonal({texts[0]}, axis1={first}, axis2={second})"
         case Window(axis=axis, start=start, size=size, padded=padded):
