@@ -11,7 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.targets.emission import RULES, jax_module, jax_text
+from tests.targets.emission import (
+    RULES,
+    emitted_module,
+    imported,
+    jax_module,
+    jax_text,
+)
 
 jax = pytest.importorskip("jax")
 jnp = pytest.importorskip("jax.numpy")
@@ -167,7 +173,8 @@ def test_a_static_is_a_number(rules: ModuleType) -> None:
 
 
 def test_trace_prints_what_goes_through(capfd: pytest.CaptureFixture[str]) -> None:
-    module = jax_module("rule square(x[]) -> y[]:\n    y = x**2\n", trace=True)
+    text = "rule square(x[]) -> y[]:\n    y = x**2\n"
+    module = imported(emitted_module(text, "jax", True))
     jax.grad(lambda x: module.square(module.square(x)))(2.0)
     jax.effects_barrier()
     assert capfd.readouterr().out.splitlines() == [

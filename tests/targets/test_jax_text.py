@@ -8,7 +8,7 @@ import black
 import pytest
 
 from gradspec.targets import emit
-from tests.targets.emission import APART, RULES, emitted, jax_text, planned_apart
+from tests.targets.emission import APART, RULES, emitted_module, jax_text, planned_apart
 
 SUM = """
 rule scores(x[..., n], g[n]) -> (y[..., n], at: int):
@@ -23,7 +23,7 @@ def _of(text: str, start: str, end: str) -> str:
 
 @pytest.mark.parametrize("trace", [False, True])
 def test_black_would_change_nothing(trace: bool) -> None:
-    text = emitted(RULES, "jax", trace).text
+    text = emitted_module(RULES, "jax", trace).text
     assert black.format_str(text, mode=black.Mode()) == text
 
 
