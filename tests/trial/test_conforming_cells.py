@@ -120,6 +120,36 @@ def test_what_the_markers_show(fault: str) -> None:
     assert {cell.feature: cell.state for cell in matrix.cells} == states
 
 
+JAX_BROKEN = {
+    "an output outside the batch": (
+        *("joint_marker", "batched_with(z, x, w)", "z"),
+        {"grad of vmap over one input": "wrong"},
+    ),
+    "inputs that devices share": (
+        *("joint_marker", "in_step(x, w)", "(x, w)"),
+        {"shard_map, inputs that devices share": "error"},
+    ),
+    "a rule that does not last": (
+        *("surrogate_marker", "partial(lasting,", "partial(jax.custom_jvp,"),
+        {"scan, second derivative of a product": "error"},
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", JAX_BROKEN)
+def test_what_the_markers_show_of_jax(fault: str) -> None:
+    rule, text, other, states = JAX_BROKEN[fault]
+    given = _subject("jax", (rule,), ("rule",))
+    module = given.modules["jax"]
+    assert text in module.text
+    broken = replace(module, text=module.text.replace(text, other))
+    features = tuple(f for f in FEATURES["jax"] if f.name in states)
+    matrix = conforming.matrix(
+        "jax", (replace(given, modules={"jax": broken}),), features
+    )
+    assert {cell.feature: cell.state for cell in matrix.cells} == states
+
+
 def test_what_no_function_can_is_no_failure() -> None:
     """The rule cannot, and neither can the least `autograd.Function` by hand."""
     features = tuple(f for f in FEATURES["torch"] if f.name in UNSUPPORTED)
