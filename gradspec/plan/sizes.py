@@ -87,7 +87,7 @@ def _cast(expr: Expr, whole: frozenset[str]) -> Expr:
         if _takes_integers(node, whole):
             made = tuple(done[part] for part in parts)
         else:
-            kept = _measures(node)
+            kept = [part for part in _measures(node) if is_whole(part, whole)]
             made = tuple(part if part in kept else floating(part) for part in parts)
         done[node] = with_children(node, made)
     return floating(expr)
