@@ -88,9 +88,7 @@ def custom_gradient(
         @functools.wraps(core)
         def function(*given: Any, **named: Any) -> Any:
             if len(given) != len(names) or named.keys() != numbers.keys():
-                bound = signature.bind(*given, **named)
-                bound.apply_defaults()
-                given, named = bound.args, bound.kwargs
+                given, named = _bound(rule, signature, given, named)
             for name, kind in numbers.items():
                 if type(named[name]) is not kind:
                     named[name] = _number(rule, name, named[name], kind)
@@ -251,6 +249,18 @@ def power(x: tf.Tensor, n: float) -> tf.Tensor:
 
 
 # --- arguments -------------------------------------------------------------------------
+
+
+def _bound(
+    rule: str, signature: inspect.Signature, given: Any, named: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """All tensors by position, and all numbers by keyword."""
+    try:
+        bound = signature.bind(*given, **named)
+    except TypeError as fault:
+        raise TypeError(f"{rule}: {fault}") from None
+    bound.apply_defaults()
+    return bound.args, bound.kwargs
 
 
 def _tensors(
