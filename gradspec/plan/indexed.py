@@ -21,6 +21,7 @@ from gradspec.plan.array import Expr, Literal, Name, Op
 from gradspec.plan.axes import Value, aligned, frame, size_of, spread
 from gradspec.plan.conditions import is_within, without_repeats
 from gradspec.plan.emptiness import Sizes, undefined_at
+from gradspec.plan.hoisting import Hoisted, hoisted
 from gradspec.plan.indexing import Position, indexed
 from gradspec.plan.pairs import BATCH
 from gradspec.plan.positions import asks, at_positions, spelled_out
@@ -75,8 +76,10 @@ def array_of(
     that has none. Of a gradient, sums before which factors stand that are not defined
     where there is nothing to sum are 0 all the same.
     """
+    apart = hoisted(expand(value), {n: k.sizes for n, k in view.items() if k.sizes})
+    view = {**view, **_computed(apart, view, types, like)}
     tensors = frozenset(n for n, known in view.items() if not known.is_number)
-    value = spelled_out(without_repeats(_separate(expand(value))))
+    value = spelled_out(without_repeats(_separate(apart.value)))
     value = regrouped(value, tensors)
     sizes = dict(zip(indices, map(size_of, axes), strict=True)) | _bound_sizes(value)
     translation = Translation(
@@ -88,6 +91,25 @@ def array_of(
     order = tuple(indices)
     full = spread(found, order, [sizes[i] for i in order])
     return Value(full, order, found.batched, found.is_number and not order)
+
+
+def _computed(
+    apart: Hoisted, view: Mapping[str, Known], types: Types, like: Expr
+) -> dict[str, Known]:
+    """The factors that are computed before they are shifted."""
+    found = {}
+    for name, (value, indices, other) in apart.factors.items():
+        sizes = view[other].sizes
+        axes = [size.id if isinstance(size, Name) else _integer(size) for size in sizes]
+        made = array_of(value, indices, axes, view, types, like)
+        needed = sizes_needed(value, view)
+        found[name] = Known(made.expr, sizes, made.batched, undefined_at=needed)
+    return found
+
+
+def _integer(size: Expr) -> int:
+    assert isinstance(size, Literal) and size.value.denominator == 1, size
+    return size.value.numerator
 
 
 def _whole(
@@ -353,7 +375,7 @@ def _unguarded(expr: ir.Expr) -> frozenset[ir.Expr]:
 
 def _guards(node: ir.Expr, position: int) -> bool:
     match node:
-        case ir.Select():
+        case ir.Select() | ir.Apply(op="and" | "or"):
             return position > 0
         case ir.Reduce(where=where):
             return where is not None and position == 0

@@ -56,7 +56,7 @@ def as_in_jax(numpy: str | Spelling) -> str | Spelling:
     """What NumPy or SciPy calls a function, or writes out, as JAX does."""
     match numpy:
         case str():
-            return numpy.replace("np.", "jnp.").replace("special.", "jax.special.")
+            return numpy.replace("np.", "jnp.")
         case Expand():
             return numpy
         case _:
@@ -73,8 +73,6 @@ def imports_of(name: str) -> tuple[str, ...]:
     match name.split(".", maxsplit=1)[0]:
         case "math":
             return ("import math",)
-        case "special":
-            return ("from scipy import special",)
         case "jax" if name.startswith("jax.special."):
             return ("from jax.scipy import special",)
         case _:

@@ -15,7 +15,14 @@ ROWS = (
         sympy=lambda sp, x: sp.erf(x),
         cost=30,
         source="DLMF 7.2.1",
-        spellings=calls(1, "special.erf", "torch.erf", special("erf"), "math.erf"),
+        spellings=calls(
+            1,
+            special("erf"),
+            "torch.erf",
+            special("erf"),
+            "math.erf",
+            "jax.special.erf",
+        ),
     ),
     Primitive(
         "erfc",
@@ -70,7 +77,7 @@ ROWS = (
         source="DLMF 7.17(i)",
         spellings=calls(
             1,
-            "special.erfinv",
+            special("erfinv"),
             "torch.erfinv",
             special("erfinv"),
             jax=special("erfinv"),
@@ -87,7 +94,7 @@ ROWS = (
         cost=40,
         source="DLMF 7.17(i)",
         spellings=calls(
-            *(1, "special.erfcinv", special("erfcinv"), special("erfcinv")),
+            *(1, special("erfcinv"), special("erfcinv"), special("erfcinv")),
             jax=special("erfcinv"),
         ),
     ),
@@ -114,7 +121,7 @@ ROWS = (
         cost=40,
         source="Wichura, Algorithm AS 241, Applied Statistics 37 (1988)",
         spellings=calls(
-            *(1, "special.ndtri", "torch.special.ndtri", special("ndtri")),
+            *(1, special("ndtri"), "torch.special.ndtri", special("ndtri")),
             jax=special("ndtri"),
         ),
     ),

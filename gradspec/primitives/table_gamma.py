@@ -49,7 +49,7 @@ ROWS = (
         sympy=lambda sp, x: sp.digamma(x),
         cost=60,
         source="DLMF 5.2.2; reflection 5.15.6",
-        spellings=everywhere("digamma") | {"numpy": call(1, "special.digamma")},
+        spellings=everywhere("digamma"),
     ),
     Primitive(
         "polygamma",

@@ -79,6 +79,7 @@ class Dialect:
         variants: other spellings of a primitive where certain arguments are numbers.
         ranked: writes the operations that know axes, over their parts' texts.
         static_power: a power whose exponent is a number that the text does not know.
+        imports: pairs of a prefix (``np.``) and the import line that a text with it needs.
     """
 
     target: str
@@ -89,6 +90,7 @@ class Dialect:
     variants: Callable[[str, tuple[bool, ...]], Template | None] = no_variants
     ranked: Callable[[RankedNode, tuple[Text, ...], Scope], Text] = no_ranks
     static_power: Runtime | None = None
+    imports: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +178,9 @@ def _node(node: Expr, texts: Mapping[Expr, Text], scope: Scope) -> Text:
         case ToFloat():
             return _filled(scope.dialect.to_float, {"x": parts[0]}, scope)
         case RankedNode():
-            return scope.dialect.ranked(node, tuple(parts), scope)
+            written = scope.dialect.ranked(node, tuple(parts), scope)
+            _import(written.text, scope)
+            return written
 
 
 def _choice(parts: list[Text], scope: Scope) -> Text:
@@ -333,12 +337,19 @@ def _filled(
     text: str, holes: dict[str, Text], scope: Scope, scalar: bool = False
 ) -> Text:
     """A template with its places filled; before a dot or an index brackets may be due."""
+    _import(text, scope)
     text = text.replace("{like}", scope.like)
     for hole, part in holes.items():
         mark = f"{{{hole}}}"
         after = text[text.index(mark) + len(mark) :][:1]
         text = text.replace(mark, part.within(ATOM if after in (".", "[") else 0))
     return Text(text, ATOM, scalar)
+
+
+def _import(text: str, scope: Scope) -> None:
+    for prefix, line in scope.dialect.imports:
+        if prefix in text:
+            scope.page.use(line)
 
 
 def positions(statements: Iterable[Assign | Step]) -> frozenset[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from gradspec.plan.plan import ModulePlan
 from gradspec.targets.docstring import module_docstring
-from gradspec.targets.layout import statement
+from gradspec.targets.layout import WIDTH, statement
 from gradspec.targets.lines import Lines
 from gradspec.targets.page import Page
 from gradspec.targets.target import Definition
@@ -16,7 +16,8 @@ from gradspec.targets.target import Definition
 def module_text(plan: ModulePlan, page: Page, definitions: Iterable[Definition]) -> str:
     """The whole text, of lines of at most 88 columns."""
     definitions = tuple(definitions)
-    public = ", ".join(f'"{name}"' for d in definitions for name in d.public)
+    names = sorted((n for d in definitions for n in d.public), key=_public_key)
+    public = ", ".join(f'"{name}"' for name in names)
     parts = [
         module_docstring(plan),
         "from __future__ import annotations",
@@ -49,7 +50,21 @@ def _import_groups(page: Page) -> Lines:
         [line for line in lines if not _is_standard(line)],
         [*page.relative],
     ]
-    return ["\n".join(map(statement, group)) for group in groups if group]
+    return ["\n".join(map(_import, group)) for group in groups if group]
+
+
+def _import(line: str) -> str:
+    """An import; one that is too long has its names in lines of their own."""
+    if len(line) <= WIDTH:
+        return line
+    head, _, names = line.partition(" import ")
+    rows = "".join(f"    {name},\n" for name in names.split(", "))
+    return f"{head} import (\n{rows})"
+
+
+def _public_key(name: str) -> tuple[bool, str]:
+    """Classes before functions, each by name."""
+    return not name[:1].isupper(), name
 
 
 def _merged(imports: Iterable[str]) -> Lines:

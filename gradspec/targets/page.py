@@ -58,11 +58,15 @@ class Page:
 
     @property
     def relative(self) -> tuple[str, ...]:
-        """Import lines of the runtime."""
-        return tuple(
-            f"from {self._dots}{module} import {', '.join(sorted(names))}"
-            for module, names in sorted(self._functions.items())
-        )
+        """Import lines of the runtime; names that are renamed have lines of their own."""
+        lines = []
+        for module, names in sorted(self._functions.items()):
+            head = f"from {self._dots}{module} import"
+            own = sorted(name for name in names if " as " not in name)
+            groups = [name for name in names if " as " in name]
+            groups += [", ".join(own)] if own else []
+            lines += [f"{head} {group}" for group in sorted(groups, key=_first)]
+        return tuple(lines)
 
     @property
     def runtime(self) -> frozenset[str]:
@@ -77,3 +81,7 @@ class Page:
         text = name if alias == name else f"{name} as {alias}"
         self._functions.setdefault(module, {}).setdefault(text)
         return alias
+
+
+def _first(group: str) -> str:
+    return group.split(",", maxsplit=1)[0].split()[0]

@@ -5,9 +5,7 @@ The modules are imported from files, as a user imports them.
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import sys
 import tempfile
 from dataclasses import replace
 from functools import cache
@@ -16,6 +14,7 @@ from types import ModuleType
 
 from gradspec.checks.check import check
 from gradspec.derive.complete import complete
+from gradspec.driver.imported import put
 from gradspec.driver.rule_cache import Folder
 from gradspec.ir.rule import CheckedRule, Rule
 from gradspec.ir.shelf import remembered, shelved
@@ -26,6 +25,9 @@ from gradspec.plan.planning import plan_module
 from gradspec.source import Source
 from gradspec.stabilise.stabilise import stabilise
 from gradspec.syntax.parse import parse
+from gradspec.targets import emit
+from gradspec.targets.target import Emitted
+from gradspec.trial.loading import imported as load
 
 
 @cache
@@ -76,59 +78,51 @@ def _chosen(rule: Rule) -> CheckedRule:
     return replace(found, verdicts=checked.verdicts, second=checked.second)
 
 
-def imported(text: str, name: str = "rules") -> ModuleType:
-    """The emitted text as a module of its own, which `torch.compile` finds by name."""
-    path = Path(tempfile.mkdtemp()) / f"{name}.py"
-    path.write_text(text, encoding="utf-8")
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
+@cache
+def emitted_module(rules: str, target: str, trace: bool = False) -> Emitted:
+    """The rules of ``rules``, emitted for ``target``."""
+    outcome = emit(planned(rules), target, trace=trace)
+    assert outcome.value is not None, outcome.diagnostics
+    return outcome.value
+
+
+def imported(emitted: Emitted) -> ModuleType:
+    """The emitted module with its runtime, as a package of its own."""
+    return load(str(put(Path(tempfile.mkdtemp()), emitted)))
 
 
 @cache
-def torch_text(rules: str) -> str:
-    from gradspec.targets import torch
-
-    return torch.module(planned(rules))
-
-
-@cache
-def tf_text(rules: str) -> str:
-    from gradspec.targets import tf
-
-    return tf.module(planned(rules))
+def module_of(rules: str, target: str) -> ModuleType:
+    """The rules of ``rules`` as a module of ``target``."""
+    return imported(emitted_module(rules, target))
 
 
-@cache
-def jax_text(rules: str) -> str:
-    from gradspec.targets import jax
-
-    return jax.module(planned(rules))
-
-
-@cache
 def numpy_module(rules: str) -> ModuleType:
-    from gradspec.targets import numpy
-
-    return imported(numpy.module(planned(rules)), f"numpy_rules_{len(sys.modules)}")
+    return module_of(rules, "numpy")
 
 
-@cache
-def jax_module(rules: str) -> ModuleType:
-    return imported(jax_text(rules), f"jax_rules_{len(sys.modules)}")
-
-
-@cache
 def torch_module(rules: str) -> ModuleType:
-    return imported(torch_text(rules), f"torch_rules_{len(sys.modules)}")
+    return module_of(rules, "torch")
 
 
-@cache
 def tf_module(rules: str) -> ModuleType:
-    return imported(tf_text(rules), f"tf_rules_{len(sys.modules)}")
+    return module_of(rules, "tf")
+
+
+def jax_module(rules: str) -> ModuleType:
+    return module_of(rules, "jax")
+
+
+def torch_text(rules: str) -> str:
+    return emitted_module(rules, "torch").text
+
+
+def tf_text(rules: str) -> str:
+    return emitted_module(rules, "tf").text
+
+
+def jax_text(rules: str) -> str:
+    return emitted_module(rules, "jax").text
 
 
 RULES = '''

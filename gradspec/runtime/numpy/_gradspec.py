@@ -4,6 +4,9 @@ gradspec copies this file as it is beside the modules that import it. A rule is 
 holds its formulas alone, as functions of arrays and Python numbers; `Rule` does the rest.
 """
 
+# mypy: disable-error-code="no-any-return"
+# NumPy's type stubs give Any for operations on arrays of any type.
+
 from __future__ import annotations
 
 import operator

@@ -1,11 +1,16 @@
 """Special functions that NumPy and SciPy lacks or computes less accurately."""
 
+# mypy: disable-error-code="no-any-return"
+# NumPy's type stubs give Any for operations on arrays of any type.
+
 from __future__ import annotations
 
 import math
 
 import numpy as np
-from scipy import special
+from scipy import special  # type: ignore[import-untyped, unused-ignore]
+
+from ._gradspec import Array
 
 # Coefficients of quotients of polynomials and of polynomials, highest powers first,
 # fitted by `benchmarks/special_coefficients.py`.
@@ -471,7 +476,7 @@ _I1E_SLOPE_LARGE = (
 )
 
 
-def exp_neg_square(x: np.ndarray) -> np.ndarray:
+def exp_neg_square(x: Array) -> Array:
     """exp(-x**2), the square split: its rounding error would be magnified by x**2."""
     if x.itemsize < 8:
         return np.exp(-np.square(x, dtype=np.float64)).astype(np.float32)
@@ -483,7 +488,7 @@ def exp_neg_square(x: np.ndarray) -> np.ndarray:
     return y.astype(dtype)
 
 
-def exp_neg_half_square(x: np.ndarray) -> np.ndarray:
+def exp_neg_half_square(x: Array) -> Array:
     """exp(-x**2 / 2), the square split: its rounding error would be magnified."""
     if x.itemsize < 8:
         return np.exp(-0.5 * np.square(x, dtype=np.float64)).astype(np.float32)
@@ -495,19 +500,19 @@ def exp_neg_half_square(x: np.ndarray) -> np.ndarray:
     return y.astype(dtype)
 
 
-def sigmoid(x: np.ndarray) -> np.ndarray:
+def sigmoid(x: Array) -> Array:
     """exp(x) / (1 + exp(x)); where exp(x) could overflow the quotient is 1."""
     t = np.exp(np.minimum(x, 88.0))
     return t / (1.0 + t)
 
 
-def softplus(x: np.ndarray) -> np.ndarray:
+def softplus(x: Array) -> Array:
     """log(1 + exp(x)); where exp(x) could overflow it is x."""
     return np.maximum(np.log1p(np.exp(np.minimum(x, 88.0))), x)
 
 
 @np.errstate(invalid="ignore")
-def logaddexp(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def logaddexp(x: Array, y: Array) -> Array:
     """log(exp(x) + exp(y)), from the larger; equal infinities, whose difference is NaN,
     count as equal. `np.logaddexp` takes forty times as long.
     """
@@ -515,7 +520,7 @@ def logaddexp(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return top + np.log1p(np.exp(np.fmin(-np.abs(x - y), 0.0)))
 
 
-def logit(x: np.ndarray) -> np.ndarray:
+def logit(x: Array) -> Array:
     """log(x / (1 - x)); near 1/2, its zero, through log1p, as 2 * x - 1 is exact."""
     near = np.abs(x - 0.5) < 0.25
     inner = np.where(near, x, 0.5)
@@ -524,17 +529,17 @@ def logit(x: np.ndarray) -> np.ndarray:
     return np.where(near, middle, np.log(outer / (1.0 - outer)))
 
 
-def xlogy(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def xlogy(x: Array, y: Array) -> Array:
     """x * log(y), and 0 where x is 0 (also at y = 0)."""
     return x * np.log(np.where((x == 0) & (y >= 0), 1.0, y))
 
 
-def xlog1py(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def xlog1py(x: Array, y: Array) -> Array:
     """x * log(1 + y), and 0 where x is 0 (also at y = -1)."""
     return x * np.log1p(np.where((x == 0) & (y >= -1), 0.0, y))
 
 
-def exp_sum(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def exp_sum(x: Array, y: Array) -> Array:
     """exp(x + y); what rounding takes off the argument is put back."""
     s = x + y
     if s.itemsize < 8:
@@ -546,7 +551,7 @@ def exp_sum(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.exp(s) * (1.0 + e)
 
 
-def exp_product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def exp_product(x: Array, y: Array) -> Array:
     """exp(x * y); what rounding takes off the argument is put back."""
     s = x * y
     if s.itemsize < 8:
@@ -562,7 +567,7 @@ def exp_product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.exp(s) * (1.0 + e)
 
 
-def expm1_sum(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def expm1_sum(x: Array, y: Array) -> Array:
     """exp(x + y) - 1; what rounding takes off the argument is put back."""
     s = x + y
     if s.itemsize < 8:
@@ -574,7 +579,7 @@ def expm1_sum(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.expm1(s) * (1.0 + e) + e
 
 
-def expm1_product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def expm1_product(x: Array, y: Array) -> Array:
     """exp(x * y) - 1; what rounding takes off the argument is put back."""
     s = x * y
     if s.itemsize < 8:
@@ -590,7 +595,7 @@ def expm1_product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.expm1(s) * (1.0 + e) + e
 
 
-def sigmoid_sum(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def sigmoid_sum(x: Array, y: Array) -> Array:
     """1 / (1 + exp(-(x + y))); what rounding takes off the argument is put back."""
     s = x + y
     if s.itemsize < 8:
@@ -604,7 +609,7 @@ def sigmoid_sum(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return p * (1.0 + (1.0 - p) * e)
 
 
-def sigmoid_product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def sigmoid_product(x: Array, y: Array) -> Array:
     """1 / (1 + exp(-(x * y))); what rounding takes off the argument is put back."""
     s = x * y
     if s.itemsize < 8:
@@ -622,7 +627,7 @@ def sigmoid_product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return p * (1.0 + (1.0 - p) * e)
 
 
-def softplus_sum(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def softplus_sum(x: Array, y: Array) -> Array:
     """log(1 + exp(x + y)); what rounding takes off the argument is put back."""
     s = x + y
     if s.itemsize < 8:
@@ -638,7 +643,7 @@ def softplus_sum(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return y * (1.0 + tail) + p * (e - tail)
 
 
-def softplus_product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def softplus_product(x: Array, y: Array) -> Array:
     """log(1 + exp(x * y)); what rounding takes off the argument is put back."""
     s = x * y
     if s.itemsize < 8:
@@ -658,7 +663,7 @@ def softplus_product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return y * (1.0 + tail) + p * (e - tail)
 
 
-def power_less_one(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def power_less_one(x: Array, y: Array) -> Array:
     """x**(y - 1); what rounding takes off y - 1 is put back."""
     s = y - 1.0
     b = s - y
@@ -668,13 +673,13 @@ def power_less_one(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return x**s * (1.0 + np.where(np.abs(t) < 0.01, t, np.zeros_like(t)))
 
 
-def sinpi(x: np.ndarray) -> np.ndarray:
+def sinpi(x: Array) -> Array:
     """sin(pi * x), with the whole turns taken off exactly (IEEE 754-2019, 9.2)."""
     n = np.round(x)
     return (1.0 - 2.0 * (n % 2.0)) * np.sin(np.pi * (x - n))
 
 
-def cospi(x: np.ndarray) -> np.ndarray:
+def cospi(x: Array) -> Array:
     """cos(pi * x), with the whole turns taken off exactly (IEEE 754-2019, 9.2)."""
     n = np.round(x)
     r = np.abs(x - n)
@@ -682,7 +687,7 @@ def cospi(x: np.ndarray) -> np.ndarray:
     return (1.0 - 2.0 * (n % 2.0)) * c
 
 
-def sinc(x: np.ndarray) -> np.ndarray:
+def sinc(x: Array) -> Array:
     """sin(pi * x) / (pi * x): the quotient, and its Taylor series about 0."""
     small = np.abs(x) < 0.25
     a = np.where(small, np.ones_like(x), x)
@@ -696,7 +701,7 @@ def sinc(x: np.ndarray) -> np.ndarray:
     return np.where(small, near, far)
 
 
-def sinc_slope(x: np.ndarray) -> np.ndarray:
+def sinc_slope(x: Array) -> Array:
     """The derivative of sinc: (cos(pi * x) - sinc(x)) / x, and its series about 0."""
     small = np.abs(x) < 0.25
     a = np.where(small, np.ones_like(x), x)
@@ -711,9 +716,7 @@ def sinc_slope(x: np.ndarray) -> np.ndarray:
     return np.where(small, -np.pi * np.pi / 3.0 * c * near, far)
 
 
-def _quotient(
-    x: np.ndarray, over: tuple[float, ...], under: tuple[float, ...]
-) -> np.ndarray:
+def _quotient(x: Array, over: tuple[float, ...], under: tuple[float, ...]) -> Array:
     """A quotient of polynomials in x, their highest powers first."""
     p, q = over[0] * x, under[0] * x
     for c in over[1:-1]:
@@ -728,14 +731,14 @@ def _quotient(
     return p
 
 
-def _exp_square(x: np.ndarray) -> np.ndarray:
+def _exp_square(x: Array) -> Array:
     """exp(x**2), the square split: its rounding error would be magnified by x**2."""
     c = np.where(np.abs(x) > 64.0, 64.0 * np.sign(x), x)
     h = np.sign(c) * np.floor(256.0 * np.abs(c)) / 256.0
     return np.exp(h * h) * (1.0 + np.expm1((c - h) * (c + h)))
 
 
-def erfcx(x: np.ndarray) -> np.ndarray:
+def erfcx(x: Array) -> Array:
     """exp(x**2) * erfc(x), from 2 on by what is left of 1 / (sqrt(pi) * x)."""
     dtype, x = x.dtype, x.astype(np.float64, copy=False)
     a = np.where(x < 0.0, -x, x)
@@ -752,7 +755,7 @@ def erfcx(x: np.ndarray) -> np.ndarray:
     return y.astype(dtype)
 
 
-def _mills_single(a: np.ndarray) -> np.ndarray:
+def _mills_single(a: Array) -> Array:
     """ndtr(-a) * exp(a**2 / 2) in float64, within 5e-9, from 0 on."""
     r = _quotient(a, _MILLS_SINGLE_OVER, _MILLS_SINGLE_UNDER)
     r *= a
@@ -761,19 +764,19 @@ def _mills_single(a: np.ndarray) -> np.ndarray:
     return r
 
 
-def _tail_single(a: np.ndarray) -> np.ndarray:
+def _tail_single(a: Array) -> Array:
     """ndtr(-a) in float64, within 5e-9, from 0 on."""
     a = a.clip(0.0, 40.0)
     return _mills_single(a) * np.exp(-0.5 * (a * a))
 
 
-def _erfc_single(x: np.ndarray) -> np.ndarray:
+def _erfc_single(x: Array) -> Array:
     """erfc(x) of float32, which is 2 * ndtr(-x * sqrt(2))."""
     tail = 2.0 * _tail_single(1.4142135623730951 * np.abs(x, dtype=np.float64))
     return np.where(x < 0.0, 2.0 - tail, tail).astype(np.float32)
 
 
-def erfc(x: np.ndarray) -> np.ndarray:
+def erfc(x: Array) -> Array:
     """1 - erf(x); for abs(x) > 1/2 through exp(-x**2) * erfcx(x)."""
     if x.itemsize < 8:
         return _erfc_single(x)
@@ -787,7 +790,7 @@ def erfc(x: np.ndarray) -> np.ndarray:
     return y.astype(dtype)
 
 
-def erfcx_slope(x: np.ndarray) -> np.ndarray:
+def erfcx_slope(x: Array) -> Array:
     """The derivative of erfcx, that is 2 * x * erfcx(x) - 2 / sqrt(pi)."""
     dtype, x = x.dtype, x.astype(np.float64, copy=False)
     a = np.where(x < 0.0, -x, x)
@@ -804,13 +807,13 @@ def erfcx_slope(x: np.ndarray) -> np.ndarray:
     return y.astype(dtype)
 
 
-def _ndtr_single(x: np.ndarray) -> np.ndarray:
+def _ndtr_single(x: Array) -> Array:
     """ndtr(x) of float32: rounded once, but for eight bits more."""
     tail = _tail_single(np.abs(x, dtype=np.float64))
     return np.where(x < 0.0, tail, 1.0 - tail).astype(np.float32)
 
 
-def ndtr(x: np.ndarray) -> np.ndarray:
+def ndtr(x: Array) -> Array:
     """0.5 * erfc(-x / sqrt(2)); for abs(x) > 1/2 through exp(-x**2 / 2) * erfcx."""
     if x.itemsize < 8:
         return _ndtr_single(x)
@@ -827,14 +830,14 @@ def ndtr(x: np.ndarray) -> np.ndarray:
     return y.astype(dtype)
 
 
-def _log_ndtr_single(x: np.ndarray) -> np.ndarray:
+def _log_ndtr_single(x: Array) -> Array:
     """log(ndtr(x)) of float32; on the left the exponential is not taken."""
     a = np.abs(x, dtype=np.float64).clip(0.0, 1e38)
     left = np.log(_mills_single(a)) - 0.5 * (a * a)
     return np.where(x < 0.0, left, np.log1p(-_tail_single(a))).astype(np.float32)
 
 
-def log_ndtr(x: np.ndarray) -> np.ndarray:
+def log_ndtr(x: Array) -> Array:
     """log(ndtr(x)), on the left through erfcx, so that nothing underflows, on the right
     log(1 - t) as -2 * atanh(t / (2 - t)) by its series."""
     if x.itemsize < 8:
@@ -853,7 +856,7 @@ def log_ndtr(x: np.ndarray) -> np.ndarray:
     return y.astype(dtype)
 
 
-def inverse_mills(x: np.ndarray) -> np.ndarray:
+def inverse_mills(x: Array) -> Array:
     """The normal density over its distribution function; sqrt(2 / pi) / erfcx on the
     left, where both underflow, and far out -x."""
     dtype, x = x.dtype, x.astype(np.float64, copy=False)
@@ -873,7 +876,7 @@ def inverse_mills(x: np.ndarray) -> np.ndarray:
     return y.astype(dtype)
 
 
-def erfinv_slope(x: np.ndarray) -> np.ndarray:
+def erfinv_slope(x: Array) -> Array:
     """sqrt(pi) / 2 * exp(y**2) at y = erfinv(x).
 
     Beyond 1/2 exp(y**2) is erfcx(y) / erfc(y), and erfc(y) is what was inverted.
@@ -889,7 +892,7 @@ def erfinv_slope(x: np.ndarray) -> np.ndarray:
     return y.astype(dtype)
 
 
-def erfcinv_slope(x: np.ndarray) -> np.ndarray:
+def erfcinv_slope(x: Array) -> Array:
     """-sqrt(pi) / 2 * exp(y**2) at y = erfcinv(x).
 
     Beyond 1/2 exp(y**2) is erfcx(y) / erfc(y), and erfc(y) is what was inverted.
@@ -905,7 +908,7 @@ def erfcinv_slope(x: np.ndarray) -> np.ndarray:
     return y.astype(dtype)
 
 
-def ndtri_slope(x: np.ndarray) -> np.ndarray:
+def ndtri_slope(x: Array) -> Array:
     """sqrt(2 * pi) * exp(y**2 / 2) at y = ndtri(x).
 
     Beyond 1/2 exp(y**2) is erfcx(y) / erfc(y), and erfc(y) is what was inverted.
@@ -921,7 +924,7 @@ def ndtri_slope(x: np.ndarray) -> np.ndarray:
     return y.astype(dtype)
 
 
-def lgamma(x: np.ndarray) -> np.ndarray:
+def lgamma(x: Array) -> Array:
     """log(abs(gamma(x))), between 1/2 and 5/2 with the zeros 1 and 2 as factors."""
     dtype, x = x.dtype, x.astype(np.float64, copy=False)
     near = np.abs(x - 1.5) < 1.0
@@ -933,7 +936,7 @@ def lgamma(x: np.ndarray) -> np.ndarray:
     return y.astype(dtype)
 
 
-def gamma(x: np.ndarray) -> np.ndarray:
+def gamma(x: Array) -> Array:
     """Stirling's formula with its rest fitted (DLMF 5.11.3); below 1 by the recurrence,
     below 0 by reflection (DLMF 5.5.1, 5.5.3)."""
     dtype, x = x.dtype, x.astype(np.float64, copy=False)
@@ -953,19 +956,19 @@ def gamma(x: np.ndarray) -> np.ndarray:
     return y.astype(dtype)
 
 
-def polygamma(n: int, x: np.ndarray) -> np.ndarray:
+def polygamma(n: int, x: Array) -> Array:
     """The n-th derivative of digamma, for x > 0: (-1)**(n + 1) n! zeta(n + 1, x)."""
     if n == 0:
         return special.digamma(x)
     return (-1.0) ** (n + 1) * math.factorial(n) * special.zeta(n + 1.0, x)
 
 
-def i0(x: np.ndarray) -> np.ndarray:
+def i0(x: Array) -> Array:
     """The modified Bessel function of order 0."""
     return special.i0(np.clip(x, -800.0, 800.0))
 
 
-def _polynomial(x: np.ndarray, coefficients: tuple[float, ...]) -> np.ndarray:
+def _polynomial(x: Array, coefficients: tuple[float, ...]) -> Array:
     """A polynomial in x, its highest power first."""
     p = np.zeros_like(x)
     for c in coefficients:
@@ -973,7 +976,7 @@ def _polynomial(x: np.ndarray, coefficients: tuple[float, ...]) -> np.ndarray:
     return p
 
 
-def i1(x: np.ndarray) -> np.ndarray:
+def i1(x: Array) -> Array:
     """The modified Bessel function of order 1."""
     dtype, x = x.dtype, x.astype(np.float64, copy=False)
     a = np.abs(x)
@@ -989,7 +992,7 @@ def i1(x: np.ndarray) -> np.ndarray:
     return y.astype(dtype)
 
 
-def i1_slope(x: np.ndarray) -> np.ndarray:
+def i1_slope(x: Array) -> Array:
     """The derivative of I1, (I0(x) + I2(x)) / 2 (DLMF 10.29.1)."""
     dtype, x = x.dtype, x.astype(np.float64, copy=False)
     a = np.abs(x)
@@ -1005,7 +1008,7 @@ def i1_slope(x: np.ndarray) -> np.ndarray:
     return y.astype(dtype)
 
 
-def i0e(x: np.ndarray) -> np.ndarray:
+def i0e(x: Array) -> Array:
     """exp(-abs(x)) * I0(x)."""
     dtype, x = x.dtype, x.astype(np.float64, copy=False)
     a = np.abs(x)
@@ -1019,7 +1022,7 @@ def i0e(x: np.ndarray) -> np.ndarray:
     return y.astype(dtype)
 
 
-def i1e(x: np.ndarray) -> np.ndarray:
+def i1e(x: Array) -> Array:
     """exp(-abs(x)) * I1(x)."""
     dtype, x = x.dtype, x.astype(np.float64, copy=False)
     a = np.abs(x)
@@ -1033,7 +1036,7 @@ def i1e(x: np.ndarray) -> np.ndarray:
     return y.astype(dtype)
 
 
-def i0e_slope(x: np.ndarray) -> np.ndarray:
+def i0e_slope(x: Array) -> Array:
     """The derivative of i0e: i1e - i0e for x > 0, which would cancel."""
     dtype, x = x.dtype, x.astype(np.float64, copy=False)
     a = np.abs(x)
@@ -1051,7 +1054,7 @@ def i0e_slope(x: np.ndarray) -> np.ndarray:
     return y.astype(dtype)
 
 
-def i1e_slope(x: np.ndarray) -> np.ndarray:
+def i1e_slope(x: Array) -> Array:
     """The derivative of i1e: i0e - (1 + 1/x) i1e for x > 0; its zero is a factor."""
     dtype, x = x.dtype, x.astype(np.float64, copy=False)
     a = np.abs(x)
@@ -1070,30 +1073,55 @@ def i1e_slope(x: np.ndarray) -> np.ndarray:
     return y.astype(dtype)
 
 
-def series(u: np.ndarray, *coefficients: float) -> np.ndarray:
+def series(u: Array, *coefficients: float) -> Array:
     """c0 + c1 * u + c2 * u**2 + …, by Horner's rule."""
     *others, last, total = coefficients
-    total = total * u + last
+    y: Array = total * u + last
     for coefficient in reversed(others):
-        total = total * u + coefficient
-    return total
+        y = y * u + coefficient
+    return y
 
 
-def finite(x: np.ndarray) -> np.ndarray:
+def finite(x: Array) -> Array:
     """x, or the largest numbers of its type in place of infinities."""
     return x.clip(np.finfo(x.dtype).min, np.finfo(x.dtype).max)
 
 
-def vanishing(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def vanishing(x: Array, y: Array) -> Array:
     """x * y; where y has vanished, as an exponential does, an infinite x counts as 0."""
     return np.where(np.isinf(x) & (y == 0.0), 0.0, x) * y
 
 
-def gated(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def gated(x: Array, y: Array) -> Array:
     """x * max(y, 0); where nothing passes, an infinite x counts as 0."""
     return np.where(np.isinf(x) & (y <= 0.0), 0.0, x) * np.maximum(y, 0.0)
 
 
-def power(x: np.ndarray, n: float) -> np.ndarray:
+def power(x: Array, n: float) -> Array:
     """x**n; a square is one product, which NumPy sees of an integer alone."""
     return np.square(x) if n == 2.0 else x**n
+
+
+def erf(x: Array) -> Array:
+    """The error function."""
+    return special.erf(x)
+
+
+def erfinv(x: Array) -> Array:
+    """The inverse of the error function."""
+    return special.erfinv(x)
+
+
+def erfcinv(x: Array) -> Array:
+    """The inverse of 1 - erf(x)."""
+    return special.erfcinv(x)
+
+
+def ndtri(x: Array) -> Array:
+    """The inverse of the normal distribution function."""
+    return special.ndtri(x)
+
+
+def digamma(x: Array) -> Array:
+    """The derivative of the logarithm of gamma."""
+    return special.digamma(x)

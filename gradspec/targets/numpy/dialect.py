@@ -8,9 +8,11 @@ from gradspec.targets.expressions import Dialect, Scope
 from gradspec.targets.numpy.axes import ranked
 from gradspec.targets.page import Page
 
+NP, NUMPY = "np.", "import numpy as np"
+
 OPERATORS = Operators(
     target="numpy",
-    reserved=frozenset(["np", "math", "special"]),
+    reserved=frozenset(["np", "math"]),
     pushes_outputs=True,
 )
 
@@ -20,6 +22,7 @@ DIALECT = Dialect(
     to_float="{x}.astype({like}.dtype)",
     lift="np.asarray({x}, {like}.dtype)",
     ranked=ranked,
+    imports=((NP, NUMPY),),
 )
 _UNTYPED = Dialect(
     target="numpy",
@@ -27,12 +30,12 @@ _UNTYPED = Dialect(
     to_float="{x}.astype(np.float64)",
     lift="np.asarray({x})",
     ranked=ranked,
+    imports=((NP, NUMPY),),
 )
 
 
 def scope_of(program: Program, page: Page) -> Scope:
     """Where the rule's expressions are printed."""
-    page.use("import numpy as np")
     floats = program.floats
     blocks = [program.forward.statements, program.backward.statements]
     if program.pushforward:

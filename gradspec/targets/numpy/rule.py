@@ -14,7 +14,7 @@ from gradspec.plan.whole import is_whole
 from gradspec.targets.docstring import docstring, sentence
 from gradspec.targets.expressions import Scope, may_be_number, render, render_atom
 from gradspec.targets.lines import Lines, assignments, indented, tightened
-from gradspec.targets.numpy.dialect import scope_of
+from gradspec.targets.numpy.dialect import NUMPY, scope_of
 from gradspec.targets.numpy.trace import traced
 from gradspec.targets.page import Page
 from gradspec.targets.signature import (
@@ -56,7 +56,7 @@ def definitions(program: Program, page: Page, *, trace: bool) -> list[Definition
 def _class(program: Program, own: str, scope: Scope, trace: bool) -> Lines:
     rule = scope.page.core("Rule")
     result = returned(program, scope.page.core("Array"))
-    words = [f'name="{program.name}"', *_keywords(program)]
+    words = [f'name="{program.name}"', *_keywords(program, scope.page)]
     here = program, scope.page
     back = replace(scope, like=next(iter(program.cotangents), scope.like))
     methods = [
@@ -72,7 +72,7 @@ def _class(program: Program, own: str, scope: Scope, trace: bool) -> Lines:
     return [header, *indented(body[:-1])]
 
 
-def _keywords(program: Program) -> Iterable[str]:
+def _keywords(program: Program, page: Page) -> Iterable[str]:
     kinds = [(i.name, _KINDS[i.kind]) for i in program.inputs if i.kind in _KINDS]
     if kinds:
         yield f"kinds={{{_pairs(kinds)}}}"
@@ -83,6 +83,7 @@ def _keywords(program: Program) -> Iterable[str]:
     if constant:
         yield f"constant=({', '.join(map(str, constant))},)"
     if program.is_double:
+        page.use(NUMPY)
         yield "least=np.float64"
     if program.residual_locals:
         yield f"extra={len(program.residual_locals)}"
@@ -140,6 +141,7 @@ def _output(program: Program, output: Output, value: Expr, scope: Scope) -> str:
     text = render(value, scope)
     if not may_be_number(value, program.numbers):
         if output.kind is Kind.INT and not is_whole(value, scope.positions):
+            scope.page.use(NUMPY)
             return f"{render_atom(value, scope)}.astype(np.int64)"
         return text
     like = [n for n in (*program.floats, *program.reach[output.name]) if n]
@@ -147,7 +149,10 @@ def _output(program: Program, output: Output, value: Expr, scope: Scope) -> str:
         i.name for i in program.tensors
     ]
     made = f"{scope.page.core('filled')}({text}, {', '.join(like)})"
-    return f"{made}.astype({kinds[output.kind]})" if output.kind in kinds else made
+    if output.kind not in kinds:
+        return made
+    scope.page.use(NUMPY)
+    return f"{made}.astype({kinds[output.kind]})"
 
 
 def _residuals(program: Program, page: Page) -> Iterable[Lines]:
@@ -230,6 +235,7 @@ def _gradient(
     if group is None:
         return "None"
     if not group:
+        scope.page.use(NUMPY)
         return f"np.zeros_like({i.name})"
     texts = [_term(program, term, scope) for term in group]
     if len(texts) == 1:
@@ -290,6 +296,7 @@ def _pushforward(program: Program, scope: Scope) -> Iterable[Lines]:
 def _tangent(program: Program, value: Expr, scope: Scope) -> str:
     text = render(value, scope)
     if may_be_number(value, program.numbers):
+        scope.page.use(NUMPY)
         return f"np.asarray({text})"
     return text
 
