@@ -11,6 +11,9 @@ from types import ModuleType
 
 import pytest
 
+from gradspec.driver.imported import put
+from gradspec.targets import emit
+from gradspec.targets.target import Emitted
 from tests.targets.emission import imported, planned
 from tests.targets.layer_rules import LEARNED
 
@@ -23,15 +26,15 @@ tf = pytest.importorskip("tensorflow")
 np = pytest.importorskip("numpy")
 
 
-def text() -> str:
-    from gradspec.targets import tf as target
-
-    return target.module(planned(LEARNED, "norms/learned.grad"))
+def emitted() -> Emitted:
+    found = emit(planned(LEARNED, "norms/learned.grad"), "tf").value
+    assert found is not None
+    return found
 
 
 @pytest.fixture(scope="module")
 def rules() -> ModuleType:
-    return imported(text(), "learned_layers")
+    return imported(emitted())
 
 
 def data(*shape: int):
@@ -79,7 +82,7 @@ def test_a_saved_model_is_loaded_in_another_process(rules, tmp_path: Path):
     model.save(tmp_path / "model.keras")
     x = data(5, 6)
     np.save(tmp_path / "x.npy", x)
-    (tmp_path / "anything.py").write_text(text(), encoding="utf-8")
+    put(tmp_path / "other", emitted())
     (tmp_path / "reader.py").write_text(_READER, encoding="utf-8")
     names = ["reader.py", "model.keras", "y.npy", "x.npy"]
     run = [sys.executable, *(str(tmp_path / name) for name in names)]

@@ -85,7 +85,6 @@ def custom_gradient(
             if p.name not in names
         }
 
-        @functools.wraps(core)
         def function(*given: Any, **named: Any) -> Any:
             if len(given) != len(names) or named.keys() != numbers.keys():
                 given, named = _bound(rule, signature, given, named)
@@ -108,6 +107,10 @@ def custom_gradient(
             )
             return ended if isinstance(results, tuple) else ended[0]
 
+        functools.update_wrapper(function, core)
+        # `tf.function` unwraps the functions among its arguments
+        del function.__wrapped__  # type: ignore[attr-defined]
+        function.__signature__ = signature  # type: ignore[attr-defined]
         # there is nothing to convert, and AutoGraph takes a tenth of a second to see it
         free = tf.autograph.experimental.do_not_convert(function)
         return cast(Callable[..., Any], free)

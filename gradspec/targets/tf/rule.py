@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradspec.ir.rule import Input, Kind, Output
-from gradspec.plan.array import Expr, Op, names
+from gradspec.plan.array import Expr, Name, Op, names
 from gradspec.plan.plan import Term
 from gradspec.plan.program import Program
 from gradspec.targets.docstring import docstring
@@ -78,7 +78,7 @@ def _body(program: Program, scope: Scope, trace: bool) -> Lines:
     )
     return [
         *before,
-        *([""] if before else []),
+        "",
         f"def {backward}({cotangents}):",
         *indented(tightened(behind)),
         "",
@@ -91,10 +91,20 @@ def _body(program: Program, scope: Scope, trace: bool) -> Lines:
 
 def _forward(program: Program, scope: Scope, trace: bool) -> tuple[Lines, list[str]]:
     """Statements, and the outputs as text; one that the backward pass uses is named."""
-    block = program.forward
-    lines, results = assignments(block.statements, scope), []
-    used = names(*_pulled(program))
+    block, used = program.forward, names(*_pulled(program))
+    outputs = {output.name: output for output in program.outputs}
+    lines: Lines = []
+    for s in block.statements:
+        if s.name in outputs:
+            text = _output(program, outputs[s.name], s.value, scope)
+        else:
+            text = render(s.value, scope)
+        lines += assignment(s.name, text, s.comment)
+    named, results = {s.name for s in block.statements}, []
     for output, value in zip(program.outputs, block.results, strict=True):
+        if value == Name(output.name) and output.name in named:
+            results.append(output.name)
+            continue
         text = _output(program, output, value, scope)
         if output.name in used or trace:
             lines += assignment(output.name, text)
@@ -163,7 +173,9 @@ def _is_filled(program: Program) -> bool:
 
 
 def _needs_shape(program: Program, term: Term) -> bool:
-    return not term.upstream or may_be_number(term.value, program.numbers)
+    """A branch by a number may be one; where gradients are linear, that is 0."""
+    is_number = may_be_number(term.value, program.numbers)
+    return not term.upstream or (is_number and not program.is_linear)
 
 
 def _backward(program: Program, scope: Scope, trace: bool) -> Lines:
