@@ -317,7 +317,9 @@ def test_wrong_types_are_refused(
 
 
 def test_ranks_are_enforced(rules: ModuleType) -> None:
-    with pytest.raises(ValueError, match=r"square: x must have the shape \[\], not \(3, 1\)"):
+    with pytest.raises(
+        ValueError, match=r"square: x must have the shape \[\], not \(3, 1\)"
+    ):
         rules.square(tf.ones((3, 1)))
     unknown = tf.function(
         rules.square, input_signature=[tf.TensorSpec(None, tf.float32)]

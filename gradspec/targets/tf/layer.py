@@ -23,7 +23,7 @@ from gradspec.targets.page import Page
 from gradspec.targets.signature import returned
 from gradspec.targets.target import Definition
 
-_OWN = """
+_WORDS = """
 activity_regularizer add_loss add_metric add_variable add_weight autocast build
 build_from_config built call call_signature_parameters compute_dtype compute_mask
 compute_output_shape compute_output_spec count_params dtype dtype_policy from_config
@@ -36,7 +36,7 @@ trainable_weights variable_dtype variables weights
 self kwargs shape training mask tf super tuple isinstance int
 """
 
-_NAMES = frozenset(_OWN.split())
+OWN = frozenset(_WORDS.split())
 """Names of the class and of its methods' text: an argument or attribute has none."""
 
 _SHAPE = "tuple[int | None, ...]"
@@ -70,7 +70,7 @@ def layer_class(program: Program, page: Page) -> Definition | None:
     """The whole class."""
     if not any(i.is_param for i in program.inputs):
         return None
-    layer = planned(program, page.fresh(class_name(program.name)), _NAMES)
+    layer = planned(program, page.fresh(class_name(program.name)), OWN)
     assert layer is not None
     data = ", ".join(f"{layer.public(i.name)}: tf.Tensor" for i in layer.data)
     params = layers.listed(layer.public(i.name) for i in layer.params)
