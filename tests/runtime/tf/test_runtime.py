@@ -55,16 +55,22 @@ ORDERS: dict[str, tuple[Any, Any, Any]] = {
 }
 
 
+def _by_tape(function: Any) -> Any:
+    return lambda x: _gradients(function, x)[0]
+
+
+def _forward(function: Any) -> Any:
+    return lambda x: _along(function, x)
+
+
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", ORDERS)
 def test_both_modes_in_every_nesting(name: str, way: str) -> None:
     function, first, second = ORDERS[name]
-    by_tape = lambda f: lambda x: _gradients(f, x)[0]  # noqa: E731
-    forward = lambda f: lambda x: _along(f, x)  # noqa: E731
     x, run = tf.constant(POINTS), WAYS[way]
-    for outer in (by_tape, forward):
+    for outer in (_by_tape, _forward):
         np.testing.assert_allclose(run(outer(function))(x), first, rtol=1e-12)
-        for inner in (by_tape, forward):
+        for inner in (_by_tape, _forward):
             found = run(outer(inner(function)))(x)
             np.testing.assert_allclose(found, second, rtol=1e-12)
 
@@ -238,8 +244,9 @@ def test_without_the_record_tapes_see_the_rules(
 
 def test_a_tensorflow_without_the_record_is_told_of() -> None:
     code = (
-        "import sys, warnings; sys.modules['tensorflow.python.eager.record'] = None\n"
+        "import sys, warnings, tensorflow\n"
         "import tensorflow.python.eager as eager; del eager.record\n"
+        "sys.modules['tensorflow.python.eager.record'] = None\n"
         "warnings.simplefilter('error')\n"
         "import gradspec.runtime.tf._gradspec\n"
     )
