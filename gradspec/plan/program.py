@@ -94,6 +94,7 @@ class Program:
             sizes unless these are tensors.
         sizes: named sizes that the statements may use, with where each can be read.
         kind: whether the backward pass is the derivative of the forward pass.
+        is_linear: whether all gradients are linear in the cotangents.
         docs: what the docstring says.
         forward: statements and results, one for each output. Locals in
             ``residual_locals`` are bound to their names.
@@ -117,6 +118,7 @@ class Program:
     numbers: frozenset[str]
     sizes: tuple[AxisSize, ...]
     kind: Nature
+    is_linear: bool
     docs: Docs
     forward: Block
     residual_locals: tuple[str, ...]
@@ -206,7 +208,7 @@ def program(plan: RulePlan, operators: Operators) -> Program:
         for g in gradients
         if g is not None
     }
-    linear = operators.by_slope and is_linear(plan)
+    linear = is_linear(plan)
     return Program(
         name=plan.name,
         inputs=plan.inputs,
@@ -214,13 +216,14 @@ def program(plan: RulePlan, operators: Operators) -> Program:
         numbers=numbers,
         sizes=plan.sizes,
         kind=plan.nature,
+        is_linear=linear,
         docs=plan.docs,
         forward=forward(plan, words, kept),
         residual_locals=kept,
         backward=backward,
         pushforward=_pushforward(plan, words, operators, backward, gradients),
         no_pushforward=plan.no_tangents,
-        pushes=pushed(plan, words) if linear else None,
+        pushes=pushed(plan, words) if linear and operators.by_slope else None,
         slopes=slopes,
         double=_double(plan),
         reach={o: _reach(plan, o) for o in outputs},

@@ -12,10 +12,10 @@ from dataclasses import replace
 from gradspec.ir.rule import Kind
 from gradspec.plan.array import (
     Expr,
-    Literal,
     Op,
     ToFloat,
     children,
+    names,
     nodes,
     with_children,
 )
@@ -24,6 +24,7 @@ from gradspec.plan.ranked import (
     Arange,
     Gather,
     Pick,
+    RankedNode,
     ScatterAdd,
     Spread,
     Take,
@@ -45,10 +46,10 @@ def with_sizes(plan: RulePlan) -> RulePlan:
     """The plan with sizes cast where floating values are computed."""
     if not plan.is_ranked:
         return plan
-    whole = whole_names(plan)
+    whole, numbers = whole_names(plan), frozenset(i.name for i in plan.statics)
 
     def cast(expr: Expr) -> Expr:
-        return _cast(expr, whole)
+        return _cast(expr, whole, numbers)
 
     def lets(assigns: tuple[Assign, ...]) -> tuple[Assign, ...]:
         return tuple(replace(a, value=cast(a.value)) for a in assigns)
@@ -74,20 +75,20 @@ def with_sizes(plan: RulePlan) -> RulePlan:
     )
 
 
-def _cast(expr: Expr, whole: frozenset[str]) -> Expr:
+def _cast(expr: Expr, whole: frozenset[str], numbers: frozenset[str]) -> Expr:
     done: dict[Expr, Expr] = {}
 
     def floating(part: Expr) -> Expr:
-        """A whole value becomes floating as one, but for a number as it is written."""
-        is_plain = isinstance(part, Literal) or not is_whole(part, whole)
-        return done[part] if is_plain else ToFloat(part)
+        """A whole value becomes floating as one, but for a number of Python."""
+        is_plain = set(names(part)) <= numbers and not isinstance(part, RankedNode)
+        return done[part] if is_plain or not is_whole(part, whole) else ToFloat(part)
 
     for node in nodes(expr):
         parts = children(node)
         if _takes_integers(node, whole):
             made = tuple(done[part] for part in parts)
         else:
-            kept = _measures(node)
+            kept = [part for part in _measures(node) if is_whole(part, whole)]
             made = tuple(part if part in kept else floating(part) for part in parts)
         done[node] = with_children(node, made)
     return floating(expr)

@@ -35,7 +35,7 @@ def emit_module(
     if not programs:
         return Outcome(None, tuple(found))
     names = {p.name for p in programs}.union(*(p.variables for p in programs))
-    page = Page(plan.path.count("/"), names)
+    page = Page(plan.path, names)
     definitions = [
         d for p in programs for d in target.definitions(p, page, trace=trace)
     ]

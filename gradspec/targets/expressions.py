@@ -78,6 +78,7 @@ class Dialect:
             ``choice`` for those of a choice by a number) and which arguments are numbers.
         variants: other spellings of a primitive where certain arguments are numbers.
         ranked: writes the operations that know axes, over their parts' texts.
+        static_power: a power whose exponent is a number that the text does not know.
         imports: pairs of a prefix (``np.``) and the import line that a text with it needs.
     """
 
@@ -88,6 +89,7 @@ class Dialect:
     lifts: Callable[[str, tuple[bool, ...]], tuple[bool, ...]] = no_lifts
     variants: Callable[[str, tuple[bool, ...]], Template | None] = no_variants
     ranked: Callable[[RankedNode, tuple[Text, ...], Scope], Text] = no_ranks
+    static_power: Runtime | None = None
     imports: tuple[tuple[str, str], ...] = ()
 
 
@@ -202,6 +204,9 @@ def _operation(node: Op, parts: list[Text], scope: Scope) -> Text:
     if not scalar:
         numbers = tuple(part.is_scalar for part in parts)
         spelling = scope.dialect.variants(node.primitive, numbers)
+        if node.primitive == "pow" and numbers == (False, True):
+            is_known = isinstance(node.args[1], Literal)
+            spelling = spelling if is_known else scope.dialect.static_power or spelling
     if spelling is None:
         spelling = primitive(node.primitive).spellings[scope.dialect.target]
         parts = _lifted(node, spelling, parts, scope)

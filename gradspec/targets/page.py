@@ -11,12 +11,13 @@ CORE, SPECIAL, AXES = "_gradspec", "_special", "_axes"
 class Page:
     """Collects what the text of a module needs, as it is written.
 
-    ``depth`` is the number of folders between the module and its runtime; ``taken`` are
-    names that nothing of ours may have: those of rules and of their values.
+    ``path`` of the module is relative to the folder of its runtime; ``taken`` are names
+    that nothing of ours may have: those of rules and of their values.
     """
 
-    def __init__(self, depth: int, taken: Iterable[str]) -> None:
-        self._dots = "." * (depth + 1)
+    def __init__(self, path: str, taken: Iterable[str]) -> None:
+        self.path = path
+        self._dots = "." * (path.count("/") + 1)
         self._taken = set(taken)
         self._lines: dict[str, None] = {}
         self._functions: dict[str, dict[str, None]] = {}

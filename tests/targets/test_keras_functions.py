@@ -10,6 +10,9 @@ from types import ModuleType
 
 import pytest
 
+from gradspec.driver.imported import put
+from gradspec.targets import emit
+from gradspec.targets.target import Emitted
 from tests.targets.emission import imported, planned
 
 pytestmark = [
@@ -49,15 +52,15 @@ rule split(x) -> (a, b):
 """The first has the name of an activation that Keras has itself."""
 
 
-def text() -> str:
-    from gradspec.targets import tf as target
-
-    return target.module(planned(RULES, "waves/functions.grad"))
+def emitted() -> Emitted:
+    found = emit(planned(RULES, "waves/functions.grad"), "tf").value
+    assert found is not None
+    return found
 
 
 @pytest.fixture(scope="module")
 def rules() -> ModuleType:
-    return imported(text(), "keras_functions")
+    return imported(emitted())
 
 
 def data(*shape: int):
@@ -80,11 +83,11 @@ def loaded(
     loss, and what it predicts. ``with_loss`` is run before it is loaded."""
     model.save(tmp_path / "model.keras")
     np.savez(tmp_path / "given.npz", x=data(5, 3), y=data(5, 4))
-    (tmp_path / "anything.py").write_text(text(), encoding="utf-8")
+    put(tmp_path / "other", emitted())
     reader = f"""
 import numpy as np
 import tensorflow as tf
-import anything
+from other.waves import functions as anything
 
 given = np.load("given.npz")
 {with_loss}
@@ -129,7 +132,7 @@ def test_an_activation_is_loaded_as_the_rule(rules, tmp_path: Path):
 def test_another_function_is_loaded_as_documented(rules, tmp_path, with_loss, options):
     function = rules.squares
     if with_loss:
-        function = imported(text(), "keras_functions_again").squares
+        function = imported(emitted()).squares
         tf.keras.utils.register_keras_serializable("mine")(function)
     model = tf.keras.Sequential([tf.keras.Input((3,)), tf.keras.layers.Dense(4)])
     model.compile("sgd", function)

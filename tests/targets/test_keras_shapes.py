@@ -10,6 +10,9 @@ from types import ModuleType
 
 import pytest
 
+from gradspec.driver.imported import put
+from gradspec.targets import emit
+from gradspec.targets.target import Emitted
 from tests.targets.emission import imported, planned
 
 pytestmark = [
@@ -67,15 +70,15 @@ rule both(x, z[..., k], a: param = 1.0) -> y[..., k]:
 """
 
 
-def text() -> str:
-    from gradspec.targets import tf as target
-
-    return target.module(planned(RULES, "shapes.grad"))
+def emitted() -> Emitted:
+    found = emit(planned(RULES, "shapes.grad"), "tf").value
+    assert found is not None
+    return found
 
 
 @pytest.fixture(scope="module")
 def rules() -> ModuleType:
-    return imported(text(), "keras_shapes")
+    return imported(emitted())
 
 
 def data(*shape: int):
@@ -199,7 +202,7 @@ _READER = """
 import sys
 import numpy as np
 import tensorflow as tf
-import anything
+from other import shapes as anything
 
 model = tf.keras.models.load_model(sys.argv[1])
 np.save(sys.argv[2], model.predict(np.load(sys.argv[3]), verbose=0))
@@ -216,7 +219,7 @@ def test_it_is_fitted_cloned_saved_and_loaded_elsewhere(rules, tmp_path: Path):
     np.testing.assert_array_equal(twin.predict(x, verbose=0), expected)
     model.save(tmp_path / "model.keras")
     np.save(tmp_path / "x.npy", x)
-    (tmp_path / "anything.py").write_text(text(), encoding="utf-8")
+    put(tmp_path / "other", emitted())
     (tmp_path / "reader.py").write_text(_READER, encoding="utf-8")
     names = ["reader.py", "model.keras", "y.npy", "x.npy"]
     run = [sys.executable, *(str(tmp_path / name) for name in names)]

@@ -210,7 +210,7 @@ def test_constants_have_shape_and_type(rules: ModuleType) -> None:
     assert (c.shape, c.dtype) == ((3, 4), tf.float16)
     dx, dy = _grads(rules.constants, x, y)
     assert (dx.shape, dx.dtype) == ((3, 1), tf.float16)
-    assert dx.numpy().tolist() == [[2.0], [2.0], [2.0]]
+    assert dx.numpy().tolist() == [[8.0], [8.0], [8.0]]  # two, in each of four places
     assert dy.numpy().tolist() == [3.0, 3.0, 3.0, 3.0]
     (zero,) = _grads(rules.levels, tf.constant([-1.0, 1.0], tf.float64))
     assert zero.numpy().tolist() == [0.0, 0.0]
@@ -317,7 +317,9 @@ def test_wrong_types_are_refused(
 
 
 def test_ranks_are_enforced(rules: ModuleType) -> None:
-    with pytest.raises(ValueError, match=r"square: x must have rank 0.*\(3, 1\)"):
+    with pytest.raises(
+        ValueError, match=r"square: x must have the shape \[\], not \(3, 1\)"
+    ):
         rules.square(tf.ones((3, 1)))
     unknown = tf.function(
         rules.square, input_signature=[tf.TensorSpec(None, tf.float32)]
@@ -348,11 +350,6 @@ def test_variables_get_gradients_and_are_trained(rules: ModuleType) -> None:
     gradient = tape.gradient(loss, weight)
     tf.keras.optimizers.SGD(0.1).apply_gradients([(gradient, weight)])
     np.testing.assert_allclose(weight, [0.5, -0.5] - 0.1 * gradient, rtol=1e-6)
-
-
-def test_nan_stays(rules: ModuleType) -> None:
-    x = tf.constant([float("nan")])
-    assert all(np.isnan(f(x)) for f in (rules.spike, rules.levels, rules.guarded))
 
 
 def test_the_branch_not_taken_leaks_nothing(rules: ModuleType) -> None:

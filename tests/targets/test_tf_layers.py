@@ -11,6 +11,9 @@ from types import ModuleType
 
 import pytest
 
+from gradspec.driver.imported import put
+from gradspec.targets import emit
+from gradspec.targets.target import Emitted
 from tests.targets.emission import imported, planned
 from tests.targets.layer_rules import LEARNED
 
@@ -23,15 +26,15 @@ tf = pytest.importorskip("tensorflow")
 np = pytest.importorskip("numpy")
 
 
-def text() -> str:
-    from gradspec.targets import tf as target
-
-    return target.module(planned(LEARNED, "norms/learned.grad"))
+def emitted() -> Emitted:
+    found = emit(planned(LEARNED, "norms/learned.grad"), "tf").value
+    assert found is not None
+    return found
 
 
 @pytest.fixture(scope="module")
 def rules() -> ModuleType:
-    return imported(text(), "learned_layers")
+    return imported(emitted())
 
 
 def data(*shape: int):
@@ -67,7 +70,7 @@ _READER = """
 import sys
 import numpy as np
 import tensorflow as tf
-import anything  # the module under another name: the classes are registered all the same
+from other.norms import learned  # noqa: F401: its classes are registered, under any name
 
 model = tf.keras.models.load_model(sys.argv[1])
 np.save(sys.argv[2], model.predict(np.load(sys.argv[3]), verbose=0))
@@ -79,7 +82,7 @@ def test_a_saved_model_is_loaded_in_another_process(rules, tmp_path: Path):
     model.save(tmp_path / "model.keras")
     x = data(5, 6)
     np.save(tmp_path / "x.npy", x)
-    (tmp_path / "anything.py").write_text(text(), encoding="utf-8")
+    put(tmp_path / "other", emitted())
     (tmp_path / "reader.py").write_text(_READER, encoding="utf-8")
     names = ["reader.py", "model.keras", "y.npy", "x.npy"]
     run = [sys.executable, *(str(tmp_path / name) for name in names)]
@@ -128,7 +131,7 @@ def test_it_is_copied_and_keeps_to_a_policy(rules):
 
 
 def test_no_name_of_the_class_is_forgotten():
-    from gradspec.targets.tf_layer import OWN
+    from gradspec.targets.tf.layer import OWN
 
     public = {n for n in dir(tf.keras.layers.Layer()) if not n.startswith("_")}
     assert public <= OWN

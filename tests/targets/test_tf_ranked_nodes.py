@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
 
-from gradspec.targets import tf_ranked_texts as texts
-from gradspec.targets.python import Scope, render
-from gradspec.targets.tf_ranked import ranked
-from gradspec.targets.tf_texts import DIALECT
+from gradspec.runtime.tf import _axes
+from gradspec.targets.expressions import Scope, render
+from gradspec.targets.page import Page
+from gradspec.targets.tf.dialect import DIALECT
 from tests.targets.ranked_nodes import CASES, POSITIONS
 
 pytestmark = pytest.mark.tf
@@ -24,10 +23,9 @@ _ALONE = [name for name in CASES if name not in ("arange", "spread number")]
 
 @cache
 def _function(name: str) -> Callable[..., Any]:
-    scope = Scope(replace(DIALECT, ranked=ranked("x")), frozenset(), frozenset())
-    known: dict[str, Any] = {"tf": tf}
-    exec("\n".join(helper.text for helper in texts.HELPERS), known)
-    found = eval(f"lambda x, w, t: {render(CASES[name][0], scope)}", known)
+    scope = Scope(DIALECT, Page("rules.py", "xwt"))
+    text = render(CASES[name][0], scope)
+    found = eval(f"lambda x, w, t: {text}", {"tf": tf, **vars(_axes)})
     assert callable(found)
     return found
 

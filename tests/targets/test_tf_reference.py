@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.targets.emission import RULES, imported, planned, tf_module
+from tests.targets.emission import RULES, emitted_module, imported, tf_module
 
 pytestmark = pytest.mark.tf
 tf = pytest.importorskip("tensorflow")
@@ -39,10 +39,8 @@ def test_r2_composed_squares(rules: ModuleType) -> None:
 
 
 def test_r3_traced_squares(capfd: pytest.CaptureFixture[str]) -> None:
-    from gradspec.targets import tf as target
-
-    text = target.traced_module(planned("rule square(x[]) -> y[]:\n    y = x**2\n"))
-    traced = imported(text, "traced_square_tf")
+    text = "rule square(x[]) -> y[]:\n    y = x**2\n"
+    traced = imported(emitted_module(text, "tf", trace=True))
     x = tf.constant(2.0)
     with tf.GradientTape() as tape:
         tape.watch(x)

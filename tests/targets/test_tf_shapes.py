@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.targets.emission import tf_module
+from gradspec.driver.imported import put
+from tests.targets.emission import emitted_module, tf_module
 
 pytestmark = pytest.mark.tf
 tf = pytest.importorskip("tensorflow")
@@ -58,7 +59,7 @@ import json, sys
 import tensorflow as tf
 sys.path.insert(0, sys.argv[1])
 tf.compat.v1.disable_v2_behavior()
-import rows
+from product import rules as rows
 x = tf.compat.v1.placeholder(tf.float32, [None, None])
 g = tf.compat.v1.placeholder(tf.float32, [None])
 found = tf.compat.v1.gradients(rows.scaled(x, g), [x, g])
@@ -70,13 +71,12 @@ print(json.dumps([d.tolist() for d in found]))
 
 def test_sizes_that_tensorflow_1_does_not_know(tmp_path: Path) -> None:
     """There the size of an axis is an object, also where it is unknown."""
-    module = tf_module(
+    rules = (
         "rule scaled(x[..., n], g[n]) -> y[..., n]:\n"
         "    m = sum(x[j] for j) / n\n"
         "    y[i] = (x[i] - m) * g[i]\n"
     )
-    assert module.__file__ is not None
-    (tmp_path / "rows.py").write_text(Path(module.__file__).read_text("utf-8"), "utf-8")
+    put(tmp_path / "product", emitted_module(rules, "tf"))
     made = subprocess.run(
         [sys.executable, "-c", _OF_TENSORFLOW_1, str(tmp_path)],
         capture_output=True,

@@ -105,15 +105,18 @@ def test_a_graph_runs_what_is_written(
     rules: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """AutoGraph would run a copy of its own, from a file of its own."""
-    promote, ran = rules._promote, []
+    runtime = sys.modules[f"{rules.__package__}._gradspec"]
+    applied, ran = runtime._applied, []
 
-    def noted(*args: Any, **kwargs: Any) -> Any:
-        ran.append(sys._getframe(1).f_code.co_filename)
-        return promote(*args, **kwargs)
+    def noted(core: Any, *args: Any) -> Any:
+        ran.append(
+            (sys._getframe(1).f_code.co_filename, core.func.__code__.co_filename)
+        )
+        return applied(core, *args)
 
-    monkeypatch.setattr(rules, "_promote", noted)
+    monkeypatch.setattr(runtime, "_applied", noted)
     tf.function(lambda x, y: rules.complex_op(x, y))(_normal(3), _normal(3))
-    assert ran == [rules.__file__]
+    assert ran == [(runtime.__file__, rules.__file__)]
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -160,8 +163,7 @@ def test_vectorized_map(rules: ModuleType) -> None:
     np.testing.assert_allclose(tf.vectorized_map(slopes, x), want, 1e-5, 1e-6)
 
 
-def test_one_core_for_a_static_value(rules: ModuleType) -> None:
-    assert rules._spike(3.5) is rules._spike(3.5)
+def test_a_static_value_is_no_reason_to_trace_again(rules: ModuleType) -> None:
     graph = tf.function(lambda v: rules.spike(v, k=3.5), reduce_retracing=True)
     for length in (2, 3, 4, 5):
         graph(_normal(length))

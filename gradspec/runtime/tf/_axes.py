@@ -1,0 +1,193 @@
+"""Operations on named axes, which are the last ones of a tensor.
+
+Sizes are numbers or int64 tensors, positions int64, as TensorFlow mixes no integer types.
+Nothing needs a static shape or rank.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import tensorflow as tf
+
+Size: TypeAlias = Any
+"""A number, or an int64 tensor of rank 0."""
+
+
+def _shape(x: tf.Tensor) -> tf.Tensor:
+    """Of a tensor that is watched by one accumulator within another, a graph cannot take
+    the shape.
+    """
+    return tf.shape(tf.stop_gradient(x), tf.int64)
+
+
+def spread(x: tf.Tensor, axis: int, size: Size) -> tf.Tensor:
+    """``x`` repeated along ``axis``, which has size 1 or is not there yet."""
+    if x.shape.rank is not None and x.shape.rank < -axis:
+        x = x[(tf.newaxis,) * (-axis - x.shape.rank)]
+    shape = _shape(x)
+    return tf.broadcast_to(x, tf.concat([shape[:axis], [size], shape[axis:][1:]], 0))
+
+
+def softmax(x: tf.Tensor, axis: int) -> tf.Tensor:
+    """`tf.nn.softmax`, which must know the rank for any axis but the last."""
+    if axis == -1:
+        return tf.nn.softmax(x)
+    exp = tf.exp(x - tf.reduce_max(x, axis, keepdims=True))
+    return exp / tf.reduce_sum(exp, axis, keepdims=True)
+
+
+def stacked(*parts: tf.Tensor) -> tf.Tensor:
+    """The parts, which broadcast, side by side along a new last axis."""
+    shape = tf.shape(parts[0])
+    for part in parts[1:]:
+        shape = tf.broadcast_dynamic_shape(shape, tf.shape(part))
+    return tf.stack([tf.broadcast_to(part, shape) for part in parts], -1)
+
+
+def window(x: tf.Tensor, axis: int, start: Size, size: Size) -> tf.Tensor:
+    """``size`` positions of an axis from ``start`` on; one outside is an error."""
+    shape = _shape(x)
+    begin = tf.concat([0 * shape[:axis], [start], 0 * shape[axis:][1:]], 0)
+    return tf.slice(x, begin, tf.concat([shape[:axis], [size], shape[axis:][1:]], 0))
+
+
+def padded_window(x: tf.Tensor, axis: int, start: Size, size: Size) -> tf.Tensor:
+    """``size`` positions of an axis from ``start`` on; outside there are zeros."""
+    shape = _shape(x)
+    start = tf.cast(start, tf.int64)
+    around = [tf.maximum(-start, 0), tf.maximum(start + size - shape[axis], 0)]
+    before = tf.zeros([tf.size(shape) + axis, 2], tf.int64)
+    paddings = tf.concat([before, [around], tf.zeros([-axis - 1, 2], tf.int64)], 0)
+    return window(tf.pad(x, paddings), axis, tf.maximum(start, 0), size)
+
+
+def windows(
+    x: tf.Tensor,
+    axis: int,
+    start: Size,
+    rows: Size,
+    columns: Size,
+    backward: bool = False,
+) -> tf.Tensor:
+    """Two axes in place of one: at [i, j] is what was at start + i + j, or at
+    start + i - j.
+    """
+    step = tf.range(columns, dtype=tf.int64)
+    positions = start + tf.expand_dims(tf.range(rows, dtype=tf.int64), -1)
+    return tf.gather(x, positions - step if backward else positions + step, axis=axis)
+
+
+def padded_windows(
+    x: tf.Tensor,
+    axis: int,
+    start: Size,
+    rows: Size,
+    columns: Size,
+    backward: bool = False,
+) -> tf.Tensor:
+    """The same; outside there are zeros."""
+    first = start - columns + 1 if backward else start
+    x = padded_window(x, axis, first, rows + columns - 1)
+    return windows(x, axis, start - first, rows, columns, backward)
+
+
+def product_of_others(x: tf.Tensor, axis: int) -> tf.Tensor:
+    """For each element the product of all others. (Running products would do with less,
+    but TensorFlow's derivative of them divides by the elements, which may be 0.)
+    """
+    size = tf.shape(x)[axis]
+    own = tf.eye(size, dtype=tf.bool)
+    own = tf.reshape(own, tf.concat([[size, size], tf.ones([-axis - 1], tf.int32)], 0))
+    others = tf.where(own, tf.ones([], x.dtype), tf.expand_dims(x, axis - 1))
+    return tf.reduce_prod(others, axis)
+
+
+def take(x: tf.Tensor, index: tf.Tensor, axis: int) -> tf.Tensor:
+    """Positions of ``axis``, which the axes of ``index`` replace."""
+    return tf.gather(x, tf.cast(index, tf.int64), axis=axis)
+
+
+def take_nearest(x: tf.Tensor, index: tf.Tensor, axis: int) -> tf.Tensor:
+    """The same; a position outside, which is not used, is the nearest one."""
+    last = _shape(x)[axis] - 1
+    index = tf.clip_by_value(tf.cast(index, tf.int64), 0, last)
+    return tf.gather(x, index, axis=axis)
+
+
+def gather(x: tf.Tensor, index: tf.Tensor, axis: int) -> tf.Tensor:
+    """Positions of ``axis``; the other axes broadcast."""
+    x, index = _axis_last(x, axis), _axis_last(tf.cast(index, tf.int64), axis)
+    rows = tf.broadcast_dynamic_shape(_shape(x)[:-1], _shape(index)[:-1])
+    size, count = _shape(x)[-1:], _shape(index)[-1:]
+    x = tf.broadcast_to(x, tf.concat([rows, size], 0))
+    shape, row = tf.concat([rows, count], 0), tf.reduce_prod(rows, keepdims=True)
+    x = tf.reshape(x, tf.concat([row, size], 0))
+    index = tf.reshape(tf.broadcast_to(index, shape), tf.concat([row, count], 0))
+    taken = tf.reshape(tf.gather(x, index, axis=1, batch_dims=1), shape)
+    return _axis_last(taken, axis, back=True)
+
+
+def _axis_last(x: tf.Tensor, axis: int, back: bool = False) -> tf.Tensor:
+    """``x`` with an axis moved to the end, or from there to its place."""
+    if axis == -1:
+        return x
+    axes = tf.range(tf.rank(x))
+    if back:
+        order = tf.concat([axes[:axis], axes[-1:], axes[axis:-1]], 0)
+    else:
+        order = tf.concat([axes[:axis], axes[axis + 1 :], axes[axis : axis + 1]], 0)
+    return tf.transpose(x, order)
+
+
+def scatter_add(
+    index: tf.Tensor, value: tf.Tensor, size: Size, count: int, others: int
+) -> tf.Tensor:
+    """Values summed by position; the position's axis stands where ``index`` had its
+    ``count`` axes, in front of the last ``others``.
+    """
+    index = tf.cast(index, tf.int64)
+    index = tf.reshape(index, tf.concat([_shape(index), [1] * others], 0))
+    shape = tf.broadcast_dynamic_shape(_shape(index), _shape(value))
+    rank = tf.size(shape)
+    batch, after = shape[: rank - count - others], shape[rank - others :]
+    index = tf.broadcast_to(index, tf.concat([shape[: rank - others], [1] * others], 0))
+    rows = tf.reduce_prod(batch)
+    row = tf.reshape(tf.range(rows), tf.concat([batch, [1] * (count + others)], 0))
+    places = tf.where((index >= 0) & (index < size), index + row * size, -1)
+    places = tf.reshape(places, [-1])
+    flat = tf.concat([[tf.size(places, tf.int64)], after], 0)
+    value = tf.reshape(tf.broadcast_to(value, shape), flat)
+    found = tf.math.unsorted_segment_sum(value, places, rows * size)
+    return tf.reshape(found, tf.concat([batch, [size], after], 0))
+
+
+def scatter_add_all(
+    index: tf.Tensor, value: tf.Tensor, size: Size, count: int, others: int
+) -> tf.Tensor:
+    """The same, summed over batch axes too."""
+    index = tf.cast(index, tf.int64)
+    given = tf.concat([_shape(index), [1] * others], 0)
+    shape = tf.broadcast_dynamic_shape(given, _shape(value))
+    rank = tf.size(shape)
+    index = tf.reshape(tf.broadcast_to(index, shape[: rank - others]), [-1])
+    flat = tf.concat([[tf.size(index, tf.int64)], shape[rank - others :]], 0)
+    value = tf.reshape(tf.broadcast_to(value, shape), flat)
+    return tf.math.unsorted_segment_sum(value, index, size)
+
+
+def sum_of_outer(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
+    """Outer products along the last axes, summed over all other axes, which broadcast."""
+    m, n = _shape(a)[-1:], _shape(b)[-1:]
+    rows = tf.broadcast_dynamic_shape(_shape(a)[:-1], _shape(b)[:-1])
+    count = tf.reduce_prod(rows)
+    a = tf.reshape(tf.broadcast_to(a, tf.concat([rows, m], 0)), [count, m[0]])
+    b = tf.reshape(tf.broadcast_to(b, tf.concat([rows, n], 0)), [count, n[0]])
+    return tf.matmul(a, b, transpose_a=True)
+
+
+def batch_sum(x: tf.Tensor, core: int) -> tf.Tensor:
+    """The sum over all but the last ``core`` axes."""
+    if x.shape.rank is None:
+        return tf.reduce_sum(x, tf.range(tf.rank(x) - core))
+    return tf.reduce_sum(x, [*range(x.shape.rank - core)])

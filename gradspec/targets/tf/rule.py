@@ -1,0 +1,225 @@
+"""One rule in TensorFlow: the public function itself, as `tf.custom_gradient` takes it.
+
+Its body has the forward pass and, as a function within it, the backward pass, which are
+plain operations, so that they can be differentiated again. The decorator does the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gradspec.ir.rule import Input, Kind, Output
+from gradspec.plan.array import Expr, Name, Op, names
+from gradspec.plan.plan import Term
+from gradspec.plan.program import Program
+from gradspec.targets.docstring import docstring
+from gradspec.targets.expressions import Scope, may_be_number, render
+from gradspec.targets.lines import Lines, assignment, assignments, indented, tightened
+from gradspec.targets.page import Page
+from gradspec.targets.signature import listed, parameters, pattern, returned, shaped
+from gradspec.targets.target import Definition
+from gradspec.targets.tf.dialect import scope_of
+from gradspec.targets.tf.layer import is_activation, layer_class, registration
+from gradspec.targets.tf.trace import traced_forward, traced_gradient
+
+_KINDS = {Kind.INT: "integer", Kind.BOOL: "boolean"}
+_TENSOR = "tf.Tensor"
+
+
+def definitions(program: Program, page: Page, *, trace: bool) -> list[Definition]:
+    """The function, and the layer of a rule with params."""
+    scope = scope_of(program, page)
+    result = f"{page.core('Result')}[{returned(program, _TENSOR)}]"
+    lines = [
+        *([registration(page)] if is_activation(program) else []),
+        _decorator(program, page),
+        f"def {program.name}({parameters(program, _TENSOR)}) -> {result}:",
+        docstring(program.docs),
+        *indented(_body(program, scope, trace)),
+    ]
+    function = Definition(lines, (program.name,))
+    layer = layer_class(program, page)
+    return [function] if layer is None else [function, layer]
+
+
+def _decorator(program: Program, page: Page) -> str:
+    words = ", ".join(_keywords(program))
+    return f"@{page.core('custom_gradient')}" + (f"({words})" if words else "")
+
+
+def _keywords(program: Program) -> Iterable[str]:
+    if program.is_double:
+        yield "precision=tf.float64"
+    if not program.is_linear:
+        yield "is_linear=False"
+    ended = [k for k, o in enumerate(program.outputs) if o.kind is Kind.NOGRAD]
+    if ended:
+        yield f"nograd={ended}"
+    kinds = [(i.name, _KINDS[i.kind]) for i in program.inputs if i.kind in _KINDS]
+    if kinds:
+        yield f"kinds={{{_pairs(kinds)}}}"
+    axes = [(i.name, pattern(i)) for i in shaped(program)]
+    if axes:
+        yield f"axes={{{_pairs(axes)}}}"
+
+
+def _pairs(pairs: Iterable[tuple[str, str]]) -> str:
+    return ", ".join(f'"{name}": "{word}"' for name, word in pairs)
+
+
+def _body(program: Program, scope: Scope, trace: bool) -> Lines:
+    backward = program.local("backward")
+    statements, results = _forward(program, scope, trace)
+    before = [*_sizes(program, scope.page, trace), *statements]
+    behind = _backward(program, scope, trace)
+    cotangents = ", ".join(
+        d if d in names(*_pulled(program)) or _is_filled(program) or trace else f"_{d}"
+        for d in (f"d{o.name}" for o in program.outputs)
+    )
+    return [
+        *before,
+        "",
+        f"def {backward}({cotangents}):",
+        *indented(tightened(behind)),
+        "",
+        f"return {listed(results)}, {backward}",
+    ]
+
+
+# --- forward ---------------------------------------------------------------------------
+
+
+def _forward(program: Program, scope: Scope, trace: bool) -> tuple[Lines, list[str]]:
+    """Statements, and the outputs as text; one that the backward pass uses is named."""
+    block, used = program.forward, names(*_pulled(program))
+    outputs = {output.name: output for output in program.outputs}
+    lines: Lines = []
+    for s in block.statements:
+        if s.name in outputs:
+            text = _output(program, outputs[s.name], s.value, scope)
+        else:
+            text = render(s.value, scope)
+        lines += assignment(s.name, text, s.comment)
+    named, results = {s.name for s in block.statements}, []
+    for output, value in zip(program.outputs, block.results, strict=True):
+        if value == Name(output.name) and output.name in named:
+            results.append(output.name)
+            continue
+        text = _output(program, output, value, scope)
+        if output.name in used or trace:
+            lines += assignment(output.name, text)
+            text = output.name
+        results.append(text)
+    return [*lines, *(traced_forward(program, scope) if trace else [])], results
+
+
+def _output(program: Program, output: Output, value: Expr, scope: Scope) -> str:
+    """An output as text; a number takes the shape to which its inputs broadcast."""
+    text = render(value, scope)
+    if may_be_number(value, program.numbers):
+        text = (
+            f"{scope.page.core('filled')}({text}, {', '.join(_like(program, output))})"
+        )
+    elif output.kind is not Kind.INT:
+        return text
+    to = {Kind.INT: "tf.int64", Kind.BOOL: "tf.bool"}.get(output.kind)
+    return f"tf.cast({text}, {to})" if to else text
+
+
+def _like(program: Program, output: Output) -> list[str]:
+    """The inputs whose joint shape a constant output has, floating ones first."""
+    reach = program.reach[output.name]
+    like = [n for n in (*program.floats, *reach) if n in reach]
+    return list(dict.fromkeys(like)) or [i.name for i in program.tensors]
+
+
+def _sizes(program: Program, page: Page, trace: bool) -> Lines:
+    """Sizes of axes, for both passes."""
+    values = [*(s.value for s in program.forward.statements), *program.forward.results]
+    values += _pulled(program)
+    if trace:
+        slopes = (slope for terms in program.slopes.values() for _, slope in terms)
+        values += [slope for slope in slopes if slope is not None]
+    used, tensors = names(*values), {i.name for i in program.tensors}
+    statics = {i.name for i in program.statics}
+    lines = []
+    for size in program.sizes:
+        if size.name in used and size.name not in statics:
+            name, axis = next(p for p in size.places if p[0] in tensors)
+            lines.append(f"{size.name} = {page.core('size')}({name}, {axis})")
+    return lines
+
+
+# --- backward --------------------------------------------------------------------------
+
+
+def _pulled(program: Program) -> list[Expr]:
+    """The values of the backward pass."""
+    steps = [step.value for step in program.backward.statements]
+    return [
+        *steps,
+        *(term.value for _, group in _groups(program) for term in group or ()),
+    ]
+
+
+def _groups(program: Program) -> list[tuple[Input, tuple[Term, ...] | None]]:
+    return list(zip(program.tensors, program.backward.gradients, strict=True))
+
+
+def _is_filled(program: Program) -> bool:
+    """Whether a term takes its shape from the cotangents."""
+    terms = (term for _, group in _groups(program) for term in group or ())
+    return any(_needs_shape(program, term) for term in terms)
+
+
+def _needs_shape(program: Program, term: Term) -> bool:
+    """A branch by a number may be one; where gradients are linear, that is 0."""
+    is_number = may_be_number(term.value, program.numbers)
+    return not term.upstream or (is_number and not program.is_linear)
+
+
+def _backward(program: Program, scope: Scope, trace: bool) -> Lines:
+    lines = assignments(program.backward.statements, scope)
+    found = []
+    for i, group in _groups(program):
+        text = _gradient(program, i, group, scope)
+        if group is None:
+            found.append("None")
+            continue
+        comment = "\n".join(term.comment for term in group if term.comment)
+        if comment or trace:
+            lines += assignment(f"d{i.name}", text, comment)
+            text = f"d{i.name}"
+        if trace:
+            lines += traced_gradient(program, i, scope)
+        found.append(text)
+    return [*lines, f"return {', '.join(found)}"]
+
+
+def _gradient(
+    program: Program, i: Input, group: tuple[Term, ...] | None, scope: Scope
+) -> str:
+    if group is None:
+        return "None"
+    if not group:
+        return f"tf.zeros_like({i.name})"
+    if len(group) == 1:
+        return _term(program, group[0], scope)
+    shapes = {frozenset(term.spans) for term in group}
+    if len(shapes) == 1 and not any(_needs_shape(program, term) for term in group):
+        total = group[0].value
+        for term in group[1:]:
+            total = Op("add", (total, term.value))
+        return render(total, scope)
+    reduce = scope.page.core("sum_to")
+    return " + ".join(
+        f"{reduce}({_term(program, term, scope)}, {i.name})" for term in group
+    )
+
+
+def _term(program: Program, term: Term, scope: Scope) -> str:
+    """A term of a gradient; one without a cotangent has the shape of the outputs."""
+    text = render(term.value, scope)
+    if not _needs_shape(program, term):
+        return text
+    return f"{scope.page.core('filled')}({text}, {', '.join(program.cotangents)})"
