@@ -1,6 +1,6 @@
 """Write the tables of the contract anew: `python -m tests.contract.pin [TABLE...]`.
 
-Without a table, all of them (three minutes). A change of a table is a change of what
+Without a table, all of them (some six minutes of one core). A change of a table is a change of what
 users see: its diff is to be read, and told in the change log.
 """
 
