@@ -1,6 +1,7 @@
 """Cells of the conformance matrix that are quick, and one of each kind that is slow.
 
-The whole matrix is `python benchmarks/conformance.py`.
+They are as pinned in `tests/contract/cells.tsv`; the whole matrix is
+`python benchmarks/conformance.py`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from gradspec.driver import conforming
 from gradspec.driver.trials import FRAMEWORKS
 from gradspec.options import Options
 from gradspec.trial.features import FEATURES
+from tests.contract.cells import changed
+from tests.contract.tables import told
 
 SLOW = {
     "torch": (
@@ -59,11 +62,6 @@ def _subject(
     return replace(given, cases=cases, ways=ways)
 
 
-def _faults(matrix: conforming.Matrix) -> list[tuple[str, ...]]:
-    assert any(cell.state == "ok" for cell in matrix.cells)
-    return [(c.rule, c.feature, c.message) for c in matrix.cells if c.failed]
-
-
 @pytest.mark.parametrize("target", QUICK)
 def test_quick_features(target: str) -> None:
     features = tuple(
@@ -73,7 +71,8 @@ def test_quick_features(target: str) -> None:
     )
     rules = ("nonlinear_marker", "pair_marker", "result_marker", "axis_marker")
     given = _subject(target, rules, conforming.DOUBTED)
-    assert _faults(conforming.matrix(target, (given,), features)) == []
+    found = changed(conforming.matrix(target, (given,), features))
+    assert not found, told(found)
 
 
 @pytest.mark.parametrize("target", SLOW)
@@ -81,7 +80,8 @@ def test_slow_features(target: str) -> None:
     features = tuple(f for f in FEATURES[target] if f.name in SLOW[target])
     assert len(features) == len(SLOW[target])
     given = _subject(target, ("pair_marker",), ("rule",))
-    assert _faults(conforming.matrix(target, (given,), features)) == []
+    found = changed(conforming.matrix(target, (given,), features))
+    assert not found, told(found)
 
 
 BROKEN = {
