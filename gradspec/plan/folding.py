@@ -7,6 +7,7 @@ in a branch that is not taken, too.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 
 from gradspec.plan.array import (
@@ -26,7 +27,7 @@ _INFINITY = Op("inf")
 _BITS = 200
 """Of the balls that a constant is computed with: nearly four times those of a double."""
 
-_COMPARED = {
+_COMPARED: dict[str, Callable[..., bool]] = {
     "lt": lambda a, b: a < b,
     "le": lambda a, b: a <= b,
     "gt": lambda a, b: a > b,
@@ -34,7 +35,7 @@ _COMPARED = {
     "eq": lambda a, b: a == b,
     "ne": lambda a, b: a != b,
 }
-_EXACT = {
+_EXACT: dict[str, Callable[..., Fraction]] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
     "mul": lambda a, b: a * b,

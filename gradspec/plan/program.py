@@ -151,7 +151,8 @@ class Program:
     @property
     def has_axes(self) -> bool:
         """Whether an input or output has named axes."""
-        return any(v.shape.axes for v in (*self.inputs, *self.outputs))
+        shapes = [i.shape for i in self.inputs] + [o.shape for o in self.outputs]
+        return any(shape.axes for shape in shapes)
 
     @property
     def is_double(self) -> bool:
@@ -161,8 +162,9 @@ class Program:
     @property
     def variables(self) -> frozenset[str]:
         """All names of values: the author's, those of gradients and tangents, and ours."""
-        ends = [v.name for v in (*self.inputs, *self.outputs)]
-        steps = [s.name for s in (*self.forward.statements, *self.backward.statements)]
+        ends = [i.name for i in self.inputs] + [o.name for o in self.outputs]
+        steps = [s.name for s in self.forward.statements]
+        steps += [s.name for s in self.backward.statements]
         pushed = self.pushforward.statements if self.pushforward else ()
         steps += [s.name for s in pushed]
         steps += [s.name for s in self.pushes.statements] if self.pushes else []

@@ -32,16 +32,7 @@ _SCHEMA = {"number": "Scalar", "whole": "SymInt", "known": "SymInt"}
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
-class _WithKeywords(type(torch.autograd.Function)):  # type: ignore[misc]
-    """The class of rules: that of PyTorch's functions takes no class keywords."""
-
-    def __init__(
-        cls, name: str, bases: tuple[type, ...], members: dict[str, Any], /, **_: Any
-    ) -> None:
-        super().__init__(name, bases, members)
-
-
-class Rule(torch.autograd.Function, metaclass=_WithKeywords):
+class Rule(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
     """A function with a gradient of its own.
 
     A subclass has static methods:
@@ -55,7 +46,7 @@ class Rule(torch.autograd.Function, metaclass=_WithKeywords):
       Without it the rule has no forward mode.
     * ``residuals(*inputs, *outputs)``: what these are given. Without it, the inputs.
 
-    and class keywords: ``name`` of the rule; ``kinds`` of inputs that are not floating:
+    and the decorator `rule`, with the rule's name; ``kinds`` of inputs that are not floating:
     "nograd" (floating without a gradient), "integer", "boolean", and last "number", "whole"
     and "known" (a whole number that is no compiler's symbol); ``axes``, declared shapes as
     in ``{"x": "... n"}``; ``computed_in``; ``constant``, the places of outputs without a
@@ -67,56 +58,18 @@ class Rule(torch.autograd.Function, metaclass=_WithKeywords):
     pullback: ClassVar[Callable[..., Any]]
     pushforward: ClassVar[Callable[..., Any] | None] = None
     residuals: ClassVar[Callable[..., tuple[Any, ...]] | None] = None
+    call: ClassVar[Callable[..., Any]]
+    """The rule applied to the arguments of its public function."""
+
+    _name: ClassVar[str]
+    _kinds: ClassVar[dict[str, str]]
+    _computed_in: ClassVar[Mapping[torch.dtype, torch.dtype]]
+    _extra: ClassVar[int]
+    _fills: ClassVar[bool]
+    _constant: ClassVar[tuple[int, ...]]
+    _inputs: ClassVar[Callable[..., tuple[Any, ...]]]
 
     generate_vmap_rule = True
-
-    def __init_subclass__(
-        cls,
-        *,
-        name: str,
-        kinds: Mapping[str, str] = _NOTHING,
-        axes: Mapping[str, str] = _NOTHING,
-        computed_in: Mapping[torch.dtype, torch.dtype] = HALF,
-        extra: int = 0,
-        constant: tuple[int, ...] = (),
-        fills: bool = False,
-        is_exact: bool = True,
-        outputs: int = 1,
-    ) -> None:
-        names = cls.value.__code__.co_varnames[: cls.value.__code__.co_argcount]
-        cls._name, cls._axes, cls._computed_in = name, axes, computed_in
-        cls._kinds = {n: kinds.get(n, "floating") for n in names}
-        cls._is_plain = not kinds
-        cls._extra, cls._fills, cls._is_exact = extra, fills, is_exact
-        cls._constant = (*constant, *range(outputs, outputs + extra))
-        # a compiler that looked inside would differentiate ``forward``
-        torch.compiler.allow_in_graph(cls)
-        cls._eager = super(
-            torch.autograd.Function, cls
-        ).apply  # .apply binds a signature
-        cls._outside = staticmethod(torch.compiler.disable(cls.apply))
-        cls._exported = (
-            cls.forward if is_exact else staticmethod(_operation(cls, outputs))
-        )
-
-    @classmethod
-    def call(cls, *arguments: Any) -> Any:
-        """The output, or a tuple of outputs, on the way that keeps the rule."""
-        inputs = cls._inputs(arguments)
-        if is_compiling():
-            if is_exporting():
-                made = cls._exported(*inputs)
-            elif forward_ad._current_level >= 0 and not _transforms_are_active():
-                made = cls._outside(*inputs)  # a graph would not see dual numbers
-            else:
-                made = cls.apply(*inputs)
-        else:
-            made = (
-                cls.apply(*inputs) if _transforms_are_active() else cls._eager(*inputs)
-            )
-        if not cls._extra:
-            return made
-        return made[0] if len(made) == cls._extra + 1 else made[: -cls._extra]
 
     @classmethod
     def forward(cls, *inputs: Any) -> Any:
@@ -196,28 +149,88 @@ class Rule(torch.autograd.Function, metaclass=_WithKeywords):
             )
             return found if len(found) > 1 else found[0]
 
-    # --- arguments -------------------------------------------------------------------------
 
-    @classmethod
-    def _inputs(cls, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The arguments as tensors of one floating type, and numbers."""
-        if cls._is_plain and _are_alike(arguments):
-            inputs = arguments
+def rule(
+    name: str,
+    *,
+    kinds: Mapping[str, str] = _NOTHING,
+    axes: Mapping[str, str] = _NOTHING,
+    computed_in: Mapping[torch.dtype, torch.dtype] = HALF,
+    extra: int = 0,
+    constant: tuple[int, ...] = (),
+    fills: bool = False,
+    is_exact: bool = True,
+    outputs: int = 1,
+) -> Callable[[type[Rule]], type[Rule]]:
+    """What PyTorch is told of a rule, see `Rule`."""
+
+    def decorate(cls: type[Rule]) -> type[Rule]:
+        names = cls.value.__code__.co_varnames[: cls.value.__code__.co_argcount]
+        cls._name, cls._computed_in = name, computed_in
+        cls._kinds = {n: kinds.get(n, "floating") for n in names}
+        cls._extra, cls._fills = extra, fills
+        cls._constant = (*constant, *range(outputs, outputs + extra))
+        # a compiler that looked inside would differentiate ``forward``
+        torch.compiler.allow_in_graph(cls)
+        exported = cls.forward if is_exact else _operation(cls, outputs)
+        # of a Function a compiler reads methods alone, so that these have what they need
+        cls._inputs = staticmethod(_converting(name, cls._kinds, axes, not kinds))
+        cls.call = staticmethod(_calling(cls, cls._inputs, exported, extra))
+        return cls
+
+    return decorate
+
+
+def _calling(
+    cls: type[Rule],
+    converted: Callable[..., tuple[Any, ...]],
+    exported: Callable[..., Any],
+    extra: int,
+) -> Callable[..., Any]:
+    """What the public function of a rule calls, on the way that keeps the rule."""
+    eager = super(torch.autograd.Function, cls).apply  # .apply binds a signature
+    outside = torch.compiler.disable(cls.apply)
+
+    def call(*arguments: Any) -> Any:
+        inputs = converted(*arguments)
+        if is_compiling():
+            if is_exporting():
+                made = exported(*inputs)
+            elif forward_ad._current_level >= 0 and not _transforms_are_active():
+                made = outside(*inputs)  # a graph would not see dual numbers
+            else:
+                made = cls.apply(*inputs)
         else:
-            pairs = zip(cls._kinds.items(), arguments, strict=True)
-            given = {n: (kind, value) for (n, kind), value in pairs}
-            floats = {n: v for n, (kind, v) in given.items() if kind in _FLOATS}
-            made = dict(zip(floats, _promoted(cls._name, floats), strict=True))
+            made = cls.apply(*inputs) if _transforms_are_active() else eager(*inputs)
+        if not extra:
+            return made
+        return made[0] if len(made) == extra + 1 else made[:-extra]
+
+    return call
+
+
+def _converting(
+    rule: str, kinds: Mapping[str, str], axes: Mapping[str, str], is_plain: bool
+) -> Callable[..., tuple[Any, ...]]:
+    """Arguments as tensors of one floating type, and numbers."""
+    names, words = tuple(kinds), tuple(kinds.values())
+
+    def converted(*arguments: Any) -> tuple[Any, ...]:
+        inputs = arguments
+        if not (is_plain and _are_alike(arguments)):
+            given = dict(zip(names, arguments, strict=True))
+            floats = {n: given[n] for n in names if kinds[n] in _FLOATS}
+            made = dict(zip(floats, _promoted(rule, floats), strict=True))
             inputs = tuple(
-                made[n] if n in made else _converted(cls._name, n, kind, value)
-                for n, (kind, value) in given.items()
+                made[n] if n in made else _converted(rule, n, kinds[n], given[n])
+                for n in names
             )
-            inputs = _numbers_alike(inputs, [kind for kind, _ in given.values()])
-        if cls._axes:
-            _check_axes(
-                cls._name, dict(zip(cls._kinds, inputs, strict=True)), cls._axes
-            )
+            inputs = _numbers_alike(inputs, words)
+        if axes:
+            _check_axes(rule, dict(zip(names, inputs, strict=True)), axes)
         return inputs
+
+    return converted
 
 
 def sum_to(gradient: Tensor, x: Tensor) -> Tensor:
@@ -464,7 +477,7 @@ def _number(rule: str, name: str, value: Any) -> Any:
     return float(value)
 
 
-def _numbers_alike(inputs: tuple[Any, ...], kinds: list[str]) -> tuple[Any, ...]:
+def _numbers_alike(inputs: tuple[Any, ...], kinds: tuple[str, ...]) -> tuple[Any, ...]:
     """Statics that are tensors, beside which all are: what torch has for numbers and what
     it has for tensors take no mixture.
     """

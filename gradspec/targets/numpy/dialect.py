@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gradspec.plan.plan import Assign, Step
 from gradspec.plan.program import Operators, Program
 from gradspec.plan.whole import positions
 from gradspec.targets.expressions import Dialect, Scope
@@ -37,7 +38,8 @@ _UNTYPED = Dialect(
 def scope_of(program: Program, page: Page) -> Scope:
     """Where the rule's expressions are printed."""
     floats = program.floats
-    blocks = [program.forward.statements, program.backward.statements]
+    blocks: list[tuple[Assign | Step, ...]] = [program.forward.statements]
+    blocks.append(program.backward.statements)
     if program.pushforward:
         blocks.append(program.pushforward.statements)
     integers = program.integers

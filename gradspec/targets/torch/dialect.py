@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from gradspec.plan.plan import Assign, Step
 from gradspec.plan.program import Operators, Program, Residuals
 from gradspec.plan.whole import positions
 from gradspec.primitives.row import Template
@@ -76,7 +77,8 @@ _UNTYPED = replace(
 def scope_of(program: Program, page: Page, like: str) -> Scope:
     """Where the rule's expressions are printed; ``like`` names a floating tensor."""
     integers = program.integers
-    blocks = [program.forward.statements, program.backward.statements]
+    blocks: list[tuple[Assign | Step, ...]] = [program.forward.statements]
+    blocks.append(program.backward.statements)
     if program.pushforward:
         blocks.append(program.pushforward.statements)
     return Scope(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from gradspec.ir.rule import Input, Kind, Output
-from gradspec.plan.array import Expr, Name, names, nodes
+from gradspec.plan.array import Expr, Name, Where, names, nodes
 from gradspec.plan.array import Op as Operation
 from gradspec.plan.layer import class_name, layer
 from gradspec.plan.plan import Nature, Step, Term
@@ -65,7 +65,7 @@ def _function(program: Program, own: str) -> Lines:
 
 
 def _class(program: Program, own: str, page: Page, trace: bool) -> Lines:
-    words = [f'name="{program.name}"', *_keywords(program, page)]
+    words = [f'"{program.name}"', *_keywords(program, page)]
     methods = [_value(program, page, trace), *_residuals(program, trace)]
     if any(group is not None for group in program.backward.gradients):
         methods.append(_pullback(program, page, trace))
@@ -76,8 +76,11 @@ def _class(program: Program, own: str, page: Page, trace: bool) -> Lines:
     if program.pushforward is not None:
         methods.append(_pushforward(program, page, trace))
     body = [line for method in methods for line in (*method, "")]
-    header = f"class {own}({page.core('Rule')}, {', '.join(words)}):"
-    return [header, *indented(body[:-1])]
+    return [
+        f"@{page.core('rule')}({', '.join(words)})",
+        f"class {own}({page.core('Rule')}):",
+        *indented(body[:-1]),
+    ]
 
 
 def _keywords(program: Program, page: Page) -> Iterator[str]:
@@ -214,6 +217,8 @@ def _is_part(program: Program, value: Expr) -> bool:
             return _is_part(program, value.arg)
         case Window(padded=False):
             return _is_part(program, value.arg)
+        case Where(condition=condition) if {*names(condition)} <= program.numbers:
+            return any(_is_part(program, v) for v in (value.then, value.other))
         case _:
             return False
 

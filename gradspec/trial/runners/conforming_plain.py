@@ -27,16 +27,17 @@ def _runtime(module: ModuleType) -> ModuleType:
 def torch_module(path: str) -> ModuleType:
     """What a `Function` computes forward, in its place."""
     module: ModuleType = imported_as(PREFIX, path)
-    rule = _runtime(module).Rule
-
-    def call(cls: Any, *arguments: Any) -> Any:
-        made = cls.forward(*cls._inputs(arguments))
-        if not cls._extra:
-            return made
-        return made[0] if len(made) == cls._extra + 1 else made[: -cls._extra]
-
-    rule.call = classmethod(call)
+    rules = _runtime(module).Rule.__subclasses__()
+    for rule in rules:
+        rule.call = staticmethod(functools.partial(_forward, rule))
     return module
+
+
+def _forward(rule: Any, *arguments: Any) -> Any:
+    made = rule.forward(*rule._inputs(*arguments))
+    if not rule._extra:
+        return made
+    return made[0] if len(made) == rule._extra + 1 else made[: -rule._extra]
 
 
 def tf_module(path: str) -> ModuleType:
