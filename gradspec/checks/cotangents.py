@@ -14,6 +14,7 @@ from time import process_time
 from gradspec.checks import cotangents_said as words
 from gradspec.checks.breaks import Break
 from gradspec.checks.claims import Claim, Judgement
+from gradspec.checks.enough import further, is_enough, too_few
 from gradspec.checks.quotient import by_quotient
 from gradspec.checks.subject import Point, Subject
 from gradspec.checks.turning import probes
@@ -103,6 +104,16 @@ class Examined:
         equal = (s for _, s in self.evidence if s.relation is Relation.EQUAL)
         return tuple(seen.digits for seen in equal)
 
+    @property
+    def supporting(self) -> tuple[Point, ...]:
+        """The points that agree, be it to the digits of the numbers that are written."""
+        rounded = {id(seen) for seen in self.rounded}
+        return tuple(
+            point
+            for point, seen in self.evidence
+            if seen.relation is Relation.EQUAL or id(seen) in rounded
+        )
+
 
 def _judge(claim: Claim, met: tuple[Break, ...], deadline: float) -> Judgement:
     seen = examine(claim, everywhere(claim))
@@ -114,13 +125,26 @@ def _judge(claim: Claim, met: tuple[Break, ...], deadline: float) -> Judgement:
     if seen.outside is not None:
         return words.outside(claim, *seen.outside)
     found = () if seen.hole is None else (words.hole(claim, *seen.hole),)
-    if seen.rounded:
-        return Judgement(_rounded(claim, seen), found)
-    verdict = _accepted(claim, seen, deadline)
-    apart = _far_apart(claim, seen) if verdict.status is Status.AGREES else None
+    verdict = (
+        _rounded(claim, seen) if seen.rounded else _accepted(claim, seen, deadline)
+    )
+    if verdict.status is Status.PROVED or not claim.subject.points:
+        return Judgement(verdict, found)
+    more = further(claim)
+    seen = examine(claim, (*(point for point, _ in seen.evidence), *more))
+    if seen.refuted is not None:
+        return words.refuted(claim, *seen.refuted)
+    if seen.outside is not None:
+        return words.outside(claim, *seen.outside)
+    apart = None if seen.rounded else _far_apart(claim, seen)
     if apart is not None:
         return words.refuted(claim, *apart)
-    return Judgement(verdict, found)
+    drawn = [p for p in seen.supporting if any(p is one for one in more)]
+    if not is_enough(claim, drawn):
+        rule = claim.subject.rule
+        found = (*found, too_few(rule, claim.input, claim.entry, len(drawn)))
+    again = _rounded(claim, seen) if seen.rounded else _agreeing(claim, seen)
+    return Judgement(replace(again, stopped=verdict.stopped), found)
 
 
 def _far_apart(claim: Claim, seen: Examined) -> tuple[Point, Comparison] | None:
@@ -223,8 +247,8 @@ def _rounded(claim: Claim, seen: Examined) -> Verdict:
     )
 
 
-def _accepted(claim: Claim, seen: Examined, deadline: float) -> Verdict:
-    verdict = Verdict(
+def _agreeing(claim: Claim, seen: Examined) -> Verdict:
+    return Verdict(
         claim.input.name,
         Status.AGREES,
         "ball arithmetic",
@@ -233,6 +257,10 @@ def _accepted(claim: Claim, seen: Examined, deadline: float) -> Verdict:
         through_surrogate=follows_surrogate(claim.subject.rule),
         bits=seen.bits,
     )
+
+
+def _accepted(claim: Claim, seen: Examined, deadline: float) -> Verdict:
+    verdict = _agreeing(claim, seen)
     seconds = max(deadline - process_time(), 0.0)
     with attempt(claim.name, seconds) as may:
         found = prove(claim, seconds) if may else Search(None, (NORMAL,))

@@ -18,6 +18,7 @@ from gradspec.checks.cotangents import (
     examine,
     prove,
 )
+from gradspec.checks.enough import further, is_enough, too_few
 from gradspec.checks.indexed_calculus import is_equal
 from gradspec.checks.indexed_cases import Case, Cases
 from gradspec.checks.indexed_words import Witness, hole, outside, refuted, unknown
@@ -31,6 +32,9 @@ from gradspec.symbolic.compare import Relation, compare, relative_digits
 from gradspec.symbolic.neighbours import on_border
 
 _MOST_DIGITS = 50
+_CONFIRMED = 4
+"""Elements that are looked at in more points, or a few more."""
+
 _LONGEST_PROOF = 2.0
 """Seconds for one element: one that needs more needs more than we have for all."""
 
@@ -97,7 +101,29 @@ def _judge(
         verdict = _proved(rule, equal, verdict, seen, known, deadline)
     holes = (s for s in seen if s.examined.hole is not None)
     first = next(holes, None)
-    return Judgement(verdict, () if first is None else (hole(_witness(first), entry),))
+    found = () if first is None else (hole(_witness(first), entry),)
+    if verdict.status is Status.PROVED or not any(c.subject.points for c in every):
+        return Judgement(verdict, found)
+    return _confirmed(rule, variable, entry, known, Judgement(verdict, found))
+
+
+def _confirmed(
+    rule: Rule, variable: Input, entry: Declared, known: Cases, judged: Judgement
+) -> Judgement:
+    """What is not proved agrees at enough generic points, at some size."""
+    count = 0
+    for case in dict.fromkeys((*_always(known)[::-1], *known.larger)):
+        claims = tuple(_claims(variable, case))
+        some = claims[:: max(1, len(claims) // _CONFIRMED)]
+        seen = [Seen(case, claim, examine(claim, further(claim))) for claim in some]
+        for one in seen:
+            if one.examined.is_refuted:
+                return _refuted(rule, entry, one, known)
+        if seen and all(is_enough(s.claim, s.examined.supporting) for s in seen):
+            return judged
+        count = max((count, *(len(s.examined.supporting) for s in seen)))
+    found = (*judged.found, too_few(rule, variable, entry, count))
+    return replace(judged, found=found)
 
 
 def _always(known: Cases) -> tuple[Case, ...]:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import reduce
 
+from gradspec.checks.claims import Claim
+from gradspec.checks.enough import DRAWN, is_enough, too_few
 from gradspec.checks.subject import Point, Subject, said
 from gradspec.diagnostics import Diagnostic, error
 from gradspec.ir.expr import Apply, Expr, Ref
@@ -17,6 +19,7 @@ from gradspec.ir.rule import Declared, Input, Status, Verdict
 from gradspec.ir.walk import names
 from gradspec.symbolic.enclose import defined, enclose
 from gradspec.symbolic.neighbours import central_slope
+from gradspec.symbolic.sampling import generic_points
 
 _TOLERANCE = 1e-12
 _DIGITS = 12
@@ -27,7 +30,7 @@ def by_quotient(
 ) -> tuple[Verdict, tuple[Diagnostic, ...]]:
     """The verdict on one cotangent: agrees, or refuted at the first point that differs."""
     declared = subject.stated[variable.name]
-    count = 0
+    met: list[Point] = []
     for point, true in _slopes(subject, variable.name):
         ball = enclose(declared, point)
         if not defined(ball):
@@ -38,28 +41,36 @@ def by_quotient(
             told = f"gives {value:.12g} at {place}, where the derivative is {true:.12g}"
             found = (_differs(subject, variable, entry, told),)
             return Verdict(variable.name, Status.REFUTED, "difference quotient"), found
-        count += 1
+        met.append(point)
     verdict = Verdict(
-        variable.name, Status.AGREES, "difference quotient", count, _DIGITS
+        variable.name, Status.AGREES, "difference quotient", len(met), _DIGITS
     )
-    return verdict, ()
+    claim = Claim(subject, variable, entry, declared, _total(subject))
+    drawn = [p for p in met if not any(p is one for one in subject.points)]
+    if not subject.points or is_enough(claim, drawn):
+        return verdict, ()
+    return verdict, (too_few(subject.rule, variable, entry, len(drawn)),)
 
 
 def _slopes(subject: Subject, name: str) -> Iterator[tuple[Point, float]]:
     """The derivative of the sum of outputs times upstream gradients."""
+    total = _total(subject)
+    if name not in names(total):
+        return
+    for point in (*subject.points, *generic_points(subject.rule, DRAWN)):
+        slope = central_slope(total, point, name)
+        if slope is not None:
+            yield point, slope
+
+
+def _total(subject: Subject) -> Expr:
     paths: Mapping[str, Expr] = subject.backward_path()
     terms = [
         Apply("mul", (Ref(f"d{o.name}"), paths[o.name]))
         for o in subject.rule.outputs
         if o.takes_gradient
     ]
-    total: Expr = reduce(lambda a, b: Apply("add", (a, b)), terms)
-    if name not in names(total):
-        return
-    for point in subject.points:
-        slope = central_slope(total, point, name)
-        if slope is not None:
-            yield point, slope
+    return reduce(lambda a, b: Apply("add", (a, b)), terms)
 
 
 def _differs(

@@ -3,7 +3,8 @@
 Simple points first (a refutation is then read at a glance), then both sides of every
 threshold in the rule and the threshold itself, then magnitudes from 2**-20 to 2**20.
 All satisfy the rule's assumptions and are exact in float32 (a static's default stays
-the exact number written). Statics keep to the sign and the side of 1 of their default:
+the exact number written). Where that leaves too few, generic points follow, which have
+as many bits as it takes (`symbolic.generic`). Statics keep to the sign and the side of 1 of their default:
 what holds of a rule for a slope of 0.01 need not hold for one of 2 or -1, and is not
 what its author says without an assumption. But the values that a conditional tells apart
 (`… if mode == 2 else …`) are all meant.
@@ -20,7 +21,8 @@ from gradspec.ir.expr import Expr
 from gradspec.ir.rule import Input, Kind, Rule
 from gradspec.ir.walk import inline
 from gradspec.symbolic.enclose import defined, enclose, program
-from gradspec.symbolic.isolate import Bound, bounds, cases, thresholds
+from gradspec.symbolic.generic import Limits, drawing, generic
+from gradspec.symbolic.isolate import Bound, cases, thresholds
 from gradspec.symbolic.ranges import Range, float32, fractions
 
 Values = dict[str, Fraction]
@@ -79,6 +81,15 @@ def _surveyed(rule: Rule, count: int, seed: int) -> Survey:
     return Survey(tuple(points), tuple(undefined))
 
 
+@lru_cache(maxsize=16)
+def generic_points(rule: Rule, count: int) -> tuple[Values, ...]:
+    """So many generic points (or as many as there are) at which the outputs are finite:
+    ``inputs``, ``statics`` and ``d<output>``."""
+    outputs = program(*(inline(rule.forward, o) for o in _outputs(rule)))
+    found = _generic(_Space(rule, 1), count)
+    return tuple(p for p in found if all(map(defined, outputs.run(p))))
+
+
 def _outputs(rule: Rule) -> tuple[Expr, ...]:
     names = {output.name for output in rule.outputs}
     return tuple(let.value for let in rule.forward if let.name in names)
@@ -94,6 +105,13 @@ def _candidates(rule: Rule, count: int, seed: int) -> Iterator[Values]:
         if key not in seen and space.holds(point):
             seen.add(key)
             yield point
+    if space.conditions:  # a narrow or curved domain, or few whole numbers
+        yield from _generic(space, count)
+
+
+def _generic(space: _Space, count: int) -> Iterator[Values]:
+    for index, attempt in enumerate(generic(space.rule, count, space.seed)):
+        yield attempt | space.upstream(index)
 
 
 class _Space:
@@ -101,11 +119,8 @@ class _Space:
 
     def __init__(self, rule: Rule, seed: int) -> None:
         self.rule, self.seed = rule, seed
-        self.conditions = tuple(a.condition for a in rule.assumes if not a.indices)
-        self.limits: dict[str, list[Bound]] = {i.name: [] for i in rule.inputs}
-        for condition in self.conditions:
-            for bound in bounds(condition):
-                self.limits.setdefault(bound.variable, []).append(bound)
+        self.limits = Limits(rule)
+        self.conditions = self.limits.conditions
         self.cases, self.borders = _cases(rule), _borders(rule)
 
     def assignments(self, count: int) -> Iterator[Values]:
@@ -122,21 +137,12 @@ class _Space:
         """One value after another, each within what the earlier ones leave open."""
         point: Values = {}
         for position, variable in enumerate(self.rule.inputs):
-            room = self._room(variable.name, point)
+            room = self.limits.room(variable.name, point)
             value = choose(variable, room, _Turn(index, position, self.seed))
             if value is None:
                 return
             point[variable.name] = value
         yield point
-
-    def _room(self, name: str, point: Values) -> Range:
-        room = Range()
-        for bound in self.limits[name]:
-            try:
-                room = room.within(bound.op, enclose(bound.value, point))
-            except KeyError:  # speaks of a variable that has no value yet
-                continue
-        return room
 
     def _beside(self, border: Bound, base: int) -> Iterator[Values]:
         """A threshold itself, a little to either side of it, and half-way to the next
@@ -251,17 +257,7 @@ class _Turn:
         return pool[(self.index + self.position * laps) % len(pool)]
 
     def random(self) -> Callable[[int], int]:
-        """Whole numbers below a limit; a small generator, so that nothing depends on
-        the version of Python's own (constants: Knuth, MMIX)."""
-        state = (self.index * 7919 + self.position * 104729 + self.seed * 1299709) + 1
-
-        def draw(limit: int) -> int:
-            nonlocal state
-            for _ in range(2):
-                state = (state * 6364136223846793005 + 1442695040888963407) % (1 << 64)
-            return (state >> 33) % limit
-
-        return draw
+        return drawing(self.index, self.position, self.seed)
 
 
 Chooser = Callable[[Input, Range, _Turn], "Fraction | None"]
