@@ -115,17 +115,18 @@ def cost_json(cost: CostSummary) -> dict[str, Any]:
     return {
         "rule": cost.rule,
         "kept": list(cost.kept),
-        "beyond": [list(one) for one in cost.beyond],
+        "beyond": None if cost.beyond is None else [list(one) for one in cost.beyond],
         "forward": asdict(cost.forward),
         "backward": asdict(cost.backward),
     }
 
 
 def _cost(data: Mapping[str, Any]) -> CostSummary:
+    beyond = data["beyond"]
     return CostSummary(
         data["rule"],
         tuple(data["kept"]),
-        tuple((name, size) for name, size in data["beyond"]),
+        None if beyond is None else tuple((name, size) for name, size in beyond),
         Work(**data["forward"]),
         Work(**data["backward"]),
     )

@@ -53,7 +53,7 @@ class CostSummary:
 
     rule: str
     kept: tuple[str, ...]
-    beyond: tuple[tuple[str, int], ...]
+    beyond: tuple[tuple[str, int], ...] | None
     forward: Work
     backward: Work
 
@@ -66,7 +66,9 @@ def cost_summary(program: Program) -> CostSummary:
     return CostSummary(
         program.name,
         tuple(name for name in residuals if name in ends),
-        tuple((name, size) for name in residuals if name not in ends),
+        None
+        if program.pushes is not None  # the framework transposes tangents
+        else tuple((name, size) for name in residuals if name not in ends),
         _forward(program),
         _backward(program),
     )

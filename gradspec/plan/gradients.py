@@ -154,7 +154,7 @@ def _gradient(rule: Rule, closed: Closed, name: str) -> Gradient:
         Term(value, (u,), _spans(rule, closed, (u,), value))
         for u, value in parts.items()
     )
-    locals_ = tuple(_with(value, {u: ONE}) for u, value in parts.items())
+    locals_ = tuple(with_values(value, {u: ONE}) for u, value in parts.items())
     return Gradient(name, whole, terms, locals_)
 
 
@@ -174,7 +174,9 @@ def _tangent(
     upstream: str, gradients: tuple[Gradient | None, ...], given: Mapping[str, Expr]
 ) -> Expr:
     terms = [
-        substitute(_with(term.value, {upstream: Name(f"{gradient.input}_dot")}), given)
+        substitute(
+            with_values(term.value, {upstream: Name(f"{gradient.input}_dot")}), given
+        )
         for gradient in gradients
         if gradient is not None
         for term in gradient.terms
@@ -183,7 +185,7 @@ def _tangent(
     return reduce(lambda a, b: operation("add", (a, b)), terms) if terms else ZERO
 
 
-def _with(expr: Expr, values: Mapping[str, Expr]) -> Expr:
+def with_values(expr: Expr, values: Mapping[str, Expr]) -> Expr:
     """Names replaced, and tidied where that is exact."""
     done: dict[Expr, Expr] = {}
     for node in nodes(expr):

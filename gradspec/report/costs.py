@@ -53,6 +53,8 @@ def _both(ahead: int, behind: int) -> str:
 
 def _beyond(cost: CostSummary) -> str:
     """``0 B``, or what else is kept and how many bytes an element has."""
+    if cost.beyond is None:
+        return "as the framework has it"
     return ", ".join(f"{name} {size} B" for name, size in cost.beyond) or "0 B"
 
 
@@ -109,5 +111,7 @@ def data(result: FileResult) -> list[dict[str, Any]]:
     ]
 
 
-def _named(cost: CostSummary) -> list[dict[str, Any]]:
+def _named(cost: CostSummary) -> list[dict[str, Any]] | None:
+    if cost.beyond is None:
+        return None
     return [{"name": n, "bytes_per_element": size} for n, size in cost.beyond]

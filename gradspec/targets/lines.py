@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import TypeAlias
 
 from gradspec.plan.plan import Assign, Step
-from gradspec.plan.pushing import Push
 from gradspec.targets.expressions import Scope, render
 
 Lines: TypeAlias = list[str]
@@ -24,7 +23,7 @@ def assignment(name: str, value: str, comment: str = "") -> Lines:
     return [*(f"# {line}" for line in comment.splitlines()), f"{name} = {value}"]
 
 
-def assignments(statements: Iterable[Assign | Step | Push], scope: Scope) -> Lines:
+def assignments(statements: Iterable[Assign | Step], scope: Scope) -> Lines:
     """The statements of a pass, in order."""
     return [
         line

@@ -73,15 +73,6 @@ def test_values_stay(rules: ModuleType) -> None:
     assert rules.gate(jnp.zeros(0), jnp.zeros(0)).shape == (0,)
 
 
-def test_a_rule_in_whose_outputs_all_inputs_are_has_nothing_of_it() -> None:
-    assert (
-        "_batched_with"
-        not in jax_module(
-            'rule f(x, w) -> y:\n    y = x * w\n    override dx = dy * dy because "a marker"\n'
-        ).__dict__
-    )
-
-
 def test_a_surrogate_of_what_the_output_is_no_part_of_in_shard_map() -> None:
     """Its tangent differs along the devices, and so must the output."""
     rules = jax_module(

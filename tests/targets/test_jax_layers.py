@@ -6,7 +6,7 @@ from types import ModuleType
 
 import pytest
 
-from tests.targets.emission import imported, planned
+from tests.targets.emission import jax_module
 from tests.targets.layer_rules import LEARNED
 
 pytestmark = pytest.mark.jax
@@ -16,9 +16,7 @@ jnp = pytest.importorskip("jax.numpy")
 
 @pytest.fixture(scope="module")
 def rules() -> ModuleType:
-    from gradspec.targets import jax as target
-
-    return imported(target.module(planned(LEARNED)), "learned_arrays")
+    return jax_module(LEARNED)
 
 
 def test_training_from_the_initial_arrays_lowers_a_loss(rules):
@@ -58,12 +56,10 @@ def test_they_are_strongly_typed(rules):
 
 
 def test_a_rule_that_has_the_name_keeps_it():
-    from gradspec.targets import jax as target
-
     text = (
         "rule prelu(x, a: param = 1) -> y:\n    y = a * x\n\n"
         "rule init_prelu(x) -> y:\n    y = 2 * x\n"
     )
-    rules = imported(target.module(planned(text)), "named_arrays")
+    rules = jax_module(text)
     assert set(rules.__all__) == {"prelu", "init_prelu", "init_prelu2"}
     assert float(rules.init_prelu(2.0)) == 4.0

@@ -1,6 +1,7 @@
 """Cells of the conformance matrix that are quick, and one of each kind that is slow.
 
-The whole matrix is `python benchmarks/conformance.py`.
+They are as pinned in `tests/contract/cells.tsv`; the whole matrix is
+`python benchmarks/conformance.py`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from gradspec.driver import conforming
 from gradspec.driver.trials import FRAMEWORKS
 from gradspec.options import Options
 from gradspec.trial.features import FEATURES
+from tests.contract.cells import changed
+from tests.contract.tables import told
 
 SLOW = {
     "torch": (
@@ -59,11 +62,6 @@ def _subject(
     return replace(given, cases=cases, ways=ways)
 
 
-def _faults(matrix: conforming.Matrix) -> list[tuple[str, ...]]:
-    assert any(cell.state == "ok" for cell in matrix.cells)
-    return [(c.rule, c.feature, c.message) for c in matrix.cells if c.failed]
-
-
 @pytest.mark.parametrize("target", QUICK)
 def test_quick_features(target: str) -> None:
     features = tuple(
@@ -73,7 +71,8 @@ def test_quick_features(target: str) -> None:
     )
     rules = ("nonlinear_marker", "pair_marker", "result_marker", "axis_marker")
     given = _subject(target, rules, conforming.DOUBTED)
-    assert _faults(conforming.matrix(target, (given,), features)) == []
+    found = changed(conforming.matrix(target, (given,), features))
+    assert not found, told(found)
 
 
 @pytest.mark.parametrize("target", SLOW)
@@ -81,7 +80,8 @@ def test_slow_features(target: str) -> None:
     features = tuple(f for f in FEATURES[target] if f.name in SLOW[target])
     assert len(features) == len(SLOW[target])
     given = _subject(target, ("pair_marker",), ("rule",))
-    assert _faults(conforming.matrix(target, (given,), features)) == []
+    found = changed(conforming.matrix(target, (given,), features))
+    assert not found, told(found)
 
 
 BROKEN = {
@@ -117,6 +117,36 @@ def test_what_the_markers_show(fault: str) -> None:
     broken = replace(given, modules={"torch": module.replace(text, other)})
     features = tuple(f for f in FEATURES["torch"] if f.name in states)
     matrix = conforming.matrix("torch", (broken,), features)
+    assert {cell.feature: cell.state for cell in matrix.cells} == states
+
+
+JAX_BROKEN = {
+    "an output outside the batch": (
+        *("joint_marker", "batched_with(z, x, w)", "z"),
+        {"grad of vmap over one input": "wrong"},
+    ),
+    "inputs that devices share": (
+        *("joint_marker", "in_step(x, w)", "(x, w)"),
+        {"shard_map, inputs that devices share": "error"},
+    ),
+    "a rule that does not last": (
+        *("surrogate_marker", "partial(lasting,", "partial(jax.custom_jvp,"),
+        {"scan, second derivative of a product": "error"},
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", JAX_BROKEN)
+def test_what_the_markers_show_of_jax(fault: str) -> None:
+    rule, text, other, states = JAX_BROKEN[fault]
+    given = _subject("jax", (rule,), ("rule",))
+    module = given.modules["jax"]
+    assert text in module.text
+    broken = replace(module, text=module.text.replace(text, other))
+    features = tuple(f for f in FEATURES["jax"] if f.name in states)
+    matrix = conforming.matrix(
+        "jax", (replace(given, modules={"jax": broken}),), features
+    )
     assert {cell.feature: cell.state for cell in matrix.cells} == states
 
 

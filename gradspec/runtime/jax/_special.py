@@ -584,6 +584,16 @@ _I1E_SLOPE_LARGE = (
     -0.015062837317522346,
     0.1849496523197004,
 )
+_STIRLING = (  # DLMF 5.11.1
+    -0.029550653594771242,
+    0.00641025641025641,
+    -0.0019175269175269176,
+    0.0008417508417508417,
+    -0.0005952380952380953,
+    0.0007936507936507937,
+    -0.002777777777777778,
+    0.08333333333333333,
+)
 
 
 def _expm1_small(t: jax.Array) -> jax.Array:
@@ -1119,9 +1129,6 @@ def _polynomial(x: jax.Array, coefficients: tuple[float, ...]) -> jax.Array:
 def lgamma(x: jax.Array) -> jax.Array:
     """log(abs(gamma(x))), from 1/2 to 5/2 with the zeros 1 and 2 as factors; to either
     side by the recurrence, from 8 on Stirling's series (DLMF 5.5.1, 5.11.1)."""
-    series = (-0.029550653594771242, 0.00641025641025641, -0.0019175269175269176)
-    series += (0.0008417508417508417, -0.0005952380952380953, 0.0007936507936507937)
-    series += (-0.002777777777777778, 0.08333333333333333)
     right = x > 0.0
     b = jnp.where(right & (x < 8.0), x, 1.5)
     moved = jnp.where(b < 0.5, b, 1.0)
@@ -1135,7 +1142,7 @@ def lgamma(x: jax.Array) -> jax.Array:
     middle = (b - 1.0) * (b - 2.0) * rest / (b + 1.0)
     middle = middle + jnp.where(x < 0.5, -1.0, 1.0) * jnp.log(moved)
     c = jnp.where(right & (x >= 8.0) & (x < 1e30), x, 8.0)
-    tail = _polynomial(1.0 / (c * c), series) / c
+    tail = _polynomial(1.0 / (c * c), _STIRLING) / c
     tail = (c - 0.5) * (jnp.log(c) - 1.0) + (0.4189385332046728 + tail)
     y = jnp.where(x < 8.0, middle, tail)
     outer = ~right | (x >= 1e30) | jnp.isnan(x)

@@ -127,6 +127,25 @@ def shard_map_sum(s: Setting) -> Any:
     return s.listed(jax.jit(jax.grad(whole))(tuple(s.floats), stacked))
 
 
+@feature("shard_map, inputs that devices share")
+def shard_map_shared(s: Setting) -> Any:
+    """One input is split, the others are shared. What the first device finds counts."""
+    mesh = jax.sharding.Mesh(np.array(jax.devices()[:DEVICES]), ("i",))
+    spec = jax.sharding.PartitionSpec
+
+    def gradients(place: int, given: tuple[Any, ...]) -> Any:
+        def each(*floats: Any) -> Any:
+            own = [x[0] if k == place else x for k, x in enumerate(floats)]
+            is_first = jax.lax.axis_index("i") == 0
+            return jax.lax.psum(jnp.where(is_first, s.total(*own), 0.0), "i")
+
+        split = tuple(spec("i") if k == place else spec() for k in s.every)
+        whole = jax.shard_map(each, mesh=mesh, in_specs=split, out_specs=spec())
+        return jax.jit(jax.grad(whole, s.every))(*given)
+
+    return s.each_repeated(gradients, DEVICES)
+
+
 @feature("jit over sharded arrays")
 def sharded_jit(s: Setting) -> Any:
     """The last axis of each input that 3 devices can share is spread over them."""

@@ -105,6 +105,20 @@ class Setting:
         arrays = [np.asarray(g, np.float64) for g in gradients]
         return [[a.shape, a.ravel().tolist()] for a in arrays]
 
+    def each_repeated(self, gradients: Any, count: int) -> list[Any]:
+        """Gradients with one input in turn repeated along a new first axis: the mean over
+        the inputs. All that is beyond the first place adds nothing.
+        """
+        found = []
+        for place, x in enumerate(self.floats):
+            given = list(self.floats)
+            given[place] = jnp.stack([x] * count)
+            parts = list(gradients(place, tuple(given)))
+            parts[place] = parts[place].sum(0)
+            found.append(parts)
+        columns = zip(*found, strict=True)
+        return self.listed([sum(parts) / len(found) for parts in columns])
+
     def contracted(self, matrices: Any) -> list[Any]:
         """Probes times second derivatives: one row of blocks for each gradient."""
         found = []

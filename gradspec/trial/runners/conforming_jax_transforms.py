@@ -84,6 +84,19 @@ def grad_of_vmap(s: Setting) -> Any:
     return s.listed([g / 2 for g in jax.grad(whole, s.every)(*s.floats)])
 
 
+@feature("grad of vmap over one input")
+def grad_around_one(s: Setting) -> Any:
+    """An output that depends on the others alone must not count once for each call. Of
+    two calls the first counts.
+    """
+
+    def gradients(place: int, given: tuple[Any, ...]) -> Any:
+        axes = tuple(0 if k == place else None for k in s.every)
+        return jax.grad(lambda *f: jax.vmap(s.total, axes)(*f)[0], s.every)(*given)
+
+    return s.each_repeated(gradients, 2)
+
+
 @feature("vmap with an axis name")
 def named_axis(s: Setting) -> Any:
     def mean(*floats: Any) -> Any:

@@ -1,0 +1,160 @@
+"""Operations on named axes, which are the last ones of an array."""
+
+from __future__ import annotations
+
+import math
+
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+
+from ._gradspec import Array
+
+
+def check_shapes(rule: str, /, **given: tuple[Array, str] | int) -> None:
+    """Refuse shapes other than declared, as in ``x=(x, "... n"), g=(g, "n")``. The size of
+    an axis that is named like a static is that number, as in ``n=3``.
+    """
+    sizes = {name: x for name, x in given.items() if isinstance(x, int)}
+    for name, value in given.items():
+        if isinstance(value, int):
+            continue
+        shape, pattern = value[0].shape, value[1].split()
+        named = pattern[1:] if pattern[:1] == ["..."] else pattern
+        fits = len(shape) == len(named) or len(shape) > len(named) < len(pattern)
+        own = shape[len(shape) - len(named) :] if fits else ()
+        for axis, size in zip(named, own, strict=False):
+            wanted = int(axis) if axis.isdigit() else sizes.setdefault(axis, size)
+            fits = fits and size == wanted
+        if not fits:
+            seen = [axis for axis in dict.fromkeys(named) if axis in sizes]
+            known = ", ".join(f"{axis} = {sizes[axis]}" for axis in seen)
+            must = (
+                f"have the shape [{', '.join(pattern)}]" if pattern else "have rank 0"
+            )
+            raise ValueError(
+                f"{rule}: {name} must {must}{f' with {known}' if known else ''}, "
+                f"not the shape {shape}"
+            )
+
+
+def spread(x: Array, axis: int, size: int) -> Array:
+    """``x`` with an axis of size 1 repeated."""
+    shape = [1] * (-axis - x.ndim) + list(x.shape)
+    shape[axis] = size
+    return jnp.broadcast_to(x, shape)
+
+
+def stacked(*parts: ArrayLike) -> Array:
+    """The parts side by side along a new last axis."""
+    return jnp.stack(jnp.broadcast_arrays(*parts), -1)
+
+
+def window(x: Array, axis: int, start: int, size: int) -> Array:
+    """``size`` positions of an axis from ``start`` on; one outside is an error."""
+    if start < 0 or start + size > x.shape[axis]:
+        raise ValueError(
+            f"positions {start} to {start + size - 1} of an axis of size {x.shape[axis]}"
+        )
+    return jax.lax.slice_in_dim(x, start, start + size, axis=axis)
+
+
+def padded_window(x: Array, axis: int, start: int, size: int) -> Array:
+    """``size`` positions of an axis from ``start`` on, 0 where there is none."""
+    around = [(0, 0, 0)] * x.ndim
+    around[axis] = (-start, start + size - x.shape[axis], 0)
+    return jax.lax.pad(x, jnp.zeros((), x.dtype), around)
+
+
+def windows(
+    x: Array, axis: int, start: int, rows: int, columns: int, backward: bool = False
+) -> Array:
+    """Two axes in place of one: at [i, j] is what was at start + i + j, or at
+    start + i - j; one outside is an error.
+    """
+    first = start - (columns - 1) * backward
+    x = window(x, axis, first, max(rows + columns - 1, 0))
+    step = -jnp.arange(columns) if backward else jnp.arange(columns)
+    return jnp.take(x, start - first + jnp.arange(rows)[:, None] + step, axis=axis)
+
+
+def padded_windows(
+    x: Array, axis: int, start: int, rows: int, columns: int, backward: bool = False
+) -> Array:
+    """The same, with 0 where there is nothing."""
+    first = start - (columns - 1) * backward
+    x = padded_window(x, axis, first, max(rows + columns - 1, 0))
+    return windows(x, axis, start - first, rows, columns, backward)
+
+
+def product_of_others(x: Array, axis: int) -> Array:
+    """For each element the product of all others: of those before and those behind."""
+    x = jnp.moveaxis(x, axis, -1)
+    one, back = jnp.ones_like(x[..., :1]), jnp.flip(x[..., 1:], -1)
+    before = jnp.cumprod(jnp.concatenate([one, x[..., :-1]], -1), -1)
+    behind = jnp.cumprod(jnp.concatenate([one, back], -1), -1)
+    return jnp.moveaxis(before * jnp.flip(behind, -1), -1, axis)
+
+
+def take(x: Array, index: Array, axis: int) -> Array:
+    """``x`` at positions of an axis; NaN for one that is outside, because a compiled
+    function cannot raise an error.
+    """
+    index = jnp.where(index < 0, x.shape[axis], index)
+    return jnp.take(x, index, axis=axis, mode="fill")
+
+
+def gather(x: Array, index: Array, axis: int) -> Array:
+    """``x`` at positions of an axis, NaN for one outside; all other axes broadcast."""
+    given, wanted = list(x.shape), list(index.shape)
+    size, count = given[axis], wanted[axis]
+    given[axis] = wanted[axis] = 1
+    shape = list(jnp.broadcast_shapes(given, wanted))
+    x = jnp.broadcast_to(x, (*shape[:axis], size, *shape[axis:][1:]))
+    index = jnp.broadcast_to(index, (*shape[:axis], count, *shape[axis:][1:]))
+    index = jnp.where(index < 0, size, index)
+    return jnp.take_along_axis(x, index, axis, mode="fill")
+
+
+def scatter_add(
+    index: Array, value: Array, size: int, count: int, others: int
+) -> Array:
+    """Sums of ``value`` by position, for each of the batch axes: ``count`` axes of
+    positions become one of ``size``, before ``others`` axes more.
+    """
+    index = index.reshape((*index.shape, *[1] * others))
+    shape = jnp.broadcast_shapes(index.shape, value.shape)
+    first, last = len(shape) - count - others, len(shape) - others
+    batch, after = shape[:first], shape[last:]
+    flat = (math.prod(batch), math.prod(shape[first:last]))
+    index = jnp.broadcast_to(index, (*shape[:last], *[1] * others)).reshape(flat)
+    value = jnp.broadcast_to(value, shape).reshape((*flat, *after))
+    rows = jnp.arange(flat[0])[:, None]
+    empty = jnp.zeros((flat[0], size, *after), value.dtype)
+    index = jnp.where(index < 0, size, index)
+    found = empty.at[rows, index].add(value, mode="drop")
+    return found.reshape((*batch, size, *after))
+
+
+def scatter_add_all(
+    index: Array, value: Array, size: int, count: int, others: int
+) -> Array:
+    """Sums of ``value`` by position, over all batch axes and ``count`` axes more; there
+    are ``others`` axes behind them.
+    """
+    shape = jnp.broadcast_shapes((*index.shape, *[1] * others), value.shape)
+    before, after = shape[: len(shape) - others], shape[len(shape) - others :]
+    value = jnp.broadcast_to(value, shape).reshape((math.prod(before), *after))
+    index = jnp.broadcast_to(index, before).reshape(-1)
+    index = jnp.where(index < 0, size, index)
+    return jnp.zeros((size, *after), value.dtype).at[index].add(value, mode="drop")
+
+
+def batch_sum(x: Array, rank: int) -> Array:
+    """The sum over all but the last ``rank`` axes."""
+    return jnp.sum(x, tuple(range(x.ndim - rank)))
+
+
+def cumsum_back(x: Array, axis: int) -> Array:
+    """Sums from each position to the end of an axis."""
+    return jnp.flip(jnp.cumsum(jnp.flip(x, axis), axis), axis)

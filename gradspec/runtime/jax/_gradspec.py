@@ -1,0 +1,243 @@
+"""What modules emitted by gradspec 0.1.0 for JAX share: arguments, rules, tangents.
+
+gradspec copies this file as it is beside the modules that import it. A rule is a plain
+function over a `jax.custom_jvp`, or over one of the two wrappers here where that is not
+enough: `lasting` where a declared gradient is not the derivative, and a `jax.custom_vjp`
+with `in_step`, `batched_with` and `residual` where it is not linear in its cotangent.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+from jax.ad_checkpoint import checkpoint_name
+from jax.custom_derivatives import SymbolicZero, zero_from_primal
+from jax.typing import ArrayLike, DTypeLike
+
+Array: TypeAlias = jax.Array
+
+WIDE: DTypeLike = float
+"""float64 where JAX has it enabled, else float32."""
+
+# --- arguments and results -------------------------------------------------------------
+
+
+def floats(
+    rule: str, least: DTypeLike = jnp.float32, /, **arguments: ArrayLike
+) -> tuple[Any, ...]:
+    """The type of the results, then the arguments in the type to compute in. That is the
+    type to which JAX promotes them, or ``least``, whichever is wider; Python numbers take
+    the type of the arrays.
+    """
+    given = [_floating(rule, name, value) for name, value in arguments.items()]
+    dtype, least = jnp.result_type(*given), jnp.result_type(least)
+    work = dtype if jnp.finfo(dtype).bits >= jnp.finfo(least).bits else least
+    return dtype, *(x if x.dtype == work else x.astype(work) for x in given)
+
+
+def integers(rule: str, name: str, value: ArrayLike) -> Array:
+    """An integer argument, in a type that holds what is computed from positions."""
+    array = _checked(rule, name, value, jnp.integer, "an integer", "int")
+    return array.astype(jnp.int32) if jnp.iinfo(array.dtype).bits < 32 else array
+
+
+def booleans(rule: str, name: str, value: ArrayLike) -> Array:
+    """A boolean argument."""
+    return _checked(rule, name, value, jnp.bool_, "a boolean", "bool")
+
+
+def number(value: float) -> float:
+    """A static as a Python number: a NumPy number would promote."""
+    return float(value)
+
+
+def whole(value: int) -> int:
+    """A static that must be an integer."""
+    return operator.index(value)
+
+
+def round_to(dtype: Any, y: Array) -> Array:
+    """A result in the type of the results."""
+    return y if y.dtype == dtype else y.astype(dtype)
+
+
+def counted(y: Array) -> Array:
+    """An integer result in JAX's default type."""
+    return y.astype(int)
+
+
+def filled(value: ArrayLike, *like: Array) -> Array:
+    """``value`` in the shape to which the arrays broadcast, and the type of the first."""
+    shape = jnp.broadcast_shapes(*(x.shape for x in like))
+    return jnp.broadcast_to(jnp.asarray(value, like[0].dtype), shape)
+
+
+def broadcast_like(x: Array, y: Array) -> Array:
+    """``x`` in the shape to which it broadcasts with ``y``, in the batch of vmap in which y
+    is, and on every device of `jax.shard_map`.
+    """
+    return jnp.where(jnp.isnan(y), x, x)
+
+
+def sum_to(value: ArrayLike, x: Array) -> Array:
+    """``value`` in the shape of ``x``: the sum over the axes along which x was broadcast."""
+    value = jnp.asarray(value, x.dtype)
+    if value.shape == x.shape:
+        return value
+    value = jnp.broadcast_to(value, jnp.broadcast_shapes(value.shape, x.shape))
+    front = value.ndim - x.ndim
+    ones = (k for k, size in enumerate(x.shape, front) if size == 1)
+    axes = (*range(front), *(k for k in ones if value.shape[k] != 1))
+    return jnp.sum(value, axes).reshape(x.shape) if axes else value
+
+
+def start(value: float, shape: Sequence[int] | int, dtype: DTypeLike | None) -> Array:
+    """What a learned input starts from."""
+    return jnp.full(shape, value, float if dtype is None else dtype)
+
+
+# --- gradients that are linear in the cotangent ----------------------------------------
+
+
+def lasting(function: Callable[..., Any], nondiff_argnums: tuple[int, ...] = ()) -> Any:
+    """A `jax.custom_jvp` of a rule that is not the derivative of its function.
+
+    Where a gradient through `jax.lax.scan` is differentiated again, JAX takes the bare
+    function in place of the rule. Here that is a rule too, for reverse mode. Statics come
+    behind the arrays.
+    """
+    bare = jax.custom_vjp(function, nondiff_argnums=nondiff_argnums)
+    rule = jax.custom_jvp(bare, nondiff_argnums=nondiff_argnums)
+
+    def forward(*given: Any) -> Any:
+        count = len(given) - len(nondiff_argnums)
+        arrays = [residual(x) for x in given[:count]]
+        return jax.vjp(lambda *arrays: rule(*arrays, *given[count:]), *arrays)
+
+    def backward(*given: Any) -> Any:
+        *_, pullback, cotangent = given
+        return pullback(cotangent)
+
+    bare.defvjp(forward, backward)
+    return rule
+
+
+def tangent(y: Array, *parts: tuple[Any, Any]) -> Array:
+    """The tangent of ``y`` from pairs of a slope and the tangent of an input. One that
+    stands still has no part: an infinite slope does not meet a tangent of zero.
+    """
+    moving = [slope * dot for slope, dot in parts if not isinstance(dot, SymbolicZero)]
+    if not moving:
+        return still(y)
+    total = reduce(operator.add, moving)
+    return _varying(jnp.broadcast_to(total, y.shape), jax.typeof(y))
+
+
+def pushed(
+    backward: Callable[..., tuple[Array, ...]], dots: Sequence[Any], *outputs: Array
+) -> tuple[Array, ...]:
+    """The tangents of the outputs from those of the inputs: the transpose of the backward
+    pass, which is linear in the cotangents of these outputs.
+    """
+    moved = [k for k, dot in enumerate(dots) if not isinstance(dot, SymbolicZero)]
+    if not moved:
+        return tuple(map(still, outputs))
+    types: list[Any] = []
+
+    def part(*cotangents: Array) -> list[Array]:
+        every = backward(*cotangents)
+        gradients = [every[k] for k in moved]
+        types[:] = map(jax.typeof, gradients)
+        return gradients
+
+    transposed = jax.linear_transpose(part, *outputs)
+    pairs = zip(moved, types, strict=True)
+    return tuple(transposed([_varying(dots[k], kind) for k, kind in pairs]))
+
+
+def still(y: Array) -> Array:
+    """The tangent of an output that no input moves."""
+    return zero_from_primal(y)
+
+
+# --- gradients that are not ------------------------------------------------------------
+
+
+def residual(x: Array) -> Array:
+    """``x``, for the backward pass of a `jax.custom_vjp`. Of an argument itself JAX loses
+    track where a gradient through `jax.lax.scan` is differentiated again; under a name it
+    is none. That is no user's name for a policy of `jax.checkpoint`.
+    """
+    return checkpoint_name(x, "argument of a rule")
+
+
+def in_step(*arrays: Array) -> tuple[Array, ...]:
+    """The arrays; in `jax.shard_map`, all as values that differ along the same axes. A
+    `jax.custom_vjp` cannot sum a gradient over the devices that share its input.
+    """
+    for kind in map(jax.typeof, arrays):
+        arrays = tuple(_varying(x, kind) for x in arrays)
+    return arrays
+
+
+def batched_with(output: Array, *inputs: Array) -> Array:
+    """``output``, in every batch of vmap in which one of the inputs is: the cotangent of
+    what stands outside is summed before a backward pass sees it. What is chosen between
+    is the same, and a compiler drops the choice.
+    """
+    for x in inputs:
+        output = jnp.where(jnp.any(jnp.isnan(x)), output, output)
+    return output
+
+
+def _varying(x: Array, like: Any) -> Array:
+    """``x``; in `jax.shard_map`, as a value that differs along the axes that a value of the
+    type ``like`` does.
+    """
+    axes = _varying_axes(like) - _varying_axes(jax.typeof(x))
+    if not axes:
+        return x
+    names = tuple(sorted(axes))
+    if not hasattr(jax.lax, "pcast"):  # JAX 0.8
+        return jax.lax.pvary(x, names)
+    return jax.lax.pcast(x, names, to="varying")
+
+
+def _varying_axes(kind: Any) -> frozenset[str]:
+    """The axes of the mesh along which devices hold different values."""
+    manual = getattr(kind, "manual_axis_type", None)
+    if manual:
+        return frozenset(manual.varying)
+    return frozenset(getattr(kind, "vma", ()))  # up to JAX 0.9
+
+
+# --- conversions -----------------------------------------------------------------------
+
+
+def _floating(rule: str, name: str, value: ArrayLike) -> Array:
+    if type(value) in (int, float):
+        return 1.0 * jnp.asarray(value)  # stays weak
+    if hasattr(value, "todense"):
+        raise TypeError(
+            f"{rule}: {name} must be a dense array, not {type(value).__name__}; "
+            f"convert it first, as in {name}.todense()"
+        )
+    return _checked(rule, name, value, jnp.floating, "a floating", "jnp.float32")
+
+
+def _checked(
+    rule: str, name: str, value: ArrayLike, kind: Any, words: str, to: str
+) -> Array:
+    """``value`` as an array of the kind; nothing is converted in silence."""
+    array = jnp.asarray(value)
+    if not jnp.issubdtype(array.dtype, kind):
+        raise TypeError(
+            f"{rule}: {name} must be {words} array, not {array.dtype}; "
+            f"convert it first, as in {name}.astype({to})"
+        )
+    return array

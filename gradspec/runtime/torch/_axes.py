@@ -1,0 +1,218 @@
+"""Operations on named axes, which are the last ones of a tensor.
+
+What legacy `vmap` (`is_grads_batched`) cannot do (`torch.einsum`, `broadcast_to`) is said by
+other functions.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+
+def spread(x: Tensor, axis: int, size: int) -> Tensor:
+    """``x`` with an axis of size 1 repeated, as a view."""
+    shape = [1] * (-axis - x.ndim) + list(x.shape)
+    shape[axis] = size
+    return x.expand(shape)
+
+
+def largest(
+    x: Tensor, axis: int | tuple[int, ...], keepdim: bool = False
+) -> Tensor:
+    """The largest element along an axis, -inf where there is none.
+
+    The size is looked at first: an exported graph would keep an operation that fails.
+    """
+    size = x.numel()
+    if type(size) is not int:  # a compiler's symbol, which may stand for any
+        size = math.prod(known for known in x.shape if type(known) is int)
+    if size == 0:
+        return torch.sum(x, axis, keepdim) - math.inf
+    return torch.amax(x, axis, keepdim)
+
+
+def positions(size: int, like: Tensor) -> Tensor:
+    """0, 1, ... along an axis, on the device of ``like``, or on all that a DTensor has."""
+    if hasattr(like, "placements"):
+        return like.new_ones(size, dtype=torch.int64).cumsum(0) - 1
+    return torch.arange(size, device=like.device)
+
+
+def stacked(*parts: Tensor) -> Tensor:
+    """The parts side by side along a new last axis."""
+    shape = torch.broadcast_shapes(*(part.shape for part in parts))
+    return torch.stack([part.expand(shape) for part in parts], -1)
+
+
+def permuted(x: Tensor, order: tuple[int, ...]) -> Tensor:
+    """``x`` with its last axes in another order."""
+    return x.permute(*range(x.dim() - len(order)), *order)
+
+
+def padded_window(x: Tensor, axis: int, start: int, size: int) -> Tensor:
+    """``size`` positions of an axis from ``start`` on, 0 where there is none."""
+    behind = max(start + size - x.shape[axis], 0)
+    around = [0, 0] * (-axis - 1) + [max(-start, 0), behind]
+    return torch.nn.functional.pad(x, around).narrow(axis, max(start, 0), size)
+
+
+def windows(
+    x: Tensor,
+    axis: int,
+    start: int,
+    rows: int,
+    columns: int,
+    backward: bool = False,
+) -> Tensor:
+    """Two axes in place of one, as a view: at [i, j] is what was at start + i + j, or at
+    start + i - j.
+    """
+    first = start - (columns - 1) * backward
+    x = torch.narrow(x, axis, first, rows + columns - 1)
+    views = x.unfold(axis, columns, 1).movedim(-1, axis)
+    return views.flip(axis) if backward else views
+
+
+def padded_windows(
+    x: Tensor,
+    axis: int,
+    start: int,
+    rows: int,
+    columns: int,
+    backward: bool = False,
+) -> Tensor:
+    """The same, with 0 where there is nothing."""
+    first = start - (columns - 1) * backward
+    x = padded_window(x, axis, first, rows + columns - 1)
+    return windows(x, axis, start - first, rows, columns, backward)
+
+
+def product_of_others(x: Tensor, axis: int) -> Tensor:
+    """For each element the product of all others: of those before and those behind."""
+    size = x.shape[axis]
+    one = torch.ones_like(torch.narrow(x, axis, 0, min(size, 1)))
+    rest = max(size - 1, 0)
+    before = torch.cumprod(torch.narrow(x, axis, 0, rest), axis)
+    back = torch.flip(torch.narrow(x, axis, size - rest, rest), (axis,))
+    behind = torch.flip(torch.cumprod(back, axis), (axis,))
+    return torch.cat((one, before), axis) * torch.cat((behind, one), axis)
+
+
+def take(x: Tensor, index: Tensor, axis: int) -> Tensor:
+    """``x`` at positions of an axis; the axes of ``index`` stand in its place."""
+    taken = x.index_select(axis, index.reshape(-1).long())
+    before, after = x.shape[: x.dim() + axis], x.shape[x.dim() + axis + 1 :]
+    # no view, which would forbid in-place operations on the result
+    return torch.ops.aten._unsafe_view(taken, (*before, *index.shape, *after))
+
+
+def take_clipped(x: Tensor, index: Tensor, axis: int) -> Tensor:
+    """The same, with the nearest position for one that is outside."""
+    return take(x, index.clamp(0, x.shape[axis] - 1), axis)
+
+
+def gather(x: Tensor, index: Tensor, axis: int) -> Tensor:
+    """``x`` at positions of an axis; all other axes broadcast."""
+    given, wanted = list(x.shape), list(index.shape)
+    size, count = given[axis], wanted[axis]
+    given[axis] = wanted[axis] = 1
+    shape = list(torch.broadcast_shapes(given, wanted))
+    shape[axis] = size
+    x = x.expand(shape)
+    shape[axis] = count
+    return torch.gather(x, axis, index.long().expand(shape))
+
+
+def scatter_add(
+    index: Tensor, value: Tensor, size: int, count: int, others: int
+) -> Tensor:
+    """Sums of ``value`` by position, for each of the batch axes: ``count`` axes of
+    positions become one of ``size``, before ``others`` axes more.
+    """
+    index = index.reshape((*index.shape, *[1] * others))
+    shape = torch.broadcast_shapes(index.shape, value.shape)
+    first, last = len(shape) - count - others, len(shape) - others
+    batch, after = shape[:first], shape[last:]
+    flat = (*batch, shape[first:last].numel(), *after)
+    empty = value.new_zeros((*batch, size, *after))
+    index = index.expand(shape).reshape(flat).long()
+    return empty.scatter_add(-1 - others, index, value.expand(shape).reshape(flat))
+
+
+def sum_by_position(
+    index: Tensor, value: Tensor, size: int, count: int, others: int
+) -> Tensor:
+    """Sums of ``value`` by position, over all batch axes and ``count`` axes more; there
+    are ``others`` axes behind them.
+    """
+    shape = torch.broadcast_shapes((*index.shape, *[1] * others), value.shape)
+    before, after = shape[: len(shape) - others], shape[len(shape) - others :]
+    value = value.expand(shape).reshape((before.numel(), *after))
+    empty = value.new_zeros((size, *after))
+    return empty.index_add(0, index.expand(before).reshape(-1).long(), value)
+
+
+def own(y: Tensor) -> Tensor:
+    """``y`` as no view, which would forbid in-place operations on it. Nothing is copied."""
+    return torch.ops.aten._unsafe_view(y, y.shape)
+
+
+def contraction(words: str, a: Tensor, b: Tensor) -> Tensor:
+    """What `torch.einsum` says, as a product of matrices, which any `vmap` can batch."""
+    inputs, output = words.split("->")
+    left, right = (word.removeprefix("...") for word in inputs.split(","))
+    out = output.removeprefix("...")
+    batch = torch.broadcast_shapes(
+        a.shape[: a.dim() - len(left)], b.shape[: b.dim() - len(right)]
+    )
+    if out == output:  # the batch is one more axis to sum over
+        flat = (math.prod(batch), *a.shape[a.dim() - len(left) :])
+        a = a.expand(*batch, *flat[1:]).reshape(flat)
+        flat = (math.prod(batch), *b.shape[b.dim() - len(right) :])
+        b = b.expand(*batch, *flat[1:]).reshape(flat)
+        left, right, batch = f"Z{left}", f"Z{right}", batch[:0]
+    sizes = dict(zip(left + right, (*_sizes(a, left), *_sizes(b, right)), strict=True))
+    common = [c for c in left if c in right and c in out]
+    summed = [c for c in left if c in right and c not in out]
+    rows = [c for c in left if c not in right]
+    columns = [c for c in right if c not in left]
+    product = _matrix(a, left, common, rows, summed) @ _matrix(
+        b, right, common, summed, columns
+    )
+    found = [*common, *rows, *columns]
+    product = product.reshape((*batch, *(sizes[c] for c in found)))
+    order = (len(batch) + found.index(c) for c in out)
+    return product.permute((*range(len(batch)), *order))
+
+
+def _sizes(x: Tensor, letters: str) -> list[int]:
+    return list(x.shape[x.dim() - len(letters) :])
+
+
+def _matrix(
+    x: Tensor, letters: str, common: list[str], rows: list[str], columns: list[str]
+) -> Tensor:
+    """The last axes, named by letters, as matrices behind common axes."""
+    batch, sizes = x.dim() - len(letters), dict(zip(letters, _sizes(x, letters), strict=True))
+    order = (batch + letters.index(c) for c in (*common, *rows, *columns))
+    shape = [*x.shape[:batch], *(sizes[c] for c in common)]
+    for group in rows, columns:
+        shape.append(math.prod(sizes[c] for c in group))
+    return x.permute((*range(batch), *order)).reshape(shape)
+
+
+def sum_of_outer(a: Tensor, b: Tensor) -> Tensor:
+    """Outer products along the last axes, summed over all other axes, which broadcast."""
+    shape = torch.broadcast_shapes(a.shape[:-1], b.shape[:-1])
+    count = math.prod(shape)
+    a = a.expand((*shape, a.shape[-1])).reshape(count, a.shape[-1])
+    return a.mT @ b.expand((*shape, b.shape[-1])).reshape(count, b.shape[-1])
+
+
+def sum_over_batch(x: Tensor, rank: int) -> Tensor:
+    """The sum over all but the last ``rank`` axes."""
+    batch = x.dim() - rank
+    return x.sum(tuple(range(batch))) if batch else x

@@ -1,0 +1,469 @@
+"""What modules emitted by gradspec 0.1.0 for PyTorch share: arguments, residuals, transforms.
+
+gradspec copies this file as it is beside the modules that import it. A rule is a class that
+holds its formulas alone, as functions of tensors and Python numbers; `Rule` gives PyTorch
+everything else: what is kept between the passes, half precision, forward mode, transforms,
+compilers, export.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import reduce
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+from torch.compiler import is_compiling, is_dynamo_compiling, is_exporting
+
+_transforms_are_active = torch._C._are_functorch_transforms_active
+_inside = torch._C._functorch
+
+HALF = {torch.float16: torch.float32, torch.bfloat16: torch.float32}
+"""Types that are computed in others: results are rounded once."""
+WIDE = dict.fromkeys((*HALF, torch.float32), torch.float64)
+
+_FLOATS = ("floating", "nograd")
+_SCHEMA = {"number": "Scalar", "whole": "SymInt", "known": "SymInt"}
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+class Rule(torch.autograd.Function):
+    """A function with a gradient of its own.
+
+    A subclass has static methods:
+
+    * ``value(*inputs)``: the output, or a tuple of outputs; the last ``extra`` are locals
+      that the pullback takes.
+    * ``pullback(needs, *residuals, *cotangents)``: gradients of the first inputs, which
+      autograd sums to the shape and rounds to the type of each. ``needs`` tells which are
+      asked for. Of several cotangents some may be None, unless the rule ``fills`` them.
+    * ``pushforward(*residuals, *tangents)``: the tangents of the outputs that have one.
+      Without it the rule has no forward mode.
+    * ``residuals(*inputs, *outputs)``: what these are given. Without it, the inputs.
+
+    and class keywords: ``name`` of the rule; ``kinds`` of inputs that are not floating:
+    "nograd" (floating without a gradient), "integer", "boolean", and last "number", "whole"
+    and "known" (a whole number that is no compiler's symbol); ``axes``, declared shapes as
+    in ``{"x": "... n"}``; ``computed_in``; ``constant``, the places of outputs without a
+    gradient; ``is_exact``, whether the gradient is the derivative of ``value``; ``outputs``,
+    their number.
+    """
+
+    value: ClassVar[Callable[..., Any]]
+    pullback: ClassVar[Callable[..., Any]]
+    pushforward: ClassVar[Callable[..., Any] | None] = None
+    residuals: ClassVar[Callable[..., tuple[Any, ...]] | None] = None
+
+    generate_vmap_rule = True
+
+    def __init_subclass__(
+        cls,
+        *,
+        name: str,
+        kinds: Mapping[str, str] = _NOTHING,
+        axes: Mapping[str, str] = _NOTHING,
+        computed_in: Mapping[torch.dtype, torch.dtype] = HALF,
+        extra: int = 0,
+        constant: tuple[int, ...] = (),
+        fills: bool = False,
+        is_exact: bool = True,
+        outputs: int = 1,
+    ) -> None:
+        names = cls.value.__code__.co_varnames[: cls.value.__code__.co_argcount]
+        cls._name, cls._axes, cls._computed_in = name, axes, computed_in
+        cls._kinds = {n: kinds.get(n, "floating") for n in names}
+        cls._is_plain = not kinds
+        cls._extra, cls._fills, cls._is_exact = extra, fills, is_exact
+        cls._constant = (*constant, *range(outputs, outputs + extra))
+        # a compiler that looked inside would differentiate ``forward``
+        torch.compiler.allow_in_graph(cls)
+        cls._eager = super(torch.autograd.Function, cls).apply  # .apply binds a signature
+        cls._outside = staticmethod(torch.compiler.disable(cls.apply))
+        cls._exported = cls.forward if is_exact else staticmethod(_operation(cls, outputs))
+
+    @classmethod
+    def call(cls, *arguments: Any) -> Any:
+        """The output, or a tuple of outputs, on the way that keeps the rule."""
+        inputs = cls._inputs(arguments)
+        if is_compiling():
+            if is_exporting():
+                made = cls._exported(*inputs)
+            elif forward_ad._current_level >= 0 and not _transforms_are_active():
+                made = cls._outside(*inputs)  # a graph would not see dual numbers
+            else:
+                made = cls.apply(*inputs)
+        else:
+            made = cls.apply(*inputs) if _transforms_are_active() else cls._eager(*inputs)
+        if not cls._extra:
+            return made
+        return made[0] if len(made) == cls._extra + 1 else made[: -cls._extra]
+
+    @classmethod
+    def forward(cls, *inputs: Any) -> Any:
+        """What autograd calls: ``value`` in the type to compute in, rounded once."""
+        dtype = _dtype(inputs)
+        if dtype in cls._computed_in:
+            wide = _wide(cls._computed_in[dtype], inputs)
+            made = _cast(cls.value(*_cast(inputs, wide)), dtype)
+        else:
+            made = cls.value(*inputs)
+        if isinstance(made, tuple) and _transforms_are_active() and not is_dynamo_compiling():
+            return tuple(_batched_alike(made, inputs))
+        return made
+
+    @classmethod
+    def setup_context(cls, ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        """Keep the residuals; inputs alone where these are computed again."""
+        outputs = output if isinstance(output, tuple) else (output,)
+        ctx.rule, ctx.dtype = cls, _dtype(inputs)
+        ctx.shapes = [y.shape for y in outputs]
+        wide = cls._computed_in.get(ctx.dtype)
+        ctx.wide = wide and _wide(wide, inputs)
+        ctx.again = ctx.wide is not None and cls.residuals is not None
+        kept = inputs
+        if cls.residuals is not None and not ctx.again:
+            kept = cls.residuals(*inputs, *outputs)
+        ctx.count = len(kept)
+        if cls._extra:  # a second derivative must see through what was kept
+            kept = (*kept, *inputs)
+        tensors = [v for v in kept if isinstance(v, Tensor)]
+        ctx.numbers = [None if isinstance(v, Tensor) else v for v in kept]
+        ctx.save_for_backward(*tensors)
+        if cls.pushforward is not None:
+            ctx.save_for_forward(*tensors)
+        if cls._constant:
+            fixed = [_unbatched(outputs[k]) for k in cls._constant]
+            ctx.mark_non_differentiable(*fixed)
+        if len(outputs) > 1:
+            ctx.set_materialize_grads(cls._fills)
+            ctx.moving = [
+                x.shape
+                for x, kind in zip(inputs, cls._kinds.values(), strict=True)
+                if kind in _FLOATS
+            ]
+
+    @staticmethod
+    def backward(ctx: Any, *cotangents: Tensor | None) -> Any:
+        """Gradients of the inputs."""
+        rule = ctx.rule
+        given = tuple(d for k, d in enumerate(cotangents) if k not in rule._constant)
+        if len(cotangents) == 1 and given == (None,):
+            return (None,) * len(ctx.needs_input_grad)
+        differentiated = torch.is_grad_enabled() or forward_ad._current_level >= 0
+        kept, given = _given(ctx, ctx.saved_tensors, given, differentiated)
+        found = rule.pullback(ctx.needs_input_grad, *kept, *given)
+        found = found if isinstance(found, tuple) else (found,)
+        return found + (None,) * (len(ctx.needs_input_grad) - len(found))
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Tensor | None) -> Any:
+        """Tangents of the outputs."""
+        rule = ctx.rule
+        if rule.pushforward is None:
+            raise NotImplementedError(f"{rule._name} has no forward mode")
+        with forward_ad._set_fwd_grad_enabled(True):  # or tangents of tangents were 0
+            saved = tuple(map(_primal, ctx.saved_tensors))
+            kept, moving = _given(ctx, saved, tuple(_moving(ctx, tangents)), True)
+            made = rule.pushforward(*kept, *moving)
+            dots = iter(made if isinstance(made, tuple) else (made,))
+            found = tuple(
+                None if k in rule._constant else next(dots).expand(shape).to(ctx.dtype)
+                for k, shape in enumerate(ctx.shapes)
+            )
+            return found if len(found) > 1 else found[0]
+
+    # --- arguments -------------------------------------------------------------------------
+
+    @classmethod
+    def _inputs(cls, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The arguments as tensors of one floating type, and numbers."""
+        if cls._is_plain and _are_alike(arguments):
+            inputs = arguments
+        else:
+            pairs = zip(cls._kinds.items(), arguments, strict=True)
+            given = {n: (kind, value) for (n, kind), value in pairs}
+            floats = {n: v for n, (kind, v) in given.items() if kind in _FLOATS}
+            made = dict(zip(floats, _promoted(cls._name, floats), strict=True))
+            inputs = tuple(
+                made[n] if n in made else _converted(cls._name, n, kind, value)
+                for n, (kind, value) in given.items()
+            )
+            inputs = _numbers_alike(inputs, [kind for kind, _ in given.values()])
+        if cls._axes:
+            _check_axes(cls._name, dict(zip(cls._kinds, inputs, strict=True)), cls._axes)
+        return inputs
+
+
+def sum_to(gradient: Tensor, x: Tensor) -> Tensor:
+    """``gradient`` summed over the axes along which ``x`` was broadcast."""
+    shape = x.shape
+    try:
+        return gradient if gradient.shape == shape else gradient.sum_to_size(shape)
+    except RuntimeError:  # a compiler has no numbers for the sizes, and compares none
+        padded = [1] * (gradient.dim() - len(shape)) + list(shape)
+        axes = [k for k, size in enumerate(padded) if type(size) is int and size == 1]
+        return gradient.sum(axes, keepdim=True).view(shape) if axes else gradient
+
+
+def plus(total: Tensor | None, term: Tensor) -> Tensor:
+    """``total + term``, where there may be no total yet."""
+    return term if total is None else total + term
+
+
+def scalar_like(like: Tensor, value: Any) -> Tensor:
+    """``value`` as a tensor without axes, of the type of ``like``."""
+    if isinstance(value, Tensor):
+        return value.to(like.dtype)
+    try:
+        return like.new_full((), value)
+    except NotImplementedError:  # of a nested tensor
+        return torch.full((), value, dtype=like.dtype, device=like.device)
+
+
+def filled(value: Any, *like: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+    """``value`` in the shape to which the tensors broadcast, of the type of the first."""
+    first = like[0] if len(like) == 1 else torch.broadcast_tensors(*like)[0]
+    if isinstance(value, Tensor):
+        return torch.zeros_like(first, dtype=dtype) + value
+    return torch.full_like(first, value, dtype=dtype)
+
+
+def broadcast_like(x: Tensor, y: Tensor) -> Tensor:
+    """``x`` in the shape to which it broadcasts with ``y``, and in its batch of vmap."""
+    if y.is_nested:  # its shape has sizes that are no numbers
+        return x - torch.zeros_like(y, dtype=x.dtype)
+    return x - y.new_zeros((), dtype=x.dtype).expand(y.shape)
+
+
+# --- between the passes --------------------------------------------------------------------
+
+
+def _given(
+    ctx: Any, saved: tuple[Any, ...], others: tuple[Any, ...], is_differentiated: bool
+) -> Any:
+    """The residuals, and what a pass is given beside them, in the type to compute in."""
+    if ctx.wide is not None:
+        saved, others = _cast(saved, ctx.wide), _cast(others, ctx.wide)
+    kept = saved
+    if len(ctx.numbers) > len(saved):
+        left = iter(saved)
+        kept = tuple(next(left) if n is None else n for n in ctx.numbers)
+    inputs = kept[ctx.count :] if ctx.rule._extra else kept
+    if ctx.again or (ctx.rule._extra and is_differentiated):
+        made = ctx.rule.value(*inputs)
+        made = made if isinstance(made, tuple) else (made,)
+        return ctx.rule.residuals(*inputs, *made), others
+    return kept[: ctx.count], others
+
+
+def _dtype(inputs: Sequence[Any]) -> torch.dtype | None:
+    floating = (x.dtype for x in inputs if _is_floating(x))
+    return next(floating, torch.get_default_dtype())
+
+
+def _wide(dtype: torch.dtype, inputs: Sequence[Any]) -> torch.dtype:
+    """float64, but float32 on a device that has none."""
+    on_mps = any(isinstance(x, Tensor) and x.device.type == "mps" for x in inputs)
+    return torch.float32 if on_mps else dtype
+
+
+def _is_floating(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.is_floating_point()
+
+
+def _cast(value: Any, dtype: Any) -> Any:
+    """The same with its floating tensors in another type."""
+    if isinstance(value, tuple):
+        return tuple(_cast(v, dtype) for v in value)
+    return value.to(dtype) if _is_floating(value) else value
+
+
+def _moving(ctx: Any, tangents: tuple[Tensor | None, ...]) -> Iterator[Tensor]:
+    """Tangents of the inputs with a gradient: zero where one stands still."""
+    kinds = tuple(ctx.rule._kinds.values())
+    moved = [k for k, kind in enumerate(kinds) if kind == "floating"]
+    floats = [k for k, kind in enumerate(kinds) if kind in _FLOATS]
+    like = next(t for t in tangents if t is not None)
+    for k in moved:
+        tangent = tangents[k]
+        if tangent is None:
+            tangent = like.new_zeros(ctx.moving[floats.index(k)])
+        yield tangent
+
+
+def _primal(tensor: Tensor) -> Tensor:
+    """``tensor`` without the tangent at which jvp is called; a batch of vmap is outside."""
+    if _inside.is_batchedtensor(tensor):
+        primal = _primal(_inside.get_unwrapped(tensor))
+        axis, level = _inside.maybe_get_bdim(tensor), _inside.maybe_get_level(tensor)
+        return _inside._add_batch_dim(primal, axis, level)
+    return forward_ad.unpack_dual(tensor, level=0).primal
+
+
+def _unbatched(tensor: Tensor) -> Tensor:
+    """The tensor that holds a batch of vmap: the one that autograd knows."""
+    if _transforms_are_active() and tensor.is_floating_point():
+        while _inside.is_batchedtensor(tensor):
+            tensor = _inside.get_unwrapped(tensor)
+    return tensor
+
+
+def _batched_alike(outputs: tuple[Any, ...], inputs: tuple[Any, ...]) -> Iterator[Tensor]:
+    """Outputs in each batch of vmap in which an input is: the cotangent of one outside
+    would be summed over the batch before the rule is given it.
+    """
+    tensors = [x for x in inputs if isinstance(x, Tensor)]
+    for y in outputs:
+        zero = sum(x.new_zeros((), dtype=y.dtype) for x in tensors)
+        yield y + zero if y.is_floating_point() else y
+
+
+def _operation(rule: type[Rule], outputs: int) -> Callable[..., Any]:
+    """The rule as one node of an exported graph, which can hold no Function. Its name has a
+    digest of the rule, so that a saved program finds this rule or none.
+    """
+    given = [f"{_SCHEMA.get(kind, 'Tensor')} {n}" for n, kind in rule._kinds.items()]
+    count = outputs + rule._extra
+    made = "Tensor" if count == 1 else f"({', '.join(['Tensor'] * count)})"
+    schema = f"({', '.join(given)}) -> {made}"
+    codes = [rule.value.__code__, rule.pullback.__code__]
+    text = repr([(schema, c.co_code, c.co_consts, c.co_names) for c in codes])
+    name = f"{rule._name}_{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    if not hasattr(torch.ops.gradspec, name):
+        ways = {name: schema}
+        if "Scalar " in schema:  # a static may be a tensor, too
+            ways[f"{name}.tensors"] = schema.replace("Scalar ", "Tensor ")
+        for way, taken in ways.items():
+            torch.library.define(f"gradspec::{way}", taken)
+            for key in ("CompositeImplicitAutograd", "FuncTorchDynamicLayerFrontMode"):
+                torch.library.impl(f"gradspec::{way}", key, rule.apply)
+    return getattr(torch.ops.gradspec, name)  # type: ignore[no-any-return]
+
+
+# --- arguments -----------------------------------------------------------------------------
+
+
+def _are_alike(values: Sequence[Any]) -> bool:
+    """Whether these are floating tensors of one type."""
+    first = values[0]
+    return (
+        isinstance(first, Tensor)
+        and first.is_floating_point()
+        and all(isinstance(v, Tensor) and v.dtype is first.dtype for v in values)
+    )
+
+
+def _promoted(rule: str, values: Mapping[str, Any]) -> tuple[Tensor, ...]:
+    """Tensors of one floating type, the widest; Python numbers take it over."""
+    if not values or _are_alike(tuple(values.values())):
+        return tuple(values.values())
+    tensors = [v for v in values.values() if isinstance(v, Tensor)]
+    for name, value in values.items():
+        if isinstance(value, Tensor) and not value.is_floating_point():
+            raise TypeError(
+                f"{rule}: {name} must be a floating tensor, not {value.dtype}; "
+                f"convert it first, as in {name}.to(torch.float32)"
+            )
+    types = [v.dtype for v in tensors] or [torch.get_default_dtype()]
+    kind: dict[str, Any] = {"dtype": reduce(torch.promote_types, types)}
+    if tensors:
+        kind["device"] = tensors[0].device
+    return tuple(
+        v.to(kind["dtype"]) if isinstance(v, Tensor) else _as_tensor(v, **kind)
+        for v in values.values()
+    )
+
+
+def _as_tensor(value: Any, **kind: Any) -> Tensor:
+    """A number as a floating tensor; a compiler's symbol for a number stays one."""
+    if isinstance(value, torch.SymInt | torch.SymFloat | float) or (
+        isinstance(value, int) and is_compiling()
+    ):
+        return torch.scalar_tensor(value, **kind)
+    if isinstance(value, torch.fx.Proxy):
+        raise TypeError(
+            "torch.fx finds a rule by its name in a module: call module.rule(x), "
+            "or say torch.fx.wrap('rule') where it was imported by name"
+        )
+    return torch.as_tensor(value, **kind)
+
+
+def _converted(rule: str, name: str, kind: str, value: Any) -> Any:
+    """An integer or boolean tensor, or a number."""
+    if kind == "known":
+        return operator.index(value)
+    if kind == "whole":
+        return value if isinstance(value, torch.SymInt) else operator.index(value)
+    if kind == "number":
+        return value if type(value) is float else _number(rule, name, value)
+    if not isinstance(value, Tensor):
+        is_count = kind == "integer" and type(value) in (int, torch.SymInt)
+        dtype = torch.int64 if is_count else None
+        value = torch.scalar_tensor(value, dtype=dtype) if is_count else torch.as_tensor(value)
+    is_bool = value.dtype == torch.bool
+    if value.is_floating_point() or value.is_complex() or is_bool != (kind == "boolean"):
+        a, to = ("an", "torch.int64") if kind == "integer" else ("a", "torch.bool")
+        raise TypeError(
+            f"{rule}: {name} must be {a} {kind} tensor, not {value.dtype}; "
+            f"convert it first, as in {name}.to({to})"
+        )
+    return value.long() if kind == "integer" and value.itemsize < 4 else value
+
+
+def _number(rule: str, name: str, value: Any) -> Any:
+    """A static as a float; a compiler's symbol or a tensor without a gradient stays one."""
+    if isinstance(value, Tensor):
+        if value.requires_grad:
+            raise TypeError(
+                f"{rule}: {name} is static and gets no gradient; "
+                f"give a number, as in {name}.item()"
+            )
+        if value.is_complex():
+            raise TypeError(f"{rule}: {name} must be a real number, not {value.dtype}")
+        return value
+    if isinstance(value, torch.SymInt | torch.SymFloat):
+        return torch.sym_float(value)
+    if isinstance(value, str):
+        raise TypeError(f"{rule}: {name} must be a number, not a string")
+    return float(value)
+
+
+def _numbers_alike(inputs: tuple[Any, ...], kinds: list[str]) -> tuple[Any, ...]:
+    """Statics that are tensors, beside which all are: what torch has for numbers and what
+    it has for tensors take no mixture.
+    """
+    places = [k for k, kind in enumerate(kinds) if kind == "number"]
+    like = next((inputs[k] for k in places if isinstance(inputs[k], Tensor)), None)
+    if like is None:
+        return inputs
+    wide = _wide(torch.float64, [like])
+    made = list(inputs)
+    for k in places:
+        if not isinstance(made[k], Tensor):
+            made[k] = torch.scalar_tensor(made[k], dtype=wide, device=like.device)
+    return tuple(made)
+
+
+def _check_axes(rule: str, inputs: Mapping[str, Any], axes: Mapping[str, str]) -> None:
+    """Refuse shapes other than declared; a size that a static gives is that number."""
+    sizes = {n: x for n, x in inputs.items() if isinstance(x, int | torch.SymInt)}
+    for name, pattern in axes.items():
+        shape = tuple(inputs[name].shape)
+        named = pattern.removeprefix("...").split()
+        fits = len(shape) == len(named) or len(shape) > len(named) < len(pattern.split())
+        own = shape[len(shape) - len(named) :] if fits else ()
+        for axis, size in zip(named, own, strict=False):
+            wanted = int(axis) if axis.isdigit() else sizes.setdefault(axis, size)
+            fits = fits and size == wanted
+        if not fits:
+            seen = [axis for axis in dict.fromkeys(named) if axis in sizes]
+            known = ", ".join(f"{axis} = {sizes[axis]}" for axis in seen)
+            raise ValueError(
+                f"{rule}: {name} must have the shape [{', '.join(pattern.split())}]"
+                f"{f' with {known}' if known else ''}, not {shape}"
+            )

@@ -1,0 +1,100 @@
+"""Operations whose results are rounded before the next one, where XLA would join the two.
+
+Of ``a / b / c`` it makes ``a / (b * c)``, whose product may overflow or vanish (the gradient
+of ``atan2``, ``x / r / r``, is 0 from 1e19 on), and of ``exp(a) * exp(b)`` the exponential of
+a sum, whose rounding is magnified. Of ``a / exp(b)`` and ``a / b**c`` it makes products with
+``exp(-b)`` and ``b**-c``, which vanish where they are subnormal. It does not look through
+`jax.lax.reduce_precision`, and loops are fused as before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from gradspec.plan.array import Expr, Name, Op, names, transform
+from gradspec.plan.plan import Assign, Step
+from gradspec.plan.program import Program
+from gradspec.plan.pushing import Pushforward
+from gradspec.primitives.table_fence import FENCE
+
+_Statement = TypeVar("_Statement", Assign, Step)
+
+
+def with_barriers(program: Program) -> Program:
+    """The program with such results behind a barrier. Of rules with named axes none."""
+    if program.has_axes:
+        return program
+    known = _Known(program.numbers)
+    forward, backward = program.forward, program.backward
+    statements = known.assigned(forward.statements)
+    results = tuple(map(known.parted, forward.results))
+    for output, result in zip(program.outputs, results, strict=True):
+        known.learn(output.name, result)
+    pushes = program.pushes
+    if pushes is not None:
+        steps = known.assigned(pushes.statements)
+        parts = (replace(s, slope=known.parted(s.slope)) for s in pushes.summands)
+        pushes = Pushforward(steps, tuple(parts))
+    below = known.assigned(backward.statements)
+    gradients = tuple(
+        terms and tuple(replace(t, value=known.parted(t.value)) for t in terms)
+        for terms in backward.gradients
+    )
+    return replace(
+        program,
+        forward=replace(forward, statements=statements, results=results),
+        pushes=pushes,
+        backward=replace(backward, statements=below, gradients=gradients),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The operations that named values come from. ``numbers`` are Python numbers."""
+
+    numbers: frozenset[str]
+    made: dict[str, str] = field(default_factory=dict)
+
+    def learn(self, name: str, value: Expr) -> None:
+        self.made.pop(name, None)
+        for operation in ("div", "exp", "pow"):
+            if self._is(value, operation):
+                self.made[name] = operation
+
+    def assigned(self, statements: Iterable[_Statement]) -> tuple[_Statement, ...]:
+        done: list[_Statement] = []
+        for s in statements:
+            done.append(replace(s, value=self.parted(s.value)))
+            self.learn(s.name, done[-1].value)
+        return tuple(done)
+
+    def parted(self, value: Expr) -> Expr:
+        return transform(value, self._parted)
+
+    def _parted(self, node: Expr) -> Expr:
+        match node:
+            case Op("div", (above, below)):
+                for operation in ("div", "exp", "pow"):
+                    below = self._behind(below, operation)
+                return Op("div", (self._behind(above, "div"), below))
+            case Op("mul", (one, other)) if self._is(one, "exp"):
+                return Op("mul", (one, self._behind(other, "exp")))
+            case _:
+                return node
+
+    def _behind(self, value: Expr, operation: str) -> Expr:
+        return Op(FENCE, (value,)) if self._is(value, operation) else value
+
+    def _is(self, value: Expr, operation: str) -> bool:
+        """Whether it is an array that ``operation`` has made."""
+        match value:
+            case Op("neg", (inner,)):
+                return self._is(inner, operation)
+            case Op(primitive=made):
+                return made == operation and not {*names(value)} <= self.numbers
+            case Name(id=name):
+                return self.made.get(name) == operation
+            case _:
+                return False

@@ -1,0 +1,163 @@
+"""The private function of a rule: its forward pass, and what is known while it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from gradspec.ir.rule import Input, Kind, Output
+from gradspec.plan.array import Expr, names
+from gradspec.plan.plan import Nature, Term
+from gradspec.plan.program import Program
+from gradspec.targets.expressions import Scope, may_be_number, render
+from gradspec.targets.lines import Lines, assignments, indented, tightened
+from gradspec.targets.page import Page
+
+
+class Way(Enum):
+    """How the rule reaches JAX.
+
+    PLAIN       nothing takes a gradient: no decorator
+    PUSHED      a `custom_jvp`, slopes times tangents
+    TRANSPOSED  a `custom_jvp`, tangents as the transpose of the backward pass: with named
+                axes there are no slopes
+    PULLED      a `custom_vjp`: a backward pass that is not linear in its cotangent, or one
+                that prints what goes through it
+    """
+
+    PLAIN = "plain"
+    PUSHED = "pushed"
+    TRANSPOSED = "transposed"
+    PULLED = "pulled"
+
+
+def way_of(program: Program, trace: bool) -> Way:
+    groups = [group for group in program.backward.gradients if group is not None]
+    if not groups:
+        return Way.PLAIN
+    if trace or program.pushes is None:
+        return Way.PULLED
+    return Way.TRANSPOSED if program.has_axes and any(groups) else Way.PUSHED
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """A rule while it is written; ``name`` is its private function's."""
+
+    program: Program
+    page: Page
+    scope: Scope
+    name: str
+    way: Way
+    trace: bool
+
+    @property
+    def tensors(self) -> list[str]:
+        return [i.name for i in self.program.tensors]
+
+    @property
+    def statics(self) -> list[str]:
+        return [i.name for i in self.program.statics]
+
+    @property
+    def outputs(self) -> list[str]:
+        return [o.name for o in self.program.outputs]
+
+    @property
+    def groups(self) -> list[tuple[Input, tuple[Term, ...] | None]]:
+        """The terms of each tensor's gradient."""
+        gradients = self.program.backward.gradients
+        return list(zip(self.program.tensors, gradients, strict=True))
+
+    @property
+    def pulled_values(self) -> list[Expr]:
+        """All that a backward pass computes."""
+        backward = self.program.backward
+        terms = [t.value for group in backward.gradients for t in group or ()]
+        return [*(s.value for s in backward.statements), *terms]
+
+    @property
+    def call(self) -> str:
+        """The rule's own values: differentiated again, they follow the rule again."""
+        return f"{self.name}({', '.join([*self.tensors, *self.statics])})"
+
+    @property
+    def is_joint(self) -> bool:
+        """Whether a `custom_vjp` has several arrays, some of which may be in a batch."""
+        return self.way is Way.PULLED and len(self.tensors) > 1
+
+    def core(self, name: str) -> str:
+        """A function of the runtime."""
+        return self.page.core(name)
+
+    def text(self, value: Expr) -> str:
+        return render(value, self.scope)
+
+    def may_be_number(self, value: Expr) -> bool:
+        return may_be_number(value, self.program.numbers)
+
+    def sizes(self, values: Iterable[Expr], known: Iterable[str]) -> Lines:
+        """Sizes of axes that the values use, each from an array that is known."""
+        used, known = names(*values), set(known)
+        lines = []
+        for size in self.program.sizes:
+            if size.name in used and size.name not in self.statics:
+                array, axis = next(place for place in size.places if place[0] in known)
+                lines.append(f"{size.name} = {array}.shape[{axis}]")
+        return lines
+
+
+def function(core: Core) -> Lines:
+    """The forward pass, decorated."""
+    block = core.program.forward
+    values = [*(s.value for s in block.statements), *block.results]
+    pairs = zip(core.program.outputs, block.results, strict=True)
+    body = [
+        *core.sizes(values, core.tensors),
+        *assignments(block.statements, core.scope),
+        f"return {', '.join(_output(core, o, value) for o, value in pairs)}",
+    ]
+    inputs = ", ".join([*core.tensors, *core.statics])
+    return [
+        *_decorator(core),
+        f"def {core.name}({inputs}):",
+        *indented(tightened(body)),
+    ]
+
+
+def _decorator(core: Core) -> Lines:
+    """JAX may put the bare function in place of its rule (`lasting` tells where), which is
+    right if the rule is its derivative.
+    """
+    if core.way is Way.PLAIN:
+        return []
+    if core.way is Way.PULLED:
+        name = "jax.custom_vjp"
+    elif core.program.kind is Nature.EXACT:
+        name = "jax.custom_jvp"
+    else:
+        name = core.core("lasting")
+    if not core.statics:
+        return [f"@{name}"]
+    first = len(core.tensors)
+    places = tuple(range(first, first + len(core.statics)))
+    core.page.use("import functools")
+    return [f"@functools.partial({name}, nondiff_argnums={places})"]
+
+
+def _output(core: Core, output: Output, value: Expr) -> str:
+    """An output as text; a number takes the shape to which its inputs broadcast."""
+    text, is_number = core.text(value), core.may_be_number(value)
+    if is_number:
+        reach = core.program.reach[output.name]
+        like = dict.fromkeys([*core.program.floats, *core.tensors])
+        shaped = [n for n in like if n in reach] or core.tensors
+        text = f"{core.core('filled')}({text}, {', '.join(shaped)})"
+    if output.kind is Kind.INT:
+        return f"{core.core('counted')}({text})"
+    if output.kind is Kind.BOOL and is_number:
+        return f"{text}.astype(jnp.bool_)"
+    if core.is_joint and output.takes_gradient:
+        return f"{core.core('batched_with')}({text}, {', '.join(core.tensors)})"
+    return text

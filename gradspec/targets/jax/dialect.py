@@ -1,0 +1,52 @@
+"""How JAX says what the table of primitives does not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gradspec.plan.program import Operators, Program, Residuals
+from gradspec.plan.whole import positions
+from gradspec.targets.expressions import Dialect, Scope
+from gradspec.targets.jax.axes import ranked
+from gradspec.targets.page import Page
+
+OPERATORS = Operators(
+    target="jax",
+    reserved=frozenset(["jax", "jnp", "functools"]),
+    residuals=Residuals.OUTPUTS,
+    by_slope=True,
+)
+
+
+def _lifts(name: str, scalars: tuple[bool, ...]) -> tuple[bool, ...]:
+    """What follows a choice by a number must be an array where the other one is."""
+    return scalars if name == "choice" else (False,) * len(scalars)
+
+
+DIALECT = Dialect(
+    target="jax",
+    where="jnp.where({c}, {x}, {y})",
+    to_float="{x}.astype({like}.dtype)",
+    lift="jnp.asarray({x}, {like}.dtype)",
+    lifts=_lifts,
+    ranked=ranked,
+)
+_UNTYPED = replace(
+    DIALECT,
+    to_float="{x}.astype(jnp.result_type(0.0))",
+    lift="jnp.asarray({x}, jnp.result_type(0.0))",
+)
+
+
+def scope_of(program: Program, page: Page) -> Scope:
+    """Where the rule's expressions are printed."""
+    floats, integers = program.floats, program.integers
+    blocks = (program.forward.statements, program.backward.statements)
+    return Scope(
+        DIALECT if floats else _UNTYPED,
+        page,
+        program.numbers,
+        integers,
+        floats[0] if floats else program.tensors[0].name,
+        frozenset().union(*(positions(block, integers) for block in blocks)),
+    )

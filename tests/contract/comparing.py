@@ -1,0 +1,61 @@
+"""One target's modules against the tables: what its functions give, and their names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import ModuleType
+
+from tests.contract.call import call, faults
+from tests.contract.calling import CALLING
+from tests.contract.files import File, module
+from tests.contract.names import ABSENT, names
+from tests.contract.tables import Row, differences, read
+from tests.corpus.share import is_tried
+
+SHARES = {"jax": 3}
+"""Of how many rules one is called: JAX compiles each operation at each shape."""
+
+
+def changed(target: str, files: Iterable[File], folder: Path) -> list[str]:
+    """A line for each difference: file, rule, column, was, is."""
+    values, named = _by_file(read("values")), _by_file(read("names"))
+    found: list[str] = []
+    for file in files:
+        emitted = module(file, file.placed(folder), target)
+        found += _values(target, file, emitted, values.get(file.name, []))
+        if file.name in named:
+            found += _names(target, file, emitted, named[file.name])
+    return found
+
+
+def _by_file(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        found.setdefault(row["file"], []).append(row)
+    return found
+
+
+def _values(
+    target: str, file: File, emitted: ModuleType, rows: Iterable[Row]
+) -> Iterator[str]:
+    for row in rows:
+        spec, rule = call(row), row["rule"]
+        if not is_tried(f"{target} {rule}", SHARES.get(target, 1)):
+            continue
+        try:
+            outputs, gradients = CALLING[target](emitted, rule, spec)
+        except Exception as fault:  # the other rules are to be compared as well
+            yield f"{target}: {file.name} {rule}: {type(fault).__name__}: {fault}"
+            continue
+        for told in faults(spec, outputs, gradients):
+            yield f"{target}: {file.name} {rule} {row['call']}: {told}"
+
+
+def _names(
+    target: str, file: File, emitted: ModuleType, rows: Iterable[Row]
+) -> list[str]:
+    was = [row for row in rows if row[target] != ABSENT]
+    own = names(emitted).items()
+    now = [{"file": file.name, "name": n, target: told} for n, told in own]
+    return [f"{target}: {line}" for line in differences("names", was, now)]
