@@ -7,6 +7,7 @@ function of a Python number is refused by some and has a type of its own in othe
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
@@ -33,6 +34,10 @@ from gradspec.targets.page import Page
 CONDITIONAL, OR, COMPARISON, SUM = 0, 1, 4, 9
 PRODUCT, UNARY, POWER, ATOM = 10, 11, 12, 14
 """Precedence in Python, tightest last."""
+
+
+_CORE = re.compile(r"\{core:(\w+)\}")
+"""A function of the target's runtime in a template."""
 
 
 def no_variants(name: str, scalars: tuple[bool, ...]) -> Template | None:
@@ -338,6 +343,7 @@ def _filled(
 ) -> Text:
     """A template with its places filled; before a dot or an index brackets may be due."""
     _import(text, scope)
+    text = _CORE.sub(lambda found: scope.page.core(found[1]), text)
     text = text.replace("{like}", scope.like)
     for hole, part in holes.items():
         mark = f"{{{hole}}}"

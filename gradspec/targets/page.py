@@ -62,10 +62,11 @@ class Page:
         lines = []
         for module, names in sorted(self._functions.items()):
             head = f"from {self._dots}{module} import"
-            own = sorted(name for name in names if " as " not in name)
+            own = sorted((n for n in names if " as " not in n), key=_kind)
             groups = [name for name in names if " as " in name]
             groups += [", ".join(own)] if own else []
-            lines += [f"{head} {group}" for group in sorted(groups, key=_first)]
+            groups.sort(key=lambda group: _kind(_first(group)))
+            lines += [f"{head} {group}" for group in groups]
         return tuple(lines)
 
     @property
@@ -84,4 +85,9 @@ class Page:
 
 
 def _first(group: str) -> str:
-    return group.split(",", maxsplit=1)[0].split()[0]
+    return group.split(",", maxsplit=1)[0].split(maxsplit=1)[0]
+
+
+def _kind(name: str) -> tuple[int, str]:
+    """Constants, classes, functions, each by name: as isort has them."""
+    return 0 if name.isupper() else 1 if name[:1].isupper() else 2, name

@@ -19,9 +19,7 @@ def spread(x: Tensor, axis: int, size: int) -> Tensor:
     return x.expand(shape)
 
 
-def largest(
-    x: Tensor, axis: int | tuple[int, ...], keepdim: bool = False
-) -> Tensor:
+def largest(x: Tensor, axis: int | tuple[int, ...], keepdim: bool = False) -> Tensor:
     """The largest element along an axis, -inf where there is none.
 
     The size is looked at first: an exported graph would keep an operation that fails.
@@ -196,7 +194,10 @@ def _matrix(
     x: Tensor, letters: str, common: list[str], rows: list[str], columns: list[str]
 ) -> Tensor:
     """The last axes, named by letters, as matrices behind common axes."""
-    batch, sizes = x.dim() - len(letters), dict(zip(letters, _sizes(x, letters), strict=True))
+    batch, sizes = (
+        x.dim() - len(letters),
+        dict(zip(letters, _sizes(x, letters), strict=True)),
+    )
     order = (batch + letters.index(c) for c in (*common, *rows, *columns))
     shape = [*x.shape[:batch], *(sizes[c] for c in common)]
     for group in rows, columns:

@@ -32,7 +32,16 @@ _SCHEMA = {"number": "Scalar", "whole": "SymInt", "known": "SymInt"}
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
-class Rule(torch.autograd.Function):
+class _WithKeywords(type(torch.autograd.Function)):  # type: ignore[misc]
+    """The class of rules: that of PyTorch's functions takes no class keywords."""
+
+    def __init__(
+        cls, name: str, bases: tuple[type, ...], members: dict[str, Any], /, **_: Any
+    ) -> None:
+        super().__init__(name, bases, members)
+
+
+class Rule(torch.autograd.Function, metaclass=_WithKeywords):
     """A function with a gradient of its own.
 
     A subclass has static methods:
@@ -82,9 +91,13 @@ class Rule(torch.autograd.Function):
         cls._constant = (*constant, *range(outputs, outputs + extra))
         # a compiler that looked inside would differentiate ``forward``
         torch.compiler.allow_in_graph(cls)
-        cls._eager = super(torch.autograd.Function, cls).apply  # .apply binds a signature
+        cls._eager = super(
+            torch.autograd.Function, cls
+        ).apply  # .apply binds a signature
         cls._outside = staticmethod(torch.compiler.disable(cls.apply))
-        cls._exported = cls.forward if is_exact else staticmethod(_operation(cls, outputs))
+        cls._exported = (
+            cls.forward if is_exact else staticmethod(_operation(cls, outputs))
+        )
 
     @classmethod
     def call(cls, *arguments: Any) -> Any:
@@ -98,7 +111,9 @@ class Rule(torch.autograd.Function):
             else:
                 made = cls.apply(*inputs)
         else:
-            made = cls.apply(*inputs) if _transforms_are_active() else cls._eager(*inputs)
+            made = (
+                cls.apply(*inputs) if _transforms_are_active() else cls._eager(*inputs)
+            )
         if not cls._extra:
             return made
         return made[0] if len(made) == cls._extra + 1 else made[: -cls._extra]
@@ -112,7 +127,11 @@ class Rule(torch.autograd.Function):
             made = _cast(cls.value(*_cast(inputs, wide)), dtype)
         else:
             made = cls.value(*inputs)
-        if isinstance(made, tuple) and _transforms_are_active() and not is_dynamo_compiling():
+        if (
+            isinstance(made, tuple)
+            and _transforms_are_active()
+            and not is_dynamo_compiling()
+        ):
             return tuple(_batched_alike(made, inputs))
         return made
 
@@ -152,7 +171,7 @@ class Rule(torch.autograd.Function):
         """Gradients of the inputs."""
         rule = ctx.rule
         given = tuple(d for k, d in enumerate(cotangents) if k not in rule._constant)
-        if len(cotangents) == 1 and given == (None,):
+        if len(given) == 1 and given[0] is None:
             return (None,) * len(ctx.needs_input_grad)
         differentiated = torch.is_grad_enabled() or forward_ad._current_level >= 0
         kept, given = _given(ctx, ctx.saved_tensors, given, differentiated)
@@ -195,7 +214,9 @@ class Rule(torch.autograd.Function):
             )
             inputs = _numbers_alike(inputs, [kind for kind, _ in given.values()])
         if cls._axes:
-            _check_axes(cls._name, dict(zip(cls._kinds, inputs, strict=True)), cls._axes)
+            _check_axes(
+                cls._name, dict(zip(cls._kinds, inputs, strict=True)), cls._axes
+            )
         return inputs
 
 
@@ -313,7 +334,9 @@ def _unbatched(tensor: Tensor) -> Tensor:
     return tensor
 
 
-def _batched_alike(outputs: tuple[Any, ...], inputs: tuple[Any, ...]) -> Iterator[Tensor]:
+def _batched_alike(
+    outputs: tuple[Any, ...], inputs: tuple[Any, ...]
+) -> Iterator[Tensor]:
     """Outputs in each batch of vmap in which an input is: the cotangent of one outside
     would be summed over the batch before the rule is given it.
     """
@@ -404,9 +427,17 @@ def _converted(rule: str, name: str, kind: str, value: Any) -> Any:
     if not isinstance(value, Tensor):
         is_count = kind == "integer" and type(value) in (int, torch.SymInt)
         dtype = torch.int64 if is_count else None
-        value = torch.scalar_tensor(value, dtype=dtype) if is_count else torch.as_tensor(value)
+        value = (
+            torch.scalar_tensor(value, dtype=dtype)
+            if is_count
+            else torch.as_tensor(value)
+        )
     is_bool = value.dtype == torch.bool
-    if value.is_floating_point() or value.is_complex() or is_bool != (kind == "boolean"):
+    if (
+        value.is_floating_point()
+        or value.is_complex()
+        or is_bool != (kind == "boolean")
+    ):
         a, to = ("an", "torch.int64") if kind == "integer" else ("a", "torch.bool")
         raise TypeError(
             f"{rule}: {name} must be {a} {kind} tensor, not {value.dtype}; "
@@ -455,7 +486,9 @@ def _check_axes(rule: str, inputs: Mapping[str, Any], axes: Mapping[str, str]) -
     for name, pattern in axes.items():
         shape = tuple(inputs[name].shape)
         named = pattern.removeprefix("...").split()
-        fits = len(shape) == len(named) or len(shape) > len(named) < len(pattern.split())
+        fits = len(shape) == len(named) or len(shape) > len(named) < len(
+            pattern.split()
+        )
         own = shape[len(shape) - len(named) :] if fits else ()
         for axis, size in zip(named, own, strict=False):
             wanted = int(axis) if axis.isdigit() else sizes.setdefault(axis, size)

@@ -43,9 +43,7 @@ def ranked(node: RankedNode, parts: tuple[Text, ...], scope: Scope) -> Text:
     return Text(_written(node, parts, scope.like, scope.page), ATOM)
 
 
-def _written(
-    node: RankedNode, parts: tuple[Text, ...], like: str, page: Page
-) -> str:
+def _written(node: RankedNode, parts: tuple[Text, ...], like: str, page: Page) -> str:
     texts = [part.text for part in parts]
     match node:
         case Reduce(op="prod", axes=axes, keep=keep):

@@ -72,7 +72,8 @@ def _summed(
     if over_batch and sorted((a, b)) == ["", output] and len(output) == 1:
         weights, rows = (left, right) if b else (right, left)
         return Text(
-            f"{page.axes('sum_of_outer')}({weights.column()}, {rows.text.text}){_FIRST}", ATOM
+            f"{page.axes('sum_of_outer')}({weights.column()}, {rows.text.text}){_FIRST}",
+            ATOM,
         )
     if not (over_batch and a and b and a[:-1] == b[:-1]):
         return None

@@ -6,7 +6,6 @@ What fails there is the framework's own; beside it a failure of a rule can be ju
 from __future__ import annotations
 
 import functools
-import inspect
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -18,14 +17,25 @@ from conforming import imported_as
 PREFIX = "plain_"
 
 
+def _runtime(module: ModuleType) -> ModuleType:
+    """The runtime that the module imports."""
+    package = module.__name__.rpartition(".")[0]
+    return sys.modules[f"{package}._gradspec"]
+
+
 @functools.cache
 def torch_module(path: str) -> ModuleType:
-    """The forward method itself, in place of the `Function` that it belongs to."""
+    """What a `Function` computes forward, in its place."""
     module: ModuleType = imported_as(PREFIX, path)
-    for name, value in tuple(vars(module).items()):
-        if name.startswith("_apply_"):
-            function = inspect.getclosurevars(value).nonlocals["function"]
-            setattr(module, name, function.forward)
+    rule = _runtime(module).Rule
+
+    def call(cls: Any, *arguments: Any) -> Any:
+        made = cls.forward(*cls._inputs(arguments))
+        if not cls._extra:
+            return made
+        return made[0] if len(made) == cls._extra + 1 else made[: -cls._extra]
+
+    rule.call = classmethod(call)
     return module
 
 

@@ -1,0 +1,89 @@
+"""How PyTorch says what the table of primitives does not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gradspec.plan.program import Operators, Program, Residuals
+from gradspec.plan.whole import positions
+from gradspec.primitives.row import Template
+from gradspec.targets.expressions import Dialect, Scope
+from gradspec.targets.page import Page
+from gradspec.targets.torch.axes import ranked
+
+OPERATORS = Operators(
+    target="torch",
+    reserved=frozenset(["torch", "Tensor", "math"]),
+    residuals=Residuals.SAVED,
+    by_output=True,
+)
+
+TORCH = "import torch"
+_TENSORS_ONLY = ("atan2", "heaviside", "hypot", "logaddexp", "max", "min")
+_CLAMPED = Template("torch.clamp_max(torch.clamp_min({x}, {y}), {z})")
+_TURNED = Template("torch.clamp_max(torch.clamp_min({y}, {x}), {z})")
+
+# `torch.clamp` cannot be differentiated where one of two tensor bounds has more axes than
+# all else.
+_VARIANTS: dict[tuple[str, tuple[bool, ...]], Template] = {
+    ("max", (False, True)): Template("torch.clamp_min({x}, {y})"),
+    ("max", (True, False)): Template("torch.clamp_min({y}, {x})"),
+    ("min", (False, True)): Template("torch.clamp_max({x}, {y})"),
+    ("min", (True, False)): Template("torch.clamp_max({y}, {x})"),
+    ("clip", (False, False, False)): _CLAMPED,
+    ("clip", (False, False, True)): _CLAMPED,
+    ("clip", (False, True, False)): _CLAMPED,
+    ("clip", (True, False, False)): _TURNED,
+    ("clip", (True, False, True)): _TURNED,
+}
+
+
+def _lifts(name: str, numbers: tuple[bool, ...]) -> tuple[bool, ...]:
+    """Which numbers must be tensors: those of functions that insist on tensors, one of
+    two numbers between which `torch.where` chooses, for the type of the result, and the
+    number beside a tensor in a Python choice.
+    """
+    match name, numbers:
+        case "where", (True, True):
+            return (True, False)
+        case "choice", _:
+            return numbers
+        case "clip", (True, True, False):
+            return (True, False, False)
+        case _ if name in _TENSORS_ONLY:
+            return numbers
+        case _:
+            return (False,) * len(numbers)
+
+
+DIALECT = Dialect(
+    target="torch",
+    where="torch.where({c}, {x}, {y})",
+    to_float="{x}.to({like}.dtype)",
+    lift="{core:scalar_like}({like}, {x})",
+    lifts=_lifts,
+    variants=lambda name, numbers: _VARIANTS.get((name, numbers)),
+    ranked=ranked,
+    imports=(("torch.", TORCH),),
+)
+_UNTYPED = replace(
+    DIALECT,
+    to_float="{x}.to(torch.get_default_dtype())",
+    lift="torch.scalar_tensor({x})",
+)
+
+
+def scope_of(program: Program, page: Page, like: str) -> Scope:
+    """Where the rule's expressions are printed; ``like`` names a floating tensor."""
+    integers = program.integers
+    blocks = [program.forward.statements, program.backward.statements]
+    if program.pushforward:
+        blocks.append(program.pushforward.statements)
+    return Scope(
+        DIALECT if like else _UNTYPED,
+        page,
+        program.numbers,
+        integers,
+        like,
+        frozenset().union(*(positions(block, integers) for block in blocks)),
+    )

@@ -1,0 +1,462 @@
+"""One rule in PyTorch: a class with its formulas, and a public function."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from gradspec.ir.rule import Input, Kind, Output
+from gradspec.plan.array import Expr, Name, names, nodes
+from gradspec.plan.array import Op as Operation
+from gradspec.plan.layer import class_name, layer
+from gradspec.plan.plan import Nature, Step, Term
+from gradspec.plan.program import Program
+from gradspec.plan.ranked import Diagonal, Einsum, Expand, Permute, Pick, Spread, Window
+from gradspec.primitives.lookup import primitive
+from gradspec.targets.docstring import docstring
+from gradspec.targets.expressions import Scope, may_be_number, render, render_atom
+from gradspec.targets.lines import Lines, assignments, indented, tightened
+from gradspec.targets.page import Page
+from gradspec.targets.signature import parameters, pattern, returned, shaped, tupled
+from gradspec.targets.target import Definition
+from gradspec.targets.torch.dialect import TORCH, scope_of
+from gradspec.targets.torch.einsum import is_view
+from gradspec.targets.torch.layer import OWN, layer_class
+from gradspec.targets.torch.trace import traced_forward, traced_gradient
+
+_KINDS = {
+    Kind.NOGRAD: "nograd",
+    Kind.INT: "integer",
+    Kind.BOOL: "boolean",
+    Kind.STATIC: "number",
+    Kind.STATIC_INT: "whole",
+}
+_TYPES = {Kind.INT: "torch.int64", Kind.BOOL: "torch.bool"}
+
+
+def definitions(program: Program, page: Page, *, trace: bool) -> list[Definition]:
+    """The class ``_F``, the function ``f``, and the layer ``F`` if it has params."""
+    own = page.fresh(f"_{class_name(program.name)}")
+    page.use(TORCH)
+    page.use("from torch import Tensor")
+    found = [
+        Definition(_class(program, own, page, trace)),
+        Definition(_function(program, own), (program.name,)),
+    ]
+    made = layer(program, class_name(program.name), OWN)
+    if made is not None:
+        made = layer(program, page.fresh(made.name), OWN)
+        assert made is not None
+        found.append(Definition(layer_class(made), (made.name,)))
+    return found
+
+
+def _function(program: Program, own: str) -> Lines:
+    arguments = ", ".join(_inputs(program))
+    return [
+        "@torch.fx.wrap",
+        f"def {program.name}({parameters(program, 'Tensor')}) -> "
+        f"{returned(program, 'Tensor')}:",
+        docstring(program.docs),
+        f"    return {own}.call({arguments})",
+    ]
+
+
+# --- the class -------------------------------------------------------------------------
+
+
+def _class(program: Program, own: str, page: Page, trace: bool) -> Lines:
+    words = [f'name="{program.name}"', *_keywords(program, page)]
+    methods = [_value(program, page, trace), *_residuals(program, trace)]
+    if any(group is not None for group in program.backward.gradients):
+        methods.append(_pullback(program, page, trace))
+    else:
+        methods.append(
+            _method("pullback", ["needs", *_kept(program, trace)], "", ["return None"])
+        )
+    if program.pushforward is not None:
+        methods.append(_pushforward(program, page, trace))
+    body = [line for method in methods for line in (*method, "")]
+    header = f"class {own}({page.core('Rule')}, {', '.join(words)}):"
+    return [header, *indented(body[:-1])]
+
+
+def _keywords(program: Program, page: Page) -> Iterator[str]:
+    known = _orders(program)
+    kinds = [
+        (i.name, "known" if _is_known(i, known) else _KINDS[i.kind])
+        for i in program.inputs
+        if i.kind in _KINDS
+    ]
+    if kinds:
+        yield f"kinds={{{_pairs(kinds)}}}"
+    axes = [(i.name, pattern(i)) for i in shaped(program)]
+    if axes:
+        yield f"axes={{{_pairs(axes)}}}"
+    if program.is_double:
+        yield f"computed_in={page.core('WIDE')}"
+    if program.residual_locals:
+        yield f"extra={len(program.residual_locals)}"
+    constant = [str(k) for k, o in enumerate(program.outputs) if not o.takes_gradient]
+    if constant:
+        yield f"constant=({', '.join(constant)},)"
+    if _fills(program):
+        yield "fills=True"
+    if program.kind is not Nature.EXACT:
+        yield "is_exact=False"
+    if len(program.outputs) > 1:
+        yield f"outputs={len(program.outputs)}"
+
+
+def _is_known(i: Input, known: frozenset[str]) -> bool:
+    return i.kind is Kind.STATIC_INT and i.name in known
+
+
+def _pairs(pairs: Iterable[tuple[str, str]]) -> str:
+    return ", ".join(f'"{name}": "{word}"' for name, word in pairs)
+
+
+def _orders(program: Program) -> frozenset[str]:
+    """Whole statics that torch must know: exponents of a power that is differentiated, and
+    orders of a polygamma."""
+    found: set[str] = set()
+    values = [s.value for s in program.forward.statements] + [*program.forward.results]
+    for node in nodes(*values, *_pulled(program)):
+        if not isinstance(node, Operation):
+            continue
+        types = primitive(node.primitive).types
+        for position, arg in enumerate(node.args):
+            is_order = bool(types) and types[position] == "int"
+            if is_order or (node.primitive == "pow" and position == 1):
+                found |= set(names(arg))
+    return frozenset(found)
+
+
+def _method(name: str, given: Sequence[str], result: str, body: Lines) -> Lines:
+    arrow = f" -> {result}" if result else ""
+    header = f"def {name}({', '.join(given)}){arrow}:"
+    return ["@staticmethod", header, *indented(tightened(body))]
+
+
+def _inputs(program: Program) -> list[str]:
+    return [i.name for i in (*program.tensors, *program.statics)]
+
+
+def _typed(program: Program) -> list[str]:
+    kinds = {Kind.STATIC: "float", Kind.STATIC_INT: "int"}
+    inputs = (*program.tensors, *program.statics)
+    return [f"{i.name}: {kinds.get(i.kind, 'Tensor')}" for i in inputs]
+
+
+# --- the forward pass ------------------------------------------------------------------
+
+
+def _value(program: Program, page: Page, trace: bool) -> Lines:
+    scope = scope_of(program, page, next(iter(program.floats), ""))
+    block = program.forward
+    values = [*(s.value for s in block.statements), *block.results]
+    results = _results(program, scope)
+    count = len(results) + len(program.residual_locals)
+    kind = "Tensor" if count == 1 else f"tuple[{', '.join(['Tensor'] * count)}]"
+    body = [
+        *_sizes(program, values, _inputs(program)),
+        *assignments(block.statements, scope),
+    ]
+    if trace:
+        pairs = zip(program.outputs, results, strict=True)
+        body += [f"{o.name} = {text}" for o, text in pairs if o.name != text]
+        body += traced_forward(program)
+        results = [o.name for o in program.outputs]
+    body.append(f"return {', '.join([*results, *program.residual_locals])}")
+    return _method("value", _typed(program), kind, body)
+
+
+def _results(program: Program, scope: Scope) -> Lines:
+    results: Lines = []
+    for output, value in zip(program.outputs, program.forward.results, strict=True):
+        text = _result(program, output, value, scope)
+        if text in results:
+            text += ".clone()"  # one tensor cannot be two outputs
+        results.append(text)
+    return results
+
+
+def _result(program: Program, output: Output, value: Expr, scope: Scope) -> str:
+    """An output that is no view, which would forbid in-place operations on it."""
+    text = render(value, scope)
+    if may_be_number(value, program.numbers):
+        like = [n for n in program.floats if n in program.reach[output.name]]
+        like += [n for n in program.reach[output.name] if n not in like]
+        like = like or [i.name for i in program.tensors]
+        dtype = [f"dtype={_TYPES[output.kind]}"] if output.kind in _TYPES else []
+        if not program.floats and not dtype:
+            dtype = ["dtype=torch.get_default_dtype()"]
+        return f"{scope.page.core('filled')}({', '.join([text, *like, *dtype])})"
+    if output.kind is Kind.INT:
+        return f"{render_atom(value, scope)}.to(torch.int64)"
+    if _is_part(program, value):
+        return f"{render_atom(value, scope)}.clone()"
+    return (
+        f"{scope.page.axes('own')}({text})"
+        if _is_turned(program, value, scope)
+        else text
+    )
+
+
+def _is_part(program: Program, value: Expr) -> bool:
+    """Whether the value is an input, a part of one, or one in another order."""
+    statements = {s.name: s.value for s in program.forward.statements}
+    match value:
+        case Name(id=name) if name in statements:
+            return _is_part(program, statements[name])
+        case Name(id=name):
+            return name in [i.name for i in program.tensors]
+        case Diagonal() | Expand() | Permute() | Pick() | Spread():
+            return _is_part(program, value.arg)
+        case Window(padded=False):
+            return _is_part(program, value.arg)
+        case _:
+            return False
+
+
+def _is_turned(program: Program, value: Expr, scope: Scope) -> bool:
+    """Whether the value is a contraction that is a view of what was computed for it."""
+    statements = {s.name: s.value for s in program.forward.statements}
+    while isinstance(value, Name) and value.id in statements:
+        value = statements[value.id]
+    return isinstance(value, Einsum) and is_view(render(value, scope))
+
+
+# --- residuals -------------------------------------------------------------------------
+
+
+def _residuals(program: Program, trace: bool) -> Iterator[Lines]:
+    """What pullback and pushforward take, if that is not the inputs as they are."""
+    kept = _kept(program, trace)
+    if kept == _inputs(program):
+        return
+    given = [*_inputs(program), *(o.name for o in program.outputs)]
+    given += program.residual_locals
+    header = [name if name in kept else f"_{name}" for name in given]
+    yield _method("residuals", header, "", [f"return {tupled(kept) if kept else '()'}"])
+
+
+def _kept(program: Program, trace: bool) -> list[str]:
+    inputs = _inputs(program)
+    used = {*program.backward.residuals, *program.backward.statics}
+    if program.pushforward is not None:
+        used |= {*names(*_pushed(program))}
+    used |= {i.name for i, group in _groups(program) if _needs_itself(group)}
+    if trace:
+        slopes = [s for terms in program.slopes.values() for _, s in terms if s]
+        used |= {*names(*slopes), *program.slopes}
+    ends = [*inputs, *(o.name for o in program.outputs), *program.residual_locals]
+    kept = [name for name in ends if name in used]
+    kept += [n for n in _sized_by(program, kept) if n not in kept]
+    return inputs if set(kept) <= set(inputs) else kept
+
+
+def _sized_by(program: Program, kept: Iterable[str]) -> list[str]:
+    """Inputs of which a later pass needs a size alone."""
+    there = {*kept}
+    used = names(*_pulled(program), *_pushed(program))
+    found = []
+    for size in program.sizes:
+        places = [place for place, _ in size.places]
+        if size.name in used and not there & {*places}:
+            found.append(next(p for p in places if p in _inputs(program)))
+    return list(dict.fromkeys(found))
+
+
+def _pulled(program: Program) -> list[Expr]:
+    steps = [step.value for step in program.backward.statements]
+    return [*steps, *(t.value for g in program.backward.gradients for t in g or ())]
+
+
+def _pushed(program: Program) -> list[Expr]:
+    block = program.pushforward
+    return [*(s.value for s in block.statements), *block.results] if block else []
+
+
+def _groups(program: Program) -> list[tuple[Input, tuple[Term, ...] | None]]:
+    return list(zip(program.tensors, program.backward.gradients, strict=True))
+
+
+def _needs_itself(group: tuple[Term, ...] | None) -> bool:
+    """Whether the gradient is made in the shape of the input."""
+    return group is not None and len(group) != 1
+
+
+def _sizes(program: Program, values: Iterable[Expr], known: Iterable[str]) -> Lines:
+    there, used = set(known), names(*values)
+    lines = []
+    for size in program.sizes:
+        if size.name in used and size.name not in there:
+            name, axis = next(place for place in size.places if place[0] in there)
+            lines.append(f"{size.name} = {name}.shape[{axis}]")
+    return lines
+
+
+# --- the backward pass -----------------------------------------------------------------
+
+
+def _fills(program: Program) -> bool:
+    """Whether cotangents that are absent must be zeros: of a rule that is not linear in
+    them, or has a gradient without them.
+    """
+    terms = [t for group in program.backward.gradients for t in group or ()]
+    several = len(program.cotangents) > 1
+    return several and any(len(term.upstream) != 1 for term in terms)
+
+
+class _Conditions:
+    """What decides whether a statement of the pullback is run."""
+
+    def __init__(self, program: Program) -> None:
+        moved = [i.name for i, group in _groups(program) if group is not None]
+        self._places = {i.name: k for k, i in enumerate(program.tensors)}
+        self._moved = moved if len(moved) > 1 else []
+        may_lack = len(program.cotangents) > 1 and not _fills(program)
+        self._cotangents = program.cotangents if may_lack else ()
+
+    def of(self, inputs: Iterable[str], upstream: Iterable[str]) -> str:
+        """The condition in words; empty if there is none."""
+        wanted = [n for n in self._moved if n in {*inputs}]
+        needs = [f"needs[{self._places[n]}]" for n in wanted]
+        needs = needs if len(wanted) < len(self._moved) else []
+        there = [f"{d} is not None" for d in self._cotangents if d in {*upstream}]
+        asked = " or ".join(needs)
+        parts = [f"({asked})" if len(needs) > 1 and there else asked] if needs else []
+        return " and ".join([*parts, *there])
+
+
+def _pullback(program: Program, page: Page, trace: bool) -> Lines:
+    kept = _kept(program, trace)
+    like = next(iter(program.cotangents), "") or next(iter(program.floats), "")
+    if len(program.cotangents) > 1 and not _fills(program):
+        like = next((n for n in kept if n in program.floats), like)
+    scope = scope_of(program, page, like)
+    conditions = _Conditions(program)
+    body = [
+        *_nothing(program),
+        *_sizes(program, _pulled(program), [*kept, *program.cotangents]),
+        *_shared(program, conditions, scope),
+    ]
+    found: list[str] = []
+    for i, group in _groups(program):
+        lines, text = _gradient(program, i, group, conditions, scope, trace)
+        body += lines
+        found.append(text)
+    while found[-1] == "None":
+        found.pop()
+    body.append(f"return {', '.join(found)}")
+    used = _words(body)
+    first = "needs" if "needs" in used else "_"
+    return _method("pullback", [first, *kept, *program.cotangents], "", body)
+
+
+def _words(lines: Iterable[str]) -> set[str]:
+    return {word for line in lines for word in line.replace("[", " ").split()}
+
+
+def _nothing(program: Program) -> Lines:
+    """Gradients that are found as far as they are asked for begin as None."""
+    if not _is_partial(program):
+        return []
+    moved = [f"d{i.name}" for i, group in _groups(program) if group]
+    return [f"{' = '.join(moved[k : k + 8])} = None" for k in range(0, len(moved), 8)]
+
+
+def _is_partial(program: Program) -> bool:
+    """Whether a gradient may not be asked for, or a cotangent be absent."""
+    moved = [i for i, group in _groups(program) if group is not None]
+    return len(moved) > 1 or (len(program.cotangents) > 1 and not _fills(program))
+
+
+def _shared(program: Program, conditions: _Conditions, scope: Scope) -> Lines:
+    """Statements that several gradients need, under the conditions of these."""
+    lines: Lines = []
+    last = ""
+    block: list[Step] = []
+
+    def flush() -> None:
+        inner = assignments(block, scope)
+        lines.extend([f"if {last}:", *indented(inner)] if last else inner)
+        block.clear()
+
+    for step in program.backward.statements:
+        condition = conditions.of(step.inputs, step.upstream)
+        if condition != last and block:
+            flush()
+        last = condition
+        block.append(step)
+    if block:
+        flush()
+    return lines
+
+
+def _gradient(
+    program: Program,
+    i: Input,
+    group: tuple[Term, ...] | None,
+    conditions: _Conditions,
+    scope: Scope,
+    trace: bool,
+) -> tuple[Lines, str]:
+    """Statements for the gradient of an input, and its text."""
+    if group is None:
+        return [], "None"
+    if not group:
+        return [], f"torch.zeros_like({i.name})"
+    name = f"d{i.name}"
+    several = len(group) > 1
+    if not _is_partial(program) and not several and not trace:
+        comment = [f"# {line}" for line in group[0].comment.splitlines()]
+        return comment, _term(program, i, group[0], scope, several)
+    lines: Lines = []
+    for place, term in enumerate(group):
+        text = _term(program, i, term, scope, several)
+        if place:
+            text = f"{scope.page.core('plus')}({name}, {text})"
+        part = [*(f"# {line}" for line in term.comment.splitlines())]
+        part += [f"{name} = {text}"] if text != name else []
+        if trace:
+            part += traced_gradient(program, i.name, place, scope)
+        condition = conditions.of([i.name], term.upstream)
+        lines += [f"if {condition}:", *indented(part)] if condition and part else part
+    return lines, name
+
+
+def _term(program: Program, i: Input, term: Term, scope: Scope, several: bool) -> str:
+    """One term. Autograd sums a gradient to the shape of its input; terms of several shapes
+    must be summed before they are added.
+    """
+    text = render(term.value, scope)
+    if not term.upstream or may_be_number(term.value, program.numbers):
+        text = f"{scope.page.core('filled')}({text}, {', '.join(program.cotangents)})"
+    is_wider = several and {*term.spans} - {i.name}
+    return f"{scope.page.core('sum_to')}({text}, {i.name})" if is_wider else text
+
+
+# --- the forward mode ------------------------------------------------------------------
+
+
+def _pushforward(program: Program, page: Page, trace: bool) -> Lines:
+    block = program.pushforward
+    assert block is not None
+    kept = _kept(program, trace)
+    dots = [f"{i.name}_dot" for i in program.tensors if i.kind is Kind.FLOAT]
+    scope = scope_of(program, page, dots[0])
+    texts = [_tangent(program, value, scope) for value in block.results]
+    body = [
+        *_sizes(program, _pushed(program), [*kept, *program.floats, *dots]),
+        *assignments(block.statements, scope),
+        f"return {', '.join(texts)}",
+    ]
+    return _method("pushforward", [*kept, *dots], "", body)
+
+
+def _tangent(program: Program, value: Expr, scope: Scope) -> str:
+    text = render(value, scope)
+    if may_be_number(value, program.numbers):
+        return f"{scope.page.core('scalar_like')}({scope.like}, {text})"
+    return text
