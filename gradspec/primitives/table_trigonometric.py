@@ -185,7 +185,7 @@ _HYPERBOLIC = (
         cost=15,
         source="DLMF 4.28.4; derivative 4.34.10 through exponentials",
         spellings=calls(
-            1, "np.tanh", "torch.tanh", special("tanh"), "math.tanh", special("tanh")
+            1, "np.tanh", "torch.tanh", "tf.tanh", "math.tanh", special("tanh")
         ),
     ),
     Primitive(

@@ -29,7 +29,7 @@ def by_slope(target: str) -> bool:
     """Whether the target is told tangents, and transposes them to gradients. ValueError
     when there is no such target.
     """
-    from gradspec.targets.emit import by_slope as found
+    from gradspec.targets.emitting import by_slope as found
 
     return found(target)
 
@@ -44,6 +44,6 @@ def emit(
     (GS503), is an error and is left out; one that cannot be emitted yet is a warning
     (GS502). ValueError when there is no such target.
     """
-    from gradspec.targets.emit import emit_module
+    from gradspec.targets.emitting import emit_module
 
     return emit_module(plan, target, trace=trace, costs=costs)

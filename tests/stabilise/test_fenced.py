@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import mpmath
@@ -11,7 +13,6 @@ import pytest
 import gradspec
 from gradspec.stabilise.fenced import fenced
 from tests.stabilise.rules import stable, texts, unary
-from tests.targets.emission import imported
 
 SILU = unary("x / (1 + exp(-x))")
 ZERO = -1.2784645427610738
@@ -41,11 +42,17 @@ def test_constants_that_are_one_exactly_need_none() -> None:
     assert fenced(shared, "tf") is shared
 
 
+def _loaded(target: str, folder: Path) -> ModuleType:
+    path = folder / "silu.grad"
+    path.write_text(SILU, encoding="utf-8")
+    return gradspec.load(path, target=target)
+
+
 @pytest.mark.tf
 @pytest.mark.parametrize("is_xla", [False, True])
-def test_graphs_of_tensorflow_keep_the_digits(is_xla: bool) -> None:
+def test_graphs_of_tensorflow_keep_the_digits(is_xla: bool, tmp_path: Path) -> None:
     tf = pytest.importorskip("tensorflow")
-    rules = imported(gradspec.compile_text(SILU, "tf"), "fenced_tf")
+    rules = _loaded("tf", tmp_path)
 
     def slope(x: Any) -> Any:
         with tf.GradientTape() as tape:
@@ -58,9 +65,9 @@ def test_graphs_of_tensorflow_keep_the_digits(is_xla: bool) -> None:
 
 
 @pytest.mark.jax
-def test_jax_keeps_the_digits() -> None:
+def test_jax_keeps_the_digits(tmp_path: Path) -> None:
     jax = pytest.importorskip("jax")
-    rules = imported(gradspec.compile_text(SILU, "jax"), "fenced_jax")
+    rules = _loaded("jax", tmp_path)
     slope = jax.vmap(jax.grad(rules.f))
     with jax.enable_x64(True):
         for run in (slope, jax.jit(slope)):

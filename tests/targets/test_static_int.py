@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-import gradspec
-from tests.targets.emission import imported
+from tests.targets.emission import module_of
 
 RULE = "rule power(x, n: static int = 2) -> y:\n    y = x**n\n"
 
@@ -16,7 +15,7 @@ RULE = "rule power(x, n: static int = 2) -> y:\n    y = x**n\n"
 )
 def test_a_fraction_is_refused(target: str, framework: str) -> None:
     pytest.importorskip(framework)
-    power = imported(gradspec.compile_text(RULE, target)).power
+    power = module_of(RULE, target).power
     assert float(power(-2.0, n=3)) == -8.0
     with pytest.raises(TypeError):
         power(-2.0, n=2.5)
@@ -25,7 +24,7 @@ def test_a_fraction_is_refused(target: str, framework: str) -> None:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch's own tracing
 def test_it_is_checked_under_compilation_too() -> None:
     torch = pytest.importorskip("torch")
-    power = imported(gradspec.compile_text(RULE, "torch")).power
+    power = module_of(RULE, "torch").power
     compiled = torch.compile(
         lambda x: power(x, n=3).sum(), fullgraph=True, backend="aot_eager"
     )

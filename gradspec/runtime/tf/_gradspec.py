@@ -96,9 +96,8 @@ def custom_gradient(
             if axes:
                 made = dict(zip(names, tensors, strict=True))
                 _check_axes(rule, made, axes, named)
-            results = _applied(
-                functools.partial(core, **named), tensors, precision, is_linear
-            )
+            bound = functools.partial(core, **named)
+            results = _applied(bound, tensors, precision, is_linear)
             if not nograd:
                 return results
             outputs = results if isinstance(results, tuple) else (results,)
@@ -108,7 +107,7 @@ def custom_gradient(
             return ended if isinstance(results, tuple) else ended[0]
 
         functools.update_wrapper(function, core)
-        # `tf.function` unwraps the functions among its arguments
+        # `tf.function` would unwrap it among its arguments
         del function.__wrapped__  # type: ignore[attr-defined]
         function.__signature__ = signature  # type: ignore[attr-defined]
         # there is nothing to convert, and AutoGraph takes a tenth of a second to see it
@@ -241,9 +240,7 @@ def filled(value: Any, *like: tf.Tensor) -> tf.Tensor:
 
 
 def power(x: tf.Tensor, n: float) -> tf.Tensor:
-    """``x**n``, with derivatives that are numbers at 0: TensorFlow's own derivative of
-    ``x**0`` is NaN there.
-    """
+    """``x**n``; at 0 TensorFlow's own derivative of ``x**0`` is NaN."""
     if n == 0:
         return tf.ones_like(x)
     if n == 1:
@@ -309,9 +306,7 @@ def _tensor(rule: str, name: str, value: Any, kind: str) -> tf.Tensor:
     return tensor
 
 
-def _converted(
-    rule: str, name: str, value: Any, dtype: tf.DType | None = None
-) -> tf.Tensor:
+def _converted(rule: str, name: str, value: Any, dtype: Any = None) -> tf.Tensor:
     if isinstance(value, tf.RaggedTensor):
         raise TypeError(
             f"{rule}: {name} must be a dense tensor, not a ragged one: take "

@@ -9,18 +9,6 @@ import tensorflow as tf
 
 # Coefficients of quotients of polynomials and of polynomials, highest powers first,
 # fitted by `benchmarks/special_coefficients.py`.
-_TANH_OVER = (
-    -1.74260619590238e-08,
-    -0.00024370987168277484,
-    -0.021418449876138373,
-    -0.3333333333333333,
-)
-_TANH_UNDER = (
-    0.00025476906670701617,
-    0.024528507561652875,
-    0.4642553496284151,
-    1.0,
-)
 _ERFCX_OVER = (
     -8.54395748417422e-09,
     0.00025389912649250026,
@@ -606,29 +594,13 @@ def exp_neg_half_square(x: tf.Tensor) -> tf.Tensor:
     return y
 
 
-def sigmoid(x: tf.Tensor) -> tf.Tensor:
-    """1 / (1 + exp(-x)); the exponential is at most 1, so nothing overflows."""
-    t = tf.exp(tf.where(x >= 0, -x, x))
-    r = t / (1.0 + t)
-    return tf.where(x >= 0, 1.0 - r, r)
-
-
-def softplus(x: tf.Tensor) -> tf.Tensor:
-    """log(1 + exp(x)); of 1 + t the rounding error is put back (Higham, Accuracy and
-    Stability of Numerical Algorithms, 2002, section 1.14.1)."""
-    t = tf.exp(tf.where(x >= 0, -x, x))
-    u = tf.minimum(1.0 + t, 2.0)
-    return tf.maximum(x, 0.0) + (tf.math.log(u) + (t - (u - 1.0)) / u)
-
-
 def logaddexp(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
-    """log(exp(x) + exp(y)), from the larger; equal infinities stay."""
-    s = x + -y
+    """log(exp(x) + exp(y)), from the larger, which is chosen, so that both have half of the
+    derivative where they are equal.
+    """
+    s = x - y
     left = s < 0.0
-    t = tf.exp(tf.where(left, s, -s))
-    u = tf.minimum(1.0 + t, 2.0)
-    larger = tf.where(left, y, x) + (tf.math.log(u) + (t - (u - 1.0)) / u)
-    return tf.where(tf.equal(x, y) & tf.not_equal(s, 0.0), x, larger)
+    return tf.where(left, y, x) + tf.math.softplus(tf.where(left, s, -s))
 
 
 def logit(x: tf.Tensor) -> tf.Tensor:
@@ -718,7 +690,7 @@ def sigmoid_product(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     a = c * x - (c * x - x)
     b = c * y - (c * y - y)
     e = (x - a) * (y - b) + ((x - a) * b + (a * (y - b) + (a * b - x * y)))
-    p = sigmoid(s)
+    p = tf.sigmoid(s)
     return p * (1.0 + (1.0 - p) * e)
 
 
@@ -728,9 +700,9 @@ def softplus_sum(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     b = s - x
     e = (x - (s - b)) + (y - b)
     e = tf.where(tf.abs(s) < 1e4, e, tf.zeros_like(s))
-    p = sigmoid(s)
+    p = tf.sigmoid(s)
     tail = tf.where(s < -20.0, e, tf.zeros_like(s))
-    y = softplus(s)
+    y = tf.math.softplus(s)
     return y * (1.0 + tail) + p * (e - tail)
 
 
@@ -744,9 +716,9 @@ def softplus_product(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     a = c * x - (c * x - x)
     b = c * y - (c * y - y)
     e = (x - a) * (y - b) + ((x - a) * b + (a * (y - b) + (a * b - x * y)))
-    p = sigmoid(s)
+    p = tf.sigmoid(s)
     tail = tf.where(s < -20.0, e, tf.zeros_like(s))
-    y = softplus(s)
+    y = tf.math.softplus(s)
     return y * (1.0 + tail) + p * (e - tail)
 
 
@@ -843,18 +815,6 @@ def _quotient(
     for c in under[1:]:
         q = q * x + c
     return p / q
-
-
-def tanh(x: tf.Tensor) -> tf.Tensor:
-    """The hyperbolic tangent; beyond 0.7 through exp(-2 * abs(x))."""
-    small = tf.abs(x) <= 0.7
-    b = tf.where(small, x, tf.zeros_like(x))
-    u = b * b
-    near = tf.where(
-        u > 0.0, b + b * (u * _quotient(u, _TANH_OVER, _TANH_UNDER)), b
-    )  # keeps -0.0
-    t = tf.exp(-2.0 * tf.abs(x))
-    return tf.where(small, near, tf.sign(x) * (1.0 - t) / (1.0 + t))
 
 
 def reciprocal(x: tf.Tensor) -> tf.Tensor:
