@@ -60,8 +60,8 @@ def _written(node: Ranked, parts: tuple[Text, ...], scope: Scope) -> str:
             return f"jnp.diagonal({texts[0]}, axis1={first}, axis2={second})"
         case Window(axis=axis, start=start, size=size, padded=padded):
             name = page.axes("padded_window" if padded else "window")
-            ends = f"{whole(start).text}, {whole(size).text}"
-            return f"{name}({texts[0]}, {axis}, {ends})"
+            stretch = f"{whole(start).text}, {whole(size).text}"
+            return f"{name}({texts[0]}, {axis}, {stretch})"
         case Pick(axis=axis, at=at):
             behind = ", :" * (-axis - 1)
             return f"{parts[0].within(ATOM)}[..., {whole(at).text}{behind}]"
@@ -87,11 +87,10 @@ def _written(node: Ranked, parts: tuple[Text, ...], scope: Scope) -> str:
             return _einsum(node, parts, page)
         case Windows(axis=axis, backward=backward, padded=padded):
             name = page.axes("padded_windows" if padded else "windows")
-            ends = ", ".join(
-                whole(e).text for e in (node.start, node.rows, node.columns)
-            )
+            numbers = (node.start, node.rows, node.columns)
+            sizes = ", ".join(whole(number).text for number in numbers)
             running = ", backward=True" if backward else ""
-            return f"{name}({texts[0]}, {axis}, {ends}{running})"
+            return f"{name}({texts[0]}, {axis}, {sizes}{running})"
         case ProductOfOthers(axis=axis):
             return f"{page.axes('product_of_others')}({texts[0]}, {axis})"
         case Stack():
