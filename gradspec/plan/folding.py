@@ -7,9 +7,12 @@ in a branch that is not taken, too.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
+from gradspec.ir import expr as ir
 from gradspec.plan.array import (
     Expr,
     Literal,
@@ -22,6 +25,7 @@ from gradspec.plan.array import (
 )
 from gradspec.plan.translate import ONE, ZERO, rebuilt
 from gradspec.primitives.lookup import primitive
+from gradspec.symbolic.enclose import enclose
 
 _INFINITY = Op("inf")
 _BITS = 200
@@ -128,46 +132,30 @@ def _logic(node: Op) -> Expr:
 
 def _in_balls(node: Op) -> Expr:
     """The nearest double of a function of constants; the node where it is none."""
-    import flint
-
     row = primitive(node.primitive)
     if row.ball is None or row.result != "real" or "number" in row.types:
         return node
-    before, flint.ctx.prec = flint.ctx.prec, _BITS
     try:
-        ball = row.ball(*map(_ball, node.args))
-        return node if ball is None else _literal(ball, node)
+        ball: Any = enclose(
+            ir.Apply(node.primitive, tuple(map(_constant_of, node.args))), {}, _BITS
+        )
     except (ArithmeticError, ValueError, NotImplementedError, TypeError):
         return node
-    finally:
-        flint.ctx.prec = before
+    if ball is None or ball.is_nan() or not (ball.is_finite() or ball.is_exact()):
+        return node
+    number = float(ball.mid()) if ball.is_finite() else float(ball)
+    if abs(number) == math.inf:
+        return _INFINITY if number > 0 else _negative()
+    return Literal(Fraction(number))
 
 
-def _ball(value: Expr) -> object:
-    import flint
-
+def _constant_of(value: Expr) -> ir.Expr:
     match value:
         case Literal(value=number):
-            return flint.arb(flint.fmpq(number.numerator, number.denominator))
-        case Op("pi"):
-            return flint.arb.pi()
+            return ir.Const(number)
+        case Op("neg", (inner,)):
+            return ir.Apply("neg", (_constant_of(inner),))
+        case Op(name):
+            return ir.Apply(name)
         case _:
-            return flint.arb("-inf" if value == _negative() else "inf")
-
-
-def _literal(ball: object, node: Op) -> Expr:
-    import flint
-
-    assert isinstance(ball, flint.arb)
-    if ball.is_nan():
-        return node
-    if not ball.is_finite():
-        if not ball.is_exact():
-            return node
-        return _INFINITY if ball > 0 else _negative()
-    number = float(ball.mid())
-    if number in (float("inf"), float("-inf")):
-        return _INFINITY if number > 0 else _negative()
-    if ball.rad() > abs(ball.mid()) * flint.arb(2) ** -60:
-        return node
-    return Literal(Fraction(number))
+            raise AssertionError(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from pathlib import Path
 
@@ -13,14 +14,33 @@ GOOD = "rule softplus(x) -> y:\n    y = log(1 + exp(x))\n"
 WRONG = "rule f(x) -> y:\n    y = sin(x)\n    dx = dy * sin(x)\n"
 
 
-def test_compile_text_gives_a_standalone_module() -> None:
+def test_compile_text_gives_a_module_that_imports_its_runtime_alone() -> None:
     text = gradspec.compile_text(GOOD)
-    assert "import numpy as np" in text
-    assert "gradspec" not in [
+    imported = [
         line.split()[1]
         for line in text.splitlines()
         if line.startswith(("import", "from"))
     ]
+    own = [name for name in imported if name.startswith(".")]
+    assert own == ["._gradspec", "._special"]
+    assert not [name for name in imported if name.startswith("gradspec")]
+    files = gradspec.runtime_files("numpy")
+    assert {f"{name[1:]}.py" for name in own} <= {*files}
+    assert gradspec.__version__ in files["_gradspec.py"].splitlines()[0]
+
+
+def test_files_of_text_and_runtime_make_a_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "copied_rules"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("")
+    (folder / "ops.py").write_text(gradspec.compile_text(GOOD))
+    for name, text in gradspec.runtime_files("numpy").items():
+        (folder / name).write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    module = importlib.import_module("copied_rules.ops")
+    assert module.softplus(1000.0) == 1000.0
 
 
 def test_compile_text_with_a_fault_raises_with_the_place() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -66,3 +68,18 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "tf").write_text("a file where a folder should be")
     with pytest.raises(CannotWrite, match=r"cannot write .*tf.*: "):
         write(tmp_path, FILES)
+
+
+def test_a_folder_of_modules_does_not_pass_for_the_framework(tmp_path: Path) -> None:
+    write(tmp_path / "out", with_packages([OutputFile("numpy/a.py", "x = 1\n")]))
+    for where, code in ((tmp_path / "out", 1), (tmp_path, 0)):
+        script = "import numpy" if code else "import out.numpy.a, numpy; numpy.zeros(1)"
+        child = subprocess.run(
+            [sys.executable, "-c", script],
+            env={**os.environ, "PYTHONPATH": str(where)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert child.returncode == code, child.stderr
+        assert ("hides NumPy" in child.stderr) == bool(code)

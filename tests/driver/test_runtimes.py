@@ -1,0 +1,55 @@
+"""The runtime is written beside the modules that import it, and kept up to date."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import gradspec
+from gradspec.cli import main
+from gradspec.driver.runtimes import needed, runtime_files
+from gradspec.targets import TARGETS
+
+RULE = "rule softplus(x) -> y:\n    y = log(1 + exp(x))\n"
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_each_runtime_names_its_version_first(target: str) -> None:
+    core = runtime_files(target)["_gradspec.py"]
+    assert f"gradspec {gradspec.__version__}" in core.splitlines()[0]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_what_a_file_imports_comes_with_it(target: str) -> None:
+    files = needed(target, ["_axes.py"])
+    for text in files.values():
+        for line in text.splitlines():
+            if line.startswith("from ._"):
+                assert f"{line.split()[1][1:]}.py" in files
+
+
+def _compile(tmp_path: Path, *options: str) -> int:
+    arguments = ["compile", str(tmp_path / "a.grad"), "--out", str(tmp_path / "out")]
+    return CliRunner().invoke(main, [*arguments, *options]).exit_code
+
+
+def test_a_stale_runtime_is_reported_and_replaced(tmp_path: Path) -> None:
+    (tmp_path / "a.grad").write_text(RULE)
+    assert _compile(tmp_path) == 0
+    core = tmp_path / "out" / "numpy" / "_gradspec.py"
+    text = core.read_text()
+    assert text == runtime_files("numpy")["_gradspec.py"]
+    core.write_text("# of another version\n")
+    assert _compile(tmp_path, "--check") == 1
+    assert _compile(tmp_path) == 0
+    assert core.read_text() == text
+    assert _compile(tmp_path, "--check") == 0
+
+
+def test_only_what_is_imported_is_written(tmp_path: Path) -> None:
+    (tmp_path / "a.grad").write_text("rule square(x) -> y:\n    y = x**2\n")
+    assert _compile(tmp_path) == 0
+    written = {path.name for path in (tmp_path / "out" / "numpy").iterdir()}
+    assert written == {"__init__.py", "_gradspec.py", "a.py"}
