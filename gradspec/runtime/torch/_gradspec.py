@@ -74,12 +74,7 @@ class Rule(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
     @classmethod
     def forward(cls, *inputs: Any) -> Any:
         """What autograd calls: ``value`` in the type to compute in, rounded once."""
-        dtype = _dtype(inputs)
-        if dtype in cls._computed_in:
-            wide = _wide(cls._computed_in[dtype], inputs)
-            made = _cast(cls.value(*_cast(inputs, wide)), dtype)
-        else:
-            made = cls.value(*inputs)
+        made = _computed(cls.value, cls._computed_in, inputs)
         if (
             isinstance(made, tuple)
             and _transforms_are_active()
@@ -172,7 +167,9 @@ def rule(
         cls._constant = (*constant, *range(outputs, outputs + extra))
         # a compiler that looked inside would differentiate ``forward``
         torch.compiler.allow_in_graph(cls)
-        exported = cls.forward if is_exact else _operation(cls, outputs)
+        exported = _plain(cls.value, computed_in)
+        if not is_exact:
+            exported = _operation(cls, outputs)
         # of a Function a compiler reads methods alone, so that these have what they need
         cls._inputs = staticmethod(_converting(name, cls._kinds, axes, not kinds))
         cls.call = staticmethod(_calling(cls, cls._inputs, exported, extra))
@@ -207,6 +204,30 @@ def _calling(
         return made[0] if len(made) == extra + 1 else made[:-extra]
 
     return call
+
+
+def _plain(
+    value: Callable[..., Any], computed_in: Mapping[torch.dtype, torch.dtype]
+) -> Callable[..., Any]:
+    """The forward pass alone, which has the same derivative."""
+
+    def plain(*inputs: Any) -> Any:
+        return _computed(value, computed_in, inputs)
+
+    return plain
+
+
+def _computed(
+    value: Callable[..., Any],
+    computed_in: Mapping[torch.dtype, torch.dtype],
+    inputs: tuple[Any, ...],
+) -> Any:
+    """The outputs, in the type to compute in, rounded once."""
+    dtype = _dtype(inputs)
+    if dtype not in computed_in:
+        return value(*inputs)
+    wide = _wide(computed_in[dtype], inputs)
+    return _cast(value(*_cast(inputs, wide)), dtype)
 
 
 def _converting(

@@ -52,7 +52,7 @@ def _attached(output: Any, inputs: tuple[Any, ...]) -> Any:
 def tf_module(path: str) -> ModuleType:
     """What a rule computes forward, recorded operation by operation."""
     module: ModuleType = imported_as(PREFIX, path)
-    runtime = _runtime(module)
+    runtime: Any = _runtime(module)
 
     def applied(core: Any, tensors: Any, precision: Any, _is_linear: bool) -> Any:
         results, _ = core(*runtime._widened(tensors, precision))
