@@ -3,8 +3,9 @@
 An output has the shape to which the inputs broadcast that its definition, its surrogate or
 a gradient through it depends on. Not all of these need be left in what is computed: of
 ``y = hard`` with ``surrogate y = soft`` the input ``soft`` has no part in the value, and
-``z + stop_gradient(e - z)`` is evaluated as ``e``. The value is then broadcast with such
-inputs; otherwise a cotangent would be smaller than what it is multiplied with.
+``z + stop_gradient(e - z)`` is evaluated as ``e``; ``x if k > 0 else 0`` is a number for
+some statics ``k``. The value is then broadcast with such inputs; otherwise a cotangent would
+be smaller than what it is multiplied with.
 """
 
 from __future__ import annotations
@@ -60,6 +61,22 @@ def reach_of(value: array.Expr, tensors: tuple[Input, ...]) -> frozenset[str]:
     return every.intersection(array.names(value)) or every
 
 
+def _always(value: array.Expr, tensors: tuple[Input, ...]) -> frozenset[str]:
+    """The same, whichever way the choices go that Python numbers decide."""
+    every = frozenset(i.name for i in tensors)
+    found: dict[array.Expr, frozenset[str]] = {}
+    for node in array.nodes(value):
+        parts = [found[child] for child in array.children(node)]
+        match node:
+            case array.Name(id=name):
+                found[node] = every & {name}
+            case array.Where() if not parts[0]:
+                found[node] = parts[1] & parts[2]
+            case _:
+                found[node] = frozenset().union(*parts)
+    return reach_of(value, tensors) if not every & {*array.names(value)} else found[value]
+
+
 def _parts(
     rule: Rule,
     output: Output,
@@ -88,7 +105,7 @@ def _lacking(
     found = {}
     for output in rule.outputs:
         if output.takes_gradient and output.shape.batch and output.name in values:
-            there = reach_of(values[output.name], rule.tensor_inputs)
+            there = _always(values[output.name], rule.tensor_inputs)
             found[output.name] = tuple(
                 i
                 for i in rule.tensor_inputs

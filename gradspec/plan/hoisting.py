@@ -121,8 +121,8 @@ class _Hoisting:
         if len(places) != 1 or any(isinstance(n, Reduce) for n in nodes):
             return ()
         (place,) = places
-        inside = {n for index in place for n in walk.nodes(index)}
-        if any(isinstance(n, Idx | Size) and n not in inside for n in nodes):
+        apart = walk.transform(factor, lambda n: ONE if n in refs else n)
+        if any(isinstance(n, Idx | Size) for n in walk.nodes(apart)):
             return ()
         if all(isinstance(index, Idx | Const) for index in place):
             return ()

@@ -28,6 +28,7 @@ from gradspec.plan.positions import asks, at_positions, spelled_out
 from gradspec.plan.ranked import Arange, ProductOfOthers, Reduce, Stack
 from gradspec.plan.regroup import regrouped
 from gradspec.plan.translate import Types, array_node, as_float, operation
+from gradspec.primitives.table_broadcast import BROADCAST_LIKE
 
 _Build: TypeAlias = Callable[[tuple[Expr, ...]], Expr]
 
@@ -198,11 +199,27 @@ class Translation:
                 return self._reduction(node)
             case ir.Apply() if _is_index_arithmetic(node):
                 return self.integer(node)
+            case ir.Select() if self._done[node.condition].is_number:
+                return self._decided(node)
             case _:
                 values = [self._done[child] for child in walk.children(node)]
                 return self._joined(
                     values, lambda parts: array_node(node, parts, self.types)
                 )
+
+    def _decided(self, node: ir.Select) -> Value:
+        """A choice that Python numbers decide: each branch has the shape of both."""
+        pairs = (node.then, node.other), (node.other, node.then)
+        branches = [self._in_shape(branch, other) for branch, other in pairs]
+        return self.choice(self._done[node.condition], *branches)
+
+    def _in_shape(self, branch: ir.Expr, other: ir.Expr) -> Value:
+        value = self._done[branch]
+        for tensor in _tensors(other):
+            like = self.value(tensor)
+            if not like.is_number and not walk.names(tensor) <= walk.names(branch):
+                value = self.combined(BROADCAST_LIKE, value, like)
+        return value
 
     def _reference(self, node: ir.Ref) -> Value:
         known = self.view[node.name]
@@ -299,6 +316,14 @@ class Translation:
         gone = tuple(p - depth for p, a in enumerate(value.axes) if a in bounds)
         axes = tuple(a for a in value.axes if a not in bounds)
         return Value(Reduce(op, self.floating(value.expr), gone), axes, value.batched)
+
+
+def _tensors(expr: ir.Expr) -> list[ir.Expr]:
+    """The elements and the reductions of which an expression is made."""
+    if isinstance(expr, ir.Ref | ir.Reduce):
+        return [expr]
+    parts = (tensor for child in walk.children(expr) for tensor in _tensors(child))
+    return list(dict.fromkeys(parts))
 
 
 _WHOLE = ("add", "sub", "mul", "neg")

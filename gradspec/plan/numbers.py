@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from gradspec.plan.array import Expr, Literal, Name, Op, Where, children, nodes
+from gradspec.plan.array import (
+    Expr,
+    Literal,
+    Name,
+    Op,
+    Where,
+    children,
+    names,
+    nodes,
+)
 from gradspec.primitives.lookup import primitive
 
 _SAFE = frozenset(
@@ -69,3 +78,15 @@ def is_safe(node: Op) -> bool:
             return power in (1, 2)
         case Op(primitive=op):
             return op in _SAFE
+
+
+def may_be_number(expr: Expr, numbers: frozenset[str]) -> bool:
+    """Whether the value is a Python number, or a choice by a number may come to one."""
+    if set(names(expr)) <= numbers:
+        return True
+    match expr:
+        case Where(condition=condition, then=then, other=other):
+            chosen = set(names(condition)) <= numbers
+            return chosen and any(may_be_number(v, numbers) for v in (then, other))
+        case _:
+            return False

@@ -15,7 +15,7 @@ from gradspec.plan.array import Expr
 from gradspec.plan.at_hand import with_outputs_at_hand, without_locals, without_names
 from gradspec.plan.broadcast import reach_of
 from gradspec.plan.expansion import expander
-from gradspec.plan.numbers import is_number
+from gradspec.plan.numbers import is_number, may_be_number
 from gradspec.plan.plan import (
     AxisSize,
     Backward,
@@ -178,6 +178,19 @@ class Program:
         while name in self.variables:
             name += "_"
         return name
+
+    def may_be_number(self, value: Expr) -> bool:
+        """Whether a value is a Python number, or a choice by a number may come to one."""
+        return may_be_number(value, self._perhaps_numbers)
+
+    @property
+    def _perhaps_numbers(self) -> frozenset[str]:
+        found = set(self.numbers)
+        for block in (self.forward, self.backward, self.pushforward, self.pushes):
+            for step in block.statements if block else ():
+                if may_be_number(step.value, frozenset(found)):
+                    found.add(step.name)
+        return frozenset(found)
 
     @property
     def integers(self) -> frozenset[str]:

@@ -19,7 +19,6 @@ from gradspec.plan.array import (
     ToFloat,
     Where,
     children,
-    names,
     nodes,
 )
 from gradspec.plan.numbers import is_number, is_safe
@@ -136,18 +135,6 @@ def render_filled(expr: Expr, scope: Scope, fill: Callable[[str], str]) -> str:
         then = f"({then})"
     condition = _render(expr.condition, scope).within(OR)
     return f"{then} if {condition} else {render_filled(expr.other, scope, fill)}"
-
-
-def may_be_number(expr: Expr, scalars: frozenset[str]) -> bool:
-    """Whether the value is a Python number, or a choice by a number may come to one."""
-    if set(names(expr)) <= scalars:
-        return True
-    match expr:
-        case Where(condition=condition, then=then, other=other):
-            chosen = set(names(condition)) <= scalars
-            return chosen and any(may_be_number(v, scalars) for v in (then, other))
-        case _:
-            return False
 
 
 def is_scalar(expr: Expr, scope: Scope) -> bool:

@@ -22,17 +22,12 @@ from gradspec.ir.calls import expand
 from gradspec.ir.rule import CheckedRule, Input, Kind, Rule, Status, Verdict
 from gradspec.ir.unroll import unroll
 from gradspec.lower.lowering import lower
-from gradspec.plan.array import Expr
-from gradspec.plan.plan import ModulePlan, RulePlan
+from gradspec.plan.plan import ModulePlan
 from gradspec.plan.planning import plan_module
 from gradspec.source import Source
 from gradspec.symbolic.enclose import enclose
 from gradspec.syntax.parse import parse
-from gradspec.targets import numpy as target
-from gradspec.targets.expansion import expander
-from gradspec.targets.numpy_texts import DIALECT
-from gradspec.targets.python import Scope, render
-from gradspec.targets.signature import scalars
+from gradspec.targets import emit
 from tests.targets.emission import imported
 
 Arrays = Mapping[str, np.ndarray]
@@ -64,9 +59,10 @@ def emitted(text: str) -> tuple[tuple[Rule, ...], ModuleType, str]:
     """The rules that are emitted, their module, and its text."""
     rules = lowered(text)
     plan = planned(rules)
-    source = target.module(plan)
+    made = emit(plan, "numpy").value
+    assert made is not None
     names = {rule.name for rule in plan.rules}
-    return tuple(r for r in rules if r.name in names), imported(source), source
+    return tuple(r for r in rules if r.name in names), imported(made), made.text
 
 
 # --- arguments -------------------------------------------------------------------------
@@ -182,11 +178,3 @@ def batchings(rule: Rule) -> Iterator[dict[str, tuple[int, ...]]]:
         yield dict.fromkeys(batched, (2,))
         cycle = itertools.cycle([(3, 2), (2,), (1, 2), (3, 1)])
         yield dict(zip(batched, cycle, strict=False))
-
-
-def text_of(plan: RulePlan, value: Expr) -> str:
-    """An expression of a plan in NumPy."""
-    expand = expander("numpy", scalars(plan))
-    sizes = frozenset(size.name for size in plan.sizes)
-    scope = Scope(DIALECT, scalars(plan), sizes, plan.tensors[0].name)
-    return render(expand(value), scope)

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradspec.targets import numpy as target
-from tests.targets.emission import imported, planned
+from tests.targets.emission import numpy_module
 
 RULES = """
 rule swish(x) -> y:
@@ -25,7 +24,7 @@ rule chosen(x, on: bool) -> y:
 
 @pytest.fixture(scope="module")
 def rules() -> ModuleType:
-    return imported(target.module(planned(RULES)), "numpy_rules_of_masks")
+    return numpy_module(RULES)
 
 
 def _masked(values: Any) -> Any:

@@ -246,7 +246,7 @@ def test_the_text_is_in_blacks_form() -> None:
     ("name", "shapes", "message"),
     [
         ("linear", [(2, 5), (3, 4), (3,)], r"linear: w must have the shape \[m, k\]"),
-        ("linear", [(5,), (3, 5, 1), (3,)], r"where k = 5, not \(3, 5, 1\)"),
+        ("linear", [(5,), (3, 5, 1), (3,)], r"with k = 5, not \(3, 5, 1\)"),
         ("linear", [(5,), (3, 5), (2, 3)], r"linear: b must have the shape \[m\]"),
         ("linear", [(), (3, 5), (3,)], r"x must have the shape \[..., k\], not \(\)"),
         (
@@ -254,7 +254,7 @@ def test_the_text_is_in_blacks_form() -> None:
             [(4,), (2, 2)],
             r"fixed: x must have the shape \[..., 3\], not \(4,\)",
         ),
-        ("squares", [(2, 3)], r"a must have the shape \[..., n, n\] where n = 2"),
+        ("squares", [(2, 3)], r"a must have the shape \[..., n, n\] with n = 2"),
         ("scaled", [(2, 3), (4,)], "broadcast"),
     ],
 )

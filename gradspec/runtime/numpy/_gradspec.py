@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from inspect import Parameter, Signature
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
@@ -104,7 +105,9 @@ class Rule(Generic[Result]):
         if self.residuals is not None:
             residuals = type(self).residuals(*residuals, *outputs, *extra)  # type: ignore[misc]
 
-        def pullback(*cotangents: ArrayLike) -> tuple[Any, ...]:
+        def pullback(*cotangents: ArrayLike, **named: ArrayLike) -> tuple[Any, ...]:
+            if named:
+                cotangents = self._in_order(cotangents, named, len(residuals))
             pairs = zip(cotangents, shapes, strict=True)
             shaped = [self._shaped(dy, shape) for dy, shape in pairs]
             with np.errstate(all="ignore"):
@@ -130,6 +133,15 @@ class Rule(Generic[Result]):
         pairs = zip(dots, self._moving(made), strict=True)
         full = [np.broadcast_to(dot, y.shape) for dot, y in pairs]
         return self._results(made), self._results(full, len(made) > 1)
+
+    def _in_order(
+        self, cotangents: Sequence[ArrayLike], named: dict[str, ArrayLike], after: int
+    ) -> tuple[ArrayLike, ...]:
+        """Cotangents by position and by name: d and the output's name."""
+        code = type(self).pullback.__code__
+        names = [n.lstrip("_") for n in code.co_varnames[after : code.co_argcount]]
+        order = [Parameter(n, Parameter.POSITIONAL_OR_KEYWORD) for n in names]
+        return Signature(order).bind(*cotangents, **named).args
 
     def _moving(self, outputs: Sequence[Array]) -> list[Array]:
         """The outputs that have a gradient."""
@@ -195,7 +207,7 @@ def filled(value: ArrayLike, *like: Array) -> Array:
 
 def broadcast_like(x: Array, y: Array) -> Array:
     """``x`` in the shape to which it broadcasts with ``y``."""
-    return np.broadcast_to(x, np.broadcast_shapes(x.shape, y.shape))
+    return np.broadcast_to(x, np.broadcast_shapes(np.shape(x), y.shape))
 
 
 # --- arguments -------------------------------------------------------------------------

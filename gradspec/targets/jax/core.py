@@ -10,7 +10,7 @@ from gradspec.ir.rule import Input, Kind, Output
 from gradspec.plan.array import Expr, names
 from gradspec.plan.plan import Nature, Term
 from gradspec.plan.program import Program
-from gradspec.targets.expressions import Scope, may_be_number, render
+from gradspec.targets.expressions import Scope, render
 from gradspec.targets.lines import Lines, assignments, indented, tightened
 from gradspec.targets.page import Page
 
@@ -95,7 +95,7 @@ class Core:
         return render(value, self.scope)
 
     def may_be_number(self, value: Expr) -> bool:
-        return may_be_number(value, self.program.numbers)
+        return self.program.may_be_number(value)
 
     def sizes(self, values: Iterable[Expr], known: Iterable[str]) -> Lines:
         """Sizes of axes that the values use, each from an array that is known."""

@@ -12,7 +12,7 @@ from gradspec.plan.plan import Term
 from gradspec.plan.program import Program
 from gradspec.plan.whole import is_whole
 from gradspec.targets.docstring import docstring, sentence
-from gradspec.targets.expressions import Scope, may_be_number, render, render_atom
+from gradspec.targets.expressions import Scope, render, render_atom
 from gradspec.targets.lines import Lines, assignments, indented, tightened
 from gradspec.targets.numpy.dialect import NUMPY, scope_of
 from gradspec.targets.numpy.trace import traced
@@ -139,7 +139,7 @@ def _output(program: Program, output: Output, value: Expr, scope: Scope) -> str:
     """An output as text; a number takes the shape to which its inputs broadcast."""
     kinds = {Kind.INT: "np.int64", Kind.BOOL: "bool"}
     text = render(value, scope)
-    if not may_be_number(value, program.numbers):
+    if not program.may_be_number(value):
         if output.kind is Kind.INT and not is_whole(value, scope.positions):
             scope.page.use(NUMPY)
             return f"{render_atom(value, scope)}.astype(np.int64)"
@@ -194,6 +194,8 @@ def _pulled_from(program: Program) -> list[str]:
     own |= {n for g in _groups(program) for n in _reduced_to(*g)}
     own |= {*names(*_pulled_values(program))}
     zero = [i.name for i, g in _groups(program) if g == ()]
+    if any(_is_filled(program, t) for _, group in _groups(program) for t in group or ()):
+        own |= {*program.cotangents}
     return [
         name if name in own or name in zero else f"_{name}"
         for name in (*kept, *program.cotangents)
@@ -247,9 +249,13 @@ def _gradient(
 def _term(program: Program, term: Term, scope: Scope) -> str:
     """A term of a gradient; one without a cotangent has the shape of the outputs."""
     text = render(term.value, scope)
-    if term.upstream and not may_be_number(term.value, program.numbers):
+    if not _is_filled(program, term):
         return text
     return f"{scope.page.core('filled')}({text}, {', '.join(program.cotangents)})"
+
+
+def _is_filled(program: Program, term: Term) -> bool:
+    return not term.upstream or program.may_be_number(term.value)
 
 
 def _places(
@@ -295,7 +301,7 @@ def _pushforward(program: Program, scope: Scope) -> Iterable[Lines]:
 
 def _tangent(program: Program, value: Expr, scope: Scope) -> str:
     text = render(value, scope)
-    if may_be_number(value, program.numbers):
+    if program.may_be_number(value):
         scope.page.use(NUMPY)
         return f"np.asarray({text})"
     return text

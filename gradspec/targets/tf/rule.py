@@ -13,7 +13,7 @@ from gradspec.plan.array import Expr, Name, Op, names
 from gradspec.plan.plan import Term
 from gradspec.plan.program import Program
 from gradspec.targets.docstring import docstring
-from gradspec.targets.expressions import Scope, may_be_number, render
+from gradspec.targets.expressions import Scope, render
 from gradspec.targets.lines import Lines, assignment, assignments, indented, tightened
 from gradspec.targets.page import Page
 from gradspec.targets.signature import listed, parameters, pattern, returned, shaped
@@ -116,7 +116,7 @@ def _forward(program: Program, scope: Scope, trace: bool) -> tuple[Lines, list[s
 def _output(program: Program, output: Output, value: Expr, scope: Scope) -> str:
     """An output as text; a number takes the shape to which its inputs broadcast."""
     text = render(value, scope)
-    if may_be_number(value, program.numbers):
+    if program.may_be_number(value):
         text = (
             f"{scope.page.core('filled')}({text}, {', '.join(_like(program, output))})"
         )
@@ -174,7 +174,7 @@ def _is_filled(program: Program) -> bool:
 
 def _needs_shape(program: Program, term: Term) -> bool:
     """A branch by a number may be one; where gradients are linear, that is 0."""
-    is_number = may_be_number(term.value, program.numbers)
+    is_number = program.may_be_number(term.value)
     return not term.upstream or (is_number and not program.is_linear)
 
 

@@ -13,7 +13,7 @@ from gradspec.plan.program import Program
 from gradspec.plan.ranked import Diagonal, Einsum, Expand, Permute, Pick, Spread, Window
 from gradspec.primitives.lookup import primitive
 from gradspec.targets.docstring import docstring
-from gradspec.targets.expressions import Scope, may_be_number, render, render_atom
+from gradspec.targets.expressions import Scope, render, render_atom
 from gradspec.targets.lines import Lines, assignments, indented, tightened
 from gradspec.targets.page import Page
 from gradspec.targets.signature import parameters, pattern, returned, shaped, tupled
@@ -186,7 +186,7 @@ def _results(program: Program, scope: Scope) -> Lines:
 def _result(program: Program, output: Output, value: Expr, scope: Scope) -> str:
     """An output that is no view, which would forbid in-place operations on it."""
     text = render(value, scope)
-    if may_be_number(value, program.numbers):
+    if program.may_be_number(value):
         like = [n for n in program.floats if n in program.reach[output.name]]
         like += [n for n in program.reach[output.name] if n not in like]
         like = like or [i.name for i in program.tensors]
@@ -436,7 +436,7 @@ def _term(program: Program, i: Input, term: Term, scope: Scope, several: bool) -
     must be summed before they are added.
     """
     text = render(term.value, scope)
-    if not term.upstream or may_be_number(term.value, program.numbers):
+    if not term.upstream or program.may_be_number(term.value):
         text = f"{scope.page.core('filled')}({text}, {', '.join(program.cotangents)})"
     is_wider = several and {*term.spans} - {i.name}
     return f"{scope.page.core('sum_to')}({text}, {i.name})" if is_wider else text
@@ -462,6 +462,6 @@ def _pushforward(program: Program, page: Page, trace: bool) -> Lines:
 
 def _tangent(program: Program, value: Expr, scope: Scope) -> str:
     text = render(value, scope)
-    if may_be_number(value, program.numbers):
+    if program.may_be_number(value):
         return f"{scope.page.core('scalar_like')}({scope.like}, {text})"
     return text
