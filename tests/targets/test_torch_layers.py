@@ -134,7 +134,7 @@ def test_names_that_a_module_has_for_itself_get_an_underscore(rules):
 
 
 def test_no_name_of_the_class_is_forgotten():
-    from gradspec.targets.torch_layer import OWN
+    from gradspec.targets.torch.layer import OWN
 
     public = {name for name in dir(torch.nn.Module()) if not name.startswith("_")}
     assert public <= OWN

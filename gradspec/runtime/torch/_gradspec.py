@@ -68,18 +68,14 @@ class Rule(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
     _fills: ClassVar[bool]
     _constant: ClassVar[tuple[int, ...]]
     _inputs: ClassVar[Callable[..., tuple[Any, ...]]]
+    _rounded: ClassVar[Callable[..., Any]]
 
     generate_vmap_rule = True
 
     @classmethod
     def forward(cls, *inputs: Any) -> Any:
-        """What autograd calls: ``value`` in the type to compute in, rounded once."""
-        dtype = _dtype(inputs)
-        if dtype in cls._computed_in:
-            wide = _wide(cls._computed_in[dtype], inputs)
-            made = _cast(cls.value(*_cast(inputs, wide)), dtype)
-        else:
-            made = cls.value(*inputs)
+        """What autograd calls."""
+        made = cls._rounded(*inputs)
         if (
             isinstance(made, tuple)
             and _transforms_are_active()
@@ -172,8 +168,9 @@ def rule(
         cls._constant = (*constant, *range(outputs, outputs + extra))
         # a compiler that looked inside would differentiate ``forward``
         torch.compiler.allow_in_graph(cls)
-        exported = cls.forward if is_exact else _operation(cls, outputs)
         # of a Function a compiler reads methods alone, so that these have what they need
+        cls._rounded = staticmethod(_rounding(cls.value, cls._kinds, computed_in))
+        exported = cls._rounded if is_exact else _operation(cls, outputs)
         cls._inputs = staticmethod(_converting(name, cls._kinds, axes, not kinds))
         cls.call = staticmethod(_calling(cls, cls._inputs, exported, extra))
         return cls
@@ -207,6 +204,25 @@ def _calling(
         return made[0] if len(made) == extra + 1 else made[:-extra]
 
     return call
+
+
+def _rounding(
+    value: Callable[..., Any],
+    kinds: Mapping[str, str],
+    computed_in: Mapping[torch.dtype, torch.dtype],
+) -> Callable[..., Any]:
+    """``value`` in the type to compute in, rounded once."""
+    may_widen = "number" in kinds.values()  # where it is a tensor of another type
+
+    def rounded(*inputs: Any) -> Any:
+        dtype = _dtype(inputs)
+        if dtype in computed_in:
+            wide = _wide(computed_in[dtype], inputs)
+            return _cast(value(*_cast(inputs, wide)), dtype)
+        made = value(*inputs)
+        return _cast(made, dtype) if may_widen else made
+
+    return rounded
 
 
 def _converting(
@@ -434,7 +450,8 @@ def _converted(rule: str, name: str, kind: str, value: Any) -> Any:
     if kind == "known":
         return operator.index(value)
     if kind == "whole":
-        return value if isinstance(value, torch.SymInt) else operator.index(value)
+        is_whole = isinstance(value, int | torch.SymInt)  # as a symbol is to a compiler
+        return value if is_whole else operator.index(value)
     if kind == "number":
         return value if type(value) is float else _number(rule, name, value)
     if not isinstance(value, Tensor):

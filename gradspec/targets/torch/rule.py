@@ -437,7 +437,9 @@ def _term(program: Program, i: Input, term: Term, scope: Scope, several: bool) -
     """
     text = render(term.value, scope)
     if not term.upstream or program.may_be_number(term.value):
-        text = f"{scope.page.core('filled')}({text}, {', '.join(program.cotangents)})"
+        like = [d for d in program.cotangents if d in term.upstream]
+        like = like or list(program.cotangents)
+        text = f"{scope.page.core('filled')}({text}, {', '.join(like)})"
     is_wider = several and {*term.spans} - {i.name}
     return f"{scope.page.core('sum_to')}({text}, {i.name})" if is_wider else text
 
