@@ -99,9 +99,10 @@ def _keywords(program: Program, page: Page) -> Iterator[str]:
         yield f"computed_in={page.core('WIDE')}"
     if program.residual_locals:
         yield f"extra={len(program.residual_locals)}"
-    constant = [str(k) for k, o in enumerate(program.outputs) if not o.takes_gradient]
+    outputs = enumerate(program.outputs)
+    constant = tuple(k for k, output in outputs if not output.takes_gradient)
     if constant:
-        yield f"constant=({', '.join(constant)},)"
+        yield f"constant={constant}"
     if _fills(program):
         yield "fills=True"
     if program.kind is not Nature.EXACT:
