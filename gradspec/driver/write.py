@@ -25,8 +25,12 @@ class OutputFile:
 
 
 def with_packages(files: Iterable[OutputFile]) -> tuple[OutputFile, ...]:
-    """The files and an ``__init__.py`` for every folder, so that they can be imported."""
+    """The files and an ``__init__.py`` for every folder, so that they can be imported, and
+    the marker of a typed package (PEP 561).
+    """
     files = tuple(files)
+    if not files:
+        return ()
     folders = {
         parent.as_posix()
         for file in files
@@ -40,7 +44,7 @@ def with_packages(files: Iterable[OutputFile]) -> tuple[OutputFile, ...]:
         OutputFile((PurePosixPath(folder) / "__init__.py").as_posix(), text(folder))
         for folder in sorted(folders)
     )
-    return (*packages, *files)
+    return (*packages, OutputFile("py.typed", ""), *files)
 
 
 def stale(out: Path, files: Iterable[OutputFile]) -> tuple[OutputFile, ...]:

@@ -74,7 +74,9 @@ def _always(value: array.Expr, tensors: tuple[Input, ...]) -> frozenset[str]:
                 found[node] = parts[1] & parts[2]
             case _:
                 found[node] = frozenset().union(*parts)
-    return reach_of(value, tensors) if not every & {*array.names(value)} else found[value]
+    return (
+        reach_of(value, tensors) if not every & {*array.names(value)} else found[value]
+    )
 
 
 def _parts(

@@ -18,10 +18,10 @@ def collisions(
     """
     others = {i.name for i in plan.inputs}
     if plan.name in reserved:
-        yield _taken(plan, f"a rule called {plan.name}", target)
+        yield _taken(plan, f"the rule {plan.name}", plan.name, target)
     for i in plan.inputs:
         if i.name in reserved:
-            yield _taken(plan, f"{plan.name} has an input called {i.name}", target)
+            yield _taken(plan, f"the input {i.name} of {plan.name}", i.name, target)
         elif i.name.removesuffix("_dot") in others - {i.name}:
             yield error(
                 "GS503",
@@ -33,13 +33,12 @@ def collisions(
             )
 
 
-def _taken(plan: RulePlan, what: str, target: str) -> Diagnostic:
+def _taken(plan: RulePlan, what: str, name: str, target: str) -> Diagnostic:
     return error(
         "GS503",
-        f"{what} cannot be emitted for {target}",
+        f"{what} cannot be emitted for {target}: modules use the name {name} themselves",
         plan.source,
         plan.span,
-        label="emitted modules use this name themselves",
         help=f"give it another name, or leave {target} out of --target for this file",
     )
 

@@ -66,7 +66,6 @@ exp                 numpy single=4.5 double=6      torch single=6 double=6      
 expm1               numpy single=2.8 double=8.7    torch single=9 double=9        tf single=2.9 double=7.6
 expm1_known         numpy single=2.8 double=8.7    torch single=9 double=9
 sigmoid             numpy single=7.8 double=12     torch single=3 double=3 vanishes=0.25 tf double=2.9
-logistic_share      numpy single=8.8 double=13.7
 tanh                numpy single=2.9 double=12.7   torch single=18 double=18      tf double=2.3
 erf                 torch single=9.5 double=9.5    tf double=6.8
 erfc                torch single=13 double=13      tf single=2.3 double=5.3
@@ -82,7 +81,6 @@ sinh                numpy single=2.9 double=8.8    tf single=2 double=5 lossy
 cosh                numpy single=2.6 double=6.5    tf single=2 double=5 lossy
 ndtr                torch single=30 double=25 calls=16 calls_in_double=3
 exp_neg_half_square torch single=40 calls=17
-gelu_slope          numpy double=40
 sigmoid_sum         numpy single=27                torch single=25 calls=14
 sigmoid_product     numpy single=35                torch single=35 calls=24
 exp_sum             numpy single=20                torch single=20 calls=11

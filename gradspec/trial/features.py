@@ -184,7 +184,6 @@ NUMPY = tuple(
     features(
         "eager",
         "values: 0",
-        "out: 0",
         "f_vjp, values: 0",
         "f_jvp, values: 0 forward",
         "f_vjp",

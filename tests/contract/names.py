@@ -8,8 +8,6 @@ from types import ModuleType
 from typing import Any
 
 ABSENT = "-"
-_DROPPED = ("out", "self")
-"""Parameters that are no part of the contract."""
 
 
 def names(module: ModuleType) -> dict[str, str]:
@@ -29,7 +27,7 @@ def _parameters(value: Any) -> Iterator[str]:
     given = inspect.signature(called).parameters.values()
     is_marked = False
     for one in given:
-        if one.name in _DROPPED:
+        if one.name == "self":
             continue
         if one.kind is one.KEYWORD_ONLY and not is_marked:
             is_marked = True

@@ -36,7 +36,9 @@ rule total(x[..., n], k: static = -4.0) -> y[...]:
 """
 X, T, W = np.ones(3), np.ones((2, 1)), np.ones((4, 2, 3))
 
-CASES: list[tuple[str, tuple[Array, ...], tuple[tuple[float, tuple[int, ...]], ...]]] = [
+CASES: list[
+    tuple[str, tuple[Array, ...], tuple[tuple[float, tuple[int, ...]], ...]]
+] = [
     ("root", (X,), ((0, (3,)),)),
     ("two", (X, T), ((0, (3,)), (1, (2, 3)))),
     ("chained", (X,), ((3, (3,)),)),

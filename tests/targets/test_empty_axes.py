@@ -178,14 +178,6 @@ def test_torch_of_tensors_without_data(length: Any) -> None:
 
 
 @pytest.mark.torch
-def test_torch_hides_no_other_fault() -> None:
-    import torch
-
-    with pytest.raises(IndexError, match="out of range"):
-        torch_module(RULES)._largest(torch.ones(2, 3), 5)
-
-
-@pytest.mark.torch
 def test_torch_under_vmap(length: Any) -> None:
     import torch
 

@@ -86,42 +86,6 @@ def test_slow_features(target: str) -> None:
 
 BROKEN = {
     "an output outside the batch": (
-        *("pair_marker", "_batched_with(_rounded(w, dtype), x)", "_rounded(w, dtype)"),
-        {
-            "backward of vmap over one input": "wrong",
-            "compile of vmap over one input, backward": "wrong",
-            "compile of grad of vmap over one input": "wrong",
-        },
-    ),
-    "forward mode that stays off": (
-        "pair_marker",
-        "torch.autograd.forward_ad._set_fwd_grad_enabled(True)",
-        "contextlib.nullcontext()",
-        {"compile of jvp of jvp": "wrong", "compile of jacfwd of jacfwd": "wrong"},
-    ),
-    "tangents that are not filled in": (
-        *("axis_marker", "torch.zeros_like(primal) if tangent is None else tangent"),
-        "tangent",
-        {"compile of func.jvp, one input at a time": "error"},
-    ),
-}
-"""A rule, what its module has and what it could have instead, and the cells of that."""
-
-
-@pytest.mark.parametrize("fault", BROKEN)
-def test_what_the_markers_show(fault: str) -> None:
-    rule, text, other, states = BROKEN[fault]
-    given = _subject("torch", (rule,), ("rule",))
-    module = given.modules["torch"]
-    assert text in module
-    broken = replace(given, modules={"torch": module.replace(text, other)})
-    features = tuple(f for f in FEATURES["torch"] if f.name in states)
-    matrix = conforming.matrix("torch", (broken,), features)
-    assert {cell.feature: cell.state for cell in matrix.cells} == states
-
-
-JAX_BROKEN = {
-    "an output outside the batch": (
         *("joint_marker", "batched_with(z, x, w)", "z"),
         {"grad of vmap over one input": "wrong"},
     ),
@@ -134,11 +98,12 @@ JAX_BROKEN = {
         {"scan, second derivative of a product": "error"},
     ),
 }
+"""A rule, what its module has and what it could have instead, and the cells of that."""
 
 
-@pytest.mark.parametrize("fault", JAX_BROKEN)
-def test_what_the_markers_show_of_jax(fault: str) -> None:
-    rule, text, other, states = JAX_BROKEN[fault]
+@pytest.mark.parametrize("fault", BROKEN)
+def test_what_the_markers_show(fault: str) -> None:
+    rule, text, other, states = BROKEN[fault]
     given = _subject("jax", (rule,), ("rule",))
     module = given.modules["jax"]
     assert text in module.text

@@ -194,7 +194,9 @@ def _pulled_from(program: Program) -> list[str]:
     own |= {n for g in _groups(program) for n in _reduced_to(*g)}
     own |= {*names(*_pulled_values(program))}
     zero = [i.name for i, g in _groups(program) if g == ()]
-    if any(_is_filled(program, t) for _, group in _groups(program) for t in group or ()):
+    if any(
+        _is_filled(program, t) for _, group in _groups(program) for t in group or ()
+    ):
         own |= {*program.cotangents}
     return [
         name if name in own or name in zero else f"_{name}"

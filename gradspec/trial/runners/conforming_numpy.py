@@ -65,17 +65,6 @@ def _made(s: Setting, outputs: Any) -> Any:
     return [[y.shape, y.ravel().tolist()] for y in arrays]
 
 
-@feature("out")
-def into(s: Setting) -> Any:
-    """Into arrays that are there."""
-    made = s.function("")(*s.inputs, **s.case["statics"])
-    places = tuple(np.full_like(y, 7) for y in _tuple(made))
-    out = places if isinstance(made, tuple) else places[0]
-    got = s.function("")(*s.inputs, **s.case["statics"], out=out)
-    require(got is out, "another array came back")
-    return _made(s, out)
-
-
 @feature("f_vjp, values")
 def vjp_values(s: Setting) -> Any:
     return _made(s, s.function("_vjp")(*s.inputs, **s.case["statics"])[0])

@@ -8,8 +8,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
-from contextlib import nullcontext
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 from conforming import imported_as
@@ -34,24 +33,38 @@ def torch_module(path: str) -> ModuleType:
 
 
 def _forward(rule: Any, *arguments: Any) -> Any:
-    made = rule.forward(*rule._inputs(*arguments))
-    if not rule._extra:
-        return made
-    return made[0] if len(made) == rule._extra + 1 else made[: -rule._extra]
+    inputs = rule._inputs(*arguments)
+    made = rule.forward(*inputs)
+    outputs = made if isinstance(made, tuple) else (made,)
+    count = len(outputs) - rule._extra
+    found = tuple(_attached(y, inputs) for y in outputs[:count])
+    return found if count > 1 else found[0]
+
+
+def _attached(output: Any, inputs: tuple[Any, ...]) -> Any:
+    """A step has no graph in PyTorch; its derivative is 0 all the same."""
+    if output.requires_grad or not output.is_floating_point():
+        return output
+    moving = [x for x in inputs if getattr(x, "requires_grad", False)]
+    return functools.reduce(lambda y, x: y + 0 * x, moving, output)
 
 
 def tf_module(path: str) -> ModuleType:
-    """The core, recorded operation by operation."""
+    """What a rule computes forward, recorded operation by operation."""
     module: ModuleType = imported_as(PREFIX, path)
+    runtime: Any = _runtime(module)
 
-    def recorded(_tensors: Any, results: Any, *_: Any, **__: Any) -> Any:
-        return results
+    def applied(core: Any, tensors: Any, precision: Any, _is_linear: bool) -> Any:
+        results, _ = core(*runtime._widened(tensors, precision))
+        wide = runtime._widened(tensors, precision)
+        types = {x.dtype for w, x in zip(wide, tensors, strict=True) if w is not x}
+        outputs = results if isinstance(results, tuple) else (results,)
+        for dtype in types:
+            cast = functools.partial(runtime.tf.cast, dtype=dtype)
+            outputs = tuple(cast(y) if y.dtype.is_floating else y for y in outputs)
+        return outputs if isinstance(results, tuple) else outputs[0]
 
-    untouched = SimpleNamespace(
-        stop_recording=nullcontext,
-        could_possibly_record=lambda: True,  # so that no compiler takes the whole
-    )
-    module.__dict__.update(_recorded=recorded, _record=untouched)
+    runtime._applied = applied
     return module
 
 

@@ -139,7 +139,7 @@ def main(cases: list[list[str]], root: str, modules: str, target: str) -> list[A
     run = {"numpy": on_numpy, "torch": on_torch, "tf": on_tf}[target]
     answers = []
     for file, rule in cases:
-        module = importlib.import_module(f"generated.{target}.{file}")
+        module = importlib.import_module(f"ranked_corpus.{target}.{file}")
         spec = CASES[file, rule]
         found: list[str] = []
         with warnings.catch_warnings():

@@ -50,7 +50,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     for path in FILES:
         text = only(path.read_text("utf-8"), chosen(path))
         (folder / path.name).write_text(text, "utf-8")
-    made = gradspec.compile_paths(folder, "all", folder / "generated")
+    made = gradspec.compile_paths(folder, "all", folder / "ranked_corpus")
     rows = {row.name: row.verdicts for file in made.files for row in file.rules}
     return Built(folder, rows)
 
