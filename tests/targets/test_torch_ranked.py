@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from types import ModuleType
@@ -26,10 +27,6 @@ def rules() -> ModuleType:
     return torch_module(RULES)
 
 
-def _attention(q: Any, k: Any, v: Any) -> Any:
-    return torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), -1) @ v
-
-
 def _cross_entropy(x: Any, t: Any = LABELS) -> Any:
     shape = torch.broadcast_shapes(x.shape[:-1], t.shape)
     logs = torch.log_softmax(x, -1).expand((*shape, x.shape[-1]))
@@ -37,48 +34,31 @@ def _cross_entropy(x: Any, t: Any = LABELS) -> Any:
 
 
 REFERENCES: dict[str, tuple[Callable[..., Any], tuple[Shapes, ...]]] = {
-    "softmax": (lambda x: torch.softmax(x, -1), (((2, 3),), ((1, 1),), ((2, 1, 3),))),
-    "log_softmax": (lambda x: torch.log_softmax(x, -1), (((2, 3),),)),
+    "softmax": (lambda x: torch.softmax(x, -1), (((1, 1),), ((2, 1, 3),))),
     "linear": (
         torch.nn.functional.linear,
-        (((2, 1, 3), (4, 3), (4,)), ((2, 1), (1, 1), (1,))),
-    ),
-    "layer_norm": (
-        lambda x, g, b: torch.nn.functional.layer_norm(x, x.shape[-1:], g, b),
-        (((4,), (4,), (4,)), ((2, 1, 3), (3,), (3,))),
+        (((2, 1, 3), (4, 3), (4,)), ((0, 3), (4, 3), (4,))),
     ),
     "cross_entropy": (_cross_entropy, (((2, 3),), ((3,),), ((4, 1, 3),))),
-    "attention": (_attention, (((2, 1, 2, 3), (3, 4, 3), (1, 4, 1)),)),
-    "trace": (lambda x: torch.diagonal(x, dim1=-2, dim2=-1).sum(-1), (((2, 3, 3),),)),
-    "outer": (
-        lambda x, y: x[..., :, None] * y[..., None, :],
-        (((2,), (3,)), ((4, 1, 2), (3, 1))),
+    "attention": (
+        lambda q, k, v: torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), -1) @ v,
+        (((2, 1, 2, 3), (3, 4, 3), (1, 4, 1)),),
     ),
     "scaled_rows": (
         lambda x, a: a[..., None] * x,
         (((3,), ()), ((3,), (2,)), ((4, 1, 3), (2,)), ((2, 3), (1,))),
     ),
-    "third": (lambda x: x[..., 2], (((2, 4),),)),
-    "prefix": (lambda x: torch.cumsum(x, -1), (((2, 3),),)),
-    "positions": (
-        lambda x: (x * torch.arange(x.shape[-1])).sum(-1) / x.shape[-1],
-        (((2, 3),),),
-    ),
     "two": (
         lambda x, w: ((x * w).sum(-1), x**2),
         (((2, 3), (3,)), ((2, 1, 1), (1,))),
-    ),
-    "smoothness": (
-        lambda x: (torch.diff(x, dim=-1) ** 2).sum(-1),
-        (((2, 3),), ((2, 1),)),
     ),
     "embedding": (lambda w: w[LABELS], (((3, 4),),)),
     "conv1d": (
         lambda x, w: sum(w[j] * x[..., j : j + 3] for j in range(w.shape[0])),
         (((2, 5), (3,)), ((2, 3), (1,))),
     ),
-    "largest": (lambda x: torch.amax(x, -1), (((2, 3),),)),
 }
+"""With shapes that broadcast: the corpus has the rules on every target."""
 CASES = [(name, shapes) for name, (_, every) in REFERENCES.items() for shapes in every]
 
 
@@ -88,15 +68,6 @@ def _inputs(shapes: Shapes) -> tuple[Any, ...]:
         torch.randn(shape, dtype=F64, generator=made, requires_grad=True)
         for shape in shapes
     )
-
-
-def _rule(rules: ModuleType, name: str) -> Callable[..., Any]:
-    rule = getattr(rules, name)
-    match name:
-        case "cross_entropy" | "embedding":
-            return lambda x: rule(x, LABELS)
-        case _:
-            return rule  # type: ignore[no-any-return]
 
 
 def _weighted(outputs: Any) -> Any:
@@ -109,7 +80,9 @@ def _weighted(outputs: Any) -> Any:
 def test_values_and_derivatives_are_those_of_pytorch(
     rules: ModuleType, name: str, shapes: Shapes
 ) -> None:
-    rule, reference, inputs = _rule(rules, name), REFERENCES[name][0], _inputs(shapes)
+    rule, reference, inputs = getattr(rules, name), REFERENCES[name][0], _inputs(shapes)
+    if name in ("cross_entropy", "embedding"):
+        rule = functools.partial(rule, t=LABELS)
     torch.testing.assert_close(rule(*inputs), reference(*inputs))
     found, known = (
         torch.autograd.grad(_weighted(f(*inputs)), inputs) for f in (rule, reference)
@@ -136,20 +109,6 @@ def test_shapes_other_than_declared_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match=f"{name}: {message}"):
         getattr(rules, name)(*map(torch.ones, shapes))
-
-
-@pytest.mark.parametrize("label", [-1, 3])
-def test_a_label_outside_is_an_error(rules: ModuleType, label: int) -> None:
-    with pytest.raises((IndexError, RuntimeError)):
-        rules.cross_entropy(torch.ones(2, 3), torch.tensor([0, label]))
-
-
-def test_no_elements_at_all(rules: ModuleType) -> None:
-    x, w, b = _inputs(((0, 3), (4, 3), (4,)))
-    y = rules.linear(x, w, b)
-    dx, dw, db = torch.autograd.grad(y.sum(), (x, w, b))
-    assert y.shape == (0, 4) and dx.shape == (0, 3)
-    assert not dw.any() and not db.any()
 
 
 # --- results that are the caller's own, and DTensors ---------------------------------------
@@ -186,11 +145,6 @@ def own() -> ModuleType:
     return torch_module(OWN)
 
 
-def _own(own: ModuleType, name: str) -> Callable[..., Any]:
-    rule = getattr(own, name)
-    return (lambda w: rule(w, LABELS)) if name == "row" else rule  # type: ignore[no-any-return]
-
-
 @pytest.mark.parametrize("dtype", (torch.float32, torch.bfloat16), ids=str)
 @pytest.mark.parametrize("name", PLAIN)
 def test_a_result_can_be_changed_in_place(
@@ -200,7 +154,7 @@ def test_a_result_can_be_changed_in_place(
     ours, theirs = ([i.detach().to(dtype) for i in _inputs(shapes)] for _ in "ot")
     for x in (*ours, *theirs):
         x.requires_grad_()
-    y = _own(own, name)(*ours)
+    y = getattr(own, name)(*ours, *[LABELS] * (name == "row"))
     y += 1
     y.mul_(2).square().sum().backward()
     wide = plain(*(x.float() for x in theirs)).to(dtype)

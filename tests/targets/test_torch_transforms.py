@@ -47,18 +47,12 @@ rule two(x, z) -> (y, v):
 rule rows(x[..., n]) -> y[..., n]:
     y[i] = softplus(x[i]) + 0 * sum(x[j] for j)
     override dx[i] = 3 * dy[i] * sigmoid(x[i]) because "a marker"
-
-rule saved(x) -> y:
-    e = exp(x)
-    y = log(1 + e)
-    override dx = 3 * dy * e / (1 + e) because "a marker"
-    save e
 """
 X = torch.tensor([0.3, -0.7, 1.2], dtype=F64)
 ONES = torch.ones(3, dtype=F64)
 S = torch.sigmoid(X)
 FIRST, SECOND = 3 * S, 3 * S * (1 - S)
-NAMES = ("overridden", "replaced", "beside", "two", "rows", "saved")
+NAMES = ("overridden", "replaced", "beside", "two", "rows")
 names = pytest.mark.parametrize("name", NAMES)
 
 Function = Callable[[Any], Any]
