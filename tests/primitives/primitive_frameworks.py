@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -13,10 +14,10 @@ import numpy as np
 from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import (
     Expand,
-    Helper,
     Infix,
     Missing,
     Prefix,
+    Runtime,
     Spelling,
     Template,
 )
@@ -85,13 +86,10 @@ class Framework(Meaning):
             case Template(text=text, imports=imports):
                 filled = text.format(x="x", y="y", z="z")
                 return self._compiled(filled, params, imports)
-            case Helper() as helper:
-                scope: dict[str, Any] = {}
-                for each in helper.whole():
-                    scope |= self._scope(each.imports)
-                for each in helper.whole():
-                    exec(each.text, scope)
-                return scope[helper.name]  # type: ignore[no-any-return]
+            case Runtime(name=name, module=module):
+                file = "_gradspec" if module == "core" else f"_{module}"
+                runtime = import_module(f"gradspec.runtime.{self.target}.{file}")
+                return getattr(runtime, name)  # type: ignore[no-any-return]
             case Expand(formula=formula):
                 return lambda *args: self(
                     formula, **dict(zip(params, args, strict=True))

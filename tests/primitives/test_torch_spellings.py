@@ -17,7 +17,6 @@ from tests.primitives.primitive_frameworks import (
     at_nan,
     forward_error,
     groups,
-    infinities_give_way,
     keeps_the_sign_of_zero,
     partial_error,
 )
@@ -76,10 +75,6 @@ def test_infinities(name: str) -> None:
 @pytest.mark.parametrize("name", ODD)
 def test_the_sign_of_zero(name: str) -> None:
     keeps_the_sign_of_zero(TORCH, name)
-
-
-def test_infinities_give_way() -> None:
-    infinities_give_way(TORCH)
 
 
 @names

@@ -68,13 +68,14 @@ class Rule(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
     _fills: ClassVar[bool]
     _constant: ClassVar[tuple[int, ...]]
     _inputs: ClassVar[Callable[..., tuple[Any, ...]]]
+    _rounded: ClassVar[Callable[..., Any]]
 
     generate_vmap_rule = True
 
     @classmethod
     def forward(cls, *inputs: Any) -> Any:
-        """What autograd calls: ``value`` in the type to compute in, rounded once."""
-        made = _computed(cls.value, cls._computed_in, inputs)
+        """What autograd calls."""
+        made = cls._rounded(*inputs)
         if (
             isinstance(made, tuple)
             and _transforms_are_active()
@@ -167,10 +168,9 @@ def rule(
         cls._constant = (*constant, *range(outputs, outputs + extra))
         # a compiler that looked inside would differentiate ``forward``
         torch.compiler.allow_in_graph(cls)
-        exported = _plain(cls.value, computed_in)
-        if not is_exact:
-            exported = _operation(cls, outputs)
         # of a Function a compiler reads methods alone, so that these have what they need
+        cls._rounded = staticmethod(_rounding(cls.value, cls._kinds, computed_in))
+        exported = cls._rounded if is_exact else _operation(cls, outputs)
         cls._inputs = staticmethod(_converting(name, cls._kinds, axes, not kinds))
         cls.call = staticmethod(_calling(cls, cls._inputs, exported, extra))
         return cls
@@ -206,28 +206,23 @@ def _calling(
     return call
 
 
-def _plain(
-    value: Callable[..., Any], computed_in: Mapping[torch.dtype, torch.dtype]
-) -> Callable[..., Any]:
-    """The forward pass alone, which has the same derivative."""
-
-    def plain(*inputs: Any) -> Any:
-        return _computed(value, computed_in, inputs)
-
-    return plain
-
-
-def _computed(
+def _rounding(
     value: Callable[..., Any],
+    kinds: Mapping[str, str],
     computed_in: Mapping[torch.dtype, torch.dtype],
-    inputs: tuple[Any, ...],
-) -> Any:
-    """The outputs, in the type to compute in, rounded once."""
-    dtype = _dtype(inputs)
-    if dtype not in computed_in:
-        return value(*inputs)
-    wide = _wide(computed_in[dtype], inputs)
-    return _cast(value(*_cast(inputs, wide)), dtype)
+) -> Callable[..., Any]:
+    """``value`` in the type to compute in, rounded once."""
+    may_widen = "number" in kinds.values()  # where it is a tensor of another type
+
+    def rounded(*inputs: Any) -> Any:
+        dtype = _dtype(inputs)
+        if dtype in computed_in:
+            wide = _wide(computed_in[dtype], inputs)
+            return _cast(value(*_cast(inputs, wide)), dtype)
+        made = value(*inputs)
+        return _cast(made, dtype) if may_widen else made
+
+    return rounded
 
 
 def _converting(
@@ -455,7 +450,8 @@ def _converted(rule: str, name: str, kind: str, value: Any) -> Any:
     if kind == "known":
         return operator.index(value)
     if kind == "whole":
-        return value if isinstance(value, torch.SymInt) else operator.index(value)
+        is_whole = isinstance(value, int | torch.SymInt)  # as a symbol is to a compiler
+        return value if is_whole else operator.index(value)
     if kind == "number":
         return value if type(value) is float else _number(rule, name, value)
     if not isinstance(value, Tensor):
