@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -30,6 +31,22 @@ WIDE = dict.fromkeys((*HALF, torch.float32), torch.float64)
 _FLOATS = ("floating", "nograd")
 _SCHEMA = {"number": "Scalar", "whole": "SymInt", "known": "SymInt"}
 _NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class _Formulas:
+    """A rule as its backward pass sees it: compilers that trace that pass read nothing of a
+    Function.
+    """
+
+    name: str
+    kinds: Mapping[str, str]
+    extra: int
+    constant: tuple[int, ...]
+    value: Callable[..., Any]
+    pullback: Callable[..., Any]
+    pushforward: Callable[..., Any] | None
+    residuals: Callable[..., tuple[Any, ...]] | None
 
 
 class Rule(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
@@ -61,6 +78,7 @@ class Rule(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
     call: ClassVar[Callable[..., Any]]
     """The rule applied to the arguments of its public function."""
 
+    _formulas: ClassVar[_Formulas]
     _name: ClassVar[str]
     _kinds: ClassVar[dict[str, str]]
     _computed_in: ClassVar[Mapping[torch.dtype, torch.dtype]]
@@ -88,7 +106,7 @@ class Rule(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
     def setup_context(cls, ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         """Keep the residuals; inputs alone where these are computed again."""
         outputs = output if isinstance(output, tuple) else (output,)
-        ctx.rule, ctx.dtype = cls, _dtype(inputs)
+        ctx.rule, ctx.dtype = cls._formulas, _dtype(inputs)
         ctx.shapes = [y.shape for y in outputs]
         wide = cls._computed_in.get(ctx.dtype)
         ctx.wide = wide and _wide(wide, inputs)
@@ -119,7 +137,7 @@ class Rule(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
     def backward(ctx: Any, *cotangents: Tensor | None) -> Any:
         """Gradients of the inputs."""
         rule = ctx.rule
-        given = tuple(d for k, d in enumerate(cotangents) if k not in rule._constant)
+        given = tuple(d for k, d in enumerate(cotangents) if k not in rule.constant)
         if len(given) == 1 and given[0] is None:
             return (None,) * len(ctx.needs_input_grad)
         differentiated = torch.is_grad_enabled() or forward_ad._current_level >= 0
@@ -133,14 +151,14 @@ class Rule(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
         """Tangents of the outputs."""
         rule = ctx.rule
         if rule.pushforward is None:
-            raise NotImplementedError(f"{rule._name} has no forward mode")
+            raise NotImplementedError(f"{rule.name} has no forward mode")
         with forward_ad._set_fwd_grad_enabled(True):  # or tangents of tangents were 0
             saved = tuple(map(_primal, ctx.saved_tensors))
             kept, moving = _given(ctx, saved, tuple(_moving(ctx, tangents)), True)
             made = rule.pushforward(*kept, *moving)
             dots = iter(made if isinstance(made, tuple) else (made,))
             found = tuple(
-                None if k in rule._constant else next(dots).expand(shape).to(ctx.dtype)
+                None if k in rule.constant else next(dots).expand(shape).to(ctx.dtype)
                 for k, shape in enumerate(ctx.shapes)
             )
             return found if len(found) > 1 else found[0]
@@ -169,6 +187,9 @@ def rule(
         # a compiler that looked inside would differentiate ``forward``
         torch.compiler.allow_in_graph(cls)
         # of a Function a compiler reads methods alone, so that these have what they need
+        told = (cls._name, cls._kinds, extra, cls._constant)
+        formulas = (cls.value, cls.pullback, cls.pushforward, cls.residuals)
+        cls._formulas = _Formulas(*told, *formulas)
         cls._rounded = staticmethod(_rounding(cls.value, cls._kinds, computed_in))
         exported = cls._rounded if is_exact else _operation(cls, outputs)
         cls._inputs = staticmethod(_converting(name, cls._kinds, axes, not kinds))
@@ -303,8 +324,8 @@ def _given(
     if len(ctx.numbers) > len(saved):
         left = iter(saved)
         kept = tuple(next(left) if n is None else n for n in ctx.numbers)
-    inputs = kept[ctx.count :] if ctx.rule._extra else kept
-    if ctx.again or (ctx.rule._extra and is_differentiated):
+    inputs = kept[ctx.count :] if ctx.rule.extra else kept
+    if ctx.again or (ctx.rule.extra and is_differentiated):
         made = ctx.rule.value(*inputs)
         made = made if isinstance(made, tuple) else (made,)
         return ctx.rule.residuals(*inputs, *made), others
@@ -335,7 +356,7 @@ def _cast(value: Any, dtype: Any) -> Any:
 
 def _moving(ctx: Any, tangents: tuple[Tensor | None, ...]) -> Iterator[Tensor]:
     """Tangents of the inputs with a gradient: zero where one stands still."""
-    kinds = tuple(ctx.rule._kinds.values())
+    kinds = tuple(ctx.rule.kinds.values())
     moved = [k for k, kind in enumerate(kinds) if kind == "floating"]
     floats = [k for k, kind in enumerate(kinds) if kind in _FLOATS]
     like = next(t for t in tangents if t is not None)
