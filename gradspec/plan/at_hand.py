@@ -40,19 +40,6 @@ def without_names(plan: RulePlan) -> RulePlan:
     return _written_out(plan, plan.forward)
 
 
-def without_composites(plan: RulePlan) -> RulePlan:
-    """The plan with outputs written out in its gradients, but for those that are one
-    operation and those that the author saves. For a target that records the operations of
-    an output which its backward pass uses, and keeps what lies between.
-    """
-    composites = [
-        a
-        for a in plan.forward
-        if a.name in plan.saved and a.name not in plan.asked and not _is_one(a.value)
-    ]
-    return _written_out(plan, composites)
-
-
 def _written_out(plan: RulePlan, lets: Iterable[Assign]) -> RulePlan:
     values = {a.name: a.value for a in lets}
 
@@ -65,10 +52,6 @@ def _written_out(plan: RulePlan, lets: Iterable[Assign]) -> RulePlan:
         backward_locals=tuple(behind),
         saved=tuple(name for name in plan.saved if name not in values),
     )
-
-
-def _is_one(value: Expr) -> bool:
-    return all(isinstance(part, Name) for part in children(value))
 
 
 def _with_gradients(plan: RulePlan, change: Callable[[Expr], Expr]) -> RulePlan:

@@ -31,7 +31,7 @@ from gradspec.ir.tidy import fold, tidy
 from gradspec.ir.walk import nodes, size, substitute
 from gradspec.primitives.formula import formula
 from gradspec.primitives.lookup import primitive
-from gradspec.primitives.table_bounds import FINITE, VANISHING
+from gradspec.primitives.table_bounds import VANISHING
 from gradspec.symbolic.gather import Gather
 from gradspec.symbolic.ring import Frac, Poly, TooLarge, Undefined
 
@@ -136,8 +136,6 @@ class Exponentials(Gather):
 
     def _convert(self, node: Expr) -> Frac:
         match node:
-            case Apply(op=op, args=(value,)) if op == FINITE:
-                return self.of(value)
             case Apply(op=op, args=(a, b)) if op == VANISHING:
                 return self.ring.mul(self.of(a), self.of(b))
             case Apply(op=op, args=args) if op not in _RATIONAL:

@@ -20,7 +20,7 @@ from gradspec.derive.build import plus, scale, times
 from gradspec.ir.expr import ZERO, Apply, Const, Expr, Ref, Select
 from gradspec.ir.tidy import fold, tidy
 from gradspec.ir.walk import names, nodes, size, transform
-from gradspec.primitives.table_bounds import FINITE, VANISHING
+from gradspec.primitives.table_bounds import VANISHING
 from gradspec.stabilise.products import factors
 from gradspec.symbolic.conjugates import conjugated
 from gradspec.symbolic.gather import (
@@ -107,11 +107,9 @@ def _has_branches(expr: Expr) -> bool:
 
 
 def _plain(node: Expr, is_positive: IsPositive) -> Expr:
-    """A node as a product: whole numbers out of exponents, no bounds; ``k * x**(k - 1)
+    """A node as a product: whole numbers out of exponents; ``k * x**(k - 1)
     if k != 0 else 0`` is the product where x is positive."""
     match node:
-        case Apply(op=op, args=(value,)) if op == FINITE:
-            return value
         case Apply(op=op, args=(one, other)) if op == VANISHING:
             return Apply("mul", (one, other))
         case Apply(op="hypot", args=(a, b)):

@@ -999,19 +999,9 @@ def series(u: jax.Array, *coefficients: float) -> jax.Array:
     return total
 
 
-def finite(x: jax.Array) -> jax.Array:
-    """x, or the largest numbers of its type in place of infinities."""
-    return jnp.clip(x, jnp.finfo(x.dtype).min, jnp.finfo(x.dtype).max)
-
-
 def vanishing(x: jax.Array, y: jax.Array) -> jax.Array:
     """x * y; where y has vanished, as an exponential does, an infinite x counts as 0."""
     return jnp.where(jnp.isinf(x) & (y == 0.0), 0.0, x) * y
-
-
-def gated(x: jax.Array, y: jax.Array) -> jax.Array:
-    """x * max(y, 0); where nothing passes, an infinite x counts as 0."""
-    return jnp.where(jnp.isinf(x) & (y <= 0.0), 0.0, x) * jnp.maximum(y, 0.0)
 
 
 def expm1_known(x: jax.Array, t: jax.Array) -> jax.Array:

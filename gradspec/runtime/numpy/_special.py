@@ -812,19 +812,9 @@ def series(u: Array, *coefficients: float) -> Array:
     return y
 
 
-def finite(x: Array) -> Array:
-    """x, or the largest numbers of its type in place of infinities."""
-    return x.clip(np.finfo(x.dtype).min, np.finfo(x.dtype).max)
-
-
 def vanishing(x: Array, y: Array) -> Array:
     """x * y; where y has vanished, as an exponential does, an infinite x counts as 0."""
     return np.where(np.isinf(x) & (y == 0.0), 0.0, x) * y
-
-
-def gated(x: Array, y: Array) -> Array:
-    """x * max(y, 0); where nothing passes, an infinite x counts as 0."""
-    return np.where(np.isinf(x) & (y <= 0.0), 0.0, x) * np.maximum(y, 0.0)
 
 
 def power(x: Array, n: float) -> Array:

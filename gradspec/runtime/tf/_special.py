@@ -923,21 +923,9 @@ def _largest(dtype: tf.DType) -> float:
     return float(dtype.max)
 
 
-def finite(x: tf.Tensor) -> tf.Tensor:
-    """x, or the largest numbers of its type in place of infinities."""
-    return tf.raw_ops.ClipByValue(
-        t=x, clip_value_min=-_largest(x.dtype), clip_value_max=_largest(x.dtype)
-    )
-
-
 def vanishing(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     """x * y; where y has vanished, as an exponential does, an infinite x counts as 0."""
     return tf.where(tf.math.is_inf(x) & tf.equal(y, 0.0), tf.zeros_like(x), x) * y
-
-
-def gated(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
-    """x * max(y, 0); where nothing passes, an infinite x counts as 0."""
-    return tf.math.multiply_no_nan(x, tf.nn.relu(y) + tf.clip_by_value(x, 0.0, 0.0))
 
 
 def expm1_known(x: tf.Tensor, t: tf.Tensor) -> tf.Tensor:

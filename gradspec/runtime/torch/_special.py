@@ -820,19 +820,9 @@ def series(u: torch.Tensor, *coefficients: float) -> torch.Tensor:
     return total
 
 
-def finite(x: torch.Tensor) -> torch.Tensor:
-    """x, or the largest numbers of its type in place of infinities."""
-    return torch.clamp(x, torch.finfo(x.dtype).min, torch.finfo(x.dtype).max)
-
-
 def vanishing(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     """x * y; where y has vanished, as an exponential does, an infinite x counts as 0."""
     return torch.where(torch.isinf(x) & (y == 0.0), 0.0, x) * y
-
-
-def gated(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """x * max(y, 0); where nothing passes, an infinite x counts as 0."""
-    return torch.ops.aten.threshold_backward(x * y, y + x.clamp(0.0, 0.0), 0.0)
 
 
 def expm1_known(x: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
