@@ -32,8 +32,8 @@ import numpy as np  # noqa: E402
 from benchmarks import kept  # noqa: E402
 from benchmarks.library import complete_rules  # noqa: E402
 from gradspec.audit.written import is_derivative, program  # noqa: E402
+from gradspec.driver import imported  # noqa: E402
 from gradspec.driver.discover import Entry, discover  # noqa: E402
-from gradspec.driver.imported import import_text  # noqa: E402
 from gradspec.driver.run import compile_entries  # noqa: E402
 from gradspec.ir import closed  # noqa: E402
 from gradspec.ir.calls import expand  # noqa: E402
@@ -103,7 +103,7 @@ def measured(
     results = compile_entries(entries, Options(TARGETS), 1, lambda _: None)
     for entry, result in zip(entries, results, strict=True):
         modules = {
-            m.target: import_text(Path(m.path).stem, m.target, m.text)
+            m.target: imported.import_module(m)
             for m in result.modules
             if m.target in targets
         }

@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.exact import Values, plain_points
 from benchmarks.mutants import Mutant
 from gradspec.checks.check import check
-from gradspec.driver.imported import import_text
+from gradspec.driver.imported import import_module
 from gradspec.ir.calls import follows_surrogate
 from gradspec.ir.rule import CheckedRule, Input, Kind, Override, Rule
 from gradspec.plan.planning import plan_module
@@ -103,7 +103,7 @@ def _passed(mutants: Sequence[Mutant], target: str, peer: Check) -> dict[int, bo
     plan = plan_module(Source("mutants.grad", ""), tuple(rules))
     emitted = emit(plan, target, trace=False)
     assert emitted.value is not None, emitted.diagnostics
-    module = import_text("mutants", target, emitted.value.text)
+    module = import_module(emitted.value)
     found: dict[int, bool] = {}
     for k, mutant in enumerate(mutants):
         wrong, right = (getattr(module, f"{w}_{k}", None) for w in ("wrong", "right"))

@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT))  # found as a script, too
 
 from benchmarks import memory  # noqa: E402
 from gradspec.driver.discover import discover  # noqa: E402
-from gradspec.driver.imported import import_text  # noqa: E402
+from gradspec.driver.imported import import_module  # noqa: E402
 from gradspec.driver.run import compile_entries  # noqa: E402
 from gradspec.ir.rule import Rule  # noqa: E402
 from gradspec.options import Options  # noqa: E402
@@ -77,7 +77,7 @@ def _emitted(name: str, target: str) -> tuple[Rule, Callable[..., Any]]:
         if named:
             (result,) = compile_entries((entry,), Options((target,)), 1, lambda _: None)
             (module,) = result.modules
-            text = import_text(Path(module.path).stem, target, module.text)
+            text = import_module(module)
             return named[0], getattr(text, name)
     raise SystemExit(f"no shipped rule is called {name}")
 

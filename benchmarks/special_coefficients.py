@@ -1,7 +1,7 @@
 """The coefficients of the special functions that targets lack, or do badly.
 
     python benchmarks/special_coefficients.py            what each fit reaches
-    python benchmarks/special_coefficients.py --write    the tables of gradspec/primitives
+    python benchmarks/special_coefficients.py --table    the coefficients, too
 
 Each is a polynomial, or a quotient of two, that meets a function at Chebyshev's points of
 an interval, found in ball arithmetic from the exact function. So that little is lost in
@@ -27,7 +27,6 @@ sys.path.insert(0, str(ROOT))  # found as a script, too
 
 from benchmarks.special_fits import BITS, MODULES, TINY, Ball, Fit  # noqa: E402
 
-FOLDER = ROOT / "gradspec" / "primitives"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,35 +110,22 @@ def fitted(module: str) -> tuple[tuple[Fit, Fitted], ...]:
     return tuple((fit, solve(fit)) for fit in MODULES[module][1]())
 
 
-def text(module: str) -> str:
-    """The text of a table."""
-    head = f'"""Coefficients of the {MODULES[module][0]}, the highest power first.\n\n'
-    head += 'Written by benchmarks/special_coefficients.py.\n"""\n\n'
-    entries = (entry(*pair) for pair in fitted(module))
-    return head + "from __future__ import annotations\n" + "".join(entries)
-
-
 def entry(fit: Fit, done: Fitted) -> str:
-    comment = f"\n# {fit.meaning}: {done.error:.0e} relative.\n"
+    """The fit as a runtime's `_special.py` has it."""
     if not fit.under:
-        return f"{comment}{fit.name} = {listed(done.over)}\n"
-    name, other = f"{fit.name}_OVER", f"{fit.name}_UNDER"
-    return f"{comment}{name} = {listed(done.over)}\n{other} = {listed(done.under)}\n"
-
-
-def listed(coefficients: tuple[float, ...]) -> str:
-    return "(\n" + "".join(f"    {c!r},\n" for c in coefficients) + ")"
+        return f"{fit.name} = {done.over}"
+    return f"{fit.name}_OVER = {done.over}\n{fit.name}_UNDER = {done.under}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--write", action="store_true")
-    write = parser.parse_args().write
+    parser.add_argument("--table", action="store_true", help="print the coefficients")
+    shown = parser.parse_args().table
     for module in MODULES:
         for fit, done in fitted(module):
             print(f"{fit.name:18} {done.error:8.1e}  {done.rounding:5.1f} ULP")
-        if write:
-            (FOLDER / f"{module}.py").write_text(text(module), encoding="utf-8")
+            if shown:
+                print(entry(fit, done))
 
 
 if __name__ == "__main__":

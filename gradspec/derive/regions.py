@@ -59,9 +59,6 @@ class Regions:
             if part in self._active and not _is_flat(node, position)
         ]
 
-    def is_active(self, node: Expr) -> bool:
-        return node in self._active
-
     def _visit(self) -> None:
         """Children before parents; edges in the order of the text, left to right."""
         self.order: list[Expr] = []

@@ -1,7 +1,7 @@
-"""A product in which infinity gives way to 0.
+"""A product that gives way to a factor that is 0.
 
-Users have no name for it; the stabiliser puts it where an overflow times 0 has the limit 0.
-At finite numbers it is the product, with the slopes of it.
+Users have no name for it; the evaluation stage puts it where an overflow times 0 has the
+limit 0. At finite numbers it is the product, with its slopes.
 """
 
 from __future__ import annotations

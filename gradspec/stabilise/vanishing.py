@@ -1,8 +1,8 @@
 """Products that are NaN at finite inputs, because one factor has overflowed where another
-has vanished: ``(x / l)**k * exp(-(x / l)**k)``. The product gives way to a factor that is 0.
+has vanished: ``(x / l)**k * exp(-(x / l)**k)``. They give way to a factor that is 0.
 
-(An overflow is not made a finite number: the difference of two such would be a number, and
-a wrong one.)
+An overflow is not made finite: the difference of two such would be a number, and a wrong
+one.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from gradspec.stabilise.measure import Trial
 from gradspec.stabilise.model import Machine
 from gradspec.stabilise.search import replaced
 
-_ROWS, _FORMS = 6, 3
-"""Points that take part, and forms of each trial."""
-
 _TRIED = 24
-"""Forms that are looked at for one trial."""
+"""Forms that are looked at in one trial."""
 
 _MOST, _EACH = 2, 32.0
-"""Products that give way in one of them, and for how much cost once more."""
+"""How many products give way in one of them, and for how much cost once more."""
+
+_ROWS, _FORMS = 6, 3
+"""Points that take part, and forms of each trial."""
 
 
 def tamed(
@@ -46,7 +46,7 @@ def tamed(
                 for n, c in trial.points.columns.items()
             }
             upstream = trial.points.upstream
-            tamer = _Tamer(close, Machine(columns, work), upstream)
+            tamer = _Vanishing(close, Machine(columns, work), upstream)
             yield from islice(tamer.forms(linear(form, upstream)), _FORMS)
 
 
@@ -57,7 +57,7 @@ def _nan(trial: Trial, closed: Expr, is_wide: bool) -> Any:
     return np.flatnonzero(np.isinf(off) & np.isnan(value))[:_ROWS]
 
 
-class _Tamer:
+class _Vanishing:
     """Forms of a value that are no NaN at the points of a machine. ``upstream`` are the
     names in which a gradient is linear: nothing is asked of them."""
 

@@ -157,29 +157,3 @@ def _fraction(ball: Any) -> Any:
         return (
             near if ball.contains(arb(fmpq(near.numerator, near.denominator))) else ball
         )
-
-
-def solve_affine(
-    at: tuple[Expr, Expr, Expr], wanted: Expr, points: tuple[Point, ...]
-) -> Any:
-    """The number ``c`` with ``f(c) = wanted`` at all points, where ``at`` is ``f`` at 0,
-    1 and 2 and ``f`` is affine; None if it is not, or if no number fits."""
-    common: Any = None
-    count = 0
-    for point in points:
-        zero, one, two, goal = program(*at, wanted).run(point, 256)
-        if not all(defined(v) for v in (zero, one, two, goal)):
-            continue
-        with ctx.workprec(256):
-            slope = one - zero
-            if not (two - one).overlaps(slope):
-                return None
-            if slope.contains(0):
-                if not zero.overlaps(goal):
-                    return None
-                continue
-            value = (goal - zero) / slope
-        if common is not None and not value.overlaps(common):
-            return None
-        common, count = value, count + 1
-    return _fraction(common) if count > 1 else None

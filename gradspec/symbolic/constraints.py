@@ -54,10 +54,6 @@ class Constraints:
         }
         self._equations = tuple(k for k in self._gaps if _is_equation(self._parts[k]))
 
-    @property
-    def has_equations(self) -> bool:
-        return bool(self._equations)
-
     def holds(self, point: Mapping[str, Any]) -> bool:
         return not any(self._fails(k, point) for k in range(len(self._parts)))
 

@@ -7,7 +7,7 @@ Fixed precision, or "raise it until two runs agree", accuse right code (NUMERICS
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -147,10 +147,3 @@ def _shift_even(magnitude: int, shift: int) -> int:
     kept, rest = magnitude >> shift, magnitude & ((1 << shift) - 1)
     half = 1 << (shift - 1)
     return kept + (rest > half or (rest == half and kept & 1 == 1))
-
-
-def round_points(values: Iterable[Any], dtype: str = "float32") -> list[float]:
-    """Balls already computed, rounded; nan for those that are not narrow enough."""
-    form = FORMATS[dtype]
-    rounded = (_rounded(ball, form) for ball in values)
-    return [math.nan if value is None else value for value in rounded]

@@ -151,20 +151,6 @@ def _before(token: Token, before: Token) -> int:
     return _MATHS.get(token.kind, 0)
 
 
-def whole_lines(text: str) -> set[int]:
-    """Which lines of a definition are statements, whole, and have no comment beside."""
-    found: set[int] = set()
-    start, is_bare, depth = 0, True, 0
-    for item in tokenize.generate_tokens(io.StringIO(text + "\n").readline):
-        depth += (item.string in _PAIRS) - (item.string in _CLOSING)
-        is_bare = is_bare and item.type != tokenize.COMMENT
-        if item.type in (tokenize.NEWLINE, tokenize.NL) and depth == 0:
-            if is_bare and item.start[0] == start + 1:
-                found.add(start)
-            start, is_bare = item.start[0], True
-    return found
-
-
 def split_tokens(text: str) -> list[Token]:
     """The tokens of a statement, optional brackets included."""
     tokens: list[Token] = []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import cache
 
 import tensorflow as tf
 
@@ -915,12 +914,6 @@ def series(u: tf.Tensor, *coefficients: float) -> tf.Tensor:
     for coefficient in reversed(others):
         total = total * u + coefficient
     return total
-
-
-@cache
-def _largest(dtype: tf.DType) -> float:
-    """The largest number of a type, for which the type asks NumPy at each call."""
-    return float(dtype.max)
 
 
 def vanishing(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:

@@ -39,14 +39,14 @@ CASES = {
         lambda x, y, w=2: x * y + w, statics=({}, {"w": 3.0}), x=X, y=Y, **Z
     ),
     "keyword_names": case(
-        lambda np, tf, torch, math, input, self: (
-            np * log(tf) + sin(torch) * math + input**2 - self
+        lambda value, needs, ctx, tensor, input, self: (
+            value * log(needs) + sin(ctx) * tensor + input**2 - self
         ),
         outputs=("out",),
-        np=X,
-        tf=P,
-        torch=Y,
-        math=W,
+        value=X,
+        needs=P,
+        ctx=Y,
+        tensor=W,
         input=Y,
         self=X,
     ),
