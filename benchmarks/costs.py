@@ -5,9 +5,8 @@
 A rule for each primitive is compiled as it is written and run on 65,536 numbers of
 float32 by one thread (JAX: compiled, a million), less what a call takes on one number, in
 multiplications of that target. The time of the process counts, so others may work beside
-it. A line for each: the time, and the cost of the row (`primitives/row.py`; on PyTorch and
-TensorFlow that of `primitives/on_target.py`, if any), starred where these are more than
-twice apart. ``select`` is a choice by a condition that varies, ``lt`` a comparison.
+it. A line for each: the time, and the cost of the row (`primitives/row.py`), starred where
+these are more than twice apart. ``select`` is a choice by a condition that varies, ``lt`` a comparison.
 """
 
 from __future__ import annotations
@@ -60,19 +59,18 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     for target in chosen.target.split(","):
         for name, cost in measured(target).items():
-            told = said(name, target)
+            told = said(name)
             row = "-" if told is None else f"{told:g}"
             apart = told is not None and max(cost / told, told / cost) > _APART
             print(f"{target:6} {name:20} {cost:8.3g} {row:>6}{' *' * apart}")
     return 0
 
 
-def said(name: str, target: str) -> float | None:
+def said(name: str) -> float | None:
     """What the row says; nothing of a choice, nor where it has no number."""
     if not is_primitive(name):
         return None
-    row = primitive(name)
-    return row.cost if target == "numpy" else row.on[target].single
+    return primitive(name).cost
 
 
 def measured(target: str) -> dict[str, float]:

@@ -66,10 +66,9 @@ HEAD = '''\
 """What each target's functions are worth, for the choice of evaluations.
 
 Generated: `python benchmarks/primitives.py --write` measures the spellings of the table
-on the frameworks. ``CORE`` has the largest error in the core (2**-12 <= |x| <= 128), in
-ULP, in float32 and float64 of NumPy, PyTorch, TensorFlow and JAX in turn. ``FAULTS`` says
-where a function of one argument is usually off by more than {fault:g} ULP; the error is
-infinite where a normal number comes out as 0, as an infinity or as NaN.
+on the frameworks. ``FAULTS`` says where a function of one argument is usually off by more
+than {fault:g} ULP; the error is infinite where a normal number comes out as 0, as an infinity or
+as NaN.
 """
 
 from __future__ import annotations
@@ -96,11 +95,6 @@ def _gathered() -> Mapping[tuple[str, str, str], tuple[Span, ...]]:
         found[key] = (*found.get(key, ()), span)
     return found
 
-
-CORE: Mapping[str, tuple[float, ...]] = {
-    name: tuple(map(float, errors))
-    for name, *errors in map(str.split, _CORE.strip().splitlines())
-}
 
 FAULTS: Mapping[tuple[str, str, str], tuple[Span, ...]] = _gathered()
 """By function, target and format."""
@@ -230,24 +224,13 @@ def _is_alike(one: float, other: float) -> bool:
 
 def module(found: tuple[Finding, ...]) -> str:
     """The text of the generated module."""
-    core: dict[str, dict[str, str]] = {}
-    spans: list[str] = []
-    for finding in found:
-        name, key = finding.rule.removeprefix("p_"), f"{finding.target} {finding.dtype}"
-        worst = math.inf if finding.core.bad else finding.core.worst
-        core.setdefault(name, {})[key] = _number(worst)
-        spans += [f"{name} {key} {span.text()}" for span in faults(finding)]
-    keys = [f"{target} {dtype}" for target in TARGETS for dtype in DTYPES]
-    table = [" ".join([n, *(c.get(k, "inf") for k in keys)]) for n, c in core.items()]
-    parts = [
-        HEAD.format(fault=_FAULT),
-        '_CORE = """',
-        *table,
-        '"""',
-        "",
-        '_FAULTS = """',
+    spans = [
+        f"{finding.rule.removeprefix('p_')} {finding.target} {finding.dtype} {span.text()}"
+        for finding in found
+        for span in faults(finding)
     ]
-    return "\n".join([*parts, *spans, '"""', TAIL])
+    head = HEAD.format(fault=_FAULT)
+    return "\n".join([head, '_FAULTS = """', *spans, '"""', TAIL])
 
 
 def _power(exponent: int) -> str:

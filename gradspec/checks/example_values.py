@@ -82,9 +82,3 @@ def unit(text: str) -> Fraction:
         return Fraction(0)
     exponent = int(match[3] or 0) - len(match[2])
     return Fraction(10) ** exponent
-
-
-def digits(text: str) -> int:
-    """How many significant digits were written."""
-    match = _NUMBER.fullmatch(text)
-    return len((match[1] + match[2]).lstrip("0")) if match else 0

@@ -27,29 +27,19 @@ _Seeds: TypeAlias = list[tuple[Expr, Expr]]
 """Expressions with their upstream gradients."""
 
 
-def vjp(
-    forward: tuple[Let, ...],
-    surrogates: tuple[Surrogate, ...],
-    cotangents: Mapping[str, Expr],
-    wrt: str,
-) -> Expr:
-    """The cotangent of ``wrt`` as a closed expression; 0 if nothing depends on it.
-
-    ``cotangents`` are the upstream gradients of outputs by the outputs' names. A
-    surrogate takes the place of its own output only: where other values use that output
-    they use, and are differentiated through, its forward. Raises
-    :class:`~gradspec.derive.partials.Underivable`.
-    """
-    return vjps(forward, surrogates, cotangents, (wrt,))[wrt]
-
-
 def vjps(
     forward: tuple[Let, ...],
     surrogates: tuple[Surrogate, ...],
     cotangents: Mapping[str, Expr],
     wrt: tuple[str, ...],
 ) -> dict[str, Expr]:
-    """:func:`vjp` for several inputs at once."""
+    """The cotangents of ``wrt`` as closed expressions; 0 where nothing depends on an input.
+
+    ``cotangents`` are the upstream gradients of outputs by the outputs' names. A
+    surrogate takes the place of its own output only: where other values use that output
+    they use, and are differentiated through, its forward. Raises
+    :class:`~gradspec.derive.partials.Underivable`.
+    """
     paths = {surrogate.output: surrogate.value for surrogate in surrogates}
     seeds = [
         (tidy(inline(forward, paths.get(name, Ref(name)))), upstream)

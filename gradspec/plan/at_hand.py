@@ -54,10 +54,6 @@ def _written_out(plan: RulePlan, lets: Iterable[Assign]) -> RulePlan:
     )
 
 
-def _is_one(value: Expr) -> bool:
-    return all(isinstance(part, Name) for part in children(value))
-
-
 def _with_gradients(plan: RulePlan, change: Callable[[Expr], Expr]) -> RulePlan:
     def changed(gradient: Gradient) -> Gradient:
         terms = (replace(t, value=change(t.value)) for t in gradient.terms)

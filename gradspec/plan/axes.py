@@ -30,12 +30,6 @@ class Value:
     is_number: bool = False
 
 
-def number(expr: Expr, types: Types) -> Value:
-    """A value in which no tensor takes part."""
-    assert is_scalar(expr, types)
-    return Value(expr, is_number=True)
-
-
 def size_of(axis: str | int) -> Expr:
     """The size of an axis as a number."""
     return Name(axis) if isinstance(axis, str) else Literal(Fraction(axis))

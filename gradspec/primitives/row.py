@@ -94,7 +94,6 @@ class Primitive:
     domain      condition under which the function is real and finite; "" for all reals
     kinks       conditions ("x == 0") at which the derivative does not exist, each
                 with the value chosen and why
-    keeps_nan   NaN in gives NaN out on every target, as it should
     is_step     the derivative is zero wherever it exists (sign, floor, …)
     is_fading   falls off as an exponential does: its values become subnormal, then 0, at
                 ordinary arguments
@@ -108,7 +107,7 @@ class Primitive:
     source      of the formula (DLMF, Abramowitz & Stegun, a paper, a manual)
     spellings   per target: "numpy", "torch", "tf", "jax"; and "python", of plain numbers,
                 where the standard library has it (elsewhere the meaning is written out)
-    on          per target: cost, faults, subnormal numbers (`on_target.py`, laid into
+    on          per target: faults, subnormal numbers (`on_target.py`, laid into
                 every row by `lookup.py`)
     """
 
@@ -122,7 +121,6 @@ class Primitive:
     kinks: tuple[tuple[str, str], ...] = ()
     is_step: bool = False
     is_fading: bool = False
-    keeps_nan: bool = True
     types: tuple[str, ...] = ()
     optional: tuple[int, ...] = ()
     result: str = "real"

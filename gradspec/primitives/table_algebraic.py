@@ -190,7 +190,6 @@ _STEPS = (
         partials=("0",),
         kinks=(("x == 0", "0, like everywhere else"),),
         is_step=True,
-        keeps_nan=False,
         ball=lambda x: x.sgn(),
         sympy=lambda sp, x: sp.sign(x),
         model=lambda np, x: np.sign(x),

@@ -32,4 +32,3 @@ ROWS = (
         spellings=everywhere("vanishing"),
     ),
 )
-NAMES = frozenset(row.name for row in ROWS)

@@ -1,4 +1,4 @@
-"""Products taken apart, and gradients with their cotangents as factors."""
+"""Products taken apart, with upstream gradients as factors of all else."""
 
 from __future__ import annotations
 
@@ -6,9 +6,6 @@ from functools import reduce
 
 from gradspec.ir.expr import ONE, ZERO, Apply, Expr, Select
 from gradspec.ir.walk import names, transform
-
-BOUNDS = (10**4, 10**18)
-"""Where an exponential, and where 1 + 1/x, has come to its limit in every format."""
 
 
 def factors(node: Expr) -> list[Expr]:

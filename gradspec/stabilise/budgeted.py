@@ -1,12 +1,11 @@
 """Stabilising within a rule's budget: what does not come back in time is told, and the
 rule keeps the evaluations that it has by then.
 
-One budget serves the forms of all targets together. If the forms that all targets share
-are chosen in it, but no time is left to look at infinities, they are taken as they are
-(`so_far.py`). If they are not, the results whose forms are chosen have these, and the others
-are evaluated as they are written, in float64 where that helps (`hurried.py`, for which a part
-of the budget is kept): the result is one of few wherever the search is cut short. If those
-of one target are not found, that target gets the shared ones.
+One budget serves the forms of all targets together. If those that all targets share are not
+found in it, the results whose forms are chosen by then have these (`so_far.py`), and the
+others are evaluated as they are written, in float64 where that helps (`hurried.py`, for which
+a part of the budget is kept): the result is one of few wherever the search is cut short. If
+those of one target are not found, that target gets the shared ones.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from gradspec.stabilise.hurried import SHARE, hurried
 from gradspec.stabilise.part_way import PartWay
 from gradspec.stabilise.scaled import scaled
 from gradspec.stabilise.shared_logistic import logistic
-from gradspec.stabilise.so_far import Stage, keeping
+from gradspec.stabilise.so_far import keeping
 from gradspec.stabilise.unsearched import as_written
 from gradspec.symbolic.attempts import attempt
 from gradspec.symbolic.limit import hurried_time, in_time
@@ -36,8 +35,6 @@ from gradspec.symbolic.limit import hurried_time, in_time
 PATIENCE = 3.0
 """How much longer the watcher waits than a stage has, before it kills."""
 
-
-_AS_CHOSEN = "its forms are chosen"
 
 _Found: TypeAlias = CheckedRule | bool | None
 """Forms, True for those that all targets share, None if there was no time."""
@@ -105,13 +102,9 @@ def _shared(rule: CheckedRule, seconds: float) -> CheckedRule | None:
 
 
 def _late(
-    rule: CheckedRule, stage: Stage | None, seconds: float
+    rule: CheckedRule, stage: PartWay | None, seconds: float
 ) -> tuple[CheckedRule, str]:
     """The rule as its search has left it, and what that is."""
-    if isinstance(stage, CheckedRule):
-        chosen = _with_verdicts(stage, rule)
-        assert chosen is not None
-        return chosen, _AS_CHOSEN
     taken = _hurried(rule, seconds, stage)
     return taken, _as_written(taken, _finished(rule, stage))
 

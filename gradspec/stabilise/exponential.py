@@ -20,7 +20,6 @@ from gradspec.ir.expr import ONE, ZERO, Apply, Const, Expr, Ref, Select
 from gradspec.ir.tidy import fold
 from gradspec.ir.walk import transform
 from gradspec.primitives.table_known import EXPM1
-from gradspec.stabilise.bounding import BOUNDS
 from gradspec.stabilise.distance import distance
 
 _LONGEST = 12
@@ -52,15 +51,14 @@ def about_limits(
     of its side is taken off; None if a limit is not finite, or both are 0."""
     from gradspec.symbolic.exponentials import NoFraction, at_infinity, factored
 
-    plain = without_bounds(closed)
     try:
-        found = factored(plain, name)
+        found = factored(closed, name)
     except (NoFraction, NotImplementedError, KeyError):
         return None
     left, right = at_infinity(found, -1), at_infinity(found, 1)
     if left is None or right is None or not (left or right):
         return None
-    below, above = (_less(plain, end, name) for end in (left, right))
+    below, above = (_less(closed, end, name) for end in (left, right))
     if below is None or above is None:
         return None
     sides = _on_side(below, name, True), _on_side(above, name, False)
@@ -85,55 +83,16 @@ def _on_side(form: Expr, name: str, is_left: bool) -> Expr:
     return fold(transform(form, visit))
 
 
-def in_one_exponential(closed: Expr, name: str) -> Expr | None:
-    """The same with ``exp(x)`` as it stands, without a choice between sides: it grows, and
-    cancels about its zeros, which float64 forgives where float32 is wanted."""
-    from gradspec.symbolic.exponentials import NoFraction, factored
-
-    try:
-        found = factored(without_bounds(closed), name)
-    except (NoFraction, NotImplementedError, KeyError):
-        return None
-    x = Ref(name)
-    grown = Apply("exp", (times(Const(found.unit), x),))
-    above: list[Expr] = []
-    below: list[Expr] = []
-    if found.shift:
-        (above if found.shift > 0 else below).append(_power(grown, abs(found.shift)))
-    for terms, power in found.factors:
-        factor = _power(_horner(terms, x, grown), abs(power))
-        (above if power > 0 else below).append(factor)
-    top = times(Const(found.number), _product(above))
-    return fold(Apply("div", (top, _product(below)))) if below else top
-
-
 def _sides(closed: Expr, name: str) -> tuple[Fraction, tuple[_Side, _Side]] | None:
     from gradspec.symbolic.exponentials import NoFraction, factored
 
     try:
-        found = factored(without_bounds(closed), name)
+        found = factored(closed, name)
         left = _side(found, name, is_left=True)
         right = _side(found, name, is_left=False)
     except (NoFraction, NotImplementedError, KeyError):
         return None
     return found.number, (left, right)
-
-
-def without_bounds(closed: Expr) -> Expr:
-    """An input bounded where an exponential has long come to its limit is that input, in
-    every format (`bounding.py` puts such bounds, and puts them again)."""
-
-    def visit(node: Expr) -> Expr:
-        match node:
-            case Apply(op="min" | "max" | "clip", args=(Ref() as inner, *bounds)):
-                large = all(
-                    isinstance(b, Const) and abs(b.value) in BOUNDS for b in bounds
-                )
-                return inner if large else node
-            case _:
-                return node
-
-    return transform(closed, visit)
 
 
 @dataclass(frozen=True, slots=True)

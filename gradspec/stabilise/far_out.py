@@ -74,10 +74,6 @@ def far_out(rule: Rule, written: Expr, chosen: Expr, target: str) -> FarOut | No
     machine = QuickMachine(drawn, np.float32, target)
     with np.errstate(all="ignore"):
         one, other = (np.float64(machine.run(form)) for form in (written, chosen))
-        # `sin(x + x)` where `2 * sin(x) * cos(x)` is written, beyond half of the range
-        is_new = np.isnan(other) & np.isfinite(one)
-        if not is_new.any() and _ends_in_nothing(rule, chosen, target):
-            return None
         apart = (ulp(one, other) > GOOD) | (ulp(other, one) > GOOD)
     places = sorted({*_some(apart), *_some(_is_lost(one) != _is_lost(other))})
     if not places:
@@ -87,19 +83,6 @@ def far_out(rule: Rule, written: Expr, chosen: Expr, target: str) -> FarOut | No
     truth = np.array(nearest(written, points.rows))
     there = QuickMachine(points.columns, np.float32, target)
     return FarOut(points, there, truth)
-
-
-def _ends_in_nothing(rule: Rule, chosen: Expr, target: str) -> bool:
-    """Whether a form of one input is NaN at an infinite one: it will be bounded long before
-    (`infinite.py`)."""
-    floats = [v.name for v in rule.inputs if v.kind in _NUMBERS]
-    if len(floats) != 1:
-        return False
-    drawn = {name: column[:2].copy() for name, column in _columns(rule).items()}
-    both = np.array([-np.inf, np.inf], dtype=np.float32)
-    drawn[floats[0]] = both[: len(drawn[floats[0]])]
-    value = QuickMachine(drawn, np.float32, target).run(chosen)
-    return bool(np.isnan(value).any())
 
 
 def _is_lost(value: Any) -> Any:

@@ -23,14 +23,14 @@ from gradspec.ir.walk import children, names, nodes
 from gradspec.primitives.lookup import primitive
 from gradspec.primitives.on_target import OnTarget
 from gradspec.primitives.row import Primitive
-from gradspec.primitives.table_bounds import NAMES as BOUNDED
+from gradspec.primitives.table_bounds import VANISHING
 from gradspec.primitives.table_polynomials import NAMES as POLYNOMIALS
 from gradspec.stabilise.faults import faults, spoiled
 
 Column: TypeAlias = Any
 """A floating or boolean array over the points (or a scalar of that type)."""
 
-_EXACT = frozenset(["add", "sub", "mul", "div", "neg", "sqrt"]) | BOUNDED | POLYNOMIALS
+_EXACT = POLYNOMIALS | {"add", "sub", "mul", "div", "neg", "sqrt", VANISHING}
 """Computed in the target's type: rounded correctly by every target (IEEE 754), or made
 of such operations."""
 

@@ -166,7 +166,8 @@ def _column(
 
 
 def _rounded(row: Mapping[str, Any], grid: Grid) -> dict[str, float]:
-    return {name: float(grid.work(float(value))) for name, value in row.items()}
+    with np.errstate(over="ignore"):
+        return {name: float(grid.work(float(value))) for name, value in row.items()}
 
 
 def _drawn(rule: Rule, grid: Grid) -> list[dict[str, float]]:

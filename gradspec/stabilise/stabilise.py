@@ -90,15 +90,13 @@ def stabilise(checked: CheckedRule, target: str = "") -> CheckedRule:
     forward = tuple(replace(x, value=work.last(x.name, x.value)) for x in forward)
     done = replace(rule, forward=forward, backward=backward)
     safe = guarded(without_dead_locals(rule, wide.recomputing(done, work.wide)), sample)
-    found = replace(
+    return replace(
         checked,
         rule=restored(rule, safe),
         rewrites=(*checked.rewrites, *work.rewrites),
         harms=tuple(work.harms),
         wide=tuple(work.wide),
     )
-    keep(found)
-    return found
 
 
 class _Work:

@@ -107,7 +107,7 @@ def _has_branches(expr: Expr) -> bool:
 
 
 def _plain(node: Expr, is_positive: IsPositive) -> Expr:
-    """A node as a product: whole numbers out of exponents, no bounds; ``k * x**(k - 1)
+    """A node as a product: whole numbers out of exponents; ``k * x**(k - 1)
     if k != 0 else 0`` is the product where x is positive."""
     match node:
         case Apply(op=op, args=(one, other)) if op == VANISHING:

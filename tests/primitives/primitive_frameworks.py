@@ -30,6 +30,8 @@ from tests.primitives.primitive_truth import (
     truth,
 )
 
+_FILES = {"special": "special", "core": "gradspec"}
+
 
 @dataclass(frozen=True)
 class Framework(Meaning):
@@ -86,10 +88,9 @@ class Framework(Meaning):
             case Template(text=text, imports=imports):
                 filled = text.format(x="x", y="y", z="z")
                 return self._compiled(filled, params, imports)
-            case Runtime(name=name, module=module):
-                file = "_gradspec" if module == "core" else f"_{module}"
-                runtime = import_module(f"gradspec.runtime.{self.target}.{file}")
-                return getattr(runtime, name)  # type: ignore[no-any-return]
+            case Runtime(name=function, module=module):
+                path = f"gradspec.runtime.{self.target}._{_FILES[module]}"
+                return getattr(import_module(path), function)  # type: ignore[no-any-return]
             case Expand(formula=formula):
                 return lambda *args: self(
                     formula, **dict(zip(params, args, strict=True))
@@ -252,15 +253,12 @@ def keeps_the_sign_of_zero(framework: Framework, name: str) -> None:
     assert np.signbit(values).tolist() == [True, False]
 
 
-def infinities_give_way(framework: Framework) -> None:
-    """What the stabiliser puts where infinity times 0 has a limit."""
+def vanishing_gives_way(framework: Framework) -> None:
+    """What the stabiliser puts where an overflow times 0 has a limit."""
     x = np.array([np.inf, -np.inf, np.nan, np.inf, 2.0, -0.0])
     y = np.array([0.0, 0.0, 0.0, 2.0, 0.0, -1.0])
-    largest = np.finfo(np.float64).max
     with np.errstate(all="ignore"):
-        bounded = framework.run("finite", [x])
         product = framework.run("vanishing", [x, y])
-    np.testing.assert_array_equal(bounded, [largest, -largest, np.nan, largest, 2.0, 0])
     np.testing.assert_array_equal(product, [0.0, 0.0, np.nan, np.inf, 0.0, 0.0])
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from gradspec.primitives.lookup import primitive, rows
 from gradspec.primitives.measured import FAULTS
-from gradspec.primitives.on_target import FLUSHING, OnTarget, _facts
+from gradspec.primitives.on_target import FLUSHING
 
 SETUPS = {
     "numpy": "import numpy as xp; array = xp.array\n"
@@ -61,13 +61,9 @@ def test_targets_treat_subnormal_numbers_as_is_said(target: str) -> None:
             assert found[name] != 0
 
 
-def test_every_fact_is_in_a_row() -> None:
+def test_every_fault_is_in_a_row() -> None:
     """None is lost for a name that is spelled otherwise in the table."""
     known = {row.name: row.on for row in rows()}
-    assert {name for name, *_ in FAULTS} | {*_facts()} <= {*known}
     for (name, target, dtype), spans in FAULTS.items():
         assert known[name][target].faults(dtype) == spans
-    told = {name for name, on in known.items() if on["torch"] != OnTarget()}
-    assert told >= {"exp", "lt", "ndtr", "sigmoid_sum"}
-    assert known["sin"]["tf"].slow and known["sin"]["jax"].slow is False
-    assert known["lgamma"]["tf"].lossy and known["lgamma"]["tf"].flushes
+    assert {name for name, on in known.items() if on["torch"].vanishes} == {"sigmoid"}

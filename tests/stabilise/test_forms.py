@@ -37,17 +37,17 @@ SOFTPLUS = """
         ("exp(x) - 1", "expm1(x)", "dy * exp(x)"),
         ("log(cosh(x))", None, "dy * tanh(x)"),
         ("1 - erf(x)", "erfc(x)", None),
-        ("x / (1 + exp(-x))", "max(x, -10000) * sigmoid(x)", None),
-        ("x * tanh(log(1 + exp(x)))", "max(x, -10000) * tanh(softplus(x))", None),
-        ("0.5 * x * (1 + erf(x / sqrt(2)))", "max(x, -10000) * ndtr(x)", None),
+        ("x / (1 + exp(-x))", "x * sigmoid(x)", None),
+        ("x * tanh(log(1 + exp(x)))", "x * tanh(softplus(x))", None),
+        ("0.5 * x * (1 + erf(x / sqrt(2)))", "x * ndtr(x)", None),
         ("log(1 / (1 + exp(-x)))", "logsigmoid(x)", "dy * sigmoid(-x)"),
         ("x / (1 + x)", None, "dy / square(1 + x)"),
         ("x / (1 + abs(x))", None, "dy / square(1 + abs(x))"),
         ("(exp(x) - exp(-x)) / (exp(x) + exp(-x))", "tanh(x)", None),
-        ("sqrt(1 + x) - 1", "x / finite(1 + sqrt(1 + x))", None),
+        ("sqrt(1 + x) - 1", "x / (1 + sqrt(1 + x))", None),
         ("1 - cos(x)", "2 * square(sin(0.5 * x))", "dy * sin(x)"),
         ("x * x", "x * x", "2 * dy * x"),
-        ("atan(x + 1) - atan(x)", "atan2(1, 1 + (finite(x) + square(x)))", None),
+        ("atan(x + 1) - atan(x)", "atan2(1, 1 + (x + square(x)))", None),
     ],
 )
 def test_of_one_input(forward: str, y: str | None, dx: str | None) -> None:
@@ -79,8 +79,8 @@ def test_a_logarithm_stays_where_its_argument_leaves_the_range(forward: str) -> 
             "rule f(x, y) -> z:\n    z = sqrt(x * x + y * y)\n",
             {
                 "z": "hypot(x, y)",
-                "dx": "dz * (finite(x) / finite(hypot(x, y)))",
-                "dy": "dz * (finite(y) / finite(hypot(x, y)))",
+                "dx": "dz * x / hypot(x, y)",
+                "dy": "dz * y / hypot(x, y)",
             },
         ),
         (

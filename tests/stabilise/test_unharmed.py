@@ -84,10 +84,6 @@ CHANCE, GROWTH = 128.0, 4.0
 """Errors beyond this come from a cancellation that no form avoids; how large the largest of
 a few hundred is, is chance."""
 
-SAID_OTHERWISE = frozenset(["cubic root"])
-"""Forms of which the second choice mends infinity in other words (`_finite`, where the
-first asks for it); the numbers are equal."""
-
 POINTS = 250
 
 
@@ -139,15 +135,7 @@ def test_what_was_chosen_is_chosen_again(name: str) -> None:
     _, once = before_and_after(name)
     again = stabilise(replace(once, rewrites=(), wide=()))
     assert again.wide == once.wide
-    assert (again.rule == once.rule) == (name not in SAID_OTHERWISE)
-    if again.rule != once.rule:
-        assert all("inf" in rewrite.reason for rewrite in again.rewrites)
-        _, machine = trials(once.rule, "float32")
-        old, new = (
-            closed.outputs(r) | closed.cotangents(r) for r in (once.rule, again.rule)
-        )
-        for value, meaning in old.items():
-            np.testing.assert_array_equal(machine.run(meaning), machine.run(new[value]))
+    assert again.rule == once.rule
 
 
 def test_the_choice_is_the_same_the_next_time() -> None:

@@ -65,5 +65,5 @@ def test_an_output_that_was_rounded_is_not_used_again() -> None:
 def test_each_target_says_so(target: str) -> None:
     result, _ = compile_source(Source("a.grad", LOST), "a.grad", Options((target,)))
     (module,) = result.modules
-    assert "_in_double(" in module.text
+    assert "float64" in module.text
     assert "computed in float64, at twice the bytes" in " ".join(module.text.split())
