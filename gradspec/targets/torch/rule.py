@@ -436,7 +436,7 @@ def _term(program: Program, i: Input, term: Term, scope: Scope, several: bool) -
     must be summed before they are added.
     """
     text = render(term.value, scope)
-    if not term.upstream or program.may_be_number(term.value):
+    if program.takes_shape(term):
         text = f"{scope.page.core('filled')}({text}, {', '.join(program.cotangents)})"
     is_wider = several and {*term.spans} - {i.name}
     return f"{scope.page.core('sum_to')}({text}, {i.name})" if is_wider else text
