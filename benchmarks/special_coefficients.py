@@ -28,7 +28,6 @@ sys.path.insert(0, str(ROOT))  # found as a script, too
 from benchmarks.special_fits import BITS, MODULES, TINY, Ball, Fit  # noqa: E402
 
 
-
 @dataclass(frozen=True, slots=True)
 class Fitted:
     """Coefficients from the highest power down."""
