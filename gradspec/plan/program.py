@@ -24,6 +24,7 @@ from gradspec.plan.plan import (
     Gradient,
     Nature,
     RulePlan,
+    Term,
 )
 from gradspec.plan.pushing import Pushforward, is_linear
 from gradspec.plan.pushing import pushforward as pushed
@@ -178,6 +179,14 @@ class Program:
     def may_be_number(self, value: Expr) -> bool:
         """Whether a value is a Python number, or a choice by a number may come to one."""
         return may_be_number(value, self._perhaps_numbers)
+
+    def takes_shape(self, term: Term) -> bool:
+        """Whether a term of a gradient has the shape of its input only once it is in that of
+        the cotangents and summed: it has none of them, or may be a number. (Over named axes a
+        term without cotangents has that shape: GS253.)
+        """
+        is_alone = not term.upstream and not self.has_axes
+        return is_alone or self.may_be_number(term.value)
 
     @property
     def _perhaps_numbers(self) -> frozenset[str]:

@@ -138,14 +138,15 @@ def _column(random: Any, simple: Any, span: tuple[int, int]) -> Any:
     """Most by their exponents, the rest beside numbers that the rule knows."""
     bits = _by_exponent(random, span)
     places = random.choice(np.append(simple, [1.0, -1.0, 2.0]), _COUNT)
-    near = places * (1.0 + _by_exponent(random, (-24, -1)))
     with np.errstate(over="ignore"):  # a rule may know numbers that float32 has not
+        near = places * (1.0 + _by_exponent(random, (-24, -1)))
         return np.float32(np.where(random.random(_COUNT) < 1 / 8, near, bits))
 
 
 def _between(random: Any, simple: Any) -> Any:
     one, other = random.choice(simple, (2, _COUNT))
-    return np.float32(one + (other - one) * random.random(_COUNT))
+    with np.errstate(over="ignore"):
+        return np.float32(one + (other - one) * random.random(_COUNT))
 
 
 def _by_exponent(random: Any, span: tuple[int, int]) -> Any:

@@ -17,12 +17,21 @@ from gradspec.ir.rule import (
     Rule,
     Shape,
 )
+from gradspec.plan.array import Expr
 from gradspec.plan.plan import RulePlan
 from gradspec.plan.planning import plan_rule
-from gradspec.plan.program import Vocabulary
+from gradspec.plan.sharing import Words
 from gradspec.primitives.formula import formula
+from gradspec.targets.expressions import Scope, render
+from gradspec.targets.numpy.dialect import DIALECT
+from gradspec.targets.page import Page
 
-WORDS = Vocabulary(lambda expr: expr, frozenset({"np"}))
+WORDS = Words(lambda expr: expr, frozenset({"np"}))
+
+
+def text(expr: Expr, scalars: frozenset[str] = frozenset(), like: str = "x") -> str:
+    """The expression in NumPy."""
+    return render(expr, Scope(DIALECT, Page("f.py", ()), scalars, scalars, like))
 
 
 def rule(

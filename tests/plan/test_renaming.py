@@ -2,22 +2,61 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from importlib import import_module
+
+import pytest
 
 from gradspec.plan.array import names
-from gradspec.plan.program import joined_backward
 from gradspec.plan.renaming import renamed
+from gradspec.plan.sharing import joined_backward
+from gradspec.targets import TARGETS, emit
 from tests.plan.building import WORDS, rule
+from tests.targets.ranked_numpy import lowered, planned
+
+RESERVED = [
+    (target, name)
+    for target in TARGETS
+    for name in sorted(import_module(f"gradspec.targets.{target}").OPERATORS.reserved)
+]
 
 
-def test_collisions_get_an_underscore() -> None:
-    plan = rule("np x", {"y": "np * x"}, "y", {"dnp": "dy * x", "dx": "dy * np"})
+def codes(text: str, target: str) -> list[str]:
+    return [d.code for d in emit(planned(lowered(text)), target).diagnostics]
+
+
+@pytest.mark.parametrize(("target", "name"), RESERVED)
+def test_public_names_are_not_changed_but_refused(target: str, name: str) -> None:
+    other = "rule other(x) -> y:\n    y = 2 * x\n"
+    assert codes(f"rule {name}(x) -> y:\n    y = 2 * x\n\n{other}", target) == ["GS503"]
+    given = f"rule f({name}, x) -> y:\n    y = {name} * x\n\n{other}"
+    assert codes(given, target) == ["GS503"]
+    local = f"rule f(x) -> y:\n    {name} = exp(x)\n    y = {name} * sin({name})\n"
+    assert codes(local, target) == []
+
+
+def test_what_is_refused_is_left_out_and_told() -> None:
+    text = "rule np(x) -> y:\n    y = 2 * x\n\nrule f(x) -> y:\n    y = 3 * x\n"
+    outcome = emit(planned(lowered(text)), "numpy")
+    (told,) = outcome.diagnostics
+    assert told.headline.startswith("the rule np cannot be emitted for numpy")
+    assert outcome.value is not None and "def f(" in outcome.value.text
+    assert "def np(" not in outcome.value.text
+    assert emit(planned(lowered(text)), "torch").diagnostics == ()
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_an_input_beside_what_is_called_its_tangent(target: str) -> None:
+    text = "rule f(x, x_dot) -> y:\n    y = x * x_dot\n"
+    assert codes(text, target) == ["GS503"]
+    assert codes(text.replace("x_dot", "x_dots"), target) == []
+
+
+def test_locals_and_outputs_get_an_underscore() -> None:
+    plan = rule("x", {"np": "exp(x)", "y": "np * x"}, "y", {"dx": "dy * np"})
     changed = renamed(plan, frozenset({"np"}))
-    assert [i.name for i in changed.inputs] == ["np_", "x"]
     backward = joined_backward(changed, WORDS)
     used = [name for s in backward.statements for name in names(s.value)]
     assert "np" not in used and "np_" in used
-    assert [s.name for s in backward.statements] == ["dnp_", "dx"]
 
 
 def test_a_gradient_may_collide_too() -> None:
@@ -27,32 +66,6 @@ def test_a_gradient_may_collide_too() -> None:
     assert changed.upstream == ("dtype_",)
 
 
-def test_a_tangent_may_collide_too() -> None:
-    plan = rule(
-        "x x_dot", {"y": "x * x_dot"}, "y", {"dx": "dy * x_dot", "dx_dot": "dy * x"}
-    )
-    assert [i.name for i in renamed(plan, frozenset()).inputs] == ["x", "x_dot_"]
-
-
 def test_without_collisions_nothing_changes() -> None:
     plan = rule("x", {"y": "2 * x"}, "y", {"dx": "2 * dy"})
     assert renamed(plan, frozenset({"np"})) is plan
-
-
-def test_the_rule_itself() -> None:
-    plan = rule("x", {"y": "2 * x"}, "y", {"dx": "2 * dy"})
-    assert renamed(plan, frozenset({"f"})).name == "f_"
-
-
-def test_a_renamed_rule_takes_no_other_rules_name() -> None:
-    plan = rule("x", {"y": "2 * x"}, "y", {"dx": "2 * dy"})
-    assert renamed(plan, frozenset({"f"}), ("f", "f_")).name == "f__"
-
-
-def test_a_short_evaluation_is_renamed_too() -> None:
-    plan = rule("np", {"y": "2 * np"}, "y", {"dnp": "2 * dy"})
-    plan = replace(plan, double=replace(plan, wide=("y", "dnp")))
-    double = renamed(plan, frozenset({"np", "y"})).double
-    assert double is not None
-    assert [i.name for i in double.inputs] == ["np_"]
-    assert double.wide == ("y_", "dnp_")

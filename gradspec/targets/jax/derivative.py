@@ -161,17 +161,13 @@ def _gradient(core: Core, i: Input, group: tuple[Term, ...] | None) -> str:
 def _is_shaped(core: Core, group: tuple[Term, ...]) -> bool:
     """Whether the terms have the input's shape as they are."""
     alone = len(core.tensors) == 1 and not core.program.has_axes
-    return alone and len(group) == 1 and not _is_constant(core, group[0])
-
-
-def _is_constant(core: Core, term: Term) -> bool:
-    return not term.upstream or core.may_be_number(term.value)
+    return alone and len(group) == 1 and not core.program.takes_shape(group[0])
 
 
 def _term(core: Core, term: Term) -> str:
     """A term of a gradient; one without a cotangent has the shape of the outputs."""
     text = core.text(term.value)
-    if not _is_constant(core, term):
+    if not core.program.takes_shape(term):
         return text
     return f"{core.core('filled')}({text}, {', '.join(core.program.cotangents)})"
 

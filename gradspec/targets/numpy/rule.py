@@ -197,7 +197,7 @@ def _pulled_from(program: Program) -> list[str]:
     own |= {*names(*_pulled_values(program))}
     zero = [i.name for i, g in _groups(program) if g == ()]
     if any(
-        _is_filled(program, t) for _, group in _groups(program) for t in group or ()
+        program.takes_shape(t) for _, group in _groups(program) for t in group or ()
     ):
         own |= {*program.cotangents}
     return [
@@ -253,13 +253,9 @@ def _gradient(
 def _term(program: Program, term: Term, scope: Scope) -> str:
     """A term of a gradient; one without a cotangent has the shape of the outputs."""
     text = render(term.value, scope)
-    if not _is_filled(program, term):
+    if not program.takes_shape(term):
         return text
     return f"{scope.page.core('filled')}({text}, {', '.join(program.cotangents)})"
-
-
-def _is_filled(program: Program, term: Term) -> bool:
-    return not term.upstream or program.may_be_number(term.value)
 
 
 def _places(

@@ -174,8 +174,7 @@ def _is_filled(program: Program) -> bool:
 
 def _needs_shape(program: Program, term: Term) -> bool:
     """A branch by a number may be one; where gradients are linear, that is 0."""
-    is_number = program.may_be_number(term.value)
-    return not term.upstream or (is_number and not program.is_linear)
+    return program.takes_shape(term) and not (term.upstream and program.is_linear)
 
 
 def _backward(program: Program, scope: Scope, trace: bool) -> Lines:

@@ -437,7 +437,7 @@ def _term(program: Program, i: Input, term: Term, scope: Scope, several: bool) -
     must be summed before they are added.
     """
     text = render(term.value, scope)
-    if not term.upstream or program.may_be_number(term.value):
+    if program.takes_shape(term):
         like = [d for d in program.cotangents if d in term.upstream]
         like = like or list(program.cotangents)
         text = f"{scope.page.core('filled')}({text}, {', '.join(like)})"

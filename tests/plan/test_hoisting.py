@@ -1,0 +1,86 @@
+"""Windows: what lies outside of an input is 0, and is divided by nothing."""
+
+from __future__ import annotations
+
+from functools import partial
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from gradspec.ir.expr import Apply, Expr, Idx, Ref
+from gradspec.plan.hoisting import hoisted
+from tests.targets.emission import module_of
+from tests.targets.vjps import TARGETS, upstream_of
+
+RULES = """
+rule wnorm(x[n], w[k]: nograd, m: static int) -> y[m]:
+    y[i] = sqrt(sum(x[i + j]**2 * w[j] for j))
+
+rule wmax(x[n], w[k], m: static int) -> y[m]:
+    y[i] = max(x[i + j] + w[j] for j)
+
+rule wlog(x[n], w[k], m: static int) -> y[m]:
+    y[i] = sum(w[j] * log(x[i + j]) for j)
+"""
+VALUES = {
+    "wnorm": lambda part, w: np.sqrt((part**2 * w).sum()),
+    "wmax": lambda part, w: (part + w).max(),
+    "wlog": lambda part, w: (w * np.log(part)).sum(),
+}
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "numpy",
+        *(
+            pytest.param(t, marks=getattr(pytest.mark, t))
+            for t in ("torch", "tf", "jax")
+        ),
+    ],
+)
+@pytest.mark.parametrize("name", VALUES)
+def test_gradients_of_windows_are_differences(name: str, target: str) -> None:
+    library, _, vjp = TARGETS[target]
+    pytest.importorskip(library)
+    x, w = np.array([0.7, 1.9, 0.4, 2.5, 1.1]), np.array([0.3, 0.8, 0.5])
+
+    def rule(x: np.ndarray) -> np.ndarray:
+        return np.array([VALUES[name](x[i : i + 3], w) for i in range(3)])
+
+    module = module_of(RULES, target)
+    names = [name, f"{name}_vjp"] if target == "numpy" else [name]
+    sized = SimpleNamespace(**{n: partial(getattr(module, n), m=3) for n in names})
+    (y,), (dx, *_) = vjp(sized, name, (x, w))
+    np.testing.assert_allclose(y, rule(x), rtol=1e-12)
+    assert dx is not None
+    steps = 1e-6 * np.eye(5)
+    slopes = [(rule(x + s) - rule(x - s)) @ upstream_of(y) / 2e-6 for s in steps]
+    np.testing.assert_allclose(dx, slopes, atol=1e-8)
+
+
+PLACE = (Apply("sub", (Idx("k"), Idx("j"))),)
+W, SHIFTED, Y = Ref("w", (Idx("j"),)), Ref("dy", PLACE), Ref("y", PLACE)
+RANKS = {"dy": ("m",), "y": ("m",), "w": ("k",)}
+
+
+def test_a_quotient_is_computed_where_all_of_it_exists() -> None:
+    found = hoisted(Apply("mul", (SHIFTED, Apply("div", (W, Y)))), RANKS)
+    ((name, (factor, indices, _)),) = found.factors.items()
+    h = (Idx("h0"),)
+    assert factor == Apply("div", (Ref("dy", h), Ref("y", h)))
+    assert indices == ("h0",)
+    assert set(found.value.below) == {Ref(name, PLACE), W}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        Apply("mul", (SHIFTED, W)),  # a product of 0 is 0
+        Apply("div", (W, Ref("y", (Idx("k"),)))),  # nothing is shifted
+    ],
+)
+def test_what_is_0_outside_anyway_stays(value: Expr) -> None:
+    found = hoisted(value, RANKS)
+    assert found.value == value and not found.factors
