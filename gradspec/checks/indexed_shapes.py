@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gradspec.diagnostics import Diagnostic, error
-from gradspec.ir.expr import Expr, Ref, Select, Size
+from gradspec.ir.expr import Expr, Ref
 from gradspec.ir.rule import Input, Kind, Output, Override, Pending, Rule
-from gradspec.ir.walk import names, nodes
+from gradspec.ir.walk import names
 
 _FLOATING = (Kind.FLOAT, Kind.NOGRAD)
 
@@ -23,8 +23,6 @@ def check(rule: Rule) -> Iterator[Diagnostic]:
         used = _reached(Ref(output.name), values)
         if used.isdisjoint(i.name for i in rule.tensor_inputs):
             yield _without_tensor(rule, output)
-        else:
-            yield from _decided(rule, output, values)
     yield from _overrides(rule, values)
     for variable, entry in zip(rule.inputs, rule.backward, strict=True):
         if isinstance(entry, Pending) and variable.takes_gradient:
@@ -72,47 +70,6 @@ def _without_tensor(rule: Rule, output: Output) -> Diagnostic:
         output.span,
         label="nothing tells its batch axes, its type and its device",
         help="leave it out, for it needs no rule, or make it depend on an input",
-    )
-
-
-def _decided(
-    rule: Rule, output: Output, values: dict[str, Expr]
-) -> Iterator[Diagnostic]:
-    """A static that decides which inputs an output depends on."""
-    numbers = {i.name for i in rule.static_inputs}
-    tensors = {i.name for i in rule.tensor_inputs}
-    for name in sorted(
-        {output.name, *_reached(Ref(output.name), values)} & set(values)
-    ):
-        for node in nodes(values[name]):
-            if not isinstance(node, Select) or not _is_fixed(node, numbers, values):
-                continue
-            then, other = (
-                _reached(part, values) & tensors for part in (node.then, node.other)
-            )
-            if then != other:
-                yield _undecided(rule, output, node, min(then ^ other))
-                return
-
-
-def _is_fixed(node: Select, numbers: set[str], values: dict[str, Expr]) -> bool:
-    """A condition on statics and sizes, which is one for all elements."""
-    reached = _reached(node.condition, values) - set(values)
-    parts = list(nodes(node.condition))
-    plain = not any(type(part).__name__ in ("Idx", "Reduce") for part in parts)
-    some = bool(reached) or any(isinstance(part, Size) for part in parts)
-    return plain and some and reached <= numbers
-
-
-def _undecided(rule: Rule, output: Output, node: Select, name: str) -> Diagnostic:
-    return error(
-        "GS254",
-        f"a number decides which inputs output {output.name} of {rule.name} depends on",
-        rule.source,
-        node.span or node.condition.span or output.span,
-        label=f"{name} takes part in one case only",
-        help="let both cases depend on the same inputs, with weights of 0 and 1, or"
-        " write them as two rules",
     )
 
 

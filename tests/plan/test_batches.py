@@ -130,11 +130,6 @@ def codes(text: str) -> list[str]:
             '    override dx[i] = 1 because "…"\n',
         ),
         (
-            "GS254",
-            "rule r(a[..., n], b[..., n], k: static int) -> y[..., n]:\n"
-            "    y[i] = a[i] if k > 0 else b[i]\n",
-        ),
-        (
             "GS502",
             "rule r(x[n], w[..., n]) -> (y[..., n], s[]):\n"
             "    y[i] = x[i] * w[i]\n    s = sum(x[i] for i)\n"
