@@ -70,16 +70,6 @@ def logaddexp(a: Array, b: Array) -> Pass:
     return np.logaddexp(a, b), pull
 
 
-def gelu_tanh(x: Array) -> Pass:
-    t = np.tanh(0.7978845608028654 * (x + 0.044715 * x**3))
-    inner = 0.7978845608028654 * (1.0 + 0.134145 * x * x)
-
-    def pull(dy: Array) -> Array:
-        return dy * (0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * inner)
-
-    return 0.5 * x * (1.0 + t), pull
-
-
 def softmax(x: Array) -> Pass:
     e = np.exp(x - x.max(-1, keepdims=True))
     y = e / e.sum(-1, keepdims=True)

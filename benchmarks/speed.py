@@ -22,6 +22,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from timing import LONG, MEAN
+
 TARGETS = "torch,tf,jax,numpy"
 PAGE = Path(__file__).with_name("speed.md")
 Section = Mapping[str, Any]
@@ -76,50 +78,32 @@ HEAD = """\
 
 Made by `python benchmarks/speed.py --write`: times of emitted rules over those of a peer,
 medians of interleaved rounds in one process, forward and backward. Less than 1 is faster.
-The experts' rules are public implementations (`benchmarks/experts.py`,
-`benchmarks/experts_tf.py`); a composite is the plain formula, which the framework
-differentiates. Each table says what its columns are to reach; a ratio that does not is
-**bold**. NumPy modules evaluate large arrays with the threads that the process may use;
-what is copied beside them is copied by one thread and by two, and the faster counts; at
-1e7 it is 80 MB at least, scaled to the bytes in question, for less would stay in a cache.
-
-{totals}
+The experts' rules are public implementations (`benchmarks/experts*.py`); a composite is the
+plain formula, which the framework differentiates. A ratio beyond what its table is to reach
+is **bold**. {long} have long gradients, for accuracy; they are not in the means.
 """
 
 
 def page(sections: Sequence[Section]) -> str:
-    """The page: how many ratios are within, then the tables."""
-    totals = [_total(section) for section in sections]
-    parts = [HEAD.format(totals="\n".join(f"* {line}" for line in totals if line))]
-    for section in sections:
-        parts.append("\n".join(_lines(section)) + "\n")
-    return "\n".join(parts)
-
-
-def _total(section: Section) -> str:
-    aimed = [
-        value <= bound
-        for _, values in section["rows"]
-        for value, bound in zip(values, section["within"], strict=True)
-        if bound is not None
-    ]
-    return f"{section['title']}: {sum(aimed)} of {len(aimed)} within" if aimed else ""
+    """The page: a table for each section."""
+    head = HEAD.format(long=", ".join(f"`{name}`" for name in LONG))
+    return "\n".join([head, *("\n".join(_lines(s)) + "\n" for s in sections)])
 
 
 def _lines(section: Section) -> Iterator[str]:
+    mean, cell = section["mean"], section["cell"]
     yield f"## {section['title']}\n"
+    yield f"Means to be at most {mean:g}, single ratios at most {cell:g}.\n"
     yield f"| rule | {' | '.join(section['head'])} |"
     yield f"| --- |{' --- |' * len(section['head'])}"
-    aims = ("" if b is None else f"at most {b:g}" for b in section["within"])
-    yield f"| *to reach* | {' | '.join(aims)} |"
     for name, values in section["rows"]:
-        cells = map(_cell, values, section["within"])
-        yield f"| {name} | {' | '.join(cells)} |"
+        bound = mean if name == MEAN else cell
+        yield f"| {name} | {' | '.join(_cell(v, bound) for v in values)} |"
 
 
-def _cell(value: float, bound: float | None) -> str:
+def _cell(value: float, bound: float) -> str:
     text = f"{value:.2f}" if value < 10 else f"{value:.1f}"
-    return text if bound is None or value <= bound else f"**{text}**"
+    return text if value <= bound else f"**{text}**"
 
 
 if __name__ == "__main__":

@@ -134,7 +134,7 @@ def jitted(cases: Sequence[Case], sizes: Sequence[int], seconds: float) -> None:
         (case.name, [measure(case, case.inputs(n)) for n in sizes]) for case in cases
     ]
     head = [f"n = {sized(n)}" for n in sizes]
-    ratios("JAX under `jit`: of the composite", head, rows, [1.05] * len(sizes))
+    ratios("JAX under `jit`: of the composite", head, rows, 1.05)
 
 
 def main(

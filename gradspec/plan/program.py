@@ -34,7 +34,6 @@ from gradspec.plan.sharing import (
     joined_backward,
     pushforward,
     split_backward,
-    tangents,
     tensor_gradients,
 )
 from gradspec.plan.sizes import with_sizes
@@ -71,7 +70,6 @@ class Operators:
         by_output: a gradient has one term for each output, whose cotangent may be absent.
         sizes_are_tensors: sizes of axes may be unknown while a graph is made.
         by_slope: the target is told tangents, and transposes them to gradients.
-        pushes_outputs: the pushforward computes the outputs as well.
     """
 
     target: str
@@ -80,7 +78,6 @@ class Operators:
     by_output: bool = False
     sizes_are_tensors: bool = False
     by_slope: bool = False
-    pushes_outputs: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +99,7 @@ class Program:
         residual_locals: locals that the backward pass takes by name.
         backward: statements, and the terms of each tensor input's gradient.
         pushforward: statements, and the tangents ``<output>_dot`` of the outputs that take
-            a gradient (after the outputs themselves if the target ``pushes_outputs``),
-            from inputs, ``<input>_dot`` and the residual outputs and locals; None where
+            a gradient, from inputs, ``<input>_dot`` and the residual outputs and locals; None where
             ``no_pushforward`` says why.
         pushes: the tangents again, one summand for each input and output (for a target
             ``by_slope``); None unless the backward pass is linear.
@@ -245,7 +241,7 @@ def program(plan: RulePlan, operators: Operators) -> Program:
         forward=forward(plan, words, kept),
         residual_locals=kept,
         backward=backward,
-        pushforward=_pushforward(plan, words, operators, backward, gradients),
+        pushforward=_pushforward(plan, words, backward, gradients),
         no_pushforward=plan.no_tangents,
         pushes=pushed(plan, words) if linear and operators.by_slope else None,
         slopes=slopes,
@@ -280,14 +276,11 @@ def _with_residuals(plan: RulePlan, operators: Operators) -> RulePlan:
 def _pushforward(
     plan: RulePlan,
     words: Words,
-    operators: Operators,
     backward: Backward,
     gradients: tuple[Gradient | None, ...],
 ) -> Block | None:
     if plan.tangents is None or all(g is None for g in gradients):
         return None
-    if operators.pushes_outputs:
-        return tangents(plan, words)
     return pushforward(plan, words, backward.residuals)
 
 

@@ -54,15 +54,6 @@ def split_backward(plan: RulePlan, words: Words) -> Backward:
     return _backward(plan, words, lambda gradient: gradient.terms, _alone)
 
 
-def tangents(plan: RulePlan, words: Words) -> Block:
-    """The outputs, then their tangents, from the inputs and ``<input>_dot``. Only where
-    ``plan.tangents`` is there.
-    """
-    both = (*plan.forward, *_tangent_lets(plan))
-    wanted = (*(o.name for o in plan.outputs), *(t.name for t in _tangent_lets(plan)))
-    return _block(plan, words, both, wanted, ())
-
-
 def pushforward(plan: RulePlan, words: Words, given: tuple[str, ...] = ()) -> Block:
     """The tangents alone; the outputs in ``given`` are known and not computed again."""
     lets = _tangent_lets(plan)

@@ -1,8 +1,8 @@
 """Indices of reductions: placing one expression inside another, equality up to names.
 
-An index is bound at most once on the way from the root to any node (`ir.verify`). So
-what is put in place has its bound indices renamed where they would be bound twice or
-would capture an index that is meant to stay free.
+An index is bound at most once on the way from the root to any node
+(`tests/ir/well_formed.py`). So what is put in place has its bound indices renamed where
+they would be bound twice or would capture an index that is meant to stay free.
 """
 
 from __future__ import annotations

@@ -22,10 +22,10 @@ from gradspec.ir.expr import Bound, Idx, Reduce, Ref
 from gradspec.ir.rule import Declared, Derived, Pending, Rule
 from gradspec.ir.text import show
 from gradspec.ir.unroll import axis_names, unroll
-from gradspec.ir.verify import verify
 from gradspec.symbolic.enclose import enclose
 from tests.derive.ranked_rules import RULES
 from tests.ir.test_unroll import ranked
+from tests.ir.well_formed import verify
 
 _INTEGERS: dict[str, int | tuple[int, ...]] = {
     "embedding": (0, 1, 0),

@@ -18,12 +18,12 @@ from gradspec.ir.unroll import (
     index_inputs,
     unroll,
 )
-from gradspec.ir.verify import verify
 from gradspec.lower.lowering import lower
 from gradspec.source import Source
 from gradspec.symbolic.enclose import enclose
 from gradspec.symbolic.zero import prove_equal
 from gradspec.syntax.parse import parse
+from tests.ir.well_formed import verify
 
 
 def ranked(text: str) -> Rule:

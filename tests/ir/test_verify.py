@@ -8,7 +8,7 @@ import pytest
 
 from gradspec.ir.expr import Apply, Bound, Call, Expr, Idx, Reduce, Ref, Size, const
 from gradspec.ir.rule import Declared, Let, NoGradient, Pending, Rule, Surrogate
-from gradspec.ir.verify import verify
+from tests.ir.well_formed import verify
 from tests.lower.grad_text import arity, rule
 
 ELEMENTWISE = rule(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from gradspec.diagnostics import Diagnostic
 from gradspec.ir.rule import Rule
 from gradspec.ir.text import show
-from gradspec.ir.verify import verify
 from gradspec.lower import imports
 from gradspec.lower.lowering import lower
 from gradspec.lower.module import LoweredModule
@@ -13,6 +12,7 @@ from gradspec.primitives.lookup import is_primitive, primitive
 from gradspec.source import Source
 from gradspec.syntax.nodes import Module
 from gradspec.syntax.parse import parse
+from tests.ir.well_formed import verify
 
 
 def arity(op: str) -> int | None:

@@ -8,10 +8,10 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradspec.ir.verify import verify
 from gradspec.lower.lowering import lower
 from gradspec.source import Source
 from gradspec.syntax.parse import parse
+from tests.ir.well_formed import verify
 from tests.lower.grad_text import arity
 
 TEXT = Path(__file__).with_name("first_file.grad").read_text("utf-8")

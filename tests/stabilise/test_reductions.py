@@ -11,11 +11,11 @@ import pytest
 from gradspec.ir.joining import EVALUATED
 from gradspec.ir.rule import CheckedRule, Rule
 from gradspec.ir.unroll import unroll
-from gradspec.ir.verify import verify
 from gradspec.primitives.lookup import primitive
 from gradspec.stabilise.model import Machine
 from gradspec.stabilise.names import Names
 from gradspec.stabilise.stabilise import stabilise
+from tests.ir.well_formed import verify
 from tests.stabilise.rules import stable, texts
 
 

@@ -49,7 +49,7 @@ def test_the_deepest_expression_that_is_taken() -> None:
 
 
 def test_a_deep_tree_can_be_compared_and_hashed_and_printed() -> None:
-    from gradspec.syntax.printing import print_expression
+    from tests.syntax.printing import print_expression
 
     text = "-" * 299 + "x"
     first, second = parse_expression(text), parse_expression(text)

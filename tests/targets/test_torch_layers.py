@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import io
 import pickle
 from types import ModuleType
 
@@ -53,13 +52,6 @@ def test_layers_and_functions_are_public(rules):
     }
 
 
-def test_a_layer_is_torchs_own(rules):
-    x = torch.randn(3, 5)
-    ours, theirs = rules.LayerNorm(5), torch.nn.LayerNorm(5)
-    torch.testing.assert_close(ours(x), theirs(x))
-    torch.testing.assert_close(rules.Prelu()(x), torch.nn.PReLU()(x))
-
-
 def test_training_lowers_the_loss_and_moves_every_parameter(rules):
     model = network(rules)
     before = {name: p.detach().clone() for name, p in model.named_parameters()}
@@ -75,23 +67,13 @@ def test_compiled_whole_it_trains_the_same(rules):
     assert trained(compiled, 3) == pytest.approx(expected, rel=1e-4)
 
 
-def test_weights_are_saved_and_loaded(rules):
-    model = network(rules)
-    trained(model, 2)
-    file = io.BytesIO()
-    torch.save(model.state_dict(), file)
-    file.seek(0)
-    other = network(rules)
-    assert other.load_state_dict(torch.load(file, weights_only=True)).missing_keys == []
-    x = torch.randn(4, 6)
-    assert torch.equal(other(x), model(x))
-
-
-def test_it_is_copied_and_pickled(rules):
+def test_it_is_copied_pickled_and_loaded(rules):
     model = network(rules)
     trained(model, 2)
     x = torch.randn(4, 6)
-    for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+    loaded = network(rules)
+    loaded.load_state_dict(model.state_dict())
+    for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model)), loaded):
         assert torch.equal(other(x), model(x))
         trained(other, 1)
         assert not torch.equal(other(x), model(x))
@@ -134,16 +116,10 @@ def test_names_that_a_module_has_for_itself_get_an_underscore(rules):
 
 
 def test_no_name_of_the_class_is_forgotten():
-    from gradspec.targets.torch_layer import OWN
+    from gradspec.targets.torch.layer import OWN
 
     public = {name for name in dir(torch.nn.Module()) if not name.startswith("_")}
     assert public <= OWN
-
-
-def test_the_functions_take_params_as_before(rules):
-    x = torch.randn(3, dtype=torch.float64, requires_grad=True)
-    a = torch.tensor(0.3, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(rules.prelu, (x, a))
 
 
 def test_a_class_never_takes_the_name_of_a_rule():
@@ -151,5 +127,5 @@ def test_a_class_never_takes_the_name_of_a_rule():
         "rule prelu(x, a: param = 1) -> y:\n    y = a * x\n\n"
         "rule Prelu(x) -> y:\n    y = 2 * x\n"
     )
-    assert set(rules.__all__) == {"prelu", "Prelu", "PreluLayer"}
-    assert rules.PreluLayer()(torch.ones(2)).tolist() == [1.0, 1.0]
+    assert set(rules.__all__) == {"prelu", "Prelu", "Prelu2"}
+    assert rules.Prelu2()(torch.ones(2)).tolist() == [1.0, 1.0]

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.targets.emission import torch_module, torch_text
+from gradspec.driver.imported import put
+from tests.targets.emission import emitted_module, imported, torch_module
 
 pytestmark = [
     pytest.mark.torch,
@@ -31,19 +32,13 @@ RULES = """
 rule smooth(x, beta: static = 1.0) -> y:
     y = log(1 + exp(beta * x)) / beta
 
-rule swish(x, beta: static = 1.0) -> y:
-    y = x / (1 + exp(-beta * x))
-
-rule spike(v, k: static = 25.0) -> s:
+rule spike(v, beta: static = 25.0) -> s:
     s = 1 if v > 0 else 0
-    surrogate s = v / (1 + k * abs(v))
+    surrogate s = v / (1 + beta * abs(v))
 
 rule levels(x, n: static int = 4) -> y:
     y = round(x * n) / n
     override dx = n * dy because "a marker"
-
-rule power(x, n: static int = 2) -> y:
-    y = x**n
 
 rule damped(x, t) -> y:
     y = x * exp(-t)
@@ -54,27 +49,29 @@ rule times(x, n: int) -> y:
 rule windows(x[..., n], w[k], m: static int) -> y[..., m]:
     y[i] = sum(x[i + j] * w[j] for j)
 
-rule trigamma(x, n: static int = 1) -> y:
-    assume x > 0, n >= 1
-    y = polygamma(n, x)
+rule limited(x, low: static = -1.0, high: static = 1.0) -> y:
+    y = x * x
+    override dx = clip(6 * dy * x, low, high) because "a marker"
+
+rule between(x, low: static = -1.0, high: static = 1.0) -> y:
+    y = clip(x, low, high)
+
+rule chosen(x, low: static = 0.2, high: static = 0.5) -> y:
+    y = high if x > 0 else low
+    surrogate y = high * x + low
+
+rule beside(x, low: static = 0.3, high: static = 0.5) -> y:
+    y = hypot(x, low) + atan2(x, high) + max(x, low)
 """
 
 SYMBOLS: dict[str, Callable[[ModuleType, Any], Any]] = {
-    "a size for a float": lambda m, x: m.swish(x, beta=x.shape[0]),
-    "a ratio for a float": lambda m, x: m.swish(x, beta=2.0 / x.shape[0]),
-    "a size for torch's own": lambda m, x: m.smooth(x, beta=x.shape[0]),
-    "a ratio for torch's own": lambda m, x: m.smooth(x, beta=2.0 / x.shape[0]),
-    "a size for an operation": lambda m, x: m.spike(x, k=x.shape[0]),
-    "a ratio for an operation": lambda m, x: m.spike(x, k=2.0 / x.shape[0]),
+    "a size for a float": lambda m, x: m.smooth(x, beta=x.shape[0]),
+    "a ratio for an operation": lambda m, x: m.spike(x, beta=2.0 / x.shape[0]),
     "a static integer": lambda m, x: m.levels(x, n=x.shape[0] + 1),
     "the size of a result": lambda m, x: m.windows(x, x[:2], m=x.shape[0] - 1),
     "a size for a tensor": lambda m, x: m.damped(x, x.shape[0]),
-    "a ratio for a tensor": lambda m, x: m.damped(x, 2.0 / x.shape[0]),
-    "a size before a tensor": lambda m, x: m.damped(x.shape[0], x),
-    "a size alone": lambda m, x: x * m.swish(x.shape[0]),
     "a size for integers": lambda m, x: m.times(x, x.shape[0]),
 }
-EXPONENT = {"an exponent": lambda m, x: m.power(x, n=x.shape[0])}
 SIZES = (5, 6, 8)
 
 
@@ -92,35 +89,25 @@ def _of_size(size: int) -> Any:
     return torch.linspace(-0.3, 1.2, size)
 
 
-def _results(function: Callable[..., Any], x: Any, *more: Any) -> tuple[Any, Any]:
+def _results(function: Callable[..., Any], x: Any) -> tuple[Any, Any]:
     """The value, and a gradient with another upstream gradient in every place."""
     leaf = x.clone().requires_grad_()
-    value = function(leaf, *more)
+    value = function(leaf)
     (gradient,) = torch.autograd.grad(value, leaf, torch.arange(1.0, len(value) + 1))
     return value.detach(), gradient
 
 
-def _compiled(function: Callable[..., Any], dynamic: bool | None = None) -> Any:
-    """The function compiled without a break, and what counts its graphs."""
-    from torch._dynamo.testing import CompileCounterWithBackend
-
-    counter = CompileCounterWithBackend("aot_eager")
-    options = {"backend": counter, "fullgraph": True, "dynamic": dynamic}
-    return torch.compile(function, **options), counter
-
-
-def _module(function: Callable[..., Any]) -> Any:
+def _exported(function: Callable[..., Any], x: Any, **options: Any) -> Any:
     class Module(torch.nn.Module):  # type: ignore[misc]
         def forward(self, x: Any) -> Any:
             return function(x)
 
-    return Module()
+    return torch.export.export(Module(), (x,), **options)
 
 
-def _exported(function: Callable[..., Any], strict: bool = False) -> Any:
-    size = torch.export.Dim("n", min=3, max=64)
-    sizes = {"dynamic_shapes": ({0: size},), "strict": strict}
-    return torch.export.export(_module(function), (_of_size(5),), **sizes)
+def _for_all_sizes(function: Callable[..., Any], strict: bool = False) -> Any:
+    sizes = ({0: torch.export.Dim("n", min=3, max=64)},)
+    return _exported(function, _of_size(5), dynamic_shapes=sizes, strict=strict)
 
 
 # --- numbers that a compiler knows as symbols ----------------------------------------------
@@ -128,79 +115,34 @@ def _exported(function: Callable[..., Any], strict: bool = False) -> Any:
 
 @pytest.mark.parametrize("case", SYMBOLS)
 def test_one_graph_for_all_sizes(rules: ModuleType, case: str) -> None:
+    from torch._dynamo.testing import CompileCounterWithBackend
+
     def function(x: Any) -> Any:
         return SYMBOLS[case](rules, x)
 
-    compiled, counter = _compiled(function, dynamic=True)
+    counter = CompileCounterWithBackend("aot_eager")
+    compiled = torch.compile(function, backend=counter, fullgraph=True, dynamic=True)
+    programs = [_for_all_sizes(function, strict).module() for strict in (False, True)]
     for size in SIZES:
         want = _results(function, _of_size(size))
-        torch.testing.assert_close(_results(compiled, _of_size(size)), want)
+        for found in (compiled, *programs):
+            torch.testing.assert_close(_results(found, _of_size(size)), want)
     assert counter.frame_count == 1
-
-
-def test_one_graph_for_all_numbers(rules: ModuleType) -> None:
-    def function(x: Any, k: float, n: int) -> Any:
-        return rules.spike(rules.levels(x, n=n), k=k) + rules.swish(x, beta=k)
-
-    compiled, counter = _compiled(function, dynamic=True)
-    for k, n in ((0.5, 3), (2.5, 4), (7.25, 6)):
-        want = _results(function, _of_size(5), k, n)
-        torch.testing.assert_close(_results(compiled, _of_size(5), k, n), want)
-    assert counter.frame_count == 1
-
-
-@pytest.mark.parametrize("strict", [False, True])
-@pytest.mark.parametrize("case", SYMBOLS | EXPONENT)
-def test_exported_for_all_sizes(rules: ModuleType, case: str, strict: bool) -> None:
-    def function(x: Any) -> Any:
-        return (SYMBOLS | EXPONENT)[case](rules, x)
-
-    program = _exported(function, strict).module()
-    for size in SIZES:
-        want = _results(function, _of_size(size))
-        torch.testing.assert_close(_results(program, _of_size(size)), want)
-
-
-def test_an_exponent_is_known(rules: ModuleType) -> None:
-    """torch differentiates no power of a tensor with a symbol for its exponent: each has
-    a graph, so that second derivatives are compiled too."""
-
-    def second(x: Any) -> Any:
-        first = torch.func.grad(lambda x: rules.power(x, n=x.shape[0]).sum())
-        return torch.func.grad(lambda x: first(x).sum())(x)
-
-    compiled, counter = _compiled(second, dynamic=True)
-    for size in SIZES:
-        x = _of_size(size)
-        torch.testing.assert_close(compiled(x), size * (size - 1) * x ** (size - 2))
-    assert counter.frame_count == len(SIZES)
-
-
-def test_an_order_is_known(rules: ModuleType) -> None:
-    def function(x: Any) -> Any:
-        return rules.trigamma(x + 1, n=x.shape[0] - 4)
-
-    compiled, _ = _compiled(function, dynamic=True)
-    for size in SIZES:
-        want = _results(function, _of_size(size))
-        torch.testing.assert_close(_results(compiled, _of_size(size)), want)
-
-
-# --- programs that are saved ------------------------------------------------------------------
 
 
 def test_a_saved_program_has_symbols_and_finds_its_operation(
     rules: ModuleType, tmp_path: Path
 ) -> None:
     def function(x: Any) -> Any:
-        return rules.spike(x, k=2.0 / x.shape[0]) + rules.levels(x, n=x.shape[0])
+        return rules.spike(x, beta=2.0 / x.shape[0]) + rules.levels(x, n=x.shape[0])
 
-    torch.export.save(_exported(function), tmp_path / "program.pt2")
-    (tmp_path / "emitted.py").write_text(torch_text(RULES), encoding="utf-8")
+    torch.export.save(_for_all_sizes(function), tmp_path / "program.pt2")
+    (tmp_path / "emitted").mkdir()
+    put(tmp_path / "emitted", emitted_module(RULES, "torch"))
     value, gradient = _results(function, _of_size(8))
     torch.save((_of_size(8), value, gradient), tmp_path / "results.pt")
     script = (
-        "import emitted, torch\n"
+        "import emitted.rules, torch\n"
         "program = torch.export.load('program.pt2').module()\n"
         "x, value, gradient = torch.load('results.pt')\n"
         "found = program(x.requires_grad_())\n"
@@ -216,137 +158,96 @@ def test_a_saved_program_has_symbols_and_finds_its_operation(
 
 
 def test_an_operation_is_named_for_what_it_takes() -> None:
-    """Two rules of one text, one of which takes whole numbers only, are two operations."""
+    """Two rules of one text, one of which takes whole numbers only, are two operations;
+    a module that is imported again has the first one's."""
     text = (
         "rule step(x, k: static{}) -> y:\n"
         "    y = 1 if x > 0 else 0\n"
         '    override dx = k * dy because "a marker"\n'
     )
-    whole, any_number = (torch_module(text.format(kind)) for kind in (" int", ""))
-    assert whole._step_exported is not any_number._step_exported
-    for module, k in ((whole, 2), (any_number, 2.5)):
-        program = _exported(lambda x, step=module.step, k=k: step(x, k=k)).module()
-        _, gradient = _results(program, _of_size(4))
+    for kind, k in ((" int", 2), ("", 2.5), (" int", 3)):
+        emitted = emitted_module(text.format(kind), "torch")
+        step = imported(emitted).step
+        program = _exported(lambda x, step=step, k=k: step(x, k=k), _of_size(4))
+        _, gradient = _results(program.module(), _of_size(4))
         assert gradient.tolist() == [k, 2 * k, 3 * k, 4 * k]
 
 
-# --- numbers of other libraries ---------------------------------------------------------------
+# --- numbers of other libraries, and what is none ---------------------------------------------
+
+NUMBERS = (2, 2.0, np.float64(2), np.float32(2), np.int64(2), np.array(2.0), True + 1)
 
 
-@pytest.mark.parametrize("number", [np.float64(2.0), np.float32(2.0), np.int64(2)])
-@pytest.mark.parametrize("name", ["smooth", "swish", "spike"])
-def test_numbers_of_numpy(rules: ModuleType, name: str, number: Any) -> None:
-    (parameter,) = {"beta", "k"} & {*getattr(rules, name).__kwdefaults__}
+@pytest.mark.parametrize("number", NUMBERS, ids=lambda n: type(n).__name__)
+@pytest.mark.parametrize("name", ["smooth", "spike"])
+def test_numbers_of_all_kinds(rules: ModuleType, name: str, number: Any) -> None:
+    def function(x: Any, beta: Any = number) -> Any:
+        return getattr(rules, name)(x, beta=beta)
 
-    def function(x: Any, number: Any) -> Any:
-        return getattr(rules, name)(x, **{parameter: number})
-
-    want = _results(function, _of_size(5), 2.0)
-    torch.testing.assert_close(_results(function, _of_size(5), number), want)
-    compiled, _ = _compiled(function)
-    torch.testing.assert_close(_results(compiled, _of_size(5), number), want)
-    program = _exported(lambda x: function(x, number)).module()
-    torch.testing.assert_close(_results(program, _of_size(5)), want)
+    want = _results(lambda x: function(x, 2.0), _of_size(5))
+    compiled = torch.compile(function, fullgraph=True, backend="aot_eager")
+    found = [function, _exported(function, _of_size(5)).module()]
+    if not isinstance(number, np.ndarray):
+        found.append(compiled)
+    for each in found:
+        torch.testing.assert_close(_results(each, _of_size(5)), want)
 
 
-def test_integers_of_numpy(rules: ModuleType) -> None:
-    def function(x: Any, n: Any) -> Any:
-        return rules.levels(x, n=n)
-
-    want = _results(function, _of_size(5), 3)
-    torch.testing.assert_close(_results(function, _of_size(5), np.int64(3)), want)
-    compiled, _ = _compiled(function)
-    torch.testing.assert_close(_results(compiled, _of_size(5), np.int64(3)), want)
+def test_what_numbers_there_are(rules: ModuleType) -> None:
+    x = _of_size(5)
+    assert torch.equal(rules.levels(x, n=np.int64(3)), rules.levels(x, n=3))
     for wrong in (3.0, np.float64(3.0), "3", None):
         with pytest.raises(TypeError):
-            rules.levels(_of_size(5), n=wrong)
+            rules.levels(x, n=wrong)
+    torch.testing.assert_close(rules.smooth(x, beta=2**70), torch.relu(x))
+    for wrong in ("2.0", None, 2j, torch.tensor(2j), np.full(5, 2.0)):
+        with pytest.raises(TypeError):
+            rules.smooth(x, beta=wrong)
 
 
-@pytest.mark.parametrize("number", [2, np.array(2.0), True + 1])
-def test_other_numbers(rules: ModuleType, number: Any) -> None:
-    x = _of_size(5)
-    torch.testing.assert_close(rules.smooth(x, beta=number), rules.smooth(x, beta=2.0))
+@pytest.mark.parametrize("name", ["smooth", "spike"])
+def test_a_tensor_that_asks_for_a_gradient_is_refused(
+    rules: ModuleType, name: str
+) -> None:
+    def function(beta: Any) -> Any:
+        return getattr(rules, name)(_of_size(5), beta=beta).sum()
 
-
-def test_a_number_may_be_large(rules: ModuleType) -> None:
-    x = _of_size(5)
-    torch.testing.assert_close(rules.swish(x, beta=2**70), rules.swish(x, beta=2.0**70))
-
-
-@pytest.mark.parametrize("wrong", ["2.0", None, 2j, torch.tensor(2j), np.full(5, 2.0)])
-def test_what_is_no_number_is_refused(rules: ModuleType, wrong: Any) -> None:
-    with pytest.raises(TypeError):
-        rules.swish(_of_size(5), beta=wrong)
+    message = rf"{name}: beta is static .* beta\.item\(\)"
+    asking = torch.nn.Parameter(_of_size(5))
+    with pytest.raises(TypeError, match=message):
+        function(asking)
+    with pytest.raises(Exception, match="beta is static"):
+        torch.compile(function, fullgraph=True, backend="aot_eager")(asking)
+    with pytest.raises(TypeError, match="beta is static"):
+        torch.func.grad(function)(torch.tensor(2.0))
 
 
 # --- tensors ----------------------------------------------------------------------------------
 
-
-@pytest.mark.parametrize("name", ["smooth", "swish", "spike"])
-def test_a_tensor_that_asks_for_a_gradient_is_refused(
-    rules: ModuleType, name: str
-) -> None:
-    (parameter,) = {"beta", "k"} & {*getattr(rules, name).__kwdefaults__}
-
-    def function(x: Any, number: Any) -> Any:
-        return getattr(rules, name)(x, **{parameter: number})
-
-    for asking in (torch.tensor(2.0).requires_grad_(), torch.nn.Parameter(_of_size(5))):
-        with pytest.raises(TypeError, match=f"{name}: {parameter} is static"):
-            function(_of_size(5), asking)
-        with pytest.raises(Exception, match=f"{parameter} is static"):
-            _compiled(function)[0](_of_size(5), asking)
-    with pytest.raises(TypeError, match=f"{parameter} is static"):
-        torch.func.grad(lambda k: function(_of_size(5), k).sum())(torch.tensor(2.0))
-
-
-TENSORS = {
-    "one number": torch.tensor(2.0),
-    "one element": torch.tensor([2.0]),
-    "elements": torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0]),
+NAMES = ("limited", "between", "chosen", "beside")
+GIVEN: dict[str, tuple[Any, Any]] = {
+    "number, tensor": (-0.5, torch.tensor(0.75)),
+    "two types": (torch.tensor(-0.5, dtype=torch.float64), torch.tensor(0.75)),
+    "elements, number": (torch.full((5,), -0.5), 0.75),
+    "half, number": (torch.tensor(-0.5, dtype=torch.bfloat16), 0.75),
 }
+X = torch.tensor([-1.5, -0.25, 0.125, 0.625, 1.75])
 
 
-@pytest.mark.parametrize("kind", TENSORS)
-@pytest.mark.parametrize("name", ["swish", "spike"])
-def test_other_tensors_stay_tensors(rules: ModuleType, name: str, kind: str) -> None:
-    (parameter,) = {"beta", "k"} & {*getattr(rules, name).__kwdefaults__}
-    given = TENSORS[kind]
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("kind", GIVEN)
+def test_numbers_and_tensors_are_mixed(rules: ModuleType, kind: str, name: str) -> None:
+    rule, (low, high) = getattr(rules, name), GIVEN[kind]
 
     def function(x: Any) -> Any:
-        return getattr(rules, name)(x, **{parameter: given})
+        return rule(high=high, x=x, low=low)
 
-    def each(x: Any) -> Any:
-        numbers = given.expand(5).tolist()
-        parts = zip(x, numbers, strict=True)
-        rule = getattr(rules, name)
-        return torch.stack([rule(part, **{parameter: n}) for part, n in parts])
-
-    x = _of_size(5)
-    want = _results(each, x)
-    torch.testing.assert_close(_results(function, x), want)
-    torch.testing.assert_close(_results(_compiled(function)[0], x), want)
-    torch.testing.assert_close(
-        _results(torch.export.export(_module(function), (x,)).module(), x), want
-    )
-
-
-def test_a_batch_of_numbers(rules: ModuleType) -> None:
-    x, numbers = _of_size(5), torch.tensor([0.5, 2.0])
-    found = torch.func.vmap(lambda beta: rules.swish(x, beta=beta))(numbers)
-    want = torch.stack([rules.swish(x, beta=beta) for beta in numbers.tolist()])
-    torch.testing.assert_close(found, want)
-
-
-# --- what a call pays -------------------------------------------------------------------------
-
-
-def test_a_float_is_looked_at_once() -> None:
-    text = torch_text(RULES)
-    for name, kind in (("beta", "float"), ("k", "float"), ("n", "int")):
-        assert f"    if type({name}) is not {kind}:\n" in text
-    one_look = torch_text(
-        "rule between(x, low: static = 0.0, high: static = 1.0) -> y:\n"
-        "    y = low + (high - low) * tanh(x)\n"
-    )
-    assert "    if not (type(low) is type(high) is float):\n" in one_look
+    ways = [
+        function,
+        torch.compile(function, backend="aot_eager", fullgraph=True),
+        _exported(function, X, strict=False).module(),
+        _exported(function, X, strict=True).module(),
+    ]
+    want = _results(lambda x: rule(x, low=-0.5, high=0.75), X)
+    for way in ways:
+        torch.testing.assert_close(_results(way, X), want)

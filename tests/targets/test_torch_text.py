@@ -4,116 +4,115 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable
 
 import black
 import pytest
 
-from gradspec.plan.plan import ModulePlan
-from gradspec.targets import torch as target
-from tests.targets.emission import APART, RULES, planned, planned_apart, torch_text
+from gradspec.targets import emit
+from tests.targets.emission import (
+    APART,
+    RULES,
+    emitted_module,
+    planned_apart,
+    torch_module,
+    torch_text,
+)
 
 pytestmark = pytest.mark.torch
 
 
-@pytest.mark.parametrize("write", [target.module, target.traced_module])
-def test_black_would_change_nothing(write: Callable[[ModulePlan], str]) -> None:
-    text = write(planned(RULES))
+@pytest.mark.parametrize("trace", [False, True])
+def test_black_would_change_nothing(trace: bool) -> None:
+    text = emitted_module(RULES, "torch", trace).text
     assert black.format_str(text, mode=black.Mode()) == text
 
 
 @pytest.mark.xdist_group(APART)
 def test_the_same_text_every_time() -> None:
-    assert target.module(planned_apart(RULES)) == target.module(planned(RULES))
+    again = emit(planned_apart(RULES), "torch").value
+    assert again is not None and again.text == torch_text(RULES)
+
+
+def _class(text: str) -> str:
+    return text[text.index("@rule") : text.index("@torch.fx.wrap")].rstrip()
 
 
 def test_a_simple_rule_has_nothing_that_it_does_not_need() -> None:
     text = torch_text("rule double(x) -> y:\n    y = 2 * x\n")
-    unused = ("_promote", "_reduced", "_where", "_narrow", "_plus")
-    assert [n for n in unused if n in text] == []
-    assert "save_for_backward" not in text
-    assert "needs_input_grad" not in text
+    assert "from ._gradspec import Rule, rule\n" in text
+    absent = (
+        "residuals",
+        "needs",
+        "kinds",
+        "sum_to",
+        "_special",
+        "_axes",
+        "import math",
+    )
+    assert [name for name in absent if name in text] == []
+    assert len(text.splitlines()) <= 45
 
 
-def test_the_class_reads_as_written_by_hand() -> None:
-    text = torch_text("rule double(x) -> y:\n    y = 2 * sin(x)\n")
-    start = text.index("class _Double")
-    assert text[start : text.index("@torch.fx.wrap")].rstrip() == inspect.cleandoc("""
-        class _Double(torch.autograd.Function):
-            generate_vmap_rule = True
+def test_a_class_reads_as_written_by_hand() -> None:
+    text = torch_text("rule product(x, y) -> z:\n    z = sin(x) * y\n")
+    assert _class(text) == inspect.cleandoc("""
+        @rule("product")
+        class _Product(Rule):
+            @staticmethod
+            def value(x: Tensor, y: Tensor) -> Tensor:
+                return torch.sin(x) * y
 
             @staticmethod
-            def forward(x):
-                dtype = x.dtype
-                if dtype in _HALF:
-                    (x,) = _widen(x)
-                y = 2.0 * torch.sin(x)
-                return _rounded(y, dtype)
+            def pullback(needs, x, y, dz):
+                dx = dy = None
+                if needs[0]:
+                    dx = dz * y * torch.cos(x)
+                if needs[1]:
+                    dy = dz * torch.sin(x)
+                return dx, dy
 
             @staticmethod
-            def setup_context(ctx, inputs, output):
-                (x,) = inputs
-                ctx.save_for_backward(x)
-                ctx.save_for_forward(x)
-                ctx.set_materialize_grads(False)
-
-            @staticmethod
-            def backward(ctx, dy):
-                if dy is None:
-                    return None
-                (x,) = ctx.saved_tensors
-                dtype = x.dtype
-                if dtype in _HALF:
-                    x, dy = _widen(x, dy)
-                dx = 2.0 * dy * torch.cos(x)
-                return _rounded(dx, dtype)
-
-            @staticmethod
-            def jvp(ctx, x_dot):
-                with _forward_mode():
-                    (x,) = _primals(ctx)
-                    dtype = x_dot.dtype
-                    if dtype in _HALF:
-                        x, x_dot = _widen(x, x_dot)
-                    y_dot = 2.0 * x_dot * torch.cos(x)
-                    return _rounded(y_dot, dtype)
-
-
-        @torch.compiler.allow_in_graph
-        def _double_in_graph(x):
-            return _Double.apply(x)
-
-
-        _apply_double = _applied(
-            _Double, _double_in_graph, _Double.forward, _in_blocks(_Double)
-        )
+            def pushforward(x, y, x_dot, y_dot):
+                return x_dot * y * torch.cos(x) + y_dot * torch.sin(x)
         """)
 
 
-def test_what_is_imported_is_used() -> None:
-    tree = ast.parse(torch_text(RULES))
-    imports = [n for n in tree.body if isinstance(n, ast.Import)]
-    names = [alias.name for node in imports for alias in node.names]
-    own = ["contextlib", "ctypes", "itertools", "math", "mmap"]
-    modules = [*own, "operator", "os", "types", "torch"]
-    assert names == modules
+def test_what_is_kept_is_told() -> None:
+    text = torch_text(
+        "rule power(x) -> y:\n    y = exp2(x)\n    dx = dy * y * log(2)\n"
+    )
+    assert "def residuals(_x, y):\n        return (y,)\n" in text
+    assert "def pullback(_, y, dy):" in text
 
 
-def test_public_names_are_the_rules_in_order() -> None:
-    tree = ast.parse(torch_text(RULES))
-    functions = [n.name for n in tree.body if isinstance(n, ast.FunctionDef)]
-    public = [name for name in functions if not name.startswith("_")]
-    assert f"__all__ = {public}".replace("'", '"') in " ".join(
-        torch_text(RULES).split()
-    ).replace("[ ", "[").replace(", ]", "]")
+def test_the_decorator_tells_what_torch_must_know() -> None:
+    text = torch_text(
+        "rule rows(x[..., n], t: int, k: static = 2.0) -> (y[..., n], at: int):\n"
+        "    y[i] = k * x[i]**2 if t > 0 else 0\n    at = t + 1\n"
+        '    override dx[i] = dy[i] because "a marker"\n'
+    )
+    wanted = """
+        @rule(
+            "rows",
+            kinds={"t": "integer", "k": "number"},
+            axes={"x": "... n"},
+            constant=(1,),
+            is_exact=False,
+            outputs=2,
+        )
+        class _Rows(Rule):"""
+    assert " ".join(wanted.split()) in " ".join(text.split())
 
 
 def test_names_that_would_clash_get_others() -> None:
-    text = torch_text(
-        "rule ab(dtype) -> y:\n    y = exp(dtype)\n\nrule Ab(x) -> y:\n    y = exp(x)\n"
-    )
-    assert "dtype2 = dtype.dtype" in text and "def ab(dtype:" in text
+    rules = "rule ab(x) -> y:\n    y = exp(x)\n\nrule Ab(rule) -> y:\n    y = rule\n"
+    text = torch_text(rules)
     assert "class _Ab(" in text and "class _Ab2(" in text
+    import torch
+
+    x = torch.tensor([0.5])
+    assert torch.equal(torch_module(rules).Ab(x), x)
+    assert torch.equal(torch_module(rules).ab(x), torch.exp(x))
 
 
 def test_a_rule_of_many_inputs_is_python() -> None:

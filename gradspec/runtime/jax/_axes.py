@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +12,7 @@ from jax.typing import ArrayLike
 from ._gradspec import Array
 
 
-def check_shapes(rule: str, /, **given: tuple[Array, str] | int) -> None:
+def check_shapes(rule: str, /, **given: tuple[Any, str] | int) -> None:
     """Refuse shapes other than declared, as in ``x=(x, "... n"), g=(g, "n")``. The size of
     an axis that is named like a static is that number, as in ``n=3``.
     """

@@ -6,12 +6,15 @@ enough: `lasting` where a declared gradient is not the derivative, and a `jax.cu
 with `in_step`, `batched_with` and `residual` where it is not linear in its cotangent.
 """
 
+# mypy: disable-error-code="no-untyped-call, no-any-return"
+# Parts of JAX have no type annotations.
+
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
 from functools import reduce
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +23,7 @@ from jax.custom_derivatives import SymbolicZero, zero_from_primal
 from jax.typing import ArrayLike, DTypeLike
 
 Array: TypeAlias = jax.Array
+Value = TypeVar("Value")
 
 WIDE: DTypeLike = float
 """float64 where JAX has it enabled, else float32."""
@@ -104,7 +108,9 @@ def start(value: float, shape: Sequence[int] | int, dtype: DTypeLike | None) -> 
 # --- gradients that are linear in the cotangent ----------------------------------------
 
 
-def lasting(function: Callable[..., Any], nondiff_argnums: tuple[int, ...] = ()) -> Any:
+def lasting(
+    function: Callable[..., Value], nondiff_argnums: tuple[int, ...] = ()
+) -> jax.custom_jvp[Value]:
     """A `jax.custom_jvp` of a rule that is not the derivative of its function.
 
     Where a gradient through `jax.lax.scan` is differentiated again, JAX takes the bare
@@ -204,7 +210,7 @@ def _varying(x: Array, like: Any) -> Array:
         return x
     names = tuple(sorted(axes))
     if not hasattr(jax.lax, "pcast"):  # JAX 0.8
-        return jax.lax.pvary(x, names)
+        return jax.lax.pvary(x, names)  # type: ignore[attr-defined, unused-ignore]
     return jax.lax.pcast(x, names, to="varying")
 
 

@@ -1,8 +1,12 @@
 """Special functions that JAX lacks or computes less accurately."""
 
+# mypy: disable-error-code="no-untyped-call"
+# Parts of JAX have no type annotations.
+
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -550,12 +554,14 @@ def _quotient(
     x: jax.Array, over: tuple[float, ...], under: tuple[float, ...]
 ) -> jax.Array:
     """A quotient of polynomials in x, their highest powers first."""
-    p, q = over[0], under[0]
+    p: Any = over[0]
+    q: Any = under[0]
     for c in over[1:]:
         p = p * x + c
     for c in under[1:]:
         q = q * x + c
-    return p / q
+    ratio: jax.Array = p / q
+    return ratio
 
 
 def tanh(x: jax.Array) -> jax.Array:
@@ -992,8 +998,8 @@ def i1e_slope(x: jax.Array) -> jax.Array:
 
 def series(u: jax.Array, *coefficients: float) -> jax.Array:
     """c0 + c1 * u + c2 * u**2 + …, by Horner's rule."""
-    *others, last, total = coefficients
-    total = total * u + last
+    *others, last, first = coefficients
+    total = first * u + last
     for coefficient in reversed(others):
         total = total * u + coefficient
     return total

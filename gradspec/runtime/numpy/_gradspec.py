@@ -21,6 +21,8 @@ from numpy.typing import ArrayLike, DTypeLike
 Array: TypeAlias = np.ndarray[Any, Any]
 Result = TypeVar("Result", bound=Array | tuple[Array, ...])
 Pullback: TypeAlias = Callable[..., tuple[Any, ...]]
+Primals: TypeAlias = Sequence[ArrayLike]
+Tangents: TypeAlias = Sequence[ArrayLike | None]
 
 _FLOATS = ("floating", "nograd")
 _KINDS = {
@@ -41,8 +43,8 @@ class Rule(Generic[Result]):
     * ``value(*inputs)``: the output, or a tuple of outputs; the last ``extra`` are locals
       that the pullback takes.
     * ``pullback(*residuals, *cotangents)``: a gradient, or None, for each array.
-    * ``residuals(*inputs, *outputs)``: what the pullback takes. Without it, the inputs.
-    * ``pushforward(*inputs, *tangents)``: the output and its tangent, or a tuple of each.
+    * ``pushforward(*residuals, *tangents)``: the tangent of each output that has one.
+    * ``residuals(*inputs, *outputs)``: what these are given. Without it, the inputs.
 
     and class keywords: ``name`` of the rule; ``kinds`` of inputs that are not floating:
     "nograd" (floating without a gradient), "integer", "boolean", and "number" or "whole"
@@ -101,9 +103,7 @@ class Rule(Generic[Result]):
         """
         outputs, extra = self._made()
         shapes = [y.shape for y in self._moving(outputs)]
-        residuals = tuple(self._inputs.values())
-        if self.residuals is not None:
-            residuals = type(self).residuals(*residuals, *outputs, *extra)  # type: ignore[misc]
+        residuals = self._kept(outputs, extra)
 
         def pullback(*cotangents: ArrayLike, **named: ArrayLike) -> tuple[Any, ...]:
             if named:
@@ -118,8 +118,9 @@ class Rule(Generic[Result]):
 
         return self._results(outputs), pullback
 
-    def jvp(self, tangents: Sequence[ArrayLike | None]) -> tuple[Result, Result]:
+    def jvp(self, tangents: Tangents) -> tuple[Result, Result]:
         """The outputs, and their derivatives along the tangents; None is zero."""
+        outputs, extra = self._made()
         given = dict(zip(self._arrays(), tangents, strict=True))
         moving = [
             np.zeros_like(self._inputs[n]) if dot is None else self._shaped(dot, shape)
@@ -128,11 +129,19 @@ class Rule(Generic[Result]):
             for shape in [self._inputs[n].shape]
         ]
         with np.errstate(all="ignore"):
-            made, dots = type(self).pushforward(*self._inputs.values(), *moving)
-        made, dots = _tuple(made), _tuple(dots)
-        pairs = zip(dots, self._moving(made), strict=True)
+            found = type(self).pushforward(*self._kept(outputs, extra), *moving)
+        pairs = zip(_tuple(found), self._moving(outputs), strict=True)
         full = [np.broadcast_to(dot, y.shape) for dot, y in pairs]
-        return self._results(made), self._results(full, len(made) > 1)
+        return self._results(outputs), self._results(full, len(outputs) > 1)
+
+    def _kept(
+        self, outputs: tuple[Array, ...], extra: tuple[Array, ...]
+    ) -> tuple[Any, ...]:
+        """What pullback and pushforward take."""
+        inputs = tuple(self._inputs.values())
+        if self.residuals is None:
+            return inputs
+        return type(self).residuals(*inputs, *outputs, *extra)  # type: ignore[misc]
 
     def _in_order(
         self, cotangents: Sequence[ArrayLike], named: dict[str, ArrayLike], after: int

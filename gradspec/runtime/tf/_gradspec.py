@@ -321,9 +321,7 @@ def _converted(rule: str, name: str, value: Any, dtype: Any = None) -> tf.Tensor
     return tf.convert_to_tensor(value, dtype)
 
 
-def _number(
-    rule: str, name: str, value: Any, kind: type[float] | type[int]
-) -> float | int:
+def _number(rule: str, name: str, value: Any, kind: type[float | int]) -> float | int:
     """A static parameter as a Python number; a tensor must have a value already."""
     if isinstance(value, tf.Variable):
         raise TypeError(

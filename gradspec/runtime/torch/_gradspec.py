@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -30,6 +31,22 @@ WIDE = dict.fromkeys((*HALF, torch.float32), torch.float64)
 _FLOATS = ("floating", "nograd")
 _SCHEMA = {"number": "Scalar", "whole": "SymInt", "known": "SymInt"}
 _NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class _Formulas:
+    """A rule as its backward pass sees it: compilers that trace that pass read nothing of a
+    Function.
+    """
+
+    name: str
+    kinds: Mapping[str, str]
+    extra: int
+    constant: tuple[int, ...]
+    value: Callable[..., Any]
+    pullback: Callable[..., Any]
+    pushforward: Callable[..., Any] | None
+    residuals: Callable[..., tuple[Any, ...]] | None
 
 
 class Rule(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
@@ -61,6 +78,7 @@ class Rule(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
     call: ClassVar[Callable[..., Any]]
     """The rule applied to the arguments of its public function."""
 
+    _formulas: ClassVar[_Formulas]
     _name: ClassVar[str]
     _kinds: ClassVar[dict[str, str]]
     _computed_in: ClassVar[Mapping[torch.dtype, torch.dtype]]
@@ -68,13 +86,14 @@ class Rule(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
     _fills: ClassVar[bool]
     _constant: ClassVar[tuple[int, ...]]
     _inputs: ClassVar[Callable[..., tuple[Any, ...]]]
+    _rounded: ClassVar[Callable[..., Any]]
 
     generate_vmap_rule = True
 
     @classmethod
     def forward(cls, *inputs: Any) -> Any:
-        """What autograd calls: ``value`` in the type to compute in, rounded once."""
-        made = _computed(cls.value, cls._computed_in, inputs)
+        """What autograd calls."""
+        made = cls._rounded(*inputs)
         if (
             isinstance(made, tuple)
             and _transforms_are_active()
@@ -87,7 +106,7 @@ class Rule(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
     def setup_context(cls, ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         """Keep the residuals; inputs alone where these are computed again."""
         outputs = output if isinstance(output, tuple) else (output,)
-        ctx.rule, ctx.dtype = cls, _dtype(inputs)
+        ctx.rule, ctx.dtype = cls._formulas, _dtype(inputs)
         ctx.shapes = [y.shape for y in outputs]
         wide = cls._computed_in.get(ctx.dtype)
         ctx.wide = wide and _wide(wide, inputs)
@@ -118,7 +137,7 @@ class Rule(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
     def backward(ctx: Any, *cotangents: Tensor | None) -> Any:
         """Gradients of the inputs."""
         rule = ctx.rule
-        given = tuple(d for k, d in enumerate(cotangents) if k not in rule._constant)
+        given = tuple(d for k, d in enumerate(cotangents) if k not in rule.constant)
         if len(given) == 1 and given[0] is None:
             return (None,) * len(ctx.needs_input_grad)
         differentiated = torch.is_grad_enabled() or forward_ad._current_level >= 0
@@ -132,14 +151,14 @@ class Rule(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
         """Tangents of the outputs."""
         rule = ctx.rule
         if rule.pushforward is None:
-            raise NotImplementedError(f"{rule._name} has no forward mode")
+            raise NotImplementedError(f"{rule.name} has no forward mode")
         with forward_ad._set_fwd_grad_enabled(True):  # or tangents of tangents were 0
             saved = tuple(map(_primal, ctx.saved_tensors))
             kept, moving = _given(ctx, saved, tuple(_moving(ctx, tangents)), True)
             made = rule.pushforward(*kept, *moving)
             dots = iter(made if isinstance(made, tuple) else (made,))
             found = tuple(
-                None if k in rule._constant else next(dots).expand(shape).to(ctx.dtype)
+                None if k in rule.constant else next(dots).expand(shape).to(ctx.dtype)
                 for k, shape in enumerate(ctx.shapes)
             )
             return found if len(found) > 1 else found[0]
@@ -167,10 +186,12 @@ def rule(
         cls._constant = (*constant, *range(outputs, outputs + extra))
         # a compiler that looked inside would differentiate ``forward``
         torch.compiler.allow_in_graph(cls)
-        exported = _plain(cls.value, computed_in)
-        if not is_exact:
-            exported = _operation(cls, outputs)
         # of a Function a compiler reads methods alone, so that these have what they need
+        told = (cls._name, cls._kinds, extra, cls._constant)
+        formulas = (cls.value, cls.pullback, cls.pushforward, cls.residuals)
+        cls._formulas = _Formulas(*told, *formulas)
+        cls._rounded = staticmethod(_rounding(cls.value, cls._kinds, computed_in))
+        exported = cls._rounded if is_exact else _operation(cls, outputs)
         cls._inputs = staticmethod(_converting(name, cls._kinds, axes, not kinds))
         cls.call = staticmethod(_calling(cls, cls._inputs, exported, extra))
         return cls
@@ -206,28 +227,23 @@ def _calling(
     return call
 
 
-def _plain(
-    value: Callable[..., Any], computed_in: Mapping[torch.dtype, torch.dtype]
-) -> Callable[..., Any]:
-    """The forward pass alone, which has the same derivative."""
-
-    def plain(*inputs: Any) -> Any:
-        return _computed(value, computed_in, inputs)
-
-    return plain
-
-
-def _computed(
+def _rounding(
     value: Callable[..., Any],
+    kinds: Mapping[str, str],
     computed_in: Mapping[torch.dtype, torch.dtype],
-    inputs: tuple[Any, ...],
-) -> Any:
-    """The outputs, in the type to compute in, rounded once."""
-    dtype = _dtype(inputs)
-    if dtype not in computed_in:
-        return value(*inputs)
-    wide = _wide(computed_in[dtype], inputs)
-    return _cast(value(*_cast(inputs, wide)), dtype)
+) -> Callable[..., Any]:
+    """``value`` in the type to compute in, rounded once."""
+    may_widen = "number" in kinds.values()  # where it is a tensor of another type
+
+    def rounded(*inputs: Any) -> Any:
+        dtype = _dtype(inputs)
+        if dtype in computed_in:
+            wide = _wide(computed_in[dtype], inputs)
+            return _cast(value(*_cast(inputs, wide)), dtype)
+        made = value(*inputs)
+        return _cast(made, dtype) if may_widen else made
+
+    return rounded
 
 
 def _converting(
@@ -308,8 +324,8 @@ def _given(
     if len(ctx.numbers) > len(saved):
         left = iter(saved)
         kept = tuple(next(left) if n is None else n for n in ctx.numbers)
-    inputs = kept[ctx.count :] if ctx.rule._extra else kept
-    if ctx.again or (ctx.rule._extra and is_differentiated):
+    inputs = kept[ctx.count :] if ctx.rule.extra else kept
+    if ctx.again or (ctx.rule.extra and is_differentiated):
         made = ctx.rule.value(*inputs)
         made = made if isinstance(made, tuple) else (made,)
         return ctx.rule.residuals(*inputs, *made), others
@@ -340,7 +356,7 @@ def _cast(value: Any, dtype: Any) -> Any:
 
 def _moving(ctx: Any, tangents: tuple[Tensor | None, ...]) -> Iterator[Tensor]:
     """Tangents of the inputs with a gradient: zero where one stands still."""
-    kinds = tuple(ctx.rule._kinds.values())
+    kinds = tuple(ctx.rule.kinds.values())
     moved = [k for k, kind in enumerate(kinds) if kind == "floating"]
     floats = [k for k, kind in enumerate(kinds) if kind in _FLOATS]
     like = next(t for t in tangents if t is not None)
@@ -455,7 +471,8 @@ def _converted(rule: str, name: str, kind: str, value: Any) -> Any:
     if kind == "known":
         return operator.index(value)
     if kind == "whole":
-        return value if isinstance(value, torch.SymInt) else operator.index(value)
+        is_whole = isinstance(value, int | torch.SymInt)  # as a symbol is to a compiler
+        return value if is_whole else operator.index(value)
     if kind == "number":
         return value if type(value) is float else _number(rule, name, value)
     if not isinstance(value, Tensor):

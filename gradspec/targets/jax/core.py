@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -87,6 +87,26 @@ class Core:
         """Whether a `custom_vjp` has several arrays, some of which may be in a batch."""
         return self.way is Way.PULLED and len(self.tensors) > 1
 
+    @property
+    def inputs(self) -> dict[str, str]:
+        """Tensors and statics, with their types."""
+        array = self.page.core("Array")
+        return dict.fromkeys(self.tensors, array) | self.numbers
+
+    @property
+    def numbers(self) -> dict[str, str]:
+        """Statics with their types."""
+        whole = {i.name for i in self.program.statics if i.kind is Kind.STATIC_INT}
+        return {name: "int" if name in whole else "float" for name in self.statics}
+
+    def header(self, name: str, parameters: Mapping[str, str]) -> str:
+        """The first line of a private function; what operators give has no narrower type
+        than Any.
+        """
+        any_ = self.page.own("typing", "Any")
+        typed = (f"{name}: {kind or any_}" for name, kind in parameters.items())
+        return f"def {name}({', '.join(typed)}) -> {any_}:"
+
     def core(self, name: str) -> str:
         """A function of the runtime."""
         return self.page.core(name)
@@ -118,10 +138,9 @@ def function(core: Core) -> Lines:
         *assignments(block.statements, core.scope),
         f"return {', '.join(_output(core, o, value) for o, value in pairs)}",
     ]
-    inputs = ", ".join([*core.tensors, *core.statics])
     return [
         *_decorator(core),
-        f"def {core.name}({inputs}):",
+        core.header(core.name, core.inputs),
         *indented(tightened(body)),
     ]
 

@@ -45,8 +45,8 @@ def _jvp(core: Core, moved: list[str], body: Lines) -> Lines:
         lines = [f"({core.tensors[0]},), ({dots[0]},) = {primals}, {tangents}"]
     else:
         lines = [*unpacked(core.tensors, primals), *unpacked(dots, tangents)]
-    given = ", ".join([*core.statics, primals, tangents])
-    return [register, f"def {name}({given}):", *indented([*lines, *body])]
+    header = core.header(name, core.numbers | dict.fromkeys((primals, tangents), ""))
+    return [register, header, *indented([*lines, *body])]
 
 
 def _moved_by_slopes(core: Core) -> list[str]:
@@ -107,7 +107,7 @@ def _by_transpose(core: Core) -> Lines:
         f"{', '.join(core.outputs)} = {core.call}",
         *core.sizes(core.pulled_values, [*core.tensors, *core.outputs]),
         "",
-        f"def {backward}({', '.join(program.cotangents)}):",
+        core.header(backward, dict.fromkeys(program.cotangents, core.core("Array"))),
         *indented(steps),
         f"    return {tupled(pulled.values())}",
         "",
@@ -203,8 +203,7 @@ def _forward(core: Core, name: str) -> Lines:
         *(traced_forward(core.program) if core.trace else []),
         f"return {listed(core.outputs)}, {residuals}",
     ]
-    inputs = ", ".join([*core.tensors, *core.statics])
-    return [f"def {name}({inputs}):", *indented(body)]
+    return [core.header(name, core.inputs), *indented(body)]
 
 
 def _backward(core: Core, name: str) -> Lines:
@@ -225,7 +224,7 @@ def _backward(core: Core, name: str) -> Lines:
         for i in wanted:
             body += traced_backward(program, i, found[i], core.scope)
     last = given[0] if len(given) == 1 else cotangents
-    parameters = ", ".join([*core.statics, residuals, last])
     results = [found.get(name, "None") for name in core.tensors]
     body.append(f"return {tupled(results)}")
-    return [f"def {name}({parameters}):", *indented(body)]
+    header = core.header(name, core.numbers | dict.fromkeys((residuals, last), ""))
+    return [header, *indented(body)]

@@ -35,7 +35,7 @@ def _function(made: Layer, name: str, page: Page) -> Lines:
     rule = made.program.name
     about = f"What `{rule}` starts from, as keywords: `{rule}(…, **{name}(…))`."
     return [
-        f"def {name}({', '.join(_arguments(made))}) -> dict[str, jax.Array]:",
+        f"def {name}({', '.join(_arguments(made))}) -> dict[str, {page.core('Array')}]:",
         sentence(about, 1),
         f"    return {{{', '.join(values)}}}",
     ]

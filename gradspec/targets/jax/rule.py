@@ -22,7 +22,6 @@ _NUMBERS = {Kind.STATIC: "number", Kind.STATIC_INT: "whole"}
 
 def definitions(program: Program, page: Page, *, trace: bool) -> list[Definition]:
     """``_f`` with its derivative, ``f``, and ``init_f`` if it has params."""
-    page.use("import jax")
     program = with_barriers(program)
     name, way = page.fresh(f"_{program.name}"), way_of(program, trace)
     core = Core(program, page, scope_of(program, page), name, way, trace)
@@ -31,21 +30,24 @@ def definitions(program: Program, page: Page, *, trace: bool) -> list[Definition
         Definition(_public(core), (program.name,)),
         *starts(program, page),
     ]
-    if any("jnp." in line for definition in found for line in definition.lines):
+    lines = [line for definition in found for line in definition.lines]
+    if any("jnp." in line for line in lines):
         page.use("import jax.numpy as jnp")
+    if any("jax." in line for line in lines):
+        page.use("import jax")
     return found
 
 
 def _public(core: Core) -> Lines:
     """Arguments converted, the rule applied, results rounded."""
     program = core.program
-    tensors = parameters(program, "jax.typing.ArrayLike")
+    tensors = parameters(program, core.page.own("jax.typing", "ArrayLike"))
     body = [*_converted(core), *_checked(core)]
     if core.is_joint:
         names = ", ".join(core.tensors)
         body.append(f"{names} = {core.core('in_step')}({names})")
     return [
-        f"def {program.name}({tensors}) -> {returned(program, 'jax.Array')}:",
+        f"def {program.name}({tensors}) -> {returned(program, core.core('Array'))}:",
         docstring(program.docs),
         *indented([*body, *_applied(core)]),
     ]

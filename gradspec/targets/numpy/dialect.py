@@ -14,7 +14,6 @@ NP, NUMPY = "np.", "import numpy as np"
 OPERATORS = Operators(
     target="numpy",
     reserved=frozenset(["np", "math"]),
-    pushes_outputs=True,
 )
 
 DIALECT = Dialect(

@@ -168,23 +168,25 @@ def _residuals(program: Program, page: Page) -> Iterable[Lines]:
 
 
 def _kept(program: Program) -> list[str]:
-    """Inputs as they are, or outputs, locals and what else the pullback uses."""
-    used = [*program.backward.residuals, *program.backward.statics]
+    """Inputs as they are, or outputs, locals and what else is used of the forward pass."""
+    used = {*program.backward.residuals, *program.backward.statics}
+    used |= {*names(*_pushed_values(program))}
     ends = [*_inputs(program), *(o.name for o in program.outputs)]
-    if set(used) <= set(_inputs(program)) and not _sized_by(program, used):
-        return _inputs(program)
     kept = [n for n in (*ends, *program.residual_locals) if n in used]
-    return [*kept, *(n for n in _sized_by(program, kept) if n not in kept)]
+    kept += [n for n in _sized_by(program, kept) if n not in kept]
+    return _inputs(program) if set(kept) <= set(_inputs(program)) else kept
 
 
 def _sized_by(program: Program, kept: Iterable[str]) -> list[str]:
-    """Inputs of which the backward pass needs a size alone."""
-    there = {*kept, *program.cotangents}
+    """Inputs of which a size alone is needed."""
+    pulled = _pulled_values(program), {*kept, *program.cotangents}
+    pushed = _pushed_values(program), {*kept}
     found = []
-    for size in program.sizes:
-        is_used = size.name in names(*_pulled_values(program))
-        if is_used and not any(place in there for place, _ in size.places):
-            found.append(size.places[0][0])
+    for values, there in (pulled, pushed):
+        for size in program.sizes:
+            is_used = size.name in names(*values)
+            if is_used and not any(place in there for place, _ in size.places):
+                found.append(size.places[0][0])
     return list(dict.fromkeys(found))
 
 
@@ -276,25 +278,26 @@ def _sizes(
     return [text for _, text in _places(program, values, there)]
 
 
+def _pushed_values(program: Program) -> list[Expr]:
+    block = program.pushforward
+    return [*(s.value for s in block.statements), *block.results] if block else []
+
+
 def _pushforward(program: Program, scope: Scope) -> Iterable[Lines]:
     block = program.pushforward
     if block is None:
         return
-    count = len(program.outputs)
+    kept, values = _kept(program), _pushed_values(program)
     moved = [f"{i.name}_dot" for i in program.tensors if i.kind is Kind.FLOAT]
-    values = [*(s.value for s in block.statements), *block.results]
-    pairs = zip(program.outputs, block.results, strict=False)
-    outputs = [_output(program, o, value, scope) for o, value in pairs]
-    dots = [_tangent(program, value, scope) for value in block.results[count:]]
+    dots = [_tangent(program, value, scope) for value in block.results]
     body = [
-        *_sizes(program, values, program.tensors),
+        *_sizes(program, values, kept),
         *assignments(block.statements, scope),
-        f"return {listed(outputs)}, {listed(dots) if count > 1 else dots[0]}"
-        if len(dots) != 1 or count == 1
-        else f"return {listed(outputs)}, ({dots[0]},)",
+        f"return {', '.join(dots)}",
     ]
-    taken = [*_inputs(program), *moved]
-    yield _method("pushforward", taken, body, program, scope.page)
+    own = {name for name, _ in _places(program, values, kept)} | {*names(*values)}
+    given = [n if n in own else f"_{n}" for n in (*kept, *moved)]
+    yield _method("pushforward", given, body, program, scope.page)
 
 
 def _tangent(program: Program, value: Expr, scope: Scope) -> str:
@@ -341,10 +344,12 @@ def _vjp(program: Program, own: str, name: str, page: Page) -> Lines:
 
 def _jvp(program: Program, own: str, name: str, page: Page) -> Lines:
     like = page.own("numpy.typing", "ArrayLike")
-    page.use("from collections.abc import Sequence")
     result = returned(program, page.core("Array"))
     primals, tangents = program.local("primals"), program.local("tangents")
-    params = [f"{primals}: Sequence[{like}]", f"{tangents}: Sequence[{like} | None]"]
+    params = [
+        f"{primals}: {page.core('Primals')}",
+        f"{tangents}: {page.core('Tangents')}",
+    ]
     statics = parameters(program, like).partition("*, ")[2]
     params += ["*", statics] if statics else []
     header = f"def {name}({', '.join(params)}) -> tuple[{result}, {result}]:"

@@ -23,6 +23,7 @@ TORCH = "import torch"
 _TENSORS_ONLY = ("atan2", "heaviside", "hypot", "logaddexp", "max", "min")
 _CLAMPED = Template("torch.clamp_max(torch.clamp_min({x}, {y}), {z})")
 _TURNED = Template("torch.clamp_max(torch.clamp_min({y}, {x}), {z})")
+_NUMBER = "{core:scalar_like}({like}, {x})"
 
 # `torch.clamp` cannot be differentiated where one of two tensor bounds has more axes than
 # all else.
@@ -34,6 +35,9 @@ _VARIANTS: dict[tuple[str, tuple[bool, ...]], Template] = {
     ("clip", (False, False, False)): _CLAMPED,
     ("clip", (False, False, True)): _CLAMPED,
     ("clip", (False, True, False)): _CLAMPED,
+    ("clip", (True, True, False)): Template(
+        f"torch.clamp_max(torch.clamp_min({_NUMBER}, {{y}}), {{z}})"
+    ),
     ("clip", (True, False, False)): _TURNED,
     ("clip", (True, False, True)): _TURNED,
 }
@@ -49,8 +53,6 @@ def _lifts(name: str, numbers: tuple[bool, ...]) -> tuple[bool, ...]:
             return (True, False)
         case "choice", _:
             return numbers
-        case "clip", (True, True, False):
-            return (True, False, False)
         case _ if name in _TENSORS_ONLY:
             return numbers
         case _:
@@ -61,7 +63,7 @@ DIALECT = Dialect(
     target="torch",
     where="torch.where({c}, {x}, {y})",
     to_float="{x}.to({like}.dtype)",
-    lift="{core:scalar_like}({like}, {x})",
+    lift=_NUMBER,
     lifts=_lifts,
     variants=lambda name, numbers: _VARIANTS.get((name, numbers)),
     ranked=ranked,

@@ -99,9 +99,10 @@ def _keywords(program: Program, page: Page) -> Iterator[str]:
         yield f"computed_in={page.core('WIDE')}"
     if program.residual_locals:
         yield f"extra={len(program.residual_locals)}"
-    constant = [str(k) for k, o in enumerate(program.outputs) if not o.takes_gradient]
+    outputs = enumerate(program.outputs)
+    constant = tuple(k for k, output in outputs if not output.takes_gradient)
     if constant:
-        yield f"constant=({', '.join(constant)},)"
+        yield f"constant={constant}"
     if _fills(program):
         yield "fills=True"
     if program.kind is not Nature.EXACT:
@@ -437,7 +438,9 @@ def _term(program: Program, i: Input, term: Term, scope: Scope, several: bool) -
     """
     text = render(term.value, scope)
     if program.takes_shape(term):
-        text = f"{scope.page.core('filled')}({text}, {', '.join(program.cotangents)})"
+        like = [d for d in program.cotangents if d in term.upstream]
+        like = like or list(program.cotangents)
+        text = f"{scope.page.core('filled')}({text}, {', '.join(like)})"
     is_wider = several and {*term.spans} - {i.name}
     return f"{scope.page.core('sum_to')}({text}, {i.name})" if is_wider else text
 

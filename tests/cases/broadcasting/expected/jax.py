@@ -6,25 +6,27 @@ Do not edit: change input.grad and compile it again.
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 
 from ._axes import check_shapes
-from ._gradspec import floats, round_to, tangent
+from ._gradspec import Array, floats, round_to, tangent
 
 __all__ = ["affine", "complex_op"]
 
 
 @jax.custom_jvp
-def _complex_op(x, y):
+def _complex_op(x: Array, y: Array) -> Any:
     z = x * y + jnp.sin(x)
     w = y * y
     return z, w
 
 
 @functools.partial(_complex_op.defjvp, symbolic_zeros=True)
-def _complex_op_jvp(primals, tangents):
+def _complex_op_jvp(primals: Any, tangents: Any) -> Any:
     x, y = primals
     x_dot, y_dot = tangents
     z, w = _complex_op(x, y)
@@ -34,9 +36,7 @@ def _complex_op_jvp(primals, tangents):
     )
 
 
-def complex_op(
-    x: jax.typing.ArrayLike, y: jax.typing.ArrayLike
-) -> tuple[jax.Array, jax.Array]:
+def complex_op(x: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
     """The rule ``complex_op``.
 
         rule complex_op(x, y) -> (z, w):
@@ -53,21 +53,19 @@ def complex_op(
 
 
 @jax.custom_jvp
-def _affine(x, a, b):
+def _affine(x: Array, a: Array, b: Array) -> Any:
     return a * x + b
 
 
 @functools.partial(_affine.defjvp, symbolic_zeros=True)
-def _affine_jvp(primals, tangents):
+def _affine_jvp(primals: Any, tangents: Any) -> Any:
     x, a, b = primals
     x_dot, a_dot, b_dot = tangents
     y = _affine(x, a, b)
     return y, tangent(y, (a, x_dot), (x, a_dot), (1.0, b_dot))
 
 
-def affine(
-    x: jax.typing.ArrayLike, a: jax.typing.ArrayLike, b: jax.typing.ArrayLike
-) -> jax.Array:
+def affine(x: ArrayLike, a: ArrayLike, b: ArrayLike) -> Array:
     """A scale and a shift that are single numbers.
 
         rule affine(x, a[], b[]) -> y:

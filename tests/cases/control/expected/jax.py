@@ -6,27 +6,29 @@ Do not edit: change input.grad and compile it again.
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 
-from ._gradspec import floats, lasting, number, round_to
+from ._gradspec import Array, floats, lasting, number, round_to
 
 __all__ = ["clip_gradient", "reverse_gradient"]
 
 
 @functools.partial(lasting, nondiff_argnums=(1,))
-def _reverse_gradient(x, scale):
+def _reverse_gradient(x: Array, scale: float) -> Any:
     return x
 
 
 @_reverse_gradient.defjvp
-def _reverse_gradient_jvp(scale, primals, tangents):
+def _reverse_gradient_jvp(scale: float, primals: Any, tangents: Any) -> Any:
     (x,), (x_dot,) = primals, tangents
     return _reverse_gradient(x, scale), -scale * x_dot
 
 
-def reverse_gradient(x: jax.typing.ArrayLike, *, scale: float = 1.0) -> jax.Array:
+def reverse_gradient(x: ArrayLike, *, scale: float = 1.0) -> Array:
     """Identity whose gradient is reversed.
 
         rule reverse_gradient(x, scale: static = 1.0) -> y:
@@ -42,23 +44,23 @@ def reverse_gradient(x: jax.typing.ArrayLike, *, scale: float = 1.0) -> jax.Arra
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(1,))
-def _clip_gradient(x, limit):
+def _clip_gradient(x: Array, limit: float) -> Any:
     return x
 
 
-def _clip_gradient_forward(x, limit):
+def _clip_gradient_forward(x: Array, limit: float) -> Any:
     y = _clip_gradient(x, limit)
     return y, ()
 
 
-def _clip_gradient_backward(limit, residuals, dy):
+def _clip_gradient_backward(limit: float, residuals: Any, dy: Any) -> Any:
     return (jnp.clip(dy, -limit, limit),)
 
 
 _clip_gradient.defvjp(_clip_gradient_forward, _clip_gradient_backward)
 
 
-def clip_gradient(x: jax.typing.ArrayLike, *, limit: float = 1.0) -> jax.Array:
+def clip_gradient(x: ArrayLike, *, limit: float = 1.0) -> Array:
     """Identity whose gradient is clipped.
 
         rule clip_gradient(x, limit: static = 1.0) -> y:

@@ -5,13 +5,12 @@ Do not edit: change input.grad and compile it again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._gradspec import Array, Pullback, Rule
+from ._gradspec import Array, Primals, Pullback, Rule, Tangents
 
 __all__ = [
     "clip_gradient",
@@ -33,9 +32,8 @@ class _ReverseGradient(Rule[Array], name="reverse_gradient", kinds={"scale": "nu
         return -scale * dy
 
     @staticmethod
-    def pushforward(x: Array, scale: float, x_dot: Array) -> Any:
-        y_dot = -scale * x_dot
-        return x, y_dot
+    def pushforward(_x: Array, scale: float, x_dot: Array) -> Any:
+        return -scale * x_dot
 
 
 def reverse_gradient(x: ArrayLike, *, scale: float = 1.0) -> Array:
@@ -57,10 +55,7 @@ def reverse_gradient_vjp(x: ArrayLike, *, scale: float = 1.0) -> tuple[Array, Pu
 
 
 def reverse_gradient_jvp(
-    primals: Sequence[ArrayLike],
-    tangents: Sequence[ArrayLike | None],
-    *,
-    scale: float = 1.0,
+    primals: Primals, tangents: Tangents, *, scale: float = 1.0
 ) -> tuple[Array, Array]:
     """``reverse_gradient`` at the primals, and its derivative along the tangents."""
     return _ReverseGradient(*primals, scale).jvp(tangents)
@@ -95,10 +90,7 @@ def clip_gradient_vjp(x: ArrayLike, *, limit: float = 1.0) -> tuple[Array, Pullb
 
 
 def clip_gradient_jvp(
-    primals: Sequence[ArrayLike],
-    tangents: Sequence[ArrayLike | None],
-    *,
-    limit: float = 1.0,
+    primals: Primals, tangents: Tangents, *, limit: float = 1.0
 ) -> tuple[Array, Array]:
     """Not available: the override of dx is not linear in the upstream gradient."""
     raise NotImplementedError(

@@ -5,16 +5,19 @@ Do not edit: change input.grad and compile it again.
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 
-from ._gradspec import floats, round_to
+from ._gradspec import Array, floats, round_to
 
 __all__ = ["decay", "gate", "gate_saved"]
 
 
 @jax.custom_jvp
-def _gate(x):
+def _gate(x: Array) -> Any:
     mask = x > 80.0
     product = x * jnp.exp(jnp.where(mask, -x + 16.0, -x))
     # parts that would be subnormal, here 0, are taken larger
@@ -22,7 +25,7 @@ def _gate(x):
 
 
 @_gate.defjvp
-def _gate_jvp(primals, tangents):
+def _gate_jvp(primals: Any, tangents: Any) -> Any:
     (x,), (x_dot,) = primals, tangents
     mask = x > 80.0
     product = jnp.exp(jnp.where(mask, -x + 16.0, -x)) * (1.0 - x)
@@ -31,7 +34,7 @@ def _gate_jvp(primals, tangents):
     return _gate(x), jnp.where(mask, 1.1253517471925912e-7 * product, product) * x_dot
 
 
-def gate(x: jax.typing.ArrayLike) -> jax.Array:
+def gate(x: ArrayLike) -> Array:
     """Nothing but x is kept for the backward pass.
 
         rule gate(x) -> y:
@@ -46,7 +49,7 @@ def gate(x: jax.typing.ArrayLike) -> jax.Array:
 
 
 @jax.custom_jvp
-def _gate_saved(x):
+def _gate_saved(x: Array) -> Any:
     e = jnp.exp(-x)
     mask = x > 80.0
     # parts that would be subnormal, here 0, are taken larger
@@ -58,7 +61,7 @@ def _gate_saved(x):
 
 
 @_gate_saved.defjvp
-def _gate_saved_jvp(primals, tangents):
+def _gate_saved_jvp(primals: Any, tangents: Any) -> Any:
     (x,), (x_dot,) = primals, tangents
     mask = x > 80.0
     one_minus_x = 1.0 - x
@@ -76,7 +79,7 @@ def _gate_saved_jvp(primals, tangents):
     )
 
 
-def gate_saved(x: jax.typing.ArrayLike) -> jax.Array:
+def gate_saved(x: ArrayLike) -> Array:
     """The exponential is kept.
 
         rule gate_saved(x) -> y:
@@ -92,12 +95,12 @@ def gate_saved(x: jax.typing.ArrayLike) -> jax.Array:
 
 
 @jax.custom_jvp
-def _decay(x):
+def _decay(x: Array) -> Any:
     return jnp.exp(-2.0 * x)
 
 
 @_decay.defjvp
-def _decay_jvp(primals, tangents):
+def _decay_jvp(primals: Any, tangents: Any) -> Any:
     (x,), (x_dot,) = primals, tangents
     product = -2.0 * x
     mask = product < -80.0
@@ -106,7 +109,7 @@ def _decay_jvp(primals, tangents):
     return _decay(x), jnp.where(mask, 1.1253517471925912e-7 * t, t) * x_dot
 
 
-def decay(x: jax.typing.ArrayLike) -> jax.Array:
+def decay(x: ArrayLike) -> Array:
     """The gradient is a multiple of the output.
 
         rule decay(x) -> y:

@@ -5,13 +5,12 @@ Do not edit: change input.grad and compile it again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._gradspec import Array, Pullback, Rule
+from ._gradspec import Array, Primals, Pullback, Rule, Tangents
 
 __all__ = [
     "decay",
@@ -40,9 +39,7 @@ class _Gate(Rule[Array], name="gate"):
     @staticmethod
     def pushforward(x: Array, x_dot: Array) -> Any:
         e = np.exp(-x)
-        y = x * e
-        y_dot = x_dot * e * (1.0 - x)
-        return y, y_dot
+        return x_dot * e * (1.0 - x)
 
 
 def gate(x: ArrayLike) -> Array:
@@ -63,9 +60,7 @@ def gate_vjp(x: ArrayLike) -> tuple[Array, Pullback]:
     return _Gate(x).vjp()
 
 
-def gate_jvp(
-    primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike | None]
-) -> tuple[Array, Array]:
+def gate_jvp(primals: Primals, tangents: Tangents) -> tuple[Array, Array]:
     """``gate`` at the primals, and its derivative along the tangents."""
     return _Gate(*primals).jvp(tangents)
 
@@ -86,11 +81,8 @@ class _GateSaved(Rule[Array], name="gate_saved", extra=1):
         return dy * e * (1.0 - x)
 
     @staticmethod
-    def pushforward(x: Array, x_dot: Array) -> Any:
-        e = np.exp(-x)
-        y = x * e
-        y_dot = x_dot * e * (1.0 - x)
-        return y, y_dot
+    def pushforward(x: Array, e: Array, x_dot: Array) -> Any:
+        return x_dot * e * (1.0 - x)
 
 
 def gate_saved(x: ArrayLike) -> Array:
@@ -112,9 +104,7 @@ def gate_saved_vjp(x: ArrayLike) -> tuple[Array, Pullback]:
     return _GateSaved(x).vjp()
 
 
-def gate_saved_jvp(
-    primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike | None]
-) -> tuple[Array, Array]:
+def gate_saved_jvp(primals: Primals, tangents: Tangents) -> tuple[Array, Array]:
     """``gate_saved`` at the primals, and its derivative along the tangents."""
     return _GateSaved(*primals).jvp(tangents)
 
@@ -133,10 +123,8 @@ class _Decay(Rule[Array], name="decay"):
         return -2.0 * dy * y
 
     @staticmethod
-    def pushforward(x: Array, x_dot: Array) -> Any:
-        y = np.exp(-2.0 * x)
-        y_dot = -2.0 * x_dot * y
-        return y, y_dot
+    def pushforward(y: Array, x_dot: Array) -> Any:
+        return -2.0 * x_dot * y
 
 
 def decay(x: ArrayLike) -> Array:
@@ -155,8 +143,6 @@ def decay_vjp(x: ArrayLike) -> tuple[Array, Pullback]:
     return _Decay(x).vjp()
 
 
-def decay_jvp(
-    primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike | None]
-) -> tuple[Array, Array]:
+def decay_jvp(primals: Primals, tangents: Tangents) -> tuple[Array, Array]:
     """``decay`` at the primals, and its derivative along the tangents."""
     return _Decay(*primals).jvp(tangents)

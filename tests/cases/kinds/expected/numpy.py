@@ -5,13 +5,12 @@ Do not edit: change input.grad and compile it again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._gradspec import Array, Pullback, Rule
+from ._gradspec import Array, Primals, Pullback, Rule, Tangents
 
 __all__ = [
     "bce",
@@ -35,10 +34,7 @@ class _Bce(Rule[Array], name="bce", kinds={"t": "nograd"}):
 
     @staticmethod
     def pushforward(p: Array, t: Array, p_dot: Array) -> Any:
-        # vanished at p = 1e-37, t = 0: 4 of 174 points wrong; now at most 2.5 ULP
-        loss = -(t * np.log(p) + (1.0 - t) * np.log1p(-p))
-        loss_dot = p_dot * (p - t) / (p * (1.0 - p))
-        return loss, loss_dot
+        return p_dot * (p - t) / (p * (1.0 - p))
 
 
 def bce(p: ArrayLike, t: ArrayLike) -> Array:
@@ -59,9 +55,7 @@ def bce_vjp(p: ArrayLike, t: ArrayLike) -> tuple[Array, Pullback]:
     return _Bce(p, t).vjp()
 
 
-def bce_jvp(
-    primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike | None]
-) -> tuple[Array, Array]:
+def bce_jvp(primals: Primals, tangents: Tangents) -> tuple[Array, Array]:
     """``bce`` at the primals, and its derivative along the tangents."""
     return _Bce(*primals).jvp(tangents)
 
@@ -93,13 +87,11 @@ class _MaskedPower(
         x: Array, n: Array, on: Array, scale: float, k: int, x_dot: Array
     ) -> Any:
         total = n.astype(x.dtype) + k
-        y = np.where(on, scale * x**total, 0.0)
-        y_dot = np.where(
+        return np.where(
             on,
             np.where(total != 0.0, x_dot * scale * total * x ** (total - 1.0), 0.0),
             0.0,
         )
-        return y, y_dot
 
 
 def masked_power(
@@ -125,11 +117,7 @@ def masked_power_vjp(
 
 
 def masked_power_jvp(
-    primals: Sequence[ArrayLike],
-    tangents: Sequence[ArrayLike | None],
-    *,
-    scale: float,
-    k: int = 2,
+    primals: Primals, tangents: Tangents, *, scale: float, k: int = 2
 ) -> tuple[Array, Array]:
     """``masked_power`` at the primals, and its derivative along the tangents."""
     return _MaskedPower(*primals, scale, k).jvp(tangents)

@@ -6,12 +6,24 @@ Do not edit: change input.grad and compile it again.
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 
 from ._axes import batch_sum, check_shapes
-from ._gradspec import floats, number, pushed, round_to, start, sum_to, tangent, whole
+from ._gradspec import (
+    Array,
+    floats,
+    number,
+    pushed,
+    round_to,
+    start,
+    sum_to,
+    tangent,
+    whole,
+)
 
 __all__ = [
     "init_layer_norm",
@@ -24,12 +36,12 @@ __all__ = [
 
 
 @jax.custom_jvp
-def _prelu(x, a):
+def _prelu(x: Array, a: Array) -> Any:
     return jnp.maximum(x, 0.0) + a * jnp.minimum(x, 0.0)
 
 
 @functools.partial(_prelu.defjvp, symbolic_zeros=True)
-def _prelu_jvp(primals, tangents):
+def _prelu_jvp(primals: Any, tangents: Any) -> Any:
     x, a = primals
     x_dot, a_dot = tangents
     y = _prelu(x, a)
@@ -45,7 +57,7 @@ def _prelu_jvp(primals, tangents):
     )
 
 
-def prelu(x: jax.typing.ArrayLike, a: jax.typing.ArrayLike) -> jax.Array:
+def prelu(x: ArrayLike, a: ArrayLike) -> Array:
     """Leaky ReLU whose negative slope is learned.
 
         rule prelu(x, a: param = 0.25) -> y:
@@ -62,13 +74,13 @@ def init_prelu(
     a: float = 0.25,
     shape: int | tuple[int, ...] = (),
     dtype: jax.typing.DTypeLike | None = None,
-) -> dict[str, jax.Array]:
+) -> dict[str, Array]:
     """What `prelu` starts from, as keywords: `prelu(…, **init_prelu(…))`."""
     return {"a": start(a, shape, dtype)}
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(3,))
-def _layer_norm(x, gain, bias, eps):
+def _layer_norm(x: Array, gain: Array, bias: Array, eps: float) -> Any:
     m = jnp.mean(x, -1, keepdims=True)
     x_minus_m = x - m
     v = jnp.mean(jnp.square(x_minus_m), -1, keepdims=True)
@@ -76,13 +88,13 @@ def _layer_norm(x, gain, bias, eps):
 
 
 @functools.partial(_layer_norm.defjvp, symbolic_zeros=True)
-def _layer_norm_jvp(eps, primals, tangents):
+def _layer_norm_jvp(eps: float, primals: Any, tangents: Any) -> Any:
     x, gain, bias = primals
     x_dot, gain_dot, bias_dot = tangents
     y = _layer_norm(x, gain, bias, eps)
     d = x.shape[-1]
 
-    def backward(dy):
+    def backward(dy: Array) -> Any:
         dy_gain = dy * gain
         m = jnp.mean(x, -1, keepdims=True)
         x_minus_m = x - m
@@ -108,12 +120,8 @@ def _layer_norm_jvp(eps, primals, tangents):
 
 
 def layer_norm(
-    x: jax.typing.ArrayLike,
-    gain: jax.typing.ArrayLike,
-    bias: jax.typing.ArrayLike,
-    *,
-    eps: float = 1e-5,
-) -> jax.Array:
+    x: ArrayLike, gain: ArrayLike, bias: ArrayLike, *, eps: float = 1e-5
+) -> Array:
     """Centred and scaled along the last axis, then affine.
 
         rule layer_norm(x[..., d], gain[d]: param = 1, bias[d]: param = 0,
@@ -138,7 +146,7 @@ def init_layer_norm(
     gain: float = 1.0,
     bias: float = 0.0,
     dtype: jax.typing.DTypeLike | None = None,
-) -> dict[str, jax.Array]:
+) -> dict[str, Array]:
     """What `layer_norm` starts from, as keywords: `layer_norm(…,
     **init_layer_norm(…))`.
     """
@@ -146,19 +154,19 @@ def init_layer_norm(
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(5,))
-def _mixture(x, z, w, s, to, device):
+def _mixture(x: Array, z: Array, w: Array, s: Array, to: Array, device: int) -> Any:
     u = x * s + device * to
     v = jnp.einsum("ij,...j->...i", w, z)
     return u, v
 
 
 @functools.partial(_mixture.defjvp, symbolic_zeros=True)
-def _mixture_jvp(device, primals, tangents):
+def _mixture_jvp(device: int, primals: Any, tangents: Any) -> Any:
     x, z, w, s, to = primals
     x_dot, z_dot, w_dot, s_dot, to_dot = tangents
     u, v = _mixture(x, z, w, s, to, device)
 
-    def backward(du, dv):
+    def backward(du: Array, dv: Array) -> Any:
         dx = sum_to(du * s, x)
         dz = sum_to(jnp.einsum("...j,ji->...i", dv, w), z)
         dw = sum_to(jnp.einsum("...i,...j->ij", dv, z), w)
@@ -170,14 +178,14 @@ def _mixture_jvp(device, primals, tangents):
 
 
 def mixture(
-    x: jax.typing.ArrayLike,
-    z: jax.typing.ArrayLike,
-    w: jax.typing.ArrayLike,
-    s: jax.typing.ArrayLike,
-    to: jax.typing.ArrayLike,
+    x: ArrayLike,
+    z: ArrayLike,
+    w: ArrayLike,
+    s: ArrayLike,
+    to: ArrayLike,
     *,
     device: int,
-) -> tuple[jax.Array, jax.Array]:
+) -> tuple[Array, Array]:
     """Two sizes, two inputs, and names that layers have for themselves.
 
         rule mixture(x, z[..., k], w[m, k]: param = -1 / 3, s[]: param = 2,
@@ -203,7 +211,7 @@ def init_mixture(
     to: float = 0.0,
     shape: int | tuple[int, ...] = (),
     dtype: jax.typing.DTypeLike | None = None,
-) -> dict[str, jax.Array]:
+) -> dict[str, Array]:
     """What `mixture` starts from, as keywords: `mixture(…, **init_mixture(…))`."""
     return {
         "w": start(w, (m, k), dtype),

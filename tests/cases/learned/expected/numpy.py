@@ -5,14 +5,13 @@ Do not edit: change input.grad and compile it again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ._axes import batch_contraction, batch_sum
-from ._gradspec import Array, Pullback, Rule
+from ._gradspec import Array, Primals, Pullback, Rule, Tangents
 
 __all__ = [
     "layer_norm",
@@ -42,18 +41,11 @@ class _Prelu(Rule[Array], name="prelu"):
 
     @staticmethod
     def pushforward(x: Array, a: Array, x_dot: Array, a_dot: Array) -> Any:
-        t = np.minimum(x, 0.0)
-        y = np.maximum(x, 0.0) + a * t
         mask = x == 0.0
-        y_dot = (
-            x_dot
-            * (
-                np.where(x > 0.0, 1.0, np.where(mask, 0.5, 0.0).astype(x.dtype))
-                + np.where(x < 0.0, a, np.where(mask, 0.5 * a, 0.0))
-            )
-            + a_dot * t
-        )
-        return y, y_dot
+        return x_dot * (
+            np.where(x > 0.0, 1.0, np.where(mask, 0.5, 0.0).astype(x.dtype))
+            + np.where(x < 0.0, a, np.where(mask, 0.5 * a, 0.0))
+        ) + a_dot * np.minimum(x, 0.0)
 
 
 def prelu(x: ArrayLike, a: ArrayLike) -> Array:
@@ -72,9 +64,7 @@ def prelu_vjp(x: ArrayLike, a: ArrayLike) -> tuple[Array, Pullback]:
     return _Prelu(x, a).vjp()
 
 
-def prelu_jvp(
-    primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike | None]
-) -> tuple[Array, Array]:
+def prelu_jvp(primals: Primals, tangents: Tangents) -> tuple[Array, Array]:
     """``prelu`` at the primals, and its derivative along the tangents."""
     return _Prelu(*primals).jvp(tangents)
 
@@ -126,18 +116,16 @@ class _LayerNorm(
     def pushforward(
         x: Array,
         gain: Array,
-        bias: Array,
         eps: float,
+        m: Array,
+        v: Array,
         x_dot: Array,
         gain_dot: Array,
         bias_dot: Array,
     ) -> Any:
-        m = x.mean(axis=-1, keepdims=True)
         x_minus_m = x - m
-        v = np.square(x_minus_m).mean(axis=-1, keepdims=True)
         sqrt = np.sqrt(v + eps)
-        y = x_minus_m / sqrt * gain + bias
-        y_dot = (
+        return (
             gain
             * (
                 -x_dot.mean(axis=-1, keepdims=True)
@@ -148,7 +136,6 @@ class _LayerNorm(
             )
             + gain_dot * x_minus_m
         ) / sqrt + bias_dot
-        return y, y_dot
 
 
 def layer_norm(
@@ -177,10 +164,7 @@ def layer_norm_vjp(
 
 
 def layer_norm_jvp(
-    primals: Sequence[ArrayLike],
-    tangents: Sequence[ArrayLike | None],
-    *,
-    eps: float = 1e-5,
+    primals: Primals, tangents: Tangents, *, eps: float = 1e-5
 ) -> tuple[Array, Array]:
     """``layer_norm`` at the primals, and its derivative along the tangents."""
     return _LayerNorm(*primals, eps).jvp(tangents)
@@ -223,7 +207,7 @@ class _Mixture(
         z: Array,
         w: Array,
         s: Array,
-        to: Array,
+        _to: Array,
         device: int,
         x_dot: Array,
         z_dot: Array,
@@ -231,11 +215,9 @@ class _Mixture(
         s_dot: Array,
         to_dot: Array,
     ) -> Any:
-        u = x * s + device * to
-        v = z @ w.swapaxes(-1, -2)
         u_dot = x_dot * s + s_dot * x + to_dot * device
         v_dot = z_dot @ w.swapaxes(-1, -2) + z @ w_dot.swapaxes(-1, -2)
-        return (u, v), (u_dot, v_dot)
+        return u_dot, v_dot
 
 
 def mixture(
@@ -275,7 +257,7 @@ def mixture_vjp(
 
 
 def mixture_jvp(
-    primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike | None], *, device: int
+    primals: Primals, tangents: Tangents, *, device: int
 ) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
     """``mixture`` at the primals, and its derivative along the tangents."""
     return _Mixture(*primals, device).jvp(tangents)

@@ -6,25 +6,27 @@ Do not edit: change input.grad and compile it again.
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 
-from ._gradspec import WIDE, floats, number, round_to, tangent
+from ._gradspec import WIDE, Array, floats, number, round_to, tangent
 from ._special import tanh
 
 __all__ = ["primals", "pullback", "type"]
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
-def _pullback(ctx, k):
+def _pullback(ctx: Array, k: float) -> Any:
     math = jnp.sqrt(jnp.asarray(k, ctx.dtype))
     # overflowed at ctx = 100, k = 2: 24 of 272 points wrong; now at most 1.5 ULP
     return math * ctx * ctx + jax.nn.sigmoid(ctx)
 
 
 @_pullback.defjvp
-def _pullback_jvp(k, primals, tangents):
+def _pullback_jvp(k: float, primals: Any, tangents: Any) -> Any:
     (ctx,), (ctx_dot,) = primals, tangents
     math = jnp.sqrt(jnp.asarray(k, ctx.dtype))
     # in float32 off by 360 ULP: computed in float64, at twice the bytes, and rounded
@@ -34,7 +36,7 @@ def _pullback_jvp(k, primals, tangents):
     )
 
 
-def pullback(ctx: jax.typing.ArrayLike, *, k: float = 2.0) -> jax.Array:
+def pullback(ctx: ArrayLike, *, k: float = 2.0) -> Array:
     """Quotes \"\"\" and backslashes: \\frac{1}{2}, \\n is no line end, builtins.float
 
         rule pullback(ctx, k: static = 2) -> output:
@@ -49,12 +51,12 @@ def pullback(ctx: jax.typing.ArrayLike, *, k: float = 2.0) -> jax.Array:
 
 
 @jax.custom_jvp
-def _primals(value, residuals, float):
+def _primals(value: Array, residuals: Array, float: Array) -> Any:
     return value * residuals + float * float
 
 
 @functools.partial(_primals.defjvp, symbolic_zeros=True)
-def _primals_jvp(primals, tangents):
+def _primals_jvp(primals: Any, tangents: Any) -> Any:
     value, residuals, float = primals
     value_dot, residuals_dot, float_dot = tangents
     needs = _primals(value, residuals, float)
@@ -63,11 +65,7 @@ def _primals_jvp(primals, tangents):
     )
 
 
-def primals(
-    value: jax.typing.ArrayLike,
-    residuals: jax.typing.ArrayLike,
-    float: jax.typing.ArrayLike,
-) -> jax.Array:
+def primals(value: ArrayLike, residuals: ArrayLike, float: ArrayLike) -> Array:
     """The rule ``primals``.
 
         rule primals(value, residuals, float) -> needs:
@@ -82,12 +80,12 @@ def primals(
 
 
 @jax.custom_jvp
-def _type(x, len):
+def _type(x: Array, len: Array) -> Any:
     return tanh(x) * len
 
 
 @functools.partial(_type.defjvp, symbolic_zeros=True)
-def _type_jvp(primals, tangents):
+def _type_jvp(primals: Any, tangents: Any) -> Any:
     x, len = primals
     x_dot, len_dot = tangents
     max = _type(x, len)
@@ -103,7 +101,7 @@ def _type_jvp(primals, tangents):
     )
 
 
-def type(x: jax.typing.ArrayLike, len: jax.typing.ArrayLike) -> jax.Array:
+def type(x: ArrayLike, len: ArrayLike) -> Array:
     """The rule ``type``.
 
         rule type(x, len) -> max:

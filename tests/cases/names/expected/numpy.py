@@ -5,13 +5,12 @@ Do not edit: change input.grad and compile it again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._gradspec import Array, Pullback, Rule
+from ._gradspec import Array, Primals, Pullback, Rule, Tangents
 from ._special import sigmoid
 
 __all__ = [
@@ -42,11 +41,7 @@ class _Pullback(Rule[Array], name="pullback", kinds={"k": "number"}, least=np.fl
     @staticmethod
     def pushforward(ctx: Array, k: float, ctx_dot: Array) -> Any:
         math_ = np.sqrt(np.asarray(k, ctx.dtype))
-        sigmoid_ctx = sigmoid(ctx)
-        # overflowed at ctx = 100, k = 2: 24 of 272 points wrong; now at most 1.5 ULP
-        output = math_ * ctx * ctx + sigmoid_ctx
-        output_dot = ctx_dot * (2.0 * ctx * math_ + sigmoid_ctx * sigmoid(-ctx))
-        return output, output_dot
+        return ctx_dot * (2.0 * ctx * math_ + sigmoid(ctx) * sigmoid(-ctx))
 
 
 def pullback(ctx: ArrayLike, *, k: float = 2.0) -> Array:
@@ -67,10 +62,7 @@ def pullback_vjp(ctx: ArrayLike, *, k: float = 2.0) -> tuple[Array, Pullback]:
 
 
 def pullback_jvp(
-    primals: Sequence[ArrayLike],
-    tangents: Sequence[ArrayLike | None],
-    *,
-    k: float = 2.0,
+    primals: Primals, tangents: Tangents, *, k: float = 2.0
 ) -> tuple[Array, Array]:
     """``pullback`` at the primals, and its derivative along the tangents."""
     return _Pullback(*primals, k).jvp(tangents)
@@ -94,11 +86,7 @@ class _Primals(Rule[Array], name="primals"):
         residuals_dot: Array,
         float_dot: Array,
     ) -> Any:
-        needs = value * residuals + float * float
-        needs_dot = (
-            value_dot * residuals + residuals_dot * value + 2.0 * float_dot * float
-        )
-        return needs, needs_dot
+        return value_dot * residuals + residuals_dot * value + 2.0 * float_dot * float
 
 
 def primals(value: ArrayLike, residuals: ArrayLike, float: ArrayLike) -> Array:
@@ -121,9 +109,7 @@ def primals_vjp(
     return _Primals(value, residuals, float).vjp()
 
 
-def primals_jvp(
-    primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike | None]
-) -> tuple[Array, Array]:
+def primals_jvp(primals: Primals, tangents: Tangents) -> tuple[Array, Array]:
     """``primals`` at the primals, and its derivative along the tangents."""
     return _Primals(*primals).jvp(tangents)
 
@@ -141,15 +127,9 @@ class _Type(Rule[Array], name="type", least=np.float64):
 
     @staticmethod
     def pushforward(x: Array, len: Array, x_dot: Array, len_dot: Array) -> Any:
-        tanh_x = np.tanh(x)
-        max = tanh_x * len
-        max_dot = (
-            x_dot
-            * len
-            * (4.0 / ((1.0 + np.exp(-2.0 * x)) * (1.0 + np.square(np.exp(x)))))
-            + len_dot * tanh_x
-        )
-        return max, max_dot
+        return x_dot * len * (
+            4.0 / ((1.0 + np.exp(-2.0 * x)) * (1.0 + np.square(np.exp(x))))
+        ) + len_dot * np.tanh(x)
 
 
 def type(x: ArrayLike, len: ArrayLike) -> Array:
@@ -168,8 +148,6 @@ def type_vjp(x: ArrayLike, len: ArrayLike) -> tuple[Array, Pullback]:
     return _Type(x, len).vjp()
 
 
-def type_jvp(
-    primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike | None]
-) -> tuple[Array, Array]:
+def type_jvp(primals: Primals, tangents: Tangents) -> tuple[Array, Array]:
     """``type`` at the primals, and its derivative along the tangents."""
     return _Type(*primals).jvp(tangents)

@@ -5,34 +5,37 @@ Do not edit: change input.grad and compile it again.
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 
 from ._axes import check_shapes, cumsum_back, gather, scatter_add_all, take
-from ._gradspec import floats, integers, pushed, round_to, sum_to
+from ._gradspec import Array, floats, integers, pushed, round_to, sum_to
 
 __all__ = ["cross_entropy", "embedding", "running"]
 
 
 @jax.custom_jvp
-def _embedding(w, t):
+def _embedding(w: Array, t: Array) -> Any:
     return take(w, t, -2)
 
 
 @_embedding.defjvp
-def _embedding_jvp(primals, tangents):
+def _embedding_jvp(primals: Any, tangents: Any) -> Any:
     w, t = primals
     w_dot, _ = tangents
     y = _embedding(w, t)
     v = w.shape[-2]
 
-    def backward(dy):
+    def backward(dy: Array) -> Any:
         return (sum_to(scatter_add_all(t, dy, v, 1, 1), w),)
 
     return y, *pushed(backward, (w_dot,), y)
 
 
-def embedding(w: jax.typing.ArrayLike, t: jax.typing.ArrayLike) -> jax.Array:
+def embedding(w: ArrayLike, t: ArrayLike) -> Array:
     """Rows of a table by their numbers.
 
         rule embedding(w[v, d], t[..., n]: int) -> y[..., n, d]:
@@ -48,18 +51,18 @@ def embedding(w: jax.typing.ArrayLike, t: jax.typing.ArrayLike) -> jax.Array:
 
 
 @jax.custom_jvp
-def _cross_entropy(x, t):
+def _cross_entropy(x: Array, t: Array) -> Any:
     return jax.nn.logsumexp(x, -1) - gather(x, jnp.expand_dims(t, -1), -1)[..., 0]
 
 
 @_cross_entropy.defjvp
-def _cross_entropy_jvp(primals, tangents):
+def _cross_entropy_jvp(primals: Any, tangents: Any) -> Any:
     x, t = primals
     x_dot, _ = tangents
     loss = _cross_entropy(x, t)
     n = x.shape[-1]
 
-    def backward(dloss):
+    def backward(dloss: Array) -> Any:
         return (
             sum_to(
                 jnp.expand_dims(dloss, -1)
@@ -74,7 +77,7 @@ def _cross_entropy_jvp(primals, tangents):
     return loss, *pushed(backward, (x_dot,), loss)
 
 
-def cross_entropy(x: jax.typing.ArrayLike, t: jax.typing.ArrayLike) -> jax.Array:
+def cross_entropy(x: ArrayLike, t: ArrayLike) -> Array:
     """The negative log likelihood of a class by its logits.
 
         rule cross_entropy(x[..., n], t: int) -> loss:
@@ -90,22 +93,22 @@ def cross_entropy(x: jax.typing.ArrayLike, t: jax.typing.ArrayLike) -> jax.Array
 
 
 @jax.custom_jvp
-def _running(x):
+def _running(x: Array) -> Any:
     return jnp.cumsum(x, -1)
 
 
 @_running.defjvp
-def _running_jvp(primals, tangents):
+def _running_jvp(primals: Any, tangents: Any) -> Any:
     (x,), (x_dot,) = primals, tangents
     y = _running(x)
 
-    def backward(dy):
+    def backward(dy: Array) -> Any:
         return (sum_to(cumsum_back(dy, -1), x),)
 
     return y, *pushed(backward, (x_dot,), y)
 
 
-def running(x: jax.typing.ArrayLike) -> jax.Array:
+def running(x: ArrayLike) -> Array:
     """The sum of all elements so far.
 
         rule running(x[..., n]) -> y[..., n]:

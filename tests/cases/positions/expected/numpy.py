@@ -5,14 +5,13 @@ Do not edit: change input.grad and compile it again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ._axes import gather, logsumexp, scatter_add_all, take
-from ._gradspec import Array, Pullback, Rule
+from ._gradspec import Array, Primals, Pullback, Rule, Tangents
 
 __all__ = [
     "cross_entropy",
@@ -38,19 +37,13 @@ class _Embedding(
         return take(w, t, -2)
 
     @staticmethod
-    def residuals(w: Array, t: Array, _y: Array) -> Any:
-        return t, w
-
-    @staticmethod
-    def pullback(t: Array, w: Array, dy: Array) -> Any:
+    def pullback(w: Array, t: Array, dy: Array) -> Any:
         v = w.shape[-2]
         return scatter_add_all(t, dy, v, 1, 1), None
 
     @staticmethod
-    def pushforward(w: Array, t: Array, w_dot: Array) -> Any:
-        y = take(w, t, -2)
-        y_dot = take(w_dot, t, -2)
-        return y, y_dot
+    def pushforward(_w: Array, t: Array, w_dot: Array) -> Any:
+        return take(w_dot, t, -2)
 
 
 def embedding(w: ArrayLike, t: ArrayLike) -> Array:
@@ -70,9 +63,7 @@ def embedding_vjp(w: ArrayLike, t: ArrayLike) -> tuple[Array, Pullback]:
     return _Embedding(w, t).vjp()
 
 
-def embedding_jvp(
-    primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike | None]
-) -> tuple[Array, Array]:
+def embedding_jvp(primals: Primals, tangents: Tangents) -> tuple[Array, Array]:
     """``embedding`` at the primals, and its derivative along the tangents."""
     return _Embedding(*primals).jvp(tangents)
 
@@ -99,13 +90,13 @@ class _CrossEntropy(
     @staticmethod
     def pushforward(x: Array, t: Array, x_dot: Array) -> Any:
         n = x.shape[-1]
-        u = logsumexp(x, axis=-1)
-        v = t[..., None]
-        loss = u - gather(x, v, -1)[..., 0]
-        loss_dot = (
-            x_dot * (np.exp(x - u[..., None]) - (v == np.arange(n)).astype(x.dtype))
+        return (
+            x_dot
+            * (
+                np.exp(x - logsumexp(x, axis=-1)[..., None])
+                - (t[..., None] == np.arange(n)).astype(x.dtype)
+            )
         ).sum(axis=-1)
-        return loss, loss_dot
 
 
 def cross_entropy(x: ArrayLike, t: ArrayLike) -> Array:
@@ -125,9 +116,7 @@ def cross_entropy_vjp(x: ArrayLike, t: ArrayLike) -> tuple[Array, Pullback]:
     return _CrossEntropy(x, t).vjp()
 
 
-def cross_entropy_jvp(
-    primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike | None]
-) -> tuple[Array, Array]:
+def cross_entropy_jvp(primals: Primals, tangents: Tangents) -> tuple[Array, Array]:
     """``cross_entropy`` at the primals, and its derivative along the tangents."""
     return _CrossEntropy(*primals).jvp(tangents)
 
@@ -142,10 +131,8 @@ class _Running(Rule[Array], name="running", axes={"x": "... n"}):
         return np.flip(np.cumsum(np.flip(dy, -1), axis=-1), -1)
 
     @staticmethod
-    def pushforward(x: Array, x_dot: Array) -> Any:
-        y = np.cumsum(x, axis=-1)
-        y_dot = np.cumsum(x_dot, axis=-1)
-        return y, y_dot
+    def pushforward(_x: Array, x_dot: Array) -> Any:
+        return np.cumsum(x_dot, axis=-1)
 
 
 def running(x: ArrayLike) -> Array:
@@ -165,8 +152,6 @@ def running_vjp(x: ArrayLike) -> tuple[Array, Pullback]:
     return _Running(x).vjp()
 
 
-def running_jvp(
-    primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike | None]
-) -> tuple[Array, Array]:
+def running_jvp(primals: Primals, tangents: Tangents) -> tuple[Array, Array]:
     """``running`` at the primals, and its derivative along the tangents."""
     return _Running(*primals).jvp(tangents)

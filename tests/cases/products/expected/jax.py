@@ -6,28 +6,30 @@ Do not edit: change input.grad and compile it again.
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 
 from ._axes import batch_sum, check_shapes
-from ._gradspec import floats, pushed, round_to, sum_to
+from ._gradspec import Array, floats, pushed, round_to, sum_to
 
 __all__ = ["linear", "outer", "transposed"]
 
 
 @jax.custom_jvp
-def _linear(x, w, b):
+def _linear(x: Array, w: Array, b: Array) -> Any:
     return jnp.einsum("...j,ij->...i", x, w) + b
 
 
 @functools.partial(_linear.defjvp, symbolic_zeros=True)
-def _linear_jvp(primals, tangents):
+def _linear_jvp(primals: Any, tangents: Any) -> Any:
     x, w, b = primals
     x_dot, w_dot, b_dot = tangents
     y = _linear(x, w, b)
 
-    def backward(dy):
+    def backward(dy: Array) -> Any:
         dx = sum_to(jnp.einsum("...j,ji->...i", dy, w), x)
         dw = sum_to(jnp.einsum("...i,...j->ij", dy, x), w)
         db = sum_to(batch_sum(dy, 1), b)
@@ -36,9 +38,7 @@ def _linear_jvp(primals, tangents):
     return y, *pushed(backward, (x_dot, w_dot, b_dot), y)
 
 
-def linear(
-    x: jax.typing.ArrayLike, w: jax.typing.ArrayLike, b: jax.typing.ArrayLike
-) -> jax.Array:
+def linear(x: ArrayLike, w: ArrayLike, b: ArrayLike) -> Array:
     """A matrix and an offset.
 
         rule linear(x[..., k], w[m, k], b[m]) -> y[..., m]:
@@ -55,17 +55,17 @@ def linear(
 
 
 @jax.custom_jvp
-def _outer(a, b):
+def _outer(a: Array, b: Array) -> Any:
     return jnp.expand_dims(a, -1) * jnp.expand_dims(b, -2)
 
 
 @functools.partial(_outer.defjvp, symbolic_zeros=True)
-def _outer_jvp(primals, tangents):
+def _outer_jvp(primals: Any, tangents: Any) -> Any:
     a, b = primals
     a_dot, b_dot = tangents
     c = _outer(a, b)
 
-    def backward(dc):
+    def backward(dc: Array) -> Any:
         da = sum_to(jnp.einsum("...ij,...j->...i", dc, b), a)
         db = sum_to(jnp.einsum("...ji,...j->...i", dc, a), b)
         return da, db
@@ -73,7 +73,7 @@ def _outer_jvp(primals, tangents):
     return c, *pushed(backward, (a_dot, b_dot), c)
 
 
-def outer(a: jax.typing.ArrayLike, b: jax.typing.ArrayLike) -> jax.Array:
+def outer(a: ArrayLike, b: ArrayLike) -> Array:
     """All products of two vectors.
 
         rule outer(a[..., n], b[..., m]) -> c[..., n, m]:
@@ -89,22 +89,22 @@ def outer(a: jax.typing.ArrayLike, b: jax.typing.ArrayLike) -> jax.Array:
 
 
 @jax.custom_jvp
-def _transposed(a):
+def _transposed(a: Array) -> Any:
     return a.mT
 
 
 @_transposed.defjvp
-def _transposed_jvp(primals, tangents):
+def _transposed_jvp(primals: Any, tangents: Any) -> Any:
     (a,), (a_dot,) = primals, tangents
     b = _transposed(a)
 
-    def backward(db):
+    def backward(db: Array) -> Any:
         return (sum_to(db.mT, a),)
 
     return b, *pushed(backward, (a_dot,), b)
 
 
-def transposed(a: jax.typing.ArrayLike) -> jax.Array:
+def transposed(a: ArrayLike) -> Array:
     """Rows as columns.
 
         rule transposed(a[..., n, m]) -> b[..., m, n]:

@@ -5,14 +5,13 @@ Do not edit: change input.grad and compile it again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ._axes import batch_contraction, batch_sum
-from ._gradspec import Array, Pullback, Rule
+from ._gradspec import Array, Primals, Pullback, Rule, Tangents
 
 __all__ = [
     "linear",
@@ -38,11 +37,9 @@ class _Linear(Rule[Array], name="linear", axes={"x": "... k", "w": "m k", "b": "
 
     @staticmethod
     def pushforward(
-        x: Array, w: Array, b: Array, x_dot: Array, w_dot: Array, b_dot: Array
+        x: Array, w: Array, _b: Array, x_dot: Array, w_dot: Array, b_dot: Array
     ) -> Any:
-        y = x @ w.swapaxes(-1, -2) + b
-        y_dot = x_dot @ w.swapaxes(-1, -2) + x @ w_dot.swapaxes(-1, -2) + b_dot
-        return y, y_dot
+        return x_dot @ w.swapaxes(-1, -2) + x @ w_dot.swapaxes(-1, -2) + b_dot
 
 
 def linear(x: ArrayLike, w: ArrayLike, b: ArrayLike) -> Array:
@@ -64,9 +61,7 @@ def linear_vjp(x: ArrayLike, w: ArrayLike, b: ArrayLike) -> tuple[Array, Pullbac
     return _Linear(x, w, b).vjp()
 
 
-def linear_jvp(
-    primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike | None]
-) -> tuple[Array, Array]:
+def linear_jvp(primals: Primals, tangents: Tangents) -> tuple[Array, Array]:
     """``linear`` at the primals, and its derivative along the tangents."""
     return _Linear(*primals).jvp(tangents)
 
@@ -84,11 +79,7 @@ class _Outer(Rule[Array], name="outer", axes={"a": "... n", "b": "... m"}):
 
     @staticmethod
     def pushforward(a: Array, b: Array, a_dot: Array, b_dot: Array) -> Any:
-        t = a[..., None]
-        u = b[..., None, :]
-        c = t * u
-        c_dot = a_dot[..., None] * u + b_dot[..., None, :] * t
-        return c, c_dot
+        return a_dot[..., None] * b[..., None, :] + b_dot[..., None, :] * a[..., None]
 
 
 def outer(a: ArrayLike, b: ArrayLike) -> Array:
@@ -109,9 +100,7 @@ def outer_vjp(a: ArrayLike, b: ArrayLike) -> tuple[Array, Pullback]:
     return _Outer(a, b).vjp()
 
 
-def outer_jvp(
-    primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike | None]
-) -> tuple[Array, Array]:
+def outer_jvp(primals: Primals, tangents: Tangents) -> tuple[Array, Array]:
     """``outer`` at the primals, and its derivative along the tangents."""
     return _Outer(*primals).jvp(tangents)
 
@@ -126,10 +115,8 @@ class _Transposed(Rule[Array], name="transposed", axes={"a": "... n m"}):
         return db.swapaxes(-1, -2)
 
     @staticmethod
-    def pushforward(a: Array, a_dot: Array) -> Any:
-        b = a.swapaxes(-1, -2)
-        b_dot = a_dot.swapaxes(-1, -2)
-        return b, b_dot
+    def pushforward(_a: Array, a_dot: Array) -> Any:
+        return a_dot.swapaxes(-1, -2)
 
 
 def transposed(a: ArrayLike) -> Array:
@@ -149,8 +136,6 @@ def transposed_vjp(a: ArrayLike) -> tuple[Array, Pullback]:
     return _Transposed(a).vjp()
 
 
-def transposed_jvp(
-    primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike | None]
-) -> tuple[Array, Array]:
+def transposed_jvp(primals: Primals, tangents: Tangents) -> tuple[Array, Array]:
     """``transposed`` at the primals, and its derivative along the tangents."""
     return _Transposed(*primals).jvp(tangents)

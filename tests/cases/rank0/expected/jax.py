@@ -6,27 +6,29 @@ Do not edit: change input.grad and compile it again.
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import jax
+from jax.typing import ArrayLike
 
 from ._axes import check_shapes
-from ._gradspec import floats, round_to, tangent
+from ._gradspec import Array, floats, round_to, tangent
 
 __all__ = ["product", "square"]
 
 
 @jax.custom_jvp
-def _square(x):
+def _square(x: Array) -> Any:
     return x * x
 
 
 @_square.defjvp
-def _square_jvp(primals, tangents):
+def _square_jvp(primals: Any, tangents: Any) -> Any:
     (x,), (x_dot,) = primals, tangents
     return _square(x), 2.0 * x * x_dot
 
 
-def square(x: jax.typing.ArrayLike) -> jax.Array:
+def square(x: ArrayLike) -> Array:
     """The square of a single number.
 
         rule square(x[]) -> y[]:
@@ -41,19 +43,19 @@ def square(x: jax.typing.ArrayLike) -> jax.Array:
 
 
 @jax.custom_jvp
-def _product(x, y):
+def _product(x: Array, y: Array) -> Any:
     return x * y
 
 
 @functools.partial(_product.defjvp, symbolic_zeros=True)
-def _product_jvp(primals, tangents):
+def _product_jvp(primals: Any, tangents: Any) -> Any:
     x, y = primals
     x_dot, y_dot = tangents
     z = _product(x, y)
     return z, tangent(z, (y, x_dot), (x, y_dot))
 
 
-def product(x: jax.typing.ArrayLike, y: jax.typing.ArrayLike) -> jax.Array:
+def product(x: ArrayLike, y: ArrayLike) -> Array:
     """The rule ``product``.
 
         rule product(x[], y[]) -> z[]:

@@ -5,12 +5,11 @@ Do not edit: change input.grad and compile it again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from numpy.typing import ArrayLike
 
-from ._gradspec import Array, Pullback, Rule
+from ._gradspec import Array, Primals, Pullback, Rule, Tangents
 
 __all__ = [
     "product",
@@ -33,9 +32,7 @@ class _Square(Rule[Array], name="square", axes={"x": ""}):
 
     @staticmethod
     def pushforward(x: Array, x_dot: Array) -> Any:
-        y = x * x
-        y_dot = 2.0 * x_dot * x
-        return y, y_dot
+        return 2.0 * x_dot * x
 
 
 def square(x: ArrayLike) -> Array:
@@ -55,9 +52,7 @@ def square_vjp(x: ArrayLike) -> tuple[Array, Pullback]:
     return _Square(x).vjp()
 
 
-def square_jvp(
-    primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike | None]
-) -> tuple[Array, Array]:
+def square_jvp(primals: Primals, tangents: Tangents) -> tuple[Array, Array]:
     """``square`` at the primals, and its derivative along the tangents."""
     return _Square(*primals).jvp(tangents)
 
@@ -73,9 +68,7 @@ class _Product(Rule[Array], name="product", axes={"x": "", "y": ""}):
 
     @staticmethod
     def pushforward(x: Array, y: Array, x_dot: Array, y_dot: Array) -> Any:
-        z = x * y
-        z_dot = x_dot * y + y_dot * x
-        return z, z_dot
+        return x_dot * y + y_dot * x
 
 
 def product(x: ArrayLike, y: ArrayLike) -> Array:
@@ -94,8 +87,6 @@ def product_vjp(x: ArrayLike, y: ArrayLike) -> tuple[Array, Pullback]:
     return _Product(x, y).vjp()
 
 
-def product_jvp(
-    primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike | None]
-) -> tuple[Array, Array]:
+def product_jvp(primals: Primals, tangents: Tangents) -> tuple[Array, Array]:
     """``product`` at the primals, and its derivative along the tangents."""
     return _Product(*primals).jvp(tangents)

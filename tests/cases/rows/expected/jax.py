@@ -6,33 +6,35 @@ Do not edit: change input.grad and compile it again.
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 
 from ._axes import batch_sum, check_shapes
-from ._gradspec import floats, number, pushed, round_to, sum_to
+from ._gradspec import Array, floats, number, pushed, round_to, sum_to
 
 __all__ = ["layer_norm", "softmax"]
 
 
 @jax.custom_jvp
-def _softmax(x):
+def _softmax(x: Array) -> Any:
     return jax.nn.softmax(x, -1)
 
 
 @_softmax.defjvp
-def _softmax_jvp(primals, tangents):
+def _softmax_jvp(primals: Any, tangents: Any) -> Any:
     (x,), (x_dot,) = primals, tangents
     y = _softmax(x)
 
-    def backward(dy):
+    def backward(dy: Array) -> Any:
         return (sum_to(y * (dy - jnp.sum(dy * y, -1, keepdims=True)), x),)
 
     return y, *pushed(backward, (x_dot,), y)
 
 
-def softmax(x: jax.typing.ArrayLike) -> jax.Array:
+def softmax(x: ArrayLike) -> Array:
     """Exponentials of a row, scaled to add up to one.
 
         rule softmax(x[..., n]) -> y[..., n]:
@@ -48,7 +50,7 @@ def softmax(x: jax.typing.ArrayLike) -> jax.Array:
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(3,))
-def _layer_norm(x, g, b, eps):
+def _layer_norm(x: Array, g: Array, b: Array, eps: float) -> Any:
     mu = jnp.mean(x, -1, keepdims=True)
     x_minus_mu = x - mu
     r = 1.0 / jnp.sqrt(jnp.mean(jnp.square(x_minus_mu), -1, keepdims=True) + eps)
@@ -57,12 +59,12 @@ def _layer_norm(x, g, b, eps):
 
 
 @functools.partial(_layer_norm.defjvp, symbolic_zeros=True)
-def _layer_norm_jvp(eps, primals, tangents):
+def _layer_norm_jvp(eps: float, primals: Any, tangents: Any) -> Any:
     x, g, b = primals
     x_dot, g_dot, b_dot = tangents
     y = _layer_norm(x, g, b, eps)
 
-    def backward(dy):
+    def backward(dy: Array) -> Any:
         mu = jnp.mean(x, -1, keepdims=True)
         x_minus_mu = x - mu
         r = 1.0 / jnp.sqrt(jnp.mean(jnp.square(x_minus_mu), -1, keepdims=True) + eps)
@@ -84,13 +86,7 @@ def _layer_norm_jvp(eps, primals, tangents):
     return y, *pushed(backward, (x_dot, g_dot, b_dot), y)
 
 
-def layer_norm(
-    x: jax.typing.ArrayLike,
-    g: jax.typing.ArrayLike,
-    b: jax.typing.ArrayLike,
-    *,
-    eps: float = 1e-5,
-) -> jax.Array:
+def layer_norm(x: ArrayLike, g: ArrayLike, b: ArrayLike, *, eps: float = 1e-5) -> Array:
     """A row brought to mean 0 and variance 1, then scaled and moved.
 
         rule layer_norm(x[..., n], g[n], b[n], eps: static = 1e-5) -> y[..., n]:

@@ -5,7 +5,6 @@ Do not edit: change input.grad and compile it again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from ._axes import batch_sum
 from ._axes import softmax as softmax_
-from ._gradspec import Array, Pullback, Rule
+from ._gradspec import Array, Primals, Pullback, Rule, Tangents
 
 __all__ = [
     "layer_norm",
@@ -39,10 +38,8 @@ class _Softmax(Rule[Array], name="softmax", axes={"x": "... n"}):
         return y * (dy - (dy * y).sum(axis=-1, keepdims=True))
 
     @staticmethod
-    def pushforward(x: Array, x_dot: Array) -> Any:
-        y = softmax_(x, -1)
-        y_dot = y * (x_dot - (x_dot * y).sum(axis=-1, keepdims=True))
-        return y, y_dot
+    def pushforward(y: Array, x_dot: Array) -> Any:
+        return y * (x_dot - (x_dot * y).sum(axis=-1, keepdims=True))
 
 
 def softmax(x: ArrayLike) -> Array:
@@ -63,9 +60,7 @@ def softmax_vjp(x: ArrayLike) -> tuple[Array, Pullback]:
     return _Softmax(x).vjp()
 
 
-def softmax_jvp(
-    primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike | None]
-) -> tuple[Array, Array]:
+def softmax_jvp(primals: Primals, tangents: Tangents) -> tuple[Array, Array]:
     """``softmax`` at the primals, and its derivative along the tangents."""
     return _Softmax(*primals).jvp(tangents)
 
@@ -111,18 +106,15 @@ class _LayerNorm(
     def pushforward(
         x: Array,
         g: Array,
-        b: Array,
-        eps: float,
+        mu: Array,
+        r: Array,
         x_dot: Array,
         g_dot: Array,
         b_dot: Array,
     ) -> Any:
-        mu = x.mean(axis=-1, keepdims=True)
         x_minus_mu = x - mu
-        r = 1.0 / np.sqrt(np.square(x_minus_mu).mean(axis=-1, keepdims=True) + eps)
         h = x_minus_mu * r
-        y = h * g + b
-        y_dot = (
+        return (
             r
             * g
             * (
@@ -133,7 +125,6 @@ class _LayerNorm(
             + g_dot * h
             + b_dot
         )
-        return y, y_dot
 
 
 def layer_norm(x: ArrayLike, g: ArrayLike, b: ArrayLike, *, eps: float = 1e-5) -> Array:
@@ -162,10 +153,7 @@ def layer_norm_vjp(
 
 
 def layer_norm_jvp(
-    primals: Sequence[ArrayLike],
-    tangents: Sequence[ArrayLike | None],
-    *,
-    eps: float = 1e-5,
+    primals: Primals, tangents: Tangents, *, eps: float = 1e-5
 ) -> tuple[Array, Array]:
     """``layer_norm`` at the primals, and its derivative along the tangents."""
     return _LayerNorm(*primals, eps).jvp(tangents)

@@ -5,13 +5,12 @@ Do not edit: change input.grad and compile it again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._gradspec import Array, Pullback, Rule
+from ._gradspec import Array, Primals, Pullback, Rule, Tangents
 from ._special import sigmoid
 
 __all__ = [
@@ -35,9 +34,7 @@ class _Spike(Rule[Array], name="spike", kinds={"k": "number"}):
 
     @staticmethod
     def pushforward(v: Array, k: float, v_dot: Array) -> Any:
-        s = (v > 0.0).astype(v.dtype)
-        s_dot = v_dot / np.square(1.0 + k * np.abs(v))
-        return s, s_dot
+        return v_dot / np.square(1.0 + k * np.abs(v))
 
 
 def spike(v: ArrayLike, *, k: float = 25.0) -> Array:
@@ -58,10 +55,7 @@ def spike_vjp(v: ArrayLike, *, k: float = 25.0) -> tuple[Array, Pullback]:
 
 
 def spike_jvp(
-    primals: Sequence[ArrayLike],
-    tangents: Sequence[ArrayLike | None],
-    *,
-    k: float = 25.0,
+    primals: Primals, tangents: Tangents, *, k: float = 25.0
 ) -> tuple[Array, Array]:
     """``spike`` at the primals, and its derivative along the tangents."""
     return _Spike(*primals, k).jvp(tangents)
@@ -78,9 +72,7 @@ class _SignStep(Rule[Array], name="sign_step"):
 
     @staticmethod
     def pushforward(x: Array, x_dot: Array) -> Any:
-        y = np.where(x > 0.0, 1.0, -1.0).astype(x.dtype)
-        y_dot = x_dot * sigmoid(x) * sigmoid(-x)
-        return y, y_dot
+        return x_dot * sigmoid(x) * sigmoid(-x)
 
 
 def sign_step(x: ArrayLike) -> Array:
@@ -100,8 +92,6 @@ def sign_step_vjp(x: ArrayLike) -> tuple[Array, Pullback]:
     return _SignStep(x).vjp()
 
 
-def sign_step_jvp(
-    primals: Sequence[ArrayLike], tangents: Sequence[ArrayLike | None]
-) -> tuple[Array, Array]:
+def sign_step_jvp(primals: Primals, tangents: Tangents) -> tuple[Array, Array]:
     """``sign_step`` at the primals, and its derivative along the tangents."""
     return _SignStep(*primals).jvp(tangents)
