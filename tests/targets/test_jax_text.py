@@ -35,7 +35,7 @@ def test_the_same_text_every_time() -> None:
 
 def test_a_simple_rule_has_nothing_that_it_does_not_need() -> None:
     text = jax_text("rule negative(x) -> y:\n    y = -x\n")
-    assert "from ._gradspec import floats, round_to\n" in text
+    assert "from ._gradspec import Array, floats, round_to\n" in text
     absent = ("import functools", "jax.numpy", "symbolic_zeros", "_special", "_axes")
     assert [name for name in absent if name in text] == []
     assert len(text.splitlines()) <= 40
@@ -46,12 +46,12 @@ def test_a_core_reads_as_written_by_hand() -> None:
     assert _of(text, "@jax.custom_jvp", "def square") == inspect.cleandoc(
         """
         @jax.custom_jvp
-        def _square(x):
+        def _square(x: Array) -> Any:
             return x * x
 
 
         @_square.defjvp
-        def _square_jvp(primals, tangents):
+        def _square_jvp(primals: Any, tangents: Any) -> Any:
             (x,), (x_dot,) = primals, tangents
             return _square(x), 2.0 * x * x_dot
         """
@@ -63,7 +63,7 @@ def test_tangents_of_several_inputs_are_pairs() -> None:
     assert _of(text, "@functools", "def product") == inspect.cleandoc(
         """
         @functools.partial(_product.defjvp, symbolic_zeros=True)
-        def _product_jvp(primals, tangents):
+        def _product_jvp(primals: Any, tangents: Any) -> Any:
             x, y = primals
             x_dot, y_dot = tangents
             z = _product(x, y)
@@ -77,12 +77,12 @@ def test_with_axes_the_backward_pass_is_transposed() -> None:
     assert _of(text, "@functools", "def scores") == inspect.cleandoc(
         """
         @functools.partial(_scores.defjvp, symbolic_zeros=True)
-        def _scores_jvp(primals, tangents):
+        def _scores_jvp(primals: Any, tangents: Any) -> Any:
             x, g = primals
             x_dot, g_dot = tangents
             y, at = _scores(x, g)
 
-            def backward(dy):
+            def backward(dy: Array) -> Any:
                 dx = sum_to(dy * y, x)
                 dg = sum_to(batch_sum(dy * jnp.exp(x), 1), g)
                 return dx, dg
@@ -116,7 +116,7 @@ def test_names_of_the_text_give_way_to_the_authors() -> None:
     text = jax_text(
         "rule primals(tangents, floats) -> dtype:\n    dtype = tangents * floats\n"
     )
-    assert "def _primals_jvp(primals, tangents_):" in text
+    assert "def _primals_jvp(primals: Any, tangents_: Any) -> Any:" in text
     assert "tangents_dot, floats_dot = tangents_" in text
     assert "dtype_, tangents, floats = floats_(" in text
 
