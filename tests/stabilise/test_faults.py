@@ -82,20 +82,10 @@ def test_a_rule_without_such_functions_is_chosen_once() -> None:
 def test_the_table_is_of_our_functions() -> None:
     known = {row.name for row in ROWS}
     assert known >= {name for name, _, _ in measured.FAULTS}
-    assert known >= set(measured.CORE)
     targets = {(target, dtype) for _, target, dtype in measured.FAULTS}
     assert {target for target, _ in targets} <= {"numpy", "torch", "tf", "jax"}
     for spans in measured.FAULTS.values():
         assert all(low < high and ulp > 8 for low, high, ulp in spans)
-
-
-@pytest.mark.parametrize(
-    "name", ["exp", "log", "expm1", "log1p", "sigmoid", "softplus"]
-)
-def test_what_everything_rests_on_is_good_on_every_target(name: str) -> None:
-    numpy32, numpy64, torch32, torch64, tf32, tf64, *_ = measured.CORE[name]
-    assert max(numpy32, numpy64, torch32, torch64, tf64) <= 4
-    assert tf32 <= 5.5
 
 
 @pytest.mark.usefixtures("no_tail")
