@@ -22,7 +22,7 @@ from gradspec.plan.axes import Value, aligned, frame, size_of, spread
 from gradspec.plan.conditions import is_within, without_repeats
 from gradspec.plan.emptiness import Sizes, undefined_at
 from gradspec.plan.hoisting import Hoisted, hoisted
-from gradspec.plan.indexing import Position, indexed
+from gradspec.plan.indexing import Position, are_windows, indexed
 from gradspec.plan.pairs import BATCH
 from gradspec.plan.positions import asks, at_positions, spelled_out
 from gradspec.plan.ranked import Arange, ProductOfOthers, Reduce, Stack
@@ -241,12 +241,7 @@ class Translation:
         if not isinstance(expr, ir.Ref) or expr in self.unguarded:
             return False
         sizes = [_size_in_rules(size) for size in self.view[expr.name].sizes]
-        plain = all(
-            isinstance(n, ir.Idx | ir.Const | ir.Size | ir.Apply)
-            for index in expr.indices
-            for n in walk.nodes(index)
-        )
-        return plain and is_within(condition, expr, sizes)
+        return are_windows(expr.indices) and is_within(condition, expr, sizes)
 
     def integer(self, expr: ir.Expr) -> Value:
         """An index expression, in integers all the way."""

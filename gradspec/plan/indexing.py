@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from gradspec.ir import expr as ir
+from gradspec.ir import walk
 from gradspec.plan.array import Expr, Literal
 from gradspec.plan.axes import Value, aligned, permuted
 from gradspec.plan.ranked import Diagonal, Expand, Gather, Pick, Take, Window, Windows
@@ -38,14 +39,14 @@ def indexed(
     expr, labels = array, [str(number) for number in range(len(positions))]
     for number, position in enumerate(positions):
         axis = labels.index(str(number)) - len(labels)
-        plain = _shift(position, sizes)
+        plain = _shift(position.index)
         if plain is not None:
             name, start = plain
             whole = start == ZERO and sizes[name] == axis_sizes[number]
             if not whole:
                 expr = Window(expr, axis, start, sizes[name], guarded)
             labels[axis] = name
-        elif (pair := _pair(position, labels)) is not None:
+        elif (pair := _pair(position.index, labels)) is not None:
             (rows, columns), start, backward = pair
             sized = sizes[rows], sizes[columns]
             expr = Windows(expr, axis, start, *sized, backward, guarded)
@@ -62,9 +63,21 @@ def indexed(
     return Value(*_without_repeats(expr, labels), batched)
 
 
-def _shift(position: Position, sizes: Mapping[str, Expr]) -> tuple[str, Expr] | None:
+def are_windows(indices: Sequence[ir.Expr]) -> bool:
+    """Whether the reference becomes windows, which are 0 beyond the ends of an axis; what is
+    taken by positions is not.
+    """
+    seen: list[str] = []
+    for index in indices:
+        if _shift(index) is None and _pair(index, seen) is None:
+            return False
+        seen += [n.name for n in walk.nodes(index) if isinstance(n, ir.Idx)]
+    return len(seen) == len(set(seen))
+
+
+def _shift(index: ir.Expr) -> tuple[str, Expr] | None:
     """``i`` or ``i + start``: the index, and the start as an integer."""
-    match position.index:
+    match index:
         case ir.Idx(name=name):
             return name, ZERO
         case ir.Apply(op="add", args=(ir.Idx(name=name), ir.Const(value=start))):
@@ -78,11 +91,11 @@ def _shift(position: Position, sizes: Mapping[str, Expr]) -> tuple[str, Expr] | 
 
 
 def _pair(
-    position: Position, labels: list[str]
+    index: ir.Expr, labels: Sequence[str]
 ) -> tuple[tuple[str, str], Expr, bool] | None:
     """``i + j`` and ``i - j``, perhaps with a number: the indices, the start, and whether
     the second runs backward."""
-    start, index = 0, position.index
+    start = 0
     match index:
         case ir.Apply(op="add" | "sub" as op, args=(inner, ir.Const(value=value))):
             start = int(value) if op == "add" else -int(value)

@@ -289,6 +289,7 @@ def _pushforward(program: Program, scope: Scope) -> Iterable[Lines]:
         return
     kept, values = _kept(program), _pushed_values(program)
     moved = [f"{i.name}_dot" for i in program.tensors if i.kind is Kind.FLOAT]
+    scope = replace(scope, like=next(iter(moved), scope.like))
     dots = [_tangent(program, value, scope) for value in block.results]
     body = [
         *_sizes(program, values, kept),
