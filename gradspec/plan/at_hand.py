@@ -12,9 +12,9 @@ from gradspec.plan.translate import replaced
 
 def with_outputs_at_hand(plan: RulePlan) -> RulePlan:
     """For a backward pass that has the outputs before they are rounded: what is equal to
-    one needs no computing, whatever it is used for.
+    one needs no computing, unless the author asks for it (``recompute``).
     """
-    outputs = {output.name for output in plan.outputs}
+    outputs = {output.name for output in plan.outputs} - {*plan.recomputed}
     lets = [let for let in plan.forward if let.name in outputs and children(let.value)]
     values: dict[Expr, Expr] = {let.value: Name(let.name) for let in lets}
     plan = _with_gradients(plan, lambda value: replaced(value, values))

@@ -177,6 +177,9 @@ class RulePlan:
     sizes: tuple[AxisSize, ...] = ()
     asked: tuple[str, ...] = ()
     """What the author asks to be saved."""
+
+    recomputed: tuple[str, ...] = ()
+    """What the author asks to be computed again by the backward pass."""
     wide: tuple[str, ...] = ()
     """Outputs and cotangents that are computed in float64 and rounded."""
 

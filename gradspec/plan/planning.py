@@ -110,6 +110,7 @@ def _plan(
         span=rule.name_span,
         comments=tuple((r.name, r.reason) for r in checked.rewrites if r.reason),
         asked=rule.saves,
+        recomputed=rule.recomputes,
     )
 
 

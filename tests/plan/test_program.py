@@ -25,6 +25,10 @@ rule scaled(x, beta: static = 1.0) -> y:
 rule grow(x) -> y:
     y = exp(x)
 
+rule grow_again(x) -> y:
+    y = exp(x)
+    recompute y
+
 rule polar(r, t) -> (x, y):
     x = r * cos(t)
     y = r * sin(t)
@@ -144,3 +148,9 @@ def test_numbers_cost_nothing(target: str) -> None:
     # b * x, sigmoid, x + …: three calls, one of them transcendental.
     found = cost_summary(programs(target)["scaled"])
     assert found.forward == Work(3, 1, 2 + 2 + 3, 2)
+
+
+@targets
+def test_an_output_that_is_recomputed_is_no_residual(target: str) -> None:
+    assert programs(target)["grow"].backward.residuals == ("y",)
+    assert programs(target)["grow_again"].backward.residuals == ("x",)

@@ -40,10 +40,6 @@ NUMPY = {
         *("static_marker", "return beta * x**n", "return 1 + beta * x**n"),
         {"values", "f_vjp, values"},
     ),
-    "another value beside tangents": (
-        *("static_marker", "y = beta * x**n", "y = x**n"),
-        {"f_jvp, values"},
-    ),
     "a gradient of an integer": (
         *("integer_marker", "            None,\n            None,", "dy, None,"),
         {"f_vjp"},
