@@ -26,12 +26,13 @@ def test_every_folder_becomes_a_package() -> None:
         "__init__.py",
         "tf/__init__.py",
         "tf/losses/__init__.py",
+        "py.typed",
         "tf/losses/huber.py",
     ]
 
 
 def test_only_what_changed_is_written(tmp_path: Path) -> None:
-    assert len(write(tmp_path, FILES)) == 4
+    assert len(write(tmp_path, FILES)) == 5
     target = tmp_path / "tf" / "losses" / "huber.py"
     os.utime(target, (1, 1))
     assert write(tmp_path, FILES) == ()
