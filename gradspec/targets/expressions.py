@@ -35,11 +35,11 @@ PRODUCT, UNARY, POWER, ATOM = 10, 11, 12, 14
 """Precedence in Python, tightest last."""
 
 
-_CORE = re.compile(r"\{core:(\w+)\}")
+_OWN = re.compile(r"\{(core|special):(\w+)\}")
 """A function of the target's runtime in a template."""
 
 
-def no_variants(name: str, scalars: tuple[bool, ...]) -> Template | None:
+def no_variants(node: Op, scalars: tuple[bool, ...]) -> Template | None:
     """The table's spelling is the only one."""
     return None
 
@@ -91,7 +91,7 @@ class Dialect:
     to_float: str
     lift: str
     lifts: Callable[[str, tuple[bool, ...]], tuple[bool, ...]] = no_lifts
-    variants: Callable[[str, tuple[bool, ...]], Template | None] = no_variants
+    variants: Callable[[Op, tuple[bool, ...]], Template | None] = no_variants
     ranked: Callable[[RankedNode, tuple[Text, ...], Scope], Text] = no_ranks
     static_power: Runtime | None = None
     imports: tuple[tuple[str, str], ...] = ()
@@ -195,7 +195,7 @@ def _operation(node: Op, parts: list[Text], scope: Scope) -> Text:
     spelling = primitive(node.primitive).spellings["python"] if scalar else None
     if not scalar:
         numbers = tuple(part.is_scalar for part in parts)
-        spelling = scope.dialect.variants(node.primitive, numbers)
+        spelling = scope.dialect.variants(node, numbers)
         if node.primitive == "pow" and numbers == (False, True):
             is_known = isinstance(node.args[1], Literal)
             spelling = spelling if is_known else scope.dialect.static_power or spelling
@@ -330,10 +330,12 @@ def _filled(
 ) -> Text:
     """A template with its places filled; before a dot or an index brackets may be due."""
     _import(text, scope)
-    text = _CORE.sub(lambda found: scope.page.core(found[1]), text)
+    text = _OWN.sub(lambda found: getattr(scope.page, found[1])(found[2]), text)
     text = text.replace("{like}", scope.like)
     for hole, part in holes.items():
         mark = f"{{{hole}}}"
+        if mark not in text:
+            continue
         after = text[text.index(mark) + len(mark) :][:1]
         text = text.replace(mark, part.within(ATOM if after in (".", "[") else 0))
     return Text(text, ATOM, scalar)

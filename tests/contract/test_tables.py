@@ -85,7 +85,7 @@ def test_only_own_public_names_are_told() -> None:
     module = ModuleType("emitted")
     text = (
         "import math\nfrom pathlib import Path\n"
-        "def f(x, *, k=2.0, out=None): ...\n"
+        "def f(x, *, k=2.0): ...\n"
         "def _private(x): ...\n"
         "class Layer:\n    def __init__(self, size): ...\n"
     )

@@ -189,7 +189,7 @@ def test_a_label_outside_is_an_error(rules: ModuleType, label: int) -> None:
         ),
         (
             lambda m: m.window(tf.ones((2, 3))),
-            r"window: x must have the shape \[\.\.\., 2\], not \(2, 3\)",
+            r"window: x must have the shape \[\.\.\., k\] with k = 2, not \(2, 3\)",
         ),
         (
             lambda m: m.third(tf.ones((2, 3))),

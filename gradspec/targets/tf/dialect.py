@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
+from gradspec.plan.array import Literal, Op
 from gradspec.plan.program import Operators, Program
 from gradspec.plan.whole import positions
 from gradspec.primitives.lookup import primitive
@@ -27,10 +29,14 @@ _VARIANTS = {
     ("clip", (True, False, False)): Template("tf.minimum(tf.maximum({y}, {x}), {z})"),
     ("clip", (True, False, True)): Template("tf.minimum(tf.maximum({y}, {x}), {z})"),
 }
+_ONE = Literal(Fraction(1))
 _CLIP = Template("tf.minimum(tf.maximum({x}, {y}), {z})")
 
 
-def _variants(name: str, numbers: tuple[bool, ...]) -> Template | None:
+def _variants(node: Op, numbers: tuple[bool, ...]) -> Template | None:
+    name = node.primitive
+    if name == "div" and node.args[0] == _ONE and numbers == (True, False):
+        return Template("{special:reciprocal}({y})")  # a graph's own loses digits
     return _VARIANTS.get((name, numbers), _CLIP if name == "clip" else None)
 
 

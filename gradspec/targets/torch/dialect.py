@@ -65,7 +65,7 @@ DIALECT = Dialect(
     to_float="{x}.to({like}.dtype)",
     lift=_NUMBER,
     lifts=_lifts,
-    variants=lambda name, numbers: _VARIANTS.get((name, numbers)),
+    variants=lambda node, numbers: _VARIANTS.get((node.primitive, numbers)),
     ranked=ranked,
     imports=(("torch.", TORCH),),
 )

@@ -86,7 +86,7 @@ class _MaskedPower(
     def pushforward(
         x: Array, n: Array, on: Array, scale: float, k: int, x_dot: Array
     ) -> Any:
-        total = n.astype(x.dtype) + k
+        total = n.astype(x_dot.dtype) + k
         return np.where(
             on,
             np.where(total != 0.0, x_dot * scale * total * x ** (total - 1.0), 0.0),

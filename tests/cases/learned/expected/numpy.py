@@ -43,7 +43,7 @@ class _Prelu(Rule[Array], name="prelu"):
     def pushforward(x: Array, a: Array, x_dot: Array, a_dot: Array) -> Any:
         mask = x == 0.0
         return x_dot * (
-            np.where(x > 0.0, 1.0, np.where(mask, 0.5, 0.0).astype(x.dtype))
+            np.where(x > 0.0, 1.0, np.where(mask, 0.5, 0.0).astype(x_dot.dtype))
             + np.where(x < 0.0, a, np.where(mask, 0.5 * a, 0.0))
         ) + a_dot * np.minimum(x, 0.0)
 

@@ -40,7 +40,7 @@ class _Pullback(Rule[Array], name="pullback", kinds={"k": "number"}, least=np.fl
 
     @staticmethod
     def pushforward(ctx: Array, k: float, ctx_dot: Array) -> Any:
-        math_ = np.sqrt(np.asarray(k, ctx.dtype))
+        math_ = np.sqrt(np.asarray(k, ctx_dot.dtype))
         return ctx_dot * (2.0 * ctx * math_ + sigmoid(ctx) * sigmoid(-ctx))
 
 

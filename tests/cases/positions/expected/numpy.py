@@ -94,7 +94,7 @@ class _CrossEntropy(
             x_dot
             * (
                 np.exp(x - logsumexp(x, axis=-1)[..., None])
-                - (t[..., None] == np.arange(n)).astype(x.dtype)
+                - (t[..., None] == np.arange(n)).astype(x_dot.dtype)
             )
         ).sum(axis=-1)
 

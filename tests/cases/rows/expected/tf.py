@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from ._axes import batch_sum
 from ._gradspec import Result, custom_gradient
+from ._special import reciprocal
 
 __all__ = ["layer_norm", "softmax"]
 
@@ -53,7 +54,9 @@ def layer_norm(
     """
     mu = tf.reduce_mean(x, -1, keepdims=True)
     x_minus_mu = x - mu
-    r = 1.0 / tf.sqrt(tf.reduce_mean(tf.square(x_minus_mu), -1, keepdims=True) + eps)
+    r = reciprocal(
+        tf.sqrt(tf.reduce_mean(tf.square(x_minus_mu), -1, keepdims=True) + eps)
+    )
     h = x_minus_mu * r
     y = h * g + b
 
