@@ -15,7 +15,7 @@ from gradspec.targets.docstring import docstring, sentence
 from gradspec.targets.expressions import Scope, render, render_atom
 from gradspec.targets.lines import Lines, assignments, indented, tightened
 from gradspec.targets.numpy.dialect import NUMPY, scope_of
-from gradspec.targets.numpy.trace import traced
+from gradspec.targets.numpy.trace import traced, traced_gradient
 from gradspec.targets.page import Page
 from gradspec.targets.signature import (
     listed,
@@ -61,11 +61,14 @@ def _class(program: Program, own: str, scope: Scope, trace: bool) -> Lines:
     back = replace(scope, like=next(iter(program.cotangents), scope.like))
     methods = [
         _method("value", _inputs(program), _forward(program, scope, trace), *here),
-        *_residuals(program, scope.page),
+        *_residuals(program, scope.page, trace),
         _method(
-            "pullback", _pulled_from(program), _backward(program, back, trace), *here
+            "pullback",
+            _pulled_from(program, trace),
+            _backward(program, back, trace),
+            *here,
         ),
-        *_pushforward(program, scope),
+        *_pushforward(program, scope, trace),
     ]
     body = [line for method in methods for line in (*method, "")]
     header = f"class {own}({rule}[{result}], {', '.join(words)}):"
@@ -126,12 +129,12 @@ def _forward(program: Program, scope: Scope, trace: bool) -> Lines:
         *assignments(block.statements, scope),
     ]
     if trace:
+        names_ = [o.name for o in program.outputs]
         lines += [
-            *(f"{o.name} = {r}" for o, r in zip(program.outputs, results, strict=True)),
-            *traced(program, [i.name for i in program.inputs]),
-            *traced(program, [o.name for o in program.outputs]),
+            *(f"{n} = {r}" for n, r in zip(names_, results, strict=True) if n != r),
+            *traced(program, [*(i.name for i in program.inputs), *names_]),
         ]
-        results = [o.name for o in program.outputs]
+        results = names_
     return [*lines, f"return {', '.join([*results, *program.residual_locals])}"]
 
 
@@ -155,9 +158,9 @@ def _output(program: Program, output: Output, value: Expr, scope: Scope) -> str:
     return f"{made}.astype({kinds[output.kind]})"
 
 
-def _residuals(program: Program, page: Page) -> Iterable[Lines]:
+def _residuals(program: Program, page: Page, trace: bool) -> Iterable[Lines]:
     """What the pullback takes, if that is not the inputs as they are."""
-    kept = _kept(program)
+    kept = _kept(program, trace)
     if kept == _inputs(program):
         return
     given = [*_inputs(program), *(o.name for o in program.outputs)]
@@ -167,10 +170,12 @@ def _residuals(program: Program, page: Page) -> Iterable[Lines]:
     yield _method("residuals", header, body, program, page)
 
 
-def _kept(program: Program) -> list[str]:
+def _kept(program: Program, trace: bool) -> list[str]:
     """Inputs as they are, or outputs, locals and what else is used of the forward pass."""
     used = {*program.backward.residuals, *program.backward.statics}
     used |= {*names(*_pushed_values(program))}
+    if trace:
+        used |= {*program.slopes, *names(*_slopes(program))}
     ends = [*_inputs(program), *(o.name for o in program.outputs)]
     kept = [n for n in (*ends, *program.residual_locals) if n in used]
     kept += [n for n in _sized_by(program, kept) if n not in kept]
@@ -190,12 +195,14 @@ def _sized_by(program: Program, kept: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _pulled_from(program: Program) -> list[str]:
-    kept = _kept(program)
+def _pulled_from(program: Program, trace: bool) -> list[str]:
+    kept = _kept(program, trace)
     own = {name for name, _ in _places(program, _pulled_values(program), kept)}
     own |= {n for g in _groups(program) for n in _reduced_to(*g)}
     own |= {*names(*_pulled_values(program))}
     zero = [i.name for i, g in _groups(program) if g == ()]
+    if trace:
+        own |= {*program.slopes, *names(*_slopes(program)), *program.cotangents}
     if any(
         program.takes_shape(t) for _, group in _groups(program) for t in group or ()
     ):
@@ -212,6 +219,12 @@ def _pulled_values(program: Program) -> list[Expr]:
     return [*steps, *terms]
 
 
+def _slopes(program: Program) -> list[Expr]:
+    """What a trace shows of the backward pass."""
+    every = (slope for parts in program.slopes.values() for _, slope in parts)
+    return [slope for slope in every if slope is not None]
+
+
 def _groups(program: Program) -> list[tuple[Input, tuple[Term, ...] | None]]:
     return list(zip(program.tensors, program.backward.gradients, strict=True))
 
@@ -221,7 +234,7 @@ def _reduced_to(i: Input, group: tuple[Term, ...] | None) -> list[str]:
 
 
 def _backward(program: Program, scope: Scope, trace: bool) -> Lines:
-    kept = [*_kept(program), *program.cotangents]
+    kept = [*_kept(program, trace), *program.cotangents]
     found = {i.name: _gradient(program, i, g, scope) for i, g in _groups(program)}
     lines = [
         *_sizes(program, _pulled_values(program), kept),
@@ -229,8 +242,8 @@ def _backward(program: Program, scope: Scope, trace: bool) -> Lines:
     ]
     if trace:
         lines += [f"d{n} = {text}" for n, text in found.items() if text != "None"]
-        taken = [f"d{n}" for n, text in found.items() if text != "None"]
-        lines += traced(program, [*program.cotangents, *taken])
+        for name in program.slopes:
+            lines += traced_gradient(program, name, scope)
         found = {n: "None" if t == "None" else f"d{n}" for n, t in found.items()}
     return [*lines, f"return {', '.join(found.values())}"]
 
@@ -283,11 +296,11 @@ def _pushed_values(program: Program) -> list[Expr]:
     return [*(s.value for s in block.statements), *block.results] if block else []
 
 
-def _pushforward(program: Program, scope: Scope) -> Iterable[Lines]:
+def _pushforward(program: Program, scope: Scope, trace: bool) -> Iterable[Lines]:
     block = program.pushforward
     if block is None:
         return
-    kept, values = _kept(program), _pushed_values(program)
+    kept, values = _kept(program, trace), _pushed_values(program)
     moved = [f"{i.name}_dot" for i in program.tensors if i.kind is Kind.FLOAT]
     scope = replace(scope, like=next(iter(moved), scope.like))
     dots = [_tangent(program, value, scope) for value in block.results]
