@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from gradspec.plan.array import Expr, Literal, Name, Op, Where
 from gradspec.plan.translate import Types, translate
 from gradspec.primitives.formula import formula
-from gradspec.targets.numerals import numeral
 from gradspec.targets.expressions import Scope, render
+from gradspec.targets.numerals import numeral
 from gradspec.targets.numpy.dialect import DIALECT
 from gradspec.targets.page import Page
 
