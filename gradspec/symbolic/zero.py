@@ -50,23 +50,6 @@ class Sides:
     question: Question
 
 
-def prove_equal(
-    left: Expr,
-    right: Expr,
-    assumes: tuple[Expr, ...] = (),
-    budget: float = 10.0,
-    *,
-    wrt: str | None = None,
-    whole: frozenset[str] = frozenset(),
-) -> Proof | None:
-    """Equality of ``left`` and ``right`` wherever both are defined and smooth.
-
-    ``wrt``: the variable that was differentiated; borders in it (kinks) are not part of
-    the claim, borders in the others are. Without it all borders are left out.
-    """
-    return search(left, right, assumes, budget, wrt=wrt, whole=whole).proof
-
-
 def search(
     left: Expr,
     right: Expr,
@@ -76,7 +59,12 @@ def search(
     wrt: str | None = None,
     whole: frozenset[str] = frozenset(),
 ) -> Search:
-    """:func:`prove_equal`, and what was not looked at to its end."""
+    """Equality of ``left`` and ``right`` wherever both are defined and smooth, and what was
+    not looked at to its end.
+
+    ``wrt``: the variable that was differentiated; borders in it (kinks) are not part of
+    the claim, borders in the others are. Without it all borders are left out.
+    """
     deadline = process_time() + budget
     left, right = tidy(expand(left)), tidy(expand(right))
     if left == right:

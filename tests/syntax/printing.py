@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from gradspec.source import Source, Span
 from gradspec.syntax import nodes
 from gradspec.syntax.quoting import docstring_literal
-from gradspec.syntax.spelling import print_expression, print_head, print_statement
+from tests.syntax.spelling import print_expression, print_head, print_statement
 
 __all__ = ["print_expression", "print_module"]
 

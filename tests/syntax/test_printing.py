@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from gradspec.source import Source
 from gradspec.syntax import nodes
 from gradspec.syntax.parse import parse, parse_expression
-from gradspec.syntax.spelling import number_text
 from tests.syntax import trees
 from tests.syntax.printing import print_expression, print_module
+from tests.syntax.spelling import number_text
 
 SHIPPED = sorted((Path(__file__).parents[2] / "rules").rglob("*.grad"))
 
