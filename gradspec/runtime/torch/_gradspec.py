@@ -30,6 +30,7 @@ WIDE = dict.fromkeys((*HALF, torch.float32), torch.float64)
 
 _FLOATS = ("floating", "nograd")
 _SCHEMA = {"number": "Scalar", "whole": "SymInt", "known": "SymInt"}
+_PYTHON = {"number": float, "whole": int, "known": int}
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
@@ -192,7 +193,7 @@ def rule(
         cls._formulas = _Formulas(*told, *formulas)
         cls._rounded = staticmethod(_rounding(cls.value, cls._kinds, computed_in))
         exported = cls._rounded if is_exact else _operation(cls, outputs)
-        cls._inputs = staticmethod(_converting(name, cls._kinds, axes, not kinds))
+        cls._inputs = staticmethod(_converting(name, cls._kinds, axes))
         cls.call = staticmethod(_calling(cls, cls._inputs, exported, extra))
         return cls
 
@@ -233,7 +234,7 @@ def _rounding(
     computed_in: Mapping[torch.dtype, torch.dtype],
 ) -> Callable[..., Any]:
     """``value`` in the type to compute in, rounded once."""
-    may_widen = "number" in kinds.values()  # where it is a tensor of another type
+    numbers = [k for k, kind in enumerate(kinds.values()) if kind == "number"]
 
     def rounded(*inputs: Any) -> Any:
         dtype = _dtype(inputs)
@@ -241,20 +242,29 @@ def _rounding(
             wide = _wide(computed_in[dtype], inputs)
             return _cast(value(*_cast(inputs, wide)), dtype)
         made = value(*inputs)
-        return _cast(made, dtype) if may_widen else made
+        if any(isinstance(inputs[k], Tensor) for k in numbers):  # of another type
+            return _cast(made, dtype)
+        return made
 
     return rounded
 
 
 def _converting(
-    rule: str, kinds: Mapping[str, str], axes: Mapping[str, str], is_plain: bool
+    rule: str, kinds: Mapping[str, str], axes: Mapping[str, str]
 ) -> Callable[..., tuple[Any, ...]]:
     """Arguments as tensors of one floating type, and numbers."""
     names, words = tuple(kinds), tuple(kinds.values())
+    count = sum(word in _FLOATS for word in words)
+    types = [_PYTHON.get(word) for word in words[count:]]
+    is_plain = None not in types and all(word in _FLOATS for word in words[:count])
+
+    def are_ready(arguments: tuple[Any, ...]) -> bool:
+        pairs = zip(arguments[count:], types, strict=True)
+        return _are_alike(arguments[:count]) and all(type(x) is t for x, t in pairs)
 
     def converted(*arguments: Any) -> tuple[Any, ...]:
         inputs = arguments
-        if not (is_plain and _are_alike(arguments)):
+        if not (is_plain and count and are_ready(arguments)):
             given = dict(zip(names, arguments, strict=True))
             floats = {n: given[n] for n in names if kinds[n] in _FLOATS}
             made = dict(zip(floats, _promoted(rule, floats), strict=True))
@@ -333,8 +343,10 @@ def _given(
 
 
 def _dtype(inputs: Sequence[Any]) -> torch.dtype | None:
-    floating = (x.dtype for x in inputs if _is_floating(x))
-    return next(floating, torch.get_default_dtype())
+    for x in inputs:
+        if isinstance(x, Tensor) and x.is_floating_point():
+            return x.dtype
+    return torch.get_default_dtype()
 
 
 def _wide(dtype: torch.dtype, inputs: Sequence[Any]) -> torch.dtype:
