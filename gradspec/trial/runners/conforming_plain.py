@@ -28,25 +28,32 @@ def torch_module(path: str) -> ModuleType:
     module: ModuleType = imported_as(PREFIX, path)
     rules = _runtime(module).Rule.__subclasses__()
     for rule in rules:
-        rule.call = staticmethod(functools.partial(_forward, rule))
+        rule.call = staticmethod(_forward(rule))
     return module
 
 
-def _forward(rule: Any, *arguments: Any) -> Any:
-    inputs = rule._inputs(*arguments)
-    made = rule.forward(*inputs)
-    outputs = made if isinstance(made, tuple) else (made,)
-    count = len(outputs) - rule._extra
-    found = tuple(_attached(y, inputs) for y in outputs[:count])
-    return found if count > 1 else found[0]
+def _forward(rule: Any) -> Any:
+    """The rule's forward pass, of functions that compilers can trace."""
+    converted, rounded, extra = rule._inputs, rule._rounded, rule._extra
+
+    def call(*arguments: Any) -> Any:
+        inputs = converted(*arguments)
+        made = rounded(*inputs)
+        outputs = made if isinstance(made, tuple) else (made,)
+        count = len(outputs) - extra
+        found = tuple(_attached(y, inputs) for y in outputs[:count])
+        return found if count > 1 else found[0]
+
+    return call
 
 
 def _attached(output: Any, inputs: tuple[Any, ...]) -> Any:
     """A step has no graph in PyTorch; its derivative is 0 all the same."""
-    if output.requires_grad or not output.is_floating_point():
-        return output
-    moving = [x for x in inputs if getattr(x, "requires_grad", False)]
-    return functools.reduce(lambda y, x: y + 0 * x, moving, output)
+    if not output.requires_grad and output.is_floating_point():
+        for x in inputs:
+            if getattr(x, "requires_grad", False):
+                output = output + 0 * x
+    return output
 
 
 def tf_module(path: str) -> ModuleType:
