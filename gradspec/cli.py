@@ -96,7 +96,8 @@ def compile_command(
         raise click.ClickException(f"{fault}; give another folder, --out") from fault
     changed = tuple(f"{folder.as_posix()}/{f.path}" for f in touched)
     stale = tuple(write.not_up_to_date(path) for path in changed) if only_check else ()
-    _report(results, (*found, *stale), changed, style)
+    mixed = write.of_other_versions(folder, files)
+    _report(results, (*found, *stale, *mixed), changed, style)
     if style == "text" and report:
         from gradspec.report import costs
 

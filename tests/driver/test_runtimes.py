@@ -51,6 +51,22 @@ def test_a_stale_runtime_is_reported_and_replaced(tmp_path: Path) -> None:
     assert _compile(tmp_path, "--check") == 0
 
 
+def test_a_module_of_another_version_is_reported(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.grad").write_text(RULE)
+        made = gradspec.compile_paths(tmp_path / f"{name}.grad", out=tmp_path / "out")
+        assert made.diagnostics == ()
+    module = tmp_path / "out" / "numpy" / "a.py"
+    older = module.read_text().replace(
+        f"gradspec {gradspec.__version__}", "gradspec 0.0.9"
+    )
+    module.write_text(older)
+    made = gradspec.compile_paths(tmp_path / "b.grad", out=tmp_path / "out")
+    assert [d.code for d in made.diagnostics] == ["GS613"]
+    assert "a.py was written by gradspec 0.0.9" in made.diagnostics[0].headline
+    assert gradspec.compile_paths(tmp_path, out=tmp_path / "out").diagnostics == ()
+
+
 def test_only_what_is_imported_is_written(tmp_path: Path) -> None:
     (tmp_path / "a.grad").write_text("rule square(x) -> y:\n    y = x**2\n")
     assert _compile(tmp_path) == 0
