@@ -20,6 +20,8 @@ from tests.contract.tables import told
 SLOW = {
     "torch": (
         "compile, fullgraph",
+        "compiled autograd",
+        "export, strict",
         "compile of func.jvp, one input at a time",
         "compile of vmap over one input, backward",
         "compile of jvp of jvp",
