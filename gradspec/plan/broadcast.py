@@ -61,8 +61,10 @@ def reach_of(value: array.Expr, tensors: tuple[Input, ...]) -> frozenset[str]:
     return every.intersection(array.names(value)) or every
 
 
-def _always(value: array.Expr, tensors: tuple[Input, ...]) -> frozenset[str]:
-    """The same, whichever way the choices go that Python numbers decide."""
+def _surely_reached(value: array.Expr, tensors: tuple[Input, ...]) -> frozenset[str]:
+    """The inputs in whose shape a closed value is, whichever way the choices go that Python
+    numbers decide: all of them for a number.
+    """
     every = frozenset(i.name for i in tensors)
     found: dict[array.Expr, frozenset[str]] = {}
     for node in array.nodes(value):
@@ -74,9 +76,7 @@ def _always(value: array.Expr, tensors: tuple[Input, ...]) -> frozenset[str]:
                 found[node] = parts[1] & parts[2]
             case _:
                 found[node] = frozenset().union(*parts)
-    return (
-        reach_of(value, tensors) if not every & {*array.names(value)} else found[value]
-    )
+    return found[value] if every & {*array.names(value)} else every
 
 
 def _parts(
@@ -107,7 +107,7 @@ def _lacking(
     found = {}
     for output in rule.outputs:
         if output.takes_gradient and output.shape.batch and output.name in values:
-            there = _always(values[output.name], rule.tensor_inputs)
+            there = _surely_reached(values[output.name], rule.tensor_inputs)
             found[output.name] = tuple(
                 i
                 for i in rule.tensor_inputs

@@ -64,8 +64,8 @@ def indexed(
 
 
 def are_windows(indices: Sequence[ir.Expr]) -> bool:
-    """Whether the reference becomes windows, which are 0 beyond the ends of an axis; what is
-    taken by positions is not.
+    """True if a reference with these index expressions becomes windows of its array, which are
+    0 beyond the ends of an axis. Elements taken by arrays of positions are not 0 there.
     """
     seen: list[str] = []
     for index in indices:

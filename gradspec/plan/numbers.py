@@ -81,7 +81,7 @@ def is_safe(node: Op) -> bool:
 
 
 def may_be_number(expr: Expr, numbers: frozenset[str]) -> bool:
-    """Whether the value is a Python number, or a choice by a number may come to one."""
+    """True if an expression is a Python number, or a choice by a number may give one."""
     if set(names(expr)) <= numbers:
         return True
     match expr:

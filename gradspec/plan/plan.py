@@ -176,10 +176,10 @@ class RulePlan:
     """Reasons of rewrites, by the output, local or cotangent that they explain."""
     sizes: tuple[AxisSize, ...] = ()
     asked: tuple[str, ...] = ()
-    """What the author asks to be saved."""
+    """Outputs and locals that are kept for the backward pass, by ``save``."""
 
     recomputed: tuple[str, ...] = ()
-    """What the author asks to be computed again by the backward pass."""
+    """Outputs and locals that the backward pass computes again, by ``recompute``."""
     wide: tuple[str, ...] = ()
     """Outputs and cotangents that are computed in float64 and rounded."""
 

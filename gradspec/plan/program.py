@@ -5,7 +5,7 @@ A target sees nothing else of a rule, and asks no earlier stage.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
@@ -107,6 +107,8 @@ class Program:
             (for traces); None where a term is not linear.
         double: "forward", "backward" or both, the passes to compute in float64.
         reach: by output, the tensor inputs whose shapes it broadcasts.
+        perhaps_numbers: ``numbers``, and named values that are Python numbers for some
+            statics.
     """
 
     name: str
@@ -126,6 +128,7 @@ class Program:
     slopes: Mapping[str, tuple[tuple[tuple[str, ...], Expr | None], ...]]
     double: frozenset[str]
     reach: Mapping[str, tuple[str, ...]]
+    perhaps_numbers: frozenset[str]
 
     @property
     def tensors(self) -> tuple[Input, ...]:
@@ -177,25 +180,16 @@ class Program:
         return name
 
     def may_be_number(self, value: Expr) -> bool:
-        """Whether a value is a Python number, or a choice by a number may come to one."""
-        return may_be_number(value, self._perhaps_numbers)
+        """True if a value is a Python number, or a choice by a number may give one."""
+        return may_be_number(value, self.perhaps_numbers)
 
     def takes_shape(self, term: Term) -> bool:
-        """Whether a term of a gradient has the shape of its input only once it is in that of
-        the cotangents and summed: it has none of them, or may be a number. (Over named axes a
-        term without cotangents has that shape: GS253.)
+        """True if a term of a gradient must be broadcast to the shape of the cotangents: it
+        contains none of them, or may be a number. (Over named axes a term without
+        cotangents has its input's shape: GS253.)
         """
         is_alone = not term.upstream and not self.has_axes
         return is_alone or self.may_be_number(term.value)
-
-    @property
-    def _perhaps_numbers(self) -> frozenset[str]:
-        found = set(self.numbers)
-        for block in (self.forward, self.backward, self.pushforward, self.pushes):
-            for step in block.statements if block else ():
-                if may_be_number(step.value, frozenset(found)):
-                    found.add(step.name)
-        return frozenset(found)
 
     @property
     def integers(self) -> frozenset[str]:
@@ -229,6 +223,9 @@ def program(plan: RulePlan, operators: Operators) -> Program:
         if g is not None
     }
     linear = is_linear(plan)
+    forth = forward(plan, words, kept)
+    pushforward_ = _pushforward(plan, words, backward, gradients)
+    pushes = pushed(plan, words) if linear and operators.by_slope else None
     return Program(
         name=plan.name,
         inputs=plan.inputs,
@@ -238,15 +235,18 @@ def program(plan: RulePlan, operators: Operators) -> Program:
         kind=plan.nature,
         is_linear=linear,
         docs=plan.docs,
-        forward=forward(plan, words, kept),
+        forward=forth,
         residual_locals=kept,
         backward=backward,
-        pushforward=_pushforward(plan, words, backward, gradients),
+        pushforward=pushforward_,
         no_pushforward=plan.no_tangents,
-        pushes=pushed(plan, words) if linear and operators.by_slope else None,
+        pushes=pushes,
         slopes=slopes,
         double=_double(plan),
         reach={o: _reach(plan, o) for o in outputs},
+        perhaps_numbers=_perhaps_numbers(
+            numbers, (forth, backward, pushforward_, pushes)
+        ),
     )
 
 
@@ -297,6 +297,18 @@ def _numbers(plan: RulePlan, operators: Operators) -> frozenset[str]:
     for constant in plan.constants:
         if is_number(constant.value, frozenset(found)):
             found.add(constant.name)
+    return frozenset(found)
+
+
+def _perhaps_numbers(
+    numbers: frozenset[str], blocks: Iterable[Block | Backward | Pushforward | None]
+) -> frozenset[str]:
+    """The numbers, and the named values of the blocks that may be numbers."""
+    found = set(numbers)
+    for block in blocks:
+        for step in block.statements if block else ():
+            if may_be_number(step.value, frozenset(found)):
+                found.add(step.name)
     return frozenset(found)
 
 

@@ -18,10 +18,12 @@ def collisions(
     """
     others = {i.name for i in plan.inputs}
     if plan.name in reserved:
-        yield _taken(plan, f"the rule {plan.name}", plan.name, target)
+        yield _name_in_use(plan, f"the rule {plan.name}", plan.name, target)
     for i in plan.inputs:
         if i.name in reserved:
-            yield _taken(plan, f"the input {i.name} of {plan.name}", i.name, target)
+            yield _name_in_use(
+                plan, f"the input {i.name} of {plan.name}", i.name, target
+            )
         elif i.name.removesuffix("_dot") in others - {i.name}:
             yield error(
                 "GS503",
@@ -33,7 +35,7 @@ def collisions(
             )
 
 
-def _taken(plan: RulePlan, what: str, name: str, target: str) -> Diagnostic:
+def _name_in_use(plan: RulePlan, what: str, name: str, target: str) -> Diagnostic:
     return error(
         "GS503",
         f"{what} cannot be emitted for {target}: modules use the name {name} themselves",

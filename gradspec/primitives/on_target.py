@@ -1,4 +1,4 @@
-"""What a target's function of a built-in gets wrong: a part of its row.
+"""Errors of a target's function for a built-in: a part of the built-in's row.
 
 Errors are measured (`measured.py`), and so is what becomes of subnormal numbers
 (tests/primitives/test_on_target.py).
@@ -25,7 +25,7 @@ MAY_LACK_DOUBLE = frozenset(["jax"])
 
 _TARGETS = ("numpy", "torch", "tf", "jax")
 _COPYING = ("neg", "abs")
-"""What does not compute."""
+"""Built-ins that change the sign bit alone, so that subnormal numbers pass."""
 
 _VANISHES = {("sigmoid", "torch"): 0.25}
 """Beside what targets flush."""
@@ -33,7 +33,9 @@ _VANISHES = {("sigmoid", "torch"): 0.25}
 
 @dataclass(frozen=True, slots=True)
 class OnTarget:
-    """flushes         subnormal arguments count as 0
+    """Errors of one built-in on one target.
+
+    flushes         subnormal arguments count as 0
     vanishes        its results are 0 below so many times the least normal number
     single_faults, double_faults
                     where it is usually off by more than 8 ULP
@@ -52,10 +54,10 @@ class OnTarget:
 
 def on_targets(name: str) -> Mapping[str, OnTarget]:
     """What is known of one built-in, by target."""
-    return {target: _known(name, target) for target in _TARGETS}
+    return {target: _facts_of(name, target) for target in _TARGETS}
 
 
-def _known(name: str, target: str) -> OnTarget:
+def _facts_of(name: str, target: str) -> OnTarget:
     flushes = target in FLUSHING and name not in _COPYING
     return OnTarget(
         flushes,

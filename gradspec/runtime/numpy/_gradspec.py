@@ -103,7 +103,7 @@ class Rule(Generic[Result]):
         """
         outputs, extra = self._made()
         shapes = [y.shape for y in self._moving(outputs)]
-        residuals = self._kept(outputs, extra)
+        residuals = self._saved_values(outputs, extra)
 
         def pullback(*cotangents: ArrayLike, **named: ArrayLike) -> tuple[Any, ...]:
             if named:
@@ -129,15 +129,15 @@ class Rule(Generic[Result]):
             for shape in [self._inputs[n].shape]
         ]
         with np.errstate(all="ignore"):
-            found = type(self).pushforward(*self._kept(outputs, extra), *moving)
+            found = type(self).pushforward(*self._saved_values(outputs, extra), *moving)
         pairs = zip(_tuple(found), self._moving(outputs), strict=True)
         full = [np.broadcast_to(dot, y.shape) for dot, y in pairs]
         return self._results(outputs), self._results(full, len(outputs) > 1)
 
-    def _kept(
+    def _saved_values(
         self, outputs: tuple[Array, ...], extra: tuple[Array, ...]
     ) -> tuple[Any, ...]:
-        """What pullback and pushforward take."""
+        """The residuals: the values that pullback and pushforward are given."""
         inputs = tuple(self._inputs.values())
         if self.residuals is None:
             return inputs
@@ -146,7 +146,9 @@ class Rule(Generic[Result]):
     def _in_order(
         self, cotangents: Sequence[ArrayLike], named: dict[str, ArrayLike], after: int
     ) -> tuple[ArrayLike, ...]:
-        """Cotangents by position and by name: d and the output's name."""
+        """Cotangents in the order of the outputs, from those given by position and those given
+        by name (``dy`` for the output ``y``).
+        """
         code = type(self).pullback.__code__
         names = [n.lstrip("_") for n in code.co_varnames[after : code.co_argcount]]
         order = [Parameter(n, Parameter.POSITIONAL_OR_KEYWORD) for n in names]

@@ -175,7 +175,7 @@ def _term(core: Core, term: Term) -> str:
 # --- custom_vjp ------------------------------------------------------------------------
 
 
-def _kept(core: Core) -> list[str]:
+def _residual_names(core: Core) -> list[str]:
     """Inputs and outputs that the backward pass uses, in the order written."""
     program = core.program
     used = {*names(*core.pulled_values)}
@@ -195,7 +195,8 @@ def _kept(core: Core) -> list[str]:
 def _forward(core: Core, name: str) -> Lines:
     """The outputs, and what the backward pass is given."""
     kept = [
-        f"{core.core('residual')}({n})" if n in core.tensors else n for n in _kept(core)
+        f"{core.core('residual')}({n})" if n in core.tensors else n
+        for n in _residual_names(core)
     ]
     residuals = tupled(kept) if len(kept) == 1 else f"({', '.join(kept)})"
     body = [
@@ -207,7 +208,7 @@ def _forward(core: Core, name: str) -> Lines:
 
 
 def _backward(core: Core, name: str) -> Lines:
-    program, kept = core.program, _kept(core)
+    program, kept = core.program, _residual_names(core)
     residuals, cotangents = map(program.local, ("residuals", "cotangents"))
     given = [f"d{o.name}" if o.takes_gradient else "_" for o in program.outputs]
     lines = unpacked(kept, residuals) if kept else []

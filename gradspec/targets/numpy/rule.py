@@ -160,7 +160,7 @@ def _output(program: Program, output: Output, value: Expr, scope: Scope) -> str:
 
 def _residuals(program: Program, page: Page, trace: bool) -> Iterable[Lines]:
     """What the pullback takes, if that is not the inputs as they are."""
-    kept = _kept(program, trace)
+    kept = _residual_names(program, trace)
     if kept == _inputs(program):
         return
     given = [*_inputs(program), *(o.name for o in program.outputs)]
@@ -170,7 +170,7 @@ def _residuals(program: Program, page: Page, trace: bool) -> Iterable[Lines]:
     yield _method("residuals", header, body, program, page)
 
 
-def _kept(program: Program, trace: bool) -> list[str]:
+def _residual_names(program: Program, trace: bool) -> list[str]:
     """Inputs as they are, or outputs, locals and what else is used of the forward pass."""
     used = {*program.backward.residuals, *program.backward.statics}
     used |= {*names(*_pushed_values(program))}
@@ -196,7 +196,7 @@ def _sized_by(program: Program, kept: Iterable[str]) -> list[str]:
 
 
 def _pulled_from(program: Program, trace: bool) -> list[str]:
-    kept = _kept(program, trace)
+    kept = _residual_names(program, trace)
     own = {name for name, _ in _places(program, _pulled_values(program), kept)}
     own |= {n for g in _groups(program) for n in _reduced_to(*g)}
     own |= {*names(*_pulled_values(program))}
@@ -234,7 +234,7 @@ def _reduced_to(i: Input, group: tuple[Term, ...] | None) -> list[str]:
 
 
 def _backward(program: Program, scope: Scope, trace: bool) -> Lines:
-    kept = [*_kept(program, trace), *program.cotangents]
+    kept = [*_residual_names(program, trace), *program.cotangents]
     found = {i.name: _gradient(program, i, g, scope) for i, g in _groups(program)}
     lines = [
         *_sizes(program, _pulled_values(program), kept),
@@ -300,7 +300,7 @@ def _pushforward(program: Program, scope: Scope, trace: bool) -> Iterable[Lines]
     block = program.pushforward
     if block is None:
         return
-    kept, values = _kept(program, trace), _pushed_values(program)
+    kept, values = _residual_names(program, trace), _pushed_values(program)
     moved = [f"{i.name}_dot" for i in program.tensors if i.kind is Kind.FLOAT]
     scope = replace(scope, like=next(iter(moved), scope.like))
     dots = [_tangent(program, value, scope) for value in block.results]

@@ -71,7 +71,12 @@ def _class(program: Program, own: str, page: Page, trace: bool) -> Lines:
         methods.append(_pullback(program, page, trace))
     else:
         methods.append(
-            _method("pullback", ["needs", *_kept(program, trace)], "", ["return None"])
+            _method(
+                "pullback",
+                ["needs", *_residual_names(program, trace)],
+                "",
+                ["return None"],
+            )
         )
     if program.pushforward is not None:
         methods.append(_pushforward(program, page, trace))
@@ -237,7 +242,7 @@ def _is_turned(program: Program, value: Expr, scope: Scope) -> bool:
 
 def _residuals(program: Program, trace: bool) -> Iterator[Lines]:
     """What pullback and pushforward take, if that is not the inputs as they are."""
-    kept = _kept(program, trace)
+    kept = _residual_names(program, trace)
     if kept == _inputs(program):
         return
     given = [*_inputs(program), *(o.name for o in program.outputs)]
@@ -246,7 +251,7 @@ def _residuals(program: Program, trace: bool) -> Iterator[Lines]:
     yield _method("residuals", header, "", [f"return {tupled(kept) if kept else '()'}"])
 
 
-def _kept(program: Program, trace: bool) -> list[str]:
+def _residual_names(program: Program, trace: bool) -> list[str]:
     inputs = _inputs(program)
     used = {*program.backward.residuals, *program.backward.statics}
     if program.pushforward is not None:
@@ -336,7 +341,7 @@ class _Conditions:
 
 
 def _pullback(program: Program, page: Page, trace: bool) -> Lines:
-    kept = _kept(program, trace)
+    kept = _residual_names(program, trace)
     like = next(iter(program.cotangents), "") or next(iter(program.floats), "")
     if len(program.cotangents) > 1 and not _fills(program):
         like = next((n for n in kept if n in program.floats), like)
@@ -451,7 +456,7 @@ def _term(program: Program, i: Input, term: Term, scope: Scope, several: bool) -
 def _pushforward(program: Program, page: Page, trace: bool) -> Lines:
     block = program.pushforward
     assert block is not None
-    kept = _kept(program, trace)
+    kept = _residual_names(program, trace)
     dots = [f"{i.name}_dot" for i in program.tensors if i.kind is Kind.FLOAT]
     scope = scope_of(program, page, dots[0])
     texts = [_tangent(program, value, scope) for value in block.results]
