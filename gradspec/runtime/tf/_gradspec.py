@@ -95,7 +95,10 @@ def custom_gradient(
             tensors = _tensors(rule, values, kinds)
             if axes:
                 made = dict(zip(names, tensors, strict=True))
-                _check_axes(rule, made, axes, named)
+                late = _check_axes(rule, made, axes, named)
+                if late:  # before any operation that the shapes would break
+                    with tf.control_dependencies(late):
+                        tensors = tuple(map(tf.identity, tensors))
             bound = functools.partial(core, **named)
             results = _applied(bound, tensors, precision, is_linear)
             if not nograd:
@@ -347,10 +350,12 @@ def _check_axes(
     tensors: Mapping[str, tf.Tensor],
     axes: Mapping[str, str],
     numbers: Mapping[str, Any],
-) -> None:
+) -> list[Any]:
     """Refuse shapes other than declared; a size that a number gives is that number. What
-    is not known yet while tracing is checked when the graph runs.
+    is not known yet while tracing is checked when the graph runs, by the operations
+    returned.
     """
+    late: list[Any] = []
     sizes: dict[str, Any] = {n: k for n, k in numbers.items() if isinstance(k, int)}
     for name, pattern in axes.items():
         x, words = tensors[name], pattern.split()
@@ -360,7 +365,7 @@ def _check_axes(
         if rank is not None and not (rank == len(own) or rank > len(own) < len(words)):
             raise ValueError(f"{message}, not {tuple(x.shape)}")
         if rank is None and len(own) == len(words):
-            tf.debugging.assert_rank(x, len(own), message)
+            late.append(tf.debugging.assert_rank(x, len(own), message))
         for place, axis in enumerate(own, -len(own)):
             found = size(x, place)
             wanted = int(axis) if axis.isdigit() else sizes.setdefault(axis, found)
@@ -368,10 +373,12 @@ def _check_axes(
                 continue
             if not (isinstance(found, int) and isinstance(wanted, int)):
                 found, wanted = tf.cast(found, tf.int64), tf.cast(wanted, tf.int64)
-                tf.debugging.assert_equal(found, wanted, f"{message}: {axis} differs")
+                differs = f"{message}: {axis} differs"
+                late.append(tf.debugging.assert_equal(found, wanted, differs))
             elif found != wanted:
                 known = "" if axis.isdigit() else f" with {axis} = {wanted}"
                 raise ValueError(f"{message}{known}, not {tuple(x.shape)}")
+    return [check for check in late if check is not None]
 
 
 # --- layers and traces -----------------------------------------------------------------
