@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from operator import is_
 
 from gradspec.checks import second
 from gradspec.checks.check import check
@@ -23,9 +22,8 @@ from gradspec.plan.outside import outside
 from gradspec.plan.planning import plan_module
 from gradspec.plan.unsaved import unsaved
 from gradspec.source import Source
-from gradspec.stabilise.budgeted import PATIENCE, Stable, stabilised, unsearched
-from gradspec.stabilise.holes import check as unfilled
-from gradspec.stabilise.told import unmended
+from gradspec.stabilise.effort import PATIENCE, Stable, stabilised, unsearched
+from gradspec.stabilise.explanation import unfilled_holes, unmended
 from gradspec.symbolic.attempts import attempt
 from gradspec.symbolic.limit import in_time
 from gradspec.syntax.nodes import Module
@@ -129,7 +127,7 @@ def emit_module(
         return Outcome((), _distinct(_told(stable)))
     outcomes = _in_time(source, stable, options, "emitting")
     if outcomes is None and not options.as_written:
-        brief = tuple(unsearched(rule, options) for rule in rules)
+        brief = tuple(unsearched(rule, options, "emitting") for rule in rules)
         outcomes = _in_time(source, brief, options, "emitting as written")
         stable = stable if outcomes is None else brief
     found = _told(stable)
@@ -144,7 +142,7 @@ def _told(stable: tuple[Stable, ...]) -> tuple[Diagnostic, ...]:
     """What there was no time for, and what the forms leave undone."""
     found = [d for one in stable for d in one.stopped]
     for one in stable:
-        found += (*unfilled(one.shared), *unmended(one.shared))
+        found += (*unfilled_holes(one.rule), *unmended(one.rule))
     return tuple(found)
 
 
@@ -161,15 +159,14 @@ def _in_time(
 def _emitted(
     source: Source, stable: tuple[Stable, ...], options: Options
 ) -> list[Outcome[Emitted]]:
-    """One module a target; targets whose rules are evaluated alike share a plan."""
-    every = tuple(one.shared for one in stable)
-    shared = plan_module(source, every)
+    """One module per target."""
+    rules = tuple(one.rule for one in stable)
+    shared = plan_module(source, rules)
     outcomes = []
-    for number, target in enumerate(options.targets):
-        own = tuple(one.own[number] for one in stable)
-        own = tuple(map(outside, own)) if by_slope(target) else own
-        is_shared = all(map(is_, own, every))
-        plan = shared if is_shared else plan_module(source, own)
+    for target in options.targets:
+        plan = shared
+        if by_slope(target):
+            plan = plan_module(source, tuple(map(outside, rules)))
         emitted = emit(plan, target, trace=options.trace, costs=options.report)
         emitted = replace(emitted, diagnostics=emitted.diagnostics + unsaved(plan))
         outcomes.append(emitted)
@@ -178,7 +175,7 @@ def _emitted(
 
 def evaluated(rule: CheckedRule, options: Options) -> CheckedRule:
     """CheckedRule → CheckedRule: how each of its expressions is evaluated."""
-    return stabilised(rule, replace(options, targets=())).shared
+    return stabilised(rule, options).rule
 
 
 def _stopped(rule: Rule, step: str, options: Options) -> Diagnostic:

@@ -16,6 +16,21 @@ def _split(np: Any, x: Any, factor: float) -> Any:
     return np.exp(-factor * h * h) * np.exp(factor * (h - c) * (h + c))
 
 
+def _sigmoid(np: Any, x: Any) -> Any:
+    t = np.exp(-np.abs(x))
+    return np.where(x >= 0, 1.0, t) / (1.0 + t)
+
+
+def _logit(np: Any, x: Any) -> Any:
+    middle = np.log1p((2.0 * x - 1.0) / (1.0 - x))
+    return np.where(np.abs(x - 0.5) < 0.25, middle, np.log(x) - np.log1p(-x))
+
+
+def _zero_wins(np: Any, x: Any, factor: Any) -> Any:
+    """``x * factor``, and 0 where x is 0."""
+    return np.where(x == 0, 0.0 * x, x * factor)
+
+
 _EXPONENTIALS = (
     Primitive(
         "exp",
@@ -172,6 +187,7 @@ _LOGISTIC = (
         partials=("out * sigmoid(-x)",),  # `out * (1 - out)` is 0 for x > 17 in float32
         ball=balls.sigmoid,
         sympy=lambda sp, x: 1 / (1 + sp.exp(-x)),
+        model=_sigmoid,
         cost=12,
         is_fading=True,
         source="the logistic function; t / (1 + t) and 1 / (1 + t), t = exp(-|x|)",
@@ -248,6 +264,7 @@ _LOGISTIC = (
         domain="0 < x and x < 1",
         ball=lambda x: x.log() - (-x).log1p(),
         sympy=lambda sp, x: sp.log(x) - sp.log(1 - x),
+        model=_logit,
         cost=28,
         source="log(x / (1 - x)); about 1/2 as log1p((2x - 1) / (1 - x))",
         spellings=calls(
@@ -269,6 +286,7 @@ _PRODUCTS = (
         domain="y > 0 or x == 0 and y == 0",
         ball=balls.xlogy,
         sympy=lambda sp, x, y: x * sp.log(y),
+        model=lambda np, x, y: _zero_wins(np, x, np.log(y)),
         cost=14,
         source="continued by 0 to x = 0, as entropy asks: Cover and Thomas, 2.1",
         spellings=calls(
@@ -283,6 +301,7 @@ _PRODUCTS = (
         domain="y > -1 or x == 0 and y == -1",
         ball=balls.xlog1py,
         sympy=lambda sp, x, y: x * sp.log(1 + y),
+        model=lambda np, x, y: _zero_wins(np, x, np.log1p(y)),
         cost=26,
         source="continued by 0 to x = 0, as entropy asks: Cover and Thomas, 2.1",
         spellings=calls(

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from typing import Any
+
 from gradspec.primitives import balls
 from gradspec.primitives.row import Primitive
 from gradspec.primitives.spelling import calls, everywhere, special
+
+
+def _by_libm(np: Any, function: Callable[[float], float], x: Any) -> Any:
+    """A function of the C library, element by element."""
+    return np.asarray(np.frompyfunc(function, 1, 1)(x), dtype=np.float64)
+
 
 ROWS = (
     Primitive(
@@ -13,6 +23,7 @@ ROWS = (
         partials=("2 / sqrt(pi) * exp(-square(x))",),
         ball=lambda x: x.erf(),
         sympy=lambda sp, x: sp.erf(x),
+        model=lambda np, x: _by_libm(np, math.erf, x),
         cost=30,
         source="DLMF 7.2.1",
         spellings=calls(
@@ -31,6 +42,7 @@ ROWS = (
         partials=("-2 / sqrt(pi) * exp(-square(x))",),
         ball=balls.erfc,
         sympy=lambda sp, x: sp.erfc(x),
+        model=lambda np, x: _by_libm(np, math.erfc, x),
         cost=40,
         is_fading=True,
         source="DLMF 7.2.2",

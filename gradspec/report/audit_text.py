@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gradspec.audit.measure import Measure, Spot
     from gradspec.driver.audits import TargetAudit
     from gradspec.ir.rule import CheckedRule
-    from gradspec.stabilise.measure import Score
+    from gradspec.stabilise.choice import Candidate
     from gradspec.stabilise.tried import Tried
 
 _HEADINGS = ("rule", "", "target", "format", "bad", "core", "whole", ">1", ">4")
@@ -65,26 +65,30 @@ _LONGEST = 90
 
 
 def _tell_tried(tried: Tried) -> None:
-    """How many forms there were, what they measured, and those that came next."""
+    """How many candidates were measured, and those that came next."""
     from gradspec.ir.text import show
 
-    if all(form == tried.written for form, _ in tried.others):
+    written, selected = tried.choice.written, tried.choice.selected
+    if len(tried.measured) < 2:
         return
-    worse = sum(error is None for _, error in tried.others)
-    click.echo(f"  tried for {show(tried.written)}:")
-    click.echo(f"    {len(tried.others)} other forms, {worse} worse somewhere")
-    for name, before, after in tried.formats:
-        click.echo(f"    {name}: {_scored(before)} → {_scored(after)}")
-    measured = [(error, show(f)) for f, error in tried.others if error is not None]
-    for error, text in sorted(measured)[:_RIVALS]:
-        mark = "*" if text == show(tried.taken) else " "
+    click.echo(f"  tried for {show(written.form)}:")
+    click.echo(f"    {len(tried.measured)} candidates were measured in both formats")
+    click.echo(f"    as written: {_scored(written)}; selected: {_scored(selected)}")
+    ranked = sorted(tried.measured, key=lambda candidate: candidate.faults)
+    for candidate in ranked[:_RIVALS]:
+        text = show(candidate.form)
+        mark = "*" if candidate is selected else " "
         short = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
-        click.echo(f"   {mark} {ulp(error):>8} ULP  {short}")
+        click.echo(f"   {mark} {_scored(candidate):>34}  {short}")
 
 
-def _scored(score: Score) -> str:
-    bad = f"{score.whole.bad} bad points, " if score.whole.bad else ""
-    return f"{bad}up to {ulp(score.whole.worst)} ULP"
+def _scored(candidate: Candidate) -> str:
+    """``3 bad points, else up to 1.2 tolerances``."""
+    bad = sum(score.bad for score in candidate.scores)
+    worst = max(score.worst for score in candidate.scores)
+    if not bad:
+        return f"up to {ulp(worst)} tolerances"
+    return f"{bad} bad point{'' if bad == 1 else 's'}"
 
 
 def over(found: Iterable[Finding], limit: float) -> tuple[Finding, ...]:

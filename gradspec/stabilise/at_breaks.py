@@ -20,8 +20,8 @@ from gradspec.ir.expr import Ref
 from gradspec.ir.rule import CheckedRule, Declared, Override, Rule
 from gradspec.ir.unroll import unroll
 from gradspec.ir.walk import names
-from gradspec.stabilise.budgeted import remembered_forms
-from gradspec.stabilise.holes import emitted
+from gradspec.stabilise.effort import remembered_forms
+from gradspec.stabilise.explanation import emitted
 from gradspec.stabilise.names import Names
 from gradspec.symbolic.sides import Trend
 from gradspec.symbolic.surfaces import Origin

@@ -1,0 +1,184 @@
+"""How accurate a candidate is: its error in units of the tolerance, point by point.
+
+An error of at most :data:`GOOD` tolerances (see :mod:`gradspec.stabilise.condition`) is
+good. The constant is not delicate: 3, 4, 8 and 16 tell the same candidates apart. A point
+is **bad** where the error is larger, where the value is NaN or infinite though the exact
+one is a number of the format, or where it is 0 and that is no good approximation. Where
+the exact value is 0 or subnormal any value up to the least normal number is right, because
+processors may flush such numbers to 0. Values beyond the range are not judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from gradspec.ir.calls import expand
+from gradspec.ir.expr import Apply, Expr, Select
+from gradspec.ir.walk import nodes
+from gradspec.primitives.lookup import primitive
+from gradspec.stabilise.arithmetic_model import Machine
+from gradspec.stabilise.condition import Condition
+from gradspec.stabilise.sampling import Points
+
+GOOD = 4.0
+"""Tolerances that an evaluation may be off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """``bad``: points with an error beyond :data:`GOOD`, ``core`` those of moderate inputs
+    (`sampling.CORE`); ``gaps``: points inside the assumptions at which the function is not
+    defined as written and the candidate is not finite either; ``infinities``: points of
+    the core at which an intermediate value is not finite (NumPy warns there, and second
+    derivatives may be NaN). ``worst``: the largest finite error, in tolerances, and ``ulp``
+    in units of the result, as information. ``errors``: the error at each point, 0 where it
+    is not judged, infinite where the value is no number.
+    """
+
+    points: int
+    bad: int
+    core: int
+    gaps: int
+    infinities: int
+    worst: float
+    ulp: float
+    errors: Any = field(compare=False, repr=False)
+
+    @property
+    def is_good(self) -> bool:
+        return not (self.bad or self.gaps or self.infinities)
+
+    @property
+    def faults(self) -> tuple[int, int, int, int]:
+        """What is wrong, gravest first."""
+        return self.core, self.bad, self.gaps, self.infinities
+
+    def spoils(self, other: Score) -> int:
+        """Points that are bad here and are not in ``other``."""
+        return int(((self.errors > GOOD) & (other.errors <= GOOD)).sum())
+
+
+class Trial:
+    """The points in one format on which evaluations of one function are tried."""
+
+    def __init__(self, meaning: Expr, points: Points, machine: Machine) -> None:
+        self.meaning, self.points, self.machine = meaning, points, machine
+        dtype = np.dtype(machine.work).name
+        self.condition = Condition(meaning, points.rows, points.floating, dtype)
+        value = self.condition.value
+        limits = np.finfo(machine.work)
+        size = np.abs(value)
+        kinks = self._at_sign_changes(meaning)
+        self._undefined = np.isnan(value) & ~kinks
+        self._judged = (size <= limits.max) & ~kinks
+        self._tiny, self._largest = float(limits.tiny), float(limits.max)
+        self._is_small = size < limits.tiny
+
+    def _at_sign_changes(self, meaning: Expr) -> Any:
+        """Points at which the argument of a ``sign`` is 0: the derivative of |x| is given
+        the value 0 there, also where the function as a whole has a slope."""
+        found = np.zeros(len(self.points), dtype=bool)
+        for node in nodes(expand(meaning)):
+            if isinstance(node, Apply) and node.op == "sign":
+                found |= np.asarray(self.machine.run(node.args[0]) == 0)
+        return found
+
+    def score(self, candidate: Expr) -> Score:
+        """The errors of ``candidate``, a closed form, computed in the format."""
+        return self._score(np.float64(self.machine.run(candidate)), candidate)
+
+    def score_in_double(self, candidate: Expr) -> Score:
+        """The same, computed in float64 and rounded once."""
+        with np.errstate(all="ignore"):
+            value = self.machine.work(self.machine.in_double().run(candidate))
+        return self._score(np.float64(value), candidate)
+
+    def _score(self, value: Any, candidate: Expr) -> Score:
+        errors, ulp = self._errors(value)
+        bad = errors > GOOD
+        core = self.points.core
+        is_judged = self._judged & core
+        infinities = 0
+        if (is_judged & ~bad).any():
+            infinities = int((is_judged & self.machine.meets_infinity(candidate)).sum())
+        return Score(
+            len(self.points),
+            int(bad.sum()),
+            int((bad & core).sum()),
+            int((self._undefined & ~np.isfinite(value)).sum()),
+            infinities,
+            float(np.max(errors, where=np.isfinite(errors), initial=0.0)),
+            float(np.max(ulp, where=np.isfinite(ulp), initial=0.0)),
+            errors,
+        )
+
+    def _errors(self, value: Any) -> tuple[Any, Any]:
+        """In tolerances, and in units of the result. Tolerances are asked for only where
+        an error exceeds a few units."""
+        exact = self.condition.value
+        with np.errstate(all="ignore"):
+            ulp = np.abs(value - exact) / self.condition.unit
+        ulp = np.where(np.isfinite(value), ulp, np.inf)
+        flushed = self._is_small & (np.abs(value) <= self._tiny)
+        ulp = np.where(self._judged & ~flushed, ulp, 0.0)
+        errors = ulp.copy()
+        for row in np.flatnonzero((ulp > GOOD) & ~np.isnan(value)).tolist():
+            tolerance = self.condition.tolerance(row)
+            if np.isfinite(value[row]):
+                errors[row] *= self.condition.unit[row] / tolerance
+            elif np.sign(value[row]) == np.sign(
+                exact[row]
+            ):  # an infinity beside the largest number
+                beyond = abs(exact[row]) + GOOD * tolerance > self._largest
+                errors[row] = 0.0 if beyond else np.inf
+        return errors, ulp
+
+    def values(self, expr: Expr) -> Any:
+        """The values of an expression at all points, as computed in the format."""
+        return self.machine.run(expr)
+
+    def exact(self, row: int) -> float:
+        """The exact value at a point, rounded to the format."""
+        return float(self.condition.value[row])
+
+    def worst_row(self, score: Score) -> int:
+        """A point to show: the bad one with the most moderate inputs, else the worst."""
+        bad = score.errors > GOOD
+        if bad.any():
+            shown = bad & self.points.core if (bad & self.points.core).any() else bad
+            return int(np.argmin(np.where(shown, self.points.size, np.inf)))
+        return int(np.argmax(score.errors))
+
+    def first_gap(self, candidate: Expr) -> int:
+        """The first point at which neither the function nor ``candidate`` is defined."""
+        value = np.float64(self.machine.run(candidate))
+        return int(np.argmax(self._undefined & ~np.isfinite(value)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Quantity:
+    """An output, a local or a cotangent: its trials, float32 first, and ``close``, which
+    puts values in place of the names in a form."""
+
+    trials: tuple[Trial, ...]
+    close: Callable[[Expr], Expr]
+
+    def scores(self, form: Expr) -> Iterator[Score]:
+        closed = self.close(form)
+        for trial in self.trials:
+            yield trial.score(closed)
+
+
+def is_real(expr: Expr) -> bool:
+    """Neither a condition nor a whole number: those are exact as they are."""
+    match expr:
+        case Apply(op=op):
+            return primitive(op).result == "real"
+        case Select(then=then, other=other):
+            return is_real(then) or is_real(other)
+        case _:
+            return True

@@ -1,0 +1,212 @@
+"""A model of floating-point arithmetic on which candidates are evaluated.
+
+In float32, sums, products, quotients and square roots are rounded one by one, as every
+target does (IEEE 754). Any other primitive is computed in float64 (or by balls, where
+NumPy does not have it) and rounded once: the best that a target could do. In float64 each
+operation is NumPy's own, which is within 2 ULP of the truth, or a ball rounded once. So a
+choice depends neither on the frameworks installed nor on the processor's vector units.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from gradspec.ir.calls import expand
+from gradspec.ir.expr import Apply, Call, Const, Expr, Ref, Select
+from gradspec.ir.walk import children, names, nodes
+from gradspec.primitives.lookup import primitive
+from gradspec.primitives.row import Primitive
+from gradspec.primitives.table_bounds import VANISHING
+from gradspec.symbolic.truth import nearest
+
+Column: TypeAlias = Any
+"""A floating or boolean array over the points, or a scalar of that type."""
+
+_EXACT = frozenset(["add", "sub", "mul", "div", "neg", "sqrt", VANISHING])
+"""Computed in the target's type: correctly rounded by every target, or made of such
+operations."""
+
+
+class Machine:
+    """Values of expressions at fixed points; ``work`` is the NumPy type of the arithmetic.
+
+    Values of nodes are kept: candidates for one expression share most of their nodes.
+    """
+
+    def __init__(self, columns: Mapping[str, Column], work: Any = np.float32) -> None:
+        self.work = work
+        self._columns = dict(columns)
+        self._wide: Machine | None = None
+        self._count = max((len(c) for c in columns.values()), default=1)
+        self._known: dict[Expr, Column] = {}
+
+    def __len__(self) -> int:
+        return self._count
+
+    def run(self, expr: Expr) -> Column:
+        """The values of ``expr``, one per point.
+
+        Raises NotImplementedError for indices and reductions.
+        """
+        with np.errstate(all="ignore"):
+            return np.broadcast_to(self._evaluated(expr), (self._count,))
+
+    def _evaluated(self, expr: Expr) -> Column:
+        for node in self._missing(expr):
+            self._known[node] = self._value(node)
+        return self._known[expr]
+
+    def _missing(self, expr: Expr) -> Iterator[Expr]:
+        """Nodes without a value yet, children first."""
+        todo = [expr]
+        while todo:
+            node = todo[-1]
+            missing = [n for n in node.below if n not in self._known]
+            if node in self._known:
+                todo.pop()
+            elif missing:
+                todo += reversed(missing)
+            else:
+                yield todo.pop()
+
+    def in_double(self) -> Machine:
+        """The same points on a machine that computes in float64."""
+        if self._wide is None:
+            columns = {name: _wide(c) for name, c in self._columns.items()}
+            self._wide = Machine(columns, np.float64)
+        return self._wide
+
+    def meets_infinity(self, expr: Expr) -> Column:
+        """The points at which an intermediate value that matters is not finite.
+
+        A branch that is not taken does not matter, nor does an infinity in the text.
+        """
+        whole = expand(expr)
+        self.run(whole)
+        live: dict[Expr, Column] = {whole: np.ones(self._count, dtype=bool)}
+        met = np.zeros(self._count, dtype=bool)
+        for node in reversed(list(nodes(whole))):
+            mask, value = live[node], self._known[node]
+            if not np.isfinite(value).all() and names(node):
+                met |= mask & ~np.isfinite(value)
+            for child, used in self._uses(node, mask):
+                live[child] = live[child] | used if child in live else used
+        return met
+
+    def _uses(self, node: Expr, mask: Column) -> list[tuple[Expr, Column]]:
+        """The children of a node with the points at which it needs them."""
+        match node:
+            case Select(condition=condition, then=then, other=other):
+                taken = np.asarray(self._known[condition], dtype=bool)
+                return [(condition, mask), (then, mask & taken), (other, mask & ~taken)]
+            case _:
+                return [(child, mask) for child in children(node)]
+
+    def _value(self, node: Expr) -> Column:
+        match node:
+            case Const(value=value):
+                return rounded(value, self.work)
+            case Ref(name=name):
+                return self._columns[name]
+            case Select(condition=condition, then=then, other=other):
+                return np.where(
+                    *(self._known[part] for part in (condition, then, other))
+                )
+            case Apply(op=op, args=args):
+                given = [self._known[arg] for arg in args]
+                return applied(primitive(op), given, self.work)
+            case Call():
+                return self._evaluated(expand(node))
+            case _:
+                raise NotImplementedError("indices and reductions")
+
+
+def rounded(value: Any, work: Any = np.float32) -> Any:
+    """An exact number rounded to a NumPy type; beyond its range an infinity."""
+    try:
+        number = float(value)
+    except OverflowError:
+        number = float("inf") if value > 0 else float("-inf")
+    with np.errstate(over="ignore"):
+        return work(number)
+
+
+def applied(row: Primitive, args: list[Column], work: Any) -> Column:
+    """A primitive applied to columns, rounded to ``work``."""
+    if row.model is None:
+        return _by_balls(row, args, work)
+    if row.name in _EXACT:
+        return row.model(np, *args)
+    value = row.model(np, *(_wide(arg) for arg in args))
+    return value if row.result == "bool" else work(value)
+
+
+def _wide(column: Column) -> Column:
+    return column if np.asarray(column).dtype == np.bool_ else np.float64(column)
+
+
+def _by_balls(row: Primitive, args: list[Column], work: Any) -> Column:
+    """The correctly rounded value, point by point; limits at infinite arguments."""
+    shape = np.broadcast_shapes(*(np.shape(arg) for arg in args))
+    wide = [np.atleast_1d(np.asarray(arg, dtype=np.float64)) for arg in args]
+    columns = list(np.broadcast_arrays(*wide))
+    finite = np.all(np.isfinite(columns), axis=0)
+    result = _at_infinity(row, columns).astype(work)
+    given = tuple(column[finite].tobytes() for column in columns)
+    result[finite] = _rounded_once(row.name, given, np.dtype(work).name)
+    return result.reshape(shape)
+
+
+@lru_cache(maxsize=256)
+def _rounded_once(
+    name: str, columns: tuple[bytes, ...], dtype: str
+) -> tuple[float, ...]:
+    """Cached: the candidates of a rule ask for the same function at the same points."""
+    params = primitive(name).params
+    values = (np.frombuffer(column).tolist() for column in columns)
+    points = [
+        dict(zip(params, point, strict=True)) for point in zip(*values, strict=True)
+    ]
+    form = Apply(name, tuple(Ref(param) for param in params))
+    return tuple(nearest(form, points, dtype))
+
+
+def _at_infinity(row: Primitive, columns: list[Column]) -> Column:
+    """The limits at infinite arguments; NaN elsewhere."""
+    result = np.full(columns[0].shape, np.nan)
+    for index in np.flatnonzero(~np.all(np.isfinite(columns), axis=0)).tolist():
+        values = tuple(float(column[index]) for column in columns)
+        if not any(map(math.isnan, values)):
+            result[index] = _limit(row.name, values)
+    return result
+
+
+_GROWN = 100.0
+_FAR = (Fraction(2) ** 3000 / 7, Fraction(2) ** 4001 / 11)
+"""Beyond any float, and no whole numbers, at which a sine has values of its own."""
+
+
+@lru_cache(maxsize=256)
+def _limit(name: str, values: tuple[float, ...]) -> float:
+    """The value that balls give at infinite arguments; of one argument, else the value
+    far out if it is settled there (``erf``) or grows (``digamma``)."""
+    from gradspec.symbolic.enclose import enclose
+
+    form = Apply(name, tuple(Ref(f"v{n}") for n in range(len(values))))
+    ball = enclose(form, {f"v{n}": value for n, value in enumerate(values)})
+    if hasattr(ball, "is_exact") and ball.is_exact() and not ball.is_nan():
+        return float(ball.mid())
+    if len(values) > 1:
+        return math.nan
+    signed = (far if values[0] > 0 else -far for far in _FAR)
+    near, far = nearest(form, [{"v0": value} for value in signed], "float64")
+    if near == far:
+        return near
+    grows = abs(far) > abs(near) > _GROWN and (far > 0) == (near > 0)
+    return math.copysign(math.inf, far) if grows else math.nan

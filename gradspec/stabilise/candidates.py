@@ -1,0 +1,266 @@
+"""Candidates: other forms of an expression that are the same function over the reals.
+
+Rewrite rules find most. To these come forms found by algebra at the node that loses the
+digits: conjugates of sums with a root, fractions gathered under roots and logarithms, the
+factor of a cotangent gathered into one fraction, and, where nothing else is good, what
+SymPy makes of a derived cotangent. All are measured (`choice.py`); none is trusted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+from gradspec.derive.build import negate, times
+from gradspec.derive.linear import coefficient, is_linear
+from gradspec.ir.expr import ZERO, Apply, Call, Const, Expr, Ref, Select
+from gradspec.ir.tidy import fold, tidy
+from gradspec.ir.walk import children, names, nodes, size, transform
+from gradspec.stabilise.matching import FEW, Holds, Search, replaced
+from gradspec.symbolic.gather import gathered
+
+_LARGEST = 60
+"""Nodes of an expression beyond which algebra leaves it alone."""
+
+_SMALLEST = 5
+_GROWTH = 1.2  # how much longer a gathered factor may be
+_INSIDE = ("sqrt", "log", "exp", "cbrt", "rsqrt", "log1p", "expm1")
+_RATIONAL = ("add", "sub", "mul", "div", "square", "neg")
+_STEPS = frozenset(
+    ["max", "min", "clip", "sign", "abs", "floor", "ceil", "round", "trunc"]
+    + ["heaviside", "relu", "mod"]
+)
+"""There is no algebra of these here."""
+
+
+def rewritten(search: Search, start: Expr) -> Iterator[Expr]:
+    """What the rows make of an expression and of its directed forms."""
+    yield from search.forms(start)
+    for form in _directed(start, search.holds):
+        yield from search.forms(form, FEW)
+
+
+def of_cotangent(
+    search: Search, start: Expr, upstream: frozenset[str]
+) -> Iterator[Expr]:
+    """The same of a cotangent, and its factor gathered into one fraction."""
+    yield from rewritten(search, start)
+    for form in _with_gathered_factor(start, upstream):
+        yield from search.forms(form, FEW)
+
+
+# --- at the node that loses the digits -----------------------------------------------------
+
+
+def _directed(expr: Expr, holds: Holds) -> tuple[Expr, ...]:
+    """With all that is under roots gathered, with all conjugates taken, with both, and
+    with sums of fractions over one denominator."""
+    if size(expr) > _LARGEST:
+        return ()
+    inside = _with_gathered_arguments(expr)
+    found = (
+        inside,
+        _with_conjugates(expr, holds),
+        _with_conjugates(inside, holds),
+        _over_one_denominator(expr),
+    )
+    return tuple(dict.fromkeys(form for form in found if form != expr))
+
+
+def _with_gathered_arguments(expr: Expr) -> Expr:
+    form = expr
+    for node in nodes(expr):
+        match node:
+            case Apply(op=op, args=(inner,)) if op in _INSIDE and _is_sum(inner):
+                new = _gathered(inner)
+                if new is not None and size(new) < size(inner):
+                    form = replaced(form, inner, new)
+    return form
+
+
+def _over_one_denominator(expr: Expr) -> Expr:
+    """``1 / (x + 1) - 1 / x`` is ``-1 / (x * (x + 1))``: what cancels is gone."""
+    form, todo = expr, [expr]
+    while todo:
+        node = todo.pop()
+        if (
+            isinstance(node, Apply)
+            and node.op in ("add", "sub")
+            and _has_quotient(node)
+        ):
+            new = _gathered(node)
+            if new is not None and size(new) <= _GROWTH * size(node):
+                form = replaced(form, node, _in_written_order(new, node))
+                continue
+        todo += children(node)
+    return form
+
+
+def _has_quotient(expr: Expr) -> bool:
+    """Among its terms."""
+    match expr:
+        case Apply(op="add" | "sub", args=parts):
+            return any(map(_has_quotient, parts))
+        case Apply(op="mul" | "neg", args=parts):
+            return any(map(_has_quotient, parts))
+        case _:
+            return isinstance(expr, Apply) and expr.op in ("div", "rsqrt")
+
+
+def _is_sum(expr: Expr) -> bool:
+    return size(expr) >= _SMALLEST and isinstance(expr, Apply) and expr.op in _RATIONAL
+
+
+@lru_cache(maxsize=1024)
+def _gathered(expr: Expr) -> Expr | None:
+    form = None if any(isinstance(n, Select) for n in nodes(expr)) else gathered(expr)
+    return None if form is None else tidy(form)
+
+
+def _with_conjugates(expr: Expr, holds: Holds) -> Expr:
+    """With the first conjugate in place: ``-b + sqrt(b**2 - a * c)`` is ``-a * c / (b +
+    sqrt(b**2 - a * c))`` for positive ``b``. The conditional stands outside of it all, so
+    that what the conjugate has in common with the rest cancels."""
+    for node in nodes(expr):
+        new = _conjugate(node, holds)
+        match new:
+            case None:
+                continue
+            case Select(condition=condition, then=then):
+                mended = _shortened(replaced(expr, node, then))
+                return Select(condition, mended, expr)
+            case _:
+                return _shortened(replaced(expr, node, new))
+    return expr
+
+
+def _shortened(expr: Expr) -> Expr:
+    short = _gathered(expr)
+    return expr if short is None or size(short) >= size(expr) else short
+
+
+def _conjugate(node: Expr, holds: Holds) -> Expr | None:
+    parts = _with_root(node)
+    if parts is None:
+        return None
+    p, root, is_minus = parts
+    q = root.args[0]
+    before = Apply("sub", (q, Apply("square", (p,))))
+    rest = _gathered(before)
+    if rest is None or size(rest) >= size(q) or not names(p):
+        return None
+    return _in_regimes(node, p, root, rest, is_minus, holds)
+
+
+def _in_regimes(
+    node: Expr, p: Expr, root: Expr, rest: Expr, is_minus: bool, holds: Holds
+) -> Expr:
+    """``p + root`` (or ``p - root``): its conjugate where the two are of unlike sign."""
+    if is_minus:
+        mended = negate(fold(Apply("div", (rest, Apply("add", (p, root))))))
+        unlike = _positive(p)
+    else:
+        below = negate(p)
+        mended = fold(Apply("div", (rest, _plus(below, root))))
+        unlike = _positive(below)
+    return mended if holds(unlike) else Select(unlike, mended, node)
+
+
+def _plus(a: Expr, b: Expr) -> Expr:
+    match a:
+        case Apply(op="neg", args=(inner,)):
+            return Apply("sub", (b, inner))
+        case _:
+            return fold(Apply("add", (a, b)))
+
+
+def _positive(expr: Expr) -> Expr:
+    """``expr > 0``, without a factor that is a number."""
+    match expr:
+        case Apply(op="neg", args=(inner,)):
+            return _compared("lt", inner)
+        case Apply(op="mul", args=(Const(value=value), inner)) if value:
+            return _compared("gt" if value > 0 else "lt", inner)
+        case _:
+            return _compared("gt", expr)
+
+
+def _compared(op: str, expr: Expr) -> Expr:
+    return Apply(op, (expr, ZERO))
+
+
+def _with_root(node: Expr) -> tuple[Expr, Apply, bool] | None:
+    """``p`` and the root of ``p + root`` or ``p - root`` (then True)."""
+    match node:
+        case Apply(op="add", args=(p, Apply(op="sqrt") as root)):
+            return p, root, False
+        case Apply(op="add", args=(Apply(op="sqrt") as root, p)):
+            return p, root, False
+        case Apply(op="sub", args=(Apply(op="sqrt") as root, p)):
+            return negate(p), root, False
+        case Apply(op="sub", args=(p, Apply(op="sqrt") as root)):
+            return p, root, True
+        case _:
+            return None
+
+
+# --- the factor of a cotangent -------------------------------------------------------------
+
+
+def _with_gathered_factor(expr: Expr, upstream: frozenset[str]) -> Iterator[Expr]:
+    used = sorted(upstream & names(expr))
+    if len(used) != 1 or not is_linear(expr, upstream):
+        return
+    factor = coefficient(expr, used[0], upstream)
+    if not _SMALLEST < size(factor) <= _LARGEST:
+        return
+    form = factor
+    for part in _branches(factor):
+        if not any(map(_is_foreign, nodes(part))):
+            new = _gathered(part)
+            if new is not None and new != part:
+                form = replaced(form, part, _in_written_order(new, part))
+    if form != factor and size(form) <= _GROWTH * size(factor):
+        yield times(Ref(used[0]), form)
+
+
+def _branches(expr: Expr) -> list[Expr]:
+    """The branches of (nested) conditionals at the root."""
+    found: list[Expr] = []
+    todo = [expr]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, Select):
+            todo += (node.other, node.then)
+        elif size(node) > _SMALLEST and node not in found:
+            found.append(node)
+    return found
+
+
+def _is_foreign(node: Expr) -> bool:
+    match node:
+        case Select() | Call():
+            return True
+        case Apply(op=op):
+            return op in _STEPS
+        case _:
+            return False
+
+
+def _in_written_order(form: Expr, written: Expr) -> Expr:
+    """Algebra sorts operands: sums, products and differences stand again as they are
+    written, where they are."""
+    known = set(nodes(written))
+
+    def swap(node: Expr) -> Expr:
+        match node:
+            case Apply(op="add" | "mul" as op, args=(a, b)) if node not in known:
+                swapped = Apply(op, (b, a))
+                return swapped if swapped in known else node
+            case Apply(op="sub", args=(a, b)) if node not in known:
+                swapped = Apply("sub", (b, a))
+                return negate(swapped) if swapped in known else node
+            case _:
+                return node
+
+    return tidy(transform(form, swap))

@@ -1,0 +1,102 @@
+"""The choice among evaluations of one function, by measurement in both formats.
+
+A form that is good at every point is kept as it stands. Else the cheapest good candidate
+is taken; if none is good, the one with the fewest faults, provided that it mends more
+points than it spoils. The same text serves float32 and float64, so both count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from gradspec.ir.expr import Expr
+from gradspec.stabilise.accuracy_model import Score
+from gradspec.stabilise.cost_model import cost
+
+_PRICE = 4
+"""Points to be mended for one that is spoiled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A form that would stand in the rule, with a score for each trial, float32 first."""
+
+    form: Expr
+    scores: tuple[Score, ...]
+
+    @property
+    def is_good(self) -> bool:
+        return all(score.is_good for score in self.scores)
+
+    @property
+    def faults(self) -> tuple[int, ...]:
+        """Bad points of the core, all bad points, gaps and infinities, over all trials."""
+        columns = zip(*(score.faults for score in self.scores), strict=True)
+        return tuple(map(sum, columns))
+
+    def spoils(self, other: Candidate) -> int:
+        """Points that are bad here and are not in ``other``."""
+        pairs = zip(self.scores, other.scores, strict=True)
+        return sum(one.spoils(two) for one, two in pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The candidate as written, and the one selected."""
+
+    written: Candidate
+    selected: Candidate
+
+    @property
+    def is_good(self) -> bool:
+        return self.selected.is_good
+
+
+class Contest:
+    """Candidates for one quantity. ``scored`` measures a form, one trial after the other:
+    a form that has more faults in the first than the best in all is not measured further.
+    """
+
+    def __init__(
+        self, scored: Callable[[Expr], Iterator[Score]], written: Expr
+    ) -> None:
+        self._scored = scored
+        self._known: dict[Expr, Candidate | None] = {}
+        self.written = Candidate(written, tuple(scored(written)))
+        self._known[written] = self.written
+
+    @property
+    def measured(self) -> tuple[Candidate, ...]:
+        """All candidates that were measured to the end."""
+        return tuple(found for found in self._known.values() if found is not None)
+
+    def choose(self, forms: Iterable[Expr], held: Candidate | None = None) -> Choice:
+        """The best of ``forms``, of ``held`` (the choice so far) and of what is written."""
+        best = held or self.written
+        is_first_good = best.is_good
+        for form in sorted(dict.fromkeys((best.form, *forms)), key=cost):
+            found = self._measured(form, best)
+            if found is None or not self._is_fair(found):
+                continue
+            if found.is_good or found.faults < best.faults:
+                best = found
+            if best.is_good and (found.is_good or not is_first_good):
+                break
+        return Choice(self.written, best)
+
+    def _measured(self, form: Expr, best: Candidate) -> Candidate | None:
+        if form not in self._known:
+            scores: list[Score] = []
+            for score in self._scored(form):
+                scores.append(score)
+                if len(scores) == 1 and score.faults > best.faults:
+                    self._known[form] = None
+                    return None
+            self._known[form] = Candidate(form, tuple(scores))
+        return self._known[form]
+
+    def _is_fair(self, found: Candidate) -> bool:
+        """Whether it mends enough for what it spoils."""
+        spoiled = found.spoils(self.written)
+        return spoiled * _PRICE <= self.written.spoils(found) if spoiled else True

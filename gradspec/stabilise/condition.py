@@ -1,0 +1,105 @@
+"""Exact values of a function at floating-point inputs, and how well it is conditioned.
+
+A function f of floating inputs x_1 … x_n has, in a format, the tolerance
+
+    T(x) = ulp(f(x)) + Σ_i |∂f/∂x_i| · ulp(x_i)
+
+the change of the exact result that rounding the result and moving each input by a unit in
+the last place can make. An evaluation whose error is a small multiple of T everywhere is
+stable in the mixed forward–backward sense (Higham, Accuracy and Stability of Numerical
+Algorithms, 2002, section 1.5): it is nearly the exact result for nearly the given inputs.
+
+Slopes are differences of exact values over a few units, so that a jump nearby (a sign, a
+branch) counts as a slope: on which side of it a rounded input falls is not decidable.
+Balls give values and slopes; slopes are asked for only where an error exceeds a few units
+of the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from gradspec.ir.calls import expand
+from gradspec.ir.expr import Expr
+from gradspec.symbolic.enclose import program
+from gradspec.symbolic.truth import FORMATS, nearest_of
+
+_STEPS = 4
+"""Units in the last place over which slopes are taken."""
+
+_PRECISIONS = (128, 256, 512, 1024)
+"""Bits of the balls whose difference is a slope, until it is known to one part in eight."""
+
+
+class Condition:
+    """The exact values of ``form`` at ``points`` in a format, and tolerances there.
+
+    ``points`` bind every name to a number of the format ("float32" or "float64");
+    ``inputs`` names the floating inputs, whose roundings count. ``value`` is an array of
+    float64: the exact values rounded to the format, NaN where the function is not defined.
+    Raises NotImplementedError for indices and reductions.
+    """
+
+    def __init__(
+        self,
+        form: Expr,
+        points: tuple[Mapping[str, Any], ...],
+        inputs: frozenset[str],
+        dtype: str,
+    ) -> None:
+        self._points, self._format = points, FORMATS[dtype]
+        self._program = program(expand(form))
+        self._moving = sorted(inputs & self._program.names.keys())
+        self._work = np.dtype(dtype).type
+        self.value = np.array(
+            [nearest_of(self._program, point, self._format) for point in points]
+        )
+        self.unit = units(self.value, dtype)
+        self._known: dict[int, float] = {}
+
+    def tolerance(self, row: int) -> float:
+        """T at a point."""
+        if row not in self._known:
+            changes = sum(max(self._changes(row, n), default=0.0) for n in self._moving)
+            self._known[row] = float(self.unit[row]) + changes
+        return self._known[row]
+
+    def _changes(self, row: int, name: str) -> Iterator[float]:
+        """|∂f/∂x| · ulp(x), from above and from below, where f is defined there."""
+        here = self._points[row]
+        at = here[name]
+        step = _STEPS * float(units(np.array(at), self._work)) if at else 0.0
+        size = abs(float(self.value[row]))
+        for moved in (at + step, at - step) if step else ():
+            found = self._change(here, {**here, name: moved}, size)
+            if found is not None:
+                yield found / _STEPS
+
+    def _change(
+        self, here: Mapping[str, Any], there: Mapping[str, Any], size: float
+    ) -> float | None:
+        """The distance between two exact values; None if there is none."""
+        least = size * 2.0 ** -(self._format.bits + 5)
+        for bits in _PRECISIONS:
+            one, other = (self._program.run(point, bits)[0] for point in (here, there))
+            if one is None or other is None:
+                return None
+            gap = abs(one - other)
+            if gap.is_finite():
+                distance = float(gap.mid())
+                if float(gap.rad()) <= max(least, distance / 8):
+                    return distance
+        return None
+
+
+def units(value: Any, dtype: Any) -> Any:
+    """The distance to the next number of the format: at least that at its least normal
+    number, at most that at its largest."""
+    work = np.dtype(dtype).type
+    limits = np.finfo(work)
+    size = np.nan_to_num(np.abs(value), nan=0.0, posinf=limits.max)
+    below = np.nextafter(limits.max, work(0))  # beyond the largest number is no unit
+    return np.float64(np.spacing(work(np.clip(size, limits.tiny, below))))

@@ -1,0 +1,119 @@
+"""Stabilising within a rule's budget: a rule that takes longer is evaluated as written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+from gradspec.diagnostics import Diagnostic, warning
+from gradspec.ir.rule import CheckedRule, Declared, Derived, Override, Rule
+from gradspec.ir.shelf import remembered
+from gradspec.ir.tidy import tidy
+from gradspec.options import Options
+from gradspec.stabilise import stabilise as search
+from gradspec.stabilise.branch_guards import guarded
+from gradspec.stabilise.indexed_guards import indexed_guarded
+from gradspec.stabilise.names import restored, without_calls
+from gradspec.stabilise.sampling import points
+from gradspec.symbolic.attempts import attempt
+from gradspec.symbolic.limit import in_time
+
+PATIENCE = 3.0
+"""How much longer the watcher waits than a stage has, before it kills."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stable:
+    """A rule as it is evaluated; ``stopped`` says what there was no time for."""
+
+    rule: CheckedRule
+    stopped: tuple[Diagnostic, ...] = ()
+
+
+def stabilised(rule: CheckedRule, options: Options) -> Stable:
+    """How each expression of ``rule`` is evaluated."""
+    if options.as_written:
+        return Stable(as_written(rule))
+    found = _remembered(rule, options.budget)
+    if found is None:
+        return unsearched(rule, options)
+    return Stable(replace(found, verdicts=rule.verdicts, second=rule.second))
+
+
+def unsearched(
+    rule: CheckedRule, options: Options, step: str = "stabilising"
+) -> Stable:
+    """A rule as it is written, because a step took longer than its budget."""
+    return Stable(as_written(rule), (_stopped(rule, options, step),))
+
+
+def remembered_forms(rule: CheckedRule) -> CheckedRule:
+    """The selected forms, however long that takes; those of a former run (`ir.shelf`),
+    where it has found them."""
+    found = _remembered(rule, None)
+    assert found is not None
+    return found
+
+
+def _remembered(rule: CheckedRule, seconds: float | None) -> CheckedRule | None:
+    """The selected forms without verdicts; None if they were not found in time."""
+    bare = replace(rule, verdicts=(), second=())
+
+    def work() -> CheckedRule | None:
+        return search.stabilise(bare) if seconds is None else _in_time(bare, seconds)
+
+    return remembered(rule.rule, ("stabilise",), bare, work, _is_lasting)
+
+
+def _is_lasting(found: object) -> bool:
+    return isinstance(found, CheckedRule)
+
+
+def _in_time(rule: CheckedRule, seconds: float) -> CheckedRule | None:
+    name = f"stabilising {rule.rule.source.path}:{rule.rule.name}"
+    with attempt(name, PATIENCE * seconds) as may:
+        return in_time(seconds, partial(search.stabilise, rule)) if may else None
+
+
+def as_written(checked: CheckedRule) -> CheckedRule:
+    """The rule with the evaluations of its text, derived gradients with those that
+    differentiation gives. Branches of conditionals are guarded all the same: that changes
+    no value, and keeps NaN out of second derivatives.
+    """
+    rule = _tidied(without_calls(checked.rule))
+    if not rule.is_elementwise:
+        safe = indexed_guarded(rule)
+    else:
+        sample = points(rule)
+        safe = guarded(rule, sample) if len(sample) else rule
+    return replace(checked, rule=restored(rule, safe), as_written=True)
+
+
+def _tidied(rule: Rule) -> Rule:
+    """Constants folded, as every choice begins."""
+    return replace(
+        rule,
+        forward=tuple(replace(x, value=tidy(x.value)) for x in rule.forward),
+        backward_locals=tuple(
+            replace(x, value=tidy(x.value)) for x in rule.backward_locals
+        ),
+        backward=tuple(
+            replace(entry, value=tidy(entry.value))
+            if isinstance(entry, Derived | Declared | Override)
+            else entry
+            for entry in rule.backward
+        ),
+    )
+
+
+def _stopped(rule: CheckedRule, options: Options, step: str) -> Diagnostic:
+    return warning(
+        "GS463",
+        f"{step} {rule.rule.name} was stopped after {options.budget:g} s: it is evaluated"
+        " as written",
+        rule.rule.source,
+        rule.rule.name_span,
+        label="its accurate evaluations take longer than they are given",
+        help="give it more time with `--budget`, divide the rule into rules that call"
+        " each other, or say `--as-written` if its formulas are to stay",
+    )

@@ -1,0 +1,425 @@
+"""What the choice reports: why a form was selected, what no form mends, what stays NaN."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from gradspec.diagnostics import Diagnostic, warning
+from gradspec.ir.calls import expand
+from gradspec.ir.expr import Apply, Const, Expr, Ref, const
+from gradspec.ir.rule import CheckedRule, Declared, Harm, Hole, Kind, Override, Rule
+from gradspec.ir.text import show
+from gradspec.ir.tidy import tidy
+from gradspec.ir.walk import children, names, nodes, size, transform
+from gradspec.source import Span
+from gradspec.stabilise.accuracy_model import GOOD, Quantity, Score, Trial
+from gradspec.stabilise.arithmetic_model import Machine
+from gradspec.stabilise.choice import Candidate, Choice
+from gradspec.stabilise.names import Names
+from gradspec.symbolic.enclose import program
+from gradspec.symbolic.values import floats
+
+# --- why a form was selected ---------------------------------------------------------------
+
+
+def reason(quantity: Quantity, choice: Choice) -> str:
+    """One line: what was wrong with the form written, and how good the selected one is.
+
+    What float32 gains; else what float64 does.
+    """
+    before, after = choice.written, choice.selected
+    closed = quantity.close(before.form)
+    pairs = zip(before.scores, after.scores, strict=True)
+    for trial, (was, now) in zip(quantity.trials, pairs, strict=True):
+        if was.faults > now.faults:
+            where = "" if trial is quantity.trials[0] else "in float64 "
+            return f"{where}{_gain(trial, closed, was, now)}"
+    return f"as accurate ({_error(after.scores[0])}) and simpler"
+
+
+def _gain(trial: Trial, written: Expr, was: Score, now: Score) -> str:
+    left = f"now {now.bad}" if now.bad else f"now {_error(now)}"
+    if was.bad > now.bad:
+        row = trial.worst_row(was)
+        value = float(np.float64(trial.values(written)[row]))
+        what = "lost digits"
+        if not math.isfinite(value):
+            what = "overflowed"
+        elif value == 0:
+            what = "vanished"
+        return f"{what} at {_at(trial, row)}: {was.bad} of {was.points} points wrong; {left}"
+    if was.gaps > now.gaps:
+        row = trial.first_gap(written)
+        return f"undefined at {_at(trial, row)}; now its limit there"
+    return f"passed through an infinity; {left}"
+
+
+def _error(score: Score) -> str:
+    return f"at most {score.worst:.1f} tolerances off"
+
+
+def _at(trial: Trial, row: int) -> str:
+    """The inputs at a point, without upstream gradients: ``x = 100``."""
+    point = trial.points.rows[row]
+    shown = sorted(names(trial.meaning) - trial.points.upstream)
+    return ", ".join(f"{n} = {point[n]:.6g}" for n in shown) or "every point"
+
+
+# --- what no form mends ----------------------------------------------------------------------
+
+_WRONG = 2.0**-8
+"""Relative error beyond which a value is wrong, and not merely inexact."""
+
+_INEXACT = 2.0**-15
+"""The same for an exponential: what its argument lost, it has lost for good."""
+
+_LARGEST = float(np.finfo(np.float32).max)
+_SMALLEST = float(np.finfo(np.float32).tiny)
+_IN_SUMS = ("exp", "add", "sub", "neg")
+_ORDINARY, _FADED, _HUGE = 1e4, 1e-6, 1e30
+_MOST = 200  # nodes of a form that is searched
+_SHOWN = 3  # points tried, the most moderate ones first
+
+
+def accuracy_loss(name: str, quantity: Quantity, selected: Candidate) -> list[Harm]:
+    """Where the selected form is still wrong in float32, and at which operation: the first,
+    from the leaves up, whose operands are right and whose result is not. Nothing where the
+    inputs are extraordinary, or the way in which it fails has no name.
+    """
+    trial, score = quantity.trials[0], selected.scores[0]
+    form = expand(quantity.close(selected.form))
+    if not name or not score.bad or size(form) > _MOST:
+        return []
+    bad = np.flatnonzero(score.errors > GOOD)
+    is_far = ~trial.points.core[bad]
+    for row in bad[np.lexsort((trial.points.size[bad], is_far))][:_SHOWN].tolist():
+        value, exact = float(trial.values(form)[row]), trial.exact(row)
+        is_core = bool(trial.points.core[row])
+        point = trial.points.rows[row]
+        shown = tuple((n, point[n]) for n in point if n in names(form))
+        if not is_core and not _is_plain(shown, value, exact):
+            continue
+        for limit in (_WRONG, _INEXACT):
+            found = _blamed(form, trial, row, limit)
+            if found is not None and (limit == _WRONG or found[0] == "exponent"):
+                return [Harm(name, *found, shown, value, exact)]
+    return []
+
+
+def _is_plain(point: tuple[tuple[str, float], ...], value: float, exact: float) -> bool:
+    """One input is large and the rest are ordinary; and what is lost is not just the last
+    of a value that fades away."""
+    odd = [v for _, v in point if v and not 1 / _ORDINARY < abs(v) < _ORDINARY]
+    fades = math.isfinite(value) and abs(exact) < _FADED
+    return len(odd) <= 1 and not fades and abs(exact) < _HUGE
+
+
+def _blamed(
+    form: Expr, trial: Trial, row: int, limit: float
+) -> tuple[str, Expr] | None:
+    order = tuple(nodes(form))
+    truths = floats(program(*order), trial.points.rows[row])
+    true = dict(zip(order, truths, strict=True))
+    held = {node: float(trial.values(node)[row]) for node in order}
+    exponents = _exponents(order)
+    for node in order:
+        if not isinstance(node, Apply) or not names(node):
+            continue
+        if _is_right(held[node], true[node], limit):
+            continue
+        if all(_is_fair(held[part], true[part], limit) for part in children(node)):
+            kind = _kind(node, held, true, exponents)
+            return None if kind is None else (kind, node)
+    return None
+
+
+def _exponents(order: tuple[Expr, ...]) -> frozenset[Expr]:
+    """The exponentials of sums, and those sums with their parts."""
+    found: set[Expr] = set()
+    for node in reversed(order):
+        match node:
+            case Apply(op="exp", args=(Apply(op="add" | "sub") as arg,)):
+                found |= {node, arg}
+            case Apply(op="add" | "sub" | "neg", args=args) if node in found:
+                found |= {a for a in args if isinstance(a, Apply)}
+            case _:
+                continue
+    return frozenset(n for n in found if isinstance(n, Apply) and n.op in _IN_SUMS)
+
+
+def _is_right(held: float, true: float | None, limit: float) -> bool:
+    """Nearly the true value, as far as float32 holds it."""
+    if true is None:
+        return True
+    if abs(true) > _LARGEST:
+        return math.isinf(held) and (held > 0) == (true > 0)
+    if abs(true) < _SMALLEST:
+        return abs(held) <= 2 * _SMALLEST
+    return math.isfinite(held) and abs(held - true) <= limit * abs(true)
+
+
+def _is_fair(held: float, true: float | None, limit: float) -> bool:
+    """Right, and known to be."""
+    return true is not None and _is_right(held, true, limit)
+
+
+def _kind(
+    node: Apply,
+    held: dict[Expr, float],
+    true: dict[Expr, float | None],
+    exponents: frozenset[Expr],
+) -> str | None:
+    """A word for how an operation fails."""
+    numbers = (part for part in nodes(node) if isinstance(part, Const))
+    if any(_is_lost_guard(number) for number in numbers):
+        return "guard"
+    match node:
+        case Apply(op="add" | "sub", args=(left, right)) if held[node] == 0:
+            if _is_saturated(left, right) or _is_saturated(right, left):
+                return "saturation"
+        case Apply() if node in exponents:
+            return "exponent"
+        case Apply(op="sqrt" | "rsqrt" | "div" | "log", args=args):
+            if any(_has_overflown_square(arg, true) for arg in args):
+                return "square"
+    return None
+
+
+def _is_lost_guard(number: Const) -> bool:
+    """``1 - 1e-15``: in float32 it is 1. (A coefficient of a series has many bits.)"""
+    denominator = number.value.denominator
+    if denominator == 1 or denominator & (denominator - 1) == 0:
+        return False
+    return (
+        float(np.float32(float(number.value))).is_integer()
+        and abs(number.value) >= 1 / 2
+    )
+
+
+def _is_saturated(constant: Expr, other: Expr) -> bool:
+    return isinstance(constant, Const) and bool(names(other))
+
+
+def _has_overflown_square(expr: Expr, true: dict[Expr, float | None]) -> bool:
+    """Some square below (through sums) is beyond the range of float32."""
+    value = true.get(expr)
+    if value is None or abs(value) <= _LARGEST:
+        return False
+    match expr:
+        case Apply(op="square" | "pow"):
+            return True
+        case Apply(op="mul", args=(a, b)):
+            return a == b or any(_has_overflown_square(p, true) for p in (a, b))
+        case Apply(op="add" | "sub", args=args):
+            return any(_has_overflown_square(p, true) for p in args)
+        case _:
+            return False
+
+
+_LONGEST = 60  # characters of an operation that are shown
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    code: str
+    what: str
+    why: str
+    cure: str
+
+
+_WORDS = {
+    "saturation": _Words(
+        "GS441",
+        "a difference that vanishes",
+        "both sides are equal in float32",
+        "a difference that is small has to be a function of its own: `1 / cosh(x)**2` for"
+        " `1 - tanh(x)**2`, `sigmoid(-x)` for `1 - sigmoid(x)`, `-expm1(x)` for"
+        " `1 - exp(x)`, `erfc(x)` for `1 - erf(x)`; a polynomial is multiplied out",
+    ),
+    "square": _Words(
+        "GS442",
+        "a power that overflows though the result would not",
+        "a part of it is beyond the range of float32",
+        "divide by the largest part before squaring: `hypot(a, b)` for"
+        " `sqrt(a**2 + b**2)`, `1 / (1 + (b / a)**2)` for `a**2 / (a**2 + b**2)`",
+    ),
+    "exponent": _Words(
+        "GS443",
+        "an exponential of a difference of large terms",
+        "the large terms have lost the digits that their difference needs",
+        "give the logarithm as the output and leave the exponential out, or bring the"
+        " large terms together first",
+    ),
+    "guard": _Words(
+        "GS444",
+        "a guard that float32 does not hold",
+        "the number next to 1 is 1 in float32",
+        "guard the difference itself, `max(1 - p, 1e-15)`, or take a guard that float32"
+        " holds, `1 - 1e-6`",
+    ),
+}
+
+
+def unmended(checked: CheckedRule) -> Iterator[Diagnostic]:
+    """One finding for each way in which a rule goes wrong: the first."""
+    first: dict[str, Harm] = {}
+    for harm in checked.harms:
+        first.setdefault(harm.kind, harm)
+    for harm in first.values():
+        yield _finding(checked.rule, harm)
+
+
+def _finding(rule: Rule, harm: Harm) -> Diagnostic:
+    words = _WORDS[harm.kind]
+    place = ", ".join(f"{name} = {value:.6g}" for name, value in harm.point)
+    return warning(
+        words.code,
+        f"{harm.name} of {rule.name} has {words.what}",
+        rule.source,
+        _span(rule, harm),
+        label=f"gives {_number(harm.value)} at {place}, where {_number(harm.true)} is"
+        " right",
+        notes=(f"the cause is `{_text(harm.culprit)}`: {words.why}",),
+        help=words.cure,
+    )
+
+
+def _number(value: float) -> str:
+    return f"{value:.6g}".replace("-0", "0") if value == 0 else f"{value:.6g}"
+
+
+def _text(expr: Expr) -> str:
+    text = show(transform(tidy(expr), _as_power))
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def _as_power(node: Expr) -> Expr:
+    match node:
+        case Apply(op="square", args=(base,)):
+            return Apply("pow", (base, const(2)))
+        case _:
+            return node
+
+
+def _span(rule: Rule, harm: Harm) -> Span:
+    """The guilty operation where it stands in the text, else what it belongs to."""
+    text = _texts(rule).get(harm.name)
+    if text is None:
+        return next(
+            let.span for let in rule.forward if let.name == rule.outputs[0].name
+        )
+    value, span = text
+    same = (n.span for n in nodes(value) if n == harm.culprit and n.span is not None)
+    return next(same, span)
+
+
+def _texts(rule: Rule) -> dict[str, tuple[Expr, Span]]:
+    """What the author wrote, by name."""
+    found = {let.name: (let.value, let.span) for let in rule.forward}
+    for variable, entry in zip(rule.inputs, rule.backward, strict=True):
+        if isinstance(entry, Declared | Override):
+            found[f"d{variable.name}"] = entry.value, entry.span
+    return found
+
+
+# --- what stays NaN --------------------------------------------------------------------------
+
+FLOATS: Mapping[str, Any] = {"float32": np.float32, "float64": np.float64}
+
+
+def unfilled_holes(checked: CheckedRule) -> Iterator[Diagnostic]:
+    """What stays NaN after stabilising, told once for each value."""
+    told: set[str] = set()
+    for hole in checked.holes:
+        if hole.name in told:
+            continue
+        left = unfilled(checked.rule, hole)
+        if left:
+            told.add(hole.name)
+            yield _hole_warning(checked.rule, hole, left)
+
+
+def unfilled(rule: Rule, hole: Hole) -> tuple[str, ...]:
+    """The formats in which the rule gives NaN at the hole."""
+    form = Names(rule).close(Ref(hole.name))
+    values = emitted(rule, form, dict(hole.point), hole.output)
+    return tuple(name for name, value in values.items() if np.isnan(value))
+
+
+def emitted(
+    rule: Rule, form: Expr, point: Mapping[str, Fraction], output: str
+) -> dict[str, float]:
+    """What a closed form gives at a point with the upstream gradient 1 of one output, in
+    each format that has the point's numbers (a static is a Python number anyway).
+    """
+    statics = {variable.name for variable in rule.static_inputs}
+    found: dict[str, float] = {}
+    for name, form_of in FLOATS.items():
+        given = {
+            n: value
+            for n, value in point.items()
+            if n in statics or Fraction(float(form_of(float(value)))) == value
+        }
+        if len(given) < len(point):
+            continue
+        columns = _columns(rule, form, point, output, form_of)
+        machine = Machine(columns, form_of)
+        try:
+            found[name] = float(machine.run(form)[0])
+        except NotImplementedError:  # a part that the model does not know
+            continue
+    return found
+
+
+def _columns(
+    rule: Rule, form: Expr, point: Mapping[str, Fraction], output: str, kind: Any
+) -> dict[str, Any]:
+    bools = {v.name for v in rule.inputs if v.kind is Kind.BOOL}
+    columns = {
+        name: np.array([float(value)], dtype=np.bool_ if name in bools else kind)
+        for name, value in point.items()
+    }
+    for one in rule.outputs:
+        upstream = 1.0 if one.name == output else 0.0
+        columns[f"d{one.name}"] = np.array([upstream], dtype=kind)
+    return {name: columns[name] for name in sorted(names(form))} or columns
+
+
+def _hole_warning(rule: Rule, hole: Hole, formats: tuple[str, ...]) -> Diagnostic:
+    sides = tuple(dict.fromkeys((hole.left, hole.right)))
+    limit = f"limit {sides[0]}" if len(sides) == 1 else f"slopes {' and '.join(sides)}"
+    point = dict(hole.point)
+    place = ", ".join(
+        f"{name} = {_number_text(value)}" for name, value in point.items()
+    )
+    first = next(iter(point))
+    where = "" if len(formats) == len(FLOATS) else f" in {formats[0]}"
+    return warning(
+        "GS433",
+        f"{hole.name} of {rule.name} is NaN where it has a limit",
+        rule.source,
+        _definition(rule, hole.name),
+        label=f"NaN{where} at {place}: {limit}",
+        help=f"give this point a value, `… if {first} != {_number_text(point[first])} else …`,"
+        " or use a built-in that has it (`sinc`, `xlogy`, `hypot`, `abs`)",
+    )
+
+
+def _number_text(value: Fraction) -> str:
+    return str(value.numerator) if value.denominator == 1 else repr(float(value))
+
+
+def _definition(rule: Rule, name: str) -> Span:
+    for let in rule.forward:
+        if let.name == name:
+            return let.span
+    pairs = zip(rule.inputs, rule.backward, strict=True)
+    entry = next(entry for variable, entry in pairs if f"d{variable.name}" == name)
+    span = getattr(entry, "span", None)
+    return rule.name_span if span is None else span

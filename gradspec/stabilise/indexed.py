@@ -1,0 +1,381 @@
+"""How the expressions of an indexed rule are evaluated.
+
+The rule is unrolled at a few small sizes and each candidate measured there, element by
+element, as those of elementwise rules are (`choice.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from gradspec.derive.indexed import Underivable, indexed_cotangents
+from gradspec.ir.elements import OutOfRange, element, places
+from gradspec.ir.expr import Apply, Expr, Idx, Reduce
+from gradspec.ir.rule import (
+    Backward,
+    CheckedRule,
+    Declared,
+    Derived,
+    Input,
+    Let,
+    Output,
+    Pending,
+    Rewrite,
+    Rule,
+)
+from gradspec.ir.text import show
+from gradspec.ir.unroll import axis_names
+from gradspec.ir.walk import children, nodes
+from gradspec.stabilise.accuracy_model import Quantity, Score, Trial, is_real
+from gradspec.stabilise.arithmetic_model import Machine
+from gradspec.stabilise.choice import Choice, Contest
+from gradspec.stabilise.explanation import reason
+from gradspec.stabilise.indexed_guards import indexed_guarded
+from gradspec.stabilise.indexed_points import Sample, samples, where_finite
+from gradspec.stabilise.matching import Search
+from gradspec.stabilise.names import (
+    Names,
+    restored,
+    without_calls,
+    without_dead_locals,
+)
+from gradspec.stabilise.reductions import forms, norms_of, slopes
+from gradspec.stabilise.scopes import Scope, inlined, named, place, weight
+
+_LARGEST = 600  # nodes (locals put in) of an expression beyond which it is left alone
+_FEW = 2  # elements of a value that are measured at one choice of sizes
+
+
+def stabilise_indexed(checked: CheckedRule) -> CheckedRule:
+    """The indexed rule with its expressions in the forms that measure best."""
+    rule = without_calls(checked.rule)
+    work = _Stabiliser(rule)
+    done = indexed_guarded(work.run())
+    if not work.rewrites and done == rule:
+        return checked
+    return replace(
+        checked,
+        rule=restored(rule, without_dead_locals(rule, done)),
+        rewrites=(*checked.rewrites, *work.rewrites),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """One value of the rule: an output or local, or the cotangent of an input."""
+
+    name: str
+    indices: tuple[str, ...]
+    axes: tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Probe:
+    """One element at one choice of sizes, and the points it is tried on."""
+
+    sample: Sample
+    element: str
+    trial: Trial
+
+
+class _Forward:
+    """Other forms of a value of the forward pass; ``before`` are the lets, as written,
+    that it may use, and ``rule`` has them as chosen."""
+
+    def __init__(self, scope: Scope, rule: Rule, before: tuple[Let, ...]) -> None:
+        self._scope = scope
+        self._before = before
+        self._values = {x.name: x for x in before if x.name not in rule.exacts}
+        known = {let.name for let in before}
+        self._chosen = tuple(x for x in rule.forward if x.name in known)
+
+    def near(self, value: Expr, indices: tuple[str, ...]) -> Iterator[Expr]:
+        """Rewrites of the value as it stands."""
+        if weight(value, {}) <= _LARGEST:
+            yield from self._forms(value, self._scope.union(indices))
+
+    def far(self, value: Expr, indices: tuple[str, ...]) -> Iterator[Expr]:
+        """Rewrites with locals put in, and named again where they are left."""
+        whole = self.whole(value, indices)
+        if whole is not value:
+            for form in self._forms(whole, self._scope.union(indices)):
+                yield self._named(form)
+
+    def whole(self, value: Expr, indices: tuple[str, ...]) -> Expr:
+        """The value with locals put in, if that is not too large."""
+        if weight(value, self._values) > _LARGEST:
+            return value
+        return inlined(value, self._values, self._scope.union(indices))
+
+    def _forms(self, value: Expr, scope: Scope) -> Iterator[Expr]:
+        return forms(value, scope)
+
+    def _named(self, form: Expr) -> Expr:
+        return named(form, self._chosen)
+
+
+class _Slope(_Forward):
+    """The same of a cotangent; ``derived`` is that of the forward as chosen, if it was
+    found: one more rewrite of what we derived ourselves, something else than what the
+    user wrote."""
+
+    def __init__(
+        self,
+        scope: Scope,
+        rule: Rule,
+        before: tuple[Let, ...],
+        entry: Derived | Declared,
+        derived: Derived | None,
+    ) -> None:
+        super().__init__(scope, rule, before)
+        self._own = isinstance(entry, Derived)
+        found = () if derived is None else (derived,)
+        self._derived = tuple(_with_indices(d, entry.indices) for d in found)
+
+    def near(self, value: Expr, indices: tuple[str, ...]) -> Iterator[Expr]:
+        yield from super().near(value, indices)
+        if self._own:
+            yield from self._others(value, indices)
+
+    def far(self, value: Expr, indices: tuple[str, ...]) -> Iterator[Expr]:
+        if not self._own:
+            yield from self._others(value, indices)
+
+    def _others(self, value: Expr, indices: tuple[str, ...]) -> Iterator[Expr]:
+        yield from super().far(value, indices)
+        yield from self._derived_forms(indices)
+
+    def _derived_forms(self, indices: tuple[str, ...]) -> Iterator[Expr]:
+        for value in self._derived:
+            yield value
+            yield from super().near(value, indices)
+
+    def _forms(self, value: Expr, scope: Scope) -> Iterator[Expr]:
+        return slopes(value, scope, norms_of(self._before))
+
+    def _named(self, form: Expr) -> Expr:
+        return named(named(form, self._before), self._chosen)
+
+
+class _Stabiliser:
+    """Chooses value by value; knows what has been chosen so far."""
+
+    def __init__(self, rule: Rule) -> None:
+        self._written = rule
+        self._rule = rule
+        self._samples: tuple[Sample, ...] | None = None
+        self._finite: tuple[Sample, ...] | None = None
+        self._is_backward = False
+        named_values: tuple[Input | Output | Let, ...] = (
+            *rule.inputs,
+            *rule.outputs,
+            *rule.forward,
+            *rule.backward_locals,
+        )
+        names = (value.name for value in named_values)
+        self._scope = Scope((*names, *axis_names(rule)))
+        self._search = Search(_never)
+        self._exacts: dict[int, tuple[Rule, Names, Machine]] = {}
+        self.rewrites: list[Rewrite] = []
+
+    def run(self) -> Rule:
+        for number, let in enumerate(self._written.forward):
+            here = _Place(let.name, let.indices, let.axes)
+            before = self._written.forward[:number]
+            self._choose(here, let.value, _Forward(self._scope, self._rule, before))
+        self._is_backward = True
+        derived = _derived(self._written, self._rule)
+        for variable, entry in zip(
+            self._written.inputs, self._written.backward, strict=True
+        ):
+            if isinstance(entry, Derived | Declared):
+                name, axes = variable.name, variable.shape.axes
+                lets = self._written.forward
+                found = _Slope(self._scope, self._rule, lets, entry, derived.get(name))
+                here = _Place(f"d{name}", entry.indices, axes)
+                self._choose(here, entry.value, found)
+        return self._rule
+
+    def _choose(self, place: _Place, written: Expr, found: _Forward) -> None:
+        if place.name in self._written.exacts:
+            return
+        if not is_real(written) or not children(written):
+            return
+        try:
+            self._measure(place, written, found)
+        except (NotImplementedError, OutOfRange):
+            # a part that neither balls nor the model know; an element beyond an axis
+            return
+
+    def _measure(self, place: _Place, written: Expr, found: _Forward) -> None:
+        if not self._has_forms(place, written, found):
+            return
+        probes = list(self._probes(place))
+        if not probes:
+            return
+        contest = Contest(lambda form: self._scores(probes, place, form), written)
+        choice = contest.choose(())
+        whole = found.whole(written, place.indices)
+        steps = (
+            lambda: found.near(written, place.indices),
+            lambda: self._search.forms(choice.selected.form),
+            lambda: found.far(written, place.indices),
+            lambda: self._search.forms(whole),
+        )
+        for forms in steps:
+            if not choice.is_good:
+                choice = contest.choose(forms(), choice.selected)
+        if choice.selected.form != written:
+            self._record(place, probes, choice)
+            self._rule = _with(self._rule, place.name, choice.selected.form)
+
+    def _has_forms(self, place: _Place, written: Expr, found: _Forward) -> bool:
+        """Most values, contractions say, are what they are."""
+        if any(True for _ in found.near(written, place.indices)):
+            return True
+        whole = found.whole(written, place.indices)
+        searched = self._search.forms(written)[1:] or self._search.forms(whole)[1:]
+        return bool(searched) or any(True for _ in found.far(written, place.indices))
+
+    def _probes(self, place: _Place) -> Iterator[_Probe]:
+        """The first and the last element at every choice of sizes."""
+        for sample in self._found():
+            rule, close, machine = self._exact(sample)
+            every = [element(place.name, at) for at in places(place.axes, sample.sizes)]
+            for name in dict.fromkeys((*every[: _FEW - 1], *every[-1:])):
+                value = _value(rule, name)
+                if value is not None:
+                    trial = Trial(close.close(value), sample.points, machine)
+                    yield _Probe(sample, name, trial)
+
+    def _exact(self, sample: Sample) -> tuple[Rule, Names, Machine]:
+        """The rule as written at a sample's sizes; one machine for its points."""
+        if id(sample) not in self._exacts:
+            rule = sample.exact(self._written).rule
+            machine = Machine(sample.points.columns)
+            self._exacts[id(sample)] = rule, Names(rule), machine
+        return self._exacts[id(sample)]
+
+    def _scores(
+        self, probes: list[_Probe], place: _Place, form: Expr
+    ) -> Iterator[Score]:
+        """A form of the value at ``place``, probe by probe."""
+        for probe, closed in self._closed(probes, place, form):
+            yield probe.trial.score(closed)
+
+    def _closed(
+        self, probes: list[_Probe], place: _Place, form: Expr
+    ) -> Iterator[tuple[_Probe, Expr]]:
+        rule = _only(_with(self._rule, place.name, form), place.name)
+        known: dict[int, Rule] = {}
+        for probe in probes:
+            key = id(probe.sample)
+            if key not in known:
+                known[key] = probe.sample.evaluated(rule).rule
+            value = _value(known[key], probe.element)
+            assert value is not None
+            yield probe, Names(known[key]).close(value)
+
+    def _found(self) -> tuple[Sample, ...]:
+        """The samples; a gradient is asked for where the outputs are finite."""
+        if self._samples is None:
+            self._samples = samples(self._written)
+        if self._is_backward and self._finite is None:
+            there = (where_finite(sample, self._rule) for sample in self._samples)
+            self._finite = tuple(sample for sample in there if len(sample.points))
+        return self._samples if self._finite is None else self._finite
+
+    def _record(self, place: _Place, probes: list[_Probe], choice: Choice) -> None:
+        """Explained by the element at which most was gained."""
+        before, after = choice.written, choice.selected
+        number = max(
+            range(len(probes)),
+            key=lambda n: before.scores[n].bad - after.scores[n].bad,
+        )
+        closed = [c for _, c in self._closed(probes, place, before.form)][number]
+        one = Choice(
+            replace(before, scores=(before.scores[number],)),
+            replace(after, scores=(after.scores[number],)),
+        )
+        quantity = Quantity((probes[number].trial,), lambda _: closed)
+        why = reason(quantity, one)
+        self.rewrites.append(
+            Rewrite(place.name, show(before.form), show(after.form), why)
+        )
+
+
+def _derived(written: Rule, chosen: Rule) -> dict[str, Derived]:
+    """The derivative of the forward as chosen. Where a maximum was taken out (of a norm,
+    of exponents) it is that of the forward as written: it only disappears again."""
+    forward = tuple(
+        new if _maxima(new) <= _maxima(old) else old
+        for old, new in zip(written.forward, chosen.forward, strict=True)
+    )
+    if forward == written.forward:
+        return {}
+    try:
+        return indexed_cotangents(replace(chosen, forward=forward))
+    except Underivable:
+        return {}
+
+
+def _maxima(let: Let) -> int:
+    return sum(
+        isinstance(node, Reduce | Apply) and node.op in ("max", "peak")
+        for node in nodes(let.value)
+    )
+
+
+def _with_indices(entry: Derived, indices: tuple[str, ...]) -> Expr:
+    """Its value with the free indices of another entry of the same input."""
+    at = {old: Idx(new) for old, new in zip(entry.indices, indices, strict=True)}
+    return place(entry.value, at, Scope(indices))
+
+
+def _never(_: Expr) -> bool:
+    """Rows that hold on a condition only are left out: it would be one for each index."""
+    return False
+
+
+def _value(rule: Rule, name: str) -> Expr | None:
+    """The value of a let, or of a cotangent of an unrolled rule."""
+    for let in rule.forward:
+        if let.name == name:
+            return let.value
+    for variable, entry in zip(rule.inputs, rule.backward, strict=True):
+        if f"d{variable.name}" == name and isinstance(entry, Derived | Declared):
+            return entry.value
+    return None
+
+
+def _only(rule: Rule, name: str) -> Rule:
+    """No more of ``rule`` than the value ``name`` needs: the rest is not written out."""
+    names = [let.name for let in rule.forward]
+    if name not in names:
+        return replace(rule, surrogates=(), assumes=())
+    forward = rule.forward[: names.index(name) + 1]
+    kept = {let.name for let in forward}
+    return replace(
+        rule,
+        forward=forward,
+        outputs=tuple(output for output in rule.outputs if output.name in kept),
+        backward_locals=(),
+        backward=tuple(Pending() for _ in rule.inputs),
+        surrogates=(),
+        assumes=(),
+    )
+
+
+def _with(rule: Rule, name: str, value: Expr) -> Rule:
+    """``rule`` with another form of one of its values."""
+    forward = tuple(
+        replace(let, value=value) if let.name == name else let for let in rule.forward
+    )
+    backward: list[Backward] = []
+    for variable, entry in zip(rule.inputs, rule.backward, strict=True):
+        if f"d{variable.name}" == name and isinstance(entry, Derived | Declared):
+            backward.append(replace(entry, value=value))
+        else:
+            backward.append(entry)
+    return replace(rule, forward=forward, backward=tuple(backward))

@@ -1,0 +1,146 @@
+"""Points for indexed rules, unrolled at a few small sizes.
+
+The elements of a vector drawn one by one are never close to each other, nor all zero. So
+to the points of :mod:`gradspec.stabilise.sampling` come vectors with a common offset and a
+small spread (where a variance loses its digits), large and tiny ones (where a norm
+overflows or vanishes), and the vector 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from gradspec.ir.elements import OutOfRange
+from gradspec.ir.joining import EVALUATED
+from gradspec.ir.rule import Kind, Rule
+from gradspec.ir.unroll import Unrolled, axis_names, count, index_inputs, unroll
+from gradspec.stabilise.arithmetic_model import Machine
+from gradspec.stabilise.names import Names
+from gradspec.stabilise.sampling import Points, as_points, points
+
+_SIZES = (3, 1)
+_LARGEST = 7
+_MOST = 24
+"""Elements of inputs and outputs; beyond that every axis but the first is short."""
+
+_ROWS = 120
+_OFFSETS = (100.0, 1000.0, -1000.0, 10.0, 1e4, -0.5, 1e6)
+_STEPS = (0.0, 1.0, -0.25)
+_SCALES = (0.0, 1e-25, 1e20, 1e30, 1e-3, 50.0, 1e-40)
+_PARTS = (1.0, -0.5, 0.75, 0.25)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sample:
+    """A rule at one choice of sizes, with points for its elements."""
+
+    sizes: Mapping[str, int]
+    integers: Mapping[str, Any]
+    points: Points
+
+    def evaluated(self, rule: Rule) -> Unrolled:
+        """``rule`` as a target evaluates it at these sizes."""
+        return unroll(rule, self.sizes, self.integers, EVALUATED)
+
+    def exact(self, rule: Rule) -> Unrolled:
+        """``rule`` as it is defined."""
+        return unroll(rule, self.sizes, self.integers)
+
+
+def samples(rule: Rule) -> tuple[Sample, ...]:
+    """At three elements an axis (more where indices reach further), and at one."""
+    found = (sample for size in _SIZES if (sample := _sample(rule, size)) is not None)
+    return tuple(found)
+
+
+def _sample(rule: Rule, size: int) -> Sample | None:
+    for length in range(size, _LARGEST):
+        sizes = _short(rule, dict.fromkeys(axis_names(rule), length))
+        integers = _integers(rule, sizes)
+        try:
+            written = unroll(rule, sizes, integers)
+        except OutOfRange:
+            continue
+        chosen = _points(written.rule)
+        return Sample(sizes, integers, chosen) if len(chosen) else None
+    return None
+
+
+def _short(rule: Rule, sizes: dict[str, int]) -> dict[str, int]:
+    if count(rule, sizes) <= _MOST:
+        return sizes
+    first, *others = sizes
+    return {first: sizes[first], **{axis: min(2, sizes[axis]) for axis in others}}
+
+
+def _integers(rule: Rule, sizes: Mapping[str, int]) -> dict[str, Any]:
+    """Different places along the axis that each integer points into."""
+    reach = index_inputs(rule)
+    shapes = {variable.name: variable.shape.axes for variable in rule.inputs}
+    found: dict[str, Any] = {}
+    for name, axis in reach.items():
+        size = axis if isinstance(axis, int) else sizes[axis]
+        shape = [a if isinstance(a, int) else sizes[a] for a in shapes[name]]
+        found[name] = (np.arange(max(1, int(np.prod(shape)))) % size).reshape(shape)
+        found[name] = found[name].tolist()
+    return found
+
+
+def _points(rule: Rule) -> Points:
+    """The points of the scalars, thinned, and vectors that have a pattern."""
+    drawn = points(rule)
+    if not len(drawn):
+        return drawn
+    step = max(1, len(drawn) // _ROWS)
+    rows = [dict(row) for row in drawn.rows[::step]]
+    rows += _inside(rule, list(_patterned(rule, rows)))
+    return as_points(rule, rows, np.float32)
+
+
+def _patterned(rule: Rule, like: list[dict[str, float]]) -> Iterator[dict[str, float]]:
+    """Each input in turn, then all at once, as a vector with a pattern."""
+    groups: dict[str, list[str]] = {}
+    for variable in rule.inputs:
+        if variable.kind in (Kind.FLOAT, Kind.NOGRAD) and "[" in variable.name:
+            groups.setdefault(variable.name.split("[")[0], []).append(variable.name)
+    every = [name for names in groups.values() for name in names]
+    for names in (*groups.values(), *((every,) if len(groups) > 1 else ())):
+        for turn, values in enumerate(_patterns(len(names))):
+            base = like[(7 * turn) % len(like)]
+            yield base | dict(zip(names, values, strict=True))
+
+
+def _patterns(length: int) -> Iterator[list[float]]:
+    for offset in _OFFSETS:
+        spread = [offset + _STEPS[k % len(_STEPS)] for k in range(length)]
+        yield [float(np.float32(value)) for value in spread]
+    for scale in _SCALES:
+        parts = [scale * _PARTS[k % len(_PARTS)] for k in range(length)]
+        yield [float(np.float32(value)) for value in parts]
+
+
+def _inside(rule: Rule, rows: list[dict[str, float]]) -> list[dict[str, float]]:
+    """Those that the assumptions allow."""
+    if not rows:
+        return []
+    machine = Machine(as_points(rule, rows, np.float32).columns)
+    inside = np.ones(len(rows), dtype=bool)
+    for assume in rule.assumes:
+        inside &= np.asarray(machine.run(assume.condition), dtype=bool)
+    return [row for row, keep in zip(rows, inside, strict=True) if keep]
+
+
+def where_finite(sample: Sample, rule: Rule) -> Sample:
+    """The points at which the outputs of ``rule`` are finite."""
+    written = sample.evaluated(rule).rule
+    names = Names(written)
+    machine = Machine(sample.points.columns)
+    finite = np.ones(len(sample.points), dtype=bool)
+    for let in written.forward:
+        if let.name in {output.name for output in written.outputs}:
+            finite &= np.isfinite(machine.run(names.close(let.value)))
+    return replace(sample, points=sample.points.chosen(finite))

@@ -1,0 +1,229 @@
+"""Matching of patterns, and the search through what the rewrite rules reach.
+
+A pattern is an expression whose references are variables that stand for anything (the
+same for each occurrence). Sums and products match in either order, and ``square(p)``
+matches ``p * p`` too. The search goes straight ahead first, one rewrite after the other
+until nothing matches (nearly always the best form is there), then breadth first.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from typing import TypeAlias
+
+from gradspec.derive.build import negate, scale, times
+from gradspec.ir.expr import Apply, Const, Expr, Ref, Select
+from gradspec.ir.tidy import fold
+from gradspec.ir.walk import children, names, nodes, with_children
+from gradspec.stabilise.rewrite_rules import by_operator
+
+Binding: TypeAlias = Mapping[str, Expr]
+
+_COMMUTATIVE = frozenset(["add", "mul", "min", "max", "hypot", "logaddexp"])
+
+
+_ODD = frozenset(["xlogy", "xlog1py", "tanh", "erf", "sinh"])
+"""Odd in the first argument: a minus comes out."""
+
+_MIRRORED = {"gt": "lt", "lt": "gt", "ge": "le", "le": "ge"}
+
+
+def match(pattern: Expr, expr: Expr) -> Binding | None:
+    """What the variables stand for; None if the form is another one."""
+    return next(_matches(pattern, expr, {}), None)
+
+
+def _matches(pattern: Expr, expr: Expr, bound: Binding) -> Iterator[Binding]:
+    match (pattern, expr):
+        case (Ref(name=name), _):
+            known = bound.get(name)
+            if known is None:
+                yield {**bound, name: expr}
+            elif known == expr:
+                yield bound
+        case (Apply(op="neg", args=(Ref(name=name),)), _) if (
+            name in bound and negate(bound[name]) == expr
+        ):
+            yield bound  # the minus has gone into a constant: -2 * x for -(2 * x)
+        case (Const(value=a), Const(value=b)):
+            if a == b:
+                yield bound
+        case (Apply(op="square", args=(inner,)), Apply(op="mul", args=(a, b))):
+            if a == b:
+                yield from _matches(inner, a, bound)
+        case (Apply(op=op, args=args), Apply(op=other, args=parts)) if op == other:
+            yield from _all(args, parts, bound)
+            if op in _COMMUTATIVE:
+                yield from _all(args, parts[::-1], bound)
+
+
+def _all(
+    patterns: tuple[Expr, ...], exprs: tuple[Expr, ...], bound: Binding
+) -> Iterator[Binding]:
+    if not patterns:
+        yield bound
+        return
+    for found in _matches(patterns[0], exprs[0], bound):
+        yield from _all(patterns[1:], exprs[1:], found)
+
+
+def instantiate(pattern: Expr, bound: Binding) -> Expr:
+    """The pattern with its variables put in, signs and constants merged."""
+    done: dict[Expr, Expr] = {}
+    for node in nodes(pattern):
+        match node:
+            case Ref(name=name):
+                done[node] = bound[name]
+            case Apply(op="mul", args=(a, b)):
+                done[node] = times(done[a], done[b])
+            case Apply(op="neg", args=(a,)):
+                done[node] = _opposite(done[a])
+            case Apply(op=op, args=(a, *rest)) if op in _ODD and _is_minus(done[a]):
+                inner = Apply(op, (negate(done[a]), *(done[arg] for arg in rest)))
+                done[node] = negate(inner)
+            case Apply(op="div", args=(a, b)) if _is_minus(done[b]):
+                done[node] = negate(fold(Apply("div", (done[a], negate(done[b])))))
+            case Apply(op=op, args=(a, b)) if op in _MIRRORED:
+                done[node] = _comparison(op, done[a], done[b])
+            case Apply(op=op, args=args):
+                done[node] = fold(Apply(op, tuple(done[arg] for arg in args)))
+            case Select(condition=c, then=t, other=o):
+                done[node] = fold(Select(done[c], done[t], done[o]))
+            case _:
+                done[node] = node
+    return done[pattern]
+
+
+def _is_minus(expr: Expr) -> bool:
+    return isinstance(expr, Apply) and expr.op == "neg"
+
+
+def _comparison(op: str, left: Expr, right: Expr) -> Expr:
+    """``-a > -b`` is ``a < b``."""
+    if _is_minus(left) and _is_minus(right):
+        return Apply(_MIRRORED[op], (negate(left), negate(right)))
+    return fold(Apply(op, (left, right)))
+
+
+def _opposite(expr: Expr) -> Expr:
+    """``-expr``; of a difference the other difference."""
+    match expr:
+        case Apply(op="sub", args=(a, b)):
+            return Apply("sub", (b, a))
+        case _:
+            return negate(expr)
+
+
+BUDGET = 20
+"""How many forms of one expression are looked at."""
+
+FEW = BUDGET // 3
+"""The same of what has been proposed in another way."""
+
+_LARGEST = 400  # nodes of an expression beyond which it is left as it is
+
+Holds = Callable[[Expr], bool]
+"""Whether a row's condition holds at all points."""
+
+
+class Search:
+    """Rewrites; what the rows make of a node is found once."""
+
+    def __init__(self, holds: Holds) -> None:
+        self.holds = holds
+        self._known: dict[Expr, tuple[tuple[Expr, bool], ...]] = {}
+
+    def forms(self, expr: Expr, budget: int = BUDGET) -> tuple[Expr, ...]:
+        """Distinct forms of ``expr``, itself first."""
+        found: dict[Expr, None] = {expr: None}
+        if sum(1 for _ in islice(nodes(expr), _LARGEST)) == _LARGEST:
+            return (expr,)
+        current: Expr | None = expr
+        while current is not None and len(found) <= budget // 2:
+            ahead = self._ahead(current)
+            current = next((form for form in ahead if form not in found), None)
+            if current is not None:
+                found[current] = None
+        waiting = deque(found)
+        while waiting and len(found) < budget:
+            for form in self._around(waiting.popleft()):
+                if form not in found and len(found) < budget:
+                    found[form] = None
+                    waiting.append(form)
+        return tuple(found)
+
+    def _ahead(self, expr: Expr) -> Iterator[Expr]:
+        """``expr`` with one rewrite at one place, inner places first: ``1 - 1 / (1 +
+        exp(x))`` is seen to be a sigmoid before a logarithm of it is looked at."""
+        order = tuple(nodes(expr))
+        for node, new, is_detour in self._steps(order):
+            if not is_detour:
+                yield replaced(expr, node, new)
+
+    def _around(self, expr: Expr) -> Iterator[Expr]:
+        """Any one rewrite, outer places first: ``asinh`` is seen from outside."""
+        order = tuple(nodes(expr))
+        for node, new, _ in self._steps(order[::-1]):
+            yield replaced(expr, node, new)
+
+    def _steps(self, order: tuple[Expr, ...]) -> Iterator[tuple[Expr, Expr, bool]]:
+        """Rewrites of nodes; none whose result is there already: a regime of a
+        conditional is not split again in the same way."""
+        present = set(order)
+        for node in order:
+            for new, is_detour in self._made_of(node):
+                if new not in present or not children(new):
+                    yield node, new, is_detour
+
+    def _made_of(self, node: Expr) -> tuple[tuple[Expr, bool], ...]:
+        if not isinstance(node, Apply):
+            return ()
+        if node not in self._known:
+            self._known[node] = tuple(self._rewritten(node)) if names(node) else ()
+        return self._known[node]
+
+    def _rewritten(self, node: Apply) -> Iterator[tuple[Expr, bool]]:
+        for rule in by_operator().get(node.op, ()):
+            bound = match(rule.left, node)
+            if bound is None:
+                continue
+            if rule.when is not None and not self.holds(instantiate(rule.when, bound)):
+                continue
+            new = instantiate(rule.right, bound)
+            if new != node:
+                yield new, rule.row.detour
+
+
+def replaced(expr: Expr, old: Expr, new: Expr) -> Expr:
+    """``expr`` with ``new`` in place of ``old``; around it, constants are merged."""
+    memo: dict[Expr, Expr] = {}
+    for node in nodes(expr):
+        if node == old:
+            memo[node] = new
+            continue
+        parts = tuple(memo[child] for child in children(node))
+        rebuilt = with_children(node, parts)
+        memo[node] = node if rebuilt is node else _joined(rebuilt)
+    return memo[expr]
+
+
+def _joined(node: Expr) -> Expr:
+    """A rebuilt node: ``0.5 * (2 * ndtr(x))`` is ``ndtr(x)``."""
+    match node:
+        case Apply(op="mul", args=(a, b)) if _leading(b):
+            return times(a, b)
+        case Apply(op="div", args=(a, Const(value=value))) if value and _leading(a):
+            return scale(1 / value, a)
+        case Apply(op="mul" | "div" as op, args=(a, Apply(op="neg", args=(b,)))):
+            return negate(fold(Apply(op, (a, b))))
+        case _:
+            return fold(node)
+
+
+def _leading(expr: Expr) -> bool:
+    """Whether a product begins with a constant."""
+    while isinstance(expr, Apply) and expr.op in ("mul", "div"):
+        expr = expr.args[0]
+    return isinstance(expr, Const)

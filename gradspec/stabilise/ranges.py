@@ -1,0 +1,86 @@
+"""Products that are NaN at finite inputs: one factor overflows where another vanishes.
+
+``x**2 * exp(-x**2)`` at 1e20 is infinity times 0, and 0 is right: a factor that is 0 wins
+(`vanishing`). An overflow is not made finite, since the difference of two such would be a
+number, and a wrong one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from gradspec.ir.expr import Apply, Expr, Select
+from gradspec.ir.walk import children, names
+from gradspec.primitives.table_bounds import VANISHING
+from gradspec.stabilise.accuracy_model import Quantity, Trial
+from gradspec.stabilise.arithmetic_model import Machine
+from gradspec.stabilise.choice import Candidate
+from gradspec.stabilise.matching import replaced
+
+_ROWS, _TRIED, _MOST = 6, 12, 3
+"""Points that take part, forms looked at, and products replaced in one form."""
+
+
+def with_vanishing_products(quantity: Quantity, start: Candidate) -> Iterator[Expr]:
+    """A form with products replaced until it is no NaN at the points where it was."""
+    form = start.form
+    for trial in quantity.trials:
+        closed = quantity.close(form)
+        lost = np.isnan(trial.values(closed)) & np.isfinite(trial.condition.value)
+        if lost.any():
+            yield from _tamed(form, quantity, trial, lost)
+
+
+def _tamed(form: Expr, quantity: Quantity, trial: Trial, lost: Any) -> Iterator[Expr]:
+    rows = np.flatnonzero(lost)[:_ROWS]
+    columns = {name: column[rows] for name, column in trial.points.columns.items()}
+    machine = Machine(columns, trial.machine.work)
+
+    def value(expr: Expr) -> Any:
+        return machine.run(quantity.close(expr))
+
+    todo, number = [(form, 0)], 0
+    while number < min(len(todo), _TRIED):
+        current, changes = todo[number]
+        number += 1
+        bad = np.flatnonzero(np.isnan(value(current)))
+        if not bad.size:
+            yield current
+        elif changes < _MOST:
+            found = _replacements(current, value, int(bad[0]), trial.points.upstream)
+            todo += [(new, changes + 1) for new in found]
+
+
+def _replacements(
+    form: Expr, value: Callable[[Expr], Any], row: int, upstream: frozenset[str]
+) -> Iterator[Expr]:
+    """The product at which the NaN arises, with a factor of 0 winning."""
+    node = _origin(form, value, row)
+    match node:
+        case Apply(op="mul", args=(one, other)):
+            for large, small in ((one, other), (other, one)):
+                is_infinite = bool(np.isinf(value(large)[row]))
+                if is_infinite and names(small) - upstream:
+                    yield replaced(form, node, Apply(VANISHING, (large, small)))
+
+
+def _origin(form: Expr, value: Callable[[Expr], Any], row: int) -> Expr:
+    """The innermost NaN on the way to the value."""
+    node = form
+    while True:
+        below = (part for part in _used(node, value, row) if np.isnan(value(part)[row]))
+        inner = next(below, None)
+        if inner is None:
+            return node
+        node = inner
+
+
+def _used(node: Expr, value: Callable[[Expr], Any], row: int) -> tuple[Expr, ...]:
+    match node:
+        case Select(condition=condition, then=then, other=other):
+            return (then if value(condition)[row] else other,)
+        case _:
+            return children(node)

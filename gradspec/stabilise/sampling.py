@@ -1,0 +1,393 @@
+"""The points at which candidates are measured, all inside the rule's assumptions.
+
+They are the simple points of the checks with both sides of every threshold, a ladder of
+magnitudes up to where a square or an exponential leaves the range, and points drawn by
+their bits, so that every power of two has its share. Several inputs also meet nearly
+equal, nearly opposite, and at extreme ratios; where an assumption joins two inputs, some
+points lie at its edge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from gradspec.ir import closed
+from gradspec.ir.calls import expand
+from gradspec.ir.expr import Apply, Expr
+from gradspec.ir.rule import Kind, Rule
+from gradspec.ir.walk import names, nodes
+from gradspec.primitives.lookup import primitive
+from gradspec.stabilise.arithmetic_model import Machine
+from gradspec.symbolic.enclose import defined, program
+from gradspec.symbolic.sampling import survey
+
+CORE = (2.0**-12, 128.0)
+"""Magnitudes of moderate inputs (0 is moderate too)."""
+
+_SIMPLE = 80
+_BITS = 64
+_GAPS = 12
+"""Points at which the rule is not defined that take part."""
+
+_TURNS = 3
+"""Drawing goes on, a few more each time, while too few points are inside."""
+
+_WIDEST = 40
+"""Most drawn magnitudes lie in 2**-40 … 2**40, a quarter anywhere in the format."""
+
+_FLOATING = (Kind.FLOAT, Kind.NOGRAD)
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """How a format is sampled: every ``every``-th simple point, ``drawn`` points by bits,
+    ``extreme`` ones at extreme ratios, and ``rungs`` of magnitudes, of which at most
+    ``ladder`` points are made, the telling ones first. ``least`` and ``top`` bound the
+    exponents drawn; the largest stay below what an upstream gradient takes out of range.
+    """
+
+    work: Any
+    digits: int
+    least: int
+    top: int
+    every: int
+    drawn: int
+    extreme: int
+    ladder: int
+    rungs: tuple[float, ...]
+
+
+SINGLE = Grid(
+    *(np.float32, 23, -126, 124, 1, 140, 80, 96),
+    (
+        *(100.0, 20.0, 1e-6, 50.0, 10.0, 1e-3, 1e-10, 1e3, 0.1, 1e5, 1e10, 1e20),
+        *(1e30, 6e37, 88.5, 1e-30, 1e25, 1e-20, 1e37, 1e-37, 1e15, 104.0),
+        *(2.5e38, 11.3, 7.7, 5.3, 57.3),
+    ),
+)
+"""exp leaves float32 at 88.7 and 103.9, squares at 1.8e19, cubes at 7e12. The square of
+10 is exact: that exponentials of squares lose digits shows at numbers that are not round.
+"""
+
+DOUBLE = Grid(
+    *(np.float64, 52, -1022, 1020, 4, 50, 30, 64),
+    (
+        *(100.0, 1e-6, 1e160, 20.0, 1e-10, 709.0, 1e-3, 1e300, 40.0, 1e3, 1e-160),
+        *(1e10, 3e307, 10.0, 1e-300, 1e20, 745.0, 1e-17, 88.5, 1e200, 1e5, 1e-200),
+        *(1.5e308, 1e104, 1e155, 1e-155, 1e250, 31.3, 11.3, 17.7, 5.3, 257.3),
+    ),
+)
+"""exp leaves float64 at 709.8 and 745.2, squares at 1.3e154, cubes at 5.6e102."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Points:
+    """``columns`` for arithmetic and ``rows`` for balls hold the same numbers. ``core``:
+    which points have moderate inputs only; ``size``: the magnitude of the largest input;
+    ``defined``: where all outputs have values; ``floating``: the inputs whose roundings
+    count; ``upstream``: names of upstream gradients, of which each point has one at 1 and
+    the others at 0.
+    """
+
+    columns: Mapping[str, Any]
+    rows: tuple[Mapping[str, float], ...]
+    core: Any
+    size: Any
+    defined: Any
+    floating: frozenset[str]
+    upstream: frozenset[str]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def chosen(self, where: Any) -> Points:
+        """The points at which the mask ``where`` is True."""
+        return Points(
+            {name: column[where] for name, column in self.columns.items()},
+            tuple(row for row, keep in zip(self.rows, where, strict=True) if keep),
+            self.core[where],
+            self.size[where],
+            self.defined[where],
+            self.floating,
+            self.upstream,
+        )
+
+
+@lru_cache(maxsize=8)
+def points(rule: Rule, grid: Grid = SINGLE) -> Points:
+    """The points for an elementwise rule, the same ones every time."""
+    known = survey(rule, _SIMPLE)
+    gaps = known.undefined[:_GAPS]
+    rows = [_rounded(row, grid) for row in (*gaps, *known.points[:: grid.every])]
+    like = [_rounded(row, grid) for row in known.points]
+    if like:
+        random = Random(20)
+        rows += _sound(rule, list(_ladder(rule, like, grid)), grid)
+        rows += _drawn(rule, random, like, grid)
+        if len(_floating(rule)) > 1:
+            rows += _sound(rule, list(_extreme(rule, random, like, grid)), grid)
+            rows += _sound(rule, list(_at_edges(rule, random, like)), grid)
+        if grid.work is np.float32:
+            rows += _sound(rule, list(_hardest(rule, like)), grid)
+    return as_points(rule, rows, grid.work, len(gaps))
+
+
+def as_points(
+    rule: Rule, rows: list[dict[str, float]], work: Any, gaps: int = 0
+) -> Points:
+    """Rows of numbers of a format as points; upstream gradients are set here. At the
+    first ``gaps`` of them some output has no value."""
+    upstream = [f"d{output.name}" for output in rule.outputs if output.takes_gradient]
+    names_of = frozenset(f"d{output.name}" for output in rule.outputs)
+    floating = frozenset(_floating(rule))
+    empty = np.zeros(0)
+    if not rows:
+        none = empty.astype(bool)
+        return Points({}, (), none, empty, none, floating, names_of)
+    for number, row in enumerate(rows):
+        for place, name in enumerate(upstream):
+            row[name] = 1.0 if number % len(upstream) == place else 0.0
+    kinds = {variable.name: variable.kind for variable in rule.inputs}
+    columns = {name: _column(kinds.get(name), rows, name, work) for name in rows[0]}
+    core = np.ones(len(rows), dtype=bool)
+    largest = np.zeros(len(rows), dtype=work)
+    for name in floating:
+        size = np.abs(columns[name])
+        largest = np.maximum(largest, size)
+        core &= (size >= CORE[0]) & (size <= CORE[1]) | (size == 0)
+    defined = np.arange(len(rows)) >= gaps
+    return Points(columns, tuple(rows), core, largest, defined, floating, names_of)
+
+
+def _floating(rule: Rule) -> list[str]:
+    return [v.name for v in rule.inputs if v.kind in _FLOATING]
+
+
+def _column(
+    kind: Kind | None, rows: list[dict[str, float]], name: str, work: Any
+) -> Any:
+    dtype = np.bool_ if kind is Kind.BOOL else work
+    return np.array([row[name] for row in rows], dtype=dtype)
+
+
+def _rounded(row: Mapping[str, Any], grid: Grid) -> dict[str, float]:
+    with np.errstate(over="ignore"):
+        return {name: float(grid.work(float(value))) for name, value in row.items()}
+
+
+# --- inside the assumptions --------------------------------------------------------------
+
+
+def _sound(
+    rule: Rule, rows: list[dict[str, float]], grid: Grid
+) -> Iterator[dict[str, float]]:
+    """The rows at which all that is assumed holds and the outputs are defined."""
+    if not rows:
+        return
+    kinds = {variable.name: variable.kind for variable in rule.inputs}
+    columns = {n: _column(kinds.get(n), rows, n, grid.work) for n in rows[0]}
+    machine = Machine(columns, grid.work)
+    inside = np.ones(len(rows), dtype=bool)
+    for assume in rule.assumes:
+        if not assume.indices:
+            inside &= np.asarray(machine.run(assume.condition), dtype=bool)
+    outputs = program(*closed.outputs(rule).values())
+    for row, keep in zip(rows, inside.tolist(), strict=True):
+        if keep and all(map(defined, outputs.run(row, _BITS))):
+            yield row
+
+
+# --- kinds of points ---------------------------------------------------------------------
+
+
+def _ladder(
+    rule: Rule, like: list[dict[str, float]], grid: Grid
+) -> Iterator[dict[str, float]]:
+    """Plain magnitudes for one input after the other: a fault is then reported at
+    ``x = 100`` rather than at some odd number."""
+    floats = _floating(rule)
+    for size in grid.rungs[: grid.ladder // max(1, 2 * len(floats))]:
+        for position, name in enumerate(floats):
+            for turn, sign in enumerate((1.0, -1.0)):
+                base = like[(3 * position + turn) % len(like)]
+                yield base | {name: float(grid.work(sign * size))}
+
+
+def _drawn(
+    rule: Rule, random: Random, like: list[dict[str, float]], grid: Grid
+) -> list[dict[str, float]]:
+    """Points by their bits."""
+    found: list[dict[str, float]] = []
+    for turn in range(_TURNS):
+        rows = [_draw(rule, random, like, grid) for _ in range(grid.drawn * (turn + 1))]
+        found += islice(_sound(rule, rows, grid), grid.drawn - len(found))
+        if len(found) == grid.drawn:
+            break
+    return found
+
+
+def _draw(
+    rule: Rule, random: Random, like: list[dict[str, float]], grid: Grid
+) -> dict[str, float]:
+    """Statics and conditions as sampled, floating inputs by their bits."""
+    row = dict(like[random.randrange(len(like))])
+    drawn: list[str] = []
+    for name in _floating(rule):
+        number = _number(random, grid)
+        if drawn and random.randrange(4) == 0:
+            number = _beside(row[random.choice(drawn)], random, grid)
+        row[name] = number
+        drawn.append(name)
+    return row
+
+
+def _beside(other: float, random: Random, grid: Grid) -> float:
+    """A number that is nearly another one, its opposite, or its complement to 1."""
+    step = 2.0 ** random.randrange(-grid.digits - 2, 0)
+    near = other * (1.0 + (step if random.getrandbits(1) else -step))
+    number = random.choice((other, near, near, -near, 1.0 - other))
+    return float(grid.work(number if abs(number) < 2.0**grid.top else other))
+
+
+def _number(random: Random, grid: Grid) -> float:
+    """A number by its exponent; one in four is beside a whole number."""
+    sign = _sign(random)
+    mantissa = 1.0 + random.getrandbits(grid.digits) / 2.0**grid.digits
+    kind = random.randrange(8)
+    if kind == 0:
+        return sign * mantissa * 2.0 ** random.randrange(grid.least, grid.top)
+    if kind < 3:
+        return sign * mantissa * 2.0 ** random.randrange(-_WIDEST, _WIDEST)
+    if kind < 6:
+        return sign * mantissa * 2.0 ** random.randrange(-12, 7)
+    near = sign * float(random.choice((1, 1, 1, 2, 3)))
+    step = mantissa * 2.0 ** random.randrange(-grid.digits, -1)
+    return float(grid.work(near + (step if random.getrandbits(1) else -step)))
+
+
+def _sign(random: Random) -> float:
+    return -1.0 if random.getrandbits(1) else 1.0
+
+
+def _extreme(
+    rule: Rule, random: Random, like: list[dict[str, float]], grid: Grid
+) -> Iterator[dict[str, float]]:
+    """Several inputs of any exponent of the format, each its own; one in four has an
+    input where an exponential leaves the range."""
+    floats = _floating(rule)
+    for number in range(2 * grid.extreme):
+        row = dict(like[number % len(like)])
+        reach = grid.top if number % 2 else _WIDEST
+        for name in floats:
+            mantissa = 1.0 + random.getrandbits(grid.digits) / 2.0**grid.digits
+            row[name] = (
+                _sign(random) * mantissa * 2.0 ** random.randrange(-reach, reach)
+            )
+        if number % 4 == 2:
+            row[random.choice(floats)] = _sign(random) * random.randrange(80, 110)
+        yield row
+
+
+_MANY, _WORST = 2000, 6
+"""Points drawn to look for hard ones, and how many are kept for each quantity."""
+
+_UNITS = 3.0  # of the last place, beyond which a point is hard
+
+
+def _hardest(rule: Rule, like: list[dict[str, float]]) -> Iterator[dict[str, float]]:
+    """The points of the core, of many, at which what is written in float32 is farthest
+    from the same in float64: a loss at one point in a thousand is seldom in a sample."""
+    forms = {**closed.outputs(rule), **closed.cotangents(rule)}
+    random = np.random.Generator(np.random.PCG64(22))
+    columns = {n: np.array([row[n] for row in like]) for n in like[0]}
+    columns = {n: random.choice(column, _MANY) for n, column in columns.items()}
+    for name in _floating(rule):
+        exponents = random.integers(-12, 7, _MANY)
+        signs = random.choice([-1.0, 1.0], _MANY)
+        columns[name] = signs * np.ldexp(1.0 + random.random(_MANY), exponents)
+    for output in rule.outputs:
+        columns[f"d{output.name}"] = np.ones(_MANY)
+    kinds = {variable.name: variable.kind for variable in rule.inputs}
+    single = {
+        n: c.astype(np.bool_ if kinds.get(n) is Kind.BOOL else np.float32)
+        for n, c in columns.items()
+    }
+    machine = Machine(single)
+    inside = np.ones(_MANY, dtype=bool)
+    for assume in rule.assumes:
+        if not assume.indices:
+            inside &= np.asarray(machine.run(assume.condition), dtype=bool)
+    found: dict[int, None] = {}
+    for form in forms.values():
+        if any(map(_is_slow, nodes(expand(form)))):
+            continue
+        with np.errstate(all="ignore"):
+            narrow = np.float64(machine.run(form))
+            wide = np.float64(machine.in_double().run(form))
+            size = np.clip(np.abs(wide), np.finfo(np.float32).tiny, 2.0**127)
+            off = np.abs(narrow - wide) / np.spacing(np.float32(size))
+        off = np.where(inside & np.isfinite(wide), np.nan_to_num(off, nan=np.inf), 0.0)
+        worst = np.argsort(-off, kind="stable")[:_WORST]
+        found |= dict.fromkeys(n for n in worst.tolist() if off[n] > _UNITS)
+    for number in found:
+        yield {name: float(column[number]) for name, column in single.items()}
+
+
+def _is_slow(node: Expr) -> bool:
+    return isinstance(node, Apply) and primitive(node.op).model is None
+
+
+_STEPS, _EDGES, _STARTS = 40, 8, 160
+_INWARD = (22, 18, 14, 10)
+"""How far inside of an edge points lie, as powers of two of the way to it."""
+
+
+def _at_edges(
+    rule: Rule, random: Random, like: list[dict[str, float]]
+) -> Iterator[dict[str, float]]:
+    """Points a little inside of the edge of each assumption about several inputs:
+    beside ``b * b >= 4 * a * c`` the root of the difference loses all its digits."""
+    floats = frozenset(_floating(rule))
+    for assume in rule.assumes:
+        used = sorted(names(assume.condition) & floats)
+        if assume.indices or len(used) < 2:
+            continue
+        starts = [dict(like[n % len(like)]) for n in range(_STARTS)]
+        for row in starts:
+            for name in used:
+                row[name] = _sign(random) * float(
+                    np.float32(2 ** random.uniform(-3, 5))
+                )
+        for name in used:
+            yield from _towards_edge(assume.condition, starts, name, random)
+
+
+def _towards_edge(
+    condition: Any, starts: list[dict[str, float]], name: str, random: Random
+) -> Iterator[dict[str, float]]:
+    """Rows inside, moved along one input by bisection towards a row outside."""
+    used = sorted(names(condition))
+    columns = {n: np.array([row[n] for row in starts], dtype=np.float32) for n in used}
+
+    def holds(values: Any) -> Any:
+        machine = Machine(columns | {name: values})
+        return np.asarray(machine.run(condition), dtype=bool)
+
+    first = good = columns[name]
+    bad = good * np.array([2.0 ** random.uniform(-8, 8) for _ in starts], np.float32)
+    some = holds(good) & ~holds(bad)
+    for _ in range(_STEPS):
+        middle = np.float32(0.5) * (good + bad)
+        is_in = holds(middle)
+        good, bad = np.where(is_in, middle, good), np.where(is_in, bad, middle)
+    for turn, place in enumerate(np.flatnonzero(some)[:_EDGES].tolist()):
+        start, edge = float(first[place]), float(good[place])
+        inward = edge + (start - edge) * 2.0 ** -_INWARD[turn % len(_INWARD)]
+        yield starts[place] | {name: float(np.float32(inward))}
