@@ -27,8 +27,7 @@ _GROWTH = 1.2  # how much longer a gathered factor may be
 _INSIDE = ("sqrt", "log", "exp", "cbrt", "rsqrt", "log1p", "expm1")
 _RATIONAL = ("add", "sub", "mul", "div", "square", "neg")
 _STEPS = frozenset(
-    ["max", "min", "clip", "sign", "abs", "floor", "ceil", "round", "trunc"]
-    + ["heaviside", "relu", "mod"]
+    "max min clip floor ceil round trunc heaviside relu mod".split()
 )
 """There is no algebra of these here."""
 
@@ -217,11 +216,21 @@ def _with_gathered_factor(expr: Expr, upstream: frozenset[str]) -> Iterator[Expr
     form = factor
     for part in _branches(factor):
         if not any(map(_is_foreign, nodes(part))):
-            new = _gathered(part)
+            new = _gathered(transform(part, _signed))
             if new is not None and new != part:
                 form = replaced(form, part, _in_written_order(new, part))
     if form != factor and size(form) <= _GROWTH * size(factor):
         yield times(Ref(used[0]), form)
+
+
+def _signed(node: Expr) -> Expr:
+    """``|u|`` as ``u * sign(u)``, so that algebra sees that the two are alike (a rewrite
+    rule makes it ``|u|`` again)."""
+    match node:
+        case Apply(op="abs", args=(u,)):
+            return Apply("mul", (u, Apply("sign", (u,))))
+        case _:
+            return node
 
 
 def _branches(expr: Expr) -> list[Expr]:

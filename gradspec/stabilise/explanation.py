@@ -87,26 +87,34 @@ _MOST = 200  # nodes of a form that is searched
 _SHOWN = 3  # points tried, the most moderate ones first
 
 
-def accuracy_loss(name: str, quantity: Quantity, selected: Candidate) -> list[Harm]:
-    """Where the selected form is still wrong in float32, and at which operation: the first,
-    from the leaves up, whose operands are right and whose result is not. Nothing where the
+def accuracy_loss(
+    name: str, quantity: Quantity, selected: Candidate, is_wide: bool = False
+) -> list[Harm]:
+    """Where the selected form is still wrong in float32 (computed in float64 and rounded if
+    it ``is_wide``), and at which operation: the first, from the leaves up, whose operands are right and whose result is not. Nothing where the
     inputs are extraordinary, or the way in which it fails has no name.
     """
     trial, score = quantity.trials[0], selected.scores[0]
     form = expand(quantity.close(selected.form))
+    machine = trial.machine
+    if is_wide:
+        machine, score = machine.in_double(), trial.score_in_double(form)
     if not name or not score.bad or size(form) > _MOST:
         return []
     bad = np.flatnonzero(score.errors > GOOD)
-    is_far = ~trial.points.core[bad]
-    for row in bad[np.lexsort((trial.points.size[bad], is_far))][:_SHOWN].tolist():
-        value, exact = float(trial.values(form)[row]), trial.exact(row)
+    values, exacts = np.float64(machine.run(form))[bad], trial.condition.value[bad]
+    with np.errstate(all="ignore"):
+        is_mild = np.abs(values - exacts) <= _WRONG * np.abs(exacts)
+    order = np.lexsort((trial.points.size[bad], is_mild, ~trial.points.core[bad]))
+    for row in bad[order][:_SHOWN].tolist():
+        value, exact = float(machine.run(form)[row]), trial.exact(row)
         is_core = bool(trial.points.core[row])
         point = trial.points.rows[row]
         shown = tuple((n, point[n]) for n in point if n in names(form))
         if not is_core and not _is_plain(shown, value, exact):
             continue
         for limit in (_WRONG, _INEXACT):
-            found = _blamed(form, trial, row, limit)
+            found = _blamed(form, machine, trial.points.rows[row], limit, row)
             if found is not None and (limit == _WRONG or found[0] == "exponent"):
                 return [Harm(name, *found, shown, value, exact)]
     return []
@@ -121,12 +129,12 @@ def _is_plain(point: tuple[tuple[str, float], ...], value: float, exact: float) 
 
 
 def _blamed(
-    form: Expr, trial: Trial, row: int, limit: float
+    form: Expr, machine: Machine, point: Mapping[str, Any], limit: float, row: int
 ) -> tuple[str, Expr] | None:
     order = tuple(nodes(form))
-    truths = floats(program(*order), trial.points.rows[row])
+    truths = floats(program(*order), point)
     true = dict(zip(order, truths, strict=True))
-    held = {node: float(trial.values(node)[row]) for node in order}
+    held = {node: float(machine.run(node)[row]) for node in order}
     exponents = _exponents(order)
     for node in order:
         if not isinstance(node, Apply) or not names(node):
@@ -180,15 +188,14 @@ def _kind(
     if any(_is_lost_guard(number) for number in numbers):
         return "guard"
     match node:
-        case Apply(op="add" | "sub", args=(left, right)) if held[node] == 0:
-            if _is_saturated(left, right) or _is_saturated(right, left):
-                return "saturation"
         case Apply() if node in exponents:
             return "exponent"
+        case Apply(op="add" | "sub") if math.isfinite(held[node]):
+            return "saturation"
         case Apply(op="sqrt" | "rsqrt" | "div" | "log", args=args):
             if any(_has_overflown_square(arg, true) for arg in args):
                 return "square"
-    return None
+    return None if math.isfinite(held[node]) else "overflow"
 
 
 def _is_lost_guard(number: Const) -> bool:
@@ -200,10 +207,6 @@ def _is_lost_guard(number: Const) -> bool:
         float(np.float32(float(number.value))).is_integer()
         and abs(number.value) >= 1 / 2
     )
-
-
-def _is_saturated(constant: Expr, other: Expr) -> bool:
-    return isinstance(constant, Const) and bool(names(other))
 
 
 def _has_overflown_square(expr: Expr, true: dict[Expr, float | None]) -> bool:
@@ -248,6 +251,13 @@ _WORDS = {
         "a part of it is beyond the range of float32",
         "divide by the largest part before squaring: `hypot(a, b)` for"
         " `sqrt(a**2 + b**2)`, `1 / (1 + (b / a)**2)` for `a**2 / (a**2 + b**2)`",
+    ),
+    "overflow": _Words(
+        "GS442",
+        "a part that overflows though the result would not",
+        "its operands are beyond the range of float32",
+        "divide numerator and denominator by the largest term, or take the logarithm of"
+        " the parts: `sigmoid(a - b)` for `exp(a) / (exp(a) + exp(b))`",
     ),
     "exponent": _Words(
         "GS443",

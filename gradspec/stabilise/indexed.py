@@ -223,9 +223,9 @@ class _Stabiliser:
             lambda: found.far(written, place.indices),
             lambda: self._search.forms(whole),
         )
-        for forms in steps:
+        for found_by in steps:
             if not choice.is_good:
-                choice = contest.choose(forms(), choice.selected)
+                choice = contest.choose(found_by(), choice.selected)
         if choice.selected.form != written:
             self._record(place, probes, choice)
             self._rule = _with(self._rule, place.name, choice.selected.form)

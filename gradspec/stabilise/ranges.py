@@ -1,6 +1,7 @@
 """Products that are NaN at finite inputs: one factor overflows where another vanishes.
 
-``x**2 * exp(-x**2)`` at 1e20 is infinity times 0, and 0 is right: a factor that is 0 wins
+``(4 * x) * 0`` at 1e38 is infinity times 0, and ``4 * (x * 0)`` is 0: factors change their
+order. ``x**2 * exp(-x**2)`` at 1e20 has only one order: there a factor that is 0 wins
 (`vanishing`). An overflow is not made finite, since the difference of two such would be a
 number, and a wrong one.
 """
@@ -8,6 +9,7 @@ number, and a wrong one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -57,14 +59,35 @@ def _tamed(form: Expr, quantity: Quantity, trial: Trial, lost: Any) -> Iterator[
 def _replacements(
     form: Expr, value: Callable[[Expr], Any], row: int, upstream: frozenset[str]
 ) -> Iterator[Expr]:
-    """The product at which the NaN arises, with a factor of 0 winning."""
+    """The product at which the NaN arises, with its largest factor multiplied by what
+    vanishes first; and with a factor of 0 winning."""
     node = _origin(form, value, row)
     match node:
         case Apply(op="mul", args=(one, other)):
             for large, small in ((one, other), (other, one)):
-                is_infinite = bool(np.isinf(value(large)[row]))
-                if is_infinite and names(small) - upstream:
+                if not np.isinf(value(large)[row]):
+                    continue
+                parts = factors(large)
+                sizes = [abs(float(value(part)[row])) for part in parts]
+                if max(sizes) < np.inf:
+                    largest = parts.pop(int(np.argmax(sizes)))
+                    rest = product([Apply("mul", (largest, small)), *parts])
+                    yield replaced(form, node, rest)
+                if names(small) - upstream:
                     yield replaced(form, node, Apply(VANISHING, (large, small)))
+
+
+def factors(expr: Expr) -> list[Expr]:
+    """The factors of a product, left to right."""
+    match expr:
+        case Apply(op="mul", args=(one, other)):
+            return [*factors(one), *factors(other)]
+        case _:
+            return [expr]
+
+
+def product(parts: list[Expr]) -> Expr:
+    return reduce(lambda one, other: Apply("mul", (one, other)), parts)
 
 
 def _origin(form: Expr, value: Callable[[Expr], Any], row: int) -> Expr:

@@ -233,6 +233,9 @@ _ALGEBRA = (
     Row("hypot", "sqrt(square(a) + square(b))", "hypot(a, b)"),
     Row("hypot with one", "sqrt(1 + square(a))", "hypot(a, 1)"),
     Row("root of a square", "sqrt(square(a))", "abs(a)"),
+    Row("times its sign", "a * sign(a)", "abs(a)"),
+    Row("times its sign, scaled", "b * a * sign(a)", "b * abs(a)"),
+    Row("quotient of squares", "square(a) / square(b)", "square(a / b)", detour=True),
     Row(
         "clip from magnitudes",
         "(abs(a) - abs(a - b) + b) / 2",
@@ -289,6 +292,8 @@ _ALGEBRA = (
     Row("log of i0", "log(i0(a))", "abs(a) + log(i0e(a))"),
     Row("log of i0, scaled", "log(b * i0(a))", "abs(a) + log(b * i0e(a))"),
     Row("power over base", "a**b / a", "a**(b - 1)", when="a > 0", detour=True),
+    Row("power times its base", "a**(b - 1) * a", "a**b"),
+    Row("power times its base, scaled", "c * a**(b - 1) * a", "c * a**b"),
     # b - 1 is rounded, which costs up to log(a) * b ULP
     Row(
         "power less one",

@@ -190,8 +190,7 @@ class _Stabiliser:
             self.wide.append(name)
             text = show(selected.form)
             self.rewrites.append(Rewrite(name, text, text, wide))
-        else:
-            self.losses += accuracy_loss(name, quantity, selected)
+        self.losses += accuracy_loss(name, quantity, selected, bool(wide))
         return selected.form
 
     def _may_be_wide(self, name: str) -> bool:

@@ -6,7 +6,7 @@ import pytest
 
 from gradspec.diagnostics import Diagnostic
 from gradspec.stabilise.stabilise import stabilise
-from gradspec.stabilise.told import unmended
+from gradspec.stabilise.explanation import unmended
 from tests.checks.written import checked, compiled
 
 MENDED = {

@@ -11,7 +11,7 @@ from gradspec.ir.rule import CheckedRule, Rule, Status
 from gradspec.lower.lowering import lower
 from gradspec.source import Source
 from gradspec.stabilise.stabilise import stabilise
-from gradspec.stabilise.told import unmended
+from gradspec.stabilise.explanation import unmended
 from gradspec.syntax.parse import parse
 
 

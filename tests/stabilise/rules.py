@@ -8,7 +8,7 @@ import pytest
 from gradspec.ir.expr import Expr
 from gradspec.ir.rule import CheckedRule, Declared, Derived, Override, Rule
 from gradspec.ir.text import show
-from gradspec.stabilise.model import Machine
+from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.stabilise.stabilise import stabilise
 from gradspec.symbolic.truth import nearest
 from tests.derive.rules import completed

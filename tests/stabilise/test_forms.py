@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from gradspec.ir import closed
-from gradspec.stabilise.measure import SLACK, Trial
-from gradspec.stabilise.model import Machine
-from gradspec.stabilise.points import points
+from gradspec.stabilise.accuracy_model import Trial
+from gradspec.stabilise.arithmetic_model import Machine
+from gradspec.stabilise.sampling import points
 from gradspec.stabilise.stabilise import stabilise
 from tests.derive.rules import completed
 from tests.stabilise.rules import stable, texts, unary
@@ -31,7 +31,7 @@ SOFTPLUS = """
     [
         ("log(1 + exp(x))", "softplus(x)", "dy * sigmoid(x)"),
         ("log(exp(x) + 1)", "softplus(x)", "dy * sigmoid(x)"),
-        ("1 / (1 + exp(-x))", "sigmoid(x)", "dy * sigmoid(x) * sigmoid(-x)"),
+        ("1 / (1 + exp(-x))", "sigmoid(x)", "dy * sigmoid(-x) * sigmoid(x)"),
         ("1 - 1 / (1 + exp(x))", "sigmoid(x)", "dy * sigmoid(x) * sigmoid(-x)"),
         ("exp(x) / (1 + exp(x))", "sigmoid(x)", "dy * sigmoid(x) * sigmoid(-x)"),
         ("exp(x) - 1", "expm1(x)", "dy * exp(x)"),
@@ -47,7 +47,7 @@ SOFTPLUS = """
         ("sqrt(1 + x) - 1", "x / (1 + sqrt(1 + x))", None),
         ("1 - cos(x)", "2 * square(sin(0.5 * x))", "dy * sin(x)"),
         ("x * x", "x * x", "2 * dy * x"),
-        ("atan(x + 1) - atan(x)", "atan2(1, 1 + (x + square(x)))", None),
+        ("atan(x + 1) - atan(x)", "atan2(1, 1 + (x + 1) * x)", None),
     ],
 )
 def test_of_one_input(forward: str, y: str | None, dx: str | None) -> None:
@@ -71,8 +71,8 @@ def test_a_logarithm_stays_where_its_argument_leaves_the_range(forward: str) -> 
             "rule f(a, b) -> y:\n    y = log(exp(a) + exp(b))\n",
             {
                 "y": "logaddexp(a, b)",
-                "da": "dy * sigmoid_sum(a, -b)",
-                "db": "dy * sigmoid_sum(b, -a)",
+                "da": "dy * sigmoid(a - b)",
+                "db": "dy * sigmoid(b - a)",
             },
         ),
         (
@@ -98,7 +98,7 @@ def test_a_logarithm_stays_where_its_argument_leaves_the_range(forward: str) -> 
         (
             "rule f(x) -> y:\n    assume -1 < x, x < 1\n    y = asin(x)\n"
             "    dx = dy / sqrt(1 - x**2)\n",
-            {"y": "asin(x)", "dx": "dy / sqrt((1 - x) * (1 + x))"},
+            {"y": "asin(x)", "dx": "dy / sqrt(1 - square(x))"},
         ),
     ],
 )
@@ -115,7 +115,7 @@ def test_the_first_example() -> None:
     assert (forward.name, forward.before, forward.after) == (
         "y", "log(1 + exp(x))", "softplus(x)"
     )  # fmt: skip
-    assert "points wrong; now at most 0.5 ULP" in forward.reason
+    assert "points wrong; now at most" in forward.reason
     assert backward.name == "dx"
 
 
@@ -161,11 +161,8 @@ def test_stable_forms_come_through(form: str) -> None:
     trial = Trial(closed.outputs(rule)["y"], sample, Machine(sample.columns))
     written = trial.score(closed.outputs(rule)["y"])
     chosen = trial.score(closed.outputs(found.rule)["y"])
-    assert not chosen.is_worse_than(written, SLACK)
-    assert (written.whole.bad, written.whole.worst) > (
-        chosen.whole.bad,
-        chosen.whole.worst,
-    )
+    assert not chosen.spoils(written)
+    assert chosen.faults < written.faults
 
 
 CASES = [unary(form) for form in STABLE[:6]] + [
@@ -199,7 +196,7 @@ def test_no_measure_gets_worse(text: str) -> None:
     for name, meaning in old.items():
         trial = Trial(meaning, sample, machine)
         score, written = trial.score(new[name]), trial.score(meaning)
-        assert not score.is_worse_than(written, SLACK)
+        assert not score.spoils(written)
 
 
 def test_an_override_is_never_rewritten() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from gradspec.ir import closed
 from gradspec.ir.expr import Ref
-from gradspec.stabilise.model import Machine
+from gradspec.stabilise.arithmetic_model import Machine
 from tests.derive.rules import of
 from tests.stabilise.rules import stable, texts, unary
 

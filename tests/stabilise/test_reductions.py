@@ -12,7 +12,7 @@ from gradspec.ir.joining import EVALUATED
 from gradspec.ir.rule import CheckedRule, Rule
 from gradspec.ir.unroll import unroll
 from gradspec.primitives.lookup import primitive
-from gradspec.stabilise.model import Machine
+from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.stabilise.names import Names
 from gradspec.stabilise.stabilise import stabilise
 from tests.ir.well_formed import verify
@@ -202,7 +202,7 @@ def test_the_result_is_well_formed_and_stays_as_it_is(text: str) -> None:
 
 def test_the_reason_names_a_vector() -> None:
     (rewrite,) = (r for r in stable(VARIANCE).rewrites if r.name == "y")
-    assert rewrite.reason.startswith("vanished at x[0] = ")
+    assert rewrite.reason.startswith("overflowed at x[0] = ")
 
 
 def test_a_stable_rule_is_left_alone() -> None:

@@ -11,7 +11,7 @@ from gradspec.ir.expr import Expr
 from gradspec.ir.text import show
 from gradspec.ir.tidy import tidy
 from gradspec.primitives.formula import formula
-from gradspec.stabilise.model import Machine
+from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.symbolic.conjugates import conjugated
 from gradspec.symbolic.enclose import defined, enclose
 from gradspec.symbolic.truth import nearest

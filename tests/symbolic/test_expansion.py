@@ -7,7 +7,7 @@ import pytest
 
 from gradspec.ir.text import show
 from gradspec.primitives.formula import formula
-from gradspec.stabilise.model import Machine
+from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.symbolic.expansion import leading
 from gradspec.symbolic.first_terms import Leading
 from gradspec.symbolic.truth import nearest

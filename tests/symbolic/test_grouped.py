@@ -8,7 +8,7 @@ import pytest
 from gradspec.ir.text import show
 from gradspec.ir.tidy import tidy
 from gradspec.primitives.formula import formula
-from gradspec.stabilise.model import Machine
+from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.symbolic.grouped import grouped
 from gradspec.symbolic.truth import nearest
 

@@ -9,7 +9,7 @@ from gradspec.ir.expr import Expr, Ref
 from gradspec.ir.text import show
 from gradspec.ir.tidy import tidy
 from gradspec.primitives.formula import formula
-from gradspec.stabilise.model import Machine
+from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.symbolic.conjugates import conjugated
 from gradspec.symbolic.ordered import Term, in_order
 from gradspec.symbolic.truth import nearest

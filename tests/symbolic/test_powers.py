@@ -9,7 +9,7 @@ from gradspec.ir import closed
 from gradspec.ir.expr import Expr
 from gradspec.ir.text import show
 from gradspec.primitives.formula import formula
-from gradspec.stabilise.model import Machine
+from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.symbolic.powers import with_powers_merged
 from tests.stabilise.rules import stable
 

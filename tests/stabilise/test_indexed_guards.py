@@ -9,7 +9,7 @@ from gradspec.ir.rule import Rule
 from gradspec.ir.text import show
 from gradspec.lower.lowering import lower
 from gradspec.source import Source
-from gradspec.stabilise.ranked_guard import ranked_guarded
+from gradspec.stabilise.indexed_guards import indexed_guarded
 from gradspec.syntax.parse import parse
 
 
@@ -55,7 +55,7 @@ def _rule(text: str) -> Rule:
 )
 def test_a_forward(header: str, written: str, harmless: str) -> None:
     rule = _rule(f"rule {header}:\n    y = {written}\n")
-    assert show(ranked_guarded(rule).forward[0].value) == harmless
+    assert show(indexed_guarded(rule).forward[0].value) == harmless
 
 
 def test_a_quotient_of_a_row_that_may_be_empty() -> None:
@@ -66,7 +66,7 @@ rule f(x[..., n], keep[..., n]: bool) -> y[..., n]:
     y[i] = x[i] / s if keep[i] else 0
 """
     )
-    guarded = ranked_guarded(rule)
+    guarded = indexed_guarded(rule)
     assert show(guarded.forward[1].value) == (
         "x[i] / (s if keep[i] else 1) if keep[i] else 0"
     )
@@ -75,4 +75,4 @@ rule f(x[..., n], keep[..., n]: bool) -> y[..., n]:
 
 def test_without_conditions_nothing_is_looked_at() -> None:
     rule = _rule("rule f(x[..., n]) -> y:\n    y = log(sum(exp(x[j]) for j))\n")
-    assert ranked_guarded(rule) is rule
+    assert indexed_guarded(rule) is rule
