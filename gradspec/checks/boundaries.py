@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import Enum
+from typing import Any
 
 from gradspec.checks.breaks import Break, Kind, has_limit, slopes_around
 from gradspec.checks.subject import Subject, number, said
@@ -144,6 +145,8 @@ def meant(subject: Subject, found: Break) -> str:
     """Why a jump is taken to be on purpose, or not the author's; empty if it is not."""
     if follows_surrogate(subject.rule):
         return "surrogate"
+    if isinstance(entry_of(subject, found.place.input), Override):
+        return "override"
     if _is_small(found):
         return "small"
     statics = subject.rule.static_inputs
@@ -155,24 +158,37 @@ def meant(subject: Subject, found: Break) -> str:
     choices = [s for s in found.place.surfaces if s.origin is Origin.CHOICE]
     if not choices:
         return "singular"
-    whys = [_written_step(s.node, found.place.input) for s in choices]
+    whys = [_written_step(s.node, found) for s in choices]
     return next((why for why in whys if why), "") if all(whys) else ""
 
 
 def _is_small(found: Break) -> bool:
     values = [x.value for x in (*found.sides, found.value) if x.is_finite]
-    gap = max(values, key=_middle) - min(values, key=_middle)
-    return bool(gap < _SMALL * max(abs(value).upper() for value in values))
+    return bool(_height(found) < _SMALL * max(abs(value).upper() for value in values))
 
 
-def _written_step(node: Expr | None, name: str) -> str:
-    """A conditional that is a step, or cuts off to 0."""
+def _height(found: Break) -> Any:
+    """How far the forward jumps."""
+    values = [x.value for x in (*found.sides, found.value) if x.is_finite]
+    return max(values, key=_middle) - min(values, key=_middle)
+
+
+_MODEST = 1.0
+
+
+def _written_step(node: Expr | None, found: Break) -> str:
+    """A conditional that is a step, or cuts off to 0 what is no larger there than 1 or
+    the input: hard shrinkage and thresholds do. A jump of -20 is no cut-off."""
     if not isinstance(node, Select):
         return ""
+    name = found.place.input
+    largest = max(_MODEST, abs(float(found.place.point[name])))
     branches = (node.then, node.other)
     if all(name not in names(_outer(branch)) for branch in branches):
         return "step"
-    return "cut off" if any(branch == ZERO for branch in branches) else ""
+    is_modest = _middle(_height(found)) <= largest * (1 + _SMALL)
+    cuts = is_modest and any(branch == ZERO for branch in branches)
+    return "cut off" if cuts else ""
 
 
 def _outer(branch: Expr) -> Expr:

@@ -22,7 +22,7 @@ from gradspec.driver.write import replace_text
 from gradspec.options import Options
 from gradspec.source import Source
 
-LIBRARIES = ("egglog", "lark", "numpy", "python-flint", "sympy")
+LIBRARIES = ("lark", "numpy", "python-flint", "sympy")
 MAX_ENTRIES = 4000
 
 

@@ -300,7 +300,7 @@ class Hole:
 class Harm:
     """Where the evaluation that was chosen is still wrong: ``name`` (an output or a
     cotangent) at ``point``. ``kind`` says how its operation ``culprit`` fails
-    (saturation, square, exponent, guard); ``value`` comes out, ``true`` should.
+    (saturation, square, overflow, exponent, guard, undefined); ``value`` comes out, ``true`` should.
     """
 
     name: str

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from gradspec.primitives import (
     table_bounds,
     table_broadcast,
     table_fence,
-    table_known,
     table_operators,
     table_polynomials,
-    table_raised,
 )
-from gradspec.primitives.on_target import on_targets
 from gradspec.primitives.row import Primitive
 from gradspec.primitives.table import ROWS
 
 _OURS: tuple[Primitive, ...] = tuple(
     row
-    for table in (
-        *(table_polynomials, table_bounds, table_known),
-        *(table_raised, table_fence, table_broadcast),
-    )
+    for table in (*(table_polynomials, table_bounds, table_fence, table_broadcast),)
     for row in table.ROWS
 )
-_BY_NAME = {row.name: replace(row, on=on_targets(row.name)) for row in (*ROWS, *_OURS)}
+_BY_NAME = {row.name: row for row in (*ROWS, *_OURS)}
 _NAMELESS = frozenset(row.name for row in _OURS)
 _OPERATORS = frozenset(row.name for row in table_operators.ROWS) | _NAMELESS
 

@@ -12,8 +12,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from gradspec.primitives.on_target import OnTarget
-
 # --- how a target says it -------------------------------------------------------------
 
 
@@ -95,8 +93,6 @@ class Primitive:
     kinks       conditions ("x == 0") at which the derivative does not exist, each
                 with the value chosen and why
     is_step     the derivative is zero wherever it exists (sign, floor, …)
-    is_fading   falls off as an exponential does: its values become subnormal, then 0, at
-                ordinary arguments
     ball        enclosure by ball arithmetic: takes python-flint ``arb`` values
                 (comparisons and logic are not here: they need three values); a
                 constant's takes one ball, any, to know the type
@@ -107,8 +103,6 @@ class Primitive:
     source      of the formula (DLMF, Abramowitz & Stegun, a paper, a manual)
     spellings   per target: "numpy", "torch", "tf", "jax"; and "python", of plain numbers,
                 where the standard library has it (elsewhere the meaning is written out)
-    on          per target: faults, subnormal numbers (`on_target.py`, laid into
-                every row by `lookup.py`)
     """
 
     name: str
@@ -120,7 +114,6 @@ class Primitive:
     domain: str = ""
     kinks: tuple[tuple[str, str], ...] = ()
     is_step: bool = False
-    is_fading: bool = False
     types: tuple[str, ...] = ()
     optional: tuple[int, ...] = ()
     result: str = "real"
@@ -129,7 +122,6 @@ class Primitive:
     cost: float = 1.0
     source: str = ""
     notes: str = field(default="", compare=False)
-    on: Mapping[str, OnTarget] = field(default_factory=dict, compare=False)
 
     @property
     def arity(self) -> int:

@@ -40,7 +40,6 @@ _EXPONENTIALS = (
         sympy=lambda sp, x: sp.exp(x),
         model=lambda np, x: np.exp(x),
         cost=8,
-        is_fading=True,
         source="DLMF 4.2(iii)",
         spellings=calls(1, "np.exp", "torch.exp", "tf.exp", "math.exp"),
     ),
@@ -55,7 +54,6 @@ _EXPONENTIALS = (
         sympy=lambda sp, x: sp.exp(-(x**2)),
         model=lambda np, x: _split(np, x, 1.0),
         cost=28,
-        is_fading=True,
         source="exp(-h**2) * exp((h - x) * (h + x)), h the leading bits of x",
         spellings=everywhere("exp_neg_square"),
         notes="the square is split, so that its rounding error is not magnified",
@@ -69,7 +67,6 @@ _EXPONENTIALS = (
         sympy=lambda sp, x: sp.exp(-(x**2) / 2),
         model=lambda np, x: _split(np, x, 0.5),
         cost=28,
-        is_fading=True,
         source="as exp_neg_square",
         spellings=everywhere("exp_neg_half_square"),
         notes="the square is split, so that its rounding error is not magnified",
@@ -189,7 +186,6 @@ _LOGISTIC = (
         sympy=lambda sp, x: 1 / (1 + sp.exp(-x)),
         model=_sigmoid,
         cost=12,
-        is_fading=True,
         source="the logistic function; t / (1 + t) and 1 / (1 + t), t = exp(-|x|)",
         spellings=calls(
             1,
@@ -208,7 +204,6 @@ _LOGISTIC = (
         sympy=lambda sp, x: -sp.log(1 + sp.exp(-x)),
         model=lambda np, x: -np.logaddexp(0.0, -x),
         cost=30,
-        is_fading=True,
         source="Mächler, Accurately computing log(1 - exp(-|a|)), 2012",
         spellings=calls(
             1,
@@ -227,7 +222,6 @@ _LOGISTIC = (
         sympy=lambda sp, x: sp.log(1 + sp.exp(x)),
         model=lambda np, x: np.logaddexp(0.0, x),
         cost=30,
-        is_fading=True,
         source="Mächler, Accurately computing log(1 - exp(-|a|)), 2012",
         # torch's own threshold, 20, costs 5.6e5 ULP in float64: exp(-20) is not small.
         spellings=calls(

@@ -44,7 +44,6 @@ ROWS = (
         sympy=lambda sp, x: sp.erfc(x),
         model=lambda np, x: _by_libm(np, math.erfc, x),
         cost=40,
-        is_fading=True,
         source="DLMF 7.2.2",
         spellings=calls(
             1,
@@ -118,7 +117,6 @@ ROWS = (
         ball=balls.ndtr,
         sympy=lambda sp, x: sp.erfc(-x / sp.sqrt(2)) / 2,
         cost=40,
-        is_fading=True,
         source="DLMF 7.20.1; Abramowitz and Stegun 26.2.29",
         spellings=everywhere("ndtr"),
     ),

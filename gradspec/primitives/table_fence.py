@@ -1,4 +1,4 @@
-"""The number itself, in words that compilers do not look through (`stabilise/fenced.py`).
+"""The number itself, rounded before what follows (`targets/jax/barriers.py`).
 
 Users have no name for it.
 """
@@ -11,8 +11,7 @@ from gradspec.primitives.spelling import special
 FENCE = "fence"
 
 _SPELLINGS: dict[str, Spelling] = {
-    **dict.fromkeys(("numpy", "torch"), Expand("x")),
-    "tf": special("fence"),
+    **dict.fromkeys(("numpy", "torch", "tf"), Expand("x")),
     "jax": special("rounded"),
 }
 

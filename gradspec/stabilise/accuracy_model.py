@@ -73,7 +73,7 @@ class Trial:
         limits = np.finfo(machine.work)
         size = np.abs(value)
         kinks = self._at_sign_changes(meaning)
-        self._undefined = np.isnan(value) & ~kinks
+        self.undefined = np.isnan(value)
         self._judged = (size <= limits.max) & ~kinks
         self._tiny, self._largest = float(limits.tiny), float(limits.max)
         self._is_small = size < limits.tiny
@@ -109,7 +109,7 @@ class Trial:
             len(self.points),
             int(bad.sum()),
             int((bad & core).sum()),
-            int((self._undefined & ~np.isfinite(value)).sum()),
+            int((self.undefined & ~np.isfinite(value)).sum()),
             infinities,
             float(np.max(errors, where=np.isfinite(errors), initial=0.0)),
             float(np.max(ulp, where=np.isfinite(ulp), initial=0.0)),
@@ -156,7 +156,7 @@ class Trial:
     def first_gap(self, candidate: Expr) -> int:
         """The first point at which neither the function nor ``candidate`` is defined."""
         value = np.float64(self.machine.run(candidate))
-        return int(np.argmax(self._undefined & ~np.isfinite(value)))
+        return int(np.argmax(self.undefined & ~np.isfinite(value)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -27,7 +27,18 @@ _GROWTH = 1.2  # how much longer a gathered factor may be
 _INSIDE = ("sqrt", "log", "exp", "cbrt", "rsqrt", "log1p", "expm1")
 _RATIONAL = ("add", "sub", "mul", "div", "square", "neg")
 _STEPS = frozenset(
-    "max min clip floor ceil round trunc heaviside relu mod".split()
+    [
+        "max",
+        "min",
+        "clip",
+        "floor",
+        "ceil",
+        "round",
+        "trunc",
+        "heaviside",
+        "relu",
+        "mod",
+    ]
 )
 """There is no algebra of these here."""
 

@@ -102,7 +102,7 @@ def accuracy_loss(
     if not name or not score.bad or size(form) > _MOST:
         return []
     bad = np.flatnonzero(score.errors > GOOD)
-    values, exacts = np.float64(machine.run(form))[bad], trial.condition.value[bad]
+    values, exacts = machine.run(form)[bad], trial.condition.value[bad]
     with np.errstate(all="ignore"):
         is_mild = np.abs(values - exacts) <= _WRONG * np.abs(exacts)
     order = np.lexsort((trial.points.size[bad], is_mild, ~trial.points.core[bad]))
@@ -259,6 +259,13 @@ _WORDS = {
         "divide numerator and denominator by the largest term, or take the logarithm of"
         " the parts: `sigmoid(a - b)` for `exp(a) / (exp(a) + exp(b))`",
     ),
+    "undefined": _Words(
+        "GS433",
+        "a point at which it is NaN and the output is a number",
+        "a root or a power has a tip there, and its gradient is 0 / 0",
+        "choose the gradient there, `… if s > 0 else 0` (0 is a subgradient of a norm at"
+        " the vector 0), or leave the line out: a derived gradient is 0 there",
+    ),
     "exponent": _Words(
         "GS443",
         "an exponential of a difference of large terms",
@@ -287,14 +294,17 @@ def unmended(checked: CheckedRule) -> Iterator[Diagnostic]:
 
 def _finding(rule: Rule, harm: Harm) -> Diagnostic:
     words = _WORDS[harm.kind]
+    code = words.code
+    if harm.kind == "undefined" and harm.name in _texts(rule):
+        code = "GS403"  # it is declared
     place = ", ".join(f"{name} = {value:.6g}" for name, value in harm.point)
+    right = "" if math.isnan(harm.true) else f", where {_number(harm.true)} is right"
     return warning(
-        words.code,
+        code,
         f"{harm.name} of {rule.name} has {words.what}",
         rule.source,
         _span(rule, harm),
-        label=f"gives {_number(harm.value)} at {place}, where {_number(harm.true)} is"
-        " right",
+        label=f"gives {_number(harm.value)} at {place}{right}",
         notes=(f"the cause is `{_text(harm.culprit)}`: {words.why}",),
         help=words.cure,
     )

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from math import nan
+
+import numpy as np
 
 from gradspec.derive.indexed import Underivable, indexed_cotangents
 from gradspec.ir.elements import OutOfRange, element, places
@@ -17,6 +20,7 @@ from gradspec.ir.rule import (
     CheckedRule,
     Declared,
     Derived,
+    Harm,
     Input,
     Let,
     Output,
@@ -44,6 +48,9 @@ from gradspec.stabilise.reductions import forms, norms_of, slopes
 from gradspec.stabilise.scopes import Scope, inlined, named, place, weight
 
 _LARGEST = 600  # nodes (locals put in) of an expression beyond which it is left alone
+_PLAIN = 1e4
+"""Inputs beyond this may overflow on the way; that is reported in other words."""
+
 _FEW = 2  # elements of a value that are measured at one choice of sizes
 
 
@@ -52,12 +59,14 @@ def stabilise_indexed(checked: CheckedRule) -> CheckedRule:
     rule = without_calls(checked.rule)
     work = _Stabiliser(rule)
     done = indexed_guarded(work.run())
+    losses = tuple(work.undefined(done))
     if not work.rewrites and done == rule:
-        return checked
+        return replace(checked, harms=losses)
     return replace(
         checked,
         rule=restored(rule, without_dead_locals(rule, done)),
         rewrites=(*checked.rewrites, *work.rewrites),
+        harms=losses,
     )
 
 
@@ -130,6 +139,8 @@ class _Slope(_Forward):
     ) -> None:
         super().__init__(scope, rule, before)
         self._own = isinstance(entry, Derived)
+        statics = frozenset(static.name for static in rule.static_inputs)
+        self._statics = statics if self._own else None
         found = () if derived is None else (derived,)
         self._derived = tuple(_with_indices(d, entry.indices) for d in found)
 
@@ -152,7 +163,7 @@ class _Slope(_Forward):
             yield from super().near(value, indices)
 
     def _forms(self, value: Expr, scope: Scope) -> Iterator[Expr]:
-        return slopes(value, scope, norms_of(self._before))
+        return slopes(value, scope, norms_of(self._before), self._statics)
 
     def _named(self, form: Expr) -> Expr:
         return named(named(form, self._before), self._chosen)
@@ -196,6 +207,32 @@ class _Stabiliser:
                 here = _Place(f"d{name}", entry.indices, axes)
                 self._choose(here, entry.value, found)
         return self._rule
+
+    def undefined(self, done: Rule) -> Iterator[Harm]:
+        """The gradients of the finished rule that are NaN at plain inputs at which the
+        outputs are numbers."""
+        entries = zip(done.inputs, done.backward, strict=True)
+        values = {
+            f"d{variable.name}": entry.value
+            for variable, entry in entries
+            if isinstance(entry, Derived | Declared) and may_divide(entry.value)
+        }
+        for sample in self._found() if values else ():
+            scalars = sample.evaluated(done).rule
+            close, machine = Names(scalars), Machine(sample.points.columns)
+            inputs = {variable.name for variable in scalars.inputs}
+            plain = (sample.points.size <= _PLAIN) & sample.points.defined
+            for variable, entry in zip(scalars.inputs, scalars.backward, strict=True):
+                name = f"d{variable.name.partition('[')[0]}"
+                if name in values and isinstance(entry, Derived | Declared):
+                    found = machine.run(close.close(entry.value))
+                    lost = np.flatnonzero(np.isnan(found) & plain)
+                    if len(lost):
+                        row = sample.points.rows[int(lost[0])]
+                        shown = (n for n in row if n in inputs)
+                        point = tuple((n, row[n]) for n in shown)
+                        culprit = values.pop(name)
+                        yield Harm(name, "undefined", culprit, point, nan, nan)
 
     def _choose(self, place: _Place, written: Expr, found: _Forward) -> None:
         if place.name in self._written.exacts:
@@ -331,6 +368,12 @@ def _with_indices(entry: Derived, indices: tuple[str, ...]) -> Expr:
     """Its value with the free indices of another entry of the same input."""
     at = {old: Idx(new) for old, new in zip(entry.indices, indices, strict=True)}
     return place(entry.value, at, Scope(indices))
+
+
+def may_divide(value: Expr) -> bool:
+    """Whether there is an operation that may be 0 / 0."""
+    risky = ("div", "pow", "rsqrt", "log")
+    return any(isinstance(node, Apply) and node.op in risky for node in nodes(value))
 
 
 def _never(_: Expr) -> bool:

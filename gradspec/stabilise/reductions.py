@@ -23,6 +23,7 @@ from gradspec.stabilise.reductions_moments import (
     norm,
     scaled,
     without_nought,
+    without_zero_divisors,
 )
 from gradspec.stabilise.scopes import Scope, inlined
 
@@ -55,11 +56,17 @@ def forms(expr: Expr, scope: Scope) -> Iterator[Expr]:
             yield new
 
 
-def slopes(expr: Expr, scope: Scope, norms: frozenset[str]) -> Iterator[Expr]:
-    """Forms of a gradient; ``norms`` are the names of norms."""
+def slopes(
+    expr: Expr, scope: Scope, norms: frozenset[str], statics: Scope | None
+) -> Iterator[Expr]:
+    """Forms of a gradient; ``norms`` are the names of norms. One that we derived (then
+    ``statics`` are the names of the statics) may have any divisor replaced where it is 0.
+    """
     for form in (expr, *forms(expr, scope)):
         new = rewritten(form, (without_nought(norms),), scope)
         yield from (one for one in dict.fromkeys((form, new)) if one != expr)
+        if statics is not None:
+            yield from without_zero_divisors(form, statics)
 
 
 def rewritten(expr: Expr, steps: tuple[Step, ...], scope: Scope) -> Expr:

@@ -9,7 +9,7 @@ from gradspec.ir.tidy import fold
 from gradspec.ir.walk import nodes
 from gradspec.stabilise.product import Product, product
 from gradspec.stabilise.reductions_degree import degree, has_exp, peak, shifted
-from gradspec.stabilise.scopes import Scope, free, is_same
+from gradspec.stabilise.scopes import Scope, free, is_same, place
 
 
 def spread(expr: Expr, scope: Scope) -> Iterator[Expr]:
@@ -54,12 +54,39 @@ def balanced(expr: Expr, scope: Scope) -> Iterator[Expr]:
     loud = [f for f in (*found.below, *found.above) if degree(f) not in (0, None)]
     if len(loud) < 2 or degree(expr) != 0:
         return
+    inside = _inside(found, scope)
+    if inside is not None:
+        yield inside
+        return
     for factor in loud:
         by = peak(factor) if _is_sum(factor) else None
         if by is not None:
             if not _is_low(factor):
                 yield _over(found, by, scope)
             return
+
+
+def _inside(found: Product, scope: Scope) -> Expr | None:
+    """``exp(a) * sum(b[j] / (exp(a) + exp(c[j])) for j)`` with the exponential inside of
+    the sum, where it is balanced."""
+    for number, total in enumerate(found.above):
+        match total:
+            case Reduce(op="sum", bounds=bounds, body=body, where=where) if (
+                degree(total) == -1
+            ):
+                pass
+            case _:
+                continue
+        others = found.above[:number] + found.above[number + 1 :]
+        factor = next((f for f in others if degree(f) == 1), None)
+        if factor is None:
+            continue
+        under = scope.union(b.index for b in bounds)
+        inner = product(body).times(product(place(factor, {}, under))).expr()
+        value = Reduce("sum", bounds, next(balanced(inner, under), inner), where)
+        rest = tuple(f for f in others if f is not factor)
+        return Product(found.number, found.sizes, (*rest, value), found.below).expr()
+    return None
 
 
 def _is_low(expr: Expr) -> bool:

@@ -26,6 +26,8 @@ from gradspec.ir.expr import (
     Select,
     apply,
 )
+from gradspec.ir.tidy import fold
+from gradspec.ir.walk import children, names, nodes, with_children
 from gradspec.stabilise.product import Product, extent, multiplied, product
 from gradspec.stabilise.scopes import Scope, free, is_same, place
 
@@ -153,15 +155,24 @@ def _root(body: Expr) -> Expr | None:
 
 
 def scaled(expr: Expr, scope: Scope) -> Iterator[Expr]:
-    """A norm with its largest part taken out; it is 0 at the vector 0."""
+    """A norm with its largest part taken out; it is 0 at the vector 0. Also under a root
+    with a bound: ``sqrt(max(sum(x[j]**2 for j), c))`` is ``max(norm, sqrt(c))``."""
     match expr:
         case Apply(op="rsqrt", args=(a,)):
             for root in scaled(apply("sqrt", a), scope):
                 yield apply("div", ONE, root)
-    total = norm(expr)
-    part = None if total is None else _root(total.body)
-    if total is None or part is None:
-        return
+        case Apply(op="sqrt", args=(Apply(op="max", args=(a, b)),)):
+            for one, other in ((a, b), (b, a)):
+                for root in scaled(apply("sqrt", one), scope):
+                    yield apply("max", root, fold(apply("sqrt", other)))
+        case _:
+            total = norm(expr)
+            part = None if total is None else _root(total.body)
+            if total is not None and part is not None:
+                yield _scaled_norm(total, part, scope)
+
+
+def _scaled_norm(total: Reduce, part: Expr, scope: Scope) -> Expr:
     largest = Reduce("peak", total.bounds, apply("abs", part), total.where)
     usable = apply(
         "and", apply("gt", largest, ZERO), apply("lt", largest, Apply("inf"))
@@ -171,7 +182,7 @@ def scaled(expr: Expr, scope: Scope) -> Iterator[Expr]:
     share = apply("div", part, place(by, {}, under))
     body = apply("pow", share, Const(Fraction(2)))
     inner = Reduce("sum", total.bounds, body, total.where)
-    yield apply("mul", by, apply("sqrt", inner))
+    return apply("mul", by, apply("sqrt", inner))
 
 
 def aligned(expr: Expr, scope: Scope) -> Iterator[Expr]:
@@ -226,6 +237,95 @@ def _is_norm_of(expr: Expr, whole: Reduce) -> bool:
     if isinstance(part, Apply) and part.op == "div" and total is not norm(expr):
         part = part.args[0]
     return is_same(Reduce("sum", total.bounds, part, total.where), whole)
+
+
+# --- 0 / 0 in gradients ----------------------------------------------------------------
+
+
+def without_zero_divisors(expr: Expr, statics: Scope) -> Iterator[Expr]:
+    """A gradient with divisors that may be 0 replaced by 1 there: one of them, or all.
+
+    Where the forward is finite and a derived gradient is 0 / 0, a root or a power has a
+    tip, as a norm at the vector 0, or something smooth passes through one. The gradient
+    becomes 0: the subgradient chosen, or the limit. A divisor goes to the last factor with
+    an index that it has not (an entry of the vector), so that the product of a tiny norm's
+    inverse with the rest does not overflow.
+    """
+    found = [d for d in dict.fromkeys(_divisors(expr)) if not _is_plain(d, statics)]
+    for chosen in ([d] for d in found) if len(found) > 1 else ():
+        yield _guarded(expr, frozenset(chosen))
+    if found:
+        yield _guarded(expr, frozenset(found))
+
+
+def _divisors(expr: Expr) -> Iterator[Expr]:
+    for node in nodes(expr):
+        match node:
+            case Apply(op="div", args=(_, below)):
+                yield from product(below).above
+                yield from product(below).below
+            case Apply(op="rsqrt", args=(a,)):
+                yield a
+            case Apply(op="pow", args=(a, exponent)) if not _is_natural(exponent):
+                yield a
+
+
+def _is_natural(exponent: Expr) -> bool:
+    return isinstance(exponent, Const) and exponent.value >= 0
+
+
+def _is_plain(divisor: Expr, statics: Scope) -> bool:
+    """No data in it, or positive as it stands: it is not 0."""
+    return names(divisor) <= statics or _is_above(divisor, strictly=True)
+
+
+def _is_above(expr: Expr, strictly: bool) -> bool:
+    """Whether an expression is plainly positive (or at least not negative)."""
+    match expr:
+        case Const(value=value):
+            return value > 0 or (value == 0 and not strictly)
+        case Apply(op="exp" | "sigmoid" | "softplus"):
+            return True
+        case Apply(op="square" | "abs") | Apply(op="pow", args=(_, Const(value=2))):
+            return not strictly
+        case Apply(op="sqrt", args=(a,)):
+            return _is_above(a, strictly)
+        case Apply(op="max", args=parts):
+            return any(_is_above(part, strictly) for part in parts)
+        case Apply(op="add", args=(a, b)):
+            both = _is_above(a, strictly=False) and _is_above(b, strictly=False)
+            return both and (
+                not strictly or any(_is_above(x, strictly=True) for x in (a, b))
+            )
+        case Reduce(op="sum" | "mean", body=body):
+            return not strictly and _is_above(body, strictly=False)
+        case _:
+            return False
+
+
+def _guarded(expr: Expr, zeros: frozenset[Expr]) -> Expr:
+    """With 1 in place of divisors that are 0; a NaN stays."""
+
+    def safe(divisor: Expr) -> Expr:
+        return Select(apply("eq", divisor, ZERO), ONE, divisor)
+
+    match expr:
+        case Apply(op="div" | "mul"):
+            found = product(expr)
+            if zeros & set(found.below):
+                above = [_guarded(factor, zeros) for factor in found.above]
+                below = [f for f in found.below if f not in zeros]
+                for factor in found.below:
+                    if factor in zeros:
+                        _divide(above, safe(factor))
+                left = tuple(_guarded(factor, zeros) for factor in below)
+                return Product(found.number, found.sizes, tuple(above), left).expr()
+        case Apply(op="rsqrt", args=(a,)) if a in zeros:
+            return apply("rsqrt", safe(a))
+        case Apply(op="pow", args=(a, exponent)) if a in zeros:
+            return apply("pow", safe(_guarded(a, zeros)), _guarded(exponent, zeros))
+    parts = tuple(_guarded(child, zeros) for child in children(expr))
+    return with_children(expr, parts)
 
 
 def without_nought(norms: frozenset[str]) -> Step:

@@ -44,7 +44,7 @@ def with_series(quantity: Quantity, start: Candidate) -> Iterator[Expr]:
     if len(inputs) != 1 or inputs[0] not in points.floating:
         return
     bad = [
-        trial.points.columns[inputs[0]][score.errors > GOOD]
+        trial.points.columns[inputs[0]][(score.errors > GOOD) | trial.undefined]
         for trial, score in zip(quantity.trials, start.scores, strict=True)
     ]
     for centre in islice(_centres(factor), _CENTRES):
@@ -52,7 +52,7 @@ def with_series(quantity: Quantity, start: Candidate) -> Iterator[Expr]:
             is_near = any(
                 (np.abs(x - float(centre)) < float(window)).any() for x in bad
             )
-            found = is_near and _polynomial(factor, inputs[0], centre, window)
+            found = is_near and polynomial_about(factor, inputs[0], centre, window)
             if found:
                 inside, series = found
                 whole = times(Ref(used[0]), series) if used else series
@@ -77,7 +77,7 @@ def _centres(expr: Expr) -> Iterator[Fraction]:
 
 
 @lru_cache(maxsize=256)
-def _polynomial(
+def polynomial_about(
     factor: Expr, name: str, centre: Fraction, window: Fraction
 ) -> tuple[Expr, Expr] | None:
     """The condition of the window, and the polynomial of the fewest terms in it."""

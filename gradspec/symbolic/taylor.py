@@ -32,17 +32,6 @@ def model(expr: Expr, name: str, centre: Any, width: Fraction, order: int) -> Mo
         return found
 
 
-def about(
-    expr: Expr, name: str, centre: tuple[Any, bool], width: Fraction, order: int
-) -> Model:
-    """:func:`model` about a number and, if that is certain, with the value 0 there."""
-    number, is_root = centre
-    found = model(expr, name, number, width, order)
-    if not is_root:
-        return found
-    return Model((fmpq(0), *found.coefficients[1:]), found.rest, found.width)
-
-
 def rational_start(
     expr: Expr, name: str, at: Fraction, width: Fraction, order: int
 ) -> tuple[Fraction, Fraction] | None:

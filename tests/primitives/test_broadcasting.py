@@ -8,12 +8,27 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from benchmarks.primitives import rule
+from gradspec.ir.expr import Apply, Ref, const
+from gradspec.ir.text import show
+from gradspec.primitives.row import Primitive
 from gradspec.primitives.table import ROWS
 from gradspec.targets import emit
 from tests.targets.emission import imported
 from tests.targets.ranked_numpy import lowered, planned
 from tests.targets.vjps import TARGETS, upstream_of
+
+
+def rule(row: Primitive) -> str:
+    """A rule that is the primitive; an integer argument (an order) is 1."""
+    kinds = dict(zip(row.params, row.argument_types, strict=True))
+    floats = [name for name, kind in kinds.items() if kind == "real"]
+    given = (Ref(name) if name in floats else const(1) for name in row.params)
+    domain = "y > 0" if row.name == "polygamma" else row.domain
+    lines = [f"rule p_{row.name}({', '.join(floats)}) -> out:"]
+    lines += [f"    assume {domain}"] if domain else []
+    lines += [f"    out = {show(Apply(row.name, tuple(given)))}", ""]
+    return "\n".join(lines)
+
 
 OTHERS = {
     "select": "rule p_select(x, y, z) -> out:\n    out = x if y < 0.7 else z\n",

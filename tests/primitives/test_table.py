@@ -7,7 +7,6 @@ import re
 from importlib.resources import files
 
 import pytest
-from flint import arb
 
 from gradspec.primitives.lookup import (
     function_names,
@@ -153,15 +152,3 @@ def test_runtimes_have_the_functions_of_the_rows(target: str) -> None:
         if module == "special":
             public = {name for name in there if not name.startswith("_")}
             assert public - named.keys() <= {"power", "reciprocal"}  # used by texts
-
-
-@pytest.mark.parametrize("name", [r.name for r in ROWS if r.is_fading])
-def test_what_fades_is_subnormal_at_ordinary_arguments(name: str) -> None:
-    """Somewhere between -1024 and 1024, where its other argument is 0 or 1."""
-    row = primitive(name)
-    assert row.ball is not None
-    others = [arb(0 if name.endswith("_sum") else 1)] * (row.arity - 1)
-    values = [abs(row.ball(arb(x), *others)) for x in range(-1024, 1025)]
-    least = arb(2) ** -1022
-    assert any(value > 0 and value < least for value in values)
-    assert any(least <= value for value in values)

@@ -11,8 +11,8 @@ import gradspec
 from gradspec.ir import closed
 from gradspec.ir.rule import CheckedRule
 from gradspec.stabilise.arithmetic_model import Machine
-from gradspec.stabilise.stabilise import stabilise
 from gradspec.stabilise.effort import as_written
+from gradspec.stabilise.stabilise import stabilise
 from tests.derive.rules import completed
 from tests.stabilise.rules import stable, texts, unary
 

@@ -9,12 +9,9 @@ import pytest
 from flint import arb, ctx, fmpq
 
 from gradspec.primitives.formula import formula
-from gradspec.symbolic.chebyshev import chebyshev
-from gradspec.symbolic.economise import CLOSE, Short, shortened
 from gradspec.symbolic.enclose import enclose
-from gradspec.symbolic.isolated import zeros
 from gradspec.symbolic.jets import NoSeries
-from gradspec.symbolic.taylor import about, model, rational_start
+from gradspec.symbolic.taylor import model, rational_start
 from gradspec.symbolic.taylor_models import PRECISION, Model
 
 SILU = "sigmoid(x) + x * sigmoid(x) * sigmoid(-x)"
@@ -92,80 +89,6 @@ def test_exact_zeros_stay_exact() -> None:
     assert found.coefficients[3] == fmpq(1, 3)
 
 
-@pytest.mark.parametrize("text", REMOVABLE)
-def test_a_short_polynomial_is_the_function(text: str) -> None:
-    short = shortened(model(formula(text), "x", Fraction(0), Fraction(1, 4), 40))
-    assert len(short.coefficients) <= 16
-    check(short, text, Fraction(0))
-
-
-@pytest.mark.parametrize(("text", "place"), [(SILU, "-1.2784"), (GELU, "-0.7517")])
-def test_about_a_zero_the_polynomial_vanishes_with_the_function(
-    text: str, place: str
-) -> None:
-    (zero,) = zeros(formula(text), "x")
-    assert abs(zero.near - Fraction(place)) < Fraction(1, 10**4)
-    found = about(formula(text), "x", (zero.centre, True), Fraction(3, 8), 40)
-    short = shortened(found)
-    assert short.power == 1
-    check(short, text, zero.near)
-
-
-def check(short: Short, text: str, centre: Fraction) -> None:
-    """Off by no more than the bound, in the window of a quarter."""
-    assert short.bound <= 2 * CLOSE
-    expr, random = formula(text), Random(2)
-    with ctx.workprec(400):
-        for _ in range(40):
-            u = Fraction(random.randint(-(2**20), 2**20), 2**22)
-            if u == 0:
-                continue
-            t = u * u if short.is_even else u
-            powers = sum(c * t**n for n, c in enumerate(short.coefficients))
-            said = u**short.power * powers
-            true = enclose(expr, {"x": centre + u}, 400)
-            off = abs(arb(fmpq(said.numerator, said.denominator)) / true - 1)
-            assert off < arb(fmpq(short.bound.numerator, short.bound.denominator)) * 2
-
-
-def test_what_a_window_cannot_hold_is_refused() -> None:
-    """A second zero; a singularity too near."""
-    with pytest.raises(NoSeries):
-        shortened(model(formula("x * (x - 0.1)"), "x", Fraction(0), Fraction(1, 4), 12))
-    with pytest.raises(NoSeries):
-        shortened(model(formula("1 / (0.2 - x)"), "x", Fraction(0), Fraction(1, 4), 12))
-
-
-def test_chebyshev() -> None:
-    assert chebyshev(4) == (1, 0, -8, 0, 8)
-
-
-def test_zeros_are_isolated_closely() -> None:
-    (zero,) = zeros(formula("log(x) + 1"), "x")
-    with ctx.workprec(400):
-        inverse = (-arb(1)).exp()
-        off = arb(fmpq(zero.near.numerator, zero.near.denominator)) - inverse
-        assert abs(off) < arb(2) ** -250
-        assert zero.centre.overlaps(inverse)
-
-
-def test_a_zero_that_is_a_short_number_is_that_number() -> None:
-    assert [z.centre for z in zeros(formula("(x - 1) * (x + 3)"), "x")] == [-3, 1]
-
-
-def test_a_pole_is_no_zero() -> None:
-    (found,) = zeros(formula("1 / (x - 0.3)"), "x") or (None,)
-    assert found is None or _is_refused(found.centre)
-
-
-def test_zeros_of_what_has_many_are_not_all_looked_for() -> None:
-    every = zeros(formula("sin(x)"), "x")
-    assert len(every) > 20
-    few = zeros(formula("sin(x)"), "x", 4)
-    assert [z.near for z in few] == [z.near for z in every[:5]]
-    assert [z.near for z in zeros(formula("x - 1"), "x", 4)] == [1]
-
-
 @pytest.mark.parametrize("text", ["1 / cos(x)", "x / sin(pi * x)", "1 / (2 - exp(x))"])
 def test_an_inverse_is_bounded_where_its_own_series_about_the_range_has_no_bound(
     text: str,
@@ -193,22 +116,3 @@ def test_an_inverse_keeps_what_is_rational() -> None:
     kinds = [isinstance(a, fmpq) for a in found.coefficients]
     assert kinds == [n % 3 != 0 or n == 0 for n in range(10)]
     assert found.coefficients[:3] == (1, 0, 0)
-
-
-def _is_refused(centre: object) -> bool:
-    try:
-        about(formula("1 / (x - 0.3)"), "x", (centre, True), Fraction(1, 64), 8)
-    except NoSeries:
-        return True
-    return False
-
-
-def test_a_product_of_rational_coefficients_keeps_all_places() -> None:
-    """Also zeros at its end, which a polynomial does not have."""
-    width = arb(1) / 4
-    one = Model((fmpq(0), fmpq(1, 3), fmpq(0), fmpq(0)), arb(0), width)
-    two = Model((fmpq(2), fmpq(0), fmpq(0), fmpq(0)), arb(0), width)
-    found = one * two
-    assert found.coefficients == (fmpq(0), fmpq(2, 3), fmpq(0), fmpq(0))
-    ball = Model((arb(0), arb(1) / 3, arb(0), arb(0)), arb(0), width)
-    assert (ball * two).coefficients[1].contains(fmpq(2, 3))

@@ -823,16 +823,3 @@ def series(u: torch.Tensor, *coefficients: float) -> torch.Tensor:
 def vanishing(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     """x * y; where y has vanished, as an exponential does, an infinite x counts as 0."""
     return torch.where(torch.isinf(x) & (y == 0.0), 0.0, x) * y
-
-
-def expm1_known(x: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
-    """exp(x) - 1, where t is exp(x); about 0 its Taylor series."""
-    if not _is_compiled():
-        return torch.expm1(x)
-    near = torch.abs(x) < 0.35
-    b = torch.where(near, x, torch.zeros_like(x))
-    count = 14 if x.dtype == torch.float64 else 8
-    s = torch.zeros_like(x)
-    for k in range(count, 1, -1):
-        s = s * b + 1.0 / math.factorial(k)
-    return torch.where(near, b * (1.0 + b * s), t - 1.0)

@@ -1,0 +1,54 @@
+"""Series about removable singularities: the function itself, within a window."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from random import Random
+
+import pytest
+
+from gradspec.primitives.formula import formula
+from gradspec.stabilise.series import polynomial_about
+from gradspec.symbolic.enclose import enclose
+from tests.stabilise.rules import stable, texts, unary
+
+REMOVABLE = [
+    "expm1(x) / x",
+    "exp(x) / x - expm1(x) / x / x",
+    "(1 - cos(x)) / square(x)",
+    "(x - sin(x)) / x**3",
+    "1 / expm1(x) - 1 / x",
+    "x - tanh(x)",
+]
+
+
+@pytest.mark.parametrize("text", REMOVABLE)
+def test_the_polynomial_is_the_function(text: str) -> None:
+    window, random = Fraction(1, 4), Random(1)
+    found = polynomial_about(formula(text), "x", Fraction(0), window)
+    assert found is not None
+    condition, series = found
+    for _ in range(40):
+        x = Fraction(random.randint(1, 2**20), 2**22) * random.choice((1, -1))
+        assert enclose(condition, {"x": x}) is (abs(x) < window)
+        if abs(x) < window:
+            gap = enclose(series, {"x": x}, 400) / enclose(formula(text), {"x": x}, 400)
+            assert abs(gap - 1) < 2.0**-50
+
+
+@pytest.mark.parametrize("text", ["1 / x", "log(x)", "abs(x)", "1 / (0.2 - x)"])
+def test_there_is_no_series_where_the_function_is_not_analytic(text: str) -> None:
+    window = Fraction(1, 4)
+    assert polynomial_about(formula(text), "x", Fraction(0), window) is None
+
+
+@pytest.mark.parametrize(
+    "form", ["expm1(x) / x", "x - tanh(x)", "log(x) / (x - 1) if x > 0 else 0"]
+)
+def test_a_series_is_taken_where_nothing_else_is_good(form: str) -> None:
+    assert "polynomial" in texts(stable(unary(form)).rule)["y"]
+
+
+@pytest.mark.parametrize("form", ["x * sigmoid(x)", "x * ndtr(x)", "tanh(x)"])
+def test_no_series_beside_the_zero_of_a_gradient(form: str) -> None:
+    assert "polynomial" not in texts(stable(unary(form)).rule)["dx"]
