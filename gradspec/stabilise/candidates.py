@@ -267,20 +267,53 @@ def _is_foreign(node: Expr) -> bool:
             return False
 
 
-def _in_written_order(form: Expr, written: Expr) -> Expr:
-    """Algebra sorts operands: sums, products and differences stand again as they are
-    written, where they are."""
-    known = set(nodes(written))
+def _in_written_order(form: Expr, original: Expr) -> Expr:
+    """Algebra sorts operands: ``x + 1`` and ``p - 1`` become ``1 + x`` and ``1 - p`` again
+    where the original has them so."""
+    known = set(nodes(original))
 
     def swap(node: Expr) -> Expr:
         match node:
             case Apply(op="add" | "mul" as op, args=(a, b)) if node not in known:
                 swapped = Apply(op, (b, a))
                 return swapped if swapped in known else node
-            case Apply(op="sub", args=(a, b)) if node not in known:
-                swapped = Apply("sub", (b, a))
-                return negate(swapped) if swapped in known else node
             case _:
                 return node
 
-    return tidy(transform(form, swap))
+    ordered = transform(form, swap)
+    is_minus, turned = _turned(ordered, known)
+    if not is_minus:
+        return turned
+    return _without_minus(turned, known) or negate(turned)
+
+
+def _without_minus(expr: Expr, known: set[Expr]) -> Expr | None:
+    """``-expr`` with a difference among the factors turned round, if there is one that
+    the original does not have as it is."""
+    match expr:
+        case Apply(op="mul" | "div" as op, args=(a, b)):
+            first = _without_minus(a, known)
+            if first is not None:
+                return Apply(op, (first, b))
+            second = _without_minus(b, known)
+            return None if second is None else Apply(op, (a, second))
+        case Apply(op="sub", args=(a, b)) if expr not in known:
+            return Apply("sub", (b, a))
+        case _:
+            return None
+
+
+def _turned(expr: Expr, known: set[Expr]) -> tuple[bool, Expr]:
+    """Differences among the factors the other way round, and whether the sign changes."""
+    match expr:
+        case Apply(op="neg", args=(inner,)):
+            is_minus, turned = _turned(inner, known)
+            return not is_minus, turned
+        case Apply(op="mul" | "div" as op, args=(a, b)):
+            (first, left), (second, right) = _turned(a, known), _turned(b, known)
+            return first != second, fold(Apply(op, (left, right)))
+        case Apply(op="sub", args=(a, b)) if expr not in known:
+            swapped = Apply("sub", (b, a))
+            return (True, swapped) if swapped in known else (False, expr)
+        case _:
+            return False, expr

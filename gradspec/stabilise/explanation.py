@@ -61,7 +61,7 @@ def _gain(trial: Trial, written: Expr, was: Score, now: Score) -> str:
 
 
 def _error(score: Score) -> str:
-    return f"at most {score.worst:.1f} tolerances off"
+    return f"an error of at most {score.worst:.1f} tolerances"
 
 
 def _at(trial: Trial, row: int) -> str:
@@ -84,27 +84,27 @@ _SMALLEST = float(np.finfo(np.float32).tiny)
 _IN_SUMS = ("exp", "add", "sub", "neg")
 _ORDINARY, _FADED, _HUGE = 1e4, 1e-6, 1e30
 _MOST = 200  # nodes of a form that is searched
-_SHOWN = 3  # points tried, the most moderate ones first
+_SHOWN = 12  # points tried, the most moderate ones first
 
 
 def accuracy_loss(
     name: str, quantity: Quantity, selected: Candidate, is_wide: bool = False
 ) -> list[Harm]:
     """Where the selected form is still wrong in float32 (computed in float64 and rounded if
-    it ``is_wide``), and at which operation: the first, from the leaves up, whose operands are right and whose result is not. Nothing where the
+    it ``is_wide``; a guard that float32 does not hold is a fault all the same), and at which operation: the first, from the leaves up, whose operands are right and whose result is not. Nothing where the
     inputs are extraordinary, or the way in which it fails has no name.
     """
     trial, score = quantity.trials[0], selected.scores[0]
     form = expand(quantity.close(selected.form))
     machine = trial.machine
-    if is_wide:
+    if is_wide and not any(map(_is_lost_guard, nodes(form))):
         machine, score = machine.in_double(), trial.score_in_double(form)
     if not name or not score.bad or size(form) > _MOST:
         return []
     bad = np.flatnonzero(score.errors > GOOD)
     values, exacts = machine.run(form)[bad], trial.condition.value[bad]
     with np.errstate(all="ignore"):
-        is_mild = np.abs(values - exacts) <= _WRONG * np.abs(exacts)
+        is_mild = np.abs(values - exacts) <= _INEXACT * np.abs(exacts)
     order = np.lexsort((trial.points.size[bad], is_mild, ~trial.points.core[bad]))
     for row in bad[order][:_SHOWN].tolist():
         value, exact = float(machine.run(form)[row]), trial.exact(row)
@@ -184,8 +184,7 @@ def _kind(
     exponents: frozenset[Expr],
 ) -> str | None:
     """A word for how an operation fails."""
-    numbers = (part for part in nodes(node) if isinstance(part, Const))
-    if any(_is_lost_guard(number) for number in numbers):
+    if any(map(_is_lost_guard, nodes(node))):
         return "guard"
     match node:
         case Apply() if node in exponents:
@@ -198,8 +197,10 @@ def _kind(
     return None if math.isfinite(held[node]) else "overflow"
 
 
-def _is_lost_guard(number: Const) -> bool:
+def _is_lost_guard(number: Expr) -> bool:
     """``1 - 1e-15``: in float32 it is 1. (A coefficient of a series has many bits.)"""
+    if not isinstance(number, Const):
+        return False
     denominator = number.value.denominator
     if denominator == 1 or denominator & (denominator - 1) == 0:
         return False

@@ -2,7 +2,8 @@
 
 It costs twice the bytes and, on most accelerators, more than twice the time, so it is the
 last resort: the selected form has bad points in float32 that it does not have in float64.
-Float64 inputs are computed as they are.
+Where they are all far out, only a gradient that is derived is a reason: what the author
+wrote is reported (GS442) and left to the author. Float64 inputs are computed as they are.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ _FEW = 2
 """Bad points far out that are no reason to double the bytes of every call."""
 
 
-def in_double(quantity: Quantity, selected: Candidate) -> str:
+def in_double(quantity: Quantity, selected: Candidate, is_derived: bool) -> str:
     """The reason for float64; empty if there is none."""
     single = selected.scores[0]
-    if not single.core and single.bad <= _FEW:
+    if not single.core and (single.bad <= _FEW or not is_derived):
         return ""
     wide = quantity.trials[0].score_in_double(quantity.close(selected.form))
     is_mended = wide.bad <= single.bad // 2

@@ -88,20 +88,31 @@ def polynomial_about(
         found = model(factor, name, centre, window, _ORDER)
     except (NoSeries, NotImplementedError, KeyError):
         return None
+    try:
+        terms = _shortest(found, window)
+    except OverflowError:  # numbers that no format has
+        return None
+    if terms is None:
+        return None
+    return _expressed(name, centre, window, *terms)
+
+
+def _shortest(found: Any, window: Fraction) -> tuple[int, list[Fraction]] | None:
+    """How many coefficients are 0 at the beginning, and as few as are needed of them all
+    for 2**-56 of the first that is not; None if there are not enough."""
     numbers = [_fraction(number) for number in found.coefficients]
     rest = float(abs(found.rest).upper()) * float(window) ** (_ORDER + 1)
     first = next((n for n, a in enumerate(numbers) if a), None)
     if first is None:
         return None
     scale = float(abs(numbers[first]) * window**first) * 2.0**-_BITS
-    while (
-        numbers
-        and rest + float(abs(numbers[-1]) * window ** (len(numbers) - 1)) <= scale
-    ):
-        rest += float(abs(numbers.pop()) * window ** len(numbers))
-    if not rest <= scale or len(numbers) <= first:
-        return None
-    return _expressed(name, centre, window, first, numbers)
+    while numbers:
+        last = float(abs(numbers[-1]) * window ** (len(numbers) - 1))
+        if rest + last > scale:
+            break
+        rest += last
+        numbers.pop()
+    return (first, numbers) if rest <= scale and len(numbers) > first else None
 
 
 def _fraction(number: Any) -> Fraction:

@@ -183,9 +183,9 @@ class _Stabiliser:
         note(Tried(choice, contest.measured))
         self._record(name, quantity, choice, kind)
         selected = choice.selected
-        wide = (
-            precision.in_double(quantity, selected) if self._may_be_wide(name) else ""
-        )
+        wide = ""
+        if self._may_be_wide(name):
+            wide = precision.in_double(quantity, selected, kind.is_derived)
         if wide:
             self.wide.append(name)
             text = show(selected.form)

@@ -226,8 +226,8 @@ def _all_codes(text: str) -> list[str]:
 @pytest.mark.parametrize(
     ("forward", "holes"),
     [
-        ("sin(a * x) / x", 1),
-        ("x / (exp(a * x) - 1)", 1),
+        ("sin(a * x) / x", 2),
+        ("x / (exp(a * x) - 1)", 2),
         ("sinc(x)", 0),
         ("sin(x) / x if x != 0 else 1", 0),
         ("sqrt(x**2)", 0),
@@ -235,9 +235,11 @@ def _all_codes(text: str) -> list[str]:
     ],
 )
 def test_nan_where_there_is_a_limit(forward: str, holes: int) -> None:
-    """A pole has none; derived gradients have it where first terms are computed."""
+    """In the value and in its gradient; a pole has none."""
     inputs = "x, a" if "a * x" in forward else "x"
-    assert _all_codes(rule(f"y = {forward}", inputs)) == ["GS433"] * holes
+    found = _all_codes(rule(f"y = {forward}", inputs))
+    assert found.count("GS433") == holes
+    assert holes or not found
 
 
 @pytest.mark.parametrize(

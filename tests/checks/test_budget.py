@@ -19,7 +19,6 @@ from gradspec.ir.rule import CheckedRule, Status
 from gradspec.ir.text import show
 from gradspec.options import Options
 from gradspec.source import Source
-from gradspec.stabilise import budgeted
 from gradspec.stabilise import stabilise as search
 from tests.checks.written import written
 
@@ -105,14 +104,14 @@ def test_forms_that_take_too_long_to_emit_leave_the_rules_as_written(
         return (warning("GS433", "a hole", rule.rule.source, rule.rule.name_span),)
 
     monkeypatch.setattr(pipeline, "plan_module", planned)
-    monkeypatch.setattr(pipeline, "unfilled", unfilled)
+    monkeypatch.setattr(pipeline, "unfilled_holes", unfilled)
     result = _compiled(SIGMOID, 0.5)
     found, hole = result.diagnostics
     assert hole.code == "GS433"
     assert found.code == "GS463"
     assert not found.is_error
     assert "emitting f was stopped after 0.5 s" in found.headline
-    assert "y, dx in float64" in found.headline
+    assert "evaluated as written" in found.headline
     (module,) = result.modules
     assert "1.0 - 1.0 / (1.0 + np.exp(x))" in module.text
 
@@ -132,23 +131,8 @@ def test_a_search_that_runs_out_of_time_leaves_the_rule_as_written(
     assert "stabilising f was stopped after 0.5 s" in first.headline
     (module,) = result.modules
     assert "1.0 - 1.0 / (1.0 + np.exp(x))" in module.text
-    assert "evaluated as written, y, dx in float64" in first.headline
+    assert "evaluated as written" in first.headline
     assert "h" in {rule.name for rule in result.rules}
-
-
-def test_a_search_for_one_target_that_runs_out_leaves_the_shared_forms(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    usual = _compiled(TWO, 10.0, "numpy", "torch")
-    real = search.for_target
-    monkeypatch.setattr(budgeted, "concern", lambda rule, target: target == "torch")
-    monkeypatch.setattr(
-        search, "for_target", lambda r, t: _endless() if t == "torch" else real(r, t)
-    )
-    late = _compiled(TWO, 1.0, "numpy", "torch")
-    assert [d.code for d in late.diagnostics] == ["GS463", "GS463"]
-    assert "stabilising f for torch" in late.diagnostics[0].headline
-    assert late.modules == usual.modules
 
 
 def test_what_another_run_may_find_is_not_cached(

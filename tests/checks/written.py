@@ -10,8 +10,8 @@ from gradspec.diagnostics import Outcome
 from gradspec.ir.rule import CheckedRule, Rule, Status
 from gradspec.lower.lowering import lower
 from gradspec.source import Source
-from gradspec.stabilise.stabilise import stabilise
 from gradspec.stabilise.explanation import unmended
+from gradspec.stabilise.stabilise import stabilise
 from gradspec.syntax.parse import parse
 
 

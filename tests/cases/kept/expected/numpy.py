@@ -32,14 +32,18 @@ class _Gate(Rule[Array], name="gate"):
         return x * e
 
     @staticmethod
-    def pullback(x: Array, dy: Array) -> Any:
-        e = np.exp(-x)
-        return dy * e * (1.0 - x)
+    def residuals(x: Array, y: Array) -> Any:
+        return x, y
 
     @staticmethod
-    def pushforward(x: Array, x_dot: Array) -> Any:
+    def pullback(x: Array, y: Array, dy: Array) -> Any:
         e = np.exp(-x)
-        return x_dot * e * (1.0 - x)
+        return dy * (e - y)
+
+    @staticmethod
+    def pushforward(x: Array, y: Array, x_dot: Array) -> Any:
+        e = np.exp(-x)
+        return x_dot * (e - y)
 
 
 def gate(x: ArrayLike) -> Array:

@@ -29,7 +29,8 @@ __all__ = [
 class _Log1pexp(Rule[Array], name="log1pexp"):
     @staticmethod
     def value(x: Array) -> Any:
-        # vanished at x = -20: 32 of 272 points wrong; now at most 0.5 ULP
+        # lost digits at x = -5.3: 56 of 286 points wrong; now an error of at most 0.0
+        # tolerances
         return softplus(x)
 
     @staticmethod
@@ -66,46 +67,22 @@ def log1pexp_jvp(primals: Primals, tangents: Tangents) -> tuple[Array, Array]:
 class _Swish(Rule[Array], name="swish", kinds={"beta": "number"}):
     @staticmethod
     def value(x: Array, beta: float) -> Any:
-        # passed through an infinity; now at most 8.5 ULP
+        # vanished at beta = 1.5, x = -60.7488: 3 of 284 points wrong; now an error of
+        # at most 3.0 tolerances
         return x * sigmoid(beta * x)
 
     @staticmethod
-    def pullback(x: Array, beta: float, dy: Array) -> Any:
-        beta_x = beta * x
-        mask = beta_x < 0.0
-        exp = np.exp(np.where(mask, beta_x, -beta_x))
-        total = (
-            np.minimum(beta_x + 1.2784645557403564, 1.2784645557403564)
-            - 1.2979282759673083e-8
-            + 1.0946994183093437e-16
-        )
-        return dy * (
-            np.where(
-                mask,
-                exp * (np.expm1(total) * 0.2784645427610738 + total),
-                1.0 + exp * (1.0 + beta_x),
-            )
-            / np.square(1.0 + exp)
-        )
+    def residuals(x: Array, beta: float, y: Array) -> Any:
+        return x, beta, y
 
     @staticmethod
-    def pushforward(x: Array, beta: float, x_dot: Array) -> Any:
-        beta_x = beta * x
-        mask = beta_x < 0.0
-        exp = np.exp(np.where(mask, beta_x, -beta_x))
-        total = (
-            np.minimum(beta_x + 1.2784645557403564, 1.2784645557403564)
-            - 1.2979282759673083e-8
-            + 1.0946994183093437e-16
-        )
-        return x_dot * (
-            np.where(
-                mask,
-                exp * (np.expm1(total) * 0.2784645427610738 + total),
-                1.0 + exp * (1.0 + beta_x),
-            )
-            / np.square(1.0 + exp)
-        )
+    def pullback(x: Array, beta: float, y: Array, dy: Array) -> Any:
+        return dy * (sigmoid(beta * x) + y * sigmoid(-beta * x) * beta)
+
+    @staticmethod
+    def pushforward(x: Array, beta: float, y: Array, x_dot: Array) -> Any:
+        t = sigmoid(beta * x)
+        return x_dot * (t + y * sigmoid(-beta * x) * beta)
 
 
 def swish(x: ArrayLike, *, beta: float = 1.0) -> Array:
