@@ -27,6 +27,8 @@ from gradspec.stabilise.sampling import Points
 GOOD = 4.0
 """Tolerances that an evaluation may be off."""
 
+_NO_NUMBER = 4  # times that a point without a number counts
+
 
 @dataclass(frozen=True, slots=True)
 class Score:
@@ -58,8 +60,11 @@ class Score:
         return self.core, self.bad, self.gaps, self.infinities
 
     def spoils(self, other: Score) -> int:
-        """Points that are bad here and are not in ``other``."""
-        return int(((self.errors > GOOD) & (other.errors <= GOOD)).sum())
+        """Points that are bad here and are not in ``other``; those without a number count
+        several times: nothing is left of an infinity."""
+        new = (self.errors > GOOD) & (other.errors <= GOOD)
+        lost = np.isinf(self.errors) & ~np.isinf(other.errors)
+        return int(new.sum()) + (_NO_NUMBER - 1) * int(lost.sum())
 
 
 class Trial:
@@ -127,10 +132,12 @@ class Trial:
         ulp = np.where(self._judged & ~flushed, ulp, 0.0)
         errors = ulp.copy()
         for row in np.flatnonzero((ulp > GOOD) & ~np.isnan(value)).tolist():
-            tolerance = self.condition.tolerance(row)
             if np.isfinite(value[row]):
-                errors[row] *= self.condition.unit[row] / tolerance
-            elif np.sign(value[row]) == np.sign(
+                error = float(ulp[row] * self.condition.unit[row])
+                errors[row] = error / self.condition.tolerance(row, error / GOOD)
+                continue
+            tolerance = self.condition.tolerance(row)
+            if np.sign(value[row]) == np.sign(
                 exact[row]
             ):  # an infinity beside the largest number
                 beyond = abs(exact[row]) + GOOD * tolerance > self._largest

@@ -17,6 +17,7 @@ of the result.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -58,14 +59,16 @@ class Condition:
             [nearest_of(self._program, point, self._format) for point in points]
         )
         self.unit = units(self.value, dtype)
-        self._known: dict[int, float] = {}
+        self._known: dict[int, tuple[float, int]] = {}
 
-    def tolerance(self, row: int) -> float:
-        """T at a point."""
-        if row not in self._known:
-            changes = sum(max(self._changes(row, n), default=0.0) for n in self._moving)
-            self._known[row] = float(self.unit[row]) + changes
-        return self._known[row]
+    def tolerance(self, row: int, enough: float = math.inf) -> float:
+        """T at a point; or a part of it, if that is ``enough``."""
+        total, done = self._known.get(row, (float(self.unit[row]), 0))
+        while done < len(self._moving) and total < enough:
+            total += max(self._changes(row, self._moving[done]), default=0.0)
+            done += 1
+        self._known[row] = total, done
+        return total
 
     def _changes(self, row: int, name: str) -> Iterator[float]:
         """|∂f/∂x| · ulp(x), from above and from below, where f is defined there."""

@@ -123,6 +123,8 @@ def accuracy_loss(
 def _is_plain(point: tuple[tuple[str, float], ...], value: float, exact: float) -> bool:
     """One input is large and the rest are ordinary; and what is lost is not just the last
     of a value that fades away."""
+    if any(abs(v) > _HUGE for _, v in point):
+        return False
     odd = [v for _, v in point if v and not 1 / _ORDINARY < abs(v) < _ORDINARY]
     fades = math.isfinite(value) and abs(exact) < _FADED
     return len(odd) <= 1 and not fades and abs(exact) < _HUGE

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import nan
+from typing import Any
 
 import numpy as np
 
 from gradspec.derive.indexed import Underivable, indexed_cotangents
 from gradspec.ir.elements import OutOfRange, element, places
-from gradspec.ir.expr import Apply, Expr, Idx, Reduce
+from gradspec.ir.expr import ZERO, Apply, Expr, Idx, Reduce
 from gradspec.ir.rule import (
     Backward,
     CheckedRule,
@@ -30,7 +31,7 @@ from gradspec.ir.rule import (
 )
 from gradspec.ir.text import show
 from gradspec.ir.unroll import axis_names
-from gradspec.ir.walk import children, nodes
+from gradspec.ir.walk import children, names, nodes
 from gradspec.stabilise.accuracy_model import Quantity, Score, Trial, is_real
 from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.stabilise.choice import Choice, Contest
@@ -49,7 +50,8 @@ from gradspec.stabilise.scopes import Scope, inlined, named, place, weight
 
 _LARGEST = 600  # nodes (locals put in) of an expression beyond which it is left alone
 _PLAIN = 1e4
-"""Inputs beyond this may overflow on the way; that is reported in other words."""
+"""Beyond this, and below its inverse, products leave the range on the way; that is reported
+in other words."""
 
 _FEW = 2  # elements of a value that are measured at one choice of sizes
 
@@ -184,8 +186,8 @@ class _Stabiliser:
             *rule.forward,
             *rule.backward_locals,
         )
-        names = (value.name for value in named_values)
-        self._scope = Scope((*names, *axis_names(rule)))
+        taken = (value.name for value in named_values)
+        self._scope = Scope((*taken, *axis_names(rule)))
         self._search = Search(_never)
         self._exacts: dict[int, tuple[Rule, Names, Machine]] = {}
         self.rewrites: list[Rewrite] = []
@@ -221,7 +223,7 @@ class _Stabiliser:
             scalars = sample.evaluated(done).rule
             close, machine = Names(scalars), Machine(sample.points.columns)
             inputs = {variable.name for variable in scalars.inputs}
-            plain = (sample.points.size <= _PLAIN) & sample.points.defined
+            plain = _is_plain(sample) & sample.points.defined
             for variable, entry in zip(scalars.inputs, scalars.backward, strict=True):
                 name = f"d{variable.name.partition('[')[0]}"
                 if name in values and isinstance(entry, Derived | Declared):
@@ -370,6 +372,15 @@ def _with_indices(entry: Derived, indices: tuple[str, ...]) -> Expr:
     return place(entry.value, at, Scope(indices))
 
 
+def _is_plain(sample: Sample) -> Any:
+    """The points at which every floating input is 0 or of an ordinary size."""
+    plain = np.ones(len(sample.points), dtype=bool)
+    for name in sample.points.floating:
+        size = np.abs(sample.points.columns[name])
+        plain &= (size == 0) | (size >= 1 / _PLAIN) & (size <= _PLAIN)
+    return plain
+
+
 def may_divide(value: Expr) -> bool:
     """Whether there is an operation that may be 0 / 0."""
     risky = ("div", "pow", "rsqrt", "log")
@@ -394,10 +405,10 @@ def _value(rule: Rule, name: str) -> Expr | None:
 
 def _only(rule: Rule, name: str) -> Rule:
     """No more of ``rule`` than the value ``name`` needs: the rest is not written out."""
-    names = [let.name for let in rule.forward]
-    if name not in names:
-        return replace(rule, surrogates=(), assumes=())
-    forward = rule.forward[: names.index(name) + 1]
+    lets = [let.name for let in rule.forward]
+    if name not in lets:
+        return replace(rule, surrogates=(), assumes=(), backward=_needed(rule, name))
+    forward = rule.forward[: lets.index(name) + 1]
     kept = {let.name for let in forward}
     return replace(
         rule,
@@ -408,6 +419,21 @@ def _only(rule: Rule, name: str) -> Rule:
         surrogates=(),
         assumes=(),
     )
+
+
+def _needed(rule: Rule, name: str) -> tuple[Backward, ...]:
+    """The cotangent ``name`` and those that it may use, nothing in place of the others."""
+    entries = zip(rule.inputs, rule.backward, strict=True)
+    known = {f"d{variable.name}": entry for variable, entry in entries}
+    todo, kept = [name], set[str]()
+    while todo:
+        used = todo.pop()
+        if used in known and used not in kept:
+            kept.add(used)
+            todo += names(getattr(known[used], "value", ZERO))
+    for let in rule.backward_locals:
+        kept |= names(let.value) & known.keys()
+    return tuple(entry if used in kept else Pending() for used, entry in known.items())
 
 
 def _with(rule: Rule, name: str, value: Expr) -> Rule:

@@ -20,14 +20,14 @@ from gradspec.ir.rule import Kind, Rule
 from gradspec.ir.unroll import Unrolled, axis_names, count, index_inputs, unroll
 from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.stabilise.names import Names
-from gradspec.stabilise.sampling import Points, as_points, points
+from gradspec.stabilise.sampling import ELEMENTS, Points, as_points, points
 
 _SIZES = (3, 1)
 _LARGEST = 7
 _MOST = 24
 """Elements of inputs and outputs; beyond that every axis but the first is short."""
 
-_ROWS = 120
+_ROWS = 80
 _OFFSETS = (100.0, 1000.0, -1000.0, 10.0, 1e4, -0.5, 1e6)
 _STEPS = (0.0, 1.0, -0.25)
 _SCALES = (0.0, 1e-25, 1e20, 1e30, 1e-3, 50.0, 1e-40)
@@ -92,7 +92,7 @@ def _integers(rule: Rule, sizes: Mapping[str, int]) -> dict[str, Any]:
 
 def _points(rule: Rule) -> Points:
     """The points of the scalars, thinned, and vectors that have a pattern."""
-    drawn = points(rule)
+    drawn = points(rule, ELEMENTS)
     if not len(drawn):
         return drawn
     step = max(1, len(drawn) // _ROWS)

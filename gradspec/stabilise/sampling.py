@@ -10,7 +10,7 @@ points lie at its edge.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 from random import Random
@@ -31,7 +31,6 @@ from gradspec.symbolic.sampling import survey
 CORE = (2.0**-12, 128.0)
 """Magnitudes of moderate inputs (0 is moderate too)."""
 
-_SIMPLE = 80
 _BITS = 64
 _GAPS = 12
 """Points at which the rule is not defined that take part."""
@@ -47,7 +46,7 @@ _FLOATING = (Kind.FLOAT, Kind.NOGRAD)
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """How a format is sampled: every ``every``-th simple point, ``drawn`` points by bits,
+    """How a format is sampled: every ``every``-th of ``simple`` simple points, ``drawn`` points by bits,
     ``extreme`` ones at extreme ratios, and ``rungs`` of magnitudes, of which at most
     ``ladder`` points are made, the telling ones first. ``least`` and ``top`` bound the
     exponents drawn; the largest stay below what an upstream gradient takes out of range.
@@ -57,15 +56,17 @@ class Grid:
     digits: int
     least: int
     top: int
+    simple: int
     every: int
     drawn: int
     extreme: int
     ladder: int
+    hard: bool
     rungs: tuple[float, ...]
 
 
 SINGLE = Grid(
-    *(np.float32, 23, -126, 124, 1, 140, 80, 96),
+    *(np.float32, 23, -126, 124, 80, 1, 140, 80, 96, True),
     (
         *(100.0, 20.0, 1e-6, 50.0, 10.0, 1e-3, 1e-10, 1e3, 0.1, 1e5, 1e10, 1e20),
         *(1e30, 6e37, 88.5, 1e-30, 1e25, 1e-20, 1e37, 1e-37, 1e15, 104.0),
@@ -77,7 +78,7 @@ SINGLE = Grid(
 """
 
 DOUBLE = Grid(
-    *(np.float64, 52, -1022, 1020, 4, 50, 30, 64),
+    *(np.float64, 52, -1022, 1020, 80, 4, 50, 30, 64, False),
     (
         *(100.0, 1e-6, 1e160, 20.0, 1e-10, 709.0, 1e-3, 1e300, 40.0, 1e3, 1e-160),
         *(1e10, 3e307, 10.0, 1e-300, 1e20, 745.0, 1e-17, 88.5, 1e200, 1e5, 1e-200),
@@ -85,6 +86,12 @@ DOUBLE = Grid(
     ),
 )
 """exp leaves float64 at 709.8 and 745.2, squares at 1.3e154, cubes at 5.6e102."""
+
+
+ELEMENTS = replace(
+    SINGLE, simple=24, every=1, drawn=60, extreme=40, ladder=64, hard=False
+)
+"""For the elements of indexed rules, of which there are many."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,7 +130,7 @@ class Points:
 @lru_cache(maxsize=8)
 def points(rule: Rule, grid: Grid = SINGLE) -> Points:
     """The points for an elementwise rule, the same ones every time."""
-    known = survey(rule, _SIMPLE)
+    known = survey(rule, grid.simple)
     gaps = known.undefined[:_GAPS]
     rows = [_rounded(row, grid) for row in (*gaps, *known.points[:: grid.every])]
     like = [_rounded(row, grid) for row in known.points]
@@ -134,7 +141,7 @@ def points(rule: Rule, grid: Grid = SINGLE) -> Points:
         if len(_floating(rule)) > 1:
             rows += _sound(rule, list(_extreme(rule, random, like, grid)), grid)
             rows += _sound(rule, list(_at_edges(rule, random, like)), grid)
-        if grid.work is np.float32:
+        if grid.hard:
             rows += _sound(rule, list(_hardest(rule, like)), grid)
     return as_points(rule, rows, grid.work, len(gaps))
 
