@@ -88,15 +88,13 @@ def errors(values: Array, truth: Truth, dtype: str) -> Errors:
     tiny = least_normal(dtype)
     right = ~judged | ((size < tiny) & (np.abs(values) <= tiny))
     right |= _is_overflow(values, truth, dtype)
+    unit = units(truth.high, dtype)
+    with np.errstate(all="ignore"):  # by powers of two, which round nothing
+        ulp = np.abs((values / unit - truth.high / unit) - truth.low / unit)
+        error = ulp * (unit / tolerance)
     is_number = np.isfinite(values)
-    off = np.where(is_number, _off(values, truth, tolerance), np.inf)
-    ulp = np.where(is_number, _off(values, truth, units(truth.high, dtype)), 0.0)
-    return Errors(judged, np.where(right, 0.0, off), np.where(right, 0.0, ulp))
-
-
-def _off(values: Array, truth: Truth, scale: Array) -> Array:
-    with np.errstate(all="ignore"):
-        return np.abs((values / scale - truth.high / scale) - truth.low / scale)
+    ulp = np.where(right | ~is_number, 0.0, ulp)
+    return Errors(judged, np.where(right, 0.0, np.where(is_number, error, np.inf)), ulp)
 
 
 def _is_overflow(values: Array, truth: Truth, dtype: str) -> Array:

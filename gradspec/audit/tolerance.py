@@ -7,7 +7,7 @@ the expression as computed in float64.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ Row = Mapping[str, Any]
 
 def tolerances(
     forms: tuple[Expr, ...],
-    rows: list[Row],
+    rows: Sequence[Row],
     value: Array,
     inputs: frozenset[str],
     dtype: str,
@@ -55,7 +55,7 @@ def units(value: Array, dtype: str) -> Array:
 
 
 def _in_double(
-    forms: tuple[Expr, ...], rows: list[Row], inputs: frozenset[str], dtype: str
+    forms: tuple[Expr, ...], rows: Sequence[Row], inputs: frozenset[str], dtype: str
 ) -> Array:
     """The sum over the inputs of |∂f/∂x| · ulp(x)."""
     total = np.full(len(rows), np.nan)
@@ -88,7 +88,7 @@ def _changes(
     return total
 
 
-def at_sign_changes(form: Expr, rows: list[Row]) -> Array:
+def at_sign_changes(form: Expr, rows: Sequence[Row]) -> Array:
     """Points at which the argument of a ``sign`` is 0: the derivative of |x| is given the
     value 0 there, also where the function as a whole has a slope."""
     found = np.zeros(len(rows), dtype=bool)
@@ -103,6 +103,6 @@ def at_sign_changes(form: Expr, rows: list[Row]) -> Array:
     return found
 
 
-def _columns(rows: list[Row]) -> dict[str, Array]:
+def _columns(rows: Sequence[Row]) -> dict[str, Array]:
     names = rows[0] if rows else ()
     return {n: np.array([float(row[n]) for row in rows]) for n in names}
