@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gradspec.audit.formats import HALF, Array, largest, unit
+from gradspec.audit.formats import HALF, Array, largest, rounded, unit
 from gradspec.ir.calls import expand
 from gradspec.ir.expr import Apply, Expr
 from gradspec.ir.walk import nodes
@@ -35,7 +35,7 @@ def tolerances(
     that has a value at a point tells the slopes there."""
     judged = np.abs(value) <= largest(dtype)
     if dtype in HALF:
-        found = units(value, dtype) + _in_double(forms, rows, inputs, dtype)
+        found = units(rounded(value, dtype), dtype) + _in_double(forms, rows, inputs, dtype)
         return np.where(judged, found, np.nan)
     found = np.full(len(rows), np.nan)
     for form in forms:
