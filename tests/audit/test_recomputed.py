@@ -63,8 +63,8 @@ def test_what_is_wrong_differs(tmp_path: Path) -> None:
     assert compare(rule, finding, [good]).differences == ()
     for told in ("", "inf", repr(1.3 * right), repr(right / 2)):
         assert compare(rule, finding, [{**good, "y emitted error": told}]).differences
-    for name in whole:
-        wrong = {**finding, "whole": {**whole, name: 2 * whole[name]}}
+    for name, value in whole.items():
+        wrong = {**finding, "whole": {**whole, name: 2 * value}}
         assert compare(rule, wrong, [good]).differences, name
 
 
