@@ -208,7 +208,8 @@ def _dots(finding: Finding, axis: _Axis, colour: str) -> Iterator[str]:
             highest[column] = max(error, highest.get(column, 0.0))
     places = [(k, _y(e)) for k, e in highest.items()]
     places += [(k, _TOP + _BAND / 2 - 1.5) for k in lost]
-    yield f'<g fill="{colour}" fill-opacity="0.75">'
-    for column, y in sorted(places):
-        yield f'<circle cx="{_LEFT + column * step:.1f}" cy="{y:.1f}" r="1.8"/>'
-    yield "</g>"
+    dots = "".join(f"M{_LEFT + k * step:.1f} {y:.1f}h0" for k, y in sorted(places))
+    yield (
+        f'<path d="{dots}" stroke="{colour}" stroke-opacity="0.75" stroke-width="3.6"'
+        ' stroke-linecap="round"/>'
+    )
