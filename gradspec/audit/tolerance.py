@@ -35,7 +35,9 @@ def tolerances(
     that has a value at a point tells the slopes there."""
     judged = np.abs(value) <= largest(dtype)
     if dtype in HALF:
-        found = units(rounded(value, dtype), dtype) + _in_double(forms, rows, inputs, dtype)
+        found = units(rounded(value, dtype), dtype) + _in_double(
+            forms, rows, inputs, dtype
+        )
         return np.where(judged, found, np.nan)
     found = np.full(len(rows), np.nan)
     for form in forms:
