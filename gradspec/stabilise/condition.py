@@ -62,10 +62,12 @@ class Condition:
             self.value = np.array(found)
         self.unit = units(self.value, dtype)
         self._known: dict[int, float] = {}
+        self._here: dict[int, Any] = {}  # the balls at the point that is asked for
 
     def tolerance(self, row: int) -> float:
         """T at a point."""
         if row not in self._known:
+            self._here.clear()
             changes = sum(max(self._changes(row, n), default=0.0) for n in self._moving)
             self._known[row] = float(self.unit[row]) + changes
         return self._known[row]
@@ -87,7 +89,9 @@ class Condition:
         """The distance between two exact values; None if there is none."""
         least = size * 2.0 ** -(self._format.bits + 5)
         for bits in _PRECISIONS:
-            one, other = (self._program.run(point, bits)[0] for point in (here, there))
+            if bits not in self._here:
+                self._here[bits] = self._program.run(here, bits)[0]
+            one, other = self._here[bits], self._program.run(there, bits)[0]
             if one is None or other is None:
                 return None
             gap = abs(one - other)
