@@ -5,7 +5,8 @@
     python benchmarks/accuracy.py --points 500 rules/activations
     python benchmarks/accuracy.py --target torch,jax -j 2
 
-The numbers are those of `gradspec audit` (docs/audit.md says what they mean).
+The numbers are those of `gradspec audit` (docs/audit.md says what they mean). A value or
+a gradient is good where no point has an error of more than 4 tolerances.
 """
 
 from __future__ import annotations
@@ -16,23 +17,18 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import numpy as np
+
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # found as a script, too
 
-from benchmarks.accuracy_reasons import (  # noqa: E402
-    Reason,
-    bad,
-    is_good,
-    reasons,
-    section,
-    summary,
-    totals,
-)
+from gradspec.audit.cases import Finding  # noqa: E402
 from gradspec.driver import audits  # noqa: E402
 from gradspec.driver.discover import discover  # noqa: E402
 from gradspec.driver.run import compile_entries  # noqa: E402
 from gradspec.options import AuditOptions, Options  # noqa: E402
 from gradspec.report.audit_rows import Row, rows  # noqa: E402
+from gradspec.report.audit_text import figure, inputs  # noqa: E402
 
 PAGE = ROOT / "benchmarks" / "accuracy.md"
 TARGETS = ("numpy", "torch", "tf", "jax")
@@ -41,18 +37,10 @@ HEAD = """\
 # Accuracy of the shipped elementwise rules
 
 `python benchmarks/accuracy.py --write`: the emitted modules in their frameworks, {points}
-points a stratum and more beside zeros and ends (docs/audit.md).
-
-Each cell: the largest error in the core (2⁻¹² ≤ |x| ≤ 128) in ULP, then the share of the
-whole domain beyond 4 ULP if there is any, and ✗ with the number of bad points if there
-are any (NaN, ±inf or 0 for a normal number, or NaN for another). What is not good (a bad
-point, or more than 4 ULP in the core) is bold, and stands with its reason in the last
-section (benchmarks/accuracy_reasons.py): beside the best of what PyTorch, TensorFlow and
-JAX have of their own (or, where none has it, make of the formula as written by automatic
-differentiation), and beside what one unit in the last place of the inputs changes in the
-true result where ours is worst, in ULP.
-
-{totals}
+points a stratum and more beside zeros and ends, values and gradients. Errors are in
+tolerances (docs/audit.md): what rounding the result and moving each input by a unit in
+the last place can change. Good is an error of at most 4 at every point; the core are
+points with 2⁻¹² ≤ |x| ≤ 128.
 """
 
 
@@ -62,8 +50,7 @@ def main(arguments: list[str] | None = None) -> int:
     targets = tuple(chosen.target.split(","))
     paths = chosen.paths or ["rules"]
     found = tuple(measured(paths, targets, chosen.points, chosen.jobs))
-    whys = tuple(reasons(found, discover(paths).value or ()))
-    text = page(found, whys, targets, chosen.points)
+    text = page(found, targets, chosen.points)
     print(text)
     if chosen.write:
         PAGE.write_text(text, encoding="utf-8")
@@ -103,60 +90,107 @@ def _told(display: str) -> None:
 # --- the page ------------------------------------------------------------------------
 
 
-def page(
-    found: tuple[Row, ...],
-    whys: tuple[Reason, ...],
-    targets: tuple[str, ...],
-    points: int,
-) -> str:
-    counts = f"{_totals(found)}\n{totals(whys)}"
-    lines = [HEAD.format(points=points, totals=counts)]
-    for display in dict.fromkeys(row.emitted.display for row in found):
-        lines.append(f"## {display}\n")
-        lines += _table(
-            [row for row in found if row.emitted.display == display], targets
-        )
-        lines.append("")
-    return "\n".join((*lines, *section(whys), ""))
+def page(found: tuple[Row, ...], targets: tuple[str, ...], points: int) -> str:
+    return "\n".join(
+        (HEAD.format(points=points), *_totals(found, targets), *_faulty(found), "")
+    )
 
 
-def _totals(found: tuple[Row, ...]) -> str:
-    gradients = [row for row in found if row.emitted.order == 1]
-    lines = []
-    for name, some in (("values", found), ("gradients", gradients)):
-        kept = [r for r in some if (r.emitted.order == 1) == (name == "gradients")]
-        good = sum(is_good(row.emitted) for row in kept)
-        clean = sum(not bad(row.emitted) for row in kept)
-        lines.append(
-            f"* {name}: {len(kept)} measured (rule, target, format); {clean} without a"
-            f" bad point, {good} of them within 4 ULP in the core."
-        )
-        for side in ("native", "written"):
-            others = [getattr(r, side) for r in kept if getattr(r, side) is not None]
-            if others:
-                fine = sum(is_good(other) for other in others)
-                word = "the frameworks' own" if side == "native" else "as written"
-                lines.append(f"  * {word}: {fine} of {len(others)} are as good.")
-    return "\n".join(lines)
+def _totals(found: tuple[Row, ...], targets: tuple[str, ...]) -> Iterator[str]:
+    """A table for each side."""
+    sides = {"emitted": "Emitted", "native": "The frameworks' own", "written": _WRITTEN}
+    for side, title in sides.items():
+        kept = [f for row in found if (f := getattr(row, side)) is not None]
+        yield f"## {title}\n"
+        yield "| target | format | measured | good | good in the core | no NaN |"
+        yield "| --- | --- | --- | --- | --- | --- |"
+        for target in targets:
+            for dtype in DTYPES:
+                some = [f for f in kept if (f.target, f.dtype) == (target, dtype)]
+                yield f"| {target} | {dtype} | {_counts(some)} |"
+        yield f"| all | | {_counts(kept)} |"
+        yield ""
 
 
-def _table(of_file: list[Row], targets: tuple[str, ...]) -> Iterator[str]:
-    heads = [f"{target} {dtype[5:]}" for target in targets for dtype in DTYPES]
-    yield f"| rule | | {' | '.join(heads)} |"
-    yield f"| --- | --- |{' --- |' * len(heads)}"
-    cells: dict[tuple[str, str], dict[tuple[str, str], str]] = {}
-    for row in of_file:
-        ours = row.emitted
-        place = cells.setdefault((ours.rule, ours.name), {})
-        place[ours.target, ours.dtype] = _cell(row)
-    for (rule, name), found in cells.items():
-        texts = [found.get((t, d), "–") for t in targets for d in DTYPES]
-        yield f"| {rule} | {name} | {' | '.join(texts)} |"
+_WRITTEN = "As written, differentiated by the frameworks"
 
 
-def _cell(row: Row) -> str:
-    text = summary(row.emitted)
-    return text if is_good(row.emitted) else f"**{text}**"
+def _counts(found: list[Finding]) -> str:
+    good = sum(is_good(finding) for finding in found)
+    core = sum(finding.core.bad == 0 for finding in found)
+    clean = sum(not nans(finding) for finding in found)
+    return f"{len(found)} | {good} | {core} | {clean}"
+
+
+def is_good(finding: Finding) -> bool:
+    return finding.whole.bad == 0
+
+
+def nans(finding: Finding) -> int:
+    """Points that are NaN where the truth is in the range."""
+    return int((finding.found.judged & np.isnan(finding.values)).sum())
+
+
+def _faulty(found: tuple[Row, ...]) -> Iterator[str]:
+    """What is not good, a line for each quantity and format."""
+    groups: dict[tuple[str, ...], list[Row]] = {}
+    for row in found:
+        groups.setdefault(_quantity(row.emitted), []).append(row)
+    faulty = [group for group in groups.values() if not all(map(_is_good, group))]
+    yield f"## What is not good ({len(faulty)} of {len(groups)})\n"
+    if faulty:
+        yield "| rule | | format | targets | bad points | error | at | why |"
+        yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
+        yield from map(_line, faulty)
+
+
+def _quantity(finding: Finding) -> tuple[str, ...]:
+    return finding.display, finding.rule, finding.name, finding.dtype
+
+
+def _is_good(row: Row) -> bool:
+    return is_good(row.emitted)
+
+
+def _line(group: list[Row]) -> str:
+    """The targets on which a quantity is not good; the error and the point of the worst."""
+    poor = [row for row in group if not _is_good(row)]
+    worst = max(
+        (row.emitted for row in poor), key=lambda f: (f.whole.worst, f.whole.bad)
+    )
+    cells = (
+        *(worst.rule, worst.name, worst.dtype),
+        ", ".join(row.emitted.target for row in poor),
+        f"{worst.whole.bad} of {worst.whole.count}",
+        figure(worst.whole.worst),
+        inputs(worst.whole.at) if worst.whole.at else "",
+        why(poor, len(poor) < len(group)),
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def why(poor: list[Row], others_are_good: bool) -> str:
+    """What the measurement itself tells of the reason."""
+    reasons = []
+    if all(row.emitted.core.bad == 0 for row in poor):
+        reasons.append("outside the core only")
+    if others_are_good:
+        reasons.append("other targets are good")
+    natives = [(row.emitted, row.native) for row in poor if row.native is not None]
+    if natives and all(own.whole.bad >= ours.whole.bad for ours, own in natives):
+        reasons.append("the frameworks' own are no better")
+    if any(nans(row.emitted) for row in poor):
+        reasons.append("NaN")
+    if all(_is_flushed(row.emitted) for row in poor):
+        reasons.append("0 or subnormal for a small number")
+    return "; ".join(reasons) or "no better form was found"
+
+
+def _is_flushed(finding: Finding) -> bool:
+    """Whether all bad points come out as 0 or subnormal, as where an intermediate value
+    is subnormal and the processor takes it for 0."""
+    tiny = np.finfo(finding.dtype).tiny
+    return bool((np.abs(finding.values[finding.found.bad]) < tiny).all())
 
 
 if __name__ == "__main__":

@@ -7,9 +7,8 @@ Each run is a fresh process on one core with an empty cache folder (cold) or the
 the cold run left (unchanged). The peer is the same process start without any work
 (``gradspec --help``), so that the ratio between the two is free of the machine's speed.
 
-``--rules`` tells the seconds (of the processor's time) that stabilising a rule takes, for
-each target alone and for all of them: the median and the largest over the rules of PATH
-(those shipped), and the five slowest.
+``--rules`` tells the seconds (of the processor's time) that stabilising a rule takes: the
+median and the largest over the rules of PATH (those shipped), and the five slowest.
 """
 
 from __future__ import annotations
@@ -27,7 +26,6 @@ from pathlib import Path
 from statistics import median
 
 ROOT = Path(__file__).parents[1]
-TARGETS = ("numpy", "torch", "tf", "jax")
 
 
 def run(arguments: list[str], cache: str) -> tuple[float, str]:
@@ -44,13 +42,13 @@ def run(arguments: list[str], cache: str) -> tuple[float, str]:
     return time.perf_counter() - begun, child.stdout
 
 
-def stabilising(path: str) -> Iterator[tuple[str, float, dict[str, float]]]:
-    """Each rule, the seconds for what its targets share, and those for each target."""
+def stabilising(path: str) -> Iterator[tuple[str, float]]:
+    """Each rule, and the seconds for it: all targets share the result."""
     from gradspec import pipeline
     from gradspec.driver.discover import discover, read
     from gradspec.driver.load import load
     from gradspec.options import Options
-    from gradspec.stabilise.stabilise import for_target, stabilise
+    from gradspec.stabilise.stabilise import stabilise
 
     for entry in discover([path]).value or ():
         source = read(entry.display).value
@@ -59,28 +57,18 @@ def stabilising(path: str) -> Iterator[tuple[str, float, dict[str, float]]]:
             continue
         for rule in pipeline.check_module(module, Options())[0]:
             begun = time.process_time()
-            shared = stabilise(rule)
-            seconds = time.process_time() - begun
-            own = {}
-            for target in TARGETS:
-                begun = time.process_time()
-                for_target(shared, target)
-                own[target] = time.process_time() - begun
-            yield f"{entry.display}:{rule.rule.name}", seconds, own
+            stabilise(rule)
+            yield f"{entry.display}:{rule.rule.name}", time.process_time() - begun
 
 
 def table(path: str) -> None:
-    """Median, maximum and the slowest, by set of targets."""
-    found = list(stabilising(path))
-    for targets in (*((t,) for t in TARGETS), TARGETS):
-        every = sorted(
-            (shared + sum(own[t] for t in targets), name) for name, shared, own in found
-        )
-        seconds = [one for one, _ in every]
-        print(
-            f"{','.join(targets):20s} {len(every)} rules, median {median(seconds):.2f} s,"
-            f" largest {seconds[-1]:.2f} s, together {sum(seconds):.0f} s"
-        )
+    """Median, maximum and the slowest."""
+    every = sorted((one, name) for name, one in stabilising(path))
+    seconds = [one for one, _ in every]
+    print(
+        f"{len(every)} rules, median {median(seconds):.2f} s,"
+        f" largest {seconds[-1]:.2f} s, together {sum(seconds):.0f} s"
+    )
     for one, name in every[:-6:-1]:
         print(f"    {one:6.2f} s  {name}")
 

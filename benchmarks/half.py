@@ -4,13 +4,15 @@
     python benchmarks/half.py --write     also into benchmarks/half.md
 
 Emitted modules compute float16 and bfloat16 in float32 and round once. So what is good in
-float32 (no bad point, at most 4 ULP) has to be within 1 ULP here: half an ULP of the last
-rounding, and what little float32 was off. NumPy has no bfloat16.
+float32 (no error of more than 4 tolerances, docs/audit.md) has to be within 1 tolerance
+here: half a unit of the last rounding, and what little float32 was off. NumPy has no
+bfloat16.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -33,11 +35,12 @@ from gradspec.driver.discover import (  # noqa: E402
 from gradspec.driver.load import load  # noqa: E402
 from gradspec.driver.run import compile_entries  # noqa: E402
 from gradspec.options import AuditOptions, Options  # noqa: E402
+from gradspec.stabilise.accuracy_model import GOOD  # noqa: E402
 
 PAGE = ROOT / "benchmarks" / "half.md"
 TARGETS = ("numpy", "torch", "tf", "jax")
 HALF = ("float16", "bfloat16")
-GOOD, CLOSE = 4.0, 1.0
+CLOSE = 1.0
 _AT_ONCE = 16
 """Rules that one process measures at once."""
 
@@ -49,10 +52,10 @@ input, at all 65,536 numbers of float16 and bfloat16, on the emitted modules.
 
 {totals}
 
-Below: rules that are not within 1 ULP somewhere. ✗: bad points (0, infinity or NaN for a
-normal number). Not among these, nor in the error, are inputs that are subnormal numbers of
-bfloat16, which TensorFlow and JAX take for 0 (†: so many are not within 1 ULP). `float32`
-is the error in float32 on the whole domain: what is not good there cannot be good here.
+Below: rules that are not within 1 tolerance somewhere (∞: NaN or an infinity for a number).
+Not in the error are inputs that are subnormal numbers of bfloat16, which TensorFlow and JAX
+take for 0 (†: so many are not within 1 tolerance). `float32` is the error in float32 on the
+whole domain: what is not good there cannot be good here.
 
 | rule | | target | format | half | float32 |
 | --- | --- | --- | --- | --- | --- |
@@ -70,8 +73,9 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One quantity of a rule on a target in a format; ``worst`` and ``bad`` in half
-    precision at normal inputs, ``flushed`` others that are not close; ``good`` in float32.
+    """One quantity of a rule on a target in a format; ``worst``: the largest error in
+    half precision at normal inputs, in tolerances; ``flushed``: others that are not close;
+    ``single``: the error in float32, ``good`` there.
     """
 
     rule: str
@@ -79,14 +83,13 @@ class Line:
     target: str
     dtype: str
     worst: float
-    bad: int
     flushed: int
     single: str
     good: bool
 
     @property
     def close(self) -> bool:
-        return self.worst <= CLOSE and not self.bad
+        return self.worst <= CLOSE
 
 
 def unary(entries: Iterable[Entry]) -> tuple[str, ...]:
@@ -145,31 +148,31 @@ def _lines(findings: list[Finding]) -> Iterator[Line]:
         if finding.dtype == "float32":
             continue
         wide = single[finding.rule, finding.name, finding.target].whole
-        bad = wide.bad + wide.lost
-        told = (f"✗{bad} " if bad else "") + f"{wide.worst:.3g}"
-        worst, points, flushed = _apart(finding)
+        worst, flushed = _apart(finding)
         yield Line(
             finding.rule,
             finding.name,
             finding.target,
             finding.dtype,
             worst,
-            points,
             flushed,
-            told,
-            bad == 0 and wide.worst <= GOOD,
+            _told(wide.worst),
+            wide.bad == 0,
         )
 
 
-def _apart(finding: Finding) -> tuple[float, int, int]:
-    """The largest error and the bad points where the input is a normal number of the
-    format computed in, and the points that are not close elsewhere."""
+def _apart(finding: Finding) -> tuple[float, int]:
+    """The largest error where the input is a normal number of the format computed in, and
+    the points that are not close elsewhere."""
     (column,) = finding.columns.values()
-    found = finding.found
+    error = finding.found.error
     small = (abs(column) < least_normal("float32")) & (column != 0)
-    bad, off = found.bad | found.lost, found.ulp > CLOSE
-    worst = float(found.ulp[~small].max(initial=0.0))
-    return worst, int((bad & ~small).sum()), int(((bad | off) & small).sum())
+    worst = float(error[~small].max(initial=0.0))
+    return worst, int(((error > CLOSE) & small).sum())
+
+
+def _told(error: float) -> str:
+    return "∞" if math.isinf(error) else f"{error:.3g}"
 
 
 def page(lines: list[Line]) -> str:
@@ -185,21 +188,20 @@ def totals(lines: list[Line]) -> str:
     rules = len({line.rule for line in lines})
     return (
         f"* {rules} rules; {len(lines)} measured (rule, quantity, target, format).\n"
-        f"* {len(good)} of them are good in float32 (no bad point, at most"
-        f" {GOOD:g} ULP): {len(close)} of these are within {CLOSE:g} ULP in half"
-        f" precision at every normal input.\n"
+        f"* {len(good)} of them are good in float32 (at most {GOOD:g} tolerances):"
+        f" {len(close)} of these are within {CLOSE:g} tolerance in half precision at"
+        f" every normal input.\n"
         f"* {len(others)} are not good in float32 somewhere: {also} of these are within"
-        f" {CLOSE:g} ULP in half precision all the same."
+        f" {CLOSE:g} tolerance in half precision all the same."
     )
 
 
 def _row(line: Line) -> str:
-    bad = f"✗{line.bad} " if line.bad else ""
     flushed = f"(†{line.flushed}) " if line.flushed else ""
     single = line.single if line.good else f"*{line.single}*"
     return (
         f"| {line.rule} | {line.name} | {line.target} | {line.dtype} |"
-        f" {bad}{flushed}{line.worst:.3g} | {single} |"
+        f" {flushed}{_told(line.worst)} | {single} |"
     )
 
 

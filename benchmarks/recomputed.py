@@ -6,7 +6,7 @@
 `gradspec audit --format json --values DIR` says what came out at every point and what
 errors that are. Here another reader of the language (tests/rules_library, which shares
 no code with gradspec) evaluates each rule with mpmath, at two precisions that must
-agree in 30 digits, and works out errors, bad points, the maximum and the shares again.
+agree in 30 digits, and works out tolerances, errors, bad points and the maximum again.
 FLINT, and gradspec's own derivatives, have no part in it.
 """
 
@@ -60,8 +60,12 @@ _OPEN = (
 
 AGREED = mpf(10) ** -30
 SECONDS = 2
+GOOD = 4.0
 _NEAR = 2.0**-12
-"""ULP: what the audit's truth may be off, and how near to 1 or 4 a share is open."""
+_ROUGH = 1 / 7
+"""What the audit's truth may be off, in units, and its slopes, relatively."""
+
+_FLOATING = ("", "float", "nograd")
 
 Row = dict[str, str]
 
@@ -84,7 +88,7 @@ def compare(rule: Rule, finding: dict[str, Any], rows: list[Row]) -> Recomputed:
     name = f"{finding['rule']} {finding['quantity']} {finding['side']}"
     told = f"{name} on {finding['target']} in {finding['dtype']}"
     unknown = sum(t is None for t in truths)
-    found = tuple(_differences(finding, rows, truths))
+    found = tuple(_differences(rule, finding, rows, truths))
     return Recomputed(told, len(rows) - unknown, unknown, found)
 
 
@@ -153,42 +157,76 @@ def _plain(rule: Rule) -> Iterator[tuple[str, Any]]:
 # --- errors --------------------------------------------------------------------------
 
 
-def _differences(
-    finding: dict[str, Any], rows: list[Row], truths: list[mpf | None]
-) -> Iterator[str]:
-    head = f"{finding['quantity']} {finding['side']}"
-    mine: list[float | str] = []
-    for row, true in zip(rows, truths, strict=True):
-        theirs = row[f"{head} ulp"]
-        if true is None:
-            mine.append(theirs if theirs in ("bad", "lost", "") else float(theirs))
-            continue
-        verdict = verdict_of(float(row[head]), true, finding["dtype"])
-        mine.append(verdict)
-        if not _same(verdict, theirs, _slack(true, finding["dtype"])):
-            inputs = {k: v for k, v in row.items() if " " not in k}
-            yield f"{head} at {inputs}: {theirs or 'nothing'}, here {verdict or 'nothing'}"
-    yield from _summary(finding["whole"], mine)
+def tolerance(rule: Rule, quantity: str, row: Row, true: mpf, dtype: str) -> mpf | None:
+    """A unit of the truth and what a unit of each floating input changes, by differences
+    over four units; None where a truth beside the point is open."""
+    total = _unit(true, dtype)
+    for name in (n for n, kind in rule.kinds.items() if n in row and kind in _FLOATING):
+        x = float(row[name])
+        step = 4 * float(_unit(mpf(x), dtype)) if x else 0.0
+        changes = [mpf(0)]
+        for moved in (x + step, x - step) if step else ():
+            beside = truth(rule, quantity, {**row, name: repr(moved)})
+            if beside is None:
+                return None
+            changes.append(abs(beside - true) / 4)
+        total += max(changes)
+    return total
 
 
-def verdict_of(got: float, true: mpf, dtype: str) -> float | str:
-    """The error in ULP; "bad", "lost", or "" where nothing is measured."""
+def _unit(value: mpf, dtype: str) -> mpf:
+    """Of the value as rounded to the format."""
+    bits, least, _ = FORMATS[dtype]
+    part, exponent = mp.frexp(abs(value)) if value else (0, least)
+    exponent += part >= 1 - mpf(2) ** (-bits - 1)
+    return mpf(2) ** (max(exponent - 1, least) - bits + 1)
+
+
+def error_of(got: float, true: mpf, allowed: mpf, dtype: str) -> float | None:
+    """The error in tolerances, infinite for no number; None where nothing is judged."""
     bits, least, top = FORMATS[dtype]
-    size = abs(true)
-    finite = math.isfinite(got)
-    if mp.isnan(true):
-        return ""
-    if mpf(2) ** least <= size < mpf(2) ** top - mpf(2) ** (top - bits - 1):
-        if not finite or got == 0:
-            return "bad"
-        _, exponent = mp.frexp(true)
-        return float(abs(mpf(got) - true) / mpf(2) ** (exponent - bits))
-    is_lost = not finite if size < 1 else math.isnan(got)
-    return "lost" if is_lost else ""
+    most = mpf(2) ** top - mpf(2) ** (top - bits)
+    if mp.isnan(true) or abs(true) > most:
+        return None
+    if abs(true) < mpf(2) ** least and abs(got) <= 2.0**least:
+        return 0.0
+    if math.isinf(got) and got * true > 0 and abs(true) + GOOD * allowed > most:
+        return 0.0
+    return float(abs(mpf(got) - true) / allowed) if math.isfinite(got) else math.inf
+
+
+def _differences(
+    rule: Rule, finding: dict[str, Any], rows: list[Row], truths: list[mpf | None]
+) -> Iterator[str]:
+    quantity = finding["quantity"]
+    head = f"{quantity} {finding['side']}"
+    mine: list[float | None] = []
+    for row, true in zip(rows, truths, strict=True):
+        told = row[f"{head} error"]
+        theirs = float(told) if told else None
+        if true is None or (theirs is None and quantity not in rule.outputs):
+            mine.append(theirs)  # open, or a derivative at the jump of a sign
+            continue
+        found = _error(rule, finding, row, true)
+        mine.append(found)
+        if not _same(found, theirs, _slack(true, finding["dtype"])):
+            inputs = {k: v for k, v in row.items() if " " not in k}
+            yield f"{head} at {inputs}: {told or 'nothing'}, here {found}"
+    yield from _summary(finding["whole"], [m for m in mine if m is not None])
+
+
+def _error(rule: Rule, finding: dict[str, Any], row: Row, true: mpf) -> float | None:
+    """With the audit's tolerance where ours is open."""
+    quantity, dtype = finding["quantity"], finding["dtype"]
+    got = float(row[f"{quantity} {finding['side']}"])
+    allowed = tolerance(rule, quantity, row, true, dtype)
+    if allowed is None:
+        allowed = mpf(float(row[f"{quantity} tolerance"]))
+    return error_of(got, true, allowed, dtype)
 
 
 def _slack(true: mpf, dtype: str) -> float:
-    """ULP that the audit may be off: its truths are sums of two doubles, and the second
+    """Units that the audit may be off: its truths are sums of two doubles, and the second
     of them is subnormal where the first is tiny."""
     if not true or mp.isnan(true):
         return _NEAR
@@ -196,32 +234,22 @@ def _slack(true: mpf, dtype: str) -> float:
     return _NEAR + float(mpf(2) ** (FORMATS[dtype][0] - exponent - 1074))
 
 
-def _same(mine: float | str, theirs: str, slack: float) -> bool:
-    if isinstance(mine, str) or theirs in ("bad", "lost", ""):
+def _same(mine: float | None, theirs: float | None, slack: float) -> bool:
+    if mine is None or theirs is None or math.isinf(mine):
         return mine == theirs
-    return abs(mine - float(theirs)) <= slack + 1e-9 * mine
+    return abs(mine - theirs) <= slack + _ROUGH * mine
 
 
-def _summary(whole: dict[str, Any], mine: list[float | str]) -> Iterator[str]:
-    errors = [m for m in mine if not isinstance(m, str)]
-    bad = mine.count("bad")
-    count = len(errors) + bad
-    for name, found in (
-        ("points", count),
-        ("bad", bad),
-        ("lost", mine.count("lost")),
-    ):
-        if whole[name] != found:
-            yield f"{name}: {whole[name]}, here {found}"
-    most = max(errors, default=0.0)
-    if abs(whole["max_ulp"] - most) > _NEAR + 1e-9 * most:
-        yield f"max_ulp: {whole['max_ulp']}, here {most}"
-    for limit in (1.0, 4.0):
-        share = (sum(e > limit for e in errors) + bad) / max(count, 1)
-        open_ = sum(abs(e - limit) <= _NEAR for e in errors) / max(count, 1)
-        theirs = whole[f"share_over_{limit:.0f}"]
-        if abs(share - theirs) > open_ + 1e-12:
-            yield f"share_over_{limit:.0f}: {theirs}, here {share}"
+def _summary(whole: dict[str, Any], mine: list[float]) -> Iterator[str]:
+    if whole["points"] != len(mine):
+        yield f"points: {whole['points']}, here {len(mine)}"
+    bad = sum(e > GOOD for e in mine)
+    open_ = sum(abs(e - GOOD) <= _NEAR + _ROUGH * GOOD for e in mine)
+    if abs(whole["bad"] - bad) > open_:
+        yield f"bad: {whole['bad']}, here {bad}"
+    most = max(mine, default=0.0)
+    if not _same(most, float(whole["max_error"]), _NEAR):
+        yield f"max_error: {whole['max_error']}, here {most}"
 
 
 # --- the run -------------------------------------------------------------------------

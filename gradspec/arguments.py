@@ -177,8 +177,8 @@ limit = click.option(
     "--fail-over",
     "limit",
     type=click.FloatRange(min=0.0),
-    metavar="ULP",
-    help="Fail on a bad point or an error beyond so many ULP.",
+    metavar="T",
+    help="Fail on an error beyond so many tolerances (4 is good), or no number.",
 )
 explained = click.option(
     "--explain",

@@ -92,6 +92,7 @@ def prepare(
         core=sample.core,
         **{f"high/{k}": t.high for k, t in posed.truths.items()},
         **{f"low/{k}": t.low for k, t in posed.truths.items()},
+        **{f"tolerance/{k}": t.tolerance for k, t in posed.truths.items()},
     )
     line, _ = rule.source.position(rule.name_span.start)
     told = job(rule, sample, request, folder, key)
@@ -140,11 +141,9 @@ def findings(case: Case, target: str, folder: Path, results: Path) -> Iterator[F
     columns = dict(zip(names, table, strict=True))
     true = np.load(folder / f"{case.key}.truth.npz")
     got = np.load(results / f"{case.key}.npz")
-    truths = {
-        key.removeprefix("high/"): Truth(true[key], true[f"low/{key[5:]}"])
-        for key in true.files
-        if key.startswith("high/")
-    }
+    keys = [key[5:] for key in true.files if key.startswith("high/")]
+    parts = ("high", "low", "tolerance")
+    truths = {key: Truth(*(true[f"{part}/{key}"] for part in parts)) for key in keys}
     for side in SIDES:
         values = {k: got[f"{side}/{k}"] for k in truths if f"{side}/{k}" in got.files}
         for key, value in values.items():

@@ -18,7 +18,8 @@ from gradspec.audit.formats import HALF, Array, largest, numbers, ordinals
 from gradspec.audit.measure import Truth
 from gradspec.audit.points import Sample, as_sample, beside, is_inside, points
 from gradspec.audit.quantities import Quantity
-from gradspec.ir.rule import Rule
+from gradspec.audit.tolerance import at_sign_changes, tolerances
+from gradspec.ir.rule import Kind, Rule
 from gradspec.symbolic.enclose import Program, program
 from gradspec.symbolic.pairs import ROOM, pair, pairs
 from gradspec.symbolic.truth import FORMATS
@@ -54,11 +55,17 @@ def question(
         drawn = _with_places(rule, dtype, drawn, asked)
     truths = {q.key: _truth(q, drawn, dtype) for q in asked}
     keep = _defined(asked, truths, len(drawn))
-    kept = {key: Truth(t.high[keep], t.low[keep]) for key, t in truths.items()}
-    return Question(rule, dtype, _those(drawn, keep), asked, kept)
+    drawn = _those(drawn, keep)
+    inputs = frozenset(_floating(rule))
+    kept = {
+        q.key: _judged(q, truths[q.key].those(keep), drawn, dtype, inputs)
+        for q in asked
+    }
+    return Question(rule, dtype, drawn, asked, kept)
 
 
 def _truth(quantity: Quantity, sample: Sample, dtype: str) -> Truth:
+    """The exact values; no tolerances yet."""
     high, low = _plain(quantity, sample, dtype), np.zeros(len(sample))
     room = _ROOM if dtype in HALF else ROOM
     for form in quantity.forms:
@@ -66,7 +73,27 @@ def _truth(quantity: Quantity, sample: Sample, dtype: str) -> Truth:
         rows = (row for row, open_ in zip(sample.rows(), unknown, strict=True) if open_)
         found = np.array(pairs(form, rows, dtype, room)).reshape(-1, 2)
         high[unknown], low[unknown] = found.T
-    return Truth(high, low)
+    return Truth(high, low, np.full(len(sample), np.nan))
+
+
+def _judged(
+    quantity: Quantity,
+    truth: Truth,
+    sample: Sample,
+    dtype: str,
+    inputs: frozenset[str],
+) -> Truth:
+    """With tolerances; a derivative is not judged where a ``sign`` has its jump."""
+    rows = list(sample.rows())
+    found = tolerances(quantity.forms, rows, truth.high, inputs, dtype)
+    if quantity.order:
+        found[at_sign_changes(quantity.forms[0], rows)] = np.nan
+    return Truth(truth.high, truth.low, found)
+
+
+def _floating(rule: Rule) -> list[str]:
+    kinds = (Kind.FLOAT, Kind.NOGRAD)
+    return [i.name for i in rule.tensor_inputs if i.kind in kinds]
 
 
 def _plain(quantity: Quantity, sample: Sample, dtype: str) -> Array:
@@ -113,7 +140,6 @@ def _with_places(
 
 def _lines(rule: Rule, dtype: str, sample: Sample) -> Iterator[_Line]:
     """One line for a rule of one input; else a few through points of the sample."""
-    floats = [i.name for i in rule.tensor_inputs if i.kind.value in ("float", "nograd")]
     holds = is_inside(rule, sample.statics)
     core = np.flatnonzero(sample.core)
     bases = (
@@ -121,7 +147,7 @@ def _lines(rule: Rule, dtype: str, sample: Sample) -> Iterator[_Line]:
         if len(sample.columns) > 1
         else core[:1]
     )
-    for name in floats:
+    for name in _floating(rule):
         grid = np.unique(sample.columns[name])
         grid = grid[:: max(1, len(grid) // (_GRID * (20 if len(bases) == 1 else 1)))]
         for base in bases:

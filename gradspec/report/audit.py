@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """``limit`` in ULP makes the audit a test; ``plot`` and ``values`` are
+    """``limit`` in tolerances makes the audit a test; ``plot`` and ``values`` are
     folders for pictures and for every point; ``explained`` are rules to explain first.
     """
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gradspec.audit.measure import Measure, Spot
     from gradspec.driver.audits import TargetAudit
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 
 def document(audits: Iterable[TargetAudit], options: AuditOptions) -> str:
@@ -58,11 +58,10 @@ def _measure(measure: Measure) -> dict[str, Any]:
     return {
         "points": measure.count,
         "bad": measure.bad,
-        "lost": measure.lost,
-        "max_ulp": _number(measure.worst),
+        "share_bad": measure.share,
+        "max_error": _number(measure.worst),
         "at": None if measure.at is None else _spot(measure.at),
-        "share_over_1": measure.over1,
-        "share_over_4": measure.over4,
+        "max_ulp": _number(measure.ulp),
         "bad_points": [_spot(spot) for spot in measure.examples],
     }
 

@@ -1,7 +1,7 @@
 """Pictures of an audit: the error against the input, one SVG file a rule.
 
 Inputs stand on an axis of exponents, negative ones to the left; errors on one of powers
-of two, with a band of its own for bad points on top. The words in the picture have the
+of two, in tolerances, with a band of its own on top for points without a number. The words in the picture have the
 colours of the dots that they speak of, so there is no legend to learn.
 """
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gradspec.report.audit_rows import Row, rows
-from gradspec.report.audit_text import ulp
+from gradspec.report.audit_text import figure
 
 if TYPE_CHECKING:
     from gradspec.audit.cases import Finding
@@ -103,13 +103,14 @@ _HOW = (
 
 
 def _told(finding: Finding) -> str:
-    """``up to 2.3 ULP``, ``12 bad points, else up to 8.1e+06 ULP``."""
+    """``up to 2.3 tolerances``, ``12 of 7200 points bad, up to 8.1e+06 tolerances``."""
     whole = finding.whole
-    bad = whole.bad + whole.lost
-    if not whole.count and not bad:
+    if not whole.count:
         return "nothing to measure"
-    points = f"{bad} bad point{'' if bad == 1 else 's'}, else " if bad else ""
-    return f"{points}up to {ulp(whole.worst)} ULP"
+    error = finding.found.error
+    worst = float(error.max(where=error < math.inf, initial=0.0))
+    points = f"{whole.bad} of {whole.count} points bad, " if whole.bad else ""
+    return f"{points}up to {figure(worst)} tolerances"
 
 
 def _input(finding: Finding) -> str:
@@ -157,7 +158,7 @@ def _y(error: float) -> float:
 
 
 _LINES = ((0.5, "½"), (4, "4"), (2.0**10, "2¹⁰"), (2.0**20, "2²⁰"))
-"""Errors with a line across: half an ULP is the best there is, 4 is good."""
+"""Errors with a line across: 4 tolerances are good."""
 
 
 def _frame(axis: _Axis) -> Iterator[str]:
@@ -166,11 +167,11 @@ def _frame(axis: _Axis) -> Iterator[str]:
         f'<rect x="{_LEFT}" y="{_TOP}" width="{right - _LEFT}" height="{_BAND - 3}"'
         ' fill="#fbe3e0"/>'
     )
-    yield f'<text x="{_LEFT - 6}" y="{_TOP + 10}" text-anchor="end">NaN, ∞ or 0</text>'
+    yield f'<text x="{_LEFT - 6}" y="{_TOP + 10}" text-anchor="end">NaN, ∞</text>'
     middle = (_TOP + _BAND + bottom) / 2
     yield (
         f'<text transform="translate(14,{middle:.0f}) rotate(-90)"'
-        ' text-anchor="middle" font-style="italic">error in ULP</text>'
+        ' text-anchor="middle" font-style="italic">error in tolerances</text>'
     )
     for error, word in _LINES:
         y, colour = _y(error), "#5a9a5a" if error == 4 else "#dddddd"
@@ -192,28 +193,23 @@ def _frame(axis: _Axis) -> Iterator[str]:
 
 
 def _dots(finding: Finding, axis: _Axis, colour: str) -> Iterator[str]:
-    """The largest error of each column, and a dot in the band where one is bad."""
+    """The largest error of each column, and a dot in the band where one is no number."""
     values = finding.columns[axis.name].tolist()
     found = finding.found
     highest: dict[int, float] = {}
-    bad: set[int] = set()
+    lost: set[int] = set()
     step = (_WIDTH - _LEFT - _RIGHT) / _COLUMNS
-    marks = zip(
-        values,
-        found.ulp.tolist(),
-        found.measured.tolist(),
-        found.bad.tolist(),
-        strict=True,
-    )
-    for value, error, is_measured, is_bad in marks:
+    marks = zip(values, found.error.tolist(), found.judged.tolist(), strict=True)
+    for value, error, is_judged in marks:
         column = round((axis.x(value) - _LEFT) / step)
-        if is_bad:
-            bad.add(column)
-        elif is_measured:
+        if error == math.inf:
+            lost.add(column)
+        elif is_judged:
             highest[column] = max(error, highest.get(column, 0.0))
     places = [(k, _y(e)) for k, e in highest.items()]
-    places += [(k, _TOP + _BAND / 2 - 1.5) for k in bad]
-    yield f'<g fill="{colour}" fill-opacity="0.75">'
-    for column, y in sorted(places):
-        yield f'<circle cx="{_LEFT + column * step:.1f}" cy="{y:.1f}" r="1.8"/>'
-    yield "</g>"
+    places += [(k, _TOP + _BAND / 2 - 1.5) for k in lost]
+    dots = "".join(f"M{_LEFT + k * step:.1f} {y:.1f}h0" for k, y in sorted(places))
+    yield (
+        f'<path d="{dots}" stroke="{colour}" stroke-opacity="0.75" stroke-width="3.6"'
+        ' stroke-linecap="round"/>'
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
@@ -12,14 +13,15 @@ from gradspec.report.audit_rows import Row, rows
 
 if TYPE_CHECKING:
     from gradspec.audit.cases import Finding
-    from gradspec.audit.measure import Measure, Spot
+    from gradspec.audit.measure import Spot
     from gradspec.driver.audits import TargetAudit
     from gradspec.ir.rule import CheckedRule
     from gradspec.stabilise.choice import Candidate
     from gradspec.stabilise.tried import Tried
 
-_HEADINGS = ("rule", "", "target", "format", "bad", "core", "whole", ">1", ">4")
-_OTHERS = ("its own", "as written")
+_HEADINGS = ("rule", "", "target", "format")
+_FIGURES = ("bad", "core", "whole", "ULP")
+_SIDES = ("", "its own", "as written")
 _WIDE = 150
 """Columns for a pipe or a log, where nothing tells the width."""
 
@@ -87,25 +89,20 @@ def _scored(candidate: Candidate) -> str:
     bad = sum(score.bad for score in candidate.scores)
     worst = max(score.worst for score in candidate.scores)
     if not bad:
-        return f"up to {ulp(worst)} tolerances"
+        return f"up to {figure(worst)} tolerances"
     return f"{bad} bad point{'' if bad == 1 else 's'}"
 
 
 def over(found: Iterable[Finding], limit: float) -> tuple[Finding, ...]:
-    """Emitted values with bad points or an error beyond ``limit`` ULP."""
-    return tuple(
-        f
-        for f in found
-        if f.side == "emitted"
-        and (f.whole.bad or f.whole.lost or f.whole.worst > limit)
-    )
+    """Emitted values with an error beyond ``limit`` tolerances, or no number."""
+    return tuple(f for f in found if f.side == "emitted" and f.whole.worst > limit)
 
 
 def blame(guilty: tuple[Finding, ...], limit: float) -> None:
     """Tell what is over the limit."""
     for finding in guilty[:_SHOWN]:
         word = click.style("error[GS701]", fg="red", bold=True)
-        click.echo(f"{word}: {_sentence(finding)}, over {limit:g} ULP", err=True)
+        click.echo(f"{word}: {_sentence(finding)}, over {limit:g}", err=True)
     if len(guilty) > _SHOWN:
         click.echo(f"  … and {len(guilty) - _SHOWN} more", err=True)
 
@@ -113,10 +110,10 @@ def blame(guilty: tuple[Finding, ...], limit: float) -> None:
 def _sentence(finding: Finding) -> str:
     what = f"{finding.rule}: {finding.name} on {finding.target} in {finding.dtype}"
     whole = finding.whole
-    if whole.bad or whole.lost:
-        return f"{what} has {whole.bad + whole.lost} bad points"
     where = f" at {inputs(whole.at)}" if whole.at else ""
-    return f"{what} is off by {ulp(whole.worst)} ULP{where}"
+    if math.isinf(whole.worst) and whole.at:
+        return f"{what} is {whole.at.got:g}{where}, truth {whole.at.truth:.6g}"
+    return f"{what} is off by {figure(whole.worst)} tolerances{where}"
 
 
 # --- tables --------------------------------------------------------------------------
@@ -132,20 +129,26 @@ def _tables(lines: tuple[Row, ...]) -> None:
         console.print(f"[dim]{escape(display)}[/dim]")
         console.print(_table([x for x in lines if x.emitted.display == display]))
     if lines:
-        console.print(
-            "[dim]Errors in ULP: the largest in the core (2^-12 ≤ |x| ≤ 128) and on the"
-            " whole domain; >1, >4: share of points beyond. ✗ n: n bad points (NaN, inf"
-            " or 0 for a normal number).[/dim]"
-        )
+        console.print(f"[dim]{_LEGEND}[/dim]")
+
+
+_LEGEND = (
+    "bad: points of the whole domain with an error of more than 4 tolerances, or no"
+    " number. core, whole: the largest error in tolerances in the core (2^-12 ≤ |x| ≤ 128)"
+    " and on the whole domain (∞: no number). ULP: the largest plain error in the core."
+)
 
 
 def _table(lines: list[Row]) -> object:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in (*_HEADINGS, *_OTHERS):
-        left = heading in ("rule", "", "target", "format")
-        table.add_column(heading, justify="left" if left else "right", no_wrap=True)
+    for heading in _HEADINGS:
+        table.add_column(f"\n{heading}", no_wrap=True)
+    for side in _SIDES:
+        for number, heading in enumerate(_FIGURES):
+            above = side if number == 0 else ""
+            table.add_column(f"{above}\n{heading}", justify="right", no_wrap=True)
     before = ""
     for line in lines:
         rule = "" if line.emitted.rule == before else line.emitted.rule
@@ -157,38 +160,30 @@ def _table(lines: list[Row]) -> object:
 def _cells(line: Row) -> Iterator[str]:
     ours = line.emitted
     yield from (ours.name, ours.target, ours.dtype)
-    bad = ours.whole.bad + ours.whole.lost
+    for finding in (ours, line.native, line.written):
+        yield from ("–",) * len(_FIGURES) if finding is None else _figures(finding)
+
+
+def _figures(finding: Finding) -> Iterator[str]:
+    bad = finding.whole.bad
     yield f"[red]{bad}[/red]" if bad else "0"
-    yield _graded(ours.core.worst)
-    yield _graded(ours.whole.worst)
-    yield _share(ours.whole.over1)
-    yield _share(ours.whole.over4)
-    for other in (line.native, line.written):
-        yield "–" if other is None else summary(other.whole)
-
-
-def summary(measure: Measure) -> str:
-    """``2.3`` or ``✗ 12, 8.1e+06``."""
-    bad = measure.bad + measure.lost
-    return (f"✗ {bad}, " if bad else "") + ulp(measure.worst)
+    yield _graded(finding.core.worst)
+    yield _graded(finding.whole.worst)
+    yield f"[dim]{figure(finding.core.ulp)}[/dim]"
 
 
 def _graded(value: float) -> str:
-    colour = "green" if value <= 4 else "yellow" if value <= 128 else "red"
-    return f"[{colour}]{ulp(value)}[/{colour}]"
+    colour = "green" if value <= 4 else "red"
+    return f"[{colour}]{figure(value)}[/{colour}]"
 
 
-def ulp(value: float) -> str:
-    """``2.34``, ``57``, ``8.1e+06``."""
+def figure(value: float) -> str:
+    """``2.34``, ``57``, ``8.1e+06``, ``∞``."""
+    if math.isinf(value):
+        return "∞"
     if value < 10:
         return f"{value:.2f}"
     return f"{value:.0f}" if value < 1000 else f"{value:.1e}"
-
-
-def _share(value: float) -> str:
-    if value == 0:
-        return "0"
-    return "<0.1 %" if value < 0.001 else f"{100 * value:.1f} %"
 
 
 # --- examples ------------------------------------------------------------------------

@@ -1,8 +1,8 @@
 """Every point of an audit, for other programs: a CSV file a rule, target and format.
 
-A line is a point: the inputs, for each quantity the truth (as the sum of two doubles),
-and for each side what came out with its error. Numbers are written so that reading them
-gives the same doubles.
+A line is a point: the inputs, for each quantity the truth (as the sum of two doubles)
+and the tolerance, and for each side what came out with its error, in tolerances and in
+ULP. Numbers are written so that reading them gives the same doubles.
 """
 
 from __future__ import annotations
@@ -44,25 +44,21 @@ def _columns(findings: list[Finding]) -> Iterator[Column]:
     for finding in findings:
         yield f"{finding.name} truth", _numbers(finding.truth.high)
         yield f"{finding.name} truth rest", _numbers(finding.truth.low)
+        yield f"{finding.name} tolerance", _numbers(finding.truth.tolerance)
         yield f"{finding.name} {finding.side}", _numbers(finding.values)
-        yield f"{finding.name} {finding.side} ulp", _errors(finding)
+        yield f"{finding.name} {finding.side} error", _judged(finding, "error")
+        yield f"{finding.name} {finding.side} ulp", _judged(finding, "ulp")
 
 
 def _numbers(column: object) -> list[str]:
     return [repr(float(value)) for value in column]  # type: ignore[attr-defined]
 
 
-def _errors(finding: Finding) -> list[str]:
-    """In ULP, ``bad`` or ``lost``; empty where nothing is measured."""
-    found = finding.found
-    marks = zip(
-        found.ulp.tolist(),
-        found.measured.tolist(),
-        found.bad.tolist(),
-        found.lost.tolist(),
-        strict=True,
-    )
+def _judged(finding: Finding, name: str) -> list[str]:
+    """``error`` or ``ulp``; empty where nothing is judged."""
+    column = getattr(finding.found, name).tolist()
+    judged = finding.found.judged.tolist()
     return [
-        "bad" if bad else "lost" if lost else repr(ulp) if measured else ""
-        for ulp, measured, bad, lost in marks
+        repr(value) if is_judged else ""
+        for value, is_judged in zip(column, judged, strict=True)
     ]

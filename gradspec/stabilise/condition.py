@@ -28,7 +28,7 @@ from gradspec.ir.expr import Expr
 from gradspec.symbolic.enclose import program
 from gradspec.symbolic.truth import FORMATS, nearest_of
 
-_STEPS = 4
+STEPS = 4
 """Units in the last place over which slopes are taken."""
 
 _PRECISIONS = (128, 256, 512, 1024)
@@ -40,8 +40,9 @@ class Condition:
 
     ``points`` bind every name to a number of the format ("float32" or "float64");
     ``inputs`` names the floating inputs, whose roundings count. ``value`` is an array of
-    float64: the exact values rounded to the format, NaN where the function is not defined.
-    Raises NotImplementedError for indices and reductions.
+    float64: the exact values rounded to the format, NaN where the function is not defined
+    (``known``, where the caller has them). Raises NotImplementedError for indices and
+    reductions.
     """
 
     def __init__(
@@ -50,20 +51,24 @@ class Condition:
         points: tuple[Mapping[str, Any], ...],
         inputs: frozenset[str],
         dtype: str,
+        known: Any = None,
     ) -> None:
         self._points, self._format = points, FORMATS[dtype]
         self._program = program(expand(form))
         self._moving = sorted(inputs & self._program.names.keys())
         self._work = np.dtype(dtype).type
-        self.value = np.array(
-            [nearest_of(self._program, point, self._format) for point in points]
-        )
+        self.value = known
+        if known is None:
+            found = [nearest_of(self._program, point, self._format) for point in points]
+            self.value = np.array(found)
         self.unit = units(self.value, dtype)
         self._known: dict[int, tuple[float, int]] = {}
+        self._here: dict[int, Any] = {}  # the balls at the point that is asked for
 
     def tolerance(self, row: int, enough: float = math.inf) -> float:
         """T at a point; or a part of it, if that is ``enough``."""
         total, done = self._known.get(row, (float(self.unit[row]), 0))
+        self._here.clear()
         while done < len(self._moving) and total < enough:
             total += max(self._changes(row, self._moving[done]), default=0.0)
             done += 1
@@ -74,12 +79,12 @@ class Condition:
         """|∂f/∂x| · ulp(x), from above and from below, where f is defined there."""
         here = self._points[row]
         at = here[name]
-        step = _STEPS * float(units(np.array(at), self._work)) if at else 0.0
+        step = STEPS * float(units(np.array(at), self._work)) if at else 0.0
         size = abs(float(self.value[row]))
         for moved in (at + step, at - step) if step else ():
             found = self._change(here, {**here, name: moved}, size)
             if found is not None:
-                yield found / _STEPS
+                yield found / STEPS
 
     def _change(
         self, here: Mapping[str, Any], there: Mapping[str, Any], size: float
@@ -87,7 +92,9 @@ class Condition:
         """The distance between two exact values; None if there is none."""
         least = size * 2.0 ** -(self._format.bits + 5)
         for bits in _PRECISIONS:
-            one, other = (self._program.run(point, bits)[0] for point in (here, there))
+            if bits not in self._here:
+                self._here[bits] = self._program.run(here, bits)[0]
+            one, other = self._here[bits], self._program.run(there, bits)[0]
             if one is None or other is None:
                 return None
             gap = abs(one - other)

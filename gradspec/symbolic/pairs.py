@@ -31,7 +31,8 @@ def pairs(
     expr: Expr, points: Iterable[Point], dtype: str, room: int = ROOM
 ) -> list[tuple[float, float]]:
     """``(high, low)`` of ``expr`` at each point: nan where it is undefined or cannot be
-    told, inf where it is infinite or beyond the range of doubles.
+    told, inf where it is infinite or beyond the range of doubles, 0 where all that can be
+    told is that it rounds to 0.
     """
     compiled, form = program(expr), FORMATS[dtype]
     return [pair(compiled, point, form, room) for point in points]
@@ -48,8 +49,15 @@ def pair(
         if found is not None:
             return found
         if precision >= CAP or _is_hopeless(compiled, ball, point):
-            return UNKNOWN
+            return (0.0, 0.0) if _is_nothing(ball, form) else UNKNOWN
         precision *= 2
+
+
+def _is_nothing(ball: Any, form: Format) -> bool:
+    """Whether all of a ball rounds to 0 in the format: ``log(1 + exp(x)) - x`` at 1e10."""
+    if not isinstance(ball, arb) or not ball.is_finite():
+        return False
+    return bool(abs(ball) < arb(2) ** (form.least - 1))
 
 
 def _split(ball: Any, form: Format) -> tuple[float, float] | None:

@@ -45,7 +45,7 @@ def _findings(folder: Path, *arguments: str, text: str = RULE) -> list[dict[str,
     child = _audit(folder, *arguments, "--format", "json", text=text)
     assert child.returncode == 0, child.stderr
     document = json.loads(child.stdout)
-    assert document["version"] == 1
+    assert document["version"] == 2
     findings: list[dict[str, Any]] = document["findings"]
     return findings
 
@@ -63,11 +63,15 @@ def test_the_numbers_are_those_of_another_library(tmp_path: Path) -> None:
         whole = finding["whole"]
         at, got = whole["at"]["inputs"]["x"], whole["at"]["got"]
         with mpmath.workdps(60):
-            truth = exact[finding["quantity"]](mpmath.mpf(at))
-            ulp = mpmath.mpf(2) ** (mpmath.floor(mpmath.log(abs(truth), 2)) - 52)
-            error = float(abs(got - truth) / ulp)
-        assert whole["max_ulp"] == pytest.approx(error, rel=1e-6)
-        assert error > 0.5
+            x, step = mpmath.mpf(at), 4 * mpmath.mpf(np.spacing(abs(at)))
+            truth, *beside = map(exact[finding["quantity"]], (x, x + step, x - step))
+            change = max(abs(value - truth) for value in beside) / 4
+            exponent = mpmath.floor(mpmath.log(abs(truth), 2))
+            ulp = mpmath.mpf(2) ** (max(exponent, -1022) - 52)
+            error = float(abs(got - truth) / (ulp + change))
+        assert whole["max_error"] == pytest.approx(error, rel=1e-2)
+        assert 0.2 < error <= 4
+        assert whole["max_ulp"] >= error
 
 
 def test_all_halves_at_once(tmp_path: Path) -> None:
@@ -80,10 +84,9 @@ def test_all_halves_at_once(tmp_path: Path) -> None:
     halves = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
     finite = halves[np.isfinite(halves)].astype(np.float64)
     slope = np.exp(-np.abs(finite)) / (1 + np.exp(-np.abs(finite))) ** 2
-    normal = (slope >= np.finfo(np.float16).tiny).sum() - 1  # 0.0 and -0.0 are one
-    assert values["dx"]["points"] == normal
+    assert values["dx"]["points"] == len(slope) - 1  # 0.0 and -0.0 are one
     assert values["dx"]["bad"] == 0
-    assert values["dx"]["max_ulp"] <= 0.51, "computed in float32, rounded once"
+    assert values["dx"]["max_error"] <= 0.51, "computed in float32, rounded once"
 
 
 def test_a_limit_makes_it_a_test(tmp_path: Path) -> None:
@@ -100,6 +103,7 @@ def test_the_table_shows_each_side(tmp_path: Path) -> None:
     assert "its own" in child.stdout and "as written" in child.stdout
     lines = [line.split() for line in child.stdout.splitlines()]
     assert ["bump", "y", "numpy", "float32", "0"] in [line[:5] for line in lines]
+    assert ["bad", "core", "whole", "ULP"] * 3 in [line[3:] for line in lines]
     assert "logsumexp" not in child.stdout
 
 
@@ -111,8 +115,7 @@ def test_an_explanation_shows_what_became_of_the_formula(tmp_path: Path) -> None
     assert "written 1 / (1 + exp(-x))" in child.stdout
     assert "chosen  sigmoid(x)" in child.stdout
     assert "tried for 1 / (1 + exp(-x)):" in child.stdout
-    assert "other forms" in child.stdout and "ULP  sigmoid(x)" in child.stdout
-    assert "float32: " in child.stdout and "float64: " in child.stdout
+    assert "tolerances  sigmoid(x)" in child.stdout
     assert "bump" not in child.stdout
 
 
@@ -132,7 +135,7 @@ def test_a_picture_a_rule(tmp_path: Path) -> None:
     paths = sorted(path.name for path in (tmp_path / "pictures").iterdir())
     assert paths == ["bump.svg", "logistic.svg"]
     text = (tmp_path / "pictures" / "bump.svg").read_text("utf-8")
-    assert text.startswith("<svg") and text.count("<circle") > 40
+    assert text.startswith("<svg") and text.count("h0") > 40
     assert "bump: dx on numpy, float32" in text
 
 
@@ -168,8 +171,8 @@ def test_gradients_beside_the_frameworks_own(tmp_path: Path) -> None:
         for f in _findings(tmp_path, *few, text=text)
     }
     for target in ("torch", "tf", "jax"):
-        assert found[target, "dx", "emitted"]["bad"] == 0
-        assert found[target, "dx", "native"]["bad"] > 0
+        assert found[target, "dx", "emitted"]["max_error"] < 8
+        assert found[target, "dx", "native"]["max_error"] > 1000
         assert found[target, "dx", "written"]["bad"] > 0
         assert found[target, "d²x", "emitted"]["points"] > 300
 

@@ -3,6 +3,7 @@ measures of the whole library."""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -30,9 +31,9 @@ def test_half_precision_is_rounded_once() -> None:
 
 
 def test_a_line_that_is_off_is_shown() -> None:
-    good = half.Line("f", "y", "torch", "float16", 0.5, 0, 0, "1.2", True)
-    off = half.Line("g", "y", "torch", "float16", 1.5, 0, 0, "1.2", True)
-    bad = half.Line("h", "y", "torch", "bfloat16", 0.5, 3, 1, "1.2", True)
+    good = half.Line("f", "y", "torch", "float16", 0.5, 0, "1.2", True)
+    off = half.Line("g", "y", "torch", "float16", 1.5, 0, "1.2", True)
+    bad = half.Line("h", "y", "torch", "bfloat16", math.inf, 1, "1.2", True)
     text = half.page([good, off, bad])
     assert "| g | y |" in text and "| h | y |" in text and "| f | y |" not in text
     assert "3 of them are good in float32" in text and ": 1 of these" in text

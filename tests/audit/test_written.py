@@ -64,5 +64,5 @@ def test_gradients_stand_beside_those_of_the_formula(tmp_path: Path) -> None:
     }
     for side in ("emitted", "written"):
         assert sides[side, "dx"]["points"] > 0
-        assert sides[side, "dx"]["max_ulp"] <= 1
+        assert sides[side, "dx"]["max_error"] <= 1
         assert sides[side, "dw"]["bad"] == 0
