@@ -94,6 +94,12 @@ jobs = click.option(
     metavar="N",
     help="Worker processes; 0 for one per core.",
 )
+verbose = click.option(
+    "-v",
+    "--verbose",
+    is_flag=True,
+    help="Print a line per file on standard error.",
+)
 as_written = click.option(
     "--as-written",
     is_flag=True,

@@ -64,6 +64,7 @@ def cli() -> None:
 @arguments.report
 @arguments.budget
 @arguments.jobs
+@arguments.verbose
 @arguments.style
 def compile_command(
     paths: tuple[str, ...],
@@ -76,6 +77,7 @@ def compile_command(
     report: bool,
     budget: float,
     jobs: int,
+    verbose: bool,
     style: str,
 ) -> None:
     """Check the rules in PATH... and write a module per file and target."""
@@ -83,7 +85,9 @@ def compile_command(
         targets, strict, trace, budget, as_written=as_written, report=report
     )
     entries, found = _discover(paths)
-    results = _compile("compiling", entries, options, jobs) if not found else ()
+    results: tuple[FileResult, ...] = ()
+    if not found:
+        results = _compile("compiling", entries, options, jobs, verbose)
     from gradspec.driver import run, write
 
     failed = bool(found) or any(result.failed for result in results)
@@ -314,19 +318,23 @@ def _discover(
 
 
 def _compile(
-    what: str, entries: tuple[Entry, ...], options: Options, jobs: int
+    what: str,
+    entries: tuple[Entry, ...],
+    options: Options,
+    jobs: int,
+    verbose: bool = False,
 ) -> tuple[FileResult, ...]:
     from gradspec.driver.run import compile_entries
 
     workers = jobs or os.cpu_count() or 1
-    with _bar(what, len(entries)) as progress:
+    with _bar(what, len(entries), verbose) as progress:
         return compile_entries(entries, options, workers, progress)
 
 
-def _bar(what: str, total: int) -> Any:
+def _bar(what: str, total: int, verbose: bool = False) -> Any:
     from gradspec.report.progress import bar
 
-    return bar(what, total)
+    return bar(what, total, verbose)
 
 
 def _report(

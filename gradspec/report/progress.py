@@ -1,4 +1,4 @@
-"""A progress bar that shows only when somebody waits: on a terminal, after a second."""
+"""Progress on standard error: a bar on a terminal, or a line per file (`--verbose`)."""
 
 from __future__ import annotations
 
@@ -6,47 +6,47 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from rich.progress import Progress
+import click
 
-PATIENCE_SECONDS = 1.0
+Advance = Callable[[str], None]
+"""Takes the name of a piece of work that is done."""
 
 
 @contextmanager
-def bar(what: str, total: int) -> Iterator[Callable[[str], None]]:
-    """Gives a function to call after each of ``total`` pieces of work."""
-    if not sys.stderr.isatty():
+def bar(what: str, total: int, is_verbose: bool = False) -> Iterator[Advance]:
+    """Gives a function to call after each of ``total`` pieces of work.
+
+    On a terminal a bar stands from the start and is gone at the end. With ``is_verbose``
+    there is a line per piece instead, with the seconds since the last one.
+    """
+    if is_verbose:
+        yield _lines()
+    elif sys.stderr.isatty() and total:
+        with _on_terminal(what, total) as advance:
+            yield advance
+    else:
         yield lambda _: None
-        return
-    shown = _Delayed(what, total)
-    try:
-        yield shown.advance
-    finally:
-        shown.close()
 
 
-class _Delayed:
-    """Starts rich only when the work turns out to be long."""
+def _lines() -> Advance:
+    last = time.monotonic()
 
-    def __init__(self, what: str, total: int) -> None:
-        self._what, self._total, self._done = what, total, 0
-        self._begun = time.monotonic()
-        self._progress: Progress | None = None
+    def advance(name: str) -> None:
+        nonlocal last
+        now = time.monotonic()
+        click.echo(f"{name}  {now - last:.1f} s", err=True)
+        last = now
 
-    def advance(self, name: str) -> None:
-        self._done += 1
-        if self._progress is None and time.monotonic() - self._begun > PATIENCE_SECONDS:
-            from rich.console import Console
-            from rich.progress import Progress
+    return advance
 
-            self._progress = Progress(console=Console(stderr=True), transient=True)
-            self._task = self._progress.add_task(self._what, total=self._total)
-            self._progress.start()
-        if self._progress is not None:
-            self._progress.update(self._task, completed=self._done)
 
-    def close(self) -> None:
-        if self._progress is not None:
-            self._progress.stop()
+@contextmanager
+def _on_terminal(what: str, total: int) -> Iterator[Advance]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        task = shown.add_task(what, total=total)
+        yield lambda name: shown.update(task, advance=1, description=f"{what} {name}")

@@ -177,6 +177,9 @@ class _Stabiliser:
                 starts = dict.fromkeys((choice.selected, choice.written))
                 found = [form for start in starts for form in mend(quantity, start)]
                 choice = contest.choose(found, choice.selected)
+        if kind.is_derived and choice.selected.faults[0]:
+            found = list(candidates.by_sympy(written, self._upstream))
+            choice = contest.choose(found, choice.selected)
         if not choice.is_good:
             found = list(by_size(quantity, choice.selected, contest.measured))
             choice = contest.choose(found, choice.selected)
