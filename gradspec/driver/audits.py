@@ -24,7 +24,7 @@ from gradspec.options import AuditOptions, Options
 if TYPE_CHECKING:
     from gradspec.audit.cases import Case, Finding
     from gradspec.ir.rule import CheckedRule
-    from gradspec.stabilise.tried import Tried
+    from gradspec.stabilise.choice import Tried
 
 RUNNERS = Path(__file__).parent.parent / "audit" / "runners"
 Progress = Callable[[str], None]
@@ -74,7 +74,7 @@ def explained(
     entries: Iterable[Entry], options: Options, rule: str
 ) -> tuple[tuple[CheckedRule, tuple[Tried, ...]], ...]:
     """The rules of that name with what stabilising has made of them, and has tried."""
-    from gradspec.stabilise.tried import listening
+    from gradspec.stabilise.choice import listening
 
     found = []
     for entry in entries:

@@ -12,7 +12,7 @@ from gradspec.driver.discover import Entry, read
 from gradspec.ir.shelf import shelved
 
 if TYPE_CHECKING:
-    from gradspec.stabilise.at_breaks import Line
+    from gradspec.driver.boundary_table import Line
 
 Progress = Callable[[str], None]
 
@@ -38,8 +38,8 @@ def tables(entries: Iterable[Entry], progress: Progress) -> tuple[RuleTable, ...
 
 def _of_file(entry: Entry) -> Iterator[RuleTable]:
     from gradspec.derive.complete import complete
+    from gradspec.driver.boundary_table import lines
     from gradspec.driver.load import load
-    from gradspec.stabilise.at_breaks import lines
 
     source = read(entry.display).value
     loaded = None if source is None else load(source)

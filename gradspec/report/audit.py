@@ -15,7 +15,7 @@ from gradspec.report import audit_machine, audit_plot, audit_text, audit_values
 if TYPE_CHECKING:
     from gradspec.driver.audits import TargetAudit
     from gradspec.ir.rule import CheckedRule
-    from gradspec.stabilise.tried import Tried
+    from gradspec.stabilise.choice import Tried
 
 
 @dataclass(frozen=True, slots=True)

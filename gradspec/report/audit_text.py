@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from gradspec.audit.measure import Spot
     from gradspec.driver.audits import TargetAudit
     from gradspec.ir.rule import CheckedRule
-    from gradspec.stabilise.choice import Candidate
-    from gradspec.stabilise.tried import Tried
+    from gradspec.stabilise.choice import Candidate, Tried
 
 _HEADINGS = ("rule", "", "target", "format")
 _FIGURES = ("bad", "core", "whole", "ULP")

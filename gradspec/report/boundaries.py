@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from gradspec.driver.boundaries import RuleTable
-from gradspec.stabilise.at_breaks import Line
+from gradspec.driver.boundary_table import Line
 
 _HEADS = ("where", "kind", "of", "left | at | right", "slope", "emitted", "verdict")
 _NONE = "no boundaries"

@@ -8,6 +8,8 @@ points than it spoils. The same text serves float32 and float64, so both count.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 from gradspec.ir.expr import Expr
@@ -100,3 +102,35 @@ class Contest:
         """Whether it mends enough for what it spoils."""
         spoiled = found.spoils(self.written)
         return spoiled * _PRICE <= self.written.spoils(found) if spoiled else True
+
+
+# --- for `gradspec audit --explain` ---------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """One choice, and all candidates that were measured for it."""
+
+    choice: Choice
+    measured: tuple[Candidate, ...]
+
+
+_listener: ContextVar[list[Tried] | None] = ContextVar("tried", default=None)
+
+
+@contextmanager
+def listening() -> Iterator[list[Tried]]:
+    """The choices that are made inside, in order."""
+    heard: list[Tried] = []
+    token = _listener.set(heard)
+    try:
+        yield heard
+    finally:
+        _listener.reset(token)
+
+
+def note(tried: Tried) -> None:
+    """Keep a choice for whoever listens."""
+    heard = _listener.get()
+    if heard is not None:
+        heard.append(tried)

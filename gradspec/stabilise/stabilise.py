@@ -34,7 +34,7 @@ from gradspec.stabilise import candidates, precision
 from gradspec.stabilise.accuracy_model import Quantity, Trial, is_real
 from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.stabilise.branch_guards import guarded
-from gradspec.stabilise.choice import Choice, Contest
+from gradspec.stabilise.choice import Choice, Contest, Tried, note
 from gradspec.stabilise.cost_model import cost
 from gradspec.stabilise.explanation import accuracy_loss, reason
 from gradspec.stabilise.matching import Search
@@ -49,7 +49,6 @@ from gradspec.stabilise.ranges import with_vanishing_products
 from gradspec.stabilise.regimes import by_size
 from gradspec.stabilise.sampling import DOUBLE, Points, points
 from gradspec.stabilise.series import with_series
-from gradspec.stabilise.tried import Tried, note
 
 _GROWTH, _ROOM = 1.25, 20.0
 """How much more a form with locals put in may cost than what the author wrote."""

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from gradspec.driver.boundaries import RuleTable, tables
+from gradspec.driver.boundary_table import Line, lines
 from gradspec.driver.discover import discover
 from gradspec.report import boundaries
-from gradspec.stabilise.at_breaks import Line, lines
 from tests.checks.written import written
 
 ROOT = Path(__file__).parents[2]
