@@ -61,7 +61,9 @@ def _gain(trial: Trial, written: Expr, was: Score, now: Score) -> str:
 
 
 def _error(score: Score) -> str:
-    return f"an error of at most {score.worst:.1f} tolerances"
+    return (
+        f"an error of at most {math.ceil(10 * score.worst) / 10 or 0.1:.1f} tolerances"
+    )
 
 
 def _at(trial: Trial, row: int) -> str:

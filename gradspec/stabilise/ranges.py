@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gradspec.ir.expr import Apply, Expr, Select
+from gradspec.ir.expr import ONE, Apply, Expr, Select
 from gradspec.ir.walk import children, names
 from gradspec.primitives.table_bounds import VANISHING
 from gradspec.stabilise.accuracy_model import Quantity, Trial
@@ -60,7 +60,8 @@ def _replacements(
     form: Expr, value: Callable[[Expr], Any], row: int, upstream: frozenset[str]
 ) -> Iterator[Expr]:
     """The product at which the NaN arises, with its largest factor multiplied by what
-    vanishes first; and with a factor of 0 winning."""
+    vanishes first; and with a factor of 0 winning. (Upstream gradients stand outside: a
+    cotangent stays linear in them.)"""
     node = _origin(form, value, row)
     match node:
         case Apply(op="mul", args=(one, other)):
@@ -71,10 +72,13 @@ def _replacements(
                 sizes = [abs(float(value(part)[row])) for part in parts]
                 if max(sizes) < np.inf:
                     largest = parts.pop(int(np.argmax(sizes)))
-                    rest = product([Apply("mul", (largest, small)), *parts])
-                    yield replaced(form, node, rest)
-                if names(small) - upstream:
-                    yield replaced(form, node, Apply(VANISHING, (large, small)))
+                    turned = product([Apply("mul", (largest, small)), *parts])
+                    yield replaced(form, node, turned)
+                ahead = [part for part in factors(large) if names(part) & upstream]
+                rest = [part for part in factors(large) if part not in ahead]
+                if rest and names(small) and not names(small) & upstream:
+                    vanishing = Apply(VANISHING, (product(rest), small))
+                    yield replaced(form, node, product([*ahead, vanishing]))
 
 
 def factors(expr: Expr) -> list[Expr]:
@@ -82,6 +86,8 @@ def factors(expr: Expr) -> list[Expr]:
     match expr:
         case Apply(op="mul", args=(one, other)):
             return [*factors(one), *factors(other)]
+        case Apply(op="div", args=(one, below)) if not names(below):
+            return [*factors(one), Apply("div", (ONE, below))]
         case _:
             return [expr]
 

@@ -179,7 +179,7 @@ class _Stabiliser:
         if kind.is_derived and choice.selected.faults[0]:
             found = list(candidates.by_sympy(written, self._upstream))
             choice = contest.choose(found, choice.selected)
-        if not choice.is_good:
+        if choice.selected.faults[0]:
             found = list(by_size(quantity, choice.selected, contest.measured))
             choice = contest.choose(found, choice.selected)
         note(Tried(choice, contest.measured))
@@ -212,7 +212,8 @@ class _Stabiliser:
             if not choice.is_good and not kind.is_derived:
                 far = self._far(contest, held.form, kind)
                 choice = contest.choose(far, choice.selected)
-            if choice.is_good or choice.selected is held:
+            is_settled = choice.is_good and not kind.is_derived
+            if is_settled or choice.selected is held:
                 break
         return choice
 

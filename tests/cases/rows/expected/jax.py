@@ -67,25 +67,15 @@ def _layer_norm_jvp(eps: float, primals: Any, tangents: Any) -> Any:
     def backward(dy: Array) -> Any:
         mu = jnp.mean(x, -1, keepdims=True)
         x_minus_mu = x - mu
-        total = jnp.mean(jnp.square(x_minus_mu), -1, keepdims=True) + eps
-        rsqrt_total = jax.lax.rsqrt(total)
+        r = 1.0 / jnp.sqrt(jnp.mean(jnp.square(x_minus_mu), -1, keepdims=True) + eps)
         dh = dy * g
-        sqrt_total = jnp.sqrt(total)
-        r = 1.0 / sqrt_total
         h = x_minus_mu * r
-        # lost digits at eps = 7.5e-06, g[0] = 0.136866, g[1] = -0.216877, g[2] =
-        # 0.000405549, x[0] = -20.3808, x[1] = -0.0902683, x[2] = 0.0224759: 54 of 186
-        # points wrong; now 50
         dx = sum_to(
-            rsqrt_total
+            r
             * (
                 dh
                 - jnp.mean(dh, -1, keepdims=True)
-                - x_minus_mu
-                * (
-                    rsqrt_total
-                    * jnp.mean(dh * (x_minus_mu / sqrt_total), -1, keepdims=True)
-                )
+                - h * jnp.mean(dh * h, -1, keepdims=True)
             ),
             x,
         )

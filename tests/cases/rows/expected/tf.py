@@ -61,22 +61,17 @@ def layer_norm(
     y = h * g + b
 
     def backward(dy):
-        x_minus_mu = x - mu
-        total = tf.reduce_mean(tf.square(x_minus_mu), -1, keepdims=True) + eps
-        rsqrt_total = tf.math.rsqrt(total)
         dh = dy * g
-        # lost digits at eps = 7.5e-06, g[0] = 0.136866, g[1] = -0.216877, g[2] =
-        # 0.000405549, x[0] = -20.3808, x[1] = -0.0902683, x[2] = 0.0224759: 54 of 186
-        # points wrong; now 50
-        dx = rsqrt_total * (
-            dh
-            - tf.reduce_mean(dh, -1, keepdims=True)
-            - x_minus_mu
+        product = (x - mu) * r
+        return (
+            r
             * (
-                rsqrt_total
-                * tf.reduce_mean(dh * (x_minus_mu / tf.sqrt(total)), -1, keepdims=True)
-            )
+                dh
+                - tf.reduce_mean(dh, -1, keepdims=True)
+                - product * tf.reduce_mean(dh * product, -1, keepdims=True)
+            ),
+            batch_sum(dy * product, 1),
+            batch_sum(dy, 1),
         )
-        return dx, batch_sum(dy * (x_minus_mu * r), 1), batch_sum(dy, 1)
 
     return y, backward

@@ -19,7 +19,7 @@ __all__ = ["guarded_root", "log1pexp", "swish"]
 
 @jax.custom_jvp
 def _log1pexp(x: Array) -> Any:
-    # lost digits at x = -5.3: 56 of 286 points wrong; now an error of at most 0.0
+    # lost digits at x = -5.3: 56 of 286 points wrong; now an error of at most 0.1
     # tolerances
     return jax.nn.softplus(x)
 
@@ -27,7 +27,7 @@ def _log1pexp(x: Array) -> Any:
 @_log1pexp.defjvp
 def _log1pexp_jvp(primals: Any, tangents: Any) -> Any:
     (x,), (x_dot,) = primals, tangents
-    # lost digits at x = -5.3: 24 of 286 points wrong; now an error of at most 0.0
+    # lost digits at x = -5.3: 24 of 286 points wrong; now an error of at most 0.1
     # tolerances
     return _log1pexp(x), jax.nn.sigmoid(x) * x_dot
 
