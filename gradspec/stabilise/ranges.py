@@ -22,7 +22,7 @@ from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.stabilise.choice import Candidate
 from gradspec.stabilise.matching import replaced
 
-_ROWS, _TRIED, _MOST = 6, 12, 3
+_ROWS, _TRIED, _MOST = 8, 16, 3
 """Points that take part, forms looked at, and products replaced in one form."""
 
 
@@ -37,7 +37,8 @@ def with_vanishing_products(quantity: Quantity, start: Candidate) -> Iterator[Ex
 
 
 def _tamed(form: Expr, quantity: Quantity, trial: Trial, lost: Any) -> Iterator[Expr]:
-    rows = np.flatnonzero(lost)[:_ROWS]
+    every = np.flatnonzero(lost)
+    rows = every[:: max(1, len(every) // _ROWS)]
     columns = {name: column[rows] for name, column in trial.points.columns.items()}
     machine = Machine(columns, trial.machine.work)
 

@@ -205,10 +205,22 @@ def _sound(
     for assume in rule.assumes:
         if not assume.indices:
             inside &= np.asarray(machine.run(assume.condition), dtype=bool)
-    outputs = program(*closed.outputs(rule).values())
-    for row, keep in zip(rows, inside.tolist(), strict=True):
-        if keep and all(map(defined, outputs.run(row, _BITS))):
+    forms = tuple(closed.outputs(rule).values())
+    finite = _are_finite(forms, machine.in_double())
+    outputs = program(*forms)
+    for row, keep, sure in zip(rows, inside.tolist(), finite.tolist(), strict=True):
+        if keep and (sure or all(map(defined, outputs.run(row, _BITS)))):
             yield row
+
+
+def _are_finite(forms: tuple[Expr, ...], machine: Machine) -> Any:
+    """Where all forms are numbers in float64, so that no ball need be asked."""
+    finite = np.ones(len(machine), dtype=bool)
+    for form in forms:
+        if any(map(_is_slow, nodes(expand(form)))):
+            return np.zeros(len(machine), dtype=bool)
+        finite &= np.isfinite(machine.run(form))
+    return finite
 
 
 # --- kinds of points ---------------------------------------------------------------------

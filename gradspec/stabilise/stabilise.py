@@ -173,7 +173,8 @@ class _Stabiliser:
             choice = self._searched(contest, kind)
         for mend in (with_vanishing_products, with_series):
             if not choice.is_good:
-                starts = dict.fromkeys((choice.selected, choice.written))
+                best = sorted(contest.measured, key=lambda found: found.faults)
+                starts = dict.fromkeys((choice.selected, choice.written, *best[:2]))
                 found = [form for start in starts for form in mend(quantity, start)]
                 choice = contest.choose(found, choice.selected)
         if kind.is_derived and choice.selected.faults[0]:

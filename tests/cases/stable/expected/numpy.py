@@ -67,7 +67,7 @@ def log1pexp_jvp(primals: Primals, tangents: Tangents) -> tuple[Array, Array]:
 class _Swish(Rule[Array], name="swish", kinds={"beta": "number"}):
     @staticmethod
     def value(x: Array, beta: float) -> Any:
-        # vanished at beta = 1.5, x = -60.7488: 3 of 284 points wrong; now an error of
+        # vanished at beta = 1.5, x = -60.7488: 3 of 285 points wrong; now an error of
         # at most 3.0 tolerances
         return x * sigmoid(beta * x)
 

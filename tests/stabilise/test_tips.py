@@ -1,0 +1,118 @@
+"""Tips of norms, overflow inside of reductions, and what is reported of both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gradspec.checks.check import check
+from gradspec.ir import closed
+from gradspec.stabilise.arithmetic_model import Machine
+from gradspec.stabilise.explanation import unmended
+from gradspec.stabilise.stabilise import stabilise
+from tests.checks.written import compiled, written
+from tests.stabilise.rules import stable
+from tests.stabilise.test_reductions import values
+
+ROW = "rule f(x[..., n]) -> y:\n    {}\n"
+TIPS = {
+    "standard deviation": "m = mean(x[j] for j)\n"
+    "    y = sqrt(mean((x[j] - m)**2 for j))",
+    "root mean square": "y = sqrt(sum(x[j]**2 for j) / n)",
+    "a multiple": "y = sqrt(2 * sum(x[j]**2 for j))",
+    "a power": "y = sum(x[j]**2 for j)**(1/2)",
+    "a norm": "y = sqrt(sum(x[j]**2 for j))",
+    "through a norm": "t = sqrt(sum(x[j]**2 for j))\n    y = cos(t)",
+}
+
+
+@pytest.mark.parametrize("at", [0.0, 3.0])
+@pytest.mark.parametrize("name", TIPS)
+def test_a_derived_gradient_is_0_at_a_tip(name: str, at: float) -> None:
+    rule = stable(ROW.format(TIPS[name])).rule
+    found = values(rule, "dx", {"x": [at, at, at], "dy": 1.0})
+    assert np.isfinite(found).all()
+    if at == 0 or name == "standard deviation":
+        assert found == [0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("p", [1.5, 2.0, 3.0])
+def test_a_p_norm_has_the_gradient_0_at_0(p: float) -> None:
+    text = "rule f(x[..., n], p: static = 2.0) -> y:\n    assume p > 1\n"
+    rule = stable(text + "    y = sum(abs(x[j])**p for j)**(1 / p)\n").rule
+    found = values(rule, "dx", {"x": [0.0, 0.0], "dy": 1.0, "p": p})
+    assert found == [0.0, 0.0]
+
+
+def test_exponentials_outside_of_a_sum_do_not_overflow() -> None:
+    text = (
+        "rule f(x[..., n], s) -> y[..., n]:\n"
+        "    y[i] = exp(x[i]) / (exp(s) + exp(x[i]))\n"
+    )
+    given: Mapping[str, Any] = {"x": [100.0, 90.0], "s": 100.0, "dy": [1.0, 1.0]}
+    found = values(stable(text).rule, "ds", given)
+    assert found == [pytest.approx(-0.25 - np.exp(-10) / (1 + np.exp(-10)) ** 2)]
+
+
+def test_a_direction_with_a_floor_does_not_overflow() -> None:
+    text = (
+        "rule f(x[..., n]) -> y[..., n]:\n"
+        "    y[i] = x[i] / sqrt(max(sum(x[j]**2 for j), 1e-24))\n"
+    )
+    found = values(stable(text).rule, "y", {"x": [3e30, 4e30]})
+    assert found == [pytest.approx(0.6), pytest.approx(0.8)]
+
+
+@pytest.mark.parametrize("gamma", [0.0, 0.5, 2.0])
+@pytest.mark.parametrize("x", [-800.0, 800.0])
+def test_focal_losses_far_out(gamma: float, x: float) -> None:
+    text = """
+        rule f(x, gamma: static = 2.0) -> y:
+            assume gamma >= 0
+            p = 1 / (1 + exp(-x))
+            y = -(1 - p)**gamma * log(p)
+        """
+    rule = stabilise(compiled_rule(text)).rule
+    columns = {"x": np.float32([x]), "gamma": np.float32([gamma])}
+    machine = Machine({**columns, "dy": np.float32([1.0])})
+    gradient = machine.run(closed.cotangents(rule)["dx"])
+    assert np.isfinite(machine.run(closed.outputs(rule)["y"])).all()
+    assert gradient == pytest.approx(-1.0 if x < 0 else 0.0)
+
+
+def compiled_rule(text: str) -> Any:
+    outcome = check(written(text), 5.0)
+    assert outcome.value is not None
+    return outcome.value
+
+
+STD = """
+    rule f(x[..., n]) -> s:
+        m = mean(x[j] for j)
+        s = sqrt(mean((x[j] - m)**2 for j))
+        dx[i] = ds * (x[i] - m) / (n * s)
+    """
+P_NORM = """
+    rule f(x[..., n], p: static = 2.0) -> y:
+        assume p > 1
+        y = sum(abs(x[j])**p for j)**(1 / p)
+        dx[i] = sign(x[i]) * abs(x[i])**(p - 1) * y * dy / y**p
+    """
+
+
+@pytest.mark.parametrize("text", [STD, P_NORM])
+def test_a_declared_gradient_that_is_undefined_at_a_tip_is_reported(text: str) -> None:
+    found = tuple(unmended(stabilise(compiled_rule(text))))
+    assert [d.code for d in found] == ["GS403"]
+
+
+def test_a_difference_that_loses_its_digits_in_every_format_is_reported() -> None:
+    text = """
+        rule f(a, b) -> y:
+            assume a > 0, b > 0
+            y = lgamma(a) + lgamma(b) - lgamma(a + b)
+        """
+    assert "GS441" in compiled(text)
