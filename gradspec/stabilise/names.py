@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from gradspec.derive.partials import Underivable
@@ -48,27 +47,6 @@ class Names:
         if name not in self._closed:
             self._closed[name] = self.close(self._values[name])
         return self._closed[name]
-
-
-def with_forms(rule: Rule, forms: Mapping[str, Expr]) -> Rule:
-    """``rule`` with other forms of some of its locals, outputs and gradients."""
-
-    def let(given: Let) -> Let:
-        return replace(given, value=forms.get(given.name, given.value))
-
-    def entry(name: str, given: Backward) -> Backward:
-        match given:
-            case Declared() | Derived():
-                return replace(given, value=forms.get(name, given.value))
-            case _:
-                return given
-
-    cotangents = (f"d{variable.name}" for variable in rule.inputs)
-    return replace(
-        rule,
-        forward=tuple(map(let, rule.forward)),
-        backward=tuple(map(entry, cotangents, rule.backward)),
-    )
 
 
 def without_calls(rule: Rule) -> Rule:

@@ -37,6 +37,7 @@ from gradspec.stabilise.branch_guards import guarded
 from gradspec.stabilise.choice import Choice, Contest, Tried, note
 from gradspec.stabilise.cost_model import cost
 from gradspec.stabilise.explanation import accuracy_loss, reason
+from gradspec.stabilise.indexed import stabilise_indexed
 from gradspec.stabilise.matching import Search
 from gradspec.stabilise.names import (
     Names,
@@ -60,8 +61,6 @@ _LEAST = 3  # nodes of a formula that may lose anything
 def stabilise(checked: CheckedRule) -> CheckedRule:
     """The rule with its expressions in the forms that measure best."""
     if not checked.rule.is_elementwise:
-        from gradspec.stabilise.indexed import stabilise_indexed
-
         return stabilise_indexed(checked)
     sample, fine = points(checked.rule), points(checked.rule, DOUBLE)
     if not len(sample):
@@ -128,10 +127,9 @@ class _Stabiliser:
             name = f"d{variable.name}"
             match entry:
                 case Derived(value=value) | Declared(value=value):
-                    others = (
-                        [derived[variable.name]] if variable.name in derived else []
-                    )
-                    kind = _Kind(isinstance(entry, Derived), tuple(others))
+                    others = (derived.get(variable.name),)
+                    known = tuple(form for form in others if form is not None)
+                    kind = _Kind(isinstance(entry, Derived), known)
                     value = self._choose(name, value, kind)
                     self._set(name, value)
                     entries.append(replace(entry, value=value))

@@ -166,14 +166,6 @@ def enclose(expr: Expr, point: Point, precision: int = 128) -> Value:
     return program(expr).run(point, precision)[0]
 
 
-def enclose_at(
-    expr: Expr, points: Iterable[Point], precision: int = 128
-) -> list[Value]:
-    """:func:`enclose` at each of many points."""
-    compiled = program(expr)
-    return [compiled.run(point, precision)[0] for point in points]
-
-
 def defined(value: Value) -> bool:
     """Whether an enclosure is a finite ball (or a decided condition)."""
     if value is None:

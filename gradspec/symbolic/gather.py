@@ -11,7 +11,6 @@ Like every proposal the result is to be measured before it is used.
 from __future__ import annotations
 
 from fractions import Fraction
-from math import prod
 from typing import Any
 
 from gradspec.ir.expr import ONE, Apply, Const, Expr
@@ -25,21 +24,6 @@ _HIGHEST = 12
 def gathered(expr: Expr) -> Expr | None:
     """``expr`` as one factored fraction; None where it is too large for that."""
     return _fraction_of(Gather(), expr)
-
-
-def gathered_through_roots(expr: Expr) -> Expr | None:
-    """The same, where a root of a quotient cancels with its square."""
-    return _fraction_of(_OfQuotients(), expr)
-
-
-def gathered_apart(expr: Expr) -> Expr | None:
-    """The same, where nothing is known of roots: their powers stay powers."""
-    return _fraction_of(_OfFreeRoots(), expr)
-
-
-def gathered_by_signs(expr: Expr) -> Expr | None:
-    """The same, where ``abs(x)`` is ``sign(x) * x`` and the square of a sign is 1."""
-    return _fraction_of(OfSigns(), expr)
 
 
 def _fraction_of(work: Gather, expr: Expr) -> Expr | None:
@@ -116,39 +100,7 @@ class Gather:
             opposite = fold(Apply("neg", (exponent,)))
             return self.ring.div(self.ring.const(1), self._exponential(opposite))
         key = "exp", power.key
-        self.ring.logarithms.setdefault(key, power)
         return self._kernel(key, Apply("exp", (exponent,)))
-
-    def exponents(self, value: Frac) -> Frac | None:
-        """The logarithm of a product of exponentials; None of anything else."""
-        total = self.ring.const(0)
-        for poly, sign in ((value.num, 1), (value.den, -1)):
-            if len(poly) != 1 or poly.leading_coefficient() != 1:
-                return None
-            for number, degree in enumerate(poly.degrees()):
-                if not degree:
-                    continue
-                found = self.ring.logarithms.get(self.ring.keys[number])
-                if found is None:
-                    return None
-                times = self.ring.const(sign * int(degree))
-                total = self.ring.add(total, self.ring.mul(times, found))
-        return total
-
-    def relate_squares(self, sine: Frac, cosine: Frac, sign: int) -> None:
-        """From now on ``cosine**2`` is ``1 + sign * sine**2``, or, if it is the older of
-        the two, the other way round."""
-        keys = [self.ring.key_of(f.num) for f in (sine, cosine) if f.den.is_one()]
-        if len(keys) < 2 or None in keys or keys[0] == keys[1]:
-            return
-        older, newer = sorted(keys, key=lambda key: self.ring.found[key])
-        if self.ring.found[newer] in self.ring.relations:
-            return
-        square, one = self.ring.gens[self.ring.found[older]] ** 2, self.ring.one
-        is_cosine = newer == keys[1]
-        self.ring.relate(
-            newer, 2, one + sign * square if is_cosine else sign * (square - one)
-        )
 
     # --- and back --------------------------------------------------------------------
 
@@ -224,68 +176,6 @@ class Gather:
         ]
         whole = [] if coefficient == 1 and factors else [Const(coefficient)]
         return product([*whole, *factors])
-
-
-class _OfFreeRoots(Gather):
-    """Takes a root for one more input: ``(c + r)**3`` is not multiplied out."""
-
-    def _root(self, base: Expr) -> Frac:
-        key = "free root", self.of(base).key
-        return self._kernel(key, Apply("sqrt", (base,)))
-
-
-class OfSigns(Gather):
-    """Knows what a magnitude is, so that it cancels with what it is of: the slope of
-    ``abs(x - y) / abs(y)`` by y has no sum in it. Where a sign is 0 its square is not 1:
-    at a kink, which has a slope on either side."""
-
-    def _convert(self, node: Expr) -> Frac:
-        match node:
-            case Apply(op="abs", args=(a,)):
-                return self.ring.mul(self._sign(a), self.of(a))
-            case Apply(op="sign", args=(a,)):
-                return self._sign(a)
-            case _:
-                return super()._convert(node)
-
-    def _sign(self, value: Expr) -> Frac:
-        inside = self.of(value)
-        if inside.is_zero:
-            return inside
-        if inside.num.leading_coefficient() < 0:
-            return self.ring.neg(self._sign(fold(Apply("neg", (value,)))))
-        key = "sign", inside.key
-        fresh = key not in self._kernels
-        sign = self._kernel(key, Apply("sign", (value,)))
-        if fresh:
-            self.ring.relate(key, 2, self.ring.one)
-        return sign
-
-
-class _OfQuotients(Gather):
-    """Knows the squares of roots of quotients, too: ``sqrt(1 + x**2 / d**2)`` is ``r / d``,
-    whatever the sign of ``d``, and ``r**2`` is ``d**2 + x**2``."""
-
-    def _root(self, base: Expr) -> Frac:
-        under = self.of(base)
-        below = None if under.den.is_one() else _root_of(under.den)
-        if below is None or under.is_zero:
-            return super()._root(base)
-        key = ("root of a quotient", under.key)
-        fresh = key not in self._kernels
-        root = Apply("sqrt", (base,))
-        found = self._kernel(key, Apply("mul", (self._polynomial(below), root)))
-        if fresh:
-            self.ring.relate(key, 2, under.num)
-        return self.ring.div(found, self.ring.whole(below))
-
-
-def _root_of(poly: Poly) -> Poly | None:
-    """The polynomial whose square it is; None if there is none."""
-    number, factors = poly.factor()
-    if any(exponent % 2 for _, exponent in factors) or number != 1:
-        return None
-    return prod((base ** (exponent // 2) for base, exponent in factors), start=poly**0)
 
 
 def power(base: Expr, exponent: int) -> Expr:

@@ -120,11 +120,6 @@ def _is_telling(frame: FrameType | None) -> bool:
     return False
 
 
-def hurried_time() -> float:
-    """Seconds of the processor's time, without what was done :func:`unhurried`."""
-    return process_time() - _set_aside[0]
-
-
 @contextmanager
 def unhurried() -> Iterator[None]:
     """For what is done once and must not be cut short: imports. The time does not count."""

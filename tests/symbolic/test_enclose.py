@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from gradspec.ir.expr import Apply, Const, Expr, Ref, Select, apply
 from gradspec.primitives.formula import formula
-from gradspec.symbolic.enclose import defined, enclose, enclose_at, program
+from gradspec.symbolic.enclose import defined, enclose, program
 
 X = Ref("x")
 
@@ -147,7 +147,7 @@ def _exact(expr: Expr, point: dict[str, Fraction]) -> Fraction:
 @given(_rationals(), _NUMBERS, _NUMBERS)
 def test_the_exact_value_is_inside(expr: Expr, x: Fraction, y: Fraction) -> None:
     point = {"x": x, "y": y}
-    (ball,) = enclose_at(expr, [point], 80)
+    ball = enclose(expr, point, 80)
     try:
         exact = _exact(expr, point)
     except ZeroDivisionError:

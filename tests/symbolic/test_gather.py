@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradspec.ir.expr import ZERO, Apply, Expr, Ref
+from gradspec.ir.expr import Apply, Expr
 from gradspec.ir.text import show
 from gradspec.primitives.formula import formula
 from gradspec.symbolic.enclose import defined, enclose
-from gradspec.symbolic.gather import gathered, gathered_by_signs
+from gradspec.symbolic.gather import gathered
 
 
 @pytest.mark.parametrize(
@@ -67,12 +67,3 @@ def test_the_value_is_the_same(expr: Expr) -> None:
         after = enclose(found, {"x": x, "z": z}, 400)
         if defined(before) and defined(after):
             assert before.overlaps(after), (show(expr), show(found))
-
-
-def test_magnitudes_cancel_with_what_they_are_of() -> None:
-    slope = formula("-sign(x - y) / abs(y) - abs(x - y) / abs(y) / abs(y) * sign(y)")
-    found = gathered_by_signs(slope)
-    assert found is not None
-    assert show(found) == "-x * sign(x - y) * sign(y) / square(y)"
-    assert gathered_by_signs(formula("sign(x) * x - abs(x)")) == ZERO
-    assert gathered_by_signs(formula("abs(-x) / sign(x)")) == Ref("x")
