@@ -27,7 +27,7 @@ from gradspec.stabilise.sampling import Points
 GOOD = 4.0
 """Tolerances that an evaluation may be off."""
 
-_NO_NUMBER = 3  # times that a point without a number counts
+_NO_NUMBER = 4  # times that a point without a number counts
 
 
 @dataclass(frozen=True, slots=True)

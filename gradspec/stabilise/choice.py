@@ -16,7 +16,7 @@ from gradspec.ir.expr import Expr
 from gradspec.stabilise.accuracy_model import Score
 from gradspec.stabilise.cost_model import cost
 
-_PRICE = 2
+_PRICE = 3
 """Points to be mended for one that is spoiled."""
 
 

@@ -108,6 +108,7 @@ class _Stabiliser:
         self._results = frozenset(
             [o.name for o in rule.outputs] + [f"d{i.name}" for i in rule.inputs]
         )
+        self._plain: dict[str, Expr] = {}  # selected forms without their series
         self.rewrites: list[Rewrite] = []
         self.losses: list[Harm] = []
         self.wide: list[str] = []
@@ -141,10 +142,12 @@ class _Stabiliser:
         return tuple(entries)
 
     def _derived(self, forward: tuple[Let, ...]) -> dict[str, Expr]:
-        """The cotangents of the forward (of the surrogates) as chosen."""
+        """The cotangents of the forward (of the surrogates) as chosen; of what has a
+        series, those of the function itself."""
         if calls_surrogate(self._original):
             return {n: expand(e) for n, e in cotangents(self._original).items()}
-        return rederived(self._rule, forward)
+        plain = (replace(x, value=self._plain.get(x.name, x.value)) for x in forward)
+        return rederived(self._rule, tuple(plain))
 
     # --- one quantity ----------------------------------------------------------------------
 
@@ -170,6 +173,7 @@ class _Stabiliser:
         if kind.is_derived or not choice.is_good:
             choice = self._searched(contest, kind)
         for mend in (with_vanishing_products, with_series):
+            self._plain[name] = choice.selected.form
             if not choice.is_good:
                 best = sorted(contest.measured, key=lambda found: found.faults)
                 starts = dict.fromkeys((choice.selected, choice.written, *best[:2]))

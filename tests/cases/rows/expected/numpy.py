@@ -83,26 +83,22 @@ class _LayerNorm(
 
     @staticmethod
     def residuals(
-        x: Array, g: Array, _b: Array, eps: float, _y: Array, mu: Array, r: Array
+        x: Array, g: Array, _b: Array, _eps: float, _y: Array, mu: Array, r: Array
     ) -> Any:
-        return x, g, eps, mu, r
+        return x, g, mu, r
 
     @staticmethod
-    def pullback(x: Array, g: Array, eps: float, mu: Array, r: Array, dy: Array) -> Any:
-        x_minus_mu = x - mu
-        sqrt = np.sqrt(np.square(x_minus_mu).mean(axis=-1, keepdims=True) + eps)
-        inv_sqrt = 1.0 / sqrt
+    def pullback(x: Array, g: Array, mu: Array, r: Array, dy: Array) -> Any:
         dh = dy * g
+        product = (x - mu) * r
         return (
-            inv_sqrt
+            r
             * (
                 dh
                 - dh.mean(axis=-1, keepdims=True)
-                - x_minus_mu
-                / sqrt
-                * (dh * (x_minus_mu * inv_sqrt)).mean(axis=-1, keepdims=True)
+                - product * (dh * product).mean(axis=-1, keepdims=True)
             ),
-            batch_sum(dy * (x_minus_mu * r), 1),
+            batch_sum(dy * product, 1),
             batch_sum(dy, 1),
         )
 
@@ -110,7 +106,6 @@ class _LayerNorm(
     def pushforward(
         x: Array,
         g: Array,
-        eps: float,
         mu: Array,
         r: Array,
         x_dot: Array,
@@ -118,17 +113,13 @@ class _LayerNorm(
         b_dot: Array,
     ) -> Any:
         x_minus_mu = x - mu
-        sqrt = np.sqrt(np.square(x_minus_mu).mean(axis=-1, keepdims=True) + eps)
         h = x_minus_mu * r
         return (
             r
             * g
             * (
                 -x_dot.mean(axis=-1, keepdims=True)
-                - r
-                * (x_dot * x_minus_mu).mean(axis=-1, keepdims=True)
-                * x_minus_mu
-                / sqrt
+                - h * (x_dot * h).mean(axis=-1, keepdims=True)
                 + x_dot
             )
             + g_dot * h

@@ -61,19 +61,17 @@ def layer_norm(
     y = h * g + b
 
     def backward(dy):
-        x_minus_mu = x - mu
-        total = tf.reduce_mean(tf.square(x_minus_mu), -1, keepdims=True) + eps
-        rsqrt_total = tf.math.rsqrt(total)
         dh = dy * g
-        # lost digits at eps = 1e-05, g[0] = 10, g[1] = 11, g[2] = 9.75, x[0] = 20, x[1]
-        # = 2, x[2] = 0: 48 of 165 points wrong; now 46
-        dx = rsqrt_total * (
-            dh
-            - tf.reduce_mean(dh, -1, keepdims=True)
-            - x_minus_mu
-            / tf.sqrt(total)
-            * tf.reduce_mean(dh * (x_minus_mu * rsqrt_total), -1, keepdims=True)
+        product = (x - mu) * r
+        return (
+            r
+            * (
+                dh
+                - tf.reduce_mean(dh, -1, keepdims=True)
+                - product * tf.reduce_mean(dh * product, -1, keepdims=True)
+            ),
+            batch_sum(dy * product, 1),
+            batch_sum(dy, 1),
         )
-        return dx, batch_sum(dy * (x_minus_mu * r), 1), batch_sum(dy, 1)
 
     return y, backward
