@@ -1,4 +1,4 @@
-"""How far values are from the truth, in tolerances: bad points and the largest error.
+"""Errors of values against the truth, in tolerances: bad points and the largest error.
 
 The tolerance T of a point (:mod:`gradspec.audit.tolerance`) is what rounding the result
 and moving each input by a unit in the last place can change. The **error** of a value is
@@ -47,7 +47,7 @@ class Spot:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """What was found on some of the points. ``count``: points judged; ``bad``: bad points,
+    """The errors on some of the points. ``count``: points judged; ``bad``: bad points,
     some of them the ``examples``; ``worst``: the largest error in tolerances, at ``at``,
     infinite where a point has no number; ``ulp``: the largest plain error of the values
     that are numbers, in ULP, as information.

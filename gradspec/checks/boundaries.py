@@ -168,7 +168,7 @@ def _is_small(found: Break) -> bool:
 
 
 def _height(found: Break) -> Any:
-    """How far the forward jumps."""
+    """The height of the jump of the forward."""
     values = [x.value for x in (*found.sides, found.value) if x.is_finite]
     return max(values, key=_middle) - min(values, key=_middle)
 

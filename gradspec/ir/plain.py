@@ -27,7 +27,7 @@ _PARTS = (
     *(expr.Bound, rule.Shape, rule.Input, rule.Output, rule.Let, rule.Pending),
     *(rule.Derived, rule.Declared, rule.Override, rule.NoGradient, rule.Surrogate),
     *(rule.Assume, rule.Example, rule.Rule, rule.Verdict, rule.Rewrite, rule.Hole),
-    *(rule.Harm, rule.CheckedRule, diagnostics.Label, diagnostics.Diagnostic),
+    *(rule.AccuracyLoss, rule.CheckedRule, diagnostics.Label, diagnostics.Diagnostic),
     diagnostics.Outcome,
 )
 _ENUMS = (rule.Kind, rule.Status, diagnostics.Severity)

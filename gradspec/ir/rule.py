@@ -297,10 +297,11 @@ class Hole:
 
 
 @dataclass(frozen=True, slots=True)
-class Harm:
+class AccuracyLoss:
     """Where the evaluation that was chosen is still wrong: ``name`` (an output or a
     cotangent) at ``point``. ``kind`` says how its operation ``culprit`` fails
-    (saturation, square, overflow, exponent, guard, undefined); ``value`` comes out, ``true`` should.
+    (saturation, square, overflow, exponent, guard, undefined); the result is
+    ``value`` and should be ``true``.
     """
 
     name: str
@@ -315,7 +316,7 @@ class Harm:
 class CheckedRule:
     """A complete rule without errors, its verdicts in input order, and the rewrites
     that stabilising has made to it (none before that stage). ``holes`` are to be filled
-    by the emitted program; ``harms`` are what no form mends; ``second`` are verdicts on
+    by the emitted program; ``losses`` are what no form mends; ``second`` are verdicts on
     second derivatives, by pairs of inputs (``x,z``), if they were asked for.
     """
 
@@ -323,7 +324,7 @@ class CheckedRule:
     verdicts: tuple[Verdict, ...]
     rewrites: tuple[Rewrite, ...] = ()
     holes: tuple[Hole, ...] = ()
-    harms: tuple[Harm, ...] = ()
+    losses: tuple[AccuracyLoss, ...] = ()
     wide: tuple[str, ...] = ()
     """Outputs and cotangents that are to be computed in float64."""
     second: tuple[Verdict, ...] = ()

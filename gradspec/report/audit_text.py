@@ -66,7 +66,7 @@ _LONGEST = 90
 
 
 def _tell_tried(tried: Tried) -> None:
-    """How many candidates were measured, and those that came next."""
+    """The number of candidates measured, and the best of them."""
     from gradspec.ir.text import show
 
     written, selected = tried.choice.written, tried.choice.selected

@@ -1,4 +1,4 @@
-"""How accurate a candidate is: its error in units of the tolerance, point by point.
+"""The accuracy of a candidate: its error in units of the tolerance, point by point.
 
 An error of at most :data:`GOOD` tolerances (see :mod:`gradspec.stabilise.condition`) is
 good. The constant is not delicate: 3, 4, 8 and 16 tell the same candidates apart. A point
@@ -56,7 +56,7 @@ class Score:
 
     @property
     def faults(self) -> tuple[int, int, int, int]:
-        """What is wrong, gravest first."""
+        """Counts of what is wrong, gravest first."""
         return self.core, self.bad, self.gaps, self.infinities
 
     def spoils(self, other: Score) -> int:
@@ -97,7 +97,7 @@ class Trial:
         return self._score(np.float64(self.machine.run(candidate)), candidate)
 
     def score_in_double(self, candidate: Expr) -> Score:
-        """The same, computed in float64 and rounded once."""
+        """The errors of ``candidate`` computed in float64 and rounded once."""
         with np.errstate(all="ignore"):
             value = self.machine.work(self.machine.in_double().run(candidate))
         return self._score(np.float64(value), candidate)
@@ -137,9 +137,8 @@ class Trial:
                 errors[row] = error / self.condition.tolerance(row, error / GOOD)
                 continue
             tolerance = self.condition.tolerance(row)
-            if np.sign(value[row]) == np.sign(
-                exact[row]
-            ):  # an infinity beside the largest number
+            if np.sign(value[row]) == np.sign(exact[row]):
+                # an infinity is right beside the largest number
                 beyond = abs(exact[row]) + GOOD * tolerance > self._largest
                 errors[row] = 0.0 if beyond else np.inf
         return errors, ulp

@@ -155,7 +155,7 @@ class _Guard:
         for name in _suspects(guilty, side.condition):
             if name in self._discrete:  # no number can stand for it
                 continue
-            for safe in (*SAFE, *_beside(name, side.condition)):
+            for safe in (*SAFE, *_values_beside(name, side.condition)):
                 if self._fits(side, {name: safe}):
                     value = side.choice(Ref(name), safe)
                     cured = self._changed(branch, guilty, side, _Input(name, value))
@@ -262,7 +262,7 @@ def _suspects(guilty: list[Expr], condition: Expr) -> list[str]:
     return [name for name in dict.fromkeys(decisive) if name in below]
 
 
-def _beside(name: str, condition: Expr) -> Iterator[Expr]:
+def _values_beside(name: str, condition: Expr) -> Iterator[Expr]:
     """Where ``name`` is compared with an expression: that expression, 1 aside."""
     for node in nodes(condition):
         match node:

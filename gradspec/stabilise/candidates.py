@@ -31,7 +31,7 @@ _GROWTH = 1.2  # how much longer a gathered factor may be
 _INSIDE = ("sqrt", "log", "exp", "cbrt", "rsqrt", "log1p", "expm1")
 _RATIONAL = ("add", "sub", "mul", "div", "square", "neg")
 _STEPS = frozenset(
-    [
+    (
         "max",
         "min",
         "clip",
@@ -42,13 +42,13 @@ _STEPS = frozenset(
         "heaviside",
         "relu",
         "mod",
-    ]
+    )
 )
 """There is no algebra of these here."""
 
 
 def rewritten(search: Search, start: Expr) -> Iterator[Expr]:
-    """What the rows make of an expression and of its directed forms."""
+    """Rewrites of an expression and of its directed forms."""
     yield from search.forms(start)
     for form in _directed(start, search.holds):
         yield from search.forms(form, FEW)
@@ -57,14 +57,14 @@ def rewritten(search: Search, start: Expr) -> Iterator[Expr]:
 def of_cotangent(
     search: Search, start: Expr, upstream: frozenset[str]
 ) -> Iterator[Expr]:
-    """The same of a cotangent, and its factor gathered into one fraction."""
+    """Rewrites of a cotangent, and of it with its factor gathered into one fraction."""
     yield from rewritten(search, start)
     for form in _with_gathered_factor(start, upstream):
         yield from search.forms(form, FEW)
 
 
 def by_sympy(start: Expr, upstream: frozenset[str]) -> Iterator[Expr]:
-    """What SymPy makes of the factor of a cotangent."""
+    """SymPy's forms of the factor of a cotangent."""
     used = sorted(upstream & names(start))
     if len(used) == 1 and is_linear(start, upstream) and size(start) <= _ASKED:
         factor = coefficient(start, used[0], upstream)

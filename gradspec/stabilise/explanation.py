@@ -1,4 +1,5 @@
-"""What the choice reports: why a form was selected, what no form mends, what stays NaN."""
+"""Reports of the choice: reasons for the selected forms, and warnings for accuracy that no
+form keeps and for values that stay NaN."""
 
 from __future__ import annotations
 
@@ -13,7 +14,15 @@ import numpy as np
 from gradspec.diagnostics import Diagnostic, warning
 from gradspec.ir.calls import expand
 from gradspec.ir.expr import Apply, Const, Expr, Ref, const
-from gradspec.ir.rule import CheckedRule, Declared, Harm, Hole, Kind, Override, Rule
+from gradspec.ir.rule import (
+    AccuracyLoss,
+    CheckedRule,
+    Declared,
+    Hole,
+    Kind,
+    Override,
+    Rule,
+)
 from gradspec.ir.text import show
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import children, names, nodes, size, transform
@@ -53,10 +62,10 @@ def _gain(trial: Trial, written: Expr, was: Score, now: Score) -> str:
             what = "overflowed"
         elif value == 0:
             what = "vanished"
-        return f"{what} at {_at(trial, row)}: {was.bad} of {was.points} points wrong; {left}"
+        return f"{what} at {_place_of(trial, row)}: {was.bad} of {was.points} points wrong; {left}"
     if was.gaps > now.gaps:
         row = trial.first_gap(written)
-        return f"undefined at {_at(trial, row)}; now its limit there"
+        return f"undefined at {_place_of(trial, row)}; now its limit there"
     return f"passed through an infinity; {left}"
 
 
@@ -66,7 +75,7 @@ def _error(score: Score) -> str:
     )
 
 
-def _at(trial: Trial, row: int) -> str:
+def _place_of(trial: Trial, row: int) -> str:
     """The inputs at a point, without upstream gradients: ``x = 100``."""
     point = trial.points.rows[row]
     shown = sorted(names(trial.meaning) - trial.points.upstream)
@@ -91,18 +100,21 @@ _SHOWN = 12  # points tried, the most moderate ones first
 
 def accuracy_loss(
     name: str, quantity: Quantity, selected: Candidate, is_wide: bool = False
-) -> list[Harm]:
+) -> list[AccuracyLoss]:
     """Where the selected form is still wrong in float32 (computed in float64 and rounded if
-    it ``is_wide``; a guard that float32 does not hold is a fault all the same), and at which operation: the first, from the leaves up, whose operands are right and whose result is not. Nothing where the
-    inputs are extraordinary, or the way in which it fails has no name.
+    it ``is_wide``; a guard that float32 does not hold is a fault all the same).
+
+    The culprit is the first operation, from the leaves up, whose operands are right and
+    whose result is not. Nothing where the inputs are extraordinary, or where the failure is
+    of no known kind.
     """
     trial, score = quantity.trials[0], selected.scores[0]
     form = expand(quantity.close(selected.form))
+    if not name or not score.bad or size(form) > _MOST:
+        return []
     machine = trial.machine
     if is_wide and not any(map(_is_lost_guard, nodes(form))):
         machine, score = machine.in_double(), trial.score_in_double(form)
-    if not name or not score.bad or size(form) > _MOST:
-        return []
     bad = np.flatnonzero(score.errors > GOOD)
     values, exacts = machine.run(form)[bad], trial.condition.value[bad]
     with np.errstate(all="ignore"):
@@ -118,7 +130,7 @@ def accuracy_loss(
         for limit in (_WRONG, _INEXACT):
             found = _blamed(form, machine, trial.points.rows[row], limit, row)
             if found is not None and (limit == _WRONG or found[0] == "exponent"):
-                return [Harm(name, *found, shown, value, exact)]
+                return [AccuracyLoss(name, *found, shown, value, exact)]
     return []
 
 
@@ -187,7 +199,7 @@ def _kind(
     true: dict[Expr, float | None],
     exponents: frozenset[Expr],
 ) -> str | None:
-    """A word for how an operation fails."""
+    """The kind of failure of an operation; None for one of no known kind."""
     if any(map(_is_lost_guard, nodes(node))):
         return "guard"
     match node:
@@ -244,15 +256,15 @@ class _Words:
 _WORDS = {
     "saturation": _Words(
         "GS441",
-        "a difference that vanishes",
-        "both sides are equal in float32",
+        "a difference that loses its digits",
+        "its sides are nearly equal, and were rounded before",
         "a difference that is small has to be a function of its own: `1 / cosh(x)**2` for"
         " `1 - tanh(x)**2`, `sigmoid(-x)` for `1 - sigmoid(x)`, `-expm1(x)` for"
         " `1 - exp(x)`, `erfc(x)` for `1 - erf(x)`; a polynomial is multiplied out",
     ),
     "square": _Words(
         "GS442",
-        "a power that overflows though the result would not",
+        "a part that overflows though the result would not",
         "a part of it is beyond the range of float32",
         "divide by the largest part before squaring: `hypot(a, b)` for"
         " `sqrt(a**2 + b**2)`, `1 / (1 + (b / a)**2)` for `a**2 / (a**2 + b**2)`",
@@ -290,27 +302,27 @@ _WORDS = {
 
 def unmended(checked: CheckedRule) -> Iterator[Diagnostic]:
     """One finding for each way in which a rule goes wrong: the first."""
-    first: dict[str, Harm] = {}
-    for harm in checked.harms:
-        first.setdefault(harm.kind, harm)
-    for harm in first.values():
-        yield _finding(checked.rule, harm)
+    first: dict[str, AccuracyLoss] = {}
+    for loss in checked.losses:
+        first.setdefault(loss.kind, loss)
+    for loss in first.values():
+        yield _finding(checked.rule, loss)
 
 
-def _finding(rule: Rule, harm: Harm) -> Diagnostic:
-    words = _WORDS[harm.kind]
+def _finding(rule: Rule, loss: AccuracyLoss) -> Diagnostic:
+    words = _WORDS[loss.kind]
     code = words.code
-    if harm.kind == "undefined" and harm.name in _texts(rule):
+    if loss.kind == "undefined" and loss.name in _texts(rule):
         code = "GS403"  # it is declared
-    place = ", ".join(f"{name} = {value:.6g}" for name, value in harm.point)
-    right = "" if math.isnan(harm.true) else f", where {_number(harm.true)} is right"
+    place = ", ".join(f"{name} = {value:.6g}" for name, value in loss.point)
+    right = "" if math.isnan(loss.true) else f", where {_number(loss.true)} is right"
     return warning(
         code,
-        f"{harm.name} of {rule.name} has {words.what}",
+        f"{loss.name} of {rule.name} has {words.what}",
         rule.source,
-        _span(rule, harm),
-        label=f"gives {_number(harm.value)} at {place}{right}",
-        notes=(f"the cause is `{_text(harm.culprit)}`: {words.why}",),
+        _span(rule, loss),
+        label=f"gives {_number(loss.value)} at {place}{right}",
+        notes=(f"the cause is `{_text(loss.culprit)}`: {words.why}",),
         help=words.cure,
     )
 
@@ -332,15 +344,15 @@ def _as_power(node: Expr) -> Expr:
             return node
 
 
-def _span(rule: Rule, harm: Harm) -> Span:
+def _span(rule: Rule, loss: AccuracyLoss) -> Span:
     """The guilty operation where it stands in the text, else what it belongs to."""
-    text = _texts(rule).get(harm.name)
+    text = _texts(rule).get(loss.name)
     if text is None:
         return next(
             let.span for let in rule.forward if let.name == rule.outputs[0].name
         )
     value, span = text
-    same = (n.span for n in nodes(value) if n == harm.culprit and n.span is not None)
+    same = (n.span for n in nodes(value) if n == loss.culprit and n.span is not None)
     return next(same, span)
 
 

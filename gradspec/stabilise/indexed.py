@@ -17,11 +17,11 @@ from gradspec.derive.indexed import Underivable, indexed_cotangents
 from gradspec.ir.elements import OutOfRange, element, places
 from gradspec.ir.expr import ZERO, Apply, Expr, Idx, Reduce
 from gradspec.ir.rule import (
+    AccuracyLoss,
     Backward,
     CheckedRule,
     Declared,
     Derived,
-    Harm,
     Input,
     Let,
     Output,
@@ -63,12 +63,12 @@ def stabilise_indexed(checked: CheckedRule) -> CheckedRule:
     done = indexed_guarded(work.run())
     losses = tuple(work.undefined(done))
     if not work.rewrites and done == rule:
-        return replace(checked, harms=losses)
+        return replace(checked, losses=losses)
     return replace(
         checked,
         rule=restored(rule, without_dead_locals(rule, done)),
         rewrites=(*checked.rewrites, *work.rewrites),
-        harms=losses,
+        losses=losses,
     )
 
 
@@ -210,14 +210,14 @@ class _Stabiliser:
                 self._choose(here, entry.value, found)
         return self._rule
 
-    def undefined(self, done: Rule) -> Iterator[Harm]:
+    def undefined(self, done: Rule) -> Iterator[AccuracyLoss]:
         """The gradients of the finished rule that are NaN at plain inputs at which the
         outputs are numbers."""
         entries = zip(done.inputs, done.backward, strict=True)
         values = {
             f"d{variable.name}": entry.value
             for variable, entry in entries
-            if isinstance(entry, Derived | Declared) and may_divide(entry.value)
+            if isinstance(entry, Derived | Declared) and _may_divide(entry.value)
         }
         for sample in self._found() if values else ():
             scalars = sample.evaluated(done).rule
@@ -234,7 +234,7 @@ class _Stabiliser:
                         shown = (n for n in row if n in inputs)
                         point = tuple((n, row[n]) for n in shown)
                         culprit = values.pop(name)
-                        yield Harm(name, "undefined", culprit, point, nan, nan)
+                        yield AccuracyLoss(name, "undefined", culprit, point, nan, nan)
 
     def _choose(self, place: _Place, written: Expr, found: _Forward) -> None:
         if place.name in self._written.exacts:
@@ -381,7 +381,7 @@ def _is_plain(sample: Sample) -> Any:
     return plain
 
 
-def may_divide(value: Expr) -> bool:
+def _may_divide(value: Expr) -> bool:
     """Whether there is an operation that may be 0 / 0."""
     risky = ("div", "pow", "rsqrt", "log")
     return any(isinstance(node, Apply) and node.op in risky for node in nodes(value))

@@ -201,16 +201,22 @@ def _sound(
     kinds = {variable.name: variable.kind for variable in rule.inputs}
     columns = {n: _column(kinds.get(n), rows, n, grid.work) for n in rows[0]}
     machine = Machine(columns, grid.work)
-    inside = np.ones(len(rows), dtype=bool)
-    for assume in rule.assumes:
-        if not assume.indices:
-            inside &= np.asarray(machine.run(assume.condition), dtype=bool)
+    inside = _inside(rule, machine)
     forms = tuple(closed.outputs(rule).values())
     finite = _are_finite(forms, machine.in_double())
     outputs = program(*forms)
     for row, keep, sure in zip(rows, inside.tolist(), finite.tolist(), strict=True):
         if keep and (sure or all(map(defined, outputs.run(row, _BITS)))):
             yield row
+
+
+def _inside(rule: Rule, machine: Machine) -> Any:
+    """The points at which all that is assumed holds."""
+    inside = np.ones(len(machine), dtype=bool)
+    for assume in rule.assumes:
+        if not assume.indices:
+            inside &= np.asarray(machine.run(assume.condition), dtype=bool)
+    return inside
 
 
 def _are_finite(forms: tuple[Expr, ...], machine: Machine) -> Any:
@@ -261,13 +267,13 @@ def _draw(
     for name in _floating(rule):
         number = _number(random, grid)
         if drawn and random.randrange(4) == 0:
-            number = _beside(row[random.choice(drawn)], random, grid)
+            number = _number_beside(row[random.choice(drawn)], random, grid)
         row[name] = number
         drawn.append(name)
     return row
 
 
-def _beside(other: float, random: Random, grid: Grid) -> float:
+def _number_beside(other: float, random: Random, grid: Grid) -> float:
     """A number that is nearly another one, its opposite, or its complement to 1."""
     step = 2.0 ** random.randrange(-grid.digits - 2, 0)
     near = other * (1.0 + (step if random.getrandbits(1) else -step))
@@ -339,10 +345,7 @@ def _hardest(rule: Rule, like: list[dict[str, float]]) -> Iterator[dict[str, flo
         for n, c in columns.items()
     }
     machine = Machine(single)
-    inside = np.ones(_MANY, dtype=bool)
-    for assume in rule.assumes:
-        if not assume.indices:
-            inside &= np.asarray(machine.run(assume.condition), dtype=bool)
+    inside = _inside(rule, machine)
     found: dict[int, None] = {}
     for form in forms.values():
         if any(map(_is_slow, nodes(expand(form)))):

@@ -17,11 +17,11 @@ from gradspec.derive.vjp import cotangents
 from gradspec.ir.calls import calls_surrogate, expand
 from gradspec.ir.expr import Expr
 from gradspec.ir.rule import (
+    AccuracyLoss,
     Backward,
     CheckedRule,
     Declared,
     Derived,
-    Harm,
     Let,
     Override,
     Rewrite,
@@ -75,7 +75,7 @@ def stabilise(checked: CheckedRule) -> CheckedRule:
         checked,
         rule=restored(rule, safe),
         rewrites=(*checked.rewrites, *work.rewrites),
-        harms=tuple(work.losses),
+        losses=tuple(work.losses),
         wide=tuple(work.wide),
     )
 
@@ -110,7 +110,7 @@ class _Stabiliser:
         )
         self._plain: dict[str, Expr] = {}  # selected forms without their series
         self.rewrites: list[Rewrite] = []
-        self.losses: list[Harm] = []
+        self.losses: list[AccuracyLoss] = []
         self.wide: list[str] = []
 
     def forward(self) -> tuple[Let, ...]:

@@ -1,4 +1,4 @@
-"""What SymPy makes of an expression: proposals, to be measured like any other.
+"""SymPy's forms of an expression: proposals, to be measured like any other.
 
 SymPy is asked in the main thread, where an alarm can stop it, and not for longer than
 agreed; elsewhere it is not asked.

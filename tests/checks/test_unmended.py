@@ -1,4 +1,4 @@
-"""Harm in float32 that no rewrite mends is told where it begins; what is mended is not."""
+"""Accuracy that no form keeps is reported where the loss begins; what is mended is not."""
 
 from __future__ import annotations
 

@@ -57,9 +57,9 @@ def test_an_exact_choice_has_no_guard_and_no_float64() -> None:
 
 def test_the_harm_of_an_exact_definition_is_still_told() -> None:
     text = "rule f(x) -> y:\n    y = tanh(x)\n    {}dx = dy * (1 - tanh(x)**2)\n"
-    assert not stable(text.format("")).harms
-    (harm,) = stable(text.format("exact ")).harms
-    assert (harm.name, harm.kind) == ("dx", "saturation")
+    assert not stable(text.format("")).losses
+    (loss,) = stable(text.format("exact ")).losses
+    assert (loss.name, loss.kind) == ("dx", "saturation")
 
 
 def test_an_exact_local_over_an_axis() -> None:
