@@ -80,25 +80,31 @@ class Expansion:
         self.integers, self.joins = integers, joins
         self.free: dict[Reduce, tuple[str, ...]] = {}
         self.reduced: dict[tuple[Reduce, Index], Expr] = {}
+        self.expanded: dict[tuple[int, tuple[tuple[str, int], ...]], Expr] = {}
 
     def expand(self, expr: Expr, env: Env) -> Expr:
-        done: dict[Expr, Expr] = {}
-        for node in _above_reductions(expr):
-            done[node] = self._node(node, env, done)
-        return done[expr]
+        """``expr`` with the values of ``env`` in place of its free indices; kept, because
+        rules that differ in one value are written out one after the other."""
+        whole = expr.key, tuple(env.items())
+        if whole not in self.expanded:
+            done: dict[int, Expr] = {}
+            for node in _above_reductions(expr):
+                done[node.key] = self._node(node, env, done)
+            self.expanded[whole] = done[expr.key]
+        return self.expanded[whole]
 
-    def _node(self, node: Expr, env: Env, done: Mapping[Expr, Expr]) -> Expr:
+    def _node(self, node: Expr, env: Env, done: Mapping[int, Expr]) -> Expr:
         match node:
             case Idx(name=name):
                 return const(env[name])
             case Size(axis=axis):
                 return const(self.sizes[axis])
             case Ref(name=name, indices=indices):
-                return self._ref(name, tuple(done[i] for i in indices), node)
+                return self._ref(name, tuple([done[i.key] for i in indices]), node)
             case Reduce():
                 return self._reduce(node, env)
             case _:
-                parts = tuple(done[child] for child in children(node))
+                parts = tuple([done[child.key] for child in node.below])
                 return fold(with_children(node, parts))
 
     # --- references ------------------------------------------------------------------
@@ -163,14 +169,14 @@ class Expansion:
 
 def _above_reductions(expr: Expr) -> Iterator[Expr]:
     """Every node that is in no reduction, children before parents."""
-    seen: set[Expr] = set()
+    seen: set[int] = set()
     todo: list[tuple[Expr, bool]] = [(expr, False)]
     while todo:
         node, is_below_done = todo.pop()
         if is_below_done:
             yield node
-        elif node not in seen:
-            seen.add(node)
+        elif node.key not in seen:
+            seen.add(node.key)
             todo.append((node, True))
             if not isinstance(node, Reduce):
                 todo.extend((child, False) for child in reversed(children(node)))

@@ -15,52 +15,48 @@ type: ``x[i + 1]`` is ``Ref("x", (Apply("add", (Idx("i"), Const(1))),))``. Opera
 primitives: ``add sub mul div mod pow neg``, ``lt le gt ge eq ne``, ``and or not``; the
 constants ``pi`` and ``inf`` are primitives without arguments.
 
-Nodes are immutable, hashable (the hash is computed once) and compare by structure;
-spans take no part in equality.
+Nodes are immutable, hashable and compare by structure; spans take no part in equality.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gradspec.source import Span
 
 if TYPE_CHECKING:
     from gradspec.ir.rule import Rule
 
-_HASH: Any = field(init=False, repr=False, compare=False)
+_KEY: Any = field(init=False, repr=False, compare=False)
 _BELOW: Any = field(init=False, repr=False, compare=False)
-_TWIN: Any = field(init=False, repr=False, compare=False)
 _SPAN: Any = field(default=None, repr=False, compare=False, kw_only=True)
 
 
-class _Node:
-    """Equality by structure with the hash computed once: trees share much.
+_numbers: dict[tuple[object, ...], int] = {}
+"""The key of each node made so far, by what the node says and the keys below it."""
 
-    Comparing walks with its own stack and looks at each pair of nodes once: neither the
-    depth of a tree nor its sharing (``a = b + b, c = a + a, …``) makes it fail. Nodes
-    found equal remember it: each has, perhaps, a twin that stands for both.
+
+class _Node:
+    """Equality by structure, decided when a node is made: equal nodes have the same
+    ``key``. Neither the depth of a tree nor its sharing (``a = b + b, c = a + a, …``)
+    makes it slow, and walks keep what they know of a node under its key.
     """
 
     __slots__ = ()
 
     def __hash__(self) -> int:
-        return self._hash  # type: ignore[attr-defined, no-any-return]
+        return self.key  # type: ignore[attr-defined, no-any-return]
 
     def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
-        if type(self) is not type(other) or self._hash != other._hash:  # type: ignore[attr-defined]
-            return False
-        return _same(self, other)
+        return isinstance(other, _Node) and self.key == other.key  # type: ignore[attr-defined]
 
     def _freeze(self, below: tuple[Expr, ...], *data: object) -> None:
         """``below`` are the nodes of which it is made, ``data`` the rest."""
-        object.__setattr__(self, "_hash", hash((type(self).__name__, data, below)))
+        parts = (type(self), *data, *[node.key for node in below])
+        object.__setattr__(self, "key", _numbers.setdefault(parts, len(_numbers)))
         object.__setattr__(self, "below", below)
-        object.__setattr__(self, "_twin", None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,12 +65,11 @@ class Const(_Node):
 
     value: Fraction
     span: Span | None = _SPAN
-    _hash: int = _HASH
+    key: int = _KEY
     below: tuple[Expr, ...] = _BELOW
-    _twin: Any = _TWIN
 
     def __post_init__(self) -> None:
-        self._freeze((), self.value)
+        self._freeze((), self.value.numerator, self.value.denominator)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,9 +79,8 @@ class Ref(_Node):
     name: str
     indices: tuple[Expr, ...] = ()
     span: Span | None = _SPAN
-    _hash: int = _HASH
+    key: int = _KEY
     below: tuple[Expr, ...] = _BELOW
-    _twin: Any = _TWIN
 
     def __post_init__(self) -> None:
         self._freeze(self.indices, self.name)
@@ -98,9 +92,8 @@ class Idx(_Node):
 
     name: str
     span: Span | None = _SPAN
-    _hash: int = _HASH
+    key: int = _KEY
     below: tuple[Expr, ...] = _BELOW
-    _twin: Any = _TWIN
 
     def __post_init__(self) -> None:
         self._freeze((), self.name)
@@ -112,9 +105,8 @@ class Size(_Node):
 
     axis: str
     span: Span | None = _SPAN
-    _hash: int = _HASH
+    key: int = _KEY
     below: tuple[Expr, ...] = _BELOW
-    _twin: Any = _TWIN
 
     def __post_init__(self) -> None:
         self._freeze((), self.axis)
@@ -127,9 +119,8 @@ class Apply(_Node):
     op: str
     args: tuple[Expr, ...] = ()
     span: Span | None = _SPAN
-    _hash: int = _HASH
+    key: int = _KEY
     below: tuple[Expr, ...] = _BELOW
-    _twin: Any = _TWIN
 
     def __post_init__(self) -> None:
         self._freeze(self.args, self.op)
@@ -143,9 +134,8 @@ class Select(_Node):
     then: Expr
     other: Expr
     span: Span | None = _SPAN
-    _hash: int = _HASH
+    key: int = _KEY
     below: tuple[Expr, ...] = _BELOW
-    _twin: Any = _TWIN
 
     def __post_init__(self) -> None:
         self._freeze((self.condition, self.then, self.other))
@@ -172,9 +162,8 @@ class Reduce(_Node):
     body: Expr
     where: Expr | None = None
     span: Span | None = _SPAN
-    _hash: int = _HASH
+    key: int = _KEY
     below: tuple[Expr, ...] = _BELOW
-    _twin: Any = _TWIN
 
     def __post_init__(self) -> None:
         below = (self.body,) if self.where is None else (self.body, self.where)
@@ -194,71 +183,17 @@ class Call(_Node):
     output: int
     args: tuple[Expr, ...]
     span: Span | None = _SPAN
-    _hash: int = _HASH
+    key: int = _KEY
     below: tuple[Expr, ...] = _BELOW
-    _twin: Any = _TWIN
 
     def __post_init__(self) -> None:
-        self._freeze(self.args, self.rule.name, self.output)
+        self._freeze(self.args, self.rule, self.output)
 
 
 Expr: TypeAlias = Const | Ref | Idx | Size | Apply | Select | Reduce | Call
 
 ZERO = Const(Fraction(0))
 ONE = Const(Fraction(1))
-
-
-def _same(left: Any, right: Any) -> bool:
-    """Equal by structure; see :class:`_Node`."""
-    todo = [(left, right)]
-    equal: dict[tuple[int, int], tuple[Any, Any]] = {}
-    while todo:
-        pair = a, b = todo.pop()
-        a, b = _first(a), _first(b)
-        if a is b or (id(a), id(b)) in equal:
-            continue
-        if type(a) is not type(b) or a._hash != b._hash or _data(a) != _data(b):
-            return False
-        if len(a.below) != len(b.below):
-            return False
-        equal[id(a), id(b)] = pair
-        todo.extend(zip(a.below, b.below, strict=True))
-    for pair in equal.values():
-        _unite(*pair)
-    return True
-
-
-def _first(node: Any) -> Any:
-    """The one that stands for all that were found equal to ``node``."""
-    while node._twin is not None:
-        node = node._twin
-    return node
-
-
-def _unite(left: Any, right: Any) -> None:
-    one, other = _first(left), _first(right)
-    for node in (left, right, other):
-        if node is not one:
-            object.__setattr__(node, "_twin", one)
-
-
-def _data(expr: Expr) -> object:
-    """What a node says of itself, without the nodes below it."""
-    match expr:
-        case Apply(op=op):
-            return op
-        case Const(value=value):
-            return value
-        case Ref(name=name) | Idx(name=name) | Size(axis=name):
-            return name
-        case Select():
-            return None
-        case Reduce(op=op, bounds=bounds):
-            return op, bounds
-        case Call(rule=rule, output=output):
-            return output, rule
-        case _:
-            assert_never(expr)
 
 
 def const(value: int | str | Fraction) -> Const:

@@ -73,11 +73,28 @@ def unroll(
     size of an axis has it from ``sizes``. ``joins`` says how the terms of each reduction
     are written. Raises :class:`OutOfRange`.
     """
+    return unrolled(rule, expansion(rule, sizes, integers, joins))
+
+
+def expansion(
+    rule: Rule,
+    sizes: Mapping[str, int],
+    integers: Mapping[str, Nested] | None = None,
+    joins: Mapping[str, Join] = PLAIN,
+) -> Expansion:
+    """What writes out the expressions of ``rule``, and of others with the same names, at
+    ``sizes``; the arguments are those of :func:`unroll`."""
     named = {i.name: sizes[i.name] for i in rule.static_inputs if i.name in sizes}
     given: dict[str, Nested] = {**named, **(integers or {})}
-    unrolling = _Unrolling(rule, sizes, given, joins)
+    return Expansion(axes_of(rule), sizes, given, joins)
+
+
+def unrolled(rule: Rule, by: Expansion) -> Unrolled:
+    """:func:`unroll` with an expansion at hand, which remembers what it wrote out."""
+    unrolling = _Unrolling(rule, by)
     scalar = unrolling.run()
-    return Unrolled(scalar, dict(sizes), given, frozenset(unrolling.partial))
+    partial = frozenset(unrolling.partial)
+    return Unrolled(scalar, dict(by.sizes), by.integers, partial)
 
 
 def axis_names(rule: Rule) -> tuple[str, ...]:
@@ -123,16 +140,9 @@ def axes_of(rule: Rule) -> dict[str, Axes]:
 class _Unrolling:
     """One rule at one choice of sizes."""
 
-    def __init__(
-        self,
-        rule: Rule,
-        sizes: Mapping[str, int],
-        integers: Mapping[str, Nested],
-        joins: Mapping[str, Join],
-    ) -> None:
-        self.rule, self.sizes, self.integers = rule, sizes, integers
-        self.axes = axes_of(rule)
-        self.expansion = Expansion(self.axes, sizes, integers, joins)
+    def __init__(self, rule: Rule, by: Expansion) -> None:
+        self.rule, self.expansion = rule, by
+        self.sizes, self.integers, self.axes = by.sizes, by.integers, by.axes
         self.known: set[str] = set()
         self.causes: dict[str, Ref] = {}
         self.partial: set[str] = set()

@@ -54,15 +54,15 @@ def with_children(expr: Expr, parts: tuple[Expr, ...]) -> Expr:
 
 def transform(expr: Expr, visit: Callable[[Expr], Expr]) -> Expr:
     """Rebuild bottom-up: ``visit`` sees each node with its children already visited."""
-    memo: dict[Expr, Expr] = {}
+    memo: dict[int, Expr] = {}
     for node in nodes(expr):
         below = node.below
         if below:
-            parts = tuple([memo[child] for child in below])
-            memo[node] = visit(with_children(node, parts))
+            parts = tuple([memo[child.key] for child in below])
+            memo[node.key] = visit(with_children(node, parts))
         else:
-            memo[node] = visit(node)
-    return memo[expr]
+            memo[node.key] = visit(node)
+    return memo[expr.key]
 
 
 def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
@@ -100,14 +100,14 @@ def nodes(expr: Expr) -> Iterator[Expr]:
     """Every distinct node, children before parents (with our own stack: a long sum is
     a deep tree).
     """
-    seen: set[Expr] = set()
+    seen: set[int] = set()
     todo: list[Expr | None] = [expr]
     while todo:
         node = todo.pop()
         if node is None:  # the one below it is done but for itself
             yield cast(Expr, todo.pop())
-        elif node not in seen:
-            seen.add(node)
+        elif node.key not in seen:
+            seen.add(node.key)
             if node.below:
                 todo += (node, None, *node.below[::-1])
             else:

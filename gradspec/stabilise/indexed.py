@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from gradspec.derive.indexed import Underivable, indexed_cotangents
-from gradspec.ir.elements import OutOfRange, element, places
-from gradspec.ir.expr import ZERO, Apply, Expr, Idx, Reduce
+from gradspec.ir.elements import Index, OutOfRange, element, places
+from gradspec.ir.expr import Apply, Expr, Idx, Reduce, Ref
 from gradspec.ir.rule import (
     AccuracyLoss,
     Backward,
@@ -25,12 +25,11 @@ from gradspec.ir.rule import (
     Input,
     Let,
     Output,
-    Pending,
     Rewrite,
     Rule,
 )
 from gradspec.ir.text import show
-from gradspec.ir.unroll import axis_names
+from gradspec.ir.unroll import axis_names, unrolled
 from gradspec.ir.walk import children, names, nodes
 from gradspec.stabilise.accuracy_model import Quantity, Score, Trial, is_real
 from gradspec.stabilise.arithmetic_model import Machine
@@ -86,7 +85,7 @@ class _Probe:
     """One element at one choice of sizes, and the points it is tried on."""
 
     sample: Sample
-    element: str
+    at: Index
     trial: Trial
 
 
@@ -189,7 +188,8 @@ class _Stabiliser:
         taken = (value.name for value in named_values)
         self._scope = Scope((*taken, *axis_names(rule)))
         self._search = Search(_never)
-        self._exacts: dict[int, tuple[Rule, Names, Machine]] = {}
+        self._exacts: dict[int, tuple[Names, Machine]] = {}
+        self._chosen: dict[int, Names] = {}
         self.rewrites: list[Rewrite] = []
 
     def run(self) -> Rule:
@@ -220,7 +220,7 @@ class _Stabiliser:
             if isinstance(entry, Derived | Declared) and _may_divide(entry.value)
         }
         for sample in self._found() if values else ():
-            scalars = sample.evaluated(done).rule
+            scalars = unrolled(done, sample.evaluated).rule
             close, machine = Names(scalars), Machine(sample.points.columns)
             inputs = {variable.name for variable in scalars.inputs}
             plain = _is_plain(sample) & sample.points.defined
@@ -268,6 +268,7 @@ class _Stabiliser:
         if choice.selected.form != written:
             self._record(place, probes, choice)
             self._rule = _with(self._rule, place.name, choice.selected.form)
+            self._chosen.clear()
 
     def _has_forms(self, place: _Place, written: Expr, found: _Forward) -> bool:
         """Most values, contractions say, are what they are."""
@@ -280,41 +281,44 @@ class _Stabiliser:
     def _probes(self, place: _Place) -> Iterator[_Probe]:
         """The first and the last element at every choice of sizes."""
         for sample in self._found():
-            rule, close, machine = self._exact(sample)
-            every = [element(place.name, at) for at in places(place.axes, sample.sizes)]
-            for name in dict.fromkeys((*every[: _FEW - 1], *every[-1:])):
-                value = _value(rule, name)
-                if value is not None:
-                    trial = Trial(close.close(value), sample.points, machine)
-                    yield _Probe(sample, name, trial)
+            exact, machine = self._exact(sample)
+            every = list(places(place.axes, sample.sizes))
+            for at in dict.fromkeys((*every[: _FEW - 1], *every[-1:])):
+                name = element(place.name, at)
+                if name in exact:
+                    meaning = exact.close(Ref(name))
+                    yield _Probe(sample, at, Trial(meaning, sample.points, machine))
 
-    def _exact(self, sample: Sample) -> tuple[Rule, Names, Machine]:
+    def _exact(self, sample: Sample) -> tuple[Names, Machine]:
         """The rule as written at a sample's sizes; one machine for its points."""
         if id(sample) not in self._exacts:
-            rule = sample.exact(self._written).rule
+            written = unrolled(self._written, sample.exact).rule
             machine = Machine(sample.points.columns)
-            self._exacts[id(sample)] = rule, Names(rule), machine
+            self._exacts[id(sample)] = Names(written), machine
         return self._exacts[id(sample)]
+
+    def _evaluated(self, sample: Sample) -> Names:
+        """The rule as chosen so far at a sample's sizes."""
+        if id(sample) not in self._chosen:
+            chosen = unrolled(self._rule, sample.evaluated).rule
+            self._chosen[id(sample)] = Names(chosen)
+        return self._chosen[id(sample)]
 
     def _scores(
         self, probes: list[_Probe], place: _Place, form: Expr
     ) -> Iterator[Score]:
         """A form of the value at ``place``, probe by probe."""
-        for probe, closed in self._closed(probes, place, form):
-            yield probe.trial.score(closed)
-
-    def _closed(
-        self, probes: list[_Probe], place: _Place, form: Expr
-    ) -> Iterator[tuple[_Probe, Expr]]:
-        rule = _only(_with(self._rule, place.name, form), place.name)
-        known: dict[int, Rule] = {}
         for probe in probes:
-            key = id(probe.sample)
-            if key not in known:
-                known[key] = probe.sample.evaluated(rule).rule
-            value = _value(known[key], probe.element)
-            assert value is not None
-            yield probe, Names(known[key]).close(value)
+            yield probe.trial.score(self._closed(probe, place, form))
+
+    def _closed(self, probe: _Probe, place: _Place, form: Expr) -> Expr:
+        """A form of the value at ``place``, as a target evaluates its element."""
+        at = dict(zip(place.indices, probe.at, strict=True))
+        value = probe.sample.evaluated.expand(form, at)
+        closed = self._evaluated(probe.sample).close(value)
+        for name in sorted(names(closed) - probe.sample.points.columns.keys()):
+            raise OutOfRange(name)
+        return closed
 
     def _found(self) -> tuple[Sample, ...]:
         """The samples; a gradient is asked for where the outputs are finite."""
@@ -332,7 +336,7 @@ class _Stabiliser:
             range(len(probes)),
             key=lambda n: before.scores[n].bad - after.scores[n].bad,
         )
-        closed = [c for _, c in self._closed(probes, place, before.form)][number]
+        closed = self._closed(probes[number], place, before.form)
         one = Choice(
             replace(before, scores=(before.scores[number],)),
             replace(after, scores=(after.scores[number],)),
@@ -390,50 +394,6 @@ def _may_divide(value: Expr) -> bool:
 def _never(_: Expr) -> bool:
     """Rows that hold on a condition only are left out: it would be one for each index."""
     return False
-
-
-def _value(rule: Rule, name: str) -> Expr | None:
-    """The value of a let, or of a cotangent of an unrolled rule."""
-    for let in rule.forward:
-        if let.name == name:
-            return let.value
-    for variable, entry in zip(rule.inputs, rule.backward, strict=True):
-        if f"d{variable.name}" == name and isinstance(entry, Derived | Declared):
-            return entry.value
-    return None
-
-
-def _only(rule: Rule, name: str) -> Rule:
-    """No more of ``rule`` than the value ``name`` needs: the rest is not written out."""
-    lets = [let.name for let in rule.forward]
-    if name not in lets:
-        return replace(rule, surrogates=(), assumes=(), backward=_needed(rule, name))
-    forward = rule.forward[: lets.index(name) + 1]
-    kept = {let.name for let in forward}
-    return replace(
-        rule,
-        forward=forward,
-        outputs=tuple(output for output in rule.outputs if output.name in kept),
-        backward_locals=(),
-        backward=tuple(Pending() for _ in rule.inputs),
-        surrogates=(),
-        assumes=(),
-    )
-
-
-def _needed(rule: Rule, name: str) -> tuple[Backward, ...]:
-    """The cotangent ``name`` and those that it may use, nothing in place of the others."""
-    entries = zip(rule.inputs, rule.backward, strict=True)
-    known = {f"d{variable.name}": entry for variable, entry in entries}
-    todo, kept = [name], set[str]()
-    while todo:
-        used = todo.pop()
-        if used in known and used not in kept:
-            kept.add(used)
-            todo += names(getattr(known[used], "value", ZERO))
-    for let in rule.backward_locals:
-        kept |= names(let.value) & known.keys()
-    return tuple(entry if used in kept else Pending() for used, entry in known.items())
 
 
 def _with(rule: Rule, name: str, value: Expr) -> Rule:

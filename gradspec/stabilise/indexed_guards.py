@@ -15,12 +15,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gradspec.ir.elements import Axes, Expansion, OutOfRange, places
+from gradspec.ir.elements import Axes, OutOfRange, places
 from gradspec.ir.expr import ZERO, Apply, Call, Expr, Reduce, Select
-from gradspec.ir.joining import EVALUATED
 from gradspec.ir.rule import Backward, Declared, Derived, Let, Override, Rule
 from gradspec.ir.tidy import decide
-from gradspec.ir.unroll import axes_of
+from gradspec.ir.unroll import unrolled
 from gradspec.ir.walk import children, names, nodes, substitute, with_children
 from gradspec.primitives.lookup import primitive
 from gradspec.stabilise.arithmetic_model import Machine
@@ -82,12 +81,9 @@ class _Elements:
     """Every element of a value at one sample's sizes, at all of its points."""
 
     def __init__(self, rule: Rule, sample: Sample) -> None:
-        written = sample.evaluated(rule).rule
-        self._names = Names(written)
+        self._names = Names(unrolled(rule, sample.evaluated).rule)
         self._machine = Machine(sample.points.columns)
-        self._expansion = Expansion(
-            axes_of(rule), sample.sizes, sample.integers, EVALUATED
-        )
+        self._expansion = sample.evaluated
         self._sizes, self._given = sample.sizes, frozenset(sample.points.columns)
         self._known: dict[tuple[Expr, tuple[tuple[str, str | int], ...]], Any] = {}
         columns = [c for c in sample.points.columns.values() if c.dtype != np.bool_]

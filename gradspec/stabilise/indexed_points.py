@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from gradspec.ir.elements import OutOfRange
+from gradspec.ir.elements import Expansion, OutOfRange
 from gradspec.ir.joining import EVALUATED
 from gradspec.ir.rule import Kind, Rule
-from gradspec.ir.unroll import Unrolled, axis_names, count, index_inputs, unroll
+from gradspec.ir.unroll import axis_names, count, expansion, index_inputs, unrolled
 from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.stabilise.names import Names
 from gradspec.stabilise.sampling import ELEMENTS, Points, as_points, points
@@ -36,19 +36,13 @@ _PARTS = (1.0, -0.5, 0.75, 0.25)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample:
-    """A rule at one choice of sizes, with points for its elements."""
+    """A rule at one choice of sizes, with points for its elements. ``exact`` writes out
+    its expressions as they are defined, ``evaluated`` as a target evaluates them."""
 
     sizes: Mapping[str, int]
-    integers: Mapping[str, Any]
     points: Points
-
-    def evaluated(self, rule: Rule) -> Unrolled:
-        """``rule`` as a target evaluates it at these sizes."""
-        return unroll(rule, self.sizes, self.integers, EVALUATED)
-
-    def exact(self, rule: Rule) -> Unrolled:
-        """``rule`` as it is defined."""
-        return unroll(rule, self.sizes, self.integers)
+    exact: Expansion
+    evaluated: Expansion
 
 
 def samples(rule: Rule) -> tuple[Sample, ...]:
@@ -61,12 +55,14 @@ def _sample(rule: Rule, size: int) -> Sample | None:
     for length in range(size, _LARGEST):
         sizes = _short(rule, dict.fromkeys(axis_names(rule), length))
         integers = _integers(rule, sizes)
+        exact = expansion(rule, sizes, integers)
         try:
-            written = unroll(rule, sizes, integers)
+            written = unrolled(rule, exact)
         except OutOfRange:
             continue
         chosen = _points(written.rule)
-        return Sample(sizes, integers, chosen) if len(chosen) else None
+        evaluated = expansion(rule, sizes, integers, EVALUATED)
+        return Sample(sizes, chosen, exact, evaluated) if len(chosen) else None
     return None
 
 
@@ -136,7 +132,7 @@ def _inside(rule: Rule, rows: list[dict[str, float]]) -> list[dict[str, float]]:
 
 def where_finite(sample: Sample, rule: Rule) -> Sample:
     """The points at which the outputs of ``rule`` are finite."""
-    written = sample.evaluated(rule).rule
+    written = unrolled(rule, sample.evaluated).rule
     names = Names(written)
     machine = Machine(sample.points.columns)
     finite = np.ones(len(sample.points), dtype=bool)

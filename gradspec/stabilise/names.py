@@ -30,6 +30,9 @@ class Names:
         self._opaque = opaque
         self._closed: dict[str, Expr] = {}
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._values
+
     def set(self, name: str, value: Expr) -> None:
         """Another form of the same value: closed forms are made anew."""
         if name not in self._opaque:
