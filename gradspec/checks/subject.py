@@ -13,12 +13,9 @@ from gradspec.ir.calls import expand
 from gradspec.ir.expr import ZERO, Expr
 from gradspec.ir.rule import Declared, Input, Kind, Rule
 from gradspec.ir.walk import inline, names
-from gradspec.symbolic.sampling import Survey, survey
+from gradspec.symbolic.sampling import Survey, survey, usual_count
 
 Point = Mapping[str, Fraction]
-
-POINTS = 24
-"""Enough to refute every one of 208 wrong mutants in the measurements (NUMERICS)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +78,9 @@ def subject(rule: Rule, most: int = 48) -> Subject:
         name.removeprefix("d"): expand(value)
         for name, value in closed.cotangents(rule).items()
     }
-    count = POINTS + 8 * (len(rule.tensor_inputs) - 1) if rule.tensor_inputs else 4
     return Subject(
         rule,
-        survey(rule, min(count, most)),
+        survey(rule, min(usual_count(rule), most)),
         {name: expand(value) for name, value in closed.outputs(rule).items()},
         stated,
         _derived(rule),

@@ -20,8 +20,9 @@ Nodes are immutable, hashable and compare by structure; spans take no part in eq
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gradspec.source import Span
@@ -51,6 +52,11 @@ class _Node:
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Node) and self.key == other.key  # type: ignore[attr-defined]
+
+    def __reduce__(self) -> tuple[partial[_Node], tuple[()]]:
+        """Copied by making it again: another process counts its nodes by itself."""
+        values = {f.name: getattr(self, f.name) for f in fields(self) if f.init}  # type: ignore[arg-type]
+        return partial(type(self), **values), ()
 
     def _freeze(self, below: tuple[Expr, ...], *data: object) -> None:
         """``below`` are the nodes of which it is made, ``data`` the rest."""

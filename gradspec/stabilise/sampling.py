@@ -26,7 +26,7 @@ from gradspec.ir.walk import names, nodes
 from gradspec.primitives.lookup import primitive
 from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.symbolic.enclose import defined, program
-from gradspec.symbolic.sampling import survey
+from gradspec.symbolic.sampling import survey, usual_count
 
 CORE = (2.0**-12, 128.0)
 """Magnitudes of moderate inputs (0 is moderate too)."""
@@ -46,7 +46,8 @@ _FLOATING = (Kind.FLOAT, Kind.NOGRAD)
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """How a format is sampled: every ``every``-th of ``simple`` simple points, ``drawn`` points by bits,
+    """How a format is sampled: every ``every``-th of the simple points of the checks (no
+    more than ``simple`` of them), ``drawn`` points by bits,
     ``extreme`` ones at extreme ratios, and ``rungs`` of magnitudes, of which at most
     ``ladder`` points are made, the telling ones first. ``least`` and ``top`` bound the
     exponents drawn; the largest stay below what an upstream gradient takes out of range.
@@ -66,7 +67,7 @@ class Grid:
 
 
 SINGLE = Grid(
-    *(np.float32, 23, -126, 124, 80, 1, 140, 80, 96, True),
+    *(np.float32, 23, -126, 124, 48, 1, 140, 80, 96, True),
     (
         *(100.0, 20.0, 1e-6, 50.0, 10.0, 1e-3, 1e-10, 1e3, 0.1, 1e5, 1e10, 1e20),
         *(1e30, 6e37, 88.5, 1e-30, 1e25, 1e-20, 1e37, 1e-37, 1e15, 104.0),
@@ -78,7 +79,7 @@ SINGLE = Grid(
 """
 
 DOUBLE = Grid(
-    *(np.float64, 52, -1022, 1020, 80, 4, 50, 30, 64, False),
+    *(np.float64, 52, -1022, 1020, 48, 2, 50, 30, 64, False),
     (
         *(100.0, 1e-6, 1e160, 20.0, 1e-10, 709.0, 1e-3, 1e300, 40.0, 1e3, 1e-160),
         *(1e10, 3e307, 10.0, 1e-300, 1e20, 745.0, 1e-17, 88.5, 1e200, 1e5, 1e-200),
@@ -89,7 +90,7 @@ DOUBLE = Grid(
 
 
 ELEMENTS = replace(
-    SINGLE, simple=24, every=1, drawn=60, extreme=40, ladder=64, hard=False
+    SINGLE, simple=12, every=1, drawn=60, extreme=40, ladder=64, hard=False
 )
 """For the elements of indexed rules, of which there are many."""
 
@@ -130,7 +131,7 @@ class Points:
 @lru_cache(maxsize=8)
 def points(rule: Rule, grid: Grid = SINGLE) -> Points:
     """The points for an elementwise rule, the same ones every time."""
-    known = survey(rule, grid.simple)
+    known = survey(rule, min(usual_count(rule), grid.simple))
     gaps = known.undefined[:_GAPS]
     rows = [_rounded(row, grid) for row in (*gaps, *known.points[:: grid.every])]
     like = [_rounded(row, grid) for row in known.points]
