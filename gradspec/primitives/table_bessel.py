@@ -21,7 +21,7 @@ ROWS = (
         "i1",
         ("x",),
         partials=("i1_slope(x)",),
-        ball=lambda x: x.bessel_i(balls.number(x, 1)),
+        ball=balls.i1,
         sympy=lambda sp, x: sp.besseli(1, x),
         cost=40,
         source="DLMF 10.25.2; derivative 10.29.2",

@@ -136,10 +136,10 @@ class Trial:
                 error = float(ulp[row] * self.condition.unit[row])
                 errors[row] = error / self.condition.tolerance(row, error / GOOD)
                 continue
-            tolerance = self.condition.tolerance(row)
             if np.sign(value[row]) == np.sign(exact[row]):
                 # an infinity is right beside the largest number
-                beyond = abs(exact[row]) + GOOD * tolerance > self._largest
+                short = float(self._largest - abs(exact[row])) / GOOD
+                beyond = self.condition.tolerance(row, short) > short
                 errors[row] = 0.0 if beyond else np.inf
         return errors, ulp
 

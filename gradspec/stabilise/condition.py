@@ -22,6 +22,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
+from flint import arb
 
 from gradspec.ir.calls import expand
 from gradspec.ir.expr import Expr
@@ -63,23 +64,46 @@ class Condition:
             self.value = np.array(found)
         self.unit = units(self.value, dtype)
         self._known: dict[int, tuple[float, int]] = {}
+        self._widths: dict[int, float] = {}
         self._here: dict[int, Any] = {}  # the balls at the point that is asked for
 
     def tolerance(self, row: int, enough: float = math.inf) -> float:
-        """T at a point; or a part of it, if that is ``enough``."""
+        """T at a point; or a part of it, if that is ``enough``, or a bound above it, if
+        that is not."""
         total, done = self._known.get(row, (float(self.unit[row]), 0))
+        left = len(self._moving) - done
+        if left and enough < math.inf:
+            bound = total + left * self._width(row) / STEPS
+            if bound < enough:
+                return bound
         self._here.clear()
-        while done < len(self._moving) and total < enough:
+        while done < len(self._moving) and total <= enough:
             total += max(self._changes(row, self._moving[done]), default=0.0)
             done += 1
         self._known[row] = total, done
         return total
 
+    def _width(self, row: int) -> float:
+        """The width of the values over all inputs within their steps, which no change of
+        one input exceeds."""
+        if row not in self._widths:
+            here = self._points[row]
+            box = {
+                name: arb(here[name], self._step(here[name])) for name in self._moving
+            }
+            ball = self._program.run({**here, **box})[0]
+            is_known = hasattr(ball, "is_finite") and ball.is_finite()
+            self._widths[row] = 2 * float(ball.rad()) if is_known else math.inf
+        return self._widths[row]
+
+    def _step(self, at: float) -> float:
+        return STEPS * float(units(np.array(at), self._work)) if at else 0.0
+
     def _changes(self, row: int, name: str) -> Iterator[float]:
         """|∂f/∂x| · ulp(x), from above and from below, where f is defined there."""
         here = self._points[row]
         at = here[name]
-        step = STEPS * float(units(np.array(at), self._work)) if at else 0.0
+        step = self._step(at)
         size = abs(float(self.value[row]))
         for moved in (at + step, at - step) if step else ():
             found = self._change(here, {**here, name: moved}, size)
