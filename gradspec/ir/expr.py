@@ -20,11 +20,11 @@ Nodes are immutable, hashable and compare by structure; spans take no part in eq
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from gradspec.ir.numbered import Numbered
 from gradspec.source import Span
 
 if TYPE_CHECKING:
@@ -35,34 +35,15 @@ _BELOW: Any = field(init=False, repr=False, compare=False)
 _SPAN: Any = field(default=None, repr=False, compare=False, kw_only=True)
 
 
-_numbers: dict[tuple[object, ...], int] = {}
-"""The key of each node made so far, by what the node says and the keys below it."""
-
-
-class _Node:
-    """Equality by structure, decided when a node is made: equal nodes have the same
-    ``key``. Neither the depth of a tree nor its sharing (``a = b + b, c = a + a, …``)
-    makes it slow, and walks keep what they know of a node under its key.
-    """
+class _Node(Numbered):
+    """A node, and the nodes of which it is made."""
 
     __slots__ = ()
 
-    def __hash__(self) -> int:
-        return self.key  # type: ignore[attr-defined, no-any-return]
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Node) and self.key == other.key  # type: ignore[attr-defined]
-
-    def __reduce__(self) -> tuple[partial[_Node], tuple[()]]:
-        """Copied by making it again: another process counts its nodes by itself."""
-        values = {f.name: getattr(self, f.name) for f in fields(self) if f.init}  # type: ignore[arg-type]
-        return partial(type(self), **values), ()
-
     def _freeze(self, below: tuple[Expr, ...], *data: object) -> None:
         """``below`` are the nodes of which it is made, ``data`` the rest."""
-        parts = (type(self), *data, *[node.key for node in below])
-        object.__setattr__(self, "key", _numbers.setdefault(parts, len(_numbers)))
         object.__setattr__(self, "below", below)
+        self.number(*data, *[node.key for node in below])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, TypeAlias, assert_never
+from typing import TypeAlias, assert_never
 
 from gradspec.plan.node import Node
 from gradspec.plan.ranked import Ranked, RankedNode
@@ -29,7 +29,7 @@ class Name(Node):
     """A value by name."""
 
     id: str
-    _hash: int = field(init=False, repr=False)
+    key: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._freeze(self.id)
@@ -40,7 +40,7 @@ class Literal(Node):
     """An exact number."""
 
     value: Fraction
-    _hash: int = field(init=False, repr=False)
+    key: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._freeze(self.value)
@@ -52,7 +52,7 @@ class Op(Node):
 
     primitive: str
     args: tuple[Expr, ...] = ()
-    _hash: int = field(init=False, repr=False)
+    key: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._freeze(self.primitive, self.args)
@@ -65,7 +65,7 @@ class Where(Node):
     condition: Expr
     then: Expr
     other: Expr
-    _hash: int = field(init=False, repr=False)
+    key: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._freeze(self.condition, self.then, self.other)
@@ -76,7 +76,7 @@ class ToFloat(Node):
     """``arg`` in the floating type that the rule computes in."""
 
     arg: Expr
-    _hash: int = field(init=False, repr=False)
+    key: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._freeze(self.arg)
@@ -123,25 +123,25 @@ def with_children(expr: Expr, parts: tuple[Expr, ...]) -> Expr:
 
 def nodes(*roots: Expr) -> Iterator[Expr]:
     """Every distinct node of the roots, children before parents, left to right."""
-    seen: set[Expr] = set()
+    seen: set[int] = set()
     todo: list[tuple[Expr, bool]] = [(root, False) for root in reversed(roots)]
     while todo:
         node, is_below_done = todo.pop()
         if is_below_done:
             yield node
-        elif node not in seen:
-            seen.add(node)
+        elif node.key not in seen:
+            seen.add(node.key)
             todo.append((node, True))
             todo.extend((child, False) for child in reversed(children(node)))
 
 
 def transform(expr: Expr, visit: Callable[[Expr], Expr]) -> Expr:
     """Rebuild bottom-up: ``visit`` sees each node with its children already visited."""
-    memo: dict[Expr, Expr] = {}
+    memo: dict[int, Expr] = {}
     for node in nodes(expr):
-        parts = tuple(memo[child] for child in children(node))
-        memo[node] = visit(with_children(node, parts))
-    return memo[expr]
+        parts = tuple([memo[child.key] for child in children(node)])
+        memo[node.key] = visit(with_children(node, parts))
+    return memo[expr.key]
 
 
 def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
@@ -166,33 +166,3 @@ def _names_of(root: Expr) -> tuple[str, ...]:
         found = (node.id for node in nodes(root) if isinstance(node, Name))
         root.remember(tuple(dict.fromkeys(found)))
     return root.known_names or ()
-
-
-def _label(node: Expr) -> object:
-    match node:
-        case Name(id=label):
-            return label
-        case Literal(value=value):
-            return value
-        case Op(primitive=primitive):
-            return primitive
-        case RankedNode():
-            return node.data
-        case _:
-            return None
-
-
-def same(left: Any, right: Any) -> bool:
-    """Equal by structure; see :class:`gradspec.plan.node.Node`."""
-    todo, seen = [(left, right)], set()
-    while todo:
-        a, b = todo.pop()
-        if a is b or (id(a), id(b)) in seen:
-            continue
-        seen.add((id(a), id(b)))
-        if type(a) is not type(b) or hash(a) != hash(b) or _label(a) != _label(b):
-            return False
-        if len(children(a)) != len(children(b)):
-            return False
-        todo.extend(zip(children(a), children(b), strict=True))
-    return True

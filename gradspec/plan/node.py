@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from gradspec.ir.numbered import Numbered
 
-class Node:
-    """Equality by structure, without recursion, and the hash computed once: a long sum
-    is a deep tree, and trees share much.
-    """
+
+class Node(Numbered):
+    """A node that remembers the names in it."""
 
     __slots__ = ("_names",)
 
@@ -20,17 +20,6 @@ class Node:
     def remember(self, names: tuple[str, ...]) -> None:
         object.__setattr__(self, "_names", names)
 
-    def __hash__(self) -> int:
-        return self._hash  # type: ignore[attr-defined, no-any-return]
-
-    def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
-        if type(self) is not type(other) or self._hash != other._hash:  # type: ignore[attr-defined]
-            return False
-        from gradspec.plan.array import same
-
-        return same(self, other)
-
     def _freeze(self, *parts: object) -> None:
-        object.__setattr__(self, "_hash", hash((type(self).__name__, *parts)))
+        """``parts`` are nodes, tuples of them, or plain data."""
+        self.number(*[p.key if isinstance(p, Node) else p for p in parts])

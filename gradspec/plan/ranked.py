@@ -39,7 +39,7 @@ from gradspec.plan.node import Node
 if TYPE_CHECKING:
     from gradspec.plan.array import Expr
 
-_HASH: Any = field(init=False, repr=False, compare=False)
+_KEY: Any = field(init=False, repr=False, compare=False)
 
 
 class RankedNode(Node):
@@ -64,12 +64,6 @@ class RankedNode(Node):
             elif _is_group(value):
                 found.extend(value)
         return tuple(found)
-
-    @property
-    def data(self) -> tuple[object, ...]:
-        """All that is no sub-expression."""
-        values = self._values()
-        return tuple(v for v in values if not isinstance(v, Node) and not _is_group(v))
 
     def with_parts(self, parts: tuple[Expr, ...]) -> Self:
         """The same over other sub-expressions."""
@@ -105,7 +99,7 @@ class Reduce(RankedNode):
     arg: Expr
     axes: tuple[int, ...]
     keep: bool = False
-    _hash: int = _HASH
+    key: int = _KEY
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,7 +108,7 @@ class Expand(RankedNode):
 
     arg: Expr
     axes: tuple[int, ...]
-    _hash: int = _HASH
+    key: int = _KEY
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,7 +118,7 @@ class Spread(RankedNode):
     arg: Expr
     axis: int
     size: Expr
-    _hash: int = _HASH
+    key: int = _KEY
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,7 +129,7 @@ class Permute(RankedNode):
 
     arg: Expr
     order: tuple[int, ...]
-    _hash: int = _HASH
+    key: int = _KEY
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -150,7 +144,7 @@ class Einsum(RankedNode):
     args: tuple[Expr, ...]
     inputs: tuple[str, ...]
     output: str
-    _hash: int = _HASH
+    key: int = _KEY
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -160,7 +154,7 @@ class Diagonal(RankedNode):
     arg: Expr
     first: int
     second: int
-    _hash: int = _HASH
+    key: int = _KEY
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -175,7 +169,7 @@ class Window(RankedNode):
     start: Expr
     size: Expr
     padded: bool = False
-    _hash: int = _HASH
+    key: int = _KEY
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -185,7 +179,7 @@ class Pick(RankedNode):
     arg: Expr
     axis: int
     at: Expr
-    _hash: int = _HASH
+    key: int = _KEY
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -194,7 +188,7 @@ class Arange(RankedNode):
 
     size: Expr
     like: Expr
-    _hash: int = _HASH
+    key: int = _KEY
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -210,7 +204,7 @@ class Take(RankedNode):
     index: Expr
     axis: int
     clipped: bool = False
-    _hash: int = _HASH
+    key: int = _KEY
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -222,7 +216,7 @@ class Gather(RankedNode):
     arg: Expr
     index: Expr
     axis: int
-    _hash: int = _HASH
+    key: int = _KEY
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -241,7 +235,7 @@ class ScatterAdd(RankedNode):
     count: int
     others: int
     over_batch: bool
-    _hash: int = _HASH
+    key: int = _KEY
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -251,7 +245,7 @@ class Cumulative(RankedNode):
     arg: Expr
     axis: int
     reverse: bool = False
-    _hash: int = _HASH
+    key: int = _KEY
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -268,7 +262,7 @@ class Windows(RankedNode):
     columns: Expr
     backward: bool = False
     padded: bool = False
-    _hash: int = _HASH
+    key: int = _KEY
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -277,7 +271,7 @@ class ProductOfOthers(RankedNode):
 
     arg: Expr
     axis: int
-    _hash: int = _HASH
+    key: int = _KEY
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -285,7 +279,7 @@ class Stack(RankedNode):
     """Values, which broadcast (numbers among them), along a new last axis."""
 
     args: tuple[Expr, ...]
-    _hash: int = _HASH
+    key: int = _KEY
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -294,7 +288,7 @@ class Softmax(RankedNode):
 
     arg: Expr
     axis: int
-    _hash: int = _HASH
+    key: int = _KEY
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -303,7 +297,7 @@ class LogSoftmax(RankedNode):
 
     arg: Expr
     axis: int
-    _hash: int = _HASH
+    key: int = _KEY
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -313,7 +307,7 @@ class Shares(RankedNode):
     arg: Expr
     total: Expr
     axis: int
-    _hash: int = _HASH
+    key: int = _KEY
 
 
 Ranked: TypeAlias = (

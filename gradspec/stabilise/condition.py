@@ -57,7 +57,6 @@ class Condition:
         self._points, self._format = points, FORMATS[dtype]
         self._program = program(expand(form))
         self._moving = sorted(inputs & self._program.names.keys())
-        self._work = np.dtype(dtype).type
         self.value = known
         if known is None:
             found = [nearest_of(self._program, point, self._format) for point in points]
@@ -97,7 +96,9 @@ class Condition:
         return self._widths[row]
 
     def _step(self, at: float) -> float:
-        return STEPS * float(units(np.array(at), self._work)) if at else 0.0
+        """:data:`STEPS` units of ``at``, none of 0."""
+        exponent = math.frexp(at)[1] - self._format.bits
+        return math.ldexp(STEPS, max(exponent, self._format.least)) if at else 0.0
 
     def _changes(self, row: int, name: str) -> Iterator[float]:
         """|∂f/∂x| · ulp(x), from above and from below, where f is defined there."""

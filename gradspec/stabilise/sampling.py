@@ -35,8 +35,8 @@ _BITS = 64
 _GAPS = 12
 """Points at which the rule is not defined that take part."""
 
-_TURNS = 3
-"""Drawing goes on, a few more each time, while too few points are inside."""
+_TURNS, _SPARE = 3, 4
+"""Drawing goes on while too few points are inside, with so many for each that is missing."""
 
 _WIDEST = 40
 """Most drawn magnitudes lie in 2**-40 … 2**40, a quarter anywhere in the format."""
@@ -252,8 +252,10 @@ def _drawn(
     """Points by their bits."""
     found: list[dict[str, float]] = []
     for turn in range(_TURNS):
-        rows = [_draw(rule, random, like, grid) for _ in range(grid.drawn * (turn + 1))]
-        found += islice(_sound(rule, rows, grid), grid.drawn - len(found))
+        missing = grid.drawn - len(found)
+        many = min(_SPARE * missing if turn else missing, grid.drawn * (turn + 1))
+        rows = [_draw(rule, random, like, grid) for _ in range(many)]
+        found += islice(_sound(rule, rows, grid), missing)
         if len(found) == grid.drawn:
             break
     return found
