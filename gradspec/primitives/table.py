@@ -5,7 +5,6 @@ from __future__ import annotations
 from gradspec.primitives import (
     table_algebraic,
     table_bessel,
-    table_compensated,
     table_elementary,
     table_error,
     table_gamma,
@@ -17,7 +16,6 @@ from gradspec.primitives.row import Primitive
 ROWS: tuple[Primitive, ...] = (
     *table_operators.ROWS,
     *table_elementary.ROWS,
-    *table_compensated.ROWS,
     *table_algebraic.ROWS,
     *table_trigonometric.ROWS,
     *table_error.ROWS,

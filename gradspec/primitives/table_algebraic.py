@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from gradspec.primitives import balls
 from gradspec.primitives.row import Expand, Primitive, Template
-from gradspec.primitives.spelling import TARGETS, calls, special
+from gradspec.primitives.spelling import TARGETS, calls, everywhere, special
+
+
+def _power_less_one(np: Any, x: Any, y: Any) -> Any:
+    s = y - 1.0
+    b = s - y
+    e = (y - (s - b)) - (1.0 + b)
+    t = e * np.log(np.where((e == 0.0) | (x == 0.0), 1.0, x))
+    return x**s * (1.0 + np.where(np.abs(t) < 0.01, t, 0.0))
+
 
 _ROOTS = (
     Primitive(
@@ -86,6 +97,21 @@ _ROOTS = (
         cost=10,
         source="C standard, 7.12.7.4",
         spellings=calls(2, "np.hypot", "torch.hypot", special("hypot"), "math.hypot"),
+    ),
+    # a half of y would be exact too, but x**(y / 2) / x is 0/0 at x = 0
+    Primitive(
+        "power_less_one",
+        ("x", "y"),
+        meaning="x**(y - 1)",
+        partials=("(y - 1) * x**(y - 2)", "xlogy(out, x)"),
+        domain="x > 0",
+        ball=lambda x, y: balls.power(x, y - 1),
+        sympy=lambda sp, x, y: x ** (y - 1),
+        model=_power_less_one,
+        cost=60,
+        source="Knuth, The Art of Computer Programming 2, 4.2.2",
+        spellings=everywhere("power_less_one"),
+        notes="what rounding takes off y - 1 is exact, and is put back",
     ),
 )
 

@@ -144,14 +144,6 @@ MPMATH: dict[str, Callable[..., Any]] = {
     "i1e": _scaled(1),
     "i0e_slope": lambda x: _scaled(1)(x) - mpmath.sign(x) * _scaled(0)(x),
     "i1e_slope": lambda x: _scaled(0)(x) - _scaled(1)(x) * (mpmath.sign(x) + 1 / x),
-    "exp_sum": lambda x, y: mpmath.exp(x + y),
-    "exp_product": lambda x, y: mpmath.exp(x * y),
-    "expm1_sum": lambda x, y: mpmath.expm1(x + y),
-    "expm1_product": lambda x, y: mpmath.expm1(x * y),
-    "sigmoid_sum": lambda x, y: 1 / (1 + mpmath.exp(-x - y)),
-    "sigmoid_product": lambda x, y: 1 / (1 + mpmath.exp(-x * y)),
-    "softplus_sum": lambda x, y: mpmath.log1p(mpmath.exp(x + y)),
-    "softplus_product": lambda x, y: mpmath.log1p(mpmath.exp(x * y)),
     "power_less_one": lambda x, y: mpmath.power(x, y - 1),
 }
 
