@@ -693,11 +693,6 @@ def vanishing(x: Array, y: Array) -> Array:
     return np.where(np.isinf(x) & (y == 0.0), 0.0, x) * y
 
 
-def power(x: Array, n: float) -> Array:
-    """x**n; a square is one product, which NumPy sees of an integer alone."""
-    return np.square(x) if n == 2.0 else x**n
-
-
 def erf(x: Array) -> Array:
     """The error function."""
     return special.erf(x)
