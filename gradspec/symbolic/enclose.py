@@ -221,6 +221,11 @@ def to_ball(value: Any) -> Value:
     return arb(int(value) if isinstance(value, bool) else value)
 
 
+def around(value: float, radius: float) -> Value:
+    """The ball of all numbers that are at most ``radius`` from ``value``."""
+    return arb(value, radius)
+
+
 def _constant(value: Fraction | str) -> Value:
     if value == "pi":
         return arb.pi()
