@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from gradspec.ir.expr import Call, Expr, Ref
 from gradspec.ir.rule import Override, Rule
 from gradspec.ir.walk import inline, nodes, substitute, transform
 
 
+@lru_cache(maxsize=4096)
 def expand(expr: Expr) -> Expr:
     """``expr`` with every `Call` replaced by the callee's forward, all the way down.
 
     The value is the same; the callee's own backward is forgotten, so this is for
     evaluating and proving values, not for differentiating.
     """
+    if not any(isinstance(node, Call) for node in nodes(expr)):
+        return expr
     return transform(expr, _expand_node)
 
 

@@ -139,7 +139,12 @@ class Program:
                 values[slot] = to_ball(point[name])
             for slot, step, args in self._steps:
                 try:
-                    values[slot] = step(*[values[a] for a in args])
+                    if (
+                        len(args) == 2
+                    ):  # nearly always, and cheaper than the general case
+                        values[slot] = step(values[args[0]], values[args[1]])
+                    else:
+                        values[slot] = step(*[values[a] for a in args])
                 except (ArithmeticError, ValueError):
                     values[slot] = UNDEFINED
             return values
