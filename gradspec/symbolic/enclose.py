@@ -136,7 +136,8 @@ class Program:
         try:
             values = list(self._known.get(precision) or self._start(precision))
             for name, slot in self.names.items():
-                values[slot] = to_ball(point[name])
+                value = point[name]
+                values[slot] = arb(value) if type(value) is float else to_ball(value)
             for slot, step, args in self._steps:
                 try:
                     if (
@@ -217,8 +218,6 @@ def total(values: Iterable[Value]) -> Value:
 
 def to_ball(value: Any) -> Value:
     """A point's value as a ball; exact whenever it fits the working precision."""
-    if type(value) is float:  # nearly always, and cheaper to ask than the others
-        return arb(value)
     if isinstance(value, Fraction):
         return arb(fmpq(value.numerator, value.denominator))
     if isinstance(value, arb):

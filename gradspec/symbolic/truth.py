@@ -77,6 +77,10 @@ def _rounded(ball: Any, form: Format) -> float | None:
         return _infinite(ball)
     if ball.is_exact():
         return round_exact(ball, form)
+    if form.bits <= 24 and ball.rel_accuracy_bits() > 52:
+        value = _narrowed(float(ball), form)
+        if value is not None:
+            return value
     before, ctx.prec = ctx.prec, _ENDS  # a million times in a compile: no `with`
     low, high = ball.lower(), ball.upper()
     ctx.prec = before
@@ -106,14 +110,14 @@ def round_exact(value: Any, form: Format) -> float:
 
 def _narrowed(double: float, form: Format) -> float | None:
     """What was rounded to a double, half to even, rounded to ``form``: the same as
-    rounded once, except in the middle between two of its numbers (None), where the double
-    doesn't say on which side the number was."""
+    rounded once, except about the middle between two of its numbers (None), where the
+    double doesn't say on which side the number was."""
     if form.bits == 53 or double == 0 or math.isinf(double):
         return double
     unit = max(math.frexp(double)[1] - form.bits, form.least)
     units = math.ldexp(double, -unit)
     kept = round(units)
-    if abs(units - kept) == 0.5:
+    if abs(units - kept) > 0.5 - 2.0**-20:  # a double has 28 bits more, or is as exact
         return None
     if kept.bit_length() + unit > form.top:
         return math.copysign(math.inf, double)
