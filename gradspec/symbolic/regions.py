@@ -50,6 +50,7 @@ class Region:
         self.ring, self.facts, self.steps = ring, facts, steps
         self.normal = Normal(ring, facts, steps)
         self._plain: dict[Expr, Expr] = {}
+        self._orders: dict[tuple[Expr, Expr], int] = {}
 
     def part(self, poly: Poly) -> Region:
         """The part where ``poly`` is positive."""
@@ -58,6 +59,7 @@ class Region:
         twin = Region(self.ring, facts, self.steps)
         twin.normal.values = dict(self.normal.values)
         twin.normal.whole = self.normal.whole
+        twin._plain, twin._orders = dict(self._plain), dict(self._orders)
         return twin
 
     def border(self, poly: Poly) -> Region | None:
@@ -108,10 +110,13 @@ class Region:
                 raise Unsupported
 
     def _order(self, left: Expr, right: Expr) -> int:
-        """The sign of ``left - right``."""
-        of = self.normal.of
-        gap = self.ring.sub(of(self.plain(left)), of(self.plain(right)))
-        return self._of(gap)
+        """The sign of ``left - right``, kept: what is known of a region holds on its
+        parts."""
+        if (left, right) not in self._orders:
+            of = self.normal.of
+            gap = self.ring.sub(of(self.plain(left)), of(self.plain(right)))
+            self._orders[left, right] = self._of(gap)
+        return self._orders[left, right]
 
     def _of(self, value: Frac) -> int:
         return self._sign(value.num) * self._sign(value.den)
