@@ -44,7 +44,7 @@ class Machine:
         self._columns = dict(columns)
         self._wide: Machine | None = None
         self._count = max((len(c) for c in columns.values()), default=1)
-        self._known: dict[Expr, Column] = {}
+        self._known: dict[int, Column] = {}
 
     def __len__(self) -> int:
         return self._count
@@ -59,16 +59,16 @@ class Machine:
 
     def _evaluated(self, expr: Expr) -> Column:
         for node in self._missing(expr):
-            self._known[node] = self._value(node)
-        return self._known[expr]
+            self._known[node.key] = self._value(node)
+        return self._known[expr.key]
 
     def _missing(self, expr: Expr) -> Iterator[Expr]:
         """Nodes without a value yet, children first."""
         todo = [expr]
         while todo:
             node = todo[-1]
-            missing = [n for n in node.below if n not in self._known]
-            if node in self._known:
+            missing = [n for n in node.below if n.key not in self._known]
+            if node.key in self._known:
                 todo.pop()
             elif missing:
                 todo += reversed(missing)
@@ -89,21 +89,22 @@ class Machine:
         """
         whole = expand(expr)
         self.run(whole)
-        live: dict[Expr, Column] = {whole: np.ones(self._count, dtype=bool)}
+        live: dict[int, Column] = {whole.key: np.ones(self._count, dtype=bool)}
         met = np.zeros(self._count, dtype=bool)
         for node in reversed(list(nodes(whole))):
-            mask, value = live[node], self._known[node]
+            mask, value = live[node.key], self._known[node.key]
             if not np.isfinite(value).all() and names(node):
                 met |= mask & ~np.isfinite(value)
             for child, used in self._uses(node, mask):
-                live[child] = live[child] | used if child in live else used
+                key = child.key
+                live[key] = live[key] | used if key in live else used
         return met
 
     def _uses(self, node: Expr, mask: Column) -> list[tuple[Expr, Column]]:
         """The children of a node with the points at which it needs them."""
         match node:
             case Select(condition=condition, then=then, other=other):
-                taken = np.asarray(self._known[condition], dtype=bool)
+                taken = np.asarray(self._known[condition.key], dtype=bool)
                 return [(condition, mask), (then, mask & taken), (other, mask & ~taken)]
             case _:
                 return [(child, mask) for child in children(node)]
@@ -116,10 +117,10 @@ class Machine:
                 return self._columns[name]
             case Select(condition=condition, then=then, other=other):
                 return np.where(
-                    *(self._known[part] for part in (condition, then, other))
+                    *(self._known[part.key] for part in (condition, then, other))
                 )
             case Apply(op=op, args=args):
-                given = [self._known[arg] for arg in args]
+                given = [self._known[arg.key] for arg in args]
                 return applied(primitive(op), given, self.work)
             case Call():
                 return self._evaluated(expand(node))
