@@ -2,8 +2,9 @@
 
 It costs twice the bytes and, on most accelerators, more than twice the time, so it is the
 last resort: the selected form has bad points in float32 that it does not have in float64.
-Where they are all far out, only a gradient that is derived is a reason: what the author
-wrote is reported (GS442) and left to the author. Float64 inputs are computed as they are.
+Where they are all far out, a gradient that is derived is a reason, and an output that many
+points lose; else what the author wrote is reported (GS442) and left to the author. Float64
+inputs are computed as they are.
 """
 
 from __future__ import annotations
@@ -18,10 +19,15 @@ _FEW = 2
 """Bad points far out that are no reason to double the bytes of every call."""
 
 
-def in_double(quantity: Quantity, selected: Candidate, is_derived: bool) -> str:
-    """The reason for float64; empty if there is none."""
+OUTPUT = 0.025
+"""The same of an output, as a part of all points."""
+
+
+def in_double(quantity: Quantity, selected: Candidate, part: float) -> str:
+    """The reason for float64; empty if there is none. ``part`` of the points, all of them
+    far out, may be wrong without one."""
     single = selected.scores[0]
-    if not single.core and (single.bad <= _FEW or not is_derived):
+    if not single.core and single.bad <= max(_FEW, part * single.points):
         return ""
     wide = quantity.trials[0].score_in_double(quantity.close(selected.form))
     is_mended = wide.bad <= single.bad // 2

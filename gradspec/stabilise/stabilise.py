@@ -1,8 +1,8 @@
 """How each expression of an elementwise rule is evaluated: the same function, measured.
 
 The passes, for each quantity: points and exact values → as written, if that is good →
-candidates → choice → products that overflow (`ranges`) → series (`series`) → float64
-(`precision`). Forward first, then, on the forward as chosen, the cotangents; overrides
+candidates → choice → products that leave the range (`ranges`, `orders`) → series (`series`)
+→ float64 (`precision`). Forward first, then, on the forward as chosen, the cotangents; overrides
 stay as they are. Last, branches of conditionals are guarded (`branch_guards`).
 """
 
@@ -46,6 +46,7 @@ from gradspec.stabilise.names import (
     without_calls,
     without_dead_locals,
 )
+from gradspec.stabilise.orders import with_ordered_products
 from gradspec.stabilise.ranges import with_vanishing_products
 from gradspec.stabilise.regimes import by_size
 from gradspec.stabilise.sampling import DOUBLE, Points, points
@@ -172,7 +173,7 @@ class _Stabiliser:
         choice = contest.choose(())
         if kind.is_derived or not choice.is_good:
             choice = self._searched(contest, kind)
-        for mend in (with_vanishing_products, with_series):
+        for mend in (with_vanishing_products, with_ordered_products, with_series):
             self._plain[name] = choice.selected.form
             if not choice.is_good:
                 best = sorted(contest.measured, key=lambda found: found.faults)
@@ -190,13 +191,20 @@ class _Stabiliser:
         selected = choice.selected
         wide = ""
         if self._may_be_wide(name):
-            wide = precision.in_double(quantity, selected, kind.is_derived)
+            wide = precision.in_double(quantity, selected, self._few(name, kind))
         if wide:
             self.wide.append(name)
             text = show(selected.form)
             self.rewrites.append(Rewrite(name, text, text, wide))
         self.losses += accuracy_loss(name, quantity, selected, bool(wide))
         return selected.form
+
+    def _few(self, name: str, kind: _Kind) -> float:
+        """The part of the points that may be wrong far out before float64 is taken."""
+        if kind.is_derived:
+            return 0.0
+        is_output = any(name == output.name for output in self._rule.outputs)
+        return precision.OUTPUT if is_output else 1.0
 
     def _may_be_wide(self, name: str) -> bool:
         return name in self._results and not calls_surrogate(self._original)
