@@ -539,7 +539,7 @@ _MIXTURES = (
     Row(
         "log1p of a part of expm1",
         "log1p(b * expm1(a))",
-        "a + log(b + (1 - b) * exp(-a)) if a > 1 else log1p(b * expm1(a))",
+        "a + log(b + (1 - b) * exp(-a)) if a > 80 else log1p(b * expm1(a))",
         detour=True,
     ),
 )
@@ -662,6 +662,154 @@ _ORDER = (
     Row("divided twice, times", "a / b / b * c", "a / b * (c / b)", detour=True),
 )
 
+_STEPS = (
+    # of trigonometric functions far out, where the sum of the places is rounded
+    Row(
+        "sine of the middle",
+        "sin(0.5 * (a + b + a))",
+        "sin(a) * cos(0.5 * b) + cos(a) * sin(0.5 * b)",
+        detour=True,
+    ),
+    Row(
+        "cosine of the middle",
+        "cos(0.5 * (a + b + a))",
+        "cos(a) * cos(0.5 * b) - sin(a) * sin(0.5 * b)",
+        detour=True,
+    ),
+    Row(
+        "sine of the middle, below",
+        "sin(0.5 * (a - b + a))",
+        "sin(a) * cos(0.5 * b) - cos(a) * sin(0.5 * b)",
+        detour=True,
+    ),
+    Row(
+        "cosine of the middle, below",
+        "cos(0.5 * (a - b + a))",
+        "cos(a) * cos(0.5 * b) + sin(a) * sin(0.5 * b)",
+        detour=True,
+    ),
+    Row(
+        "cosine of a sum",
+        "cos(a + b)",
+        "cos(a) * cos(b) - sin(a) * sin(b)",
+        detour=True,
+    ),
+    Row(
+        "cosine of a difference",
+        "cos(a - b)",
+        "cos(a) * cos(b) + sin(a) * sin(b)",
+        detour=True,
+    ),
+    Row("secant squared", "1 + square(tan(a))", "1 / square(cos(a))", detour=True),
+    Row("arccosine near one", "acos(1 - a)", "2 * asin(sqrt(0.5 * a))"),
+    Row("cube root", "a**(1 / 3)", "cbrt(a)", when="a >= 0"),
+    Row("square of a cube root", "a**(2 / 3)", "square(cbrt(a))", when="a >= 0"),
+    Row(
+        "over a square of a cube root",
+        "a**(-2 / 3)",
+        "1 / square(cbrt(a))",
+        when="a > 0",
+    ),
+    Row(
+        "difference of inverse squares",
+        "1 / square(a) - 1 / square(b)",
+        "(b - a) / square(a) * (b + a) / square(b)",
+        detour=True,
+    ),
+    Row(
+        "difference of cubes",
+        "a**3 - b**3",
+        "(a - b) * (square(a) + a * b + square(b))",
+    ),
+    Row(
+        "step of x log x",
+        "(a + 1) * log(a + 1) - a * log(a)",
+        "log1p(a) + a * log1p(1 / a)",
+        when="a > 0",
+    ),
+    Row(
+        "step of x log x, from log1p",
+        "(a + 1) * log1p(a) - a * log(a)",
+        "log1p(a) + a * log1p(1 / a)",
+        when="a > 0",
+    ),
+    Row("difference of squares taken off", "-a * a - -b * b", "(b - a) * (a + b)"),
+    Row(
+        "difference of exponentials, the larger outside",
+        "exp(a) - exp(b)",
+        "-exp(a) * expm1(b - a) if a > b else exp(b) * expm1(a - b)",
+        detour=True,
+    ),
+    Row("less a sum of three with itself", "a - (a - b + c)", "b - c"),
+    Row("less a sum and a difference", "a - (a + b - c)", "c - b"),
+    Row("less a part of itself", "a - a * b", "a * (1 - b)", detour=True),
+    Row(
+        "root of a square and a factor",
+        "sqrt(b * square(a))",
+        "sqrt(b) * abs(a)",
+        when="b >= 0",
+        detour=True,
+    ),
+    Row(
+        "root of an inverse square and one",
+        "sqrt(1 / square(a) + 1)",
+        "hypot(a, 1) / abs(a)",
+        detour=True,
+    ),
+    Row(
+        "root of an inverse square less one",
+        "sqrt(1 / square(a) - 1)",
+        "sqrt((1 - a) * (1 + a)) / abs(a)",
+        detour=True,
+    ),
+)
+
+_EXPM1 = (
+    Row(
+        "expm1 of a sum over both",
+        "d * expm1((a + b) * c) / (expm1(a * c) * expm1(b * c))",
+        "d * (1 / expm1(a * c) - 1 / expm1(-(b * c)))",
+    ),
+    Row(
+        "slope of an inverse of expm1",
+        "b * exp(a) / square(expm1(a))",
+        "-b / expm1(a) / expm1(-a)",
+        detour=True,
+    ),
+    Row(
+        "difference of logarithms of sigmoids",
+        "logsigmoid(a) - logsigmoid(b)",
+        "log1p(sigmoid(-a) * expm1(a - b)) if abs(a - b) < 1"
+        " else logsigmoid(a) - logsigmoid(b)",
+    ),
+    Row(
+        "ratio of the likelihoods of two logits",
+        "sigmoid(a)**c * sigmoid(-a)**d / (sigmoid(b)**c * sigmoid(-b)**d)",
+        "exp(c * (logsigmoid(a) - logsigmoid(b)) + d * (logsigmoid(-a) - logsigmoid(-b)))",
+    ),
+    Row(
+        "logistic slope over",
+        "exp(a) / (b * (1 + exp(a)) * (1 + exp(a)))",
+        "sigmoid(a) * sigmoid(-a) / b",
+    ),
+    Row(
+        "inverse of tanh from two",
+        "(exp(a) + exp(-a)) / (exp(a) - exp(-a))",
+        "1 / tanh(a)",
+    ),
+    Row("twice a hyperbolic cosine", "exp(a) + exp(-a)", "2 * cosh(a)"),
+    Row("tanh and sech", "b * sinh(a) / square(cosh(a))", "b / cosh(a) * tanh(a)"),
+    Row("asinh of an inverse", "log(1 / a + sqrt(1 / square(a) + 1))", "asinh(1 / a)"),
+    Row(
+        "acosh of an inverse",
+        "log(1 / a + sqrt(1 / square(a) - 1))",
+        "acosh(1 / a)",
+        when="a > 0",
+    ),
+    Row("asinh of a size", "log(abs(a) + sqrt(square(a) + 1))", "asinh(abs(a))"),
+    Row("asinh of a size, hypot", "log(abs(a) + hypot(a, 1))", "asinh(abs(a))"),
+)
+
 ROWS = (
     *(_LOGISTIC + _EXPONENTIALS + _LOGARITHMS + _ALGEBRA + _ERROR_FUNCTIONS),
     *(
@@ -673,6 +821,8 @@ ROWS = (
         + _DIFFERENCES
         + _MIXTURES
         + _ORDER
+        + _STEPS
+        + _EXPM1
     ),
 )
 
