@@ -797,6 +797,21 @@ _EXPM1 = (
         "(exp(a) + exp(-a)) / (exp(a) - exp(-a))",
         "1 / tanh(a)",
     ),
+    Row(
+        "sech from exponentials",
+        "b / (exp(a) + exp(-a))",
+        "b * exp(-abs(a)) / (1 + exp(-2 * abs(a)))",
+    ),
+    Row(
+        "twice a hyperbolic sine, below",
+        "b * exp(-a) / c - b * exp(a) / c",
+        "-2 * b * sinh(a) / c",
+    ),
+    Row(
+        "tanh and sech, doubled",
+        "b * sinh(a) / square(2 * cosh(a))",
+        "0.25 * b / cosh(a) * tanh(a)",
+    ),
     Row("twice a hyperbolic cosine", "exp(a) + exp(-a)", "2 * cosh(a)"),
     Row("tanh and sech", "b * sinh(a) / square(cosh(a))", "b / cosh(a) * tanh(a)"),
     Row("asinh of an inverse", "log(1 / a + sqrt(1 / square(a) + 1))", "asinh(1 / a)"),

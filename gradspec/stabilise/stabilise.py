@@ -172,7 +172,7 @@ class _Stabiliser:
         contest = Contest(quantity.scores, written)
         choice = contest.choose(())
         if kind.is_derived or not choice.is_good:
-            choice = self._searched(contest, kind)
+            choice = self._searched(contest, kind, choice)
         for mend in (with_vanishing_products, with_ordered_products, with_series):
             self._plain[name] = choice.selected.form
             if not choice.is_good:
@@ -180,6 +180,8 @@ class _Stabiliser:
                 starts = dict.fromkeys((choice.selected, choice.written, *best[:2]))
                 found = [form for start in starts for form in mend(quantity, start)]
                 choice = contest.choose(found, choice.selected)
+                if choice.is_good and kind.is_derived and mend is with_ordered_products:
+                    choice = self._searched(contest, kind, choice)
         if kind.is_derived and choice.selected.faults[0]:
             found = list(candidates.by_sympy(written, self._upstream))
             choice = contest.choose(found, choice.selected)
@@ -213,10 +215,9 @@ class _Stabiliser:
         trials = (Trial(meaning, sample, machine) for sample, machine in self._formats)
         return Quantity(tuple(trials), self._chosen.close)
 
-    def _searched(self, contest: Contest, kind: _Kind) -> Choice:
-        """The choice among what the search finds from what is written, from that, and so
-        on, until the form is good or stays the same."""
-        choice = contest.choose(())
+    def _searched(self, contest: Contest, kind: _Kind, choice: Choice) -> Choice:
+        """The choice among what the search finds from the choice so far, from that, and
+        so on, until the form is good or stays the same."""
         for _ in range(_ROUNDS):
             held = choice.selected
             choice = contest.choose(self._near(contest, held.form, kind), held)
