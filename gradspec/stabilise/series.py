@@ -9,6 +9,7 @@ there to 2**-56: `symbolic.taylor` bounds what it leaves out.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import islice
@@ -20,43 +21,110 @@ from gradspec.derive.build import times
 from gradspec.derive.linear import coefficient, is_linear
 from gradspec.ir.expr import Apply, Const, Expr, Ref, Select
 from gradspec.ir.tidy import tidy
-from gradspec.ir.walk import names, nodes, size
+from gradspec.ir.walk import children, names, nodes, size, substitute, with_children
 from gradspec.primitives.table_polynomials import LONGEST, name_of
 from gradspec.stabilise.accuracy_model import GOOD, Quantity
 from gradspec.stabilise.choice import Candidate
+from gradspec.stabilise.matching import replaced
 
 _WINDOWS = tuple(Fraction(n, 64) for n in (128, 96, 64, 48, 32, 24, 16, 8, 4, 1))
 _ORDER, _BITS = 40, 56
-_LARGEST, _CENTRES = 110, 3  # nodes of a function, and places looked at
+_LARGEST, _CENTRES, _PRODUCTS = 110, 3, 3  # nodes of a function, and places looked at
+_PRODUCT = "product "
+"""A name that no input has."""
 
 
 def with_series(quantity: Quantity, start: Candidate) -> Iterator[Expr]:
     """A form with a polynomial about each place near which it has bad points."""
     points = quantity.trials[0].points
     meaning = tidy(quantity.trials[0].meaning)
-    used = sorted(points.upstream & names(meaning))
-    if len(used) > 1 or size(meaning) > _LARGEST:
+    if size(meaning) > _LARGEST:
         return
-    if used and not is_linear(meaning, frozenset(used)):
+    for part in _parts(meaning, points.floating, points.upstream):
+        values: list[Any] = [trial.values(part.of) for trial in quantity.trials]
+        bad = [
+            value[(score.errors > GOOD) | trial.undefined]
+            for value, trial, score in zip(
+                values, quantity.trials, start.scores, strict=True
+            )
+        ]
+        found = list(_about_places(part, bad, start.form))
+        yield from found
+        if found:
+            return
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A function ``factor`` of one ``name``, which stands for ``of``: the meaning is the
+    product of it and what is ``outside``."""
+
+    factor: Expr
+    name: str
+    of: Expr
+    outside: tuple[Expr, ...]
+
+
+def _parts(
+    meaning: Expr, floating: frozenset[str], upstream: frozenset[str]
+) -> Iterator[_Part]:
+    """The meaning as a function of one input, or of one product of inputs, times what does
+    not depend on it."""
+    inputs = sorted((names(meaning) & floating) - upstream)
+    for name in inputs:
+        yield from _split(meaning, name, Ref(name))
+    if len(inputs) > 1:
+        for node in _repeated_products(meaning, floating - upstream):
+            yield from _split(replaced(meaning, node, Ref(_PRODUCT)), _PRODUCT, node)
+
+
+def _split(expr: Expr, name: str, of: Expr) -> Iterator[_Part]:
+    atoms: dict[Expr, str] = {}
+
+    def named(node: Expr) -> Expr:
+        if name in names(node):
+            return with_children(node, tuple(named(part) for part in children(node)))
+        if not names(node):
+            return node
+        return Ref(atoms.setdefault(node, f"{_PRODUCT}{len(atoms)}"))
+
+    if name not in names(expr):
         return
-    factor = coefficient(meaning, used[0], frozenset(used)) if used else meaning
-    inputs = sorted(names(factor))
-    if len(inputs) != 1 or inputs[0] not in points.floating:
-        return
-    bad = [
-        trial.points.columns[inputs[0]][(score.errors > GOOD) | trial.undefined]
-        for trial, score in zip(quantity.trials, start.scores, strict=True)
-    ]
-    for centre in islice(_centres(factor), _CENTRES):
+    factor = named(expr)
+    for atom in atoms.values():
+        alone = frozenset([atom])
+        if not is_linear(factor, alone):
+            return
+        factor = coefficient(factor, atom, alone)
+    if names(factor) == {name}:
+        yield _Part(factor, name, of, tuple(atoms))
+
+
+def _repeated_products(expr: Expr, inputs: frozenset[str]) -> Iterator[Expr]:
+    """Products of several inputs that stand in several places, longest first."""
+    found: dict[Expr, int] = {}
+    for node in nodes(expr):
+        for part in children(node):
+            is_product = isinstance(part, Apply) and part.op in ("mul", "div")
+            if is_product and len(names(part) & inputs) > 1 and names(part) <= inputs:
+                found[part] = found.get(part, 0) + 1
+    repeated = (part for part, count in found.items() if count > 1)
+    yield from islice(sorted(repeated, key=size, reverse=True), _PRODUCTS)
+
+
+def _about_places(part: _Part, bad: list[Any], form: Expr) -> Iterator[Expr]:
+    centres = _centres(part.factor) if part.of == Ref(part.name) else (Fraction(0),)
+    for centre in islice(centres, _CENTRES):
         for window in _WINDOWS:
             is_near = any(
                 (np.abs(x - float(centre)) < float(window)).any() for x in bad
             )
-            found = is_near and polynomial_about(factor, inputs[0], centre, window)
+            found = is_near and polynomial_about(part.factor, part.name, centre, window)
             if found:
-                inside, series = found
-                whole = times(Ref(used[0]), series) if used else series
-                yield Select(inside, whole, start.form)
+                inside, series = (substitute(e, {part.name: part.of}) for e in found)
+                for factor in reversed(part.outside):
+                    series = times(factor, series)
+                yield Select(inside, series, form)
 
 
 def _centres(expr: Expr) -> Iterator[Fraction]:

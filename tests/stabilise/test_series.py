@@ -52,3 +52,16 @@ def test_a_series_is_taken_where_nothing_else_is_good(form: str) -> None:
 @pytest.mark.parametrize("form", ["x * sigmoid(x)", "x * ndtr(x)", "tanh(x)"])
 def test_no_series_beside_the_zero_of_a_gradient(form: str) -> None:
     assert "polynomial" not in texts(stable(unary(form)).rule)["dx"]
+
+
+@pytest.mark.parametrize(
+    "forward",
+    [
+        "x * (cos(z) / z - sin(z) / (z * z))",
+        "cosh(x) * (z - sin(z))",
+        "cos(x * z) / (x * z) - sin(x * z) / (x * z) / (x * z)",
+    ],
+)
+def test_a_function_of_one_input_may_be_a_factor(forward: str) -> None:
+    found = stable(f"rule f(x, z) -> y:\n    y = {forward}\n")
+    assert "polynomial" in texts(found.rule)["y"]
