@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 
 from gradspec.derive.build import times
-from gradspec.derive.linear import coefficient, is_linear
-from gradspec.ir.expr import Apply, Const, Expr, Ref, Select
+from gradspec.ir.expr import ONE, Apply, Const, Expr, Ref, Select
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import children, names, nodes, size, substitute, with_children
 from gradspec.primitives.table_polynomials import LONGEST, name_of
@@ -29,7 +28,10 @@ from gradspec.stabilise.matching import replaced
 
 _WINDOWS = tuple(Fraction(n, 64) for n in (128, 96, 64, 48, 32, 24, 16, 8, 4, 1))
 _ORDER, _BITS = 40, 56
-_LARGEST, _CENTRES, _PRODUCTS = 110, 3, 3  # nodes of a function, and places looked at
+_LARGEST, _CENTRES = 110, 3  # nodes of a function, and places looked at
+_PRODUCTS, _POWER = 3, 4  # products, and powers of what is outside
+_CANCEL = ("add", "sub", "div")
+_RATIONAL = frozenset(["add", "sub", "mul", "div", "neg", "square"])
 _PRODUCT = "product "
 """A name that no input has."""
 
@@ -57,12 +59,12 @@ def with_series(quantity: Quantity, start: Candidate) -> Iterator[Expr]:
 @dataclass(frozen=True, slots=True)
 class _Part:
     """A function ``factor`` of one ``name``, which stands for ``of``: the meaning is the
-    product of it and what is ``outside``."""
+    product of it and of powers of what is ``outside``."""
 
     factor: Expr
     name: str
     of: Expr
-    outside: tuple[Expr, ...]
+    outside: tuple[tuple[Expr, int], ...]
 
 
 def _parts(
@@ -70,12 +72,14 @@ def _parts(
 ) -> Iterator[_Part]:
     """The meaning as a function of one input, or of one product of inputs, times what does
     not depend on it."""
-    inputs = sorted((names(meaning) & floating) - upstream)
-    for name in inputs:
+    inputs = (names(meaning) & floating) - upstream
+    for name in sorted(inputs):
         yield from _split(meaning, name, Ref(name))
-    if len(inputs) > 1:
-        for node in _repeated_products(meaning, floating - upstream):
-            yield from _split(replaced(meaning, node, Ref(_PRODUCT)), _PRODUCT, node)
+    for node in _products(meaning, inputs) if len(inputs) > 1 else ():
+        form = replaced(meaning, node, Ref(_PRODUCT))
+        yield from _split(form, _PRODUCT, node)
+        for name, value in _solved(node):
+            yield from _split(substitute(form, {name: value}), _PRODUCT, node)
 
 
 def _split(expr: Expr, name: str, of: Expr) -> Iterator[_Part]:
@@ -91,25 +95,74 @@ def _split(expr: Expr, name: str, of: Expr) -> Iterator[_Part]:
     if name not in names(expr):
         return
     factor = named(expr)
-    for atom in atoms.values():
-        alone = frozenset([atom])
-        if not is_linear(factor, alone):
+    outside = []
+    for atom, known in atoms.items():
+        power = _degree(factor, known)
+        if power is None or abs(power) > _POWER:
             return
-        factor = coefficient(factor, atom, alone)
-    if names(factor) == {name}:
-        yield _Part(factor, name, of, tuple(atoms))
+        factor = tidy(substitute(factor, {known: ONE}))
+        outside.append((atom, power))
+    may_cancel = any(isinstance(n, Apply) and n.op in _CANCEL for n in nodes(factor))
+    if names(factor) == {name} and (may_cancel or not outside):
+        yield _Part(factor, name, of, tuple(outside))
 
 
-def _repeated_products(expr: Expr, inputs: frozenset[str]) -> Iterator[Expr]:
-    """Products of several inputs that stand in several places, longest first."""
-    found: dict[Expr, int] = {}
+def _degree(expr: Expr, name: str) -> int | None:
+    """The power of ``name`` that is a factor of ``expr``, which is free of it otherwise;
+    None if there is none."""
+    if name not in names(expr):
+        return 0
+    below = [_degree(part, name) for part in children(expr)]
+    match (expr, below):
+        case (Ref(), _):
+            return 1
+        case (_, [*_]) if None in below:
+            return None
+        case (Apply(op="neg"), [int(n)]):
+            return n
+        case (Apply(op="square"), [int(n)]):
+            return 2 * n
+        case (Apply(op="mul"), [int(n), int(m)]):
+            return n + m
+        case (Apply(op="div"), [int(n), int(m)]):
+            return n - m
+        case (Apply(op="add" | "sub"), [int(n), int(m)]) if n == m:
+            return n
+        case (Select(), [0, int(n), int(m)]) if n == m:
+            return n
+        case _:
+            return None
+
+
+def _products(expr: Expr, inputs: frozenset[str]) -> Iterator[Expr]:
+    """Products and quotients of several inputs of which a function is taken."""
+    found: dict[Expr, None] = {}
     for node in nodes(expr):
-        for part in children(node):
+        if not isinstance(node, Apply) or node.op in _RATIONAL:
+            continue
+        for part in node.args:
             is_product = isinstance(part, Apply) and part.op in ("mul", "div")
-            if is_product and len(names(part) & inputs) > 1 and names(part) <= inputs:
-                found[part] = found.get(part, 0) + 1
-    repeated = (part for part, count in found.items() if count > 1)
-    yield from islice(sorted(repeated, key=size, reverse=True), _PRODUCTS)
+            if is_product and len(names(part) & inputs) > 1:
+                found[part] = None
+    yield from islice(found, _PRODUCTS)
+
+
+def _solved(node: Expr) -> Iterator[tuple[str, Expr]]:
+    """An input of a product in terms of the product and of the other factor."""
+    whole = Ref(_PRODUCT)
+    match node:
+        case Apply(op="mul", args=(a, b)):
+            for one, other in ((a, b), (b, a)):
+                match one:
+                    case Ref(name=name):
+                        yield name, Apply("div", (whole, other))
+                    case Apply(op="neg", args=(Ref(name=name),)):
+                        yield name, Apply("neg", (Apply("div", (whole, other)),))
+                    case Apply(op="mul", args=(Const() as number, Ref(name=name))):
+                        below = Apply("mul", (number, other))
+                        yield name, Apply("div", (whole, below))
+        case Apply(op="div", args=(Ref(name=name), b)):
+            yield name, Apply("mul", (whole, b))
 
 
 def _about_places(part: _Part, bad: list[Any], form: Expr) -> Iterator[Expr]:
@@ -122,8 +175,11 @@ def _about_places(part: _Part, bad: list[Any], form: Expr) -> Iterator[Expr]:
             found = is_near and polynomial_about(part.factor, part.name, centre, window)
             if found:
                 inside, series = (substitute(e, {part.name: part.of}) for e in found)
-                for factor in reversed(part.outside):
-                    series = times(factor, series)
+                for factor, power in reversed(part.outside):
+                    for _ in range(power):
+                        series = times(factor, series)
+                    for _ in range(-power):
+                        series = Apply("div", (series, factor))
                 yield Select(inside, series, form)
 
 
