@@ -825,6 +825,77 @@ _EXPM1 = (
     Row("asinh of a size, hypot", "log(abs(a) + hypot(a, 1))", "asinh(abs(a))"),
 )
 
+_PAIRS = (
+    Row(
+        "difference of hyperbolic cosines",
+        "cosh(a) - cosh(b)",
+        "2 * sinh(0.5 * (a + b)) * sinh(0.5 * (a - b))",
+    ),
+    Row(
+        "difference of hyperbolic sines",
+        "sinh(a) - sinh(b)",
+        "2 * cosh(0.5 * (a + b)) * sinh(0.5 * (a - b))",
+    ),
+    Row(
+        "difference of inverse hyperbolic tangents",
+        "atanh(a) - atanh(b)",
+        "atanh((a - b) / (1 - a * b))",
+    ),
+    Row(
+        "difference of arctangents, far out",
+        "atan(a) - atan(b)",
+        "atan2((a - b) / b, a + 1 / b)",
+        when="a > 0 and b > 0",
+        detour=True,
+    ),
+    Row("difference of log1p of both signs", "log1p(a) - log1p(-a)", "2 * atanh(a)"),
+    Row(
+        "hypot less a size",
+        "hypot(a, b) - abs(a)",
+        "b / (hypot(a, b) + abs(a)) * b if a != 0 else abs(b)",
+    ),
+    Row(
+        "hypot less a part",
+        "hypot(a, b) - a",
+        "b / (hypot(a, b) + a) * b if a > 0 else hypot(a, b) - a",
+    ),
+    Row(
+        "cosine less its sign",
+        "a / hypot(a, b) - sign(a)",
+        "-sign(a) * (b / hypot(a, b)) * (b / (hypot(a, b) + abs(a)))",
+    ),
+    Row(
+        "norm of three",
+        "sqrt(square(a) + square(b) + square(c))",
+        "hypot(hypot(a, b), c)",
+        detour=True,
+    ),
+    Row("sigmoid less a half", "sigmoid(a) - 0.5", "0.5 * tanh(0.5 * a)"),
+    Row("sums with a common part", "(a + b) - (a + c)", "b - c"),
+    Row("differences with a common part", "(a - b) - (a - c)", "c - b"),
+    Row("differences from a common part", "(b - a) - (c - a)", "b - c"),
+    Row("sum less a difference", "(a + b) - (a - c)", "b + c"),
+    Row("difference less a sum", "(a - b) - (a + c)", "-(b + c)"),
+    Row(
+        "sine of a difference, joined",
+        "sin(a) * cos(b) - cos(a) * sin(b)",
+        "sin(a - b)",
+        detour=True,
+    ),
+    Row(
+        "cosine of a difference, joined",
+        "cos(a) * cos(b) + sin(a) * sin(b)",
+        "cos(a - b)",
+        detour=True,
+    ),
+    Row(
+        "cosine of a sum, joined",
+        "cos(a) * cos(b) - sin(a) * sin(b)",
+        "cos(a + b)",
+        detour=True,
+    ),
+)
+
 ROWS = (
     *(_LOGISTIC + _EXPONENTIALS + _LOGARITHMS + _ALGEBRA + _ERROR_FUNCTIONS),
     *(
@@ -838,6 +909,7 @@ ROWS = (
         + _ORDER
         + _STEPS
         + _EXPM1
+        + _PAIRS
     ),
 )
 
