@@ -870,6 +870,13 @@ _PAIRS = (
         "hypot(hypot(a, b), c)",
         detour=True,
     ),
+    Row(
+        "hypot with one, scaled",
+        "sqrt(1 + b * square(a))",
+        "hypot(1, sqrt(b) * a)",
+        when="b >= 0",
+        detour=True,
+    ),
     Row("sigmoid less a half", "sigmoid(a) - 0.5", "0.5 * tanh(0.5 * a)"),
     Row("sums with a common part", "(a + b) - (a + c)", "b - c"),
     Row("differences with a common part", "(a - b) - (a - c)", "c - b"),

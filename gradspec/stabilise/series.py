@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from gradspec.derive.build import times
-from gradspec.ir.expr import ONE, Apply, Const, Expr, Ref, Select
+from gradspec.ir.expr import ONE, ZERO, Apply, Const, Expr, Ref, Select
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import children, names, nodes, size, substitute, with_children
 from gradspec.primitives.table_polynomials import LONGEST, name_of
@@ -74,19 +74,28 @@ def _parts(
     not depend on it."""
     inputs = (names(meaning) & floating) - upstream
     for name in sorted(inputs):
-        yield from _split(meaning, name, Ref(name))
+        yield from _split(meaning, name, Ref(name), upstream)
     for node in _products(meaning, inputs) if len(inputs) > 1 else ():
         form = replaced(meaning, node, Ref(_PRODUCT))
-        yield from _split(form, _PRODUCT, node)
-        for name, value in _solved(node):
-            yield from _split(substitute(form, {name: value}), _PRODUCT, node)
+        solved = [substitute(form, {n: value}) for n, value in _solved(node)]
+        found = [
+            p for f in (form, *solved) for p in _split(f, _PRODUCT, node, upstream)
+        ]
+        yield from sorted(found, key=_least_power, reverse=True)[:1]
 
 
-def _split(expr: Expr, name: str, of: Expr) -> Iterator[_Part]:
+def _least_power(part: _Part) -> int:
+    """Negative where it divides by what may be 0."""
+    return min((power for _, power in part.outside), default=0)
+
+
+def _split(
+    expr: Expr, name: str, of: Expr, upstream: frozenset[str]
+) -> Iterator[_Part]:
     atoms: dict[Expr, str] = {}
 
     def named(node: Expr) -> Expr:
-        if name in names(node):
+        if name in names(node) or (names(node) & upstream and children(node)):
             return with_children(node, tuple(named(part) for part in children(node)))
         if not names(node):
             return node
@@ -128,8 +137,10 @@ def _degree(expr: Expr, name: str) -> int | None:
             return n - m
         case (Apply(op="add" | "sub"), [int(n), int(m)]) if n == m:
             return n
-        case (Select(), [0, int(n), int(m)]) if n == m:
-            return n
+        case (Select(then=then, other=other), [0, int(n), int(m)]):
+            if other == ZERO or n == m:
+                return n
+            return m if then == ZERO else None
         case _:
             return None
 

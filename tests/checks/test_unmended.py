@@ -101,7 +101,7 @@ def test_a_square_that_overflows_is_shown_at_the_large_input() -> None:
     (found,) = _told("""
         rule f(x, alpha: static = 1.0) -> y:
             assume alpha > 0
-            y = x / sqrt(1 + alpha * x**2)
+            exact y = x / sqrt(1 + alpha * x**2)
         """)
     assert found.code == "GS442"
     assert (
