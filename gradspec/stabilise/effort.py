@@ -11,8 +11,7 @@ from gradspec.ir.shelf import remembered
 from gradspec.ir.tidy import tidy
 from gradspec.options import Options
 from gradspec.stabilise import stabilise as search
-from gradspec.stabilise.branch_guards import guarded
-from gradspec.stabilise.indexed_guards import indexed_guarded
+from gradspec.stabilise.guards import guarded
 from gradspec.stabilise.names import restored, without_calls
 from gradspec.stabilise.sampling import points
 from gradspec.symbolic.attempts import attempt
@@ -82,7 +81,7 @@ def as_written(checked: CheckedRule) -> CheckedRule:
     """
     rule = _tidied(without_calls(checked.rule))
     if not rule.is_elementwise:
-        safe = indexed_guarded(rule)
+        safe = guarded(rule)
     else:
         sample = points(rule)
         safe = guarded(rule, sample) if len(sample) else rule

@@ -35,7 +35,7 @@ from gradspec.stabilise.accuracy_model import Quantity, Score, Trial, is_real
 from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.stabilise.choice import Choice, Contest
 from gradspec.stabilise.explanation import reason
-from gradspec.stabilise.indexed_guards import indexed_guarded
+from gradspec.stabilise.guards import guarded
 from gradspec.stabilise.indexed_points import Sample, samples, where_finite
 from gradspec.stabilise.matching import Search
 from gradspec.stabilise.names import (
@@ -59,7 +59,7 @@ def stabilise_indexed(checked: CheckedRule) -> CheckedRule:
     """The indexed rule with its expressions in the forms that measure best."""
     rule = without_calls(checked.rule)
     work = _Stabiliser(rule)
-    done = indexed_guarded(work.run())
+    done = guarded(work.run())
     losses = tuple(work.undefined(done))
     if not work.rewrites and done == rule:
         return replace(checked, losses=losses)

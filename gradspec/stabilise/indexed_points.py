@@ -51,6 +51,11 @@ def samples(rule: Rule) -> tuple[Sample, ...]:
     return tuple(found)
 
 
+def scalar_sample(rule: Rule, chosen: Points) -> Sample:
+    """An elementwise rule at its points: it has no sizes."""
+    return Sample({}, chosen, expansion(rule, {}), expansion(rule, {}, None, EVALUATED))
+
+
 def _sample(rule: Rule, size: int) -> Sample | None:
     for length in range(size, _LARGEST):
         sizes = _short(rule, dict.fromkeys(axis_names(rule), length))

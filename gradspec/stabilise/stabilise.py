@@ -3,7 +3,7 @@
 The passes, for each quantity: points and exact values → as written, if that is good →
 candidates → choice → products that leave the range (`ranges`, `orders`) → series (`series`)
 → float64 (`precision`). Forward first, then, on the forward as chosen, the cotangents; overrides
-stay as they are. Last, branches of conditionals are guarded (`branch_guards`).
+stay as they are. Last, branches of conditionals are guarded (`guards`).
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from gradspec.ir.walk import size
 from gradspec.stabilise import candidates, precision
 from gradspec.stabilise.accuracy_model import Quantity, Trial, is_real
 from gradspec.stabilise.arithmetic_model import Machine
-from gradspec.stabilise.branch_guards import guarded
 from gradspec.stabilise.choice import Choice, Contest, Tried, note
 from gradspec.stabilise.cost_model import cost
 from gradspec.stabilise.explanation import accuracy_loss, reason
+from gradspec.stabilise.guards import guarded
 from gradspec.stabilise.indexed import stabilise_indexed
 from gradspec.stabilise.matching import Search
 from gradspec.stabilise.names import (

@@ -9,7 +9,7 @@ from gradspec.ir.rule import Rule
 from gradspec.ir.text import show
 from gradspec.lower.lowering import lower
 from gradspec.source import Source
-from gradspec.stabilise.indexed_guards import indexed_guarded
+from gradspec.stabilise.guards import guarded
 from gradspec.syntax.parse import parse
 
 
@@ -55,7 +55,7 @@ def _rule(text: str) -> Rule:
 )
 def test_a_forward(header: str, written: str, harmless: str) -> None:
     rule = _rule(f"rule {header}:\n    y = {written}\n")
-    assert show(indexed_guarded(rule).forward[0].value) == harmless
+    assert show(guarded(rule).forward[0].value) == harmless
 
 
 def test_a_quotient_of_a_row_that_may_be_empty() -> None:
@@ -66,13 +66,13 @@ rule f(x[..., n], keep[..., n]: bool) -> y[..., n]:
     y[i] = x[i] / s if keep[i] else 0
 """
     )
-    guarded = indexed_guarded(rule)
-    assert show(guarded.forward[1].value) == (
+    done = guarded(rule)
+    assert show(done.forward[1].value) == (
         "x[i] / (s if keep[i] else 1) if keep[i] else 0"
     )
-    assert guarded.forward[0] == rule.forward[0]
+    assert done.forward[0] == rule.forward[0]
 
 
 def test_without_conditions_nothing_is_looked_at() -> None:
     rule = _rule("rule f(x[..., n]) -> y:\n    y = log(sum(exp(x[j]) for j))\n")
-    assert indexed_guarded(rule) is rule
+    assert guarded(rule) is rule

@@ -1,0 +1,315 @@
+"""The ``where`` trap: what a condition excludes is computed all the same.
+
+On arrays both branches of a conditional are evaluated, and every summand of ``sum(exp(x[j]
+- m) for j if keep[j])``. What is not finite there makes NumPy warn, and in a framework's
+second derivative 0 times infinity is NaN. So an operation that is at fault gets a harmless
+operand wherever its value does not count: ``sqrt(x) if x > 0 else 0`` becomes ``sqrt(x if x
+> 0 else 1) if x > 0 else 0``. Over the reals nothing changes.
+
+An operation is at fault if it or one of its derivatives is not finite at a point where
+the branch is not taken, though all operations below it are. That is found by evaluating
+them: elementwise rules at their points, indexed ones element by element at a few sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import reduce
+from operator import and_
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from gradspec.derive.regions import below
+from gradspec.ir.elements import OutOfRange, places
+from gradspec.ir.expr import ZERO, Apply, Expr, Reduce, Select, const
+from gradspec.ir.rule import Backward, Declared, Derived, Let, Override, Rule
+from gradspec.ir.tidy import decide, tidy
+from gradspec.ir.unroll import unrolled
+from gradspec.ir.walk import children, names, nodes, substitute, with_children
+from gradspec.lower.growth import depth
+from gradspec.primitives.formula import partial
+from gradspec.primitives.lookup import primitive
+from gradspec.stabilise.arithmetic_model import Machine
+from gradspec.stabilise.indexed_points import Sample, samples, scalar_sample
+from gradspec.stabilise.matching import replaced
+from gradspec.stabilise.names import Names
+from gradspec.stabilise.sampling import Points
+
+_REACH = 4096.0
+"""Inputs beyond this may overflow in a product; that is not what this is about."""
+
+_PLAIN = frozenset(
+    ["add", "sub", "mul", "neg", "square", "max", "min", "clip", "relu", "abs"]
+)
+"""Finite wherever their arguments are (within reach), derivatives too."""
+
+_SAFE = tuple(
+    const(Fraction(text)) for text in ["1", "2", "1/2", "0", "-1", "-2", "3", "10"]
+)
+"""Numbers tried as operands."""
+
+_MINUS_INFINITY = Apply("neg", (Apply("inf"),))
+
+_ROUNDS = 6
+_DEEPEST = 200
+
+Scope: TypeAlias = "Mapping[str, str | int]"
+"""The indices in force, each with its axis."""
+
+_Mask: TypeAlias = Any
+"""A boolean array over the points, once for every element."""
+
+
+def guarded(rule: Rule, points: Points | None = None) -> Rule:
+    """The rule with what its conditions exclude made harmless; ``points`` are those of an
+    elementwise rule."""
+    entries = (e for e in rule.backward if isinstance(e, Derived | Declared | Override))
+    values = (*rule.forward, *rule.backward_locals, *entries)
+    if not any(_is_at_stake(value.value) for value in values):
+        return rule
+    found = samples(rule) if points is None else (scalar_sample(rule, points),)
+    guard = _Guard(_Elements(rule, found))
+    return replace(
+        rule,
+        forward=tuple(map(guard.let, rule.forward)),
+        backward_locals=tuple(map(guard.let, rule.backward_locals)),
+        backward=tuple(
+            guard.entry(entry, variable.shape.axes)
+            for variable, entry in zip(rule.inputs, rule.backward, strict=True)
+        ),
+    )
+
+
+def _is_at_stake(value: Expr) -> bool:
+    """A condition, and an operation that is not finite everywhere."""
+    found = list(nodes(value))
+    conditional = any(
+        isinstance(n, Select) or (isinstance(n, Reduce) and n.where) for n in found
+    )
+    return conditional and any(map(_may_fail, found))
+
+
+def _may_fail(node: Expr) -> bool:
+    match node:
+        case Apply(op=op, args=args):
+            return bool(args) and op not in _PLAIN and primitive(op).result != "bool"
+        case _:
+            return False
+
+
+class _Elements:
+    """Values of expressions at every element, for each sample's sizes and points."""
+
+    def __init__(self, rule: Rule, found: tuple[Sample, ...]) -> None:
+        self._known: dict[tuple[Expr, tuple[tuple[str, str | int], ...]], Any] = {}
+        self._samples = [
+            (
+                sample,
+                Names(unrolled(rule, sample.evaluated).rule),
+                Machine(sample.points.columns),
+            )
+            for sample in found
+        ]
+
+    def value(self, expr: Expr, scope: Scope) -> Any:
+        """Each element's column, one after the other."""
+        key = expr, tuple(scope.items())
+        if key not in self._known:
+            columns = [
+                _column(expr, env, *parts)
+                for parts in self._samples
+                for env in _places(scope, parts[0])
+            ]
+            self._known[key] = np.concatenate(columns) if columns else np.zeros(0)
+        return self._known[key]
+
+    def near(self, scope: Scope) -> _Mask:
+        """The points that matter, once for each element."""
+        masks = [
+            _near(sample.points)
+            for sample, *_ in self._samples
+            for _ in _places(scope, sample)
+        ]
+        return np.concatenate(masks) if masks else np.zeros(0, dtype=bool)
+
+
+def _places(scope: Scope, sample: Sample) -> Iterator[Mapping[str, int]]:
+    for place in places(tuple(scope.values()), sample.sizes):
+        yield dict(zip(scope, place, strict=True))
+
+
+def _near(points: Points) -> _Mask:
+    columns = [c for c in points.columns.values() if c.dtype != np.bool_]
+    every = np.ones(len(points), dtype=bool)
+    return reduce(and_, (np.abs(column) <= _REACH for column in columns), every)
+
+
+def _column(
+    expr: Expr,
+    env: Mapping[str, int],
+    sample: Sample,
+    values: Names,
+    machine: Machine,
+) -> Any:
+    """An element at the points. What is beyond an axis is 0, as where arrays are padded."""
+    try:
+        scalar = sample.evaluated.expand(expr, env)
+    except OutOfRange:
+        return np.zeros(len(sample.points), dtype=np.float32)
+    decided = decide(scalar)
+    if decided is not None:
+        return np.full(len(sample.points), decided)
+    closed = values.close(scalar)
+    missing = dict.fromkeys(names(closed) - sample.points.columns.keys(), ZERO)
+    return machine.run(substitute(closed, missing) if missing else closed)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Side:
+    """What counts where the condition is ``taken``; ``outside`` are the points at which
+    it does not."""
+
+    condition: Expr
+    taken: bool
+    scope: Scope
+    outside: _Mask
+
+    def choice(self, value: Expr, safe: Expr) -> Expr:
+        """``value`` where the branch is taken, else ``safe``."""
+        if self.taken:
+            return Select(self.condition, value, safe)
+        return Select(self.condition, safe, value)
+
+
+class _Guard:
+    def __init__(self, elements: _Elements) -> None:
+        self._elements = elements
+        self._done: dict[tuple[Expr, tuple[str, ...]], Expr] = {}
+
+    def entry(self, entry: Backward, axes: tuple[str | int, ...]) -> Backward:
+        if isinstance(entry, Derived | Declared | Override):
+            scope = dict(zip(entry.indices, axes, strict=True))
+            return replace(entry, value=self._run(entry.value, scope))
+        return entry
+
+    def let(self, let: Let) -> Let:
+        scope = dict(zip(let.indices, let.axes, strict=True))
+        return replace(let, value=self._run(let.value, scope))
+
+    def _run(self, expr: Expr, scope: Scope) -> Expr:
+        """A value with everything in it guarded."""
+        if not _is_at_stake(expr) or depth(expr, {}) > _DEEPEST:
+            return expr
+        try:
+            return self._inside(expr, scope)
+        except NotImplementedError:  # a part that the model does not know
+            return expr
+
+    def _inside(self, expr: Expr, scope: Scope) -> Expr:
+        """What is inside of a branch comes first: it may be of use as it stands where the
+        branch is at fault. (A part may stand in many places.)"""
+        key = expr, (*scope, *map(str, scope.values()))
+        if key not in self._done:
+            self._done[key] = self._guarded(expr, scope)
+        return self._done[key]
+
+    def _guarded(self, expr: Expr, scope: Scope) -> Expr:
+        match expr:
+            case Select(condition=condition, then=then, other=other):
+                then = self._harmless(self._inside(then, scope), condition, True, scope)
+                other = self._inside(other, scope)
+                other = self._harmless(other, condition, False, scope)
+                return with_children(expr, (condition, then, other))
+            case Reduce(bounds=bounds, body=body, where=where):
+                inner = {**scope, **{b.index: b.axis for b in bounds}}
+                body = self._inside(body, inner)
+                if where is None:
+                    return with_children(expr, (body,))
+                body = self._harmless(body, where, True, inner)
+                return with_children(expr, (body, where))
+            case _:
+                parts = tuple(self._inside(c, scope) for c in children(expr))
+                return with_children(expr, parts)
+
+    def _harmless(
+        self, branch: Expr, condition: Expr, taken: bool, scope: Scope
+    ) -> Expr:
+        """A branch that is finite, with its derivatives, where it is not taken."""
+        if not any(map(_may_fail, nodes(branch))):
+            return branch
+        holds = self._elements.value(condition, scope).astype(bool)
+        outside = self._elements.near(scope) & (holds != taken)
+        side = _Side(condition, taken, scope, outside)
+        for _ in range(_ROUNDS if outside.any() else 0):
+            guilty = self._first_at_fault(branch, side)
+            cured = None if guilty is None else self._cured(guilty, side)
+            if guilty is None or cured is None:
+                return branch
+            branch = replaced(branch, guilty, cured)
+        return branch
+
+    def _cured(self, guilty: Apply, side: _Side) -> Expr | None:
+        """The operation on operands that are replaced; of a quotient the divisor."""
+        first = 1 if guilty.op == "div" else 0
+        parts = guilty.args
+        for safe in _safe(guilty, side.scope):
+            changed = (side.choice(p, safe) if names(p) else p for p in parts[first:])
+            cured = with_children(guilty, (*parts[:first], *changed))
+            if self._first_at_fault(cured, side) != cured:
+                return cured
+        return None
+
+    def _first_at_fault(self, branch: Expr, side: _Side) -> Apply | None:
+        """The first operation on the way of derivatives, operands first, that is at fault."""
+        sound: dict[Expr, _Mask] = {}
+        for node in _on_the_way(branch):
+            mask = reduce(and_, (sound[part] for part in _operands(node)), side.outside)
+            if isinstance(node, Apply) and _may_fail(node):
+                whole = (self._is_finite(expr, side) for expr in _with_slopes(node))
+                if (mask & ~reduce(and_, whole)).any():
+                    return node
+                mask = mask & self._is_finite(node, side)
+            sound[node] = mask
+        return None
+
+    def _is_finite(self, expr: Expr, side: _Side) -> _Mask:
+        return np.isfinite(self._elements.value(expr, side.scope))
+
+
+def _safe(guilty: Apply, scope: Scope) -> tuple[Expr, ...]:
+    """What to try. The exponential of an element, which may be summed, is best 0 where it
+    does not count."""
+    if guilty.op == "exp" and scope:
+        return (_MINUS_INFINITY,)
+    return (ZERO, *_SAFE) if guilty.op in ("exp", "expm1") else _SAFE
+
+
+def _with_slopes(node: Apply) -> list[Expr]:
+    """The operation itself, and its derivatives by those arguments that depend on data."""
+    row = primitive(node.op)
+    values = {**dict(zip(row.params, node.args, strict=True)), "out": node}
+    moving = (n for n, arg in enumerate(node.args) if names(arg))
+    forms = (partial(node.op, position) for position in moving)
+    return [node, *(tidy(substitute(f, values)) for f in forms if f is not None)]
+
+
+def _operands(node: Expr) -> tuple[Expr, ...]:
+    """Through which a derivative flows. A reduction has none: what is inside of it has
+    indices of its own."""
+    return () if isinstance(node, Reduce) else below(node)
+
+
+def _on_the_way(branch: Expr) -> tuple[Expr, ...]:
+    """The nodes of a branch through which derivatives flow, operands first; conditions
+    are computed in any case."""
+    found: set[Expr] = set()
+    todo = [branch]
+    while todo:
+        node = todo.pop()
+        if node not in found:
+            found.add(node)
+            todo += _operands(node)
+    return tuple(node for node in nodes(branch) if node in found)
