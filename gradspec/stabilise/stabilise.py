@@ -1,7 +1,7 @@
 """How each expression of an elementwise rule is evaluated: the same function, measured.
 
 The passes, for each quantity: points and exact values → as written, if that is good →
-candidates → choice → products that leave the range (`ranges`, `orders`) → series (`series`)
+candidates → choice → products that leave the range (`ranges`) → series (`series`)
 → float64 (`precision`). Forward first, then, on the forward as chosen, the cotangents; overrides
 stay as they are. Last, branches of conditionals are guarded (`guards`).
 """
@@ -46,9 +46,7 @@ from gradspec.stabilise.names import (
     without_calls,
     without_dead_locals,
 )
-from gradspec.stabilise.orders import with_ordered_products
-from gradspec.stabilise.ranges import with_vanishing_products
-from gradspec.stabilise.regimes import by_size
+from gradspec.stabilise.ranges import with_ordered_products, with_vanishing_products
 from gradspec.stabilise.sampling import DOUBLE, Points, points
 from gradspec.stabilise.series import with_series
 
@@ -186,7 +184,9 @@ class _Stabiliser:
             found = list(candidates.by_sympy(written, self._upstream))
             choice = contest.choose(found, choice.selected)
         if choice.selected.faults[0]:
-            found = list(by_size(quantity, choice.selected, contest.measured))
+            found = list(
+                candidates.by_size(quantity, choice.selected, contest.measured)
+            )
             choice = contest.choose(found, choice.selected)
         note(Tried(choice, contest.measured))
         self._record(name, quantity, choice, kind)
