@@ -40,13 +40,29 @@ class Label:
 
 
 @dataclass(frozen=True, slots=True)
+class Fix:
+    """One change to the text of a rule that may mend it: ``text`` in the place of
+    ``span``. If it does, ``words`` are said as help, ``note`` as a note, and ``guilty`` is
+    shown as the place that is probably at fault.
+    """
+
+    words: str
+    span: Span
+    text: str
+    note: str = ""
+    guilty: Span | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Diagnostic:
     """One finding.
 
     ``labels[0]`` is the guilty place (the smallest guilty piece); further labels give
     context. ``headline`` says what is wrong in the user's terms, ``notes`` give facts
     (a witness point, the derived expression), ``help`` says how to mend it. A finding
-    without a place (a missing file) has no labels.
+    without a place (a missing file) has no labels. ``fixes`` are changes that nobody has
+    tried yet (`checks.mending` does, and says those that mend); of each group the first
+    that mends is said.
     """
 
     code: str
@@ -55,6 +71,7 @@ class Diagnostic:
     labels: tuple[Label, ...] = ()
     notes: tuple[str, ...] = ()
     help: str = ""
+    fixes: tuple[tuple[Fix, ...], ...] = ()
 
     @property
     def is_error(self) -> bool:
@@ -83,9 +100,12 @@ def error(
     notes: Iterable[str] = (),
     help: str = "",
     also: Iterable[Label] = (),
+    fixes: Iterable[tuple[Fix, ...]] = (),
 ) -> Diagnostic:
     """An error at one place; ``also`` adds places that explain it."""
-    return _at(Severity.ERROR, code, headline, source, span, label, notes, help, also)
+    return _at(
+        Severity.ERROR, code, headline, source, span, label, notes, help, also, fixes
+    )
 
 
 def warning(
@@ -98,9 +118,12 @@ def warning(
     notes: Iterable[str] = (),
     help: str = "",
     also: Iterable[Label] = (),
+    fixes: Iterable[tuple[Fix, ...]] = (),
 ) -> Diagnostic:
     """A warning at one place; ``also`` adds places that explain it."""
-    return _at(Severity.WARNING, code, headline, source, span, label, notes, help, also)
+    return _at(
+        Severity.WARNING, code, headline, source, span, label, notes, help, also, fixes
+    )
 
 
 def _at(
@@ -113,6 +136,10 @@ def _at(
     notes: Iterable[str],
     help: str,
     also: Iterable[Label],
+    fixes: Iterable[tuple[Fix, ...]],
 ) -> Diagnostic:
     first = (Label(source, span, label),) if source and span else ()
-    return Diagnostic(code, severity, headline, first + tuple(also), tuple(notes), help)
+    labels = first + tuple(also)
+    return Diagnostic(
+        code, severity, headline, labels, tuple(notes), help, tuple(fixes)
+    )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial
 
 from gradspec.checks import (
     assumptions,
@@ -19,6 +21,7 @@ from gradspec.checks import (
 from gradspec.checks.breaks import breaks
 from gradspec.checks.budget import stopped
 from gradspec.checks.cotangents import judge
+from gradspec.checks.mending import tried
 from gradspec.checks.subject import Subject, subject
 from gradspec.diagnostics import Diagnostic, Outcome
 from gradspec.ir.calls import follows_surrogate
@@ -48,12 +51,23 @@ CHECKS: tuple[Callable[[Subject], Iterable[Diagnostic]], ...] = (
 )
 
 
+_AGAIN = 0.5
+"""Seconds that proofs may take of a rule that is changed as a suggestion says."""
+
+
 def check(rule: Rule, budget: float = 10.0) -> Outcome[CheckedRule]:
     """The rule with its verdicts, and what is wrong with it.
 
     ``budget``: seconds that proofs may take (refuting takes milliseconds). A refuted
-    rule has its verdicts too; the errors stop it.
+    rule has its verdicts too; the errors stop it. What is suggested has been tried.
     """
+    outcome = _examined(rule, budget)
+    again = partial(_examined, budget=min(budget, _AGAIN))
+    return replace(outcome, diagnostics=tried(rule, outcome.diagnostics, again))
+
+
+def _examined(rule: Rule, budget: float) -> Outcome[CheckedRule]:
+    """The same with suggestions that nobody has tried."""
     if rule.is_elementwise:
         seen = subject(rule)
         met = tuple(breaks(seen))

@@ -12,10 +12,10 @@ from gradspec.checks.boundaries import (
 )
 from gradspec.checks.breaks import Break
 from gradspec.checks.claims import Claim, Judgement
-from gradspec.checks.cure import cure
+from gradspec.checks.cure import cures, guilty, left_out, meant
 from gradspec.checks.diagnosis import diagnose
-from gradspec.checks.guess import Guess
-from gradspec.checks.subject import Point, number, said
+from gradspec.checks.mending import probably
+from gradspec.checks.subject import Point, said
 from gradspec.diagnostics import Diagnostic, Label, error, warning
 from gradspec.ir.rule import Status, Verdict
 from gradspec.symbolic.attempts import attempt
@@ -40,7 +40,11 @@ def refuted(claim: Claim, point: Point, seen: Comparison) -> Judgement:
     with attempt(f"words for {claim.name}", _FOR_WORDS) as may:
         if may:
             guess = in_time(_FOR_WORDS, lambda: diagnose(claim, point))
-    notes += [guess.sentence] if guess else []
+    also: tuple[Label, ...] = ()
+    if guess is not None and guess.new is None:
+        notes.append(guess.sentence)
+        span = guilty(claim, guess)
+        also = () if span is None else (probably(claim.subject.rule, span),)
     if claim.subject.rule.surrogates:
         notes.append("the derivative is that of the surrogate")
     return Judgement(
@@ -53,18 +57,12 @@ def refuted(claim: Claim, point: Point, seen: Comparison) -> Judgement:
                 claim.entry.span,
                 label=f"gives {declared} at {place}, where the derivative is {true}",
                 notes=notes,
-                help=cure(claim, guess),
-                also=_guilty(claim, guess),
+                help=meant(claim.name),
+                fixes=cures(claim, guess),
+                also=also,
             ),
         ),
     )
-
-
-def _guilty(claim: Claim, guess: Guess | None) -> tuple[Label, ...]:
-    """The piece of text that is probably at fault."""
-    if guess is None or guess.span is None or guess.span == claim.entry.span:
-        return ()
-    return (Label(claim.subject.rule.source, guess.span, "probably here"),)
 
 
 def _values(seen: Comparison) -> tuple[str, str]:
@@ -156,8 +154,6 @@ def _at_a_point(
 
 def hole(claim: Claim, point: Point, seen: Comparison) -> Diagnostic:
     at = said(point, claim.shown)
-    names_here = (i.name for i in claim.subject.rule.tensor_inputs)
-    first = next(name for name in names_here if name in point)
     return warning(
         "GS403",
         f"{claim.name} of {claim.subject.rule.name} is undefined where the derivative"
@@ -165,6 +161,6 @@ def hole(claim: Claim, point: Point, seen: Comparison) -> Diagnostic:
         claim.subject.rule.source,
         claim.entry.span,
         label=f"undefined at {at}, where the derivative is {decimal(seen.right)}",
-        help=f"give the limit there: `… if {first} != {number(point[first])} else …`,"
-        " or leave the line out",
+        help="give the limit there with a conditional that is false at this point only",
+        fixes=(left_out(claim.subject.rule, claim.entry.span),),
     )

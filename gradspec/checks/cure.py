@@ -1,20 +1,22 @@
-"""The line that would be right: the author's own with the guess put in, or the derivative
-in the shortest form at hand, in the author's names."""
+"""What may be written instead: the author's line with the guess put in, or the derivative
+in the shortest form at hand, in the author's names. (`mending` tries it.)"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from gradspec.checks.guess import Guess, as_it_is, as_written
-from gradspec.checks.guesses_whole import agree
+from gradspec.checks.guess import Guess, as_it_is, as_written, plain
+from gradspec.checks.mending import line_of
 from gradspec.derive.build import plus, times
 from gradspec.derive.linear import coefficient, is_linear
+from gradspec.diagnostics import Fix
 from gradspec.ir import closed
 from gradspec.ir.calls import expand
 from gradspec.ir.expr import ZERO, Expr, Ref
-from gradspec.ir.rule import Let, Rule
+from gradspec.ir.rule import Rule
 from gradspec.ir.tidy import fold, tidy
 from gradspec.ir.walk import (
     children,
@@ -25,6 +27,7 @@ from gradspec.ir.walk import (
     transform,
     with_children,
 )
+from gradspec.source import Span
 from gradspec.symbolic.gather import gathered
 
 if TYPE_CHECKING:
@@ -37,60 +40,62 @@ _LARGEST = 80  # nodes that are gathered into one fraction
 _DEEPEST = 300
 
 
-def cure(claim: Claim, guess: Guess | None) -> str:
-    """How to mend a refuted cotangent."""
-    meant = f'if it is meant, say `override {claim.name} = … because "…"`'
-    line = _corrected(claim, guess) or f"{claim.name} = {derivative(claim)}"
-    if len(line) > _LONGEST:
-        return f"leave the line out and {claim.name} is derived; {meant}"
-    return f"write `{line}`, or leave the line out; {meant}"
+def cures(claim: Claim, guess: Guess | None) -> tuple[tuple[Fix, ...], ...]:
+    """The changes that may mend a refuted cotangent: another line, or none."""
+    rule, entry = claim.subject.rule, claim.entry
+    line = line_fix(entry.span, f"{claim.name} = {derivative(claim)}")
+    return ((*_guessed(claim, guess), line), left_out(rule, entry.span))
 
 
-def _corrected(claim: Claim, guess: Guess | None) -> str:
-    """The text that is at fault with the one place changed, if that makes it right."""
+def line_fix(value: Span, line: str) -> Fix:
+    """A line as it should be, in the place of a value; one too long is not shown."""
+    words = f"write `{line}`" if len(line) <= _LONGEST else ""
+    return Fix(words, value, line.partition(" = ")[2])
+
+
+def left_out(rule: Rule, value: Span) -> tuple[Fix, ...]:
+    return (Fix("leave the line out", line_of(rule, value), ""),)
+
+
+def meant(name: str) -> str:
+    return f'if it is meant, say `override {name} = … because "…"`'
+
+
+def _guessed(claim: Claim, guess: Guess | None) -> Iterator[Fix]:
+    """The text that is at fault with the one place changed."""
     if guess is None or guess.place is None or guess.new is None:
-        return ""
+        return
     rule, name = claim.subject.rule, guess.place.within
     lets = {let.name: let.value for let in (*rule.forward, *rule.backward_locals)}
-    text = claim.entry.value if name == claim.name else lets[name]
-    if sum(1 for _ in islice(nodes(text), _DEEPEST)) == _DEEPEST:
-        return ""
-    new = _replaced(text, guess.place.node, guess.new)
-    right = expand(closed.cotangents(_with(claim, name, new))[claim.name])
-    points = claim.subject.points
-    return f"{name} = {as_it_is(new)}" if agree(right, claim.derived, points) else ""
+    value = claim.entry.value if name == claim.name else lets[name]
+    span = claim.entry.span if name == claim.name else value.span
+    new = _replaced(plain(value), guess.place.node, guess.new)
+    if new is not None and span is not None:
+        fix = line_fix(span, f"{name} = {as_it_is(new)}")
+        yield replace(fix, note=guess.sentence, guilty=guilty(claim, guess))
 
 
-def _replaced(text: Expr, old: Expr, new: Expr) -> Expr:
-    """One occurrence, known by its place in the source, is replaced."""
+def guilty(claim: Claim, guess: Guess) -> Span | None:
+    """The piece of text that is probably at fault, unless it is the whole."""
+    return None if guess.span == claim.entry.span else guess.span
+
+
+def _replaced(text: Expr, old: Expr, new: Expr) -> Expr | None:
+    """One occurrence, known by its place in the source, is replaced; None in a text that
+    is too large to be walked as a tree."""
     if text == old and text.span == old.span:
         return new
-    parts = tuple(_replaced(child, old, new) for child in children(text))
+    if sum(1 for _ in islice(nodes(text), _DEEPEST)) == _DEEPEST:
+        return None
+    return _put(text, old, new)
+
+
+def _put(text: Expr, old: Expr, new: Expr) -> Expr:
+    if text == old and text.span == old.span:
+        return new
+    parts = tuple(_put(child, old, new) for child in children(text))
     changed = with_children(text, parts)
     return text if changed is text else fold(changed)
-
-
-def _with(claim: Claim, name: str, value: Expr) -> Rule:
-    """The rule with one text of the backward in the place of another."""
-    rule = claim.subject.rule
-
-    def changed(lets: tuple[Let, ...]) -> tuple[Let, ...]:
-        return tuple(
-            replace(let, value=value) if let.name == name else let for let in lets
-        )
-
-    backward = tuple(
-        replace(claim.entry, value=value)
-        if entry is claim.entry and name == claim.name
-        else entry
-        for entry in rule.backward
-    )
-    return replace(
-        rule,
-        forward=changed(rule.forward),
-        backward_locals=changed(rule.backward_locals),
-        backward=backward,
-    )
 
 
 def derivative(claim: Claim) -> str:

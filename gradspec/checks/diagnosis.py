@@ -7,8 +7,8 @@ makes the cotangent right at all of them. Terms are shown in the author's own na
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
+from gradspec.checks.claims import Claim, at_several_places
 from gradspec.checks.guess import MOST_POINTS, Case, Guess
 from gradspec.checks.guesses_branches import wrong_condition
 from gradspec.checks.guesses_here import here
@@ -35,9 +35,6 @@ from gradspec.checks.subject import Point
 from gradspec.ir.rule import Kind
 from gradspec.symbolic.enclose import enclose
 from gradspec.symbolic.neighbours import on_border
-
-if TYPE_CHECKING:
-    from gradspec.checks.claims import Claim
 
 _VARIED = 6
 
@@ -71,7 +68,7 @@ def diagnose(claim: Claim, witness: Point) -> Guess | None:
     found = found[:MOST_POINTS]
     varied = _other_statics(claim, found)
     points = tuple(found + [p for p in varied if not on_border(borders, p)])
-    if len(points) < 3:
+    if len(points) < 3 or not at_several_places(claim, points, 3):
         return None
     case = Case(claim, points)
     if not smooth:

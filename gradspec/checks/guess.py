@@ -57,12 +57,12 @@ class Case:
     def texts(self) -> dict[str, Expr]:
         """Every name with its text, in order, and the cotangent itself."""
         lets = (*self.rule.forward, *self.rule.backward_locals)
-        found = {let.name: _plain(let.value) for let in lets}
+        found = {let.name: plain(let.value) for let in lets}
         entries = zip(self.rule.inputs, self.rule.backward, strict=True)
         for variable, entry in entries:
             if isinstance(entry, Declared):
-                found[f"d{variable.name}"] = _plain(entry.value)
-        found[self.claim.name] = _plain(self.claim.entry.value)
+                found[f"d{variable.name}"] = plain(entry.value)
+        found[self.claim.name] = plain(self.claim.entry.value)
         return found
 
     @cached_property
@@ -90,7 +90,7 @@ class Case:
         return tuple(known)
 
 
-def _plain(text: Expr) -> Expr:
+def plain(text: Expr) -> Expr:
     """Without calls; as it is if there are none, for rebuilding gives equal parts the
     place in the source of the first of them."""
     return expand(text) if any(isinstance(n, Call) for n in nodes(text)) else text

@@ -53,11 +53,12 @@ def _told(case: Case, place: Place, node: Select, wanted: dict[int, bool]) -> Gu
 
 
 def _chooses(case: Case, condition: Expr, wanted: dict[int, bool]) -> bool:
+    """Whether each point gets its branch; one that is always chosen needs no condition."""
     compiled = program(condition)
-    return all(
-        truth(compiled.run(case.scene.points[index], PRECISION)[0]) is side
-        for index, side in wanted.items()
-    )
+    points = case.scene.points
+    sides = [truth(compiled.run(point, PRECISION)[0]) for point in points]
+    is_choice = True in sides and False in sides
+    return is_choice and all(sides[index] is side for index, side in wanted.items())
 
 
 def _changes(case: Case, condition: Expr) -> Iterator[tuple[Expr, Expr]]:

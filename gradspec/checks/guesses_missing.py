@@ -95,7 +95,8 @@ def contribution(case: Case) -> Guess | None:
     for expr, _ in _contributions(case):
         ratio = common_ratio(term, evaluate(expr, case.scene.points))
         if ratio is not None and number(ratio) == ONE:
-            return Guess(f"the term {quoted(expr)} is missing", root)
+            new = plus(root.node, expr)
+            return Guess(f"the term {quoted(expr)} is missing", root, new)
     return None
 
 

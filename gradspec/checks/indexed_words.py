@@ -9,12 +9,13 @@ from itertools import combinations
 from math import prod
 from typing import Any
 
-from gradspec.checks.claims import Claim
+from gradspec.checks.claims import Claim, at_several_places
+from gradspec.checks.cure import left_out, line_fix, meant
 from gradspec.checks.indexed_calculus import derived
 from gradspec.checks.indexed_cases import Case, Cases
 from gradspec.checks.indexed_guess import text_guess
 from gradspec.checks.subject import Point, number
-from gradspec.diagnostics import Diagnostic, error, warning
+from gradspec.diagnostics import Diagnostic, Fix, error, warning
 from gradspec.ir.elements import Index, Nested, element, extent, places
 from gradspec.ir.rule import Declared, Input, Output, Rule
 from gradspec.ir.text import show
@@ -27,9 +28,6 @@ from gradspec.symbolic.compare import (
     decimals,
     simple_ratio,
 )
-
-_LONGEST = 160
-"""Characters of a derived expression beyond which it is no help to read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +120,8 @@ def refuted(rule: Rule, entry: Declared, witness: Witness, known: Cases) -> Diag
         label=f"{_element(claim)}gives {declared} at {place}, where the derivative is"
         f" {true}",
         notes=notes,
-        help=_cure(rule, name),
+        help=meant(name),
+        fixes=_cures(rule, entry, name),
     )
 
 
@@ -151,7 +150,8 @@ def hole(witness: Witness, entry: Declared) -> Diagnostic:
         entry.span,
         label=f"{_element(claim)}is undefined at {witness.place}, where the derivative"
         f" is {decimal(witness.seen.right)}",
-        help="give the limit there, `… if … else …`, or leave the line out",
+        help="give the limit there with a conditional that is false at this point only",
+        fixes=(left_out(witness.rule, entry.span),),
     )
 
 
@@ -163,7 +163,8 @@ def unknown(rule: Rule, variable: Input, entry: Declared) -> Diagnostic:
         rule.source,
         entry.span,
         label="not seen to be the derivative, and too many elements to try",
-        help=_cure(rule, name),
+        help=meant(name),
+        fixes=_cures(rule, entry, name),
     )
 
 
@@ -175,12 +176,10 @@ def _element(claim: Claim) -> str:
     return f"{claim.name} " if "[" in claim.name else ""
 
 
-def _cure(rule: Rule, name: str) -> str:
-    meant = f'if it is meant, say `override {name} = … because "…"`'
+def _cures(rule: Rule, entry: Declared, name: str) -> tuple[tuple[Fix, ...], ...]:
     text = _derived(rule, name)
-    if text is None or len(text) > _LONGEST:
-        return f"leave the line out and {name} is derived; {meant}"
-    return f"write `{text}`, or leave the line out; {meant}"
+    lines = () if text is None else (line_fix(entry.span, text),)
+    return (lines, left_out(rule, entry.span))
 
 
 def _derived(rule: Rule, name: str) -> str | None:
@@ -233,6 +232,8 @@ def _factor(witness: Witness, known: Cases) -> str:
     ratios: list[tuple[Case, Any]] = []
     for case in _varied(known):
         for claim in _claims(witness, case):
+            if not at_several_places(claim, claim.subject.points, 2):
+                return ""
             ratio = simple_ratio(claim.declared, claim.derived, claim.subject.points)
             if not isinstance(ratio, Fraction):
                 return ""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gradspec.checks.subject import Subject, depends
 from gradspec.diagnostics import Diagnostic, warning
 from gradspec.ir.expr import ZERO, Apply, Expr, Select, Size
-from gradspec.ir.rule import Derived, Input, Rule
+from gradspec.ir.rule import Derived, Input, Override, Rule
 from gradspec.ir.walk import names, nodes
 from gradspec.primitives.lookup import primitive
 from gradspec.symbolic.enclose import defined, program
@@ -32,7 +32,9 @@ def unused_in(rule: Rule) -> Iterator[Diagnostic]:
     used = frozenset[str]().union(*(names(text) for text in texts))
     used |= frozenset(axis for v in rule.outputs for axis in _names(v.shape.axes))
     used |= {n.axis for text in texts for n in nodes(text) if isinstance(n, Size)}
-    for variable in rule.inputs:
+    for variable, entry in zip(rule.inputs, rule.backward, strict=True):
+        if isinstance(entry, Override):
+            continue  # it is there for the sake of this gradient
         if used.isdisjoint((variable.name, *_only_here(variable, rule))):
             yield warning(
                 "GS408",

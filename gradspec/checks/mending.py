@@ -1,0 +1,169 @@
+"""Suggestions are tried before they are shown: each is one change to the text of a rule.
+
+The changed rule must parse, lower and check without the finding and without an error that
+was not there before, and its outputs must keep their values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import lru_cache, partial
+from itertools import chain
+
+from gradspec.checks.subject import Point, Subject, subject
+from gradspec.derive.complete import complete
+from gradspec.diagnostics import Diagnostic, Fix, Label, Outcome
+from gradspec.ir.expr import Call
+from gradspec.ir.rule import CheckedRule, Rule
+from gradspec.ir.walk import nodes
+from gradspec.lower.findings import Findings
+from gradspec.lower.library import Library
+from gradspec.lower.lowering import lower
+from gradspec.lower.module import Function
+from gradspec.lower.rules import lower_rule
+from gradspec.source import Source, Span
+from gradspec.symbolic.compare import Relation, compare
+from gradspec.symbolic.limit import in_time
+from gradspec.syntax.nodes import RuleDef
+from gradspec.syntax.parse import parse
+
+Check = Callable[[Rule], Outcome[CheckedRule]]
+"""Complete rule → what is wrong with it."""
+
+_SECONDS = 3.0
+"""For one change."""
+
+_MOST = 32  # points at which values are compared
+
+
+def tried(
+    rule: Rule, found: tuple[Diagnostic, ...], check: Check
+) -> tuple[Diagnostic, ...]:
+    """The findings of a rule, each with the suggestions that mend it."""
+    return tuple(_tried(rule, one, found, check) if one.fixes else one for one in found)
+
+
+def _tried(
+    rule: Rule, found: Diagnostic, every: tuple[Diagnostic, ...], check: Check
+) -> Diagnostic:
+    place = found.labels[0].span
+    others = (d for d in every if d.is_error and d.labels and d.labels[0].span != place)
+    known = frozenset(d.headline for d in others)
+
+    def mends(fix: Fix) -> bool:
+        work = partial(_mends, rule, found, fix, known, check)
+        return in_time(_SECONDS, work) is True
+
+    good = [next(filter(mends, group), None) for group in found.fixes]
+    said = [fix for fix in good if fix is not None]
+    help = ", or ".join(fix.words for fix in said if fix.words)
+    guilty = [fix.guilty for fix in said if fix.guilty is not None]
+    return replace(
+        found,
+        labels=(*found.labels, *(probably(rule, span) for span in guilty)),
+        notes=(*found.notes, *(fix.note for fix in said if fix.note)),
+        help="; ".join(filter(None, (help, found.help))),
+        fixes=(),
+    )
+
+
+def probably(rule: Rule, span: Span) -> Label:
+    return Label(rule.source, span, "probably here")
+
+
+def _mends(
+    rule: Rule, found: Diagnostic, fix: Fix, known: frozenset[str], check: Check
+) -> bool:
+    """``known`` are the errors of other lines."""
+    changed = changed_rule(rule, fix)
+    if changed is None:
+        return False
+    outcome = check(changed)
+    if found.headline in {d.headline for d in outcome.diagnostics}:
+        return False
+    if any(d.headline not in known for d in outcome.diagnostics if d.is_error):
+        return False
+    return changed.forward == rule.forward or _keeps_values(rule, changed)
+
+
+# --- the changed rule --------------------------------------------------------------------
+
+
+def changed_rule(rule: Rule, fix: Fix) -> Rule | None:
+    """The rule with one change, complete; None if its text means nothing."""
+    start, text = rule.span.start, rule.definition
+    if not rule.span.start <= fix.span.start <= fix.span.end <= rule.span.end:
+        return None
+    text = text[: fix.span.start - start] + fix.text + text[fix.span.end - start :]
+    module = parse(Source(rule.source.path, text + "\n"))
+    if module.value is None or module.failed or len(module.value.items) != 1:
+        return None
+    (node,) = module.value.items
+    if not isinstance(node, RuleDef):
+        return None
+    findings = Findings(module.value.source)
+    lowered = lower_rule(node, _library(rule), findings)
+    if lowered is None or any(d.is_error for d in findings.diagnostics):
+        return None
+    completed = complete(lowered)
+    return None if completed.failed else completed.value
+
+
+def _library(rule: Rule) -> Library:
+    """The rules that it calls and the defs of its file. (What a def of another file means
+    is not known here: a rule that uses one gets no suggestions.)"""
+    own: Mapping[str, Rule | Function] = {f.name: f for f in _functions(rule.source)}
+    return Library(own, {r.name: r for r in _called(rule)}, rule.name)
+
+
+@lru_cache(maxsize=1)
+def _functions(source: Source) -> tuple[Function, ...]:
+    module = parse(source).value
+    lowered = None if module is None else lower(module, {}).value
+    return () if lowered is None else lowered.functions
+
+
+def _called(rule: Rule) -> Iterator[Rule]:
+    entries = (getattr(entry, "value", None) for entry in rule.backward)
+    lets = (let.value for let in (*rule.forward, *rule.backward_locals))
+    others = (one.value for one in rule.surrogates)
+    for value in chain(lets, others, (v for v in entries if v is not None)):
+        for node in nodes(value):
+            if isinstance(node, Call):
+                yield node.rule
+
+
+# --- values ------------------------------------------------------------------------------
+
+
+def _keeps_values(rule: Rule, changed: Rule) -> bool:
+    """Whether each output has its old value wherever it had one. (The points of the changed
+    rule are those at which its own conditions decide.)"""
+    if not rule.is_elementwise:
+        return False
+    old, new = subject(rule, _MOST), subject(changed, _MOST)
+    points = (*old.points, *new.points, *_mixed(new))
+    return not any(
+        compare(value, new.forward[name], point).relation
+        in (Relation.DIFFERENT, Relation.RIGHT_UNDEFINED)
+        for name, value in old.forward.items()
+        for point in points
+    )
+
+
+def _mixed(seen: Subject) -> Iterator[Point]:
+    """One input 0 and the others not."""
+    for point in seen.points:
+        for variable in seen.rule.tensor_inputs:
+            yield {**point, variable.name: point[variable.name] * 0}
+
+
+# --- places in a text --------------------------------------------------------------------
+
+
+def line_of(rule: Rule, span: Span) -> Span:
+    """The whole lines of a statement, with the line end before them."""
+    text = rule.source.text
+    end = text.find("\n", span.end, rule.span.end)
+    return Span(text.rfind("\n", 0, span.start), rule.span.end if end < 0 else end)
