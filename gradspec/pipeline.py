@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from gradspec.checks import second
-from gradspec.checks.check import check
+from gradspec.checks.check import AGAIN, check, examined
+from gradspec.checks.mending import tried
 from gradspec.derive.complete import complete
 from gradspec.diagnostics import Diagnostic, Outcome, error
 from gradspec.ir.rule import CheckedRule, Rule, Status
@@ -124,13 +125,13 @@ def emit_module(
         return Outcome(())
     stable = tuple(stabilised(rule, options) for rule in rules)
     if not options.targets:
-        return Outcome((), _distinct(_told(stable)))
+        return Outcome((), _distinct(_told(rules, stable)))
     outcomes = _in_time(source, stable, options, "emitting")
     if outcomes is None and not options.as_written:
         brief = tuple(unsearched(rule, options, "emitting") for rule in rules)
         outcomes = _in_time(source, brief, options, "emitting as written")
         stable = stable if outcomes is None else brief
-    found = _told(stable)
+    found = _told(rules, stable)
     if outcomes is None:
         return Outcome(None, (*found, _stopped(rules[-1].rule, "emitting", options)))
     modules = tuple(o.value for o in outcomes if o.value is not None)
@@ -138,12 +139,24 @@ def emit_module(
     return Outcome(modules, _distinct(found))
 
 
-def _told(stable: tuple[Stable, ...]) -> tuple[Diagnostic, ...]:
+def _told(
+    rules: tuple[CheckedRule, ...], stable: tuple[Stable, ...]
+) -> tuple[Diagnostic, ...]:
     """What there was no time for, and what the forms leave undone."""
     found = [d for one in stable for d in one.stopped]
-    for one in stable:
-        found += (*unfilled_holes(one.rule), *unmended(one.rule))
+    for checked, one in zip(rules, stable, strict=True):
+        holes = tuple(unfilled_holes(one.rule, checked.rule))
+        found += (*tried(checked.rule, holes, _with_holes), *unmended(one.rule))
     return tuple(found)
+
+
+def _with_holes(rule: Rule) -> Outcome[CheckedRule]:
+    """A rule that was changed, checked, with the holes that its text leaves."""
+    outcome = examined(rule, AGAIN)
+    if outcome.value is None:
+        return outcome
+    holes = unfilled_holes(outcome.value, rule)
+    return replace(outcome, diagnostics=(*outcome.diagnostics, *holes))
 
 
 def _in_time(

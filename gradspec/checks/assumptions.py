@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gradspec.checks import constants
+from gradspec.checks.mending import assuming
 from gradspec.checks.subject import Point, Subject, said
 from gradspec.diagnostics import Diagnostic, error, warning
+from gradspec.ir.calls import expand
 from gradspec.ir.expr import Apply, Expr
 from gradspec.ir.rule import Rule
 from gradspec.ir.text import show
@@ -18,8 +20,11 @@ from gradspec.source import Span
 from gradspec.symbolic.enclose import program
 from gradspec.symbolic.neighbours import beside
 
+_MOST = 4  # conditions that are tried
 
-def check(subject: Subject) -> Iterator[Diagnostic]:
+
+def check(subject: Subject, ranked: Rule | None = None) -> Iterator[Diagnostic]:
+    """``ranked``: the rule over axes of which the subject is the elements at some sizes."""
     rule, survey = subject.rule, subject.survey
     if not survey.points and not survey.undefined:
         if subject.rule.assumes:
@@ -32,7 +37,7 @@ def check(subject: Subject) -> Iterator[Diagnostic]:
         usual = (p for p in survey.undefined if _has_defaults(subject, p))
         hole = next((p for p in usual if _is_wide(subject, p)), None)
         if hole is not None and rule.tensor_inputs:
-            yield _undefined(subject, hole)
+            yield _undefined(subject, hole, ranked)
 
 
 def unsatisfiable(rule: Rule) -> Diagnostic:
@@ -70,17 +75,23 @@ def _is_singular(forward: tuple[Expr, ...], point: Point) -> bool:
     return any(program(value).is_singular(point) for value in forward)
 
 
-def _undefined(subject: Subject, point: Point) -> Diagnostic:
+def _undefined(subject: Subject, point: Point, ranked: Rule | None) -> Diagnostic:
     rule, bad = subject.rule, _bad(subject, point)
-    needed = _needed(subject.forward[bad], point)
+    value = subject.forward[bad]
+    texts = (value,) if ranked is None else (let.value for let in ranked.forward)
+    found = (n for text in texts for n in nodes(expand(text)) if isinstance(n, Apply))
+    needed = tuple(dict.fromkeys(filter(None, map(_needed, found))))[:_MOST]
+    conditions = dict.fromkeys((*needed, " and ".join(needed))) if needed else {}
+    fixes = tuple(assuming(ranked or rule, text) for text in conditions)
     return warning(
         "GS411",
         f"{bad} of {rule.name} is not defined on the whole domain",
         rule.source,
         _span(rule, bad),
         label=f"undefined at {_place(rule, point)}",
-        help=f"say for which inputs {rule.name} is meant, `assume {needed or '…'}`, or"
-        " give the other inputs a value with `… if … else …`",
+        help="a domain is said with `assume`, or the other inputs get a value with a"
+        " conditional",
+        fixes=(fixes,),
     )
 
 
@@ -112,17 +123,13 @@ def _span(rule: Rule, name: str) -> Span:
     return next(let.span for let in rule.forward if let.name == name)
 
 
-def _needed(value: Expr, point: Point) -> str:
-    """The condition under which the operation that fails is defined, if the table of
-    primitives has one: the logarithm of `1 - p` needs `1 - p > 0`."""
-    for node in nodes(value):
-        if not isinstance(node, Apply) or not node.args:
-            continue
-        row = primitive(node.op)
-        if row.domain and program(node).is_singular(point):
-            condition = formula(row.domain)
-            return show(tidy(substitute(condition, _arguments(row.params, node))))
-    return ""
+def _needed(node: Apply) -> str:
+    """The condition under which an operation is defined, if the table of primitives has
+    one: the logarithm of `1 - p` needs `1 - p > 0`."""
+    row = primitive(node.op)
+    if not row.domain:
+        return ""
+    return show(tidy(substitute(formula(row.domain), _arguments(row.params, node))))
 
 
 def _arguments(params: tuple[str, ...], node: Apply) -> dict[str, Expr]:

@@ -51,7 +51,7 @@ CHECKS: tuple[Callable[[Subject], Iterable[Diagnostic]], ...] = (
 )
 
 
-_AGAIN = 0.5
+AGAIN = 0.5
 """Seconds that proofs may take of a rule that is changed as a suggestion says."""
 
 
@@ -61,12 +61,12 @@ def check(rule: Rule, budget: float = 10.0) -> Outcome[CheckedRule]:
     ``budget``: seconds that proofs may take (refuting takes milliseconds). A refuted
     rule has its verdicts too; the errors stop it. What is suggested has been tried.
     """
-    outcome = _examined(rule, budget)
-    again = partial(_examined, budget=min(budget, _AGAIN))
+    outcome = examined(rule, budget)
+    again = partial(examined, budget=min(budget, AGAIN))
     return replace(outcome, diagnostics=tried(rule, outcome.diagnostics, again))
 
 
-def _examined(rule: Rule, budget: float) -> Outcome[CheckedRule]:
+def examined(rule: Rule, budget: float) -> Outcome[CheckedRule]:
     """The same with suggestions that nobody has tried."""
     if rule.is_elementwise:
         seen = subject(rule)

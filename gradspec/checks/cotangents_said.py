@@ -12,9 +12,9 @@ from gradspec.checks.boundaries import (
 )
 from gradspec.checks.breaks import Break
 from gradspec.checks.claims import Claim, Judgement
-from gradspec.checks.cure import cures, guilty, left_out, meant
+from gradspec.checks.cure import cures, guilty, meant
 from gradspec.checks.diagnosis import diagnose
-from gradspec.checks.mending import probably
+from gradspec.checks.mending import left_out, probably
 from gradspec.checks.subject import Point, said
 from gradspec.diagnostics import Diagnostic, Label, error, warning
 from gradspec.ir.rule import Status, Verdict
@@ -162,5 +162,5 @@ def hole(claim: Claim, point: Point, seen: Comparison) -> Diagnostic:
         claim.entry.span,
         label=f"undefined at {at}, where the derivative is {decimal(seen.right)}",
         help="give the limit there with a conditional that is false at this point only",
-        fixes=(left_out(claim.subject.rule, claim.entry.span),),
+        fixes=((left_out(claim.subject.rule, claim.entry.span),),),
     )

@@ -9,14 +9,13 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from gradspec.checks.guess import Guess, as_it_is, as_written, plain
-from gradspec.checks.mending import line_of
+from gradspec.checks.mending import left_out
 from gradspec.derive.build import plus, times
 from gradspec.derive.linear import coefficient, is_linear
 from gradspec.diagnostics import Fix
 from gradspec.ir import closed
 from gradspec.ir.calls import expand
 from gradspec.ir.expr import ZERO, Expr, Ref
-from gradspec.ir.rule import Rule
 from gradspec.ir.tidy import fold, tidy
 from gradspec.ir.walk import (
     children,
@@ -44,17 +43,13 @@ def cures(claim: Claim, guess: Guess | None) -> tuple[tuple[Fix, ...], ...]:
     """The changes that may mend a refuted cotangent: another line, or none."""
     rule, entry = claim.subject.rule, claim.entry
     line = line_fix(entry.span, f"{claim.name} = {derivative(claim)}")
-    return ((*_guessed(claim, guess), line), left_out(rule, entry.span))
+    return ((*_guessed(claim, guess), line), (left_out(rule, entry.span),))
 
 
 def line_fix(value: Span, line: str) -> Fix:
     """A line as it should be, in the place of a value; one too long is not shown."""
     words = f"write `{line}`" if len(line) <= _LONGEST else ""
     return Fix(words, value, line.partition(" = ")[2])
-
-
-def left_out(rule: Rule, value: Span) -> tuple[Fix, ...]:
-    return (Fix("leave the line out", line_of(rule, value), ""),)
 
 
 def meant(name: str) -> str:

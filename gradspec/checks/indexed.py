@@ -74,7 +74,7 @@ def examine(
         *map(_of_variable, at_breaks),
         *inputs.unused_in(rule),
         *indexed_partial.check(rule),
-        *_lints(known),
+        *_lints(rule, known),
         *indexed_examples.check(rule),
     )
     return judgements, found
@@ -97,13 +97,13 @@ def _nowhere(rule: Rule, known: Cases) -> Iterator[Diagnostic]:
         yield assumptions.unsatisfiable(rule)
 
 
-def _lints(known: Cases) -> Iterator[Diagnostic]:
+def _lints(rule: Rule, known: Cases) -> Iterator[Diagnostic]:
     usual = known.usual or known.larger[0]
     if usual.subject.points:
-        yield from map(_of_variable, assumptions.check(usual.subject))
+        yield from map(_of_variable, assumptions.check(usual.subject, rule))
     elif not any(case.subject.points for case in known.small):
         met = (case for case in known.small if case.subject.survey.undefined)
-        yield from map(_of_variable, assumptions.check(next(met, usual).subject))
+        yield from map(_of_variable, assumptions.check(next(met, usual).subject, rule))
         return
     for check in _OF_ALL:
         yield from _of_all(list(check(usual.subject)), usual)

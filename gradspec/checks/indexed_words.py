@@ -10,10 +10,11 @@ from math import prod
 from typing import Any
 
 from gradspec.checks.claims import Claim, at_several_places
-from gradspec.checks.cure import left_out, line_fix, meant
+from gradspec.checks.cure import line_fix, meant
 from gradspec.checks.indexed_calculus import derived
 from gradspec.checks.indexed_cases import Case, Cases
 from gradspec.checks.indexed_guess import text_guess
+from gradspec.checks.mending import left_out
 from gradspec.checks.subject import Point, number
 from gradspec.diagnostics import Diagnostic, Fix, error, warning
 from gradspec.ir.elements import Index, Nested, element, extent, places
@@ -151,7 +152,7 @@ def hole(witness: Witness, entry: Declared) -> Diagnostic:
         label=f"{_element(claim)}is undefined at {witness.place}, where the derivative"
         f" is {decimal(witness.seen.right)}",
         help="give the limit there with a conditional that is false at this point only",
-        fixes=(left_out(witness.rule, entry.span),),
+        fixes=((left_out(witness.rule, entry.span),),),
     )
 
 
@@ -179,7 +180,7 @@ def _element(claim: Claim) -> str:
 def _cures(rule: Rule, entry: Declared, name: str) -> tuple[tuple[Fix, ...], ...]:
     text = _derived(rule, name)
     lines = () if text is None else (line_fix(entry.span, text),)
-    return (lines, left_out(rule, entry.span))
+    return (lines, (left_out(rule, entry.span),))
 
 
 def _derived(rule: Rule, name: str) -> str | None:

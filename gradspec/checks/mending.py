@@ -6,6 +6,7 @@ was not there before, and its outputs must keep their values.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -34,6 +35,9 @@ Check = Callable[[Rule], Outcome[CheckedRule]]
 _SECONDS = 3.0
 """For one change."""
 
+_WRONG = frozenset(["GS403", "GS432", "GS434"])
+"""Warnings of values that are wrong at single points."""
+
 _MOST = 32  # points at which values are compared
 
 
@@ -48,7 +52,7 @@ def _tried(
     rule: Rule, found: Diagnostic, every: tuple[Diagnostic, ...], check: Check
 ) -> Diagnostic:
     place = found.labels[0].span
-    others = (d for d in every if d.is_error and d.labels and d.labels[0].span != place)
+    others = (d for d in every if d.labels and d.labels[0].span != place)
     known = frozenset(d.headline for d in others)
 
     def mends(fix: Fix) -> bool:
@@ -75,14 +79,15 @@ def probably(rule: Rule, span: Span) -> Label:
 def _mends(
     rule: Rule, found: Diagnostic, fix: Fix, known: frozenset[str], check: Check
 ) -> bool:
-    """``known`` are the errors of other lines."""
+    """``known`` is what other lines are found guilty of."""
     changed = changed_rule(rule, fix)
     if changed is None:
         return False
     outcome = check(changed)
     if found.headline in {d.headline for d in outcome.diagnostics}:
         return False
-    if any(d.headline not in known for d in outcome.diagnostics if d.is_error):
+    new = (d for d in outcome.diagnostics if d.headline not in known)
+    if any(d.is_error or d.code in _WRONG for d in new):
         return False
     return changed.forward == rule.forward or _keeps_values(rule, changed)
 
@@ -159,11 +164,23 @@ def _mixed(seen: Subject) -> Iterator[Point]:
             yield {**point, variable.name: point[variable.name] * 0}
 
 
-# --- places in a text --------------------------------------------------------------------
+# --- changes that several findings suggest -------------------------------------------------
 
 
-def line_of(rule: Rule, span: Span) -> Span:
-    """The whole lines of a statement, with the line end before them."""
+def left_out(rule: Rule, value: Span) -> Fix:
+    """Without the lines of the statement that has this value."""
     text = rule.source.text
-    end = text.find("\n", span.end, rule.span.end)
-    return Span(text.rfind("\n", 0, span.start), rule.span.end if end < 0 else end)
+    end = text.find("\n", value.end, rule.span.end)
+    start = text.rfind("\n", 0, value.start)
+    lines = Span(start, rule.span.end if end < 0 else end)
+    return Fix("leave the line out", lines, "")
+
+
+def assuming(rule: Rule, condition: str) -> Fix:
+    """With one more assumption, above the first formula."""
+    text, first = rule.source.text, min(let.span.start for let in rule.forward)
+    start = text.rfind("\n", 0, first) + 1
+    indent = re.match("[ \t]*", text[start:first])
+    assert indent is not None
+    line = f"{indent.group()}assume {condition}\n"
+    return Fix(f"say `assume {condition}`", Span(start, start), line)

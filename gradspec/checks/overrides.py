@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gradspec.checks.mending import left_out
 from gradspec.checks.subject import Point, Subject
 from gradspec.derive import linear
 from gradspec.diagnostics import Diagnostic, warning
@@ -33,8 +34,8 @@ def check(subject: Subject) -> Iterator[Diagnostic]:
                 rule.source,
                 entry.span,
                 label="equal to the derivative at every sampled point",
-                help=f"leave the line out, or write `d{variable.name} = …` to have it"
-                " proved",
+                help=f"write `d{variable.name} = …` to have it proved",
+                fixes=((left_out(rule, entry.span),),),
             )
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 
+from gradspec.checks.mending import assuming
 from gradspec.checks.subject import Point, Subject, number, said
 from gradspec.diagnostics import Diagnostic, warning
 from gradspec.ir.expr import Expr
@@ -94,6 +95,6 @@ def _finding(
         entry.span,
         label=f"gives {declared} at {place}, where the derivative is {true}",
         notes=notes,
-        help=f"say `assume {condition}`, or write {name} in terms of the"
-        f" inputs (the default is {number(static.default or point[static.name])})",
+        fixes=((assuming(rule, condition),),),
+        help=f"or write {name} in terms of the inputs (the default is {number(static.default or point[static.name])})",
     )

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from gradspec.diagnostics import Diagnostic, warning
+from gradspec.diagnostics import Diagnostic, Fix, warning
 from gradspec.ir.calls import expand
-from gradspec.ir.expr import Apply, Const, Expr, Ref, const
+from gradspec.ir.expr import Apply, Const, Expr, Ref, Select, const
 from gradspec.ir.rule import (
     AccuracyLoss,
     CheckedRule,
@@ -370,8 +370,9 @@ def _texts(rule: Rule) -> dict[str, tuple[Expr, Span]]:
 FLOATS: Mapping[str, Any] = {"float32": np.float32, "float64": np.float64}
 
 
-def unfilled_holes(checked: CheckedRule) -> Iterator[Diagnostic]:
-    """What stays NaN after stabilising, told once for each value."""
+def unfilled_holes(checked: CheckedRule, written: Rule) -> Iterator[Diagnostic]:
+    """What stays NaN after stabilising, told once for each value. ``written``: the rule
+    before that."""
     told: set[str] = set()
     for hole in checked.holes:
         if hole.name in told:
@@ -379,7 +380,7 @@ def unfilled_holes(checked: CheckedRule) -> Iterator[Diagnostic]:
         left = unfilled(checked.rule, hole)
         if left:
             told.add(hole.name)
-            yield _hole_warning(checked.rule, hole, left)
+            yield _hole_warning(written, hole, left)
 
 
 def unfilled(rule: Rule, hole: Hole) -> tuple[str, ...]:
@@ -435,7 +436,6 @@ def _hole_warning(rule: Rule, hole: Hole, formats: tuple[str, ...]) -> Diagnosti
     place = ", ".join(
         f"{name} = {_number_text(value)}" for name, value in point.items()
     )
-    first = next(iter(point))
     where = "" if len(formats) == len(FLOATS) else f" in {formats[0]}"
     return warning(
         "GS433",
@@ -443,9 +443,32 @@ def _hole_warning(rule: Rule, hole: Hole, formats: tuple[str, ...]) -> Diagnosti
         rule.source,
         _definition(rule, hole.name),
         label=f"NaN{where} at {place}: {limit}",
-        help=f"give this point a value, `… if {first} != {_number_text(point[first])} else …`,"
-        " or use a built-in that has it (`sinc`, `xlogy`, `hypot`, `abs`)",
+        help="use a built-in that has the limit (`sinc`, `xlogy`, `hypot`, `abs`), or a"
+        " conditional that is false at this point only",
+        fixes=(tuple(_fills(rule, hole)),),
     )
+
+
+def _fills(rule: Rule, hole: Hole) -> Iterator[Fix]:
+    """An output with its limit where a divisor is 0, or where inputs are at the point."""
+    let = next((let for let in rule.forward if let.name == hole.name), None)
+    if let is None or let.value.span is None or hole.left != hole.right:
+        return
+    old = rule.source.slice(let.value.span)
+    old = f"({old})" if isinstance(let.value, Select) else old
+    for condition in dict.fromkeys(_conditions(rule, let.value, hole)):
+        new = f"{old} if {condition} else {hole.left}"
+        yield Fix(f"write `{hole.name} = {new}`", let.value.span, new)
+
+
+def _conditions(rule: Rule, value: Expr, hole: Hole) -> Iterator[str]:
+    for node in nodes(value):
+        if isinstance(node, Apply) and node.op == "div" and names(node.args[1]):
+            yield f"{show(node.args[1])} != 0"
+    tensors = {variable.name for variable in rule.tensor_inputs}
+    apart = [f"{n} != {_number_text(v)}" for n, v in hole.point if n in tensors]
+    yield from apart
+    yield " or ".join(apart)
 
 
 def _number_text(value: Fraction) -> str:
