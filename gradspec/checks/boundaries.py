@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Any
 
 from gradspec.checks.breaks import Break, Kind, has_limit, slopes_around
-from gradspec.checks.subject import Subject, number, said
+from gradspec.checks.subject import Subject, said
 from gradspec.derive.linear import is_linear
 from gradspec.diagnostics import Diagnostic, error, warning
 from gradspec.ir.calls import follows_surrogate
@@ -248,7 +248,7 @@ def _patch(subject: Subject, found: Break) -> Diagnostic:
         subject.rule.source,
         _let(subject, name).span,
         label=f"gives {short(found.value)} at {at_it}; the limit is {limit}",
-        help=f"write {limit} for this point",
+        help="write the limit for this point",
     )
 
 
@@ -273,7 +273,6 @@ def _jump(subject: Subject, found: Break) -> Diagnostic:
 def _outside(subject: Subject, found: Break) -> Diagnostic:
     variable, slopes = found.place.input, slopes_said(found)
     wanted = "the slope there is" if _agree(found.slopes) else "the slopes there are"
-    first = f"{variable} != {number(found.place.point[variable])}"
     return warning(
         "GS434",
         f"the derived d{variable} of {subject.rule.name} is not the slope at a point",
@@ -281,7 +280,7 @@ def _outside(subject: Subject, found: Break) -> Diagnostic:
         _let(subject, found.output.name).span,
         label=f"d{variable} is {short(found.stated)} at {place_said(subject, found)};"
         f" {wanted} {slopes}",
-        help=f"declare it: `d{variable} = … if {first} else …`, or write"
+        help=f"declare d{variable}, with the slope at this point, or write"
         f" {found.output.name} so that its pieces are not differentiated one by one",
     )
 

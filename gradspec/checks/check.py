@@ -62,8 +62,9 @@ def check(rule: Rule, budget: float = 10.0) -> Outcome[CheckedRule]:
     rule has its verdicts too; the errors stop it. What is suggested has been tried.
     """
     outcome = examined(rule, budget)
-    again = partial(examined, budget=min(budget, AGAIN))
-    return replace(outcome, diagnostics=tried(rule, outcome.diagnostics, again))
+    again = partial(examined, budget=min(budget / 10, AGAIN))
+    found = tried(rule, outcome.diagnostics, again, budget / 3)
+    return replace(outcome, diagnostics=found)
 
 
 def examined(rule: Rule, budget: float) -> Outcome[CheckedRule]:

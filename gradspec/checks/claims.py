@@ -10,6 +10,7 @@ from gradspec.diagnostics import Diagnostic
 from gradspec.ir.expr import Expr
 from gradspec.ir.rule import Declared, Input, Kind, Verdict
 from gradspec.ir.walk import names
+from gradspec.symbolic.compare import Comparison, Relation, compare
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,3 +50,20 @@ def at_several_places(claim: Claim, points: Iterable[Point], least: int) -> bool
     shown = [name for name in numbers if name in used]
     places = {tuple(point[name] for name in shown) for point in points}
     return not shown or len(places) >= least
+
+
+_RELATIVE, _ABSOLUTE = 1e-15, 1e-18
+
+
+def is_rounding(claim: Claim, witness: Comparison) -> bool:
+    """Whether what is declared and the derivative differ by a hair at the witness and at
+    every sampled point. (An absolute hair is one beside values of ordinary size.)"""
+    points = claim.subject.points
+    sampled = [compare(claim.declared, claim.derived, point) for point in points]
+    apart = [s for s in (witness, *sampled) if s.relation is Relation.DIFFERENT]
+    sizes = [max(abs(one.left), abs(one.right)) for one in apart]
+    least = _ABSOLUTE if any(_RELATIVE * size >= _ABSOLUTE for size in sizes) else 0
+    return bool(apart) and all(
+        abs(one.left - one.right) <= max(_RELATIVE * size.lower(), least)
+        for one, size in zip(apart, sizes, strict=True)
+    )

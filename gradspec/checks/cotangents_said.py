@@ -11,7 +11,7 @@ from gradspec.checks.boundaries import (
     slopes_said,
 )
 from gradspec.checks.breaks import Break
-from gradspec.checks.claims import Claim, Judgement
+from gradspec.checks.claims import Claim, Judgement, is_rounding
 from gradspec.checks.cure import cures, guilty, meant
 from gradspec.checks.diagnosis import diagnose
 from gradspec.checks.mending import left_out, probably
@@ -51,8 +51,7 @@ def refuted(claim: Claim, point: Point, seen: Comparison) -> Judgement:
         Verdict(claim.input.name, Status.REFUTED, "ball arithmetic", 1, bits=seen.bits),
         (
             error(
-                "GS401",
-                f"{claim.name} of {claim.subject.rule.name} is not the derivative",
+                *refusal(claim, seen),
                 claim.subject.rule.source,
                 claim.entry.span,
                 label=f"gives {declared} at {place}, where the derivative is {true}",
@@ -63,6 +62,15 @@ def refuted(claim: Claim, point: Point, seen: Comparison) -> Judgement:
             ),
         ),
     )
+
+
+def refusal(claim: Claim, seen: Comparison) -> tuple[str, str]:
+    """The code and the headline: a hair is no mistake in the formula, but no equality."""
+    name = claim.input.name.partition("[")[0]
+    what = f"d{name} of {claim.subject.rule.name}"
+    if is_rounding(claim, seen):
+        return "GS416", f"{what} and the derivative are equal up to rounding, not equal"
+    return "GS401", f"{what} is not the derivative"
 
 
 def _values(seen: Comparison) -> tuple[str, str]:

@@ -10,6 +10,7 @@ from math import prod
 from typing import Any
 
 from gradspec.checks.claims import Claim, at_several_places
+from gradspec.checks.cotangents_said import refusal
 from gradspec.checks.cure import line_fix, meant
 from gradspec.checks.indexed_calculus import derived
 from gradspec.checks.indexed_cases import Case, Cases
@@ -114,8 +115,7 @@ def refuted(rule: Rule, entry: Declared, witness: Witness, known: Cases) -> Diag
     if rule.surrogates:
         notes.append("the derivative is that of the surrogate")
     return error(
-        "GS401",
-        f"{name} of {rule.name} is not the derivative",
+        *refusal(claim, seen),
         rule.source,
         entry.span,
         label=f"{_element(claim)}gives {declared} at {place}, where the derivative is"

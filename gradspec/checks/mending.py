@@ -9,13 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from fractions import Fraction
 from functools import lru_cache, partial
-from itertools import chain
+from itertools import chain, combinations
+from time import process_time
 
 from gradspec.checks.subject import Point, Subject, subject
 from gradspec.derive.complete import complete
 from gradspec.diagnostics import Diagnostic, Fix, Label, Outcome
-from gradspec.ir.expr import Call
+from gradspec.ir.expr import Call, Expr
 from gradspec.ir.rule import CheckedRule, Rule
 from gradspec.ir.walk import nodes
 from gradspec.lower.findings import Findings
@@ -25,40 +27,48 @@ from gradspec.lower.module import Function
 from gradspec.lower.rules import lower_rule
 from gradspec.source import Source, Span
 from gradspec.symbolic.compare import Relation, compare
+from gradspec.symbolic.enclose import defined, enclose
 from gradspec.symbolic.limit import in_time
+from gradspec.symbolic.neighbours import beside
 from gradspec.syntax.nodes import RuleDef
 from gradspec.syntax.parse import parse
 
 Check = Callable[[Rule], Outcome[CheckedRule]]
 """Complete rule → what is wrong with it."""
 
-_SECONDS = 3.0
-"""For one change."""
-
 _WRONG = frozenset(["GS403", "GS432", "GS434"])
 """Warnings of values that are wrong at single points."""
 
 _MOST = 32  # points at which values are compared
+_NEAR = 1e-6  # how near a limit is to the values beside it
 
 
 def tried(
-    rule: Rule, found: tuple[Diagnostic, ...], check: Check
+    rule: Rule, found: tuple[Diagnostic, ...], check: Check, seconds: float = 2.0
 ) -> tuple[Diagnostic, ...]:
-    """The findings of a rule, each with the suggestions that mend it."""
-    return tuple(_tried(rule, one, found, check) if one.fixes else one for one in found)
+    """The findings of a rule, each with the suggestions that mend it. What there is no
+    time to try, of so many seconds, is not said."""
+    deadline = process_time() + seconds
+
+    def mends(one: Diagnostic, fix: Fix) -> bool:
+        left = deadline - process_time()
+        work = partial(_mends, rule, one, fix, _of_others(one, found), check)
+        return left > 0 and in_time(left, work) is True
+
+    return tuple(_said(rule, one, partial(mends, one)) for one in found)
 
 
-def _tried(
-    rule: Rule, found: Diagnostic, every: tuple[Diagnostic, ...], check: Check
-) -> Diagnostic:
-    place = found.labels[0].span
-    others = (d for d in every if d.labels and d.labels[0].span != place)
-    known = frozenset(d.headline for d in others)
+def _of_others(found: Diagnostic, every: tuple[Diagnostic, ...]) -> frozenset[str]:
+    """What other lines are found guilty of."""
+    place = [label.span for label in found.labels[:1]]
+    return frozenset(
+        d.headline for d in every if [label.span for label in d.labels[:1]] != place
+    )
 
-    def mends(fix: Fix) -> bool:
-        work = partial(_mends, rule, found, fix, known, check)
-        return in_time(_SECONDS, work) is True
 
+def _said(rule: Rule, found: Diagnostic, mends: Callable[[Fix], bool]) -> Diagnostic:
+    if not found.fixes:
+        return found
     good = [next(filter(mends, group), None) for group in found.fixes]
     said = [fix for fix in good if fix is not None]
     help = ", or ".join(fix.words for fix in said if fix.words)
@@ -79,7 +89,6 @@ def probably(rule: Rule, span: Span) -> Label:
 def _mends(
     rule: Rule, found: Diagnostic, fix: Fix, known: frozenset[str], check: Check
 ) -> bool:
-    """``known`` is what other lines are found guilty of."""
     changed = changed_rule(rule, fix)
     if changed is None:
         return False
@@ -143,25 +152,40 @@ def _called(rule: Rule) -> Iterator[Rule]:
 
 
 def _keeps_values(rule: Rule, changed: Rule) -> bool:
-    """Whether each output has its old value wherever it had one. (The points of the changed
-    rule are those at which its own conditions decide.)"""
+    """Whether each output has its old value wherever it had one, and its limit from every
+    side where it had none. (The points of the changed rule are those at which its own
+    conditions decide.)"""
     if not rule.is_elementwise:
         return False
     old, new = subject(rule, _MOST), subject(changed, _MOST)
-    points = (*old.points, *new.points, *_mixed(new))
-    return not any(
-        compare(value, new.forward[name], point).relation
-        in (Relation.DIFFERENT, Relation.RIGHT_UNDEFINED)
-        for name, value in old.forward.items()
-        for point in points
-    )
+    points = (*old.points, *new.points, *_with_zeros(new))
+    names = [output.name for output in rule.outputs if output.takes_gradient]
+    pairs = [(old.forward[name], new.forward[name]) for name in names]
+    return all(_keeps_value(old, *pair, point) for point in points for pair in pairs)
 
 
-def _mixed(seen: Subject) -> Iterator[Point]:
-    """One input 0 and the others not."""
+def _with_zeros(seen: Subject) -> Iterator[Point]:
+    """One input 0, or two, and the others not."""
+    variables = [variable.name for variable in seen.rule.tensor_inputs]
     for point in seen.points:
-        for variable in seen.rule.tensor_inputs:
-            yield {**point, variable.name: point[variable.name] * 0}
+        for some in (*combinations(variables, 1), *combinations(variables, 2)):
+            yield {**point, **dict.fromkeys(some, Fraction(0))}
+
+
+def _keeps_value(seen: Subject, old: Expr, new: Expr, point: Point) -> bool:
+    match compare(old, new, point).relation:
+        case Relation.DIFFERENT | Relation.RIGHT_UNDEFINED:
+            return False
+        case Relation.LEFT_UNDEFINED:
+            value = enclose(new, point)
+            sides = (
+                enclose(old, near)
+                for variable in seen.rule.tensor_inputs
+                for near in beside(point, variable.name, seen.assumed)
+            )
+            return all(not defined(s) or abs(s - value) < _NEAR for s in sides)
+        case _:
+            return True
 
 
 # --- changes that several findings suggest -------------------------------------------------

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from gradspec.checks.mending import left_out
-from gradspec.checks.subject import Point, Subject
+from gradspec.checks.subject import Point, Subject, said
 from gradspec.derive import linear
-from gradspec.diagnostics import Diagnostic, warning
+from gradspec.diagnostics import Diagnostic, Label, Severity, warning
 from gradspec.ir import closed
 from gradspec.ir.calls import expand
 from gradspec.ir.expr import ZERO, Expr, apply, const
-from gradspec.ir.rule import Override, Rule
+from gradspec.ir.rule import Input, Override, Rule
 from gradspec.ir.walk import names, substitute
 from gradspec.symbolic.compare import Relation, compare
 from gradspec.symbolic.sampling import sample
@@ -37,6 +38,31 @@ def check(subject: Subject) -> Iterator[Diagnostic]:
                 help=f"write `d{variable.name} = …` to have it proved",
                 fixes=((left_out(rule, entry.span),),),
             )
+        elif derived is not None and _same(_usual(subject), stated, derived):
+            yield _at_defaults(rule, variable, entry)
+
+
+def _usual(subject: Subject) -> Subject:
+    """The statics with their defaults, or nothing if there are none."""
+    usual = {
+        v.name: v.default for v in subject.rule.static_inputs if v.default is not None
+    }
+    points = tuple({**point, **usual} for point in subject.points if usual)
+    survey = replace(subject.survey, points=points)
+    return replace(subject, survey=survey)
+
+
+def _at_defaults(rule: Rule, variable: Input, entry: Override) -> Diagnostic:
+    usual = ((v.name, v.default) for v in rule.static_inputs if v.default is not None)
+    used = {name: value for name, value in usual if name in names(entry.value)}
+    place = said(used, tuple(used))
+    label = Label(rule.source, entry.span, f"the same as the derivative at {place}")
+    headline = (
+        f"the override of d{variable.name} in {rule.name} is the derivative at the"
+        " defaults"
+    )
+    help = "nothing has to be done if only other values are to change the gradient"
+    return Diagnostic("GS417", Severity.NOTE, headline, (label,), help=help)
 
 
 def deaf(subject: Subject) -> Iterator[Diagnostic]:

@@ -112,8 +112,21 @@ def input_variable(input: Input) -> Variable:
 # --- assignments ---------------------------------------------------------------------
 
 
+def _hide_from_itself(name: str, scope: Scope) -> None:
+    """Its own definition is a use of another kind: ``r[i] = r[i - 1] + x[i]``."""
+    if name in scope.hidden and scope.hidden[name].code == "GS208":
+        scope.hidden[name] = Hidden(
+            "GS208",
+            f"`{name}` is defined by itself: recurrences are not supported",
+            "its own value is not known here",
+            "write it as a reduction, such as `sum(x[k] for k if k <= i)` for a running"
+            " sum, or run the recurrence in the framework and give one step a rule",
+        )
+
+
 def read_assignment(node: Assignment, body: Body) -> None:
     """One assignment, filed where its name says that it belongs."""
+    _hide_from_itself(node.name, body.cx.scope)
     outputs = {o.name: o for o in body.made.outputs}
     gradients = {f"d{i.name}": i for i in body.made.inputs if i.takes_gradient}
     if node.name in body.made.ambiguous:

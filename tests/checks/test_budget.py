@@ -15,7 +15,7 @@ from gradspec.diagnostics import Diagnostic, warning
 from gradspec.driver.discover import Entry
 from gradspec.driver.results import FileResult
 from gradspec.driver.run import compile_entry, compile_source
-from gradspec.ir.rule import CheckedRule, Status
+from gradspec.ir.rule import CheckedRule, Rule, Status
 from gradspec.ir.text import show
 from gradspec.options import Options
 from gradspec.source import Source
@@ -100,7 +100,7 @@ def test_forms_that_take_too_long_to_emit_leave_the_rules_as_written(
         wrote = {show(rule.rule.forward[0].value) for rule in rules}
         return real(source, rules) if LOGISTIC in wrote else _endless()
 
-    def unfilled(rule: CheckedRule) -> tuple[Diagnostic, ...]:
+    def unfilled(rule: CheckedRule, written: Rule) -> tuple[Diagnostic, ...]:
         return (warning("GS433", "a hole", rule.rule.source, rule.rule.name_span),)
 
     monkeypatch.setattr(pipeline, "plan_module", planned)
