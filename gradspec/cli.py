@@ -360,8 +360,9 @@ def _report(
     from gradspec.report.diagnostic_text import render
 
     _each(lambda d: click.echo(f"{render(d)}\n", err=True), found)
-    errors = sum(d.is_error for d in found)
-    counts = (_counted(errors, "error"), _counted(len(found) - errors, "warning"))
+    grave = [d.severity.value for d in found]
+    counts = [_counted(grave.count(noun), noun) for noun in ("error", "warning")]
+    counts += [_counted(grave.count("note"), "note")] if "note" in grave else []
     click.echo(", ".join(counts), err=True)
 
 

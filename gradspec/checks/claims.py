@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 
 from gradspec.checks.subject import Point, Subject
 from gradspec.diagnostics import Diagnostic
-from gradspec.ir.expr import Expr
+from gradspec.ir.expr import Apply, Const, Expr
 from gradspec.ir.rule import Declared, Input, Kind, Verdict
-from gradspec.ir.walk import names
-from gradspec.symbolic.compare import Comparison, Relation, compare
+from gradspec.ir.walk import names, transform
+from gradspec.symbolic.compare import Relation, compare
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +56,34 @@ def at_several_places(claim: Claim, points: Iterable[Point], least: int) -> bool
 _RELATIVE, _ABSOLUTE = 1e-15, 1e-18
 
 
-def is_rounding(claim: Claim, witness: Comparison) -> bool:
+def is_rounding(claim: Claim, witness: Point) -> bool:
     """Whether what is declared and the derivative differ by a hair at the witness and at
-    every sampled point. (An absolute hair is one beside values of ordinary size.)"""
-    points = claim.subject.points
-    sampled = [compare(claim.declared, claim.derived, point) for point in points]
-    apart = [s for s in (witness, *sampled) if s.relation is Relation.DIFFERENT]
+    every sampled point, or by the hairs that guard divisors (``y + 1e-19``)."""
+    forms = claim.declared, claim.derived
+    bare = transform(forms[0], _without_hair), transform(forms[1], _without_hair)
+    points = (witness, *claim.subject.points)
+    seen = [compare(*bare, point) for point in points]
+    apart = [one for one in seen if one.relation is Relation.DIFFERENT]
     sizes = [max(abs(one.left), abs(one.right)) for one in apart]
+    # An absolute hair is one beside values of ordinary size.
     least = _ABSOLUTE if any(_RELATIVE * size >= _ABSOLUTE for size in sizes) else 0
-    return bool(apart) and all(
+    return (bool(apart) or bare != forms) and all(
         abs(one.left - one.right) <= max(_RELATIVE * size.lower(), least)
         for one, size in zip(apart, sizes, strict=True)
     )
+
+
+def _without_hair(node: Expr) -> Expr:
+    match node:
+        case Apply(op="add" | "sub", args=(rest, Const(value=value))) if _is_hair(
+            value
+        ):
+            return rest
+        case Apply(op="add", args=(Const(value=value), rest)) if _is_hair(value):
+            return rest
+        case _:
+            return node
+
+
+def _is_hair(value: Fraction) -> bool:
+    return abs(value) <= _ABSOLUTE

@@ -51,7 +51,7 @@ def refuted(claim: Claim, point: Point, seen: Comparison) -> Judgement:
         Verdict(claim.input.name, Status.REFUTED, "ball arithmetic", 1, bits=seen.bits),
         (
             error(
-                *refusal(claim, seen),
+                *refusal(claim, point),
                 claim.subject.rule.source,
                 claim.entry.span,
                 label=f"gives {declared} at {place}, where the derivative is {true}",
@@ -64,11 +64,11 @@ def refuted(claim: Claim, point: Point, seen: Comparison) -> Judgement:
     )
 
 
-def refusal(claim: Claim, seen: Comparison) -> tuple[str, str]:
+def refusal(claim: Claim, point: Point) -> tuple[str, str]:
     """The code and the headline: a hair is no mistake in the formula, but no equality."""
     name = claim.input.name.partition("[")[0]
     what = f"d{name} of {claim.subject.rule.name}"
-    if is_rounding(claim, seen):
+    if is_rounding(claim, point):
         return "GS416", f"{what} and the derivative are equal up to rounding, not equal"
     return "GS401", f"{what} is not the derivative"
 

@@ -7,6 +7,7 @@ elements at one choice of sizes and told if every element is then right.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from gradspec.checks.guess import quoted
@@ -106,10 +107,19 @@ def _axes_of(rule: Rule) -> dict[str, Axes]:
     return found | {v.name: v.shape.axes for v in variables}
 
 
-def text_guess(case: Case, name: str) -> str:
+@dataclass(frozen=True, slots=True)
+class TextGuess:
+    """A sentence, and the change to a text of the backward that it means, if any."""
+
+    sentence: str
+    place: str = ""
+    text: Expr | None = None
+
+
+def text_guess(case: Case, name: str) -> TextGuess | None:
     """The first change that makes the cotangent of ``name`` right."""
     if not case.subject.points:
-        return ""
+        return None
     scene = _Scene(case, name)
     tried = 0
     for place, text in _texts(scene):
@@ -117,10 +127,11 @@ def text_guess(case: Case, name: str) -> str:
         for told, changed in (*sums, *_changes(text), *_lacking(scene, place, text)):
             tried += 1
             if tried > _MOST:
-                return ""
+                return None
             if scene.is_right(place, changed):
-                return told
-    return _of_derived(scene)
+                return TextGuess(told, place, changed)
+    told = _of_derived(scene)
+    return TextGuess(told) if told else None
 
 
 def _texts(scene: _Scene) -> Iterator[tuple[str, Expr]]:

@@ -12,15 +12,16 @@ from typing import Any
 from gradspec.checks.claims import Claim, at_several_places
 from gradspec.checks.cotangents_said import refusal
 from gradspec.checks.cure import line_fix, meant
+from gradspec.checks.guess import as_it_is
 from gradspec.checks.indexed_calculus import derived
 from gradspec.checks.indexed_cases import Case, Cases
-from gradspec.checks.indexed_guess import text_guess
+from gradspec.checks.indexed_guess import TextGuess, text_guess
 from gradspec.checks.mending import left_out
 from gradspec.checks.subject import Point, number
 from gradspec.diagnostics import Diagnostic, Fix, error, warning
 from gradspec.ir.elements import Index, Nested, element, extent, places
+from gradspec.ir.expr import Expr
 from gradspec.ir.rule import Declared, Input, Output, Rule
-from gradspec.ir.text import show
 from gradspec.ir.walk import names
 from gradspec.symbolic.compare import (
     Comparison,
@@ -111,18 +112,20 @@ def refuted(rule: Rule, entry: Declared, witness: Witness, known: Cases) -> Diag
         declared, true = decimal(seen.left), decimal(seen.right)
     place, name = witness.place, f"d{_ranked(claim).name}"
     notes = [f"at {place}: declared {claim.name} = {declared}, derivative {true}"]
-    notes += likely(witness, known)
+    guess = likely(witness, known)
+    if guess is not None and guess.text is None:
+        notes.append(guess.sentence)
     if rule.surrogates:
         notes.append("the derivative is that of the surrogate")
     return error(
-        *refusal(claim, seen),
+        *refusal(claim, witness.point),
         rule.source,
         entry.span,
         label=f"{_element(claim)}gives {declared} at {place}, where the derivative is"
         f" {true}",
         notes=notes,
         help=meant(name),
-        fixes=_cures(rule, entry, name),
+        fixes=_cures(rule, entry, name, guess),
     )
 
 
@@ -177,10 +180,30 @@ def _element(claim: Claim) -> str:
     return f"{claim.name} " if "[" in claim.name else ""
 
 
-def _cures(rule: Rule, entry: Declared, name: str) -> tuple[tuple[Fix, ...], ...]:
+def _cures(
+    rule: Rule, entry: Declared, name: str, guess: TextGuess | None = None
+) -> tuple[tuple[Fix, ...], ...]:
     text = _derived(rule, name)
     lines = () if text is None else (line_fix(entry.span, text),)
-    return (lines, (left_out(rule, entry.span),))
+    return ((*_guessed(rule, entry, guess), *lines), (left_out(rule, entry.span),))
+
+
+def _guessed(rule: Rule, entry: Declared, guess: TextGuess | None) -> Iterator[Fix]:
+    """The text that is at fault as it should be."""
+    if guess is None or guess.text is None:
+        return
+    lets = {let.name: let for let in rule.backward_locals}
+    let = lets.get(guess.place)
+    span = entry.span if let is None else let.value.span
+    name = f"d{guess.place}" if let is None else guess.place
+    if span is not None:
+        line = _line(name, (let or entry).indices, guess.text)
+        yield replace(line_fix(span, line), note=guess.sentence)
+
+
+def _line(name: str, indices: tuple[str, ...], value: Expr) -> str:
+    left = f"{name}[{', '.join(indices)}]" if indices else name
+    return f"{left} = {as_it_is(value)}"
 
 
 def _derived(rule: Rule, name: str) -> str | None:
@@ -188,23 +211,21 @@ def _derived(rule: Rule, name: str) -> str | None:
     entry = derived(rule).get(name.removeprefix("d"))
     if entry is None:
         return None
-    left = f"{name}[{', '.join(entry.indices)}]" if entry.indices else name
-    return f"{left} = {show(entry.value)}"
+    return _line(name, entry.indices, entry.value)
 
 
 # --- a likely cause --------------------------------------------------------------------
 
 
-def likely(witness: Witness, known: Cases) -> tuple[str, ...]:
-    """At most one sentence."""
-    for guess in (_missing, _factor, _turned, _other):
-        sentence = guess(witness, known)
+def likely(witness: Witness, known: Cases) -> TextGuess | None:
+    """The first cause that fits."""
+    for look in (_missing, _factor, _turned, _other):
+        sentence = look(witness, known)
         if sentence:
-            return (sentence,)
+            return TextGuess(sentence)
     # At two elements much is equal that is not: the larger the sizes, the better.
     case = next(iter(known.larger), known.apart or witness.case)
-    sentence = text_guess(case, _ranked(witness.claim).name)
-    return (sentence,) if sentence else ()
+    return text_guess(case, _ranked(witness.claim).name)
 
 
 def _missing(witness: Witness, known: Cases) -> str:

@@ -28,7 +28,7 @@ from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import children, names, nodes, size, transform
 from gradspec.source import Span
 from gradspec.stabilise.accuracy_model import GOOD, Quantity, Score, Trial
-from gradspec.stabilise.arithmetic_model import Machine
+from gradspec.stabilise.arithmetic_model import Machine, rounded
 from gradspec.stabilise.choice import Candidate, Choice
 from gradspec.stabilise.names import Names
 from gradspec.symbolic.enclose import program
@@ -127,6 +127,8 @@ def accuracy_loss(
         shown = tuple((n, point[n]) for n in point if n in names(form))
         if not is_core and not _is_plain(shown, value, exact):
             continue
+        if _is_of_literals(form, machine, point, value, exact):
+            continue
         for limit in (_WRONG, _INEXACT):
             found = _blamed(form, machine, trial.points.rows[row], limit, row)
             if found is not None and (limit == _WRONG or found[0] == "exponent"):
@@ -142,6 +144,28 @@ def _is_plain(point: tuple[tuple[str, float], ...], value: float, exact: float) 
     odd = [v for _, v in point if v and not 1 / _ORDINARY < abs(v) < _ORDINARY]
     fades = math.isfinite(value) and abs(exact) < _FADED
     return len(odd) <= 1 and not fades and abs(exact) < _HUGE
+
+
+def _is_of_literals(
+    form: Expr, machine: Machine, point: Mapping[str, Any], value: float, exact: float
+) -> bool:
+    """Whether a value that should be (nearly) 0 is what the literals, which the format
+    rounds, make of it (and an operation or two): `0.3 * x - (0.1 * x + 0.2 * x)` is no
+    difference that could be written with more digits."""
+    if any(map(_is_lost_guard, nodes(form))):
+        return False
+
+    def held(node: Expr) -> Expr:
+        if not isinstance(node, Const):
+            return node
+        number = float(rounded(node.value, machine.work))
+        return const(Fraction(number)) if math.isfinite(number) else node
+
+    (with_literals,) = floats(program(transform(form, held)), point)
+    if with_literals is None:
+        return False
+    moved = abs(with_literals - exact)
+    return abs(exact) < _FADED * moved and _WRONG * abs(value - exact) <= moved
 
 
 def _blamed(
