@@ -119,8 +119,9 @@ def _hide_from_itself(name: str, scope: Scope) -> None:
             "GS208",
             f"`{name}` is defined by itself: recurrences are not supported",
             "its own value is not known here",
-            "write it as a reduction, such as `sum(x[k] for k if k <= i)` for a running"
-            " sum, or run the recurrence in the framework and give one step a rule",
+            f"give the new value a name of its own, such as `{name}1`; a running sum is"
+            " a reduction, `sum(x[k] for k if k <= i)`; of another recurrence make one"
+            " step a rule, and run it in the framework",
         )
 
 

@@ -292,3 +292,19 @@ def test_shared_locals_are_not_large() -> None:
         "y = a99",
     ]
     assert faults(body(*lines)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "is_recurrence"),
+    [
+        (ranked("r[i] = r[i - 1] + x[i]", "y[i] = r[i]", "z = 1"), True),
+        ("rule f(x[n]) -> r[n]:\n    r[i] = x[i] + (r[i - 1] if i > 0 else 0)\n", True),
+        (body("y = y + 1"), True),
+        (body("y = a", "a = x"), False),
+        (body("y = x", "g = dx", "dx = dy"), False),
+    ],
+)
+def test_a_recurrence_is_called_one(text: str, is_recurrence: bool) -> None:
+    _, (found, *_) = lowered(text)
+    assert found.code == "GS208"
+    assert ("recurrences are not supported" in found.headline) is is_recurrence
