@@ -64,7 +64,10 @@ def _guessed(claim: Claim, guess: Guess | None) -> Iterator[Fix]:
     lets = {let.name: let.value for let in (*rule.forward, *rule.backward_locals)}
     value = claim.entry.value if name == claim.name else lets[name]
     span = claim.entry.span if name == claim.name else value.span
-    new = _replaced(plain(value), guess.place.node, guess.new)
+    old = guess.place.node
+    if not any(node == old and node.span == old.span for node in nodes(value)):
+        value = plain(value)  # it stands in what is called
+    new = _replaced(value, old, guess.new)
     if new is not None and span is not None:
         fix = line_fix(span, f"{name} = {as_it_is(new)}")
         yield replace(fix, note=guess.sentence, guilty=guilty(claim, guess))

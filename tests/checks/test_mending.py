@@ -156,6 +156,20 @@ def test_a_ratio_that_holds_everywhere_is_told() -> None:
     assert "it is 2 times the derivative everywhere" in _notes(text)
 
 
+def test_a_cause_stands_beside_calls_of_other_rules() -> None:
+    """The part that is mended is that of the text, though calls are looked into."""
+    text = """
+        rule bessel(x) -> y:
+            y = i1(x)
+
+        rule scaled(x) -> y:
+            y = exp(-abs(x)) * bessel(x)
+            dx = dy * (exp(abs(x)) * i1_slope(x) - bessel(x) * exp(-abs(x)) * sign(x))
+        """
+    assert "the sign of the argument of `exp(abs(x))` is wrong" in _notes(text)
+    assert "- bessel(x) * exp(-abs(x))" in _help(text, "GS401")
+
+
 def test_a_caret_has_a_cause() -> None:
     for one in shipped():
         for found in checked(one.text, budget=1.0).diagnostics:
