@@ -89,7 +89,7 @@ def _undefined(subject: Subject, point: Point, ranked: Rule | None) -> Diagnosti
         rule.source,
         _span(rule, bad),
         label=f"undefined at {_place(rule, point)}",
-        help="a domain is said with `assume`, or the other inputs get a value with a"
+        help="or narrow the domain with an `assume`, or give the other inputs a value with a"
         " conditional",
         fixes=(fixes,),
     )

@@ -169,6 +169,6 @@ def hole(claim: Claim, point: Point, seen: Comparison) -> Diagnostic:
         claim.subject.rule.source,
         claim.entry.span,
         label=f"undefined at {at}, where the derivative is {decimal(seen.right)}",
-        help="give the limit there with a conditional that is false at this point only",
+        help="or give the limit there with a conditional that is false at this point only",
         fixes=((left_out(claim.subject.rule, claim.entry.span),),),
     )

@@ -154,7 +154,7 @@ def hole(witness: Witness, entry: Declared) -> Diagnostic:
         entry.span,
         label=f"{_element(claim)}is undefined at {witness.place}, where the derivative"
         f" is {decimal(witness.seen.right)}",
-        help="give the limit there with a conditional that is false at this point only",
+        help="or give the limit there with a conditional that is false at this point only",
         fixes=((left_out(witness.rule, entry.span),),),
     )
 

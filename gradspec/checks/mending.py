@@ -77,9 +77,16 @@ def _said(rule: Rule, found: Diagnostic, mends: Callable[[Fix], bool]) -> Diagno
         found,
         labels=(*found.labels, *(probably(rule, span) for span in guilty)),
         notes=(*found.notes, *(fix.note for fix in said if fix.note)),
-        help="; ".join(filter(None, (help, found.help))),
+        help=_joined(help, found.help),
         fixes=(),
     )
+
+
+def _joined(help: str, rest: str) -> str:
+    """``rest`` is another way (``or …``), or a remark on all of them."""
+    if not help:
+        return rest.removeprefix("or ")
+    return f"{help}{', ' if rest.startswith('or ') else '; '}{rest}"
 
 
 def probably(rule: Rule, span: Span) -> Label:

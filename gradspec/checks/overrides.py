@@ -35,7 +35,7 @@ def check(subject: Subject) -> Iterator[Diagnostic]:
                 rule.source,
                 entry.span,
                 label="equal to the derivative at every sampled point",
-                help=f"write `d{variable.name} = …` to have it proved",
+                help=f"or write `d{variable.name} = …` to have it proved",
                 fixes=((left_out(rule, entry.span),),),
             )
         elif derived is not None and _same(_usual(subject), stated, derived):

@@ -467,7 +467,7 @@ def _hole_warning(rule: Rule, hole: Hole, formats: tuple[str, ...]) -> Diagnosti
         rule.source,
         _definition(rule, hole.name),
         label=f"NaN{where} at {place}: {limit}",
-        help="use a built-in that has the limit (`sinc`, `xlogy`, `hypot`, `abs`), or a"
+        help="or use a built-in that has the limit (`sinc`, `xlogy`, `hypot`, `abs`), or a"
         " conditional that is false at this point only",
         fixes=(tuple(_fills(rule, hole)),),
     )

@@ -19,7 +19,7 @@ def test_they_are_many_and_each_has_its_own_name() -> None:
 def test_a_shipped_gradient_is_refuted_with_the_right_diagnosis(one: Shipped) -> None:
     found = [d for d in checked(one.text, budget=1.0).diagnostics if d.is_error]
     assert found
-    assert {d.code for d in found} <= {"GS401", "GS402", "GS431"}
+    assert {d.code for d in found} <= {"GS401", "GS402", "GS416", "GS431"}
     labels = (label.message for d in found for label in d.labels)
     told = "; ".join((*labels, *(note for d in found for note in d.notes)))
     for word in one.words:
