@@ -65,6 +65,8 @@ def _guessed(claim: Claim, guess: Guess | None) -> Iterator[Fix]:
     value = claim.entry.value if name == claim.name else lets[name]
     span = claim.entry.span if name == claim.name else value.span
     old = guess.place.node
+    if old.span is not None and not rule.span.start <= old.span.start < rule.span.end:
+        return  # it stands in another rule, which is not at fault
     if not any(node == old and node.span == old.span for node in nodes(value)):
         value = plain(value)  # it stands in what is called
     new = _replaced(value, old, guess.new)
