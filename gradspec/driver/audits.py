@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gradspec.driver import rule_cache
+from gradspec.driver import cache
 from gradspec.driver.discover import Entry, read
 from gradspec.driver.imported import put
 from gradspec.driver.results import FileResult
@@ -131,7 +131,7 @@ def _of_file(
     """The cases of a file's elementwise rules, which have been compiled just before."""
     from gradspec.audit.cases import Request, prepare
 
-    with shelved(rule_cache.shelf()):
+    with shelved(cache.rules()):
         rules = tuple(_rules(entry, options, audit.rules))
     return tuple(
         prepare(
@@ -155,8 +155,8 @@ def _rules(
     from gradspec import pipeline
     from gradspec.driver.load import load
 
-    source = read(entry.display).value
-    module = load(source).module if source else None
+    source = read(entry.display, entry.root).value
+    module = load(source, entry.root).module if source else None
     if module is None:
         return
     scalar = (rule for rule in module.rules if rule.is_elementwise)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gradspec.driver import rule_cache
+from gradspec.driver import cache
 from gradspec.driver.discover import Entry, read
 from gradspec.ir.shelf import shelved
 
@@ -30,7 +30,7 @@ def tables(entries: Iterable[Entry], progress: Progress) -> tuple[RuleTable, ...
     """One table for every rule that can be read, in the order of the files."""
     found: list[RuleTable] = []
     for entry in entries:
-        with shelved(rule_cache.shelf()):
+        with shelved(cache.rules()):
             found.extend(_of_file(entry))
         progress(entry.display)
     return tuple(found)
@@ -41,8 +41,8 @@ def _of_file(entry: Entry) -> Iterator[RuleTable]:
     from gradspec.driver.boundary_table import lines
     from gradspec.driver.load import load
 
-    source = read(entry.display).value
-    loaded = None if source is None else load(source)
+    source = read(entry.display, entry.root).value
+    loaded = None if source is None else load(source, entry.root)
     if source is None or loaded is None or loaded.module is None:
         return
     for rule in loaded.module.rules:

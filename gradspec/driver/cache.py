@@ -1,9 +1,12 @@
-"""Results on disk, by content: an unchanged file costs a few reads and nothing else.
+"""What is kept on disk between runs, in one form.
 
-The key is the digest of the file's name and text, the options and the tool itself (its
-own source files and the versions of the libraries that decide). An entry also names the
-files that were imported and the digests of their texts, which are compared on reading,
-so that looking a result up needs no parser. Damaged or foreign entries count as absent.
+A kind of result has a folder in the user's cache folder (`folder`): what compiling a file
+gave, what checking and stabilising one rule gave (`ir.shelf`), and the cells of the
+conformance matrix that were ok. An entry is a file of a digest and JSON. Its name is the
+digest of all that it rests on, gradspec itself included; the digest inside is that of the
+name and the JSON. So an entry that was damaged, or belongs to another name, is known by
+its digest, and it counts as absent, as does one of another user's. Entries are data, never
+pickles, and they are written whole, so that workers share them.
 """
 
 from __future__ import annotations
@@ -11,19 +14,27 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import astuple
+from dataclasses import astuple, dataclass
 from functools import cache
 from importlib import metadata
 from pathlib import Path
+from typing import Any, TypeVar
 
-from gradspec.driver.results import FileResult, from_json, to_json
+from gradspec.driver.files import read_regular
+from gradspec.driver.results import FileResult, from_json, is_result_of, to_json
 from gradspec.driver.write import replace_text
 from gradspec.options import Options
 from gradspec.source import Source
 
+T = TypeVar("T")
+
 LIBRARIES = ("lark", "numpy", "python-flint", "sympy")
-MAX_ENTRIES = 4000
+MAX_BYTES = 1 << 26
+"""Larger entries are no entries."""
+
+_ENTRY = re.compile(r"[0-9a-f]{64}\.json")
 
 
 def folder() -> Path | None:
@@ -38,15 +49,9 @@ def folder() -> Path | None:
     return Path(platformdirs.user_cache_dir("gradspec", appauthor=False))
 
 
-def key(source: Source, below: str, options: Options) -> str:
-    """What a result depends on, imports apart."""
-    chosen = astuple(options)
-    return digest("\0".join((tool(), source.path, below, repr(chosen), source.text)))
-
-
 def digest(text: str) -> str:
-    """SHA-256 of a text."""
-    return hashlib.sha256(text.encode()).hexdigest()
+    """SHA-256 of a text (of a file name too, which may hold bytes that are no text)."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 @cache
@@ -62,55 +67,135 @@ def tool() -> str:
     return hashed.hexdigest()
 
 
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """A folder of entries (`ir.shelf.Shelf`), of which the newest ``most`` stay."""
+
+    path: Path
+    most: int = 20_000
+
+    def get(self, name: str, read: Callable[[Any], T]) -> T | None:
+        """What ``read`` makes of the data called ``name``; None where there are none, or
+        none that can be trusted and read.
+        """
+        try:
+            path = self._path(name)
+            text = read_regular(path, MAX_BYTES).decode()
+            sealed, _, body = text.partition("\n")
+            if sealed != _seal(path, body) or not _is_own(path):
+                return None
+            return read(json.loads(body))
+        except Exception:  # whatever is wrong with it, it is no entry
+            return None
+
+    def put(self, name: str, data: object) -> None:
+        """A cache that cannot be written is no reason to fail."""
+        try:
+            path = self._path(name)
+            body = json.dumps(data)
+            self.path.mkdir(parents=True, exist_ok=True)
+            replace_text(path, f"{_seal(path, body)}\n{body}")
+        except OSError:
+            return
+
+    def prune(self) -> None:
+        """Drop the oldest entries; what else is in the folder is not ours."""
+        try:
+            entries = [p for p in self.path.iterdir() if _ENTRY.fullmatch(p.name)]
+            if len(entries) > self.most:
+                entries.sort(key=lambda path: path.stat().st_mtime)
+                for path in entries[: len(entries) - self.most]:
+                    path.unlink(missing_ok=True)
+        except OSError:
+            return
+
+    def _path(self, name: str) -> Path:
+        return self.path / f"{digest(f'{tool()} {name}')}.json"
+
+
+def files() -> Shelf | None:
+    """What compiling files gave; None where the cache is turned off."""
+    return _shelf("results", 4000)
+
+
+def rules() -> Shelf | None:
+    """What was found of single rules: in a file that has changed, the rules that have not
+    cost nothing again.
+    """
+    return _shelf("rules", 20_000)
+
+
+def cells() -> Shelf | None:
+    """Cells of the conformance matrix that were ok."""
+    return _shelf("conformance", 1000)
+
+
+def prune() -> None:
+    """Drop the oldest results of files and of rules."""
+    for shelf in (files(), rules()):
+        if shelf is not None:
+            shelf.prune()
+
+
+# --- results of files ------------------------------------------------------------------
+
+
+def key(source: Source, below: str, options: Options) -> str:
+    """What a result depends on, imports apart."""
+    return "\0".join((source.path, below, repr(astuple(options)), source.text))
+
+
 def load(
-    name: str, source: Source, read: Callable[[str], Source | None]
+    source: Source, below: str, options: Options, read: Callable[[str], Source | None]
 ) -> FileResult | None:
     """The stored result, if every imported file still has the text it had then."""
-    base = folder()
-    if base is None:
-        return None
-    try:
-        data = json.loads((base / "results" / f"{name}.json").read_text("utf-8"))
+
+    def result(data: Any) -> FileResult | None:
         sources = {source.path: source}
         for path, expected in data["imports"]:
             imported = read(path)
             if imported is None or digest(imported.text) != expected:
                 return None
             sources[path] = imported
-        return from_json(data["result"], sources)
-    except (OSError, ValueError, KeyError, TypeError, IndexError):
+        found = from_json(data["result"], sources)
+        return found if is_result_of(found, source, below, options) else None
+
+    shelf = files()
+    if shelf is None:
         return None
+    return shelf.get(key(source, below, options), result)
 
 
-def store(name: str, result: FileResult, imports: Mapping[str, Source]) -> None:
-    """Keep a result; a cache that cannot be written is no reason to fail."""
+def store(
+    source: Source,
+    below: str,
+    options: Options,
+    result: FileResult,
+    imports: Mapping[str, Source],
+) -> None:
+    """Keep a result."""
+    shelf = files()
+    if shelf is not None:
+        texts = [[path, digest(s.text)] for path, s in sorted(imports.items())]
+        data = {"imports": texts, "result": to_json(result)}
+        shelf.put(key(source, below, options), data)
+
+
+# --- helpers ---------------------------------------------------------------------------
+
+
+def _shelf(kind: str, most: int) -> Shelf | None:
     base = folder()
-    if base is None:
-        return
-    data = {
-        "imports": [[path, digest(s.text)] for path, s in sorted(imports.items())],
-        "result": to_json(result),
-    }
-    try:
-        (base / "results").mkdir(parents=True, exist_ok=True)
-        replace_text(base / "results" / f"{name}.json", json.dumps(data))
-    except OSError:
-        return
+    return None if base is None else Shelf(base / kind, most)
 
 
-def prune() -> None:
-    """Drop the oldest entries beyond `MAX_ENTRIES`."""
-    base = folder()
-    if base is None:
-        return
-    try:
-        entries = list((base / "results").glob("*.json"))
-        if len(entries) > MAX_ENTRIES:
-            entries.sort(key=lambda path: path.stat().st_mtime)
-            for path in entries[: len(entries) - MAX_ENTRIES]:
-                path.unlink(missing_ok=True)
-    except OSError:
-        return
+def _seal(path: Path, body: str) -> str:
+    return digest(f"{path.name} {body}")
+
+
+def _is_own(path: Path) -> bool:
+    """Whether this user has written the file (where files have owners)."""
+    return not hasattr(os, "getuid") or path.stat().st_uid == os.getuid()
 
 
 def _grammars(package: Path) -> list[Path]:

@@ -100,7 +100,7 @@ def markers(options: Options) -> Subject:
     source = Source(MARKERS.name, MARKERS.read_text("utf-8"))
     result, _ = compile_source(source, MARKERS.name, options)
     assert not result.failed, [d.headline for d in result.diagnostics]
-    return Subject({m.target: m for m in result.modules}, cases(source, options))
+    return Subject({m.target: m for m in result.modules}, cases(source, ".", options))
 
 
 def subjects(
@@ -108,17 +108,17 @@ def subjects(
 ) -> Iterator[Subject]:
     """The user's own rules, which have been compiled."""
     for entry, result in zip(entries, results, strict=True):
-        source = read(entry.display).value
+        source = read(entry.display, entry.root).value
         if source is not None:
             modules = {m.target: m for m in result.modules}
-            yield Subject(modules, cases(source, options), DOUBTED)
+            yield Subject(modules, cases(source, entry.root, options), DOUBTED)
 
 
-def cases(source: Source, options: Options) -> tuple[dict[str, Any], ...]:
+def cases(source: Source, root: str, options: Options) -> tuple[dict[str, Any], ...]:
     from gradspec import pipeline
     from gradspec.driver.load import load
 
-    module = load(source).module
+    module = load(source, root).module
     checked = pipeline.check_module(module, options)[0] if module else ()
     found = (_case(rule) for rule in checked)
     return tuple(case for case in found if case is not None)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+import shutil
 import tempfile
 from pathlib import Path
 from types import ModuleType
 
 from gradspec.driver import cache, runtimes
-from gradspec.driver.write import OutputFile, write
+from gradspec.driver.write import CannotWrite, OutputFile, write
 from gradspec.targets.target import Emitted
 from gradspec.trial.loading import imported
 
@@ -18,9 +20,26 @@ def import_module(emitted: Emitted) -> ModuleType:
     """
     runtime = runtimes.needed(emitted.target, emitted.runtime)
     digest = cache.digest("\0".join([emitted.text, *runtime.values()]))[:16]
-    base = cache.folder() or Path(tempfile.gettempdir()) / "gradspec"
-    folder = base / "modules" / f"{emitted.target}_{digest}"
-    return imported(str(put(folder, emitted)), "gradspec")
+    below = Path("modules", f"{emitted.target}_{digest}")
+    root = (cache.folder() or _own_folder()) / below
+    try:
+        path = put(root, emitted)
+    except CannotWrite:
+        root = _own_folder() / below
+        path = put(root, emitted)
+    for compiled in root.rglob("__pycache__"):  # no digest vouches for what is there
+        shutil.rmtree(compiled, ignore_errors=True)
+    return imported(str(path), "gradspec")
+
+
+@functools.cache
+def _held() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="gradspec-")
+
+
+def _own_folder() -> Path:
+    """Of this process alone, and gone with it: no other user can put modules there."""
+    return Path(_held().name)
 
 
 def put(root: Path, emitted: Emitted) -> Path:

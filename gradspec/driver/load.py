@@ -19,6 +19,7 @@ from gradspec.syntax.nodes import Import, Module
 class _Closure:
     """What has been read so far (the only state, and it is local to one call)."""
 
+    root: str
     sources: dict[str, Source] = field(default_factory=dict)
     modules: dict[str, Module] = field(default_factory=dict)
     found: list[Diagnostic] = field(default_factory=list)
@@ -33,9 +34,11 @@ class Loaded:
     diagnostics: tuple[Diagnostic, ...]
 
 
-def load(source: Source) -> Loaded:
-    """Parse and lower ``source`` after everything that it imports."""
-    closure = _Closure()
+def load(source: Source, root: str) -> Loaded:
+    """Parse and lower ``source`` after everything that it imports, which stands below the
+    folder ``root``.
+    """
+    closure = _Closure(root)
     _collect(source, closure)
     ordered = imports.order(closure.modules)
     closure.found.extend(ordered.diagnostics)
@@ -71,7 +74,7 @@ def _follow(source: Source, item: Import, closure: _Closure) -> None:
     key = imports.resolve(source.path, item.path)
     if key in closure.sources:
         return
-    outcome = read(key)
+    outcome = read(key, closure.root)
     if outcome.value is not None:
         _collect(outcome.value, closure)
         return
@@ -87,5 +90,6 @@ def _unreadable(source: Source, item: Import, reasons: tuple[str, ...]) -> Diagn
         item.path_span,
         label="this file",
         notes=reasons,
-        help="the path is relative to the file that imports, with / between folders",
+        help="the path is relative to the file that imports, with / between folders, and"
+        " names a .grad file below the folder that is compiled",
     )

@@ -110,6 +110,17 @@ def from_json(data: Mapping[str, Any], sources: Mapping[str, Source]) -> FileRes
     )
 
 
+def is_result_of(
+    result: FileResult, source: Source, below: str, options: Options
+) -> bool:
+    """Whether a result that was read is of this file: it names no other place to write."""
+    expected = f"{below.removesuffix('.grad')}.py"
+    return result.display == source.path and all(
+        module.target in options.targets and module.path == expected
+        for module in result.modules
+    )
+
+
 def cost_json(cost: CostSummary) -> dict[str, Any]:
     """What a rule costs, as plain data."""
     return {

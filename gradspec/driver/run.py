@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from gradspec.diagnostics import Diagnostic
-from gradspec.driver import cache, rule_cache, runtimes, watch
+from gradspec.driver import cache, runtimes, watch
 from gradspec.driver.discover import Entry, read
 from gradspec.driver.results import FileResult, row
 from gradspec.driver.write import OutputFile, with_packages
@@ -17,25 +17,29 @@ from gradspec.symbolic.attempts import attempt
 
 Progress = Callable[[str], None]
 
-OF_TIME = frozenset(["GS461", "GS463"])
-"""What another run may not find: a result that has one of these is not kept."""
+PASSING = frozenset(["GS461", "GS463", "GS609"])
+"""What another run may not find (for want of time, or of a file): a result that has one of
+these is not kept."""
 
 
 def compile_entry(entry: Entry, options: Options) -> FileResult:
     """One file, from the cache when nothing that it depends on has changed."""
     watch.join()
-    outcome = read(entry.display)
+    outcome = read(entry.display, entry.root)
     source = outcome.value
     if source is None:
         return FileResult(entry.display, (), (), outcome.diagnostics)
-    name = cache.key(source, entry.below, options)
-    stored = cache.load(name, source, lambda path: read(path).value)
+
+    def imported(path: str) -> Source | None:
+        return read(path, entry.root).value
+
+    stored = cache.load(source, entry.below, options, imported)
     if stored is not None:
         return stored
-    with shelved(rule_cache.shelf()):
-        result, imported = compile_source(source, entry.below, options)
-    if not any(d.code in OF_TIME for d in result.diagnostics):
-        cache.store(name, result, imported)
+    with shelved(cache.rules()):
+        result, sources = compile_source(source, entry.below, options)
+    if not any(d.code in PASSING for d in result.diagnostics):
+        cache.store(source, entry.below, options, result, sources)
     return result
 
 
@@ -50,7 +54,7 @@ def compile_source(
     with attempt(f"reading {source.path}", options.budget) as may:
         if not may:
             return FileResult(source.path, (), (), (too_long(source, options),)), {}
-        loaded = load(source)
+        loaded = load(source, Entry(source.path, below).root)
     if loaded.module is None:
         return FileResult(source.path, (), (), loaded.diagnostics), loaded.sources
     compiled = pipeline.compile_module(
@@ -73,7 +77,6 @@ def compile_entries(
     else:
         results = _in_workers(entries, options, jobs, progress)
     cache.prune()
-    rule_cache.prune()
     return _told_once(results)
 
 

@@ -97,8 +97,8 @@ def _cases(
     from gradspec.trial.cases import rule_cases
     from gradspec.trial.ranked import ranked_cases
 
-    source = read(entry.display).value
-    module = load(source).module if source else None
+    source = read(entry.display, entry.root).value
+    module = load(source, entry.root).module if source else None
     if module is None:
         return {}
     scalar = tuple(rule for rule in module.rules if rule.is_elementwise)

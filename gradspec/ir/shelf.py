@@ -1,7 +1,7 @@
 """Results of a stage by the content of the rule: what was found once is not looked for
 again, wherever the rule stands.
 
-Whoever may touch files installs a shelf (`driver/rule_cache.py`); without one, all is
+Whoever may touch files installs a shelf (`driver/cache.py`); without one, all is
 worked out. A result's name is the digest of everything that it depends on: the stage,
 its options and the rule as data. Where a rule calls others, their places are part of it
 too: what is inlined from them keeps its places in their texts.
@@ -23,13 +23,13 @@ T = TypeVar("T")
 
 
 class Shelf(Protocol):
-    """Texts by name."""
+    """Data by name."""
 
-    def get(self, name: str) -> str | None:
-        """The text, if it is there."""
+    def get(self, name: str, read: Callable[[Any], T]) -> T | None:
+        """What ``read`` makes of the data; None if there are none that it can read."""
 
-    def put(self, name: str, text: str) -> None:
-        """Keep a text."""
+    def put(self, name: str, data: object) -> None:
+        """Keep plain data."""
 
 
 _shelf: ContextVar[Shelf | None] = ContextVar("shelf", default=None)
@@ -82,17 +82,11 @@ def _name(main: Rule, stage: tuple[str, ...], given: object) -> str:
 
 def _read(shelf: Shelf, name: str, main: Rule) -> tuple[Any, ...]:
     """The result, alone; nothing where there is none, or none that can be read."""
-    text = shelf.get(name)
-    if text is None:
-        return ()
-    try:
-        return (from_plain(json.loads(text), main),)
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError):
-        return ()
+    return shelf.get(name, lambda data: (from_plain(data, main),)) or ()
 
 
 def _keep(shelf: Shelf, name: str, main: Rule, result: object) -> None:
     try:
-        shelf.put(name, json.dumps(to_plain(result, main)))
+        shelf.put(name, to_plain(result, main))
     except Foreign:
         return

@@ -33,9 +33,9 @@ Case = dict[str, Any]
 
 def rows(file: File) -> Iterator[Row]:
     """A row a call of each of the file's rules that is tried."""
-    source = read(str(file.path)).value
+    source = read(str(file.path), str(file.path.parent)).value
     assert source is not None
-    lowered = load(source).module
+    lowered = load(source, str(file.path.parent)).module
     assert lowered is not None
     checked, _ = pipeline.check_module(lowered, Options(()))
     for one in checked:

@@ -73,7 +73,7 @@ def test_a_module_and_a_package_of_one_name(tmp_path: Path) -> None:
 def test_reading(tmp_path: Path) -> None:
     path = tmp_path / "a.grad"
     path.write_bytes(b"\xef\xbb\xbfrule f(x) -> y:\r\n    y = x\r\n")
-    source = read(str(path)).value
+    source = read(str(path), str(tmp_path)).value
     assert source is not None
     assert source.text == "rule f(x) -> y:\n    y = x\n"
 
@@ -81,7 +81,7 @@ def test_reading(tmp_path: Path) -> None:
 def test_a_file_that_is_not_utf8_shows_the_line(tmp_path: Path) -> None:
     path = tmp_path / "a.grad"
     path.write_bytes(b"# fine\n# caf\xe9\n")
-    (found,) = read(str(path)).diagnostics
+    (found,) = read(str(path), str(tmp_path)).diagnostics
     assert found.code == "GS606"
     label = found.labels[0]
     assert label.source.position(label.span.start) == (2, 6)
@@ -91,8 +91,10 @@ def test_a_huge_file_is_refused_without_being_read(tmp_path: Path) -> None:
     path = tmp_path / "a.grad"
     with path.open("wb") as file:
         file.truncate(MAX_BYTES * 10)
-    assert [d.code for d in read(str(path)).diagnostics] == ["GS608"]
+    assert [d.code for d in read(str(path), str(tmp_path)).diagnostics] == ["GS608"]
 
 
 def test_a_missing_file(tmp_path: Path) -> None:
-    assert [d.code for d in read(str(tmp_path / "a.grad")).diagnostics] == ["GS607"]
+    assert [
+        d.code for d in read(str(tmp_path / "a.grad"), str(tmp_path)).diagnostics
+    ] == ["GS607"]

@@ -14,8 +14,8 @@ from types import ModuleType
 
 from gradspec.checks.check import check
 from gradspec.derive.complete import complete
+from gradspec.driver.cache import Shelf
 from gradspec.driver.imported import put
-from gradspec.driver.rule_cache import Folder
 from gradspec.ir.rule import CheckedRule, Rule
 from gradspec.ir.shelf import remembered, shelved
 from gradspec.lower.lowering import lower
@@ -35,7 +35,7 @@ def planned(text: str, path: str = "rules.grad") -> ModulePlan:
     """The plan of the rules of ``text``. What this run has chosen for a rule already, in
     another test or by another worker, is chosen: the workers begin at different ends."""
     folder = os.environ.get("GRADSPEC_TEST_SHELF")
-    with shelved(Folder(Path(folder)) if folder else None):
+    with shelved(Shelf(Path(folder)) if folder else None):
         return planned_anew(text, path)
 
 

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from gradspec.driver import conforming
+from gradspec.driver.cache import Shelf
+from gradspec.driver.conforming_kept import Kept
 from gradspec.driver.load import load
 from gradspec.driver.trials import RUNNERS
 from gradspec.ir.closed import outputs
@@ -91,7 +93,7 @@ def test_each_of_two_inputs_is_broadcast() -> None:
 def test_a_marker_has_an_output_that_depends_on_one_of_two_inputs() -> None:
     """What `vmap` over the other input leaves outside the batch."""
     source = Source("markers.grad", conforming.MARKERS.read_text("utf-8"))
-    module = load(source).module
+    module = load(source, ".").module
     assert module is not None
     (pair,) = (rule for rule in module.rules if rule.name == "pair_marker")
     used = {name: names(value) for name, value in outputs(pair).items()}
@@ -177,23 +179,28 @@ def test_a_users_rule_stands_beside_the_markers(tmp_path: Path) -> None:
     assert [cell["state"] for cell in cells] == ["ok"] * len(FEATURES["numpy"])
 
 
-def test_what_was_ok_is_kept_while_nothing_changes(tmp_path: Path) -> None:
-    """A module that dies where it is run again: with another text, and only then."""
+def test_what_was_ok_is_kept_while_nothing_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     given = conforming.markers(Options(("numpy",)))
     cases = tuple(c for c in given.cases if c["rule"] == "nonlinear_marker")
     given, features = replace(given, cases=cases), FEATURES["numpy"]
-    folder = tmp_path / "kept"
-    first = conforming.matrix("numpy", (given,), features, conforming.Kept(folder))
+    before = Kept(Shelf(tmp_path / "kept"))
+    first = conforming.matrix("numpy", (given,), features, before)
     assert {c.state for c in first.cells} == {"ok", "none"}
-    (entry,) = folder.iterdir()
-    kept = entry.read_text("utf-8")
-    entry.write_text(kept.replace('"rule", "', '"rule", "no '), "utf-8")
-    again = conforming.matrix("numpy", (given,), features, conforming.Kept(folder))
-    assert again == first
-    assert entry.read_text("utf-8").count("rule") == 2 * kept.count('"rule"')
+    (entry,) = (tmp_path / "kept").iterdir()
+    kept = entry.read_bytes()
+    run: list[object] = []
+    child = conforming._child
+    monkeypatch.setattr(conforming, "_child", lambda *a: run.append(a) or child(*a))
+    assert conforming.matrix("numpy", (given,), features, before) == first
+    assert not run
+    entry.write_bytes(kept.replace(b'"rule"', b'"rude"'))
+    assert conforming.matrix("numpy", (given,), features, before) == first
+    assert run and entry.read_bytes() == kept
     other = given.modules["numpy"].text + "\n\nraise ValueError('dead')\n"
     broken = _of(given, "numpy", other)
-    third = conforming.matrix("numpy", (broken,), features, conforming.Kept(folder))
+    third = conforming.matrix("numpy", (broken,), features, before)
     assert {c.state for c in third.cells} == {"error", "none"}
 
 
