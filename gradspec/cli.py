@@ -84,12 +84,14 @@ def compile_command(
     options = Options(
         targets, strict, trace, budget, as_written=as_written, report=report
     )
+    from gradspec.driver import run, runtimes, write
+    from gradspec.report.diagnostic_text import printable
+
     entries, found = _discover(paths)
+    found += runtimes.hidden(Path(out), targets)
     results: tuple[FileResult, ...] = ()
     if not found:
         results = _compile("compiling", entries, options, jobs, verbose)
-    from gradspec.driver import run, write
-
     failed = bool(found) or any(result.failed for result in results)
     files = () if failed else run.output_files(results)
     folder = Path(out)
@@ -97,7 +99,8 @@ def compile_command(
     try:
         touched = step(folder, files)
     except write.CannotWrite as fault:
-        raise click.ClickException(f"{fault}; give another folder, --out") from fault
+        told = printable(f"{fault}; give another folder, --out")
+        raise click.ClickException(told) from fault
     changed = tuple(f"{folder.as_posix()}/{f.path}" for f in touched)
     stale = tuple(write.not_up_to_date(path) for path in changed) if only_check else ()
     mixed = write.of_other_versions(folder, files)
@@ -270,6 +273,9 @@ def completion_command(shell: str) -> None:
 
 def main() -> NoReturn:
     """Run; no traceback ever reaches a user, and no rule hangs what works on rules."""
+    from gradspec.report.streams import prepare
+
+    prepare()
     watched = sys.argv[1:2] and sys.argv[1] in ("compile", "check", "test", "audit")
     sys.exit(_run(_supervised if watched else None))
 
@@ -290,11 +296,6 @@ def _run(work: Callable[[], int] | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted; no file was left half-written", err=True)
         code = INTERRUPTED
-    except BrokenPipeError:
-        # The reader (`head`, a pager) has gone: what Python still holds for it must not
-        # be flushed into a closed pipe at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = CLEAN
     except SystemExit as done:
         code = done.code if isinstance(done.code, int) else int(done.code is not None)
     except Exception as fault:
@@ -302,6 +303,10 @@ def _run(work: Callable[[], int] | None = None) -> int:
 
         tell(fault)
         code = FAILURE
+    from gradspec.report.streams import is_lost
+
+    if is_lost():
+        return FAILURE
     return code if isinstance(code, int) else CLEAN
 
 
@@ -379,12 +384,13 @@ def _conclude(
     results: tuple[FileResult, ...], changed: tuple[str, ...], word: str, out: str
 ) -> None:
     """A table on a terminal, one line anywhere."""
+    from gradspec.report.diagnostic_text import printable
     from gradspec.report.summary import totals
 
     if sys.stdout.isatty():
         _print_table(results)
     files = f"{len(changed)} files {word}" if changed else "nothing to write"
-    click.echo(f"{totals(results)}; {files} in {out}")
+    click.echo(f"{totals(results)}; {files} in {printable(out)}")
 
 
 def _print_evidence(results: tuple[FileResult, ...]) -> None:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
+
+from gradspec.diagnostics import Diagnostic, Severity
 
 _IMPORTED = re.compile(r"^from \.(_\w+) import", re.MULTILINE)
 _FRAMEWORKS = {"numpy": "NumPy", "torch": "PyTorch", "jax": "JAX"}
@@ -36,6 +40,26 @@ def needed(target: str, names: Iterable[str]) -> dict[str, str]:
             found[name] = texts[name]
             todo += [f"{other}.py" for other in _IMPORTED.findall(texts[name])]
     return dict(sorted(found.items()))
+
+
+def hidden(out: Path, targets: Iterable[str]) -> tuple[Diagnostic, ...]:
+    """GS614 for an output folder from which Python imports: a target's folder there would be
+    found in place of the framework.
+    """
+    names = [target for target in targets if target in _FRAMEWORKS]
+    if not names or out.resolve() not in {Path(p).resolve() for p in (".", *sys.path)}:
+        return ()
+    hides = " and ".join(_FRAMEWORKS[name] for name in names)
+    return (
+        Diagnostic(
+            "GS614",
+            Severity.ERROR,
+            f"`import {names[0]}` would find modules in {out.as_posix()} in place of"
+            f" {hides}: Python imports from this folder",
+            help="give a folder of its own (--out generated), and import"
+            f" generated.{names[0]} from outside of it",
+        ),
+    )
 
 
 def package_text(target: str) -> str:

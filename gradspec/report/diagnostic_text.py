@@ -26,7 +26,7 @@ def render(found: Diagnostic) -> str:
 def _lines(found: Diagnostic) -> Iterator[str]:
     colour = COLOURS[found.severity]
     head = click.style(f"{found.severity.value}[{found.code}]", fg=colour, bold=True)
-    yield f"{head}: {click.style(found.headline, bold=True)}"
+    yield f"{head}: {click.style(printable(found.headline), bold=True)}"
     for number, label in enumerate(found.labels):
         yield from _place(label, colour if number == 0 else "blue")
     for note in found.notes:
@@ -42,8 +42,10 @@ def _place(label: Label, colour: str) -> Iterator[str]:
     width = min(max(1, label.span.end - label.span.start), room)
     gutter = " " * len(str(line))
     bar = click.style("|", fg="blue")
-    carets = click.style(f"{'^' * width} {label.message}".rstrip(), fg=colour)
-    yield f"{gutter}{click.style('-->', fg='blue')} {label.source.path}:{line}:{column}"
+    message = printable(label.message)
+    carets = click.style(f"{'^' * width} {message}".rstrip(), fg=colour)
+    path = printable(label.source.path)
+    yield f"{gutter}{click.style('-->', fg='blue')} {path}:{line}:{column}"
     yield f"{gutter} {bar}"
     yield f"{click.style(str(line), fg='blue')} {bar} {text}".rstrip()
     yield f"{gutter} {bar} {_blank(text[:offset])}{carets}"
@@ -51,7 +53,7 @@ def _place(label: Label, colour: str) -> Iterator[str]:
 
 def _window(text: str, offset: int) -> tuple[str, int]:
     """The part of a long line around ``offset``, and where the offset is in it."""
-    text = _printable(text)
+    text = printable(text)
     if len(text) <= WIDEST:
         return text, offset
     start = max(0, min(offset - WIDEST // 2, len(text) - WIDEST))
@@ -60,7 +62,7 @@ def _window(text: str, offset: int) -> tuple[str, int]:
     return before + text[start:end] + after, offset - start + len(before)
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """Control characters (an escape sequence in a file, say) never reach a terminal."""
     return "".join(
         c if c.isprintable() or c == "\t" else "\N{REPLACEMENT CHARACTER}" for c in text
@@ -73,7 +75,7 @@ def _blank(text: str) -> str:
 
 
 def _paragraph(word: str, text: str) -> Iterator[str]:
-    first, *rest = text.splitlines() or [""]
+    first, *rest = map(printable, text.splitlines() or [""])
     yield f"  = {click.style(word, bold=True)}: {first}"
     indent = " " * (len(word) + 6)
     yield from (f"{indent}{line}".rstrip() for line in rest)

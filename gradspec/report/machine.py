@@ -11,6 +11,7 @@ from gradspec.driver.boundaries import RuleTable
 from gradspec.driver.results import FileResult
 from gradspec.ir.rule import Verdict
 from gradspec.report import boundaries, costs
+from gradspec.report.diagnostic_text import printable
 
 FORMAT_VERSION = 1
 
@@ -34,7 +35,13 @@ def document(
     }
     if found_at := boundaries.data(tables):
         data["boundaries"] = found_at
-    return json.dumps(data, indent=2, ensure_ascii=False)
+    text = json.dumps(data, indent=2, ensure_ascii=False)
+    return "".join(c if c.isprintable() or c == "\n" else _escaped(c) for c in text)
+
+
+def _escaped(char: str) -> str:
+    """A control character stands in a string, where JSON has an escape for it."""
+    return json.dumps(char)[1:-1]
 
 
 def github(found: Iterable[Diagnostic]) -> Iterator[str]:
@@ -136,7 +143,8 @@ def _github_place(label: Label) -> str:
 
 def _data(text: str) -> str:
     """Escapes of GitHub's toolkit (actions/toolkit, command.ts): data."""
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    lines = map(printable, text.replace("%", "%25").split("\n"))
+    return "%0A".join(lines)
 
 
 def _property(text: str) -> str:

@@ -2,25 +2,47 @@
 
 from __future__ import annotations
 
+from gradspec.source import Span
 from gradspec.syntax import nodes
 from gradspec.syntax.layout import MAX_DEPTH, too_deep
-from gradspec.syntax.tokens import FaultFound
+from gradspec.syntax.tokens import Fault, FaultFound
 
 
 def refuse_depth(expr: nodes.Expr) -> None:
     """Raises a fault at the outermost piece that lies too deep.
 
     Long chains are deep trees: ``a + a + …`` has a level for each sign. The later
-    stages walk trees; none of them should have to fear the depth of one.
+    stages walk trees; none of them should have to fear the depth of one. Who wrote a
+    chain did not nest anything, and is told of a chain.
     """
     if expr.span.end - expr.span.start <= MAX_DEPTH:
         return  # each level takes a character at least
-    waiting = [(expr, 1)]
+    waiting = [(expr, 1, 0)]
     while waiting:
-        node, level = waiting.pop()
+        node, level, links = waiting.pop()
         if level > MAX_DEPTH:
-            raise FaultFound(too_deep(node.span))
-        waiting.extend((child, level + 1) for child in children(node))
+            is_chain = level - links <= MAX_DEPTH // 2
+            raise FaultFound((_too_long if is_chain else too_deep)(node.span))
+        for child in children(node):
+            waiting.append((child, level + 1, links + _is_link(node, child)))
+
+
+def _is_link(node: nodes.Expr, child: nodes.Expr) -> bool:
+    """Whether ``child`` is the rest of the chain of terms, factors or cases of ``node``."""
+    match node, child:
+        case nodes.Binary(op=op, left=left), nodes.Binary(op=other):
+            return child is left and any(op in s and other in s for s in ("+-", "*/%"))
+        case nodes.Conditional(otherwise=otherwise), nodes.Conditional():
+            return child is otherwise
+    return False
+
+
+def _too_long(span: Span) -> Fault:
+    headline = f"this has more than {MAX_DEPTH} terms, factors or cases in a row"
+    help = (
+        "divide it into parts with names: `first = …`, `rest = …`, `y = first + rest`"
+    )
+    return Fault("GS120", headline, span, help=help)
 
 
 def children(expr: nodes.Expr) -> tuple[nodes.Expr, ...]:

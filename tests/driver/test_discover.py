@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
+import click
 import pytest
 
 from gradspec.driver.discover import MAX_BYTES, discover, read
+from gradspec.driver.load import load
+from gradspec.report.diagnostic_text import render
+from gradspec.source import Source
 
 RULE = "rule double(x) -> y:\n    y = 2 * x\n"
 
@@ -98,3 +103,111 @@ def test_a_missing_file(tmp_path: Path) -> None:
     assert [
         d.code for d in read(str(tmp_path / "a.grad"), str(tmp_path)).diagnostics
     ] == ["GS607"]
+
+
+SECRET = "PASSWORD = hunter2\n"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A source folder with all that must not be read, and secrets beside it."""
+    root = tmp_path / "root"
+    (root / "sub").mkdir(parents=True)
+    (root / "a.grad").write_text(RULE)
+    for name in ("secret.env", "secret.grad"):
+        (tmp_path / name).write_text(SECRET)
+    (root / "secret.txt").write_text(SECRET)
+    (root / "env.grad").symlink_to(tmp_path / "secret.env")
+    (root / "text.grad").symlink_to("secret.txt")
+    (root / "outside.grad").symlink_to(tmp_path / "secret.grad")
+    (root / "above").symlink_to(tmp_path)
+    (root / "loop.grad").symlink_to("loop.grad")
+    (root / "zero.grad").symlink_to("/dev/zero")
+    (root / "stdin.grad").symlink_to("/dev/stdin")
+    os.mkfifo(root / "pipe.grad")
+    return root
+
+
+LINKS = ("env", "text", "outside", "loop", "zero", "stdin", "pipe")
+
+
+def test_only_regular_rule_files_below_the_root_are_read(root: Path) -> None:
+    entries = discover([str(root)]).value or ()
+    assert {e.below for e in entries} == {f"{name}.grad" for name in ("a", *LINKS)}
+    for entry in entries:
+        outcome = read(entry.display, entry.root)
+        alone = discover([entry.display]).value or ()
+        assert {read(e.display, e.root) for e in alone} <= {outcome}
+        if entry.below != "a.grad":
+            assert [d.code for d in outcome.diagnostics] == ["GS607"]
+            assert "hunter2" not in str(outcome)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(f"{name}.grad" for name in LINKS),
+        *("secret.txt", "../secret.env", "../secret.grad", "../../../../dev/stdin"),
+        *("above/secret.grad", "sub", ".", "", "none.grad", "sub/../../secret.grad"),
+        *("/dev/stdin", "~/.grad", "file:///etc/passwd", "\x1b[31m.grad", "\0.grad"),
+        "a" * 5000 + ".grad",
+    ],
+    ids=lambda path: ascii(path[:30]),
+)
+def test_only_those_are_imported(root: Path, path: str) -> None:
+    text = f'from "{path}" import g\n\nrule f(x) -> y:\n    y = g(x)\n'
+    source = Source(f"{root}/a.grad", text)
+    found = load(source, str(root)).diagnostics
+    assert found[0].code in ("GS609", "GS114", "GS113"), found
+    shown = "\n".join(render(d) for d in found)
+    assert "hunter2" not in shown and "\x1b[31m" not in click.unstyle(shown)
+
+
+def test_links_inside_of_the_root_are_followed(root: Path) -> None:
+    (root / "sub" / "link.grad").symlink_to("../a.grad")
+    text = 'from "sub/link.grad" import double\n\nrule f(x) -> y:\n    y = double(x)\n'
+    assert not load(Source(f"{root}/b.grad", text), str(root)).diagnostics
+
+
+def test_a_folder_that_cannot_be_listed_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "closed").mkdir()
+    (tmp_path / "a.grad").write_text(RULE)
+    scandir = os.scandir
+
+    def refusing(path: str) -> object:  # root may list all
+        if str(path).endswith("closed"):
+            raise PermissionError(13, "Permission denied", path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    (found,) = discover([str(tmp_path)]).diagnostics
+    assert found.code == "GS607"
+    assert "closed: Permission denied" in found.headline
+
+
+def test_a_path_that_the_system_refuses_is_told(tmp_path: Path) -> None:
+    assert _codes(tmp_path / ("a" * 5000), Path("a" * 5000 + ".grad")) == ["GS607"] * 2
+
+
+@pytest.mark.parametrize("name", ["\x1b[31m", "a\nb", "\x9b2J", "\u202e", "\udcff"])
+def test_a_name_that_a_terminal_would_obey(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / f"d{name}"
+    folder.mkdir()
+    (folder / "a.grad").write_text(RULE)
+    (tmp_path / f"{name}.grad").write_text(RULE)
+    assert set(_codes(tmp_path, folder, folder / "a.grad")) == {"GS604"}
+    outcome = discover(map(str, (tmp_path, folder, folder / "none")))
+    assert not outcome.value
+    shown = "".join(d.headline + d.help for d in outcome.diagnostics)
+    assert shown.isprintable()
+
+
+@pytest.mark.parametrize("name", ["__init__", "__pycache__", "_gradspec"])
+def test_a_name_that_is_taken(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "a.grad").write_text(RULE)
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "__init__.grad").write_text(RULE)
+    assert _codes(tmp_path) == ["GS604", "GS604"]

@@ -72,3 +72,19 @@ def test_only_what_is_imported_is_written(tmp_path: Path) -> None:
     assert _compile(tmp_path) == 0
     written = {path.name for path in (tmp_path / "out" / "numpy").iterdir()}
     assert written == {"__init__.py", "_gradspec.py", "a.py"}
+
+
+def test_an_output_folder_that_would_hide_a_framework_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.grad").write_text(RULE)
+    (tmp_path / "out").mkdir()
+    assert _compile(tmp_path, "--out", ".") == 1
+    assert _compile(tmp_path, "--out", "out/..", "--check") == 1
+    assert _compile(tmp_path, "--out", ".", "--target", "tf") == 0
+    assert not (tmp_path / "numpy").exists()
+    monkeypatch.syspath_prepend(tmp_path / "out")
+    for target in ("numpy", "torch", "jax", "all"):
+        with pytest.raises(gradspec.CompileError, match="GS614"):
+            gradspec.compile_paths(tmp_path / "a.grad", target, tmp_path / "out")
+    assert not list((tmp_path / "out").iterdir())

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 import click
 
 from gradspec.diagnostics import error
-from gradspec.report.diagnostic_text import WIDEST, render
-from gradspec.report.machine import github
+from gradspec.report.diagnostic_text import WIDEST, _lines, render
+from gradspec.report.machine import document, github
 from gradspec.source import Source, Span
 
 
@@ -45,7 +48,23 @@ def test_a_long_line_is_cut_around_the_caret() -> None:
 
 
 def test_control_characters_never_reach_the_terminal() -> None:
-    assert "\x1b" not in "\n".join(_shown("y = \x1b[31m\n", 4, 5))
+    bad = "\x1b[31m\x9b2J\x07\u202e\udcff"
+    source = Source(f"{bad}.grad", f"y = {bad}\n")
+    found = error(
+        "GS999", bad, source, Span(4, 5), label=bad, notes=[bad, f"a\n{bad}"], help=bad
+    )
+    for shown in (
+        "".join(map(_plain, _lines(found))),
+        *github([found]),
+        *document((), (found,), ()).splitlines(),
+    ):
+        assert shown.isprintable()
+    assert json.loads(document((), (found,), ()))["diagnostics"][0]["help"] == bad
+
+
+def _plain(line: str) -> str:
+    """Without the colours that are ours."""
+    return re.sub("\x1b\\[[0-9;]*m", "", line)
 
 
 def test_github_escapes_what_would_end_a_command() -> None:

@@ -44,8 +44,26 @@ def test_a_text_that_is_too_much_is_refused_in_time(text: str, code: str) -> Non
 def test_the_deepest_expression_that_is_taken() -> None:
     parse_expression("(" * 300 + "x" + ")" * 300)
     parse_expression("+".join(["x"] * 300))
-    with pytest.raises(ValueError, match="300 levels"):
+    with pytest.raises(ValueError, match="300 terms"):
         parse_expression("+".join(["x"] * 301))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("+".join(["x"] * 500), "in a row"),
+        ("-".join(["2*sin(x)**2"] * 500), "in a row"),
+        ("*".join(["x"] * 500), "in a row"),
+        ("x if x > 0 else " * 500 + "x", "in a row"),
+        ("sin(" * 9 + "+".join(["x"] * 500) + ")" * 9, "in a row"),
+        ("x+(" * 301 + "x" + ")" * 301, "nested"),
+        ("x**" * 500 + "x", "nested"),
+        ("-" * 500 + "x", "nested"),
+    ],
+)
+def test_a_chain_is_not_called_nested(text: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        parse_expression(text)
 
 
 def test_a_deep_tree_can_be_compared_and_hashed_and_printed() -> None:
