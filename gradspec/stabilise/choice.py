@@ -19,6 +19,9 @@ from gradspec.stabilise.cost_model import cost
 _PRICE = 3
 """Points to be mended for one that is spoiled."""
 
+_WORTH = 0.25
+"""The part of the faults of a kind that a form mends which is longer and still bad."""
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
@@ -53,6 +56,16 @@ class Choice:
     @property
     def is_good(self) -> bool:
         return self.selected.is_good
+
+    def settled(self) -> Choice:
+        """What is written, if a form that costs more is still bad and mends little."""
+        before, after = self.written, self.selected
+        if after.is_good or cost(after.form) <= cost(before.form):
+            return self
+        pairs = zip(before.faults, after.faults, strict=True)
+        if any(was and was - now >= _WORTH * was for was, now in pairs):
+            return self
+        return Choice(before, before)
 
 
 class Contest:

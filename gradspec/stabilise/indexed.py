@@ -265,6 +265,7 @@ class _Stabiliser:
         for found_by in steps:
             if not choice.is_good:
                 choice = contest.choose(found_by(), choice.selected)
+        choice = choice.settled()
         if choice.selected.form != written:
             self._record(place, probes, choice)
             self._rule = _with(self._rule, place.name, choice.selected.form)

@@ -188,6 +188,7 @@ class _Stabiliser:
                 candidates.by_size(quantity, choice.selected, contest.measured)
             )
             choice = contest.choose(found, choice.selected)
+        choice = choice.settled()
         note(Tried(choice, contest.measured))
         self._record(name, quantity, choice, kind)
         selected = choice.selected

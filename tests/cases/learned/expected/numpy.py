@@ -103,9 +103,8 @@ class _LayerNorm(
                 (-dy @ gain / d)[..., None]
                 - (dy_gain * x_minus_m).sum(axis=-1, keepdims=True)
                 / d
-                / sqrt
                 * x_minus_m
-                / sqrt
+                / np.square(sqrt)
                 + dy_gain
             )
             / sqrt,

@@ -21,7 +21,7 @@ class _Spike(Rule):
 
     @staticmethod
     def pullback(_, v, k, ds):
-        # lost digits at k = 75, v = 0.154945: 134 of 280 points wrong; now an error of
+        # lost digits at k = 50, v = 0.24478: 105 of 224 points wrong; now an error of
         # at most 3.0 tolerances
         return ds / torch.square(1.0 + k * torch.abs(v))
 
