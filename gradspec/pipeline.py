@@ -5,6 +5,7 @@ Nothing here touches a file: sources come in as text, modules go out as text.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,6 +15,7 @@ from gradspec.checks.check import AGAIN, check, examined
 from gradspec.checks.mending import tried
 from gradspec.derive.complete import complete
 from gradspec.diagnostics import Diagnostic, Outcome, error
+from gradspec.ir.depth import deep
 from gradspec.ir.rule import CheckedRule, Rule, Status
 from gradspec.ir.shelf import remembered
 from gradspec.lower.lowering import lower
@@ -60,6 +62,7 @@ def lower_module(
     return lower(module, imports)
 
 
+@deep()
 def check_rule(rule: Rule, options: Options) -> Outcome[CheckedRule]:
     """Rule → CheckedRule: complete, check; not for longer than the budget."""
     stage = ("check", f"{options.budget!r}", f"{options.order}", f"{options.strict}")
@@ -117,6 +120,7 @@ def check_module(
     return rules, tuple(d for o in outcomes for d in o.diagnostics)
 
 
+@deep()
 def emit_module(
     source: Source, rules: tuple[CheckedRule, ...], options: Options
 ) -> Outcome[tuple[Emitted, ...]]:
@@ -182,10 +186,35 @@ def _emitted(
             plan = plan_module(source, tuple(map(outside, rules)))
         emitted = emit(plan, target, trace=options.trace, costs=options.report)
         emitted = replace(emitted, diagnostics=emitted.diagnostics + unsaved(plan))
+        if emitted.value is not None and not _is_readable(emitted.value):
+            emitted = Outcome(None, (_too_deep(rules),))
         outcomes.append(emitted)
     return outcomes
 
 
+def _is_readable(emitted: Emitted) -> bool:
+    """Whether Python reads the module: it takes 200 brackets inside one another."""
+    try:
+        ast.parse(emitted.text)
+    except (SyntaxError, MemoryError, RecursionError):
+        return not emitted.path.endswith(".py")
+    return True
+
+
+def _too_deep(rules: tuple[CheckedRule, ...]) -> Diagnostic:
+    """Told at the longest rule."""
+    rule = max((r.rule for r in rules), key=lambda r: r.span.end - r.span.start)
+    return error(
+        "GS224",
+        f"`{rule.name}` is too deep: Python cannot read the module that it gives",
+        rule.source,
+        rule.name_span,
+        notes=("Python reads at most 200 brackets inside one another",),
+        help="divide the rule: a rule that is called is not put in place",
+    )
+
+
+@deep()
 def evaluated(rule: CheckedRule, options: Options) -> CheckedRule:
     """CheckedRule → CheckedRule: how each of its expressions is evaluated."""
     return stabilised(rule, options).rule

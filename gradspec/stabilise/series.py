@@ -180,9 +180,10 @@ def _about_places(part: _Part, bad: list[Any], form: Expr) -> Iterator[Expr]:
     centres = _centres(part.factor) if part.of == Ref(part.name) else (Fraction(0),)
     for centre in islice(centres, _CENTRES):
         for window in _WINDOWS:
-            is_near = any(
-                (np.abs(x - float(centre)) < float(window)).any() for x in bad
-            )
+            with np.errstate(over="ignore"):  # a centre beyond the format is far away
+                is_near = any(
+                    (np.abs(x - float(centre)) < float(window)).any() for x in bad
+                )
             found = is_near and polynomial_about(part.factor, part.name, centre, window)
             if found:
                 inside, series = (substitute(e, {part.name: part.of}) for e in found)

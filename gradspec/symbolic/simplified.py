@@ -34,15 +34,23 @@ def simplified(expr: Expr, seconds: float) -> tuple[Expr, ...]:
         return ()
     with unhurried():  # a half-made import stays broken
         import sympy
-    try:
-        term = to_sympy(expr)
-    except NotImplementedError:
+    term = within(seconds, lambda: _term(expr))
+    if term is None:
         return ()
     found = dict.fromkeys(
         within(seconds, lambda ask=ask: _asked(ask, term))  # type: ignore[misc]
         for ask in (sympy.factor, sympy.cancel, sympy.simplify)
     )
     return tuple(form for form in found if form is not None and form != expr)
+
+
+def _term(expr: Expr) -> Term | None:
+    """None for what SymPy has no term of, and for constants that are too much for it: it
+    works them out at once, ``lgamma(1e300)`` by the factorial."""
+    try:
+        return to_sympy(expr)
+    except Exception:  # SymPy raises many kinds
+        return None
 
 
 def _asked(ask: Callable[[Term], Term], term: Term) -> Expr | None:
