@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 import shutil
 import tempfile
@@ -33,13 +34,11 @@ def import_module(emitted: Emitted) -> ModuleType:
 
 
 @functools.cache
-def _held() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="gradspec-")
-
-
 def _own_folder() -> Path:
     """Of this process alone, and gone with it: no other user can put modules there."""
-    return Path(_held().name)
+    folder = tempfile.mkdtemp(prefix="gradspec-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
 
 
 def put(root: Path, emitted: Emitted) -> Path:
