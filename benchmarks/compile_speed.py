@@ -51,8 +51,8 @@ def stabilising(path: str) -> Iterator[tuple[str, float]]:
     from gradspec.stabilise.stabilise import stabilise
 
     for entry in discover([path]).value or ():
-        source = read(entry.display).value
-        module = load(source).module if source else None
+        source = read(entry.display, entry.root).value
+        module = load(source, entry.root).module if source else None
         if module is None:
             continue
         for rule in pipeline.check_module(module, Options())[0]:

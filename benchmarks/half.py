@@ -97,8 +97,8 @@ def unary(entries: Iterable[Entry]) -> tuple[str, ...]:
     of them, and takes a call for each."""
     found = []
     for entry in entries:
-        source = read(entry.display).value
-        module = load(source).module if source else None
+        source = read(entry.display, entry.root).value
+        module = load(source, entry.root).module if source else None
         for rule in module.rules if module else ():
             inputs = rule.tensor_inputs
             if rule.is_elementwise and len(inputs) == 1 and inputs[0].shape.batch:

@@ -20,7 +20,7 @@ def library() -> tuple[Rule, ...]:
 
 def complete_rules(path: Path) -> tuple[Rule, ...]:
     """The elementwise rules of a file."""
-    loaded = load(Source(str(path), path.read_text(encoding="utf-8")))
+    loaded = load(Source(str(path), path.read_text(encoding="utf-8")), str(path.parent))
     assert loaded.module is not None, path
     found: list[Rule] = []
     for rule in loaded.module.rules:

@@ -41,7 +41,9 @@ def ranked() -> list[Rule]:
     """The shipped rules with axes, every cotangent declared, without their examples."""
     found = []
     for path in sorted(RULES.rglob("*.grad")):
-        module = load(Source(path.name, path.read_text("utf-8"))).module
+        module = load(
+            Source(path.name, path.read_text("utf-8")), str(path.parent)
+        ).module
         for rule in module.rules if module is not None else ():
             completed = None if rule.is_elementwise else complete(rule).value
             if completed is not None:
