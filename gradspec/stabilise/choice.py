@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
+import numpy as np
+
 from gradspec.ir.expr import Expr
 from gradspec.stabilise.accuracy_model import Score
 from gradspec.stabilise.cost_model import cost
@@ -20,7 +22,7 @@ _PRICE = 3
 """Points to be mended for one that is spoiled."""
 
 _WORTH = 0.25
-"""The part of the faults of a kind that a form mends which is longer and still bad."""
+"""The part of the faults that a form mends which is longer and still bad."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,13 @@ class Candidate:
         columns = zip(*(score.faults for score in self.scores), strict=True)
         return tuple(map(sum, columns))
 
+    @property
+    def lost(self) -> int:
+        """Points without a number, over all trials."""
+        return sum(
+            score.gaps + int(np.isinf(score.errors).sum()) for score in self.scores
+        )
+
     def spoils(self, other: Candidate) -> int:
         """Points that are bad here and are not in ``other``."""
         pairs = zip(self.scores, other.scores, strict=True)
@@ -58,14 +67,14 @@ class Choice:
         return self.selected.is_good
 
     def settled(self) -> Choice:
-        """What is written, if a form that costs more is still bad and mends little."""
+        """What is written, if a form that costs more is still bad and mends little: no
+        point without a number, and less than a quarter of any fault."""
         before, after = self.written, self.selected
         if after.is_good or cost(after.form) <= cost(before.form):
             return self
-        pairs = zip(before.faults, after.faults, strict=True)
-        if any(was and was - now >= _WORTH * was for was, now in pairs):
-            return self
-        return Choice(before, before)
+        pairs = zip(before.faults[1:], after.faults[1:], strict=True)
+        is_much = any(was and was - now >= _WORTH * was for was, now in pairs)
+        return self if is_much or after.lost < before.lost else Choice(before, before)
 
 
 class Contest:

@@ -100,13 +100,16 @@ def _layer_norm_jvp(eps: float, primals: Any, tangents: Any) -> Any:
         x_minus_m = x - m
         v = jnp.mean(jnp.square(x_minus_m), -1, keepdims=True)
         sqrt = jnp.sqrt(v + eps)
+        # lost digits at eps = 7.5e-06, gain[0] = 1.5, gain[1] = 0.25, gain[2] = -0.75,
+        # x[0] = -0.5, x[1] = -2, x[2] = 20: 44 of 159 points wrong; now 37
         dx = sum_to(
             (
                 jnp.expand_dims(-jnp.sum(dy * gain, -1) / d, -1)
                 - jnp.sum(dy_gain * x_minus_m, -1, keepdims=True)
                 / d
+                / sqrt
                 * x_minus_m
-                / jnp.square(sqrt)
+                / sqrt
                 + dy_gain
             )
             / sqrt,

@@ -103,8 +103,9 @@ class _LayerNorm(
                 (-dy @ gain / d)[..., None]
                 - (dy_gain * x_minus_m).sum(axis=-1, keepdims=True)
                 / d
+                / sqrt
                 * x_minus_m
-                / np.square(sqrt)
+                / sqrt
                 + dy_gain
             )
             / sqrt,
