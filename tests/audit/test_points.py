@@ -14,7 +14,7 @@ from gradspec.source import Source
 
 
 def _rule(text: str) -> Rule:
-    module = load(Source("a.grad", text)).module
+    module = load(Source("a.grad", text), ".").module
     assert module is not None
     rule = complete(module.rules[0]).value
     assert rule is not None
