@@ -129,13 +129,13 @@ def emit_module(
         return Outcome(())
     stable = tuple(stabilised(rule, options) for rule in rules)
     if not options.targets:
-        return Outcome((), _distinct(_told(rules, stable)))
+        return Outcome((), _distinct(_reported(rules, stable)))
     outcomes = _in_time(source, stable, options, "emitting")
     if outcomes is None and not options.as_written:
         brief = tuple(unsearched(rule, options, "emitting") for rule in rules)
         outcomes = _in_time(source, brief, options, "emitting as written")
         stable = stable if outcomes is None else brief
-    found = _told(rules, stable)
+    found = _reported(rules, stable)
     if outcomes is None:
         return Outcome(None, (*found, _stopped(rules[-1].rule, "emitting", options)))
     modules = tuple(o.value for o in outcomes if o.value is not None)
@@ -143,7 +143,7 @@ def emit_module(
     return Outcome(modules, _distinct(found))
 
 
-def _told(
+def _reported(
     rules: tuple[CheckedRule, ...], stable: tuple[Stable, ...]
 ) -> tuple[Diagnostic, ...]:
     """What there was no time for, and what the forms leave undone."""

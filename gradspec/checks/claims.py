@@ -44,8 +44,9 @@ class Claim:
 
 
 def at_several_places(claim: Claim, points: Iterable[Point], least: int) -> bool:
-    """Whether so many points differ in the inputs that the claim depends on: what is seen
-    at one place only, whatever the upstream gradient, is no pattern."""
+    """Whether at least ``least`` of the points differ in the inputs on which the claim
+    depends. What is seen at one place only, at several upstream gradients, is no pattern.
+    """
     used = names(claim.declared) | names(claim.derived)
     numbers = [v.name for v in claim.subject.rule.inputs if v.kind is not Kind.BOOL]
     shown = [name for name in numbers if name in used]
@@ -57,8 +58,9 @@ _RELATIVE, _ABSOLUTE = 1e-15, 1e-18
 
 
 def is_rounding(claim: Claim, witness: Point) -> bool:
-    """Whether what is declared and the derivative differ by a hair at the witness and at
-    every sampled point, or by the hairs that guard divisors (``y + 1e-19``)."""
+    """Whether the declared cotangent and the derivative differ by a relative 1e-15 or an
+    absolute 1e-18 at most, at the witness and at every sampled point, constants of that
+    size that guard divisors (``y + 1e-19``) left out."""
     forms = claim.declared, claim.derived
     bare = transform(forms[0], _without_hair), transform(forms[1], _without_hair)
     points = (witness, *claim.subject.points)

@@ -1,5 +1,6 @@
-"""What may be written instead: the author's line with the guess put in, or the derivative
-in the shortest form at hand, in the author's names. (`mending` tries it.)"""
+"""Suggested fixes of a refuted cotangent: the author's line with the likely mistake undone,
+or the derivative in the shortest form at hand, in the author's names. `mending` tries each
+before it is shown."""
 
 from __future__ import annotations
 

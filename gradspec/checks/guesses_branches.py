@@ -53,7 +53,8 @@ def _told(case: Case, place: Place, node: Select, wanted: dict[int, bool]) -> Gu
 
 
 def _chooses(case: Case, condition: Expr, wanted: dict[int, bool]) -> bool:
-    """Whether each point gets its branch; one that is always chosen needs no condition."""
+    """Whether the condition gives each point its branch, and each branch some point: a
+    branch that is always taken needs no condition."""
     compiled = program(condition)
     points = case.scene.points
     sides = [truth(compiled.run(point, PRECISION)[0]) for point in points]

@@ -55,18 +55,21 @@ def tried(
         work = partial(_mends, rule, one, fix, _of_others(one, found), check)
         return left > 0 and in_time(left, work) is True
 
-    return tuple(_said(rule, one, partial(mends, one)) for one in found)
+    return tuple(_with_suggestions(rule, one, partial(mends, one)) for one in found)
 
 
 def _of_others(found: Diagnostic, every: tuple[Diagnostic, ...]) -> frozenset[str]:
-    """What other lines are found guilty of."""
+    """The headlines of the findings about other lines."""
     place = [label.span for label in found.labels[:1]]
     return frozenset(
         d.headline for d in every if [label.span for label in d.labels[:1]] != place
     )
 
 
-def _said(rule: Rule, found: Diagnostic, mends: Callable[[Fix], bool]) -> Diagnostic:
+def _with_suggestions(
+    rule: Rule, found: Diagnostic, mends: Callable[[Fix], bool]
+) -> Diagnostic:
+    """The finding with those of its suggestions in its help that mend it."""
     if not found.fixes:
         return found
     good = [next(filter(mends, group), None) for group in found.fixes]
@@ -159,9 +162,9 @@ def _called(rule: Rule) -> Iterator[Rule]:
 
 
 def _keeps_values(rule: Rule, changed: Rule) -> bool:
-    """Whether each output has its old value wherever it had one, and its limit from every
-    side where it had none. (The points of the changed rule are those at which its own
-    conditions decide.)"""
+    """Whether the change keeps the value of each output wherever there is one, and gives it
+    the limit from every side where there is none. (The points of the changed rule are
+    those at which its own conditions decide.)"""
     if not rule.is_elementwise:
         return False
     old, new = subject(rule, _MOST), subject(changed, _MOST)

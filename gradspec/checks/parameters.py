@@ -96,5 +96,6 @@ def _finding(
         label=f"gives {declared} at {place}, where the derivative is {true}",
         notes=notes,
         fixes=((assuming(rule, condition),),),
-        help=f"or write {name} in terms of the inputs (the default is {number(static.default or point[static.name])})",
+        help=f"or write {name} in terms of the inputs (the default is"
+        f" {number(static.default or point[static.name])})",
     )

@@ -1,4 +1,4 @@
-"""What is kept on disk between runs, in one form.
+"""The cache on disk: results of files, of single rules and of conformance cells.
 
 A kind of result has a folder in the user's cache folder (`folder`): what compiling a file
 gave, what checking and stabilising one rule gave (`ir.shelf`), and the cells of the
@@ -75,8 +75,8 @@ class Shelf:
     most: int = 20_000
 
     def get(self, name: str, read: Callable[[Any], T]) -> T | None:
-        """What ``read`` makes of the data called ``name``; None where there are none, or
-        none that can be trusted and read.
+        """The data called ``name``, read by ``read``; None if there are none, or if they
+        cannot be trusted and read.
         """
         try:
             path = self._path(name)

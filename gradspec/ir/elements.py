@@ -19,6 +19,7 @@ from gradspec.ir.expr import (
     const,
 )
 from gradspec.ir.joining import Join, join
+from gradspec.ir.numbered import Key
 from gradspec.ir.tidy import decide, fold
 from gradspec.ir.walk import children, with_children
 from gradspec.source import Span
@@ -80,20 +81,20 @@ class Expansion:
         self.integers, self.joins = integers, joins
         self.free: dict[Reduce, tuple[str, ...]] = {}
         self.reduced: dict[tuple[Reduce, Index], Expr] = {}
-        self.expanded: dict[tuple[int, tuple[tuple[str, int], ...]], Expr] = {}
+        self.expanded: dict[tuple[Key, tuple[tuple[str, int], ...]], Expr] = {}
 
     def expand(self, expr: Expr, env: Env) -> Expr:
         """``expr`` with the values of ``env`` in place of its free indices; kept, because
         rules that differ in one value are written out one after the other."""
         whole = expr.key, tuple(env.items())
         if whole not in self.expanded:
-            done: dict[int, Expr] = {}
+            done: dict[Key, Expr] = {}
             for node in _above_reductions(expr):
                 done[node.key] = self._node(node, env, done)
             self.expanded[whole] = done[expr.key]
         return self.expanded[whole]
 
-    def _node(self, node: Expr, env: Env, done: Mapping[int, Expr]) -> Expr:
+    def _node(self, node: Expr, env: Env, done: Mapping[Key, Expr]) -> Expr:
         match node:
             case Idx(name=name):
                 return const(env[name])
@@ -169,7 +170,7 @@ class Expansion:
 
 def _above_reductions(expr: Expr) -> Iterator[Expr]:
     """Every node that is in no reduction, children before parents."""
-    seen: set[int] = set()
+    seen: set[Key] = set()
     todo: list[tuple[Expr, bool]] = [(expr, False)]
     while todo:
         node, is_below_done = todo.pop()

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from gradspec.ir.numbered import Numbered
+from gradspec.ir.numbered import Key, Numbered
 from gradspec.source import Span
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class _Node(Numbered):
     def _freeze(self, below: tuple[Expr, ...], *data: object) -> None:
         """``below`` are the nodes of which it is made, ``data`` the rest."""
         object.__setattr__(self, "below", below)
-        self.number(*data, *[node.key for node in below])
+        self.number(*data, *[node.key.number for node in below])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,7 +52,7 @@ class Const(_Node):
 
     value: Fraction
     span: Span | None = _SPAN
-    key: int = _KEY
+    key: Key = _KEY
     below: tuple[Expr, ...] = _BELOW
 
     def __post_init__(self) -> None:
@@ -66,7 +66,7 @@ class Ref(_Node):
     name: str
     indices: tuple[Expr, ...] = ()
     span: Span | None = _SPAN
-    key: int = _KEY
+    key: Key = _KEY
     below: tuple[Expr, ...] = _BELOW
 
     def __post_init__(self) -> None:
@@ -79,7 +79,7 @@ class Idx(_Node):
 
     name: str
     span: Span | None = _SPAN
-    key: int = _KEY
+    key: Key = _KEY
     below: tuple[Expr, ...] = _BELOW
 
     def __post_init__(self) -> None:
@@ -92,7 +92,7 @@ class Size(_Node):
 
     axis: str
     span: Span | None = _SPAN
-    key: int = _KEY
+    key: Key = _KEY
     below: tuple[Expr, ...] = _BELOW
 
     def __post_init__(self) -> None:
@@ -106,7 +106,7 @@ class Apply(_Node):
     op: str
     args: tuple[Expr, ...] = ()
     span: Span | None = _SPAN
-    key: int = _KEY
+    key: Key = _KEY
     below: tuple[Expr, ...] = _BELOW
 
     def __post_init__(self) -> None:
@@ -121,7 +121,7 @@ class Select(_Node):
     then: Expr
     other: Expr
     span: Span | None = _SPAN
-    key: int = _KEY
+    key: Key = _KEY
     below: tuple[Expr, ...] = _BELOW
 
     def __post_init__(self) -> None:
@@ -149,7 +149,7 @@ class Reduce(_Node):
     body: Expr
     where: Expr | None = None
     span: Span | None = _SPAN
-    key: int = _KEY
+    key: Key = _KEY
     below: tuple[Expr, ...] = _BELOW
 
     def __post_init__(self) -> None:
@@ -170,7 +170,7 @@ class Call(_Node):
     output: int
     args: tuple[Expr, ...]
     span: Span | None = _SPAN
-    key: int = _KEY
+    key: Key = _KEY
     below: tuple[Expr, ...] = _BELOW
 
     def __post_init__(self) -> None:

@@ -4,10 +4,25 @@ from __future__ import annotations
 
 from dataclasses import fields
 from functools import partial
+from itertools import count
 from typing import Any
+from weakref import WeakValueDictionary
 
-_numbers: dict[tuple[object, ...], int] = {}
-"""The number of each node made so far, by its type and what it is made of."""
+
+class Key:
+    """What equal nodes share, compared by identity; it is gone with the last of them."""
+
+    __slots__ = ("__weakref__", "number")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+_keys: WeakValueDictionary[tuple[object, ...], Key] = WeakValueDictionary()
+"""The key of the nodes that there are, by their type and what they are made of: children
+by number, so that an entry keeps no node alive."""
+
+_numbers = count()
 
 
 class Numbered:
@@ -18,13 +33,13 @@ class Numbered:
 
     __slots__ = ()
 
-    key: int
+    key: Key
 
     def __hash__(self) -> int:
-        return self.key
+        return self.key.number
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Numbered) and self.key == other.key
+        return isinstance(other, Numbered) and self.key is other.key
 
     def __reduce__(self) -> tuple[partial[Any], tuple[()]]:
         """Copied by making it again: another process counts its nodes by itself."""
@@ -33,6 +48,10 @@ class Numbered:
         return partial(type(self), **values), ()
 
     def number(self, *parts: object) -> None:
-        """Give it its key; ``parts`` say what it is, with keys in place of nodes."""
+        """Give the node its key; ``parts`` say what it is, with numbers in place of
+        nodes."""
         made = (type(self), *parts)
-        object.__setattr__(self, "key", _numbers.setdefault(made, len(_numbers)))
+        key = _keys.get(made)
+        if key is None:
+            key = _keys[made] = Key(next(_numbers))
+        object.__setattr__(self, "key", key)

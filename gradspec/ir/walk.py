@@ -21,6 +21,7 @@ from gradspec.ir.expr import (
     Select,
     Size,
 )
+from gradspec.ir.numbered import Key
 from gradspec.ir.rule import Let
 
 
@@ -54,7 +55,7 @@ def with_children(expr: Expr, parts: tuple[Expr, ...]) -> Expr:
 
 def transform(expr: Expr, visit: Callable[[Expr], Expr]) -> Expr:
     """Rebuild bottom-up: ``visit`` sees each node with its children already visited."""
-    memo: dict[int, Expr] = {}
+    memo: dict[Key, Expr] = {}
     for node in nodes(expr):
         below = node.below
         if below:
@@ -100,7 +101,7 @@ def nodes(expr: Expr) -> Iterator[Expr]:
     """Every distinct node, children before parents (with our own stack: a long sum is
     a deep tree).
     """
-    seen: set[int] = set()
+    seen: set[Key] = set()
     todo: list[Expr | None] = [expr]
     while todo:
         node = todo.pop()

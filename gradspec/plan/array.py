@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TypeAlias, assert_never
 
+from gradspec.ir.numbered import Key
 from gradspec.plan.node import Node
 from gradspec.plan.ranked import Ranked, RankedNode
 
@@ -29,7 +30,7 @@ class Name(Node):
     """A value by name."""
 
     id: str
-    key: int = field(init=False, repr=False)
+    key: Key = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._freeze(self.id)
@@ -40,7 +41,7 @@ class Literal(Node):
     """An exact number."""
 
     value: Fraction
-    key: int = field(init=False, repr=False)
+    key: Key = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._freeze(self.value)
@@ -52,7 +53,7 @@ class Op(Node):
 
     primitive: str
     args: tuple[Expr, ...] = ()
-    key: int = field(init=False, repr=False)
+    key: Key = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._freeze(self.primitive, self.args)
@@ -65,7 +66,7 @@ class Where(Node):
     condition: Expr
     then: Expr
     other: Expr
-    key: int = field(init=False, repr=False)
+    key: Key = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._freeze(self.condition, self.then, self.other)
@@ -76,7 +77,7 @@ class ToFloat(Node):
     """``arg`` in the floating type that the rule computes in."""
 
     arg: Expr
-    key: int = field(init=False, repr=False)
+    key: Key = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._freeze(self.arg)
@@ -123,7 +124,7 @@ def with_children(expr: Expr, parts: tuple[Expr, ...]) -> Expr:
 
 def nodes(*roots: Expr) -> Iterator[Expr]:
     """Every distinct node of the roots, children before parents, left to right."""
-    seen: set[int] = set()
+    seen: set[Key] = set()
     todo: list[tuple[Expr, bool]] = [(root, False) for root in reversed(roots)]
     while todo:
         node, is_below_done = todo.pop()
@@ -137,7 +138,7 @@ def nodes(*roots: Expr) -> Iterator[Expr]:
 
 def transform(expr: Expr, visit: Callable[[Expr], Expr]) -> Expr:
     """Rebuild bottom-up: ``visit`` sees each node with its children already visited."""
-    memo: dict[int, Expr] = {}
+    memo: dict[Key, Expr] = {}
     for node in nodes(expr):
         parts = tuple([memo[child.key] for child in children(node)])
         memo[node.key] = visit(with_children(node, parts))

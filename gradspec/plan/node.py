@@ -22,4 +22,14 @@ class Node(Numbered):
 
     def _freeze(self, *parts: object) -> None:
         """``parts`` are nodes, tuples of them, or plain data."""
-        self.number(*[p.key if isinstance(p, Node) else p for p in parts])
+        self.number(*map(_numbered, parts))
+
+
+def _numbered(part: object) -> object:
+    match part:
+        case Node(key=key):
+            return key.number
+        case tuple():
+            return tuple(map(_numbered, part))
+        case _:
+            return part

@@ -34,6 +34,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
+from gradspec.ir.numbered import Key
 from gradspec.plan.node import Node
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ class Reduce(RankedNode):
     arg: Expr
     axes: tuple[int, ...]
     keep: bool = False
-    key: int = _KEY
+    key: Key = _KEY
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,7 +109,7 @@ class Expand(RankedNode):
 
     arg: Expr
     axes: tuple[int, ...]
-    key: int = _KEY
+    key: Key = _KEY
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,7 +119,7 @@ class Spread(RankedNode):
     arg: Expr
     axis: int
     size: Expr
-    key: int = _KEY
+    key: Key = _KEY
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,7 +130,7 @@ class Permute(RankedNode):
 
     arg: Expr
     order: tuple[int, ...]
-    key: int = _KEY
+    key: Key = _KEY
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -144,7 +145,7 @@ class Einsum(RankedNode):
     args: tuple[Expr, ...]
     inputs: tuple[str, ...]
     output: str
-    key: int = _KEY
+    key: Key = _KEY
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -154,7 +155,7 @@ class Diagonal(RankedNode):
     arg: Expr
     first: int
     second: int
-    key: int = _KEY
+    key: Key = _KEY
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -169,7 +170,7 @@ class Window(RankedNode):
     start: Expr
     size: Expr
     padded: bool = False
-    key: int = _KEY
+    key: Key = _KEY
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -179,7 +180,7 @@ class Pick(RankedNode):
     arg: Expr
     axis: int
     at: Expr
-    key: int = _KEY
+    key: Key = _KEY
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -188,7 +189,7 @@ class Arange(RankedNode):
 
     size: Expr
     like: Expr
-    key: int = _KEY
+    key: Key = _KEY
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -204,7 +205,7 @@ class Take(RankedNode):
     index: Expr
     axis: int
     clipped: bool = False
-    key: int = _KEY
+    key: Key = _KEY
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -216,7 +217,7 @@ class Gather(RankedNode):
     arg: Expr
     index: Expr
     axis: int
-    key: int = _KEY
+    key: Key = _KEY
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -235,7 +236,7 @@ class ScatterAdd(RankedNode):
     count: int
     others: int
     over_batch: bool
-    key: int = _KEY
+    key: Key = _KEY
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -245,7 +246,7 @@ class Cumulative(RankedNode):
     arg: Expr
     axis: int
     reverse: bool = False
-    key: int = _KEY
+    key: Key = _KEY
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -262,7 +263,7 @@ class Windows(RankedNode):
     columns: Expr
     backward: bool = False
     padded: bool = False
-    key: int = _KEY
+    key: Key = _KEY
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -271,7 +272,7 @@ class ProductOfOthers(RankedNode):
 
     arg: Expr
     axis: int
-    key: int = _KEY
+    key: Key = _KEY
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -279,7 +280,7 @@ class Stack(RankedNode):
     """Values, which broadcast (numbers among them), along a new last axis."""
 
     args: tuple[Expr, ...]
-    key: int = _KEY
+    key: Key = _KEY
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -288,7 +289,7 @@ class Softmax(RankedNode):
 
     arg: Expr
     axis: int
-    key: int = _KEY
+    key: Key = _KEY
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -297,7 +298,7 @@ class LogSoftmax(RankedNode):
 
     arg: Expr
     axis: int
-    key: int = _KEY
+    key: Key = _KEY
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -307,7 +308,7 @@ class Shares(RankedNode):
     arg: Expr
     total: Expr
     axis: int
-    key: int = _KEY
+    key: Key = _KEY
 
 
 Ranked: TypeAlias = (

@@ -19,6 +19,7 @@ import numpy as np
 
 from gradspec.ir.calls import expand
 from gradspec.ir.expr import Apply, Call, Const, Expr, Ref, Select
+from gradspec.ir.numbered import Key
 from gradspec.ir.walk import children, names, nodes
 from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Primitive
@@ -44,7 +45,7 @@ class Machine:
         self._columns = dict(columns)
         self._wide: Machine | None = None
         self._count = max((len(c) for c in columns.values()), default=1)
-        self._known: dict[int, Column] = {}
+        self._known: dict[Key, Column] = {}
 
     def __len__(self) -> int:
         return self._count
@@ -89,7 +90,7 @@ class Machine:
         """
         whole = expand(expr)
         self.run(whole)
-        live: dict[int, Column] = {whole.key: np.ones(self._count, dtype=bool)}
+        live: dict[Key, Column] = {whole.key: np.ones(self._count, dtype=bool)}
         met = np.zeros(self._count, dtype=bool)
         for node in reversed(list(nodes(whole))):
             mask, value = live[node.key], self._known[node.key]

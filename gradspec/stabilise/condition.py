@@ -25,7 +25,7 @@ import numpy as np
 
 from gradspec.ir.calls import expand
 from gradspec.ir.expr import Expr
-from gradspec.symbolic.enclose import around, program
+from gradspec.symbolic.enclose import ball_around, program
 from gradspec.symbolic.truth import FORMATS, nearest_of
 
 STEPS = 4
@@ -86,7 +86,7 @@ class Condition:
         one input exceeds."""
         if row not in self._widths:
             here = self._points[row]
-            box = {n: around(here[n], self._step(here[n])) for n in self._moving}
+            box = {n: ball_around(here[n], self._step(here[n])) for n in self._moving}
             ball = self._program.run({**here, **box})[0]
             is_known = hasattr(ball, "is_finite") and ball.is_finite()
             self._widths[row] = 2 * float(ball.rad()) if is_known else math.inf

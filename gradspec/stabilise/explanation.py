@@ -155,13 +155,13 @@ def _is_of_literals(
     if any(map(_is_lost_guard, nodes(form))):
         return False
 
-    def held(node: Expr) -> Expr:
+    def with_rounded_literal(node: Expr) -> Expr:
         if not isinstance(node, Const):
             return node
         number = float(rounded(node.value, machine.work))
         return const(Fraction(number)) if math.isfinite(number) else node
 
-    (with_literals,) = floats(program(transform(form, held)), point)
+    (with_literals,) = floats(program(transform(form, with_rounded_literal)), point)
     if with_literals is None:
         return False
     moved = abs(with_literals - exact)

@@ -1,6 +1,6 @@
 """Other evaluations of expressions with reductions: the same functions over the reals.
 
-What is proposed here is used only where it measures better (`ranked.py`).
+What is proposed here is used only where it measures better (`indexed.py`).
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """How each expression of an elementwise rule is evaluated: the same function, measured.
 
 The passes, for each quantity: points and exact values → as written, if that is good →
-candidates → choice → products that leave the range (`ranges`) → series (`series`)
-→ float64 (`precision`). Forward first, then, on the forward as chosen, the cotangents; overrides
-stay as they are. Last, branches of conditionals are guarded (`guards`).
+candidates → choice → products that leave the range (`ranges`) → series (`series`) → SymPy
+and regimes (`candidates`) → float64 (`precision`). Forward first, then, on the forward as
+chosen, the cotangents; overrides stay as they are. Last, branches of conditionals are
+guarded (`guards`).
 """
 
 from __future__ import annotations
@@ -179,6 +180,7 @@ class _Stabiliser:
                 found = [form for start in starts for form in mend(quantity, start)]
                 choice = contest.choose(found, choice.selected)
                 if choice.is_good and kind.is_derived and mend is with_ordered_products:
+                    # from an order that is good the search may go on to a cheaper form
                     choice = self._searched(contest, kind, choice)
         if kind.is_derived and choice.selected.faults[0]:
             found = list(candidates.by_sympy(written, self._upstream))

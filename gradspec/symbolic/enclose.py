@@ -225,7 +225,7 @@ def to_ball(value: Any) -> Value:
     return arb(int(value) if isinstance(value, bool) else value)
 
 
-def around(value: float, radius: float) -> Value:
+def ball_around(value: float, radius: float) -> Value:
     """The ball of all numbers that are at most ``radius`` from ``value``."""
     return arb(value, radius)
 

@@ -41,7 +41,7 @@ NUMPY = {
         {"values", "f_vjp, values"},
     ),
     "a gradient of an integer": (
-        *("integer_marker", "            None,\n            None,", "dy, None,"),
+        *("integer_marker", "dy), None, None", "dy), dy, None"),
         {"f_vjp"},
     ),
     "a sum that is left out": (
