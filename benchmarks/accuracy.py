@@ -36,11 +36,11 @@ DTYPES = ("float32", "float64")
 HEAD = """\
 # Accuracy of the shipped elementwise rules
 
-`python benchmarks/accuracy.py --write`: the emitted modules in their frameworks, {points}
-points a stratum and more beside zeros and ends, values and gradients. Errors are in
-tolerances (docs/audit.md): what rounding the result and moving each input by a unit in
-the last place can change. Good is an error of at most 4 at every point; the core are
-points with 2⁻¹² ≤ |x| ≤ 128.
+`python benchmarks/accuracy.py --points {points} --write`: the emitted modules in their
+frameworks, {points} points a stratum and more beside zeros and ends, values and gradients.
+Errors are in tolerances (docs/audit.md): what rounding the result and moving each input by
+a unit in the last place can change. Good is an error of at most 4 at every point; the core
+are points with 2⁻¹² ≤ |x| ≤ 128.
 """
 
 
