@@ -193,7 +193,7 @@ class Search:
                 continue
             new = instantiate(rule.right, bound)
             if new != node:
-                yield new, rule.row.detour
+                yield new, rule.detour
 
 
 def replaced(expr: Expr, old: Expr, new: Expr) -> Expr:
