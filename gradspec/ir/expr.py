@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from gradspec.ir.numbered import Key, Numbered
 from gradspec.source import Span
@@ -38,7 +38,21 @@ _SPAN: Any = field(default=None, repr=False, compare=False, kw_only=True)
 class _Node(Numbered):
     """A node, and the nodes of which it is made."""
 
-    __slots__ = ()
+    __slots__ = ("_inner",)
+
+    _inner: tuple[Expr, ...]
+    below: tuple[Expr, ...]
+
+    @property
+    def inner(self) -> tuple[Expr, ...]:
+        """Every distinct node below, children before parents; found when first asked for
+        (four of five walks begin at a node from which another has begun).
+        """
+        try:
+            return self._inner
+        except AttributeError:
+            object.__setattr__(self, "_inner", _inner(self.below))
+            return self._inner
 
     def _freeze(self, below: tuple[Expr, ...], *data: object) -> None:
         """``below`` are the nodes of which it is made, ``data`` the rest."""
@@ -175,6 +189,24 @@ class Call(_Node):
 
     def __post_init__(self) -> None:
         self._freeze(self.args, self.rule, self.output)
+
+
+def _inner(roots: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """The roots and all below them (with our own stack: a long sum is a deep tree)."""
+    seen: set[Key] = set()
+    found: list[Expr] = []
+    todo: list[Expr | None] = [*roots[::-1]]
+    while todo:
+        node = todo.pop()
+        if node is None:  # the one below it is done but for itself
+            found.append(cast(Expr, todo.pop()))
+        elif node.key not in seen:
+            seen.add(node.key)
+            if node.below:
+                todo += (node, None, *node.below[::-1])
+            else:
+                found.append(node)
+    return tuple(found)
 
 
 Expr: TypeAlias = Const | Ref | Idx | Size | Apply | Select | Reduce | Call

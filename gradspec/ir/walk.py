@@ -5,10 +5,10 @@ All are memoised by node within one call, so that shared sub-trees cost once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from operator import is_
-from typing import assert_never, cast
+from typing import assert_never
 
 from gradspec.ir.expr import (
     Apply,
@@ -78,7 +78,7 @@ def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
             return values.get(node.name, node)
         return node
 
-    return transform(expr, visit)
+    return transform(expr, visit) if names(expr) & values.keys() else expr
 
 
 def inline(lets: tuple[Let, ...], expr: Expr) -> Expr:
@@ -97,22 +97,9 @@ def _resolved(lets: tuple[Let, ...]) -> Mapping[str, Expr]:
     return values
 
 
-def nodes(expr: Expr) -> Iterator[Expr]:
-    """Every distinct node, children before parents (with our own stack: a long sum is
-    a deep tree).
-    """
-    seen: set[Key] = set()
-    todo: list[Expr | None] = [expr]
-    while todo:
-        node = todo.pop()
-        if node is None:  # the one below it is done but for itself
-            yield cast(Expr, todo.pop())
-        elif node.key not in seen:
-            seen.add(node.key)
-            if node.below:
-                todo += (node, None, *node.below[::-1])
-            else:
-                yield node
+def nodes(expr: Expr) -> tuple[Expr, ...]:
+    """Every distinct node, children before parents."""
+    return (*expr.inner, expr)
 
 
 @lru_cache(maxsize=4096)
@@ -123,4 +110,4 @@ def names(expr: Expr) -> frozenset[str]:
 
 def size(expr: Expr) -> int:
     """How many distinct nodes there are."""
-    return sum(1 for _ in nodes(expr))
+    return len(expr.inner) + 1

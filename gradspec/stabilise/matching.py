@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from itertools import islice
 from typing import TypeAlias
 
 from gradspec.derive.build import negate, scale, times
 from gradspec.ir.expr import Apply, Const, Expr, Ref, Select
+from gradspec.ir.numbered import Key
 from gradspec.ir.tidy import fold
-from gradspec.ir.walk import children, names, nodes, with_children
+from gradspec.ir.walk import children, names, nodes, size, with_children
 from gradspec.stabilise.rewrite_rules import by_operator
 
 Binding: TypeAlias = Mapping[str, Expr]
@@ -57,6 +57,23 @@ def _matches(pattern: Expr, expr: Expr, bound: Binding) -> Iterator[Binding]:
             yield from _all(args, parts, bound)
             if op in _COMMUTATIVE:
                 yield from _all(args, parts[::-1], bound)
+
+
+def _head(expr: Expr) -> str:
+    """The operator of an argument, or the kind of node that it is."""
+    return expr.op if isinstance(expr, Apply) else type(expr).__name__
+
+
+def _fits(
+    heads: tuple[frozenset[str] | None, ...], below: tuple[str, ...], op: str
+) -> bool:
+    """Whether arguments may match at all, by their operators alone."""
+    if op not in _COMMUTATIVE:
+        return all(h is None or b in h for h, b in zip(heads, below, strict=True))
+    (first, second), (left, right) = heads, below
+    return (
+        (first is None or left in first) and (second is None or right in second)
+    ) or ((first is None or right in first) and (second is None or left in second))
 
 
 def _all(
@@ -138,7 +155,7 @@ class Search:
     def forms(self, expr: Expr, budget: int = BUDGET) -> tuple[Expr, ...]:
         """Distinct forms of ``expr``, itself first."""
         found: dict[Expr, None] = {expr: None}
-        if sum(1 for _ in islice(nodes(expr), _LARGEST)) == _LARGEST:
+        if size(expr) >= _LARGEST:
             return (expr,)
         current: Expr | None = expr
         while current is not None and len(found) <= budget // 2:
@@ -185,7 +202,10 @@ class Search:
         return self._known[node]
 
     def _rewritten(self, node: Apply) -> Iterator[tuple[Expr, bool]]:
+        below = tuple(map(_head, node.args))
         for rule in by_operator().get(node.op, ()):
+            if not _fits(rule.heads, below, node.op):
+                continue
             bound = match(rule.left, node)
             if bound is None:
                 continue
@@ -198,15 +218,13 @@ class Search:
 
 def replaced(expr: Expr, old: Expr, new: Expr) -> Expr:
     """``expr`` with ``new`` in place of ``old``; around it, constants are merged."""
-    memo: dict[Expr, Expr] = {}
+    memo: dict[Key, Expr] = {old.key: new}
     for node in nodes(expr):
-        if node == old:
-            memo[node] = new
-            continue
-        parts = tuple(memo[child] for child in children(node))
-        rebuilt = with_children(node, parts)
-        memo[node] = node if rebuilt is node else _joined(rebuilt)
-    return memo[expr]
+        if node.key not in memo:
+            parts = tuple([memo[child.key] for child in node.below])
+            rebuilt = with_children(node, parts)
+            memo[node.key] = node if rebuilt is node else _joined(rebuilt)
+    return memo[expr.key]
 
 
 def _joined(node: Expr) -> Expr:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from gradspec.ir.expr import Apply, Expr
+from gradspec.ir.expr import Apply, Expr, Ref
 from gradspec.ir.tidy import tidy
 from gradspec.primitives.formula import formula
 
@@ -393,6 +393,9 @@ class Compiled:
     right: Expr
     when: Expr | None
     detour: bool
+    heads: tuple[frozenset[str] | None, ...]
+    """For each argument of ``left`` the operators, or kinds of nodes, that it matches;
+    None: any."""
 
 
 def rows(table: str = RULES) -> tuple[Row, ...]:
@@ -417,6 +420,20 @@ def by_operator() -> dict[str, tuple[Compiled, ...]]:
         when = formula(row.when) if row.when else None
         if not isinstance(left, Apply):
             raise ValueError(f"{row.left}: a pattern begins with a primitive")
-        made = Compiled(left, right, when, row.detour)
+        heads = tuple(map(_heads, left.args))
+        made = Compiled(left, right, when, row.detour, heads)
         table[left.op] = (*table.get(left.op, ()), made)
     return table
+
+
+def _heads(pattern: Expr) -> frozenset[str] | None:
+    """The operators, or kinds of nodes, of what a pattern matches; None: any."""
+    match pattern:
+        case Ref() | Apply(op="neg", args=(Ref(),)):
+            return None
+        case Apply(op="square"):
+            return frozenset(["square", "mul"])
+        case Apply(op=op):
+            return frozenset([op])
+        case _:
+            return frozenset([type(pattern).__name__])

@@ -12,7 +12,7 @@ from itertools import count
 
 from gradspec.ir.expr import Apply, Bound, Call, Const, Expr, Idx, Reduce, Ref, Select
 from gradspec.ir.rule import Let
-from gradspec.ir.walk import children, nodes, with_children
+from gradspec.ir.walk import children, names, nodes, with_children
 
 Scope = frozenset[str]
 """Names that a new bound index must not have: indices in force, variables."""
@@ -169,17 +169,19 @@ def _is_alike(a: Expr, b: Expr) -> bool:
 
 
 def named(expr: Expr, lets: tuple[Let, ...]) -> Expr:
-    """``expr`` with the names of lets where it computes their values once more."""
+    """``expr`` with the names of lets where it computes their values once more. A value
+    that is no more than an operation on a constant is not worth a name.
+    """
+    worth = tuple(x for x in lets if children(x.value) and names(x.value))
+    return _named(expr, worth) if worth else expr
+
+
+def _named(expr: Expr, lets: tuple[Let, ...]) -> Expr:
     for let in lets:
-        if children(let.value) and _is_whole(let):
+        if type(let.value) is type(expr):
             found = unify(let.value, expr, Scope(let.indices))
             if found is not None and len(found) == len(let.indices):
                 at = tuple(found[index] for index in let.indices)
                 return Ref(let.name, at)
-    parts = tuple(named(child, lets) for child in children(expr))
+    parts = tuple(_named(child, lets) for child in children(expr))
     return with_children(expr, parts)
-
-
-def _is_whole(let: Let) -> bool:
-    """A value that is worth a name: it is more than an operation on a constant."""
-    return any(isinstance(node, Ref) for node in nodes(let.value))
