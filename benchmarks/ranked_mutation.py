@@ -15,7 +15,7 @@ from benchmarks.exact import equivalent, points
 from benchmarks.library import RULES
 from benchmarks.ranked_mutants import RankedMutant, mutants
 from benchmarks.score import EQUIVALENT, KILLED, SURVIVED
-from gradspec.checks import indexed_cases
+from gradspec.checks import instances
 from gradspec.checks.check import check
 from gradspec.derive.complete import complete
 from gradspec.driver.load import load
@@ -82,13 +82,13 @@ def fate(mutant: RankedMutant, budget: float) -> RankedFate:
 def _is_right(mutant: RankedMutant) -> bool:
     """Equal to the truth, element by element, at sizes of its own."""
     for sizes in _sizes(mutant.rule):
-        right = indexed_cases.at(mutant.rule, sizes)
-        wrong = indexed_cases.at(mutant.wrong, sizes)
+        right = instances.at(mutant.rule, sizes)
+        wrong = instances.at(mutant.wrong, sizes)
         if right is None or wrong is None:
             continue
-        truths = _elements(right.unrolled.rule, mutant.inputs)
-        values = _elements(wrong.unrolled.rule, mutant.inputs)
-        rule = right.unrolled.rule
+        truths = _elements(right.rule, mutant.inputs)
+        values = _elements(wrong.rule, mutant.inputs)
+        rule = right.rule
         places = points(rule, *truths.values(), *values.values(), count=_POINTS)
         if places:
             return all(equivalent(values[n], truths[n], places) for n in truths)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from gradspec.checks import second
+from gradspec.checks import second_order
 from gradspec.checks.check import AGAIN, check, examined
 from gradspec.checks.mending import tried
 from gradspec.derive.complete import complete
@@ -106,7 +106,7 @@ def _check_rule(rule: Rule, options: Options) -> Outcome[CheckedRule]:
 def _with_second(rule: CheckedRule, options: Options) -> Outcome[CheckedRule]:
     """With verdicts on its second derivatives."""
     seconds = (1 - _PROOFS) * options.budget / 2
-    judged = second.judge(rule.rule, rule.verdicts, seconds)
+    judged = second_order.judge(rule.rule, rule.verdicts, seconds)
     found = tuple(d for judgement in judged for d in judgement.found)
     return Outcome(replace(rule, second=tuple(j.verdict for j in judged)), found)
 

@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Any
 
 from gradspec.checks.breaks import Break, Kind, has_limit, slopes_around
-from gradspec.checks.subject import Subject, said
+from gradspec.checks.instances import Instance, said
 from gradspec.derive.linear import is_linear
 from gradspec.diagnostics import Diagnostic, error, warning
 from gradspec.ir.calls import follows_surrogate
@@ -38,44 +38,44 @@ class Finding(Enum):
     BENT = "not linear in the upstream gradient"
 
 
-def finding(subject: Subject, found: Break) -> Finding:
+def finding(instance: Instance, found: Break) -> Finding:
     """The gravest thing that a break shows."""
-    of_value = _of_value(subject, found)
+    of_value = _of_value(instance, found)
     seen = of_value
     if of_value is Finding.FINE:
-        seen = _of_gradient(subject, found)
+        seen = _of_gradient(instance, found)
     is_hole = seen is Finding.HOLE and found.kind is not Kind.KINK
-    if is_hole and not has_limit(subject, found):
+    if is_hole and not has_limit(instance, found):
         return Finding.FINE
     return seen
 
 
-def _of_value(subject: Subject, found: Break) -> Finding:
+def _of_value(instance: Instance, found: Break) -> Finding:
     value = found.value
     match found.kind:
         case Kind.REMOVABLE if value.is_finite:
-            return _patched(subject, found)
+            return _patched(instance, found)
         case Kind.REMOVABLE if value.trend is Trend.UNDEFINED:
             return Finding.HOLE
         case Kind.JUMP if value.trend is Trend.OUTSIDE:
             return Finding.FINE
         case Kind.JUMP:
-            return Finding.MEANT if meant(subject, found) else Finding.JUMP
+            return Finding.MEANT if meant(instance, found) else Finding.JUMP
         case Kind.END if _is_closed(found) and found.sides[0].is_finite:
             if value.trend is Trend.UNDEFINED:
                 return Finding.HOLE
             if value.is_finite and not same(value, found.sides[0]):
-                return _patched(subject, found)
+                return _patched(instance, found)
             return Finding.FINE
         case _:
             return Finding.FINE
 
 
-def _patched(subject: Subject, found: Break) -> Finding:
+def _patched(instance: Instance, found: Break) -> Finding:
     """A value of its own: wrong where it fills a hole, a jump where it stands alone."""
     if any(s.origin is Origin.EDGE for s in found.place.surfaces):
         return Finding.PATCH
-    return Finding.MEANT if meant(subject, found) else Finding.JUMP
+    return Finding.MEANT if meant(instance, found) else Finding.JUMP
 
 
 def _is_closed(found: Break) -> bool:
@@ -85,9 +85,9 @@ def _is_closed(found: Break) -> bool:
     )
 
 
-def _of_gradient(subject: Subject, found: Break) -> Finding:
+def _of_gradient(instance: Instance, found: Break) -> Finding:
     """The gradient at the break against the slopes beside it."""
-    entry, slopes = entry_of(subject, found.place.input), found.slopes
+    entry, slopes = entry_of(instance, found.place.input), found.slopes
     if found.kind in (Kind.POLE, Kind.UNKNOWN) or isinstance(entry, Override):
         return Finding.FINE
     if not slopes or not (found.value.is_finite or found.kind is Kind.REMOVABLE):
@@ -99,7 +99,7 @@ def _of_gradient(subject: Subject, found: Break) -> Finding:
         return Finding.HOLE if is_finite else Finding.FINE
     if not found.stated.is_finite or _is_in_hull(found.stated, slopes):
         return Finding.FINE
-    if _is_in_hull(found.stated, (*slopes, *slopes_around(subject, found))):
+    if _is_in_hull(found.stated, (*slopes, *slopes_around(instance, found))):
         return Finding.FINE
     return Finding.LIMIT if _agree(slopes) else Finding.SLOPE
 
@@ -128,8 +128,8 @@ def _agree(slopes: tuple[Limit, ...]) -> bool:
     return all(same(slopes[0], slope) for slope in slopes[1:])
 
 
-def entry_of(subject: Subject, name: str) -> object:
-    pairs = zip(subject.rule.inputs, subject.rule.backward, strict=True)
+def entry_of(instance: Instance, name: str) -> object:
+    pairs = zip(instance.rule.inputs, instance.rule.backward, strict=True)
     return next(entry for variable, entry in pairs if variable.name == name)
 
 
@@ -141,15 +141,15 @@ _SMALL = 2.0**-13
 the published constants of sRGB)."""
 
 
-def meant(subject: Subject, found: Break) -> str:
+def meant(instance: Instance, found: Break) -> str:
     """Why a jump is taken to be on purpose, or not the author's; empty if it is not."""
-    if follows_surrogate(subject.rule):
+    if follows_surrogate(instance.rule):
         return "surrogate"
-    if isinstance(entry_of(subject, found.place.input), Override):
+    if isinstance(entry_of(instance, found.place.input), Override):
         return "override"
     if _is_small(found):
         return "small"
-    statics = subject.rule.static_inputs
+    statics = instance.rule.static_inputs
     usual = ((s.default, found.place.point[s.name]) for s in statics)
     if any(d is not None and float(d) != float(value) for d, value in usual):
         return "only for another static"
@@ -206,11 +206,11 @@ def _outer(branch: Expr) -> Expr:
 # --- what is said --------------------------------------------------------------------
 
 
-def check(subject: Subject, found: tuple[Break, ...]) -> Iterator[Diagnostic]:
+def check(instance: Instance, found: tuple[Break, ...]) -> Iterator[Diagnostic]:
     """What the forward and the derived cotangents do at breaks, once for each name."""
     told: set[tuple[str, str]] = set()
     for one in found:
-        fault = _fault_of(subject, one)
+        fault = _fault_of(instance, one)
         if fault is None:
             continue
         key = fault.code, fault.headline
@@ -219,41 +219,41 @@ def check(subject: Subject, found: tuple[Break, ...]) -> Iterator[Diagnostic]:
             yield fault
 
 
-def _fault_of(subject: Subject, found: Break) -> Diagnostic | None:
-    match finding(subject, found):
+def _fault_of(instance: Instance, found: Break) -> Diagnostic | None:
+    match finding(instance, found):
         case Finding.PATCH:
-            return _patch(subject, found)
+            return _patch(instance, found)
         case Finding.JUMP:
-            return _jump(subject, found)
+            return _jump(instance, found)
         case Finding.SLOPE | Finding.LIMIT:
-            entry = entry_of(subject, found.place.input)
-            return _outside(subject, found) if isinstance(entry, Derived) else None
+            entry = entry_of(instance, found.place.input)
+            return _outside(instance, found) if isinstance(entry, Derived) else None
         case _:
             return None
 
 
-def place_said(subject: Subject, found: Break) -> str:
+def place_said(instance: Instance, found: Break) -> str:
     """The place with the values of all inputs that the output depends on."""
-    used = names(subject.forward[found.output.name]) | {found.place.input}
-    shown = tuple(i.name for i in subject.rule.inputs if i.name in used)
+    used = names(instance.forward[found.output.name]) | {found.place.input}
+    shown = tuple(i.name for i in instance.rule.inputs if i.name in used)
     return said(found.place.point, shown)
 
 
-def _patch(subject: Subject, found: Break) -> Diagnostic:
+def _patch(instance: Instance, found: Break) -> Diagnostic:
     name, limit = found.output.name, short(found.sides[0])
-    at_it = place_said(subject, found)
+    at_it = place_said(instance, found)
     return error(
         "GS430",
-        f"{name} of {subject.rule.name} is patched with a value that is not the limit",
-        subject.rule.source,
-        _let(subject, name).span,
+        f"{name} of {instance.rule.name} is patched with a value that is not the limit",
+        instance.rule.source,
+        _let(instance, name).span,
         label=f"gives {short(found.value)} at {at_it}; the limit is {limit}",
         help="write the limit for this point",
     )
 
 
-def _jump(subject: Subject, found: Break) -> Diagnostic:
-    name, at_it = found.output.name, place_said(subject, found)
+def _jump(instance: Instance, found: Break) -> Diagnostic:
+    name, at_it = found.output.name, place_said(instance, found)
     values = (found.left, found.value, found.right)
     left, here, right = (short(limit) for limit in values)
     beside = f"{left} on the left, {right} on the right"
@@ -261,32 +261,32 @@ def _jump(subject: Subject, found: Break) -> Diagnostic:
         beside = f"its limit is {short(found.sides[0])}"
     return warning(
         "GS432",
-        f"{name} of {subject.rule.name} is not continuous",
-        subject.rule.source,
-        _let(subject, name).span,
+        f"{name} of {instance.rule.name} is not continuous",
+        instance.rule.source,
+        _let(instance, name).span,
         label=f"gives {here} at {at_it}; {beside}",
         help="correct a branch or the threshold; a jump that is meant is written as a"
         " step (`… * heaviside(…)`, `… * (1 if … else 0)`), or has a surrogate",
     )
 
 
-def _outside(subject: Subject, found: Break) -> Diagnostic:
+def _outside(instance: Instance, found: Break) -> Diagnostic:
     variable, slopes = found.place.input, slopes_said(found)
     wanted = "the slope there is" if _agree(found.slopes) else "the slopes there are"
     return warning(
         "GS434",
-        f"the derived d{variable} of {subject.rule.name} is not the slope at a point",
-        subject.rule.source,
-        _let(subject, found.output.name).span,
-        label=f"d{variable} is {short(found.stated)} at {place_said(subject, found)};"
+        f"the derived d{variable} of {instance.rule.name} is not the slope at a point",
+        instance.rule.source,
+        _let(instance, found.output.name).span,
+        label=f"d{variable} is {short(found.stated)} at {place_said(instance, found)};"
         f" {wanted} {slopes}",
         help=f"declare d{variable}, with the slope at this point, or write"
         f" {found.output.name} so that its pieces are not differentiated one by one",
     )
 
 
-def _let(subject: Subject, name: str) -> Let:
-    return next(let for let in subject.rule.forward if let.name == name)
+def _let(instance: Instance, name: str) -> Let:
+    return next(let for let in instance.rule.forward if let.name == name)
 
 
 def slopes_said(found: Break) -> str:
@@ -323,27 +323,27 @@ def _rounded(limit: Limit) -> str:
 
 
 def fault(
-    subject: Subject, variable: Input, entry: Declared, found: tuple[Break, ...]
+    instance: Instance, variable: Input, entry: Declared, found: tuple[Break, ...]
 ) -> tuple[Finding, Break] | None:
     """The first break at which a declared cotangent is wrong."""
-    linear = is_linear(entry.value, frozenset(subject.upstream))
+    linear = is_linear(entry.value, frozenset(instance.upstream))
     for one in found:
         if one.place.input != variable.name:
             continue
-        seen = _of_gradient(subject, one)
+        seen = _of_gradient(instance, one)
         if seen in (Finding.SLOPE, Finding.LIMIT):
             return seen, one
-        if not linear and _is_bent(subject, one):
+        if not linear and _is_bent(instance, one):
             return Finding.BENT, one
     return None
 
 
-def _is_bent(subject: Subject, found: Break) -> bool:
+def _is_bent(instance: Instance, found: Break) -> bool:
     """At the break itself, twice the upstream gradient does not give twice as much, or
     its negative not the negative."""
     if not found.stated.is_finite or found.kind is Kind.POLE:
         return False
-    one, two, minus = (_stated(subject, found, scale) for scale in (1, 2, -1))
+    one, two, minus = (_stated(instance, found, scale) for scale in (1, 2, -1))
     if not (one.is_finite and two.is_finite and minus.is_finite):
         return False
     double = Limit(Trend.FINITE, 2 * one.value)
@@ -351,43 +351,45 @@ def _is_bent(subject: Subject, found: Break) -> bool:
     return not (same(two, double) and same(minus, opposite))
 
 
-def bent_said(subject: Subject, found: Break) -> str:
+def bent_said(instance: Instance, found: Break) -> str:
     """What the cotangent gives at the break for three upstream gradients."""
     upstream = f"d{found.output.name}"
     told = (
-        f"{short(_stated(subject, found, scale))} for {upstream} = {scale}"
+        f"{short(_stated(instance, found, scale))} for {upstream} = {scale}"
         for scale in (1, 2, -1)
     )
     return ", ".join(told)
 
 
-def _stated(subject: Subject, found: Break, scale: int) -> Limit:
+def _stated(instance: Instance, found: Break, scale: int) -> Limit:
     factor = Const(ONE.value * scale)
-    upstream = dict.fromkeys(subject.upstream, ZERO) | {f"d{found.output.name}": factor}
-    value = substitute(subject.stated[found.place.input], upstream)
+    upstream = dict.fromkeys(instance.upstream, ZERO) | {
+        f"d{found.output.name}": factor
+    }
+    value = substitute(instance.stated[found.place.input], upstream)
     return at(exactly(value, found.place.point))
 
 
 # --- what the emitted program has to show ----------------------------------------------
 
 
-def holes(subject: Subject, found: tuple[Break, ...]) -> tuple[Hole, ...]:
+def holes(instance: Instance, found: tuple[Break, ...]) -> tuple[Hole, ...]:
     """Points at which something is undefined as it is written, but has a limit."""
     made: dict[Hole, None] = {}
     for one in found:
-        if finding(subject, one) is not Finding.HOLE:
+        if finding(instance, one) is not Finding.HOLE:
             continue
         point, output = tuple(one.place.point.items()), one.output.name
         if one.value.trend is Trend.UNDEFINED:
             made[Hole(output, output, point, *_ends(one.sides))] = None
-        if _lacks_slope(subject, one):
+        if _lacks_slope(instance, one):
             name = f"d{one.place.input}"
             made[Hole(name, output, point, *_ends(one.slopes))] = None
     return tuple(made)
 
 
-def _lacks_slope(subject: Subject, found: Break) -> bool:
-    if isinstance(entry_of(subject, found.place.input), Override):
+def _lacks_slope(instance: Instance, found: Break) -> bool:
+    if isinstance(entry_of(instance, found.place.input), Override):
         return False
     if found.stated.trend is not Trend.UNDEFINED or not found.slopes:
         return False

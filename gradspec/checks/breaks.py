@@ -7,6 +7,7 @@ gradient as written give at it, and what kind of break that makes.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -14,7 +15,7 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import islice, product
 
-from gradspec.checks.subject import Point, Subject
+from gradspec.checks.instances import Instance, Point, stem
 from gradspec.ir.expr import ONE, ZERO, Expr, Ref
 from gradspec.ir.rule import Declared, Output, Override
 from gradspec.ir.rule import Kind as InputKind
@@ -53,7 +54,8 @@ class Effort:
     search: int = 0
 
 
-QUICK, THOROUGH = Effort(2, 12_000), Effort(4, 150_000, 24)
+QUICK = Effort(2, 12_000)
+_OTHER = re.compile(r"\[.*[1-9]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,17 +119,17 @@ class Cut:
 
 
 def breaks(
-    subject: Subject, effort: Effort = QUICK, along: frozenset[str] | None = None
+    instance: Instance, effort: Effort = QUICK, along: frozenset[str] | None = None
 ) -> Iterator[Break]:
-    """Every break of an elementwise rule, in the order of inputs, places and outputs;
+    """Every break of an instance, in the order of inputs, places and outputs;
     ``along`` some inputs only.
     """
-    cuts = tuple(_cuts(subject, along))
+    cuts = tuple(_cuts(instance, along))
     left = effort.nodes
     for name in dict.fromkeys(cut.input for cut in cuts):
         of_input = tuple(cut for cut in cuts if cut.input == name)
-        for place in _places(subject, name, of_input, effort):
-            is_assumed = _is_assumed(subject, place)
+        for place in _places(instance, name, of_input, effort):
+            is_assumed = _is_assumed(instance, place)
             if not is_assumed and not effort.search:
                 continue
             for cut in of_input:
@@ -135,25 +137,52 @@ def breaks(
                 if met and left > 0:
                     left -= cut.size
                     own = replace(place, surfaces=met)
-                    yield _break(subject, own, cut, is_assumed)
+                    yield _break(instance, own, cut, is_assumed)
             if left <= 0:
                 return
+
+
+def thorough(instance: Instance) -> Effort:
+    """For who asks for a table; elements are many, and one stands for all."""
+    if instance.written.is_elementwise:
+        return Effort(4, 150_000, 24)
+    return Effort(1, 50_000)
+
+
+def typical_breaks(instance: Instance, effort: Effort = QUICK) -> Iterator[Break]:
+    """The breaks along the first element of each input, of the first element of each
+    output that depends on it: the others do alike."""
+    inputs = (i.name for i in instance.rule.inputs)
+    firsts = frozenset(name for name in inputs if not _OTHER.search(name))
+    for one in breaks(instance, effort, firsts):
+        if _is_first(instance, one):
+            yield one
+
+
+def _is_first(instance: Instance, found: Break) -> bool:
+    variable = stem(found.output.name)
+    alike = (o.name for o in instance.rule.outputs if stem(o.name) == variable)
+    return found.output.name == next(
+        name for name in alike if found.place.input in names(instance.forward[name])
+    )
 
 
 # --- where ---------------------------------------------------------------------------
 
 
-def _cuts(subject: Subject, along: frozenset[str] | None) -> Iterator[Cut]:
-    path = subject.backward_path()
-    ends = tuple(_ends(subject))
-    for variable, entry in zip(subject.rule.inputs, subject.rule.backward, strict=True):
+def _cuts(instance: Instance, along: frozenset[str] | None) -> Iterator[Cut]:
+    path = instance.backward_path()
+    ends = tuple(_ends(instance))
+    for variable, entry in zip(
+        instance.rule.inputs, instance.rule.backward, strict=True
+    ):
         name = variable.name
         if not variable.takes_gradient or (along is not None and name not in along):
             continue
-        stated = subject.stated.get(name)
+        stated = instance.stated.get(name)
         written = (stated,) if isinstance(entry, Declared | Override) else ()
-        for output in subject.rule.outputs:
-            forward = subject.forward[output.name]
+        for output in instance.rule.outputs:
+            forward = instance.forward[output.name]
             roots = (forward, path[output.name], *(w for w in written if w is not None))
             if not any(name in names(root) for root in roots):
                 continue
@@ -162,12 +191,12 @@ def _cuts(subject: Subject, along: frozenset[str] | None) -> Iterator[Cut]:
             if met and not output.takes_gradient:
                 yield Cut(output, name, forward, None, None, met)
             elif met:
-                derived = subject.derived.get(name)
+                derived = instance.derived.get(name)
                 yield Cut(output, name, forward, derived, stated, met)
 
 
-def _ends(subject: Subject) -> Iterator[Surface]:
-    for condition in subject.assumed:
+def _ends(instance: Instance) -> Iterator[Surface]:
+    for condition in instance.assumed:
         for part in conjuncts(condition):
             for bound in bounds(part):
                 if bound.op != "eq":
@@ -182,13 +211,13 @@ def _at_one(expr: Expr, upstream: tuple[str, ...], output: str) -> Expr:
 
 
 def _places(
-    subject: Subject, name: str, cuts: tuple[Cut, ...], effort: Effort
+    instance: Instance, name: str, cuts: tuple[Cut, ...], effort: Effort
 ) -> Iterator[Place]:
     known = {s: None for cut in cuts for s in cut.surfaces}
-    met = tuple(s for s in known if _names(s) <= _inputs(subject))
+    met = tuple(s for s in known if _names(s) <= _inputs(instance))
     if not met:
         return
-    for base in _bases(subject, name, met, effort):
+    for base in _bases(instance, name, met, effort):
         all_roots: list[tuple[Root, Surface]] = []
         for number, surface in enumerate(met):
             roots = solved(surface, name, base)
@@ -239,18 +268,18 @@ def _names(surface: Surface) -> frozenset[str]:
     return names(surface.left) | names(surface.right)
 
 
-def _inputs(subject: Subject) -> frozenset[str]:
-    return frozenset(i.name for i in subject.rule.inputs)
+def _inputs(instance: Instance) -> frozenset[str]:
+    return frozenset(i.name for i in instance.rule.inputs)
 
 
 def _bases(
-    subject: Subject, name: str, met: tuple[Surface, ...], effort: Effort
+    instance: Instance, name: str, met: tuple[Surface, ...], effort: Effort
 ) -> Iterator[dict[str, Fraction]]:
     """Values of the inputs: as sampled, and all others 0 (where norms have a kink)."""
-    wanted = [i.name for i in subject.rule.inputs]
+    wanted = [i.name for i in instance.rule.inputs]
     others = [n for n in wanted if n != name]
     seen: set[tuple[Fraction, ...]] = set()
-    points = [_exact(subject, p) for p in subject.points or subject.survey.undefined]
+    points = [_exact(instance, p) for p in instance.points or instance.survey.undefined]
     for point in points:
         key = tuple(point[n] for n in others)
         if key in seen:
@@ -259,33 +288,33 @@ def _bases(
             break
         seen.add(key)
         yield {n: point[n] for n in wanted}
-    free = [i.name for i in subject.rule.tensor_inputs if i.name != name]
+    free = [i.name for i in instance.rule.tensor_inputs if i.name != name]
     if points and free and any(_names(s) & set(free) for s in met):
         corner = {n: points[0][n] for n in wanted} | dict.fromkeys(free, Fraction(0))
         if tuple(corner[n] for n in others) not in seen:
             yield corner
 
 
-def _exact(subject: Subject, point: Point) -> Point:
+def _exact(instance: Instance, point: Point) -> Point:
     """Statics as a program has them: 0.7 is the float64 nearest to it, which balls hold
     exactly, so that comparisons with it are decided."""
-    statics = {s.name for s in subject.rule.static_inputs}
+    statics = {s.name for s in instance.rule.static_inputs}
     return {n: Fraction(float(v)) if n in statics else v for n, v in point.items()}
 
 
 # --- what ----------------------------------------------------------------------------
 
 
-def _is_assumed(subject: Subject, place: Place) -> bool:
+def _is_assumed(instance: Instance, place: Place) -> bool:
     if not place.root.exact:
         return True
-    return all(exactly(c, place.point) is True for c in subject.assumed)
+    return all(exactly(c, place.point) is True for c in instance.assumed)
 
 
-def _break(subject: Subject, place: Place, cut: Cut, is_assumed: bool) -> Break:
-    assumed = subject.assumed
+def _break(instance: Instance, place: Place, cut: Cut, is_assumed: bool) -> Break:
+    assumed = instance.assumed
     slope, own = (
-        None if e is None else _at_one(e, subject.upstream, cut.output.name)
+        None if e is None else _at_one(e, instance.upstream, cut.output.name)
         for e in (cut.slope, cut.stated)
     )
     roots = (cut.forward,) if slope is None else (cut.forward, slope)
@@ -302,29 +331,29 @@ _ASIDE = Fraction(1, 2**30)
 _MOST_PATTERNS = 8
 
 
-def slopes_around(subject: Subject, found: Break) -> tuple[Limit, ...]:
+def slopes_around(instance: Instance, found: Break) -> tuple[Limit, ...]:
     """The slopes with the other inputs moved a little, each to either side. Where several
     of them meet (three numbers that are equal, of which the middle one is taken) what lies
     beside the place along one input is not all that lies beside it.
     """
     place = found.place
-    derived = subject.derived.get(place.input)
+    derived = instance.derived.get(place.input)
     if derived is None:
         return ()
-    slope = program(_at_one(derived, subject.upstream, found.output.name))
+    slope = program(_at_one(derived, instance.upstream, found.output.name))
     limits: list[Limit] = []
-    for point in _around(subject, place):
+    for point in _around(instance, place):
         for side in (-1, 1):
-            limits += approach(slope, point, place.input, side, subject.assumed) or ()
+            limits += approach(slope, point, place.input, side, instance.assumed) or ()
     return tuple(limit for limit in limits if limit.is_finite)
 
 
-def has_limit(subject: Subject, found: Break) -> bool:
+def has_limit(instance: Instance, found: Break) -> bool:
     """Whether the forward's limit along one input is that from other directions too:
     ``x * z / (x**2 + z**2)`` has one along each axis, and none."""
-    compiled = program(subject.forward[found.output.name])
+    compiled = program(instance.forward[found.output.name])
     name = found.place.input
-    for point in _around(subject, found.place):
+    for point in _around(instance, found.place):
         near = {**point, name: point[name] + _ASIDE}
         value = at(compiled.run(near, 256)[0])
         if value.is_finite and not _is_near(value, found.sides):
@@ -338,12 +367,12 @@ def _is_near(value: Limit, sides: tuple[Limit, ...]) -> bool:
     return any(abs(here - end) < room for end in ends)
 
 
-def _around(subject: Subject, place: Place) -> Iterator[Point]:
+def _around(instance: Instance, place: Place) -> Iterator[Point]:
     """The place with the other inputs that have a part in it moved to either side."""
     used = frozenset[str]().union(*(_names(s) for s in place.surfaces))
     others = [
         i.name
-        for i in subject.rule.tensor_inputs
+        for i in instance.rule.tensor_inputs
         if i.name in used and i.name != place.input and i.kind in _REAL
     ]
     if not others:

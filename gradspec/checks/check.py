@@ -1,31 +1,32 @@
-"""Check a complete rule: one module a check, all of them named here."""
+"""Check a complete rule. Each check is entered once, for rules with axes and without.
+
+A rule is checked as its instances at small sizes; an elementwise rule has one instance.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
 from gradspec.checks import (
-    assumptions,
     boundaries,
-    constants,
+    domain,
     examples,
-    indexed,
+    gradients,
     inputs,
-    kinks,
-    overrides,
-    parameters,
+    shapes,
     surrogates,
 )
-from gradspec.checks.breaks import breaks
-from gradspec.checks.budget import stopped
-from gradspec.checks.cotangents import judge
+from gradspec.checks.breaks import typical_breaks
+from gradspec.checks.claims import Judgement
+from gradspec.checks.instances import Instance, few, instances, is_too_large
 from gradspec.checks.mending import tried
-from gradspec.checks.subject import Subject, subject
-from gradspec.diagnostics import Diagnostic, Outcome
+from gradspec.diagnostics import Diagnostic, Outcome, warning
 from gradspec.ir.calls import follows_surrogate
 from gradspec.ir.rule import (
+    Backward,
     CheckedRule,
     Declared,
     Input,
@@ -36,23 +37,27 @@ from gradspec.ir.rule import (
     Verdict,
 )
 
-CHECKS: tuple[Callable[[Subject], Iterable[Diagnostic]], ...] = (
-    constants.check,
-    assumptions.check,
+OF_RULE: tuple[Callable[[Rule], Iterable[Diagnostic]], ...] = (
+    domain.constants,
     inputs.unused,
-    inputs.steps,
-    inputs.vanishing,
-    surrogates.check,
-    overrides.check,
-    overrides.deaf,
+    shapes.missing_elements,
     examples.check,
-    kinks.check,
-    parameters.check,
 )
 
+OF_ELEMENTS: tuple[Callable[[Instance], Iterable[Diagnostic]], ...] = (
+    inputs.steps,
+    inputs.vanishing,
+    inputs.parameters,
+    surrogates.surrogates,
+    surrogates.overrides,
+    surrogates.unheeding,
+)
+"""Worth reporting only where they hold of every element of a variable."""
 
 AGAIN = 0.5
 """Seconds that proofs may take of a rule that is changed as a suggestion says."""
+
+_ELEMENT = re.compile(r"(\w+)\[[\d, ]+\]")
 
 
 def check(rule: Rule, budget: float = 10.0) -> Outcome[CheckedRule]:
@@ -69,35 +74,81 @@ def check(rule: Rule, budget: float = 10.0) -> Outcome[CheckedRule]:
 
 def examined(rule: Rule, budget: float) -> Outcome[CheckedRule]:
     """The same with suggestions that nobody has tried."""
-    if rule.is_elementwise:
-        seen = subject(rule)
-        met = tuple(breaks(seen))
-        found = [diagnostic for one in CHECKS for diagnostic in one(seen)]
-        found += boundaries.check(seen, met)
-        judgements = judge(seen, budget, met)
-        holes = boundaries.holes(seen, met)
-    else:
-        judgements, others = indexed.examine(rule, budget)
-        found, holes = list(others), ()
-    found.extend(d for judgement in judgements for d in judgement.found)
-    judged = {j.verdict.input: j.verdict for j in judgements}
-    verdicts = tuple(
-        judged.get(verdict.input, verdict) for verdict in _unexamined(rule)
-    )
-    found.extend(stopped(rule, verdicts))
+    meaningless = tuple(shapes.check(rule))
+    if meaningless:
+        return _outcome(rule, (), meaningless)
+    if is_too_large(rule):
+        return _outcome(rule, gradients.judge_by_calculus(rule), inputs.unused(rule))
+    is_claimed = any(isinstance(entry, Declared) for entry in rule.backward)
+    known = instances(rule) if is_claimed else few(rule)
+    found = list(map(_of_variable, domain.check(rule, known)))
+    usual = known.usual or next(iter(known.larger), None)
+    if usual is None:
+        return _outcome(rule, (), (*found, *inputs.unused(rule)))
+    gradients.recheck(rule, known)
+    met = tuple(typical_breaks(usual))
+    judgements = gradients.judge(rule, known, met, budget)
+    found += [diagnostic for one in OF_RULE for diagnostic in one(rule)]
+    found += map(_of_variable, boundaries.check(usual, met))
+    for one in OF_ELEMENTS:
+        found += _of_all(list(one(usual)), usual)
+    outcome = _outcome(rule, judgements, found)
+    if outcome.value is None or not rule.is_elementwise:
+        return outcome
+    holes = boundaries.holes(usual, met)
+    return replace(outcome, value=replace(outcome.value, holes=holes))
+
+
+def _outcome(
+    rule: Rule, judgements: tuple[Judgement, ...], others: Iterable[Diagnostic]
+) -> Outcome[CheckedRule]:
+    judged = {one.verdict.input: one.verdict for one in judgements}
+    verdicts = tuple(judged.get(v.input, v) for v in _unexamined(rule))
+    found = [*others, *(d for one in judgements for d in one.found)]
+    found += _stopped(rule, verdicts)
     found.sort(key=lambda d: d.labels[0].span.start if d.labels else 0)
-    return Outcome(CheckedRule(rule, verdicts, holes=holes), tuple(found))
+    return Outcome(CheckedRule(rule, verdicts), tuple(found))
 
 
-def _unexamined(rule: Rule) -> tuple[Verdict, ...]:
-    """What the kinds of backward say by themselves."""
-    return tuple(
-        Verdict(v.name, _status(v, entry), through_surrogate=_through(rule, v, entry))
-        for v, entry in zip(rule.inputs, rule.backward, strict=True)
+# --- elements ----------------------------------------------------------------------------
+
+
+def _of_all(found: list[Diagnostic], instance: Instance) -> Iterator[Diagnostic]:
+    """One finding for a place of the text, if every element that stems from it has it."""
+    rule = instance.rule
+    origins = [variable.span for variable in rule.inputs]
+    origins += [surrogate.span for surrogate in rule.surrogates]
+    origins += [entry.span for entry in rule.backward if hasattr(entry, "span")]
+    for place in dict.fromkeys((d.code, d.labels[0].span) for d in found):
+        alike = [d for d in found if (d.code, d.labels[0].span) == place]
+        if len(alike) == origins.count(place[1]):
+            yield _of_variable(alike[0])
+
+
+def _of_variable(found: Diagnostic) -> Diagnostic:
+    """The variable in place of its element; points keep their elements."""
+    return replace(
+        found,
+        headline=_ELEMENT.sub(r"\1", found.headline),
+        help=_ELEMENT.sub(r"\1", found.help),
     )
 
 
-def _status(variable: Input, entry: object) -> Status:
+# --- verdicts ----------------------------------------------------------------------------
+
+
+def _unexamined(rule: Rule) -> Iterator[Verdict]:
+    """What the kinds of backward say by themselves."""
+    for variable, entry in zip(rule.inputs, rule.backward, strict=True):
+        is_through = follows_surrogate(rule) and variable.takes_gradient
+        yield Verdict(
+            variable.name,
+            _status(variable, entry),
+            through_surrogate=is_through and not isinstance(entry, Override),
+        )
+
+
+def _status(variable: Input, entry: Backward) -> Status:
     match entry:
         case Override():
             return Status.OVERRIDE
@@ -109,8 +160,20 @@ def _status(variable: Input, entry: object) -> Status:
             return Status.DERIVED if variable.takes_gradient else Status.NONE
 
 
-def _through(rule: Rule, variable: Input, entry: object) -> bool:
-    """Whether the gradient is that of a surrogate."""
-    if not follows_surrogate(rule) or not variable.takes_gradient:
-        return False
-    return not isinstance(entry, Override)
+def _stopped(rule: Rule, verdicts: Iterable[Verdict]) -> Iterator[Diagnostic]:
+    """Proofs that ran out of time: said, so that a verdict is never a matter of speed
+    alone."""
+    for entry, verdict in zip(rule.backward, verdicts, strict=True):
+        if verdict.status is Status.AGREES and verdict.stopped:
+            strategies = " and ".join(verdict.stopped)
+            yield warning(
+                "GS460",
+                f"the proof of d{verdict.input} of {rule.name} was stopped when its time"
+                f" was up ({strategies})",
+                rule.source,
+                getattr(entry, "span", rule.name_span),
+                label=f"agrees with the derivative at {verdict.points} points to"
+                f" {verdict.digits} digits",
+                help="leave the line out, write it in a form nearer to the derivative, or"
+                " give the proof more time with `--budget`",
+            )

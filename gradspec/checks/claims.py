@@ -1,17 +1,38 @@
-"""Claims that a declared cotangent makes, and judgements on them."""
+"""Claims that a declared cotangent makes, judgements on them, and the points they need.
+
+Where the domain is thin (an equation), narrow, or few points of it are decided, the
+points that happen to be met may have in common what hides an error. So a claim that is
+not proved has to agree at enough different generic points.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
+from itertools import product
 
-from gradspec.checks.subject import Point, Subject
-from gradspec.diagnostics import Diagnostic
+from gradspec.checks.instances import Instance, Point
+from gradspec.derive.indexed import (
+    Underivable,
+    closed_cotangent,
+    indexed_cotangents,
+    same,
+)
+from gradspec.diagnostics import Diagnostic, error
 from gradspec.ir.expr import Apply, Const, Expr
-from gradspec.ir.rule import Declared, Input, Kind, Verdict
+from gradspec.ir.rule import Declared, Derived, Input, Kind, Rule, Verdict
 from gradspec.ir.walk import names, transform
 from gradspec.symbolic.compare import Relation, compare
+from gradspec.symbolic.generic import EDGE, Limits, restrained, whole_range
+from gradspec.symbolic.sampling import generic_points
+
+LEAST = 32
+"""Different generic points at which what is not proved has to agree."""
+
+DRAWN = 48
+"""A few of them may be kinks, or not decided."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +47,7 @@ class Judgement:
 class Claim:
     """One declared cotangent beside the true one, both closed."""
 
-    subject: Subject
+    instance: Instance
     input: Input
     entry: Declared
     declared: Expr
@@ -40,7 +61,7 @@ class Claim:
     def shown(self) -> tuple[str, ...]:
         """The names that a witness has to tell."""
         used = names(self.declared) | names(self.derived)
-        return tuple(name for name in self.subject.shown if name in used)
+        return tuple(name for name in self.instance.shown if name in used)
 
 
 def at_several_places(claim: Claim, points: Iterable[Point], least: int) -> bool:
@@ -48,7 +69,7 @@ def at_several_places(claim: Claim, points: Iterable[Point], least: int) -> bool
     depends. What is seen at one place only, at several upstream gradients, is no pattern.
     """
     used = names(claim.declared) | names(claim.derived)
-    numbers = [v.name for v in claim.subject.rule.inputs if v.kind is not Kind.BOOL]
+    numbers = [v.name for v in claim.instance.rule.inputs if v.kind is not Kind.BOOL]
     shown = [name for name in numbers if name in used]
     places = {tuple(point[name] for name in shown) for point in points}
     return not shown or len(places) >= least
@@ -63,7 +84,7 @@ def is_rounding(claim: Claim, witness: Point) -> bool:
     size that guard divisors (``y + 1e-19``) left out."""
     forms = claim.declared, claim.derived
     bare = transform(forms[0], _without_hair), transform(forms[1], _without_hair)
-    points = (witness, *claim.subject.points)
+    points = (witness, *claim.instance.points)
     seen = [compare(*bare, point) for point in points]
     apart = [one for one in seen if one.relation is Relation.DIFFERENT]
     sizes = [max(abs(one.left), abs(one.right)) for one in apart]
@@ -89,3 +110,96 @@ def _without_hair(node: Expr) -> Expr:
 
 def _is_hair(value: Fraction) -> bool:
     return abs(value) <= _ABSOLUTE
+
+
+# --- enough points -----------------------------------------------------------------------
+
+
+def further(claim: Claim) -> tuple[Point, ...]:
+    """Generic points for a claim, and every point of a domain that is finite."""
+    drawn = generic_points(claim.instance.rule, DRAWN)
+    return (*drawn, *_every(claim, drawn[0])) if drawn else ()
+
+
+def is_enough(claim: Claim, agreeing: Iterable[Point]) -> bool:
+    """Different values of the inputs that the claim speaks of."""
+    used = _used(claim)
+    met = {_key(point, used) for point in agreeing}
+    if len(met) >= LEAST:
+        return True
+    drawn = generic_points(claim.instance.rule, DRAWN)
+    every = {_key(p, used) for p in _every(claim, drawn[0])} if drawn else set()
+    return bool(met) and bool(every) and every <= met
+
+
+def too_few(rule: Rule, variable: Input, entry: Declared, count: int) -> Diagnostic:
+    where = "no point" if count == 0 else f"{count} point{'s'[: count != 1]} only"
+    return error(
+        "GS415",
+        f"d{variable.name} of {rule.name} is not proved, and agrees at too few points",
+        rule.source,
+        entry.span,
+        label=f"agrees with the derivative at {where}: {LEAST} different ones are needed",
+        help="assume less, or in a simpler way (an equation solved for one input, an input"
+        " that is given by others replaced by them); or leave the line out: a derived"
+        " gradient is right without points",
+    )
+
+
+def _used(claim: Claim) -> tuple[Input, ...]:
+    found = names(claim.declared) | names(claim.derived)
+    return tuple(i for i in claim.instance.rule.inputs if i.name in found)
+
+
+def _key(point: Point, used: tuple[Input, ...]) -> tuple[int, ...]:
+    return tuple(round(point[i.name] * 2**EDGE) for i in used)
+
+
+def _every(claim: Claim, base: Point) -> Iterator[Point]:
+    """All that the inputs of the claim can be, if that is fewer than enough: each is
+    pinned (``x == 2``), a truth value or one of a few whole numbers."""
+    rule, used = claim.instance.rule, _used(claim)
+    limits = Limits(rule)
+    pinned = limits.pinned()
+    pools = [_pool(i, limits) for i in used if i.name not in pinned]
+    if any(pool is None for pool in pools):
+        return
+    inside = restrained(rule, limits.conditions)
+    free = [i.name for i in used if i.name not in pinned]
+    for number, values in enumerate(product(*(pool or () for pool in pools))):
+        if number > LEAST:
+            return
+        point: Mapping[str, Fraction] = {**base, **dict(zip(free, values, strict=True))}
+        if inside.holds(point):
+            yield point
+
+
+def _pool(variable: Input, limits: Limits) -> tuple[Fraction, ...] | None:
+    if variable.kind is Kind.BOOL:
+        return (Fraction(0), Fraction(1))
+    if variable.kind not in (Kind.INT, Kind.STATIC_INT):
+        return None
+    low, high = whole_range(limits.room(variable.name, {}), variable.default)
+    return tuple(map(Fraction, range(low, high + 1))) if high - low < LEAST else None
+
+
+# --- index calculus ----------------------------------------------------------------------
+
+
+@lru_cache(maxsize=16)
+def derived(rule: Rule) -> dict[str, Derived]:
+    """The derived cotangents by input; none if something has no derivative known."""
+    try:
+        return indexed_cotangents(rule)
+    except Underivable:
+        return {}
+
+
+def is_equal(rule: Rule, name: str, entry: Declared) -> bool:
+    """Whether the declared cotangent is the derived one, whatever the sizes. (A rule
+    without axes has none, and a proof of its own.)"""
+    true = None if rule.is_elementwise else derived(rule).get(name)
+    if true is None:
+        return False
+    stated = closed_cotangent(rule, name, entry)
+    return same(stated, closed_cotangent(rule, name, true))

@@ -14,8 +14,8 @@ from gradspec.checks.breaks import Break
 from gradspec.checks.claims import Claim, Judgement, is_rounding
 from gradspec.checks.cure import cures, guilty, meant
 from gradspec.checks.diagnosis import diagnose
+from gradspec.checks.instances import Point, said
 from gradspec.checks.mending import left_out, probably
-from gradspec.checks.subject import Point, said
 from gradspec.diagnostics import Diagnostic, Label, error, warning
 from gradspec.ir.rule import Status, Verdict
 from gradspec.symbolic.attempts import attempt
@@ -44,15 +44,15 @@ def refuted(claim: Claim, point: Point, seen: Comparison) -> Judgement:
     if guess is not None and guess.new is None:
         notes.append(guess.sentence)
         span = guilty(claim, guess)
-        also = () if span is None else (probably(claim.subject.rule, span),)
-    if claim.subject.rule.surrogates:
+        also = () if span is None else (probably(claim.instance.rule, span),)
+    if claim.instance.rule.surrogates:
         notes.append("the derivative is that of the surrogate")
     return Judgement(
         Verdict(claim.input.name, Status.REFUTED, "ball arithmetic", 1, bits=seen.bits),
         (
             error(
                 *refusal(claim, point),
-                claim.subject.rule.source,
+                claim.instance.rule.source,
                 claim.entry.span,
                 label=f"gives {declared} at {place}, where the derivative is {true}",
                 notes=notes,
@@ -67,7 +67,7 @@ def refuted(claim: Claim, point: Point, seen: Comparison) -> Judgement:
 def refusal(claim: Claim, point: Point) -> tuple[str, str]:
     """The code and the headline: a hair is no mistake in the formula, but no equality."""
     name = claim.input.name.partition("[")[0]
-    what = f"d{name} of {claim.subject.rule.name}"
+    what = f"d{name} of {claim.instance.rule.name}"
     if is_rounding(claim, point):
         return "GS416", f"{what} and the derivative are equal up to rounding, not equal"
     return "GS401", f"{what} is not the derivative"
@@ -91,18 +91,18 @@ def outside(
 
 def broken(claim: Claim, met: tuple[Break, ...]) -> Judgement | None:
     """The same at the first break where it is wrong, with the upstream gradient 1."""
-    seen = fault(claim.subject, claim.input, claim.entry, met)
+    seen = fault(claim.instance, claim.input, claim.entry, met)
     if seen is None:
         return None
     finding, found = seen
-    place, slopes = place_said(claim.subject, found), slopes_said(found)
+    place, slopes = place_said(claim.instance, found), slopes_said(found)
     gives = f"gives {short(found.stated)} at {place}, d{found.output.name} = 1"
     note = f"a boundary: {found.place.where}"
     match finding:
         case Finding.LIMIT:
             return _no_limit(claim, f"{gives}; the slope there is {slopes}", note)
         case Finding.BENT:
-            values = bent_said(claim.subject, found)
+            values = bent_said(claim.instance, found)
             return _beyond(claim, f"not linear at {place}: {values}", note)
         case _:
             return _beyond(claim, f"{gives}; the slopes there are {slopes}", note)
@@ -110,7 +110,7 @@ def broken(claim: Claim, met: tuple[Break, ...]) -> Judgement | None:
 
 def _no_limit(claim: Claim, told: str, *notes: str) -> Judgement:
     """The derivative exists at the point and is another."""
-    name = f"{claim.name} of {claim.subject.rule.name}"
+    name = f"{claim.name} of {claim.instance.rule.name}"
     return _at_a_point(
         claim,
         "GS431",
@@ -122,7 +122,7 @@ def _no_limit(claim: Claim, told: str, *notes: str) -> Judgement:
 
 
 def _beyond(claim: Claim, told: str, *notes: str) -> Judgement:
-    name = f"{claim.name} of {claim.subject.rule.name}"
+    name = f"{claim.name} of {claim.instance.rule.name}"
     return _at_a_point(
         claim,
         "GS402",
@@ -150,7 +150,7 @@ def _at_a_point(
             error(
                 code,
                 headline,
-                claim.subject.rule.source,
+                claim.instance.rule.source,
                 claim.entry.span,
                 label=told,
                 notes=notes,
@@ -164,11 +164,11 @@ def hole(claim: Claim, point: Point, seen: Comparison) -> Diagnostic:
     at = said(point, claim.shown)
     return warning(
         "GS403",
-        f"{claim.name} of {claim.subject.rule.name} is undefined where the derivative"
+        f"{claim.name} of {claim.instance.rule.name} is undefined where the derivative"
         " is not",
-        claim.subject.rule.source,
+        claim.instance.rule.source,
         claim.entry.span,
         label=f"undefined at {at}, where the derivative is {decimal(seen.right)}",
         help="or give the limit there with a conditional that is false at this point only",
-        fixes=((left_out(claim.subject.rule, claim.entry.span),),),
+        fixes=((left_out(claim.instance.rule, claim.entry.span),),),
     )

@@ -42,7 +42,7 @@ _DEEPEST = 300
 
 def cures(claim: Claim, guess: Guess | None) -> tuple[tuple[Fix, ...], ...]:
     """The changes that may mend a refuted cotangent: another line, or none."""
-    rule, entry = claim.subject.rule, claim.entry
+    rule, entry = claim.instance.rule, claim.entry
     line = line_fix(entry.span, f"{claim.name} = {derivative(claim)}")
     return ((*_guessed(claim, guess), line), (left_out(rule, entry.span),))
 
@@ -61,7 +61,7 @@ def _guessed(claim: Claim, guess: Guess | None) -> Iterator[Fix]:
     """The text that is at fault with the one place changed."""
     if guess is None or guess.place is None or guess.new is None:
         return
-    rule, name = claim.subject.rule, guess.place.within
+    rule, name = claim.instance.rule, guess.place.within
     lets = {let.name: let.value for let in (*rule.forward, *rule.backward_locals)}
     value = claim.entry.value if name == claim.name else lets[name]
     span = claim.entry.span if name == claim.name else value.span
@@ -106,11 +106,11 @@ def derivative(claim: Claim) -> str:
 
 
 def _forms(claim: Claim, derived: Expr) -> tuple[Expr, ...]:
-    upstream = frozenset(claim.subject.upstream)
+    upstream = frozenset(claim.instance.upstream)
     if size(derived) > _LARGEST or not is_linear(derived, upstream):
         return (derived,)
     total: Expr = ZERO
-    for name in claim.subject.upstream:
+    for name in claim.instance.upstream:
         if name in names(derived):
             factor = coefficient(derived, name, upstream)
             total = plus(total, times(Ref(name), gathered(factor) or factor))
@@ -119,7 +119,7 @@ def _forms(claim: Claim, derived: Expr) -> tuple[Expr, ...]:
 
 def _names(claim: Claim) -> dict[Expr, str]:
     """What the author has a name for, in the inputs; outputs and forward locals."""
-    rule = claim.subject.rule
+    rule = claim.instance.rule
     outputs = {o.name for o in rule.outputs}
     forms = {n: tidy(expand(v)) for n, v in closed.outputs(rule).items()}
     known = {form: name for name, form in forms.items() if size(form) > 1}

@@ -31,7 +31,7 @@ from gradspec.checks.guesses_whole import (
     upstream,
     vanishing,
 )
-from gradspec.checks.subject import Point
+from gradspec.checks.instances import Point
 from gradspec.ir.rule import Kind
 from gradspec.symbolic.enclose import enclose
 from gradspec.symbolic.neighbours import on_border
@@ -61,10 +61,10 @@ GUESSES = (
 
 def diagnose(claim: Claim, witness: Point) -> Guess | None:
     """The first guess that fits."""
-    borders = (*claim.subject.forward.values(), claim.declared, claim.derived)
+    borders = (*claim.instance.forward.values(), claim.declared, claim.derived)
     smooth = not on_border(borders, witness)
     found = [witness] if smooth else []
-    found += [p for p in claim.subject.points if not on_border(borders, p)]
+    found += [p for p in claim.instance.points if not on_border(borders, p)]
     found = found[:MOST_POINTS]
     varied = _other_statics(claim, found)
     points = tuple(found + [p for p in varied if not on_border(borders, p)])
@@ -85,10 +85,10 @@ def diagnose(claim: Claim, witness: Point) -> Guess | None:
 def _other_statics(claim: Claim, points: list[Point]) -> list[Point]:
     """Some of the points with other values of the statics, so that a parameter is told
     from a number."""
-    statics = [v.name for v in claim.subject.rule.inputs if v.kind is Kind.STATIC]
+    statics = [v.name for v in claim.instance.rule.inputs if v.kind is Kind.STATIC]
     moved: list[Point] = [
         {**p, **{name: p[name] * Fraction(7 - k, 8) for k, name in enumerate(statics)}}
         for p in points[:_VARIED]
     ]
-    assumed = claim.subject.assumed
+    assumed = claim.instance.assumed
     return [p for p in moved if all(enclose(c, p) is True for c in assumed)]

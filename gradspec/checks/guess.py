@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from gradspec.checks.subject import Point
+from gradspec.checks.instances import Point
 from gradspec.ir.calls import expand
 from gradspec.ir.expr import Apply, Call, Const, Expr
 from gradspec.ir.rule import Declared, Kind, Rule
@@ -51,7 +51,7 @@ class Case:
     """
 
     def __init__(self, claim: Claim, points: tuple[Point, ...]) -> None:
-        self.claim, self.rule, self.points = claim, claim.subject.rule, points
+        self.claim, self.rule, self.points = claim, claim.instance.rule, points
 
     @cached_property
     def texts(self) -> dict[str, Expr]:
@@ -85,7 +85,7 @@ class Case:
         """Everything that a number can be called, shortest meaning first."""
         flags = {v.name for v in self.rule.inputs if v.kind is Kind.BOOL}
         known = [v.name for v in self.rule.inputs if v.name not in flags]
-        known += self.claim.subject.upstream
+        known += self.claim.instance.upstream
         known += [n for n in self.texts if n != self.claim.name and n not in known]
         return tuple(known)
 

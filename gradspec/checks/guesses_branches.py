@@ -82,6 +82,6 @@ def _changes(case: Case, condition: Expr) -> Iterator[tuple[Expr, Expr]]:
 
 def _numbers(case: Case) -> tuple[Expr, ...]:
     """The numbers of the forward."""
-    texts = case.claim.subject.forward.values()
+    texts = case.claim.instance.forward.values()
     found = (n for text in texts for n in nodes(text) if isinstance(n, Const))
     return tuple(dict.fromkeys(found))

@@ -67,7 +67,7 @@ def _number_told(case: Case, place: Place, meant: Expr) -> str:
 
 
 def _numbers_of(case: Case) -> frozenset[Expr]:
-    texts = (*case.claim.subject.forward.values(), case.claim.derived)
+    texts = (*case.claim.instance.forward.values(), case.claim.derived)
     return frozenset(n for t in texts for n in nodes(t) if isinstance(n, Const))
 
 

@@ -147,7 +147,7 @@ def _factor_missing(
     lacking = times(scale, known.expr)
     new = apply("mul", place.node, lacking)
     where = _where(case, place)
-    if known.expr in [Ref(name) for name in case.claim.subject.upstream]:
+    if known.expr in [Ref(name) for name in case.claim.instance.upstream]:
         upstream = quoted(known.expr).strip("`")
         told = f"the upstream gradient {upstream} is missing{where}"
         return Guess(told, place, new)
@@ -235,7 +235,7 @@ def _of_names(case: Case) -> Iterator[tuple[Expr, str]]:
 
 
 def _parts(case: Case) -> Iterator[tuple[Expr, str]]:
-    texts = (case.claim.derived, *case.claim.subject.forward.values())
+    texts = (case.claim.derived, *case.claim.instance.forward.values())
     for text in (*texts, *case.texts.values()):
         for node in nodes(text):
             if is_short(node) and names(node) and _is_number(node):
@@ -255,7 +255,7 @@ def _is_number(node: Expr) -> bool:
 def _inner_derivatives(case: Case) -> Iterator[_Known]:
     """The derivatives of the parts of the forward by the input."""
     name = case.claim.input.name
-    for text in case.claim.subject.forward.values():
+    for text in case.claim.instance.forward.values():
         for node in nodes(text) if is_short(text) else ():
             if name not in names(node) or isinstance(node, Ref) or node == text:
                 continue
@@ -277,9 +277,9 @@ def _contributions(case: Case) -> Iterator[tuple[Expr, str]]:
     """The gradient through one of several places at which the forward uses the input:
     a term of the product rule."""
     name = case.claim.input.name
-    for output, text in case.claim.subject.backward_path().items():
+    for output, text in case.claim.instance.backward_path().items():
         marked, marks = _marked(text, name)
-        if f"d{output}" not in case.claim.subject.upstream or len(marks) < 2:
+        if f"d{output}" not in case.claim.instance.upstream or len(marks) < 2:
             continue
         back: dict[str, Expr] = {mark: Ref(name) for mark in marks}
         for mark in marks:

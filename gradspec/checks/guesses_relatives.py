@@ -86,7 +86,7 @@ def relative(case: Case) -> Guess | None:
 
 
 def _relatives(case: Case) -> Iterator[tuple[str, str, Expr]]:
-    for output, form in case.claim.subject.backward_path().items():
+    for output, form in case.claim.instance.backward_path().items():
         if size(form) > _LARGEST:
             continue
         for node in nodes(form):
@@ -97,7 +97,7 @@ def _relatives(case: Case) -> Iterator[tuple[str, str, Expr]]:
 
 
 def _gradient(case: Case, output: str, changed: Expr) -> Expr | None:
-    paths = {**case.claim.subject.backward_path(), output: changed}
+    paths = {**case.claim.instance.backward_path(), output: changed}
     lets = tuple(Let(name, (), form) for name, form in paths.items())
     upstream: dict[str, Expr] = {
         o.name: Ref(f"d{o.name}") for o in case.rule.outputs if o.takes_gradient

@@ -35,7 +35,7 @@ def agree(left: Expr, right: Expr, points: tuple[Point, ...]) -> bool:
 def upstream(case: Case) -> Guess | None:
     """An upstream gradient that does not occur."""
     claim = case.claim
-    every = claim.subject.upstream
+    every = claim.instance.upstream
     absent = [n for n in every if n not in names(claim.declared)]
     needed = [n for n in absent if n in names(claim.derived)]
     if claim.declared == ZERO:
@@ -57,7 +57,7 @@ def upstream(case: Case) -> Guess | None:
 
 def still_absent(case: Case) -> Guess | None:
     """Nothing explains the rest, but an upstream gradient does not occur."""
-    every = case.claim.subject.upstream
+    every = case.claim.instance.upstream
     absent = [
         n
         for n in every
@@ -109,10 +109,10 @@ def _ratio(case: Case) -> Expr | None:
 def exchanged(case: Case) -> Guess | None:
     """The derivative by another input, and the other has this one's."""
     other = _other_input(case)
-    subject, name = case.claim.subject, case.claim.input.name
-    if not other or other not in [v.name for v, _ in subject.declared()]:
+    instance, name = case.claim.instance, case.claim.input.name
+    if not other or other not in [v.name for v, _ in instance.declared()]:
         return None
-    if agree(subject.stated[other], subject.derived[name], case.points):
+    if agree(instance.stated[other], instance.derived[name], case.points):
         return Guess(f"it is the derivative by {other}, not by {name}")
     return None
 
@@ -126,7 +126,7 @@ def swapped(case: Case) -> Guess | None:
 
 def _other_input(case: Case) -> str:
     claim = case.claim
-    for name, other in claim.subject.derived.items():
+    for name, other in claim.instance.derived.items():
         if name != claim.input.name and agree(claim.declared, other, case.points):
             return name
     return ""

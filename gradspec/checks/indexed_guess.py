@@ -10,11 +10,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from gradspec.checks.claims import derived
 from gradspec.checks.guess import quoted
 from gradspec.checks.guesses_sums import other_sums
-from gradspec.checks.indexed_calculus import derived
-from gradspec.checks.indexed_cases import Case
-from gradspec.checks.subject import Point
+from gradspec.checks.instances import Instance, Point
 from gradspec.ir.calls import expand
 from gradspec.ir.elements import Axes, Expansion, element, places
 from gradspec.ir.expr import (
@@ -44,16 +43,16 @@ _POINTS = 4
 class _Scene:
     """A cotangent's elements at some points, and what they should be."""
 
-    def __init__(self, case: Case, name: str) -> None:
-        self.rule, self.name, self.case = case.ranked, name, case
-        self.axes = _axes_of(case.ranked)
+    def __init__(self, case: Instance, name: str) -> None:
+        self.rule, self.name, self.case = case.written, name, case
+        self.axes = _axes_of(case.written)
         self.expansion = Expansion(self.axes, case.sizes, case.integers, PLAIN)
         entries = zip(self.rule.inputs, self.rule.backward, strict=True)
         self.entry = next(e for v, e in entries if v.name == name)
-        lets = case.unrolled.rule.forward
+        lets = case.rule.forward
         self.points = tuple(
             _bound(point, {let.name: expand(let.value) for let in lets})
-            for point in case.subject.points[:_POINTS]
+            for point in case.points[:_POINTS]
         )
 
     def is_right(self, place: str, text: Expr) -> bool:
@@ -78,7 +77,7 @@ class _Scene:
         )
 
     def _is_equal(self, bound: Point, index: tuple[int, ...], value: Expr) -> bool:
-        true = self.case.subject.derived.get(element(self.name, index))
+        true = self.case.derived.get(element(self.name, index))
         assert isinstance(self.entry, Declared)
         env = dict(zip(self.entry.indices, index, strict=True))
         expr = self.expansion.expand(expand(value), env)
@@ -116,9 +115,9 @@ class TextGuess:
     text: Expr | None = None
 
 
-def text_guess(case: Case, name: str) -> TextGuess | None:
+def text_guess(case: Instance, name: str) -> TextGuess | None:
     """The first change that makes the cotangent of ``name`` right."""
-    if not case.subject.points:
+    if not case.points:
         return None
     scene = _Scene(case, name)
     tried = 0
@@ -305,7 +304,7 @@ def _at(body: Expr, index: str, other: Expr) -> Expr:
 
 def _is_declared(scene: _Scene, indices: tuple[str, ...], value: Expr) -> bool:
     """Whether the changed derivative is what was declared, at every element."""
-    stated = scene.case.subject.stated
+    stated = scene.case.stated
     for point in scene.points:
         for index in places(scene.axes[scene.name], scene.case.sizes):
             env = dict(zip(indices, index, strict=True))

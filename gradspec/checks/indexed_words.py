@@ -9,15 +9,13 @@ from itertools import combinations
 from math import prod
 from typing import Any
 
-from gradspec.checks.claims import Claim, at_several_places
+from gradspec.checks.claims import Claim, at_several_places, derived
 from gradspec.checks.cotangents_said import refusal
 from gradspec.checks.cure import line_fix, meant
 from gradspec.checks.guess import as_it_is
-from gradspec.checks.indexed_calculus import derived
-from gradspec.checks.indexed_cases import Case, Cases
 from gradspec.checks.indexed_guess import TextGuess, text_guess
+from gradspec.checks.instances import Instance, Instances, Point, number
 from gradspec.checks.mending import left_out
-from gradspec.checks.subject import Point, number
 from gradspec.diagnostics import Diagnostic, Fix, error, warning
 from gradspec.ir.elements import Index, Nested, element, extent, places
 from gradspec.ir.expr import Expr
@@ -37,7 +35,7 @@ from gradspec.symbolic.compare import (
 class Witness:
     """A point at which an element of a cotangent is not as it should be."""
 
-    case: Case
+    case: Instance
     claim: Claim
     point: Point
     seen: Comparison
@@ -45,7 +43,7 @@ class Witness:
 
     @property
     def rule(self) -> Rule:
-        return self.case.ranked
+        return self.case.written
 
     @property
     def place(self) -> str:
@@ -104,7 +102,9 @@ def _rows(value: Nested) -> str:
 # --- findings --------------------------------------------------------------------------
 
 
-def refuted(rule: Rule, entry: Declared, witness: Witness, known: Cases) -> Diagnostic:
+def refuted(
+    rule: Rule, entry: Declared, witness: Witness, known: Instances
+) -> Diagnostic:
     claim, seen = witness.claim, witness.seen
     if seen.relation is Relation.DIFFERENT:
         declared, true = decimals(seen.left, seen.right)
@@ -217,7 +217,7 @@ def _derived(rule: Rule, name: str) -> str | None:
 # --- a likely cause --------------------------------------------------------------------
 
 
-def likely(witness: Witness, known: Cases) -> TextGuess | None:
+def likely(witness: Witness, known: Instances) -> TextGuess | None:
     """The first cause that fits."""
     for look in (_missing, _factor, _turned, _other):
         sentence = look(witness, known)
@@ -228,7 +228,7 @@ def likely(witness: Witness, known: Cases) -> TextGuess | None:
     return text_guess(case, _ranked(witness.claim).name)
 
 
-def _missing(witness: Witness, known: Cases) -> str:
+def _missing(witness: Witness, known: Instances) -> str:
     """An upstream gradient that does not occur."""
     claim = witness.claim
     absent = [
@@ -249,14 +249,14 @@ def _occurs(output: Output, expr: Any, witness: Witness) -> bool:
     return any(one in used for one in elements)
 
 
-def _factor(witness: Witness, known: Cases) -> str:
+def _factor(witness: Witness, known: Instances) -> str:
     """A constant factor at each size: a number, a size, or one over a size."""
-    ratios: list[tuple[Case, Any]] = []
+    ratios: list[tuple[Instance, Any]] = []
     for case in _varied(known):
         for claim in _claims(witness, case):
-            if not at_several_places(claim, claim.subject.points, 2):
+            if not at_several_places(claim, claim.instance.points, 2):
                 return ""
-            ratio = simple_ratio(claim.declared, claim.derived, claim.subject.points)
+            ratio = simple_ratio(claim.declared, claim.derived, claim.instance.points)
             if not isinstance(ratio, Fraction):
                 return ""
             ratios.append((case, ratio))
@@ -281,29 +281,29 @@ def _factor(witness: Witness, known: Cases) -> str:
     return ""
 
 
-def _varied(known: Cases) -> tuple[Case, ...]:
+def _varied(known: Instances) -> tuple[Instance, ...]:
     """A few cases at which the sizes differ."""
     some = (*known.small[1:2], known.apart, *known.small[-1:], *known.larger[:1])
     return tuple(dict.fromkeys(case for case in some if case is not None))
 
 
-def _claims(witness: Witness, case: Case) -> list[Claim]:
+def _claims(witness: Witness, case: Instance) -> list[Claim]:
     """The elements of the same cotangent in another case."""
-    subject, name = case.subject, _ranked(witness.claim).name
+    instance, name = case, _ranked(witness.claim).name
     return [
         replace(
             witness.claim,
-            subject=subject,
+            instance=instance,
             input=variable,
-            declared=subject.stated[variable.name],
-            derived=subject.derived[variable.name],
+            declared=instance.stated[variable.name],
+            derived=instance.derived[variable.name],
         )
-        for variable in subject.rule.inputs
-        if variable.name.partition("[")[0] == name and variable.name in subject.derived
+        for variable in instance.rule.inputs
+        if variable.name.partition("[")[0] == name and variable.name in instance.derived
     ]
 
 
-def _turned(witness: Witness, known: Cases) -> str:
+def _turned(witness: Witness, known: Instances) -> str:
     """A matrix's gradient with its indices exchanged."""
     name, axes = _ranked(witness.claim).name, _ranked_axes(witness)
     if len(axes) != 2:
@@ -311,12 +311,12 @@ def _turned(witness: Witness, known: Cases) -> str:
     for case in reversed(known.small):
         rows, columns = (extent(axis, case.sizes) for axis in axes)
         if rows == columns and rows > 1:
-            stated, derived = case.subject.stated, case.subject.derived
+            stated, derived = case.stated, case.derived
             pairs = [
                 (stated[element(name, (i, k))], derived[element(name, (k, i))])
                 for i, k in places(axes, case.sizes)
             ]
-            right = all(_agree(a, b, case.subject.points) for a, b in pairs)
+            right = all(_agree(a, b, case.points) for a, b in pairs)
             return "its two indices are exchanged" if right else ""
     return ""
 
@@ -326,7 +326,7 @@ def _ranked_axes(witness: Witness) -> tuple[str | int, ...]:
     return next(i.shape.axes for i in witness.rule.inputs if i.name == name)
 
 
-def _other(witness: Witness, known: Cases) -> str:
+def _other(witness: Witness, known: Instances) -> str:
     """The derivative by another input of the same shape."""
     name, axes = _ranked(witness.claim).name, _ranked_axes(witness)
     case = known.small[-1]
@@ -335,12 +335,12 @@ def _other(witness: Witness, known: Cases) -> str:
             continue
         pairs = [
             (
-                case.subject.stated[element(name, index)],
-                case.subject.derived[element(other.name, index)],
+                case.stated[element(name, index)],
+                case.derived[element(other.name, index)],
             )
             for index in places(axes, case.sizes)
         ]
-        if all(_agree(a, b, case.subject.points) for a, b in pairs):
+        if all(_agree(a, b, case.points) for a, b in pairs):
             return f"it is the derivative by {other.name}, not by {name}"
     return ""
 

@@ -1,25 +1,27 @@
-"""Inputs that nothing uses, and gradients that are 0 because of a step."""
+"""Inputs that nothing uses, gradients that vanish, and the reach of parameters."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from fractions import Fraction
 
-from gradspec.checks.subject import Subject, depends
+from gradspec.checks.instances import Instance, Point, depends, number, said
+from gradspec.checks.mending import assuming
 from gradspec.diagnostics import Diagnostic, warning
 from gradspec.ir.expr import ZERO, Apply, Expr, Select, Size
-from gradspec.ir.rule import Derived, Input, Override, Rule
+from gradspec.ir.rule import Declared, Derived, Input, Kind, Override, Rule
 from gradspec.ir.walk import names, nodes
 from gradspec.primitives.lookup import primitive
-from gradspec.symbolic.enclose import defined, program
+from gradspec.symbolic.compare import Relation, compare, decimals
+from gradspec.symbolic.enclose import defined, enclose, program
+from gradspec.symbolic.neighbours import on_border
 
 _CERTAIN, _NOTHING = 512, 1e-100
+_POINTS = 10
+"""Points at which a parameter is moved."""
 
 
-def unused(subject: Subject) -> Iterator[Diagnostic]:
-    yield from unused_in(subject.rule)
-
-
-def unused_in(rule: Rule) -> Iterator[Diagnostic]:
+def unused(rule: Rule) -> Iterator[Diagnostic]:
     """No output, cotangent, surrogate or assumption mentions the input, and it does not
     serve to say the size of an axis either."""
     entries = (getattr(entry, "value", None) for entry in rule.backward)
@@ -57,16 +59,16 @@ def _names(axes: tuple[str | int, ...]) -> tuple[str, ...]:
     return tuple(axis for axis in axes if isinstance(axis, str))
 
 
-def steps(subject: Subject) -> Iterator[Diagnostic]:
+def steps(instance: Instance) -> Iterator[Diagnostic]:
     """A derived gradient that is 0 everywhere because the input goes through a step."""
-    rule = subject.rule
+    rule = instance.rule
     if rule.surrogates:
         return
     for variable, entry in zip(rule.inputs, rule.backward, strict=True):
-        if isinstance(entry, Derived) and _is_stepped(subject, variable):
+        if isinstance(entry, Derived) and _is_stepped(instance, variable):
             output = next(
                 name
-                for name, value in subject.forward.items()
+                for name, value in instance.forward.items()
                 if depends(value, variable.name)
             )
             yield warning(
@@ -80,19 +82,19 @@ def steps(subject: Subject) -> Iterator[Diagnostic]:
             )
 
 
-def vanishing(subject: Subject) -> Iterator[Diagnostic]:
+def vanishing(instance: Instance) -> Iterator[Diagnostic]:
     """A derived gradient that is 0 everywhere though no step is in the way: the formula
     does not depend on the input after all."""
-    rule = subject.rule
+    rule = instance.rule
     if rule.surrogates:
         return
     for variable, entry in zip(rule.inputs, rule.backward, strict=True):
         if not isinstance(entry, Derived) or not variable.takes_gradient:
             continue
         name = variable.name
-        using = [n for n, v in subject.forward.items() if depends(v, name)]
-        stepped = any(_has_step(subject.forward[n], name) for n in using)
-        if using and not stepped and _cancels(subject, subject.derived.get(name)):
+        using = [n for n, v in instance.forward.items() if depends(v, name)]
+        stepped = any(_has_step(instance.forward[n], name) for n in using)
+        if using and not stepped and _cancels(instance, instance.derived.get(name)):
             yield warning(
                 "GS448",
                 f"the gradient of {rule.name} by {name} is 0 everywhere",
@@ -104,25 +106,25 @@ def vanishing(subject: Subject) -> Iterator[Diagnostic]:
             )
 
 
-def _cancels(subject: Subject, gradient: Expr | None) -> bool:
+def _cancels(instance: Instance, gradient: Expr | None) -> bool:
     """0 at every sampled point to a hundred digits: what is left of a sum that cancels."""
-    if gradient is None or not subject.points:
+    if gradient is None or not instance.points:
         return False
     compiled = program(gradient)
-    first = compiled.run(subject.points[0])[0]
+    first = compiled.run(instance.points[0])[0]
     if not defined(first) or not first.contains(0):
         return False
-    values = (compiled.run(point, _CERTAIN)[0] for point in subject.points)
+    values = (compiled.run(point, _CERTAIN)[0] for point in instance.points)
     return all(defined(v) and v.contains(0) and abs(v) < _NOTHING for v in values)
 
 
-def _is_stepped(subject: Subject, variable: Input) -> bool:
+def _is_stepped(instance: Instance, variable: Input) -> bool:
     """0 at every point, and not because nothing depends on the input."""
     name = variable.name
-    using = [value for value in subject.forward.values() if depends(value, name)]
+    using = [value for value in instance.forward.values() if depends(value, name)]
     if not using or not any(_has_step(value, name) for value in using):
         return False
-    return vanishes(subject, subject.derived.get(name))
+    return vanishes(instance, instance.derived.get(name))
 
 
 def _has_step(expr: Expr, name: str) -> bool:
@@ -139,12 +141,99 @@ def _has_step(expr: Expr, name: str) -> bool:
     return False
 
 
-def vanishes(subject: Subject, gradient: Expr | None) -> bool:
+def vanishes(instance: Instance, gradient: Expr | None) -> bool:
     """Exactly 0 at every sampled point."""
-    if gradient is None or not subject.points:
+    if gradient is None or not instance.points:
         return False
     if gradient == ZERO:
         return True
     compiled = program(gradient)
-    values = [compiled.run(point)[0] for point in subject.points]
+    values = [compiled.run(point)[0] for point in instance.points]
     return all(defined(value) and value.is_zero() for value in values)
+
+
+# --- parameters ---------------------------------------------------------------------------
+
+
+def parameters(instance: Instance) -> Iterator[Diagnostic]:
+    """A declared gradient that is right only on the default's side of 0 or 1.
+
+    The usual case is a backward in terms of outputs: `slope * dy if y <= 0 else dy` is the
+    gradient of a leaky ReLU as long as the slope is positive; with a negative one the
+    output does not tell any more on which side the input was. The sample that refutes
+    keeps statics to the side of their defaults (`symbolic.sampling`), so this is a warning.
+    """
+    statics = [v for v in instance.rule.inputs if v.kind is Kind.STATIC and v.default]
+    for variable, entry in instance.declared():
+        derived = instance.derived.get(variable.name)
+        for static in statics:
+            if derived is not None and static.name in names(derived):
+                yield from _elsewhere(instance, variable, entry, static)
+
+
+def _elsewhere(
+    instance: Instance, variable: Input, entry: Declared, static: Input
+) -> Iterator[Diagnostic]:
+    stated, derived = instance.stated[variable.name], instance.derived[variable.name]
+    usual = instance.points[:_POINTS]
+    if _differs(stated, derived, usual, instance):
+        return  # refuted as it is
+    for condition, move in _moves(static):
+        moved = [{**p, static.name: move(p[static.name])} for p in usual]
+        found = _differs(stated, derived, tuple(moved), instance)
+        if found is not None:
+            yield _finding(instance, variable, entry, static, condition, found)
+            return
+
+
+def _moves(static: Input) -> Iterator[tuple[str, Callable[[Fraction], Fraction]]]:
+    """To the other side, and the condition that excludes it."""
+    default = static.default or Fraction(0)
+    yield f"{static.name} {'>' if default > 0 else '<'} 0", lambda value: -value
+    if default > 0:
+        side = "<" if default < 1 else ">="
+        yield f"{static.name} {side} 1", lambda value: 1 / value if value else value
+
+
+def _differs(
+    stated: Expr, derived: Expr, points: tuple[Point, ...], instance: Instance
+) -> Point | None:
+    borders = (*instance.forward.values(), stated, derived)
+    for point in points:
+        if not all(enclose(c, point) is True for c in instance.assumed):
+            continue
+        if not all(defined(enclose(v, point)) for v in instance.forward.values()):
+            continue
+        different = compare(stated, derived, point).relation is Relation.DIFFERENT
+        if different and not on_border(borders, point):
+            return point
+    return None
+
+
+def _finding(
+    instance: Instance,
+    variable: Input,
+    entry: Declared,
+    static: Input,
+    condition: str,
+    point: Point,
+) -> Diagnostic:
+    rule, name = instance.rule, f"d{variable.name}"
+    stated, derived = instance.stated[variable.name], instance.derived[variable.name]
+    both = compare(stated, derived, point)
+    declared, true = decimals(both.left, both.right)
+    used = names(stated) | names(derived)
+    place = said(point, tuple(n for n in instance.shown if n in used))
+    outputs = [o.name for o in rule.outputs if o.name in names(entry.value)]
+    notes = [f"`{o}` does not tell the inputs apart there" for o in outputs]
+    return warning(
+        "GS445",
+        f"{name} of {rule.name} is the derivative only for {condition}",
+        rule.source,
+        entry.span,
+        label=f"gives {declared} at {place}, where the derivative is {true}",
+        notes=notes,
+        fixes=((assuming(rule, condition),),),
+        help=f"or write {name} in terms of the inputs (the default is"
+        f" {number(static.default or point[static.name])})",
+    )

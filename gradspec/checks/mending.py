@@ -14,7 +14,7 @@ from functools import lru_cache, partial
 from itertools import chain, combinations
 from time import process_time
 
-from gradspec.checks.subject import Point, Subject, subject
+from gradspec.checks.instances import Instance, Point, elementwise
 from gradspec.derive.complete import complete
 from gradspec.diagnostics import Diagnostic, Fix, Label, Outcome
 from gradspec.ir.expr import Call, Expr
@@ -167,14 +167,14 @@ def _keeps_values(rule: Rule, changed: Rule) -> bool:
     those at which its own conditions decide.)"""
     if not rule.is_elementwise:
         return False
-    old, new = subject(rule, _MOST), subject(changed, _MOST)
+    old, new = elementwise(rule), elementwise(changed)
     points = (*old.points, *new.points, *_with_zeros(new))
     names = [output.name for output in rule.outputs if output.takes_gradient]
     pairs = [(old.forward[name], new.forward[name]) for name in names]
     return all(_keeps_value(old, *pair, point) for point in points for pair in pairs)
 
 
-def _with_zeros(seen: Subject) -> Iterator[Point]:
+def _with_zeros(seen: Instance) -> Iterator[Point]:
     """One input 0, or two, and the others not."""
     variables = [variable.name for variable in seen.rule.tensor_inputs]
     for point in seen.points:
@@ -182,7 +182,7 @@ def _with_zeros(seen: Subject) -> Iterator[Point]:
             yield {**point, **dict.fromkeys(some, Fraction(0))}
 
 
-def _keeps_value(seen: Subject, old: Expr, new: Expr, point: Point) -> bool:
+def _keeps_value(seen: Instance, old: Expr, new: Expr, point: Point) -> bool:
     match compare(old, new, point).relation:
         case Relation.DIFFERENT | Relation.RIGHT_UNDEFINED:
             return False

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import reduce
 
-from gradspec.checks.claims import Claim
-from gradspec.checks.enough import DRAWN, is_enough, too_few
-from gradspec.checks.subject import Point, Subject, said
+from gradspec.checks.claims import DRAWN, Claim, is_enough, too_few
+from gradspec.checks.instances import Instance, Point, said
 from gradspec.diagnostics import Diagnostic, error
 from gradspec.ir.expr import Apply, Expr, Ref
 from gradspec.ir.rule import Declared, Input, Status, Verdict
@@ -26,60 +25,60 @@ _DIGITS = 12
 
 
 def by_quotient(
-    subject: Subject, variable: Input, entry: Declared
+    instance: Instance, variable: Input, entry: Declared
 ) -> tuple[Verdict, tuple[Diagnostic, ...]]:
     """The verdict on one cotangent: agrees, or refuted at the first point that differs."""
-    declared = subject.stated[variable.name]
+    declared = instance.stated[variable.name]
     met: list[Point] = []
-    for point, true in _slopes(subject, variable.name):
+    for point, true in _slopes(instance, variable.name):
         ball = enclose(declared, point)
         if not defined(ball):
             continue
         value = float(ball.mid())
         if abs(value - true) > _TOLERANCE * max(1.0, abs(true)):
-            place = said(point, subject.shown)
+            place = said(point, instance.shown)
             told = f"gives {value:.12g} at {place}, where the derivative is {true:.12g}"
-            found = (_differs(subject, variable, entry, told),)
+            found = (_differs(instance, variable, entry, told),)
             return Verdict(variable.name, Status.REFUTED, "difference quotient"), found
         met.append(point)
     verdict = Verdict(
         variable.name, Status.AGREES, "difference quotient", len(met), _DIGITS
     )
-    claim = Claim(subject, variable, entry, declared, _total(subject))
-    drawn = [p for p in met if not any(p is one for one in subject.points)]
-    if not subject.points or is_enough(claim, drawn):
+    claim = Claim(instance, variable, entry, declared, _total(instance))
+    drawn = [p for p in met if not any(p is one for one in instance.points)]
+    if not instance.points or is_enough(claim, drawn):
         return verdict, ()
-    return verdict, (too_few(subject.rule, variable, entry, len(drawn)),)
+    return verdict, (too_few(instance.rule, variable, entry, len(drawn)),)
 
 
-def _slopes(subject: Subject, name: str) -> Iterator[tuple[Point, float]]:
+def _slopes(instance: Instance, name: str) -> Iterator[tuple[Point, float]]:
     """The derivative of the sum of outputs times upstream gradients."""
-    total = _total(subject)
+    total = _total(instance)
     if name not in names(total):
         return
-    for point in (*subject.points, *generic_points(subject.rule, DRAWN)):
+    for point in (*instance.points, *generic_points(instance.rule, DRAWN)):
         slope = central_slope(total, point, name)
         if slope is not None:
             yield point, slope
 
 
-def _total(subject: Subject) -> Expr:
-    paths: Mapping[str, Expr] = subject.backward_path()
+def _total(instance: Instance) -> Expr:
+    paths: Mapping[str, Expr] = instance.backward_path()
     terms = [
         Apply("mul", (Ref(f"d{o.name}"), paths[o.name]))
-        for o in subject.rule.outputs
+        for o in instance.rule.outputs
         if o.takes_gradient
     ]
     return reduce(lambda a, b: Apply("add", (a, b)), terms)
 
 
 def _differs(
-    subject: Subject, variable: Input, entry: Declared, told: str
+    instance: Instance, variable: Input, entry: Declared, told: str
 ) -> Diagnostic:
     return error(
         "GS401",
-        f"d{variable.name} of {subject.rule.name} is not the derivative",
-        subject.rule.source,
+        f"d{variable.name} of {instance.rule.name} is not the derivative",
+        instance.rule.source,
         entry.span,
         label=told,
         notes=("found by difference quotients: no formula of it is known",),

@@ -12,10 +12,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from gradspec.checks.boundaries import Finding, entry_of, finding, meant, short
-from gradspec.checks.breaks import THOROUGH, Break, Kind, breaks
-from gradspec.checks.indexed import typical
-from gradspec.checks.indexed_boundaries import first_breaks
-from gradspec.checks.subject import Subject, subject
+from gradspec.checks.breaks import Break, Kind, thorough, typical_breaks
+from gradspec.checks.instances import Instance, typical
 from gradspec.ir.expr import Ref
 from gradspec.ir.rule import CheckedRule, Declared, Override, Rule
 from gradspec.ir.unroll import unroll
@@ -50,29 +48,28 @@ class Line:
 
 def lines(rule: Rule) -> tuple[Line, ...]:
     """The lines of a complete rule; of one with axes, at two elements an axis."""
-    if rule.is_elementwise:
-        table = _Table(subject(rule), remembered_forms(CheckedRule(rule, ())).rule)
-        return table.lines(breaks(table.subject, THOROUGH))
-    case = typical(rule)
-    if case is None:
+    instance = typical(rule)
+    if instance is None:
         return ()
     chosen = remembered_forms(CheckedRule(rule, ())).rule
-    seen, done = case.subject, unroll(chosen, case.sizes, case.integers).rule
-    return _Table(seen, done).lines(first_breaks(seen))
+    if not rule.is_elementwise:
+        chosen = unroll(chosen, instance.sizes, instance.integers).rule
+    found = typical_breaks(instance, thorough(instance))
+    return _Table(instance, chosen).lines(found)
 
 
 class _Table:
     """``emitted`` is the rule in the forms that were chosen for it."""
 
-    def __init__(self, subject: Subject, emitted: Rule) -> None:
-        self.subject, self.emitted = subject, emitted
+    def __init__(self, instance: Instance, emitted: Rule) -> None:
+        self.instance, self.emitted = instance, emitted
         self._names = Names(emitted)
 
     def lines(self, found: Iterator[Break]) -> tuple[Line, ...]:
         """Once for each place and verdict, whatever the other inputs were."""
         made: dict[tuple[str, ...], Line] = {}
         for one in found:
-            if _is_told(self.subject, one):
+            if _is_told(self.instance, one):
                 line = self._line(one)
                 key = (line.where, line.output, line.input, line.kind, line.verdict)
                 made.setdefault((*key, *_trends(one)), line)
@@ -99,15 +96,15 @@ class _Table:
 
     def _given(self, found: Break) -> str:
         """The other inputs that the output depends on."""
-        used = names(self.subject.forward[found.output.name]) - {found.place.input}
-        shown = (i.name for i in self.subject.rule.inputs if i.name in used)
+        used = names(self.instance.forward[found.output.name]) - {found.place.input}
+        shown = (i.name for i in self.instance.rule.inputs if i.name in used)
         point = found.place.point
         return ", ".join(f"{name} = {float(point[name]):.6g}" for name in shown)
 
     def _entry(self, found: Break) -> str:
         if not found.output.takes_gradient:
             return "none"
-        match entry_of(self.subject, found.place.input):
+        match entry_of(self.instance, found.place.input):
             case Override():
                 return "override"
             case Declared():
@@ -137,11 +134,11 @@ class _Table:
     def _verdict(
         self, found: Break, values: tuple[dict[str, float], dict[str, float]]
     ) -> tuple[str, str]:
-        seen = finding(self.subject, found)
+        seen = finding(self.instance, found)
         is_declared = self._entry(found) == "declared"
         match seen:
             case Finding.MEANT:
-                return f"meant: {meant(self.subject, found)}", ""
+                return f"meant: {meant(self.instance, found)}", ""
             case Finding.JUMP:
                 return "not continuous", "GS432"
             case Finding.PATCH:
@@ -167,12 +164,12 @@ def _where(found: Break) -> str:
     return f"{name} = {float(found.place.point[name]):.6g}"
 
 
-def _is_told(subject: Subject, found: Break) -> bool:
+def _is_told(instance: Instance, found: Break) -> bool:
     """Not where nothing can happen: a primitive's edge that is none here, or a place
     outside the domain altogether."""
     if found.kind is Kind.END and not found.sides and not found.value.is_finite:
         return False
-    if found.kind is not Kind.SMOOTH or finding(subject, found) is not Finding.FINE:
+    if found.kind is not Kind.SMOOTH or finding(instance, found) is not Finding.FINE:
         return True
     dull = (Origin.EDGE, Origin.STEP, Origin.END)
     return any(s.origin not in dull for s in found.place.surfaces)

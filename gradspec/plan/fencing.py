@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import reduce
 
-from gradspec.checks.indexed_partial import partial
+from gradspec.checks.shapes import partial
 from gradspec.ir.expr import (
     ONE,
     ZERO,

@@ -9,10 +9,10 @@ import pytest
 from benchmarks.ranked_mutants import mutants
 from benchmarks.ranked_mutation import fate
 from benchmarks.score import KILLED, SURVIVED
-from gradspec.checks import indexed_cotangents
+from gradspec.checks import gradients
 from gradspec.checks.check import check
-from gradspec.checks.indexed_cases import at, cases
-from gradspec.checks.indexed_cotangents import WronglyDerived, recheck
+from gradspec.checks.gradients import WronglyDerived, recheck
+from gradspec.checks.instances import at, instances
 from gradspec.diagnostics import Diagnostic
 from gradspec.ir.expr import Apply, Idx, Ref, const
 from gradspec.ir.rule import Derived, Status
@@ -239,12 +239,12 @@ def test_a_rule_that_is_undefined_on_a_part_of_its_domain() -> None:
 
 
 def test_cases_are_small_first_and_one_is_larger() -> None:
-    known = cases(written(RIGHT[1]))
+    known = instances(written(RIGHT[1]))
     assert known.small[0].sizes == {"k": 1, "m": 1}
     assert len(known.small) == 9
     assert known.larger[0].sizes == {"k": 4, "m": 5}
     assert known.is_whole
-    indexed = cases(written(NLL.format("dloss * 0")))
+    indexed = instances(written(NLL.format("dloss * 0")))
     assert [c.integers["t"] for c in indexed.small] == [0, 0, 1, 0, 1, 2]
     assert at(written(RIGHT[1]), {"k": 2, "m": 1}) is not None
 
@@ -252,7 +252,7 @@ def test_cases_are_small_first_and_one_is_larger() -> None:
 @pytest.fixture
 def without_calculus(monkeypatch: pytest.MonkeyPatch) -> None:
     """The second means of proof, where the first does not find the forms equal."""
-    monkeypatch.setattr(indexed_cotangents, "is_equal", lambda *_: False)
+    monkeypatch.setattr(gradients, "is_equal", lambda *_: False)
 
 
 @pytest.mark.usefixtures("without_calculus")
@@ -305,11 +305,11 @@ def test_a_wrong_derivation_of_ours_does_not_pass() -> None:
         entry = Derived(Apply("mul", (Ref("dy", index), times)), ("i",))
         made = replace(rule, backward=(entry,))
         if is_right:
-            recheck(made, cases(made))
+            recheck(made, instances(made))
             assert check(made).diagnostics == ()
         else:
             with pytest.raises(WronglyDerived):
-                recheck(made, cases(made))
+                recheck(made, instances(made))
 
 
 @pytest.mark.parametrize("text", RIGHT)

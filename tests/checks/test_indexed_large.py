@@ -7,7 +7,7 @@ from time import process_time
 
 import pytest
 
-from gradspec.checks.indexed_cases import cases
+from gradspec.checks.instances import instances
 from gradspec.ir.rule import Status
 from tests.checks.written import checked, written
 
@@ -42,7 +42,7 @@ def test_a_wrong_axis_among_ten_is_refuted(axis: str) -> None:
 
 
 def test_very_many_axes_are_looked_at_two_by_two() -> None:
-    known = cases(written(TEN.format(f"2 * x[{_AT}]")))
+    known = instances(written(TEN.format(f"2 * x[{_AT}]")))
     assert len(known.small) == 1 + 10 + 45
     assert not known.is_whole
 

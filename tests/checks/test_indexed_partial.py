@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gradspec.checks.indexed_partial import partial
+from gradspec.checks.shapes import partial
 from tests.checks.written import checked, codes, written
 
 DIFFERENCE = """

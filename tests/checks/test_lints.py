@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gradspec.checks.overrides import is_linear
 from gradspec.ir.rule import Status
-from tests.checks.written import checked, codes, status, written
+from tests.checks.written import checked, codes, status
 
 SENSIBLE = {
     "softplus": """
@@ -180,31 +179,6 @@ def test_a_proof_that_needs_the_assumptions_says_so() -> None:
         """)
     assert outcome.value is not None
     assert outcome.value.verdicts[0].on_domain
-
-
-def test_linearity_of_overrides() -> None:
-    linear = written("""
-        rule f(x) -> y:
-            y = x
-            override dx = -(dy + dy * x) / 3 because "test"
-        """)
-    disguised = written("""
-        rule f(x) -> y:
-            y = x
-            override dx = max(dy, 0) + min(dy, 0) because "test"
-        """)
-    clipped = written("""
-        rule f(x) -> y:
-            y = x
-            override dx = clip(dy, -1, 1) because "test"
-        """)
-    constant = written("""
-        rule f(x) -> y:
-            y = x
-            override dx = sign(x) because "test"
-        """)
-    rules = (linear, disguised, clipped, constant)
-    assert [is_linear(rule, 0) for rule in rules] == [True, True, False, False]
 
 
 def test_a_ranked_rule_is_passed_on() -> None:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
-from gradspec.checks.cotangents import judge
-from gradspec.checks.subject import subject
+from gradspec.checks.instances import Instance
 from gradspec.ir.rule import Status
-from tests.checks.written import written
+from tests.checks.written import checked
 
 
 @pytest.mark.parametrize(
@@ -21,10 +18,16 @@ from tests.checks.written import written
     ],
 )
 def test_difference_quotients_judge_what_cannot_be_derived(
-    declared: str, expected: Status
+    declared: str, expected: Status, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rule = written(f"rule f(x) -> y:\n    y = tanh(x)\n    dx = {declared}")
-    underivable = replace(subject(rule), derived={})
-    (judgement,) = judge(underivable, 1.0)
-    assert judgement.verdict.status is expected
-    assert bool(judgement.found) == (expected is Status.REFUTED)
+    monkeypatch.setattr(Instance, "derived", {})
+    for text in (
+        f"rule f(x) -> y:\n    y = tanh(x)\n    dx = {declared}",
+        "rule f(x[n]) -> y[n]:\n    y[i] = tanh(x[i])\n    dx[i] = "
+        + declared.replace("dy", "dy[i]").replace("(x)", "(x[i])"),
+    ):
+        outcome = checked(text)
+        assert outcome.value is not None
+        (verdict,) = outcome.value.verdicts
+        assert (verdict.status, verdict.method) == (expected, "difference quotient")
+        assert outcome.failed == (expected is Status.REFUTED)

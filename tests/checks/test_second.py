@@ -11,7 +11,7 @@ import pytest
 from gradspec import api
 from gradspec.checks.check import check
 from gradspec.checks.claims import Judgement
-from gradspec.checks.second import _slopes, _true, judge
+from gradspec.checks.second_order import _slopes, _true, judge
 from gradspec.driver.run import compile_source
 from gradspec.ir.rule import Rule, Status
 from gradspec.options import Options

@@ -1,4 +1,4 @@
-"""Ranked rules whose shapes, type or gradients nothing tells: they have no meaning.
+"""Rules without a meaning: no type, no shape, no derivation, or elements that are missing.
 
 The batch axes of an output are those of the inputs that it depends on.
 """
@@ -6,11 +6,13 @@ The batch axes of an output are those of the inputs that it depends on.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
+from gradspec.checks.instances import Instances, instances, stem
 from gradspec.diagnostics import Diagnostic, error
-from gradspec.ir.expr import Expr, Ref
+from gradspec.ir.expr import Expr, Idx, Ref
 from gradspec.ir.rule import Input, Kind, Output, Override, Pending, Rule
-from gradspec.ir.walk import names
+from gradspec.ir.walk import names, nodes
 
 _FLOATING = (Kind.FLOAT, Kind.NOGRAD)
 
@@ -80,6 +82,8 @@ def _overrides(rule: Rule, values: dict[str, Expr]) -> Iterator[Diagnostic]:
     lets = values | {let.name: let.value for let in rule.backward_locals}
     upstream = {f"d{o.name}" for o in rule.outputs}
     tensors = {i.name for i in rule.tensor_inputs}
+    if rule.is_elementwise:
+        return  # a gradient has the shape of its input, whatever it uses
     others = [i for i in rule.tensor_inputs if i.shape.batch]
     for variable, entry in zip(rule.inputs, rule.backward, strict=True):
         if not isinstance(entry, Override) or not variable.takes_gradient:
@@ -98,4 +102,55 @@ def _unused(rule: Rule, variable: Input, entry: Override) -> Diagnostic:
         entry.span,
         label="nothing tells over which batch axes it counts",
         help="multiply it by the upstream gradient of an output, or leave the `...` out",
+    )
+
+
+# --- elements of locals ------------------------------------------------------------------
+
+
+@lru_cache(maxsize=64)
+def partial(rule: Rule) -> frozenset[str]:
+    """The locals that lack elements at every size at which the rule says something."""
+    return _partial(instances(rule)) if _may_be_partial(rule) else frozenset()
+
+
+def missing_elements(rule: Rule) -> Iterator[Diagnostic]:
+    """An element that is used at some size although it does not exist there."""
+    if not _may_be_partial(rule):
+        return
+    known = instances(rule)
+    found = _partial(known)
+    for gap in known.gaps:
+        element = gap.fault.through
+        if element is None or stem(element.name) not in found:
+            continue
+        where = ", ".join(f"{axis} = {size}" for axis, size in gap.sizes.items())
+        local = stem(element.name)
+        yield error(
+            "GS250",
+            f"{rule.name} uses an element of {local} that does not exist",
+            rule.source,
+            element.span or rule.name_span,
+            label=f"`{element.name}` needs `{gap.fault.name}`, which is outside its axis"
+            f" at {where}",
+            help=f"use {local} only where it exists, `… if i < n - 1`, or say for which"
+            " sizes the rule is meant, `assume n > 2`",
+        )
+        return
+
+
+def _partial(known: Instances) -> frozenset[str]:
+    every = [one.partial for one in (*known.small, *known.larger)]
+    return frozenset.intersection(*every) if every else frozenset()
+
+
+def _may_be_partial(rule: Rule) -> bool:
+    """A local has an index that is more than an index."""
+    outputs = {output.name for output in rule.outputs}
+    lets = (*rule.forward, *rule.backward_locals)
+    return any(
+        isinstance(node, Ref) and any(not isinstance(i, Idx) for i in node.indices)
+        for let in lets
+        if let.indices and let.name not in outputs
+        for node in nodes(let.value)
     )

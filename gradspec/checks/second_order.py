@@ -11,24 +11,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import islice
 from typing import Any
 
 from gradspec.checks.claims import Claim, Judgement
-from gradspec.checks.cotangents import Examined, examine
-from gradspec.checks.indexed_cases import few, is_too_large
-from gradspec.checks.second_points import approaches, at_borders
-from gradspec.checks.subject import Point, Subject, number, said, subject
+from gradspec.checks.evidence import Evidence, examine
+from gradspec.checks.instances import (
+    Instance,
+    Point,
+    few,
+    is_too_large,
+    number,
+    said,
+    stem,
+)
 from gradspec.derive.partials import Underivable
 from gradspec.derive.vjp import cotangents, vjps
 from gradspec.diagnostics import Diagnostic, error
 from gradspec.ir import closed
 from gradspec.ir.calls import expand
-from gradspec.ir.expr import ONE, Expr
+from gradspec.ir.expr import ONE, Const, Expr
 from gradspec.ir.rule import (
     Declared,
     Derived,
     Input,
+    Kind,
     Let,
     Override,
     Rule,
@@ -36,25 +44,30 @@ from gradspec.ir.rule import (
     Verdict,
 )
 from gradspec.ir.tidy import tidy
-from gradspec.ir.walk import names
+from gradspec.ir.walk import names, substitute
 from gradspec.symbolic.compare import decimal
-from gradspec.symbolic.enclose import defined, enclose
-from gradspec.symbolic.neighbours import lies_between, meet
+from gradspec.symbolic.enclose import defined, enclose, program
+from gradspec.symbolic.isolate import thresholds
+from gradspec.symbolic.neighbours import FINE, lies_between, meet
 from gradspec.symbolic.zero import search
 
 _BITS = 256
 _MOST = 64
 """Pairs of inputs (or of elements) that are looked at."""
 
-_CASES = 2
-"""Sizes at which a ranked rule is looked at: 1 and 2 for every axis."""
+_INSTANCES = 2
+"""Of a rule with axes: 1 and 2 elements for every axis."""
+_BASES = 3
+_STEP = Fraction(1, 2**120)
+
+_REAL = (Kind.FLOAT, Kind.NOGRAD)
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
     """The derivative of ``d<input>`` by another input: as emitted, and true."""
 
-    subject: Subject
+    instance: Instance
     input: Input
     by: Input
     emitted: Expr
@@ -71,25 +84,17 @@ def judge(
     """A judgement for each pair of inputs; its verdict's ``input`` is ``x,z`` for the
     derivative of ``dx`` by ``z``. A ranked rule is written out at small sizes."""
     known = {verdict.input: verdict for verdict in first}
-    if rule.is_elementwise:
-        subjects: tuple[Subject, ...] = (subject(rule),)
-    elif is_too_large(rule):
+    if is_too_large(rule):
         return ()
-    else:
-        subjects = tuple(case.subject for case in few(rule).small[:_CASES])
-    pairs = [p for seen in subjects for p in islice(_pairs(seen), _MOST)]
+    some = few(rule).small[:_INSTANCES]
+    pairs = [pair for one in some for pair in islice(_pairs(one), _MOST)]
     share = budget / max(len(pairs), 1)
     done: dict[str, Judgement] = {}
     for pair in pairs:
-        judged = _judge(pair, known[_variable(pair.input.name)], share)
+        judged = _judge(pair, known[stem(pair.input.name)], share)
         name = judged.verdict.input
         done[name] = _weaker(done.get(name, judged), judged)
     return tuple(done.values())
-
-
-def _variable(name: str) -> str:
-    """``x`` of ``x[0, 1]``."""
-    return name.partition("[")[0]
 
 
 def _weaker(one: Judgement, other: Judgement) -> Judgement:
@@ -102,7 +107,7 @@ def _weaker(one: Judgement, other: Judgement) -> Judgement:
     return replace(least, verdict=replace(least.verdict, points=points))
 
 
-def _pairs(seen: Subject) -> Iterator[Pair]:
+def _pairs(seen: Instance) -> Iterator[Pair]:
     rule = seen.rule
     inputs = [i for i in rule.inputs if i.takes_gradient]
     stated = closed.cotangents(rule)
@@ -139,7 +144,7 @@ def _slopes(value: Expr | None, names: tuple[str, ...]) -> dict[str, Expr]:
 
 
 def _judge(pair: Pair, first: Verdict, budget: float) -> Judgement:
-    both = _variable(pair.input.name), _variable(pair.by.name)
+    both = stem(pair.input.name), stem(pair.by.name)
     verdict = Verdict(",".join(both), Status.PROVED)
     if first.status is Status.OVERRIDE:
         method = "the derivative of the override, whatever that is"
@@ -178,10 +183,10 @@ def _by_itself(pair: Pair, verdict: Verdict, budget: float) -> Verdict:
     found = search(
         pair.emitted,
         pair.true,
-        pair.subject.assumed,
+        pair.instance.assumed,
         budget,
         wrt=pair.by.name,
-        whole=pair.subject.whole,
+        whole=pair.instance.whole,
     )
     if found.proof is None or not agreeing:
         return replace(verdict, stopped=found.stopped)
@@ -193,10 +198,10 @@ def _by_itself(pair: Pair, verdict: Verdict, budget: float) -> Verdict:
     )
 
 
-def _examined(pair: Pair) -> Examined:
+def _examined(pair: Pair) -> Evidence:
     entry = Declared(pair.emitted)
-    claim = Claim(pair.subject, pair.by, entry, pair.emitted, pair.true)
-    return examine(claim, pair.subject.points)
+    claim = Claim(pair.instance, pair.by, entry, pair.emitted, pair.true)
+    return examine(claim, pair.instance.points)
 
 
 # --- patched values ----------------------------------------------------------------------
@@ -205,18 +210,18 @@ def _examined(pair: Pair) -> Examined:
 def _lie(pair: Pair) -> Diagnostic | None:
     """The first border at which the emitted second derivative is not the limit of the
     true one, though the gradient itself is smooth there."""
-    seen = pair.subject
+    seen = pair.instance
     stated, true = seen.stated[pair.input.name], seen.derived.get(pair.input.name)
     if true is None:
         return None
-    for point in at_borders(seen, (stated, true, pair.emitted)):
+    for point in _at_borders(seen, (stated, true, pair.emitted)):
         value = enclose(stated, point, _BITS)
         if not defined(value):
             continue
-        slopes = approaches(true, point, seen)
+        slopes = _approaches(true, point, seen)
         if not slopes or not meet((value, *slopes)):
             continue
-        limits = approaches(pair.true, point, seen)
+        limits = _approaches(pair.true, point, seen)
         if len(limits) < len(slopes) or not meet(limits):
             continue
         here = enclose(pair.emitted, point, _BITS)
@@ -226,10 +231,10 @@ def _lie(pair: Pair) -> Diagnostic | None:
 
 
 def _told(pair: Pair, point: Point, here: Any, limit: Any) -> Diagnostic:
-    rule = pair.subject.rule
+    rule = pair.instance.rule
     entry = rule.backward[rule.inputs.index(pair.input)]
     used = names(pair.true) | names(pair.emitted) | {pair.input.name, pair.by.name}
-    place = said(point, tuple(n for n in pair.subject.shown if n in used))
+    place = said(point, tuple(n for n in pair.instance.shown if n in used))
     given, true = decimal(here, 10), decimal(limit, 10)
     return error(
         "GS462",
@@ -252,3 +257,62 @@ def _cure(pair: Pair, point: Point) -> str:
         f"give the branch at {by} = {number(point[by])} a first-order term in {by} (a"
         " Taylor polynomial in place of a constant); first derivatives stay as they are"
     )
+
+
+# --- borders -----------------------------------------------------------------------------
+
+
+def _at_borders(instance: Instance, exprs: tuple[Expr, ...]) -> Iterator[Point]:
+    """Points on the thresholds of the expressions, and where inputs are 0."""
+    seen: set[tuple[Fraction, ...]] = set()
+    for point in _candidates(instance, exprs):
+        key = tuple(point.values())
+        if key not in seen and _is_inside(instance, point):
+            seen.add(key)
+            yield point
+
+
+def _is_inside(instance: Instance, point: Point) -> bool:
+    return all(enclose(c, point) is True for c in instance.assumed)
+
+
+def _candidates(instance: Instance, exprs: tuple[Expr, ...]) -> Iterator[Point]:
+    bases = [dict(p) for p in instance.points[:_BASES]]
+    reals = [i.name for i in instance.rule.inputs if i.kind in _REAL]
+    for base in bases[:1]:
+        yield {**base, **dict.fromkeys(reals, Fraction(0))}
+    for base in bases:
+        for name in reals:
+            yield {**base, name: Fraction(0)}
+        for bound in dict.fromkeys(b for e in exprs for b in thresholds(e)):
+            values = {n: Const(v) for n, v in base.items() if n != bound.variable}
+            value = tidy(substitute(bound.value, values))
+            if bound.variable in reals and isinstance(value, Const):
+                yield {**base, bound.variable: value.value}
+
+
+def _approaches(expr: Expr, point: Point, instance: Instance) -> tuple[Any, ...]:
+    """The values of an expression close to a point, on lines that no patch lies on."""
+    found = []
+    names = [i.name for i in instance.rule.inputs if i.kind in _REAL]
+    for direction in _directions(len(names)):
+        near = dict(point)
+        for name, way in zip(names, direction, strict=True):
+            near[name] += way * _STEP * max(abs(point[name]), Fraction(1))
+        if not all(enclose(c, near, FINE) is True for c in instance.assumed):
+            continue
+        value = program(expr).run(near, FINE)[0]
+        if not defined(value):
+            return ()
+        found.append(value)
+    return tuple(found)
+
+
+def _directions(count: int) -> Iterator[tuple[Fraction, ...]]:
+    """To and fro, with steps that have no simple ratio; and a slanting one."""
+    forth = tuple(Fraction(7 + 3 * k * k + k, 7) for k in range(count))
+    yield forth
+    yield tuple(-step for step in forth)
+    if count > 1:
+        yield tuple(step if k % 2 else -step for k, step in enumerate(forth))
+        yield tuple(-step if k % 2 else step for k, step in enumerate(forth))

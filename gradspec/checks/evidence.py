@@ -1,0 +1,266 @@
+"""Evidence for a claim: both sides compared in balls at points, and a proof.
+
+Order of the means, by measured cost: balls at sampled points refute in a millisecond,
+then a proof is looked for.
+
+A threshold that is off by a millionth is wrong on a strip that no sample meets. So each
+threshold that only one of the two sides has is found by bisection, in one variable at a
+time, and both of its sides are points to compare at.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import islice
+
+from gradspec.checks.claims import Claim
+from gradspec.checks.instances import Point, stem
+from gradspec.derive.linear import is_linear
+from gradspec.ir.expr import Apply, Const, Expr
+from gradspec.ir.rule import Kind
+from gradspec.ir.walk import names, nodes
+from gradspec.symbolic.compare import Comparison, Relation, compare, compare_finely
+from gradspec.symbolic.enclose import Program, defined, enclose, program
+from gradspec.symbolic.isolate import borders
+from gradspec.symbolic.meeting import choices
+from gradspec.symbolic.neighbours import beside, lies_between, limits, on_border
+from gradspec.symbolic.rounded import meets
+from gradspec.symbolic.zero import Search, search
+
+_REAL = (Kind.FLOAT, Kind.NOGRAD)
+_FINELY = 4
+"""Points at which two sides that are not proved equal are compared in many digits."""
+
+_MOST = 12  # thresholds
+_BASES = 3  # points from which a threshold is looked for
+_ELEMENTS = 2  # of a value with axes, in which one is looked for
+_HALVINGS = 40
+_GRID = tuple(
+    Fraction(s) for s in (0, *(x for k in range(-4, 9) for x in (2.0**k, -(2.0**k))))
+)
+_STEPS = {"round": Fraction(1, 2), "floor": Fraction(1), "ceil": Fraction(1)}
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What balls say of a claim: a contradiction, or what may be said for it."""
+
+    claim: Claim
+    comparisons: tuple[tuple[Point, Comparison], ...]
+    refuted: tuple[Point, Comparison] | None = None
+    outside: tuple[Point, Comparison, tuple[object, ...]] | None = None
+    hole: tuple[Point, Comparison] | None = None
+    rounded: tuple[Comparison, ...] = ()
+
+    @property
+    def bits(self) -> int:
+        """The highest precision that was needed."""
+        return max((seen.bits for _, seen in self.comparisons), default=0)
+
+    @property
+    def agreeing(self) -> tuple[int, ...]:
+        """The digits at every point that agrees."""
+        equal = (s for _, s in self.comparisons if s.relation is Relation.EQUAL)
+        return tuple(seen.digits for seen in equal)
+
+    @property
+    def supporting(self) -> tuple[Point, ...]:
+        """The points that agree, be it to the digits of the numbers that are written."""
+        rounded = {id(seen) for seen in self.rounded}
+        return tuple(
+            point
+            for point, seen in self.comparisons
+            if seen.relation is Relation.EQUAL or id(seen) in rounded
+        )
+
+
+def examine(claim: Claim, points: Iterable[Point]) -> Evidence:
+    """The claim at points."""
+    evidence = tuple(
+        (point, compare(claim.declared, claim.derived, point)) for point in points
+    )
+    borders = (*claim.instance.forward.values(), claim.declared, claim.derived)
+    kinks: list[tuple[Point, Comparison]] = []
+    holes: list[tuple[Point, Comparison]] = []
+    rounded: list[Comparison] = []
+    for point, seen in evidence:
+        match seen.relation:
+            case Relation.DIFFERENT if meets(claim.declared, claim.derived, point):
+                rounded.append(seen)
+            case Relation.DIFFERENT if on_border(borders, point):
+                kinks.append((point, seen))
+            case Relation.DIFFERENT:
+                return Evidence(claim, evidence, (point, seen))
+            case Relation.LEFT_UNDEFINED:
+                holes.append((point, seen))
+            case _:
+                continue
+    for point, seen in holes:
+        if not _fills(claim, point):
+            return Evidence(claim, evidence, (point, seen))
+    for point, seen in kinks:
+        ends = limits(claim.derived, point, claim.input.name, claim.instance.assumed)
+        if ends and not lies_between(seen.left, ends):
+            if _is_each_slope(claim, point, seen, ends):
+                continue
+            is_kink = not all(lies_between(seen.right, (end,)) for end in ends)
+            if not is_kink and not _fills(claim, point):
+                return Evidence(
+                    claim, evidence, (point, seen)
+                )  # it differs beside it too
+            return Evidence(claim, evidence, outside=(point, seen, ends))
+    hole = holes[0] if holes else None
+    return Evidence(claim, evidence, hole=hole, rounded=tuple(rounded))
+
+
+def everywhere(claim: Claim) -> Iterator[Point]:
+    """The sample, thresholds that only one of the two has, and huge and tiny upstream
+    gradients if it is not plainly linear (a clipped gradient is the derivative as long
+    as it is small)."""
+    yield from claim.instance.points
+    reals = tuple(i.name for i in claim.instance.rule.inputs if i.kind in _REAL)
+    both = claim.declared, claim.derived
+    yield from _probes(*both, claim.instance.points, reals, claim.instance.assumed)
+    upstream = claim.instance.upstream
+    if is_linear(claim.declared, frozenset(upstream)):
+        return
+    for point in claim.instance.points[:4]:
+        for factor in (2**20, -(2**10)):
+            yield {**point, **{name: factor * point[name] for name in upstream}}
+
+
+def _is_each_slope(
+    claim: Claim, point: Point, seen: Comparison, ends: tuple[object, ...]
+) -> bool:
+    """Where kinks meet: is it a sum of slopes, one of each kink?"""
+    values = choices(claim.derived, point)
+    return values is None or (
+        bool(values) and lies_between(seen.left, (*ends, *values))
+    )
+
+
+def _fills(claim: Claim, point: Point) -> bool:
+    """Beside a point where the declared value does not exist (or is another), do both
+    agree? Then the derivative is its limit: a removable singularity."""
+    assumed = claim.instance.assumed
+    sides = [
+        compare(claim.declared, claim.derived, near).relation
+        for variable in claim.instance.rule.tensor_inputs
+        for near in beside(point, variable.name, assumed)
+    ]
+    return Relation.EQUAL in sides and Relation.DIFFERENT not in sides
+
+
+def far_apart(seen: Evidence) -> tuple[Point, Comparison] | None:
+    """What is not proved is looked at again in very many digits: ``1e-300`` is no 0."""
+    equal = (p for p, found in seen.comparisons if found.relation is Relation.EQUAL)
+    borders = (
+        *seen.claim.instance.forward.values(),
+        seen.claim.declared,
+        seen.claim.derived,
+    )
+    for point in islice(equal, _FINELY):
+        finer = compare_finely(seen.claim.declared, seen.claim.derived, point)
+        if finer is not None and not on_border(borders, point):
+            return point, finer
+    return None
+
+
+def prove(claim: Claim, budget: float) -> Search:
+    """A proof of the claim, if one is found in so many seconds."""
+    return search(
+        claim.declared,
+        claim.derived,
+        claim.instance.assumed,
+        budget,
+        wrt=claim.input.name,
+        whole=claim.instance.whole,
+    )
+
+
+# --- thresholds --------------------------------------------------------------------------
+
+
+def _probes(
+    declared: Expr,
+    derived: Expr,
+    points: tuple[Point, ...],
+    reals: tuple[str, ...],
+    assumed: tuple[Expr, ...],
+) -> Iterator[Point]:
+    """Both sides of the thresholds that one of two expressions has in a real input."""
+    one, two = _gaps(declared), _gaps(derived)
+    apart = [gap for gap in (*one, *two) if (gap in one) != (gap in two)]
+    for gap in apart[:_MOST]:
+        compiled = program(gap)
+        for point in points[:_BASES]:
+            for name in _some(name for name in reals if name in names(gap)):
+                for near in _sides(compiled, point, name):
+                    if all(enclose(c, near) is True for c in assumed):
+                        yield near
+
+
+def _some(found: Iterable[str]) -> Iterator[str]:
+    """All names, but of the elements of one vector or matrix only a few: they take the
+    same part."""
+    counts: Counter[str] = Counter()
+    for name in found:
+        counts[stem(name)] += 1
+        if stem(name) == name or counts[stem(name)] <= _ELEMENTS:
+            yield name
+
+
+def _gaps(expr: Expr) -> dict[Expr, None]:
+    """What is 0 where the expression changes its form; one jump of each step."""
+    found: dict[Expr, None] = {}
+    for left, right in borders(expr):
+        found[Apply("sub", (left, right))] = None
+    for node in nodes(expr):
+        if isinstance(node, Apply) and node.op in _STEPS:
+            found[Apply("sub", (node.args[0], Const(_STEPS[node.op])))] = None
+    return found
+
+
+def _sides(gap: Program, point: Point, name: str) -> Iterator[Point]:
+    """Two points a hair apart between which the gap changes its sign, if there are."""
+    bracket = _bracket(gap, point, name)
+    if bracket is None:
+        return
+    low, high = bracket
+    sign = _sign(gap, {**point, name: low})
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        seen = _sign(gap, {**point, name: middle})
+        if seen is None or seen == 0:
+            hair = max(abs(middle), Fraction(1)) / 2**_HALVINGS
+            low, high = middle - hair, middle + hair
+            break
+        low, high = (middle, high) if seen == sign else (low, middle)
+    yield {**point, name: low}
+    yield {**point, name: high}
+
+
+def _bracket(gap: Program, point: Point, name: str) -> tuple[Fraction, Fraction] | None:
+    """Neighbours on a coarse grid between which the sign changes."""
+    last: tuple[Fraction, int] | None = None
+    for value in sorted(_GRID):
+        sign = _sign(gap, {**point, name: value})
+        if not sign:
+            continue
+        if last is not None and last[1] != sign:
+            return last[0], value
+        last = value, sign
+    return None
+
+
+def _sign(gap: Program, point: Point) -> int | None:
+    """None where it is not defined or not decided."""
+    ball = gap.run(point)[0]
+    if not defined(ball) or ball is True or ball is False:
+        return None
+    if ball > 0:
+        return 1
+    return -1 if ball < 0 else (0 if ball.is_zero() else None)

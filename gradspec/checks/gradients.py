@@ -1,0 +1,424 @@
+"""Declared gradients: refuted, proved, or agreeing with the derivative.
+
+In the order of the cost: balls at small sizes and at one larger combination refute; the
+index calculus proves for every size where the two forms are one; failing that, each
+element is proved at every small size, within the budget. What is neither agrees, at
+enough points. A rule of rank 0 has one size and one element for each input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from time import process_time
+
+from gradspec.checks import cotangents_said, indexed_words
+from gradspec.checks.breaks import Break
+from gradspec.checks.claims import (
+    Claim,
+    Judgement,
+    further,
+    is_enough,
+    is_equal,
+    too_few,
+)
+from gradspec.checks.evidence import Evidence, everywhere, examine, far_apart, prove
+from gradspec.checks.indexed_words import Witness
+from gradspec.checks.instances import Gap, Instance, Instances, Point, stem
+from gradspec.checks.quotient import by_quotient
+from gradspec.diagnostics import Diagnostic, error
+from gradspec.ir.calls import follows_surrogate
+from gradspec.ir.elements import OutOfRange, element, places
+from gradspec.ir.rule import (
+    Backward,
+    Declared,
+    Derived,
+    Input,
+    NoGradient,
+    Rule,
+    Status,
+    Verdict,
+)
+from gradspec.ir.tidy import tidy
+from gradspec.ir.unroll import axis_names, unroll
+from gradspec.symbolic.attempts import attempt
+from gradspec.symbolic.compare import Comparison, Relation, compare, relative_digits
+from gradspec.symbolic.meaning import elementary
+from gradspec.symbolic.neighbours import on_border
+from gradspec.symbolic.regions import Question
+from gradspec.symbolic.zero import NORMAL, Proof, Search, Sides, by_normal_form
+
+_MOST_DIGITS = 50
+_CONFIRMED = 4
+"""Elements that are looked at in more points, or a few more."""
+
+_LONGEST_PROOF = 2.0
+"""Seconds for one of several elements: one that needs more needs more than there is for
+all."""
+
+_PRUNING = 0.05
+"""Seconds for finding out which assumptions a proof needs."""
+
+
+def judge(
+    rule: Rule, known: Instances, met: tuple[Break, ...], budget: float
+) -> tuple[Judgement, ...]:
+    """Every declared cotangent, in input order; they share the budget. ``met`` are the
+    nonsmooth points of the usual instance."""
+    deadline = process_time() + budget
+    declared = tuple(_declared(rule))
+    done = []
+    for number, (variable, entry) in enumerate(declared):
+        begun = process_time()
+        left = max(deadline - begun, 0.0) / (len(declared) - number)
+        judged = _judge(rule, variable, entry, known, met, begun + left)
+        judged = _with_all_elements(rule, variable, known, judged)
+        verdict = replace(judged.verdict, seconds=process_time() - begun)
+        done.append(replace(judged, verdict=verdict))
+    return tuple(done)
+
+
+def judge_by_calculus(rule: Rule) -> tuple[Judgement, ...]:
+    """Fixed sizes that are too large to write out: equal for every size, or not known."""
+    done = []
+    for variable, entry in _declared(rule):
+        if is_equal(rule, variable.name, entry):
+            verdict = Verdict(variable.name, Status.PROVED, "index calculus")
+            done.append(Judgement(verdict))
+        else:
+            verdict = Verdict(variable.name, Status.AGREES)
+            unknown = indexed_words.unknown(rule, variable, entry)
+            done.append(Judgement(verdict, (unknown,)))
+    return tuple(done)
+
+
+def _declared(rule: Rule) -> Iterator[tuple[Input, Declared]]:
+    for variable, entry in zip(rule.inputs, rule.backward, strict=True):
+        if isinstance(entry, Declared):
+            yield variable, entry
+
+
+def _judge(
+    rule: Rule,
+    variable: Input,
+    entry: Declared,
+    known: Instances,
+    met: tuple[Break, ...],
+    deadline: float,
+) -> Judgement:
+    usual = known.usual or known.larger[0]
+    if not usual.derived:
+        return _by_quotient(variable, known)
+    equal = is_equal(rule, variable.name, entry)
+    half = deadline - max(deadline - process_time(), 0.0) / 2
+    seen: list[Evidence] = []
+    # What the index calculus has proved is looked at by means that know no indices, too:
+    # a fault of the calculus would show nearly everywhere.
+    for instance in known.always if equal else known.every:
+        if process_time() > half and instance not in known.always:
+            continue
+        for claim in _claims(variable, instance):
+            points = instance.points if equal else everywhere(claim)
+            one = examine(claim, points)
+            if one.refuted is not None:
+                return _refuted(one, one.refuted, known)
+            seen.append(one)
+    for claim in _claims(variable, usual):
+        at_break = cotangents_said.broken(claim, met)
+        if at_break is not None:
+            return replace(at_break, verdict=_of_variable(at_break.verdict))
+    outside = next((one for one in seen if one.outside is not None), None)
+    if outside is not None:
+        return _outside(outside)
+    holes = next((one for one in seen if one.hole is not None), None)
+    found = () if holes is None else (_hole(holes),)
+    verdict = _agreeing(rule, variable, seen)
+    if verdict.points and not any(one.rounded for one in seen):
+        verdict = _proved(rule, equal, verdict, seen, known, deadline)
+    if verdict.status is Status.PROVED or not any(i.points for i in known.every):
+        return Judgement(verdict, found)
+    return _confirmed(rule, variable, entry, known, seen, Judgement(verdict, found))
+
+
+def _claims(variable: Input, instance: Instance) -> Iterator[Claim]:
+    """The elements of one cotangent."""
+    inputs = {i.name: i for i in instance.rule.inputs}
+    entries = {variable.name: entry for variable, entry in instance.declared()}
+    for index in places(variable.shape.axes, instance.sizes):
+        name = element(variable.name, index)
+        if name in instance.derived and name in entries:
+            stated, derived = instance.stated[name], instance.derived[name]
+            yield Claim(instance, inputs[name], entries[name], stated, derived)
+
+
+def _by_quotient(variable: Input, known: Instances) -> Judgement:
+    """Some primitives have no derivative that is known: enough at one size, but right at
+    all."""
+    judged = [
+        Judgement(*by_quotient(instance, one, entry))
+        for instance in known.always
+        for one, entry in instance.declared()
+        if stem(one.name) == variable.name
+    ]
+    refuted = (j for j in judged if j.verdict.status is Status.REFUTED)
+    agreeing = next((j for j in judged if not j.found), judged[0])
+    one = next(refuted, agreeing)
+    return replace(one, verdict=_of_variable(one.verdict))
+
+
+def _confirmed(
+    rule: Rule,
+    variable: Input,
+    entry: Declared,
+    known: Instances,
+    seen: list[Evidence],
+    judged: Judgement,
+) -> Judgement:
+    """What is not proved agrees at enough generic points, at some size."""
+    count, found = 0, judged.found
+    done = list(seen)
+    for instance in dict.fromkeys((*known.always[::-1], *known.larger)):
+        claims = tuple(_claims(variable, instance))
+        some = claims[:: max(1, len(claims) // _CONFIRMED)]
+        more = [examine(claim, further(claim)) for claim in some]
+        for one in more:
+            if one.refuted is not None:
+                return _refuted(one, one.refuted, known)
+            if one.outside is not None:
+                return _outside(one)
+        for one in (*(s for s in seen if s.claim in some), *more):
+            apart = None if one.rounded else far_apart(one)
+            if apart is not None:
+                return _refuted(one, apart, known)
+        done += more
+        if more and all(is_enough(one.claim, one.supporting) for one in more):
+            break
+        count = max((count, *(len(one.supporting) for one in more)))
+    else:
+        found = (*found, too_few(rule, variable, entry, count))
+    verdict = replace(_agreeing(rule, variable, done), stopped=judged.verdict.stopped)
+    return Judgement(verdict, found)
+
+
+# --- what is said ------------------------------------------------------------------------
+
+
+def _refuted(
+    seen: Evidence, witness: tuple[Point, Comparison], known: Instances
+) -> Judgement:
+    claim = seen.claim
+    rule = claim.instance.written
+    if rule.is_elementwise:
+        return cotangents_said.refuted(claim, *witness)
+    verdict = Verdict(stem(claim.input.name), Status.REFUTED, "ball arithmetic")
+    shown = Witness(claim.instance, claim, *witness)
+    return Judgement(
+        verdict, (indexed_words.refuted(rule, _written(claim), shown, known),)
+    )
+
+
+def _outside(seen: Evidence) -> Judgement:
+    claim = seen.claim
+    assert seen.outside is not None
+    if claim.instance.written.is_elementwise:
+        return cotangents_said.outside(claim, *seen.outside)
+    verdict = Verdict(stem(claim.input.name), Status.REFUTED, "one-sided limits")
+    shown = Witness(claim.instance, claim, *seen.outside)
+    return Judgement(verdict, (indexed_words.outside(shown, _written(claim)),))
+
+
+def _hole(seen: Evidence) -> Diagnostic:
+    claim = seen.claim
+    assert seen.hole is not None
+    if claim.instance.written.is_elementwise:
+        return cotangents_said.hole(claim, *seen.hole)
+    shown = Witness(claim.instance, claim, *seen.hole)
+    return indexed_words.hole(shown, _written(claim))
+
+
+def _written(claim: Claim) -> Declared:
+    """The cotangent as it stands, indices and all."""
+    name = stem(claim.input.name)
+    found = _declared(claim.instance.written)
+    return next(entry for variable, entry in found if variable.name == name)
+
+
+def _of_variable(verdict: Verdict) -> Verdict:
+    return replace(verdict, input=stem(verdict.input))
+
+
+# --- what is established -----------------------------------------------------------------
+
+
+def _agreeing(rule: Rule, variable: Input, seen: Iterable[Evidence]) -> Verdict:
+    """As far as balls go; where numbers are rounded, to the digits that they have."""
+    seen = tuple(seen)
+    digits = [d for one in seen for d in one.agreeing]
+    apart = [c for one in seen for c in one.rounded]
+    verdict = Verdict(
+        variable.name,
+        Status.AGREES,
+        "ball arithmetic",
+        points=len(digits) + len(apart),
+        digits=min((*digits, _MOST_DIGITS)) if digits else 0,
+        through_surrogate=follows_surrogate(rule),
+        bits=max((one.bits for one in seen), default=0),
+    )
+    if apart:
+        least = min(relative_digits(c.left, c.right) for c in apart)
+        method = "ball arithmetic, numbers as exact as they are written"
+        return replace(verdict, method=method, digits=max(0, least))
+    return verdict
+
+
+def _proved(
+    rule: Rule,
+    equal: bool,
+    verdict: Verdict,
+    seen: list[Evidence],
+    known: Instances,
+    deadline: float,
+) -> Verdict:
+    """For every size, or every element at every small size, or as it is."""
+    if equal:
+        sizes = "every size" if axis_names(rule) else ""
+        return replace(
+            verdict, status=Status.PROVED, method="index calculus", sizes=sizes
+        )
+    small = set(known.small)
+    looked = [one.claim for one in seen if one.claim.instance in small]
+    if not known.is_whole or {claim.instance for claim in looked} != small:
+        return verdict
+    methods: dict[str, None] = {}
+    assumed: tuple[str, ...] = ()
+    for claim in reversed(looked):
+        left = max(deadline - process_time(), 0.0)
+        share = left if len(looked) == 1 else min(left, _LONGEST_PROOF)
+        with attempt(claim.name, share) as may:
+            found = prove(claim, share) if may else Search(None, (NORMAL,))
+        if found.proof is None:
+            return replace(verdict, stopped=found.stopped)
+        methods[found.proof.method] = None
+        if found.proof.assumed and not verdict.on_domain:
+            verdict = replace(verdict, on_domain=True)
+            assumed = _needed(claim, found.proof)
+    return replace(
+        verdict,
+        status=Status.PROVED,
+        method=" and ".join(sorted(methods)),
+        sizes=f"sizes 1 to {known.largest}" if axis_names(rule) else "",
+        assumed=assumed,
+    )
+
+
+def _needed(claim: Claim, proof: Proof) -> tuple[str, ...]:
+    """The assumptions without which the proof fails, as they are written."""
+    rule = claim.instance.rule
+    used = [a for a in rule.assumes if not a.indices]
+    question = Question(frozenset((claim.input.name,)), claim.instance.whole)
+    declared, derived = tidy(claim.declared), tidy(claim.derived)
+    sides = Sides(elementary(declared), elementary(derived), question)
+    deadline = process_time() + _PRUNING
+    for one in tuple(used) if len(used) > 1 else ():
+        rest = [a for a in used if a is not one]
+        given = tuple(a.condition for a in rest)
+        if by_normal_form(sides, given, max(deadline - process_time(), 1e-3)):
+            used = rest
+    texts = (rule.source.slice(a.span).removeprefix("assume ") for a in used)
+    return tuple(dict.fromkeys(texts))
+
+
+# --- derived gradients -------------------------------------------------------------------
+
+
+_RECHECKED = 5
+"""Points: a wrong derivation is wrong nearly everywhere."""
+
+
+class WronglyDerived(RuntimeError):
+    """A fault of ours: the index calculus and the chain rule do not agree."""
+
+
+def recheck(rule: Rule, known: Instances) -> None:
+    """Derived cotangents against the chain rule on elements, which knows no indices.
+
+    The derivation for all sizes is long and this is short, independent, and cheap at
+    small sizes. At a tie of a maximum the two may share differently.
+    """
+    instance = known.apart
+    if instance is None:
+        return
+    entries = zip(instance.rule.inputs, instance.rule.backward, strict=True)
+    for variable, entry in entries:
+        true = instance.derived.get(variable.name)
+        if not isinstance(entry, Derived) or true is None:
+            continue
+        stated = instance.stated[variable.name]
+        borders = (*instance.forward.values(), stated, true)
+        for point in instance.points[:_RECHECKED] if stated != true else ():
+            relation = compare(stated, true, point).relation
+            if relation is Relation.DIFFERENT and not on_border(borders, point):
+                raise WronglyDerived(
+                    f"d{variable.name} of {rule.name} at {dict(point)}"
+                )
+
+
+# --- elements that do not exist ----------------------------------------------------------
+
+
+def _with_all_elements(
+    rule: Rule, variable: Input, known: Instances, judged: Judgement
+) -> Judgement:
+    """The judgement, refuted if the cotangent forgets an end of an axis: it uses elements
+    that do not exist, at sizes that the forward knows (``x[i + 2]`` under ``if i + 1 < n``).
+
+    Sizes at which the forward itself lacks an element are sizes of which the rule says
+    nothing (a stencil is longer than its axis). But a cotangent has to have a value
+    wherever the forward has one: what agrees at the sizes that are left proves nothing.
+    """
+    if judged.verdict.status is Status.REFUTED:
+        return judged
+    place = rule.inputs.index(variable)
+    alone = _with_backward(rule, place)
+    forward = replace(_with_backward(rule, None), backward_locals=())
+    for gap in known.missed:
+        fault = _fault(alone, gap)
+        if fault is not None and _fault(forward, gap) is None:
+            method = "elements that do not exist"
+            verdict = replace(
+                judged.verdict, status=Status.REFUTED, method=method, sizes=""
+            )
+            return Judgement(verdict, (_lacks_element(rule, place, gap, fault),))
+    return judged
+
+
+def _with_backward(rule: Rule, place: int | None) -> Rule:
+    """No more than one cotangent."""
+    backward: tuple[Backward, ...] = tuple(
+        entry if k == place else NoGradient() for k, entry in enumerate(rule.backward)
+    )
+    return replace(rule, backward=backward)
+
+
+def _fault(rule: Rule, gap: Gap) -> OutOfRange | None:
+    try:
+        unroll(rule, gap.sizes, gap.integers)
+    except OutOfRange as fault:
+        return fault
+    return None
+
+
+def _lacks_element(rule: Rule, place: int, gap: Gap, fault: OutOfRange) -> Diagnostic:
+    entry = rule.backward[place]
+    assert isinstance(entry, Declared)
+    given = {**gap.sizes, **gap.integers}
+    where = ", ".join(f"{name} = {value}" for name, value in given.items())
+    return error(
+        "GS420",
+        f"d{rule.inputs[place].name} of {rule.name} uses an element that does not exist",
+        rule.source,
+        fault.span or entry.span,
+        label=f"`{fault.name}` is outside its axis" + (f" at {where}" if where else ""),
+        help="narrow the condition around it, so that it holds only where the element"
+        " exists; the forward has a value there, and so must its gradient",
+    )
