@@ -162,9 +162,9 @@ def typical_breaks(instance: Instance, effort: Effort = QUICK) -> Iterator[Break
 def _is_first(instance: Instance, found: Break) -> bool:
     variable = stem(found.output.name)
     alike = (o.name for o in instance.rule.outputs if stem(o.name) == variable)
-    return found.output.name == next(
-        name for name in alike if found.place.input in names(instance.forward[name])
-    )
+    paths = instance.backward_path()
+    using = (name for name in alike if found.place.input in names(paths[name]))
+    return found.output.name == next(using, found.output.name)
 
 
 # --- where ---------------------------------------------------------------------------
