@@ -20,9 +20,8 @@ from typing import Any
 import numpy as np
 
 from gradspec.audit.formats import Array, largest, least_normal
-from gradspec.ir.calls import expand
-from gradspec.ir.expr import Apply, Const, Expr, Ref, Select
-from gradspec.ir.walk import nodes
+from gradspec.ir.evaluate import evaluate
+from gradspec.ir.expr import Expr
 from gradspec.symbolic.truth import FORMATS
 
 _ROOM = 2.0**-47
@@ -86,15 +85,37 @@ def _is_settled(low: Array, high: Array, dtype: str) -> Array:
 
 def bracket(expr: Expr, columns: Mapping[str, Any]) -> Bracket:
     """Numbers on both sides of the values; raises where a part is not known here."""
-    whole = expand(expr)
-    known: dict[Expr, Side] = {}
     with np.errstate(all="ignore"):
-        for node in nodes(whole):
-            known[node] = _whole(_value(node, columns, known))
-    found = known[whole]
+        found = evaluate(expr, _Brackets(columns), {})
     if isinstance(found, Decided):
         raise NotImplementedError("a condition has no number")
-    return found
+    return found  # type: ignore[no-any-return]
+
+
+class _Brackets:
+    """The algebra of brackets."""
+
+    def __init__(self, columns: Mapping[str, Any]) -> None:
+        self._columns = columns
+
+    def constant(self, value: Fraction) -> Bracket:
+        return _constant(value)
+
+    def variable(self, name: str) -> Bracket:
+        held = self._columns[name]
+        return _constant(held) if isinstance(held, Fraction) else Bracket(held, held)
+
+    def operation(self, op: str) -> Callable[..., Side]:
+        if op not in _OPERATIONS:
+            raise NotImplementedError("not known here")
+        operation = _OPERATIONS[op]
+        return lambda *args: _whole(operation(*args))
+
+    def decided(self, condition: Side) -> None:
+        """Points differ."""
+
+    def select(self, condition: Side, then: Side, other: Side) -> Bracket:
+        return _select(condition, then, other)
 
 
 def _whole(found: Side) -> Side:
@@ -103,24 +124,6 @@ def _whole(found: Side) -> Side:
         return found
     lost = np.isnan(found.low) | np.isnan(found.high)
     return Bracket(*(np.where(lost, np.nan, end) for end in (found.low, found.high)))
-
-
-def _value(node: Expr, columns: Mapping[str, Any], known: dict[Expr, Side]) -> Side:
-    match node:
-        case Const(value=value):
-            return _constant(value)
-        case Ref(name=name, indices=()):
-            held = columns[name]
-            return (
-                _constant(held) if isinstance(held, Fraction) else Bracket(held, held)
-            )
-        case Select(condition=c, then=t, other=o):
-            return _select(known[c], known[t], known[o])
-        case Apply(op=op, args=args) if op in _OPERATIONS:
-            found: Side = _OPERATIONS[op](*(known[arg] for arg in args))
-            return found
-        case _:
-            raise NotImplementedError("not known here")
 
 
 def _constant(value: Fraction) -> Bracket:

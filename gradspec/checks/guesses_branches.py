@@ -8,7 +8,8 @@ from gradspec.checks.guess import Case, Guess, put, quoted
 from gradspec.ir.expr import Apply, Const, Expr, Ref, Select, apply
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import nodes
-from gradspec.symbolic.enclose import program, truth
+from gradspec.primitives.balls import truth
+from gradspec.symbolic.enclose import program
 from gradspec.symbolic.isolate import RELATIONS
 from gradspec.symbolic.meant import PRECISION, Place, evaluate
 

@@ -66,7 +66,7 @@ def _slope(whole: Expr, place: Expr, at: Fraction, value: Fraction) -> Fraction 
     alone = transform(whole, lambda n: Ref(_FREE) if n == place else n)
     if names(alone) != {_FREE}:
         return None
-    from gradspec.symbolic.taylor import rational_start
+    from gradspec.symbolic.series import rational_start
 
     found = rational_start(alone, _FREE, at, _WIDTH, _ORDER)
     return found[1] if found is not None and found[0] == value else None

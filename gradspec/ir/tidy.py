@@ -240,6 +240,7 @@ _EXACT: dict[str, Callable[..., Fraction | None]] = {
     "floor": lambda x: Fraction(floor(x)),
     "ceil": lambda x: Fraction(ceil(x)),
     "trunc": lambda x: Fraction(trunc(x)),
+    "round": lambda x: Fraction(round(x)),
     "sign": lambda x: Fraction((x > 0) - (x < 0)),
     "abs": abs,
     "min": min,

@@ -133,7 +133,7 @@ def _logic(node: Op) -> Expr:
 def _in_balls(node: Op) -> Expr:
     """The nearest double of a function of constants; the node where it is none."""
     row = primitive(node.primitive)
-    if row.ball is None or row.result != "real" or "number" in row.types:
+    if row.result != "real" or "number" in row.types:
         return node
     try:
         ball: Any = enclose(

@@ -4,10 +4,15 @@ The arguments are python-flint ``arb`` values, duck-typed. A result encloses the
 over the whole ball; where the ball contains a point at which the function is not
 defined, it is not finite. Forms are chosen so that a narrow ball stays narrow
 (relatively) over the whole range of a float64.
+
+Conditions are True, False, or None where the balls do not decide (Kleene's logic); a
+comparison with an undefined number is undefined itself, and so is what depends on it.
 """
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 Ball: TypeAlias = Any
@@ -244,3 +249,104 @@ def i1_slope(x: Ball) -> Ball:
     square = x * x / 4
     i2 = square / 2 * square.hypgeom_0f1(number(x, 3))
     return (x.bessel_i(number(x, 0)) + i2) / 2
+
+
+# --- bounds of Taylor coefficients -----------------------------------------------------
+
+
+def tanh_coefficient(x: Ball, order: int) -> Ball:
+    """Cauchy's estimate on a circle of radius 3/2: ``|tanh(a + ib)|`` is at most
+    ``max(1, tan |b|)``, as its square is ``(sinh(a)**2 + sin(b)**2) / (sinh(a)**2 +
+    cos(b)**2)``."""
+    radius = number(x, 3) / 2
+    return x.__class__(0, (radius.tan() / radius**order).upper())
+
+
+def sigmoid_coefficient(x: Ball, order: int) -> Ball:
+    """``(1 + tanh(x / 2)) / 2``."""
+    return tanh_coefficient(x, order) / number(x, 2) ** (order + 1)
+
+
+def reciprocal_coefficient(x: Ball, order: int) -> Ball:
+    """``(-1)**n / x**(n + 1)``."""
+    return (-1) ** order / x ** (order + 1)
+
+
+# --- conditions ----------------------------------------------------------------------
+
+
+def truth(value: Any) -> Any:
+    """A value in the place of a condition: True, False, None, or an undefined ball."""
+    if value is None or value is True or value is False:
+        return value
+    if value.is_nan():
+        return value
+    if value.is_zero():
+        return False
+    return None if value.contains(0) else True
+
+
+Comparison: TypeAlias = Callable[[Any, Any], Any]
+
+
+def comparison(yes: Comparison, no: Comparison) -> Comparison:
+    """Three values from two tests, each of which is true only when it is certain."""
+
+    def compare(left: Any, right: Any) -> Any:
+        if left is None or right is None:
+            return None
+        if yes(left, right):
+            return True
+        if no(left, right):
+            return False
+        return _undefined_of(left, right)
+
+    return compare
+
+
+def _undefined_of(*values: Any) -> Any:
+    """An undefined value among several, else None."""
+    lost = (v for v in values if not isinstance(v, bool) and v.is_nan())
+    return next(lost, None)
+
+
+less = comparison(operator.lt, operator.ge)
+at_most = comparison(operator.le, operator.gt)
+equal = comparison(operator.eq, operator.ne)
+
+
+def more(left: Any, right: Any) -> Any:
+    return less(right, left)
+
+
+def at_least(left: Any, right: Any) -> Any:
+    return at_most(right, left)
+
+
+def unequal(left: Any, right: Any) -> Any:
+    return negation(equal(left, right))
+
+
+def negation(value: Any) -> Any:
+    known = truth(value)
+    return not known if known is True or known is False else known
+
+
+def conjunction(left: Any, right: Any) -> Any:
+    """A part that is false settles it; undefined beats undecided."""
+    return _joined(left, right, False)
+
+
+def disjunction(left: Any, right: Any) -> Any:
+    """A part that is true settles it; undefined beats undecided."""
+    return _joined(left, right, True)
+
+
+def _joined(left: Any, right: Any, settling: bool) -> Any:
+    one, two = truth(left), truth(right)
+    if one is settling or two is settling:
+        return settling
+    if one is None or two is None:
+        other = two if one is None else one
+        return None if isinstance(other, bool) else other
+    return two if isinstance(one, bool) else one

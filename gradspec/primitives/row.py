@@ -93,11 +93,17 @@ class Primitive:
     kinks       conditions ("x == 0") at which the derivative does not exist, each
                 with the value chosen and why
     is_step     the derivative is zero wherever it exists (sign, floor, …)
-    ball        enclosure by ball arithmetic: takes python-flint ``arb`` values
-                (comparisons and logic are not here: they need three values); a
-                constant's takes one ball, any, to know the type
+    ball        enclosure by ball arithmetic: takes python-flint ``arb`` values (and
+                True, False or None for conditions); a constant's takes one ball, any,
+                to know the type
+    series      the function of a power series (FLINT's, of rationals or of balls), where
+                it has one about every point but its edges; None: see its meaning
+    coefficient a bound of one Taylor coefficient (not the first) about any of the numbers
+                of a ball, where dividing balls would give too large a one
     optional    numbers for the last arguments where the user leaves them out
-    sympy       takes the sympy module, then sympy expressions
+    sympy       takes the sympy module, then sympy expressions; None: SymPy is told of a
+                function without meaning (it turns a step into a Dirac delta, and sorts
+                the conditions of a ``Piecewise`` for seconds)
     model       takes the numpy module, then float64 arrays; None: use ``ball``
     cost        in multiplications of a float32 array (numpy, no vector maths library)
     source      of the formula (DLMF, Abramowitz & Stegun, a paper, a manual)
@@ -107,7 +113,7 @@ class Primitive:
 
     name: str
     params: tuple[str, ...]
-    ball: Callable[..., Any] | None
+    ball: Callable[..., Any]
     spellings: Mapping[str, Spelling]
     partials: tuple[str | None, ...] = ()
     meaning: str | None = None
@@ -117,6 +123,8 @@ class Primitive:
     types: tuple[str, ...] = ()
     optional: tuple[int, ...] = ()
     result: str = "real"
+    series: Callable[[Any], Any] | None = None
+    coefficient: Callable[[Any, int], Any] | None = None
     sympy: Callable[..., Any] | None = None
     model: Callable[..., Any] | None = None
     cost: float = 1.0

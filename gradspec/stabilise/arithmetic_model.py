@@ -10,15 +10,16 @@ choice depends neither on the frameworks installed nor on the processor's vector
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from gradspec.ir.calls import expand
-from gradspec.ir.expr import Apply, Call, Const, Expr, Ref, Select
+from gradspec.ir.evaluate import evaluate
+from gradspec.ir.expr import Apply, Expr, Ref, Select
 from gradspec.ir.numbered import Key
 from gradspec.ir.walk import children, names, nodes
 from gradspec.primitives.lookup import primitive
@@ -56,25 +57,24 @@ class Machine:
         Raises NotImplementedError for indices and reductions.
         """
         with np.errstate(all="ignore"):
-            return np.broadcast_to(self._evaluated(expr), (self._count,))
+            return np.broadcast_to(evaluate(expr, self, self._known), (self._count,))
 
-    def _evaluated(self, expr: Expr) -> Column:
-        for node in self._missing(expr):
-            self._known[node.key] = self._value(node)
-        return self._known[expr.key]
+    # --- the algebra of columns
 
-    def _missing(self, expr: Expr) -> Iterator[Expr]:
-        """Nodes without a value yet, children first."""
-        todo = [expr]
-        while todo:
-            node = todo[-1]
-            missing = [n for n in node.below if n.key not in self._known]
-            if node.key in self._known:
-                todo.pop()
-            elif missing:
-                todo += reversed(missing)
-            else:
-                yield todo.pop()
+    def constant(self, value: Fraction) -> Column:
+        return rounded(value, self.work)
+
+    def variable(self, name: str) -> Column:
+        return self._columns[name]
+
+    def operation(self, op: str) -> Callable[..., Column]:
+        return partial(applied, primitive(op), self.work)
+
+    def decided(self, condition: Column) -> None:
+        """Points differ."""
+
+    def select(self, condition: Column, then: Column, other: Column) -> Column:
+        return np.where(condition, then, other)
 
     def in_double(self) -> Machine:
         """The same points on a machine that computes in float64."""
@@ -110,24 +110,6 @@ class Machine:
             case _:
                 return [(child, mask) for child in children(node)]
 
-    def _value(self, node: Expr) -> Column:
-        match node:
-            case Const(value=value):
-                return rounded(value, self.work)
-            case Ref(name=name):
-                return self._columns[name]
-            case Select(condition=condition, then=then, other=other):
-                return np.where(
-                    *(self._known[part.key] for part in (condition, then, other))
-                )
-            case Apply(op=op, args=args):
-                given = [self._known[arg.key] for arg in args]
-                return applied(primitive(op), given, self.work)
-            case Call():
-                return self._evaluated(expand(node))
-            case _:
-                raise NotImplementedError("indices and reductions")
-
 
 def rounded(value: Any, work: Any = np.float32) -> Any:
     """An exact number rounded to a NumPy type; beyond its range an infinity."""
@@ -139,7 +121,7 @@ def rounded(value: Any, work: Any = np.float32) -> Any:
         return work(number)
 
 
-def applied(row: Primitive, args: list[Column], work: Any) -> Column:
+def applied(row: Primitive, work: Any, *args: Column) -> Column:
     """A primitive applied to columns, rounded to ``work``."""
     if row.model is None:
         return _by_balls(row, args, work)
@@ -153,7 +135,7 @@ def _wide(column: Column) -> Column:
     return column if np.asarray(column).dtype == np.bool_ else np.float64(column)
 
 
-def _by_balls(row: Primitive, args: list[Column], work: Any) -> Column:
+def _by_balls(row: Primitive, args: tuple[Column, ...], work: Any) -> Column:
     """The correctly rounded value, point by point; limits at infinite arguments."""
     shape = np.broadcast_shapes(*(np.shape(arg) for arg in args))
     wide = [np.atleast_1d(np.asarray(arg, dtype=np.float64)) for arg in args]

@@ -217,8 +217,7 @@ def polynomial_about(
     factor: Expr, name: str, centre: Fraction, window: Fraction
 ) -> tuple[Expr, Expr] | None:
     """The condition of the window, and the polynomial of the fewest terms in it."""
-    from gradspec.symbolic.jets import NoSeries
-    from gradspec.symbolic.taylor import model
+    from gradspec.symbolic.series import NoSeries, model
 
     try:
         found = model(factor, name, centre, window, _ORDER)

@@ -1,30 +1,25 @@
 """Expressions as SymPy's, to ask a question.
 
 Every name becomes a real symbol (positive, negative, … where the assumptions say so
-plainly). Conditionals, ``max`` and ``min`` become functions that SymPy knows nothing
-of, so that it neither rearranges nor differentiates them: it turns a step into a Dirac
-delta and sorts the conditions of a ``Piecewise`` for seconds.
+plainly). Conditionals, and the primitives whose rows have no form for SymPy (``max``),
+become functions that it knows nothing of, so that it neither rearranges nor
+differentiates them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
+from fractions import Fraction
+from functools import partial
 from typing import Any, TypeAlias
 
-from gradspec.ir.calls import expand
-from gradspec.ir.expr import Apply, Const, Expr, Ref, Select
-from gradspec.ir.walk import children, nodes
+from gradspec.ir.evaluate import evaluate
+from gradspec.ir.expr import Const, Expr
 from gradspec.primitives.lookup import primitive
 from gradspec.symbolic.isolate import bounds
 
 Term: TypeAlias = Any
 """A SymPy expression (SymPy has no types to check against)."""
-
-_OPAQUE = (
-    *("max", "min", "clip", "relu", "heaviside", "round", "floor", "ceil", "trunc"),
-    *("lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not", "mod", "atan2"),
-)
-"""Handed over as functions without meaning."""
 
 
 def to_sympy(expr: Expr, assumes: tuple[Expr, ...] = ()) -> Term:
@@ -34,33 +29,36 @@ def to_sympy(expr: Expr, assumes: tuple[Expr, ...] = ()) -> Term:
     """
     import sympy
 
-    whole = expand(expr)
-    signs = _signs(assumes)
-    done: dict[Expr, Term] = {}
-    for node in nodes(whole):
-        parts = [done[child] for child in children(node)]
-        done[node] = _convert(sympy, node, parts, signs)
-    return done[whole]
+    return evaluate(expr, _Terms(sympy, _signs(assumes)), {})
 
 
-def _convert(sp: Any, node: Expr, parts: list[Term], signs: Mapping[str, str]) -> Term:
-    match node:
-        case Const(value=value):
-            return sp.Rational(value.numerator, value.denominator)
-        case Ref(name=name, indices=()):
-            facts = {signs[name]: True} if name in signs else {}
-            return sp.Symbol(name, real=True, **facts)
-        case Select():
-            return sp.Function("select", real=True)(*parts)
-        case Apply(op=op) if op in _OPAQUE:
-            return sp.Function(op, real=True)(*parts)
-        case Apply(op=op):
-            convert = primitive(op).sympy
-            if convert is None:
-                return sp.Function(op, real=True)(*parts)
-            return convert(sp, *parts)
-        case _:
-            raise NotImplementedError("indices and reductions in SymPy")
+class _Terms:
+    """The algebra of SymPy's expressions."""
+
+    def __init__(self, sympy: Any, signs: dict[str, str]) -> None:
+        self._sympy, self._signs = sympy, signs
+
+    def constant(self, value: Fraction) -> Term:
+        return self._sympy.Rational(value.numerator, value.denominator)
+
+    def variable(self, name: str) -> Term:
+        facts = {self._signs[name]: True} if name in self._signs else {}
+        return self._sympy.Symbol(name, real=True, **facts)
+
+    def operation(self, op: str) -> Callable[..., Term]:
+        convert = primitive(op).sympy
+        if convert is None:
+            return partial(self._unknown, op)
+        return partial(convert, self._sympy)
+
+    def decided(self, condition: Term) -> None:
+        return None
+
+    def select(self, condition: Term, then: Term, other: Term) -> Term:
+        return self._unknown("select", condition, then, other)
+
+    def _unknown(self, name: str, *parts: Term) -> Term:
+        return self._sympy.Function(name, real=True)(*parts)
 
 
 def _signs(assumes: tuple[Expr, ...]) -> dict[str, str]:

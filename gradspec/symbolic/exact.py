@@ -7,18 +7,20 @@ fractions as long as they are rational, and become balls where they are not.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from flint import arb
 
-from gradspec.ir.expr import Apply, Const, Expr, Ref, Select
+from gradspec.ir.evaluate import evaluate
+from gradspec.ir.expr import Apply, Const, Expr, Ref
 from gradspec.ir.tidy import decide, fold
-from gradspec.ir.walk import nodes
-from gradspec.symbolic.enclose import UNDEFINED, Program, truth
+from gradspec.primitives.balls import truth
+from gradspec.primitives.formula import formula
+from gradspec.primitives.lookup import primitive
+from gradspec.symbolic.enclose import UNDEFINED, Program
 
 _PRECISION = 256
 _LONGEST = 2048
@@ -29,10 +31,7 @@ def exactly(expr: Expr, point: Mapping[str, Fraction]) -> Any:
     """A `Fraction`, a ball that is no known fraction (perhaps undefined), or a truth
     value; None for a condition that is not decided.
     """
-    known: dict[Expr, Any] = {}
-    for node in nodes(expr):
-        known[node] = _value(node, known, point)
-    return known[expr]
+    return evaluate(expr, _Exact(point), {})
 
 
 def as_fraction(ball: Any) -> Any:
@@ -45,33 +44,33 @@ def as_fraction(ball: Any) -> Any:
     return Fraction(int(man)) * Fraction(2) ** int(exp)
 
 
-def _value(node: Expr, known: Mapping[Expr, Any], point: Mapping[str, Fraction]) -> Any:
-    match node:
-        case Const(value=value):
-            return value
-        case Ref(name=name, indices=()):
-            return Fraction(point[name])
-        case Select(condition=condition, then=then, other=other):
-            return _chosen(known[condition], known[then], known[other])
-        case Apply(op=op, args=args):
-            return _applied(op, [known[arg] for arg in args])
-        case _:
-            raise NotImplementedError(f"no value of {type(node).__name__}")
+class _Exact:
+    """Fractions, and balls where there is none."""
+
+    def __init__(self, point: Mapping[str, Fraction]) -> None:
+        self._point = point
+
+    def constant(self, value: Fraction) -> Any:
+        return value
+
+    def variable(self, name: str) -> Any:
+        return Fraction(self._point[name])
+
+    def operation(self, op: str) -> Callable[..., Any]:
+        return partial(_applied, op)
+
+    def decided(self, condition: Any) -> bool | None:
+        if isinstance(condition, Fraction):
+            return condition != 0
+        known = truth(condition)
+        return known if known is True or known is False else None
+
+    def select(self, condition: Any, then: Any, other: Any) -> Any:
+        same = isinstance(then, Fraction) and isinstance(other, Fraction)
+        return then if same and then == other else UNDEFINED
 
 
-def _chosen(condition: Any, then: Any, other: Any) -> Any:
-    if isinstance(condition, Fraction):
-        condition = condition != 0
-    known = truth(condition)
-    if known is True:
-        return then
-    if known is False:
-        return other
-    same = isinstance(then, Fraction) and isinstance(other, Fraction) and then == other
-    return then if same else UNDEFINED
-
-
-def _applied(op: str, values: list[Any]) -> Any:
+def _applied(op: str, *values: Any) -> Any:
     if all(isinstance(value, Fraction) for value in values):
         node = Apply(op, tuple(Const(value) for value in values))
         folded = fold(node)
@@ -80,8 +79,9 @@ def _applied(op: str, values: list[Any]) -> Any:
         decided = decide(node)
         if decided is not None:
             return decided
-        if op in _PIECES:
-            return Fraction(_PIECES[op](*values))
+        meant = _by_meaning(op, values)
+        if isinstance(meant, Fraction):
+            return meant
     if any(value is None for value in values):
         return None
     names = [f"v{number}" for number in range(len(values))]
@@ -91,17 +91,12 @@ def _applied(op: str, values: list[Any]) -> Any:
     return as_fraction(value)
 
 
-_PIECES: dict[str, Callable[..., Fraction | int]] = {
-    "clip": lambda x, low, high: min(max(x, low), high),
-    "relu": lambda x: max(x, 0),
-    "sign": lambda x: (x > 0) - (x < 0),
-    "heaviside": lambda x, middle: 1 if x > 0 else 0 if x < 0 else middle,
-    "floor": math.floor,
-    "ceil": math.ceil,
-    "trunc": math.trunc,
-    "round": round,
-}
-"""What balls would make inexact, of numbers that have no exact ball."""
+def _by_meaning(op: str, values: tuple[Any, ...]) -> Any:
+    """Of a function that is made of others: ``clip`` of numbers that have no ball."""
+    row = primitive(op)
+    if row.meaning is None:
+        return None
+    return exactly(formula(row.meaning), dict(zip(row.params, values, strict=True)))
 
 
 @cache

@@ -17,7 +17,8 @@ from flint import ctx
 
 from gradspec.ir.expr import Apply, Expr, Ref, Select
 from gradspec.ir.walk import children, nodes
-from gradspec.symbolic.enclose import UNDEFINED, Point, defined, program, truth
+from gradspec.primitives.balls import truth
+from gradspec.symbolic.enclose import UNDEFINED, Point, defined, program
 from gradspec.symbolic.inverse import NEVER, is_invertible, operand
 
 PRECISION = 256

@@ -9,17 +9,21 @@ Whatever else is not known stays a kernel by itself.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
-from gradspec.ir.expr import Apply, Const, Expr, Ref
-from gradspec.ir.walk import children
+from gradspec.ir.evaluate import Known, evaluate
+from gradspec.ir.expr import Expr, Select
+from gradspec.primitives.lookup import primitive
+from gradspec.symbolic.arcs import arc_cosine, arc_of_pair, arc_sine, arc_tangent
 from gradspec.symbolic.facts import Facts
 from gradspec.symbolic.gammas import shifted
-from gradspec.symbolic.operations import OPERATIONS
 from gradspec.symbolic.radicals import denested
 from gradspec.symbolic.rationals import common, fraction, primes
 from gradspec.symbolic.ring import Frac, Poly, Ring, TooLarge
+from gradspec.symbolic.turns import cos_sin
 
 _ODD = ("erf", "erfinv", "atan", "i1")
 _EVEN = ("i0",)
@@ -49,10 +53,6 @@ class Empty(Exception):
     a logarithm is of something negative."""
 
 
-class Unsupported(Exception):
-    """No normal form (an index, a condition, infinity)."""
-
-
 class Normal:
     """Normal forms on one region. ``steps`` is kept between attempts."""
 
@@ -60,36 +60,43 @@ class Normal:
         self.ring, self.facts, self.steps = ring, facts, steps
         self.values: dict[str, Frac] = {}
         self.whole: frozenset[tuple[str, str]] = frozenset()  # keys of integer inputs
-        self._done: dict[Expr, Frac] = {}
+        self.known: Known = {}
 
     def of(self, root: Expr) -> Frac:
-        """The normal form of an expression without conditionals."""
-        stack = [root]
-        while stack:
-            node = stack[-1]
-            waiting = [c for c in children(node) if c not in self._done]
-            if waiting:
-                stack.extend(reversed(waiting))
-                continue
-            stack.pop()
-            if node not in self._done:
-                self._done[node] = self._convert(node)
-        return self._done[root]
+        """The normal form of an expression, with the branches that the region takes.
 
-    def _convert(self, node: Expr) -> Frac:
-        match node:
-            case Const(value=value):
-                return self.ring.const(value)
-            case Ref(name=name, indices=()):
-                return self.variable(name)
-            case Apply(op="pi"):
-                return self.pi()
-            case Apply(op=op, args=args):
-                parts = tuple(self._done[arg] for arg in args)
-                rule = OPERATIONS.get(op)
-                return rule(self, *parts) if rule else self.opaque(op, parts)
-            case _:
-                raise Unsupported
+        Conditions come first: what they ask for divides regions best.
+        """
+        todo, seen = [root], set()
+        while todo:
+            node = todo.pop()
+            if node in seen:
+                continue
+            seen.add(node)
+            if isinstance(node, Select):
+                is_true = self.decided(self.of(node.condition))
+                todo.append(node.then if is_true else node.other)
+            else:
+                todo += reversed(node.below)
+        return evaluate(root, self, self.known)  # type: ignore[no-any-return]
+
+    # --- the algebra of normal forms
+
+    def constant(self, value: Fraction) -> Frac:
+        return self.ring.const(value)
+
+    def operation(self, op: str) -> Callable[..., Any]:
+        if op in OPERATIONS:
+            return partial(OPERATIONS[op], self)
+        if not primitive(op).params:
+            raise NotImplementedError("infinity")
+        return lambda *parts: self.opaque(op, parts)
+
+    def decided(self, condition: Any) -> bool:
+        return condition if isinstance(condition, bool) else self.order(condition) != 0
+
+    def select(self, condition: Any, then: Any, other: Any) -> Any:
+        raise NotImplementedError("a condition that is not decided")
 
     def variable(self, name: str) -> Frac:
         known = self.values.get(name)
@@ -109,6 +116,26 @@ class Normal:
             if exponent % 2:
                 raise Split(poly)
         return 1 if number > 0 else -1
+
+    def order(self, value: Frac) -> int:
+        """The sign of a difference, for a comparison."""
+        return self._order(value.num) * self._order(value.den)
+
+    def _order(self, poly: Poly) -> int:
+        sign = self.facts.sign(poly)
+        if sign is not None:
+            return sign
+        number, factors = self.ring.factor(poly)
+        total = 1 if number > 0 else -1
+        for factor, exponent in factors:
+            known = self.facts.sign(factor)
+            if known is None:
+                gap = self.ring.exponent_gap(factor)
+                if gap is None:
+                    raise Split(factor)
+                known = self.order(gap)
+            total *= known if exponent % 2 else abs(known)
+        return total
 
     def _positive(self, key: object) -> Frac:
         generator, _ = self.ring.generator(key)
@@ -380,3 +407,46 @@ class Normal:
     def modulo(self, value: Frac, by: Frac) -> Frac:
         whole = self.step_function("floor", self.ring.div(value, by))
         return self.ring.sub(value, self.ring.mul(by, whole))
+
+
+def _comparison(*signs: int) -> Callable[[Normal, Frac, Frac], bool]:
+    """The comparison that holds where the difference has one of some signs."""
+    return lambda n, a, b: n.order(n.ring.sub(a, b)) in signs
+
+
+OPERATIONS: Mapping[str, Callable[..., Any]] = {
+    "pi": lambda n: n.pi(),
+    "lt": _comparison(-1),
+    "le": _comparison(-1, 0),
+    "gt": _comparison(1),
+    "ge": _comparison(1, 0),
+    "eq": _comparison(0),
+    "ne": _comparison(-1, 1),
+    "and": lambda n, a, b: n.decided(a) and n.decided(b),
+    "or": lambda n, a, b: n.decided(a) or n.decided(b),
+    "not": lambda n, a: not n.decided(a),
+    "add": lambda n, a, b: n.ring.add(a, b),
+    "sub": lambda n, a, b: n.ring.sub(a, b),
+    "mul": lambda n, a, b: n.ring.mul(a, b),
+    "div": lambda n, a, b: n.ring.div(a, b),
+    "neg": lambda n, a: n.ring.neg(a),
+    "pow": lambda n, a, b: n.power(a, b),
+    "square": lambda n, a: n.ring.power(a, 2),
+    "exp": lambda n, a: n.exp(a),
+    "log": lambda n, a: n.log(a),
+    "sqrt": lambda n, a: n.rational_power(a, Fraction(1, 2)),
+    "cbrt": lambda n, a: n.cube_root(a),
+    "sin": lambda n, a: cos_sin(n, a)[1],
+    "cos": lambda n, a: cos_sin(n, a)[0],
+    "asin": arc_sine,
+    "acos": arc_cosine,
+    "atan": arc_tangent,
+    "atan2": arc_of_pair,
+    "floor": lambda n, a: n.step_function("floor", a),
+    "round": lambda n, a: n.step_function("round", a),
+    "mod": lambda n, a, b: n.modulo(a, b),
+    "gamma": lambda n, a: n.gamma(a),
+    "lgamma": lambda n, a: shifted(n, "lgamma", (a,)),
+    "digamma": lambda n, a: shifted(n, "digamma", (a,)),
+    "polygamma": lambda n, m, a: shifted(n, "polygamma", (m, a)),
+}

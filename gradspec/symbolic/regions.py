@@ -16,23 +16,14 @@ from fractions import Fraction
 from time import process_time
 from typing import Any
 
-from gradspec.ir.expr import Apply, Const, Expr, Ref, Select
-from gradspec.ir.walk import with_children
+from gradspec.ir.expr import Apply, Expr, Ref
 from gradspec.symbolic.facts import Facts
 from gradspec.symbolic.isolate import bounds, conjuncts
-from gradspec.symbolic.normal import Empty, Normal, Refine, Split, Unsupported
+from gradspec.symbolic.normal import Empty, Normal, Refine, Split
 from gradspec.symbolic.ring import Frac, Poly, Ring, TooLarge, Undefined
 
 _RESTARTS = 12
 _MOST_REGIONS = 200
-_ORDER = {
-    "lt": (-1,),
-    "le": (-1, 0),
-    "gt": (1,),
-    "ge": (1, 0),
-    "eq": (0,),
-    "ne": (-1, 1),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +40,6 @@ class Region:
     def __init__(self, ring: Ring, facts: Facts, steps: dict[Any, Fraction]) -> None:
         self.ring, self.facts, self.steps = ring, facts, steps
         self.normal = Normal(ring, facts, steps)
-        self._plain: dict[Expr, Expr] = {}
-        self._orders: dict[tuple[Expr, Expr], int] = {}
 
     def part(self, poly: Poly) -> Region:
         """The part where ``poly`` is positive."""
@@ -59,7 +48,8 @@ class Region:
         twin = Region(self.ring, facts, self.steps)
         twin.normal.values = dict(self.normal.values)
         twin.normal.whole = self.normal.whole
-        twin._plain, twin._orders = dict(self._plain), dict(self._orders)
+        decided = {k: v for k, v in self.normal.known.items() if isinstance(v, bool)}
+        twin.normal.known = decided  # what holds on a region holds on its parts
         return twin
 
     def border(self, poly: Poly) -> Region | None:
@@ -75,67 +65,6 @@ class Region:
         for known in self.facts.positive:
             twin.facts.assume(_put(self.ring, known, name, value))
         return twin
-
-    # --- conditionals
-
-    def plain(self, expr: Expr) -> Expr:
-        """The expression with the branches taken that this region takes."""
-        done = self._plain.get(expr)
-        if done is None:
-            done = self._plain[expr] = self._resolve(expr)
-        return done
-
-    def _resolve(self, expr: Expr) -> Expr:
-        match expr:
-            case Select(condition=condition, then=then, other=other):
-                return self.plain(then if self.holds(condition) else other)
-            case Apply(args=args):
-                return with_children(expr, tuple(self.plain(a) for a in args))
-            case _:
-                return expr
-
-    def holds(self, condition: Expr) -> bool:
-        match condition:
-            case Apply(op="and", args=args):
-                return all(self.holds(arg) for arg in args)
-            case Apply(op="or", args=args):
-                return any(self.holds(arg) for arg in args)
-            case Apply(op="not", args=(arg,)):
-                return not self.holds(arg)
-            case Apply(op=op, args=(left, right)) if op in _ORDER:
-                return self._order(left, right) in _ORDER[op]
-            case Ref(indices=()):
-                return self._order(condition, Const(Fraction(0))) != 0
-            case _:
-                raise Unsupported
-
-    def _order(self, left: Expr, right: Expr) -> int:
-        """The sign of ``left - right``, kept: what is known of a region holds on its
-        parts."""
-        if (left, right) not in self._orders:
-            of = self.normal.of
-            gap = self.ring.sub(of(self.plain(left)), of(self.plain(right)))
-            self._orders[left, right] = self._of(gap)
-        return self._orders[left, right]
-
-    def _of(self, value: Frac) -> int:
-        return self._sign(value.num) * self._sign(value.den)
-
-    def _sign(self, poly: Poly) -> int:
-        sign = self.facts.sign(poly)
-        if sign is not None:
-            return sign
-        number, factors = self.ring.factor(poly)
-        total = 1 if number > 0 else -1
-        for factor, exponent in factors:
-            known = self.facts.sign(factor)
-            if known is None:
-                gap = self.ring.exponent_gap(factor)
-                if gap is None:
-                    raise Split(factor)
-                known = self._of(gap)
-            total *= known if exponent % 2 else abs(known)
-        return total
 
 
 class Prover:
@@ -158,7 +87,7 @@ class Prover:
                 return self._all(self._start(assumes, steps))
             except Refine as finer:
                 steps[finer.key] = finer.step
-            except (Unsupported, TooLarge, Undefined, RecursionError):
+            except (NotImplementedError, TooLarge, Undefined, RecursionError):
                 return False
         return False
 
@@ -169,7 +98,7 @@ class Prover:
         for fact in _facts(assumes):
             try:
                 gap = region.normal.of(fact)
-            except (Split, Unsupported, Empty):
+            except (Split, NotImplementedError, Empty):
                 continue
             if region.facts.sign(gap.den) == 1:
                 region.facts.assume(gap.num)
@@ -200,8 +129,8 @@ class Prover:
         return False
 
     def _equal(self, region: Region) -> bool:
-        left = region.normal.of(region.plain(self.left))
-        right = region.normal.of(region.plain(self.right))
+        left = region.normal.of(self.left)
+        right = region.normal.of(self.right)
         return region.ring.sub(left, right).is_zero
 
     def _parts(self, region: Region, poly: Poly) -> list[Region] | None:

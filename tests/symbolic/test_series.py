@@ -10,9 +10,7 @@ from flint import arb, ctx, fmpq
 
 from gradspec.primitives.formula import formula
 from gradspec.symbolic.enclose import enclose
-from gradspec.symbolic.jets import NoSeries
-from gradspec.symbolic.taylor import model, rational_start
-from gradspec.symbolic.taylor_models import PRECISION, Model
+from gradspec.symbolic.series import PRECISION, Model, NoSeries, model, rational_start
 
 SILU = "sigmoid(x) + x * sigmoid(x) * sigmoid(-x)"
 GELU = "ndtr(x) + x * exp(-square(x) / 2) / sqrt(2 * pi)"

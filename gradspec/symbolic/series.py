@@ -1,4 +1,4 @@
-"""Taylor models: a polynomial about a point, and a ball that certainly holds the rest.
+"""Taylor models of expressions in one variable.
 
 ``f(c + u) = a0 + a1 u + … + an u**n + r u**(n + 1)`` with ``r`` in the ball ``rest`` for all
 ``|u| <= width``. The rest carries the power of ``u``, so that a quotient of two functions
@@ -6,16 +6,40 @@ that vanish at ``c`` (``expm1(x) / x``) is a model too: both are divided by ``u`
 (Joldes, Rigorous polynomial approximations, 2011, chapter 2). Coefficients that are
 rational are kept so: only what is exactly 0 may be divided away.
 
+Where a branch is left out at the point alone (``… if x != 0 else 1``) the model is that of
+the branch around it.
 """
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
 from typing import Any, TypeAlias
 
-from flint import arb, arb_poly, fmpq, fmpq_poly, fmpz_poly
+from flint import (
+    arb,
+    arb_poly,
+    arb_series,
+    ctx,
+    fmpq,
+    fmpq_poly,
+    fmpq_series,
+    fmpz_poly,
+)
 
-from gradspec.symbolic.jets import EVERYWHERE, NoSeries, jets, rational_inverse
+from gradspec.ir.evaluate import evaluate
+from gradspec.ir.expr import Expr
+from gradspec.primitives.formula import formula
+from gradspec.primitives.lookup import primitive
+from gradspec.primitives.row import Primitive
+
+
+class NoSeries(Exception):
+    """There is no power series here, or none that we can bound."""
+
 
 PRECISION = 320
 """Bits of the balls: coefficients lose some on the way."""
@@ -239,7 +263,7 @@ def _inverted(numbers: tuple[Number, ...]) -> tuple[Number, ...]:
     if is_zero(first) or (isinstance(first, arb) and first.contains(0)):
         raise NoSeries("a pole")
     if all(isinstance(a, fmpq) for a in numbers):
-        return rational_inverse(numbers)
+        return _coefficients(_inverse, numbers)
     steps = [(n, a) for n, a in enumerate(others, 1) if not is_zero(a)]
     series: list[Number] = [1 / first]
     for place in range(1, len(numbers)):
@@ -252,17 +276,17 @@ def _inverted(numbers: tuple[Number, ...]) -> tuple[Number, ...]:
     return tuple(series)
 
 
-def applied(op: str, inner: Model) -> Model:
-    """``op`` of a model, by the series of ``op`` about the model's value at the point.
+def applied(row: Primitive, inner: Model) -> Model:
+    """A primitive of a model, by its series about the model's value at the point.
 
-    What is left out is ``op``'s own next coefficient, somewhere in the range, times the
+    What is left out is the primitive's own next coefficient, somewhere in the range, times the
     power of what is put in: no interval is put in for a variable that occurs twice.
     """
     inner = inner.regular()
     start, *others = inner.coefficients
     size = inner.order + 1
-    series = jets(op, start, size)
-    beyond = _beyond(op, arb(inner.range()), size)
+    series = jets(row, start, size)
+    beyond = _beyond(row, arb(inner.range()), size)
     step = Model((fmpq(0), *others), inner.rest, inner.width)
     total = constant(series[-1], inner)
     for a in reversed(series[:-1]):
@@ -279,18 +303,179 @@ _PARTS = 24
 """Into how many a range is cut: a coefficient over a short ball is close to the true."""
 
 
-def _beyond(op: str, values: Any, order: int) -> Any:
+def _beyond(row: Primitive, values: Any, order: int) -> Any:
     """A ball that holds coefficient number ``order`` about every one of ``values``."""
-    if op in EVERYWHERE:
-        return EVERYWHERE[op](order)
-    if op == "reciprocal":
-        return jets(op, values, order + 1)[order]
+    if row.coefficient is not None:
+        return row.coefficient(values, order)
     low, radius = values.lower(), values.rad() / _PARTS
     found = None
     for part in range(_PARTS):
         middle = low + (2 * part + 1) * radius
-        one = jets(
-            op, arb(middle.mid(), (radius * (1 + arb(2) ** -64)).upper()), order + 1
-        )[order]
+        about = arb(middle.mid(), (radius * (1 + arb(2) ** -64)).upper())
+        one = jets(row, about, order + 1)[order]
         found = one if found is None else found.union(one)
     return found
+
+
+# --- power series of primitives --------------------------------------------------------
+
+
+def jets(row: Primitive, start: Any, size: int) -> tuple[Any, ...]:
+    """The first ``size`` coefficients of a primitive about ``start``; rational ones where
+    they are (about 0, mostly)."""
+    assert row.series is not None
+    if isinstance(start, fmpq):
+        try:
+            return _coefficients(row.series, (start, fmpq(1)), size)
+        except (ArithmeticError, AttributeError, ValueError):
+            pass  # no rational coefficients, or none known: balls
+    try:
+        return _coefficients(row.series, (arb(start), arb(1)), size)
+    except (ArithmeticError, ValueError) as fault:
+        raise NoSeries(row.name) from fault
+
+
+def _coefficients(
+    function: Callable[[Any], Any], numbers: tuple[Number, ...], size: int = 0
+) -> tuple[Number, ...]:
+    """As many coefficients of a function of a power series as are asked for."""
+    size = size or len(numbers)
+    kind, zero = (
+        (fmpq_series, fmpq(0)) if isinstance(numbers[0], fmpq) else (arb_series, arb(0))
+    )
+    before = ctx.cap
+    ctx.cap = size
+    try:
+        found = function(kind(list(numbers), prec=size)).coeffs()
+    finally:
+        ctx.cap = before
+    return (*found[:size], *[zero] * (size - len(found)))
+
+
+def _inverse(series: Any) -> Any:
+    return 1 / series
+
+
+# --- models of expressions -------------------------------------------------------------
+
+
+def model(expr: Expr, name: str, centre: Any, width: Fraction, order: int) -> Model:
+    """The model of an expression in ``name`` alone about ``centre`` (a Fraction, or a
+    ball that holds a number known no closer); :class:`NoSeries` if there is none."""
+    with ctx.workprec(PRECISION):
+        radius = arb(fmpq(width.numerator, width.denominator))
+        start = _exact(centre) if isinstance(centre, Fraction) else centre
+        variable = Model((start, fmpq(1), *[fmpq(0)] * (order - 1)), arb(0), radius)
+        found = evaluate(expr, _Models({name: variable}, variable), {}).regular()
+        if not found.rest.is_finite():
+            raise NoSeries("no bound of the rest")
+        return found  # type: ignore[no-any-return]
+
+
+def rational_start(
+    expr: Expr, name: str, at: Fraction, width: Fraction, order: int
+) -> tuple[Fraction, Fraction] | None:
+    """Value and slope at a number where both are rational, else None."""
+    try:
+        found = model(expr, name, at, width, order)
+    except (NoSeries, NotImplementedError):
+        return None
+    first, second = found.coefficients[:2]
+    if not (isinstance(first, fmpq) and isinstance(second, fmpq)):
+        return None
+    value, slope = (Fraction(int(c.p), int(c.q)) for c in (first, second))
+    return value, slope
+
+
+def _exact(value: Fraction) -> fmpq:
+    return fmpq(value.numerator, value.denominator)
+
+
+class _Models:
+    """The algebra of Taylor models; a condition holds in the window (but, perhaps, for
+    the point itself) or does not."""
+
+    def __init__(self, names: Mapping[str, Model], like: Model) -> None:
+        self._names, self._like = names, like
+
+    def constant(self, value: Fraction) -> Model:
+        return constant(_exact(value), self._like)
+
+    def variable(self, name: str) -> Model:
+        if name not in self._names:
+            raise NoSeries(name)
+        return self._names[name]
+
+    def operation(self, op: str) -> Callable[..., Any]:
+        if op in _OPERATIONS:
+            return _OPERATIONS[op]
+        row = primitive(op)
+        if row.series is not None:
+            return partial(applied, row)
+        return partial(self._meant, row)
+
+    def decided(self, condition: Any) -> bool:
+        if not isinstance(condition, bool):
+            raise NoSeries("a condition")
+        return condition
+
+    def select(self, condition: Any, then: Any, other: Any) -> Model:
+        raise NoSeries("a condition")
+
+    def _meant(self, row: Primitive, *args: Model) -> Any:
+        """What the table says that a primitive means, or a number."""
+        if not row.params:
+            return constant(row.ball(arb()), self._like)
+        if row.meaning is None:
+            raise NoSeries(row.name)
+        names = dict(zip(row.params, args, strict=True))
+        return evaluate(formula(row.meaning), _Models(names, self._like), {})
+
+
+def _power(base: Model, exponent: Model) -> Model:
+    """By multiplication where the exponent is a whole number, else ``exp(b log(a))``."""
+    number, *others = exponent.coefficients
+    is_number = exponent.rest.is_zero() and all(map(is_zero, others))
+    if is_number and isinstance(number, fmpq) and number.q == 1 and number:
+        size = base.power(abs(int(number.p)))
+        return size if number > 0 else constant(fmpq(1), base) / size
+    return applied(primitive("exp"), exponent * applied(primitive("log"), base))
+
+
+def _equal(left: Model, right: Model) -> bool:
+    """False for two sides that differ in the window, but for the point itself."""
+    difference = (left - right).regular()
+    count = difference.valuation
+    if count > difference.order:
+        raise NoSeries("a condition")
+    if difference.without_powers(count).range().contains(0):
+        raise NoSeries("a condition")
+    return False
+
+
+def _sign(inner: Model) -> int:
+    values = inner.range()
+    if values > 0:
+        return 1
+    if values < 0:
+        return -1
+    raise NoSeries("a kink")
+
+
+_OPERATIONS: Mapping[str, Callable[..., Any]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "div": operator.truediv,
+    "neg": operator.neg,
+    "pow": _power,
+    "eq": _equal,
+    "ne": lambda a, b: not _equal(a, b),
+    "lt": lambda a, b: _sign(a - b) < 0,
+    "le": lambda a, b: _sign(a - b) < 0,
+    "gt": lambda a, b: _sign(a - b) > 0,
+    "ge": lambda a, b: _sign(a - b) > 0,
+    "and": operator.and_,
+    "or": operator.or_,
+    "not": operator.not_,
+}
