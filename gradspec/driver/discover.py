@@ -70,6 +70,12 @@ def read(display: str, root: str) -> Outcome[Source]:
         data = read_regular(path, MAX_BYTES + 1)
     except (OSError, ValueError, RuntimeError) as fault:
         return _unreadable(display, fault)
+    return source_of(display, data)
+
+
+def source_of(display: str, data: bytes) -> Outcome[Source]:
+    """The text that the bytes of a rule file, or of standard input, stand for; faults
+    GS606 and GS608."""
     if len(data) > MAX_BYTES:
         return _fault(
             "GS608",

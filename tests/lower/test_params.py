@@ -10,7 +10,7 @@ from gradspec.ir.rule import Kind
 from gradspec.lower.lowering import lower
 from gradspec.source import Source
 from gradspec.syntax.parse import parse
-from tests.syntax.printing import print_module
+from gradspec.syntax.printer import print_module
 
 
 def lowered(text: str):

@@ -1,4 +1,4 @@
-"""The canonical text of a module: four spaces, one statement a line, comments kept.
+"""The canonical text of a module: four spaces, lines of 88 columns, comments kept.
 
 A comment stays where it stood: at the end of its line, or on a line of its own before
 the same statement (one from inside a statement moves above it). A blank line stands
@@ -13,11 +13,7 @@ from dataclasses import dataclass, field
 from gradspec.source import Source, Span
 from gradspec.syntax import nodes
 from gradspec.syntax.quoting import docstring_literal
-from tests.syntax.spelling import print_expression, print_head, print_statement
-
-__all__ = ["print_expression", "print_module"]
-
-INDENT = "    "
+from gradspec.syntax.wrapping import INDENT, head_lines, statement_lines
 
 
 def print_module(module: nodes.Module) -> str:
@@ -51,14 +47,16 @@ class _Piece:
 
 def _pieces(item: nodes.Item) -> Iterator[_Piece]:
     if not isinstance(item, nodes.RuleDef):
-        yield _Piece(print_head(item), item.span, "")
+        yield _Piece("\n".join(head_lines(item)), item.span, "")
         return
-    yield _Piece(print_head(item), Span(item.span.start, item.outputs[-1].span.end), "")
+    head = Span(item.span.start, item.outputs[-1].span.end)
+    yield _Piece("\n".join(head_lines(item)), head, "")
     if item.doc is not None:
         doc = docstring_literal(item.doc, INDENT)
         yield _Piece(doc, item.doc_span or item.name_span)
     for statement in item.body:
-        yield _Piece(print_statement(statement), statement.span)
+        lines = statement_lines(statement, INDENT)
+        yield _Piece(f"\n{INDENT}".join(lines), statement.span)
 
 
 @dataclass(slots=True)

@@ -26,6 +26,21 @@ def _at(expr: nodes.Expr, tightness: int) -> str:
     return text if own >= tightness else f"({text})"
 
 
+_PLACES = _BINARY | _LOGICAL | {"if": _OR, "else": _OR}
+
+
+def operand_text(expr: nodes.Expr, word: str) -> str:
+    """The text of ``expr`` as the operand after ``word``: an operator, ``if``, ``else``."""
+    after = word in _BINARY or word in _LOGICAL
+    return _at(expr, _PLACES[word] + after)
+
+
+def binds(expr: nodes.Expr, outer: nodes.Expr) -> bool:
+    """Whether ``expr`` needs no brackets as an operand of ``outer``."""
+    own = _spelled(outer)[1]
+    return _spelled(expr)[1] >= (_OR if own == _CHOICE else own)
+
+
 def _spelled(expr: nodes.Expr) -> tuple[str, int]:
     match expr:
         case nodes.Number(value, text):
@@ -52,7 +67,7 @@ def _spelled(expr: nodes.Expr) -> tuple[str, int]:
             return f" {op} ".join(_at(part, own + 1) for part in operands), own
         case nodes.Conditional(then, condition, otherwise):
             tested = f"{_at(then, _OR)} if {_at(condition, _OR)}"
-            return f"{tested} else {_at(otherwise, _CHOICE)}", _CHOICE
+            return f"{tested} else {_at(otherwise, _OR)}", _CHOICE
         case nodes.Call():
             return _call(expr), _ATOM
         case nodes.Comprehension(op, body, indices, condition):
@@ -95,14 +110,14 @@ def print_statement(statement: nodes.Statement) -> str:
     """The text of a statement, on one line."""
     match statement:
         case nodes.Assign(name, indices, value, exact):
-            assigned = f"{_target(name, indices)} = {print_expression(value)}"
+            assigned = f"{target_text(name, indices)} = {print_expression(value)}"
             return f"exact {assigned}" if exact else assigned
         case nodes.Assume(conditions):
             return f"assume {_list(conditions)}"
         case nodes.Surrogate(name, indices, value):
-            return f"surrogate {_target(name, indices)} = {print_expression(value)}"
+            return f"surrogate {target_text(name, indices)} = {print_expression(value)}"
         case nodes.Override(name, indices, value, reason):
-            assigned = f"{_target(name, indices)} = {print_expression(value)}"
+            assigned = f"{target_text(name, indices)} = {print_expression(value)}"
             return f"override {assigned} because {string_literal(reason)}"
         case nodes.Keep(word, names):
             return f"{word} {names_text(names)}"
@@ -110,7 +125,7 @@ def print_statement(statement: nodes.Statement) -> str:
             return f"example {_bindings(given)}: {_bindings(expected)}"
 
 
-def _target(name: str, indices: tuple[nodes.Expr, ...] | None) -> str:
+def target_text(name: str, indices: tuple[nodes.Expr, ...] | None) -> str:
     return name if indices is None else f"{name}[{_list(indices)}]"
 
 
@@ -137,16 +152,16 @@ def print_head(item: nodes.Item) -> str:
         case nodes.FunctionDef(name, parameters, value):
             return f"def {name}({names_text(parameters)}) = {print_expression(value)}"
         case nodes.RuleDef(name, inputs, outputs):
-            listed = ", ".join(map(_parameter, inputs))
-            return f"rule {name}({listed}) -> {_outputs(outputs)}:"
+            listed = ", ".join(map(parameter_text, inputs))
+            return f"rule {name}({listed}) -> {results_text(outputs)}:"
 
 
-def _outputs(outputs: tuple[nodes.Parameter, ...]) -> str:
-    text = ", ".join(map(_parameter, outputs))
+def results_text(outputs: tuple[nodes.Parameter, ...]) -> str:
+    text = ", ".join(map(parameter_text, outputs))
     return text if len(outputs) == 1 and not outputs[0].kind else f"({text})"
 
 
-def _parameter(parameter: nodes.Parameter) -> str:
+def parameter_text(parameter: nodes.Parameter) -> str:
     text = parameter.name
     if parameter.axes is not None:
         batch = ["..."] if parameter.axes.batch else []
