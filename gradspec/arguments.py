@@ -52,6 +52,21 @@ def _dtypes(
     return tuple(name for name in DTYPES if name in names)
 
 
+def _codes(
+    context: click.Context, parameter: click.Parameter, value: str
+) -> tuple[str, ...]:
+    """``GS434,gs441`` → both, in upper case."""
+    from gradspec.report import explain
+
+    names = [name.upper() for name in _listed(value)]
+    for name in names:
+        if explain.page(name) is None:
+            raise click.BadParameter(
+                f"there is no code {name}; `gradspec explain` lists them"
+            )
+    return tuple(sorted(names))
+
+
 def _listed(value: str) -> list[str]:
     return [name.strip() for name in value.split(",") if name.strip()]
 
@@ -131,6 +146,15 @@ second_order = click.option(
     default=1,
     show_default=True,
     help="2: the derivative of the backward is checked too.",
+)
+
+ignored = click.option(
+    "--ignore",
+    "ignored",
+    callback=_codes,
+    default="",
+    metavar="CODE[,CODE]",
+    help="Do not report these warnings and notes (GS416, an error, too).",
 )
 
 # --- of audits ------------------------------------------------------------------------

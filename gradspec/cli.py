@@ -30,13 +30,21 @@ CLEAN, FINDINGS, FAILURE, INTERRUPTED = 0, 1, 2, 130
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 88}
 )
 @click.version_option(__version__, prog_name="gradspec", message="%(prog)s %(version)s")
-def cli() -> None:
+@click.pass_context
+def cli(context: click.Context) -> None:
     """Write the mathematics once, get gradients that are right everywhere.
 
     Rules stand in .grad files. `compile` proves them and writes modules for NumPy,
     PyTorch, TensorFlow and JAX; exit codes: 0 clean, 1 findings, 2 wrong usage or our
-    fault.
+    fault. What the table [tool.gradspec] of pyproject.toml says (paths, targets, out,
+    strict, budget, ignore) holds where an option does not.
     """
+    from gradspec.driver import settings
+
+    try:
+        context.default_map = settings.defaults(Path.cwd())
+    except settings.WrongSettings as fault:
+        raise click.ClickException(f"{fault}") from fault
 
 
 @cli.command("compile")
@@ -62,6 +70,7 @@ def cli() -> None:
 )
 @arguments.as_written
 @arguments.report
+@arguments.ignored
 @arguments.budget
 @arguments.jobs
 @arguments.verbose
@@ -75,6 +84,7 @@ def compile_command(
     only_check: bool,
     as_written: bool,
     report: bool,
+    ignored: tuple[str, ...],
     budget: float,
     jobs: int,
     verbose: bool,
@@ -82,7 +92,13 @@ def compile_command(
 ) -> None:
     """Check the rules in PATH... and write a module per file and target."""
     options = Options(
-        targets, strict, trace, budget, as_written=as_written, report=report
+        targets,
+        strict,
+        trace,
+        budget,
+        as_written=as_written,
+        report=report,
+        ignored=ignored,
     )
     from gradspec.driver import run, runtimes, write
     from gradspec.report.diagnostic_text import printable
@@ -120,6 +136,7 @@ def compile_command(
 @arguments.boundaries
 @arguments.evidence
 @arguments.second_order
+@arguments.ignored
 @arguments.budget
 @arguments.jobs
 @arguments.style
@@ -129,13 +146,14 @@ def check_command(
     boundaries: bool,
     evidence: bool,
     order: int,
+    ignored: tuple[str, ...],
     budget: float,
     jobs: int,
     style: str,
 ) -> None:
     """Check the rules in PATH... and tell the verdict on each gradient."""
     entries, found = _discover(paths)
-    options = Options((), strict, budget=budget, order=order)
+    options = Options((), strict, budget=budget, order=order, ignored=ignored)
     results = _compile("checking", entries, options, jobs) if not found else ()
     tables = _boundaries(entries) if boundaries and not found else ()
     _report(results, found, (), style, tables)

@@ -17,6 +17,7 @@ class Options:
     print what passes through them. ``budget``: seconds a rule for proof and search.
     ``order``: 2 to have second derivatives checked too. ``as_written``: no other
     evaluation is looked for. ``report``: what each rule costs is told.
+    ``ignored``: codes of findings that are not reported (see `gradspec.ignoring`).
     """
 
     targets: tuple[str, ...] = ()
@@ -26,6 +27,7 @@ class Options:
     order: int = 1
     as_written: bool = False
     report: bool = False
+    ignored: tuple[str, ...] = ()
 
 
 SIDES = ("emitted", "native", "written")

@@ -15,6 +15,7 @@ from gradspec.checks.check import AGAIN, check, examined
 from gradspec.checks.mending import tried
 from gradspec.derive.complete import complete
 from gradspec.diagnostics import Diagnostic, Outcome, error
+from gradspec.ignoring import heeded, kept
 from gradspec.ir.depth import deep
 from gradspec.ir.rule import CheckedRule, Rule, Status
 from gradspec.ir.shelf import remembered
@@ -67,7 +68,7 @@ def check_rule(rule: Rule, options: Options) -> Outcome[CheckedRule]:
     """Rule → CheckedRule: complete, check; not for longer than the budget."""
     stage = ("check", f"{options.budget!r}", f"{options.order}", f"{options.strict}")
     work = partial(_checked_in_time, rule, options)
-    return remembered(rule, stage, rule, work, _is_lasting)
+    return heeded(remembered(rule, stage, rule, work, _is_lasting), options.ignored)
 
 
 def _is_lasting(found: object) -> bool:
@@ -239,7 +240,7 @@ def compile_module(module: LoweredModule, source: Source, options: Options) -> C
         return Compiled(rules, (), found)
     emitted = emit_module(source, rules, options)
     modules = () if emitted.failed else emitted.value or ()
-    return Compiled(rules, modules, found + emitted.diagnostics)
+    return Compiled(rules, modules, found + kept(emitted.diagnostics, options.ignored))
 
 
 def _unproved(checked: CheckedRule) -> Iterable[Diagnostic]:

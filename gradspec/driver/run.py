@@ -10,6 +10,7 @@ from gradspec.driver import cache, runtimes, watch
 from gradspec.driver.discover import Entry, read
 from gradspec.driver.results import FileResult, row
 from gradspec.driver.write import OutputFile, with_packages
+from gradspec.ignoring import kept
 from gradspec.ir.shelf import shelved
 from gradspec.options import Options
 from gradspec.source import Source
@@ -60,7 +61,7 @@ def compile_source(
     compiled = pipeline.compile_module(
         loaded.module, replace(source, path=below), options
     )
-    found = loaded.diagnostics + compiled.diagnostics
+    found = kept(loaded.diagnostics, options.ignored) + compiled.diagnostics
     failed = any(d.is_error for d in found)
     rules = tuple(row(rule) for rule in compiled.rules)
     modules = () if failed else compiled.modules

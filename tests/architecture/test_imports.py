@@ -11,7 +11,7 @@ from gradspec.targets import TARGETS
 
 PACKAGE = Path(__file__).parents[2] / "gradspec"
 ORDER = (
-    "runtime source diagnostics options syntax ir primitives lower symbolic derive checks"
+    "runtime source diagnostics options syntax ir ignoring primitives lower symbolic derive checks"
     " stabilise plan targets trial audit pipeline driver report arguments api cli"
 ).split()
 ONLY_IN = {
