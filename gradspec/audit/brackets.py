@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,9 @@ import numpy as np
 from gradspec.audit.formats import Array, largest, least_normal
 from gradspec.ir.evaluate import evaluate
 from gradspec.ir.expr import Expr
+from gradspec.primitives.formula import formula
+from gradspec.primitives.lookup import primitive
+from gradspec.primitives.row import Primitive
 from gradspec.symbolic.truth import FORMATS
 
 _ROOM = 2.0**-47
@@ -101,14 +105,14 @@ class _Brackets:
     def constant(self, value: Fraction) -> Bracket:
         return _constant(value)
 
-    def variable(self, name: str) -> Bracket:
+    def variable(self, name: str) -> Side:
         held = self._columns[name]
+        if isinstance(held, Bracket | Decided):
+            return held
         return _constant(held) if isinstance(held, Fraction) else Bracket(held, held)
 
     def operation(self, op: str) -> Callable[..., Side]:
-        if op not in _OPERATIONS:
-            raise NotImplementedError("not known here")
-        operation = _OPERATIONS[op]
+        operation = _OPERATIONS.get(op) or _of_row(primitive(op))
         return lambda *args: _whole(operation(*args))
 
     def decided(self, condition: Side) -> None:
@@ -227,45 +231,39 @@ def _power(a: Bracket, b: Bracket) -> Bracket:
     return _roomy(low * safe, high * safe)
 
 
-def _ends(function: Callable[..., Array]) -> Callable[..., Bracket]:
-    """A function that grows with each argument and rounds nothing."""
-    return lambda *args: Bracket(
-        function(*(a.low for a in args)), function(*(a.high for a in args))
-    )
+def _of_row(row: Primitive) -> Callable[..., Side]:
+    """What a row knows: a function that grows or falls has its bounds at the ends; else
+    what it means."""
+    if row.monotone and row.model is not None:
+        return partial(_monotone, row, partial(row.model, np))
+    if row.meaning is None:
+        raise NotImplementedError("not known here")
+    return partial(_meant, row, row.meaning)
 
 
-def _growing(function: Callable[[Array], Array]) -> Callable[[Bracket], Bracket]:
-    return lambda a: _roomy(function(a.low), function(a.high))
+def _meant(row: Primitive, meaning: str, *args: Side) -> Side:
+    names = dict(zip(row.params, args, strict=True))
+    return evaluate(formula(meaning), _Brackets(names), {})  # type: ignore[no-any-return]
 
 
-def _falling(function: Callable[[Array], Array]) -> Callable[[Bracket], Bracket]:
-    return lambda a: _roomy(function(a.high), function(a.low))
-
-
-def _above(
-    pole: float, function: Callable[[Array], Array]
-) -> Callable[[Bracket], Bracket]:
-    """A function that grows from a pole; there it has no value."""
-
-    def beyond(a: Bracket) -> Bracket:
-        safe = np.where(a.low > pole, 1.0, np.nan)
-        return _roomy(function(a.low) * safe, function(a.high) * safe)
-
-    return beyond
-
-
-def _bounded(
-    function: Callable[[Bracket], Bracket], least: float, most: float
-) -> Callable[[Bracket], Bracket]:
-    """What is known not to go beyond two numbers."""
-
-    def inside(a: Bracket) -> Bracket:
-        found = function(a)
-        return Bracket(
-            np.clip(found.low, least, most), np.clip(found.high, least, most)
-        )
-
-    return inside
+def _monotone(
+    row: Primitive, function: Callable[..., Array], *args: Bracket
+) -> Bracket:
+    """Between what a function gives at both ends; where it is undefined there is none."""
+    signs = [sign == "+" for sign in row.monotone]
+    pairs = list(zip(args, signs, strict=True))
+    low = function(*(a.low if grows else a.high for a, grows in pairs))
+    high = function(*(a.high if grows else a.low for a, grows in pairs))
+    if row.is_exact:
+        return Bracket(low, high)
+    found = _roomy(low, high)
+    least, most = (float(end) if end else None for end in row.bounds)
+    low, high = (np.clip(end, least, most) for end in (found.low, found.high))
+    if row.domain:
+        inside = _meant(row, row.domain, *args)
+        assert isinstance(inside, Decided)
+        low = np.where(inside.yes, low, np.nan)
+    return Bracket(low, high)
 
 
 def _wave(function: Callable[[Array], Array]) -> Callable[[Bracket], Bracket]:
@@ -275,18 +273,10 @@ def _wave(function: Callable[[Array], Array]) -> Callable[[Bracket], Bracket]:
         width = np.nextafter(a.high - a.low, np.inf)
         width = np.where(a.high == a.low, 0.0, width)
         value = _roomy(function(a.low), function(a.low))
-        return _outwards(value.low - width, value.high + width)
+        wide = _outwards(value.low - width, value.high + width)
+        return Bracket(np.clip(wide.low, -1.0, 1.0), np.clip(wide.high, -1.0, 1.0))
 
     return around
-
-
-def _sigmoid(x: Array) -> Array:
-    t = np.exp(-np.abs(x))
-    return np.where(x >= 0, 1.0, t) / (1.0 + t)
-
-
-def _softplus(x: Array) -> Array:
-    return np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x)))
 
 
 _erf = np.vectorize(math.erf, otypes=[float])
@@ -312,16 +302,8 @@ def _not(a: Decided) -> Decided:
     return Decided(a.no, a.yes)
 
 
-def _scaled(function: Callable[[Bracket], Bracket], by: Bracket) -> Any:
-    return lambda a: function(_mul(a, by))
-
-
-_HALF = Bracket(np.float64(0.5), np.float64(0.5))
 _ONE = Bracket(np.float64(1.0), np.float64(1.0))
 _PI = _outwards(np.float64(math.pi), np.float64(math.pi))
-_ROOT_HALF = _outwards(np.float64(math.sqrt(0.5)), np.float64(math.sqrt(0.5)))
-_ERFC = _bounded(_falling(_erfc), 0.0, 2.0)
-_EXP = _bounded(_growing(np.exp), 0.0, np.inf)
 
 
 def _root(a: Bracket) -> Bracket:
@@ -337,20 +319,9 @@ _OPERATIONS: Mapping[str, Callable[..., Any]] = {
     "abs": _abs,
     "square": _square,
     "pow": _power,
-    "reciprocal": lambda a: _div(_ONE, a),
     "sqrt": _root,
     "rsqrt": lambda a: _div(_ONE, _root(a)),
-    "cbrt": _growing(np.cbrt),
     "pi": lambda: _PI,
-    "max": _ends(np.maximum),
-    "min": _ends(np.minimum),
-    "clip": _ends(lambda x, low, high: np.minimum(np.maximum(x, low), high)),
-    "relu": _ends(lambda x: np.maximum(x, 0.0)),
-    "sign": _ends(np.sign),
-    "floor": _ends(np.floor),
-    "ceil": _ends(np.ceil),
-    "round": _ends(np.round),
-    "trunc": _ends(np.trunc),
     "lt": _less,
     "le": _most_equal,
     "gt": lambda a, b: _less(b, a),
@@ -360,27 +331,10 @@ _OPERATIONS: Mapping[str, Callable[..., Any]] = {
     "not": _not,
     "and": lambda a, b: Decided(a.yes & b.yes, a.no | b.no),
     "or": lambda a, b: Decided(a.yes | b.yes, a.no & b.no),
-    "exp": _EXP,
-    "exp_neg_square": lambda a: _EXP(_neg(_square(a))),
-    "exp_neg_half_square": lambda a: _EXP(_neg(_mul(_HALF, _square(a)))),
-    "exp2": _bounded(_growing(np.exp2), 0.0, np.inf),
-    "expm1": _bounded(_growing(np.expm1), -1.0, np.inf),
-    "log": _above(0.0, np.log),
-    "log2": _above(0.0, np.log2),
-    "log10": _above(0.0, np.log10),
-    "log1p": _above(-1.0, np.log1p),
-    "sigmoid": _bounded(_growing(_sigmoid), 0.0, 1.0),
-    "softplus": _growing(_softplus),
-    "logsigmoid": lambda a: _neg(_growing(_softplus)(_neg(a))),
-    "sin": _bounded(_wave(np.sin), -1.0, 1.0),
-    "cos": _bounded(_wave(np.cos), -1.0, 1.0),
-    "atan": _growing(np.arctan),
-    "sinh": _growing(np.sinh),
-    "cosh": lambda a: _growing(np.cosh)(_abs(a)),
-    "tanh": _bounded(_growing(np.tanh), -1.0, 1.0),
-    "asinh": _growing(np.arcsinh),
-    "acosh": _growing(np.arccosh),
-    "erf": _bounded(_growing(_erf), -1.0, 1.0),
-    "erfc": _ERFC,
-    "ndtr": lambda a: _mul(_HALF, _ERFC(_neg(_mul(a, _ROOT_HALF)))),
+    "sin": _wave(np.sin),
+    "cos": _wave(np.cos),
+    "erf": partial(_monotone, primitive("erf"), _erf),
+    "erfc": partial(_monotone, primitive("erfc"), _erfc),
 }
+"""What no row says: operations that are rounded one by one, conditions, waves, and the C
+library's functions that NumPy does not have."""

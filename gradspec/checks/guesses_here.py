@@ -12,7 +12,7 @@ from gradspec.checks.guess import Case, Guess, decimal_or_fraction, is_short, qu
 from gradspec.ir.expr import ONE, Apply, Const, Expr, Ref, Select, apply
 from gradspec.ir.tidy import fold, tidy
 from gradspec.ir.walk import names, nodes
-from gradspec.primitives.lookup import primitive
+from gradspec.primitives.lookup import is_function, primitive, rows
 from gradspec.symbolic.meant import Place, evaluate, fits
 from gradspec.symbolic.recognise import negated, number, same, varies
 
@@ -221,11 +221,8 @@ def _fits(place: Place, values: tuple[object, ...]) -> bool:
     return same(place.meant, values) and varies(place.meant)
 
 
-_ONE_ARGUMENT = (
-    *("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh"),
-    *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "abs"),
-    *("sigmoid", "softplus", "relu", "sign", "floor", "trunc", "ceil", "round"),
-    *("erf", "erfc", "ndtr", "digamma", "lgamma"),
+_ONE_ARGUMENT = tuple(
+    row.name for row in rows() if row.arity == 1 and is_function(row.name)
 )
 
 

@@ -18,6 +18,7 @@ from gradspec.ir.rule import Let
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import names, nodes, size, substitute
 from gradspec.primitives.formula import formula
+from gradspec.primitives.lookup import primitive
 from gradspec.symbolic.meant import Values, evaluate, fits
 from gradspec.symbolic.recognise import varies
 
@@ -45,34 +46,6 @@ FAMILIES: tuple[tuple[tuple[str, str], ...], ...] = (
     (("smooth form", "softplus(x)"), ("hard form", "max(x, 0)")),
 )
 """Functions that are taken for each other, as formulas of ``x``."""
-
-_TURNED = {
-    "log": ("log2", "log10", "log1p"),
-    "log2": ("log", "log10"),
-    "log10": ("log", "log2"),
-    "exp": ("exp2", "expm1", "sigmoid"),
-    "exp2": ("exp",),
-    "sin": ("cos",),
-    "cos": ("sin",),
-    "tan": ("tanh",),
-    "tanh": ("tan", "sigmoid"),
-    "sigmoid": ("tanh",),
-    "asin": ("acos", "asinh"),
-    "acos": ("asin", "acosh"),
-    "atan": ("atanh",),
-    "asinh": ("acosh",),
-    "acosh": ("asinh",),
-    "atanh": ("atan",),
-    "erf": ("erfc", "ndtr"),
-    "erfc": ("erf",),
-    "sinh": ("cosh",),
-    "cosh": ("sinh",),
-    "softplus": ("relu",),
-    "relu": ("softplus",),
-    "sqrt": ("rsqrt", "square"),
-    "lgamma": ("gamma",),
-    "gamma": ("lgamma",),
-}
 
 
 def relative(case: Case) -> Guess | None:
@@ -126,8 +99,8 @@ def _unclamped(node: Expr) -> Iterator[tuple[str, Expr]]:
 
 def _turned(node: Expr) -> Iterator[tuple[str, Expr]]:
     match node:
-        case Apply(op=op, args=(arg,)) if op in _TURNED:
-            for other in _TURNED[op]:
+        case Apply(op=op, args=(arg,)):
+            for other in primitive(op).mistaken:
                 new = apply(other, arg)
                 yield _instead(new, node), new
         case Apply(op="pow" | "sub" | "div" | "atan2" as op, args=(left, right)):

@@ -93,6 +93,13 @@ class Primitive:
     kinks       conditions ("x == 0") at which the derivative does not exist, each
                 with the value chosen and why
     is_step     the derivative is zero wherever it exists (sign, floor, …)
+    is_exact    nothing is rounded: the result is an argument or a whole number
+    monotone    "+" or "-" for each argument, if it grows or falls with it (not: "")
+    symmetry    "odd" or "even" in its only argument (neither: "")
+    bounds      the least and the largest value, as formulas ("": there is none)
+    inverse     formula of x that gives the result ``out``: of several that on the side
+                of 0 on which ``x`` is; undefined where there is none (not said: "")
+    mistaken    functions that authors take it for
     ball        enclosure by ball arithmetic: takes python-flint ``arb`` values (and
                 True, False or None for conditions); a constant's takes one ball, any,
                 to know the type
@@ -120,6 +127,12 @@ class Primitive:
     domain: str = ""
     kinks: tuple[tuple[str, str], ...] = ()
     is_step: bool = False
+    is_exact: bool = False
+    monotone: str = ""
+    symmetry: str = ""
+    bounds: tuple[str, str] = ("", "")
+    inverse: str = ""
+    mistaken: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
     optional: tuple[int, ...] = ()
     result: str = "real"

@@ -81,6 +81,8 @@ _ARITHMETIC = (
         "neg",
         ("x",),
         partials=("-1",),
+        symmetry="odd",
+        inverse="-out",
         ball=operator.neg,
         sympy=lambda sp, x: -x,
         model=lambda np, x: -x,

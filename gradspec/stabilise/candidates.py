@@ -22,6 +22,7 @@ from gradspec.derive.linear import coefficient, is_linear
 from gradspec.ir.expr import ZERO, Apply, Call, Const, Expr, Ref, Select
 from gradspec.ir.tidy import fold, tidy
 from gradspec.ir.walk import children, names, nodes, size, transform
+from gradspec.primitives.lookup import primitive
 from gradspec.stabilise.accuracy_model import GOOD, Quantity
 from gradspec.stabilise.choice import Candidate
 from gradspec.stabilise.matching import FEW, Holds, Search, replaced
@@ -38,21 +39,6 @@ _SMALLEST = 5
 _GROWTH = 1.2  # how much longer a gathered factor may be
 _INSIDE = ("sqrt", "log", "exp", "cbrt", "rsqrt", "log1p", "expm1")
 _RATIONAL = ("add", "sub", "mul", "div", "square", "neg")
-_STEPS = frozenset(
-    (
-        "max",
-        "min",
-        "clip",
-        "floor",
-        "ceil",
-        "round",
-        "trunc",
-        "heaviside",
-        "relu",
-        "mod",
-    )
-)
-"""There is no algebra of these here."""
 
 
 def rewritten(search: Search, start: Expr) -> Iterator[Expr]:
@@ -284,7 +270,7 @@ def _is_foreign(node: Expr) -> bool:
         case Select() | Call():
             return True
         case Apply(op=op):
-            return op in _STEPS
+            return primitive(op).sympy is None  # there is no algebra of steps here
         case _:
             return False
 

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from flint import fmpq
 
+from gradspec.primitives.lookup import is_primitive, primitive
 from gradspec.symbolic.ring import Frac, Poly, Ring
 
 _Row: TypeAlias = "dict[tuple[int, ...], Any]"
@@ -123,15 +124,17 @@ class Facts:
     def _ranges(self, number: int, monomial: tuple[int, ...]) -> Iterable[_Row]:
         """What is known of a kernel by its name alone."""
         one = tuple(0 for _ in monomial)
-        match self.ring.keys[number]:
-            case ("pi",):
-                yield {monomial: 1, one: -_PI}
-                yield {monomial: -1, one: _PI + fmpq(1, 10**15)}
-            case ("sin" | "cos", *_) | ("function", "erf", *_):
-                yield {monomial: 1, one: 1}
-                yield {monomial: -1, one: 1}
-            case _:
-                return
+        key = self.ring.keys[number]
+        if key == ("pi",):
+            yield {monomial: 1, one: -_PI}
+            yield {monomial: -1, one: _PI + fmpq(1, 10**15)}
+            return
+        op = key[1] if key[0] == "function" else key[0]
+        least, most = primitive(op).bounds if is_primitive(op) else ("", "")
+        if least:
+            yield {monomial: 1, one: -fmpq(int(least))}
+        if most:
+            yield {monomial: -1, one: fmpq(int(most))}
 
     def _by_terms(self, poly: Poly) -> int | None:
         """All terms of one sign, at least one of them certainly not 0."""

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
 
-from gradspec.ir.expr import ZERO, Apply, Const, Expr, Select, apply
-from gradspec.ir.expr import Ref as _Ref
-from gradspec.ir.walk import names, nodes
+from gradspec.ir.expr import Apply, Const, Expr, Ref, Select, apply
+from gradspec.ir.walk import names, nodes, substitute
+from gradspec.primitives.formula import formula
+from gradspec.primitives.lookup import primitive
 
 _FLIPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
 RELATIONS = tuple(_FLIPPED)
@@ -88,26 +88,28 @@ def borders(expr: Expr) -> tuple[tuple[Expr, Expr], ...]:
     return tuple(found)
 
 
-def _borders(node: Expr) -> tuple[tuple[Expr, Expr], ...]:
+def _borders(node: Expr) -> Iterator[tuple[Expr, Expr]]:
+    """Of a comparison its sides; of a primitive the equations of its kinks."""
     match node:
-        case Apply(op="floor" | "ceil" | "trunc", args=(arg,)):
-            return ((arg, apply("floor", arg)),)
-        case Apply(op="round", args=(arg,)):
-            twice = apply("mul", Const(Fraction(2)), arg)
-            return ((twice, apply("floor", twice)),)
-        case Apply(op="mod", args=(left, right)):
-            ratio = apply("div", left, right)
-            return ((ratio, apply("floor", ratio)),)
-        case Apply(op="max" | "min", args=(left, right)):
-            return ((left, right),)
         case Apply(op=op, args=(left, right)) if op in RELATIONS:
-            return ((left, right),)
-        case Apply(op="abs" | "sign" | "relu" | "heaviside", args=(arg, *_)):
-            return ((arg, ZERO),)
-        case Apply(op="clip", args=(arg, low, high)):
-            return ((arg, low), (arg, high))
+            yield left, right
+        case Apply(op=op, args=args):
+            for left, right in _kinks(op):
+                values = dict(zip(primitive(op).params, args, strict=True))
+                yield substitute(left, values), substitute(right, values)
         case _:
-            return ()
+            return
+
+
+@cache
+def _kinks(op: str) -> tuple[tuple[Expr, Expr], ...]:
+    """Kinks at single points (``x == 0 and y == 0``) are no borders."""
+    found: list[tuple[Expr, Expr]] = []
+    for condition, _ in primitive(op).kinks:
+        parts = [p for p in conjuncts(formula(condition)) if isinstance(p, Apply)]
+        equations = [(p.args[0], p.args[1]) for p in parts if p.op == "eq"]
+        found += equations if len(equations) == 1 else []
+    return tuple(found)
 
 
 def _solve_all(op: str, left: Expr, right: Expr) -> Iterator[Bound]:
@@ -122,7 +124,7 @@ def _solve_all(op: str, left: Expr, right: Expr) -> Iterator[Bound]:
 def _solve(variable: str, op: str, side: Expr, value: Expr) -> Iterator[Bound]:
     """Undo the outermost operation of ``side`` until the variable stands alone."""
     match side:
-        case _Ref(name=name, indices=()) if name == variable:
+        case Ref(name=name, indices=()) if name == variable:
             yield Bound(variable, op, value)
         case Apply(op="neg", args=(arg,)):
             yield from _solve(variable, _FLIPPED[op], arg, apply("neg", value))

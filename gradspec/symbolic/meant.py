@@ -9,17 +9,18 @@ of the guess alone.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-from flint import ctx
+from flint import arb, ctx
 
 from gradspec.ir.expr import Apply, Expr, Ref, Select
 from gradspec.ir.walk import children, nodes
 from gradspec.primitives.balls import truth
+from gradspec.primitives.formula import formula
+from gradspec.primitives.lookup import primitive
 from gradspec.symbolic.enclose import UNDEFINED, Point, defined, program
-from gradspec.symbolic.inverse import NEVER, is_invertible, operand
 
 PRECISION = 256
 _MOST = 300
@@ -214,3 +215,82 @@ def _agree_outside(now: Values, wanted: Values, taken: list[Any], side: bool) ->
 
 def _is_known(values: Values) -> bool:
     return sum(value is not None for value in values) >= 3
+
+
+# --- one operation inverted ------------------------------------------------------------
+
+Value = Any
+"""An ``arb``; see :mod:`gradspec.symbolic.enclose`."""
+
+NEVER: Final = "never"
+"""No operand gives the wanted value."""
+
+
+def is_invertible(op: str) -> bool:
+    return op in _BINARY or bool(primitive(op).inverse)
+
+
+def operand(op: str, args: tuple[Value, ...], place: int, wanted: Value) -> Value:
+    """The value for ``args[place]`` that makes ``op`` give ``wanted``; :data:`NEVER`, or
+    None where any would do or none is known.
+
+    Of several the one on the same branch as the present operand: a square root has the
+    sign of what stands there now.
+    """
+    if not all(_is_number(a) for n, a in enumerate(args) if n != place):
+        return None
+    if op in _BINARY:
+        found = _BINARY[op](args[0], args[1], place, wanted)
+        return found if isinstance(found, str) or _is_number(found) else None
+    now = args[0] if _is_number(args[0]) else arb(0)
+    inverse = program(formula(primitive(op).inverse))
+    bound = {"out": wanted, "x": now}
+    found = inverse.run({name: bound[name] for name in inverse.names}, PRECISION)[0]
+    return found if _is_number(found) else NEVER
+
+
+def _is_number(value: Value) -> bool:
+    return defined(value) and value is not True and value is not False
+
+
+def _sum(left: Value, right: Value, place: int, wanted: Value) -> Value:
+    return wanted - (left if place else right)
+
+
+def _difference(left: Value, right: Value, place: int, wanted: Value) -> Value:
+    return left - wanted if place else wanted + right
+
+
+def _product(left: Value, right: Value, place: int, wanted: Value) -> Value:
+    other = left if place else right
+    if other.contains(0):
+        return None if wanted.contains(0) else NEVER
+    return wanted / other
+
+
+def _quotient(left: Value, right: Value, place: int, wanted: Value) -> Value:
+    if not place:
+        return wanted * right
+    if wanted.contains(0):
+        return None if left.contains(0) else NEVER
+    return left / wanted
+
+
+def _power(base: Value, exponent: Value, place: int, wanted: Value) -> Value:
+    if place:
+        if not (base > 0 and wanted > 0) or base.contains(1):
+            return None
+        return wanted.log() / base.log()
+    if exponent.contains(0):
+        return None
+    root = abs(wanted) ** (1 / exponent) if not wanted.contains(0) else arb(0)
+    return -root if _is_number(base) and base < 0 else root
+
+
+_BINARY: dict[str, Callable[[Value, Value, int, Value], Value]] = {
+    "add": _sum,
+    "sub": _difference,
+    "mul": _product,
+    "div": _quotient,
+    "pow": _power,
+}

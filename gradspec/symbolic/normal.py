@@ -17,6 +17,7 @@ from typing import Any
 from gradspec.ir.evaluate import Known, evaluate
 from gradspec.ir.expr import Expr, Select
 from gradspec.primitives.lookup import primitive
+from gradspec.primitives.row import Primitive
 from gradspec.symbolic.arcs import arc_cosine, arc_of_pair, arc_sine, arc_tangent
 from gradspec.symbolic.facts import Facts
 from gradspec.symbolic.gammas import shifted
@@ -25,10 +26,6 @@ from gradspec.symbolic.rationals import common, fraction, primes
 from gradspec.symbolic.ring import Frac, Poly, Ring, TooLarge
 from gradspec.symbolic.turns import cos_sin
 
-_ODD = ("erf", "erfinv", "atan", "i1")
-_EVEN = ("i0",)
-_POSITIVE = ("i0",)
-_INVERSES = {"erf": "erfinv", "erfinv": "erf"}
 _MOST_STEPS = 400
 
 
@@ -159,28 +156,30 @@ class Normal:
         return self.opaque(op, (part,))
 
     def opaque(self, op: str, parts: tuple[Frac, ...]) -> Frac:
-        turned = len(parts) == 1 and parts[0].num.leading_coefficient() < 0
-        if turned and op in (*_ODD, *_EVEN):
+        row = primitive(op)
+        if row.symmetry and parts[0].num.leading_coefficient() < 0:
             value = self.opaque(op, (self.ring.neg(parts[0]),))
-            return self.ring.neg(value) if op in _ODD else value
-        if op in _ODD and parts[0].is_zero:
+            return self.ring.neg(value) if row.symmetry == "odd" else value
+        if row.symmetry == "odd" and parts[0].is_zero:
             return self.ring.const(0)
-        undone = self._undone(op, parts[0])
+        undone = self._undone(row, parts[0])
         if undone is not None:
             return undone
         key = ("function", op, *(part.key for part in parts))
         generator, _ = self.ring.generator(key)
         self.ring.arguments[key] = parts
-        if op in _POSITIVE:
+        if row.bounds[0] and Fraction(row.bounds[0]) > 0:
             self.facts.by_nature.add(self.ring.found[key])
         return self.ring.whole(generator)
 
-    def _undone(self, op: str, part: Frac) -> Frac | None:
+    def _undone(self, row: Primitive, part: Frac) -> Frac | None:
         """``u`` of ``erfinv(erf(u))``."""
         key = self.ring.key_of(part.num) if part.den.is_one() else None
-        if key is None or key[0] != "function" or key[1] != _INVERSES.get(op):
+        if key is None or key[0] != "function":
             return None
-        return self.ring.arguments[key][0]
+        inner = primitive(key[1])
+        is_inverse = inner.inverse == f"{row.name}(out)"
+        return self.ring.arguments[key][0] if is_inverse else None
 
     # --- products of positive factors
 
