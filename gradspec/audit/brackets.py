@@ -33,7 +33,7 @@ _LEAST = float(np.finfo(float).tiny)
 """Room beneath the normal numbers, which may have been taken for 0."""
 
 _EXTRA = 14
-"""Bits beyond those of the format, as balls are asked for (`symbolic.pairs`)."""
+"""Bits beyond those of the format, as balls are asked for (`symbolic.truth`)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -24,7 +24,7 @@ SHOWN = 5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Truth:
-    """Exact values as pairs of doubles (`symbolic.pairs`), NaN where there is none, and
+    """Exact values as pairs of doubles (`symbolic.truth`), NaN where there is none, and
     the tolerance at each point, NaN where nothing is judged."""
 
     high: Array

@@ -21,8 +21,7 @@ from gradspec.audit.quantities import Quantity
 from gradspec.audit.tolerance import at_sign_changes, tolerances
 from gradspec.ir.rule import Kind, Rule
 from gradspec.symbolic.enclose import Program, program
-from gradspec.symbolic.pairs import ROOM, pair, pairs
-from gradspec.symbolic.truth import FORMATS
+from gradspec.symbolic.truth import FORMATS, ROOM, pair, pairs
 
 _ZEROS = 12
 """Zeros of one quantity along one line that are looked at."""

@@ -19,10 +19,10 @@ from gradspec.ir.calls import follows_surrogate
 from gradspec.ir.expr import ONE, ZERO, Const, Expr, Select
 from gradspec.ir.rule import Declared, Derived, Hole, Input, Let, Override
 from gradspec.ir.walk import names, substitute
+from gradspec.symbolic.breaks import Origin
 from gradspec.symbolic.compare import decimal
-from gradspec.symbolic.exact import exactly
-from gradspec.symbolic.sides import Limit, Trend, at, is_between, same
-from gradspec.symbolic.surfaces import Origin
+from gradspec.symbolic.neighbours import Limit, Trend, at, is_between, same
+from gradspec.symbolic.roots import exactly
 
 
 class Finding(Enum):

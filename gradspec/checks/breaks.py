@@ -21,12 +21,10 @@ from gradspec.ir.rule import Declared, Output, Override
 from gradspec.ir.rule import Kind as InputKind
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import names, size, substitute
+from gradspec.symbolic.breaks import Origin, Surface, bounds, conjuncts, surfaces
 from gradspec.symbolic.enclose import program
-from gradspec.symbolic.exact import exactly
-from gradspec.symbolic.isolate import bounds, conjuncts
-from gradspec.symbolic.roots import Root, is_in, is_solvable, isolated, solved
-from gradspec.symbolic.sides import OUTSIDE, Limit, Trend, approach, at, same
-from gradspec.symbolic.surfaces import Origin, Surface, surfaces
+from gradspec.symbolic.neighbours import OUTSIDE, Limit, Trend, approach, at, same
+from gradspec.symbolic.roots import Root, exactly, is_in, is_solvable, isolated, solved
 
 _REAL = (InputKind.FLOAT, InputKind.NOGRAD)
 

@@ -25,7 +25,7 @@ from gradspec.ir.expr import Apply, Const, Expr
 from gradspec.ir.rule import Declared, Derived, Input, Kind, Rule, Verdict
 from gradspec.ir.walk import names, transform
 from gradspec.symbolic.compare import Relation, compare
-from gradspec.symbolic.generic import EDGE, Limits, restrained, whole_range
+from gradspec.symbolic.domain import EDGE, Limits, restrained, whole_range
 from gradspec.symbolic.sampling import generic_points
 
 LEAST = 32

@@ -22,13 +22,23 @@ from gradspec.derive.linear import is_linear
 from gradspec.ir.expr import Apply, Const, Expr
 from gradspec.ir.rule import Kind
 from gradspec.ir.walk import names, nodes
-from gradspec.symbolic.compare import Comparison, Relation, compare, compare_finely
+from gradspec.symbolic.breaks import borders
+from gradspec.symbolic.compare import (
+    Comparison,
+    Relation,
+    compare,
+    compare_finely,
+    meets,
+)
 from gradspec.symbolic.enclose import Program, defined, enclose, program
-from gradspec.symbolic.isolate import borders
-from gradspec.symbolic.meeting import choices
-from gradspec.symbolic.neighbours import beside, lies_between, limits, on_border
-from gradspec.symbolic.rounded import meets
-from gradspec.symbolic.zero import Search, search
+from gradspec.symbolic.neighbours import (
+    beside,
+    choices,
+    lies_between,
+    limits,
+    on_border,
+)
+from gradspec.symbolic.proof.prove import Search, search
 
 _REAL = (Kind.FLOAT, Kind.NOGRAD)
 _FINELY = 4

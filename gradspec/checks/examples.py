@@ -23,10 +23,10 @@ from gradspec.ir.elements import OutOfRange, element
 from gradspec.ir.expr import Expr
 from gradspec.ir.rule import Declared, Example, Input, Output, Rule, Value
 from gradspec.ir.unroll import unroll
-from gradspec.symbolic.agree import Agreement, agreement
 from gradspec.symbolic.compare import decimal
 from gradspec.symbolic.enclose import defined, enclose, program, total
 from gradspec.symbolic.neighbours import limits, on_border
+from gradspec.symbolic.truth import Agreement, agreement
 
 Shape: TypeAlias = tuple[int, ...]
 Index: TypeAlias = tuple[int, ...]

@@ -41,12 +41,12 @@ from gradspec.ir.rule import (
 )
 from gradspec.ir.tidy import tidy
 from gradspec.ir.unroll import axis_names, unroll
+from gradspec.primitives.formula import elementary
 from gradspec.symbolic.attempts import attempt
 from gradspec.symbolic.compare import Comparison, Relation, compare, relative_digits
-from gradspec.symbolic.meaning import elementary
 from gradspec.symbolic.neighbours import on_border
-from gradspec.symbolic.regions import Question
-from gradspec.symbolic.zero import NORMAL, Proof, Search, Sides, by_normal_form
+from gradspec.symbolic.proof.prove import NORMAL, Proof, Search, Sides, by_normal_form
+from gradspec.symbolic.proof.regions import Question
 
 _MOST_DIGITS = 50
 _CONFIRMED = 4

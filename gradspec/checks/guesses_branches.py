@@ -9,8 +9,8 @@ from gradspec.ir.expr import Apply, Const, Expr, Ref, Select, apply
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import nodes
 from gradspec.primitives.balls import truth
+from gradspec.symbolic.breaks import RELATIONS
 from gradspec.symbolic.enclose import program
-from gradspec.symbolic.isolate import RELATIONS
 from gradspec.symbolic.meant import PRECISION, Place, evaluate
 
 

@@ -45,11 +45,11 @@ from gradspec.ir.rule import (
 )
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import names, substitute
+from gradspec.symbolic.breaks import thresholds
 from gradspec.symbolic.compare import decimal
 from gradspec.symbolic.enclose import defined, enclose, program
-from gradspec.symbolic.isolate import thresholds
 from gradspec.symbolic.neighbours import FINE, lies_between, meet
-from gradspec.symbolic.zero import search
+from gradspec.symbolic.proof.prove import search
 
 _BITS = 256
 _MOST = 64

@@ -21,8 +21,8 @@ from gradspec.ir.walk import names
 from gradspec.stabilise.effort import remembered_forms
 from gradspec.stabilise.explanation import emitted
 from gradspec.stabilise.names import Names
-from gradspec.symbolic.sides import Trend
-from gradspec.symbolic.surfaces import Origin
+from gradspec.symbolic.breaks import Origin
+from gradspec.symbolic.neighbours import Trend
 
 
 @dataclass(frozen=True, slots=True)

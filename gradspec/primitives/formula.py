@@ -9,7 +9,10 @@ from __future__ import annotations
 from functools import cache, reduce
 from typing import assert_never
 
+from gradspec.ir.calls import expand
 from gradspec.ir.expr import Apply, Const, Expr, Ref, Select
+from gradspec.ir.tidy import tidy
+from gradspec.ir.walk import substitute, transform
 from gradspec.primitives.lookup import primitive
 from gradspec.syntax import nodes
 from gradspec.syntax.parse import parse_expression
@@ -93,3 +96,36 @@ def _resolve(node: nodes.Expr) -> Expr:
 def conjoin(op: str, terms: tuple[Expr, ...]) -> Expr:
     """``a and b and c`` as binary ``and``s from the left (``op`` may be ``or``)."""
     return reduce(lambda left, right: Apply(op, (left, right)), terms)
+
+
+# --- elementary terms ----------------------------------------------------------------
+# What is left: arithmetic, powers, ``exp log sqrt cbrt sin cos``, conditionals, and the
+# functions that have no simpler form (``erf``, ``digamma``, ``floor``, …).
+
+
+_KEPT = ("lgamma",)  # the logarithm of |gamma|: its own recurrence is better known
+
+
+def elementary(expr: Expr) -> Expr:
+    """The same function in elementary terms."""
+    return tidy(_elementary(expand(expr)))
+
+
+def _elementary(expr: Expr) -> Expr:
+    return transform(expr, _visit)
+
+
+def _visit(node: Expr) -> Expr:
+    if not isinstance(node, Apply) or node.op in _KEPT:
+        return node
+    meaning = _meaning(node.op)
+    if meaning is None:
+        return node
+    params = primitive(node.op).params
+    return substitute(meaning, dict(zip(params, node.args, strict=True)))
+
+
+@cache
+def _meaning(op: str) -> Expr | None:
+    text = primitive(op).meaning
+    return None if text is None else _elementary(formula(text))

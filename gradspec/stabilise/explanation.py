@@ -32,7 +32,7 @@ from gradspec.stabilise.arithmetic_model import Machine, rounded
 from gradspec.stabilise.choice import Candidate, Choice
 from gradspec.stabilise.names import Names
 from gradspec.symbolic.enclose import program
-from gradspec.symbolic.values import floats
+from gradspec.symbolic.truth import floats
 
 # --- why a form was selected ---------------------------------------------------------------
 

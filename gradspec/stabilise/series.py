@@ -3,7 +3,7 @@
 ``expm1(x) / x`` has no value at 0, ``x - sin(x)`` loses all its digits there. About 0, and
 about constants that the expression compares or subtracts, a function of one input becomes
 a polynomial within a window; outside it stays as it is. The polynomial is the function
-there to 2**-56: `symbolic.taylor` bounds what it leaves out.
+there to 2**-56: `symbolic.series` bounds what it leaves out.
 """
 
 from __future__ import annotations

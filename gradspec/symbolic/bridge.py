@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from gradspec.ir.evaluate import evaluate
 from gradspec.ir.expr import Const, Expr
 from gradspec.primitives.lookup import primitive
-from gradspec.symbolic.isolate import bounds
+from gradspec.symbolic.breaks import bounds
 
 Term: TypeAlias = Any
 """A SymPy expression (SymPy has no types to check against)."""

@@ -15,7 +15,7 @@ from typing import Any
 
 from gradspec.ir.expr import ONE, Apply, Const, Expr
 from gradspec.ir.tidy import fold
-from gradspec.symbolic.ring import Frac, Poly, Ring, TooLarge, Undefined
+from gradspec.symbolic.proof.ring import Frac, Poly, Ring, TooLarge, Undefined
 
 _HIGHEST = 12
 """Whole powers beyond this stay as they are."""

@@ -1,4 +1,4 @@
-"""The correctly rounded value of an expression: what a perfect target would return.
+"""Values of expressions to the digits that a format has, or more: what a perfect target gives.
 
 Precision is raised until both ends of the ball round to the same value of the format.
 Fixed precision, or "raise it until two runs agree", accuse right code (NUMERICS).
@@ -7,14 +7,17 @@ Fixed precision, or "raise it until two runs agree", accuse right code (NUMERICS
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+from math import nan
 from typing import Any
 
-from flint import ctx
+from flint import arb, ctx, fmpq
 
 from gradspec.ir.expr import Expr
-from gradspec.symbolic.enclose import Point, Program, program
+from gradspec.symbolic.enclose import Point, Program, defined, program
 
 CAP = 4096
 """Bits at which we stop. A ball that is defined but still holds the middle between two
@@ -151,3 +154,176 @@ def _shift_even(magnitude: int, shift: int) -> int:
     kept, rest = magnitude >> shift, magnitude & ((1 << shift) - 1)
     half = 1 << (shift - 1)
     return kept + (rest > half or (rest == half and kept & 1 == 1))
+
+
+# --- more digits than a format has, as two doubles -----------------------------------
+# An error is measured against the exact value and not against its rounding, so a double
+# nearest to it (``high``) and what is then left (``low``) are kept: together at least
+# eleven bits beyond the format's last.
+
+
+_EXTRA = 14
+ROOM = 40
+"""Bits with which the first attempt is made, beyond those of the format."""
+
+_SIDES = 100
+"""Bits more where a value may be a power of two."""
+
+UNKNOWN = (math.nan, 0.0)
+
+
+def pairs(
+    expr: Expr, points: Iterable[Point], dtype: str, room: int = ROOM
+) -> list[tuple[float, float]]:
+    """``(high, low)`` of ``expr`` at each point: nan where it is undefined or cannot be
+    told, inf where it is infinite or beyond the range of doubles, 0 where all that can be
+    told is that it rounds to 0.
+    """
+    compiled, form = program(expr), FORMATS[dtype]
+    return [pair(compiled, point, form, room) for point in points]
+
+
+def pair(
+    compiled: Program, point: Point, form: Format, room: int = ROOM
+) -> tuple[float, float]:
+    """:func:`pairs` for one point of a compiled expression."""
+    precision = form.bits + room
+    while True:
+        ball = compiled.run(point, precision)[0]
+        found = _split(ball, form)
+        if found is not None:
+            return found
+        if precision >= CAP or _is_hopeless(compiled, ball, point):
+            return (0.0, 0.0) if _is_nothing(ball, form) else UNKNOWN
+        precision *= 2
+
+
+def _is_nothing(ball: Any, form: Format) -> bool:
+    """Whether all of a ball rounds to 0 in the format: ``log(1 + exp(x)) - x`` at 1e10."""
+    if not isinstance(ball, arb) or not ball.is_finite():
+        return False
+    return bool(abs(ball) < arb(2) ** (form.least - 1))
+
+
+def _split(ball: Any, form: Format) -> tuple[float, float] | None:
+    """A ball that is narrow enough as two doubles; None if it is not."""
+    if ball is None or ball is True or ball is False:
+        return None if ball is None else (float(ball), 0.0)
+    if not ball.is_finite():
+        exact = not ball.is_nan() and ball.is_exact()
+        return (math.copysign(math.inf, 1 if ball > 0 else -1), 0.0) if exact else None
+    if not ball.is_exact() and ball.rel_accuracy_bits() < form.bits + _EXTRA:
+        return None
+    middle = ball.mid()
+    high = float(middle)
+    if math.isinf(high) or high == 0.0:
+        return high, 0.0
+    if not ball.is_exact() and _is_open(high, ball, form):
+        return None
+    return high, float(middle - arb(high))
+
+
+def _is_open(high: float, ball: Any, form: Format) -> bool:
+    """Whether it is not known on which side of a power of two the value lies, where a
+    unit in the last place is another; what is as near to one as `_SIDES` is equal to it.
+    """
+    mantissa = abs(math.frexp(high)[0])
+    distance = min(mantissa - 0.5, 1.0 - mantissa)
+    if distance > 2.0 ** (1 - form.bits - _EXTRA):
+        return False
+    return bool(ball.rel_accuracy_bits() < form.bits + _EXTRA + _SIDES)
+
+
+def _is_hopeless(compiled: Program, ball: Any, point: Point) -> bool:
+    """Undefined, and not for want of precision: no more of it will help."""
+    return ball is not None and not ball.is_finite() and compiled.is_singular(point)
+
+
+# --- agreement with a number as it was written ---------------------------------------
+
+
+_SINGLE = Fraction(1, 2**22)
+"""Relative error that a float32 computation of a few steps may leave in a number."""
+
+
+class Agreement(Enum):
+    YES = "yes"
+    SINGLE = "to the precision of float32 only"
+    NO = "no"
+    UNKNOWN = "not to be decided"
+
+
+def agreement(ball: Any, expected: Fraction | float, unit: Fraction) -> Agreement:
+    """Rounded to the last digit written, or cut off there."""
+    if isinstance(expected, float):
+        return _special(ball, expected)
+    if not defined(ball):
+        return Agreement.NO if _is_infinite(ball) else Agreement.UNKNOWN
+    with ctx.workprec(256):
+        exact = arb(fmpq(expected.numerator, expected.denominator))
+        off = abs(_number(ball) - exact)
+        last = arb(fmpq(unit.numerator, unit.denominator))
+        if not off > last / 2:
+            return Agreement.YES
+        if (
+            not off >= last
+            and abs(_number(ball)) > abs(exact)
+            and _is_long(exact, last)
+        ):
+            return Agreement.YES
+        rough = abs(exact) * arb(fmpq(_SINGLE.numerator, _SINGLE.denominator))
+        return Agreement.NO if off > rough else Agreement.SINGLE
+
+
+def _special(ball: Any, expected: float) -> Agreement:
+    if math.isinf(expected) and _is_infinite(ball):
+        same = (ball > 0) == (expected > 0)
+        return Agreement.YES if same else Agreement.NO
+    if defined(ball):
+        return Agreement.NO
+    return Agreement.UNKNOWN
+
+
+def _is_infinite(ball: Any) -> bool:
+    if ball is None or ball is True or ball is False:
+        return False
+    return bool(ball.is_exact() and not ball.is_finite() and not ball.is_nan())
+
+
+def _is_long(exact: Any, last: Any) -> bool:
+    """Four digits or more: who writes 3.1415 has cut off, who writes 3 has rounded."""
+    return bool(abs(exact) >= 1000 * last)
+
+
+def _number(ball: Any) -> Any:
+    return arb(int(ball)) if ball is True or ball is False else ball
+
+
+# --- many expressions at one point as float64 ----------------------------------------
+
+
+PRECISION = 256
+"""Bits: moderate points of sums of a few terms lose few of them."""
+
+ACCURACY = 1e-30
+"""How narrow a ball is to be: moderate points give no smaller numbers of interest."""
+
+
+def floats(compiled: Program, point: Mapping[str, Any]) -> list[float | None]:
+    """The middles of the balls, however large or small; None where there is no value."""
+    balls = compiled.run(point, 2 * PRECISION)
+    with ctx.workprec(2 * PRECISION):
+        return [
+            float(ball.mid()) if defined(ball) and not isinstance(ball, bool) else None
+            for ball in balls
+        ]
+
+
+def values(program: Program, point: Mapping[str, Fraction]) -> list[float]:
+    """One number for each root of the program; nan where it is undefined or not narrow."""
+    balls = program.run(point, PRECISION)
+    with ctx.workprec(PRECISION):
+        return [
+            float(ball.mid()) if ball.is_finite() and ball.rad() < ACCURACY else nan
+            for ball in balls
+        ]

@@ -24,7 +24,7 @@ from gradspec.ir.rule import (
     Value,
 )
 from gradspec.ir.walk import names
-from gradspec.symbolic.difference import slope
+from gradspec.symbolic.compare import slope
 from gradspec.symbolic.sampling import sample
 from gradspec.symbolic.truth import nearest
 

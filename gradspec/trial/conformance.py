@@ -35,9 +35,9 @@ from gradspec.plan.broadcast import in_full
 from gradspec.plan.closing import close
 from gradspec.plan.gradients import gradients_of
 from gradspec.plan.planning import plan_rule
-from gradspec.symbolic.difference import bend, slope
+from gradspec.symbolic.compare import bend, slope
 from gradspec.symbolic.enclose import Program, enclose
-from gradspec.symbolic.values import values
+from gradspec.symbolic.truth import values
 from gradspec.trial.drawing import Drawn, attempt
 from gradspec.trial.shapes import Place, place_in
 

@@ -34,9 +34,9 @@ from gradspec.ir.rule import (
     Rule,
 )
 from gradspec.ir.unroll import unroll
-from gradspec.symbolic.difference import bend, slope
+from gradspec.symbolic.compare import bend, slope
 from gradspec.symbolic.enclose import Program, enclose
-from gradspec.symbolic.values import values
+from gradspec.symbolic.truth import values
 from gradspec.trial.cases import example_case
 from gradspec.trial.drawing import Drawn, attempt
 from gradspec.trial.shapes import Place, batch_shapes, place_in, size_choices

@@ -15,8 +15,7 @@ from gradspec.primitives.formula import formula
 from gradspec.stabilise import sampling
 from gradspec.stabilise.accuracy_model import GOOD, Trial
 from gradspec.stabilise.arithmetic_model import Machine
-from gradspec.symbolic.pairs import pairs
-from gradspec.symbolic.truth import FORMATS
+from gradspec.symbolic.truth import FORMATS, pairs
 from tests.derive.rules import completed
 
 TINY = 2.0**-126

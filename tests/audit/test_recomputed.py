@@ -18,7 +18,7 @@ from mpmath import mp, mpf
 import gradspec
 from benchmarks.recomputed import compare, recompute
 from gradspec.options import AuditOptions
-from gradspec.symbolic.pairs import pairs
+from gradspec.symbolic.truth import pairs
 from tests.derive.rules import completed
 from tests.rules_library.rule_reading import read
 

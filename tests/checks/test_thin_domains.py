@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gradspec.symbolic.constraints import Constraints
-from gradspec.symbolic.generic import generic, restrained
+from gradspec.symbolic.domain import Constraints, generic, restrained
 from tests.checks.written import checked, written
 
 WRONG = {

@@ -21,7 +21,7 @@ from gradspec.ir.unroll import (
 from gradspec.lower.lowering import lower
 from gradspec.source import Source
 from gradspec.symbolic.enclose import enclose
-from gradspec.symbolic.zero import search
+from gradspec.symbolic.proof.prove import search
 from gradspec.syntax.parse import parse
 from tests.ir.well_formed import verify
 

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from gradspec.ir.expr import Const
 from gradspec.ir.text import show
 from gradspec.primitives.formula import formula
+from gradspec.symbolic.breaks import Origin, Surface, surfaces
 from gradspec.symbolic.enclose import enclose, program
-from gradspec.symbolic.exact import exactly
-from gradspec.symbolic.roots import isolated, solved
-from gradspec.symbolic.sides import Trend, approach
-from gradspec.symbolic.surfaces import Origin, Surface, surfaces
+from gradspec.symbolic.neighbours import Trend, approach
+from gradspec.symbolic.roots import exactly, isolated, solved
 
 BASE = {"x": Fraction(1), "y": Fraction(0), "c": Fraction(7, 10)}
 

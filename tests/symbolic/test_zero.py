@@ -10,7 +10,7 @@ import pytest
 from gradspec.ir.expr import Expr
 from gradspec.primitives.formula import formula
 from gradspec.symbolic import consult
-from gradspec.symbolic.zero import Proof, search
+from gradspec.symbolic.proof.prove import Proof, search
 
 
 def prove_equal(left: Expr, right: Expr, *given: Any, **named: Any) -> Proof | None:
@@ -119,7 +119,7 @@ def _question(line: str) -> tuple[Expr, Expr, tuple[Expr, ...]]:
 def test_identities_are_proved_without_sympy(
     line: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gradspec.symbolic.zero.sympy_agrees", lambda *_: False)
+    monkeypatch.setattr("gradspec.symbolic.proof.prove.sympy_agrees", lambda *_: False)
     left, right, given = _question(line)
     proof = prove_equal(left, right, given, 5.0)
     assert proof is not None

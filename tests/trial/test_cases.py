@@ -11,7 +11,7 @@ import pytest
 
 from gradspec.ir.expr import Ref, apply, const
 from gradspec.primitives.formula import formula
-from gradspec.symbolic.difference import slope
+from gradspec.symbolic.compare import slope
 
 RULE = "rule f(x) -> y:\n    y = x * sin(x)\n    example x = 2: y = 1.8185949\n"
 

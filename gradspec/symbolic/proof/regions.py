@@ -17,10 +17,10 @@ from time import process_time
 from typing import Any
 
 from gradspec.ir.expr import Apply, Expr, Ref
-from gradspec.symbolic.facts import Facts
-from gradspec.symbolic.isolate import bounds, conjuncts
-from gradspec.symbolic.normal import Empty, Normal, Refine, Split
-from gradspec.symbolic.ring import Frac, Poly, Ring, TooLarge, Undefined
+from gradspec.symbolic.breaks import bounds, conjuncts
+from gradspec.symbolic.proof.normal import Empty, Normal, Refine, Split
+from gradspec.symbolic.proof.ring import Frac, Poly, Ring, TooLarge, Undefined
+from gradspec.symbolic.proof.signs import Facts
 
 _RESTARTS = 12
 _MOST_REGIONS = 200

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import inf
+from math import gcd, inf
 from time import process_time
 from typing import Any, TypeAlias
 
-from flint import Ordering, fmpq, fmpq_mpoly_ctx
+from flint import Ordering, fmpq, fmpq_mpoly_ctx, fmpz
 
 Key: TypeAlias = Any
 """A tuple that begins with the kind of kernel: ``("exp", …)``, ``("root", …)``."""
@@ -237,3 +237,26 @@ class Ring:
                 num = self.lower(self.mul_poly(num, lift))
                 den = self.lower(self.mul_poly(den, lift))
         return num, den
+
+
+# --- rational numbers ----------------------------------------------------------------
+
+
+def primes(number: Fraction) -> list[tuple[int, int]]:
+    if max(number.numerator.bit_length(), number.denominator.bit_length()) > 96:
+        raise TooLarge
+    above = [(int(p), int(e)) for p, e in fmpz(number.numerator).factor()]
+    below = [(int(p), -int(e)) for p, e in fmpz(number.denominator).factor()]
+    return above + below
+
+
+def fraction(value: Any) -> Fraction:
+    return (
+        Fraction(int(value.p), int(value.q)) if hasattr(value, "p") else Fraction(value)
+    )
+
+
+def common(a: Fraction, b: Fraction) -> Fraction:
+    """The largest number of which both are whole multiples."""
+    top = gcd(a.numerator * b.denominator, b.numerator * a.denominator)
+    return Fraction(top, a.denominator * b.denominator)

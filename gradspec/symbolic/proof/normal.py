@@ -18,13 +18,25 @@ from gradspec.ir.evaluate import Known, evaluate
 from gradspec.ir.expr import Expr, Select
 from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Primitive
-from gradspec.symbolic.arcs import arc_cosine, arc_of_pair, arc_sine, arc_tangent
-from gradspec.symbolic.facts import Facts
-from gradspec.symbolic.gammas import shifted
-from gradspec.symbolic.radicals import denested
-from gradspec.symbolic.rationals import common, fraction, primes
-from gradspec.symbolic.ring import Frac, Poly, Ring, TooLarge
-from gradspec.symbolic.turns import cos_sin
+from gradspec.symbolic.proof.kernels import (
+    arc_cosine,
+    arc_of_pair,
+    arc_sine,
+    arc_tangent,
+    cos_sin,
+    denested,
+    shifted,
+)
+from gradspec.symbolic.proof.ring import (
+    Frac,
+    Poly,
+    Ring,
+    TooLarge,
+    common,
+    fraction,
+    primes,
+)
+from gradspec.symbolic.proof.signs import Facts
 
 _MOST_STEPS = 400
 

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from flint import fmpq
 
 from gradspec.primitives.lookup import is_primitive, primitive
-from gradspec.symbolic.ring import Frac, Poly, Ring
+from gradspec.symbolic.proof.ring import Frac, Poly, Ring
 
 _Row: TypeAlias = "dict[tuple[int, ...], Any]"
 """A polynomial that is positive, by monomial."""

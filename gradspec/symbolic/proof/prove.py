@@ -1,7 +1,7 @@
 """Are two expressions equal on the whole domain? A proof, or None.
 
 The strategies stand in the order of their measured cost: the same text, the same normal
-form region by region (`gradspec.symbolic.regions`: a few milliseconds, no SymPy), and
+form region by region (`gradspec.symbolic.proof.regions`: a few milliseconds, no SymPy), and
 at last SymPy under a time limit.
 """
 
@@ -16,11 +16,11 @@ from gradspec.ir.depth import deep
 from gradspec.ir.expr import Expr
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import names
+from gradspec.primitives.formula import elementary
 from gradspec.symbolic.attempts import attempt
 from gradspec.symbolic.consult import sympy_agrees
 from gradspec.symbolic.limit import in_time
-from gradspec.symbolic.meaning import elementary
-from gradspec.symbolic.regions import Prover, Question
+from gradspec.symbolic.proof.regions import Prover, Question
 
 NORMAL, SIMPLIFY = "normal form", "simplify"
 

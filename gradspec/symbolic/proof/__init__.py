@@ -1,0 +1,1 @@
+"""Equality of expressions, proved by normal forms on regions."""
