@@ -125,15 +125,15 @@ def cases(source: Source, root: str, options: Options) -> tuple[dict[str, Any], 
 
 
 def _case(checked: CheckedRule) -> dict[str, Any] | None:
-    from gradspec.plan.planning import plan_ranked
+    from gradspec.plan.closing import NotEmitted
+    from gradspec.plan.planning import plan_rule
     from gradspec.plan.pushing import is_linear
-    from gradspec.plan.tensors import NotEmitted
     from gradspec.trial.conformance import elementwise_case, ranked_case
 
     if checked.rule.is_elementwise:
         return elementwise_case(checked)
     try:
-        plan = plan_ranked(checked)
+        plan = plan_rule(checked)
     except NotEmitted:
         return None
     return ranked_case(checked.rule, is_linear(plan))

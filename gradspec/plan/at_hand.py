@@ -5,24 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from gradspec.plan.array import Expr, Name, children, names, substitute
+from gradspec.plan.array import Expr, substitute
 from gradspec.plan.plan import Assign, Gradient, RulePlan
-from gradspec.plan.translate import replaced
-
-
-def with_outputs_at_hand(plan: RulePlan) -> RulePlan:
-    """For a backward pass that has the outputs before they are rounded: what is equal to
-    one needs no computing, unless the author asks for it (``recompute``).
-    """
-    outputs = {output.name for output in plan.outputs} - {*plan.recomputed}
-    lets = [let for let in plan.forward if let.name in outputs and children(let.value)]
-    values: dict[Expr, Expr] = {let.value: Name(let.name) for let in lets}
-    plan = _with_gradients(plan, lambda value: replaced(value, values))
-    used = names(*(g.whole for g in plan.gradients if g))
-    saved = tuple(
-        let.name for let in plan.forward if let.name in used or let.name in plan.saved
-    )
-    return replace(plan, saved=saved)
 
 
 def without_locals(plan: RulePlan) -> RulePlan:

@@ -21,7 +21,7 @@ from gradspec.plan.plan import Assign, Gradient
 from gradspec.primitives.table_broadcast import BROADCAST_LIKE
 
 
-def in_full(
+def broadcast(
     rule: Rule,
     forward: tuple[Assign, ...],
     surrogates: tuple[Assign, ...],

@@ -1,214 +1,380 @@
-"""A rule's values as closed expressions over arrays: locals and outputs put in place.
+"""The closed values of a rule over arrays: locals and outputs put in place.
 
-What keeps its name: constants (locals that no tensor takes part in) and, in the
-backward pass, what is kept for it. That is, unless the author says otherwise with
-``save`` or ``recompute``, the inputs, and an output where the backward pass is written
-in terms of it or multiplies with it. A factor costs half a unit when it was rounded to
-half precision; under a difference (``1 - y``) that rounding may be all that is left, so
-there the output is computed again unless the author wrote it.
+In the backward pass these keep their names: outputs that take a gradient, locals of fewer
+axes than the rule's inputs (statistics of a row: little to keep, a pass over the input to
+compute again), and what the author says with ``save``; not what the author says with
+``recompute``. Constants (locals that no tensor takes part in) keep theirs everywhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from gradspec.derive.indexed_tangents import NotLinear, Underivable, indexed_tangents
 from gradspec.ir import expr as ir
 from gradspec.ir import walk
-from gradspec.ir.rule import Declared, Derived, Let, Override, Rule
-from gradspec.plan.array import Expr, Name, Op, Where, children, names, nodes
-from gradspec.plan.plan import Assign
-from gradspec.plan.translate import Types, as_float, replaced, translate, types_of
-from gradspec.primitives.lookup import primitive
+from gradspec.ir.calls import expand
+from gradspec.ir.rule import (
+    Declared,
+    Derived,
+    Input,
+    Kind,
+    Let,
+    Output,
+    Override,
+    Rule,
+    Shape,
+)
+from gradspec.plan.array import Expr, Name, children, names
+from gradspec.plan.axes import Value, size_of
+from gradspec.plan.batches import parted
+from gradspec.plan.fencing import fenced
+from gradspec.plan.indexed import Known, array_of, sizes_needed
+from gradspec.plan.keeping import kept_dimensions
+from gradspec.plan.native import with_natives
+from gradspec.plan.plan import Assign, AxisSize
+from gradspec.plan.translate import (
+    ZERO,
+    Types,
+    as_float,
+    operation,
+    replaced,
+    translate,
+    types_of,
+    with_values,
+)
 
-_WORTH_KEEPING = 4.0
-"""Multiplications: a cheaper value is computed again sooner than it is read."""
+
+class NotEmitted(Exception):
+    """A rule that cannot be planned yet; the message says why, for the user."""
 
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """The closed values of a rule; ``cotangents`` by ``d<input>``."""
+    """The closed values; ``cotangents`` by ``d<input>``. ``tangents`` by ``<output>_dot``,
+    of a rule over named axes alone; none where ``no_tangents`` says why.
+    """
 
     constants: tuple[Assign, ...]
     forward: tuple[Assign, ...]
     backward_locals: tuple[Assign, ...]
     cotangents: Mapping[str, Expr]
+    tangents: Mapping[str, Expr]
+    no_tangents: str
     surrogates: tuple[Assign, ...]
     saved: tuple[str, ...]
+    sizes: tuple[AxisSize, ...]
 
 
 def close(rule: Rule) -> Closed:
-    """All values of the rule, closed."""
-    constants = _constants(rule)
-    types = _types(rule, constants)
+    """All values of the rule, closed; raises :class:`NotEmitted`."""
+    return _Closing(fenced(rule)).closed()
 
-    known: dict[ir.Expr, Expr] = {}
 
-    def array(value: ir.Expr) -> Expr:
-        return translate(value, types, known)
+class _Closing:
+    """The rule with what is known of all its names."""
 
-    ahead = _resolved([let for let in rule.forward if let.name not in constants], {})
-    raw = {name: array(value) for name, value in ahead.items()}
-    kept = _kept(rule)
-    behind = {
-        name: as_float(array(value), types)
-        for name, value in _backward(rule, ahead, kept).items()
-    }
-    reused = _reused(rule, behind, raw, kept)
-    behind = {name: replaced(value, reused) for name, value in behind.items()}
-    cotangents = {n: v for n, v in behind.items() if n in _cotangents(rule)}
-    used = names(*cotangents.values())
-    return Closed(
-        constants=tuple(Assign(n, array(v)) for n, v in constants.items()),
-        forward=_forward(rule, raw, types),
-        backward_locals=tuple(
-            Assign(n, v) for n, v in behind.items() if n not in cotangents
-        ),
-        cotangents=cotangents,
-        surrogates=tuple(
-            Assign(s.output, as_float(array(walk.substitute(s.value, ahead)), types))
-            for s in rule.surrogates
-        ),
-        saved=tuple(name for name in raw if name in used),
-    )
+    def __init__(self, rule: Rule) -> None:
+        self.rule = rule
+        self.constants = _constants(rule)
+        self.types = _types(rule, self.constants)
+        tensors = rule.tensor_inputs
+        floats = [i.name for i in tensors if i.kind in (Kind.FLOAT, Kind.NOGRAD)]
+        if not floats and not rule.is_elementwise:
+            raise NotEmitted("it has no floating input")
+        self.like = Name(floats[0] if floats else tensors[0].name)
+        self.view = {i.name: _known(i.name, i.shape) for i in tensors}
+        numbers = [*(s.name for s in rule.static_inputs), *self.constants]
+        self.view |= {n: Known(Name(n), is_number=True) for n in numbers}
+
+    def closed(self) -> Closed:
+        ahead = self._forward()
+        behind = self._backward()
+        along, reason = self._tangents()
+        cotangents = [name for name in behind if name in _cotangents(self.rule)]
+        fixed = frozenset((*cotangents, *along, *(o.name for o in self.rule.outputs)))
+        values = kept_dimensions({**ahead, **behind, **along}, fixed, self.types)
+        ahead, behind, moving = (
+            {name: values[name] for name in group} for group in (ahead, behind, along)
+        )
+        kept = self._kept()
+        raw = _resolved(ahead, {}, frozenset())
+        again = _resolved(ahead, {}, kept)
+        given = {name: value for name, value in again.items() if name not in kept}
+        back = _resolved(behind, given, frozenset())
+        outputs = {o.name for o in self.rule.outputs} - {*self.rule.recomputes}
+        outputs |= {*names(*(back[name] for name in cotangents)), *self.rule.saves}
+        named = [name for name in raw if name in outputs]
+        back = _by_name(back, [(n, v) for n in named for v in _values(n, raw, again)])
+        moving = {n: with_values(value, raw) for n, value in moving.items()}
+        raw, back, moving = _with_natives(fixed | kept, raw, back, moving)
+        used = names(*(back[name] for name in cotangents))
+        return Closed(
+            constants=tuple(
+                Assign(name, translate(_sized(value), self.types))
+                for name, value in self.constants.items()
+            ),
+            forward=tuple(Assign(n, v) for n, v in raw.items()),
+            backward_locals=tuple(
+                Assign(n, v) for n, v in back.items() if n not in cotangents
+            ),
+            cotangents={n: v for n, v in back.items() if n in cotangents},
+            tangents=moving,
+            no_tangents=reason,
+            surrogates=self._surrogates(raw),
+            saved=tuple(name for name in raw if name in used),
+            sizes=_sizes(self.rule),
+        )
+
+    # --- the forward pass ----------------------------------------------------------
+
+    def _forward(self) -> dict[str, Expr]:
+        """Each let over the names of the earlier ones."""
+        outputs = {output.name: output for output in self.rule.outputs}
+        found: dict[str, Expr] = {}
+        for let in self.rule.forward:
+            if let.name in self.constants:
+                continue
+            value = self._array(let.value, let.indices, let.axes, self.view)
+            if let.name in outputs:
+                value = self._output(outputs[let.name], value)
+            found[let.name] = value.expr
+            self.view[let.name] = _of(let, value, self.view)
+        return found
+
+    def _output(self, output: Output, value: Value) -> Value:
+        if not output.takes_gradient:
+            return value
+        expr = as_float(value.expr, self.types)
+        return Value(expr, value.axes, value.batched)
+
+    def _array(
+        self,
+        value: ir.Expr,
+        indices: Sequence[str],
+        axes: Sequence[str | int],
+        view: Mapping[str, Known],
+        shape: Shape | None = None,
+        is_gradient: bool = False,
+    ) -> Value:
+        return array_of(
+            value,
+            indices,
+            axes,
+            view,
+            self.types,
+            self.like,
+            batched=shape is None or shape.batch,
+            is_gradient=is_gradient,
+        )
+
+    def _surrogates(self, raw: Mapping[str, Expr]) -> tuple[Assign, ...]:
+        found = {}
+        for s in self.rule.surrogates:
+            axes = next(o.shape.axes for o in self.rule.outputs if o.name == s.output)
+            value = self._array(s.value, s.indices, axes, self.view)
+            found[s.output] = as_float(value.expr, self.types)
+        return tuple(Assign(n, with_values(v, raw)) for n, v in found.items())
+
+    # --- the backward pass ---------------------------------------------------------
+
+    def _backward(self) -> dict[str, Expr]:
+        """Locals and cotangents, each over the names of the earlier ones."""
+        rule = self.rule
+        view = dict(self.view)
+        for output in rule.outputs:
+            if output.takes_gradient:
+                known = _known(f"d{output.name}", output.shape)
+                batched = view[output.name].batched
+                view[f"d{output.name}"] = Known(known.expr, known.sizes, batched)
+        lets = {b.name: b for b in (*rule.backward_locals, *_cotangents(rule).values())}
+        parts = {} if rule.is_elementwise else parted(rule)
+        found: dict[str, Expr] = {}
+
+        def resolve(name: str) -> None:
+            let = lets[name]
+            for other in sorted(walk.names(let.value)):
+                if other in lets and other not in found:
+                    resolve(other)
+            value = self._cotangent(let, parts, view)
+            found[name] = as_float(value.expr, self.types)
+            view[name] = _of(let, value, view)
+
+        for name in lets:
+            if name not in found:
+                resolve(name)
+        return found
+
+    def _cotangent(
+        self,
+        let: Let,
+        parts: Mapping[str, tuple[ir.Expr, ir.Expr]],
+        view: Mapping[str, Known],
+    ) -> Value:
+        """A value of the backward pass; see `plan.batches` for those in two parts."""
+        shape = _shape_of(self.rule, let.name)
+        if self.rule.is_elementwise:
+            shape = None  # the framework sums to the shape of an input
+        if let.name not in parts:
+            return self._array(let.value, let.indices, let.axes, view, shape, True)
+        summed, once = parts[let.name]
+        first = self._array(summed, let.indices, let.axes, view, shape, True)
+        second = self._array(once, let.indices, let.axes, view, None, True)
+        if second.batched:
+            raise NotEmitted(f"{let.name} has no batch axes, but a part of it has")
+        both = (as_float(value.expr, self.types) for value in (first, second))
+        return Value(operation("add", tuple(both)), first.axes, False)
+
+    def _tangents(self) -> tuple[dict[str, Expr], str]:
+        """Those of the outputs, over forward values and ``<input>_dot``; or why not."""
+        view = dict(self.view)
+        for variable in self.rule.inputs:
+            name = f"{variable.name}_dot"
+            if name in view:
+                return {}, f"{name} is a name of the rule's own"
+            view[name] = _known(name, variable.shape)
+        if self.rule.is_elementwise:
+            return {}, ""
+        try:
+            entries = indexed_tangents(self.rule)
+        except (NotLinear, Underivable):
+            return {}, "a gradient is not linear in the upstream gradients"
+        shapes = {output.name: output.shape for output in self.rule.outputs}
+        found = {}
+        for name, entry in entries.items():
+            axes = shapes[name].axes
+            value = self._array(entry.value, entry.indices, axes, view)
+            is_still = entry.value == ir.ZERO
+            found[f"{name}_dot"] = (
+                ZERO if is_still else as_float(value.expr, self.types)
+            )
+        return found, ""
+
+    def _kept(self) -> frozenset[str]:
+        """The forward values that the backward pass takes by name."""
+        rule = self.rule
+        outputs = {o.name for o in rule.outputs if o.takes_gradient}
+        rank = max((len(i.shape.axes) for i in rule.tensor_inputs), default=0)
+        return frozenset(
+            let.name
+            for let in rule.forward
+            if let.name not in self.constants
+            and let.name not in rule.recomputes
+            and (
+                let.name in rule.saves or let.name in outputs or len(let.indices) < rank
+            )
+        )
+
+
+# --- parts -----------------------------------------------------------------------------
+
+
+def _resolved(
+    lets: Mapping[str, Expr], known: Mapping[str, Expr], kept: frozenset[str]
+) -> dict[str, Expr]:
+    """Each let with the others put in place, but for those that are kept."""
+    values = dict(known)
+    found: dict[str, Expr] = {}
+    for name, value in lets.items():
+        found[name] = with_values(value, values)
+        if name not in kept:
+            values[name] = found[name]
+    return found
+
+
+def _values(name: str, *forms: Mapping[str, Expr]) -> tuple[Expr, ...]:
+    """What a forward name stands for, written out."""
+    return tuple(form[name] for form in forms if name in form)
+
+
+def _by_name(
+    lets: Mapping[str, Expr], known: Sequence[tuple[str, Expr]]
+) -> dict[str, Expr]:
+    """What is taken by name in one place is taken by name in all: computed again it
+    would be another value of that name.
+    """
+    places = {value: Name(name) for name, value in known if children(value)}
+    return {name: replaced(value, places) for name, value in lets.items()}
+
+
+def _with_natives(
+    wanted: frozenset[str], *groups: Mapping[str, Expr]
+) -> list[dict[str, Expr]]:
+    """What frameworks have a function for; a part of it may be needed elsewhere, so all
+    is looked at together. Other values than the ``wanted`` are there to be used.
+    """
+    placed = {(k, n): v for k, group in enumerate(groups) for n, v in group.items()}
+    found = with_natives(placed, [key for key in placed if key[1] in wanted])
+    return [{n: found[k, n] for n in group} for k, group in enumerate(groups)]
+
+
+def _known(name: str, shape: Shape) -> Known:
+    return Known(Name(name), tuple(map(size_of, shape.axes)), shape.batch)
+
+
+def _of(let: Let, value: Value, view: Mapping[str, Known]) -> Known:
+    sizes = tuple(map(size_of, let.axes))
+    needed = sizes_needed(expand(let.value), view)
+    return Known(Name(let.name), sizes, value.batched, undefined_at=needed)
 
 
 def _constants(rule: Rule) -> dict[str, ir.Expr]:
-    """Locals in which statics and numbers alone take part."""
+    """Locals in which sizes, statics and numbers alone take part."""
     outputs = {output.name for output in rule.outputs}
     scalars = {static.name for static in rule.static_inputs}
     found: dict[str, ir.Expr] = {}
     for let in rule.forward:
-        if let.name not in outputs and walk.names(let.value) <= scalars:
+        plain = not let.indices and not any(
+            isinstance(n, ir.Reduce | ir.Idx) for n in walk.nodes(let.value)
+        )
+        if plain and let.name not in outputs and walk.names(let.value) <= scalars:
             found[let.name] = let.value
             scalars.add(let.name)
     return found
 
 
-def _types(rule: Rule, constants: Mapping[str, ir.Expr]) -> Types:
+def _types(rule: Rule, constants: Iterable[str]) -> Types:
     types = types_of(rule)
-    return Types(types.scalars | set(constants), types.integers, types.booleans)
+    variables: list[Input | Output] = [*rule.inputs, *rule.outputs]
+    sizes = {a for v in variables for a in v.shape.axes if isinstance(a, str)}
+    scalars = types.scalars | set(constants) | sizes
+    return Types(scalars, types.integers, types.booleans)
 
 
-def _resolved(lets: list[Let], known: Mapping[str, ir.Expr]) -> dict[str, ir.Expr]:
-    """Each let with the earlier ones, and the known values, in place."""
-    values = dict(known)
-    found: dict[str, ir.Expr] = {}
-    for let in lets:
-        found[let.name] = values[let.name] = walk.substitute(let.value, values)
+def _sized(value: ir.Expr) -> ir.Expr:
+    """Sizes as names, for they are numbers like statics."""
+
+    def visit(node: ir.Expr) -> ir.Expr:
+        return ir.Ref(node.axis) if isinstance(node, ir.Size) else node
+
+    return walk.transform(value, visit)
+
+
+def _cotangents(rule: Rule) -> dict[str, Let]:
+    """The gradients as statements."""
+    found = {}
+    for variable, entry in zip(rule.inputs, rule.backward, strict=True):
+        if isinstance(entry, Declared | Derived | Override):
+            name, axes = f"d{variable.name}", variable.shape.axes
+            found[name] = Let(name, entry.indices, entry.value, axes=axes)
     return found
 
 
-def _forward(rule: Rule, raw: Mapping[str, Expr], types: Types) -> tuple[Assign, ...]:
-    outputs = {output.name: output for output in rule.outputs}
-
-    def final(name: str, value: Expr) -> Expr:
-        if name in outputs and outputs[name].takes_gradient:
-            return as_float(value, types)
-        return value
-
-    return tuple(Assign(name, final(name, value)) for name, value in raw.items())
+def _shape_of(rule: Rule, cotangent: str) -> Shape | None:
+    return next((i.shape for i in rule.inputs if f"d{i.name}" == cotangent), None)
 
 
-# --- the backward pass -----------------------------------------------------------------
-
-
-def _cotangents(rule: Rule) -> dict[str, ir.Expr]:
-    return {
-        f"d{variable.name}": entry.value
-        for variable, entry in zip(rule.inputs, rule.backward, strict=True)
-        if isinstance(entry, Declared | Derived | Override)
-    }
-
-
-def _kept(rule: Rule) -> tuple[str, ...]:
-    """What the author keeps: what is saved, and outputs that the backward pass names."""
-    outputs = {output.name for output in rule.outputs if output.takes_gradient}
-    lets = (let.value for let in rule.backward_locals)
-    written = [walk.names(value) for value in (*lets, *_cotangents(rule).values())]
-    return tuple(
-        let.name
-        for let in rule.forward
-        if let.name in rule.saves
-        or (
-            let.name in outputs
-            and let.name not in rule.recomputes
-            and any(let.name in names_of for names_of in written)
-        )
-    )
-
-
-def _backward(
-    rule: Rule, ahead: Mapping[str, ir.Expr], kept: tuple[str, ...]
-) -> dict[str, ir.Expr]:
-    """Locals and cotangents in an order in which each needs only earlier ones."""
-    given = {name: value for name, value in ahead.items() if name not in kept}
-    lets = {let.name: let.value for let in rule.backward_locals}
-    lets |= _cotangents(rule)
-    found: dict[str, ir.Expr] = {}
-
-    def resolve(name: str) -> None:
-        for other in sorted(walk.names(lets[name])):
-            if other in lets and other not in found:
-                resolve(other)
-        found[name] = walk.substitute(lets[name], given | found)
-
-    for name in lets:
-        if name not in found:
-            resolve(name)
-    return found
-
-
-def _reused(
-    rule: Rule,
-    behind: Mapping[str, Expr],
-    raw: Mapping[str, Expr],
-    kept: tuple[str, ...],
-) -> dict[Expr, Expr]:
-    """Values of the forward pass that the backward pass takes by name."""
-    outputs = {output.name for output in rule.outputs if output.takes_gradient}
-    found: dict[Expr, Expr] = {}
-    roots = tuple(behind.values())
-    for name, value in raw.items():
-        free = name in outputs and name not in rule.recomputes
-        worth = free and (_cost(value) >= _WORTH_KEEPING or _frees(value, roots))
-        if children(value) and (name in kept or (worth and _is_factor(value, roots))):
-            found.setdefault(value, Name(name))
-    return found
-
-
-def _frees(value: Expr, roots: tuple[Expr, ...]) -> bool:
-    """Whether an argument need not be kept if ``value`` is taken by its name."""
-    known = {value: Name("")}
-    left = names(*(replaced(root, known) for root in roots))
-    return not set(names(value)) <= set(left)
-
-
-def _cost(value: Expr) -> float:
-    return sum(primitive(n.primitive).cost for n in nodes(value) if isinstance(n, Op))
-
-
-def _is_factor(value: Expr, roots: tuple[Expr, ...]) -> bool:
-    """Whether ``value`` stands in the roots, and nowhere but as a factor."""
-    ok: set[Expr] = set(roots)
-    bad: set[Expr] = set()
-    for node in reversed(tuple(nodes(*roots))):
-        if node == value:
-            continue
-        passes = node in ok and node not in bad and _multiplies(node)
-        (ok if passes else bad).update(_operands(node))
-        if passes and isinstance(node, Where):
-            bad.add(node.condition)
-    return value in ok and value not in bad
-
-
-def _multiplies(node: Expr) -> bool:
-    match node:
-        case Op(primitive="mul" | "div" | "neg" | "square") | Where():
-            return True
-        case _:
-            return False
-
-
-def _operands(node: Expr) -> tuple[Expr, ...]:
-    return children(node)[1:] if isinstance(node, Where) else children(node)
+def _sizes(rule: Rule) -> tuple[AxisSize, ...]:
+    """Where each named size can be read; a static that is one is known already."""
+    ends = [(i.name, i.shape) for i in rule.tensor_inputs]
+    ends += [(o.name, o.shape) for o in rule.outputs]
+    ends += [(f"d{o.name}", o.shape) for o in rule.outputs if o.takes_gradient]
+    statics = {i.name for i in rule.static_inputs}
+    places: dict[str, list[tuple[str, int]]] = {}
+    for name, shape in ends:
+        for position, axis in enumerate(shape.axes):
+            if isinstance(axis, str) and axis not in statics:
+                at = (name, position - len(shape.axes))
+                places.setdefault(axis, []).append(at)
+    return tuple(AxisSize(name, tuple(at)) for name, at in places.items())

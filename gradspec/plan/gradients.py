@@ -14,59 +14,53 @@ from functools import reduce
 
 from gradspec.ir.rule import Input, Override, Rule
 from gradspec.plan import linear
-from gradspec.plan.array import Expr, Name, children, names, nodes, substitute
+from gradspec.plan.array import Expr, Name, names, substitute
 from gradspec.plan.axes import size_of
 from gradspec.plan.batches import parted
 from gradspec.plan.broadcast import reach_of
-from gradspec.plan.closing import Closed
+from gradspec.plan.closing import Closed, NotEmitted
 from gradspec.plan.plan import Gradient, Term
 from gradspec.plan.ranked import Spread
-from gradspec.plan.tensors import NotEmitted, Tensors
-from gradspec.plan.translate import ONE, ZERO, operation, rebuilt
+from gradspec.plan.translate import ONE, ZERO, operation, with_values
 
 
 def gradients_of(rule: Rule, closed: Closed) -> tuple[Gradient | None, ...]:
-    """One entry for each input."""
-    return tuple(
-        _gradient(rule, closed, variable.name)
-        if f"d{variable.name}" in closed.cotangents
-        else None
-        for variable in rule.inputs
-    )
-
-
-def ranked_gradients(rule: Rule, closed: Tensors) -> tuple[Gradient | None, ...]:
-    """The same of a rule over named axes.
-
-    Each term has the input's own axes in full, and as batch axes those of what it spans.
+    """One entry for each input. Each term has the input's own axes in full, and as batch
+    axes those of what it spans.
     """
     return tuple(
-        _ranked_gradient(rule, closed, variable)
+        _gradient(rule, closed, variable)
         if f"d{variable.name}" in closed.cotangents
         else None
         for variable in rule.inputs
     )
 
 
-def _ranked_gradient(rule: Rule, closed: Tensors, variable: Input) -> Gradient:
+def _gradient(rule: Rule, closed: Closed, variable: Input) -> Gradient:
     whole = closed.cotangents[f"d{variable.name}"]
     upstream = tuple(f"d{o.name}" for o in rule.outputs if o.takes_gradient)
     if _unspread(whole) == ZERO:
         return Gradient(variable.name, ZERO, (), ())
-    _require_one_batch(rule, variable, names(whole))
+    if not rule.is_elementwise:
+        _require_one_batch(rule, variable, names(whole))
     parts = linear.terms(whole, upstream)
     if parts is None:
         used = tuple(u for u in upstream if u in names(whole))
-        parts = {" ".join(used): whole}
+        spans = _spans(rule, closed, used, whole, variable)
+        return Gradient(variable.name, whole, (Term(whole, used, spans),), (None,))
     terms = tuple(
         Term(
             _in_full(value, variable) if len(parts) > 1 else value,
-            tuple(used.split()),
-            _ranked_spans(rule, closed, tuple(used.split()), value, variable),
+            (u,),
+            _spans(rule, closed, (u,), value, variable),
         )
-        for used, value in parts.items()
+        for u, value in parts.items()
     )
-    return Gradient(variable.name, whole, terms, (None,) * len(terms))
+    slopes = (
+        with_values(value, {u: ONE}) if rule.is_elementwise else None
+        for u, value in parts.items()
+    )
+    return Gradient(variable.name, whole, terms, tuple(slopes))
 
 
 def _require_one_batch(rule: Rule, variable: Input, used: tuple[str, ...]) -> None:
@@ -95,41 +89,35 @@ def _in_full(value: Expr, variable: Input) -> Expr:
     return value
 
 
-def _ranked_spans(
+def _spans(
     rule: Rule,
-    closed: Tensors,
+    closed: Closed,
     upstream: tuple[str, ...],
     value: Expr,
     variable: Input,
 ) -> tuple[str, ...]:
-    if not variable.shape.batch:
-        return (variable.name,)  # it is summed over batch axes already
-    return _spans(rule, closed, upstream, value)
+    """The tensor inputs of free shape that the outputs and the value depend on; of a
+    gradient that is summed over batch axes already, its input alone. A gradient without
+    cotangents has the shape of all outputs.
+    """
+    if not variable.shape.batch and not rule.is_elementwise:
+        return (variable.name,)
+    if not upstream and rule.is_elementwise:
+        upstream = tuple(f"d{o.name}" for o in rule.outputs if o.takes_gradient)
+    values = {let.name: let.value for let in closed.forward}
+    used = set(names(value))
+    for name in (*(u.removeprefix("d") for u in upstream), *names(value)):
+        if name in values:
+            used |= reach_of(values[name], rule.tensor_inputs)
+    return tuple(i.name for i in rule.tensor_inputs if i.shape.batch and i.name in used)
 
 
 def tangents_of(
     rule: Rule, closed: Closed, gradients: tuple[Gradient | None, ...]
 ) -> tuple[tuple[Expr, ...] | None, str]:
-    """One tangent for each output, in ``<input>_dot``; or why there is none."""
-    for gradient in gradients:
-        if gradient is not None and None in gradient.locals:
-            return None, _not_linear(rule, gradient.input)
-    for variable in rule.inputs:
-        if variable.name.removesuffix("_dot") in {i.name for i in rule.inputs} - {
-            variable.name
-        }:
-            other = variable.name.removesuffix("_dot")
-            return None, f"the input {variable.name} has the name of {other}'s tangent"
-    values = {let.name: let.value for let in closed.forward}
-    given = {name: values[name] for name in closed.saved}
-    return tuple(_tangent(f"d{o.name}", gradients, given) for o in rule.outputs), ""
-
-
-def ranked_tangents(
-    rule: Rule, closed: Tensors, gradients: tuple[Gradient | None, ...]
-) -> tuple[tuple[Expr, ...] | None, str]:
-    """The same of a rule over named axes. Only an override may not be linear; it is
-    asked by form, for the derivative of a step would be 0.
+    """One tangent for each output, in ``<input>_dot``; or why there is none. Only an
+    override may not be linear; it is asked by form, for the derivative of a step would be
+    0.
     """
     upstream = tuple(f"d{o.name}" for o in rule.outputs if o.takes_gradient)
     for entry, gradient in zip(rule.backward, gradients, strict=True):
@@ -139,35 +127,15 @@ def ranked_tangents(
             return None, _not_linear(rule, gradient.input)
     if closed.no_tangents:
         return None, closed.no_tangents
-    return tuple(closed.tangents.get(f"{o.name}_dot", ZERO) for o in rule.outputs), ""
-
-
-def _gradient(rule: Rule, closed: Closed, name: str) -> Gradient:
-    whole = closed.cotangents[f"d{name}"]
-    upstream = tuple(f"d{o.name}" for o in rule.outputs if o.takes_gradient)
-    parts = linear.terms(whole, upstream)
-    if parts is None:
-        used = tuple(u for u in upstream if u in names(whole))
-        term = Term(whole, used, _spans(rule, closed, used or upstream, whole))
-        return Gradient(name, whole, (term,), (None,))
-    terms = tuple(
-        Term(value, (u,), _spans(rule, closed, (u,), value))
-        for u, value in parts.items()
-    )
-    locals_ = tuple(with_values(value, {u: ONE}) for u, value in parts.items())
-    return Gradient(name, whole, terms, locals_)
-
-
-def _spans(
-    rule: Rule, closed: Closed | Tensors, upstream: tuple[str, ...], value: Expr
-) -> tuple[str, ...]:
-    """The tensor inputs of free shape that the outputs and the value depend on."""
+    if not rule.is_elementwise:
+        tangents = (closed.tangents.get(f"{o.name}_dot", ZERO) for o in rule.outputs)
+        return tuple(tangents), ""
+    for gradient in gradients:
+        if gradient is not None and None in gradient.locals:
+            return None, _not_linear(rule, gradient.input)
     values = {let.name: let.value for let in closed.forward}
-    used = set(names(value))
-    for name in (*(u.removeprefix("d") for u in upstream), *names(value)):
-        if name in values:
-            used |= reach_of(values[name], rule.tensor_inputs)
-    return tuple(i.name for i in rule.tensor_inputs if i.shape.batch and i.name in used)
+    given = {name: values[name] for name in closed.saved}
+    return tuple(_tangent(f"d{o.name}", gradients, given) for o in rule.outputs), ""
 
 
 def _tangent(
@@ -183,17 +151,6 @@ def _tangent(
         if term.upstream == (upstream,)
     ]
     return reduce(lambda a, b: operation("add", (a, b)), terms) if terms else ZERO
-
-
-def with_values(expr: Expr, values: Mapping[str, Expr]) -> Expr:
-    """Names replaced, and tidied where that is exact."""
-    done: dict[Expr, Expr] = {}
-    for node in nodes(expr):
-        if isinstance(node, Name):
-            done[node] = values.get(node.id, node)
-        else:
-            done[node] = rebuilt(node, tuple(done[child] for child in children(node)))
-    return done[expr]
 
 
 def _not_linear(rule: Rule, name: str) -> str:

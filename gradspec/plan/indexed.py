@@ -139,6 +139,7 @@ class Translation:
     sizes: Mapping[str, Expr]
     unguarded: frozenset[ir.Expr]
     _done: dict[ir.Expr, Value] = field(default_factory=dict)
+    _whole: set[ir.Expr] = field(default_factory=set)
 
     def value(self, expr: ir.Expr) -> Value:
         """The value of a sub-expression."""
@@ -197,15 +198,35 @@ class Translation:
                 return self._reference(node)
             case ir.Reduce():
                 return self._reduction(node)
-            case ir.Apply() if _is_index_arithmetic(node):
+            case ir.Apply() if self._is_index_arithmetic(node):
                 return self.integer(node)
-            case ir.Select() if self._done[node.condition].is_number:
+            case ir.Select() if self._is_decided(node):
                 return self._decided(node)
             case _:
                 values = [self._done[child] for child in walk.children(node)]
                 return self._joined(
                     values, lambda parts: array_node(node, parts, self.types)
                 )
+
+    def _is_index_arithmetic(self, node: ir.Apply) -> bool:
+        """``i + 2 * j``: whole numbers, which stay integers."""
+        if node.op not in _WHOLE or not all(map(self._is_whole, node.args)):
+            return False
+        if not any(isinstance(a, ir.Idx) or a in self._whole for a in node.args):
+            return False
+        self._whole.add(node)
+        return True
+
+    def _is_whole(self, node: ir.Expr) -> bool:
+        if isinstance(node, ir.Const):
+            return node.value.denominator == 1
+        return isinstance(node, ir.Idx | ir.Size) or node in self._whole
+
+    def _is_decided(self, node: ir.Select) -> bool:
+        """Whether Python numbers choose between branches that have axes."""
+        branches = (self._done[node.then], self._done[node.other])
+        is_number = self._done[node.condition].is_number
+        return is_number and any(branch.axes for branch in branches)
 
     def _decided(self, node: ir.Select) -> Value:
         """A choice that Python numbers decide: each branch has the shape of both."""
@@ -315,23 +336,20 @@ class Translation:
 
 def _tensors(expr: ir.Expr) -> list[ir.Expr]:
     """The elements and the reductions of which an expression is made."""
-    if isinstance(expr, ir.Ref | ir.Reduce):
-        return [expr]
-    parts = (tensor for child in walk.children(expr) for tensor in _tensors(child))
-    return list(dict.fromkeys(parts))
+    found: dict[ir.Expr, None] = {}
+    todo, seen = [expr], {expr}
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ir.Ref | ir.Reduce):
+            found[node] = None
+            continue
+        fresh = [child for child in reversed(walk.children(node)) if child not in seen]
+        seen.update(fresh)
+        todo += fresh
+    return list(found)
 
 
 _WHOLE = ("add", "sub", "mul", "neg")
-
-
-def _is_index_arithmetic(node: ir.Apply) -> bool:
-    """``i + 2 * j``: whole numbers, which stay integers."""
-    return any(isinstance(n, ir.Idx) for n in walk.nodes(node)) and all(
-        (isinstance(n, ir.Const) and n.value.denominator == 1)
-        or isinstance(n, ir.Idx | ir.Size)
-        or (isinstance(n, ir.Apply) and n.op in _WHOLE)
-        for n in walk.nodes(node)
-    )
 
 
 def _size_in_rules(size: Expr) -> ir.Expr:

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from gradspec.ir.rule import (
     CheckedRule,
     Override,
     Pending,
+    Rule,
     Status,
 )
-from gradspec.plan.array import Expr
-from gradspec.plan.broadcast import in_full
-from gradspec.plan.closing import Closed, close
+from gradspec.plan.broadcast import broadcast
+from gradspec.plan.closing import Closed, NotEmitted, close
 from gradspec.plan.docs import docs_of
-from gradspec.plan.gradients import (
-    gradients_of,
-    ranked_gradients,
-    ranked_tangents,
-    tangents_of,
-)
+from gradspec.plan.gradients import gradients_of, tangents_of
 from gradspec.plan.plan import (
     Gradient,
     ModulePlan,
@@ -27,7 +20,6 @@ from gradspec.plan.plan import (
     RulePlan,
     Unplanned,
 )
-from gradspec.plan.tensors import NotEmitted, Tensors, tensors
 from gradspec.source import Source
 
 _SUFFIX = ".grad"
@@ -47,50 +39,20 @@ def plan_module(source: Source, rules: tuple[CheckedRule, ...]) -> ModulePlan:
 
 def _planned(checked: CheckedRule) -> RulePlan | Unplanned:
     rule = checked.rule
-    if rule.is_elementwise:
-        return plan_rule(checked)
     try:
-        return plan_ranked(checked)
+        return plan_rule(checked)
     except NotEmitted as reason:
         return Unplanned(rule.name, str(reason), rule.source, rule.name_span)
 
 
-def plan_ranked(checked: CheckedRule) -> RulePlan:
-    """The plan of one rule over named axes; raises :class:`NotEmitted`."""
-    rule = checked.rule
-    if any(isinstance(entry, Pending) for entry in rule.backward):
+def plan_rule(checked: CheckedRule) -> RulePlan:
+    """The plan of one rule; raises :class:`NotEmitted`."""
+    if any(isinstance(entry, Pending) for entry in checked.rule.backward):
         raise NotEmitted("its gradients are not derived yet: declare them")
     if _is_unchecked(checked):
         raise NotEmitted("its gradients are not checked yet")
-    closed = tensors(rule)
-    gradients = ranked_gradients(rule, closed)
-    full = in_full(rule, closed.forward, closed.surrogates, gradients)
-    if full is not rule:
-        return plan_ranked(replace(checked, rule=full))
-    plan = _plan(checked, closed, gradients, ranked_tangents(rule, closed, gradients))
-    return replace(plan, sizes=closed.sizes)
-
-
-def plan_rule(checked: CheckedRule) -> RulePlan:
-    """The plan of one elementwise rule."""
-    rule = checked.rule
-    closed = close(rule)
-    gradients = gradients_of(rule, closed)
-    full = in_full(rule, closed.forward, closed.surrogates, gradients)
-    if full is not rule:
-        return plan_rule(replace(checked, rule=full))
-    plan = _plan(checked, closed, gradients, tangents_of(rule, closed, gradients))
-    return replace(plan, wide=checked.wide)
-
-
-def _plan(
-    checked: CheckedRule,
-    closed: Closed | Tensors,
-    gradients: tuple[Gradient | None, ...],
-    tangents: tuple[tuple[Expr, ...] | None, str],
-) -> RulePlan:
-    """What both kinds of rule have; ``tangents`` come with the reason for none."""
-    rule = checked.rule
+    rule, closed, gradients = in_full(checked.rule)
+    tangents, no_tangents = tangents_of(rule, closed, gradients)
     return RulePlan(
         name=rule.name,
         inputs=rule.inputs,
@@ -100,8 +62,8 @@ def _plan(
         backward_locals=closed.backward_locals,
         gradients=gradients,
         saved=closed.saved,
-        tangents=tangents[0],
-        no_tangents=tangents[1],
+        tangents=tangents,
+        no_tangents=no_tangents,
         surrogates=closed.surrogates,
         nature=_nature(checked),
         docs=docs_of(checked),
@@ -110,8 +72,23 @@ def _plan(
         span=rule.name_span,
         comments=tuple((r.name, r.reason) for r in checked.rewrites if r.reason),
         asked=rule.saves,
+        sizes=closed.sizes,
         recomputed=rule.recomputes,
+        wide=checked.wide,
     )
+
+
+def in_full(rule: Rule) -> tuple[Rule, Closed, tuple[Gradient | None, ...]]:
+    """The rule with each output broadcast to the shape of all that has a part in it, its
+    closed values and its gradients.
+    """
+    while True:
+        closed = close(rule)
+        gradients = gradients_of(rule, closed)
+        full = broadcast(rule, closed.forward, closed.surrogates, gradients)
+        if full is rule:
+            return rule, closed, gradients
+        rule = full
 
 
 def _is_unchecked(checked: CheckedRule) -> bool:

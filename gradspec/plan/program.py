@@ -12,7 +12,7 @@ from functools import cache
 
 from gradspec.ir.rule import Input, Kind, Output
 from gradspec.plan.array import Expr
-from gradspec.plan.at_hand import with_outputs_at_hand, without_locals, without_names
+from gradspec.plan.at_hand import without_locals, without_names
 from gradspec.plan.broadcast import reach_of
 from gradspec.plan.expansion import expander
 from gradspec.plan.numbers import is_number, may_be_number
@@ -261,16 +261,12 @@ def _functions(target: str) -> frozenset[str]:
 def _with_residuals(plan: RulePlan, operators: Operators) -> RulePlan:
     declared = plan.nature is not Nature.EXACT
     match operators.residuals:
-        case Residuals.ALL:
-            return with_outputs_at_hand(plan)
-        case Residuals.SAVED if declared:
-            return without_names(plan)
-        case Residuals.SAVED:
-            return with_outputs_at_hand(plan)
-        case Residuals.OUTPUTS if declared:
+        case Residuals.SAVED | Residuals.OUTPUTS if declared:
             return without_names(plan)
         case Residuals.OUTPUTS:
-            return with_outputs_at_hand(without_locals(plan))
+            return without_locals(plan)
+        case _:
+            return plan
 
 
 def _pushforward(

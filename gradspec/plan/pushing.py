@@ -10,10 +10,9 @@ from dataclasses import dataclass, replace
 
 from gradspec.plan import linear
 from gradspec.plan.array import Expr
-from gradspec.plan.gradients import with_values
 from gradspec.plan.plan import Assign, RulePlan
 from gradspec.plan.sharing import Words, shared, tensor_gradients
-from gradspec.plan.translate import ONE
+from gradspec.plan.translate import ONE, with_values
 
 
 @dataclass(frozen=True, slots=True)

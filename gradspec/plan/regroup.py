@@ -24,8 +24,13 @@ def regrouped(expr: ir.Expr, tensors: frozenset[str]) -> ir.Expr:
     known: dict[ir.Expr, _Indices] = {}
 
     def learn(made: ir.Expr) -> ir.Expr:
-        for part in walk.nodes(made):
-            if part not in known:
+        todo = [made]
+        while todo:
+            missing = [c for c in walk.children(todo[-1]) if c not in known]
+            if missing:
+                todo += missing
+            else:
+                part = todo.pop()
                 known[part] = _indices(part, known, tensors)
         return made
 

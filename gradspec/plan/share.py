@@ -43,6 +43,7 @@ def share(
     done: dict[Expr, Expr] = {}
     statements: list[Assign] = []
     bound: set[str] = set()
+    ours: set[str] = set()
     numbers = {v: name for name, v in known.constants.items() if children(v)}
 
     def bind(name: str, value: Expr) -> Name:
@@ -59,6 +60,9 @@ def share(
 
     for node in nodes(*roots):
         value = with_children(node, tuple(done[child] for child in children(node)))
+        match value:  # x * x of a name of the author's
+            case Op(primitive="square", args=(Name(id=name) as arg,)):
+                value = value if name in ours else Op("mul", (arg, arg))
         if isinstance(node, Name) and node.id in known.constants:
             value = constant(node.id)
         elif node in numbers:
@@ -66,7 +70,9 @@ def share(
         elif node in known.named and children(node):
             value = bind(known.named[node], value)
         elif uses[node] > 1 and not _is_trivial(node, known.scalars):
-            value = bind(namer.name(value), value)
+            name = namer.name(value)
+            ours.add(name)
+            value = bind(name, value)
         done[node] = value
     return tuple(statements), tuple(done[root] for root in roots)
 

@@ -120,6 +120,17 @@ def replaced(expr: Expr, values: Mapping[Expr, Expr]) -> Expr:
     return done[expr]
 
 
+def with_values(expr: Expr, values: Mapping[str, Expr]) -> Expr:
+    """Names replaced, and tidied where that is exact."""
+    done: dict[Expr, Expr] = {}
+    for node in nodes(expr):
+        if isinstance(node, Name):
+            done[node] = values.get(node.id, node)
+        else:
+            done[node] = rebuilt(node, tuple(done[child] for child in children(node)))
+    return done[expr]
+
+
 def rebuilt(node: Expr, parts: tuple[Expr, ...]) -> Expr:
     """The node over new children, tidied where that is exact."""
     match node:
@@ -147,6 +158,10 @@ def array_node(node: ir.Expr, parts: tuple[Expr, ...], types: Types) -> Expr:
             return Name(name)
         case ir.Apply(op="pow", args=(_, ir.Const(value=power))):
             return _power(as_float(parts[0], types), power, types)
+        case ir.Apply(op="square"):
+            return _squared(parts[0], types)
+        case ir.Apply(op="mul") if parts[0] == parts[1]:
+            return _squared(parts[0], types)
         case ir.Apply(op=op):
             return operation(op, _arguments(op, parts, types))
         case ir.Select():
@@ -204,6 +219,12 @@ def _is_discrete(value: Expr, types: Types) -> bool:
             return False
 
 
+def _squared(base: Expr, types: Types) -> Expr:
+    if is_scalar(base, types):
+        return Op("mul", (base, base))
+    return Op("square", (as_float(base, types),))
+
+
 def _power(base: Expr, power: Fraction, types: Types) -> Expr:
     if is_scalar(base, types) or power.denominator != 1 or abs(power) > 4:
         return Op("pow", (base, Literal(power)))
@@ -218,7 +239,7 @@ def _product(base: Expr, count: int) -> Expr:
             return ONE
         case 1:
             return base
-        case 2 if not isinstance(base, Name):
+        case 2:
             return Op("square", (base,))
         case 4:
             return Op("square", (_product(base, 2),))
@@ -229,8 +250,6 @@ def _product(base: Expr, count: int) -> Expr:
 def operation(op: str, args: tuple[Expr, ...]) -> Expr:
     """``Op(op, args)``, tidied where the tidy form is the same number."""
     match op, args:
-        case "square", (Name() as name,):
-            return Op("mul", (name, name))
         case "neg", (Literal(value=value),):
             return Literal(-value)
         case "neg", (Op(primitive="neg", args=(inner,)),):

@@ -31,10 +31,7 @@ from gradspec.ir.rule import (
     Rule,
 )
 from gradspec.ir.walk import names, substitute
-from gradspec.plan.broadcast import in_full
-from gradspec.plan.closing import close
-from gradspec.plan.gradients import gradients_of
-from gradspec.plan.planning import plan_rule
+from gradspec.plan.planning import in_full, plan_rule
 from gradspec.symbolic.compare import bend, slope
 from gradspec.symbolic.enclose import Program, enclose
 from gradspec.symbolic.truth import values
@@ -137,18 +134,14 @@ class _Meaning:
 
     @staticmethod
     def of(rule: Rule) -> _Meaning:
-        made = close(rule)
-        whole = gradients_of(rule, made)
-        full = in_full(rule, made.forward, made.surrogates, whole)
-        if full is not rule:
-            return _Meaning.of(full)
-        gradients = [g for g in whole if g is not None]
+        rule, _, gradients = in_full(rule)
         return _Meaning(
             {name: expand(e) for name, e in closed.outputs(rule).items()},
             {name: expand(e) for name, e in closed.cotangents(rule).items()},
             {
                 g.input: {u: t.spans for t in g.terms for u in t.upstream}
                 for g in gradients
+                if g is not None
             },
         )
 

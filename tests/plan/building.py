@@ -16,6 +16,8 @@ from gradspec.ir.rule import (
     Override,
     Rule,
     Shape,
+    Status,
+    Verdict,
 )
 from gradspec.plan.array import Expr
 from gradspec.plan.plan import RulePlan
@@ -68,7 +70,7 @@ def rule(
                 saves=saves,
                 recomputes=recomputes,
             ),
-            (),
+            tuple(Verdict(variable.name, Status.DERIVED) for variable in variables),
         )
     )
 
