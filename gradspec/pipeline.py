@@ -22,9 +22,8 @@ from gradspec.ir.shelf import remembered
 from gradspec.lower.lowering import lower
 from gradspec.lower.module import LoweredModule
 from gradspec.options import Options
-from gradspec.plan.outside import outside
-from gradspec.plan.planning import plan_module
-from gradspec.plan.unsaved import unsaved
+from gradspec.plan.planning import plan_module, unsaved
+from gradspec.plan.rules import outside
 from gradspec.source import Source
 from gradspec.stabilise.effort import PATIENCE, Stable, stabilised, unsearched
 from gradspec.stabilise.explanation import unfilled_holes, unmended

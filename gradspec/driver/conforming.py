@@ -126,8 +126,8 @@ def cases(source: Source, root: str, options: Options) -> tuple[dict[str, Any], 
 
 def _case(checked: CheckedRule) -> dict[str, Any] | None:
     from gradspec.plan.closing import NotEmitted
+    from gradspec.plan.gradients import is_linear
     from gradspec.plan.planning import plan_rule
-    from gradspec.plan.pushing import is_linear
     from gradspec.trial.conformance import elementwise_case, ranked_case
 
     if checked.rule.is_elementwise:

@@ -8,13 +8,32 @@ brought into that order and an index that a value does not have becomes an axis 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from gradspec.plan.array import Expr, Literal, Name, Op, ToFloat, Where
-from gradspec.plan.ranked import Arange, Expand, Gather, Permute, Pick, Reduce, Spread
-from gradspec.plan.translate import Types, is_scalar
+from gradspec.ir import expr as ir
+from gradspec.ir import walk
+from gradspec.plan.arrays import (
+    Arange,
+    Diagonal,
+    Expand,
+    Expr,
+    Gather,
+    Literal,
+    Name,
+    Op,
+    Permute,
+    Pick,
+    Reduce,
+    Spread,
+    Take,
+    ToFloat,
+    Where,
+    Window,
+    Windows,
+)
+from gradspec.plan.operations import Types, is_scalar
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,3 +175,179 @@ def _composed(inner: tuple[int, ...], outer: tuple[int, ...]) -> tuple[int, ...]
     held = [p for p in range(-depth, 0) if p not in outer]
     moved = [held[p] for p in inner]
     return tuple(sorted({*outer, *moved}))
+
+
+# --- references -----------------------------------------------------------------------
+#
+# ``x[i, j + 1, t]``: which array operations an indexed reference becomes.
+
+
+ZERO, ONE = Literal(Fraction(0)), Literal(Fraction(1))
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """What stands on one axis: the ``index`` expression, and it as integer ``value``."""
+
+    index: ir.Expr
+    value: Value
+
+
+def indexed(
+    array: Expr,
+    batched: bool,
+    positions: tuple[Position, ...],
+    sizes: Mapping[str, Expr],
+    axis_sizes: tuple[Expr, ...],
+    guarded: bool,
+) -> Value:
+    """The reference as a value over the indices in it.
+
+    ``sizes`` are those of the indices, ``axis_sizes`` those of the array's axes. Where
+    ``guarded`` a choice keeps what lies outside from being used.
+    """
+    expr, labels = array, [str(number) for number in range(len(positions))]
+    for number, position in enumerate(positions):
+        axis = labels.index(str(number)) - len(labels)
+        plain = _shift(position.index)
+        if plain is not None:
+            name, start = plain
+            whole = start == ZERO and sizes[name] == axis_sizes[number]
+            if not whole:
+                expr = Window(expr, axis, start, sizes[name], guarded)
+            labels[axis] = name
+        elif (pair := _pair(position.index, labels)) is not None:
+            (rows, columns), start, backward = pair
+            sized = sizes[rows], sizes[columns]
+            expr = Windows(expr, axis, start, *sized, backward, guarded)
+            at = len(labels) + axis
+            labels[at : at + 1] = rows, columns
+        elif position.value.is_number:
+            outside = guarded and not _is_inside(position.index, axis_sizes[number])
+            expr = _picked(expr, axis, position.value.expr, outside)
+            del labels[axis]
+        else:
+            expr, labels, batched = _taken(
+                expr, batched, labels, axis, position.value, guarded
+            )
+    return Value(*_without_repeats(expr, labels), batched)
+
+
+def are_windows(indices: Sequence[ir.Expr]) -> bool:
+    """True if a reference with these index expressions becomes windows of its array, which are
+    0 beyond the ends of an axis. Elements taken by arrays of positions are not 0 there.
+    """
+    seen: list[str] = []
+    for index in indices:
+        if _shift(index) is None and _pair(index, seen) is None:
+            return False
+        seen += [n.name for n in walk.nodes(index) if isinstance(n, ir.Idx)]
+    return len(seen) == len(set(seen))
+
+
+def _shift(index: ir.Expr) -> tuple[str, Expr] | None:
+    """``i`` or ``i + start``: the index, and the start as an integer."""
+    match index:
+        case ir.Idx(name=name):
+            return name, ZERO
+        case ir.Apply(op="add", args=(ir.Idx(name=name), ir.Const(value=start))):
+            return name, Literal(start)
+        case ir.Apply(op="add", args=(ir.Const(value=start), ir.Idx(name=name))):
+            return name, Literal(start)
+        case ir.Apply(op="sub", args=(ir.Idx(name=name), ir.Const(value=start))):
+            return name, Literal(-start)
+        case _:
+            return None
+
+
+def _pair(
+    index: ir.Expr, labels: Sequence[str]
+) -> tuple[tuple[str, str], Expr, bool] | None:
+    """``i + j`` and ``i - j``, perhaps with a number: the indices, the start, and whether
+    the second runs backward."""
+    start = 0
+    match index:
+        case ir.Apply(op="add" | "sub" as op, args=(inner, ir.Const(value=value))):
+            start = int(value) if op == "add" else -int(value)
+            index = inner
+        case ir.Apply(op="add", args=(ir.Const(value=value), inner)):
+            start, index = int(value), inner
+    match index:
+        case ir.Apply(op="add" | "sub" as op, args=(ir.Idx(name=i), ir.Idx(name=j))):
+            if i == j or {i, j} & set(labels):
+                return None
+            return (i, j), Literal(Fraction(start)), op == "sub"
+        case _:
+            return None
+
+
+def _is_inside(index: ir.Expr, size: Expr) -> bool:
+    """Whether a number is a position of an axis of known size."""
+    match index, size:
+        case ir.Const(value=at), Literal(value=count):
+            return 0 <= at < count
+        case _:
+            return False
+
+
+def _picked(expr: Expr, axis: int, at: Expr, guarded: bool) -> Expr:
+    if guarded:
+        return Pick(Window(expr, axis, at, ONE, True), axis, ZERO)
+    return Pick(expr, axis, at)
+
+
+def _taken(
+    expr: Expr,
+    batched: bool,
+    labels: list[str],
+    axis: int,
+    index: Value,
+    guarded: bool,
+) -> tuple[Expr, list[str], bool]:
+    """Positions by an array of integers, whose indices come in place of the axis."""
+    others = [label for p, label in enumerate(labels) if p != len(labels) + axis]
+    if not index.batched and not set(index.axes) & set(others):
+        at = len(labels) + axis
+        new = [*labels[:at], *index.axes, *labels[at + 1 :]]
+        return Take(expr, index.expr, axis, guarded), new, batched
+    if not batched and not set(index.axes) & set(others):
+        label = labels[axis]
+        first = permuted(expr, tuple(labels), (label, *others))
+        taken = Take(first, index.expr, -len(labels), guarded)
+        return taken, [*index.axes, *others], True
+    return _gathered(expr, batched, labels, axis, index)
+
+
+def _gathered(
+    expr: Expr, batched: bool, labels: list[str], axis: int, index: Value
+) -> tuple[Expr, list[str], bool]:
+    """The last index that the array lacks takes the place of the axis; the others
+    become axes of size 1 in front of it.
+    """
+    at = len(labels) + axis
+    extra = [a for a in index.axes if a not in labels]
+    new = [*labels[:at], *extra[:-1], labels[at], *labels[at + 1 :]]
+    depth = len(new)
+    fresh = tuple(new.index(a) - depth for a in extra[:-1])
+    expr = Expand(expr, fresh) if fresh else expr
+    slot = new.index(labels[at])
+    order = tuple(extra[-1] if extra and p == slot else a for p, a in enumerate(new))
+    # An axis of the array that the index lacks has size 1 in the index.
+    whole = Value(index.expr, index.axes, True)
+    gathered: Expr = Gather(expr, aligned(whole, order), slot - depth)
+    if extra:
+        return gathered, list(order), batched or index.batched
+    kept = [a for p, a in enumerate(new) if p != slot]
+    return Pick(gathered, slot - depth, ZERO), kept, batched or index.batched
+
+
+def _without_repeats(expr: Expr, labels: list[str]) -> tuple[Expr, tuple[str, ...]]:
+    """``a[i, i]`` is a diagonal: each repeated index becomes one axis, the last."""
+    while repeated := next((a for a in labels if labels.count(a) > 1), None):
+        first = labels.index(repeated)
+        second = labels.index(repeated, first + 1)
+        depth = len(labels)
+        expr = Diagonal(expr, first - depth, second - depth)
+        labels = [a for p, a in enumerate(labels) if p not in (first, second)]
+        labels.append(repeated)
+    return expr, tuple(labels)

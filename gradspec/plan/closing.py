@@ -26,15 +26,9 @@ from gradspec.ir.rule import (
     Rule,
     Shape,
 )
-from gradspec.plan.array import Expr, Name, children, names
+from gradspec.plan.arrays import Expr, Name, children, names
 from gradspec.plan.axes import Value, size_of
-from gradspec.plan.batches import parted
-from gradspec.plan.fencing import fenced
-from gradspec.plan.indexed import Known, array_of, sizes_needed
-from gradspec.plan.keeping import kept_dimensions
-from gradspec.plan.native import with_natives
-from gradspec.plan.plan import Assign, AxisSize
-from gradspec.plan.translate import (
+from gradspec.plan.operations import (
     ZERO,
     Types,
     as_float,
@@ -44,6 +38,10 @@ from gradspec.plan.translate import (
     types_of,
     with_values,
 )
+from gradspec.plan.plan import Assign, AxisSize
+from gradspec.plan.rules import fenced, parted
+from gradspec.plan.simplify import kept_dimensions, with_natives
+from gradspec.plan.translate import Known, array_of, sizes_needed
 
 
 class NotEmitted(Exception):
@@ -212,7 +210,7 @@ class _Closing:
         parts: Mapping[str, tuple[ir.Expr, ir.Expr]],
         view: Mapping[str, Known],
     ) -> Value:
-        """A value of the backward pass; see `plan.batches` for those in two parts."""
+        """A value of the backward pass; see `rules.parted` for those in two parts."""
         shape = _shape_of(self.rule, let.name)
         if self.rule.is_elementwise:
             shape = None  # the framework sums to the shape of an input

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gradspec.plan.ranked import Einsum
+from gradspec.plan.arrays import Einsum
 
 
 @dataclass(frozen=True, slots=True)

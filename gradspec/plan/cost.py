@@ -10,9 +10,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gradspec.plan.array import Expr, Literal, Op, children, names, nodes
+from gradspec.plan.arrays import (
+    Arange,
+    Diagonal,
+    Expand,
+    Expr,
+    Literal,
+    Op,
+    Permute,
+    Pick,
+    Spread,
+    Window,
+    children,
+    names,
+    nodes,
+)
 from gradspec.plan.program import Program
-from gradspec.plan.ranked import Arange, Diagonal, Expand, Permute, Pick, Spread, Window
 from gradspec.primitives.lookup import primitive
 
 _VIEWS = (Arange, Diagonal, Expand, Permute, Pick, Spread, Window)

@@ -9,19 +9,47 @@ multiplies ``dz`` in the gradient of ``x`` multiplies the tangent of ``x`` in th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import reduce
+from typing import TypeAlias, assert_never
 
 from gradspec.ir.rule import Input, Override, Rule
-from gradspec.plan import linear
-from gradspec.plan.array import Expr, Name, names, substitute
+from gradspec.plan.arrays import (
+    Cumulative,
+    Diagonal,
+    Einsum,
+    Expand,
+    Expr,
+    Gather,
+    Literal,
+    Name,
+    Op,
+    Permute,
+    Pick,
+    Ranked,
+    RankedNode,
+    Reduce,
+    ScatterAdd,
+    Spread,
+    Stack,
+    Take,
+    ToFloat,
+    Where,
+    Window,
+    Windows,
+    children,
+    names,
+    nodes,
+    substitute,
+    with_children,
+)
 from gradspec.plan.axes import size_of
-from gradspec.plan.batches import parted
-from gradspec.plan.broadcast import reach_of
 from gradspec.plan.closing import Closed, NotEmitted
-from gradspec.plan.plan import Gradient, Term
-from gradspec.plan.ranked import Spread
-from gradspec.plan.translate import ONE, ZERO, operation, with_values
+from gradspec.plan.operations import ONE, ZERO, operation, with_values
+from gradspec.plan.plan import Assign, Gradient, RulePlan, Term
+from gradspec.plan.rules import parted, reach_of
+from gradspec.plan.sharing import Words, shared, tensor_gradients
 
 
 def gradients_of(rule: Rule, closed: Closed) -> tuple[Gradient | None, ...]:
@@ -43,7 +71,7 @@ def _gradient(rule: Rule, closed: Closed, variable: Input) -> Gradient:
         return Gradient(variable.name, ZERO, (), ())
     if not rule.is_elementwise:
         _require_one_batch(rule, variable, names(whole))
-    parts = linear.terms(whole, upstream)
+    parts = linear_terms(whole, upstream)
     if parts is None:
         used = tuple(u for u in upstream if u in names(whole))
         spans = _spans(rule, closed, used, whole, variable)
@@ -65,7 +93,7 @@ def _gradient(rule: Rule, closed: Closed, variable: Input) -> Gradient:
 
 def _require_one_batch(rule: Rule, variable: Input, used: tuple[str, ...]) -> None:
     """What comes from an output without batch axes counts once, and must not be summed
-    over the batch of another output. An override cannot be parted (`plan.batches`)."""
+    over the batch of another output. An override cannot be parted (`rules.parted`)."""
     if f"d{variable.name}" in parted(rule):
         return
     reached = [o for o in rule.outputs if f"d{o.name}" in used]
@@ -123,7 +151,7 @@ def tangents_of(
     for entry, gradient in zip(rule.backward, gradients, strict=True):
         if gradient is None or not isinstance(entry, Override):
             continue
-        if linear.terms(gradient.whole, upstream) is None:
+        if linear_terms(gradient.whole, upstream) is None:
             return None, _not_linear(rule, gradient.input)
     if closed.no_tangents:
         return None, closed.no_tangents
@@ -160,3 +188,171 @@ def _not_linear(rule: Rule, name: str) -> str:
     )
     what = "the override of " if overridden else ""
     return f"{what}d{name} is not linear in the upstream gradient"
+
+
+# --- terms by cotangent ---------------------------------------------------------------
+#
+# An expression as a sum with one term for each upstream gradient.
+
+
+Parts: TypeAlias = "Mapping[str, Expr] | None"
+"""Terms by upstream gradient; empty: zero; None: not a sum of such terms."""
+
+
+def linear_terms(expr: Expr, upstream: tuple[str, ...]) -> Mapping[str, Expr] | None:
+    """The terms of ``expr`` in rule order, or None when it is not linear.
+
+    Linear by form: sums, products and quotients with factors free of upstream gradients,
+    and choices whose condition is free of them.
+    """
+    parts: dict[Expr, Parts] = {}
+    free: dict[Expr, bool] = {}
+    for node in nodes(expr):
+        free[node] = all(free[child] for child in children(node)) and not (
+            isinstance(node, Name) and node.id in upstream
+        )
+        parts[node] = None if free[node] else _node(node, parts, free)
+        if node == ZERO:
+            parts[node] = {}
+    found = parts[expr]
+    return None if found is None else {u: found[u] for u in upstream if u in found}
+
+
+def _node(node: Expr, parts: Mapping[Expr, Parts], free: Mapping[Expr, bool]) -> Parts:
+    match node:
+        case Name(id=name):
+            return {name: node}
+        case Op(primitive="neg", args=(arg,)):
+            return _each(parts[arg], lambda term: operation("neg", (term,)))
+        case Op(primitive="add" | "sub" as op, args=(left, right)):
+            return _sum(op, parts[left], parts[right])
+        case Op(primitive="mul", args=(left, right)) if free[right]:
+            return _each(parts[left], lambda term: operation("mul", (term, right)))
+        case Op(primitive="mul", args=(left, right)) if free[left]:
+            return _each(parts[right], lambda term: operation("mul", (left, term)))
+        case Op(primitive="div", args=(left, right)) if free[right]:
+            return _each(parts[left], lambda term: operation("div", (term, right)))
+        case Where(condition=condition, then=then, other=other) if free[condition]:
+            return _choice(condition, parts[then], parts[other])
+        case Reduce(op="sum" | "mean") | Expand() | Spread() | Permute() | Diagonal():
+            return _through(node, parts, free)
+        case (
+            Window()
+            | Windows()
+            | Pick()
+            | Take()
+            | Gather()
+            | Cumulative()
+            | Einsum()
+            | ScatterAdd()
+        ):
+            return _through(node, parts, free)
+        case Stack(args=args):
+            return _beside(args, parts)
+        case Op() | Where() | ToFloat() | Literal() | RankedNode():
+            return None
+        case _:
+            assert_never(node)
+
+
+def _through(
+    node: Ranked, parts: Mapping[Expr, Parts], free: Mapping[Expr, bool]
+) -> Parts:
+    """Linear in each operand, and one of them alone is not free."""
+    bound = [part for part in node.parts if not free[part]]
+    if len(bound) != 1:
+        return None
+
+    def build(term: Expr) -> Expr:
+        return with_children(
+            node, tuple(term if p is bound[0] else p for p in node.parts)
+        )
+
+    return _each(parts[bound[0]], build)
+
+
+def _beside(args: tuple[Expr, ...], parts: Mapping[Expr, Parts]) -> Parts:
+    """Each upstream gradient's own stack: 0 where another stands."""
+    found = [parts[arg] for arg in args]
+    known = [part for part in found if part is not None]
+    if len(known) < len(found):
+        return None
+    upstream = dict.fromkeys(name for part in known for name in part)
+    return {u: Stack(tuple(part.get(u, ZERO) for part in known)) for u in upstream}
+
+
+def _each(part: Parts, build: Callable[[Expr], Expr]) -> Parts:
+    return None if part is None else {name: build(term) for name, term in part.items()}
+
+
+def _sum(op: str, left: Parts, right: Parts) -> Parts:
+    if left is None or right is None:
+        return None
+    return {
+        name: operation(op, (left.get(name, ZERO), right.get(name, ZERO)))
+        for name in (*left, *(name for name in right if name not in left))
+    }
+
+
+def _choice(condition: Expr, then: Parts, other: Parts) -> Parts:
+    if then is None or other is None:
+        return None
+    return {
+        name: Where(condition, then.get(name, ZERO), other.get(name, ZERO))
+        for name in (*then, *(name for name in other if name not in then))
+    }
+
+
+# --- slopes ---------------------------------------------------------------------------
+#
+# Tangents, term by term: what each input's tangent adds to that of each output.
+#
+# What multiplies ``dz`` in the gradient of ``x`` multiplies the tangent of ``x`` in that of
+# ``z``: the slope. Slopes are all that is needed.
+
+
+@dataclass(frozen=True, slots=True)
+class Summand:
+    """What the tangent of ``output`` has of the tangent of ``input``, times ``slope``."""
+
+    input: str
+    output: str
+    slope: Expr
+    comment: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pushforward:
+    """Shared statements and the summands, in the order of inputs, then of outputs."""
+
+    statements: tuple[Assign, ...]
+    summands: tuple[Summand, ...]
+
+
+def is_linear(plan: RulePlan) -> bool:
+    """Whether every gradient is linear in the upstream gradients, by form."""
+    wholes = [g.whole for g in plan.gradients if g is not None]
+    return all(linear_terms(whole, plan.upstream) is not None for whole in wholes)
+
+
+def pushforward(plan: RulePlan, words: Words) -> Pushforward:
+    """Of a rule that is linear in its upstream gradients. With named axes there are no
+    slopes.
+    """
+    if plan.is_ranked:
+        return Pushforward((), ())
+    comments = dict(plan.comments)
+    found = [
+        Summand(
+            g.input,
+            u.removeprefix("d"),
+            words.expand(with_values(value, {u: ONE})),
+            comments.get(f"d{g.input}", ""),
+        )
+        for g in tensor_gradients(plan)
+        if g is not None
+        for u, value in (linear_terms(g.whole, plan.upstream) or {}).items()
+    ]
+    statements, slopes = shared(plan, words, tuple(s.slope for s in found))
+    pairs = zip(found, slopes, strict=True)
+    return Pushforward(statements, tuple(replace(s, slope=v) for s, v in pairs))

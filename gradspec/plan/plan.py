@@ -8,11 +8,12 @@ values are named.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
 from gradspec.ir.rule import Example, Input, Output
-from gradspec.plan.array import Expr
+from gradspec.plan.arrays import Expr, is_whole
 from gradspec.source import Source, Span
 
 # --- statements ------------------------------------------------------------------------
@@ -40,6 +41,17 @@ class Step:
     comment: str
     inputs: tuple[str, ...]
     upstream: tuple[str, ...]
+
+
+def positions(
+    statements: Iterable[Assign | Step], known: frozenset[str]
+) -> frozenset[str]:
+    """The names of statements that hold integers, given the names that do already."""
+    found: set[str] = set()
+    for statement in statements:
+        if is_whole(statement.value, known | found):
+            found.add(statement.name)
+    return frozenset(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +153,7 @@ class AxisSize:
 class RulePlan:
     """One rule, closed and unshared.
 
-    A rule over named axes uses the nodes of `plan.ranked`: outputs and gradients then
+    A rule over named axes uses the nodes of `plan.arrays`: outputs and gradients then
     have the core axes of their declaration in full, behind batch axes that broadcast;
     a gradient's batch axes still need to be reduced to its input's.
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from gradspec.diagnostics import Diagnostic, warning
 from gradspec.ir.rule import (
     CheckedRule,
     Override,
@@ -9,7 +12,6 @@ from gradspec.ir.rule import (
     Rule,
     Status,
 )
-from gradspec.plan.broadcast import broadcast
 from gradspec.plan.closing import Closed, NotEmitted, close
 from gradspec.plan.docs import docs_of
 from gradspec.plan.gradients import gradients_of, tangents_of
@@ -20,6 +22,7 @@ from gradspec.plan.plan import (
     RulePlan,
     Unplanned,
 )
+from gradspec.plan.rules import broadcast
 from gradspec.source import Source
 
 _SUFFIX = ".grad"
@@ -106,3 +109,27 @@ def _nature(checked: CheckedRule) -> Nature:
         return Nature.OVERRIDE
     through = any(verdict.through_surrogate for verdict in checked.verdicts)
     return Nature.SURROGATE if through else Nature.EXACT
+
+
+# --- what is saved in vain ------------------------------------------------------------
+#
+# What the author saves and no gradient uses as it is evaluated: told, for it is not kept.
+
+
+def unsaved(module: ModulePlan) -> tuple[Diagnostic, ...]:
+    """A warning for each name that stands in ``save`` in vain."""
+    return tuple(found for plan in module.rules for found in _of_rule(plan))
+
+
+def _of_rule(plan: RulePlan) -> Iterator[Diagnostic]:
+    for name in plan.asked:
+        if name not in plan.saved:
+            yield warning(
+                "GS464",
+                f"{name} of {plan.name} is not saved: no gradient uses it",
+                plan.source,
+                plan.span,
+                label=f"its gradients are evaluated in a form without {name}",
+                help=f"leave out `save {name}`; or write the gradient with {name}, marked"
+                " `exact`, so that it is evaluated as it stands",
+            )

@@ -5,18 +5,18 @@ A target sees nothing else of a rule, and asks no earlier stage.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
 
 from gradspec.ir.rule import Input, Kind, Output
-from gradspec.plan.array import Expr
-from gradspec.plan.at_hand import without_locals, without_names
-from gradspec.plan.broadcast import reach_of
+from gradspec.plan.arrays import Expr, Name, is_number, may_be_number, names, substitute
 from gradspec.plan.expansion import expander
-from gradspec.plan.numbers import is_number, may_be_number
+from gradspec.plan.gradients import Pushforward, is_linear
+from gradspec.plan.gradients import pushforward as pushed
 from gradspec.plan.plan import (
+    Assign,
     AxisSize,
     Backward,
     Block,
@@ -24,10 +24,10 @@ from gradspec.plan.plan import (
     Gradient,
     Nature,
     RulePlan,
+    Step,
     Term,
 )
-from gradspec.plan.pushing import Pushforward, is_linear
-from gradspec.plan.pushing import pushforward as pushed
+from gradspec.plan.rules import reach_of
 from gradspec.plan.sharing import (
     Words,
     forward,
@@ -37,7 +37,6 @@ from gradspec.plan.sharing import (
     tensor_gradients,
 )
 from gradspec.plan.sizes import with_sizes
-from gradspec.plan.unnamed import unnamed
 from gradspec.primitives.lookup import rows
 from gradspec.primitives.row import Runtime
 
@@ -318,3 +317,80 @@ def _reach(plan: RulePlan, output: str) -> tuple[str, ...]:
     values = {let.name: let.value for let in plan.forward}
     there = reach_of(values[output], plan.tensors)
     return tuple(i.name for i in plan.tensors if i.shape.batch and i.name in there)
+
+
+# --- residuals ------------------------------------------------------------------------
+#
+# What a backward pass refers to by name: outputs, and the locals that are saved.
+
+
+def without_locals(plan: RulePlan) -> RulePlan:
+    """The plan with saved locals written out in its gradients: only outputs go by name.
+    For targets that decide by themselves what is kept of them.
+    """
+    outputs = {output.name for output in plan.outputs}
+    return _written_out(plan, [a for a in plan.forward if a.name not in outputs])
+
+
+def without_names(plan: RulePlan) -> RulePlan:
+    """The same with outputs written out as well: for targets that differentiate an output
+    by its declared gradient, where that may be another than the derivative of its value.
+    """
+    return _written_out(plan, plan.forward)
+
+
+def _written_out(plan: RulePlan, lets: Iterable[Assign]) -> RulePlan:
+    values = {a.name: a.value for a in lets}
+
+    def written(value: Expr) -> Expr:
+        return substitute(value, values)
+
+    behind = (Assign(a.name, written(a.value), a.comment) for a in plan.backward_locals)
+    return replace(
+        _with_gradients(plan, written),
+        backward_locals=tuple(behind),
+        saved=tuple(name for name in plan.saved if name not in values),
+    )
+
+
+def _with_gradients(plan: RulePlan, change: Callable[[Expr], Expr]) -> RulePlan:
+    def changed(gradient: Gradient) -> Gradient:
+        terms = (replace(t, value=change(t.value)) for t in gradient.terms)
+        return replace(gradient, whole=change(gradient.whole), terms=tuple(terms))
+
+    return replace(plan, gradients=tuple(g and changed(g) for g in plan.gradients))
+
+
+# --- gradients in place ---------------------------------------------------------------
+#
+# Gradients written where they are returned or reduced.
+
+
+def unnamed(backward: Backward) -> Backward:
+    """The same with ``dx = …`` put in place of a term that is the name ``dx``, where
+    nothing else needs that name: the target assigns it itself, in the input's shape.
+    """
+    terms = [term for group in backward.gradients for term in group or ()]
+    uses = [*(s.value for s in backward.statements), *(t.value for t in terms)]
+    steps = {
+        step.name: step
+        for step in backward.statements
+        if sum(step.name in names(value) for value in uses) == 1
+        and Name(step.name) in [term.value for term in terms]
+    }
+    return replace(
+        backward,
+        statements=tuple(s for s in backward.statements if s.name not in steps),
+        gradients=tuple(
+            group if group is None else tuple(_written(term, steps) for term in group)
+            for group in backward.gradients
+        ),
+    )
+
+
+def _written(term: Term, steps: dict[str, Step]) -> Term:
+    value: Expr = term.value
+    if isinstance(value, Name) and value.id in steps:
+        step = steps[value.id]
+        return replace(term, value=step.value, comment=step.comment or term.comment)
+    return term

@@ -10,28 +10,26 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gradspec.ir.rule import Kind
-from gradspec.plan.array import (
-    Expr,
-    Op,
-    ToFloat,
-    children,
-    names,
-    nodes,
-    with_children,
-)
-from gradspec.plan.plan import Assign, Gradient, RulePlan, Term
-from gradspec.plan.ranked import (
+from gradspec.plan.arrays import (
     Arange,
+    Expr,
     Gather,
+    Op,
     Pick,
     RankedNode,
     ScatterAdd,
     Spread,
     Take,
+    ToFloat,
     Window,
     Windows,
+    children,
+    is_whole,
+    names,
+    nodes,
+    with_children,
 )
-from gradspec.plan.whole import is_whole
+from gradspec.plan.plan import Assign, Gradient, RulePlan, Term
 from gradspec.primitives.lookup import primitive
 
 

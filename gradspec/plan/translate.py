@@ -1,290 +1,444 @@
-"""Mathematics to arrays, one elementwise expression at a time.
+"""Mathematics with indices to arrays with axes.
 
-Small powers become products (``x**2`` is ``x * x``: a tenth of the time of a power, and
-correctly rounded), a sum of a negative becomes a difference (the same number), integer
-and boolean tensors become floating where arithmetic is done with them.
+Each node becomes a :class:`Value`: an array and the indices that its core axes stand
+for. The same array serves a value under any names of its indices, so that ``e[i]`` and
+``e[j]`` are one array, and equal values are found equal whatever their indices.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import lru_cache
-from typing import assert_never
+from functools import reduce
+from typing import TypeAlias
 
 from gradspec.ir import expr as ir
 from gradspec.ir import walk
 from gradspec.ir.calls import expand
-from gradspec.ir.rule import Kind, Rule
-from gradspec.plan.array import (
+from gradspec.plan import sums
+from gradspec.plan.arrays import (
+    Arange,
     Expr,
     Literal,
     Name,
     Op,
-    ToFloat,
-    Where,
-    children,
-    names,
-    nodes,
+    ProductOfOthers,
+    Reduce,
+    Stack,
 )
-from gradspec.plan.ranked import (
-    Arange,
-    Diagonal,
-    Expand,
-    Gather,
-    Permute,
-    Pick,
-    RankedNode,
-    Spread,
-    Take,
-    Window,
-    Windows,
+from gradspec.plan.axes import (
+    Position,
+    Value,
+    aligned,
+    are_windows,
+    frame,
+    indexed,
+    size_of,
+    spread,
 )
-from gradspec.primitives.lookup import primitive
+from gradspec.plan.operations import Types, array_node, as_float, operation
+from gradspec.plan.rewrites import (
+    Hoisted,
+    Sizes,
+    asks,
+    at_positions,
+    hoisted,
+    is_within,
+    regrouped,
+    spelled_out,
+    undefined_at,
+    without_repeats,
+)
+from gradspec.plan.sums import BATCH
+from gradspec.primitives.table_broadcast import BROADCAST_LIKE
 
-ZERO, ONE = Literal(Fraction(0)), Literal(Fraction(1))
+_Build: TypeAlias = Callable[[tuple[Expr, ...]], Expr]
+
+INFINITY = Op("inf")
+_OUTSIDE: Mapping[str, Expr] = {
+    "prod": Literal(Fraction(1)),
+    "max": Op("neg", (INFINITY,)),
+    "min": INFINITY,
+    "logsumexp": Op("neg", (INFINITY,)),
+    "peak": Op("neg", (INFINITY,)),
+}
+"""What an excluded position counts as."""
 
 
 @dataclass(frozen=True, slots=True)
-class Types:
-    """What is not a floating tensor: Python numbers, and tensors of other kinds."""
+class Known:
+    """A name in view: its array, the sizes of its core axes, its kind, and the
+    sizes of which a 0 leaves it undefined."""
 
-    scalars: frozenset[str]
-    integers: frozenset[str]
-    booleans: frozenset[str]
-
-
-def types_of(rule: Rule) -> Types:
-    """The names of the rule's inputs by type."""
-
-    def of(*kinds: Kind) -> frozenset[str]:
-        return frozenset(i.name for i in rule.inputs if i.kind in kinds)
-
-    return Types(of(Kind.STATIC, Kind.STATIC_INT), of(Kind.INT), of(Kind.BOOL))
+    expr: Expr
+    sizes: tuple[Expr, ...] = ()
+    batched: bool = False
+    is_number: bool = False
+    undefined_at: Sizes = frozenset()
 
 
-def translate(
-    expr: ir.Expr, types: Types, known: dict[ir.Expr, Expr] | None = None
-) -> Expr:
-    """The expression over arrays; calls of other rules are written out.
+def sizes_needed(value: ir.Expr, view: Mapping[str, Known]) -> Sizes:
+    """The sizes of which a 0 leaves a value undefined."""
+    return undefined_at(value, {name: k.undefined_at for name, k in view.items()})
 
-    ``known``: what was translated before, shared by expressions that have much in common.
+
+def array_of(
+    value: ir.Expr,
+    indices: Sequence[str],
+    axes: Sequence[str | int],
+    view: Mapping[str, Known],
+    types: Types,
+    like: Expr,
+    *,
+    batched: bool = True,
+    is_gradient: bool = False,
+) -> Value:
+    """``value`` over ``indices``, whose axes it has in full and in that order.
+
+    Without ``batched`` it is also summed over batch axes, for the gradient of an input
+    that has none. Of a gradient, sums before which factors stand that are not defined
+    where there is nothing to sum are 0 all the same.
     """
-    expr = expand(expr)
-    done: dict[ir.Expr, Expr] = {} if known is None else known
-    for node in walk.nodes(expr):
-        if node in done:
-            continue
-        parts = tuple(done[child] for child in walk.children(node))
-        done[node] = array_node(node, parts, types)
-    return done[expr]
-
-
-def as_float(value: Expr, types: Types) -> Expr:
-    """``value`` as a floating tensor, if it is of another kind."""
-    return ToFloat(value) if _is_discrete(value, types) else value
-
-
-@lru_cache(maxsize=4096)
-def is_integral(value: Expr, positions: frozenset[str] = frozenset()) -> bool:
-    """Whether this is an array of positions (a name of ``positions``, or one that counts
-    along an axis), or arithmetic with one: elsewhere they are made floating first.
-
-    Asked from the leaves up; remembered, a long sum is no deep recursion.
-    """
-    match value:
-        case Arange():
-            return True
-        case Expand() | Permute() | Spread() | Window() | Windows() | Pick():
-            return is_integral(value.arg, positions)
-        case Name(id=name):
-            return name in positions
-        case Op(primitive="add" | "sub" | "mul" | "neg", args=args):
-            return any(is_integral(a, positions) for a in args)
-        case _:
-            return False
-
-
-def is_scalar(expr: Expr, types: Types) -> bool:
-    """Whether no tensor takes part in the value."""
-    return all(name in types.scalars for name in names(expr))
-
-
-def replaced(expr: Expr, values: Mapping[Expr, Expr]) -> Expr:
-    """``expr`` with whole sub-expressions replaced, outermost first."""
-    done: dict[Expr, Expr] = {}
-    for node in nodes(expr):
-        parts = tuple(done[child] for child in children(node))
-        done[node] = values[node] if node in values else rebuilt(node, parts)
-    return done[expr]
-
-
-def with_values(expr: Expr, values: Mapping[str, Expr]) -> Expr:
-    """Names replaced, and tidied where that is exact."""
-    done: dict[Expr, Expr] = {}
-    for node in nodes(expr):
-        if isinstance(node, Name):
-            done[node] = values.get(node.id, node)
-        else:
-            done[node] = rebuilt(node, tuple(done[child] for child in children(node)))
-    return done[expr]
-
-
-def rebuilt(node: Expr, parts: tuple[Expr, ...]) -> Expr:
-    """The node over new children, tidied where that is exact."""
-    match node:
-        case Name() | Literal():
-            return node
-        case Op(primitive=op):
-            return operation(op, parts)
-        case Where():
-            condition, then, other = parts
-            return then if then == other else Where(condition, then, other)
-        case ToFloat():
-            return ToFloat(parts[0])
-        case RankedNode():
-            return node.with_parts(parts)
-        case _:
-            assert_never(node)
-
-
-def array_node(node: ir.Expr, parts: tuple[Expr, ...], types: Types) -> Expr:
-    """One elementwise node over the arrays of its children."""
-    match node:
-        case ir.Const(value=value):
-            return Literal(value)
-        case ir.Ref(name=name):
-            return Name(name)
-        case ir.Apply(op="pow", args=(_, ir.Const(value=power))):
-            return _power(as_float(parts[0], types), power, types)
-        case ir.Apply(op="square"):
-            return _squared(parts[0], types)
-        case ir.Apply(op="mul") if parts[0] == parts[1]:
-            return _squared(parts[0], types)
-        case ir.Apply(op=op):
-            return operation(op, _arguments(op, parts, types))
-        case ir.Select():
-            return _choice(parts, types)
-        case ir.Idx() | ir.Size() | ir.Reduce() | ir.Call():
-            raise AssertionError(f"not elementwise: {node}")
-        case _:
-            assert_never(node)
-
-
-def _arguments(op: str, parts: tuple[Expr, ...], types: Types) -> tuple[Expr, ...]:
-    """Discrete tensors in floating arithmetic become floating; a comparison or a
-    condition takes them as they are.
-    """
-    row = primitive(op)
-    if row.result == "bool":
-        return parts
-    kinds = row.types or ("real",) * len(parts)
-    return tuple(
-        as_float(part, types) if kind == "real" else part
-        for part, kind in zip(parts, kinds, strict=True)
+    apart = hoisted(expand(value), {n: k.sizes for n, k in view.items() if k.sizes})
+    view = {**view, **_computed(apart, view, types, like)}
+    tensors = frozenset(n for n, known in view.items() if not known.is_number)
+    value = spelled_out(without_repeats(_separate(apart.value)))
+    value = regrouped(value, tensors)
+    sizes = dict(zip(indices, map(size_of, axes), strict=True)) | _bound_sizes(value)
+    translation = Translation(
+        view, types, like, tuple(indices), sizes, _unguarded(value)
     )
+    if is_gradient:
+        value = sums.within_sums(translation, value)
+    found = _whole(translation, value, dict(zip(indices, axes, strict=True)), batched)
+    order = tuple(indices)
+    full = spread(found, order, [sizes[i] for i in order])
+    return Value(full, order, found.batched, found.is_number and not order)
 
 
-def _choice(parts: tuple[Expr, ...], types: Types) -> Expr:
-    """A choice between numbers by a tensor has no floating type of its own."""
-    condition, then, other = parts
-    then, other = as_float(then, types), as_float(other, types)
-    if is_scalar(condition, types):
-        return Where(condition, then, other)
-    if (then, other) == (ONE, ZERO):
-        return ToFloat(condition)
-    chosen = Where(condition, then, other)
-    numbers = is_scalar(then, types) and is_scalar(other, types)
-    return ToFloat(chosen) if numbers else chosen
+def _computed(
+    apart: Hoisted, view: Mapping[str, Known], types: Types, like: Expr
+) -> dict[str, Known]:
+    """The factors that are computed before they are shifted."""
+    found = {}
+    for name, (value, indices, other) in apart.factors.items():
+        sizes = view[other].sizes
+        axes = [size.id if isinstance(size, Name) else _integer(size) for size in sizes]
+        made = array_of(value, indices, axes, view, types, like)
+        needed = sizes_needed(value, view)
+        found[name] = Known(made.expr, sizes, made.batched, undefined_at=needed)
+    return found
 
 
-def _is_discrete(value: Expr, types: Types) -> bool:
-    match value:
-        case Arange():
-            return True
-        case Expand() | Permute() | Spread() | Diagonal() | Window() | Pick():
-            return _is_discrete(value.arg, types)
-        case Take() | Gather():
-            return _is_discrete(value.arg, types)
+def _integer(size: Expr) -> int:
+    assert isinstance(size, Literal) and size.value.denominator == 1, size
+    return size.value.numerator
+
+
+def _whole(
+    t: Translation, value: ir.Expr, axes: Mapping[str, str | int], batched: bool
+) -> Value:
+    """The value; position by position where it is said so."""
+    for index, axis in axes.items():
+        if isinstance(axis, int) and asks(value, index, axis):
+            rest = {i: a for i, a in axes.items() if i != index}
+            parts = at_positions(value, index, axis)
+            return t.beside([_whole(t, part, rest, batched) for part in parts], index)
+    found = t.value(value)
+    if not batched and found.batched:
+        return sums.total(t, (BATCH,), value)
+    return found
+
+
+@dataclass(slots=True)
+class Translation:
+    """The translation of one expression; values are computed once for each node."""
+
+    view: Mapping[str, Known]
+    types: Types
+    like: Expr
+    indices: tuple[str, ...]
+    sizes: Mapping[str, Expr]
+    unguarded: frozenset[ir.Expr]
+    _done: dict[ir.Expr, Value] = field(default_factory=dict)
+    _whole: set[ir.Expr] = field(default_factory=set)
+
+    def value(self, expr: ir.Expr) -> Value:
+        """The value of a sub-expression."""
+        for node in walk.nodes(expr):
+            if node not in self._done:
+                self._done[node] = self._node(node)
+        return self._done[expr]
+
+    def combined(self, op: str, *values: Value) -> Value:
+        """An operation on values already translated."""
+        return self._joined(
+            values, lambda parts: operation(op, tuple(map(self.floating, parts)))
+        )
+
+    def choice(self, condition: Value, then: Value, other: Value) -> Value:
+        """One of two values by a condition."""
+        node = ir.Select(ir.ZERO, ir.ZERO, ir.ZERO)
+        return self._joined(
+            (condition, then, other),
+            lambda parts: array_node(node, parts, self.types),
+        )
+
+    def beside(self, values: Sequence[Value], index: str) -> Value:
+        """Values side by side along a new last axis."""
+        if all(value == values[0] for value in values):
+            return values[0]
+        order = self.frame(values)
+        parts = tuple(self.floating(aligned(value, order)) for value in values)
+        batched = any(value.batched for value in values)
+        return Value(Stack(parts), (*order, index), batched)
+
+    def floating(self, expr: Expr) -> Expr:
+        """As a floating array."""
+        return as_float(expr, self.types)
+
+    def frame(self, values: Sequence[Value]) -> tuple[str, ...]:
+        """An order of the values' indices."""
+        bound = [index for index in self.sizes if index not in self.indices]
+        return frame(values, (*self.indices, *bound))
+
+    def _joined(self, values: Sequence[Value], build: _Build) -> Value:
+        order = self.frame(values)
+        expr = build(tuple(aligned(value, order) for value in values))
+        batched = any(value.batched for value in values)
+        return Value(expr, order, batched, all(value.is_number for value in values))
+
+    def _node(self, node: ir.Expr) -> Value:
+        match node:
+            case ir.Const():
+                return Value(Literal(node.value), is_number=True)
+            case ir.Size(axis=axis):
+                return Value(Name(axis), is_number=True)
+            case ir.Idx(name=name):
+                return Value(Arange(self.sizes[name], self.like), (name,))
+            case ir.Ref():
+                return self._reference(node)
+            case ir.Reduce():
+                return self._reduction(node)
+            case ir.Apply() if self._is_index_arithmetic(node):
+                return self.integer(node)
+            case ir.Select() if self._is_decided(node):
+                return self._decided(node)
+            case _:
+                values = [self._done[child] for child in walk.children(node)]
+                return self._joined(
+                    values, lambda parts: array_node(node, parts, self.types)
+                )
+
+    def _is_index_arithmetic(self, node: ir.Apply) -> bool:
+        """``i + 2 * j``: whole numbers, which stay integers."""
+        if node.op not in _WHOLE or not all(map(self._is_whole, node.args)):
+            return False
+        if not any(isinstance(a, ir.Idx) or a in self._whole for a in node.args):
+            return False
+        self._whole.add(node)
+        return True
+
+    def _is_whole(self, node: ir.Expr) -> bool:
+        if isinstance(node, ir.Const):
+            return node.value.denominator == 1
+        return isinstance(node, ir.Idx | ir.Size) or node in self._whole
+
+    def _is_decided(self, node: ir.Select) -> bool:
+        """Whether Python numbers choose between branches that have axes."""
+        branches = (self._done[node.then], self._done[node.other])
+        is_number = self._done[node.condition].is_number
+        return is_number and any(branch.axes for branch in branches)
+
+    def _decided(self, node: ir.Select) -> Value:
+        """A choice that Python numbers decide: each branch has the shape of both."""
+        pairs = (node.then, node.other), (node.other, node.then)
+        branches = [self._in_shape(branch, other) for branch, other in pairs]
+        return self.choice(self._done[node.condition], *branches)
+
+    def _in_shape(self, branch: ir.Expr, other: ir.Expr) -> Value:
+        value = self._done[branch]
+        for tensor in _tensors(other):
+            like = self.value(tensor)
+            if not like.is_number and not walk.names(tensor) <= walk.names(branch):
+                value = self.combined(BROADCAST_LIKE, value, like)
+        return value
+
+    def _reference(self, node: ir.Ref) -> Value:
+        known = self.view[node.name]
+        positions = tuple(Position(i, self.integer(i)) for i in node.indices)
+        if not positions:
+            return Value(known.expr, (), known.batched, known.is_number)
+        guarded = node not in self.unguarded
+        return indexed(
+            known.expr, known.batched, positions, self.sizes, known.sizes, guarded
+        )
+
+    def lost_at(self, expr: ir.Expr) -> frozenset[Expr]:
+        """The sizes of which a 0 leaves a sub-expression undefined, and not all empty."""
+        own = {self.sizes[index] for index in self.indices}
+        return sizes_needed(expr, self.view) - own
+
+    def is_padded(self, expr: ir.Expr, condition: ir.Expr) -> bool:
+        """Whether a reference is 0 by itself where the condition does not hold."""
+        if not isinstance(expr, ir.Ref) or expr in self.unguarded:
+            return False
+        sizes = [_size_in_rules(size) for size in self.view[expr.name].sizes]
+        return are_windows(expr.indices) and is_within(condition, expr, sizes)
+
+    def integer(self, expr: ir.Expr) -> Value:
+        """An index expression, in integers all the way."""
+        if not isinstance(expr, ir.Apply):
+            return self.value(expr)
+        values = [self.integer(child) for child in expr.args]
+        return self._joined(values, lambda parts: operation(expr.op, parts))
+
+    # --- reductions ----------------------------------------------------------------
+
+    def _reduction(self, node: ir.Reduce) -> Value:
+        bounds = tuple(bound.index for bound in node.bounds)
+        if node.op == "sum":
+            return sums.total(self, bounds, node.body, node.where)
+        if node.op == "mean":
+            return sums.average(self, bounds, node.body, node.where)
+        body = node.body
+        value = self.value(body)
+        if node.op == "prod" and (others := self._others(node, value)) is not None:
+            return others
+        if node.where is not None:
+            value = self._masked(node, value)
+        return self._reduced(node.op, bounds, value)
+
+    def _others(self, node: ir.Reduce, value: Value) -> Value | None:
+        """``prod(x[l] for l if l != j)``, for every ``j``: what multiplies ``x[j]``."""
+        match node:
+            case ir.Reduce(
+                bounds=(ir.Bound(index=bound),),
+                where=ir.Apply(op="ne", args=(ir.Idx(name=a), ir.Idx(name=b))),
+            ) if bound in (a, b) and bound in value.axes:
+                free = b if a == bound else a
+                if free in value.axes or self.sizes[free] != self.sizes[bound]:
+                    return None
+                axis = value.axes.index(bound) - len(value.axes)
+                expr = ProductOfOthers(self.floating(value.expr), axis)
+                axes = tuple(free if a == bound else a for a in value.axes)
+                return Value(expr, axes, value.batched)
+            case _:
+                return None
+
+    def _masked(self, node: ir.Reduce, value: Value) -> Value:
+        assert node.where is not None
+        outside = Value(_OUTSIDE[node.op], is_number=True)
+        choice = ir.Select(node.where, node.body, node.body)
+        return self._joined(
+            [self.value(node.where), value, outside],
+            lambda parts: array_node(choice, parts, self.types),
+        )
+
+    def _reduced(self, op: str, bounds: tuple[str, ...], value: Value) -> Value:
+        held = tuple(bound for bound in bounds if bound in value.axes)
+        absent = [self.sizes[bound] for bound in bounds if bound not in value.axes]
+        if held:
+            value = self.over(op, held, value)
+        if not absent or op in ("max", "min", "peak"):
+            return value
+        count = Value(reduce(lambda a, b: Op("mul", (a, b)), absent), is_number=True)
+        if op == "prod":
+            return self.combined("pow", value, count)
+        log = Value(Op("log", (count.expr,)), is_number=True)
+        return self.combined("add", value, log)
+
+    def over(self, op: str, bounds: tuple[str, ...], value: Value) -> Value:
+        """``op`` over axes that the value has."""
+        depth = len(value.axes)
+        gone = tuple(p - depth for p, a in enumerate(value.axes) if a in bounds)
+        axes = tuple(a for a in value.axes if a not in bounds)
+        return Value(Reduce(op, self.floating(value.expr), gone), axes, value.batched)
+
+
+def _tensors(expr: ir.Expr) -> list[ir.Expr]:
+    """The elements and the reductions of which an expression is made."""
+    found: dict[ir.Expr, None] = {}
+    todo, seen = [expr], {expr}
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ir.Ref | ir.Reduce):
+            found[node] = None
+            continue
+        fresh = [child for child in reversed(walk.children(node)) if child not in seen]
+        seen.update(fresh)
+        todo += fresh
+    return list(found)
+
+
+_WHOLE = ("add", "sub", "mul", "neg")
+
+
+def _size_in_rules(size: Expr) -> ir.Expr:
+    match size:
         case Name(id=name):
-            return name in types.integers or name in types.booleans
-        case Op(primitive="add" | "sub" | "mul" | "neg") if is_integral(value):
-            return True
-        case Op(primitive=op):
-            return primitive(op).result == "bool" and not is_scalar(value, types)
-        case Where(then=then, other=other):
-            return _is_discrete(then, types) and _is_discrete(other, types)
+            return ir.Size(name)
+        case Literal(value=value):
+            return ir.Const(value)
+        case _:
+            raise AssertionError(size)
+
+
+# --- before translation ----------------------------------------------------------------
+
+
+def _separate(expr: ir.Expr) -> ir.Expr:
+    """Bound indices of different axes get different names: ``j@n`` and ``j@m``."""
+
+    def visit(node: ir.Expr) -> ir.Expr:
+        if not isinstance(node, ir.Reduce):
+            return node
+        names = {b.index: f"{b.index}@{b.axis}" for b in node.bounds}
+        bounds = tuple(ir.Bound(names[b.index], b.axis) for b in node.bounds)
+        where = node.where and _renamed(node.where, names)
+        return ir.Reduce(node.op, bounds, _renamed(node.body, names), where)
+
+    return walk.transform(expr, visit)
+
+
+def _renamed(expr: ir.Expr, names: Mapping[str, str]) -> ir.Expr:
+    def visit(node: ir.Expr) -> ir.Expr:
+        if isinstance(node, ir.Idx):
+            return ir.Idx(names.get(node.name, node.name))
+        return node
+
+    return walk.transform(expr, visit)
+
+
+def _bound_sizes(expr: ir.Expr) -> dict[str, Expr]:
+    """The sizes of the bound indices, outer ones first."""
+    found = [n for n in walk.nodes(expr) if isinstance(n, ir.Reduce)]
+    return {b.index: size_of(b.axis) for n in reversed(found) for b in n.bounds}
+
+
+def _unguarded(expr: ir.Expr) -> frozenset[ir.Expr]:
+    """The references that no choice keeps from being used."""
+    found: set[ir.Expr] = set()
+    seen: set[tuple[ir.Expr, bool]] = set()
+    todo = [(expr, False)]
+    while todo:
+        node, guarded = todo.pop()
+        if (node, guarded) in seen:
+            continue
+        seen.add((node, guarded))
+        if isinstance(node, ir.Ref) and not guarded:
+            found.add(node)
+        for position, child in enumerate(walk.children(node)):
+            todo.append((child, guarded or _guards(node, position)))
+    return frozenset(found)
+
+
+def _guards(node: ir.Expr, position: int) -> bool:
+    match node:
+        case ir.Select() | ir.Apply(op="and" | "or"):
+            return position > 0
+        case ir.Reduce(where=where):
+            return where is not None and position == 0
         case _:
             return False
-
-
-def _squared(base: Expr, types: Types) -> Expr:
-    if is_scalar(base, types):
-        return Op("mul", (base, base))
-    return Op("square", (as_float(base, types),))
-
-
-def _power(base: Expr, power: Fraction, types: Types) -> Expr:
-    if is_scalar(base, types) or power.denominator != 1 or abs(power) > 4:
-        return Op("pow", (base, Literal(power)))
-    if power < 0:
-        return operation("div", (ONE, _product(base, -power.numerator)))
-    return _product(base, power.numerator)
-
-
-def _product(base: Expr, count: int) -> Expr:
-    match count:
-        case 0:
-            return ONE
-        case 1:
-            return base
-        case 2:
-            return Op("square", (base,))
-        case 4:
-            return Op("square", (_product(base, 2),))
-        case _:
-            return Op("mul", (_product(base, count - 1), base))
-
-
-def operation(op: str, args: tuple[Expr, ...]) -> Expr:
-    """``Op(op, args)``, tidied where the tidy form is the same number."""
-    match op, args:
-        case "neg", (Literal(value=value),):
-            return Literal(-value)
-        case "neg", (Op(primitive="neg", args=(inner,)),):
-            return inner
-        case "add", (left, right) if (positive := _negated(right)) is not None:
-            return operation("sub", (left, positive))
-        case "sub", (left, right) if (positive := _negated(right)) is not None:
-            return operation("add", (left, positive))
-        case "add", (left, right) if left == ZERO:
-            return right
-        case "add" | "sub", (left, right) if right == ZERO:
-            return left
-        case "sub", (left, right) if left == ZERO:
-            return operation("neg", (right,))
-        case "mul", (left, right) if left == ONE:
-            return right
-        case "mul" | "div", (left, right) if right == ONE:
-            return left
-        case "mul", (left, right) if left == Literal(Fraction(-1)):
-            return operation("neg", (right,))
-        case "eq" | "ne", (Literal() as left, right) if not isinstance(right, Literal):
-            return Op(op, (right, left))
-        case _:
-            return Op(op, args)
-
-
-def _negated(value: Expr) -> Expr | None:
-    """What ``value`` is the negative of, when it is written as a negative."""
-    match value:
-        case Literal(value=number) if number < 0:
-            return Literal(-number)
-        case Op(primitive="neg", args=(inner,)):
-            return inner
-        case Op(primitive="mul" | "div" as op, args=(left, right)):
-            positive = _negated(left)
-            return None if positive is None else operation(op, (positive, right))
-        case _:
-            return None

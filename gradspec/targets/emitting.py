@@ -8,12 +8,12 @@ from importlib.metadata import entry_points
 from typing import cast
 
 from gradspec.diagnostics import Diagnostic, Outcome, error, warning
-from gradspec.plan.array import Expr
+from gradspec.plan.arrays import Expr
 from gradspec.plan.cost import cost_summary
 from gradspec.plan.expansion import missing
+from gradspec.plan.names import collisions, renamed
 from gradspec.plan.plan import ModulePlan, RulePlan
 from gradspec.plan.program import Operators, Program, program
-from gradspec.plan.renaming import collisions, renamed
 from gradspec.targets import GROUP, TARGETS, outside_targets
 from gradspec.targets.module import module_text
 from gradspec.targets.page import Page

@@ -11,20 +11,21 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from gradspec.plan.array import (
+from gradspec.plan.arrays import (
     Expr,
     Literal,
     Name,
     Op,
+    RankedNode,
     ToFloat,
     Where,
     children,
+    is_number,
+    is_safe,
     nodes,
 )
-from gradspec.plan.numbers import is_number, is_safe
+from gradspec.plan.operations import is_integral
 from gradspec.plan.plan import Assign, Step
-from gradspec.plan.ranked import RankedNode
-from gradspec.plan.translate import is_integral
 from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Infix, Prefix, Runtime, Spelling, Template
 from gradspec.targets.numerals import numeral

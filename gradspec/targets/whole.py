@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradspec.plan.array import Expr, Literal, Name, Op
+from gradspec.plan.arrays import Expr, Literal, Name, Op
 from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Infix
 from gradspec.targets.expressions import ATOM, UNARY, Text

@@ -10,7 +10,7 @@ import pytest
 
 from gradspec.ir import numbered
 from gradspec.ir.expr import Apply, Expr, Idx, Ref, Select, Size, apply, const
-from gradspec.plan import array
+from gradspec.plan import arrays
 from gradspec.source import Span
 
 
@@ -43,9 +43,11 @@ def test_copies_are_equal() -> None:
 
 
 def test_array_expressions_are_numbered_as_well() -> None:
-    one, other = (array.Op("add", (array.Name("a"), array.Name("b"))) for _ in range(2))
+    one, other = (
+        arrays.Op("add", (arrays.Name("a"), arrays.Name("b"))) for _ in range(2)
+    )
     assert one == other
-    assert one != array.Op("add", (array.Name("b"), array.Name("a")))
+    assert one != arrays.Op("add", (arrays.Name("b"), arrays.Name("a")))
 
 
 def test_numbers_are_given_up_with_the_nodes() -> None:

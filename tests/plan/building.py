@@ -19,7 +19,7 @@ from gradspec.ir.rule import (
     Status,
     Verdict,
 )
-from gradspec.plan.array import Expr
+from gradspec.plan.arrays import Expr
 from gradspec.plan.plan import RulePlan
 from gradspec.plan.planning import plan_rule
 from gradspec.plan.sharing import Words

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradspec.plan.array import Expr, Literal, Op
-from gradspec.plan.folding import folded
-from gradspec.plan.translate import Types, translate
+from gradspec.plan.arrays import Expr, Literal, Op
+from gradspec.plan.expansion import folded
+from gradspec.plan.operations import Types, translate
 from gradspec.primitives.formula import formula
 from tests.targets.emission import module_of
 from tests.targets.vjps import TARGETS

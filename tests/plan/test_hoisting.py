@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gradspec.ir.expr import Apply, Expr, Idx, Ref
-from gradspec.plan.hoisting import hoisted
+from gradspec.plan.rewrites import hoisted
 from tests.targets.emission import module_of
 from tests.targets.vjps import TARGETS, upstream_of
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gradspec.plan.array import Expr
-from gradspec.plan.linear import terms
-from gradspec.plan.translate import Types, translate
+from gradspec.plan.arrays import Expr
+from gradspec.plan.gradients import linear_terms
+from gradspec.plan.operations import Types, translate
 from gradspec.primitives.formula import formula
 
 UPSTREAM = ("dz", "dw")
@@ -32,11 +32,13 @@ def array(text: str) -> Expr:
     ],
 )
 def test_terms(whole: str, parts: dict[str, str]) -> None:
-    assert terms(array(whole), UPSTREAM) == {d: array(t) for d, t in parts.items()}
+    assert linear_terms(array(whole), UPSTREAM) == {
+        d: array(t) for d, t in parts.items()
+    }
 
 
 @pytest.mark.parametrize(
     "whole", ["dz * dw", "1 + dz", "2", "abs(dz)", "dz if dz > 0 else 0", "x / dz"]
 )
 def test_what_is_not_linear(whole: str) -> None:
-    assert terms(array(whole), UPSTREAM) is None
+    assert linear_terms(array(whole), UPSTREAM) is None

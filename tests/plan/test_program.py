@@ -8,8 +8,8 @@ from importlib import import_module
 import pytest
 
 from gradspec.plan.cost import Work, cost_summary
+from gradspec.plan.names import renamed
 from gradspec.plan.program import Program, program
-from gradspec.plan.renaming import renamed
 from gradspec.targets import TARGETS
 from tests.targets.ranked_numpy import lowered, planned
 

@@ -6,8 +6,8 @@ from importlib import import_module
 
 import pytest
 
-from gradspec.plan.array import names
-from gradspec.plan.renaming import renamed
+from gradspec.plan.arrays import names
+from gradspec.plan.names import renamed
 from gradspec.plan.sharing import joined_backward
 from gradspec.targets import TARGETS, emit
 from tests.plan.building import WORDS, rule

@@ -8,15 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from gradspec.plan.array import Expr, Literal, Name
-from gradspec.plan.ranked import (
+from gradspec.plan.arrays import (
     Arange,
     Cumulative,
     Diagonal,
     Einsum,
     Expand,
+    Expr,
     Gather,
+    Literal,
     LogSoftmax,
+    Name,
     Permute,
     Pick,
     ProductOfOthers,

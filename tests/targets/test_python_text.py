@@ -12,8 +12,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from gradspec.plan.array import Expr, Literal, Name, Op, Where
-from gradspec.plan.translate import Types, translate
+from gradspec.plan.arrays import Expr, Literal, Name, Op, Where
+from gradspec.plan.names import Namer
+from gradspec.plan.operations import Types, translate
+from gradspec.plan.sharing import Known, share
 from gradspec.primitives.formula import formula
 from gradspec.targets.expressions import Scope, render
 from gradspec.targets.numerals import numeral
@@ -153,7 +155,9 @@ def groups(text: str) -> list[tuple[int, int]]:
 )
 def test_as_an_engineer_writes_it(text: str, printed: str) -> None:
     types = Types(frozenset({"k"}), frozenset({"n"}), frozenset())
-    assert render(translate(formula(text), types), SCOPE) == printed
+    known = Known({}, {}, {}, frozenset({"k"}))
+    _, (value,) = share((translate(formula(text), types),), known, Namer(()))
+    assert render(value, SCOPE) == printed
 
 
 @pytest.mark.parametrize(

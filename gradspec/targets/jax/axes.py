@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never, cast
 
-from gradspec.plan.contraction import is_over_batch
-from gradspec.plan.ranked import (
+from gradspec.plan.arrays import (
     Arange,
     Cumulative,
     Diagonal,
@@ -28,6 +27,7 @@ from gradspec.plan.ranked import (
     Window,
     Windows,
 )
+from gradspec.plan.contraction import is_over_batch
 from gradspec.targets.expressions import ATOM, PRODUCT, Scope, Text
 from gradspec.targets.page import Page
 from gradspec.targets.whole import whole

@@ -13,10 +13,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from gradspec.plan.array import Expr, Name, Op, names, transform
+from gradspec.plan.arrays import Expr, Name, Op, names, transform
+from gradspec.plan.gradients import Pushforward
 from gradspec.plan.plan import Assign, Step
 from gradspec.plan.program import Program
-from gradspec.plan.pushing import Pushforward
 from gradspec.primitives.table_fence import FENCE
 
 _Statement = TypeVar("_Statement", Assign, Step)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from gradspec.ir.rule import Input, Kind, Output
-from gradspec.plan.array import Expr, names
+from gradspec.plan.arrays import Expr, names
 from gradspec.plan.plan import Nature, Term
 from gradspec.plan.program import Program
 from gradspec.targets.expressions import Scope, render

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from gradspec.ir.rule import Input, Output
-from gradspec.plan.array import Name, names
+from gradspec.plan.arrays import Name, names
+from gradspec.plan.operations import operation
 from gradspec.plan.plan import Term
-from gradspec.plan.translate import operation
 from gradspec.targets.jax.core import Core, Way
 from gradspec.targets.jax.trace import traced_backward, traced_forward
 from gradspec.targets.lines import Lines, assignment, assignments, indented, unpacked

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from gradspec.plan.plan import positions
 from gradspec.plan.program import Operators, Program, Residuals
-from gradspec.plan.whole import positions
 from gradspec.targets.expressions import Dialect, Scope
 from gradspec.targets.jax.axes import ranked
 from gradspec.targets.page import Page

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never, cast
 
-from gradspec.plan.contraction import (
-    TensorProduct,
-    is_over_batch,
-    matrix_product,
-    tensor_product,
-)
-from gradspec.plan.ranked import (
+from gradspec.plan.arrays import (
     Arange,
     Cumulative,
     Diagonal,
@@ -32,6 +26,12 @@ from gradspec.plan.ranked import (
     Take,
     Window,
     Windows,
+)
+from gradspec.plan.contraction import (
+    TensorProduct,
+    is_over_batch,
+    matrix_product,
+    tensor_product,
 )
 from gradspec.targets.expressions import ATOM, PRODUCT, SUM, Scope, Text
 from gradspec.targets.page import Page

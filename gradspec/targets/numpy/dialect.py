@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from gradspec.plan.plan import Assign, Step
+from gradspec.plan.plan import Assign, Step, positions
 from gradspec.plan.program import Operators, Program
-from gradspec.plan.whole import positions
 from gradspec.targets.expressions import Dialect, Scope
 from gradspec.targets.numpy.axes import ranked
 from gradspec.targets.page import Page

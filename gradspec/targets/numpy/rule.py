@@ -6,11 +6,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from gradspec.ir.rule import Input, Kind, Output
-from gradspec.plan.array import Expr, names
+from gradspec.plan.arrays import Expr, is_whole, names
 from gradspec.plan.layer import class_name
 from gradspec.plan.plan import Term
 from gradspec.plan.program import Program
-from gradspec.plan.whole import is_whole
 from gradspec.targets.docstring import docstring, sentence
 from gradspec.targets.expressions import Scope, render, render_atom
 from gradspec.targets.lines import Lines, assignments, indented, tightened

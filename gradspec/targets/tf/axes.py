@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import assert_never, cast
 
-from gradspec.plan.ranked import (
+from gradspec.plan.arrays import (
     Arange,
     Cumulative,
     Diagonal,

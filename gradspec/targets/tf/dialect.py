@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
-from gradspec.plan.array import Literal, Op
+from gradspec.plan.arrays import Literal, Op
+from gradspec.plan.plan import positions
 from gradspec.plan.program import Operators, Program
-from gradspec.plan.whole import positions
 from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Runtime, Template
 from gradspec.targets.expressions import Dialect, Scope

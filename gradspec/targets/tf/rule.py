@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradspec.ir.rule import Input, Kind, Output
-from gradspec.plan.array import Expr, Name, Op, names
+from gradspec.plan.arrays import Expr, Name, Op, names
 from gradspec.plan.plan import Term
 from gradspec.plan.program import Program
 from gradspec.targets.docstring import docstring

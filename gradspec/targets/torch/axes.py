@@ -7,7 +7,7 @@ rest alone. What legacy `vmap` (`is_grads_batched`) cannot do (`torch.einsum`,
 
 from __future__ import annotations
 
-from gradspec.plan.ranked import (
+from gradspec.plan.arrays import (
     Arange,
     Cumulative,
     Diagonal,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gradspec.plan.plan import Assign, Step
+from gradspec.plan.plan import Assign, Step, positions
 from gradspec.plan.program import Operators, Program, Residuals
-from gradspec.plan.whole import positions
 from gradspec.primitives.row import Template
 from gradspec.targets.expressions import Dialect, Scope
 from gradspec.targets.page import Page

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gradspec.plan.ranked import Einsum
+from gradspec.plan.arrays import Einsum
 from gradspec.targets.expressions import ATOM, PRODUCT, Text
 from gradspec.targets.page import Page
 

@@ -5,12 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from gradspec.ir.rule import Input, Kind, Output
-from gradspec.plan.array import Expr, Name, Where, names, nodes
-from gradspec.plan.array import Op as Operation
+from gradspec.plan.arrays import (
+    Diagonal,
+    Einsum,
+    Expand,
+    Expr,
+    Name,
+    Permute,
+    Pick,
+    Spread,
+    Where,
+    Window,
+    names,
+    nodes,
+)
+from gradspec.plan.arrays import Op as Operation
 from gradspec.plan.layer import class_name, layer
 from gradspec.plan.plan import Nature, Step, Term
 from gradspec.plan.program import Program
-from gradspec.plan.ranked import Diagonal, Einsum, Expand, Permute, Pick, Spread, Window
 from gradspec.primitives.lookup import primitive
 from gradspec.targets.docstring import docstring
 from gradspec.targets.expressions import Scope, render, render_atom

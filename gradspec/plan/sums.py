@@ -3,28 +3,35 @@
 A sum of products is a contraction, two factors at a time, never a product over all
 indices: factors that no summed index stands in are taken out first. The sum over batch
 axes, for the gradient of an input that has none, is one more index, ``BATCH``. Factors that
-are not defined where there is nothing to sum stay within (`plan/emptiness.py`).
+are not defined where there is nothing to sum stay within (`rewrites.undefined_at`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 from gradspec.derive.indexed_scopes import free
 from gradspec.ir import expr as ir
 from gradspec.ir import walk
-from gradspec.plan.array import Expr, Literal, Op
+from gradspec.plan.arrays import (
+    Cumulative,
+    Einsum,
+    Expr,
+    Literal,
+    Op,
+    ScatterAdd,
+    Window,
+)
 from gradspec.plan.axes import Value, aligned
-from gradspec.plan.conditions import vanishes
-from gradspec.plan.pairs import BATCH, Bounds, axes_of, contracted, sum_of, taken_in
-from gradspec.plan.ranked import Cumulative, ScatterAdd, Window
+from gradspec.plan.rewrites import vanishes
 
 if TYPE_CHECKING:
-    from gradspec.plan.indexed import Translation
+    from gradspec.plan.translate import Translation
 
 
 def total(
@@ -136,7 +143,7 @@ def _values(t: Translation, parts: _Product) -> tuple[list[Value], list[Value]]:
 
 
 def _is_lost(t: Translation, factor: ir.Expr, bounds: Bounds) -> bool:
-    """Whether a factor is no number where the sum is of nothing (`plan/emptiness.py`)."""
+    """Whether a factor is no number where the sum is of nothing (`rewrites.undefined_at`)."""
     over = {t.sizes[bound] for bound in bounds if bound != BATCH}
     return bool(t.lost_at(factor) & over)
 
@@ -343,3 +350,125 @@ def _by_position(
     )
     batched = not over_batch and (at.batched or value.batched)
     return Value(expr, (k, *rest), batched)
+
+
+# --- products of two ------------------------------------------------------------------
+#
+# Sums of products of arrays, two factors at a time.
+#
+# Never a product over all indices; the sum over batch axes, for the gradient of an input that
+# has none, is one more index, ``BATCH``.
+
+
+BATCH = "..."
+Bounds = tuple[str, ...]
+
+
+def axes_of(value: Value) -> set[str]:
+    """The indices of a value, ``BATCH`` among them where it has batch axes."""
+    return {*value.axes, BATCH} if value.batched else set(value.axes)
+
+
+def taken_in(
+    t: Translation, inner: list[Value], above: list[Value], below: list[Value]
+) -> list[Value]:
+    """The values under a sum, with factors in which no summed index stands among them."""
+    if len({frozenset(axes_of(value)) for value in inner}) == 1:
+        inner = [reduce(lambda a, b: t.combined("mul", a, b), inner)]
+    needed = set[str]().union(*map(axes_of, [*above, *below]))
+    at = max(
+        range(len(inner)),
+        key=lambda k: (needed <= axes_of(inner[k]), -len(axes_of(inner[k]))),
+    )
+    value = reduce(lambda a, b: t.combined("mul", a, b), above, inner[at])
+    value = reduce(lambda a, b: t.combined("div", a, b), below, value)
+    return [*inner[:at], value, *inner[at + 1 :]]
+
+
+def contracted(t: Translation, values: list[Value], bounds: Bounds) -> list[Value]:
+    """The sum of the product, one value; nothing for an empty product."""
+    while len(values) > 1:
+        first, second = min(
+            combinations(range(len(values)), 2),
+            key=lambda pair: _cost(values, pair, bounds),
+        )
+        rest = [v for p, v in enumerate(values) if p not in (first, second)]
+        gone = _gone(values[first], values[second], rest, bounds)
+        values = [
+            *rest[:first],
+            _pair(t, values[first], values[second], gone),
+            *rest[first:],
+        ]
+    return [sum_of(t, value, bounds) for value in values]
+
+
+def _gone(
+    left: Value, right: Value, rest: Sequence[Value], bounds: Bounds
+) -> tuple[str, ...]:
+    """The summed indices that only this pair has."""
+    others = {axis for value in rest for axis in axes_of(value)}
+    here = axes_of(left) | axes_of(right)
+    return tuple(b for b in bounds if b in here and b not in others)
+
+
+def _cost(
+    values: list[Value], pair: tuple[int, int], bounds: Bounds
+) -> tuple[int, bool, int]:
+    """The rank of what the pair leaves, and that of the work; first what sums."""
+    left, right = values[pair[0]], values[pair[1]]
+    rest = [v for p, v in enumerate(values) if p not in pair]
+    every = axes_of(left) | axes_of(right)
+    gone = _gone(left, right, rest, bounds)
+    return len(every) - len(gone), not gone, len(every)
+
+
+def _pair(t: Translation, left: Value, right: Value, gone: Bounds) -> Value:
+    alone = (axes_of(left) ^ axes_of(right)) & set(gone)
+    same = axes_of(left) == axes_of(right)
+    within = axes_of(left) <= axes_of(right) or axes_of(right) <= axes_of(left)
+    summed = set(gone) - alone
+    if same or not summed or (within and summed == {BATCH}):
+        left = sum_of(t, left, tuple(g for g in gone if g in alone))
+        right = sum_of(t, right, tuple(g for g in gone if g in alone))
+        product = t.combined("mul", left, right)
+        return sum_of(t, product, tuple(g for g in gone if g not in alone))
+    first = tuple(g for g in gone if g in alone)
+    left, right = sum_of(t, left, first), sum_of(t, right, first)
+    return _einsum(t, left, right, tuple(g for g in gone if g not in alone))
+
+
+def sum_of(t: Translation, value: Value, bounds: Bounds) -> Value:
+    """The sum of one value over those of the bounds that it has."""
+    held = tuple(b for b in bounds if b in value.axes)
+    if held:
+        value = t.over("sum", held, value)
+    if BATCH in bounds and value.batched:
+        words = _words(value.axes)
+        word = "".join(words[axis] for axis in value.axes)
+        expr = Einsum((t.floating(value.expr),), (f"...{word}",), word)
+        value = Value(expr, value.axes, False)
+    return value
+
+
+def _einsum(t: Translation, left: Value, right: Value, gone: Bounds) -> Value:
+    order = tuple(a for a in t.frame((left, right)) if a not in gone)
+    batched = (left.batched or right.batched) and BATCH not in gone
+    words = _words((*order, *left.axes, *right.axes))
+
+    def word(axes: Sequence[str], is_batched: bool) -> str:
+        return "..." * is_batched + "".join(words[axis] for axis in axes)
+
+    expr = Einsum(
+        (t.floating(left.expr), t.floating(right.expr)),
+        (word(left.axes, left.batched), word(right.axes, right.batched)),
+        word(order, batched),
+    )
+    return Value(expr, order, batched)
+
+
+def _words(axes: Sequence[str]) -> dict[str, str]:
+    """A letter for each index, in the order of their appearance: equal contractions have
+    equal words, whatever their indices are called.
+    """
+    distinct = dict.fromkeys(axes)
+    return dict(zip(distinct, "ijklmnopqrstuvwxyzabcdefgh", strict=False))

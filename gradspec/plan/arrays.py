@@ -1,0 +1,569 @@
+"""What a target computes: named statements over arrays.
+
+    expr ::= Name(id)                   an argument, an output, a local, `d<output>`
+           | Literal(q)                 an exact rational, rounded when printed
+           | Op(primitive, expr*)       a row of `gradspec.primitives`
+           | Where(condition, then, other)
+           | ToFloat(expr)              a condition, an integer or a choice between
+                                        numbers, as an array of the working type
+           | one of the operations on axes, which named indices become:
+
+    Reduce(op, arg, axes, keep)      op over the axes; with `keep` they stay, of size 1
+    Expand(arg, axes)                new axes of size 1
+    Spread(arg, axis, size)          an axis of size 1 repeated
+    Permute(arg, order)              the trailing axes in another order
+    Einsum(args, inputs, output)     a contraction: "...ij", "...jk" -> "...ik"
+    Diagonal(arg, first, second)     both axes become one, the last
+    Window(arg, axis, start, size)   positions start, start + 1, …; 0 outside if `padded`
+    Pick(arg, axis, at)              one position; the axis goes
+    Arange(size, like)               0, 1, … size - 1 as integers
+    Take(arg, index, axis)           positions by integers without batch axes (or of an
+                                     arg without batch axes)
+    Gather(arg, index, axis)         positions by integers that have batch axes, as arg
+    ScatterAdd(index, value, size)   sums of values by position
+    Cumulative(arg, axis, reverse)   running sums
+    Windows(arg, axis, start, rows, columns)
+                                     positions start + i + j, or start + i - j
+    ProductOfOthers(arg, axis)       of all elements but each one
+    Stack(args)                      values side by side along a new last axis
+    Softmax(arg, axis)               exponentials as shares of their sum
+    LogSoftmax(arg, axis)            its logarithm
+    Shares(arg, total, axis)         exp(arg - total), of the logarithm of their sum
+
+Nodes are immutable, hash in constant time and compare by structure.
+
+A value is an array of some batch axes, which broadcast and are never named, followed by
+the *core* axes, whose number planning knows. Positions count from the end: -1 is the
+last axis, so that batch axes need no counting. Core axes of size 1 stand for an index
+that the value does not depend on. A size is an expression of Python numbers: a name of
+`RulePlan.sizes`, a static, or a literal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from functools import cache
+from typing import Any, TypeAlias
+
+from gradspec.ir.numbered import Key, Numbered
+from gradspec.primitives.lookup import primitive
+
+
+class Node(Numbered):
+    """Fields are sub-expressions, tuples of them, or plain data (positions, words). A node
+    knows its direct sub-expressions, left to right, and remembers the names in it.
+    """
+
+    __slots__ = ("_names", "key", "parts")
+
+    parts: tuple[Expr, ...]
+    _names: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        values = self._values()
+        self.number(*map(_numbered, values))
+        object.__setattr__(self, "parts", tuple(_nodes_of(values)))
+
+    def _values(self) -> list[Any]:
+        kind: Any = type(self)
+        return [getattr(self, name) for name in _fields(kind)]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names that occur, in the order of their first occurrence. They are
+        remembered: emitters ask which of all nodes are numbers alone."""
+        known: tuple[str, ...] | None = getattr(self, "_names", None)
+        if known is None:
+            own: Any = self
+            found = (node.id for node in nodes(own) if isinstance(node, Name))
+            known = tuple(dict.fromkeys(found))
+            object.__setattr__(self, "_names", known)
+        return known
+
+    def over(self, parts: tuple[Expr, ...]) -> Expr:
+        """The same over other sub-expressions."""
+        rest = iter(parts)
+        made: list[Any] = []
+        for value in self._values():
+            if isinstance(value, Node):
+                made.append(next(rest))
+            elif _is_group(value):
+                made.append(tuple(next(rest) for _ in value))
+            else:
+                made.append(value)
+        kind: Any = type(self)
+        new: Expr = kind(*made)
+        return new
+
+
+@cache
+def _fields(kind: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
+
+
+def _is_group(value: object) -> bool:
+    return isinstance(value, tuple) and bool(value) and isinstance(value[0], Node)
+
+
+def _nodes_of(values: Iterable[Any]) -> Iterator[Any]:
+    for value in values:
+        if isinstance(value, Node):
+            yield value
+        elif _is_group(value):
+            yield from value
+
+
+def _numbered(part: object) -> object:
+    match part:
+        case Node(key=key):
+            return key.number
+        case tuple():
+            return tuple(map(_numbered, part))
+        case _:
+            return part
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Name(Node):
+    """A value by name."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Literal(Node):
+    """An exact number."""
+
+    value: Fraction
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Op(Node):
+    """The primitive ``primitive`` of ``args``; ``pi`` and ``inf`` have none."""
+
+    primitive: str
+    args: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Where(Node):
+    """``then`` where ``condition`` holds, else ``other``."""
+
+    condition: Expr
+    then: Expr
+    other: Expr
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ToFloat(Node):
+    """``arg`` in the floating type that the rule computes in."""
+
+    arg: Expr
+
+
+# --- operations on axes ------------------------------------------------------------------
+
+
+class RankedNode(Node):
+    """An operation that knows axes."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reduce(RankedNode):
+    """``op`` (sum mean prod max min logsumexp peak) over ``axes``, ascending (-2 before -1).
+
+    With ``keep`` the axes stay and have size 1. ``peak`` is a maximum that is -inf of
+    nothing; the others are of nothing what the framework makes of it.
+    """
+
+    op: str
+    arg: Expr
+    axes: tuple[int, ...]
+    keep: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Expand(RankedNode):
+    """New axes of size 1; ``axes`` are their positions in the result, ascending."""
+
+    arg: Expr
+    axes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spread(RankedNode):
+    """The axis of size 1 at ``axis`` repeated ``size`` times (a view will do)."""
+
+    arg: Expr
+    axis: int
+    size: Expr
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Permute(RankedNode):
+    """The last ``len(order)`` axes in another order: the result's k-th of them is the
+    argument's axis ``order[k]`` (negative). ``(-1, -2)`` transposes.
+    """
+
+    arg: Expr
+    order: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Einsum(RankedNode):
+    """A contraction of one or two arguments.
+
+    ``inputs`` has the letters of each argument's core axes, with ``...`` in front where
+    it may have batch axes. No letter stands twice in one word. Where ``output`` has no
+    ``...`` and an input has, the sum is also over the (broadcast) batch axes.
+    """
+
+    args: tuple[Expr, ...]
+    inputs: tuple[str, ...]
+    output: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Diagonal(RankedNode):
+    """The diagonal of two axes, which go; it is the last axis of the result."""
+
+    arg: Expr
+    first: int
+    second: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Window(RankedNode):
+    """``size`` positions of an axis from ``start`` on (a number, perhaps negative).
+
+    With ``padded`` a position outside is 0; otherwise it is an error when called.
+    """
+
+    arg: Expr
+    axis: int
+    start: Expr
+    size: Expr
+    padded: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pick(RankedNode):
+    """One position of an axis, ``at`` (a number): the axis goes."""
+
+    arg: Expr
+    axis: int
+    at: Expr
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Arange(RankedNode):
+    """The integers from 0 to ``size`` - 1, along one axis, where ``like`` (a tensor) is."""
+
+    size: Expr
+    like: Expr
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Take(RankedNode):
+    """Positions of ``axis`` by an array of integers, whose axes stand in its place.
+
+    Either ``index`` has core axes only, or ``arg`` does and ``axis`` is its first: the
+    batch axes of the index then come first. A position outside is an error when called;
+    with ``clipped`` it is the nearest one (its value is not used).
+    """
+
+    arg: Expr
+    index: Expr
+    axis: int
+    clipped: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Gather(RankedNode):
+    """Positions of ``axis`` by integers of the same number of core axes as ``arg``;
+    all other axes broadcast (as `take_along_axis`).
+    """
+
+    arg: Expr
+    index: Expr
+    axis: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScatterAdd(RankedNode):
+    """``result[..., k, :] = sum of value[..., p, :] where index[..., p] == k``.
+
+    ``index`` has ``count`` core axes, ``value`` these and then ``others`` more
+    (``count`` may be 0: batch axes alone are summed; a target must know where batch axes
+    end). The result has one axis of ``size`` in their place; its batch axes are gone
+    (summed) where ``over_batch``.
+    """
+
+    index: Expr
+    value: Expr
+    size: Expr
+    count: int
+    others: int
+    over_batch: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cumulative(RankedNode):
+    """Running sums along ``axis``, from its end if ``reverse``."""
+
+    arg: Expr
+    axis: int
+    reverse: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Windows(RankedNode):
+    """Two axes in place of ``axis``: what is at ``[i, j]`` of ``rows`` and ``columns`` was
+    at ``start + i + j``, or at ``start + i - j`` if it runs ``backward``. With ``padded``
+    a position outside is 0; otherwise it is an error when called.
+    """
+
+    arg: Expr
+    axis: int
+    start: Expr
+    rows: Expr
+    columns: Expr
+    backward: bool = False
+    padded: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ProductOfOthers(RankedNode):
+    """For each position of ``axis`` the product of what is at all others."""
+
+    arg: Expr
+    axis: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stack(RankedNode):
+    """Values, which broadcast (numbers among them), along a new last axis."""
+
+    args: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Softmax(RankedNode):
+    """Exponentials as shares of their sum along ``axis``, however large they are."""
+
+    arg: Expr
+    axis: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LogSoftmax(RankedNode):
+    """The logarithm of :class:`Softmax`."""
+
+    arg: Expr
+    axis: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shares(RankedNode):
+    """:class:`Softmax`, where the logarithm of the exponentials' sum is at hand."""
+
+    arg: Expr
+    total: Expr
+    axis: int
+
+
+Ranked: TypeAlias = (
+    Reduce
+    | Expand
+    | Spread
+    | Permute
+    | Einsum
+    | Diagonal
+    | Window
+    | Pick
+    | Arange
+    | Take
+    | Gather
+    | ScatterAdd
+    | Cumulative
+    | Windows
+    | ProductOfOthers
+    | Stack
+    | Softmax
+    | LogSoftmax
+    | Shares
+)
+
+Expr: TypeAlias = Name | Literal | Op | Where | ToFloat | Ranked
+
+
+# --- walks -------------------------------------------------------------------------------
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    """The direct sub-expressions, left to right."""
+    return expr.parts
+
+
+def with_children(expr: Expr, parts: tuple[Expr, ...]) -> Expr:
+    """The same node over other children; the node itself when nothing changed."""
+    if all(a is b for a, b in zip(parts, expr.parts, strict=True)):
+        return expr
+    return Op(expr.primitive, parts) if isinstance(expr, Op) else expr.over(parts)
+
+
+def nodes(*roots: Expr) -> Iterator[Expr]:
+    """Every distinct node of the roots, children before parents, left to right."""
+    seen: set[Key] = set()
+    todo: list[tuple[Expr, bool]] = [(root, False) for root in reversed(roots)]
+    while todo:
+        node, is_below_done = todo.pop()
+        if is_below_done:
+            yield node
+        elif node.key not in seen:
+            seen.add(node.key)
+            todo.append((node, True))
+            todo.extend((child, False) for child in reversed(children(node)))
+
+
+def transform(expr: Expr, visit: Callable[[Expr], Expr]) -> Expr:
+    """Rebuild bottom-up: ``visit`` sees each node with its children already visited."""
+    memo: dict[Key, Expr] = {}
+    for node in nodes(expr):
+        parts = tuple([memo[child.key] for child in children(node)])
+        memo[node.key] = visit(with_children(node, parts))
+    return memo[expr.key]
+
+
+def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
+    """Replace names. The new expressions are not searched."""
+
+    def visit(node: Expr) -> Expr:
+        return values.get(node.id, node) if isinstance(node, Name) else node
+
+    return transform(expr, visit)
+
+
+def names(*roots: Expr) -> tuple[str, ...]:
+    """The names that occur, in the order of their first occurrence."""
+    if len(roots) == 1:
+        return roots[0].names
+    return tuple(dict.fromkeys(name for root in roots for name in root.names))
+
+
+# --- integers ----------------------------------------------------------------------------
+
+
+_WHOLE = ("add", "sub", "mul", "neg")
+
+
+def is_whole(expr: Expr, whole: frozenset[str]) -> bool:
+    """Whether the value is an integer: sizes, positions, whole numbers, and their sums
+    and products.
+    """
+    match expr:
+        case Name(id=name):
+            return name in whole
+        case Literal(value=value):
+            return value.denominator == 1
+        case Op(primitive=op, args=args):
+            return op in _WHOLE and all(is_whole(arg, whole) for arg in args)
+        case Arange():
+            return True
+        case Expand(arg=arg) | Permute(arg=arg) | Spread(arg=arg) | Take(arg=arg):
+            return is_whole(arg, whole)
+        case (
+            Window(arg=arg)
+            | Windows(arg=arg)
+            | Pick(arg=arg)
+            | Gather(arg=arg)
+            | Diagonal(arg=arg)
+        ):
+            return is_whole(arg, whole)
+        case _:
+            return False
+
+
+# --- Python numbers ----------------------------------------------------------------------
+
+
+_SAFE = frozenset(
+    [
+        "add",
+        "sub",
+        "mul",
+        "neg",
+        "abs",
+        "max",
+        "min",
+        "pi",
+        "inf",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "eq",
+        "ne",
+        "and",
+        "or",
+        "not",
+        "floor",
+        "ceil",
+        "round",
+        "trunc",
+        "atan",
+        "tanh",
+    ]
+)
+"""Functions of finite Python numbers that do not raise."""
+
+
+def is_number(expr: Expr, numbers: frozenset[str]) -> bool:
+    """Whether no tensor takes part in the value, and Python computes it as a framework
+    would: ``1.0 / k``, ``math.log(k)`` and ``k**-1`` may raise, in a branch that is not
+    taken too, so that they are computed as arrays.
+    """
+    found: dict[Expr, bool] = {}
+    for node in nodes(expr):
+        parts = [found[child] for child in children(node)]
+        match node:
+            case Name(id=name):
+                found[node] = name in numbers
+            case Literal():
+                found[node] = True
+            case Where():
+                found[node] = all(parts)
+            case Op():
+                found[node] = all(parts) and is_safe(node)
+            case _:
+                found[node] = False
+    return found[expr]
+
+
+def is_safe(node: Op) -> bool:
+    """Whether Python computes the operation on plain numbers, and never raises."""
+    if "python" not in primitive(node.primitive).spellings:
+        return False
+    match node:
+        case Op("div", (_, Literal(value=value))):
+            return value != 0
+        case Op("pow", (_, Literal(value=power))):
+            return power in (1, 2)
+        case Op(primitive=op):
+            return op in _SAFE
+
+
+def may_be_number(expr: Expr, numbers: frozenset[str]) -> bool:
+    """True if an expression is a Python number, or a choice by a number may give one."""
+    if set(names(expr)) <= numbers:
+        return True
+    match expr:
+        case Where(condition=condition, then=then, other=other):
+            chosen = set(names(condition)) <= numbers
+            return chosen and any(may_be_number(v, numbers) for v in (then, other))
+        case _:
+            return False

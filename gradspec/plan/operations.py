@@ -1,0 +1,288 @@
+"""Mathematics to arrays, one elementwise expression at a time.
+
+Small powers become products (``x**2`` is ``x * x``: a tenth of the time of a power, and
+correctly rounded), a sum of a negative becomes a difference (the same number), integer
+and boolean tensors become floating where arithmetic is done with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import assert_never
+
+from gradspec.ir import expr as ir
+from gradspec.ir import walk
+from gradspec.ir.calls import expand
+from gradspec.ir.rule import Kind, Rule
+from gradspec.plan.arrays import (
+    Arange,
+    Diagonal,
+    Expand,
+    Expr,
+    Gather,
+    Literal,
+    Name,
+    Op,
+    Permute,
+    Pick,
+    RankedNode,
+    Spread,
+    Take,
+    ToFloat,
+    Where,
+    Window,
+    Windows,
+    children,
+    names,
+    nodes,
+)
+from gradspec.primitives.lookup import primitive
+
+ZERO, ONE = Literal(Fraction(0)), Literal(Fraction(1))
+
+
+@dataclass(frozen=True, slots=True)
+class Types:
+    """What is not a floating tensor: Python numbers, and tensors of other kinds."""
+
+    scalars: frozenset[str]
+    integers: frozenset[str]
+    booleans: frozenset[str]
+
+
+def types_of(rule: Rule) -> Types:
+    """The names of the rule's inputs by type."""
+
+    def of(*kinds: Kind) -> frozenset[str]:
+        return frozenset(i.name for i in rule.inputs if i.kind in kinds)
+
+    return Types(of(Kind.STATIC, Kind.STATIC_INT), of(Kind.INT), of(Kind.BOOL))
+
+
+def translate(
+    expr: ir.Expr, types: Types, known: dict[ir.Expr, Expr] | None = None
+) -> Expr:
+    """The expression over arrays; calls of other rules are written out.
+
+    ``known``: what was translated before, shared by expressions that have much in common.
+    """
+    expr = expand(expr)
+    done: dict[ir.Expr, Expr] = {} if known is None else known
+    for node in walk.nodes(expr):
+        if node in done:
+            continue
+        parts = tuple(done[child] for child in walk.children(node))
+        done[node] = array_node(node, parts, types)
+    return done[expr]
+
+
+def as_float(value: Expr, types: Types) -> Expr:
+    """``value`` as a floating tensor, if it is of another kind."""
+    return ToFloat(value) if _is_discrete(value, types) else value
+
+
+@lru_cache(maxsize=4096)
+def is_integral(value: Expr, positions: frozenset[str] = frozenset()) -> bool:
+    """Whether this is an array of positions (a name of ``positions``, or one that counts
+    along an axis), or arithmetic with one: elsewhere they are made floating first.
+
+    Asked from the leaves up; remembered, a long sum is no deep recursion.
+    """
+    match value:
+        case Arange():
+            return True
+        case Expand() | Permute() | Spread() | Window() | Windows() | Pick():
+            return is_integral(value.arg, positions)
+        case Name(id=name):
+            return name in positions
+        case Op(primitive="add" | "sub" | "mul" | "neg", args=args):
+            return any(is_integral(a, positions) for a in args)
+        case _:
+            return False
+
+
+def is_scalar(expr: Expr, types: Types) -> bool:
+    """Whether no tensor takes part in the value."""
+    return all(name in types.scalars for name in names(expr))
+
+
+def replaced(expr: Expr, values: Mapping[Expr, Expr]) -> Expr:
+    """``expr`` with whole sub-expressions replaced, outermost first."""
+    done: dict[Expr, Expr] = {}
+    for node in nodes(expr):
+        parts = tuple(done[child] for child in children(node))
+        done[node] = values[node] if node in values else rebuilt(node, parts)
+    return done[expr]
+
+
+def with_values(expr: Expr, values: Mapping[str, Expr]) -> Expr:
+    """Names replaced, and tidied where that is exact."""
+    done: dict[Expr, Expr] = {}
+    for node in nodes(expr):
+        if isinstance(node, Name):
+            done[node] = values.get(node.id, node)
+        else:
+            done[node] = rebuilt(node, tuple(done[child] for child in children(node)))
+    return done[expr]
+
+
+def rebuilt(node: Expr, parts: tuple[Expr, ...]) -> Expr:
+    """The node over new children, tidied where that is exact."""
+    match node:
+        case Name() | Literal():
+            return node
+        case Op(primitive=op):
+            return operation(op, parts)
+        case Where():
+            condition, then, other = parts
+            return then if then == other else Where(condition, then, other)
+        case ToFloat():
+            return ToFloat(parts[0])
+        case RankedNode():
+            return node.over(parts)
+        case _:
+            assert_never(node)
+
+
+def array_node(node: ir.Expr, parts: tuple[Expr, ...], types: Types) -> Expr:
+    """One elementwise node over the arrays of its children."""
+    match node:
+        case ir.Const(value=value):
+            return Literal(value)
+        case ir.Ref(name=name):
+            return Name(name)
+        case ir.Apply(op="pow", args=(_, ir.Const(value=power))):
+            return _power(as_float(parts[0], types), power, types)
+        case ir.Apply(op="square"):
+            return _squared(parts[0], types)
+        case ir.Apply(op="mul") if parts[0] == parts[1]:
+            return _squared(parts[0], types)
+        case ir.Apply(op=op):
+            return operation(op, _arguments(op, parts, types))
+        case ir.Select():
+            return _choice(parts, types)
+        case ir.Idx() | ir.Size() | ir.Reduce() | ir.Call():
+            raise AssertionError(f"not elementwise: {node}")
+        case _:
+            assert_never(node)
+
+
+def _arguments(op: str, parts: tuple[Expr, ...], types: Types) -> tuple[Expr, ...]:
+    """Discrete tensors in floating arithmetic become floating; a comparison or a
+    condition takes them as they are.
+    """
+    row = primitive(op)
+    if row.result == "bool":
+        return parts
+    kinds = row.types or ("real",) * len(parts)
+    return tuple(
+        as_float(part, types) if kind == "real" else part
+        for part, kind in zip(parts, kinds, strict=True)
+    )
+
+
+def _choice(parts: tuple[Expr, ...], types: Types) -> Expr:
+    """A choice between numbers by a tensor has no floating type of its own."""
+    condition, then, other = parts
+    then, other = as_float(then, types), as_float(other, types)
+    if is_scalar(condition, types):
+        return Where(condition, then, other)
+    if (then, other) == (ONE, ZERO):
+        return ToFloat(condition)
+    chosen = Where(condition, then, other)
+    numbers = is_scalar(then, types) and is_scalar(other, types)
+    return ToFloat(chosen) if numbers else chosen
+
+
+def _is_discrete(value: Expr, types: Types) -> bool:
+    match value:
+        case Arange():
+            return True
+        case Expand() | Permute() | Spread() | Diagonal() | Window() | Pick():
+            return _is_discrete(value.arg, types)
+        case Take() | Gather():
+            return _is_discrete(value.arg, types)
+        case Name(id=name):
+            return name in types.integers or name in types.booleans
+        case Op(primitive="add" | "sub" | "mul" | "neg") if is_integral(value):
+            return True
+        case Op(primitive=op):
+            return primitive(op).result == "bool" and not is_scalar(value, types)
+        case Where(then=then, other=other):
+            return _is_discrete(then, types) and _is_discrete(other, types)
+        case _:
+            return False
+
+
+def _squared(base: Expr, types: Types) -> Expr:
+    if is_scalar(base, types):
+        return Op("mul", (base, base))
+    return Op("square", (as_float(base, types),))
+
+
+def _power(base: Expr, power: Fraction, types: Types) -> Expr:
+    if is_scalar(base, types) or power.denominator != 1 or abs(power) > 4:
+        return Op("pow", (base, Literal(power)))
+    if power < 0:
+        return operation("div", (ONE, _product(base, -power.numerator)))
+    return _product(base, power.numerator)
+
+
+def _product(base: Expr, count: int) -> Expr:
+    match count:
+        case 0:
+            return ONE
+        case 1:
+            return base
+        case 2:
+            return Op("square", (base,))
+        case 4:
+            return Op("square", (_product(base, 2),))
+        case _:
+            return Op("mul", (_product(base, count - 1), base))
+
+
+def operation(op: str, args: tuple[Expr, ...]) -> Expr:
+    """``Op(op, args)``, tidied where the tidy form is the same number."""
+    match op, args:
+        case "neg", (Literal(value=value),):
+            return Literal(-value)
+        case "neg", (Op(primitive="neg", args=(inner,)),):
+            return inner
+        case "add", (left, right) if (positive := _negated(right)) is not None:
+            return operation("sub", (left, positive))
+        case "sub", (left, right) if (positive := _negated(right)) is not None:
+            return operation("add", (left, positive))
+        case "add", (left, right) if left == ZERO:
+            return right
+        case "add" | "sub", (left, right) if right == ZERO:
+            return left
+        case "sub", (left, right) if left == ZERO:
+            return operation("neg", (right,))
+        case "mul", (left, right) if left == ONE:
+            return right
+        case "mul" | "div", (left, right) if right == ONE:
+            return left
+        case "mul", (left, right) if left == Literal(Fraction(-1)):
+            return operation("neg", (right,))
+        case "eq" | "ne", (Literal() as left, right) if not isinstance(right, Literal):
+            return Op(op, (right, left))
+        case _:
+            return Op(op, args)
+
+
+def _negated(value: Expr) -> Expr | None:
+    """What ``value`` is the negative of, when it is written as a negative."""
+    match value:
+        case Literal(value=number) if number < 0:
+            return Literal(-number)
+        case Op(primitive="neg", args=(inner,)):
+            return inner
+        case Op(primitive="mul" | "div" as op, args=(left, right)):
+            positive = _negated(left)
+            return None if positive is None else operation(op, (positive, right))
+        case _:
+            return None
