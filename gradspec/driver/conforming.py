@@ -26,12 +26,10 @@ from gradspec.driver.imported import put
 from gradspec.driver.results import FileResult
 from gradspec.driver.run import compile_source
 from gradspec.driver.trials import FRAMEWORKS, RUNNERS
-from gradspec.ir.rule import CheckedRule
 from gradspec.options import Options
 from gradspec.source import Source
 from gradspec.targets.target import Emitted
-from gradspec.trial.feature import Feature
-from gradspec.trial.features import FEATURES
+from gradspec.trial.features import FEATURES, Feature
 
 MARKERS = Path(__file__).parent.parent / "trial" / "markers.grad"
 CELL_SECONDS = 240.0
@@ -115,28 +113,19 @@ def subjects(
 
 
 def cases(source: Source, root: str, options: Options) -> tuple[dict[str, Any], ...]:
+    """The calls of the rules of a file that are emitted."""
     from gradspec import pipeline
     from gradspec.driver.load import load
+    from gradspec.plan.gradients import is_linear
+    from gradspec.plan.planning import plan_module
+    from gradspec.trial.conformance import conformance_case
 
     module = load(source, root).module
     checked = pipeline.check_module(module, options)[0] if module else ()
-    found = (_case(rule) for rule in checked)
+    linear = {p.name: is_linear(p) for p in plan_module(source, tuple(checked)).rules}
+    rules = (one.rule for one in checked if one.rule.name in linear)
+    found = (conformance_case(rule, linear[rule.name]) for rule in rules)
     return tuple(case for case in found if case is not None)
-
-
-def _case(checked: CheckedRule) -> dict[str, Any] | None:
-    from gradspec.plan.closing import NotEmitted
-    from gradspec.plan.gradients import is_linear
-    from gradspec.plan.planning import plan_rule
-    from gradspec.trial.conformance import elementwise_case, ranked_case
-
-    if checked.rule.is_elementwise:
-        return elementwise_case(checked)
-    try:
-        plan = plan_rule(checked)
-    except NotEmitted:
-        return None
-    return ranked_case(checked.rule, is_linear(plan))
 
 
 # --- running -------------------------------------------------------------------------

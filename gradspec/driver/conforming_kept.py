@@ -17,7 +17,7 @@ from typing import Any
 
 from gradspec.driver import cache
 from gradspec.driver.trials import FRAMEWORKS
-from gradspec.trial.feature import Feature
+from gradspec.trial.features import Feature
 
 Key = tuple[str, ...]
 """The module's path, the rule, the way, the feature."""

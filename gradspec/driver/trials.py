@@ -94,18 +94,17 @@ def _cases(
     """The jobs of a file's own rules; the file has been compiled, so it has no faults."""
     from gradspec import pipeline
     from gradspec.driver.load import load
-    from gradspec.trial.cases import rule_cases
-    from gradspec.trial.ranked import ranked_cases
+    from gradspec.trial.cases import trial_case
 
     source = read(entry.display, entry.root).value
     module = load(source, entry.root).module if source else None
     if module is None:
         return {}
-    scalar = tuple(rule for rule in module.rules if rule.is_elementwise)
-    checked, _ = pipeline.check_module(replace(module, rules=scalar), options)
-    cases = {c.rule.name: rule_cases(c) for c in checked}
-    wide = (r for r in module.rules if (entry.display, r.name) in emitted)
-    return cases | {r.name: ranked_cases(r) for r in wide if not r.is_elementwise}
+    tried = tuple(r for r in module.rules if (entry.display, r.name) in emitted)
+    return {
+        c.rule.name: trial_case(c.rule)
+        for c in pipeline.check_module(replace(module, rules=tried), options)[0]
+    }
 
 
 def _job(
@@ -123,7 +122,7 @@ def _job(
                 rules = [
                     case
                     for name, case in cases[result.display].items()
-                    if "calls" not in case or name in functions
+                    if name in functions
                 ]
                 modules.append(
                     {"display": result.display, "path": str(path), "rules": rules}

@@ -323,7 +323,10 @@ def values(program: Program, point: Mapping[str, Fraction]) -> list[float]:
     """One number for each root of the program; nan where it is undefined or not narrow."""
     balls = program.run(point, PRECISION)
     with ctx.workprec(PRECISION):
-        return [
-            float(ball.mid()) if ball.is_finite() and ball.rad() < ACCURACY else nan
-            for ball in balls
-        ]
+        return [_middle(ball) for ball in balls]
+
+
+def _middle(ball: Any) -> float:
+    if ball is None or isinstance(ball, bool):
+        return nan if ball is None else float(ball)
+    return float(ball.mid()) if ball.is_finite() and ball.rad() < ACCURACY else nan

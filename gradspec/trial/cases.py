@@ -1,64 +1,67 @@
-"""What an emitted function must give, worked out without any framework.
+"""The jobs of `gradspec test`: the calls by which emitted functions are tried.
 
-The parent process evaluates a rule's own expressions by ball arithmetic, rounded
-correctly to float64, at exactly representable points; a child process runs the emitted
-function in its framework and compares.
+The parent process evaluates a rule's own expressions by ball arithmetic; a child process
+runs the emitted function in its framework and compares.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import random
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from gradspec.ir import closed
-from gradspec.ir.calls import expand, follows_surrogate
-from gradspec.ir.expr import Expr
-from gradspec.ir.rule import (
-    CheckedRule,
-    Declared,
-    Example,
-    Kind,
-    Override,
-    Rule,
-    Value,
-)
-from gradspec.ir.walk import names
-from gradspec.symbolic.compare import slope
+from gradspec.ir.elements import OutOfRange
+from gradspec.ir.rule import Example, Kind, Rule, Value
+from gradspec.symbolic.enclose import Program
 from gradspec.symbolic.sampling import sample
-from gradspec.symbolic.truth import nearest
-
-Point = Mapping[str, Fraction]
+from gradspec.trial.calls import Scalars, call, is_smooth, signature
+from gradspec.trial.drawing import Drawn, Point, attempt, given
+from gradspec.trial.shapes import Place, batch_shapes, size_choices
 
 POINTS = 48
-"""Enough for the simple points, the thresholds and a spread of magnitudes."""
+"""Of an elementwise rule: simple points, thresholds and a spread of magnitudes."""
 
 WIDEST = Fraction(64)
 NARROWEST = Fraction(1, 1024)
 """Trials ask whether code computes the rule, not how far floating point carries it (the
 audit's question), so they stay where any sensible evaluation keeps ten digits."""
 
+SMOOTH = 5
+"""Points for second derivatives and for the framework's own checks."""
 
-def rule_cases(checked: CheckedRule) -> dict[str, Any]:
+DRAWS = 400
+"""Attempts at arguments that the assumptions allow."""
+
+SMOOTH_DRAWS = 6
+
+
+def trial_case(rule: Rule) -> dict[str, Any]:
     """The job for one rule, as plain data for JSON."""
-    rule = checked.rule
-    values = {name: expand(e) for name, e in closed.outputs(rule).items()}
-    gradients = {name: expand(e) for name, e in closed.cotangents(rule).items()}
+    calls = _at_points(rule) if rule.is_elementwise else _over_axes(rule)
+    examples = [_example(rule, example) for example in rule.examples]
+    return {**signature(rule), "calls": list(calls), "examples": examples}
+
+
+# --- elementwise rules ---------------------------------------------------------------
+
+
+def _at_points(rule: Rule) -> Iterator[dict[str, Any]]:
+    """Sampled points; once more those at which everything is smooth. Points with equal
+    statics are one call, if each input may be a vector.
+    """
+    scalars = Scalars.of(rule, {})
+    is_batched = all(i.shape.batch for i in rule.tensor_inputs)
     points = [p for p in sample(rule, POINTS) if _is_moderate(rule, p)]
-    return {
-        "rule": rule.name,
-        "inputs": [[i.name, i.kind.value, i.shape.batch] for i in rule.tensor_inputs],
-        "outputs": [[o.name, o.kind.value] for o in rule.outputs],
-        "exact": _is_exact(rule),
-        "groups": list(_groups(rule, points, values, gradients)),
-        "examples": [example_case(rule, example) for example in rule.examples],
-    }
-
-
-def _is_exact(rule: Rule) -> bool:
-    """The backward is the derivative of the forward: finite differences may judge it."""
-    overridden = any(isinstance(entry, Override) for entry in rule.backward)
-    return not overridden and not follows_surrogate(rule)
+    for members in _by_statics(rule, points):
+        smooth = [p for p in members if is_smooth(scalars, p)][:SMOOTH]
+        for chosen, checked in ((members, False), (smooth, True)):
+            for run in [chosen] if is_batched else [[point] for point in chosen]:
+                if run:
+                    made = call(scalars, given(rule, run), checked)
+                    largest = (max(map(abs, point.values())) for point in run)
+                    scale = [max(1.0, float(number)) / 10 for number in largest]
+                    yield made | {"checked": checked, "scale": scale}
 
 
 def _is_moderate(rule: Rule, point: Point) -> bool:
@@ -69,77 +72,57 @@ def _is_moderate(rule: Rule, point: Point) -> bool:
     )
 
 
-def _groups(
-    rule: Rule,
-    points: list[dict[str, Fraction]],
-    values: Mapping[str, Expr],
-    gradients: Mapping[str, Expr],
-) -> Iterator[dict[str, Any]]:
-    """Points with equal statics are one call: statics are fixed for a call."""
-    grouped: dict[tuple[Fraction, ...], list[dict[str, Fraction]]] = {}
+def _by_statics(rule: Rule, points: Sequence[Point]) -> list[list[Point]]:
+    grouped: dict[tuple[Fraction, ...], list[Point]] = {}
     for point in points:
         statics = tuple(point[i.name] for i in rule.static_inputs)
         grouped.setdefault(statics, []).append(point)
-    for statics, members in grouped.items():
-        expected = {
-            name: nearest(expression, members, "float64")
-            for name, expression in (*values.items(), *gradients.items())
-        }
-        smooth = [
-            None if _is_ambiguous(rule) else _second(rule, values, gradients, point)
-            for point in members
-        ]
-        yield {
-            "statics": _static_values(rule, statics),
-            "points": [_floats(point) for point in members],
-            "expected": expected,
-            "second": smooth,
-        }
+    return list(grouped.values())
 
 
-def _is_ambiguous(rule: Rule) -> bool:
-    """A surrogate that the backward names by its output, or that stands in a rule that
-    is called, may be differentiated once more as the step or as the surrogate: both are
-    right, so second derivatives are not compared.
+# --- rules over named axes -----------------------------------------------------------
+
+
+def _over_axes(rule: Rule) -> Iterator[dict[str, Any]]:
+    """Every choice of sizes with every batch that goes with it."""
+    rng = random.Random(rule.name)
+    for number, batches in enumerate(batch_shapes(rule, rng)):
+        for sizes in size_choices(rule, number, rng):
+            try:
+                scalars = Scalars.of(rule, sizes)
+            except OutOfRange:
+                continue
+            made = None
+            for drawn in draws(scalars, batches, rng):
+                made = call(scalars, drawn)
+                if made["second"] is not None:
+                    break
+            if made is not None:
+                yield made | {"checked": True}
+            break
+
+
+def draws(
+    scalars: Scalars, batches: Mapping[str, Place], rng: random.Random
+) -> Iterator[Drawn]:
+    """Arguments that the assumptions allow at every element of the batch, and at which
+    everything is defined: a few draws, one of which may be away from kinks.
     """
-    if not follows_surrogate(rule):
-        return False
-    used = {n for e in rule.backward if isinstance(e, Declared) for n in names(e.value)}
-    return not rule.surrogates or any(output.name in used for output in rule.outputs)
+    program = Program(scalars.roots)
+    for _ in range(SMOOTH_DRAWS):
+        for _ in range(DRAWS):
+            drawn = attempt(scalars.rule, scalars.sizes, batches, rng)
+            if all(scalars.is_sound(program, p) for _, p in drawn.points):
+                yield drawn
+                break
+        else:
+            return
 
 
-def _second(
-    rule: Rule,
-    values: Mapping[str, Expr],
-    gradients: Mapping[str, Expr],
-    point: Point,
-) -> dict[str, float] | None:
-    """∂(dx)/∂x of every float input, None where something has a kink nearby."""
-    second: dict[str, float] = {}
-    for variable in rule.inputs:
-        name = f"d{variable.name}"
-        if name not in gradients:
-            continue
-        slopes = [slope(value, point, variable.name) for value in values.values()]
-        curvature = slope(gradients[name], point, variable.name)
-        if curvature is None or None in slopes:
-            return None
-        second[name] = curvature
-    return second
+# --- examples ------------------------------------------------------------------------
 
 
-def _static_values(rule: Rule, values: tuple[Fraction, ...]) -> dict[str, float | int]:
-    return {
-        i.name: int(value) if i.kind is Kind.STATIC_INT else float(value)
-        for i, value in zip(rule.static_inputs, values, strict=True)
-    }
-
-
-def _floats(point: Point) -> dict[str, float]:
-    return {name: float(value) for name, value in point.items()}
-
-
-def example_case(rule: Rule, example: Example) -> dict[str, Any]:
+def _example(rule: Rule, example: Example) -> dict[str, Any]:
     """A worked example as data, its numbers as written."""
     line, _ = rule.source.position(example.span.start)
     return {

@@ -1,9 +1,9 @@
-"""The inputs of a call of a function over named axes, drawn at random."""
+"""The arguments of a call, drawn at random or from points that a sampler found."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -11,20 +11,30 @@ from itertools import product
 from gradspec.ir.elements import element, extent, places
 from gradspec.ir.rule import Input, Kind, Output, Rule
 from gradspec.ir.unroll import index_inputs
-from gradspec.trial.shapes import Place, place_in
+from gradspec.trial.shapes import Place, broadcast, place_in
 
 Cells = dict[Place, Fraction]
+Point = dict[str, Fraction]
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """The inputs, upstream gradients and probes of a call, and one point for each
-    element of its batch, with where in each input that element lies.
+    """The inputs, cotangents and probes of a call, by place, and one point for each
+    element of the whole batch. ``shapes`` are the batch axes of each input and cotangent.
     """
 
     shapes: Mapping[str, Place]
     cells: Mapping[str, Cells]
-    points: tuple[tuple[Place, dict[str, Fraction]], ...]
+    points: tuple[tuple[Place, Point], ...]
+
+    def within(self, shape: Place) -> Iterator[tuple[Place, Point]]:
+        """One point of the whole batch for each element of ``shape``."""
+        seen = set()
+        for place, point in self.points:
+            here = place_in(place, shape)
+            if here not in seen:
+                seen.add(here)
+                yield place, point
 
 
 def attempt(
@@ -33,15 +43,15 @@ def attempt(
     batches: Mapping[str, Place],
     rng: random.Random,
 ) -> Drawn:
-    """One draw; whether the rule allows it is another question."""
+    """One draw, which the rule's assumptions may or may not allow."""
     common = rng.choice(STYLES)
     pointed = index_inputs(rule)
-    shapes, cells = dict(batches), {}
+    cells: dict[str, Cells] = {}
     for variable in rule.inputs:
         if variable.name in sizes:
             continue
         style = common if rng.random() < 0.5 else rng.choice(STYLES)
-        spots = _spots(variable, sizes, shapes)
+        spots = _spots(variable, sizes, batches[variable.name])
         top = extent(pointed[variable.name], sizes) if variable.name in pointed else 3
         cells[variable.name] = _numbers(variable, spots, style, top, rng)
         if variable.takes_gradient:
@@ -49,18 +59,38 @@ def attempt(
             cells[f"probe {variable.name}"] = dict(zip(spots, probes, strict=True))
     for output in rule.outputs:
         if output.takes_gradient:
-            spots = _spots(output, sizes, {output.name: shapes[f"d{output.name}"]})
+            spots = _spots(output, sizes, batches[f"d{output.name}"])
             numbers = _distinct(rng, len(spots), -96, 96, 32)
             cells[f"d{output.name}"] = dict(zip(spots, numbers, strict=True))
-    return Drawn(shapes, cells, tuple(_points(rule, sizes, shapes, cells)))
+    return Drawn(batches, cells, tuple(_points(rule, sizes, batches, cells)))
+
+
+def given(rule: Rule, points: Sequence[Mapping[str, Fraction]]) -> Drawn:
+    """A call of an elementwise rule at points with equal statics: a vector of them, or
+    one of them where an input has no batch axes.
+    """
+    rng = random.Random(rule.name)
+    is_batched = all(i.shape.batch for i in rule.tensor_inputs)
+    batch: Place = (len(points),) if is_batched else ()
+    shapes = {i.name: () if i.kind.is_static else batch for i in rule.inputs}
+    shapes |= {f"d{output.name}": batch for output in rule.outputs}
+    cells: dict[str, Cells] = {}
+    for name in points[0]:
+        spots = list(product(*map(range, shapes[name])))
+        cells[name] = {s: points[s[0] if s else 0][name] for s in spots}
+    for variable in rule.inputs:
+        if variable.takes_gradient:
+            spots = [*cells[variable.name]]
+            probes = _distinct(rng, len(spots), -64, 64, 32)
+            cells[f"probe {variable.name}"] = dict(zip(spots, probes, strict=True))
+    return Drawn(shapes, cells, tuple(_points(rule, {}, shapes, cells)))
 
 
 def _spots(
-    variable: Input | Output, sizes: Mapping[str, int], shapes: Mapping[str, Place]
+    variable: Input | Output, sizes: Mapping[str, int], batch: Place
 ) -> list[Place]:
-    batch = product(*map(range, shapes[variable.name]))
     core = list(places(variable.shape.axes, sizes))
-    return [(*place, *index) for place in batch for index in core]
+    return [(*place, *index) for place in product(*map(range, batch)) for index in core]
 
 
 STYLES = ((-1536, 1536, 1024), (64, 1536, 1024), (32, 960, 1024), (16, 1024, 8192))
@@ -107,13 +137,12 @@ def _points(
     sizes: Mapping[str, int],
     shapes: Mapping[str, Place],
     cells: Mapping[str, Cells],
-) -> Iterator[tuple[Place, dict[str, Fraction]]]:
-    """The scalars that one element of the batch sees."""
-    whole = shapes[f"d{rule.outputs[0].name}"]
+) -> Iterator[tuple[Place, Point]]:
+    """The scalars that one element of the whole batch sees."""
     variables: tuple[Input | Output, ...] = (*rule.inputs, *rule.outputs)
     axes = {v.name: v.shape.axes for v in variables}
     axes |= {f"d{o.name}": o.shape.axes for o in rule.outputs}
-    for place in product(*map(range, whole)):
+    for place in product(*map(range, broadcast(shapes.values()))):
         point = {}
         for name, array in cells.items():
             bare = name.removeprefix("probe ")

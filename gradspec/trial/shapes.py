@@ -1,9 +1,9 @@
-"""The sizes and the batch axes at which a rule with axes is tried."""
+"""The sizes and the batch axes at which a rule is tried."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from gradspec.ir.rule import Input, Rule
 from gradspec.ir.unroll import axis_names, count
@@ -64,3 +64,13 @@ def place_in(place: Place, shape: Place) -> Place:
     """
     last = place[len(place) - len(shape) :]
     return tuple(0 if n == 1 else k for k, n in zip(last, shape, strict=True))
+
+
+def broadcast(shapes: Iterable[Place]) -> Place:
+    """The joint shape of arrays that broadcast."""
+    listed = list(shapes)
+    rank = max(map(len, listed), default=0)
+    aligned = [(1,) * (rank - len(shape)) + shape for shape in listed]
+    return tuple(
+        0 if 0 in sizes else max(sizes) for sizes in zip(*aligned, strict=True)
+    )

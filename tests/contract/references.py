@@ -16,8 +16,7 @@ from gradspec.driver.discover import read
 from gradspec.driver.load import load
 from gradspec.ir.rule import CheckedRule
 from gradspec.options import Options
-from gradspec.trial.cases import rule_cases
-from gradspec.trial.ranked import ranked_cases
+from gradspec.trial.cases import trial_case
 from tests.contract.call import TYPES, Call, row
 from tests.contract.files import File
 from tests.contract.tables import Row
@@ -46,35 +45,53 @@ def rows(file: File) -> Iterator[Row]:
 
 
 def _calls(checked: CheckedRule) -> list[Call]:
-    if not checked.rule.is_elementwise:
-        return _over_axes(ranked_cases(checked.rule))
-    case = rule_cases(checked)
-    group = max(case["groups"], key=lambda g: len(_usable(g)))
-    chosen = _chosen(group)
-    if all(batch for _, _, batch in case["inputs"]):
-        return [_elementwise(case, group, chosen, (len(chosen),))]
-    return [_elementwise(case, group, [k], ()) for k in chosen]
+    case = trial_case(checked.rule)
+    if case["axes"]:
+        return _over_axes(case)
+    sampled = [call for call in case["calls"] if not call["checked"]]
+    by_statics: dict[str, list[Case]] = {}
+    for call in sampled:
+        by_statics.setdefault(repr(call["statics"]), []).append(call)
+    calls = max(by_statics.values(), key=lambda group: len(_usable(group)))
+    chosen = _chosen(calls)
+    if any(shape for shape, _ in calls[0]["given"].values()):
+        return [_call(case, calls[0], [k for _, k in chosen], (len(chosen),))]
+    return [_call(case, call, [0], ()) for call, _ in chosen]
 
 
-def _chosen(group: Case) -> list[int]:
+Spot = tuple[Case, int]
+"""A call, and the place in it of one point."""
+
+
+def _numbers(spot: Spot, of: str) -> list[float]:
+    """What is given at a point, or expected."""
+    call, k = spot
+    names = (name for name in call[of] if not name.startswith("probe "))
+    return [call[of][name][1][k] for name in names]
+
+
+def _chosen(calls: list[Case]) -> list[Spot]:
     """Of points with different signs and zeros before others of the same."""
     seen: dict[tuple[float, ...], int] = {}
-    usable = _usable(group)
-    for k in usable:
-        numbers = [*group["points"][k].values()]
-        numbers += [values[k] for values in group["expected"].values()]
+    usable = _usable(calls)
+    for k, spot in enumerate(usable):
+        numbers = [*_numbers(spot, "given"), *_numbers(spot, "expected")]
         seen.setdefault(tuple(np.sign(numbers)), k)
-    apart = usable[:: max(1, len(usable) // POINTS)]
-    return [*dict.fromkeys([*seen.values()][:POINTS] + apart)][:POINTS]
+    apart = range(0, len(usable), max(1, len(usable) // POINTS))
+    chosen = [*dict.fromkeys([*[*seen.values()][:POINTS], *apart])][:POINTS]
+    return [usable[k] for k in chosen]
 
 
-def _usable(group: Case) -> list[int]:
+def _usable(calls: list[Case]) -> list[Spot]:
     """Points at which everything is neither large nor lost: those are for audits."""
+    spots = [
+        (c, k) for c in calls for k in range(len(next(iter(c["given"].values()))[1]))
+    ]
     return [
-        k
-        for k in range(len(group["points"]))
-        if all(_is_moderate(values[k]) for values in group["expected"].values())
-        and all(abs(v) <= 8 for v in group["points"][k].values())
+        spot
+        for spot in spots
+        if all(map(_is_moderate, _numbers(spot, "expected")))
+        and all(abs(v) <= 8 for v in _numbers(spot, "given"))
     ]
 
 
@@ -82,21 +99,18 @@ def _is_moderate(value: float) -> bool:
     return math.isfinite(value) and (value == 0 or 1e-3 <= abs(value) <= 1e3)
 
 
-def _elementwise(
-    case: Case, group: Case, chosen: list[int], shape: tuple[int, ...]
-) -> Call:
-    points = [group["points"][k] for k in chosen]
-    expected = {n: [v[k] for k in chosen] for n, v in group["expected"].items()}
+def _call(case: Case, call: Case, chosen: list[int], shape: tuple[int, ...]) -> Call:
+    def array(value: tuple[list[int], list[float]], kind: str) -> Any:
+        flat = [value[1][k] for k in chosen]
+        return np.array(flat, TYPES.get(kind, np.float64)).reshape(shape)
 
-    def array(values: list[float], kind: str) -> Any:
-        return np.array(values, TYPES.get(kind, np.float64)).reshape(shape)
-
-    inputs = {n: array([p[n] for p in points], k) for n, k, _ in case["inputs"]}
+    given, expected = call["given"], call["expected"]
+    inputs = {n: array(given[n], k) for n, k in case["inputs"]}
     floats = [name for name, kind in case["outputs"] if kind == "float"]
     return Call(
-        group["statics"],
+        call["statics"],
         inputs,
-        {n: array([p[f"d{n}"] for p in points], "float") for n in floats},
+        {n: array(given[f"d{n}"], "float") for n in floats},
         {n: array(expected[n], k) for n, k in case["outputs"]},
         {n: array(expected[f"d{n}"], "float") for n in inputs if f"d{n}" in expected},
     )
@@ -115,7 +129,7 @@ def _over_axes(case: Case) -> list[Call]:
         shape, flat = value
         return np.array(flat, TYPES.get(kind, np.float64)).reshape(shape)
 
-    inputs = {n: array(given[n], k) for n, k, _ in case["inputs"]}
+    inputs = {n: array(given[n], k) for n, k in case["inputs"]}
     outputs = {n: array(expected[n], k) for n, k in case["outputs"]}
     floats = [name for name, kind in case["outputs"] if kind == "float"]
     above = {n: array(given[f"d{n}"], "float") for n in floats}

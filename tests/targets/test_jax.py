@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import pickle
-import sys
 from types import ModuleType
 from typing import Any
 
@@ -155,12 +153,6 @@ def test_a_slope_that_is_infinite_does_not_meet_a_tangent_that_is_zero() -> None
     power = jax_module(text).power
     _, along_x = jax.jvp(lambda x: power(x, 2.0), (0.0,), (1.0,))
     assert float(along_x) == 0.0
-
-
-def test_calls_by_keyword_and_pickling(rules: ModuleType) -> None:
-    assert float(rules.swish(x=0.5, beta=2.0)) == pytest.approx(0.36552929)
-    again = pickle.loads(pickle.dumps(rules.swish))
-    assert again is sys.modules[rules.__name__].swish
 
 
 def test_a_static_is_a_number(rules: ModuleType) -> None:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import inspect
 
-import black
 import pytest
 
-from gradspec.targets import emit
-from tests.targets.emission import APART, RULES, emitted_module, jax_text, planned_apart
+from tests.targets.emission import jax_text
 
 SUM = """
 rule scores(x[..., n], g[n]) -> (y[..., n], at: int):
@@ -19,18 +17,6 @@ rule scores(x[..., n], g[n]) -> (y[..., n], at: int):
 
 def _of(text: str, start: str, end: str) -> str:
     return text[text.index(start) : text.index(end)].rstrip()
-
-
-@pytest.mark.parametrize("trace", [False, True])
-def test_black_would_change_nothing(trace: bool) -> None:
-    text = emitted_module(RULES, "jax", trace).text
-    assert black.format_str(text, mode=black.Mode()) == text
-
-
-@pytest.mark.xdist_group(APART)
-def test_the_same_text_every_time() -> None:
-    again = emit(planned_apart(RULES), "jax").value
-    assert again is not None and again.text == jax_text(RULES)
 
 
 def test_a_simple_rule_has_nothing_that_it_does_not_need() -> None:

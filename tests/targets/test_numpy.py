@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import pickle
 import warnings
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -33,72 +31,6 @@ rule lambda_of(x, k: static) -> y:
 @pytest.fixture(scope="module")
 def module() -> ModuleType:
     return numpy_module(RULES + MORE)
-
-
-EXACT = {
-    "log1pexp": {},
-    "complex_op": {},
-    "swish": {"beta": 1.5},
-    "bce": {},
-    "scaled": {},
-    "sums": {},
-    "tanh_of": {},
-    "guarded": {},
-    "piecewise": {},
-    "edges": {},
-    "power_of": {"n": 4},
-    "saved": {},
-    "product": {},
-}
-INPUTS = {"bce": 2, "complex_op": 2, "scaled": 2, "sums": 2, "edges": 2, "product": 2}
-FIXED = {"bce": (1,)}
-RANK0 = {"product": (0, 1), "scaled": (1,)}
-
-
-def arguments(name: str, seed: int) -> list[np.ndarray]:
-    """Inputs that broadcast, away from kinks."""
-    r = np.random.default_rng(seed)
-    shapes = [(3, 1), (4,)]
-    arrays = [
-        r.uniform(0.1, 0.9, () if i in RANK0.get(name, ()) else shapes[i])
-        for i in range(INPUTS.get(name, 1))
-    ]
-    return [np.asarray(a) for a in arrays]
-
-
-def listed(value: object) -> list[np.ndarray]:
-    return list(value) if isinstance(value, tuple) else [value]  # type: ignore[list-item]
-
-
-@pytest.mark.parametrize("name", EXACT)
-def test_gradients_and_tangents_are_differences(module: ModuleType, name: str) -> None:
-    statics = EXACT[name]
-    function = getattr(module, name)
-    xs = arguments(name, 1)
-    outputs, pullback = getattr(module, f"{name}_vjp")(*xs, **statics)
-    r = np.random.default_rng(2)
-    upstream = [r.normal(size=np.shape(y)) for y in listed(outputs)]
-    gradients = pullback(*upstream)
-    for position, x in enumerate(xs):
-        if position in FIXED.get(name, ()):
-            assert gradients[position] is None
-            continue
-        step = r.normal(size=x.shape)
-        moved = [list(xs), list(xs)]
-        for sign, arrays in zip((1, -1), moved, strict=True):
-            arrays[position] = x + sign * 1e-6 * step
-        high, low = (listed(function(*arrays, **statics)) for arrays in moved)
-        slopes = [(up - down) / 2e-6 for up, down in zip(high, low, strict=True)]
-        expected = sum(np.sum(u * s) for u, s in zip(upstream, slopes, strict=True))
-        assert np.sum(gradients[position] * step) == pytest.approx(expected, rel=1e-6)
-        assert gradients[position].shape == x.shape
-        tangents = [step if i == position else None for i in range(len(xs))]
-        _, found = getattr(module, f"{name}_jvp")(tuple(xs), tangents, **statics)
-        for tangent, slope, y in zip(
-            listed(found), slopes, listed(outputs), strict=True
-        ):
-            assert np.shape(tangent) == np.shape(y)
-            np.testing.assert_allclose(tangent, slope, rtol=1e-6, atol=1e-8)
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.longdouble])
@@ -220,13 +152,6 @@ def test_a_condition_with_nan_does_not_hold(module: ModuleType) -> None:
     assert module.spike(np.nan) == 0.0
 
 
-def test_the_branch_not_taken_leaks_nothing(module: ModuleType) -> None:
-    x = np.array([-1.0, 0.0, 4.0])
-    y, pullback = module.guarded_vjp(x)
-    np.testing.assert_array_equal(y, [0.0, 0.0, 2.0])
-    np.testing.assert_array_equal(pullback(1.0)[0], [0.0, 0.0, 0.25])
-
-
 def test_ordinary_values_warn_of_nothing(module: ModuleType) -> None:
     x = np.array([-1000.0, -1.0, 0.0, 1.0, 1000.0])
     with warnings.catch_warnings():
@@ -305,21 +230,3 @@ def test_rules_without_a_floating_tensor(module: ModuleType) -> None:
     y, pullback = module.counts_vjp(np.array([4, 9]))
     np.testing.assert_array_equal(y, [2.5, 3.5])
     assert pullback(1.0) == (None,)
-
-
-def test_empty_arrays(module: ModuleType) -> None:
-    (z, _), pullback = module.complex_op_vjp(np.ones((0, 3)), np.ones(3))
-    dx, dy = pullback(z, np.zeros(3))
-    assert (z.shape, dx.shape, dy.tolist()) == ((0, 3), (0, 3), [0.0, 0.0, 0.0])
-
-
-def test_functions_can_be_pickled(module: ModuleType, tmp_path: Path) -> None:
-    import sys
-
-    sys.modules[module.__name__] = module
-    try:
-        for name in ("log1pexp", "guarded_vjp", "swish_jvp"):
-            function = getattr(module, name)
-            assert pickle.loads(pickle.dumps(function)) is function
-    finally:
-        del sys.modules[module.__name__]

@@ -96,45 +96,6 @@ def test_an_argument_among_the_results_is_another_tensor(rules: ModuleType) -> N
     assert np.allclose(mixed, 1.125 * e)
 
 
-def test_forward_mode_over_a_tape(rules: ModuleType) -> None:
-    x = tf.constant([0.5])
-    with tf.autodiff.ForwardAccumulator(x, tf.ones_like(x)) as moved:
-        with tf.GradientTape() as tape:
-            tape.watch(x)
-            y = rules.logistic(x)
-        slope = tape.gradient(y, x)
-    s = 1 / (1 + np.exp(-0.5))
-    assert np.allclose(moved.jvp(y), s * (1 - s))
-    assert np.allclose(moved.jvp(slope), s * (1 - s) * (1 - 2 * s))
-
-
-def test_forward_mode_over_forward_mode(rules: ModuleType) -> None:
-    x, mode = tf.constant([0.5]), tf.autodiff.ForwardAccumulator
-    along = tf.ones_like(x)
-    with mode(x, along) as third, mode(x, along) as second, mode(x, along) as first:
-        y = rules.logistic(x)
-        slope = first.jvp(y)
-        bend = second.jvp(slope)
-    s = 1 / (1 + np.exp(-0.5))
-    p = s * (1 - s)
-    assert np.allclose(slope, p)
-    assert np.allclose(bend, p * (1 - 2 * s))
-    assert np.allclose(third.jvp(bend), p * (1 - 6 * p))
-
-
-def test_a_tape_around_forward_mode(rules: ModuleType) -> None:
-    """The accumulator computes with the result, which the tape must know by then."""
-    x = tf.constant([0.5])
-    with tf.GradientTape() as tape:
-        tape.watch(x)
-        with tf.autodiff.ForwardAccumulator(x, tf.ones_like(x)) as moved:
-            y = rules.logistic(x)
-        slope = moved.jvp(y)
-    s = 1 / (1 + np.exp(-0.5))
-    assert np.allclose(slope, s * (1 - s))
-    assert np.allclose(tape.gradient(slope, x), s * (1 - s) * (1 - 2 * s))
-
-
 DECLARED = """
 rule tripled(x) -> y:
     y = exp(x)

@@ -5,32 +5,14 @@ from __future__ import annotations
 import inspect
 from pathlib import Path
 
-import black
 import pytest
 
-from gradspec.targets import emit
 from tests.targets.emission import (
-    APART,
-    RULES,
-    emitted_module,
-    planned_apart,
     tf_text,
 )
 
 pytestmark = pytest.mark.tf
 RUNTIME = Path(__file__).parents[2] / "gradspec" / "runtime" / "tf"
-
-
-@pytest.mark.parametrize("trace", [False, True])
-def test_black_would_change_nothing(trace: bool) -> None:
-    text = emitted_module(RULES, "tf", trace).text
-    assert black.format_str(text, mode=black.Mode()) == text
-
-
-@pytest.mark.xdist_group(APART)
-def test_the_same_text_every_time() -> None:
-    again = emit(planned_apart(RULES), "tf").value
-    assert again is not None and again.text == tf_text(RULES)
 
 
 def _after_imports(text: str) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import math
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -11,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.targets.emission import torch_module
-from tests.targets.ranked_rules import RULES
+from tests.targets.indexed_rules import RULES
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
@@ -27,69 +25,12 @@ def rules() -> ModuleType:
     return torch_module(RULES)
 
 
-def _cross_entropy(x: Any, t: Any = LABELS) -> Any:
-    shape = torch.broadcast_shapes(x.shape[:-1], t.shape)
-    logs = torch.log_softmax(x, -1).expand((*shape, x.shape[-1]))
-    return -logs.gather(-1, t.expand(shape).unsqueeze(-1)).squeeze(-1)
-
-
-REFERENCES: dict[str, tuple[Callable[..., Any], tuple[Shapes, ...]]] = {
-    "softmax": (lambda x: torch.softmax(x, -1), (((1, 1),), ((2, 1, 3),))),
-    "linear": (
-        torch.nn.functional.linear,
-        (((2, 1, 3), (4, 3), (4,)), ((0, 3), (4, 3), (4,))),
-    ),
-    "cross_entropy": (_cross_entropy, (((2, 3),), ((3,),), ((4, 1, 3),))),
-    "attention": (
-        lambda q, k, v: torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), -1) @ v,
-        (((2, 1, 2, 3), (3, 4, 3), (1, 4, 1)),),
-    ),
-    "scaled_rows": (
-        lambda x, a: a[..., None] * x,
-        (((3,), ()), ((3,), (2,)), ((4, 1, 3), (2,)), ((2, 3), (1,))),
-    ),
-    "two": (
-        lambda x, w: ((x * w).sum(-1), x**2),
-        (((2, 3), (3,)), ((2, 1, 1), (1,))),
-    ),
-    "embedding": (lambda w: w[LABELS], (((3, 4),),)),
-    "conv1d": (
-        lambda x, w: sum(w[j] * x[..., j : j + 3] for j in range(w.shape[0])),
-        (((2, 5), (3,)), ((2, 3), (1,))),
-    ),
-}
-"""With shapes that broadcast: the corpus has the rules on every target."""
-CASES = [(name, shapes) for name, (_, every) in REFERENCES.items() for shapes in every]
-
-
 def _inputs(shapes: Shapes) -> tuple[Any, ...]:
     made = torch.Generator().manual_seed(sum(map(sum, shapes)))
     return tuple(
         torch.randn(shape, dtype=F64, generator=made, requires_grad=True)
         for shape in shapes
     )
-
-
-def _weighted(outputs: Any) -> Any:
-    """A number that depends on each output in its own way."""
-    outputs = outputs if isinstance(outputs, tuple) else (outputs,)
-    return sum((torch.sin(o * (k + 1))).sum() for k, o in enumerate(outputs))
-
-
-@pytest.mark.parametrize(("name", "shapes"), CASES)
-def test_values_and_derivatives_are_those_of_pytorch(
-    rules: ModuleType, name: str, shapes: Shapes
-) -> None:
-    rule, reference, inputs = getattr(rules, name), REFERENCES[name][0], _inputs(shapes)
-    if name in ("cross_entropy", "embedding"):
-        rule = functools.partial(rule, t=LABELS)
-    torch.testing.assert_close(rule(*inputs), reference(*inputs))
-    found, known = (
-        torch.autograd.grad(_weighted(f(*inputs)), inputs) for f in (rule, reference)
-    )
-    torch.testing.assert_close(found, known, rtol=1e-10, atol=1e-12)
-    assert torch.autograd.gradcheck(rule, inputs, check_undefined_grad=True)
-    assert torch.autograd.gradgradcheck(rule, inputs)
 
 
 @pytest.mark.parametrize(

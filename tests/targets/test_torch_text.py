@@ -5,32 +5,14 @@ from __future__ import annotations
 import ast
 import inspect
 
-import black
 import pytest
 
-from gradspec.targets import emit
 from tests.targets.emission import (
-    APART,
-    RULES,
-    emitted_module,
-    planned_apart,
     torch_module,
     torch_text,
 )
 
 pytestmark = pytest.mark.torch
-
-
-@pytest.mark.parametrize("trace", [False, True])
-def test_black_would_change_nothing(trace: bool) -> None:
-    text = emitted_module(RULES, "torch", trace).text
-    assert black.format_str(text, mode=black.Mode()) == text
-
-
-@pytest.mark.xdist_group(APART)
-def test_the_same_text_every_time() -> None:
-    again = emit(planned_apart(RULES), "torch").value
-    assert again is not None and again.text == torch_text(RULES)
 
 
 def _class(text: str) -> str:

@@ -20,8 +20,7 @@ from gradspec.ir.closed import outputs
 from gradspec.ir.walk import names
 from gradspec.options import Options
 from gradspec.source import Source
-from gradspec.trial.feature import Feature
-from gradspec.trial.features import FEATURES
+from gradspec.trial.features import FEATURES, Feature
 from tests.contract.cells import changed
 from tests.contract.tables import told
 

@@ -11,7 +11,6 @@ import math
 import sys
 import traceback
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -31,15 +30,12 @@ DOUBLE = 1e-9
 """Where a feature computes in float64, which single precision in its midst would spoil."""
 
 
-class Register:
+class Register(dict[str, Run]):
     """The functions of a runner by the names of the features that they are."""
-
-    def __init__(self) -> None:
-        self.functions: dict[str, Run] = {}
 
     def __call__(self, name: str) -> Callable[[Run], Run]:
         def register(function: Run) -> Run:
-            self.functions[name] = function
+            self[name] = function
             return function
 
         return register
@@ -47,10 +43,10 @@ class Register:
 
 def main(
     register: Register,
-    build: Callable[[ModuleType, Case], Any],
+    setting: Callable[[ModuleType, Case], Any],
     plain: Callable[[str], ModuleType],
 ) -> None:
-    """Every cell of the job; ``build`` makes what a feature is given of a rule, ``plain``
+    """Every cell of the job; ``setting`` makes what a feature is given of a rule, ``plain``
     the module that leaves differentiation to the framework.
     """
     job = json.loads(Path(sys.argv[1]).read_text("utf-8"))
@@ -60,25 +56,18 @@ def main(
         (m["path"], case) for m in job["modules"] for case in m["rules"]
     ):
         load = plain if case["way"] == "plain" else imported
+
+        def made(path: str = path, case: Case = case, load: Any = load) -> Any:
+            return setting(load(path), case)
+
         for feature in job["features"]:
             key = (path, case["rule"], case["way"], feature["name"])
             if key in done:
                 continue
             _write(out, {"key": key, "state": "started"})
-            run = register.functions[feature["name"]]
-            state, message = _cell(
-                run, partial(_built, build, load, path), case, feature
-            )
+            run = register[feature["name"]]
+            state, message = _cell(run, made, case, feature)
             _write(out, {"key": key, "state": state, "message": message})
-
-
-def _built(
-    build: Callable[[ModuleType, Case], Any],
-    load: Callable[[str], ModuleType],
-    path: str,
-    case: Case,
-) -> Any:
-    return build(load(path), case)
 
 
 def _write(out: Path, line: dict[str, Any]) -> None:
@@ -91,12 +80,14 @@ _ORDERS = {0: "zeroth", 1: "first", 2: "second", 3: "third"}
 
 def _cell(
     run: Run,
-    build: Callable[[Case], Any],
+    build: Callable[[], Any],
     case: Case,
     feature: dict[str, Any],
 ) -> tuple[str, str]:
     try:
-        got = run(build(case))
+        setting = build()
+        made = run(setting)
+        got = None if made is None else setting.listed(made)
     except Exception as fault:
         return "error", told(fault)
     order = _ORDERS[feature["order"]]
@@ -125,9 +116,9 @@ def _flat(gradients: dict[str, Any]) -> list[list[float]]:
     return [values for _, values in gradients.values()]
 
 
-def _agree(got: list[Any], expected: dict[str, Any], room: float) -> bool:
+def _agree(got: list[Any] | None, expected: dict[str, Any], room: float) -> bool:
     """Shapes and elements. ``got`` has [shape, values] for each gradient."""
-    if len(got) != len(expected):
+    if got is None or len(got) != len(expected):
         return False
     for (shape, values), wanted in zip(got, expected.values(), strict=True):
         if wanted is None or list(shape) != list(wanted[0]):
@@ -156,7 +147,7 @@ def emptied(case: Case, inputs: list[Any]) -> list[Any]:
 
 def elsewhere(case: Case) -> Case:
     """The same call with other statics. Integers may be sizes of axes, which stay."""
-    kept = int if "probes" in case else ()
+    kept = int if case["axes"] else ()
     statics = {
         name: value if isinstance(value, kept) else value + 1
         for name, value in case["statics"].items()

@@ -1,188 +1,199 @@
-"""Conformance of JAX modules: derivatives; all else is in files beside."""
+"""Conformance of JAX modules: derivatives, transformations, control flow, export, devices."""
 
 from __future__ import annotations
 
 import copy
+import os
 import pickle
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
-import conforming_jax_kept  # noqa: F401  (registers its features)
-import conforming_jax_transforms  # noqa: F401
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
+
 import jax
+import jax.extend
 import jax.numpy as jnp
 import numpy as np
-from conforming import emptied, main, require, unused
-from conforming_jax_setting import Setting, feature
+from conforming import Register, emptied, main, require, rows, unused
 from conforming_plain import jax_module
+from conforming_setting import Setting as Shared
+from jax.experimental import checkify
+
+feature = Register()
+DEVICES = 8
+
+
+class Setting(Shared):
+    """A rule at one point, in JAX's words."""
+
+    def tensor(self, value: Any, kind: str) -> Any:
+        shape, flat = value
+        dtype = {"int": np.int32, "bool": np.bool_}.get(kind, np.float32)
+        return jnp.asarray(np.asarray(flat, np.float64).reshape(shape).astype(dtype))
+
+    def flat(self, x: Any) -> tuple[list[int], list[float]]:
+        array = np.asarray(x, np.float64)
+        return list(array.shape), array.ravel().tolist()
+
+    def widened(self, x: Any) -> Any:
+        array = np.asarray(x)
+        return jnp.asarray(
+            array.astype(np.float64) if array.dtype.kind == "f" else array
+        )
+
+    def dot(self, x: Any, y: Any) -> Any:
+        return jnp.sum(x * y)
+
+    def stack(self, tensors: Sequence[Any], axis: int = 0) -> Any:
+        return jnp.stack(tensors, axis)
+
+    def dots(self, x: Any, matrix: Any) -> Any:
+        return jnp.tensordot(x, matrix, x.ndim)
+
+    def units(self, x: Any) -> Sequence[Any]:
+        return [row.reshape(x.shape) for row in jnp.eye(x.size)]
+
+    def gradient(self, function: Callable[..., Any], floats: Sequence[Any]) -> Any:
+        return jax.grad(function, self.every)(*floats)
+
+    def grad(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The gradients as a function."""
+        return lambda *floats: self.gradient(function, floats)
+
+    def of(self, function: Callable[..., Any]) -> Any:
+        """The gradients of a function here."""
+        return self.gradient(function, self.floats)
+
+    def probing(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The gradients of a function, times the probes."""
+        return lambda *floats: self.probed(self.gradient(function, floats))
+
+    def matrices(self, outer: Any, inner: Any) -> Any:
+        """Second derivatives as a function."""
+        return outer(inner(self.total, self.every), self.every)
+
+    def each_repeated(self, gradients: Any, count: int) -> list[Any]:
+        """Gradients with one input in turn repeated along a new first axis: the mean over
+        the inputs. All that is beyond the first place adds nothing.
+        """
+        found = []
+        for place, x in enumerate(self.floats):
+            given = list(self.floats)
+            given[place] = jnp.stack([x] * count)
+            parts = list(gradients(place, tuple(given)))
+            parts[place] = parts[place].sum(0)
+            found.append(parts)
+        return [sum(parts) / len(found) for parts in zip(*found, strict=True)]
+
 
 # --- eager -----------------------------------------------------------------------------
 
 
-@feature("values")
-def outputs(s: Setting) -> Any:
-    return s.listed(s.outputs(*s.floats))
+def _of_keyword(s: Setting) -> Any:
+    s.by_keyword()
+    return s.first()
 
 
-@feature("vjp, values")
-def vjp_values(s: Setting) -> Any:
-    """Those that the forward pass of a rule has, beside what it keeps."""
-    return s.listed(jax.vjp(s.outputs, *s.floats)[0])
+def _linear(s: Setting) -> Any:
+    return jax.linearize(s.total, *s.floats)[1]
 
 
-@feature("jvp, values")
-def jvp_values(s: Setting) -> Any:
-    return s.listed(
-        jax.jvp(s.outputs, s.floats, tuple(map(jnp.ones_like, s.floats)))[0]
-    )
-
-
-@feature("grad")
-def grad(s: Setting) -> Any:
-    return s.listed(jax.grad(s.total, s.every)(*s.floats))
-
-
-@feature("value_and_grad")
-def value_and_grad(s: Setting) -> Any:
-    return s.listed(jax.value_and_grad(s.total, s.every)(*s.floats)[1])
-
-
-@feature("vjp")
-def vjp(s: Setting) -> Any:
-    _, pullback = jax.vjp(s.outputs, *s.floats)
-    return s.listed(pullback(s.upstream))
-
-
-@feature("jvp")
-def jvp(s: Setting) -> Any:
-    return s.along(lambda tangents: jax.jvp(s.total, s.floats, tangents)[1])
-
-
-@feature("linearize")
-def linearize(s: Setting) -> Any:
-    _, push = jax.linearize(s.total, *s.floats)
-    return s.along(lambda tangents: push(*tangents))
-
-
-@feature("keyword call")
-def keyword_call(s: Setting) -> Any:
-    names = [name for name, _ in s.case["inputs"]]
-    rule = s.rule
-    s.rule = lambda *given, **statics: rule(
-        **dict(zip(names, given, strict=True)), **statics
-    )
-    return grad(s)
-
-
-@feature("one input at a time")
-def one_input(s: Setting) -> Any:
-    return s.listed([jax.grad(s.total, k)(*s.floats) for k in s.every])
+feature |= {
+    "values": lambda s: s.outputs(*s.floats),
+    "vjp, values": lambda s: jax.vjp(s.outputs, *s.floats)[0],
+    "jvp, values": lambda s: jax.jvp(
+        s.outputs, s.floats, tuple(map(jnp.ones_like, s.floats))
+    )[0],
+    "grad": lambda s: s.first(),
+    "value_and_grad": lambda s: jax.value_and_grad(s.total, s.every)(*s.floats)[1],
+    "vjp": lambda s: jax.vjp(s.outputs, *s.floats)[1](s.upstream),
+    "jvp": lambda s: s.along(lambda t: jax.jvp(s.total, s.floats, t)[1]),
+    "linearize": lambda s: s.along(lambda t: _linear(s)(*t)),
+    "linear_transpose of linearize": lambda s: jax.linear_transpose(
+        _linear(s), *s.floats
+    )(jnp.float32(1)),
+    "keyword call": _of_keyword,
+    "one input at a time": lambda s: [jax.grad(s.total, k)(*s.floats) for k in s.every],
+    "grad with has_aux": lambda s: jax.grad(
+        lambda *f: (s.total(*f), s.outputs(*f)), s.every, has_aux=True
+    )(*s.floats)[0],
+    "grad of grad": lambda s: s.second(),
+    "grad of grad of grad": lambda s: s.of(s.probing(s.probing(s.total))),
+    "jvp of grad (hvp)": lambda s: s.along(
+        lambda t: jax.jvp(s.probing(s.total), s.floats, t)[1]
+    ),
+}
 
 
 @feature("one output at a time")
 def one_output(s: Setting) -> Any:
-    """The others have no upstream gradient."""
+    """The others have no cotangent."""
     found = [jnp.zeros_like(x) for x in s.floats]
-    for k, upstream in enumerate(s.upstream):
-
-        def whole(*floats: Any, k: int = k, upstream: Any = upstream) -> Any:
-            return jnp.sum(s.outputs(*floats)[k] * upstream)
-
-        parts = jax.grad(whole, s.every)(*s.floats)
+    for k, u in enumerate(s.upstream):
+        parts = s.of(lambda *f, k=k, u=u: s.dot(s.outputs(*f)[k], u))
         found = [a + b for a, b in zip(found, parts, strict=True)]
-    return s.listed(found)
+    return found
 
 
 @feature("other calls between")
 def calls_between(s: Setting) -> Any:
     """Nothing may stay of a call but what its own pullback has."""
     s.rule = unused(s.rule, s.path, s.case)
+    return _between(s)
+
+
+def _between(s: Setting) -> Any:
     s.moved()
     _, pullback = jax.vjp(s.total, *s.floats)
     s.moved()
-    return s.listed(pullback(jnp.float32(1)))
-
-
-@feature("grad with has_aux")
-def with_aux(s: Setting) -> Any:
-    def pair(*floats: Any) -> Any:
-        return s.total(*floats), s.outputs(*floats)
-
-    return s.listed(jax.grad(pair, s.every, has_aux=True)(*s.floats)[0])
-
-
-@feature("grad of grad")
-def grad_of_grad(s: Setting) -> Any:
-    return s.listed(jax.grad(s.probed(s.total), s.every)(*s.floats))
-
-
-@feature("grad of grad of grad")
-def third_grad(s: Setting) -> Any:
-    return s.listed(jax.grad(s.probed(s.probed(s.total)), s.every)(*s.floats))
-
-
-@feature("jvp of grad (hvp)")
-def jvp_of_grad(s: Setting) -> Any:
-    whole = s.probed(s.total)
-    return s.along(lambda tangents: jax.jvp(whole, s.floats, tangents)[1])
-
-
-@feature("linear_transpose of linearize")
-def transposed(s: Setting) -> Any:
-    _, push = jax.linearize(s.total, *s.floats)
-    return s.listed(jax.linear_transpose(push, *s.floats)(jnp.float32(1)))
+    return pullback(jnp.float32(1))
 
 
 @feature("float64")
 def float64(s: Setting) -> Any:
     with jax.enable_x64(True):
-        inputs = [np.asarray(x) for x in s.inputs]
-        s.inputs = [jnp.asarray(x) for x in inputs]
-        s.floats = tuple(s.inputs[k] for k in s.places)
         s.double()
-        found = s.first(*s.floats)
+        found = s.first()
         require(all(g.dtype == jnp.float64 for g in found), "not float64")
-        return s.listed(found)
+        return [np.asarray(g) for g in found]
 
 
 @feature("disable_jit")
 def without_jit(s: Setting) -> Any:
     with jax.disable_jit():
-        return grad(s)
+        return s.first()
 
 
 @feature("debug_nans")
 def debug_nans(s: Setting) -> Any:
     with jax.debug_nans(True):
-        return grad(s)
+        return s.first()
 
 
 @feature("custom_vjp around")
 def within_custom_vjp(s: Setting) -> Any:
-    @jax.custom_vjp
-    def total(*floats: Any) -> Any:
-        return s.total(*floats)
-
-    def forward(*floats: Any) -> Any:
-        return s.total(*floats), s.first(*floats)
-
-    total.defvjp(forward, lambda kept, upstream: tuple(upstream * g for g in kept))
-    return s.listed(jax.grad(total, s.every)(*s.floats))
+    total = jax.custom_vjp(s.total)
+    total.defvjp(
+        lambda *floats: (s.total(*floats), s.first(*floats)),
+        lambda kept, upstream: tuple(upstream * g for g in kept),
+    )
+    return s.of(total)
 
 
 @feature("pickle and deepcopy")
 def pickled(s: Setting) -> Any:
     s.rule = copy.deepcopy(pickle.loads(pickle.dumps(s.rule)))
-    return grad(s)
+    return s.first()
 
 
 @feature("empty arrays")
 def empty(s: Setting) -> None:
     """Batches of size zero: gradients of the inputs' shapes."""
     s.inputs = emptied(s.case, s.inputs)
-    floats = tuple(s.inputs[k] for k in s.places)
-    gradients = jax.grad(lambda *f: sum(map(jnp.sum, s.outputs(*f))), s.every)(*floats)
-    shapes = [g.shape for g in gradients]
-    require(shapes == [x.shape for x in floats], f"gradients of shapes {shapes}")
+    shapes = [g.shape for g in s.of(lambda *f: sum(map(jnp.sum, s.outputs(*f))))]
+    require(shapes == [x.shape for x in s.floats], f"gradients of shapes {shapes}")
 
 
 @feature("bfloat16")
@@ -190,9 +201,346 @@ def bfloat16(s: Setting) -> Any:
     floats = [x.astype(jnp.bfloat16) for x in s.floats]
     kinds = {y.dtype for y in s.outputs(*floats)}
     require(kinds == {jnp.dtype(jnp.bfloat16)}, f"results of {kinds}")
-    gradients = jax.grad(s.total, s.every)(*floats)
+    gradients = s.first(*floats)
     require(all(g.dtype == jnp.bfloat16 for g in gradients), "not bfloat16")
-    return s.listed(gradients)
+    return gradients
+
+
+# --- transformations -------------------------------------------------------------------
+
+
+def _first_of(rows: Any) -> list[Any]:
+    """Of two calls the first."""
+    return [row[0] for row in rows]
+
+
+def _of_jaxpr(s: Setting) -> Any:
+    total = jax.extend.core.jaxpr_as_fun(jax.make_jaxpr(s.total)(*s.floats))
+    return s.of(lambda *f: total(*f)[0])
+
+
+def _twice(s: Setting) -> list[Any]:
+    return [jnp.stack([x] * 3) for x in s.stacked()]
+
+
+feature |= {
+    "jit, values": lambda s: jax.jit(s.outputs)(*s.floats),
+    "jit": lambda s: jax.jit(s.first)(*s.floats),
+    "grad of jit": lambda s: s.of(jax.jit(s.total)),
+    "lowered and compiled": lambda s: (
+        jax.jit(s.first).lower(*s.floats).compile()(*s.floats)
+    ),
+    "jaxpr evaluated, then grad": _of_jaxpr,
+    "vmap, values": lambda s: _first_of(jax.vmap(s.outputs)(*s.stacked())),
+    "vmap": lambda s: _first_of(jax.vmap(s.first)(*s.stacked())),
+    "vmap over the last axis": lambda s: [
+        g[..., 0] for g in jax.vmap(s.first, -1, -1)(*s.stacked(-1))
+    ],
+    "vmap in vmap": lambda s: [
+        g[2, 0] for g in jax.vmap(jax.vmap(s.first))(*_twice(s))
+    ],
+    "jacfwd": lambda s: jax.jacfwd(s.total, s.every)(*s.floats),
+    "jacrev": lambda s: jax.jacrev(s.total, s.every)(*s.floats),
+    "jit of hessian": lambda s: s.contracted(
+        jax.jit(jax.hessian(s.total, s.every))(*s.floats)
+    ),
+    "remat": lambda s: s.of(jax.checkpoint(s.total)),
+    "remat with a policy": lambda s: s.of(
+        jax.jit(
+            jax.checkpoint(s.total, policy=jax.checkpoint_policies.nothing_saveable)
+        )
+    ),
+    "remat, second order": lambda s: s.of(s.probing(jax.checkpoint(s.total))),
+} | {
+    name: lambda s, outer=outer, inner=inner: s.contracted(
+        s.matrices(outer, inner)(*s.floats)
+    )
+    for name, outer, inner in (
+        ("jacrev of jacrev", jax.jacrev, jax.jacrev),
+        ("jacfwd of jacrev (hessian)", jax.jacfwd, jax.jacrev),
+        ("jacrev of jacfwd", jax.jacrev, jax.jacfwd),
+        ("jacfwd of jacfwd", jax.jacfwd, jax.jacfwd),
+    )
+}
+
+
+@feature("jit, other calls between")
+def jitted_calls_between(s: Setting) -> Any:
+    """Statics are known when a function is traced: others, another trace."""
+    statics = tuple(s.case["statics"])
+    s.rule = jax.jit(unused(s.rule, s.path, s.case), static_argnames=statics)
+    return _between(s)
+
+
+@feature("vmap of one input beside others")
+def some_inputs(s: Setting) -> Any:
+    found = []
+    for place, x in enumerate(s.stacked()):
+        given = [*s.floats]
+        given[place] = x
+        axes = tuple(0 if k == place else None for k in s.every)
+        found.append(jax.vmap(s.first, axes)(*given)[place][0])
+    return found
+
+
+@feature("grad of vmap")
+def grad_of_vmap(s: Setting) -> Any:
+    def whole(*floats: Any) -> Any:
+        return jnp.sum(jax.vmap(s.total)(*(jnp.stack([x, x]) for x in floats)))
+
+    return [g / 2 for g in s.of(whole)]
+
+
+@feature("grad of vmap over one input")
+def grad_around_one(s: Setting) -> Any:
+    """An output that depends on the others alone must not count once for each call. Of
+    two calls the first counts.
+    """
+
+    def gradients(place: int, given: tuple[Any, ...]) -> Any:
+        axes = tuple(0 if k == place else None for k in s.every)
+        return s.gradient(lambda *f: jax.vmap(s.total, axes)(*f)[0], given)
+
+    return s.each_repeated(gradients, 2)
+
+
+@feature("vmap with an axis name")
+def named_axis(s: Setting) -> Any:
+    mean = s.grad(lambda *floats: jax.lax.pmean(s.total(*floats), "rows"))
+    given = [jnp.stack([x, x]) for x in s.floats]
+    return _first_of(jax.vmap(mean, axis_name="rows")(*given))
+
+
+@feature("jvp of vmap")
+def jvp_of_vmap(s: Setting) -> Any:
+    def push(tangents: Any) -> Any:
+        moved = tuple(jnp.stack([t, 0 * t]) for t in tangents)
+        return jax.jvp(jax.vmap(s.total), tuple(s.stacked()), moved)[1][0]
+
+    return s.along(push)
+
+
+@feature("eval_shape")
+def abstract(s: Setting) -> None:
+    shapes = [g.shape for g in jax.eval_shape(s.first, *s.floats)]
+    require(shapes == [x.shape for x in s.floats], f"shapes {shapes}")
+
+
+# --- control flow ----------------------------------------------------------------------
+
+
+def _fori_loop(s: Setting, *floats: Any) -> Any:
+    def step(k: Any, whole: Any) -> Any:
+        return whole + jnp.where(k == 1, s.total(*floats), 0)
+
+    return jax.lax.fori_loop(0, 3, step, jnp.float32(0))
+
+
+def _map(s: Setting, *floats: Any) -> Any:
+    stacked = tuple(jnp.stack([x, 2 * x]) for x in floats)
+    return jax.lax.map(lambda row: s.total(*row), stacked)[0]
+
+
+def _switch(s: Setting, *floats: Any) -> Any:
+    ways = [lambda *f: jnp.float32(0), s.total]
+    return jax.lax.switch(jnp.int32(jnp.sum(floats[0]) < jnp.inf), ways, *floats)
+
+
+def _scan(s: Setting, *floats: Any) -> Any:
+    def step(carry: Any, weight: Any) -> tuple[Any, None]:
+        return carry + weight * s.total(*floats), None
+
+    return jax.lax.scan(step, jnp.float32(0), jnp.eye(1, 4)[0])[0]
+
+
+def _cond(s: Setting, *floats: Any) -> Any:
+    flag = jnp.sum(floats[0]) < jnp.inf
+    return jax.lax.cond(flag, s.total, lambda *f: jnp.float32(0), *floats)
+
+
+def _while(s: Setting, *floats: Any) -> Any:
+    def step(state: Any) -> Any:
+        return state[0] + 1, state[1] + s.total(*floats) / 2
+
+    return jax.lax.while_loop(lambda t: t[0] < 2, step, (0, jnp.float32(0)))[1]
+
+
+feature |= {
+    "fori_loop": lambda s: s.of(partial(_fori_loop, s)),
+    "map": lambda s: s.of(partial(_map, s)),
+    "switch": lambda s: s.of(partial(_switch, s)),
+    "scan": lambda s: s.of(partial(_scan, s)),
+    "scan, second order": lambda s: s.of(s.probing(partial(_scan, s))),
+    "cond": lambda s: jax.jit(s.grad(partial(_cond, s)))(*s.floats),
+    "while, forward mode": lambda s: jax.jacfwd(partial(_while, s), s.every)(*s.floats),
+}
+
+
+@feature("scan, second derivative of a product")
+def scan_of_product(s: Setting) -> None:
+    """Where what the rule gives is not used linearly, its derivative counts twice."""
+
+    def product(*floats: Any) -> Any:
+        rows = tuple(jnp.stack([x, x / 2]) for x in floats)
+        step = lambda carry, row: (carry, s.total(*row))  # noqa: E731
+        first, second = jax.lax.scan(step, None, rows)[1]
+        return first * second
+
+    def plain(*floats: Any) -> Any:
+        return s.total(*floats) * s.total(*(x / 2 for x in floats))
+
+    pairs = zip(s.of(s.probing(product)), s.of(s.probing(plain)), strict=True)
+    for one, other in pairs:
+        close = jnp.allclose(one, other, 1e-4, 1e-4, equal_nan=True)
+        require(bool(close), f"{one} in a scan, {other} outside")
+
+
+# --- export and checks -----------------------------------------------------------------
+
+
+def _exported(function: Any, floats: Any, **options: Any) -> Any:
+    data = jax.export.export(jax.jit(function))(*floats).serialize(**options)
+    return jax.export.deserialize(data).call
+
+
+def _checked(s: Setting, function: Any) -> Any:
+    return checkify.checkify(function, errors=checkify.all_checks)
+
+
+feature |= {
+    "export": lambda s: s.of(_exported(s.total, s.floats, vjp_order=1)),
+    "export, second order": lambda s: s.of(
+        s.probing(_exported(s.total, s.floats, vjp_order=2))
+    ),
+    "export of a gradient": lambda s: _exported(s.first, s.floats)(*s.floats),
+    "grad of checkify": lambda s: s.of(lambda *f: _checked(s, s.total)(*f)[1]),
+}
+
+
+@feature("export, sizes unknown")
+def export_symbolic(s: Setting) -> Any:
+    """The first axis of a batch."""
+    size, *marks = rows(s.case)
+    if size < 2:
+        return feature["export"](s)
+    (symbol,) = jax.export.symbolic_shape("rows")
+
+    def kinds(arrays: Any, have_rows: Any) -> list[Any]:
+        return [
+            jax.ShapeDtypeStruct((symbol, *x.shape[1:]) if has else x.shape, x.dtype)
+            for x, has in zip(arrays, have_rows, strict=True)
+        ]
+
+    def gradients(inputs: Any, upstream: Any) -> Any:
+        here = copy.copy(s)
+        here.inputs, here.upstream = inputs, upstream
+        return here.first()
+
+    given = s.inputs, s.upstream
+    exported = jax.export.export(jax.jit(gradients))(*map(kinds, given, marks))
+    return jax.export.deserialize(exported.serialize()).call(*given)
+
+
+@feature("checkify")
+def checkified(s: Setting) -> Any:
+    error, gradients = jax.jit(_checked(s, s.first))(*s.floats)
+    error.throw()
+    return gradients
+
+
+# --- several devices -------------------------------------------------------------------
+
+_SPEC = jax.sharding.PartitionSpec
+
+
+def _mesh(count: int = DEVICES) -> Any:
+    return jax.sharding.Mesh(np.array(jax.devices()[:count]), ("i",))
+
+
+def _copies(s: Setting) -> tuple[Any, ...]:
+    """Each device has a copy of the inputs for itself."""
+    return tuple(jnp.stack([x] * DEVICES) for x in s.floats)
+
+
+def _last(gradients: Any) -> list[Any]:
+    return [g[-1] for g in gradients]
+
+
+def _own(s: Setting, *floats: Any) -> Any:
+    return s.total(*(x[0] for x in floats))
+
+
+@feature("shard_map, gradient outside")
+def shard_map_outside(s: Setting) -> Any:
+    split = partial(
+        jax.shard_map, mesh=_mesh(), in_specs=_SPEC("i"), out_specs=_SPEC("i")
+    )
+    each = split(lambda *f: _own(s, *f)[None])
+    return _last(s.gradient(lambda *f: jnp.sum(each(*f)), _copies(s)))
+
+
+@feature("shard_map, gradient inside")
+def shard_map_inside(s: Setting) -> Any:
+    split = partial(
+        jax.shard_map, mesh=_mesh(), in_specs=_SPEC("i"), out_specs=_SPEC("i")
+    )
+    return _last(split(s.grad(partial(_own, s)))(*_copies(s)))
+
+
+@feature("shard_map, sums over devices")
+def shard_map_sum(s: Setting) -> Any:
+    """Inputs are shared; every device adds a part of the cotangents."""
+    parts = [
+        u * (jnp.arange(u.size).reshape(u.shape) % DEVICES == k)
+        for k in range(DEVICES)
+        for u in s.upstream
+    ]
+    count = len(s.upstream)
+    stacked = [jnp.stack(parts[k::count]) for k in range(count)]
+
+    def each(floats: Any, upstream: Any) -> Any:
+        here = copy.copy(s)
+        here.upstream = [u[0] for u in upstream]
+        return jax.lax.psum(here.total(*floats), "i")
+
+    whole = jax.shard_map(
+        each, mesh=_mesh(), in_specs=(_SPEC(), _SPEC("i")), out_specs=_SPEC()
+    )
+    return jax.jit(jax.grad(whole))(tuple(s.floats), stacked)
+
+
+@feature("shard_map, inputs that devices share")
+def shard_map_shared(s: Setting) -> Any:
+    """One input is split, the others are shared. What the first device finds counts."""
+
+    def gradients(place: int, given: tuple[Any, ...]) -> Any:
+        def each(*floats: Any) -> Any:
+            own = [x[0] if k == place else x for k, x in enumerate(floats)]
+            is_first = jax.lax.axis_index("i") == 0
+            return jax.lax.psum(jnp.where(is_first, s.total(*own), 0.0), "i")
+
+        split = tuple(_SPEC("i") if k == place else _SPEC() for k in s.every)
+        whole = jax.shard_map(each, mesh=_mesh(), in_specs=split, out_specs=_SPEC())
+        return jax.jit(s.grad(whole))(*given)
+
+    return s.each_repeated(gradients, DEVICES)
+
+
+@feature("jit over sharded arrays")
+def sharded_jit(s: Setting) -> Any:
+    """The last axis of each input that 3 devices can share is spread over them."""
+    mesh = _mesh(3)
+
+    def spread(x: Any) -> Any:
+        axes: list[str | None] = [None] * x.ndim
+        if x.ndim and x.shape[-1] % 3 == 0:
+            axes[-1] = "i"
+        return jax.device_put(x, jax.sharding.NamedSharding(mesh, _SPEC(*axes)))
+
+    return jax.jit(s.first)(*map(spread, s.floats))
+
+
+feature["pmap"] = lambda s: _last(jax.pmap(s.first)(*_copies(s)))
 
 
 if __name__ == "__main__":

@@ -1,58 +1,98 @@
-"""Conformance of TensorFlow modules: tapes and accumulators."""
+"""Conformance of TensorFlow modules: tapes, accumulators, graphs, XLA, SavedModel."""
 
 from __future__ import annotations
 
+import copy
+import functools
+import json
 import os
+import pickle
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 
-import copy
-import functools
-import pickle
-from typing import Any
-
-import conforming_tf_graph  # noqa: F401  (registers its features)
-import conforming_tf_kept  # noqa: F401
-import conforming_tf_keras  # noqa: F401
+import conforming_tf_keras  # noqa: F401  (registers its features)
 import tensorflow as tf
 from conforming import emptied, main, require, unused
 from conforming_plain import tf_module
-from conforming_tf_setting import Setting, feature
+from conforming_tf_setting import ZERO, Setting, feature
+
+_accumulator = tf.autodiff.ForwardAccumulator
+Tangents = Any
 
 # --- eager -----------------------------------------------------------------------------
 
 
-@feature("values")
-def outputs(s: Setting) -> Any:
+def _of_keyword(s: Setting) -> Any:
+    s.by_keyword()
+    return s.first()
+
+
+def _with_tape(s: Setting) -> Any:
     with tf.GradientTape() as recorded:
         recorded.watch(s.floats)
-        return s.listed(s.outputs(*s.floats))
+        return s.outputs(*s.floats)
 
 
-@feature("tape")
-def tape(s: Setting) -> Any:
-    return s.listed(s.first(s.floats))
+def _pushed(s: Setting, tangents: Tangents, at: Any = None) -> Any:
+    at = s.floats if at is None else at
+    with _accumulator(list(at), list(tangents)) as forward:
+        total = s.total(*at)
+    return forward.jvp(total, **ZERO)
 
 
-@feature("nested tapes")
-def nested_tapes(s: Setting) -> Any:
-    with tf.GradientTape() as outer:
-        outer.watch(s.floats)
-        whole = s.probed(s.first(s.floats))
-    return s.listed(outer.gradient(whole, s.floats, unconnected_gradients="zero"))
+def _over_variables(s: Setting) -> Any:
+    weights = list(map(tf.Variable, s.floats))
+    return s.along(lambda tangents: _pushed(s, tangents, weights))
 
 
-@feature("three tapes")
-def three_tapes(s: Setting) -> Any:
-    with tf.GradientTape() as outer:
-        outer.watch(s.floats)
-        with tf.GradientTape() as middle:
-            middle.watch(s.floats)
-            whole = s.probed(s.first(s.floats))
-        second = middle.gradient(whole, s.floats, unconnected_gradients="zero")
-        again = s.probed(second)
-    return s.listed(outer.gradient(again, s.floats, unconnected_gradients="zero"))
+def _tape_pushed(s: Setting, tangents: Tangents) -> Any:
+    with _accumulator(list(s.floats), list(tangents)) as forward:
+        whole = s.probed(s.first())
+    return forward.jvp(whole, **ZERO)
+
+
+def _pickled(s: Setting) -> Any:
+    s.rule = copy.deepcopy(pickle.loads(pickle.dumps(s.rule)))
+    return s.first()
+
+
+def _eagerly(run: Callable[[], Any]) -> Any:
+    tf.config.run_functions_eagerly(True)
+    try:
+        return run()
+    finally:
+        tf.config.run_functions_eagerly(False)
+
+
+def _first_in_graph(s: Setting, **options: Any) -> Any:
+    return tf.function(s.first, **options)(*s.floats)
+
+
+feature |= {
+    "values": _with_tape,
+    "tape": lambda s: s.first(),
+    "nested tapes": lambda s: s.second(),
+    "three tapes": lambda s: s.of(lambda *f: s.probed(s.second(*f))),
+    "keyword call": _of_keyword,
+    "ForwardAccumulator": lambda s: s.along(lambda t: _pushed(s, t)),
+    "ForwardAccumulator over variables": _over_variables,
+    "tape in an accumulator": lambda s: s.along(lambda t: _tape_pushed(s, t)),
+    "recompute_grad": lambda s: s.of(tf.recompute_grad(s.total)),
+    "recompute_grad, second order": lambda s: s.of(
+        lambda *f: s.probed(s.gradient(tf.recompute_grad(s.total), f))
+    ),
+    "pickle and deepcopy": _pickled,
+    "functions run eagerly": lambda s: _eagerly(lambda: _first_in_graph(s)),
+    "functions run eagerly, ForwardAccumulator": lambda s: _eagerly(
+        lambda: s.along(lambda t: _pushed(s, t))
+    ),
+}
 
 
 @feature("one input at a time")
@@ -65,19 +105,17 @@ def one_input(s: Setting) -> Any:
             recorded.watch(given[place])
             total = s.total(*given)
         found.append(recorded.gradient(total, given[place]))
-    return s.listed(found)
+    return found
 
 
 @feature("one output at a time")
 def one_output(s: Setting) -> Any:
-    """The others have no upstream gradient."""
+    """The others have no cotangent."""
     found = [tf.zeros_like(x) for x in s.floats]
-    for k, upstream in enumerate(s.upstream):
-        parts = s.gradient(
-            lambda *f, k=k, u=upstream: tf.reduce_sum(s.outputs(*f)[k] * u), s.floats
-        )
+    for k, u in enumerate(s.upstream):
+        parts = s.of(lambda *f, k=k, u=u: s.dot(s.outputs(*f)[k], u))
         found = [a + b for a, b in zip(found, parts, strict=True)]
-    return s.listed(found)
+    return found
 
 
 @feature("persistent tape")
@@ -86,7 +124,7 @@ def persistent(s: Setting) -> Any:
         recorded.watch(s.floats)
         total = s.total(*s.floats)
     recorded.gradient(total, s.floats)
-    return s.listed(recorded.gradient(total, s.floats, unconnected_gradients="zero"))
+    return recorded.gradient(total, s.floats, **ZERO)
 
 
 @feature("other calls between")
@@ -98,28 +136,25 @@ def calls_between(s: Setting) -> Any:
         recorded.watch(s.floats)
         total = s.total(*s.floats)
     s.moved()
-    return s.listed(recorded.gradient(total, s.floats, unconnected_gradients="zero"))
+    return recorded.gradient(total, s.floats, **ZERO)
 
 
 @feature("float64")
 def float64(s: Setting) -> Any:
     s.double()
-    found = s.first(s.floats)
+    found = s.first()
     require(all(g.dtype == tf.float64 for g in found), "not float64")
-    return s.listed(found)
+    return found
 
 
 @feature("custom_gradient around")
 def within_custom_gradient(s: Setting) -> Any:
     @tf.custom_gradient
     def total(*floats: Any) -> Any:
-        with tf.GradientTape() as recorded:
-            recorded.watch(floats)
-            made = s.total(*floats)
-        found = recorded.gradient(made, floats, unconnected_gradients="zero")
-        return made, lambda upstream: [upstream * g for g in found]
+        found = s.first(*floats)
+        return s.total(*floats), lambda upstream: [upstream * g for g in found]
 
-    return s.listed(s.gradient(total, s.floats))
+    return s.of(total)
 
 
 @feature("py_function")
@@ -127,13 +162,13 @@ def py_function(s: Setting) -> Any:
     def total(*floats: Any) -> Any:
         return tf.py_function(s.total, floats, tf.float32)
 
-    return s.listed(tf.function(lambda *f: s.gradient(total, f))(*s.floats))
+    return tf.function(lambda *f: s.gradient(total, f))(*s.floats)
 
 
 @feature("ragged, map_flat_values")
 def ragged(s: Setting) -> None:
     """The first input's elements as rows of different lengths."""
-    if len(s.inputs) > 1 or len(s.case["outputs"]) > 1 or s.case.get("probes"):
+    if len(s.inputs) > 1 or len(s.case["outputs"]) > 1 or s.case["axes"]:
         return
     flat = tf.reshape(s.floats[0], [-1])
     rows = tf.RaggedTensor.from_row_lengths(flat, [1, len(flat) - 1])
@@ -143,8 +178,8 @@ def ragged(s: Setting) -> None:
         made = tf.ragged.map_flat_values(call, rows).flat_values
         whole = tf.reduce_sum(made * tf.reshape(s.upstream[0], [-1]))
     got = recorded.gradient(whole, rows.flat_values)
-    true = s.first(s.floats)[0]
-    require(bool(tf.reduce_all(got == tf.reshape(true, [-1]))), "differs")
+    true = tf.reshape(s.first()[0], [-1])
+    require(bool(tf.reduce_all(got == true)), "differs")
 
 
 @feature("variables")
@@ -152,38 +187,7 @@ def variables(s: Setting) -> Any:
     weights = [tf.Variable(x) for x in s.floats]
     with tf.GradientTape() as recorded:
         total = s.total(*weights)
-    return s.listed(recorded.gradient(total, weights))
-
-
-@feature("keyword call")
-def keyword_call(s: Setting) -> Any:
-    names, rule = [name for name, _ in s.case["inputs"]], s.rule
-    s.rule = lambda *given, **statics: rule(
-        **dict(zip(names, given, strict=True)), **statics
-    )
-    return tape(s)
-
-
-@feature("ForwardAccumulator")
-def accumulator(s: Setting) -> Any:
-    def push(tangents: Any) -> Any:
-        with tf.autodiff.ForwardAccumulator(s.floats, tangents) as forward:
-            total = s.total(*s.floats)
-        return forward.jvp(total, unconnected_gradients="zero")
-
-    return s.along(push)
-
-
-@feature("ForwardAccumulator over variables")
-def accumulator_of_variables(s: Setting) -> Any:
-    weights = [tf.Variable(x) for x in s.floats]
-
-    def push(tangents: Any) -> Any:
-        with tf.autodiff.ForwardAccumulator(weights, tangents) as forward:
-            total = s.total(*weights)
-        return forward.jvp(total, unconnected_gradients="zero")
-
-    return s.along(push)
+    return recorded.gradient(total, weights)
 
 
 @feature("accumulator in a tape")
@@ -191,103 +195,55 @@ def accumulator_in_tape(s: Setting) -> Any:
     """The gradients of tangents, one element of the probes at a time."""
     wholes = [tf.zeros_like(x) for x in s.floats]
     for place, probe in enumerate(s.probes):
-        parts = _gradients_of_tangents(s, place, probe)
-        wholes = [a + b for a, b in zip(wholes, parts, strict=True)]
-    return s.listed(wholes)
-
-
-def _gradients_of_tangents(s: Setting, place: int, probe: Any) -> list[Any]:
-    wholes = [tf.zeros_like(x) for x in s.floats]
-    for k in range(int(tf.size(probe))):
-        tangents = [tf.zeros_like(x) for x in s.floats]
-        tangents[place] = probe * s.unit(place, k)
-        with tf.GradientTape() as outer:
-            outer.watch(s.floats)
-            with tf.autodiff.ForwardAccumulator(s.floats, tangents) as forward:
-                total = s.total(*s.floats)
-            tangent = forward.jvp(total, unconnected_gradients="zero")
-        found = outer.gradient(tangent, s.floats, unconnected_gradients="zero")
-        wholes = [a + b for a, b in zip(wholes, found, strict=True)]
+        for unit in s.units(probe):
+            tangents = [tf.zeros_like(x) for x in s.floats]
+            tangents[place] = probe * unit
+            found = s.of(lambda *f, t=tangents: _pushed(s, t, f))
+            wholes = [a + b for a, b in zip(wholes, found, strict=True)]
     return wholes
 
 
 @feature("accumulator in an accumulator")
 def accumulator_twice(s: Setting) -> Any:
     def push(tangents: Any) -> Any:
-        with tf.autodiff.ForwardAccumulator(s.floats, tangents) as outer:
+        with _accumulator(list(s.floats), list(tangents)) as outer:
             whole = 0.0
             for place, probe in enumerate(s.probes):
                 moved = [tf.zeros_like(x) for x in s.floats]
                 moved[place] = probe
-                with tf.autodiff.ForwardAccumulator(s.floats, moved) as inner:
-                    total = s.total(*s.floats)
-                whole += inner.jvp(total, unconnected_gradients="zero")
-        return outer.jvp(whole, unconnected_gradients="zero")
+                whole += _pushed(s, moved)
+        return outer.jvp(whole, **ZERO)
 
     return s.along(push)
 
 
-@feature("tape in an accumulator")
-def tape_in_accumulator(s: Setting) -> Any:
-    def push(tangents: Any) -> Any:
-        with tf.autodiff.ForwardAccumulator(s.floats, tangents) as forward:
-            whole = s.probed(s.first(s.floats))
-        return forward.jvp(whole, unconnected_gradients="zero")
-
-    return s.along(push)
-
-
-@feature("jacobian")
-def jacobian(s: Setting) -> Any:
-    with tf.GradientTape() as recorded:
-        recorded.watch(s.floats)
-        total = tf.stack([s.total(*s.floats)])
-    return s.listed([g[0] for g in recorded.jacobian(total, s.floats)])
-
-
-@feature("jacobian without pfor")
-def jacobian_without_pfor(s: Setting) -> Any:
+def _jacobian(s: Setting, totals: Any, **options: Any) -> Any:
     with tf.GradientTape(persistent=True) as recorded:
         recorded.watch(s.floats)
-        total = tf.stack([s.total(*s.floats)])
-    found = recorded.jacobian(total, s.floats, experimental_use_pfor=False)
-    return s.listed([g[0] for g in found])
+        made = tf.stack(totals(*s.floats))
+    return [g[0] for g in recorded.jacobian(made, list(s.floats), **options)]
+
+
+feature |= {
+    "jacobian": lambda s: _jacobian(s, lambda *f: [s.total(*f)]),
+    "jacobian without pfor": lambda s: _jacobian(
+        s, lambda *f: [s.total(*f)], experimental_use_pfor=False
+    ),
+}
 
 
 @feature("jacobian of a gradient")
 def jacobian_of_gradient(s: Setting) -> Any:
     with tf.GradientTape(persistent=True) as recorded:
         recorded.watch(s.floats)
-        first = s.first(s.floats)
-    rows = [recorded.jacobian(g, s.floats, unconnected_gradients="zero") for g in first]
-    return s.contracted(rows)
-
-
-@feature("recompute_grad")
-def recompute_grad(s: Setting) -> Any:
-    again = tf.recompute_grad(s.total)
-    return s.listed(s.gradient(again, s.floats))
-
-
-@feature("recompute_grad, second order")
-def recompute_grad_twice(s: Setting) -> Any:
-    again = tf.recompute_grad(s.total)
-    with tf.GradientTape() as outer:
-        outer.watch(s.floats)
-        whole = s.probed(s.gradient(again, s.floats))
-    return s.listed(outer.gradient(whole, s.floats, unconnected_gradients="zero"))
-
-
-@feature("pickle and deepcopy")
-def pickled(s: Setting) -> Any:
-    s.rule = copy.deepcopy(pickle.loads(pickle.dumps(s.rule)))
-    return tape(s)
+        first = s.first()
+    return s.contracted([recorded.jacobian(g, list(s.floats), **ZERO) for g in first])
 
 
 @feature("empty tensors")
 def empty(s: Setting) -> None:
     s.inputs = emptied(s.case, s.inputs)
-    found = s.gradient(lambda *f: sum(map(tf.reduce_sum, s.outputs(*f))), s.floats)
+    found = s.of(lambda *f: sum(map(tf.reduce_sum, s.outputs(*f))))
     shapes = [tuple(g.shape) for g in found]
     require(shapes == [tuple(x.shape) for x in s.floats], f"shapes {shapes}")
 
@@ -298,27 +254,248 @@ def bfloat16(s: Setting) -> Any:
     floats = [tf.cast(x, tf.bfloat16) for x in s.floats]
     kinds = {y.dtype for y in s.outputs(*floats)}
     require(kinds == {tf.bfloat16}, "results not bfloat16")
-    found = s.first(floats)
+    found = s.first(*floats)
     require(all(g.dtype == tf.bfloat16 for g in found), "not bfloat16")
-    return s.listed(found)
+    return found
 
 
-@feature("functions run eagerly")
-def run_eagerly(s: Setting) -> Any:
-    return _eagerly(lambda: s.listed(tf.function(lambda *f: s.first(f))(*s.floats)))
+# --- graphs ----------------------------------------------------------------------------
 
 
-@feature("functions run eagerly, ForwardAccumulator")
-def run_eagerly_forward(s: Setting) -> Any:
-    return _eagerly(lambda: accumulator(s))
+def _unknown(s: Setting, shape: Callable[[Any], Any]) -> Any:
+    specs = [tf.TensorSpec(shape(x), x.dtype) for x in s.floats]
+    return _first_in_graph(s, input_signature=specs)
 
 
-def _eagerly(run: Any) -> Any:
-    tf.config.run_functions_eagerly(True)
-    try:
-        return run()
-    finally:
-        tf.config.run_functions_eagerly(False)
+def _gradients(s: Setting, floats: Any) -> Any:
+    return tf.gradients(s.total(*floats), list(floats), **ZERO)
+
+
+def _of_in_graph(s: Setting, total: Any, **options: Any) -> Any:
+    """The gradients of a function, in a graph."""
+    return tf.function(lambda *f: s.gradient(total, f), **options)(*s.floats)
+
+
+def _while(s: Setting) -> Any:
+    def total(*floats: Any) -> Any:
+        def step(k: Any, whole: Any) -> Any:
+            return k + 1, whole + tf.where(k == 0, 1.0, 0.0) * s.total(*floats)
+
+        start = (tf.constant(0), 0.0)
+        return tf.while_loop(lambda k, _: k < 2, step, start, maximum_iterations=2)[1]
+
+    return total
+
+
+def _switch(s: Setting) -> Any:
+    def total(*floats: Any) -> Any:
+        ways = [lambda: 0.0, lambda: s.total(*floats)]
+        return tf.switch_case(tf.cast(tf.size(floats[0]) > 0, tf.int32), ways)
+
+    return total
+
+
+def _scan(s: Setting) -> Any:
+    def total(*floats: Any) -> Any:
+        def step(whole: Any, weight: Any) -> Any:
+            return whole + weight * s.total(*floats)
+
+        return tf.scan(step, tf.constant([0.0, 1.0]), 0.0)[-1]
+
+    return total
+
+
+def _cond(s: Setting) -> Any:
+    def total(*floats: Any) -> Any:
+        flag = tf.reduce_all(floats[0] == floats[0])
+        return tf.cond(flag, lambda: s.total(*floats), lambda: 0.0)
+
+    return total
+
+
+def _rows(s: Setting, *floats: Any) -> Any:
+    return tf.map_fn(
+        lambda row: tuple(s.first(*row)),
+        floats,
+        fn_output_signature=tuple(x.dtype for x in s.floats),
+    )
+
+
+def _mapped(s: Setting, inner: Any, stacked: Any) -> Any:
+    return tf.vectorized_map(lambda f: tuple(inner(*f)), tuple(stacked))
+
+
+def _accumulated_graph(s: Setting) -> Any:
+    s.rule = tf.function(s.rule)
+    return s.along(lambda t: _pushed(s, t))
+
+
+def _data(s: Setting, function: Any) -> Any:
+    rows = tf.data.Dataset.from_tensors(tuple(s.floats))
+    (found,) = list(rows.map(lambda *f: tuple(function(*f))))
+    return found
+
+
+_XLA = {"jit_compile": True}
+
+feature |= {
+    "tf.function, values": lambda s: tf.function(s.outputs)(*s.floats),
+    "tf.function": _first_in_graph,
+    "tf.function, unknown shapes": lambda s: _unknown(
+        s, lambda x: [None] * len(x.shape)
+    ),
+    "tf.function, unknown ranks": lambda s: _unknown(s, lambda x: None),
+    "tf.function, second order": lambda s: tf.function(s.second)(*s.floats),
+    "tf.function, ForwardAccumulator": lambda s: s.along(
+        tf.function(lambda t: _pushed(s, t))
+    ),
+    "gradient of a tf.function": lambda s: s.of(tf.function(s.total)),
+    "ForwardAccumulator of a tf.function": _accumulated_graph,
+    "tf.gradients": lambda s: tf.function(lambda *f: _gradients(s, f))(*s.floats),
+    "tf.gradients twice": lambda s: tf.function(
+        lambda *f: tf.gradients(s.probed(_gradients(s, f)), list(f), **ZERO)
+    )(*s.floats),
+    "while loop": lambda s: _of_in_graph(s, _while(s)),
+    "switch_case": lambda s: _of_in_graph(s, _switch(s)),
+    "scan": lambda s: _of_in_graph(s, _scan(s)),
+    "cond": lambda s: _of_in_graph(s, _cond(s)),
+    "map_fn": lambda s: [
+        g[0] for g in tf.function(functools.partial(_rows, s))(*s.stacked())
+    ],
+    "vectorized_map": lambda s: [g[0] for g in _mapped(s, s.first, s.stacked())],
+    "vectorized_map in vectorized_map": lambda s: [
+        g[2, 0]
+        for g in _mapped(
+            s,
+            lambda *row: _mapped(s, s.first, row),
+            [tf.stack([x] * 3) for x in s.stacked()],
+        )
+    ],
+    "tf.data": lambda s: _data(s, s.outputs),
+    "tf.data, gradients within": lambda s: _data(s, s.first),
+    "XLA, values": lambda s: tf.function(s.outputs, **_XLA)(*s.floats),
+    "XLA": lambda s: _first_in_graph(s, **_XLA),
+    "XLA, second order": lambda s: tf.function(s.second, **_XLA)(*s.floats),
+    "XLA, while loop": lambda s: _of_in_graph(s, _while(s), **_XLA),
+    "XLA, ForwardAccumulator": lambda s: s.along(
+        tf.function(lambda t: _pushed(s, t), **_XLA)
+    ),
+}
+
+
+@feature("tf.function, other calls between")
+def graph_calls_between(s: Setting) -> Any:
+    """Python numbers are known when a graph is traced: other statics, another graph."""
+    s.rule = tf.function(unused(s.rule, s.path, s.case))
+    with tf.GradientTape() as recorded:
+        s.moved()
+        recorded.watch(s.floats)
+        total = s.total(*s.floats)
+        s.moved()
+    return recorded.gradient(total, s.floats, **ZERO)
+
+
+@feature("autograph loop")
+def autograph_loop(s: Setting) -> Any:
+    @tf.function
+    def gradients(count: Any, *floats: Any) -> Any:
+        with tf.GradientTape() as recorded:
+            recorded.watch(floats)
+            whole = 0.0
+            for k in tf.range(count):
+                if k == 1:
+                    whole += s.total(*floats)
+        return recorded.gradient(whole, floats, unconnected_gradients="zero")
+
+    return gradients(tf.constant(3), *s.floats)
+
+
+@feature("vectorized_map of one input")
+def vectorized_map_of_one(s: Setting) -> Any:
+    first, *others = s.floats
+    rows = tf.vectorized_map(
+        lambda x: tuple(s.first(x, *others)), tf.stack([first, 2 * first])
+    )
+    return [g[0] for g in rows]
+
+
+@feature("batch_jacobian")
+def batch_jacobian(s: Setting) -> Any:
+    """Two calls in a batch of one operation: one input at a time."""
+    found = []
+    for place, two in enumerate(s.stacked()):
+        with tf.GradientTape() as recorded:
+            recorded.watch(two)
+            totals = []
+            for k in range(2):
+                given = list(s.floats)
+                given[place] = two[k]
+                totals.append(s.total(*given))
+            made = tf.stack(totals)[:, tf.newaxis]
+        found.append(recorded.batch_jacobian(made, two)[0, 0])
+    return found
+
+
+@feature("XLA, jacobian")
+def xla_jacobian(s: Setting) -> Any:
+    def rows(*floats: Any) -> Any:
+        with tf.GradientTape() as recorded:
+            recorded.watch(floats)
+            total = tf.stack([s.total(*floats), 0.0])
+        return recorded.jacobian(total, floats, **ZERO)
+
+    return [g[0] for g in tf.function(rows, **_XLA)(*s.floats)]
+
+
+# --- saved, and loaded in a fresh process ------------------------------------------------
+
+_RELOADED = """
+import json, sys
+import tensorflow as tf
+model = tf.saved_model.load(sys.argv[1])
+given, probes, order = json.loads(sys.argv[2])
+floats = [tf.constant(v, shape=s) for s, v in given]
+probes = [tf.constant(v, shape=s) for s, v in probes]
+zero = {"unconnected_gradients": "zero"}
+with tf.GradientTape() as outer:
+    outer.watch(floats)
+    with tf.GradientTape() as tape:
+        tape.watch(floats)
+        total = model.total(*floats)
+    gradients = tape.gradient(total, floats, **zero)
+    whole = sum(tf.reduce_sum(g * p) for g, p in zip(gradients, probes))
+if order == 2:
+    gradients = outer.gradient(whole, floats, **zero)
+print(json.dumps([[g.shape.as_list(), tf.reshape(g, [-1]).numpy().tolist()]
+                  for g in gradients]))
+"""
+
+
+def _reloaded(s: Setting, shape: Callable[[Any], Any], order: int) -> Any:
+    model = tf.Module()
+    specs = [tf.TensorSpec(shape(x), x.dtype) for x in s.floats]
+    model.total = tf.function(s.total, input_signature=specs)
+    given = json.dumps([s.listed(s.floats), s.listed(s.probes), order])
+    with tempfile.TemporaryDirectory() as folder:
+        tf.saved_model.save(model, folder)
+        child = subprocess.run(
+            [sys.executable, "-c", _RELOADED, folder, given],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    last = (child.stderr.strip().splitlines() or ["no message"])[-1]
+    require(child.returncode == 0, last)
+    return [s.tensor(g, "float") for g in json.loads(child.stdout.splitlines()[-1])]
+
+
+feature |= {
+    "SavedModel, in a fresh process": lambda s: _reloaded(s, lambda x: x.shape, 1),
+    "SavedModel, unknown shapes": lambda s: _reloaded(
+        s, lambda x: [None] * len(x.shape), 1
+    ),
+    "SavedModel, second order": lambda s: _reloaded(s, lambda x: x.shape, 2),
+}
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ def _gradients(s: Setting, model: Any) -> Any:
     with tf.GradientTape() as tape:
         total = tf.reduce_sum(model(tf.ones([1, 1])))
     weights = [p.value for p in model.layers[-1].parts]
-    return s.listed(tape.gradient(total, weights))
+    return tape.gradient(total, weights)
 
 
 class Recording(tf.keras.optimizers.SGD):
@@ -68,7 +68,7 @@ def _fitted(s: Setting, model: Any, **options: Any) -> Any:
         optimizer=recording, loss=lambda true, made: tf.reduce_mean(made), **options
     )
     model.fit(tf.ones([4, 1]), tf.zeros([4, 1]), batch_size=4, epochs=1, verbose=0)
-    return s.listed([recording.seen[p.value.ref()] for p in parts])
+    return [recording.seen[p.value.ref()] for p in parts]
 
 
 @feature("Keras layer, fitted")
@@ -117,7 +117,7 @@ def exported_model(s: Setting) -> Any:
         again = tf.saved_model.load(folder)
     with tf.GradientTape() as tape:
         total = tf.reduce_sum(again.serve(tf.ones([1, 1])))
-    return s.listed(tape.gradient(total, again.trainable_variables))
+    return tape.gradient(total, again.trainable_variables)
 
 
 @feature("Keras, mixed bfloat16")
@@ -126,7 +126,7 @@ def mixed(s: Setting) -> Any:
     with tf.GradientTape() as tape:
         total = tf.reduce_sum(model(tf.ones([1, 1])))
     weights = [p.value for p in model.layers[-1].parts]
-    return s.listed(tape.gradient(total, weights))
+    return tape.gradient(total, weights)
 
 
 # --- two devices -----------------------------------------------------------------------
@@ -161,7 +161,7 @@ def mirrored(s: Setting) -> Any:
 
     found = step()
     s.upstream = whole
-    return s.listed([strategy.experimental_local_results(g)[0] for g in found])
+    return [strategy.experimental_local_results(g)[0] for g in found]
 
 
 def _shared(u: Any, here: Any) -> Any:

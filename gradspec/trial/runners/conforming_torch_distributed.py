@@ -72,10 +72,11 @@ def _start(s: Setting, name: str) -> Any:
     if not _running:
         _running.append(_Processes())
     try:
-        return _running[0].ask(name, s.path, s.case)
+        found = _running[0].ask(name, s.path, s.case)
     except BaseException:
         _running.pop().stop()
         raise
+    return [s.tensor(g, "float") for g in found]
 
 
 def _process(rank: int, port: int, end: Connection) -> None:
@@ -98,14 +99,15 @@ def _gradients(name: str, path: str, case: dict[str, Any]) -> Any:
     torch.compiler.reset()
     find = torch_module if case["way"] == "plain" else imported
     module: ModuleType = find(path)
-    found = _WAYS[name](Setting(module, case))
+    s = Setting(module, case)
+    found = s.listed(_WAYS[name](s))
     distributed.barrier()
     return found
 
 
 def _shared(s: Setting) -> Setting:
-    """Each process has every other element of the upstream gradients; the mean over the
-    processes is half of what one would get.
+    """Each process has every other element of the cotangents; the mean over the processes
+    is half of what one would get.
     """
     rank = distributed.get_rank()
     for u in s.upstream:
@@ -114,20 +116,11 @@ def _shared(s: Setting) -> Setting:
     return s
 
 
-def _whole(s: Setting, gradients: Any) -> Any:
-    return s.listed([WORLD * g for g in gradients])
-
-
-def _ddp(s: Setting) -> Any:
+def _ddp(s: Setting, **options: Any) -> Any:
     layer = torch.nn.parallel.DistributedDataParallel(Layer(_shared(s)))
-    layer().backward()
-    return _whole(s, [weight.grad for weight in layer.module.weights])
-
-
-def _compiled_ddp(s: Setting) -> Any:
-    layer = torch.nn.parallel.DistributedDataParallel(Layer(_shared(s)))
-    torch.compile(layer, backend="aot_eager")().backward()
-    return _whole(s, [weight.grad for weight in layer.module.weights])
+    call = torch.compile(layer, **options) if options else layer
+    call().backward()
+    return [WORLD * weight.grad for weight in layer.module.weights]
 
 
 def _fsdp(s: Setting) -> Any:
@@ -143,13 +136,8 @@ def _fsdp(s: Setting) -> Any:
     for weight in scalars:
         distributed.all_reduce(weight.grad)
         weight.grad /= WORLD
-    return _whole(
-        s,
-        [
-            w.grad.full_tensor() if isinstance(w.grad, DTensor) else w.grad
-            for w in layer.weights
-        ],
-    )
+    grads = [weight.grad for weight in layer.weights]
+    return [WORLD * (g.full_tensor() if isinstance(g, DTensor) else g) for g in grads]
 
 
 def _dtensor(s: Setting) -> Any:
@@ -179,21 +167,16 @@ def _spread(s: Setting, placement: Any) -> Any:
     s.inputs, s.upstream = list(map(spread, s.inputs)), list(map(spread, s.upstream))
     leaves = [x.detach().requires_grad_() for x in s.floats]
     s.total(*leaves).full_tensor().backward()
-    return s.listed([leaf.grad.full_tensor() for leaf in leaves])
+    return [leaf.grad.full_tensor() for leaf in leaves]
 
 
 _WAYS = {
     "DDP": _ddp,
-    "DDP, compiled": _compiled_ddp,
+    "DDP, compiled": lambda s: _ddp(s, backend="aot_eager"),
     "FSDP2": _fsdp,
     "DTensor": _dtensor,
     "DTensor, replicated": _replicated,
 }
 
 
-def _feature(name: str) -> None:
-    feature(name)(lambda s: _start(s, name))
-
-
-for _name in _WAYS:
-    _feature(_name)
+feature |= {name: lambda s, name=name: _start(s, name) for name in _WAYS}

@@ -1,4 +1,4 @@
-"""Trial of JAX modules: values, second derivatives, forward mode, the same compiled."""
+"""Trial of JAX modules: second derivatives, forward mode, the same compiled."""
 
 from __future__ import annotations
 
@@ -11,183 +11,94 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 import jax
 import jax.numpy as jnp
 import numpy as np
-from ranked_trying import compare, compare_second, cotangents, probes, tensors
-from reporting import RELATIVE, SECOND_ORDER, Trial, slack
-from trying import arrays, main, runs, smooth, upstreams
-
-KINDS = {"int": "int64", "bool": "bool"}
-CHECKED_POINTS = 5
-
-Case = dict[str, Any]
+from trying import KINDS, RELATIVE, Adapter, Case, One, main, tuple_of
 
 
-class JaxAdapter:
+class JaxAdapter(Adapter):
     """See `trying.Adapter`."""
 
     def array(self, value: Any, kind: str, dtype: str) -> Any:
         return jnp.asarray(np.asarray(value, KINDS.get(kind, dtype)))
 
-    def shape(self, value: Any) -> tuple[int, ...]:
-        return tuple(value.shape)
-
-    def listed(self, value: Any) -> list[float]:
-        return [float(v) for v in np.asarray(value).reshape(-1).tolist()]
-
     def shaped(self, values: list[float], shape: list[int], kind: str) -> Any:
         flat = np.asarray(values, np.float64).astype(KINDS.get(kind, "float64"))
         return jnp.asarray(flat.reshape(shape))
 
-    def restrided(self, tensor: Any) -> Any:
-        return tensor
+    def listed(self, value: Any) -> list[float]:
+        return [float(v) for v in np.asarray(value).reshape(-1).tolist()]
 
     def vjp(
         self, module: ModuleType, case: Case, inputs: list[Any], statics: Case
     ) -> tuple[tuple[Any, ...], Any]:
-        function = _function(module, case, statics)
-        outputs, pullback = jax.vjp(function, *inputs)
+        rule = getattr(module, case["rule"])
+        outputs, pullback = jax.vjp(lambda *x: tuple_of(rule(*x, **statics)), *inputs)
 
         def gradients(*upstream: Any) -> tuple[Any, ...]:
             found = pullback(_every(case, outputs, upstream))
             pairs = zip(case["inputs"], found, strict=True)
-            return tuple(g if kind == "float" else None for (_, kind, _), g in pairs)
+            return tuple(g if kind == "float" else None for (_, kind), g in pairs)
 
         return outputs, gradients
 
-    def further(
-        self, trial: Trial, module: ModuleType, case: Case, group: Case
-    ) -> None:
-        """Second derivatives; tangents against gradients, where there is forward mode."""
-        chosen = smooth(case, group, CHECKED_POINTS)
-        if chosen is None:
+    def further(self, one: One) -> None:
+        """Forward mode; gradients from a compiled function; second derivatives."""
+        if not one.call["checked"]:
             return
-        for numbered, run in runs(case, chosen):
-            inputs, upstream = arrays(self, case, run), upstreams(self, case, run)
-            self._second(trial, module, case, chosen, (inputs, upstream, numbered))
-            trial.attempt(
-                "forward mode",
-                str(run),
-                lambda i=inputs, u=upstream: self._forward(
-                    trial, module, case, (i, u, chosen["statics"])
-                ),
-            )
+        inputs, upstream = one.inputs(), one.cotangents()
+        one.attempt("forward mode", lambda: self._forward(one, inputs, upstream))
+        if one.case["axes"]:
+            found = jax.jit(one.gradients)(*inputs, *upstream)
+            one.compare_gradients(found, " compiled")
+        if one.call["second"]:
+            self._second(one, inputs, upstream)
 
-    def _second(
-        self,
-        trial: Trial,
-        module: ModuleType,
-        case: Case,
-        group: Case,
-        given: tuple[list[Any], list[Any], list[int]],
-    ) -> None:
-        """∂(dx)/∂x, by reverse mode twice."""
-        inputs, upstream, numbered = given
-        for position, (name, kind, _) in enumerate(case["inputs"]):
-            if kind != "float":
-                continue
-
-            def first(x: Any, position: int = position) -> Any:
-                moved = [*inputs[:position], x, *inputs[position + 1 :]]
-                _, pullback = self.vjp(module, case, moved, group["statics"])
-                return jnp.sum(pullback(*upstream)[position])
-
-            second = jax.grad(first)(inputs[position])
-            for place, number in enumerate(numbered):
-                expected = group["second"][number][f"d{name}"]
-                point = group["points"][number]
-                room = slack(expected, point, SECOND_ORDER)
-                got = self.listed(second)[place]
-                what = f"second derivative by {name}"
-                trial.expect(what, str(point), got, expected, room)
-
-    def _forward(
-        self,
-        trial: Trial,
-        module: ModuleType,
-        case: Case,
-        given: tuple[list[Any], list[Any], Case],
-    ) -> None:
-        """For each input: upstream · tangents is the sum of its gradient."""
-        inputs, upstream, statics = given
-        _, pullback = self.vjp(module, case, inputs, statics)
-        gradients = pullback(*upstream)
-        function = _function(module, case, statics)
-        for position, gradient in enumerate(gradients):
+    def _forward(self, one: One, inputs: list[Any], upstream: list[Any]) -> None:
+        """For each input: cotangents · tangents is the sum of its gradient."""
+        _, pullback = one.vjp(inputs)
+        for k, gradient in enumerate(pullback(*upstream)):
             if gradient is None:
                 continue
 
-            def along(x: Any, position: int = position) -> Any:
-                return function(*inputs[:position], x, *inputs[position + 1 :])
+            def along(x: Any, k: int = k) -> Any:
+                given = (*inputs[:k], x, *inputs[k + 1 :])
+                return tuple_of(one.function(*given, **one.statics))
 
-            x = inputs[position]
+            x = inputs[k]
+            push = jax.jit(lambda x, f=along: jax.jvp(f, (x,), (jnp.ones_like(x),))[1])
             try:
-                _, tangents = jax.jvp(along, (x,), (jnp.ones_like(x),))
+                tangents = push(x)
             except TypeError as fault:
                 if "custom_vjp" in str(fault):
-                    return  # not linear in its upstream gradient: no forward mode
+                    return  # not linear in its cotangent: no forward mode
                 raise
-            pairs = zip(_floating(case, tangents), upstream, strict=True)
+            pairs = zip(one.floating(tangents), upstream, strict=True)
             got = float(sum(jnp.sum(t * u) for t, u in pairs))
-            expected = float(jnp.sum(gradient))
-            size = float(jnp.sum(jnp.abs(gradient)))
-            what = f"tangent of {case['inputs'][position][0]}"
-            trial.expect(what, "", got, expected, RELATIVE * max(1.0, size))
+            room = RELATIVE * max(1.0, float(jnp.sum(jnp.abs(gradient))))
+            what = f"tangent of {one.case['inputs'][k][0]}"
+            one.trial.expect(what, one.where, got, float(jnp.sum(gradient)), room)
 
-    def ranked_further(
-        self, trial: Trial, module: ModuleType, case: Case, call: Case
-    ) -> None:
-        """The same, and the gradients once more from a compiled function."""
-        inputs, upstream = tensors(self, case, call), cotangents(self, case, call)
-        statics = call["statics"]
-        self._forward(trial, module, case, (inputs, upstream, statics))
-
-        def gradients(*given: Any) -> Any:
-            _, pullback = self.vjp(module, case, list(given[: len(inputs)]), statics)
-            return [g for g in pullback(*given[len(inputs) :]) if g is not None]
-
-        names = [f"d{name}" for name, kind, _ in case["inputs"] if kind == "float"]
-        found = jax.jit(gradients)(*inputs, *upstream)
-        for name, got in zip(names, found, strict=True):
-            expected = call["expected"][name]
-            compare(
-                trial, self, case, call, f"{name} compiled", got, expected, RELATIVE
-            )
-        if call["second"] is not None:
-            self._ranked_second(trial, module, case, call)
-
-    def _ranked_second(
-        self, trial: Trial, module: ModuleType, case: Case, call: Case
-    ) -> None:
-        inputs, upstream = tensors(self, case, call), cotangents(self, case, call)
-        weights = probes(self, case, call)
-        places = [k for k, (_, kind, _) in enumerate(case["inputs"]) if kind == "float"]
+    def _second(self, one: One, inputs: list[Any], upstream: list[Any]) -> None:
+        """By reverse mode twice."""
+        weights = one.probes()
+        places = [k for k, weight in enumerate(weights) if weight is not None]
 
         def whole(*moved: Any) -> Any:
             given = list(inputs)
             for k, x in zip(places, moved, strict=True):
                 given[k] = x
-            _, pullback = self.vjp(module, case, given, call["statics"])
-            pairs = zip(pullback(*upstream), weights, strict=True)
+            pairs = zip(one.vjp(given)[1](*upstream), weights, strict=True)
             return sum(jnp.sum(g * p) for g, p in pairs if g is not None)
 
-        found = jax.grad(whole, tuple(range(len(places))))(*(inputs[k] for k in places))
+        gradient = jax.jit(jax.grad(whole, tuple(range(len(places)))))
+        found = gradient(*(inputs[k] for k in places))
         second: list[Any] = [None] * len(inputs)
         for k, value in zip(places, found, strict=True):
             second[k] = value
-        compare_second(trial, self, case, call, second)
-
-
-def _function(module: ModuleType, case: Case, statics: Case) -> Any:
-    """The rule with its statics; always a tuple of outputs."""
-
-    def function(*inputs: Any) -> tuple[Any, ...]:
-        outputs = getattr(module, case["rule"])(*inputs, **statics)
-        return outputs if isinstance(outputs, tuple) else (outputs,)
-
-    return function
+        one.compare_second(second)
 
 
 def _every(case: Case, outputs: tuple[Any, ...], upstream: Any) -> tuple[Any, ...]:
-    """An upstream gradient for each output: none for integers, zero where none is due."""
+    """A cotangent for each output: none for integers, zero where none is due."""
     given = iter(upstream)
     return tuple(
         next(given) if kind == "float" else _zero(output)
@@ -199,11 +110,6 @@ def _zero(output: Any) -> Any:
     if jnp.issubdtype(output.dtype, jnp.floating):
         return jnp.zeros_like(output)
     return np.zeros(output.shape, jax.dtypes.float0)
-
-
-def _floating(case: Case, values: tuple[Any, ...]) -> tuple[Any, ...]:
-    pairs = zip(case["outputs"], values, strict=True)
-    return tuple(value for (_, kind), value in pairs if kind == "float")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,4 @@
-"""What the runners of all frameworks share: jobs, comparisons, failures.
-
-A runner is a script of its own, run as ``python <runner>.py JOB RESULT`` in a child
-process; it imports a framework and the emitted modules, and never gradspec.
-"""
+"""Comparisons and failures of a trial, and the worked examples of rules."""
 
 from __future__ import annotations
 
@@ -11,14 +7,6 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-RELATIVE = 1e-10
-"""Float64 against the correctly rounded value, at moderate points."""
-
-ROUNDING = 1e-14
-"""Absolute slack in units of the largest number involved: values near a zero of the
-function come from terms of that size."""
-
-SECOND_ORDER = 1e-6
 SINGLE = 2e-4
 """Float32, on examples: enough to see an overflow or a lost term."""
 
@@ -66,14 +54,6 @@ def _close(got: float, expected: float, slack: float) -> bool:
     if math.isnan(expected) or math.isinf(expected):
         return repr(float(got)) == repr(float(expected))
     return abs(got - expected) <= slack
-
-
-def slack(expected: float, point: dict[str, float], relative: float) -> float:
-    """Relative to the value, and a few roundings of the largest number at the point."""
-    if not math.isfinite(expected):
-        return 0.0
-    largest = max([1.0, *(abs(v) for v in point.values() if math.isfinite(v))])
-    return relative * abs(expected) + max(ROUNDING, relative * 1e-4) * largest
 
 
 def digits(text: str) -> float:

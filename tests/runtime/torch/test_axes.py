@@ -1,6 +1,4 @@
-"""Operations on named axes of which `test_torch_ranked_nodes.py` has no node: against loops
-in NumPy.
-"""
+"""Operations on named axes, against loops over elements."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from gradspec.trial.ranked import ranked_cases
+from gradspec.trial.cases import trial_case
 from gradspec.trial.shapes import place_in
 from tests.lower.grad_text import rule
 
@@ -29,7 +29,7 @@ def array(given: list[Any]) -> dict[tuple[int, ...], float]:
 
 
 def test_gradients_are_summed_over_the_batch_whatever_the_rule_declares() -> None:
-    for call in ranked_cases(rule(LINEAR))["calls"]:
+    for call in trial_case(rule(LINEAR))["calls"]:
         x, dy = array(call["given"]["x"]), array(call["given"]["dy"])
         shape = call["given"]["x"][0][:-1]
         for (i, k), slope in array(call["expected"]["dw"]).items():
@@ -42,7 +42,7 @@ def test_gradients_are_summed_over_the_batch_whatever_the_rule_declares() -> Non
 
 
 def test_calls_have_sizes_of_one_and_broadcast_and_empty_batches() -> None:
-    calls = ranked_cases(rule(LINEAR))["calls"]
+    calls = trial_case(rule(LINEAR))["calls"]
     shapes = [(c["given"]["x"][0], c["given"]["dy"][0]) for c in calls]
     assert any(dy[:-1] == [2, 3] for _, dy in shapes)
     assert any(dy[0] == 0 for _, dy in shapes)
@@ -51,7 +51,7 @@ def test_calls_have_sizes_of_one_and_broadcast_and_empty_batches() -> None:
 
 
 def test_second_derivatives_are_those_of_calculus() -> None:
-    for call in ranked_cases(rule(SQUARES))["calls"]:
+    for call in trial_case(rule(SQUARES))["calls"]:
         dy, probe = array(call["given"]["dy"]), array(call["given"]["probe x"])
         for (*place, _), number, second in zip(
             probe, probe.values(), call["second"]["dx"][1], strict=True
@@ -65,7 +65,7 @@ def test_assumptions_hold_at_every_element_of_a_batch() -> None:
         "    assume p[i] > 0, sum(p[i] + q[i] for i) < 1\n"
         "    y = sum(q[i] * log(p[i]) for i)\n"
     )
-    calls = ranked_cases(rule(text))["calls"]
+    calls = trial_case(rule(text))["calls"]
     assert len(calls) == 4
     assert all(v > 0 for call in calls for v in call["given"]["p"][1])
 

@@ -1,4 +1,4 @@
-"""Rules over named axes, for the tests of the targets, with what PyTorch calls them."""
+"""Rules over named axes, for the tests of the targets and for trials."""
 
 from __future__ import annotations
 
@@ -97,4 +97,75 @@ rule largest(x[..., n]) -> y[...]:
 
 rule window(x[..., k], k: static int = 2) -> y[...]:
     y = sum(x[i] for i) / k
+
+rule causal(p[..., n, n], v[..., n, d]) -> y[..., n, d]:
+    y[i, k] = sum(p[i, j] * v[j, k] for j if j <= i)
+
+rule distances(x[..., n, d], z[..., m, d]) -> y[..., n, m]:
+    y[i, j] = sum((x[i, k] - z[j, k])**2 for k)
+
+rule bilinear(x[..., n], a[k, n, m], z[..., m]) -> y[..., k]:
+    y[i] = sum(x[p] * a[i, p, q] * z[q] for p, q)
+
+rule mean_square(x[n, m], t[n, m]: nograd) -> loss[]:
+    loss = mean((x[i, j] - t[i, j])**2 for i, j)
+
+rule reversed_row(x[..., n]) -> y[..., n]:
+    y[i] = x[n - 1 - i] * i
+
+rule columns(x[..., n, m]) -> y[..., m, n]:
+    y[j, i] = exp(x[i, j]) / sum(exp(x[k, j]) for k)
+
+rule gather_rows(x[..., n, m], t[..., n]: int) -> y[..., n]:
+    y[i] = x[i, t[i]]
+
+rule chosen_rows(x[..., n, d], t[..., n]: int) -> y[..., n, d]:
+    y[i, k] = x[t[i], k]
+
+rule lookup(w[v, d], t: int) -> y[..., d]:
+    y[k] = w[t, k]
+
+rule several(x[..., n], w[n, n]) -> (y[..., n], s, q[..., n, n]):
+    y[i] = sum(w[i, j] * x[j] for j)
+    s = sum(x[i] * x[i] for i)
+    q[i, j] = x[i] * w[i, j]
+
+rule extremes(x[..., n, m]) -> (a, b[..., n], c[..., m], d):
+    a = max(x[i, j] for i, j)
+    b[i] = min(x[i, j] for j)
+    c[j] = logsumexp(x[i, j] for i)
+    d = prod(x[i, j] for i, j)
+
+rule nested(x[..., n], z[..., m]) -> y:
+    y = sum(log(sum(exp(x[i] * z[j]) for j)) for i)
+
+rule fixed(x[..., 3], m[2, 2]) -> y[..., 2]:
+    y[i] = x[0] * m[i, 1] + x[2] * m[0, i]
+
+rule squares(a[..., n, n]) -> (t, d[..., n], s[..., n, n]):
+    t = sum(a[i, i] for i)
+    d[i] = a[i, i]
+    s[i, j] = (a[i, j] + a[j, i]) / 2
+
+rule shifted(x[..., n]) -> y[..., n]:
+    y[i] = (x[i + 2] if i + 2 < n else 0) + (x[i - 1] if i >= 1 else x[0])
+
+rule pairs(x[..., 4]) -> y[..., 2]:
+    y[i] = x[2 * i] * x[2 * i + 1]
+
+rule quadratic(x[..., n], mu[n], p[n, n]) -> y:
+    y = sum((x[i] - mu[i]) * p[i, j] * (x[j] - mu[j]) for i, j)
+
+rule product4(a[n, n], b[m, m]) -> c[n, m, n, m]:
+    c[i, j, k, l] = a[i, k] * b[j, l]
+
+rule masked(x[..., n], keep[..., n]: bool) -> y[..., n]:
+    y[i] = x[i] if keep[i] else -x[i]**2
+
+rule first_axis(x[n], z[n, m]) -> y[m]:
+    y[j] = sum(x[i] * z[i, j] for i)
+
+rule averaged(x[..., n], b: static = 0.5) -> (y, z):
+    y = mean(x[i]**2 for i if i > 0 or n < 2)
+    z = log(mean(exp(x[i] / b) for i))
 """

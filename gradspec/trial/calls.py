@@ -1,0 +1,346 @@
+"""Calls of a rule and what must come of them, worked out without any framework.
+
+The rule is unrolled at small sizes into one of scalars (`ir.unroll`), and each element of
+a batch is one point for ball arithmetic; an elementwise rule is of scalars as it is. Where
+a rule has indices, its cotangents are those of scalar calculus whatever it declares or
+index calculus has derived. Neither derivation over indices nor planning has a part in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import product
+from math import fsum, isfinite, isnan
+from typing import Any
+
+from gradspec.derive.complete import complete
+from gradspec.ir import closed
+from gradspec.ir.calls import expand, follows_surrogate
+from gradspec.ir.elements import element, extent, places
+from gradspec.ir.expr import ZERO, Apply, Expr, Ref, const
+from gradspec.ir.rule import (
+    Backward,
+    Declared,
+    Derived,
+    Input,
+    Kind,
+    NoGradient,
+    Output,
+    Override,
+    Pending,
+    Rule,
+)
+from gradspec.ir.tidy import fold
+from gradspec.ir.unroll import unroll
+from gradspec.ir.walk import names, substitute, transform
+from gradspec.symbolic.compare import bend, slope
+from gradspec.symbolic.enclose import Program, enclose
+from gradspec.symbolic.truth import nearest, values
+from gradspec.trial.drawing import Drawn, Point
+from gradspec.trial.shapes import Place, place_in
+
+Term = tuple[str, Expr]
+"""A summand of a gradient, and the output whose batch it has ("": the whole batch)."""
+
+Parts = dict[str, list[tuple[Place, float]]]
+"""By element: numbers and the places of the batch at which they fall."""
+
+WHOLE = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Scalars:
+    """A rule at given sizes: scalar expressions of its elements."""
+
+    rule: Rule
+    sizes: Mapping[str, int]
+    unrolled: Rule
+    values: Mapping[str, Expr]
+    gradients: Mapping[str, tuple[Term, ...]]
+
+    @staticmethod
+    def of(rule: Rule, sizes: Mapping[str, int], is_split: bool = False) -> Scalars:
+        """``rule`` unrolled; if ``is_split`` a gradient has a term for each output.
+        Raises `ir.elements.OutOfRange` where the rule says nothing of these sizes.
+        """
+        unrolled = unroll(rule, sizes).rule
+        if not rule.is_elementwise:
+            asked = tuple(map(_undeclared, unrolled.backward))
+            unrolled = replace(unrolled, backward=asked)
+        derived = complete(unrolled).value
+        if derived is None:
+            raise RuntimeError(f"{rule.name}: no scalar gradient")
+        outputs = tuple(o.name for o in derived.outputs if o.takes_gradient)
+        gradients = closed.cotangents(derived).items()
+        return Scalars(
+            rule,
+            sizes,
+            unrolled,
+            {name: expand(e) for name, e in closed.outputs(derived).items()},
+            {
+                name.removeprefix("d"): _terms(expand(e), outputs if is_split else ())
+                for name, e in gradients
+            },
+        )
+
+    @property
+    def roots(self) -> tuple[Expr, ...]:
+        """All expressions."""
+        terms = (term for terms in self.gradients.values() for _, term in terms)
+        return (*self.values.values(), *terms)
+
+    @property
+    def differentiable(self) -> tuple[Input, ...]:
+        """The inputs that take a gradient and have one."""
+        pairs = zip(self.rule.inputs, self.rule.backward, strict=True)
+        return tuple(
+            variable
+            for variable, entry in pairs
+            if variable.takes_gradient and not isinstance(entry, NoGradient)
+        )
+
+    @property
+    def elements(self) -> list[str]:
+        """The elements of the differentiable inputs."""
+        return [
+            element(variable.name, index)
+            for variable in self.differentiable
+            for index in places(variable.shape.axes, self.sizes)
+        ]
+
+    def is_sound(self, program: Program, point: Point) -> bool:
+        """The assumptions hold, and everything is defined; ``program`` has the roots."""
+        assumes = self.unrolled.assumes
+        if not all(enclose(a.condition, point) is True for a in assumes):
+            return False
+        return all(map(isfinite, values(program, point)))
+
+
+def _undeclared(entry: Backward) -> Backward:
+    return Pending() if isinstance(entry, Declared | Derived) else entry
+
+
+def _terms(whole: Expr, outputs: tuple[str, ...]) -> tuple[Term, ...]:
+    if not outputs:
+        return ((WHOLE, whole),)
+    found = []
+    for output in outputs:
+        others = {f"d{other}": ZERO for other in outputs if other != output}
+        term = transform(substitute(whole, others), fold)
+        if f"d{output}" in names(term):
+            found.append((output, term))
+    return tuple(found)
+
+
+def is_exact(rule: Rule) -> bool:
+    """The backward is the derivative of the forward: finite differences may judge it."""
+    overridden = any(isinstance(entry, Override) for entry in rule.backward)
+    return not overridden and not follows_surrogate(rule)
+
+
+def signature(rule: Rule) -> dict[str, Any]:
+    """What a runner must know to call a rule, as plain data for JSON."""
+    return {
+        "rule": rule.name,
+        "axes": not rule.is_elementwise,
+        "exact": is_exact(rule),
+        "inputs": [[i.name, i.kind.value] for i in rule.tensor_inputs],
+        "outputs": [[o.name, o.kind.value] for o in rule.outputs],
+    }
+
+
+def call(scalars: Scalars, drawn: Drawn, is_smooth: bool = True) -> dict[str, Any]:
+    """One call: arguments, values, gradients and, if it ``is_smooth`` and small enough,
+    second derivatives. Gradients of an input are summed over the elements of the batch
+    that share it.
+    """
+    rule, sizes = scalars.rule, scalars.sizes
+    outputs, gradients = _evaluated(scalars, drawn)
+    expected = {
+        o.name: _gathered(o, sizes, drawn.shapes[f"d{o.name}"], outputs)
+        for o in rule.outputs
+    }
+    statics = _statics(rule, sizes, drawn)
+    return {
+        "statics": statics,
+        "given": {
+            name: [_shape(rule, name, sizes, drawn), [float(v) for v in cells.values()]]
+            for name, cells in drawn.cells.items()
+            if name not in statics
+        },
+        "expected": expected | _by_input(scalars, drawn, gradients),
+        "second": second(scalars, drawn) if is_smooth else None,
+    }
+
+
+def _statics(
+    rule: Rule, sizes: Mapping[str, int], drawn: Drawn
+) -> dict[str, float | int]:
+    found: dict[str, float | int] = {}
+    for i in rule.static_inputs:
+        value = sizes[i.name] if i.name in sizes else drawn.cells[i.name][()]
+        found[i.name] = int(value) if i.kind is Kind.STATIC_INT else float(value)
+    return found
+
+
+def _shape(rule: Rule, name: str, sizes: Mapping[str, int], drawn: Drawn) -> list[int]:
+    """Batch axes, then those of the variable that ``name`` is, is for, or probes."""
+    variables: tuple[Input | Output, ...] = (*rule.inputs, *rule.outputs)
+    axes = {f"d{o.name}": o.shape.axes for o in rule.outputs}
+    axes |= {v.name: v.shape.axes for v in variables}
+    bare = name.removeprefix("probe ")
+    return [*drawn.shapes[bare], *(extent(a, sizes) for a in axes[bare])]
+
+
+def _batch(drawn: Drawn, output: str) -> Iterator[tuple[Place, Point]]:
+    """A point for each element of the batch of an output, or of the whole one."""
+    if output == WHOLE:
+        return iter(drawn.points)
+    return drawn.within(drawn.shapes[f"d{output}"])
+
+
+def _evaluated(scalars: Scalars, drawn: Drawn) -> tuple[Parts, Parts]:
+    """Every value and gradient of each element of the batch, in float64."""
+    roots = scalars.roots
+    program = Program(roots)
+    numbers = {
+        place: [
+            _number(root, point) if isnan(value) else value
+            for root, value in zip(roots, values(program, point), strict=True)
+        ]
+        for place, point in drawn.points
+    }
+    outputs: Parts = {}
+    for column, name in enumerate(scalars.values):
+        outputs[name] = [
+            (place, numbers[place][column])
+            for place, _ in _batch(drawn, _owner(scalars.rule, name))
+        ]
+    column = len(outputs)
+    gradients: Parts = {}
+    for name, terms in scalars.gradients.items():
+        gradients[name] = []
+        for output, _ in terms:
+            for place, _ in _batch(drawn, output):
+                gradients[name].append((place, numbers[place][column]))
+            column += 1
+    return outputs, gradients
+
+
+def _owner(rule: Rule, name: str) -> str:
+    """The output whose element has the name."""
+    bare = name.partition("[")[0]
+    return next(o.name for o in rule.outputs if o.name == bare)
+
+
+def _number(root: Expr, point: Point) -> float:
+    """Of more digits than usual, where the number is large or lost; nan for none."""
+    return nearest(root, [point], "float64")[0]
+
+
+def _by_input(scalars: Scalars, drawn: Drawn, found: Parts) -> dict[str, Any]:
+    """Numbers by element as the gradients of the inputs."""
+    return {
+        f"d{v.name}": _gathered(v, scalars.sizes, drawn.shapes[v.name], found)
+        for v in scalars.differentiable
+    }
+
+
+def _gathered(
+    variable: Input | Output,
+    sizes: Mapping[str, int],
+    batch: Place,
+    parts: Parts,
+) -> list[Any]:
+    """[shape, flat values]: over elements of the batch that share a place, the sum."""
+    indices = list(places(variable.shape.axes, sizes))
+    batches = list(product(*map(range, batch)))
+    sums: dict[tuple[Place, Place], list[float]] = {
+        (place, index): [] for place in batches for index in indices
+    }
+    for index in indices:
+        for place, value in parts[element(variable.name, index)]:
+            sums[place_in(place, batch), index].append(value)
+    core = (extent(axis, sizes) for axis in variable.shape.axes)
+    return [[*batch, *core], [_sum(terms) for terms in sums.values()]]
+
+
+def _sum(terms: list[float]) -> float:
+    return terms[0] if len(terms) == 1 else fsum(terms)
+
+
+# --- higher derivatives --------------------------------------------------------------
+
+
+SECOND_ORDER_LIMIT = 72
+"""Second derivatives cost six evaluations an element; larger calls do without."""
+
+
+def second(scalars: Scalars, drawn: Drawn) -> dict[str, Any] | None:
+    """The derivative by each input of the gradients' product with the probes; None at a
+    kink, for calls that are too large, and where two answers are right.
+    """
+    elements = scalars.elements
+    if len(elements) * len(drawn.points) > SECOND_ORDER_LIMIT:
+        return None
+    if _is_ambiguous(scalars.rule):
+        return None
+    if not all(
+        slope(value, point, name) is not None
+        for value in scalars.values.values()
+        for _, point in drawn.points
+        for name in elements
+    ):
+        return None
+    return _derivatives(scalars, drawn, slope)
+
+
+def third(scalars: Scalars, drawn: Drawn) -> dict[str, Any] | None:
+    """The derivative by each input of the second derivatives' product with the probes."""
+
+    def change(whole: Expr, point: Point, name: str) -> float | None:
+        along = {n: point[f"probe {n}"] for n in scalars.elements}
+        return bend(whole, point, name, along)
+
+    return _derivatives(scalars, drawn, change)
+
+
+def _derivatives(scalars: Scalars, drawn: Drawn, of: Any) -> dict[str, Any] | None:
+    """``of`` the gradients' product with the probes, by each element."""
+    found: Parts = {name: [] for name in scalars.elements}
+    for output, whole in _probed(scalars).items():
+        for place, point in _batch(drawn, output):
+            for name, parts in found.items():
+                change = of(whole, point, name)
+                if change is None:
+                    return None
+                parts.append((place, change))
+    return _by_input(scalars, drawn, found)
+
+
+def _probed(scalars: Scalars) -> dict[str, Expr]:
+    """The gradients' product with the probes, by the output whose batch it has."""
+    found: dict[str, Expr] = {}
+    for name in scalars.elements:
+        for output, term in scalars.gradients[name]:
+            part = Apply("mul", (Ref(f"probe {name}"), term))
+            found[output] = Apply("add", (found.get(output, const(0)), part))
+    return found
+
+
+def _is_ambiguous(rule: Rule) -> bool:
+    """A surrogate that the backward names by its output, or that stands in a rule that
+    is called, may be differentiated once more as the step or as the surrogate: both are
+    right, so second derivatives are not compared.
+    """
+    if not follows_surrogate(rule):
+        return False
+    used = {n for e in rule.backward if isinstance(e, Declared) for n in names(e.value)}
+    return not rule.surrogates or any(output.name in used for output in rule.outputs)
+
+
+def is_smooth(scalars: Scalars, point: Point) -> bool:
+    """Values and gradients have slopes at ``point``."""
+    roots = scalars.roots
+    return all(slope(e, point, n) is not None for e in roots for n in scalars.elements)
