@@ -18,6 +18,7 @@ from gradspec.checks import (
     inputs,
     shapes,
     surrogates,
+    ties,
 )
 from gradspec.checks.breaks import typical_breaks
 from gradspec.checks.claims import Judgement
@@ -51,6 +52,7 @@ OF_ELEMENTS: tuple[Callable[[Instance], Iterable[Diagnostic]], ...] = (
     surrogates.surrogates,
     surrogates.overrides,
     surrogates.unheeding,
+    ties.check,
 )
 """Worth reporting only where they hold of every element of a variable."""
 

@@ -30,6 +30,7 @@ from gradspec.symbolic.compare import (
     compare_finely,
     meets,
 )
+from gradspec.symbolic.domain import Limits
 from gradspec.symbolic.enclose import Program, defined, enclose, program
 from gradspec.symbolic.neighbours import (
     beside,
@@ -142,6 +143,39 @@ def everywhere(claim: Claim) -> Iterator[Point]:
             yield {**point, **{name: factor * point[name] for name in upstream}}
 
 
+def hole_at_end(claim: Claim) -> tuple[Point, Comparison] | None:
+    """The first point, with a parameter at an end of its range, at which the declared
+    cotangent has no value and the outputs and the derivative have one (``(x - t) / beta``
+    for ``beta`` and ``x - t`` 0). No sample has parameters there: what they mean at an
+    end is another question, unless nothing is emitted but NaN."""
+    forward = tuple(claim.instance.forward.values())
+    for point in _ends(claim):
+        if not all(enclose(c, point) is True for c in claim.instance.assumed):
+            continue
+        if all(defined(value) for value in program(*forward).run(point)):
+            seen = compare(claim.declared, claim.derived, point)
+            if seen.relation is Relation.LEFT_UNDEFINED:
+                return point, seen
+    return None
+
+
+def _ends(claim: Claim) -> Iterator[Point]:
+    """Tensors as sampled, all alike, and 0."""
+    rule, known = claim.instance.rule, Limits(claim.instance.rule)
+    used = names(claim.declared)
+    reals = [i.name for i in rule.tensor_inputs if i.kind in _REAL]
+    statics = [i for i in rule.static_inputs if i.kind is Kind.STATIC]
+    for static in statics:
+        room = known.room(static.name, {})
+        ends = [Fraction(0), *(end for end in (room.low, room.high) if end is not None)]
+        for end in dict.fromkeys(ends) if static.name in used else ():
+            for base in claim.instance.points[:_BASES] if room.holds(end) else ():
+                point = {**base, static.name: end}
+                yield point
+                for value in (*(base[name] for name in reals[:1]), Fraction(0)):
+                    yield {**point, **dict.fromkeys(reals, value)}
+
+
 def _is_each_slope(
     claim: Claim, point: Point, seen: Comparison, ends: tuple[object, ...]
 ) -> bool:
@@ -154,14 +188,17 @@ def _is_each_slope(
 
 def _fills(claim: Claim, point: Point) -> bool:
     """Beside a point where the declared value does not exist (or is another), do both
-    agree? Then the derivative is its limit: a removable singularity."""
+    agree along some input? Then the derivative is its limit: a removable singularity.
+    (Along the others the point may stay on the surface that it lies on.)"""
     assumed = claim.instance.assumed
-    sides = [
-        compare(claim.declared, claim.derived, near).relation
-        for variable in claim.instance.rule.tensor_inputs
-        for near in beside(point, variable.name, assumed)
-    ]
-    return Relation.EQUAL in sides and Relation.DIFFERENT not in sides
+    for variable in claim.instance.rule.tensor_inputs:
+        sides = [
+            compare(claim.declared, claim.derived, near).relation
+            for near in beside(point, variable.name, assumed)
+        ]
+        if Relation.EQUAL in sides and Relation.DIFFERENT not in sides:
+            return True
+    return False
 
 
 def far_apart(seen: Evidence) -> tuple[Point, Comparison] | None:

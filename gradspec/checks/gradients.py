@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import islice
 from time import process_time
 
 from gradspec.checks import cotangents_said, indexed_words
@@ -22,7 +23,14 @@ from gradspec.checks.claims import (
     is_equal,
     too_few,
 )
-from gradspec.checks.evidence import Evidence, everywhere, examine, far_apart, prove
+from gradspec.checks.evidence import (
+    Evidence,
+    everywhere,
+    examine,
+    far_apart,
+    hole_at_end,
+    prove,
+)
 from gradspec.checks.indexed_words import Witness
 from gradspec.checks.instances import Gap, Instance, Instances, Point, stem
 from gradspec.checks.quotient import by_quotient
@@ -130,8 +138,7 @@ def _judge(
     outside = next((one for one in seen if one.outside is not None), None)
     if outside is not None:
         return _outside(outside)
-    holes = next((one for one in seen if one.hole is not None), None)
-    found = () if holes is None else (_hole(holes),)
+    found = tuple(islice(_holes(variable, usual, seen), 1))
     verdict = _agreeing(rule, variable, seen)
     if verdict.points and not any(one.rounded for one in seen):
         verdict = _proved(rule, equal, verdict, seen, known, deadline)
@@ -227,12 +234,22 @@ def _outside(seen: Evidence) -> Judgement:
     return Judgement(verdict, (indexed_words.outside(shown, _written(claim)),))
 
 
-def _hole(seen: Evidence) -> Diagnostic:
-    claim = seen.claim
-    assert seen.hole is not None
+def _holes(
+    variable: Input, usual: Instance, seen: list[Evidence]
+) -> Iterator[Diagnostic]:
+    for one in seen:
+        if one.hole is not None:
+            yield _hole(one.claim, *one.hole)
+    for claim in _claims(variable, usual):
+        at_end = hole_at_end(claim)
+        if at_end is not None:
+            yield _hole(claim, *at_end)
+
+
+def _hole(claim: Claim, point: Point, seen: Comparison) -> Diagnostic:
     if claim.instance.written.is_elementwise:
-        return cotangents_said.hole(claim, *seen.hole)
-    shown = Witness(claim.instance, claim, *seen.hole)
+        return cotangents_said.hole(claim, point, seen)
+    shown = Witness(claim.instance, claim, point, seen)
     return indexed_words.hole(shown, _written(claim))
 
 

@@ -61,6 +61,34 @@ class Algebra(ABC):
             for _ in range(abs(whole)):
                 found = self.times(found, factor)
             return found
+        return self._parted(term)
+
+    def _parted(self, term: Term) -> Poly:
+        """Partial fractions: with ``A = c + d * M``, a number and a product of
+        exponentials, ``M / A`` is ``1 / d - c / (d * A)``, and ``1 / (M * A)`` is
+        ``1 / (c * M) - d / (c * A)``. So what logistic functions and their derivatives
+        are is one form inside of sums, too, where nothing is brought above the line.
+        """
+        for atom, power in term:
+            base = self.bases.get(atom)
+            if base is None or power > -1 or (parts := _binomial(base)) is None:
+                continue
+            number, growth, factor = parts
+            powers = dict(term)
+            if all(powers.get(a, 0) >= p for a, p in growth):
+                sign, first, second = -1, UNIT / factor, -number / factor
+            elif all(powers.get(a, 0) <= -p for a, p in growth):
+                sign, first, second = 1, UNIT / number, -factor / number
+            else:
+                continue
+            less = merged(term, ((atom, UNIT),))
+            moved = merged(term, tuple((a, sign * p) for a, p in growth))
+            assert less is not None and moved is not None
+            if sign < 0:
+                less = merged(moved, ((atom, UNIT),))
+                assert less is not None
+            found = add({}, self._expanded(less), first)
+            return add(found, self._expanded(moved), second)
         return {term: UNIT}
 
     def _inverse(self, base: Poly) -> Poly:
@@ -116,16 +144,12 @@ class Algebra(ABC):
         return self._expanded(((atom, power),))
 
     def _common(self, poly: Poly) -> Term:
-        first, *others = poly
-        shared = {a: p for a, p in first if is_positive(a)}
-        for term in others:
-            there = dict(term)
-            shared = {
-                a: min(p, there[a])
-                for a, p in shared.items()
-                if there.get(a, Fraction(0)) * p > 0
-            }
-        return tuple(sorted(shared.items(), key=lambda pair: text(pair[0])))
+        """Positive factors by which no power of them is negative, and one of each is 0."""
+        atoms = dict.fromkeys(a for term in poly for a, _ in term if is_positive(a))
+        none = Fraction(0)
+        shared = {a: min(dict(term).get(a, none) for term in poly) for a in atoms}
+        pairs = ((a, p) for a, p in shared.items() if p)
+        return tuple(sorted(pairs, key=lambda pair: text(pair[0])))
 
     def exponential(self, poly: Poly) -> Poly:
         found: Poly = {(): UNIT}
@@ -177,6 +201,16 @@ class Algebra(ABC):
                     lowest = min(dict(t).get(atom, Fraction(0)) for t in poly)
                     return atom, Fraction(-(lowest.numerator // lowest.denominator))
         return None
+
+
+def _binomial(poly: Poly) -> tuple[Fraction, Term, Fraction] | None:
+    """A number, a product of exponentials and its factor, if a sum is of these two."""
+    if len(poly) != 2 or () not in poly:
+        return None
+    ((growth, factor),) = ((t, n) for t, n in poly.items() if t)
+    if not all(isinstance(a, Apply) and a.op == "exp" and p > 0 for a, p in growth):
+        return None
+    return poly[()], growth, factor
 
 
 def _is_atom(poly: Poly) -> bool:

@@ -40,7 +40,8 @@ def declare(node: nodes.RuleDef, findings: Findings) -> Declaration:
     inputs, outputs = _once(node, findings)
     _check_tensors(node, findings)
     parameters = (*inputs, *outputs)
-    made = tuple(_input(p, findings) for p in inputs)
+    bare = Shape(batch=not _is_over_axes_alone(node))
+    made = tuple(_input(p, bare, findings) for p in inputs)
     results = tuple(_output(p) for p in outputs)
     declaration = Declaration(made, results, sizes(parameters, findings))
     check_params(node, made, findings)
@@ -50,6 +51,14 @@ def declare(node: nodes.RuleDef, findings: Findings) -> Declaration:
     repeated = tuple(p.name for p in node.outputs if p.name in given)
     collided = _check_cotangents(declaration, findings)
     return replace(declaration, ambiguous=repeated + collided)
+
+
+def _is_over_axes_alone(node: nodes.RuleDef) -> bool:
+    """No output has batch axes, and an input has axes: a bare input beside it can only
+    be a scalar, as `ls` in ``rbf(x[n, d], z[m, d], ls) -> k[n, m]``."""
+    if any(p.axes is None or p.axes.batch for p in node.outputs):
+        return False
+    return any(p.axes is not None and p.axes.axes for p in node.inputs)
 
 
 def _check_tensors(node: nodes.RuleDef, findings: Findings) -> None:
@@ -96,7 +105,7 @@ def _is_new(
     return False
 
 
-def _input(parameter: nodes.Parameter, findings: Findings) -> Input:
+def _input(parameter: nodes.Parameter, bare: Shape, findings: Findings) -> Input:
     kind = _KINDS[parameter.kind]
     default = None
     if parameter.default is not None and parameter.kind != PARAM:
@@ -109,20 +118,21 @@ def _input(parameter: nodes.Parameter, findings: Findings) -> Input:
             help=f"leave the brackets out, or declare `{parameter.name}` as a `nograd`"
             " tensor",
         )
-    shape = Shape() if kind.is_static else _shape(parameter)
+    shape = Shape() if kind.is_static else _shape(parameter, bare)
     initial = initial_value(parameter, findings)
     return Input(parameter.name, kind, shape, default, parameter.name_span, initial)
 
 
 def _output(parameter: nodes.Parameter) -> Output:
     kind = _KINDS[parameter.kind]
-    return Output(parameter.name, kind, _shape(parameter), parameter.name_span)
+    return Output(parameter.name, kind, _shape(parameter, Shape()), parameter.name_span)
 
 
-def _shape(parameter: nodes.Parameter) -> Shape:
-    """``x`` has any axes, as a batch; ``x[]`` none; ``x[..., n]`` some and ``n``."""
+def _shape(parameter: nodes.Parameter, bare: Shape) -> Shape:
+    """``x`` is ``bare``, mostly any axes, as a batch; ``x[]`` has none; ``x[..., n]`` some
+    and ``n``."""
     if parameter.axes is None:
-        return Shape()
+        return bare
     return Shape(parameter.axes.batch, parameter.axes.axes)
 
 
