@@ -42,16 +42,17 @@ def _indexed(text: str) -> str:
     outputs = f"({', '.join(f'{r}[n]' for r in results)})"
     lets = re.findall(r"^    (?:surrogate )?(\w+) = ", body, re.MULTILINE)
     known = {*tensors, *results, *lets} | {f"d{v}" for v in (*tensors, *results)}
-    lines = []
-    for line in body.splitlines():
-        for one in known if not line.strip().startswith("example") else ():
-            line = re.sub(rf'\b{one}\b(?=[^"]*(?:"[^"]*"[^"]*)*$)', f"{one}[i]", line)
-        lines.append(
-            re.sub(r"(\w+) = (-?[\d.e]+|-?inf)(?=[,:]|$)", r"\1 = [\2]", line)
-            if line.strip().startswith("example")
-            else line
-        )
+    lines = [_line(line, known) for line in body.splitlines()]
     return f"rule {name}({inputs}) -> {outputs}:\n" + "\n".join(lines) + "\n"
+
+
+def _line(line: str, known: set[str]) -> str:
+    if line.strip().startswith("example"):
+        return re.sub(r"(\w+) = (-?[\d.e]+|-?inf)(?=[,:]|$)", r"\1 = [\2]", line)
+    quoted = r'(?=[^"]*(?:"[^"]*"[^"]*)*$)'  # not in the reason of an override
+    for one in sorted(known):
+        line = re.sub(rf"\b{one}\b{quoted}", f"{one}[i]", line)
+    return line
 
 
 MORE = {

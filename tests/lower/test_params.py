@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from gradspec.ir.rule import Kind
+from gradspec.ir.rule import Kind, Shape
 from gradspec.lower.lowering import lower
 from gradspec.source import Source
 from gradspec.syntax.parse import parse
@@ -74,3 +74,20 @@ def test_a_default_of_another_tensor_is_told_of_params():
     _, found = lowered("rule f(x, w = 1.0) -> y:\n    y = w * x\n")
     assert [d.code for d in found] == ["GS223"]
     assert "`w: param = …` if it is learned" in found[0].help
+
+
+def test_a_bare_input_beside_axes_is_a_scalar_where_no_output_has_batch_axes() -> None:
+    def shape(header: str, body: str) -> Shape:
+        module = parse(Source("t.grad", f"rule f({header}:\n    {body}\n"))
+        assert module.value is not None
+        lowered = lower(module.value, {})
+        assert lowered.value is not None
+        assert not lowered.failed, lowered.diagnostics
+        return lowered.value.rules[0].inputs[-1].shape
+
+    scalar = Shape(batch=False)
+    kernel = "k[i, j] = exp(-sum((x[i, a] - z[j, a])**2 for a) / ls)"
+    assert shape("x[n, d], z[m, d], ls) -> k[n, m]", kernel) == scalar
+    assert shape("x[n], t: int) -> y[]", "y = x[t]") == scalar
+    assert shape("x[..., n], c) -> y[..., n]", "y[i] = c * x[i]") == Shape()
+    assert shape("x[..., n], c) -> y", "y = c * x[0]") == Shape()
