@@ -11,6 +11,7 @@ from typing import Any
 
 from gradspec.diagnostics import Diagnostic, Outcome, Severity, error
 from gradspec.driver.files import read_regular
+from gradspec.lower.imports import SHIPPED
 from gradspec.source import Source, Span
 from gradspec.targets.page import AXES, CORE, SPECIAL
 
@@ -71,6 +72,25 @@ def read(display: str, root: str) -> Outcome[Source]:
     except (OSError, ValueError, RuntimeError) as fault:
         return _unreadable(display, fault)
     return source_of(display, data)
+
+
+def read_imported(key: str, root: str) -> Outcome[Source]:
+    """:func:`read` of a file that another one imports, which may be one of the shipped
+    rules."""
+    if not key.startswith(SHIPPED):
+        return read(key, root)
+    folder = _shipped_rules()
+    outcome = read((folder / key.removeprefix(SHIPPED)).as_posix(), folder.as_posix())
+    if outcome.value is None:
+        return outcome
+    return Outcome(Source(key, outcome.value.text))
+
+
+def _shipped_rules() -> Path:
+    """In a wheel they stand in the package, in a clone beside it."""
+    package = Path(__file__).parents[1]
+    inside = package / "_rules"
+    return inside if inside.is_dir() else package.parent / "rules"
 
 
 def source_of(display: str, data: bytes) -> Outcome[Source]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from gradspec import pipeline
 from gradspec.diagnostics import Diagnostic, error
-from gradspec.driver.discover import read
+from gradspec.driver.discover import read_imported
 from gradspec.lower import imports
 from gradspec.lower.module import LoweredModule
 from gradspec.source import Source
@@ -74,7 +74,7 @@ def _follow(source: Source, item: Import, closure: _Closure) -> None:
     key = imports.resolve(source.path, item.path)
     if key in closure.sources:
         return
-    outcome = read(key, closure.root)
+    outcome = read_imported(key, closure.root)
     if outcome.value is not None:
         _collect(outcome.value, closure)
         return
@@ -91,5 +91,6 @@ def _unreadable(source: Source, item: Import, reasons: tuple[str, ...]) -> Diagn
         label="this file",
         notes=reasons,
         help="the path is relative to the file that imports, with / between folders, and"
-        " names a .grad file below the folder that is compiled",
+        " names a .grad file below the folder that is compiled; rules that come with"
+        ' gradspec are named "gradspec:control/gradients"',
     )

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from gradspec.diagnostics import Diagnostic
 from gradspec.driver import cache, runtimes, watch
-from gradspec.driver.discover import Entry, read
+from gradspec.driver.discover import Entry, read, read_imported
 from gradspec.driver.results import FileResult, row
 from gradspec.driver.write import OutputFile, with_packages
 from gradspec.ignoring import kept
@@ -32,7 +32,7 @@ def compile_entry(entry: Entry, options: Options) -> FileResult:
         return FileResult(entry.display, (), (), outcome.diagnostics)
 
     def imported(path: str) -> Source | None:
-        return read(path, entry.root).value
+        return read_imported(path, entry.root).value
 
     stored = cache.load(source, entry.below, options, imported)
     if stored is not None:

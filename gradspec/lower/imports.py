@@ -11,10 +11,16 @@ from gradspec.lower.ordering import arrange
 from gradspec.syntax.nodes import Import, Module
 
 
+SHIPPED = "gradspec:"
+"""How paths of the rules that come with gradspec begin: ``gradspec:control/gradients``."""
+
+
 def resolve(importer: str, path: str) -> str:
     """The file that ``path``, written in ``importer``, means: ``a/b.grad`` and
-    ``../c.grad`` give ``c.grad``.
+    ``../c.grad`` give ``c.grad``. A shipped file may be named without ``.grad``.
     """
+    if path.startswith(SHIPPED):
+        return path if path.endswith(".grad") else f"{path}.grad"
     return posixpath.normpath(posixpath.join(posixpath.dirname(importer), path))
 
 
