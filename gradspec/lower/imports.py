@@ -10,7 +10,6 @@ from gradspec.diagnostics import Diagnostic, Outcome, error
 from gradspec.lower.ordering import arrange
 from gradspec.syntax.nodes import Import, Module
 
-
 SHIPPED = "gradspec:"
 """How paths of the rules that come with gradspec begin: ``gradspec:control/gradients``."""
 
