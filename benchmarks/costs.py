@@ -38,9 +38,12 @@ from primitives import rule  # noqa: E402
 from gradspec.driver.discover import discover  # noqa: E402
 from gradspec.driver.run import compile_entries  # noqa: E402
 from gradspec.options import Options  # noqa: E402
-from gradspec.primitives.lookup import is_primitive, primitive  # noqa: E402
+from gradspec.primitives.lookup import (  # noqa: E402
+    ROWS,
+    is_primitive,
+    primitive,
+)
 from gradspec.primitives.row import Primitive  # noqa: E402
-from gradspec.primitives.table import ROWS  # noqa: E402
 
 TARGETS = ("numpy", "torch", "tf", "jax")
 SIZE, REPEATS, ROUNDS = 65_536, 10, 9

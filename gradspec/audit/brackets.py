@@ -302,7 +302,6 @@ def _not(a: Decided) -> Decided:
     return Decided(a.no, a.yes)
 
 
-_ONE = Bracket(np.float64(1.0), np.float64(1.0))
 _PI = _outwards(np.float64(math.pi), np.float64(math.pi))
 
 
@@ -320,7 +319,6 @@ _OPERATIONS: Mapping[str, Callable[..., Any]] = {
     "square": _square,
     "pow": _power,
     "sqrt": _root,
-    "rsqrt": lambda a: _div(_ONE, _root(a)),
     "pi": lambda: _PI,
     "lt": _less,
     "le": _most_equal,

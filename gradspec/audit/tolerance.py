@@ -16,6 +16,7 @@ from gradspec.audit.formats import HALF, Array, largest, rounded, unit
 from gradspec.ir.calls import expand
 from gradspec.ir.expr import Apply, Expr
 from gradspec.ir.walk import nodes
+from gradspec.primitives.lookup import primitive
 from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.stabilise.condition import STEPS, Condition
 from gradspec.symbolic.truth import FORMATS
@@ -91,18 +92,23 @@ def _changes(
 
 
 def at_sign_changes(form: Expr, rows: Sequence[Row]) -> Array:
-    """Points at which the argument of a ``sign`` is 0: the derivative of |x| is given the
+    """Points at which the argument of a step (``sign``) is 0: the derivative of |x| is given the
     value 0 there, also where the function as a whole has a slope."""
     found = np.zeros(len(rows), dtype=bool)
     arguments = [
         node.args[0]
         for node in nodes(expand(form))
-        if isinstance(node, Apply) and node.op == "sign"
+        if isinstance(node, Apply) and _jumps_at_zero(node.op)
     ]
     machine = Machine(_columns(rows), np.float64)
     for argument in arguments if rows else ():
         found |= np.asarray(machine.run(argument) == 0)
     return found
+
+
+def _jumps_at_zero(op: str) -> bool:
+    row = primitive(op)
+    return row.is_step and row.kinks[0][0] == "x == 0"
 
 
 def _columns(rows: Sequence[Row]) -> dict[str, Array]:

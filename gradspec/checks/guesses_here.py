@@ -133,9 +133,9 @@ def _without(node: Expr) -> Iterator[tuple[str, Expr]]:
             yield f"{quoted(left)} is one factor too many", right
         case Apply(op="div", args=(left, right)):
             yield f"the division by {quoted(right)} is one too many", left
-        case Apply(op="max" | "min" | "clip" as op, args=args):
+        case Apply(op=op, args=args) if primitive(op).is_piecewise and len(args) > 1:
             told = f"the gradient has {quoted(node)} where {{}} is meant"
-            for arg in args[:2] if op != "clip" else args[:1]:
+            for arg in args[:2] if len(args) == 2 else args[:1]:
                 yield told.format(quoted(arg)), arg
         case Select(condition=condition, then=then, other=other):
             told = f"the branches of `… if {_bare(condition)} else …` are swapped"

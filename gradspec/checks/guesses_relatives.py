@@ -85,7 +85,7 @@ def _gradient(case: Case, output: str, changed: Expr) -> Expr | None:
 def _unclamped(node: Expr) -> Iterator[tuple[str, Expr]]:
     told = f"the forward has {quoted(node)}, but the gradient goes through as if"
     match node:
-        case Apply(op="clip" | "max" | "min" | "relu" | "abs", args=args):
+        case Apply(op=op, args=args) if primitive(op).is_piecewise:
             for arg in args[:2]:
                 if names(arg):
                     yield f"{told} it were {quoted(arg)}", arg

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from gradspec.ir.calls import expand
 from gradspec.ir.rule import (
     Assume,
     Backward,
     Example,
     Input,
     NoGradient,
+    Output,
     Pending,
     Rule,
     Surrogate,
 )
-from gradspec.ir.spans import with_spans
+from gradspec.ir.walk import names
 from gradspec.lower.body import Body, check_growth, first_scope, read_assignment
 from gradspec.lower.clauses import read_assumes, read_keep, read_surrogate
 from gradspec.lower.context import Context
@@ -125,3 +129,19 @@ def _backward(input: Input, body: Body) -> Backward:
     if not input.takes_gradient:
         return NoGradient()
     return body.gradients.get(input.name) or Pending()
+
+
+def with_spans(rule: Rule) -> Rule:
+    """The rule with the ``spans`` of its outputs: the inputs that each depends on as it is
+    written."""
+    reach: dict[str, frozenset[str]] = {}
+    for let in rule.forward:
+        used = names(expand(let.value))
+        reach[let.name] = frozenset[str]().union(*(reach.get(n, {n}) for n in used))
+
+    def visit(output: Output) -> Output:
+        of = reach[output.name]
+        spans = tuple(i.name for i in rule.tensor_inputs if i.name in of)
+        return replace(output, spans=spans)
+
+    return replace(rule, outputs=tuple(map(visit, rule.outputs)))

@@ -41,7 +41,7 @@ from gradspec.ir.tidy import fold
 from gradspec.ir.walk import names, nodes, transform
 from gradspec.plan import arrays
 from gradspec.plan.plan import Assign, Gradient
-from gradspec.primitives.table_broadcast import BROADCAST_LIKE
+from gradspec.primitives.table_internal import BROADCAST_LIKE
 
 # --- locals that lack elements --------------------------------------------------------
 #

@@ -51,7 +51,7 @@ from gradspec.plan.rewrites import (
     without_repeats,
 )
 from gradspec.plan.sums import BATCH
-from gradspec.primitives.table_broadcast import BROADCAST_LIKE
+from gradspec.primitives.table_internal import BROADCAST_LIKE
 
 _Build: TypeAlias = Callable[[tuple[Expr, ...]], Expr]
 

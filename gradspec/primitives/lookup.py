@@ -1,24 +1,32 @@
-"""Finding a primitive by name."""
+"""The table of primitives: all rows, and a row by its name."""
 
 from __future__ import annotations
 
 from gradspec.primitives import (
-    table_bounds,
-    table_broadcast,
-    table_fence,
+    table_algebraic,
+    table_bessel,
+    table_elementary,
+    table_error,
+    table_gamma,
+    table_internal,
     table_operators,
-    table_polynomials,
+    table_trigonometric,
 )
 from gradspec.primitives.row import Primitive
-from gradspec.primitives.table import ROWS
 
-_OURS: tuple[Primitive, ...] = tuple(
-    row
-    for table in (*(table_polynomials, table_bounds, table_fence, table_broadcast),)
-    for row in table.ROWS
+ROWS: tuple[Primitive, ...] = (
+    *table_operators.ROWS,
+    *table_elementary.ROWS,
+    *table_algebraic.ROWS,
+    *table_trigonometric.ROWS,
+    *table_error.ROWS,
+    *table_gamma.ROWS,
+    *table_bessel.ROWS,
 )
-_BY_NAME = {row.name: row for row in (*ROWS, *_OURS)}
-_NAMELESS = frozenset(row.name for row in _OURS)
+"""All rows that users have a name or an operator for, family by family."""
+
+_BY_NAME = {row.name: row for row in (*ROWS, *table_internal.ROWS)}
+_NAMELESS = frozenset(row.name for row in table_internal.ROWS)
 _OPERATORS = frozenset(row.name for row in table_operators.ROWS) | _NAMELESS
 
 

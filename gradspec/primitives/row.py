@@ -93,6 +93,8 @@ class Primitive:
     kinks       conditions ("x == 0") at which the derivative does not exist, each
                 with the value chosen and why
     is_step     the derivative is zero wherever it exists (sign, floor, …)
+    is_commutative
+                the order of its two numbers does not matter
     is_exact    nothing is rounded: the result is an argument or a whole number
     monotone    "+" or "-" for each argument, if it grows or falls with it (not: "")
     symmetry    "odd" or "even" in its only argument (neither: "")
@@ -127,6 +129,7 @@ class Primitive:
     domain: str = ""
     kinks: tuple[tuple[str, str], ...] = ()
     is_step: bool = False
+    is_commutative: bool = False
     is_exact: bool = False
     monotone: str = ""
     symmetry: str = ""
@@ -147,6 +150,11 @@ class Primitive:
     @property
     def arity(self) -> int:
         return len(self.params)
+
+    @property
+    def is_piecewise(self) -> bool:
+        """An argument, or its opposite, wherever it is smooth: ``max``, ``abs``."""
+        return self.is_exact and not self.is_step
 
     @property
     def least_arity(self) -> int:

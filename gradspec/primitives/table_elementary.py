@@ -274,6 +274,7 @@ _LOGISTIC = (
         ("x", "y"),
         meaning="log(exp(x) + exp(y))",
         partials=("sigmoid(x - y)", "sigmoid(y - x)"),
+        is_commutative=True,
         ball=balls.logaddexp,
         sympy=lambda sp, x, y: sp.log(sp.exp(x) + sp.exp(y)),
         model=lambda np, x, y: np.logaddexp(x, y),

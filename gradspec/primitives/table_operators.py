@@ -15,6 +15,7 @@ _ARITHMETIC = (
         "add",
         _PAIR,
         partials=("1", "1"),
+        is_commutative=True,
         ball=operator.add,
         sympy=lambda sp, x, y: x + y,
         model=lambda np, x, y: x + y,
@@ -33,6 +34,7 @@ _ARITHMETIC = (
         "mul",
         _PAIR,
         partials=("y", "x"),
+        is_commutative=True,
         ball=operator.mul,
         sympy=lambda sp, x, y: x * y,
         model=lambda np, x, y: x * y,
@@ -52,6 +54,7 @@ _ARITHMETIC = (
     Primitive(
         "mod",
         _PAIR,
+        meaning="x - y * floor(x / y)",
         partials=("1", "-floor(x / y)"),
         domain="y != 0",
         kinks=(("x / y == floor(x / y)", "the slope of the branch to the right"),),

@@ -24,7 +24,7 @@ from gradspec.ir.numbered import Key
 from gradspec.ir.walk import children, names, nodes
 from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Primitive
-from gradspec.primitives.table_bounds import VANISHING
+from gradspec.primitives.table_internal import VANISHING
 from gradspec.symbolic.truth import nearest
 
 Column: TypeAlias = Any

@@ -31,7 +31,7 @@ from gradspec.ir.unroll import unrolled
 from gradspec.ir.walk import children, names, nodes, substitute, with_children
 from gradspec.lower.growth import depth
 from gradspec.primitives.formula import partial
-from gradspec.primitives.lookup import primitive
+from gradspec.primitives.lookup import primitive, rows
 from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.stabilise.indexed_points import Sample, samples, scalar_sample
 from gradspec.stabilise.matching import replaced
@@ -42,7 +42,7 @@ _REACH = 4096.0
 """Inputs beyond this may overflow in a product; that is not what this is about."""
 
 _PLAIN = frozenset(
-    ["add", "sub", "mul", "neg", "square", "max", "min", "clip", "relu", "abs"]
+    ["add", "sub", "mul", "neg", "square", *(r.name for r in rows() if r.is_piecewise)]
 )
 """Finite wherever their arguments are (within reach), derivatives too."""
 

@@ -17,11 +17,12 @@ from gradspec.ir.expr import Apply, Const, Expr, Ref, Select
 from gradspec.ir.numbered import Key
 from gradspec.ir.tidy import fold
 from gradspec.ir.walk import children, names, nodes, size, with_children
+from gradspec.primitives.lookup import rows
 from gradspec.stabilise.rewrite_rules import by_operator
 
 Binding: TypeAlias = Mapping[str, Expr]
 
-_COMMUTATIVE = frozenset(["add", "mul", "min", "max", "hypot", "logaddexp"])
+_COMMUTATIVE = frozenset(r.name for r in rows() if r.is_commutative)
 
 
 _ODD = frozenset(["xlogy", "xlog1py", "tanh", "erf", "sinh"])

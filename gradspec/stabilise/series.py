@@ -21,7 +21,7 @@ from gradspec.derive.build import times
 from gradspec.ir.expr import ONE, ZERO, Apply, Const, Expr, Ref, Select
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import children, names, nodes, size, substitute, with_children
-from gradspec.primitives.table_polynomials import LONGEST, name_of
+from gradspec.primitives.table_internal import LONGEST, name_of
 from gradspec.stabilise.accuracy_model import GOOD, Quantity
 from gradspec.stabilise.choice import Candidate
 from gradspec.stabilise.matching import replaced

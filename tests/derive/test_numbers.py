@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gradspec.ir.expr import Apply, Const, Expr, Ref, Select
 from gradspec.ir.text import show
-from gradspec.primitives.table import ROWS
+from gradspec.primitives.lookup import ROWS
 from gradspec.symbolic.enclose import defined, enclose
 from tests.derive.rules import of
 

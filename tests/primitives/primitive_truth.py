@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 from flint import arb, ctx, fmpq
 
-from gradspec.primitives.lookup import primitive
+from gradspec.primitives.lookup import ROWS, primitive
 from gradspec.primitives.row import Primitive
-from gradspec.primitives.table import ROWS
 
 Point = tuple[float, ...]
 

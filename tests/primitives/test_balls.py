@@ -13,8 +13,7 @@ import pytest
 import sympy
 from flint import arb
 
-from gradspec.primitives.lookup import primitive
-from gradspec.primitives.table import ROWS
+from gradspec.primitives.lookup import ROWS, primitive
 from tests.primitives.primitive_truth import (
     OPERATORS,
     Balls,

@@ -10,8 +10,8 @@ import pytest
 
 from gradspec.ir.expr import Apply, Ref, const
 from gradspec.ir.text import show
+from gradspec.primitives.lookup import ROWS
 from gradspec.primitives.row import Primitive
-from gradspec.primitives.table import ROWS
 from gradspec.targets import emit
 from tests.targets.emission import imported
 from tests.targets.ranked_numpy import lowered, planned

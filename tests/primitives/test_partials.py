@@ -7,9 +7,8 @@ import math
 import pytest
 from flint import arb
 
-from gradspec.primitives.lookup import primitive
+from gradspec.primitives.lookup import ROWS, primitive
 from gradspec.primitives.row import Primitive
-from gradspec.primitives.table import ROWS
 from tests.primitives.primitive_truth import (
     Balls,
     Point,

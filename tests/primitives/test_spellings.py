@@ -12,9 +12,8 @@ import pytest
 
 from gradspec.audit.measure import Truth, errors
 from gradspec.audit.tolerance import units
-from gradspec.primitives.lookup import primitive
+from gradspec.primitives.lookup import ROWS, primitive
 from gradspec.primitives.row import Expand
-from gradspec.primitives.table import ROWS
 from tests.primitives.primitive_frameworks import (
     FLOAT32,
     FLOAT64,

@@ -9,6 +9,7 @@ from importlib.resources import files
 import pytest
 
 from gradspec.primitives.lookup import (
+    ROWS,
     function_names,
     is_function,
     is_primitive,
@@ -16,7 +17,6 @@ from gradspec.primitives.lookup import (
     rows,
 )
 from gradspec.primitives.row import Expand, Missing, Primitive, Runtime, Template
-from gradspec.primitives.table import ROWS
 
 TARGETS = ("numpy", "torch", "tf", "jax")
 

@@ -97,8 +97,11 @@ class Normal:
     def operation(self, op: str) -> Callable[..., Any]:
         if op in OPERATIONS:
             return partial(OPERATIONS[op], self)
-        if not primitive(op).params:
+        row = primitive(op)
+        if not row.params:
             raise NotImplementedError("infinity")
+        if row.is_step and row.arity == 1:
+            return lambda part: self.step_function(op, part)
         return lambda *parts: self.opaque(op, parts)
 
     def decided(self, condition: Any) -> bool:
@@ -415,10 +418,6 @@ class Normal:
             return self.exp(shifted(self, "lgamma", (value,)))
         return self.opaque("gamma", (value,))
 
-    def modulo(self, value: Frac, by: Frac) -> Frac:
-        whole = self.step_function("floor", self.ring.div(value, by))
-        return self.ring.sub(value, self.ring.mul(by, whole))
-
 
 def _comparison(*signs: int) -> Callable[[Normal, Frac, Frac], bool]:
     """The comparison that holds where the difference has one of some signs."""
@@ -453,9 +452,6 @@ OPERATIONS: Mapping[str, Callable[..., Any]] = {
     "acos": arc_cosine,
     "atan": arc_tangent,
     "atan2": arc_of_pair,
-    "floor": lambda n, a: n.step_function("floor", a),
-    "round": lambda n, a: n.step_function("round", a),
-    "mod": lambda n, a, b: n.modulo(a, b),
     "gamma": lambda n, a: n.gamma(a),
     "lgamma": lambda n, a: shifted(n, "lgamma", (a,)),
     "digamma": lambda n, a: shifted(n, "digamma", (a,)),

@@ -17,7 +17,7 @@ from gradspec.plan.arrays import Expr, Name, Op, names, transform
 from gradspec.plan.gradients import Pushforward
 from gradspec.plan.plan import Assign, Step
 from gradspec.plan.program import Program
-from gradspec.primitives.table_fence import FENCE
+from gradspec.primitives.table_internal import FENCE
 
 _Statement = TypeVar("_Statement", Assign, Step)
 
