@@ -18,7 +18,7 @@ from flint import arb, ctx, fmpq
 
 from gradspec.ir.expr import Const, Expr, Ref
 from gradspec.ir.walk import nodes, transform
-from gradspec.symbolic.enclose import Point, defined, enclose, program
+from gradspec.symbolic.enclose import Point, defined, enclose, middle, program, to_ball
 
 PRECISIONS = (256, 640, 2048)
 WANTED = 50
@@ -154,13 +154,9 @@ def simple_ratio(left: Expr, right: Expr, points: tuple[Point, ...]) -> Any:
 
 def _fraction(ball: Any) -> Any:
     """The simplest fraction in a ball if its terms are small, else the ball."""
-    man, exp = ball.mid().man_exp()
-    exact = Fraction(int(man)) * Fraction(2) ** int(exp)
-    near = exact.limit_denominator(10**6)
+    near = middle(ball).limit_denominator(10**6)
     with ctx.workprec(256):
-        return (
-            near if ball.contains(arb(fmpq(near.numerator, near.denominator))) else ball
-        )
+        return near if ball.contains(to_ball(near)) else ball
 
 
 # --- numbers that their author rounded -----------------------------------------------
@@ -244,7 +240,7 @@ def _spread(value: Fraction) -> Any:
     if radius is None:
         return None
     with ctx.workprec(_PRECISION):
-        middle = arb(fmpq(value.numerator, value.denominator))
+        middle = to_ball(value)
         return middle + arb(0, fmpq(radius.numerator, radius.denominator))
 
 
@@ -326,7 +322,7 @@ def _one_sided(
             return None
         values.append(ball)
     with ctx.workprec(PRECISION):
-        width = arb(fmpq(step.numerator, step.denominator))
+        width = to_ball(step)
         below = float(((values[1] - values[0]) / width).mid())
         above = float(((values[2] - values[1]) / width).mid())
     return below, above

@@ -21,7 +21,7 @@ from gradspec.ir.expr import Apply, Expr, Ref, apply
 from gradspec.ir.rule import Input, Kind, Rule
 from gradspec.ir.walk import names
 from gradspec.symbolic.breaks import Bound, bounds, conjuncts
-from gradspec.symbolic.enclose import defined, enclose, program, to_ball
+from gradspec.symbolic.enclose import defined, enclose, middle, program, to_ball
 
 _LARGEST = Fraction((1 << 24) - 1) * Fraction(2) ** 104
 
@@ -39,12 +39,6 @@ def float32(value: Any) -> Fraction:
     top = exact.numerator.bit_length() - exact.denominator.bit_length()
     unit = Fraction(2) ** max(top - 23, -149)
     return max(-_LARGEST, min(_LARGEST, round(exact / unit) * unit))
-
-
-def middle(ball: Any) -> Fraction:
-    """The centre of a finite ball."""
-    man, exp = ball.mid().man_exp()
-    return Fraction(int(man)) * Fraction(2) ** int(exp)
 
 
 @dataclass(frozen=True, slots=True)

@@ -177,6 +177,12 @@ def to_ball(value: Any) -> Value:
     return arb(int(value) if isinstance(value, bool) else value)
 
 
+def middle(ball: Any) -> Fraction:
+    """The centre of a finite ball."""
+    man, exp = ball.mid().man_exp()
+    return Fraction(int(man)) * Fraction(2) ** int(exp)
+
+
 def ball_around(value: float, radius: float) -> Value:
     """The ball of all numbers that are at most ``radius`` from ``value``."""
     return arb(value, radius)

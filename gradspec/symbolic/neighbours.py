@@ -14,14 +14,22 @@ from functools import lru_cache
 from itertools import pairwise, product
 from typing import Any
 
-from flint import arb, ctx, fmpq
+from flint import arb, ctx
 
 from gradspec.ir.expr import ONE, ZERO, Apply, Expr
 from gradspec.ir.tidy import fold
 from gradspec.ir.walk import transform
 from gradspec.primitives.formula import elementary
 from gradspec.symbolic.breaks import borders
-from gradspec.symbolic.enclose import Point, Program, Value, defined, enclose, program
+from gradspec.symbolic.enclose import (
+    Point,
+    Program,
+    Value,
+    defined,
+    enclose,
+    program,
+    to_ball,
+)
 
 STEP = Fraction(1, 2**200)
 PRECISION = 640
@@ -107,7 +115,7 @@ def central_slope(expr: Expr, point: Mapping[str, Fraction], name: str) -> float
     below, above, here = values
     size = max(abs(point[name]), Fraction(1))
     with ctx.workprec(PRECISION):
-        step = arb(fmpq(size.numerator, size.denominator)) * arb(2) ** -200
+        step = to_ball(size) * arb(2) ** -200
         left, right = (here - below) / step, (above - here) / step
         bend = abs(right - left)
         if not bend < arb(2) ** -90 * (1 + abs(left) + abs(right)):
@@ -258,7 +266,7 @@ def approach(
 def at(value: Any) -> Limit:
     """An exact value, or a ball, at the point itself."""
     if isinstance(value, Fraction):
-        return Limit(Trend.FINITE, arb(fmpq(value.numerator, value.denominator)))
+        return Limit(Trend.FINITE, to_ball(value))
     if value is True or value is False:
         return Limit(Trend.FINITE, arb(int(value)))
     if value is None:

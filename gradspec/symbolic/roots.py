@@ -26,8 +26,8 @@ from gradspec.primitives.balls import truth
 from gradspec.primitives.formula import formula
 from gradspec.primitives.lookup import primitive
 from gradspec.symbolic.breaks import Surface, solutions
-from gradspec.symbolic.domain import fractions, middle
-from gradspec.symbolic.enclose import UNDEFINED, Program, defined, program
+from gradspec.symbolic.domain import fractions
+from gradspec.symbolic.enclose import UNDEFINED, Program, defined, middle, program
 
 SIMPLE = fractions("0 1 -1 2 -2 1/2 -1/2 3 -3 4 -4")
 LATTICE = fractions("0 1 -1")
@@ -314,7 +314,7 @@ def as_fraction(ball: Any) -> Any:
     man, exp = ball.man_exp()
     if int(man).bit_length() + abs(int(exp)) > _LONGEST:
         return ball
-    return Fraction(int(man)) * Fraction(2) ** int(exp)
+    return middle(ball)
 
 
 class _Exact:

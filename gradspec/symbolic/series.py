@@ -35,6 +35,7 @@ from gradspec.ir.expr import Expr
 from gradspec.primitives.formula import formula
 from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Primitive
+from gradspec.symbolic.enclose import to_ball
 
 
 class NoSeries(Exception):
@@ -363,7 +364,7 @@ def model(expr: Expr, name: str, centre: Any, width: Fraction, order: int) -> Mo
     """The model of an expression in ``name`` alone about ``centre`` (a Fraction, or a
     ball that holds a number known no closer); :class:`NoSeries` if there is none."""
     with ctx.workprec(PRECISION):
-        radius = arb(fmpq(width.numerator, width.denominator))
+        radius = to_ball(width)
         start = _exact(centre) if isinstance(centre, Fraction) else centre
         variable = Model((start, fmpq(1), *[fmpq(0)] * (order - 1)), arb(0), radius)
         found = evaluate(expr, _Models({name: variable}, variable), {}).regular()

@@ -14,10 +14,10 @@ from fractions import Fraction
 from math import nan
 from typing import Any
 
-from flint import arb, ctx, fmpq
+from flint import arb, ctx
 
 from gradspec.ir.expr import Expr
-from gradspec.symbolic.enclose import Point, Program, defined, program
+from gradspec.symbolic.enclose import Point, Program, defined, program, to_ball
 
 CAP = 4096
 """Bits at which we stop. A ball that is defined but still holds the middle between two
@@ -260,9 +260,9 @@ def agreement(ball: Any, expected: Fraction | float, unit: Fraction) -> Agreemen
     if not defined(ball):
         return Agreement.NO if _is_infinite(ball) else Agreement.UNKNOWN
     with ctx.workprec(256):
-        exact = arb(fmpq(expected.numerator, expected.denominator))
+        exact = to_ball(expected)
         off = abs(_number(ball) - exact)
-        last = arb(fmpq(unit.numerator, unit.denominator))
+        last = to_ball(unit)
         if not off > last / 2:
             return Agreement.YES
         if (
@@ -271,7 +271,7 @@ def agreement(ball: Any, expected: Fraction | float, unit: Fraction) -> Agreemen
             and _is_long(exact, last)
         ):
             return Agreement.YES
-        rough = abs(exact) * arb(fmpq(_SINGLE.numerator, _SINGLE.denominator))
+        rough = abs(exact) * to_ball(_SINGLE)
         return Agreement.NO if off > rough else Agreement.SINGLE
 
 
