@@ -47,7 +47,7 @@ class Program:
     __slots__ = ("_compiled", "_known", "names")
 
     def __init__(self, roots: tuple[Expr, ...]) -> None:
-        self._compiled = Steps(roots, _operation, _select)
+        self._compiled = Steps(roots, operation, _select)
         self._known: dict[int, list[Value]] = {}
         self.names = self._compiled.names
 
@@ -193,7 +193,8 @@ def ball_around(value: float, radius: float) -> Value:
 UNDEFINED: Value = arb.nan()
 
 
-def _operation(op: str) -> Callable[..., Value]:
+def operation(op: str) -> Callable[..., Value]:
+    """A primitive on balls."""
     row = primitive(op)
     return row.ball if row.params else partial(row.ball, UNDEFINED)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cache, partial
+from functools import partial
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
 from typing import Any
@@ -18,7 +18,7 @@ from typing import Any
 from flint import arb, ctx, fmpq
 
 from gradspec.ir.evaluate import evaluate
-from gradspec.ir.expr import ZERO, Apply, Const, Expr, Ref
+from gradspec.ir.expr import ZERO, Apply, Const, Expr
 from gradspec.ir.text import show
 from gradspec.ir.tidy import decide, fold, tidy
 from gradspec.ir.walk import names
@@ -27,7 +27,15 @@ from gradspec.primitives.formula import formula
 from gradspec.primitives.lookup import primitive
 from gradspec.symbolic.breaks import Surface, solutions
 from gradspec.symbolic.domain import fractions
-from gradspec.symbolic.enclose import UNDEFINED, Program, defined, middle, program
+from gradspec.symbolic.enclose import (
+    UNDEFINED,
+    Program,
+    defined,
+    middle,
+    operation,
+    program,
+    to_ball,
+)
 
 SIMPLE = fractions("0 1 -1 2 -2 1/2 -1/2 3 -3 4 -4")
 LATTICE = fractions("0 1 -1")
@@ -357,11 +365,11 @@ def _applied(op: str, *values: Any) -> Any:
             return meant
     if any(value is None for value in values):
         return None
-    names = [f"v{number}" for number in range(len(values))]
-    (value,) = _template(op, len(values)).run(
-        dict(zip(names, values, strict=True)), _PRECISION
-    )
-    return as_fraction(value)
+    with ctx.workprec(_PRECISION):
+        try:
+            return as_fraction(operation(op)(*map(to_ball, values)))
+        except (ArithmeticError, ValueError):
+            return UNDEFINED
 
 
 def _by_meaning(op: str, values: tuple[Any, ...]) -> Any:
@@ -370,8 +378,3 @@ def _by_meaning(op: str, values: tuple[Any, ...]) -> Any:
     if row.meaning is None:
         return None
     return exactly(formula(row.meaning), dict(zip(row.params, values, strict=True)))
-
-
-@cache
-def _template(op: str, arity: int) -> Program:
-    return Program((Apply(op, tuple(Ref(f"v{n}") for n in range(arity))),))
