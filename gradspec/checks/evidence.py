@@ -22,6 +22,7 @@ from gradspec.derive.linear import is_linear
 from gradspec.ir.expr import Apply, Const, Expr
 from gradspec.ir.rule import Kind
 from gradspec.ir.walk import names, nodes
+from gradspec.primitives.lookup import rows
 from gradspec.symbolic.breaks import borders
 from gradspec.symbolic.compare import (
     Comparison,
@@ -52,7 +53,12 @@ _HALVINGS = 40
 _GRID = tuple(
     Fraction(s) for s in (0, *(x for k in range(-4, 9) for x in (2.0**k, -(2.0**k))))
 )
-_STEPS = {"round": Fraction(1, 2), "floor": Fraction(1), "ceil": Fraction(1)}
+_STEPS = {
+    row.name: row.zero_from + 1 or Fraction(1)
+    for row in rows()
+    if row.zero_from is not None
+}
+"""Where steps jump first above 0."""
 
 
 @dataclass(frozen=True, slots=True)

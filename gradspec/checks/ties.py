@@ -17,10 +17,11 @@ from gradspec.diagnostics import Diagnostic, Label, Severity
 from gradspec.ir.expr import Apply, Const, Expr, Ref
 from gradspec.ir.rule import Backward, Input, Override
 from gradspec.ir.walk import names, nodes, transform
+from gradspec.primitives.lookup import rows
 from gradspec.symbolic.breaks import borders, solutions
 from gradspec.symbolic.enclose import defined, enclose, program
 
-_LOWEST = {"round": Fraction(-1, 2), "floor": Fraction(0), "ceil": Fraction(-1)}
+_LOWEST = {row.name: row.zero_from for row in rows() if row.zero_from is not None}
 """Where the interval on which a step is 0 begins; it is 1 long."""
 
 _INSIDE = (Fraction(1, 16), Fraction(1, 2), Fraction(15, 16))

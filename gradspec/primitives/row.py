@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 # --- how a target says it -------------------------------------------------------------
@@ -98,6 +99,7 @@ class Primitive:
     is_exact    nothing is rounded: the result is an argument or a whole number
     monotone    "+" or "-" for each argument, if it grows or falls with it (not: "")
     symmetry    "odd" or "even" in its only argument (neither: "")
+    zero_from   where the interval on which a step is 0 begins, which is 1 long
     bounds      the least and the largest value, as formulas ("": there is none)
     inverse     formula of x that gives the result ``out``: of several that on the side
                 of 0 on which ``x`` is; undefined where there is none (not said: "")
@@ -133,6 +135,7 @@ class Primitive:
     is_exact: bool = False
     monotone: str = ""
     symmetry: str = ""
+    zero_from: Fraction | None = None
     bounds: tuple[str, str] = ("", "")
     inverse: str = ""
     mistaken: tuple[str, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 from gradspec.primitives import balls
@@ -270,6 +271,7 @@ _STEPS = (
         is_step=True,
         monotone="+",
         is_exact=True,
+        zero_from=Fraction(0),
         ball=lambda x: x.floor(),
         model=lambda np, x: np.floor(x),
         source="DLMF, Common notations and definitions",
@@ -284,6 +286,7 @@ _STEPS = (
         is_step=True,
         monotone="+",
         is_exact=True,
+        zero_from=Fraction(-1),
         ball=lambda x: x.ceil(),
         model=lambda np, x: np.ceil(x),
         source="DLMF, Common notations and definitions",
@@ -298,6 +301,7 @@ _STEPS = (
         monotone="+",
         symmetry="odd",
         is_exact=True,
+        zero_from=Fraction(-1, 2),
         ball=balls.nearest_even,
         model=lambda np, x: np.round(x),
         source="IEEE 754-2019, 5.9: roundToIntegralTiesToEven",
