@@ -48,29 +48,6 @@ def test_r3_trace(capfd: pytest.CaptureFixture[str]) -> None:
     assert [n[-3:] for n in numbers[3:]] == backward
 
 
-def test_r4_product() -> None:
-    product = tutorial("product", "tf").product
-    x, y = tf.Variable(2.0), tf.Variable(3.0)
-    with tf.GradientTape(persistent=True) as tape:
-        z = product(x, y)
-        copy = tf.identity(x)
-    found = (z, tape.gradient(z, x), tape.gradient(z, y))
-    assert [float(v) for v in found] == [6.0, 3.0, 2.0]
-    assert tape.gradient(copy, y) is None
-
-
-def test_r5_surrogate_of_the_sign() -> None:
-    module = tutorial("sign_step", "tf")
-    x = tf.Variable(3.0)
-    with tf.GradientTape(persistent=True) as tape:
-        y = module.sign_step(x)
-        loss = module.sign_step_loss(x)
-    assert float(y) == 1.0
-    assert float(tape.gradient(y, x)) == pytest.approx(0.0451766551, rel=1e-6)
-    assert float(loss) == 2.0
-    assert float(tape.gradient(loss, x)) == pytest.approx(0.0903533101, rel=1e-6)
-
-
 def test_r6_training() -> None:
     """L = (y - 1)²/2 by Keras' Adam, learning rate 0.1."""
     sign_step = tutorial("sign_step", "tf").sign_step
@@ -86,33 +63,6 @@ def test_r6_training() -> None:
     assert told[0][:2] == (2.0, pytest.approx(-0.393223882, rel=1e-6))
     assert [t[2] for t in told[::10]] == pytest.approx(PUBLISHED, abs=3e-4)
     assert all(t[:2] == (0.0, 0.0) for t in told[10::10])
-
-
-def test_r7_elementwise_square() -> None:
-    x = tf.Variable([1.0, 2.0, 3.0])
-    with tf.GradientTape() as tape:
-        y = tutorial("elementwise_square", "tf").elementwise_square(x)
-        loss = tf.reduce_sum(y)
-    assert tape.gradient(loss, x).numpy().tolist() == [2.0, 4.0, 6.0]
-
-
-def test_r8_two_outputs() -> None:
-    x, y = tf.Variable(2.0), tf.Variable(3.0)
-    with tf.GradientTape() as tape:
-        z, w = tutorial("complex_op", "tf").complex_op(x, y)
-        loss = z + w
-    dx, dy = tape.gradient(loss, (x, y))
-    assert (float(z), float(w)) == (pytest.approx(6.9092974, rel=1e-7), 9.0)
-    assert (float(dx), float(dy)) == (pytest.approx(2.5838532, rel=1e-7), 8.0)
-
-
-def test_r9_piecewise() -> None:
-    x = tf.Variable([-1.0, 0.0, 1.0])
-    with tf.GradientTape() as tape:
-        y = tutorial("piecewise", "tf").piecewise(x)
-        loss = tf.reduce_sum(y)
-    assert y.numpy().tolist() == [-1.0, 0.0, 2.0]
-    assert tape.gradient(loss, x).numpy().tolist() == [1.0, 1.0, 2.0]
 
 
 def test_r10_no_gradient_is_none() -> None:

@@ -51,28 +51,6 @@ def test_r3_trace(capsys: pytest.CaptureFixture[str], tmp_path: object) -> None:
     assert [n[-3:] for n in numbers[3:]] == backward
 
 
-def test_r4_product() -> None:
-    product = tutorial("product", "torch").product
-    x, y = _leaf(2.0), _leaf(3.0)
-    z = product(x, y)
-    dx, dy = torch.autograd.grad(z, (x, y))
-    assert (z.item(), dx.item(), dy.item()) == (6.0, 3.0, 2.0)
-    z = product(x, y)
-    assert torch.autograd.grad(x * 1, y, allow_unused=True) == (None,)
-
-
-def test_r5_surrogate_of_the_sign() -> None:
-    module = tutorial("sign_step", "torch")
-    x = _leaf(3.0)
-    y = module.sign_step(x)
-    (dx,) = torch.autograd.grad(y, x)
-    assert y.item() == 1.0
-    assert dx.item() == pytest.approx(0.0451766551, rel=1e-6)
-    loss = module.sign_step_loss(x)
-    (dx,) = torch.autograd.grad(loss, x)
-    assert (loss.item(), dx.item()) == (2.0, pytest.approx(0.0903533101, rel=1e-6))
-
-
 PUBLISHED = [
     -0.89999783,
     0.0995881185,
@@ -103,28 +81,6 @@ def test_r6_training() -> None:
     assert told[0][:2] == (2.0, pytest.approx(-0.393223882, rel=1e-6))
     assert [t[2] for t in told[::10]] == pytest.approx(PUBLISHED, abs=3e-4)
     assert all(t[:2] == (0.0, 0.0) for t in told[10::10])
-
-
-def test_r7_elementwise_square() -> None:
-    x = _leaf(1.0, 2.0, 3.0)
-    tutorial("elementwise_square", "torch").elementwise_square(x).sum().backward()
-    assert x.grad.tolist() == [2.0, 4.0, 6.0]
-
-
-def test_r8_two_outputs() -> None:
-    x, y = _leaf(2.0), _leaf(3.0)
-    z, w = tutorial("complex_op", "torch").complex_op(x, y)
-    (z + w).backward()
-    assert (z.item(), w.item()) == (pytest.approx(6.9092974, rel=1e-7), 9.0)
-    assert x.grad.item() == pytest.approx(2.5838532, rel=1e-7)
-    assert y.grad.item() == 8.0
-
-
-def test_r9_piecewise() -> None:
-    x = _leaf(-1.0, 0.0, 1.0)
-    y = tutorial("piecewise", "torch").piecewise(x)
-    y.sum().backward()
-    assert (y.tolist(), x.grad.tolist()) == ([-1.0, 0.0, 2.0], [1.0, 1.0, 2.0])
 
 
 def test_r10_no_gradient_is_none() -> None:

@@ -6,10 +6,14 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 
+from gradspec.ir.rule import Rule
+from gradspec.ir.unroll import axis_names
 from tests.targets.emission import torch_module
 from tests.targets.indexed_rules import RULES
+from tests.targets.ranked_numpy import arguments, lowered, statics
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
@@ -50,6 +54,42 @@ def test_shapes_other_than_declared_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match=f"{name}: {message}"):
         getattr(rules, name)(*map(torch.ones, shapes))
+
+
+@pytest.mark.parametrize("rule", lowered(RULES), ids=lambda rule: rule.name)
+def test_values_and_gradients_under_vmap(rules: ModuleType, rule: Rule) -> None:
+    """Both ways of batching: that of `torch.func` and that of `is_grads_batched`."""
+    sizes = dict.fromkeys(axis_names(rule), 3) | {"m": 2, "k": 2}
+    rng = np.random.default_rng(7)
+    given = [torch.tensor(a) for a in arguments(rule, sizes, rng, {}).values()]
+    rows = [torch.stack([x, x / 2]) if x.is_floating_point() else x for x in given]
+    axes = tuple(0 if x.is_floating_point() else None for x in given)
+    places = tuple(k for k, i in enumerate(rule.tensor_inputs) if i.takes_gradient)
+    numbers = statics(rule, sizes)
+
+    def total(*inputs: Any) -> Any:
+        made = getattr(rules, rule.name)(*inputs, **numbers)
+        outputs = made if isinstance(made, tuple) else (made,)
+        return sum(y.cos().sum() for y in outputs)
+
+    def each(k: int) -> list[Any]:
+        return [x[k] if axis == 0 else x for x, axis in zip(rows, axes, strict=True)]
+
+    gradients = torch.func.grad(total, places)
+    alone = [gradients(*each(k)) for k in range(2)]
+    together = torch.func.vmap(gradients, axes)(*rows)
+    for found, wanted in zip(together, zip(*alone, strict=True), strict=True):
+        torch.testing.assert_close(found, torch.stack(wanted))
+    leaves = [given[k].clone().requires_grad_() for k in places]
+    inputs = [*given]
+    for place, leaf in zip(places, leaves, strict=True):
+        inputs[place] = leaf
+    upstream = torch.tensor([1.0, 2.0], dtype=F64)
+    batched = torch.autograd.grad(
+        total(*inputs), leaves, upstream, is_grads_batched=True
+    )
+    for found, wanted in zip(batched, alone[0], strict=True):
+        torch.testing.assert_close(found, torch.stack([wanted, 2 * wanted]))
 
 
 # --- results that are the caller's own, and DTensors ---------------------------------------
