@@ -35,7 +35,7 @@ def forward(rule: Rule, output: int) -> Expr:
 
 
 def follows_surrogate(rule: Rule) -> bool:
-    """Whether derivatives go through a surrogate: the rule's own, or the surrogate or
+    """True if derivatives go through a surrogate: the rule's own, or the surrogate or
     override of a rule that it calls. The backward is then not the derivative of the
     forward, and no difference quotient can judge it.
     """
@@ -43,7 +43,7 @@ def follows_surrogate(rule: Rule) -> bool:
 
 
 def calls_surrogate(rule: Rule) -> bool:
-    """Whether a rule that it calls, however indirectly, has a surrogate or override."""
+    """True if a rule that it calls, however indirectly, has a surrogate or override."""
     values = (let.value for let in rule.forward)
     found = (n.rule for value in values for n in nodes(value) if isinstance(n, Call))
     return any(

@@ -50,7 +50,7 @@ class OutOfRange(ValueError):
 
 
 def element(name: str, index: Index) -> str:
-    """What an element is called: ``x[0, 1]``; a value without axes keeps its name."""
+    """The name of an element: ``x[0, 1]``; a value without axes keeps its own."""
     return f"{name}[{', '.join(map(str, index))}]" if index else name
 
 

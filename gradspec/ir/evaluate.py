@@ -30,7 +30,7 @@ Known: TypeAlias = "dict[Key, Value]"
 
 
 class Algebra(Protocol):
-    """What expressions are made of, for one kind of value at one point."""
+    """Constants, variables and operations for one kind of value, at one point."""
 
     def constant(self, value: Fraction) -> Value: ...
 

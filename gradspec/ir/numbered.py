@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 
 
 class Key:
-    """What equal nodes share, compared by identity; it is gone with the last of them."""
+    """The identity of equal nodes, compared by `is`; it is gone with the last of them."""
 
     __slots__ = ("__weakref__", "number")
 

@@ -18,7 +18,7 @@ from gradspec.source import Source, Span
 
 
 class Kind(Enum):
-    """What a variable is; only FLOAT inputs receive a gradient."""
+    """The kind of a variable; only FLOAT inputs receive a gradient."""
 
     FLOAT = "float"
     NOGRAD = "nograd"
@@ -146,7 +146,7 @@ Backward: TypeAlias = Pending | Derived | Declared | Override | NoGradient
 
 @dataclass(frozen=True, slots=True)
 class Surrogate:
-    """What the backward pass differentiates in place of an output's forward."""
+    """The function that is differentiated in place of an output's forward."""
 
     output: str
     indices: tuple[str, ...]

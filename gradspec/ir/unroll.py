@@ -82,7 +82,7 @@ def expansion(
     integers: Mapping[str, Nested] | None = None,
     joins: Mapping[str, Join] = PLAIN,
 ) -> Expansion:
-    """What writes out the expressions of ``rule``, and of others with the same names, at
+    """The expansion of the expressions of ``rule``, and of others with the same names, at
     ``sizes``; the arguments are those of :func:`unroll`."""
     named = {i.name: sizes[i.name] for i in rule.static_inputs if i.name in sizes}
     given: dict[str, Nested] = {**named, **(integers or {})}
@@ -209,7 +209,7 @@ class _Unrolling:
                 raise OutOfRange(used.name, used.span, through)
 
     def _missing(self, value: Expr) -> Ref | None:
-        """What a value lacks: something that does not exist, or a local that lacks it."""
+        """The element that a value lacks: it does not exist, or is a local that lacks it."""
         if names(value) <= self.known:
             return None
         unknown = (n for n in nodes(value) if isinstance(n, Ref))
@@ -241,7 +241,7 @@ class _Unrolling:
             yield Surrogate(element(one.output, index), (), value, one.span)
 
     def _assume(self, one: Assume) -> Iterator[Assume]:
-        """What holds whatever the data are is not said."""
+        """Assumptions without those that hold whatever the data are."""
         indices = tuple(name for name, _ in one.indices)
         axes = tuple(axis for _, axis in one.indices)
         for _, condition in self._values(one.condition, indices, axes):
@@ -292,14 +292,14 @@ class _Unrolling:
 
 
 def count(rule: Rule, sizes: Mapping[str, int]) -> int:
-    """How many elements the inputs and outputs have: what unrolling will cost."""
+    """The number of elements of inputs and outputs: what unrolling will cost."""
     variables: tuple[Input | Output, ...] = (*rule.inputs, *rule.outputs)
     shapes = ((extent(a, sizes) for a in v.shape.axes) for v in variables)
     return sum(prod(shape) for shape in shapes)
 
 
 def work(rule: Rule, sizes: Mapping[str, int]) -> int:
-    """How many nodes are visited if it is unrolled, at most."""
+    """The number of nodes that unrolling visits, at most."""
     axes = axes_of(rule)
     entries = zip(rule.inputs, rule.backward, strict=True)
     values = [

@@ -109,5 +109,5 @@ def names(expr: Expr) -> frozenset[str]:
 
 
 def size(expr: Expr) -> int:
-    """How many distinct nodes there are."""
+    """The number of distinct nodes."""
     return len(expr.inner) + 1

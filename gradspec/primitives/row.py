@@ -99,7 +99,8 @@ class Primitive:
     is_exact    nothing is rounded: the result is an argument or a whole number
     monotone    "+" or "-" for each argument, if it grows or falls with it (not: "")
     symmetry    "odd" or "even" in its only argument (neither: "")
-    zero_from   where the interval on which a step is 0 begins, which is 1 long
+    zero_from   of a rounding to whole numbers: where the interval on which it is 0 begins,
+                which is 1 long
     bounds      the least and the largest value, as formulas ("": there is none)
     inverse     formula of x that gives the result ``out``: of several that on the side
                 of 0 on which ``x`` is; undefined where there is none (not said: "")
@@ -161,7 +162,7 @@ class Primitive:
 
     @property
     def least_arity(self) -> int:
-        """How many arguments the user must give."""
+        """The number of arguments that the user must give."""
         return len(self.params) - len(self.optional)
 
     @property

@@ -53,7 +53,7 @@ def call(arity: int, name: str) -> Template:
 
 
 def as_in_jax(numpy: str | Spelling) -> str | Spelling:
-    """What NumPy or SciPy calls a function, or writes out, as JAX does."""
+    """JAX's name of a function, or formula, from that of NumPy or SciPy."""
     match numpy:
         case str():
             return numpy.replace("np.", "jnp.")

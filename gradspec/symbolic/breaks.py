@@ -1,4 +1,4 @@
-"""Where an expression may change its form, and conditions solved for one variable.
+"""Places where an expression changes its form, and conditions solved for a variable.
 
 ``a + 2 * x < 1`` is ``x < (1 - a) / 2``: used to sample inside assumptions and on both
 sides of every threshold of a rule, so it only has to know the plain cases; what it cannot
@@ -46,7 +46,7 @@ def conjuncts(condition: Expr) -> Iterator[Expr]:
 
 @lru_cache(maxsize=256)
 def bounds(condition: Expr) -> tuple[Bound, ...]:
-    """What the relations among the conjuncts say of each variable."""
+    """Bounds of each variable by the relations among the conjuncts."""
     found: list[Bound] = []
     for part in conjuncts(condition):
         if isinstance(part, Apply) and part.op in RELATIONS and part.op != "ne":
@@ -56,7 +56,7 @@ def bounds(condition: Expr) -> tuple[Bound, ...]:
 
 @lru_cache(maxsize=256)
 def thresholds(expr: Expr) -> tuple[Bound, ...]:
-    """Where the expression changes its form: each as ``variable eq value``."""
+    """Places where the expression changes its form, each as ``variable eq value``."""
     found: dict[Bound, None] = {}
     for left, right in borders(expr):
         found.update(dict.fromkeys(_solve_all("eq", left, right)))
@@ -65,14 +65,14 @@ def thresholds(expr: Expr) -> tuple[Bound, ...]:
 
 @lru_cache(maxsize=256)
 def solutions(left: Expr, right: Expr, variable: str) -> tuple[Expr, ...]:
-    """What ``variable`` is where both sides are equal, as far as it can be solved for."""
+    """Values of ``variable`` at which both sides are equal, where it can be solved for."""
     found = _solve_all("eq", left, right)
     return tuple(bound.value for bound in found if bound.variable == variable)
 
 
 @lru_cache(maxsize=256)
 def cases(expr: Expr, variables: frozenset[str]) -> tuple[Bound, ...]:
-    """Where its conditionals tell values of ``variables`` apart by those alone."""
+    """Values of ``variables`` that its conditionals tell apart by those alone."""
     found: dict[Bound, None] = {}
     for select in nodes(expr):
         if isinstance(select, Select):
@@ -180,7 +180,7 @@ def _scaled(op: str, factor: Expr) -> str | None:
 
 
 class Origin(Enum):
-    """What makes a surface."""
+    """The origin of a surface."""
 
     CHOICE = "the condition of a conditional"
     KINK = "a kink of a primitive"
@@ -204,7 +204,7 @@ class Surface:
 
     @property
     def is_lattice(self) -> bool:
-        """Where ``left`` is a whole number."""
+        """The surfaces on which ``left`` is a whole number."""
         return self.right == Apply("floor", (self.left,))
 
 

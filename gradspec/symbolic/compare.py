@@ -39,7 +39,7 @@ class Relation(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What balls say; ``digits`` of agreement, both values as balls, and the precision
+    """A relation by balls: ``digits`` of agreement, both values, and the precision
     (bits) at which they were worked out."""
 
     relation: Relation
@@ -90,7 +90,7 @@ def _undefined(left: Expr, right: Expr, point: Point, a: Any, b: Any) -> Compari
 
 
 def relative_digits(a: Any, b: Any) -> int:
-    """How many leading digits two balls that meet must share."""
+    """The number of leading digits that two balls that meet must share."""
     gap, size = abs(a - b).upper(), max(abs(a).upper(), abs(b).upper())
     if gap.is_zero():
         return 10 * WANTED
@@ -176,7 +176,7 @@ _EXACT_RUN = 5
 
 
 def meets(left: Expr, right: Expr, point: Point) -> bool:
-    """Whether the two values may be equal with every rounded number as exact as it is
+    """True if the two values may be equal with every rounded number as exact as it is
     written. False where no number is rounded.
     """
     bounds: dict[str, Any] = {}
@@ -246,7 +246,7 @@ def _spread(value: Fraction) -> Any:
 
 @lru_cache(maxsize=256)
 def _radius(value: Fraction) -> Fraction | None:
-    """How far a rounded number may be from the one it stands for; None if it is exact."""
+    """The distance of a rounded number from the one it stands for; None if exact."""
     digits, unit = _significant(value)
     if (
         len(digits) < ROUNDED
@@ -273,7 +273,7 @@ def _significant(value: Fraction) -> tuple[str, Fraction]:
 
 
 def _power(number: int, base: int) -> tuple[int, int]:
-    """How often ``base`` divides ``number``, and what is left."""
+    """The exponent of ``base`` in ``number``, and the other factor."""
     count = 0
     while number % base == 0:
         number, count = number // base, count + 1

@@ -152,7 +152,7 @@ class Constraints:
         return not any(self._fails(k, point) for k in range(len(self._parts)))
 
     def _fails(self, number: int, point: Mapping[str, Any]) -> bool:
-        """Whether a part does not hold, or may not; an equation holds if its sides are
+        """True if a part does not hold, or may not; an equation holds if its sides are
         the same to very many digits."""
         part = self._parts[number]
         if enclose(part, point) is True:
@@ -385,7 +385,7 @@ def _is_only(bound: Bound, found: tuple[Bound, ...]) -> bool:
 
 
 def restrained(rule: Rule, conditions: tuple[Expr, ...]) -> Constraints:
-    """What is assumed, for a rule without axes."""
+    """The assumptions of a rule without axes."""
     tensors = frozenset(i.name for i in rule.inputs if i.kind in _REAL)
     statics = frozenset(i.name for i in rule.inputs if i.kind is Kind.STATIC)
     return constraints(conditions, tensors, statics)

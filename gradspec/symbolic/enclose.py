@@ -57,7 +57,7 @@ class Program:
         return tuple([values[root] for root in self._compiled.roots])
 
     def is_singular(self, point: Point, precision: int = 256) -> bool:
-        """Whether a root is certainly undefined at a point, and not merely too hard to
+        """True if a root is certainly undefined at a point, and not merely too hard to
         enclose at this precision: the operation that fails has arguments known well.
         """
         values = self._values(point, precision)
@@ -125,7 +125,7 @@ def enclose(expr: Expr, point: Point, precision: int = 128) -> Value:
 
 
 def defined(value: Value) -> bool:
-    """Whether an enclosure is a finite ball (or a decided condition)."""
+    """True of a finite ball and of a decided condition."""
     if value is None:
         return False
     return value is True or value is False or bool(value.is_finite())
@@ -136,7 +136,7 @@ def _is_undefined(value: Value) -> bool:
 
 
 def _reaches_inside(step: Callable[..., Value], arguments: list[Value]) -> bool:
-    """Whether the operation is defined at an end of inexact arguments: ``atanh`` of
+    """True if the operation is defined at an end of inexact arguments: ``atanh`` of
     ``tanh(1000)``, which is less than 1 by too little to be seen."""
     if all(isinstance(a, bool) or a.is_exact() for a in arguments):
         return False

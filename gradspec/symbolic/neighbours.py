@@ -38,7 +38,7 @@ FINE = 2048
 
 
 def on_border(expressions: tuple[Expr, ...], point: Point) -> bool:
-    """Whether one of the expressions changes its form at the point (a comparison that
+    """True if one of the expressions changes its form at the point (a comparison that
     is an equality there, ``abs`` of zero, a tie in ``max``, a step), also inside the
     meaning of a built-in (``i0e`` has the kink of ``exp(-abs(x))``)."""
     return bool(borders_at(expressions, point))
@@ -87,7 +87,7 @@ def limits(
 
 
 def lies_between(value: Any, ends: tuple[Any, ...]) -> bool:
-    """Whether a ball may lie in the hull of others (a hair of slack for the step)."""
+    """True if a ball may lie in the hull of others (a hair of slack for the step)."""
     with ctx.workprec(PRECISION):
         hull = ends[0]
         for end in ends[1:]:
@@ -97,7 +97,7 @@ def lies_between(value: Any, ends: tuple[Any, ...]) -> bool:
 
 
 def meet(values: tuple[Any, ...]) -> bool:
-    """Whether values close to a point are one limit, up to what the steps leave open."""
+    """True if values close to a point are one limit, as far as the steps show."""
     with ctx.workprec(FINE):
         return all(
             bool(abs(a - values[0]) < (1 + abs(values[0])) * arb(2) ** -90)
@@ -142,7 +142,7 @@ _HOLDS = {
     "eq": (False, False),
     "ne": (True, True),
 }
-"""Where the left side is the smaller one, and where it is the larger one."""
+"""The truth of a comparison for a smaller and for a larger left side."""
 
 Pair = tuple[Expr, Expr]
 
@@ -228,7 +228,7 @@ class Limit:
 
     @property
     def is_inside(self) -> bool:
-        """Whether there is anything on that side."""
+        """True if there is anything on that side."""
         return self.trend in (Trend.FINITE, Trend.INFINITE)
 
 
@@ -277,14 +277,14 @@ def at(value: Any) -> Limit:
 
 
 def same(one: Limit, other: Limit) -> bool:
-    """Whether two finite limits may be equal."""
+    """True if two finite limits may be equal."""
     with ctx.workprec(_PRECISION):
         gap = abs(one.value - other.value)
         return not gap > _room(one, other)
 
 
 def is_between(value: Limit, ends: tuple[Limit, ...]) -> bool:
-    """Whether a finite value may lie in the hull of finite ends."""
+    """True if a finite value may lie in the hull of finite ends."""
     with ctx.workprec(_PRECISION):
         room = _room(value, *ends)
         below = all(value.value < end.value - room for end in ends)
@@ -293,7 +293,7 @@ def is_between(value: Limit, ends: tuple[Limit, ...]) -> bool:
 
 
 def _room(*limits: Limit) -> Any:
-    """What is left open: the slack, and a hair of the size for the last step."""
+    """The uncertainty: the slack, and a hair of the size for the last step."""
     size = sum((abs(limit.value).upper() for limit in limits), arb(1))
     slack = sum((arb(limit.slack) for limit in limits), arb(0))
     return size * arb(2) ** _TINY + slack

@@ -78,7 +78,7 @@ def solved(
 
 
 def is_solvable(surface: Surface, variable: str) -> bool:
-    """Whether solving gives all roots: of a lattice, or for what is on one side alone."""
+    """True if solving gives all roots: of a lattice, or for what is on one side alone."""
     left, right = surface.left, surface.right
     return surface.is_lattice or bool(solutions(left, right, variable))
 
@@ -159,7 +159,7 @@ def _distance(interval: tuple[Fraction, Fraction]) -> tuple[Fraction, Fraction]:
 def _lattice(
     surface: Surface, variable: str, base: Mapping[str, Fraction]
 ) -> Iterator[Root]:
-    """Where the left side is a whole number, as it is at many others."""
+    """Points where the left side is a whole number, as it is at many others."""
     for whole in LATTICE:
         for expr in map(tidy, solutions(surface.left, Const(whole), variable)):
             value = exactly(expr, base)
@@ -264,7 +264,7 @@ class _Along:
         return self.gap.run({**self.base, self.variable: value}, 2 * _BITS)[0]
 
     def crossing(self, low: Fraction, high: Fraction) -> Fraction | None:
-        """Where the sign changes: through 0, not through a pole."""
+        """The point of a change of sign through 0, not through a pole."""
         sign = _sign(self.value(low))
         if sign is None or sign == _sign(self.value(high)):
             return None
@@ -277,7 +277,7 @@ class _Along:
         return low if abs(self.value(low)) < _SMALL else None
 
     def end(self, inside: Fraction, outside: Fraction) -> Fraction | None:
-        """How far the gap is 0."""
+        """The end of the interval on which the gap is 0."""
         if _is_zero(self.value(outside)):
             return None
         for _ in range(_BITS):

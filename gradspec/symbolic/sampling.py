@@ -66,7 +66,7 @@ def survey(rule: Rule, count: int, seed: int = 0) -> Survey:
 
 
 def usual_count(rule: Rule) -> int:
-    """How many points a rule's checks ask for; who asks for as many shares them."""
+    """The number of points that a rule's checks ask for, and so share."""
     return _POINTS + 8 * (len(rule.tensor_inputs) - 1) if rule.tensor_inputs else 4
 
 
@@ -168,7 +168,7 @@ class _Space:
                     yield point | {border.variable: exact}
 
     def _threshold(self, border: Bound, point: Values) -> Fraction | None:
-        """Where the threshold lies if the other variables are as in ``point``."""
+        """The place of the threshold if the other variables are as in ``point``."""
         if border.variable not in point:
             return None
         try:

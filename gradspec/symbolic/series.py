@@ -65,7 +65,7 @@ class Model:
 
     @property
     def valuation(self) -> int:
-        """How many leading coefficients are exactly 0."""
+        """The number of leading coefficients that are exactly 0."""
         found = (n for n, a in enumerate(self.coefficients) if not is_zero(a))
         return next(found, len(self.coefficients))
 
@@ -207,7 +207,7 @@ def _product(one: tuple[Number, ...], two: tuple[Number, ...]) -> tuple[Number, 
 
 
 def _touched(one: tuple[Number, ...], two: tuple[Number, ...]) -> list[bool]:
-    """Which coefficients of a product a ball comes into (nothing does, times 0)."""
+    """The coefficients of a product that a ball comes into (nothing does, times 0)."""
     (some, balls), (others, more) = map(_places, (one, two))
     count = (some * more + balls * others).coeffs()
     rest = len(one) + len(two) - 1 - len(count)
@@ -424,7 +424,7 @@ class _Models:
         raise NoSeries("a condition")
 
     def _meant(self, row: Primitive, *args: Model) -> Any:
-        """What the table says that a primitive means, or a number."""
+        """A primitive by its meaning, or a constant."""
         if not row.params:
             return constant(row.ball(arb()), self._like)
         if row.meaning is None:

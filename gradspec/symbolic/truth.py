@@ -112,7 +112,7 @@ def round_exact(value: Any, form: Format) -> float:
 
 
 def _narrowed(double: float, form: Format) -> float | None:
-    """What was rounded to a double, half to even, rounded to ``form``: the same as
+    """A number rounded to a double, half to even, rounded to ``form``: the same as
     rounded once, except about the middle between two of its numbers (None), where the
     double doesn't say on which side the number was."""
     if form.bits == 53 or double == 0 or math.isinf(double):
@@ -199,7 +199,7 @@ def pair(
 
 
 def _is_nothing(ball: Any, form: Format) -> bool:
-    """Whether all of a ball rounds to 0 in the format: ``log(1 + exp(x)) - x`` at 1e10."""
+    """True if all of a ball rounds to 0 in the format: ``log(1 + exp(x)) - x`` at 1e10."""
     if not isinstance(ball, arb) or not ball.is_finite():
         return False
     return bool(abs(ball) < arb(2) ** (form.least - 1))
@@ -224,7 +224,7 @@ def _split(ball: Any, form: Format) -> tuple[float, float] | None:
 
 
 def _is_open(high: float, ball: Any, form: Format) -> bool:
-    """Whether it is not known on which side of a power of two the value lies, where a
+    """True if it is not known on which side of a power of two the value lies, where a
     unit in the last place is another; what is as near to one as `_SIDES` is equal to it.
     """
     mantissa = abs(math.frexp(high)[0])
@@ -306,7 +306,7 @@ PRECISION = 256
 """Bits: moderate points of sums of a few terms lose few of them."""
 
 ACCURACY = 1e-30
-"""How narrow a ball is to be: moderate points give no smaller numbers of interest."""
+"""The largest radius of a ball: moderate points give no smaller numbers of interest."""
 
 
 def floats(compiled: Program, point: Mapping[str, Any]) -> list[float | None]:

@@ -177,3 +177,11 @@ def test_the_budget_holds(left: str, right: str) -> None:
     start = time.monotonic()
     assert prove_equal(formula(left), formula(right), (), 1.0) is None
     assert time.monotonic() - start < 10.0  # a loaded machine takes its time
+
+
+def test_a_whole_number_is_its_own_floor_but_not_its_own_sign() -> None:
+    whole = frozenset(("n",))
+    assert prove_equal(formula("floor(n)"), formula("n"), whole=whole)
+    assert prove_equal(formula("round(n)"), formula("n"), whole=whole)
+    bounded = (formula("sign(n) <= 1"),)
+    assert not prove_equal(formula("max(n, 1)"), formula("1"), bounded, whole=whole)

@@ -86,7 +86,7 @@ def _kernels(normal: Normal, unit: Frac, step: Fraction) -> Pair:
 
 
 def _signs(normal: Normal, angle: Frac, cosine: Poly, sine: Poly) -> None:
-    """What follows from the quadrant, if it is known."""
+    """Signs that follow from the quadrant, if it is known."""
     ring, facts = normal.ring, normal.facts
     if not facts.positive:
         return
@@ -259,7 +259,7 @@ def _halved(normal: Normal, u: Frac, v: Frac, angle: Frac) -> Frac | None:
 
 
 class _Sum:
-    """What is to be done to the sum of two angles to make it ``atan(u)``."""
+    """The change of the sum of two angles that makes it ``atan(u)``."""
 
     def __init__(self, normal: Normal, sign: int, whole: int, turned: int) -> None:
         self.normal, self.sign, self.whole, self.turned = normal, sign, whole, turned
@@ -273,7 +273,7 @@ class _Sum:
 
 
 def _added(normal: Normal, u: Frac, v: Frac, w: Frac) -> _Sum | None:
-    """Whether ``u`` is the tangent of the sum, up to its sign, or the inverse of that."""
+    """Not None if ``u`` is the tangent of the sum, up to its sign, or the inverse of it."""
     ring = normal.ring
     below = ring.sub(ring.const(1), ring.mul(v, w))
     above = ring.add(v, w)

@@ -100,7 +100,7 @@ class Normal:
         row = primitive(op)
         if not row.params:
             raise NotImplementedError("infinity")
-        if row.is_step and row.arity == 1:
+        if row.zero_from is not None:
             return lambda part: self.step_function(op, part)
         return lambda *parts: self.opaque(op, parts)
 

@@ -1,4 +1,4 @@
-"""What is known of the signs of polynomials on a region.
+"""Signs of polynomials on a region.
 
 A sign follows from the signs of the terms, or, by elimination (Fourier and Motzkin),
 from known inequalities that are linear in the monomials. "Unknown" is always a right
@@ -122,7 +122,7 @@ class Facts:
         return rows
 
     def _ranges(self, number: int, monomial: tuple[int, ...]) -> Iterable[_Row]:
-        """What is known of a kernel by its name alone."""
+        """Bounds of a kernel by its name alone."""
         one = tuple(0 for _ in monomial)
         key = self.ring.keys[number]
         if key == ("pi",):
@@ -189,7 +189,7 @@ def _row(poly: Poly) -> _Row:
 
 
 def _infeasible(rows: list[_Row]) -> bool:
-    """Whether not all rows can be positive, monomials taken as free variables. (A row
+    """True if not all rows can be positive, monomials taken as free variables. (A row
     that is only ``>= 0`` is treated as positive: a region without interior is empty.)"""
     while rows:
         if any(_is_constant(row) and _constant(row) <= 0 for row in rows):
