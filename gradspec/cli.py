@@ -7,6 +7,7 @@ what it needs when it runs.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
     from gradspec.driver.discover import Entry
     from gradspec.driver.results import FileResult
 
-CLEAN, FINDINGS, FAILURE, INTERRUPTED = 0, 1, 2, 130
+CLEAN, FINDINGS, FAILURE = 0, 1, 2
+GUARDED = "guarded"
+"""The context's object where the command is a process of its own: it works in workers."""
 
 
 @click.group(
@@ -337,26 +340,29 @@ def main() -> NoReturn:
     from gradspec.report.streams import prepare
 
     prepare()
-    watched = sys.argv[1:2] and sys.argv[1] in ("compile", "check", "test", "audit")
-    sys.exit(_run(_supervised if watched else None))
+    for name in ("SIGTERM", "SIGHUP"):
+        kind = getattr(signal, name, None)
+        if kind is not None and signal.getsignal(kind) is signal.SIG_DFL:
+            signal.signal(kind, _interrupt)
+    sys.exit(_run())
 
 
-def _supervised() -> int:
-    from gradspec.driver.watch import supervised
+def _interrupt(number: int, _: object) -> NoReturn:
+    """To be told to end is an interrupt, with an exit code of its own."""
+    raise KeyboardInterrupt(number)
 
-    return supervised(_run)
 
-
-def _run(work: Callable[[], int] | None = None) -> int:
-    """The exit code of ``work``, or of the command itself."""
+def _run() -> int:
+    """The exit code of the command."""
     try:
-        code = work() if work else cli.main(prog_name="gradspec", standalone_mode=False)
+        code = cli.main(prog_name="gradspec", standalone_mode=False, obj=GUARDED)
     except click.ClickException as wrong:
         wrong.show()
         code = FAILURE
-    except (click.Abort, KeyboardInterrupt):
+    except (click.Abort, KeyboardInterrupt) as stopped:
         click.echo("interrupted; no file was left half-written", err=True)
-        code = INTERRUPTED
+        told = (stopped.__cause__ or stopped).args
+        code = 128 + (told[0] if told else signal.SIGINT)
     except SystemExit as done:
         code = done.code if isinstance(done.code, int) else int(done.code is not None)
     except Exception as fault:
@@ -394,7 +400,8 @@ def _compile(
 
     workers = jobs or os.cpu_count() or 1
     with _bar(what, len(entries), verbose) as progress:
-        return compile_entries(entries, options, workers, progress)
+        is_guarded = click.get_current_context().obj == GUARDED
+        return compile_entries(entries, options, workers, progress, is_guarded)
 
 
 def _bar(what: str, total: int, verbose: bool = False) -> Any:

@@ -25,9 +25,8 @@ from gradspec.options import Options
 from gradspec.plan.planning import plan_module, unsaved
 from gradspec.plan.rules import outside
 from gradspec.source import Source
-from gradspec.stabilise.effort import PATIENCE, Stable, stabilised, unsearched
+from gradspec.stabilise.effort import Stable, stabilised, unsearched
 from gradspec.stabilise.explanation import unfilled_holes, unmended
-from gradspec.symbolic.attempts import attempt
 from gradspec.symbolic.limit import in_time
 from gradspec.syntax.nodes import Module
 from gradspec.syntax.parse import parse
@@ -80,10 +79,7 @@ def _is_lasting(found: object) -> bool:
 
 
 def _checked_in_time(rule: Rule, options: Options) -> Outcome[CheckedRule]:
-    name = f"{rule.source.path}:{rule.name}"
-    with attempt(f"checking {name}", PATIENCE * options.budget) as may:
-        work = partial(_check_rule, rule, options)
-        outcome = in_time(options.budget, work) if may else None
+    outcome = in_time(options.budget, partial(_check_rule, rule, options))
     if outcome is None:
         return Outcome(None, (_stopped(rule, "checking", options),))
     return outcome
@@ -168,9 +164,7 @@ def _in_time(
 ) -> list[Outcome[Emitted]] | None:
     """A module a target; None if that takes longer than the budget of the rules."""
     seconds = options.budget * len(stable)
-    with attempt(f"{step} {source.path}", PATIENCE * seconds) as may:
-        work = partial(_emitted, source, stable, options)
-        return in_time(seconds, work) if may else None
+    return in_time(seconds, partial(_emitted, source, stable, options))
 
 
 def _emitted(

@@ -18,7 +18,6 @@ from gradspec.checks.instances import Point, said
 from gradspec.checks.mending import left_out, probably
 from gradspec.diagnostics import Diagnostic, Label, error, warning
 from gradspec.ir.rule import Status, Verdict
-from gradspec.symbolic.attempts import attempt
 from gradspec.symbolic.compare import (
     Comparison,
     Relation,
@@ -36,10 +35,7 @@ def refuted(claim: Claim, point: Point, seen: Comparison) -> Judgement:
     declared, true = _values(seen)
     place = said(point, claim.shown)
     notes = [f"at {place}: declared {declared}, derivative {true}"]
-    guess = None
-    with attempt(f"words for {claim.name}", _FOR_WORDS) as may:
-        if may:
-            guess = in_time(_FOR_WORDS, lambda: diagnose(claim, point))
+    guess = in_time(_FOR_WORDS, lambda: diagnose(claim, point))
     also: tuple[Label, ...] = ()
     if guess is not None and guess.new is None:
         notes.append(guess.sentence)

@@ -50,10 +50,9 @@ from gradspec.ir.rule import (
 from gradspec.ir.tidy import tidy
 from gradspec.ir.unroll import axis_names, unroll
 from gradspec.primitives.formula import elementary
-from gradspec.symbolic.attempts import attempt
 from gradspec.symbolic.compare import Comparison, Relation, compare, relative_digits
 from gradspec.symbolic.neighbours import on_border
-from gradspec.symbolic.proof.prove import NORMAL, Proof, Search, Sides, by_normal_form
+from gradspec.symbolic.proof.prove import Proof, Sides, by_normal_form
 from gradspec.symbolic.proof.regions import Question
 
 _MOST_DIGITS = 50
@@ -311,8 +310,7 @@ def _proved(
     for claim in reversed(looked):
         left = max(deadline - process_time(), 0.0)
         share = left if len(looked) == 1 else min(left, _LONGEST_PROOF)
-        with attempt(claim.name, share) as may:
-            found = prove(claim, share) if may else Search(None, (NORMAL,))
+        found = prove(claim, share)
         if found.proof is None:
             return replace(verdict, stopped=found.stopped)
         methods[found.proof.method] = None

@@ -5,11 +5,12 @@ from __future__ import annotations
 import importlib.util
 import json
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,9 @@ from gradspec.driver import cache
 from gradspec.driver.discover import Entry, read
 from gradspec.driver.imported import put
 from gradspec.driver.results import FileResult
+from gradspec.driver.runners import end_all, running
 from gradspec.driver.trials import FRAMEWORKS
+from gradspec.driver.workers import Lost, each
 from gradspec.ir.shelf import shelved
 from gradspec.options import AuditOptions, Options
 
@@ -54,15 +57,14 @@ def run(
     with tempfile.TemporaryDirectory(prefix="gradspec-") as name:
         folder = Path(name)
         cases = _cases(tuple(entries), folder, options, audit, progress)
+        one = partial(_one_target, folder, results, cases, progress)
         with ThreadPoolExecutor(audit.jobs) as pool:  # each waits for a child process
-            return tuple(
-                pool.map(
-                    lambda target: _one_target(
-                        target, folder, results, cases, progress
-                    ),
-                    options.targets,
-                )
-            )
+            found = pool.map(one, options.targets)
+            try:
+                return tuple(found)
+            except BaseException:
+                end_all()
+                raise
 
 
 def steps(entries: Iterable[Entry], options: Options) -> int:
@@ -94,43 +96,25 @@ def _cases(
     audit: AuditOptions,
     progress: Progress,
 ) -> tuple[Case, ...]:
-    if audit.jobs == 1 or len(entries) < 2:
-        found = []
-        for number, entry in enumerate(entries):
-            found.append(_of_file(entry, folder, str(number), options, audit))
-            progress(entry.display)
-        return tuple(case for some in found for case in some)
-    return _in_workers(entries, folder, options, audit, progress)
-
-
-def _in_workers(
-    entries: tuple[Entry, ...],
-    folder: Path,
-    options: Options,
-    audit: AuditOptions,
-    progress: Progress,
-) -> tuple[Case, ...]:
-    """Processes are spawned, not forked, as for compiling."""
-    from concurrent.futures import ProcessPoolExecutor, as_completed
-    from multiprocessing import get_context
-
-    with ProcessPoolExecutor(audit.jobs, get_context("spawn")) as pool:
-        futures = {
-            pool.submit(_of_file, e, folder, str(n), options, audit): e
-            for n, e in enumerate(entries)
-        }
-        for future in as_completed(futures):
-            future.result()
-            progress(futures[future].display)
-        return tuple(case for future in futures for case in future.result())
+    work = partial(_of_file, folder, options, audit)
+    tasks = tuple((str(number), entry) for number, entry in enumerate(entries))
+    found: dict[int, tuple[Case, ...]] = {}
+    with closing(each(work, tasks, audit.jobs)) as results:
+        for number, cases in results:
+            if isinstance(cases, Lost):
+                raise RuntimeError(f"{entries[number].display}: {cases}")
+            found[number] = cases
+            progress(entries[number].display)
+    return tuple(case for number in sorted(found) for case in found[number])
 
 
 def _of_file(
-    entry: Entry, folder: Path, key: str, options: Options, audit: AuditOptions
+    folder: Path, options: Options, audit: AuditOptions, task: tuple[str, Entry]
 ) -> tuple[Case, ...]:
     """The cases of a file's elementwise rules, which have been compiled just before."""
     from gradspec.audit.cases import Request, prepare
 
+    key, entry = task
     with shelved(cache.rules()):
         rules = tuple(_rules(entry, options, audit.rules))
     return tuple(
@@ -170,11 +154,11 @@ def _rules(
 
 
 def _one_target(
-    target: str,
     folder: Path,
     results: tuple[FileResult, ...],
     cases: tuple[Case, ...],
     progress: Progress,
+    target: str,
 ) -> TargetAudit:
     framework, _, install = FRAMEWORKS.get(target, ("", "", ""))
     runner = RUNNERS / f"{target}_audit.py"
@@ -213,13 +197,12 @@ def _child(runner: Path, own: Path, cases: tuple[Case, ...], progress: Progress)
     display = {case.key: case.display for case in cases}
     last = [case.key for case in {c.display: c for c in cases}.values()]
     with (own / "errors.txt").open("w+", encoding="utf-8") as errors:
-        command = [sys.executable, str(runner), str(own / "job.json"), str(own)]
-        with subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=errors, text=True
-        ) as child:
+        arguments = own / "job.json", own
+        with running(runner, arguments, subprocess.PIPE, errors) as child:
             for line in child.stdout or ():
                 if line.strip() in last:
                     progress(display[line.strip()])
+            child.wait()
         if child.returncode == 0:
             return ""
         errors.seek(0)

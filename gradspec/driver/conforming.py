@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
-import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -25,6 +22,7 @@ from gradspec.driver.discover import Entry, read
 from gradspec.driver.imported import put
 from gradspec.driver.results import FileResult
 from gradspec.driver.run import compile_source
+from gradspec.driver.runners import running
 from gradspec.driver.trials import FRAMEWORKS, RUNNERS
 from gradspec.options import Options
 from gradspec.source import Source
@@ -311,20 +309,14 @@ def _child(
     )
     runner = RUNNERS / f"conforming_{target}.py"
     result, log = place.with_suffix(".result"), place.with_suffix(".log")
-    command = [sys.executable, str(runner), str(job), str(result)]
-    with log.open("w") as told:
-        child = subprocess.Popen(
-            command, stdout=told, stderr=told, start_new_session=True
-        )
+    with log.open("w") as told, running(runner, (job, result), told, told) as child:
         if not _in_time(child, result):
-            os.killpg(child.pid, signal.SIGKILL)  # its own children too
-            child.wait()
             return "it took too long"
     last = (log.read_text("utf-8").strip().splitlines() or ["no message"])[-1]
     return f"the process ended with {child.returncode}: {last[:160]}"
 
 
-def _in_time(child: subprocess.Popen[bytes], result: Path) -> bool:
+def _in_time(child: subprocess.Popen[str], result: Path) -> bool:
     """Wait until the process ends; False when a cell takes too long."""
     size, since = -1, time.monotonic()
     while child.poll() is None:

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gradspec.diagnostics import Diagnostic, Label, Severity, error
+from gradspec.driver.workers import Lost
 from gradspec.ir.rule import CheckedRule, Status, Verdict
 from gradspec.options import Options
-from gradspec.plan.cost import CostSummary, Work
 from gradspec.source import Source, Span
 from gradspec.targets.target import Emitted
+
+if TYPE_CHECKING:
+    from gradspec.plan.cost import CostSummary
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,28 @@ def too_long(source: Source, options: Options) -> Diagnostic:
         "GS461",
         f"reading {source.path} was stopped after {options.budget:g} s",
         help="give it more time with `--budget`, or divide the file",
+    )
+
+
+def lost(display: str, end: Lost, options: Options) -> Diagnostic:
+    """A file whose worker has ended."""
+    if end.is_late:
+        return error(
+            "GS461",
+            f"compiling {display} was stopped: a step of it does not come to an end",
+            help="give it more time with `--budget`, or divide the file",
+        )
+    if end.is_out_of_memory:
+        return error(
+            "GS461",
+            f"compiling {display} was stopped: it needs more than 1 GB of memory",
+            help="divide the file, or its rules into rules that call each other",
+        )
+    return error(
+        "GS615",
+        f"the process that compiled {display} was killed ({end.reason})",
+        help="compile the file again; if it was killed for want of memory, with fewer"
+        " processes (`-j`)",
     )
 
 
@@ -133,6 +158,8 @@ def cost_json(cost: CostSummary) -> dict[str, Any]:
 
 
 def _cost(data: Mapping[str, Any]) -> CostSummary:
+    from gradspec.plan.cost import CostSummary, Work
+
     beyond = data["beyond"]
     return CostSummary(
         data["rule"],

@@ -1,20 +1,27 @@
-"""Compiling files: cache, workers, and the order of results."""
+"""Compiling files: cache, workers, and the order of results.
+
+In a worker a file may take all its time and memory. Where that ends the worker while SymPy
+was at work the file is compiled again without it; if that is the end too, or if somebody
+has killed the worker, the file has an error, and the others are compiled all the same.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Generator, Iterable
+from contextlib import closing
+from dataclasses import dataclass, replace
 
 from gradspec.diagnostics import Diagnostic
-from gradspec.driver import cache, runtimes, watch
+from gradspec.driver import cache, runtimes
 from gradspec.driver.discover import Entry, read, read_imported
-from gradspec.driver.results import FileResult, row
+from gradspec.driver.results import FileResult, lost, row, too_long
+from gradspec.driver.workers import Lost, each
 from gradspec.driver.write import OutputFile, with_packages
 from gradspec.ignoring import kept
 from gradspec.ir.shelf import shelved
 from gradspec.options import Options
 from gradspec.source import Source
-from gradspec.symbolic.attempts import attempt
+from gradspec.symbolic.limit import expendable, in_time
 
 Progress = Callable[[str], None]
 
@@ -25,7 +32,6 @@ these is not kept."""
 
 def compile_entry(entry: Entry, options: Options) -> FileResult:
     """One file, from the cache when nothing that it depends on has changed."""
-    watch.join()
     outcome = read(entry.display, entry.root)
     source = outcome.value
     if source is None:
@@ -50,12 +56,11 @@ def compile_source(
     """One text, without the cache; also the imported texts."""
     from gradspec import pipeline
     from gradspec.driver.load import load
-    from gradspec.driver.results import too_long
 
-    with attempt(f"reading {source.path}", options.budget) as may:
-        if not may:
-            return FileResult(source.path, (), (), (too_long(source, options),)), {}
-        loaded = load(source, Entry(source.path, below).root)
+    root = Entry(source.path, below).root
+    loaded = in_time(options.budget, lambda: load(source, root))
+    if loaded is None:
+        return FileResult(source.path, (), (), (too_long(source, options),)), {}
     if loaded.module is None:
         return FileResult(source.path, (), (), loaded.diagnostics), loaded.sources
     compiled = pipeline.compile_module(
@@ -69,16 +74,27 @@ def compile_source(
 
 
 def compile_entries(
-    entries: Iterable[Entry], options: Options, jobs: int, progress: Progress
+    entries: Iterable[Entry],
+    options: Options,
+    jobs: int,
+    progress: Progress,
+    is_guarded: bool = False,
 ) -> tuple[FileResult, ...]:
-    """All files, in the order given, whichever worker finished first."""
+    """All files, in the order given, whichever worker finished first. ``is_guarded``: in
+    workers also where one does it all.
+    """
     entries = tuple(entries)
-    if jobs == 1 or len(entries) < 2:
-        results = tuple(_serially(entries, options, progress))
+    found: dict[int, FileResult] = {}
+    if is_guarded or (jobs > 1 and len(entries) > 1):
+        compiling = _in_workers(entries, options, jobs)
     else:
-        results = _in_workers(entries, options, jobs, progress)
+        compiling = ((n, compile_entry(e, options)) for n, e in enumerate(entries))
+    with closing(compiling):
+        for number, result in compiling:
+            found[number] = result
+            progress(entries[number].display)
     cache.prune()
-    return _told_once(results)
+    return _told_once(tuple(found[number] for number in range(len(entries))))
 
 
 def output_files(results: Iterable[FileResult]) -> tuple[OutputFile, ...]:
@@ -101,32 +117,43 @@ def output_files(results: Iterable[FileResult]) -> tuple[OutputFile, ...]:
     )
 
 
-def _serially(
-    entries: tuple[Entry, ...], options: Options, progress: Progress
-) -> Iterator[FileResult]:
-    for entry in entries:
-        yield compile_entry(entry, options)
-        progress(entry.display)
+@dataclass(frozen=True, slots=True)
+class _Task:
+    entry: Entry
+    options: Options
+    with_sympy: bool = True
 
 
 def _in_workers(
-    entries: tuple[Entry, ...], options: Options, jobs: int, progress: Progress
-) -> tuple[FileResult, ...]:
-    """Processes are spawned, not forked: the parent may hold threads (a progress bar)."""
-    from concurrent.futures import ProcessPoolExecutor, as_completed
-    from multiprocessing import get_context
+    entries: tuple[Entry, ...], options: Options, jobs: int
+) -> Generator[tuple[int, FileResult], None, None]:
+    tasks = tuple(_Task(entry, options) for entry in entries)
+    late = []
+    with closing(each(_compiled, tasks, jobs)) as results:
+        for number, found in results:
+            if isinstance(found, Lost) and found.is_late:
+                late.append(number)
+            else:
+                yield number, _result(entries[number], options, found)
+    again = tuple(replace(tasks[number], with_sympy=False) for number in late)
+    with closing(each(_compiled, again, jobs)) as results:
+        for number, found in results:
+            yield late[number], _result(again[number].entry, options, found)
 
-    workers = min(jobs, len(entries))
-    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
-        futures = {pool.submit(compile_entry, e, options): e for e in entries}
-        try:
-            for future in as_completed(futures):
-                future.result()
-                progress(futures[future].display)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-        return tuple(future.result() for future in futures)
+
+def _compiled(task: _Task) -> FileResult:
+    """In a worker."""
+    from gradspec.symbolic import consult
+
+    expendable()
+    consult.use(task.with_sympy)
+    return compile_entry(task.entry, task.options)
+
+
+def _result(entry: Entry, options: Options, found: FileResult | Lost) -> FileResult:
+    if not isinstance(found, Lost):
+        return found
+    return FileResult(entry.display, (), (), (lost(entry.display, found, options),))
 
 
 def _told_once(results: tuple[FileResult, ...]) -> tuple[FileResult, ...]:

@@ -7,7 +7,6 @@ import json
 import math
 import re
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ from typing import Any
 from gradspec.driver.discover import Entry, read
 from gradspec.driver.imported import put
 from gradspec.driver.results import FileResult
+from gradspec.driver.runners import running
 from gradspec.options import Options
 
 RUNNERS = Path(__file__).parent.parent / "trial" / "runners"
@@ -141,15 +141,11 @@ def _one_target(
         return TrialReport(target, 0, 0, (), absent), {}
     job_path, result_path = folder / f"{target}.json", folder / f"{target}.result.json"
     job_path.write_text(json.dumps(job), "utf-8")
-    child = subprocess.run(
-        [sys.executable, str(RUNNERS / runner), str(job_path), str(result_path)],
-        capture_output=True,
-        text=True,
-        timeout=LONGEST_SECONDS,
-        check=False,
-    )
+    script, pipe = RUNNERS / runner, subprocess.PIPE
+    with running(script, (job_path, result_path), subprocess.DEVNULL, pipe) as child:
+        _, errors = child.communicate(timeout=LONGEST_SECONDS)
     if child.returncode != 0 or not result_path.exists():
-        last = (child.stderr.strip().splitlines() or ["no message"])[-1]
+        last = (errors.strip().splitlines() or ["no message"])[-1]
         fault = Failure(target, "", "", "the trial itself", "", last)
         return TrialReport(target, 0, 0, (fault,)), {}
     return _read(target, json.loads(result_path.read_text("utf-8")))

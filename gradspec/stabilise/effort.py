@@ -14,11 +14,7 @@ from gradspec.stabilise import stabilise as search
 from gradspec.stabilise.guards import guarded
 from gradspec.stabilise.names import restored, without_calls
 from gradspec.stabilise.sampling import points
-from gradspec.symbolic.attempts import attempt
 from gradspec.symbolic.limit import in_time
-
-PATIENCE = 3.0
-"""How much longer the watcher waits than a stage has, before it kills."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +65,7 @@ def _is_lasting(found: object) -> bool:
 
 
 def _in_time(rule: CheckedRule, seconds: float) -> CheckedRule | None:
-    name = f"stabilising {rule.rule.source.path}:{rule.rule.name}"
-    with attempt(name, PATIENCE * seconds) as may:
-        return in_time(seconds, partial(search.stabilise, rule)) if may else None
+    return in_time(seconds, partial(search.stabilise, rule))
 
 
 def as_written(checked: CheckedRule) -> CheckedRule:

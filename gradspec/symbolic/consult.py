@@ -1,7 +1,8 @@
 """The last resort of a proof: SymPy's ``simplify``, and not for longer than agreed.
 
 In the main thread an alarm stops it; elsewhere (a thread of a notebook, a system without
-signals) it runs in a child process that is killed.
+signals) it runs in a child process that is killed. A worker that was lost to it is replaced
+by one that does without (`use`).
 """
 
 from __future__ import annotations
@@ -15,12 +16,19 @@ from gradspec.ir.text import show
 from gradspec.ir.walk import size
 from gradspec.primitives.formula import formula
 from gradspec.symbolic.bridge import to_sympy
-from gradspec.symbolic.limit import can_interrupt, unhurried, within
+from gradspec.symbolic.limit import can_interrupt, in_time, uninterrupted
 
 _LARGEST = 400
 """Nodes beyond which SymPy does not come back within any budget."""
 
 _SHORTEST = 0.05
+
+_is_used = [True]
+
+
+def use(is_used: bool) -> None:
+    """Whether SymPy is asked from now on. If not, it counts as too slow."""
+    _is_used[0] = is_used
 
 
 def sympy_agrees(
@@ -30,11 +38,13 @@ def sympy_agrees(
     Its symbols are real, and nothing is forced: ``sqrt(x**2)`` stays ``|x|``."""
     if seconds < _SHORTEST or size(left) + size(right) > _LARGEST:
         return False
+    if not _is_used[0]:
+        return None
     if not can_interrupt():
         return _in_child(left, right, assumes, seconds)
-    with unhurried():  # a half-made import stays broken
+    with uninterrupted():  # a half-made import stays broken
         import sympy  # noqa: F401
-    return within(seconds, lambda: _vanishes(left, right, assumes))
+    return in_time(seconds, lambda: _vanishes(left, right, assumes))
 
 
 def _vanishes(left: Expr, right: Expr, assumes: tuple[Expr, ...]) -> bool:

@@ -1,4 +1,10 @@
-"""Work that stops when its time is up, whatever it is doing."""
+"""Limits on processor time and memory.
+
+Searches and proofs count their own steps. What counts none (SymPy) and what none should
+reach (a rule's deadline) is stopped here by an alarm. An alarm raises an exception, which
+Python sees when C code has returned; a process that may be lost (`expendable`: a worker of
+`gradspec.driver.workers`) is ended by the system soon after.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +13,17 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from time import monotonic, process_time
-from types import FrameType
+from dataclasses import dataclass, field
+from time import process_time
 from typing import TypeVar
-
-from gradspec.symbolic import attempts
 
 T = TypeVar("T")
 
-_IDLE = 6.0
-"""The wall's time for a second of the processor's: a busy machine is no fault of a rule."""
+MEMORY = 1 << 30
+"""Bytes that an expendable process may have."""
+
+GRACE = 0.75
+"""Seconds beyond its limit after which a process is ended: what could stop has stopped."""
 
 _AGAIN = 0.05
 """Seconds after which the alarm rings again: an exception raised inside a destructor or a
@@ -28,112 +34,105 @@ class _TimeUp(BaseException):
     """Not an Exception, so that no handler inside the work takes it for one."""
 
 
+@dataclass(slots=True)
+class _State:
+    """``held`` counts what must not be interrupted now."""
+
+    is_expendable: bool = False
+    held: int = 0
+
+
+_state = _State()
+
+
+def expendable() -> None:
+    """This process may be lost: to its memory, or to C code that does not return."""
+    _state.is_expendable = True
+    try:
+        import resource
+    except ImportError:  # no such limits on this system
+        return
+    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+    wanted = MEMORY if most == resource.RLIM_INFINITY else min(MEMORY, most)
+    resource.setrlimit(resource.RLIMIT_DATA, (wanted, most))
+
+
 def can_interrupt() -> bool:
     """Alarms reach only the main thread, and only where there are signals."""
     main = threading.current_thread() is threading.main_thread()
     return main and hasattr(signal, "setitimer")
 
 
-def within(seconds: float, work: Callable[[], T]) -> T | None:
+def in_time(seconds: float, work: Callable[[], T]) -> T | None:
     """The result of ``work``, or None if it has not ended in so many seconds of the
-    processor's time (or a multiple of the wall's, for what sleeps).
-
-    Only where :func:`can_interrupt`. Timers that were running are set again afterwards.
+    processor's time. Without a limit where no alarm can be set.
     """
+    if not can_interrupt():
+        return work()
     from flint import ctx
 
     precision = ctx.prec
-    busy = _Timer(signal.ITIMER_PROF, signal.SIGPROF, process_time)
-    idle = _Timer(signal.ITIMER_REAL, signal.SIGALRM, monotonic)
-    found = busy.limit(seconds, lambda: idle.limit(_IDLE * seconds, work))
-    ctx.prec = precision  # the alarm may have rung where the work was to set it back
-    return found
-
-
-_set_aside = [0.0]
-
-
-@dataclass(frozen=True, slots=True)
-class _Timer:
-    which: int
-    alarm: signal.Signals
-    time: Callable[[], float]
-
-    def limit(self, seconds: float, work: Callable[[], T]) -> T | None:
-        armed = True
-
-        def ring(number: int, frame: FrameType | None) -> None:
-            if armed and not _is_telling(frame):
-                raise _TimeUp
-
-        start = self._now()
-        handler = signal.signal(self.alarm, ring)
-        delay, interval = signal.setitimer(self.which, max(seconds, 1e-3), _AGAIN)
-        try:
-            with _swallowed_in_silence():
-                return work()
-        except _TimeUp:
-            armed = False
-            return None
-        finally:
-            armed = False
-            signal.setitimer(self.which, 0)
-            signal.signal(self.alarm, handler)
-            if delay:
-                left = max(delay - (self._now() - start), 1e-3)
-                signal.setitimer(self.which, left, interval)
-
-    def _now(self) -> float:
-        return self.time() - _set_aside[0]
-
-
-@dataclass(frozen=True, slots=True)
-class _Silence:
-    """Python tells on stderr what it swallows; an alarm that rings again is no fault.
-
-    What else is swallowed is told as before.
-    """
-
-    told: Callable[[sys.UnraisableHookArgs], object]
-
-    def __call__(self, swallowed: sys.UnraisableHookArgs) -> None:
-        if swallowed.exc_type is not _TimeUp:
-            self.told(swallowed)
+    alarm = _Alarm()
+    handler = signal.signal(signal.SIGPROF, alarm.ring)
+    hook, sys.unraisablehook = sys.unraisablehook, _silent(sys.unraisablehook)
+    running = alarm.set(max(seconds, 1e-3))
+    try:
+        return work()
+    except _TimeUp:
+        alarm.is_on = False
+        return None
+    finally:
+        alarm.is_on = False
+        alarm.put_back(running)
+        sys.unraisablehook = hook
+        signal.signal(signal.SIGPROF, handler)
+        ctx.prec = precision  # it may have rung where the work was to set it back
 
 
 @contextmanager
-def _swallowed_in_silence() -> Iterator[None]:
-    told = sys.unraisablehook
-    sys.unraisablehook = _Silence(told)
+def uninterrupted() -> Iterator[None]:
+    """For what must not be cut short, such as imports: the alarm rings afterwards."""
+    _state.held += 1
     try:
         yield
     finally:
-        sys.unraisablehook = told
+        _state.held -= 1
 
 
-def _is_telling(frame: FrameType | None) -> bool:
-    """An alarm inside the hook would be swallowed, and told, in its turn."""
-    while frame is not None:
-        if frame.f_code is _Silence.__call__.__code__:
-            return True
-        frame = frame.f_back
-    return False
+@dataclass(slots=True)
+class _Alarm:
+    begun: float = field(default_factory=process_time)
+    is_on: bool = True
+
+    def ring(self, *_: object) -> None:
+        if self.is_on and not _state.held:
+            raise _TimeUp
+
+    def set(self, seconds: float) -> dict[int, tuple[float, float]]:
+        """Start the timers; what was left of those that were running. That of user time
+        ends the process: its signal has no handler."""
+        running = {
+            signal.ITIMER_PROF: signal.setitimer(signal.ITIMER_PROF, seconds, _AGAIN)
+        }
+        if _state.is_expendable:
+            which = signal.ITIMER_VIRTUAL
+            running[which] = signal.setitimer(which, seconds + GRACE)
+        return running
+
+    def put_back(self, running: dict[int, tuple[float, float]]) -> None:
+        gone = process_time() - self.begun
+        for which, (left, interval) in running.items():
+            signal.setitimer(which, left and max(left - gone, 1e-3), interval)
 
 
-@contextmanager
-def unhurried() -> Iterator[None]:
-    """For what is done once and must not be cut short: imports. The time does not count."""
-    begun = monotonic()
-    which = (signal.ITIMER_REAL, signal.ITIMER_PROF) if can_interrupt() else ()
-    running = [(timer, *signal.setitimer(timer, 0)) for timer in which]
-    with attempts.set_aside():
-        yield
-    _set_aside[0] += monotonic() - begun
-    for timer, delay, interval in running:
-        if delay:
-            signal.setitimer(timer, delay, interval)
+def _silent(
+    told: Callable[[sys.UnraisableHookArgs], object],
+) -> Callable[[sys.UnraisableHookArgs], None]:
+    """Python tells on stderr what it swallows; an alarm that rings again is no fault."""
 
+    def hook(swallowed: sys.UnraisableHookArgs) -> None:
+        if swallowed.exc_type is not _TimeUp:
+            with uninterrupted():
+                told(swallowed)
 
-def in_time(seconds: float, work: Callable[[], T]) -> T | None:
-    """:func:`within` where alarms can be set, and without a limit elsewhere."""
-    return within(seconds, work) if can_interrupt() else work()
+    return hook

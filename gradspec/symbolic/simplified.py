@@ -15,7 +15,7 @@ from gradspec.ir.expr import ONE, Apply, Const, Expr, Ref, Select
 from gradspec.ir.tidy import tidy
 from gradspec.primitives.lookup import is_primitive
 from gradspec.symbolic.bridge import Term, to_sympy
-from gradspec.symbolic.limit import can_interrupt, unhurried, within
+from gradspec.symbolic.limit import can_interrupt, in_time, uninterrupted
 
 _NAMES = {
     "Abs": "abs",
@@ -32,13 +32,13 @@ def simplified(expr: Expr, seconds: float) -> tuple[Expr, ...]:
     seconds at most; nothing where SymPy has none or gives something unknown here."""
     if not can_interrupt():
         return ()
-    with unhurried():  # a half-made import stays broken
+    with uninterrupted():  # a half-made import stays broken
         import sympy
-    term = within(seconds, lambda: _term(expr))
+    term = in_time(seconds, lambda: _term(expr))
     if term is None:
         return ()
     found = dict.fromkeys(
-        within(seconds, lambda ask=ask: _asked(ask, term))  # type: ignore[misc]
+        in_time(seconds, lambda ask=ask: _asked(ask, term))  # type: ignore[misc]
         for ask in (sympy.factor, sympy.cancel, sympy.simplify)
     )
     return tuple(form for form in found if form is not None and form != expr)

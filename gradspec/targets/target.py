@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from gradspec.plan.cost import CostSummary
-from gradspec.plan.program import Operators, Program
-from gradspec.targets.lines import Lines
-from gradspec.targets.page import Page
+if TYPE_CHECKING:
+    from gradspec.plan.cost import CostSummary
+    from gradspec.plan.program import Operators, Program
+    from gradspec.targets.lines import Lines
+    from gradspec.targets.page import Page
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ from gradspec.ir.expr import Expr
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import names
 from gradspec.primitives.formula import elementary
-from gradspec.symbolic.attempts import attempt
 from gradspec.symbolic.consult import sympy_agrees
 from gradspec.symbolic.limit import in_time
 from gradspec.symbolic.proof.regions import Prover, Question
@@ -74,11 +73,10 @@ def search(
     free = (names(left) | names(right)) if wrt is None else frozenset((wrt,))
     sides = Sides(elementary(left), elementary(right), Question(free, whole))
     half = (deadline - process_time()) / 2
-    with attempt(NORMAL, half) as may:
-        proof = by_normal_form(sides, assumes, half) if may else None
+    proof = by_normal_form(sides, assumes, half)
     if proof is not None:
         return Search(proof)
-    late = not may or process_time() > deadline - half
+    late = process_time() > deadline - half
     proof, late_too = _at_last(sides, assumes, deadline - process_time())
     stopped = ((NORMAL,) if late else ()) + ((SIMPLIFY,) if late_too else ())
     return Search(proof, () if proof else stopped)
@@ -106,8 +104,5 @@ def _at_last(
     sides: Sides, assumes: tuple[Expr, ...], seconds: float
 ) -> tuple[Proof | None, bool]:
     """By SymPy; and whether it did not come to an end."""
-    with attempt(SIMPLIFY, max(seconds, 0.0)) as may:
-        answer = (
-            sympy_agrees(sides.left, sides.right, assumes, seconds) if may else None
-        )
+    answer = sympy_agrees(sides.left, sides.right, assumes, seconds)
     return Proof(SIMPLIFY, bool(assumes)) if answer else None, answer is None
