@@ -6,9 +6,11 @@ Nothing here touches a file: sources come in as text, modules go out as text.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from time import process_time
 
 from gradspec.checks import second_order
 from gradspec.checks.check import AGAIN, check, examined
@@ -27,7 +29,7 @@ from gradspec.plan.rules import outside
 from gradspec.source import Source
 from gradspec.stabilise.effort import Stable, stabilised, unsearched
 from gradspec.stabilise.explanation import unfilled_holes, unmended
-from gradspec.symbolic.limit import in_time
+from gradspec.symbolic.limit import Shortage, limited
 from gradspec.syntax.nodes import Module
 from gradspec.syntax.parse import parse
 from gradspec.targets import by_slope, emit
@@ -36,6 +38,31 @@ from gradspec.targets.target import Emitted
 _OF_TIME = frozenset(["GS460", "GS461"])
 _PROOFS = 0.6
 """The part of a rule's budget that its proofs may take."""
+
+_EMITTING = 0.3, 0.2
+"""The parts, beyond the budget, for writing a rule out, and for doing that as written."""
+
+
+class Clock:
+    """The processor time of each rule for checking and stabilising together."""
+
+    def __init__(self, budget: float) -> None:
+        self.budget = budget
+        self._spent: dict[str, float] = {}
+
+    def left(self, rule: Rule) -> float:
+        """Seconds."""
+        return self.budget - self._spent.get(rule.name, 0.0)
+
+    @contextmanager
+    def running(self, rule: Rule) -> Iterator[float]:
+        """Seconds left at the start; what the block takes is taken from them."""
+        begun = process_time()
+        try:
+            yield self.left(rule)
+        finally:
+            gone = process_time() - begun
+            self._spent[rule.name] = self._spent.get(rule.name, 0.0) + gone
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +106,9 @@ def _is_lasting(found: object) -> bool:
 
 
 def _checked_in_time(rule: Rule, options: Options) -> Outcome[CheckedRule]:
-    outcome = in_time(options.budget, partial(_check_rule, rule, options))
-    if outcome is None:
-        return Outcome(None, (_stopped(rule, "checking", options),))
+    outcome = limited(options.budget, partial(_check_rule, rule, options))
+    if isinstance(outcome, Shortage):
+        return Outcome(None, (_stopped(rule, "checking", options, outcome),))
     return outcome
 
 
@@ -108,32 +135,42 @@ def _with_second(rule: CheckedRule, options: Options) -> Outcome[CheckedRule]:
 
 
 def check_module(
-    module: LoweredModule, options: Options
+    module: LoweredModule, options: Options, clock: Clock | None = None
 ) -> tuple[tuple[CheckedRule, ...], tuple[Diagnostic, ...]]:
     """All rules of a module; a bad one does not hide the next."""
-    outcomes = [check_rule(rule, options) for rule in module.rules]
+    clock = clock or Clock(options.budget)
+    outcomes = []
+    for rule in module.rules:
+        with clock.running(rule):
+            outcomes.append(check_rule(rule, options))
     rules = tuple(o.value for o in outcomes if o.value is not None)
     return rules, tuple(d for o in outcomes for d in o.diagnostics)
 
 
 @deep()
 def emit_module(
-    source: Source, rules: tuple[CheckedRule, ...], options: Options
+    source: Source,
+    rules: tuple[CheckedRule, ...],
+    options: Options,
+    clock: Clock | None = None,
 ) -> Outcome[tuple[Emitted, ...]]:
     """CheckedRules → module texts: stabilise, plan, emit."""
     if not rules:
         return Outcome(())
-    stable = tuple(stabilised(rule, options) for rule in rules)
+    clock = clock or Clock(options.budget)
+    stable = tuple(stabilised(r, options, clock.left(r.rule)) for r in rules)
     if not options.targets:
         return Outcome((), _distinct(_reported(rules, stable)))
-    outcomes = _in_time(source, stable, options, "emitting")
-    if outcomes is None and not options.as_written:
-        brief = tuple(unsearched(rule, options, "emitting") for rule in rules)
-        outcomes = _in_time(source, brief, options, "emitting as written")
-        stable = stable if outcomes is None else brief
+    first, second = (part * options.budget * len(rules) for part in _EMITTING)
+    outcomes = limited(first, partial(_emitted, source, stable, options))
+    if isinstance(outcomes, Shortage) and not options.as_written:
+        brief = tuple(unsearched(r, options, outcomes, "emitting") for r in rules)
+        outcomes = limited(second, partial(_emitted, source, brief, options))
+        stable = stable if isinstance(outcomes, Shortage) else brief
     found = _reported(rules, stable)
-    if outcomes is None:
-        return Outcome(None, (*found, _stopped(rules[-1].rule, "emitting", options)))
+    if isinstance(outcomes, Shortage):
+        stop = _stopped(rules[-1].rule, "emitting", options, outcomes)
+        return Outcome(None, (*found, stop))
     modules = tuple(o.value for o in outcomes if o.value is not None)
     found += tuple(d for o in outcomes for d in o.diagnostics)
     return Outcome(modules, _distinct(found))
@@ -157,14 +194,6 @@ def _with_holes(rule: Rule) -> Outcome[CheckedRule]:
         return outcome
     holes = unfilled_holes(outcome.value, rule)
     return replace(outcome, diagnostics=(*outcome.diagnostics, *holes))
-
-
-def _in_time(
-    source: Source, stable: tuple[Stable, ...], options: Options, step: str
-) -> list[Outcome[Emitted]] | None:
-    """A module a target; None if that takes longer than the budget of the rules."""
-    seconds = options.budget * len(stable)
-    return in_time(seconds, partial(_emitted, source, stable, options))
 
 
 def _emitted(
@@ -214,13 +243,13 @@ def evaluated(rule: CheckedRule, options: Options) -> CheckedRule:
     return stabilised(rule, options).rule
 
 
-def _stopped(rule: Rule, step: str, options: Options) -> Diagnostic:
+def _stopped(rule: Rule, step: str, options: Options, shortage: Shortage) -> Diagnostic:
     return error(
         "GS461",
-        f"{step} {rule.name} was stopped after {options.budget:g} s",
+        shortage.sentence(f"{step} {rule.name}", options.budget),
         rule.source,
         rule.name_span,
-        label="this rule takes longer than it is given",
+        label="this rule takes more than it is given",
         help="divide it into rules that call each other, or give it more time with"
         " `--budget`",
     )
@@ -228,10 +257,11 @@ def _stopped(rule: Rule, step: str, options: Options) -> Diagnostic:
 
 def compile_module(module: LoweredModule, source: Source, options: Options) -> Compiled:
     """LoweredModule → Compiled. ``source`` names the file in generated headers."""
-    rules, found = check_module(module, options)
+    clock = Clock(options.budget)
+    rules, found = check_module(module, options, clock)
     if any(d.is_error for d in found):
         return Compiled(rules, (), found)
-    emitted = emit_module(source, rules, options)
+    emitted = emit_module(source, rules, options, clock)
     modules = () if emitted.failed else emitted.value or ()
     return Compiled(rules, modules, found + kept(emitted.diagnostics, options.ignored))
 

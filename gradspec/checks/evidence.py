@@ -33,6 +33,7 @@ from gradspec.symbolic.compare import (
 )
 from gradspec.symbolic.domain import Limits
 from gradspec.symbolic.enclose import Program, defined, enclose, program
+from gradspec.symbolic.limit import Effort
 from gradspec.symbolic.neighbours import (
     beside,
     choices,
@@ -222,13 +223,13 @@ def far_apart(seen: Evidence) -> tuple[Point, Comparison] | None:
     return None
 
 
-def prove(claim: Claim, budget: float) -> Search:
-    """A proof of the claim, if one is found in so many seconds."""
+def prove(claim: Claim, effort: Effort) -> Search:
+    """A proof of the claim, if one is found with so much effort."""
     return search(
         claim.declared,
         claim.derived,
         claim.instance.assumed,
-        budget,
+        effort,
         wrt=claim.input.name,
         whole=claim.instance.whole,
     )

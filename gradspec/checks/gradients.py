@@ -49,8 +49,10 @@ from gradspec.ir.rule import (
 )
 from gradspec.ir.tidy import tidy
 from gradspec.ir.unroll import axis_names, unroll
+from gradspec.ir.walk import size
 from gradspec.primitives.formula import elementary
 from gradspec.symbolic.compare import Comparison, Relation, compare, relative_digits
+from gradspec.symbolic.limit import Effort
 from gradspec.symbolic.neighbours import on_border
 from gradspec.symbolic.proof.prove import Proof, Sides, by_normal_form
 from gradspec.symbolic.proof.regions import Question
@@ -59,12 +61,11 @@ _MOST_DIGITS = 50
 _CONFIRMED = 4
 """Elements that are looked at in more points, or a few more."""
 
-_LONGEST_PROOF = 2.0
-"""Seconds for one of several elements: one that needs more needs more than there is for
-all."""
-
 _PRUNING = 0.05
-"""Seconds for finding out which assumptions a proof needs."""
+"""The budget of finding out which assumptions a proof needs, in seconds."""
+
+_LOOK = 64
+"""Nodes of an element that make its examination one step."""
 
 
 def judge(
@@ -72,13 +73,12 @@ def judge(
 ) -> tuple[Judgement, ...]:
     """Every declared cotangent, in input order; they share the budget. ``met`` are the
     nonsmooth points of the usual instance."""
-    deadline = process_time() + budget
     declared = tuple(_declared(rule))
     done = []
-    for number, (variable, entry) in enumerate(declared):
+    for variable, entry in declared:
         begun = process_time()
-        left = max(deadline - begun, 0.0) / (len(declared) - number)
-        judged = _judge(rule, variable, entry, known, met, begun + left)
+        share = budget / len(declared)
+        judged = _judge(rule, variable, entry, known, met, share)
         judged = _with_all_elements(rule, variable, known, judged)
         verdict = replace(judged.verdict, seconds=process_time() - begun)
         done.append(replace(judged, verdict=verdict))
@@ -111,20 +111,21 @@ def _judge(
     entry: Declared,
     known: Instances,
     met: tuple[Break, ...],
-    deadline: float,
+    budget: float,
 ) -> Judgement:
     usual = known.usual or known.larger[0]
     if not usual.derived:
         return _by_quotient(variable, known)
     equal = is_equal(rule, variable.name, entry)
-    half = deadline - max(deadline - process_time(), 0.0) / 2
+    looking = Effort.of(budget)
     seen: list[Evidence] = []
     # What the index calculus has proved is looked at by means that know no indices, too:
     # a fault of the calculus would show nearly everywhere.
     for instance in known.always if equal else known.every:
-        if process_time() > half and instance not in known.always:
+        if looking.steps < 0 and instance not in known.always:
             continue
         for claim in _claims(variable, instance):
+            looking.take(1 + (size(claim.declared) + size(claim.derived)) // _LOOK)
             points = instance.points if equal else everywhere(claim)
             one = examine(claim, points)
             if one.refuted is not None:
@@ -140,7 +141,7 @@ def _judge(
     found = tuple(islice(_holes(variable, usual, seen), 1))
     verdict = _agreeing(rule, variable, seen)
     if verdict.points and not any(one.rounded for one in seen):
-        verdict = _proved(rule, equal, verdict, seen, known, deadline)
+        verdict = _proved(rule, equal, verdict, seen, known, Effort.of(budget))
     if verdict.status is Status.PROVED or not any(i.points for i in known.every):
         return Judgement(verdict, found)
     return _confirmed(rule, variable, entry, known, seen, Judgement(verdict, found))
@@ -293,7 +294,7 @@ def _proved(
     verdict: Verdict,
     seen: list[Evidence],
     known: Instances,
-    deadline: float,
+    effort: Effort,
 ) -> Verdict:
     """For every size, or every element at every small size, or as it is."""
     if equal:
@@ -308,9 +309,7 @@ def _proved(
     methods: dict[str, None] = {}
     assumed: tuple[str, ...] = ()
     for claim in reversed(looked):
-        left = max(deadline - process_time(), 0.0)
-        share = left if len(looked) == 1 else min(left, _LONGEST_PROOF)
-        found = prove(claim, share)
+        found = prove(claim, effort)
         if found.proof is None:
             return replace(verdict, stopped=found.stopped)
         methods[found.proof.method] = None
@@ -333,11 +332,11 @@ def _needed(claim: Claim, proof: Proof) -> tuple[str, ...]:
     question = Question(frozenset((claim.input.name,)), claim.instance.whole)
     declared, derived = tidy(claim.declared), tidy(claim.derived)
     sides = Sides(elementary(declared), elementary(derived), question)
-    deadline = process_time() + _PRUNING
+    effort = Effort.of(_PRUNING)
     for one in tuple(used) if len(used) > 1 else ():
         rest = [a for a in used if a is not one]
         given = tuple(a.condition for a in rest)
-        if by_normal_form(sides, given, max(deadline - process_time(), 1e-3)):
+        if by_normal_form(sides, given, effort):
             used = rest
     texts = (rule.source.slice(a.span).removeprefix("assume ") for a in used)
     return tuple(dict.fromkeys(texts))

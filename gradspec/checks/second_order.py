@@ -48,6 +48,7 @@ from gradspec.ir.walk import names, substitute
 from gradspec.symbolic.breaks import thresholds
 from gradspec.symbolic.compare import decimal
 from gradspec.symbolic.enclose import defined, enclose, program
+from gradspec.symbolic.limit import Effort
 from gradspec.symbolic.neighbours import FINE, lies_between, meet
 from gradspec.symbolic.proof.prove import search
 
@@ -184,7 +185,7 @@ def _by_itself(pair: Pair, verdict: Verdict, budget: float) -> Verdict:
         pair.emitted,
         pair.true,
         pair.instance.assumed,
-        budget,
+        Effort.of(budget),
         wrt=pair.by.name,
         whole=pair.instance.whole,
     )

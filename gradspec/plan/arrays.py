@@ -76,9 +76,20 @@ class Node(Numbered):
         remembered: emitters ask which of all nodes are numbers alone."""
         known: tuple[str, ...] | None = getattr(self, "_names", None)
         if known is None:
-            own: Any = self
-            found = (node.id for node in nodes(own) if isinstance(node, Name))
-            known = tuple(dict.fromkeys(found))
+            found: dict[str, None] = {}
+            seen: set[Key] = set()
+            todo: list[Any] = [self]
+            while todo:
+                node = todo.pop()
+                below: tuple[str, ...] | None = getattr(node, "_names", None)
+                if isinstance(node, Name):
+                    found[node.id] = None
+                elif below is not None:
+                    found |= dict.fromkeys(below)
+                elif node.key not in seen:
+                    seen.add(node.key)
+                    todo.extend(reversed(children(node)))
+            known = tuple(found)
             object.__setattr__(self, "_names", known)
         return known
 
@@ -527,21 +538,17 @@ def is_number(expr: Expr, numbers: frozenset[str]) -> bool:
     would: ``1.0 / k``, ``math.log(k)`` and ``k**-1`` may raise, in a branch that is not
     taken too, so that they are computed as arrays.
     """
-    found: dict[Expr, bool] = {}
     for node in nodes(expr):
-        parts = [found[child] for child in children(node)]
         match node:
             case Name(id=name):
-                found[node] = name in numbers
-            case Literal():
-                found[node] = True
-            case Where():
-                found[node] = all(parts)
+                is_one = name in numbers
             case Op():
-                found[node] = all(parts) and is_safe(node)
+                is_one = is_safe(node)
             case _:
-                found[node] = False
-    return found[expr]
+                is_one = isinstance(node, Literal | Where)
+        if not is_one:
+            return False
+    return True
 
 
 def is_safe(node: Op) -> bool:

@@ -44,7 +44,7 @@ def expander(target: str, numbers: frozenset[str]) -> Callable[[Expr], Expr]:
             return value
         row = primitive(value.primitive)
         spelling = row.spellings.get(target)
-        if is_number(value, numbers) or not isinstance(spelling, Expand):
+        if not isinstance(spelling, Expand) or is_number(value, numbers):
             return value
         holes = dict(zip(row.params, value.args, strict=True))
         fixed = {p for p, arg in holes.items() if is_number(arg, numbers)}

@@ -5,6 +5,7 @@ A target sees nothing else of a rule, and asks no earlier stage.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -371,12 +372,13 @@ def unnamed(backward: Backward) -> Backward:
     nothing else needs that name: the target assigns it itself, in the input's shape.
     """
     terms = [term for group in backward.gradients for term in group or ()]
-    uses = [*(s.value for s in backward.statements), *(t.value for t in terms)]
+    values = (*(s.value for s in backward.statements), *(t.value for t in terms))
+    uses = Counter(name for value in values for name in names(value))
+    given = {term.value.id for term in terms if isinstance(term.value, Name)}
     steps = {
         step.name: step
         for step in backward.statements
-        if sum(step.name in names(value) for value in uses) == 1
-        and Name(step.name) in [term.value for term in terms]
+        if uses[step.name] == 1 and step.name in given
     }
     return replace(
         backward,

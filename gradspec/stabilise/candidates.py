@@ -27,13 +27,9 @@ from gradspec.stabilise.accuracy_model import GOOD, Quantity
 from gradspec.stabilise.choice import Candidate
 from gradspec.stabilise.matching import FEW, Holds, Search, replaced
 from gradspec.symbolic.gather import gathered
-from gradspec.symbolic.simplified import simplified
 
 _LARGEST = 60
 """Nodes of an expression beyond which algebra leaves it alone."""
-
-_ASKED, _SECONDS = 40, 0.5
-"""Nodes of a cotangent that SymPy is asked about, and seconds for each of its functions."""
 
 _SMALLEST = 5
 _GROWTH = 1.2  # how much longer a gathered factor may be
@@ -55,16 +51,6 @@ def of_cotangent(
     yield from rewritten(search, start)
     for form in _with_gathered_factor(start, upstream):
         yield from search.forms(form, FEW)
-
-
-def by_sympy(start: Expr, upstream: frozenset[str]) -> Iterator[Expr]:
-    """SymPy's forms of the factor of a cotangent."""
-    used = sorted(upstream & names(start))
-    if len(used) == 1 and is_linear(start, upstream) and size(start) <= _ASKED:
-        factor = coefficient(start, used[0], upstream)
-        if not any(map(_is_foreign, nodes(factor))):
-            for form in simplified(factor, _SECONDS):
-                yield times(Ref(used[0]), form)
 
 
 # --- at the node that loses the digits -----------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
 
 from gradspec.diagnostics import Diagnostic, warning
 from gradspec.ir.rule import CheckedRule, Declared, Derived, Override, Rule
@@ -14,7 +15,7 @@ from gradspec.stabilise import stabilise as search
 from gradspec.stabilise.guards import guarded
 from gradspec.stabilise.names import restored, without_calls
 from gradspec.stabilise.sampling import points
-from gradspec.symbolic.limit import in_time
+from gradspec.symbolic.limit import Shortage, limited
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,47 +26,48 @@ class Stable:
     stopped: tuple[Diagnostic, ...] = ()
 
 
-def stabilised(rule: CheckedRule, options: Options) -> Stable:
-    """How each expression of ``rule`` is evaluated."""
+def stabilised(
+    rule: CheckedRule, options: Options, seconds: float | None = None
+) -> Stable:
+    """How each expression of ``rule`` is evaluated; ``seconds`` is what is left to it of
+    its budget."""
     if options.as_written:
         return Stable(as_written(rule))
-    found = _remembered(rule, options.budget)
-    if found is None:
-        return unsearched(rule, options)
+    found = _remembered(rule, options.budget if seconds is None else seconds)
+    if isinstance(found, Shortage):
+        return unsearched(rule, options, found)
     return Stable(replace(found, verdicts=rule.verdicts, second=rule.second))
 
 
 def unsearched(
-    rule: CheckedRule, options: Options, step: str = "stabilising"
+    rule: CheckedRule, options: Options, why: Shortage, step: str = "stabilising"
 ) -> Stable:
-    """A rule as it is written, because a step took longer than its budget."""
-    return Stable(as_written(rule), (_stopped(rule, options, step),))
+    """A rule as it is written, because a step took more than it was given."""
+    return Stable(as_written(rule), (_stopped(rule, options, why, step),))
 
 
 def remembered_forms(rule: CheckedRule) -> CheckedRule:
     """The selected forms, however long that takes; those of a former run (`ir.shelf`),
     where it has found them."""
-    found = _remembered(rule, None)
-    assert found is not None
+    found = _remembered(rule, inf)
+    assert isinstance(found, CheckedRule)
     return found
 
 
-def _remembered(rule: CheckedRule, seconds: float | None) -> CheckedRule | None:
-    """The selected forms without verdicts; None if they were not found in time."""
+def _remembered(rule: CheckedRule, seconds: float) -> CheckedRule | Shortage:
+    """The selected forms without verdicts, if they are found in time."""
     bare = replace(rule, verdicts=(), second=())
 
-    def work() -> CheckedRule | None:
-        return search.stabilise(bare) if seconds is None else _in_time(bare, seconds)
+    def work() -> CheckedRule | Shortage:
+        if seconds == inf:
+            return search.stabilise(bare)
+        return limited(seconds, partial(search.stabilise, bare))
 
     return remembered(rule.rule, ("stabilise",), bare, work, _is_lasting)
 
 
 def _is_lasting(found: object) -> bool:
     return isinstance(found, CheckedRule)
-
-
-def _in_time(rule: CheckedRule, seconds: float) -> CheckedRule | None:
-    return in_time(seconds, partial(search.stabilise, rule))
 
 
 def as_written(checked: CheckedRule) -> CheckedRule:
@@ -99,11 +101,13 @@ def _tidied(rule: Rule) -> Rule:
     )
 
 
-def _stopped(rule: CheckedRule, options: Options, step: str) -> Diagnostic:
+def _stopped(
+    rule: CheckedRule, options: Options, why: Shortage, step: str
+) -> Diagnostic:
+    stop = why.sentence(f"{step} {rule.rule.name}", options.budget)
     return warning(
         "GS463",
-        f"{step} {rule.rule.name} was stopped after {options.budget:g} s: it is evaluated"
-        " as written",
+        f"{stop}; it is evaluated as written",
         rule.rule.source,
         rule.rule.name_span,
         label="its accurate evaluations take longer than they are given",

@@ -182,9 +182,6 @@ class _Stabiliser:
                 if choice.is_good and kind.is_derived and mend is with_ordered_products:
                     # from an order that is good the search may go on to a cheaper form
                     choice = self._searched(contest, kind, choice)
-        if kind.is_derived and choice.selected.faults[0]:
-            found = list(candidates.by_sympy(written, self._upstream))
-            choice = contest.choose(found, choice.selected)
         if choice.selected.faults[0]:
             found = list(
                 candidates.by_size(quantity, choice.selected, contest.measured)

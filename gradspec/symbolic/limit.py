@@ -1,6 +1,7 @@
-"""Limits on processor time and memory.
+"""Limits on steps, processor time and memory.
 
-Searches and proofs count their own steps. What counts none (SymPy) and what none should
+Searches and proofs count their own steps (`Effort`), so that what they find is the same on
+any machine. What counts none (SymPy) and what none should
 reach (a rule's deadline) is stopped here by an alarm. An alarm raises an exception, which
 Python sees when C code has returned; a process that may be lost (`expendable`: a worker of
 `gradspec.driver.workers`) is ended by the system soon after.
@@ -14,6 +15,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from enum import Enum
 from time import process_time
 from typing import TypeVar
 
@@ -28,6 +30,28 @@ GRACE = 0.75
 _AGAIN = 0.05
 """Seconds after which the alarm rings again: an exception raised inside a destructor or a
 callback of the garbage collector is swallowed by Python, and the work would go on."""
+
+
+STEPS = 10_000
+"""Steps for a second of the budget: a proof takes about as long for them."""
+
+
+@dataclass(slots=True)
+class Effort:
+    """Steps that a search may still take, and seconds for which it may ask SymPy."""
+
+    steps: int
+    seconds: float
+
+    @classmethod
+    def of(cls, budget: float) -> Effort:
+        """What a budget of so many seconds is worth."""
+        return cls(int(STEPS * budget), budget / 2)
+
+    def take(self, steps: int) -> bool:
+        """Count steps that are about to be taken; False if they are too many."""
+        self.steps -= steps
+        return self.steps >= 0
 
 
 class _TimeUp(BaseException):
@@ -87,6 +111,28 @@ def in_time(seconds: float, work: Callable[[], T]) -> T | None:
         sys.unraisablehook = hook
         signal.signal(signal.SIGPROF, handler)
         ctx.prec = precision  # it may have rung where the work was to set it back
+
+
+class Shortage(Enum):
+    """Why some work was stopped."""
+
+    TIME = "time"
+    MEMORY = "memory"
+
+    def sentence(self, what: str, seconds: float) -> str:
+        """The work ``what``, which was given so many seconds, was stopped."""
+        if self is Shortage.TIME:
+            return f"{what} was stopped after {seconds:g} s"
+        return f"{what} was stopped: it needs more than {MEMORY >> 30} GB of memory"
+
+
+def limited(seconds: float, work: Callable[[], T]) -> T | Shortage:
+    """The result of ``work``, if time and memory suffice for it."""
+    try:
+        found = in_time(seconds, work)
+    except MemoryError:
+        return Shortage.MEMORY
+    return Shortage.TIME if found is None else found
 
 
 @contextmanager

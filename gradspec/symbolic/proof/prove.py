@@ -8,7 +8,6 @@ at last SymPy under a time limit.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from time import process_time
 
 from gradspec.ir.calls import expand
@@ -18,10 +17,11 @@ from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import names
 from gradspec.primitives.formula import elementary
 from gradspec.symbolic.consult import sympy_agrees
-from gradspec.symbolic.limit import in_time
+from gradspec.symbolic.limit import Effort
 from gradspec.symbolic.proof.regions import Prover, Question
 
 NORMAL, SIMPLIFY = "normal form", "simplify"
+_BUDGET = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,47 +53,44 @@ def search(
     left: Expr,
     right: Expr,
     assumes: tuple[Expr, ...] = (),
-    budget: float = 10.0,
+    effort: Effort | None = None,
     *,
     wrt: str | None = None,
     whole: frozenset[str] = frozenset(),
 ) -> Search:
     """Equality of ``left`` and ``right`` wherever both are defined and smooth, and what was
-    not looked at to its end.
+    not looked at to its end. ``effort`` is what may be spent on it, and is spent.
 
     ``wrt``: the variable that was differentiated; borders in it (kinks) are not part of
     the claim, borders in the others are. Without it all borders are left out.
     """
-    deadline = process_time() + budget
+    if effort is None:
+        effort = Effort.of(_BUDGET)
     left, right = tidy(expand(left)), tidy(expand(right))
     if left == right:
         return Search(Proof("the same expression"))
-    if budget <= 0:
+    if effort.steps <= 0:
         return Search(None, (NORMAL,))
     free = (names(left) | names(right)) if wrt is None else frozenset((wrt,))
     sides = Sides(elementary(left), elementary(right), Question(free, whole))
-    half = (deadline - process_time()) / 2
-    proof = by_normal_form(sides, assumes, half)
+    proof = by_normal_form(sides, assumes, effort)
     if proof is not None:
         return Search(proof)
-    late = process_time() > deadline - half
-    proof, late_too = _at_last(sides, assumes, deadline - process_time())
+    late = effort.steps < 0
+    proof, late_too = _at_last(sides, assumes, effort)
     stopped = ((NORMAL,) if late else ()) + ((SIMPLIFY,) if late_too else ())
     return Search(proof, () if proof else stopped)
 
 
 def by_normal_form(
-    sides: Sides, assumes: tuple[Expr, ...], seconds: float
+    sides: Sides, assumes: tuple[Expr, ...], effort: Effort
 ) -> Proof | None:
     """A proof by normal forms, without the assumptions if they are not needed."""
-    deadline = process_time() + seconds
-    prover = Prover(sides.left, sides.right, sides.question, deadline)
+    prover = Prover(sides.left, sides.right, sides.question, effort)
     for assumed in (False, True) if assumes else (False,):
         given = assumes if assumed else ()
         with deep():
-            is_proved = in_time(
-                deadline - process_time(), partial(prover.proves, given)
-            )
+            is_proved = prover.proves(given)
         if is_proved:
             method = "normal form by regions" if prover.split else NORMAL
             return Proof(method, assumed)
@@ -101,8 +98,10 @@ def by_normal_form(
 
 
 def _at_last(
-    sides: Sides, assumes: tuple[Expr, ...], seconds: float
+    sides: Sides, assumes: tuple[Expr, ...], effort: Effort
 ) -> tuple[Proof | None, bool]:
     """By SymPy; and whether it did not come to an end."""
-    answer = sympy_agrees(sides.left, sides.right, assumes, seconds)
+    begun = process_time()
+    answer = sympy_agrees(sides.left, sides.right, assumes, effort.seconds)
+    effort.seconds -= process_time() - begun
     return Proof(SIMPLIFY, bool(assumes)) if answer else None, answer is None

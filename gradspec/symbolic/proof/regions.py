@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from time import process_time
 from typing import Any
 
 from gradspec.ir.expr import Apply, Expr, Ref
 from gradspec.symbolic.breaks import bounds, conjuncts
+from gradspec.symbolic.limit import Effort
 from gradspec.symbolic.proof.normal import Empty, Normal, Refine, Split
 from gradspec.symbolic.proof.ring import Frac, Poly, Ring, TooLarge, Undefined
 from gradspec.symbolic.proof.signs import Facts
@@ -68,14 +68,14 @@ class Region:
 
 
 class Prover:
-    """One attempt within a deadline."""
+    """One attempt, of so much effort."""
 
     def __init__(
-        self, left: Expr, right: Expr, question: Question, deadline: float
+        self, left: Expr, right: Expr, question: Question, effort: Effort
     ) -> None:
         self.left, self.right, self.wrt = left, right, question.wrt
         self.whole = frozenset(("variable", name) for name in question.whole)
-        self.deadline = deadline
+        self.effort = effort
         self.split = False
 
     def proves(self, assumes: tuple[Expr, ...]) -> bool:
@@ -92,7 +92,7 @@ class Prover:
         return False
 
     def _start(self, assumes: tuple[Expr, ...], steps: dict[Any, Fraction]) -> Region:
-        ring = Ring(self.deadline)
+        ring = Ring(self.effort)
         region = Region(ring, Facts(ring), steps)
         region.normal.whole = self.whole
         for fact in _facts(assumes):
@@ -110,8 +110,6 @@ class Prover:
         for _ in range(_MOST_REGIONS):
             if not waiting:
                 return True
-            if process_time() > self.deadline:
-                return False
             region = waiting.pop()
             if region.facts.is_contradictory():
                 continue

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import gcd, inf
-from time import process_time
+from math import gcd
 from typing import Any, TypeAlias
 
 from flint import Ordering, fmpq, fmpq_mpoly_ctx, fmpz
+
+from gradspec.symbolic.limit import Effort
 
 Key: TypeAlias = Any
 """A tuple that begins with the kind of kernel: ``("exp", …)``, ``("root", …)``."""
@@ -29,6 +30,9 @@ GENERATORS = 28
 LARGEST = 3000
 """Terms of a polynomial beyond which we give up: products then take milliseconds."""
 HIGHEST = 400
+_STEP = 1024
+"""Pairs of terms that count as one step."""
+
 _WORTH_FACTORING = 200
 _WORTH_REDUCING = 40_000
 """A common factor of larger polynomials takes too long to find; not to look for one
@@ -63,8 +67,8 @@ class Frac:
 class Ring:
     """The generators in use, their relations, and arithmetic on fractions."""
 
-    def __init__(self, deadline: float = inf) -> None:
-        self.deadline = deadline
+    def __init__(self, effort: Effort | None = None) -> None:
+        self.effort = effort
         names = tuple(f"g{number}" for number in range(GENERATORS))
         self.context = fmpq_mpoly_ctx.get(names, Ordering.degrevlex)
         self.gens = self.context.gens()
@@ -123,6 +127,10 @@ class Ring:
     def _logarithm(self, number: int) -> Frac | None:
         return self.logarithms.get(self.keys[number])
 
+    def _count(self, steps: int) -> None:
+        if self.effort is not None and not self.effort.take(steps):
+            raise TooLarge
+
     # --- fractions
 
     def const(self, value: Fraction | int) -> Frac:
@@ -135,8 +143,7 @@ class Ring:
 
     def normal(self, num: Poly, den: Poly) -> Frac:
         """Powers lowered, common factors and roots below the line removed."""
-        if process_time() > self.deadline:
-            raise TooLarge
+        self._count(1 + len(num) * len(den) // _STEP)
         num, den = self.lower(num), self.lower(den)
         if den.is_zero():
             raise Undefined
@@ -187,6 +194,7 @@ class Ring:
     def mul_poly(self, a: Poly, b: Poly) -> Poly:
         if len(a) * len(b) > 60 * LARGEST:
             raise TooLarge
+        self._count(len(a) * len(b) // _STEP)
         product = a * b
         if len(product) > LARGEST:
             raise TooLarge
