@@ -170,8 +170,8 @@ def _stopped(rule: Rule, verdicts: Iterable[Verdict]) -> Iterator[Diagnostic]:
             strategies = " and ".join(verdict.stopped)
             yield warning(
                 "GS460",
-                f"the proof of d{verdict.input} of {rule.name} was stopped when its time"
-                f" was up ({strategies})",
+                f"the proof of d{verdict.input} of {rule.name} was stopped with its effort"
+                f" spent ({strategies})",
                 rule.source,
                 getattr(entry, "span", rule.name_span),
                 label=f"agrees with the derivative at {verdict.points} points to"
