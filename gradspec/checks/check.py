@@ -46,7 +46,6 @@ OF_RULE: tuple[Callable[[Rule], Iterable[Diagnostic]], ...] = (
 )
 
 OF_ELEMENTS: tuple[Callable[[Instance], Iterable[Diagnostic]], ...] = (
-    inputs.steps,
     inputs.vanishing,
     inputs.parameters,
     surrogates.surrogates,

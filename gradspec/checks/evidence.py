@@ -155,14 +155,10 @@ def hole_at_end(claim: Claim) -> tuple[Point, Comparison] | None:
     cotangent has no value and the outputs and the derivative have one (``(x - t) / beta``
     for ``beta`` and ``x - t`` 0). No sample has parameters there: what they mean at an
     end is another question, unless nothing is emitted but NaN."""
-    forward = tuple(claim.instance.forward.values())
-    for point in _ends(claim):
-        if not all(enclose(c, point) is True for c in claim.instance.assumed):
-            continue
-        if all(defined(value) for value in program(*forward).run(point)):
-            seen = compare(claim.declared, claim.derived, point)
-            if seen.relation is Relation.LEFT_UNDEFINED:
-                return point, seen
+    for point in filter(claim.instance.is_inside, _ends(claim)):
+        seen = compare(claim.declared, claim.derived, point)
+        if seen.relation is Relation.LEFT_UNDEFINED:
+            return point, seen
     return None
 
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 
+from gradspec.checks.claims import Claim
+from gradspec.checks.evidence import examine
 from gradspec.checks.instances import Instance, Point, depends, number, said
 from gradspec.checks.mending import assuming
 from gradspec.diagnostics import Diagnostic, warning
 from gradspec.ir.expr import ZERO, Apply, Expr, Select, Size
-from gradspec.ir.rule import Declared, Derived, Input, Kind, Override, Rule
+from gradspec.ir.rule import Derived, Input, Kind, Override, Rule
 from gradspec.ir.walk import names, nodes
 from gradspec.primitives.lookup import primitive
-from gradspec.symbolic.compare import Relation, compare, decimals
-from gradspec.symbolic.enclose import defined, enclose, program
-from gradspec.symbolic.neighbours import on_border
+from gradspec.symbolic.compare import Comparison, Relation, decimals
+from gradspec.symbolic.enclose import defined, program
 
 _CERTAIN, _NOTHING = 512, 1e-100
 _POINTS = 10
@@ -59,72 +60,50 @@ def _names(axes: tuple[str | int, ...]) -> tuple[str, ...]:
     return tuple(axis for axis in axes if isinstance(axis, str))
 
 
-def steps(instance: Instance) -> Iterator[Diagnostic]:
-    """A derived gradient that is 0 everywhere because the input goes through a step."""
-    rule = instance.rule
-    if rule.surrogates:
-        return
-    for variable, entry in zip(rule.inputs, rule.backward, strict=True):
-        if isinstance(entry, Derived) and _is_stepped(instance, variable):
-            output = next(
-                name
-                for name, value in instance.forward.items()
-                if depends(value, variable.name)
-            )
-            yield warning(
-                "GS407",
-                f"the gradient of {rule.name} by {variable.name} is 0 everywhere",
-                rule.source,
-                variable.span,
-                label=f"{variable.name} goes through a step",
-                help=f"give a smooth stand-in, `surrogate {output} = …`; if 0 is meant,"
-                f" say `{variable.name}: nograd`",
-            )
-
-
 def vanishing(instance: Instance) -> Iterator[Diagnostic]:
-    """A derived gradient that is 0 everywhere though no step is in the way: the formula
-    does not depend on the input after all."""
+    """A derived gradient that is 0 everywhere: the input goes through a step, or the
+    formula does not depend on it after all."""
     rule = instance.rule
-    if rule.surrogates:
+    if rule.surrogates or not instance.points:
         return
     for variable, entry in zip(rule.inputs, rule.backward, strict=True):
-        if not isinstance(entry, Derived) or not variable.takes_gradient:
-            continue
-        name = variable.name
+        name, gradient = variable.name, instance.derived.get(variable.name)
         using = [n for n, v in instance.forward.items() if depends(v, name)]
-        stepped = any(_has_step(instance.forward[n], name) for n in using)
-        if using and not stepped and _cancels(instance, instance.derived.get(name)):
-            yield warning(
-                "GS448",
-                f"the gradient of {rule.name} by {name} is 0 everywhere",
-                rule.source,
-                variable.span,
-                label=f"{using[0]} does not change with it",
-                help=f"correct the formula; if {name} is meant to take no gradient, say"
-                f" `{name}: nograd`",
-            )
+        if not isinstance(entry, Derived) or gradient is None or not using:
+            continue
+        is_stepped = any(_has_step(instance.forward[n], name) for n in using)
+        if is_stepped and vanishes(instance, gradient):
+            label = f"{name} goes through a step"
+            help = f"give a smooth stand-in, `surrogate {using[0]} = …`; if 0 is meant,"
+            yield _vanishes(rule, variable, "GS407", label, f"{help} say")
+        elif not is_stepped and _cancels(instance, gradient):
+            label = f"{using[0]} does not change with it"
+            help = f"correct the formula; if {name} is meant to take no gradient, say"
+            yield _vanishes(rule, variable, "GS448", label, help)
 
 
-def _cancels(instance: Instance, gradient: Expr | None) -> bool:
+def _vanishes(
+    rule: Rule, variable: Input, code: str, label: str, help: str
+) -> Diagnostic:
+    name = variable.name
+    return warning(
+        code,
+        f"the gradient of {rule.name} by {name} is 0 everywhere",
+        rule.source,
+        variable.span,
+        label=label,
+        help=f"{help} `{name}: nograd`",
+    )
+
+
+def _cancels(instance: Instance, gradient: Expr) -> bool:
     """0 at every sampled point to a hundred digits: what is left of a sum that cancels."""
-    if gradient is None or not instance.points:
-        return False
     compiled = program(gradient)
     first = compiled.run(instance.points[0])[0]
     if not defined(first) or not first.contains(0):
         return False
     values = (compiled.run(point, _CERTAIN)[0] for point in instance.points)
     return all(defined(v) and v.contains(0) and abs(v) < _NOTHING for v in values)
-
-
-def _is_stepped(instance: Instance, variable: Input) -> bool:
-    """0 at every point, and not because nothing depends on the input."""
-    name = variable.name
-    using = [value for value in instance.forward.values() if depends(value, name)]
-    if not using or not any(_has_step(value, name) for value in using):
-        return False
-    return vanishes(instance, instance.derived.get(name))
 
 
 def _has_step(expr: Expr, name: str) -> bool:
@@ -166,23 +145,24 @@ def parameters(instance: Instance) -> Iterator[Diagnostic]:
     statics = [v for v in instance.rule.inputs if v.kind is Kind.STATIC and v.default]
     for variable, entry in instance.declared():
         derived = instance.derived.get(variable.name)
+        if derived is None:
+            continue
+        stated = instance.stated[variable.name]
+        claim = Claim(instance, variable, entry, stated, derived)
         for static in statics:
-            if derived is not None and static.name in names(derived):
-                yield from _elsewhere(instance, variable, entry, static)
+            if static.name in names(derived):
+                yield from _elsewhere(claim, static)
 
 
-def _elsewhere(
-    instance: Instance, variable: Input, entry: Declared, static: Input
-) -> Iterator[Diagnostic]:
-    stated, derived = instance.stated[variable.name], instance.derived[variable.name]
-    usual = instance.points[:_POINTS]
-    if _differs(stated, derived, usual, instance):
+def _elsewhere(claim: Claim, static: Input) -> Iterator[Diagnostic]:
+    usual = claim.instance.points[:_POINTS]
+    if examine(claim, usual).refuted is not None:
         return  # refuted as it is
     for condition, move in _moves(static):
-        moved = [{**p, static.name: move(p[static.name])} for p in usual]
-        found = _differs(stated, derived, tuple(moved), instance)
-        if found is not None:
-            yield _finding(instance, variable, entry, static, condition, found)
+        moved = ({**p, static.name: move(p[static.name])} for p in usual)
+        found = examine(claim, filter(claim.instance.is_inside, moved)).refuted
+        if found is not None and found[1].relation is Relation.DIFFERENT:
+            yield _finding(claim, static, condition, *found)
             return
 
 
@@ -195,45 +175,21 @@ def _moves(static: Input) -> Iterator[tuple[str, Callable[[Fraction], Fraction]]
         yield f"{static.name} {side} 1", lambda value: 1 / value if value else value
 
 
-def _differs(
-    stated: Expr, derived: Expr, points: tuple[Point, ...], instance: Instance
-) -> Point | None:
-    borders = (*instance.forward.values(), stated, derived)
-    for point in points:
-        if not all(enclose(c, point) is True for c in instance.assumed):
-            continue
-        if not all(defined(enclose(v, point)) for v in instance.forward.values()):
-            continue
-        different = compare(stated, derived, point).relation is Relation.DIFFERENT
-        if different and not on_border(borders, point):
-            return point
-    return None
-
-
 def _finding(
-    instance: Instance,
-    variable: Input,
-    entry: Declared,
-    static: Input,
-    condition: str,
-    point: Point,
+    claim: Claim, static: Input, condition: str, point: Point, seen: Comparison
 ) -> Diagnostic:
-    rule, name = instance.rule, f"d{variable.name}"
-    stated, derived = instance.stated[variable.name], instance.derived[variable.name]
-    both = compare(stated, derived, point)
-    declared, true = decimals(both.left, both.right)
-    used = names(stated) | names(derived)
-    place = said(point, tuple(n for n in instance.shown if n in used))
-    outputs = [o.name for o in rule.outputs if o.name in names(entry.value)]
-    notes = [f"`{o}` does not tell the inputs apart there" for o in outputs]
+    rule = claim.instance.rule
+    declared, true = decimals(seen.left, seen.right)
+    outputs = [o.name for o in rule.outputs if o.name in names(claim.entry.value)]
     return warning(
         "GS445",
-        f"{name} of {rule.name} is the derivative only for {condition}",
+        f"{claim.name} of {rule.name} is the derivative only for {condition}",
         rule.source,
-        entry.span,
-        label=f"gives {declared} at {place}, where the derivative is {true}",
-        notes=notes,
+        claim.entry.span,
+        label=f"gives {declared} at {said(point, claim.shown)}, where the derivative is"
+        f" {true}",
+        notes=[f"`{o}` does not tell the inputs apart there" for o in outputs],
         fixes=((assuming(rule, condition),),),
-        help=f"or write {name} in terms of the inputs (the default is"
+        help=f"or write {claim.name} in terms of the inputs (the default is"
         f" {number(static.default or point[static.name])})",
     )

@@ -29,6 +29,7 @@ from gradspec.ir.rule import Declared, Input, Kind, Rule
 from gradspec.ir.tidy import decide, fold
 from gradspec.ir.unroll import axis_names, count, index_inputs, unroll, work
 from gradspec.ir.walk import inline, names, transform
+from gradspec.symbolic.enclose import defined, enclose, program
 from gradspec.symbolic.sampling import Survey, survey, usual_count
 
 Point: TypeAlias = "Mapping[str, Fraction]"
@@ -104,6 +105,12 @@ class Instance:
     @property
     def assumed(self) -> tuple[Expr, ...]:
         return tuple(a.condition for a in self.rule.assumes if not a.indices)
+
+    def is_inside(self, point: Point) -> bool:
+        """Whether all that is assumed holds and the outputs have values."""
+        if not all(enclose(c, point) is True for c in self.assumed):
+            return False
+        return all(map(defined, program(*self.forward.values()).run(point)))
 
     @property
     def whole(self) -> frozenset[str]:
