@@ -273,6 +273,22 @@ def test_without_time_for_a_proof_it_agrees() -> None:
     assert verdict.points
 
 
+@pytest.mark.parametrize(
+    ("factor", "status", "code"),
+    [(2, Status.PROVED, []), (3, Status.AGREES, ["GS421"])],
+)
+def test_fixed_sizes_too_large_to_unroll(
+    factor: int, status: Status, code: list[str]
+) -> None:
+    outcome = checked(
+        "rule f(x[..., 4000]) -> y:\n    y = sum(x[i]**2 for i)\n"
+        f"    dx[i] = {factor} * dy * x[i]\n"
+    )
+    assert outcome.value is not None
+    assert [verdict.status for verdict in outcome.value.verdicts] == [status]
+    assert [d.code for d in outcome.diagnostics] == code
+
+
 def test_the_cure_is_the_derived_line() -> None:
     found = refuted(SOFTMAX.format("y[i] * dy[i]"))
     assert "`dx[i] = y[i] * (dy[i] - sum(dy[j] * y[j] for j))`" in found.help

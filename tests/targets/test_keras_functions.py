@@ -76,67 +76,52 @@ def test_functions_of_one_tensor_are_registered(rules):
     assert names == {**expected, **{name: name for name in others}}
 
 
-def loaded(
-    tmp_path: Path, model: tf.keras.Model, with_loss: str = "", options: str = ""
-) -> list[float]:
-    """What a process that imports the module under another name makes of the model: its
-    loss, and what it predicts. ``with_loss`` is run before it is loaded."""
-    model.save(tmp_path / "model.keras")
-    np.savez(tmp_path / "given.npz", x=data(5, 3), y=data(5, 4))
-    put(tmp_path / "other", emitted())
-    reader = f"""
+READER = """
 import numpy as np
 import tensorflow as tf
 from other.waves import functions as anything
 
 given = np.load("given.npz")
-{with_loss}
-model = tf.keras.models.load_model("model.keras"{options})
-made = [model.evaluate(given["x"], given["y"], verbose=0)]
-np.save("made.npy", [*made, *model.predict(given["x"], verbose=0).ravel()])
+
+def made(name, **options):
+    model = tf.keras.models.load_model(f"{name}.keras", **options)
+    loss = model.evaluate(given["x"], given["y"], verbose=0)
+    return [loss, *model.predict(given["x"], verbose=0).ravel()]
+
+found = [made("activations"), made("given", custom_objects={"squares": anything.squares})]
+tf.keras.utils.register_keras_serializable("mine")(anything.squares)
+np.save("made.npy", [*found, made("registered")])
 """
-    (tmp_path / "reader.py").write_text(reader, encoding="utf-8")
+"""What a process that imports the module under another name makes of the models: a loss
+that is no activation is given by name, or registered, as the documentation says.
+"""
+
+
+def compiled(loss: object, *activations: object) -> tf.keras.Model:
+    layers = [tf.keras.layers.Dense(4, activation=f) for f in activations or (None,)]
+    model = tf.keras.Sequential([tf.keras.Input((3,)), *layers])
+    model.compile("sgd", loss)
+    return model
+
+
+def test_functions_are_loaded_in_another_process(rules, tmp_path: Path):
+    registered = imported(emitted()).squares
+    tf.keras.utils.register_keras_serializable("mine")(registered)
+    models = {
+        "activations": compiled("mse", rules.mish, rules.wave, rules.across),
+        "given": compiled(rules.squares),
+        "registered": compiled(registered),
+    }
+    np.savez(tmp_path / "given.npz", x=data(5, 3), y=data(5, 4))
+    expected = []
+    for name, model in models.items():
+        model.save(tmp_path / f"{name}.keras")
+        loss = model.evaluate(data(5, 3), data(5, 4), verbose=0)
+        expected.append([loss, *model.predict(data(5, 3), verbose=0).ravel()])
+    put(tmp_path / "other", emitted())
+    (tmp_path / "reader.py").write_text(READER, encoding="utf-8")
     run = [sys.executable, "reader.py"]
     subprocess.run(
         run, check=True, capture_output=True, env={**os.environ}, cwd=tmp_path
     )
-    return np.load(tmp_path / "made.npy").tolist()
-
-
-def made(model: tf.keras.Model) -> list[float]:
-    loss = model.evaluate(data(5, 3), data(5, 4), verbose=0)
-    return [loss, *model.predict(data(5, 3), verbose=0).ravel()]
-
-
-def test_an_activation_is_loaded_as_the_rule(rules, tmp_path: Path):
-    layers = [
-        tf.keras.layers.Dense(4, activation=function)
-        for function in (rules.mish, rules.wave, rules.across)
-    ]
-    model = tf.keras.Sequential([tf.keras.Input((3,)), *layers])
-    model.compile("sgd", "mse")
-    np.testing.assert_allclose(loaded(tmp_path, model), made(model), rtol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("with_loss", "options"),
-    [
-        ("", ', custom_objects={"squares": anything.squares}'),
-        (
-            'tf.keras.utils.register_keras_serializable("mine")(anything.squares)',
-            "",
-        ),
-    ],
-    ids=["given", "registered"],
-)
-def test_another_function_is_loaded_as_documented(rules, tmp_path, with_loss, options):
-    function = rules.squares
-    if with_loss:
-        function = imported(emitted()).squares
-        tf.keras.utils.register_keras_serializable("mine")(function)
-    model = tf.keras.Sequential([tf.keras.Input((3,)), tf.keras.layers.Dense(4)])
-    model.compile("sgd", function)
-    expected = made(model)
-    np.testing.assert_allclose(
-        loaded(tmp_path, model, with_loss, options), expected, rtol=1e-6
-    )
+    np.testing.assert_allclose(np.load(tmp_path / "made.npy"), expected, rtol=1e-6)

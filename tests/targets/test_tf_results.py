@@ -55,32 +55,6 @@ def test_a_tape_keeps_the_result_alone(rules: ModuleType) -> None:
     assert np.allclose(tape.gradient(y, x), y * (1 - y))
 
 
-@pytest.mark.parametrize("dtype", ("float32", "float64", "bfloat16"))
-@pytest.mark.parametrize("compiled", (False, True))
-def test_three_derivatives(rules: ModuleType, dtype: str, compiled: bool) -> None:
-    x = tf.cast([0.25, -0.5, 1.0], dtype)
-
-    def third(x: Any) -> Any:
-        with tf.GradientTape() as outer:
-            outer.watch(x)
-            with tf.GradientTape() as middle:
-                middle.watch(x)
-                with tf.GradientTape() as inner:
-                    inner.watch(x)
-                    y = rules.logistic(x)
-                first = inner.gradient(y, x)
-            second = middle.gradient(first, x)
-        return y, first, second, outer.gradient(second, x)
-
-    found = (tf.function(third) if compiled else third)(x)
-    s = 1 / (1 + np.exp(-np.array([0.25, -0.5, 1.0])))
-    slope = s * (1 - s)
-    true = (s, slope, slope * (1 - 2 * s), slope * (1 - 6 * slope))
-    for got, value in zip(found, true, strict=True):
-        near = 2e-3 if dtype == "bfloat16" else 1e-6
-        assert np.allclose(tf.cast(got, tf.float64), value, rtol=2 * near, atol=near)
-
-
 def test_an_argument_among_the_results_is_another_tensor(rules: ModuleType) -> None:
     x, t = tf.constant([0.5]), tf.constant([0.25])
     with tf.GradientTape(persistent=True) as outer:

@@ -75,19 +75,6 @@ def test_a_second_derivative_sees_through_what_was_kept(text: str) -> None:
         np.testing.assert_allclose(run(x), s * (1 - s) * (1 - 2 * s), 1e-5, 1e-6)
 
 
-def test_a_gradient_that_is_not_linear_has_no_forward_mode() -> None:
-    module = tf_module(
-        "rule clipped(x) -> y:\n    y = 2 * x\n"
-        '    override dx = clip(dy, -1, 1) because "a limit"\n'
-    )
-    x = _normal(3)
-    with (
-        tf.autodiff.ForwardAccumulator(x, tf.ones_like(x)),
-        pytest.raises(NotImplementedError, match="no forward mode"),
-    ):
-        module.clipped(x)
-
-
 def test_the_second_derivative_of_an_override_with_a_part_of_its_own() -> None:
     """Which does not depend on the upstream gradient."""
     module = tf_module(
