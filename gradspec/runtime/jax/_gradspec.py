@@ -133,37 +133,105 @@ def lasting(
     return rule
 
 
-def tangent(y: Array, *parts: tuple[Any, Any]) -> Array:
-    """The tangent of ``y`` from pairs of a slope and the tangent of an input. One that
-    stands still has no part: an infinite slope does not meet a tangent of zero.
+def slopes(rule: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register the derivative of a rule, from a function of inputs, statics and outputs
+    that gives slopes: for each output (a tuple of several) one for each input (a tuple of
+    several), None where there is none.
     """
-    moving = [slope * dot for slope, dot in parts if not isinstance(dot, SymbolicZero)]
+
+    def push(function: Callable[..., Any], given: tuple[Any, ...]) -> tuple[Any, Any]:
+        *statics, primals, dots = given
+        result = rule(*primals, *statics)
+        outputs = result if isinstance(result, tuple) else (result,)
+        rows = function(*primals, *statics, *outputs)
+        if not isinstance(result, tuple):
+            return result, _tangent(result, rows, dots)
+        return result, tuple(map(_tangent, outputs, rows, [dots] * len(outputs)))
+
+    return _registered(rule, push)
+
+
+def _tangent(y: Array, row: Any, dots: Sequence[Any]) -> Array:
+    """The tangent of ``y``: slopes times tangents. An input that stands still has no part:
+    an infinite slope does not meet a tangent of zero.
+    """
+    pairs = zip(row if isinstance(row, tuple) else [row] * len(dots), dots, strict=True)
+    moving = [
+        slope * dot
+        for slope, dot in pairs
+        if slope is not None and not isinstance(dot, SymbolicZero)
+    ]
     if not moving:
         return still(y)
     total = reduce(operator.add, moving)
     return _varying(jnp.broadcast_to(total, y.shape), jax.typeof(y))
 
 
-def pushed(
-    backward: Callable[..., tuple[Array, ...]], dots: Sequence[Any], *outputs: Array
-) -> tuple[Array, ...]:
+def pullback(
+    rule: Any, constant: tuple[int, ...] = ()
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register the derivative of a rule as the transpose of its backward pass: a function
+    of inputs, statics, outputs, and the cotangents of the outputs that are not ``constant``.
+    It gives one gradient for each input, in any shape that its input broadcasts to, and
+    None for one that takes none.
+    """
+
+    def push(function: Callable[..., Any], given: tuple[Any, ...]) -> tuple[Any, Any]:
+        *statics, primals, dots = given
+        result = rule(*primals, *statics)
+        outputs = result if isinstance(result, tuple) else (result,)
+        moved = [y for k, y in enumerate(outputs) if k not in constant]
+
+        def backward(*cotangents: Array) -> Any:
+            return function(*primals, *statics, *outputs, *cotangents)
+
+        pushed = iter(_transposed(backward, primals, dots, moved))
+        tangents = tuple(
+            still(y) if k in constant else next(pushed) for k, y in enumerate(outputs)
+        )
+        return result, tangents if isinstance(result, tuple) else tangents[0]
+
+    return _registered(rule, push)
+
+
+def _transposed(
+    backward: Callable[..., Any],
+    inputs: Sequence[Array],
+    dots: Sequence[Any],
+    outputs: Sequence[Array],
+) -> Sequence[Array]:
     """The tangents of the outputs from those of the inputs: the transpose of the backward
     pass, which is linear in the cotangents of these outputs.
     """
-    moved = [k for k, dot in enumerate(dots) if not isinstance(dot, SymbolicZero)]
-    if not moved:
-        return tuple(map(still, outputs))
-    types: list[Any] = []
+    moving: list[tuple[Any, Any]] = []
 
     def part(*cotangents: Array) -> list[Array]:
-        every = backward(*cotangents)
-        gradients = [every[k] for k in moved]
-        types[:] = map(jax.typeof, gradients)
-        return gradients
+        found = backward(*cotangents)
+        gradients = found if isinstance(found, tuple) else (found,)
+        kept = [
+            (sum_to(gradient, x), dot)
+            for gradient, x, dot in zip(gradients, inputs, dots, strict=True)
+            if gradient is not None and not isinstance(dot, SymbolicZero)
+        ]
+        moving[:] = [(jax.typeof(gradient), dot) for gradient, dot in kept]
+        return [gradient for gradient, _ in kept]
 
     transposed = jax.linear_transpose(part, *outputs)
-    pairs = zip(moved, types, strict=True)
-    return tuple(transposed([_varying(dots[k], kind) for k, kind in pairs]))
+    if not moving:
+        return [still(y) for y in outputs]
+    given = [_varying(dot, kind) for kind, dot in moving]
+    tangents: Sequence[Array] = transposed(given)
+    return tangents
+
+
+def _registered(
+    rule: Any, push: Callable[[Callable[..., Any], tuple[Any, ...]], tuple[Any, Any]]
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        rule.defjvp(lambda *given: push(function, given), symbolic_zeros=True)
+        return function
+
+    return register
 
 
 def still(y: Array) -> Array:

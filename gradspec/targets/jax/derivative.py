@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
-from gradspec.ir.rule import Input, Output
-from gradspec.plan.arrays import Name, names
-from gradspec.plan.operations import operation
+import re
+from collections.abc import Iterable
+
+from gradspec.ir.rule import Input
+from gradspec.plan.arrays import names
 from gradspec.plan.plan import Term
 from gradspec.targets.jax.core import Core, Way
 from gradspec.targets.jax.trace import traced_backward, traced_forward
-from gradspec.targets.lines import Lines, assignment, assignments, indented, unpacked
+from gradspec.targets.lines import (
+    Lines,
+    assignment,
+    assignments,
+    indented,
+    tightened,
+    unpacked,
+)
 from gradspec.targets.signature import listed, tupled
+
+_IDENTIFIER = re.compile(r"[^\W\d]\w*")
 
 
 def derivative(core: Core) -> list[Lines]:
-    """One function that pushes tangents, or a forward and a backward pass."""
+    """One function that gives slopes or pulls cotangents back, or a forward and a backward
+    pass.
+    """
     match core.way:
         case Way.PLAIN:
             return []
         case Way.PUSHED:
-            return [_jvp(core, _moved_by_slopes(core), _by_slopes(core))]
+            return [_slopes(core)]
         case Way.TRANSPOSED:
-            return [_jvp(core, _moved(core), _by_transpose(core))]
+            return [_pullback(core)]
         case Way.PULLED:
             forward, backward = (
                 core.page.fresh(f"{core.name}_{word}")
@@ -33,95 +46,63 @@ def derivative(core: Core) -> list[Lines]:
 # --- custom_jvp ------------------------------------------------------------------------
 
 
-def _jvp(core: Core, moved: list[str], body: Lines) -> Lines:
-    primals, tangents = map(core.program.local, ("primals", "tangents"))
-    name = core.page.fresh(f"{core.name}_jvp")
-    register = f"@{core.name}.defjvp"
-    if len(moved) > 1:  # any of them may stand still
-        core.page.use("import functools")
-        register = f"@functools.partial({core.name}.defjvp, symbolic_zeros=True)"
-    dots = [f"{n}_dot" if n in moved else "_" for n in core.tensors]
-    if len(core.tensors) == 1 and moved:
-        lines = [f"({core.tensors[0]},), ({dots[0]},) = {primals}, {tangents}"]
-    else:
-        lines = [*unpacked(core.tensors, primals), *unpacked(dots, tangents)]
-    header = core.header(name, core.numbers | dict.fromkeys((primals, tangents), ""))
-    return [register, header, *indented([*lines, *body])]
-
-
-def _moved_by_slopes(core: Core) -> list[str]:
-    assert core.program.pushes is not None
-    there = {s.input for s in core.program.pushes.summands}
-    return [name for name in core.tensors if name in there]
-
-
-def _by_slopes(core: Core) -> Lines:
+def _slopes(core: Core) -> Lines:
     """Slopes are multiplied out before they meet tangents: one array is kept of each."""
     pushes = core.program.pushes
     assert pushes is not None
-    slopes = [s.slope for s in pushes.summands]
-    used = names(*(s.value for s in pushes.statements), *slopes)
     comments = dict.fromkeys(s.comment for s in pushes.summands if s.comment)
-    steps = [
+    texts = {(s.output, s.input): core.text(s.slope) for s in pushes.summands}
+    rows = [
+        [texts.get((output, name), "None") for name in core.tensors]
+        for output in core.outputs
+    ]
+    parts = [listed(row) if {*row} != {"None"} else "None" for row in rows]
+    body = [
         *assignments(pushes.statements, core.scope),
         *(f"# {line}" for c in comments for line in c.splitlines()),
+        f"return {', '.join(parts if len(rows) > 1 else rows[0])}",
     ]
-    if len(core.outputs) == len(core.tensors) == 1 and core.outputs[0] not in used:
-        dot = _tangent(core, core.program.outputs[0], core.call)
-        return [*steps, f"return {core.call}, {dot}"]
-    dots = [_tangent(core, output, output.name) for output in core.program.outputs]
+    return _function(core, "slopes", "", (), body)
+
+
+def _pullback(core: Core) -> Lines:
+    """The backward pass, which is linear in the cotangents."""
+    program = core.program
+    steps, pulled = _gradients(core, [i.name for i, group in core.groups if group])
+    values = core.pulled_values
+    given = [*core.tensors, *core.outputs, *program.cotangents]
+    gradients = [pulled.get(name, "None") for name in core.tensors]
+    body = [*core.sizes(values, given), *steps, f"return {', '.join(gradients)}"]
+    constant = [k for k, o in enumerate(program.outputs) if not o.takes_gradient]
+    words = f", constant=({', '.join(map(str, constant))},)" if constant else ""
+    return _function(core, "pullback", words, program.cotangents, body)
+
+
+def _function(
+    core: Core,
+    word: str,
+    keywords: str,
+    more: Iterable[str],
+    body: Lines,
+) -> Lines:
+    """A function of inputs, statics and outputs, registered; parameters that its text does
+    not contain begin with an underscore.
+    """
+    array, text = core.core("Array"), _words(body)
+    given = core.inputs | dict.fromkeys([*core.outputs, *more], array)
+    parameters = {n if n in text else f"_{n}": kind for n, kind in given.items()}
+    name = core.page.fresh(f"{core.name}_{word}")
     return [
-        f"{', '.join(core.outputs)} = {core.call}",
-        *steps,
-        f"return {listed(core.outputs)}, {listed(dots)}",
+        f"@{core.core(word)}({core.name}{keywords})",
+        core.header(name, parameters),
+        *indented(tightened(body)),
     ]
 
 
-def _tangent(core: Core, output: Output, value: str) -> str:
-    pushes = core.program.pushes
-    assert pushes is not None
-    parts = [s for s in pushes.summands if s.output == output.name]
-    if not parts:
-        return f"{core.core('still')}({value})"
-    if len(core.tensors) == 1:
-        dot = Name(f"{parts[0].input}_dot")
-        return core.text(operation("mul", (parts[0].slope, dot)))
-    pairs = [f"({core.text(s.slope)}, {s.input}_dot)" for s in parts]
-    return f"{core.core('tangent')}({', '.join([value, *pairs])})"
-
-
-def _moved(core: Core) -> list[str]:
-    """The inputs whose gradients have terms."""
-    return [i.name for i, group in core.groups if group]
-
-
-def _by_transpose(core: Core) -> Lines:
-    program, moved = core.program, _moved(core)
-    backward = program.local("backward")
-    steps, pulled = _gradients(core, moved)
-    dots = tupled(f"{name}_dot" for name in moved)
-    dots = dots if len(moved) == 1 else f"({dots})"
-    upstream = [o.name for o in program.outputs if o.takes_gradient]
-    call = f"{core.core('pushed')}({', '.join([backward, dots, *upstream])})"
-    lines = [
-        f"{', '.join(core.outputs)} = {core.call}",
-        *core.sizes(core.pulled_values, [*core.tensors, *core.outputs]),
-        "",
-        core.header(backward, dict.fromkeys(program.cotangents, core.core("Array"))),
-        *indented(steps),
-        f"    return {tupled(pulled.values())}",
-        "",
-    ]
-    if upstream == core.outputs:
-        made = call if len(upstream) > 1 else f"*{call}"
-        return [*lines, f"return {listed(core.outputs)}, {made}"]
-    still = core.core("still")
-    dotted = [f"{n}_dot" if n in upstream else f"{still}({n})" for n in core.outputs]
-    return [
-        *lines,
-        *unpacked([f"{name}_dot" for name in upstream], call),
-        f"return {listed(core.outputs)}, {listed(dotted)}",
-    ]
+def _words(lines: Iterable[str]) -> set[str]:
+    """The identifiers of a text."""
+    code = (line for line in lines if not line.startswith("#"))
+    return {word for line in code for word in _IDENTIFIER.findall(line)}
 
 
 # --- gradients -------------------------------------------------------------------------
@@ -159,9 +140,13 @@ def _gradient(core: Core, i: Input, group: tuple[Term, ...] | None) -> str:
 
 
 def _is_shaped(core: Core, group: tuple[Term, ...]) -> bool:
-    """Whether the terms have the input's shape as they are."""
+    """Whether the terms have the input's shape as they are, or the runtime sees to it."""
     alone = len(core.tensors) == 1 and not core.program.has_axes
-    return alone and len(group) == 1 and not core.program.takes_shape(group[0])
+    return (
+        (alone or core.way is Way.TRANSPOSED)
+        and len(group) == 1
+        and not core.program.takes_shape(group[0])
+    )
 
 
 def _term(core: Core, term: Term) -> str:

@@ -73,9 +73,16 @@ def _converted(core: Core) -> Lines:
             lines.append(
                 f'{i.name} = {convert}("{program.name}", "{i.name}", {i.name})'
             )
+    sized = {axis for i in program.tensors for axis in i.shape.axes}
     for i in program.statics:
-        lines.append(f"{i.name} = {core.core(_NUMBERS[i.kind])}({i.name})")
+        if i.name in sized:
+            lines.append(f"{i.name} = {_number(core, i)}")
     return lines
+
+
+def _number(core: Core, i: Input) -> str:
+    """A static as a Python number."""
+    return f"{core.core(_NUMBERS[i.kind])}({i.name})"
 
 
 def _checked(core: Core) -> Lines:
@@ -91,7 +98,11 @@ def _checked(core: Core) -> Lines:
 
 
 def _applied(core: Core) -> Lines:
-    given = [*(_argument(core, i) for i in core.program.tensors), *core.statics]
+    sized = {axis for i in core.program.tensors for axis in i.shape.axes}
+    given = [_argument(core, i) for i in core.program.tensors]
+    given += [
+        i.name if i.name in sized else _number(core, i) for i in core.program.statics
+    ]
     call, dtype = f"{core.name}({', '.join(given)})", _dtype(core)
     if dtype == "_":
         return [f"return {call}"]

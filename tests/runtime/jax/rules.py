@@ -19,12 +19,11 @@ from gradspec.runtime.jax._gradspec import (
     integers,
     lasting,
     number,
-    pushed,
+    pullback,
     residual,
     round_to,
-    still,
+    slopes,
     sum_to,
-    tangent,
     whole,
 )
 
@@ -34,10 +33,9 @@ def _square(x):
     return x * x
 
 
-@_square.defjvp
-def _square_jvp(primals, tangents):
-    (x,), (x_dot,) = primals, tangents
-    return _square(x), 2.0 * x * x_dot
+@slopes(_square)
+def _square_slopes(x, _y):
+    return 2.0 * x
 
 
 def square(x):
@@ -55,12 +53,9 @@ def _power(x, y):
     return x**y
 
 
-@functools.partial(_power.defjvp, symbolic_zeros=True)
-def _power_jvp(primals, tangents):
-    x, y = primals
-    x_dot, y_dot = tangents
-    z = _power(x, y)
-    return z, tangent(z, (y * x ** (y - 1.0), x_dot), (z * jnp.log(x), y_dot))
+@slopes(_power)
+def _power_slopes(x, y, z):
+    return y * x ** (y - 1.0), z * jnp.log(x)
 
 
 def power(x, y):
@@ -73,10 +68,9 @@ def _spike(v, k):
     return (v > 0.0).astype(v.dtype)
 
 
-@_spike.defjvp
-def _spike_jvp(k, primals, tangents):
-    (v,), (v_dot,) = primals, tangents
-    return _spike(v, k), k * jax.nn.sigmoid(k * v) * v_dot
+@slopes(_spike)
+def _spike_slopes(v, k, _y):
+    return k * jax.nn.sigmoid(k * v)
 
 
 def spike(v, *, k=2.0):
@@ -118,18 +112,10 @@ def _rows(x, g, n, on, k):
     return y, counted(filled(2.0, x, g))
 
 
-@functools.partial(_rows.defjvp, symbolic_zeros=True)
-def _rows_jvp(primals, tangents):
-    x, g, _, on, _ = primals
-    x_dot, g_dot, _, _, _ = tangents
-    y, at = _rows(*primals)
-
-    def backward(dy):
-        dy = jnp.where(on, dy, 0.0)
-        return sum_to(3.0 * dy * g * x * x, x), sum_to(dy * x**3, g)
-
-    (y_dot,) = pushed(backward, (x_dot, g_dot), y)
-    return (y, at), (y_dot, still(at))
+@pullback(_rows, constant=(1,))
+def _rows_pullback(x, g, _n, on, _k, _y, _at, dy):
+    dy = jnp.where(on, dy, 0.0)
+    return sum_to(3.0 * dy * g * x * x, x), sum_to(dy * x**3, g), None, None, None
 
 
 def rows(x, g, n, on, *, k=3):

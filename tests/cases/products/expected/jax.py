@@ -5,7 +5,6 @@ Do not edit: change input.grad and compile it again.
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import jax
@@ -13,7 +12,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from ._axes import batch_sum, check_shapes
-from ._gradspec import Array, floats, pushed, round_to, sum_to
+from ._gradspec import Array, floats, pullback, round_to
 
 __all__ = ["linear", "outer", "transposed"]
 
@@ -23,19 +22,12 @@ def _linear(x: Array, w: Array, b: Array) -> Any:
     return jnp.einsum("...j,ij->...i", x, w) + b
 
 
-@functools.partial(_linear.defjvp, symbolic_zeros=True)
-def _linear_jvp(primals: Any, tangents: Any) -> Any:
-    x, w, b = primals
-    x_dot, w_dot, b_dot = tangents
-    y = _linear(x, w, b)
-
-    def backward(dy: Array) -> Any:
-        dx = sum_to(jnp.einsum("...j,ji->...i", dy, w), x)
-        dw = sum_to(jnp.einsum("...i,...j->ij", dy, x), w)
-        db = sum_to(batch_sum(dy, 1), b)
-        return dx, dw, db
-
-    return y, *pushed(backward, (x_dot, w_dot, b_dot), y)
+@pullback(_linear)
+def _linear_pullback(x: Array, w: Array, _b: Array, _y: Array, dy: Array) -> Any:
+    dx = jnp.einsum("...j,ji->...i", dy, w)
+    dw = jnp.einsum("...i,...j->ij", dy, x)
+    db = batch_sum(dy, 1)
+    return dx, dw, db
 
 
 def linear(x: ArrayLike, w: ArrayLike, b: ArrayLike) -> Array:
@@ -59,18 +51,11 @@ def _outer(a: Array, b: Array) -> Any:
     return jnp.expand_dims(a, -1) * jnp.expand_dims(b, -2)
 
 
-@functools.partial(_outer.defjvp, symbolic_zeros=True)
-def _outer_jvp(primals: Any, tangents: Any) -> Any:
-    a, b = primals
-    a_dot, b_dot = tangents
-    c = _outer(a, b)
-
-    def backward(dc: Array) -> Any:
-        da = sum_to(jnp.einsum("...ij,...j->...i", dc, b), a)
-        db = sum_to(jnp.einsum("...ji,...j->...i", dc, a), b)
-        return da, db
-
-    return c, *pushed(backward, (a_dot, b_dot), c)
+@pullback(_outer)
+def _outer_pullback(a: Array, b: Array, _c: Array, dc: Array) -> Any:
+    da = jnp.einsum("...ij,...j->...i", dc, b)
+    db = jnp.einsum("...ji,...j->...i", dc, a)
+    return da, db
 
 
 def outer(a: ArrayLike, b: ArrayLike) -> Array:
@@ -93,15 +78,9 @@ def _transposed(a: Array) -> Any:
     return a.mT
 
 
-@_transposed.defjvp
-def _transposed_jvp(primals: Any, tangents: Any) -> Any:
-    (a,), (a_dot,) = primals, tangents
-    b = _transposed(a)
-
-    def backward(db: Array) -> Any:
-        return (sum_to(db.mT, a),)
-
-    return b, *pushed(backward, (a_dot,), b)
+@pullback(_transposed)
+def _transposed_pullback(_a: Array, _b: Array, db: Array) -> Any:
+    return db.mT
 
 
 def transposed(a: ArrayLike) -> Array:

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from ._axes import batch_sum, check_shapes
-from ._gradspec import Array, floats, number, pushed, round_to, sum_to
+from ._gradspec import Array, floats, number, pullback, round_to
 
 __all__ = ["layer_norm", "softmax"]
 
@@ -23,15 +23,9 @@ def _softmax(x: Array) -> Any:
     return jax.nn.softmax(x, -1)
 
 
-@_softmax.defjvp
-def _softmax_jvp(primals: Any, tangents: Any) -> Any:
-    (x,), (x_dot,) = primals, tangents
-    y = _softmax(x)
-
-    def backward(dy: Array) -> Any:
-        return (sum_to(y * (dy - jnp.sum(dy * y, -1, keepdims=True)), x),)
-
-    return y, *pushed(backward, (x_dot,), y)
+@pullback(_softmax)
+def _softmax_pullback(_x: Array, y: Array, dy: Array) -> Any:
+    return y * (dy - jnp.sum(dy * y, -1, keepdims=True))
 
 
 def softmax(x: ArrayLike) -> Array:
@@ -58,32 +52,21 @@ def _layer_norm(x: Array, g: Array, b: Array, eps: float) -> Any:
     return h * g + b
 
 
-@functools.partial(_layer_norm.defjvp, symbolic_zeros=True)
-def _layer_norm_jvp(eps: float, primals: Any, tangents: Any) -> Any:
-    x, g, b = primals
-    x_dot, g_dot, b_dot = tangents
-    y = _layer_norm(x, g, b, eps)
-
-    def backward(dy: Array) -> Any:
-        mu = jnp.mean(x, -1, keepdims=True)
-        x_minus_mu = x - mu
-        r = 1.0 / jnp.sqrt(jnp.mean(jnp.square(x_minus_mu), -1, keepdims=True) + eps)
-        dh = dy * g
-        h = x_minus_mu * r
-        dx = sum_to(
-            r
-            * (
-                dh
-                - jnp.mean(dh, -1, keepdims=True)
-                - h * jnp.mean(dh * h, -1, keepdims=True)
-            ),
-            x,
-        )
-        dg = sum_to(batch_sum(dy * h, 1), g)
-        db = sum_to(batch_sum(dy, 1), b)
-        return dx, dg, db
-
-    return y, *pushed(backward, (x_dot, g_dot, b_dot), y)
+@pullback(_layer_norm)
+def _layer_norm_pullback(
+    x: Array, g: Array, _b: Array, eps: float, _y: Array, dy: Array
+) -> Any:
+    mu = jnp.mean(x, -1, keepdims=True)
+    x_minus_mu = x - mu
+    r = 1.0 / jnp.sqrt(jnp.mean(jnp.square(x_minus_mu), -1, keepdims=True) + eps)
+    dh = dy * g
+    h = x_minus_mu * r
+    dx = r * (
+        dh - jnp.mean(dh, -1, keepdims=True) - h * jnp.mean(dh * h, -1, keepdims=True)
+    )
+    dg = batch_sum(dy * h, 1)
+    db = batch_sum(dy, 1)
+    return dx, dg, db
 
 
 def layer_norm(x: ArrayLike, g: ArrayLike, b: ArrayLike, *, eps: float = 1e-5) -> Array:
@@ -102,6 +85,5 @@ def layer_norm(x: ArrayLike, g: ArrayLike, b: ArrayLike, *, eps: float = 1e-5) -
     Gradients: dx proved at every size; dg proved at every size; db proved at every size
     """
     dtype, x, g, b = floats("layer_norm", x=x, g=g, b=b)
-    eps = number(eps)
     check_shapes("layer_norm", x=(x, "... n"), g=(g, "n"), b=(b, "n"))
-    return round_to(dtype, _layer_norm(x, g, b, eps))
+    return round_to(dtype, _layer_norm(x, g, b, number(eps)))
