@@ -8,11 +8,11 @@ place, so that what an author declared can be compared with what was derived.
 
 from __future__ import annotations
 
-from gradspec.derive.indexed_canonical import Effort, canonical, is_zero
-from gradspec.derive.indexed_deltas import straightened
-from gradspec.derive.indexed_flow import Accumulation, Values
-from gradspec.derive.indexed_reuse import Reuse
-from gradspec.derive.indexed_scopes import (
+from gradspec.derive.deltas import straightened
+from gradspec.derive.flow import Accumulation, Values
+from gradspec.derive.normal_form import Effort, canonical, is_zero
+from gradspec.derive.partials import Underivable
+from gradspec.derive.scopes import (
     AT,
     Fresh,
     Value,
@@ -21,7 +21,7 @@ from gradspec.derive.indexed_scopes import (
     refreshed,
     replaced,
 )
-from gradspec.derive.partials import Underivable
+from gradspec.derive.simplify import Reuse
 from gradspec.ir.expr import Apply, Const, Expr, Idx
 from gradspec.ir.rule import Declared, Derived, Input, Output, Override, Rule
 from gradspec.ir.walk import transform

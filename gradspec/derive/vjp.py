@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from gradspec.derive.build import plus, times
-from gradspec.derive.jacobian import gradient
+from gradspec.derive.chain import gradient
 from gradspec.derive.linear import is_linear
 from gradspec.derive.patched import filled
 from gradspec.ir import closed

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from gradspec.derive.indexed_tangents import NotLinear, Underivable, indexed_tangents
+from gradspec.derive.tangents import NotLinear, Underivable, indexed_tangents
 from gradspec.ir import expr as ir
 from gradspec.ir import walk
 from gradspec.ir.calls import expand

@@ -9,8 +9,8 @@ from fractions import Fraction
 from functools import reduce
 from typing import TypeAlias
 
-from gradspec.derive.indexed_deltas import linear
-from gradspec.derive.indexed_scopes import replaced
+from gradspec.derive.deltas import linear
+from gradspec.derive.scopes import replaced
 from gradspec.ir import expr as ir
 from gradspec.ir import walk
 from gradspec.ir.expr import (

@@ -8,8 +8,8 @@ from functools import reduce
 
 from gradspec.checks.shapes import partial
 from gradspec.derive.build import plus
-from gradspec.derive.indexed_scopes import Fresh, Value, inlined, named
 from gradspec.derive.linear import coefficient, is_linear
+from gradspec.derive.scopes import Fresh, Value, inlined, named
 from gradspec.ir.expr import (
     ONE,
     ZERO,

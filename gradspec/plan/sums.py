@@ -15,7 +15,7 @@ from functools import reduce
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from gradspec.derive.indexed_scopes import free
+from gradspec.derive.scopes import free
 from gradspec.ir import expr as ir
 from gradspec.ir import walk
 from gradspec.plan.arrays import (

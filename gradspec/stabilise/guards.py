@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gradspec.derive.regions import below
+from gradspec.derive.chain import below
 from gradspec.ir.elements import OutOfRange, places
 from gradspec.ir.expr import ZERO, Apply, Expr, Reduce, Select, const
 from gradspec.ir.rule import Backward, Declared, Derived, Let, Override, Rule

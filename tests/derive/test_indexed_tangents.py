@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gradspec.derive.complete import complete
-from gradspec.derive.indexed_tangents import NotLinear, indexed_tangents
+from gradspec.derive.tangents import NotLinear, indexed_tangents
 from gradspec.ir.rule import Rule
 from gradspec.ir.text import show
 from gradspec.lower.lowering import lower

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from gradspec.derive.indexed_forms import guarded, summed
-from gradspec.derive.indexed_scopes import AT, Axis, free, replaced
+from gradspec.derive.scopes import AT, Axis, free, replaced
+from gradspec.derive.simplify import guarded, summed
 from gradspec.ir.expr import ZERO, Apply, Bound, Const, Expr, Idx, Ref, Size
 from gradspec.ir.tidy import decide, fold
 from gradspec.ir.walk import transform

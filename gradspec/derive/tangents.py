@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from gradspec.derive.indexed import Underivable, indexed_cotangents
-from gradspec.derive.indexed_scopes import AT, Axis
+from gradspec.derive.scopes import AT, Axis
 from gradspec.ir.calls import expand
 from gradspec.ir.expr import Apply, Const, Expr, Idx, Reduce, Ref
 from gradspec.ir.rule import (

@@ -9,32 +9,22 @@ in the one way that comes first. So equal normal forms are equal for all sizes.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import lru_cache
 from itertools import chain, islice, permutations, product
+from typing import TypeAlias
 
-from gradspec.derive.indexed_algebra import Algebra
-from gradspec.derive.indexed_deltas import is_index
-from gradspec.derive.indexed_scopes import AT, Fresh, free, refreshed, replaced
-from gradspec.derive.indexed_terms import (
-    UNIT,
-    Poly,
-    Term,
-    TooLarge,
-    add,
-    constant,
-    first_term,
-    scaled,
-    single,
-    text,
-    written,
-)
+from gradspec.derive.deltas import is_index
+from gradspec.derive.scopes import AT, Fresh, free, refreshed, replaced
 from gradspec.ir import calls
 from gradspec.ir.expr import (
     ONE,
     ZERO,
     Apply,
     Bound,
+    Call,
     Const,
     Expr,
     Idx,
@@ -44,6 +34,320 @@ from gradspec.ir.expr import (
     Size,
 )
 from gradspec.ir.walk import children, nodes, with_children
+
+Term: TypeAlias = tuple[tuple[Expr, Fraction], ...]
+Poly: TypeAlias = dict[Term, Fraction]
+
+UNIT = Fraction(1)
+_TERMS = 200
+
+
+class TooLarge(Exception):
+    """Multiplied out, the expression has too many terms."""
+
+
+def add(a: Poly, b: Poly, factor: Fraction = UNIT) -> Poly:
+    found = dict(a)
+    for term, number in b.items():
+        found[term] = found.get(term, Fraction(0)) + factor * number
+    if len(found) > _TERMS:
+        raise TooLarge
+    return {term: number for term, number in found.items() if number}
+
+
+def single(atom: Expr, power: Fraction = UNIT) -> Poly:
+    return {((atom, power),): UNIT}
+
+
+def constant(value: Fraction | int) -> Poly:
+    return {(): Fraction(value)} if value else {}
+
+
+def merged(a: Term, b: Term) -> Term | None:
+    """The product of two terms; None if a condition contradicts itself."""
+    found = dict(a)
+    for atom, power in b:
+        if is_condition(atom):
+            found[atom] = UNIT
+        else:
+            found[atom] = found.get(atom, Fraction(0)) + power
+    kept = [(atom, power) for atom, power in found.items() if power]
+    return tuple(sorted(kept, key=lambda pair: (text(pair[0]), pair[1])))
+
+
+def is_condition(atom: Expr) -> bool:
+    return isinstance(atom, Apply) and atom.op in ("lt", "eq", AT)
+
+
+@lru_cache(maxsize=100_000)
+def text(expr: Expr) -> str:
+    """A key that orders expressions."""
+    below = ",".join(text(child) for child in children(expr))
+    match expr:
+        case Const(value=value):
+            return f"#{value}"
+        case Ref(name=name):
+            return f"{name}[{below}]"
+        case Idx(name=name):
+            return f"~{name}"
+        case Size(axis=axis):
+            return f"|{axis}|"
+        case Apply(op=op):
+            return f"{op}({below})"
+        case Select():
+            return f"?({below})"
+        case Reduce(op=op, bounds=bounds):
+            ranges = ",".join(f"{b.index}:{b.axis}" for b in bounds)
+            return f"{op}<{ranges}>({below})"
+        case Call(rule=rule, output=output):
+            return f"{rule.name}.{output}({below})"
+
+
+def written(poly: Poly) -> Expr:
+    """A polynomial as an expression, terms and factors in order."""
+    result: Expr | None = None
+    for term, number in sorted(
+        poly.items(), key=lambda pair: [(text(a), p) for a, p in pair[0]]
+    ):
+        part: Expr = Const(number)
+        for atom, power in term:
+            raised = atom if power == 1 else Apply("pow", (atom, Const(power)))
+            part = raised if part == ONE else Apply("mul", (part, raised))
+        result = part if result is None else Apply("add", (result, part))
+    return ZERO if result is None else result
+
+
+def is_positive(atom: Expr) -> bool:
+    match atom:
+        case Size():
+            return True
+        case Apply(op="exp"):
+            return True
+        case Reduce(op="sum", body=body):
+            return is_positive(body)
+        case Apply(op="mul", args=args):
+            return all(map(is_positive, args))
+        case Const(value=value):
+            return value > 0
+        case _:
+            return False
+
+
+def first_term(poly: Poly) -> Term:
+    return min(poly, key=lambda t: [(text(a), p) for a, p in t])
+
+
+def scaled(poly: Poly) -> Poly:
+    return add({}, poly, 1 / abs(poly[first_term(poly)]))
+
+
+# --- powers, exponentials, logarithms -------------------------------------------------
+#
+# Products, powers, exponentials and logarithms of polynomials in atoms.
+
+
+class Algebra(ABC):
+    """``bases`` are the atoms that are polynomials themselves."""
+
+    def __init__(self) -> None:
+        self.bases: dict[Expr, Poly] = {}
+
+    @abstractmethod
+    def poly(self, expr: Expr) -> Poly:
+        """The polynomial that an expression is."""
+
+    # --- products --------------------------------------------------------------------
+
+    def times(self, a: Poly, b: Poly) -> Poly:
+        found: Poly = {}
+        for left, number in a.items():
+            for right, other in b.items():
+                term = merged(left, right)
+                if term is not None:
+                    made = self._expanded(term)
+                    found = add(found, made, number * other)
+        return found
+
+    def _expanded(self, term: Term) -> Poly:
+        """Whole positive powers of what is itself a polynomial are multiplied out."""
+        for position, (atom, power) in enumerate(term):
+            base = self.bases.get(atom)
+            if base is None or (power < 1 and len(base) > 1):
+                continue
+            whole = power.numerator // power.denominator
+            if whole == 0:
+                continue
+            rest = (*term[:position], *term[position + 1 :])
+            left = power - whole
+            kept = merged(rest, ((atom, left),)) if left else rest
+            found: Poly = {(): UNIT} if kept is None else self._expanded(kept)
+            factor = base if whole > 0 else self._inverse(base)
+            for _ in range(abs(whole)):
+                found = self.times(found, factor)
+            return found
+        return self._parted(term)
+
+    def _parted(self, term: Term) -> Poly:
+        """Partial fractions: with ``A = c + d * M``, a number and a product of
+        exponentials, ``M / A`` is ``1 / d - c / (d * A)``, and ``1 / (M * A)`` is
+        ``1 / (c * M) - d / (c * A)``. So what logistic functions and their derivatives
+        are is one form inside of sums, too, where nothing is brought above the line.
+        """
+        for atom, power in term:
+            base = self.bases.get(atom)
+            if base is None or power > -1 or (parts := _binomial(base)) is None:
+                continue
+            number, growth, factor = parts
+            powers = dict(term)
+            if all(powers.get(a, 0) >= p for a, p in growth):
+                sign, first, second = -1, UNIT / factor, -number / factor
+            elif all(powers.get(a, 0) <= -p for a, p in growth):
+                sign, first, second = 1, UNIT / number, -factor / number
+            else:
+                continue
+            less = merged(term, ((atom, UNIT),))
+            moved = merged(term, tuple((a, sign * p) for a, p in growth))
+            assert less is not None and moved is not None
+            if sign < 0:
+                less = merged(moved, ((atom, UNIT),))
+                assert less is not None
+            found = add({}, self._expanded(less), first)
+            return add(found, self._expanded(moved), second)
+        return {term: UNIT}
+
+    def _inverse(self, base: Poly) -> Poly:
+        ((term, number),) = base.items()
+        return {tuple((atom, -power) for atom, power in term): 1 / number}
+
+    def power(self, poly: Poly, power: Fraction) -> Poly:
+        if not poly:
+            if power > 0:
+                return {}
+            return single(ZERO, power)
+        if power.denominator == 1 and (power > 0 or len(poly) == 1):
+            if abs(power) > 8:
+                raise TooLarge
+            found: Poly = {(): UNIT}
+            factor = poly if power > 0 else self._term_inverse(poly)
+            for _ in range(abs(int(power))):
+                found = self.times(found, factor)
+            return found
+        return self._root(poly, power)
+
+    def _term_inverse(self, poly: Poly) -> Poly:
+        ((term, number),) = poly.items()
+        if any(is_condition(atom) for atom, _ in term):
+            return single(written(poly), -UNIT)
+        return {tuple((atom, -p) for atom, p in term): 1 / number}
+
+    def _root(self, poly: Poly, power: Fraction) -> Poly:
+        """A power of a sum, or a root: a positive number and positive factors that all
+        terms share are taken out."""
+        lead = abs(poly[min(poly, key=lambda t: [(text(a), p) for a, p in t])])
+        common = self._common(poly)
+        rest = add({}, self.times(poly, _swapped(common)), 1 / lead)
+        found = {tuple((a, p * power) for a, p in common): UNIT}
+        if lead != 1:
+            found = self.times(found, self._number(lead, power))
+        if rest == {(): UNIT}:
+            return found
+        atom = self._base(rest)
+        return self.times(found, single(atom, power))
+
+    def _base(self, rest: Poly) -> Expr:
+        atom = written(rest)
+        if len(rest) > 1 or not _is_atom(rest):
+            self.bases[atom] = rest
+        return atom
+
+    def _number(self, value: Fraction, power: Fraction) -> Poly:
+        if power.denominator == 1:
+            return constant(value ** int(power))
+        atom = Const(value)
+        self.bases[atom] = constant(value)
+        return self._expanded(((atom, power),))
+
+    def _common(self, poly: Poly) -> Term:
+        """Positive factors by which no power of them is negative, and one of each is 0."""
+        atoms = dict.fromkeys(a for term in poly for a, _ in term if is_positive(a))
+        none = Fraction(0)
+        shared = {a: min(dict(term).get(a, none) for term in poly) for a in atoms}
+        pairs = ((a, p) for a, p in shared.items() if p)
+        return tuple(sorted(pairs, key=lambda pair: text(pair[0])))
+
+    def exponential(self, poly: Poly) -> Poly:
+        found: Poly = {(): UNIT}
+        for term, number in poly.items():
+            match term:
+                case ((Apply(op="log", args=(inner,)), power),) if power == 1:
+                    factor = self.power(self.poly(inner), number)
+                case _:
+                    factor = single(Apply("exp", (written({term: UNIT}),)), number)
+            found = self.times(found, factor)
+        return found
+
+    def logarithm(self, poly: Poly) -> Poly:
+        if len(poly) != 1:
+            return single(Apply("log", (written(poly),)))
+        ((term, number),) = poly.items()
+        found: Poly = {}
+        rest: list[tuple[Expr, Fraction]] = []
+        for atom, power in term:
+            match atom:
+                case Apply(op="exp", args=(inner,)):
+                    found = add(found, self.poly(inner), power)
+                case _ if is_positive(atom):
+                    found = add(found, single(Apply("log", (atom,))), power)
+                case _:
+                    rest.append((atom, power))
+        left: Poly = {tuple(rest): number}
+        if left == {(): UNIT}:
+            return found
+        return add(found, single(Apply("log", (written(left),))))
+
+    # --- deciding --------------------------------------------------------------------
+
+    def cleared(self, poly: Poly) -> Poly:
+        """Multiplied by the sums below the line, so that fractions can cancel."""
+        for _ in range(8):
+            found = self._lowest(poly)
+            if found is None:
+                return poly
+            atom, power = found
+            poly = self.times(poly, {((atom, power),): UNIT})
+        return poly
+
+    def _lowest(self, poly: Poly) -> tuple[Expr, Fraction] | None:
+        """A sum below the line of some term, and the power that brings it up."""
+        for term in poly:
+            for atom, power in term:
+                if power < 0 and (atom in self.bases):
+                    lowest = min(dict(t).get(atom, Fraction(0)) for t in poly)
+                    return atom, Fraction(-(lowest.numerator // lowest.denominator))
+        return None
+
+
+def _binomial(poly: Poly) -> tuple[Fraction, Term, Fraction] | None:
+    """A number, a product of exponentials and its factor, if a sum is of these two."""
+    if len(poly) != 2 or () not in poly:
+        return None
+    ((growth, factor),) = ((t, n) for t, n in poly.items() if t)
+    if not all(isinstance(a, Apply) and a.op == "exp" and p > 0 for a, p in growth):
+        return None
+    return poly[()], growth, factor
+
+
+def _is_atom(poly: Poly) -> bool:
+    ((term, number),) = poly.items()
+    return number == 1 and len(term) == 1 and term[0][1] == 1
+
+
+def _swapped(term: Term) -> Poly:
+    return {tuple((atom, -power) for atom, power in term): UNIT}
+
+
+# --- questions ------------------------------------------------------------------------
+
 
 _ORDERS = 24  # orders of the bound indices of one sum that are tried
 _STEPS = 20_000  # nodes brought to normal form for one question: a few seconds
@@ -256,8 +560,8 @@ class _Normal(Algebra):
             new = tuple(Bound(f"{height}.{k}", b.axis) for k, b in enumerate(order))
             pairs = zip(order, new, strict=True)
             at: dict[str, Expr] = {b.index: Idx(n.index) for b, n in pairs}
-            test = None if where is None else self.form(_put(where, at))
-            made = Reduce(op, new, self.form(_put(body, at)), test)
+            test = None if where is None else self.form(replaced(where, at))
+            made = Reduce(op, new, self.form(replaced(body, at)), test)
             if best is None or text(made) < text(best):
                 best = made
         assert best is not None
@@ -285,7 +589,7 @@ class _Normal(Algebra):
                 new = tuple(Bound(_unused(fresh, taken), b.axis) for b in atom.bounds)
                 pairs = zip(atom.bounds, new, strict=True)
                 at: dict[str, Expr] = {b.index: Idx(n.index) for b, n in pairs}
-                inner = self.poly(_put(atom.body, at))
+                inner = self.poly(replaced(atom.body, at))
                 if len(inner) != 1:
                     factors.append((atom, power))
                     continue
@@ -311,7 +615,7 @@ class _Normal(Algebra):
                 made: Poly = {(): UNIT}
                 for other, power in factors:
                     if other != atom:
-                        there = self.poly(_put(other, {bound.index: value}))
+                        there = self.poly(replaced(other, {bound.index: value}))
                         made = self.times(made, self.power(there, power))
                 if len(made) == 1:
                     ((term, number),) = made.items()
@@ -373,10 +677,6 @@ def _orders(bounds: tuple[Bound, ...]) -> Iterator[tuple[Bound, ...]]:
     groups = (permutations(by_axis[axis]) for axis in sorted(by_axis))
     for parts in product(*groups):
         yield tuple(chain(*parts))
-
-
-def _put(expr: Expr, values: dict[str, Expr]) -> Expr:
-    return replaced(expr, values)
 
 
 def _height(expr: Expr) -> int:

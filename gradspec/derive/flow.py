@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from gradspec.derive.indexed_deltas import scattered
-from gradspec.derive.indexed_forms import guarded, plus, summed, times
-from gradspec.derive.indexed_scopes import (
+from gradspec.derive.chain import gradient
+from gradspec.derive.deltas import scattered
+from gradspec.derive.partials import Underivable
+from gradspec.derive.scopes import (
     Axis,
     Fresh,
     Value,
@@ -21,8 +22,7 @@ from gradspec.derive.indexed_scopes import (
     refreshed,
     replaced,
 )
-from gradspec.derive.jacobian import gradient
-from gradspec.derive.partials import Underivable
+from gradspec.derive.simplify import guarded, plus, summed, times
 from gradspec.derive.vjp import is_crooked, own_backward
 from gradspec.ir.expr import (
     ONE,
