@@ -4,122 +4,67 @@ are negative, `tf.einsum` has ``...``.
 
 from __future__ import annotations
 
-from typing import assert_never, cast
-
-from gradspec.plan.arrays import (
-    Arange,
-    Cumulative,
-    Diagonal,
-    Einsum,
-    Expand,
-    Gather,
-    LogSoftmax,
-    Permute,
-    Pick,
-    ProductOfOthers,
-    Ranked,
-    RankedNode,
-    Reduce,
-    ScatterAdd,
-    Shares,
-    Softmax,
-    Spread,
-    Stack,
-    Take,
-    Window,
-    Windows,
-)
-from gradspec.targets.expressions import ATOM, PRODUCT, SUM, Scope, Text
+from gradspec.plan import arrays
+from gradspec.targets.axes import called, inner_product, places, whole
+from gradspec.targets.expressions import ATOM, SUM, Scope, Text
 from gradspec.targets.page import Page
-from gradspec.targets.whole import whole
 
 _BATCH = "..."
 _LETTERS = "abcdefgh"
 
 
-def ranked(node: RankedNode, parts: tuple[Text, ...], scope: Scope) -> Text:
+def ranked(node: arrays.RankedNode, parts: tuple[Text, ...], scope: Scope) -> Text:
     """The operation as text."""
-    match cast(Ranked, node):
-        case LogSoftmax(axis=axis) if axis != -1:
+    match node:
+        case arrays.LogSoftmax(axis=axis) if axis != -1:
             total = f"tf.reduce_logsumexp({parts[0].text}, {axis}, keepdims=True)"
             return Text(f"{parts[0].within(SUM)} - {total}", SUM)
-        case Einsum() as contraction:
+        case arrays.Einsum() as contraction:
             return Text(_einsum(contraction, parts, scope.page), ATOM)
         case other:
             return Text(_call(other, parts, scope), ATOM)
 
 
-def _call(node: Ranked, parts: tuple[Text, ...], scope: Scope) -> str:
+def _call(node: arrays.RankedNode, parts: tuple[Text, ...], scope: Scope) -> str:
     page, texts = scope.page, [part.text for part in parts]
     match node:
-        case Reduce(op=op, axes=axes, keep=keep):
+        case arrays.Reduce(op=op, axes=axes, keep=keep):
             keepdims = ", keepdims=True" if keep else ""
             name = "max" if op == "peak" else op  # which is -inf of nothing here
-            return f"tf.reduce_{name}({texts[0]}, {_axes(axes)}{keepdims})"
-        case Expand(axes=axes):
+            return f"tf.reduce_{name}({texts[0]}, {places(axes)}{keepdims})"
+        case arrays.Expand(axes=axes):
             return _expanded(parts[0], axes)
-        case Spread(axis=axis, size=size) if parts[0].is_scalar:
+        case arrays.Spread(axis=axis, size=size) if parts[0].is_scalar:
             shape = ", ".join([whole(size).text, *["1"] * (-axis - 1)])
             return f"tf.fill([{shape}], {_tensor(parts[0], scope)})"
-        case Spread(axis=axis, size=size):
-            return f"{page.axes('spread')}({texts[0]}, {axis}, {whole(size).text})"
-        case Permute(order=order):
+        case arrays.Permute(order=order):
             return _permuted(texts[0], order)
-        case Diagonal(first=first, second=second):
+        case arrays.Diagonal(first=first, second=second):
             return _diagonal(texts[0], first, second)
-        case Window(axis=axis, start=start, size=size, padded=padded):
-            name = page.axes("padded_window" if padded else "window")
-            return (
-                f"{name}({texts[0]}, {axis}, {whole(start).text}, {whole(size).text})"
-            )
-        case Pick(axis=axis, at=at):
+        case arrays.Pick(axis=axis, at=at):
             place = ", ".join([whole(at).text, *[":"] * (-axis - 1)])
             return f"{parts[0].within(ATOM)}[..., {place}]"
-        case Arange(size=size):
+        case arrays.Arange(size=size):
             return f"tf.range({whole(size).text}, dtype=tf.int64)"
-        case Take(axis=axis, clipped=clipped):
-            name = page.axes("take_nearest" if clipped else "take")
-            return f"{name}({texts[0]}, {texts[1]}, {axis})"
-        case Gather(axis=axis):
-            return f"{page.axes('gather')}({texts[0]}, {texts[1]}, {axis})"
-        case ScatterAdd(size=size, count=count, others=others, over_batch=over_batch):
-            name = page.axes("scatter_add_all" if over_batch else "scatter_add")
-            given = f"{texts[0]}, {_tensor(parts[1], scope)}"
-            return f"{name}({given}, {whole(size).text}, {count}, {others})"
-        case Cumulative(axis=axis, reverse=reverse):
+        case arrays.ScatterAdd():
+            return called(node, [texts[0], _tensor(parts[1], scope)], page)
+        case arrays.Cumulative(axis=axis, reverse=reverse):
             backwards = ", reverse=True" if reverse else ""
             return f"tf.cumsum({texts[0]}, {axis}{backwards})"
-        case Windows(axis=axis, backward=backward, padded=padded):
-            name = page.axes("padded_windows" if padded else "windows")
-            ends = (node.start, node.rows, node.columns)
-            sizes = ", ".join(whole(end).text for end in ends)
-            running = ", backward=True" if backward else ""
-            return f"{name}({texts[0]}, {axis}, {sizes}{running})"
-        case ProductOfOthers(axis=axis):
-            return f"{page.axes('product_of_others')}({texts[0]}, {axis})"
-        case Stack():
-            tensors = (_tensor(part, scope) for part in parts)
-            return f"{page.axes('stacked')}({', '.join(tensors)})"
-        case Softmax(axis=-1):
+        case arrays.Stack():
+            return called(node, [_tensor(part, scope) for part in parts], page)
+        case arrays.Softmax(axis=-1):
             return f"tf.nn.softmax({texts[0]})"
-        case Softmax(axis=axis):
-            return f"{page.axes('softmax')}({texts[0]}, {axis})"
-        case LogSoftmax():
+        case arrays.LogSoftmax():
             return f"tf.nn.log_softmax({texts[0]})"
-        case Einsum() | Shares():
-            raise AssertionError(node)
         case _:
-            assert_never(node)
+            return called(node, texts, page)
 
 
 def _tensor(part: Text, scope: Scope) -> str:
     """A number as a tensor of the working type."""
     lifted = scope.dialect.lift.replace("{like}", scope.like)
     return lifted.replace("{x}", part.text) if part.is_scalar else part.text
-
-
-def _axes(axes: tuple[int, ...]) -> str:
-    return str(axes[0]) if len(axes) == 1 else str(axes)
 
 
 def _expanded(part: Text, axes: tuple[int, ...]) -> str:
@@ -150,7 +95,7 @@ def _diagonal(text: str, first: int, second: int) -> str:
 # --- contractions ------------------------------------------------------------------------
 
 
-def _einsum(node: Einsum, parts: tuple[Text, ...], page: Page) -> str:
+def _einsum(node: arrays.Einsum, parts: tuple[Text, ...], page: Page) -> str:
     """`tf.einsum` is a product of matrices inside. A row-wise inner product is faster as
     a product and a sum, and what is summed over batch axes must be said otherwise.
     """
@@ -159,14 +104,14 @@ def _einsum(node: Einsum, parts: tuple[Text, ...], page: Page) -> str:
     batched = any(word.startswith(_BATCH) for word in node.inputs)
     if batched and output == node.output:
         return _over_batch(node, words, texts, page)
-    if _is_rows(words, output):
-        axes = tuple(range(len(output) - len(words[0]), 0))
-        product = f"{parts[0].within(PRODUCT)} * {parts[1].within(PRODUCT + 1)}"
-        return f"tf.reduce_sum({product}, {_axes(axes)})"
+    if (rows := inner_product(node, parts)) is not None:
+        return f"tf.reduce_sum({rows[0]}, {rows[1]})"
     return f'tf.einsum("{",".join(node.inputs)}->{node.output}", {", ".join(texts)})'
 
 
-def _over_batch(node: Einsum, words: list[str], texts: list[str], page: Page) -> str:
+def _over_batch(
+    node: arrays.Einsum, words: list[str], texts: list[str], page: Page
+) -> str:
     output, count = node.output, len(node.output)
     if len(words) == 2 and _is_outer(words, output):
         first, second = texts if output[0] == words[0][-1] else reversed(texts)
@@ -178,11 +123,6 @@ def _over_batch(node: Einsum, words: list[str], texts: list[str], page: Page) ->
         return f"{page.axes('batch_sum')}({texts[0]}, {count})"
     word = f"{','.join(node.inputs)}->{_BATCH}{output}"
     return f'{page.axes("batch_sum")}(tf.einsum("{word}", {", ".join(texts)}), {count})'
-
-
-def _is_rows(words: list[str], output: str) -> bool:
-    letters = words[0]
-    return words == [letters] * 2 and letters.startswith(output) and letters != output
 
 
 def _is_outer(words: list[str], output: str) -> bool:
