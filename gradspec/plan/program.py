@@ -144,9 +144,67 @@ class Program:
         return tuple(i.name for i in self.tensors if i.kind in _FLOATS)
 
     @property
+    def arguments(self) -> list[str]:
+        """Tensor inputs, then statics."""
+        return [i.name for i in (*self.tensors, *self.statics)]
+
+    @property
     def cotangents(self) -> tuple[str, ...]:
         """``d<output>`` for each output that takes a gradient."""
         return tuple(f"d{o.name}" for o in self.outputs if o.takes_gradient)
+
+    @property
+    def constant(self) -> tuple[int, ...]:
+        """The positions of the outputs that take no gradient."""
+        outputs = enumerate(self.outputs)
+        return tuple(k for k, output in outputs if not output.takes_gradient)
+
+    @property
+    def groups(self) -> list[tuple[Input, tuple[Term, ...] | None]]:
+        """Each tensor input with the terms of its gradient."""
+        return list(zip(self.tensors, self.backward.gradients, strict=True))
+
+    @property
+    def forward_values(self) -> list[Expr]:
+        """All that the forward pass computes."""
+        return [*(s.value for s in self.forward.statements), *self.forward.results]
+
+    @property
+    def backward_values(self) -> list[Expr]:
+        """All that the backward pass computes."""
+        terms = (t.value for group in self.backward.gradients for t in group or ())
+        return [*(step.value for step in self.backward.statements), *terms]
+
+    @property
+    def pushed_values(self) -> list[Expr]:
+        """All that the pushforward computes."""
+        block = self.pushforward
+        return [*(s.value for s in block.statements), *block.results] if block else []
+
+    @property
+    def shown_values(self) -> list[Expr]:
+        """The slopes that a trace shows."""
+        every = (slope for parts in self.slopes.values() for _, slope in parts)
+        return [slope for slope in every if slope is not None]
+
+    def like(self, output: Output) -> list[str]:
+        """The inputs whose joint shape a constant output has, floating ones first."""
+        reach = self.reach[output.name]
+        found = dict.fromkeys(n for n in (*self.floats, *reach) if n in reach)
+        return list(found) or [i.name for i in self.tensors]
+
+    def sizes_of(
+        self, values: Iterable[Expr], known: Iterable[str]
+    ) -> list[tuple[str, str, int]]:
+        """The sizes that the values use and no static gives: each with the first of the
+        known arrays that has it, and the position of the axis."""
+        there, used = {*known}, names(*values)
+        statics = {i.name for i in self.statics}
+        return [
+            (size.name, *next(place for place in size.places if place[0] in there))
+            for size in self.sizes
+            if size.name in used and size.name not in statics
+        ]
 
     @property
     def has_axes(self) -> bool:

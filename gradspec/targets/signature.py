@@ -35,6 +35,11 @@ def shaped(program: Program) -> tuple[Input, ...]:
     return tuple(i for i in program.tensors if not i.shape.is_elementwise)
 
 
+def pairs(found: Iterable[tuple[str, str]]) -> str:
+    """``"x": "... n", "t": ""``: the inside of a display of words."""
+    return ", ".join(f'"{name}": "{word}"' for name, word in found)
+
+
 def returned(program: Program, tensor: str) -> str:
     """The type of the results."""
     if len(program.outputs) == 1:

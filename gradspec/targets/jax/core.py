@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from gradspec.ir.rule import Input, Kind, Output
-from gradspec.plan.arrays import Expr, names
-from gradspec.plan.plan import Nature, Term
+from gradspec.ir.rule import Kind, Output
+from gradspec.plan.arrays import Expr
+from gradspec.plan.plan import Nature
 from gradspec.plan.program import Program
 from gradspec.targets.expressions import Scope, render
 from gradspec.targets.lines import Lines, assignments, indented, tightened
@@ -65,19 +65,6 @@ class Core:
         return [o.name for o in self.program.outputs]
 
     @property
-    def groups(self) -> list[tuple[Input, tuple[Term, ...] | None]]:
-        """The terms of each tensor's gradient."""
-        gradients = self.program.backward.gradients
-        return list(zip(self.program.tensors, gradients, strict=True))
-
-    @property
-    def pulled_values(self) -> list[Expr]:
-        """All that a backward pass computes."""
-        backward = self.program.backward
-        terms = [t.value for group in backward.gradients for t in group or ()]
-        return [*(s.value for s in backward.statements), *terms]
-
-    @property
     def call(self) -> str:
         """The rule's own values: differentiated again, they follow the rule again."""
         return f"{self.name}({', '.join([*self.tensors, *self.statics])})"
@@ -119,22 +106,16 @@ class Core:
 
     def sizes(self, values: Iterable[Expr], known: Iterable[str]) -> Lines:
         """Sizes of axes that the values use, each from an array that is known."""
-        used, known = names(*values), set(known)
-        lines = []
-        for size in self.program.sizes:
-            if size.name in used and size.name not in self.statics:
-                array, axis = next(place for place in size.places if place[0] in known)
-                lines.append(f"{size.name} = {array}.shape[{axis}]")
-        return lines
+        found = self.program.sizes_of(values, known)
+        return [f"{size} = {array}.shape[{axis}]" for size, array, axis in found]
 
 
 def function(core: Core) -> Lines:
     """The forward pass, decorated."""
     block = core.program.forward
-    values = [*(s.value for s in block.statements), *block.results]
     pairs = zip(core.program.outputs, block.results, strict=True)
     body = [
-        *core.sizes(values, core.tensors),
+        *core.sizes(core.program.forward_values, core.tensors),
         *assignments(block.statements, core.scope),
         f"return {', '.join(_output(core, o, value) for o, value in pairs)}",
     ]
@@ -169,10 +150,8 @@ def _output(core: Core, output: Output, value: Expr) -> str:
     """An output as text; a number takes the shape to which its inputs broadcast."""
     text, is_number = core.text(value), core.may_be_number(value)
     if is_number:
-        reach = core.program.reach[output.name]
-        like = dict.fromkeys([*core.program.floats, *core.tensors])
-        shaped = [n for n in like if n in reach] or core.tensors
-        text = f"{core.core('filled')}({text}, {', '.join(shaped)})"
+        like = ", ".join(core.program.like(output))
+        text = f"{core.core('filled')}({text}, {like})"
     if output.kind is Kind.INT:
         return f"{core.core('counted')}({text})"
     if output.kind is Kind.BOOL and is_number:

@@ -68,13 +68,15 @@ def _slopes(core: Core) -> Lines:
 def _pullback(core: Core) -> Lines:
     """The backward pass, which is linear in the cotangents."""
     program = core.program
-    steps, pulled = _gradients(core, [i.name for i, group in core.groups if group])
-    values = core.pulled_values
+    steps, pulled = _gradients(
+        core, [i.name for i, group in core.program.groups if group]
+    )
+    values = core.program.backward_values
     given = [*core.tensors, *core.outputs, *program.cotangents]
     gradients = [pulled.get(name, "None") for name in core.tensors]
     body = [*core.sizes(values, given), *steps, f"return {', '.join(gradients)}"]
-    constant = [k for k, o in enumerate(program.outputs) if not o.takes_gradient]
-    words = f", constant=({', '.join(map(str, constant))},)" if constant else ""
+    constant = ", ".join(map(str, program.constant))
+    words = f", constant=({constant},)" if constant else ""
     return _function(core, "pullback", words, program.cotangents, body)
 
 
@@ -115,7 +117,7 @@ def _gradients(core: Core, wanted: list[str]) -> tuple[Lines, dict[str, str]]:
     steps = core.program.backward.statements
     lines, taken = assignments(steps, core.scope), {step.name for step in steps}
     found: dict[str, str] = {}
-    for i, group in core.groups:
+    for i, group in core.program.groups:
         if i.name in wanted:
             name, text = f"d{i.name}", _gradient(core, i, group)
             words = dict.fromkeys(t.comment for t in group or () if t.comment)
@@ -163,13 +165,12 @@ def _term(core: Core, term: Term) -> str:
 def _residual_names(core: Core) -> list[str]:
     """Inputs and outputs that the backward pass uses, in the order written."""
     program = core.program
-    used = {*names(*core.pulled_values)}
-    for i, group in core.groups:
+    used = {*names(*core.program.backward_values)}
+    for i, group in core.program.groups:
         if group is not None and not (group and _is_shaped(core, group)):
             used.add(i.name)
     if core.trace:
-        slopes = [slope for parts in program.slopes.values() for _, slope in parts]
-        used |= {*program.slopes, *names(*(s for s in slopes if s is not None))}
+        used |= {*program.slopes, *names(*program.shown_values)}
     for size in program.sizes:
         places = [place for place, _ in size.places]
         if size.name in used and not {*used, *program.cotangents} & {*places}:
@@ -199,11 +200,11 @@ def _backward(core: Core, name: str) -> Lines:
     lines = unpacked(kept, residuals) if kept else []
     if len(given) > 1:
         lines += unpacked(given, cotangents)
-    wanted = [i.name for i, group in core.groups if group is not None]
+    wanted = [i.name for i, group in core.program.groups if group is not None]
     steps, found = _gradients(core, wanted)
     body = [
         *lines,
-        *core.sizes(core.pulled_values, [*kept, *program.cotangents]),
+        *core.sizes(core.program.backward_values, [*kept, *program.cotangents]),
         *steps,
     ]
     if core.trace:

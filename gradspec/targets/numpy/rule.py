@@ -18,6 +18,7 @@ from gradspec.targets.numpy.trace import traced, traced_gradient
 from gradspec.targets.page import Page
 from gradspec.targets.signature import (
     listed,
+    pairs,
     parameters,
     pattern,
     returned,
@@ -59,7 +60,7 @@ def _class(program: Program, own: str, scope: Scope, trace: bool) -> Lines:
     here = program, scope.page
     back = replace(scope, like=next(iter(program.cotangents), scope.like))
     methods = [
-        _method("value", _inputs(program), _forward(program, scope, trace), *here),
+        _method("value", program.arguments, _forward(program, scope, trace), *here),
         *_residuals(program, scope.page, trace),
         _method(
             "pullback",
@@ -77,22 +78,17 @@ def _class(program: Program, own: str, scope: Scope, trace: bool) -> Lines:
 def _keywords(program: Program, page: Page) -> Iterable[str]:
     kinds = [(i.name, _KINDS[i.kind]) for i in program.inputs if i.kind in _KINDS]
     if kinds:
-        yield f"kinds={{{_pairs(kinds)}}}"
+        yield f"kinds={{{pairs(kinds)}}}"
     axes = [(i.name, pattern(i)) for i in shaped(program)]
     if axes:
-        yield f"axes={{{_pairs(axes)}}}"
-    constant = [k for k, o in enumerate(program.outputs) if not o.takes_gradient]
-    if constant:
-        yield f"constant=({', '.join(map(str, constant))},)"
+        yield f"axes={{{pairs(axes)}}}"
+    if program.constant:
+        yield f"constant=({', '.join(map(str, program.constant))},)"
     if program.is_double:
         page.use(NUMPY)
         yield "least=np.float64"
     if program.residual_locals:
         yield f"extra={len(program.residual_locals)}"
-
-
-def _pairs(pairs: Iterable[tuple[str, str]]) -> str:
-    return ", ".join(f'"{name}": "{word}"' for name, word in pairs)
 
 
 def _method(
@@ -106,25 +102,14 @@ def _method(
     return ["@staticmethod", header, *indented(tightened(body))]
 
 
-def _inputs(program: Program) -> list[str]:
-    return [i.name for i in (*program.tensors, *program.statics)]
-
-
-def _used(parameters_: Iterable[str], body: Iterable[Expr]) -> list[str]:
-    """Parameters, with an underscore before those that are not used."""
-    used = names(*body)
-    return [name if name in used else f"_{name}" for name in parameters_]
-
-
 def _forward(program: Program, scope: Scope, trace: bool) -> Lines:
     block = program.forward
-    values = [*(s.value for s in block.statements), *block.results]
     results = [
         _output(program, output, value, scope)
         for output, value in zip(program.outputs, block.results, strict=True)
     ]
     lines = [
-        *_sizes(program, values, program.tensors),
+        *_sizes(program, program.forward_values, program.arguments),
         *assignments(block.statements, scope),
     ]
     if trace:
@@ -146,11 +131,7 @@ def _output(program: Program, output: Output, value: Expr, scope: Scope) -> str:
             scope.page.use(NUMPY)
             return f"{render_atom(value, scope)}.astype(np.int64)"
         return text
-    like = [n for n in (*program.floats, *program.reach[output.name]) if n]
-    like = list(dict.fromkeys(n for n in like if n in program.reach[output.name])) or [
-        i.name for i in program.tensors
-    ]
-    made = f"{scope.page.core('filled')}({text}, {', '.join(like)})"
+    made = f"{scope.page.core('filled')}({text}, {', '.join(program.like(output))})"
     if output.kind not in kinds:
         return made
     scope.page.use(NUMPY)
@@ -160,9 +141,9 @@ def _output(program: Program, output: Output, value: Expr, scope: Scope) -> str:
 def _residuals(program: Program, page: Page, trace: bool) -> Iterable[Lines]:
     """What the pullback takes, if that is not the inputs as they are."""
     kept = _residual_names(program, trace)
-    if kept == _inputs(program):
+    if kept == program.arguments:
         return
-    given = [*_inputs(program), *(o.name for o in program.outputs)]
+    given = [*program.arguments, *(o.name for o in program.outputs)]
     given += program.residual_locals
     header = [name if name in kept else f"_{name}" for name in given]
     body = [f"return {tupled(kept) or '()'}"]
@@ -172,19 +153,19 @@ def _residuals(program: Program, page: Page, trace: bool) -> Iterable[Lines]:
 def _residual_names(program: Program, trace: bool) -> list[str]:
     """Inputs as they are, or outputs, locals and what else is used of the forward pass."""
     used = {*program.backward.residuals, *program.backward.statics}
-    used |= {*names(*_pushed_values(program))}
+    used |= {*names(*program.pushed_values)}
     if trace:
-        used |= {*program.slopes, *names(*_slopes(program))}
-    ends = [*_inputs(program), *(o.name for o in program.outputs)]
+        used |= {*program.slopes, *names(*program.shown_values)}
+    ends = [*program.arguments, *(o.name for o in program.outputs)]
     kept = [n for n in (*ends, *program.residual_locals) if n in used]
     kept += [n for n in _sized_by(program, kept) if n not in kept]
-    return _inputs(program) if set(kept) <= set(_inputs(program)) else kept
+    return program.arguments if set(kept) <= set(program.arguments) else kept
 
 
 def _sized_by(program: Program, kept: Iterable[str]) -> list[str]:
     """Inputs of which a size alone is needed."""
-    pulled = _pulled_values(program), {*kept, *program.cotangents}
-    pushed = _pushed_values(program), {*kept}
+    pulled = program.backward_values, {*kept, *program.cotangents}
+    pushed = program.pushed_values, {*kept}
     found = []
     for values, there in (pulled, pushed):
         for size in program.sizes:
@@ -196,36 +177,18 @@ def _sized_by(program: Program, kept: Iterable[str]) -> list[str]:
 
 def _pulled_from(program: Program, trace: bool) -> list[str]:
     kept = _residual_names(program, trace)
-    own = {name for name, _ in _places(program, _pulled_values(program), kept)}
-    own |= {n for g in _groups(program) for n in _reduced_to(*g)}
-    own |= {*names(*_pulled_values(program))}
-    zero = [i.name for i, g in _groups(program) if g == ()]
+    own = {array for _, array, _ in program.sizes_of(program.backward_values, kept)}
+    own |= {n for g in program.groups for n in _reduced_to(*g)}
+    own |= {*names(*program.backward_values)}
+    zero = [i.name for i, g in program.groups if g == ()]
     if trace:
-        own |= {*program.slopes, *names(*_slopes(program)), *program.cotangents}
-    if any(
-        program.takes_shape(t) for _, group in _groups(program) for t in group or ()
-    ):
+        own |= {*program.slopes, *names(*program.shown_values), *program.cotangents}
+    if any(program.takes_shape(t) for _, group in program.groups for t in group or ()):
         own |= {*program.cotangents}
     return [
         name if name in own or name in zero else f"_{name}"
         for name in (*kept, *program.cotangents)
     ]
-
-
-def _pulled_values(program: Program) -> list[Expr]:
-    steps = [step.value for step in program.backward.statements]
-    terms = [t.value for group in program.backward.gradients for t in group or ()]
-    return [*steps, *terms]
-
-
-def _slopes(program: Program) -> list[Expr]:
-    """What a trace shows of the backward pass."""
-    every = (slope for parts in program.slopes.values() for _, slope in parts)
-    return [slope for slope in every if slope is not None]
-
-
-def _groups(program: Program) -> list[tuple[Input, tuple[Term, ...] | None]]:
-    return list(zip(program.tensors, program.backward.gradients, strict=True))
 
 
 def _reduced_to(i: Input, group: tuple[Term, ...] | None) -> list[str]:
@@ -234,9 +197,9 @@ def _reduced_to(i: Input, group: tuple[Term, ...] | None) -> list[str]:
 
 def _backward(program: Program, scope: Scope, trace: bool) -> Lines:
     kept = [*_residual_names(program, trace), *program.cotangents]
-    found = {i.name: _gradient(program, i, g, scope) for i, g in _groups(program)}
+    found = {i.name: _gradient(program, i, g, scope) for i, g in program.groups}
     lines = [
-        *_sizes(program, _pulled_values(program), kept),
+        *_sizes(program, program.backward_values, kept),
         *assignments(program.backward.statements, scope),
     ]
     if trace:
@@ -270,36 +233,16 @@ def _term(program: Program, term: Term, scope: Scope) -> str:
     return f"{scope.page.core('filled')}({text}, {', '.join(program.cotangents)})"
 
 
-def _places(
-    program: Program, values: Iterable[Expr], known: Iterable[str]
-) -> list[tuple[str, str]]:
-    """The arrays, among the known, and the texts from which the sizes used are read."""
-    known, used = set(known), names(*values)
-    found = []
-    for size in program.sizes:
-        if size.name in used and size.name not in {s.name for s in program.statics}:
-            place = next(p for p in size.places if p[0] in known)
-            found.append((place[0], f"{size.name} = {place[0]}.shape[{place[1]}]"))
-    return found
-
-
-def _sizes(
-    program: Program, values: Iterable[Expr], known: Iterable[Input | str]
-) -> Lines:
-    there = [v if isinstance(v, str) else v.name for v in known]
-    return [text for _, text in _places(program, values, there)]
-
-
-def _pushed_values(program: Program) -> list[Expr]:
-    block = program.pushforward
-    return [*(s.value for s in block.statements), *block.results] if block else []
+def _sizes(program: Program, values: Iterable[Expr], known: Iterable[str]) -> Lines:
+    found = program.sizes_of(values, known)
+    return [f"{size} = {array}.shape[{axis}]" for size, array, axis in found]
 
 
 def _pushforward(program: Program, scope: Scope, trace: bool) -> Iterable[Lines]:
     block = program.pushforward
     if block is None:
         return
-    kept, values = _residual_names(program, trace), _pushed_values(program)
+    kept, values = _residual_names(program, trace), program.pushed_values
     moved = [f"{i.name}_dot" for i in program.tensors if i.kind is Kind.FLOAT]
     scope = replace(scope, like=next(iter(moved), scope.like))
     dots = [_tangent(program, value, scope) for value in block.results]
@@ -308,7 +251,7 @@ def _pushforward(program: Program, scope: Scope, trace: bool) -> Iterable[Lines]
         *assignments(block.statements, scope),
         f"return {', '.join(dots)}",
     ]
-    own = {name for name, _ in _places(program, values, kept)} | {*names(*values)}
+    own = {array for _, array, _ in program.sizes_of(values, kept)} | {*names(*values)}
     given = [n if n in own else f"_{n}" for n in (*kept, *moved)]
     yield _method("pushforward", given, body, program, scope.page)
 
@@ -325,7 +268,7 @@ def _tangent(program: Program, value: Expr, scope: Scope) -> str:
 
 
 def _call(program: Program, own: str) -> str:
-    return f"{own}({', '.join(_inputs(program))})"
+    return f"{own}({', '.join(program.arguments)})"
 
 
 def _value(program: Program, own: str, page: Page) -> Lines:

@@ -16,7 +16,14 @@ from gradspec.targets.docstring import docstring
 from gradspec.targets.expressions import Scope, render
 from gradspec.targets.lines import Lines, assignment, assignments, indented, tightened
 from gradspec.targets.page import Page
-from gradspec.targets.signature import listed, parameters, pattern, returned, shaped
+from gradspec.targets.signature import (
+    listed,
+    pairs,
+    parameters,
+    pattern,
+    returned,
+    shaped,
+)
 from gradspec.targets.target import Definition
 from gradspec.targets.tf.dialect import scope_of
 from gradspec.targets.tf.layer import is_activation, layer_class, registration
@@ -57,14 +64,10 @@ def _keywords(program: Program) -> Iterable[str]:
         yield f"nograd={ended}"
     kinds = [(i.name, _KINDS[i.kind]) for i in program.inputs if i.kind in _KINDS]
     if kinds:
-        yield f"kinds={{{_pairs(kinds)}}}"
+        yield f"kinds={{{pairs(kinds)}}}"
     axes = [(i.name, pattern(i)) for i in shaped(program)]
     if axes:
-        yield f"axes={{{_pairs(axes)}}}"
-
-
-def _pairs(pairs: Iterable[tuple[str, str]]) -> str:
-    return ", ".join(f'"{name}": "{word}"' for name, word in pairs)
+        yield f"axes={{{pairs(axes)}}}"
 
 
 def _body(program: Program, scope: Scope, trace: bool) -> Lines:
@@ -73,7 +76,9 @@ def _body(program: Program, scope: Scope, trace: bool) -> Lines:
     before = [*_sizes(program, scope.page, trace), *statements]
     behind = _backward(program, scope, trace)
     cotangents = ", ".join(
-        d if d in names(*_pulled(program)) or _is_filled(program) or trace else f"_{d}"
+        d
+        if d in names(*program.backward_values) or _is_filled(program) or trace
+        else f"_{d}"
         for d in (f"d{o.name}" for o in program.outputs)
     )
     return [
@@ -91,7 +96,7 @@ def _body(program: Program, scope: Scope, trace: bool) -> Lines:
 
 def _forward(program: Program, scope: Scope, trace: bool) -> tuple[Lines, list[str]]:
     """Statements, and the outputs as text; one that the backward pass uses is named."""
-    block, used = program.forward, names(*_pulled(program))
+    block, used = program.forward, names(*program.backward_values)
     outputs = {output.name: output for output in program.outputs}
     lines: Lines = []
     for s in block.statements:
@@ -117,58 +122,28 @@ def _output(program: Program, output: Output, value: Expr, scope: Scope) -> str:
     """An output as text; a number takes the shape to which its inputs broadcast."""
     text = render(value, scope)
     if program.may_be_number(value):
-        text = (
-            f"{scope.page.core('filled')}({text}, {', '.join(_like(program, output))})"
-        )
+        text = f"{scope.page.core('filled')}({text}, {', '.join(program.like(output))})"
     elif output.kind is not Kind.INT:
         return text
     to = {Kind.INT: "tf.int64", Kind.BOOL: "tf.bool"}.get(output.kind)
     return f"tf.cast({text}, {to})" if to else text
 
 
-def _like(program: Program, output: Output) -> list[str]:
-    """The inputs whose joint shape a constant output has, floating ones first."""
-    reach = program.reach[output.name]
-    like = [n for n in (*program.floats, *reach) if n in reach]
-    return list(dict.fromkeys(like)) or [i.name for i in program.tensors]
-
-
 def _sizes(program: Program, page: Page, trace: bool) -> Lines:
     """Sizes of axes, for both passes."""
-    values = [*(s.value for s in program.forward.statements), *program.forward.results]
-    values += _pulled(program)
-    if trace:
-        slopes = (slope for terms in program.slopes.values() for _, slope in terms)
-        values += [slope for slope in slopes if slope is not None]
-    used, tensors = names(*values), {i.name for i in program.tensors}
-    statics = {i.name for i in program.statics}
-    lines = []
-    for size in program.sizes:
-        if size.name in used and size.name not in statics:
-            name, axis = next(p for p in size.places if p[0] in tensors)
-            lines.append(f"{size.name} = {page.core('size')}({name}, {axis})")
-    return lines
+    values = [*program.forward_values, *program.backward_values]
+    values += program.shown_values if trace else []
+    found = program.sizes_of(values, [i.name for i in program.tensors])
+    size = page.core("size") if found else ""
+    return [f"{name} = {size}({array}, {axis})" for name, array, axis in found]
 
 
 # --- backward --------------------------------------------------------------------------
 
 
-def _pulled(program: Program) -> list[Expr]:
-    """The values of the backward pass."""
-    steps = [step.value for step in program.backward.statements]
-    return [
-        *steps,
-        *(term.value for _, group in _groups(program) for term in group or ()),
-    ]
-
-
-def _groups(program: Program) -> list[tuple[Input, tuple[Term, ...] | None]]:
-    return list(zip(program.tensors, program.backward.gradients, strict=True))
-
-
 def _is_filled(program: Program) -> bool:
     """Whether a term takes its shape from the cotangents."""
-    terms = (term for _, group in _groups(program) for term in group or ())
+    terms = (term for _, group in program.groups for term in group or ())
     return any(_needs_shape(program, term) for term in terms)
 
 
@@ -180,7 +155,7 @@ def _needs_shape(program: Program, term: Term) -> bool:
 def _backward(program: Program, scope: Scope, trace: bool) -> Lines:
     lines = assignments(program.backward.statements, scope)
     found = []
-    for i, group in _groups(program):
+    for i, group in program.groups:
         text = _gradient(program, i, group, scope)
         if group is None:
             found.append("None")

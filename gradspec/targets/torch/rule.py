@@ -28,7 +28,14 @@ from gradspec.targets.docstring import docstring
 from gradspec.targets.expressions import Scope, render, render_atom
 from gradspec.targets.lines import Lines, assignments, indented, tightened
 from gradspec.targets.page import Page
-from gradspec.targets.signature import parameters, pattern, returned, shaped, tupled
+from gradspec.targets.signature import (
+    pairs,
+    parameters,
+    pattern,
+    returned,
+    shaped,
+    tupled,
+)
 from gradspec.targets.target import Definition
 from gradspec.targets.torch.dialect import TORCH, scope_of
 from gradspec.targets.torch.einsum import is_view
@@ -63,7 +70,7 @@ def definitions(program: Program, page: Page, *, trace: bool) -> list[Definition
 
 
 def _function(program: Program, own: str) -> Lines:
-    arguments = ", ".join(_inputs(program))
+    arguments = ", ".join(program.arguments)
     return [
         "@torch.fx.wrap",
         f"def {program.name}({parameters(program, 'Tensor')}) -> "
@@ -108,18 +115,16 @@ def _keywords(program: Program, page: Page) -> Iterator[str]:
         if i.kind in _KINDS
     ]
     if kinds:
-        yield f"kinds={{{_pairs(kinds)}}}"
+        yield f"kinds={{{pairs(kinds)}}}"
     axes = [(i.name, pattern(i)) for i in shaped(program)]
     if axes:
-        yield f"axes={{{_pairs(axes)}}}"
+        yield f"axes={{{pairs(axes)}}}"
     if program.is_double:
         yield f"computed_in={page.core('WIDE')}"
     if program.residual_locals:
         yield f"extra={len(program.residual_locals)}"
-    outputs = enumerate(program.outputs)
-    constant = tuple(k for k, output in outputs if not output.takes_gradient)
-    if constant:
-        yield f"constant={constant}"
+    if program.constant:
+        yield f"constant={program.constant}"
     if _fills(program):
         yield "fills=True"
     if program.kind is not Nature.EXACT:
@@ -132,16 +137,11 @@ def _is_known(i: Input, known: frozenset[str]) -> bool:
     return i.kind is Kind.STATIC_INT and i.name in known
 
 
-def _pairs(pairs: Iterable[tuple[str, str]]) -> str:
-    return ", ".join(f'"{name}": "{word}"' for name, word in pairs)
-
-
 def _orders(program: Program) -> frozenset[str]:
     """Whole statics that torch must know: exponents of a power that is differentiated, and
     orders of a polygamma."""
     found: set[str] = set()
-    values = [s.value for s in program.forward.statements] + [*program.forward.results]
-    for node in nodes(*values, *_pulled(program)):
+    for node in nodes(*program.forward_values, *program.backward_values):
         if not isinstance(node, Operation):
             continue
         types = primitive(node.primitive).types
@@ -158,10 +158,6 @@ def _method(name: str, given: Sequence[str], result: str, body: Lines) -> Lines:
     return ["@staticmethod", header, *indented(tightened(body))]
 
 
-def _inputs(program: Program) -> list[str]:
-    return [i.name for i in (*program.tensors, *program.statics)]
-
-
 def _typed(program: Program) -> list[str]:
     kinds = {Kind.STATIC: "float", Kind.STATIC_INT: "int"}
     inputs = (*program.tensors, *program.statics)
@@ -174,12 +170,11 @@ def _typed(program: Program) -> list[str]:
 def _value(program: Program, page: Page, trace: bool) -> Lines:
     scope = scope_of(program, page, next(iter(program.floats), ""))
     block = program.forward
-    values = [*(s.value for s in block.statements), *block.results]
     results = _results(program, scope)
     count = len(results) + len(program.residual_locals)
     kind = "Tensor" if count == 1 else f"tuple[{', '.join(['Tensor'] * count)}]"
     body = [
-        *_sizes(program, values, _inputs(program)),
+        *_sizes(program, program.forward_values, program.arguments),
         *assignments(block.statements, scope),
     ]
     if trace:
@@ -205,9 +200,7 @@ def _result(program: Program, output: Output, value: Expr, scope: Scope) -> str:
     """An output that is no view, which would forbid in-place operations on it."""
     text = render(value, scope)
     if program.may_be_number(value):
-        like = [n for n in program.floats if n in program.reach[output.name]]
-        like += [n for n in program.reach[output.name] if n not in like]
-        like = like or [i.name for i in program.tensors]
+        like = program.like(output)
         dtype = [f"dtype={_TYPES[output.kind]}"] if output.kind in _TYPES else []
         if not program.floats and not dtype:
             dtype = ["dtype=torch.get_default_dtype()"]
@@ -255,23 +248,21 @@ def _is_turned(program: Program, value: Expr, scope: Scope) -> bool:
 def _residuals(program: Program, trace: bool) -> Iterator[Lines]:
     """What pullback and pushforward take, if that is not the inputs as they are."""
     kept = _residual_names(program, trace)
-    if kept == _inputs(program):
+    if kept == program.arguments:
         return
-    given = [*_inputs(program), *(o.name for o in program.outputs)]
+    given = [*program.arguments, *(o.name for o in program.outputs)]
     given += program.residual_locals
     header = [name if name in kept else f"_{name}" for name in given]
     yield _method("residuals", header, "", [f"return {tupled(kept) if kept else '()'}"])
 
 
 def _residual_names(program: Program, trace: bool) -> list[str]:
-    inputs = _inputs(program)
+    inputs = program.arguments
     used = {*program.backward.residuals, *program.backward.statics}
-    if program.pushforward is not None:
-        used |= {*names(*_pushed(program))}
-    used |= {i.name for i, group in _groups(program) if _needs_itself(group)}
+    used |= {*names(*program.pushed_values)}
+    used |= {i.name for i, group in program.groups if _needs_itself(group)}
     if trace:
-        slopes = [s for terms in program.slopes.values() for _, s in terms if s]
-        used |= {*names(*slopes), *program.slopes}
+        used |= {*names(*program.shown_values), *program.slopes}
     ends = [*inputs, *(o.name for o in program.outputs), *program.residual_locals]
     kept = [name for name in ends if name in used]
     kept += [n for n in _sized_by(program, kept) if n not in kept]
@@ -281,27 +272,13 @@ def _residual_names(program: Program, trace: bool) -> list[str]:
 def _sized_by(program: Program, kept: Iterable[str]) -> list[str]:
     """Inputs of which a later pass needs a size alone."""
     there = {*kept}
-    used = names(*_pulled(program), *_pushed(program))
+    used = names(*program.backward_values, *program.pushed_values)
     found = []
     for size in program.sizes:
         places = [place for place, _ in size.places]
         if size.name in used and not there & {*places}:
-            found.append(next(p for p in places if p in _inputs(program)))
+            found.append(next(p for p in places if p in program.arguments))
     return list(dict.fromkeys(found))
-
-
-def _pulled(program: Program) -> list[Expr]:
-    steps = [step.value for step in program.backward.statements]
-    return [*steps, *(t.value for g in program.backward.gradients for t in g or ())]
-
-
-def _pushed(program: Program) -> list[Expr]:
-    block = program.pushforward
-    return [*(s.value for s in block.statements), *block.results] if block else []
-
-
-def _groups(program: Program) -> list[tuple[Input, tuple[Term, ...] | None]]:
-    return list(zip(program.tensors, program.backward.gradients, strict=True))
 
 
 def _needs_itself(group: tuple[Term, ...] | None) -> bool:
@@ -310,13 +287,8 @@ def _needs_itself(group: tuple[Term, ...] | None) -> bool:
 
 
 def _sizes(program: Program, values: Iterable[Expr], known: Iterable[str]) -> Lines:
-    there, used = set(known), names(*values)
-    lines = []
-    for size in program.sizes:
-        if size.name in used and size.name not in there:
-            name, axis = next(place for place in size.places if place[0] in there)
-            lines.append(f"{size.name} = {name}.shape[{axis}]")
-    return lines
+    found = program.sizes_of(values, known)
+    return [f"{size} = {array}.shape[{axis}]" for size, array, axis in found]
 
 
 # --- the backward pass -----------------------------------------------------------------
@@ -335,7 +307,7 @@ class _Conditions:
     """What decides whether a statement of the pullback is run."""
 
     def __init__(self, program: Program) -> None:
-        moved = [i.name for i, group in _groups(program) if group is not None]
+        moved = [i.name for i, group in program.groups if group is not None]
         self._places = {i.name: k for k, i in enumerate(program.tensors)}
         self._moved = moved if len(moved) > 1 else []
         may_lack = len(program.cotangents) > 1 and not _fills(program)
@@ -361,11 +333,11 @@ def _pullback(program: Program, page: Page, trace: bool) -> Lines:
     conditions = _Conditions(program)
     body = [
         *_nothing(program),
-        *_sizes(program, _pulled(program), [*kept, *program.cotangents]),
+        *_sizes(program, program.backward_values, [*kept, *program.cotangents]),
         *_shared(program, conditions, scope),
     ]
     found: list[str] = []
-    for i, group in _groups(program):
+    for i, group in program.groups:
         lines, text = _gradient(program, i, group, conditions, scope, trace)
         body += lines
         found.append(text)
@@ -385,13 +357,13 @@ def _nothing(program: Program) -> Lines:
     """Gradients that are found as far as they are asked for begin as None."""
     if not _is_partial(program):
         return []
-    moved = [f"d{i.name}" for i, group in _groups(program) if group]
+    moved = [f"d{i.name}" for i, group in program.groups if group]
     return [f"{' = '.join(moved[k : k + 8])} = None" for k in range(0, len(moved), 8)]
 
 
 def _is_partial(program: Program) -> bool:
     """Whether a gradient may not be asked for, or a cotangent be absent."""
-    moved = [i for i, group in _groups(program) if group is not None]
+    moved = [i for i, group in program.groups if group is not None]
     return len(moved) > 1 or (len(program.cotangents) > 1 and not _fills(program))
 
 
@@ -473,7 +445,7 @@ def _pushforward(program: Program, page: Page, trace: bool) -> Lines:
     scope = scope_of(program, page, dots[0])
     texts = [_tangent(program, value, scope) for value in block.results]
     body = [
-        *_sizes(program, _pushed(program), [*kept, *program.floats, *dots]),
+        *_sizes(program, program.pushed_values, [*kept, *program.floats, *dots]),
         *assignments(block.statements, scope),
         f"return {', '.join(texts)}",
     ]
