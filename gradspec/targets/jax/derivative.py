@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from gradspec.ir.rule import Input
 from gradspec.plan.arrays import names
 from gradspec.plan.plan import Term
+from gradspec.targets import trace as traces
 from gradspec.targets.jax.core import Core, Way
-from gradspec.targets.jax.trace import traced_backward, traced_forward
 from gradspec.targets.lines import (
     Lines,
     assignment,
@@ -187,7 +187,7 @@ def _forward(core: Core, name: str) -> Lines:
     residuals = tupled(kept) if len(kept) == 1 else f"({', '.join(kept)})"
     body = [
         f"{', '.join(core.outputs)} = {core.call}",
-        *(traced_forward(core.program) if core.trace else []),
+        *([_shown(core, traces.ends(core.program))] if core.trace else []),
         f"return {listed(core.outputs)}, {residuals}",
     ]
     return [core.header(name, core.inputs), *indented(body)]
@@ -209,9 +209,15 @@ def _backward(core: Core, name: str) -> Lines:
     ]
     if core.trace:
         for i in wanted:
-            body += traced_backward(program, i, found[i], core.scope)
+            shown = traces.terms(program, i, found[i], core.scope)
+            body += [_shown(core, values) for values in shown]
     last = given[0] if len(given) == 1 else cotangents
     results = [found.get(name, "None") for name in core.tensors]
     body.append(f"return {tupled(results)}")
     header = core.header(name, core.numbers | dict.fromkeys((residuals, last), ""))
     return [header, *indented(body)]
+
+
+def _shown(core: Core, values: traces.Shown) -> str:
+    """A line that prints values, under `jax.jit` too."""
+    return f"jax.debug.print({traces.template(core.program, values)})"

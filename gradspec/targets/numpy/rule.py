@@ -10,11 +10,11 @@ from gradspec.plan.arrays import Expr, is_whole, names
 from gradspec.plan.layer import class_name
 from gradspec.plan.plan import Term
 from gradspec.plan.program import Program
+from gradspec.targets import trace as traces
 from gradspec.targets.docstring import docstring, sentence
 from gradspec.targets.expressions import Scope, render, render_atom
 from gradspec.targets.lines import Lines, assignments, indented, tightened
 from gradspec.targets.numpy.dialect import NUMPY, scope_of
-from gradspec.targets.numpy.trace import traced, traced_gradient
 from gradspec.targets.page import Page
 from gradspec.targets.signature import (
     listed,
@@ -116,7 +116,7 @@ def _forward(program: Program, scope: Scope, trace: bool) -> Lines:
         names_ = [o.name for o in program.outputs]
         lines += [
             *(f"{n} = {r}" for n, r in zip(names_, results, strict=True) if n != r),
-            *traced(program, [*(i.name for i in program.inputs), *names_]),
+            f"print({traces.pieces(program, traces.ends(program), ' =')})",
         ]
         results = names_
     return [*lines, f"return {', '.join([*results, *program.residual_locals])}"]
@@ -205,7 +205,8 @@ def _backward(program: Program, scope: Scope, trace: bool) -> Lines:
     if trace:
         lines += [f"d{n} = {text}" for n, text in found.items() if text != "None"]
         for name in program.slopes:
-            lines += traced_gradient(program, name, scope)
+            for shown in traces.terms(program, name, f"d{name}", scope):
+                lines.append(f"print({traces.pieces(program, shown, ' =')})")
         found = {n: "None" if t == "None" else f"d{n}" for n, t in found.items()}
     return [*lines, f"return {', '.join(found.values())}"]
 

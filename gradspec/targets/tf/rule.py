@@ -12,6 +12,7 @@ from gradspec.ir.rule import Input, Kind, Output
 from gradspec.plan.arrays import Expr, Name, Op, names
 from gradspec.plan.plan import Term
 from gradspec.plan.program import Program
+from gradspec.targets import trace as traces
 from gradspec.targets.docstring import docstring
 from gradspec.targets.expressions import Scope, render
 from gradspec.targets.lines import Lines, assignment, assignments, indented, tightened
@@ -27,7 +28,6 @@ from gradspec.targets.signature import (
 from gradspec.targets.target import Definition
 from gradspec.targets.tf.dialect import scope_of
 from gradspec.targets.tf.layer import is_activation, layer_class, registration
-from gradspec.targets.tf.trace import traced_forward, traced_gradient
 
 _KINDS = {Kind.INT: "integer", Kind.BOOL: "boolean"}
 _TENSOR = "tf.Tensor"
@@ -115,7 +115,13 @@ def _forward(program: Program, scope: Scope, trace: bool) -> tuple[Lines, list[s
             lines += assignment(output.name, text)
             text = output.name
         results.append(text)
-    return [*lines, *(traced_forward(program, scope) if trace else [])], results
+    if trace:
+        lines.append(_shown(program, traces.ends(program), scope.page))
+    return lines, results
+
+
+def _shown(program: Program, values: traces.Shown, page: Page) -> str:
+    return f"{page.core('show')}({traces.template(program, values)})"
 
 
 def _output(program: Program, output: Output, value: Expr, scope: Scope) -> str:
@@ -165,7 +171,8 @@ def _backward(program: Program, scope: Scope, trace: bool) -> Lines:
             lines += assignment(f"d{i.name}", text, comment)
             text = f"d{i.name}"
         if trace:
-            lines += traced_gradient(program, i, scope)
+            shown = traces.terms(program, i.name, f"d{i.name}", scope)
+            lines += [_shown(program, values, scope.page) for values in shown]
         found.append(text)
     return [*lines, f"return {', '.join(found)}"]
 

@@ -24,9 +24,10 @@ from gradspec.plan.layer import class_name, layer
 from gradspec.plan.plan import Nature, Step, Term
 from gradspec.plan.program import Program
 from gradspec.primitives.lookup import primitive
+from gradspec.targets import trace as traces
 from gradspec.targets.docstring import docstring
-from gradspec.targets.expressions import Scope, render, render_atom
-from gradspec.targets.lines import Lines, assignments, indented, tightened
+from gradspec.targets.expressions import Scope, is_scalar, render, render_atom
+from gradspec.targets.lines import Lines, assignment, assignments, indented, tightened
 from gradspec.targets.page import Page
 from gradspec.targets.signature import (
     pairs,
@@ -40,7 +41,6 @@ from gradspec.targets.target import Definition
 from gradspec.targets.torch.dialect import TORCH, scope_of
 from gradspec.targets.torch.einsum import is_view
 from gradspec.targets.torch.layer import OWN, layer_class
-from gradspec.targets.torch.trace import traced_forward, traced_gradient
 
 _KINDS = {
     Kind.NOGRAD: "nograd",
@@ -180,7 +180,7 @@ def _value(program: Program, page: Page, trace: bool) -> Lines:
     if trace:
         pairs = zip(program.outputs, results, strict=True)
         body += [f"{o.name} = {text}" for o, text in pairs if o.name != text]
-        body += traced_forward(program)
+        body += _shown(program, traces.ends(program))
         results = [o.name for o in program.outputs]
     body.append(f"return {', '.join([*results, *program.residual_locals])}")
     return _method("value", _typed(program), kind, body)
@@ -415,7 +415,10 @@ def _gradient(
         part = [*(f"# {line}" for line in term.comment.splitlines())]
         part += [f"{name} = {text}"] if text != name else []
         if trace:
-            part += traced_gradient(program, i.name, place, scope)
+            slope = program.slopes[i.name][place][1]
+            is_number = slope is not None and is_scalar(slope, scope)
+            shown = traces.terms(program, i.name, name, scope)[place]
+            part += _shown(program, shown, dict(shown)["current"] if is_number else "")
         condition = conditions.of([i.name], term.upstream)
         lines += [f"if {condition}:", *indented(part)] if condition and part else part
     return lines, name
@@ -457,3 +460,17 @@ def _tangent(program: Program, value: Expr, scope: Scope) -> str:
     if program.may_be_number(value):
         return f"{scope.page.core('scalar_like')}({scope.like}, {text})"
     return text
+
+
+def _shown(program: Program, values: traces.Shown, number: str = "") -> Lines:
+    """Lines that print values; of tensors, their data alone. The text of a slope that is a
+    ``number`` is one.
+    """
+    lines: Lines = []
+    found: traces.Shown = []
+    plain = {number, *(i.name for i in program.statics)}
+    for label, text in values:
+        name = program.local("current") if label == "current" else text
+        lines += assignment(name, text)
+        found.append((label, name if text in plain else f"{name}.detach()"))
+    return [*lines, f'print({traces.pieces(program, found, " = ")}, sep="")']
