@@ -7,11 +7,11 @@ import pytest
 from gradspec.ir.rule import CheckedRule
 from gradspec.plan.arrays import Einsum, Expand, Expr, Name, Permute, Reduce
 from gradspec.plan.axes import Value, aligned, expanded, frame
-from gradspec.plan.contraction import matrix_product, tensor_product
 from gradspec.plan.expansion import expander
 from gradspec.plan.plan import RulePlan
 from gradspec.plan.planning import plan_module
 from gradspec.source import Source
+from gradspec.targets.axes import matrix_product, tensor_product
 from tests.plan.building import text as shown
 from tests.targets.ranked_numpy import lowered, planned
 
