@@ -39,6 +39,7 @@ Check = Callable[[Rule], Outcome[CheckedRule]]
 _WRONG = frozenset(["GS403", "GS432", "GS434"])
 """Warnings of values that are wrong at single points."""
 
+_TRIES = 24  # of suggestions, in all
 _MOST = 32  # points at which values are compared
 _NEAR = 1e-6  # how near a limit is to the values beside it
 
@@ -46,11 +47,14 @@ _NEAR = 1e-6  # how near a limit is to the values beside it
 def tried(
     rule: Rule, found: tuple[Diagnostic, ...], check: Check, seconds: float = 2.0
 ) -> tuple[Diagnostic, ...]:
-    """The findings of a rule, each with the suggestions that mend it. What there is no
-    time to try, of so many seconds, is not said."""
+    """The findings of a rule, each with the suggestions that mend it. What is beyond the
+    number of tries is not said; ``seconds`` protect from rules that are slow to check."""
     deadline = process_time() + seconds
+    tries = iter(range(_TRIES))
 
     def mends(one: Diagnostic, fix: Fix) -> bool:
+        if next(tries, None) is None:
+            return False
         left = deadline - process_time()
         work = partial(_mends, rule, one, fix, _of_others(one, found), check)
         return left > 0 and in_time(left, work) is True

@@ -23,8 +23,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from gradspec.driver.files import read_regular
-from gradspec.driver.results import FileResult, from_json, is_result_of, to_json
+from gradspec.driver.results import FileResult, from_plain, is_result_of, to_plain
 from gradspec.driver.write import replace_text
+from gradspec.ir.plain import Foreign
 from gradspec.options import Options
 from gradspec.source import Source
 
@@ -151,13 +152,13 @@ def load(
     """The stored result, if every imported file still has the text it had then."""
 
     def result(data: Any) -> FileResult | None:
-        sources = {source.path: source}
+        sources = [source]
         for path, expected in data["imports"]:
             imported = read(path)
             if imported is None or digest(imported.text) != expected:
                 return None
-            sources[path] = imported
-        found = from_json(data["result"], sources)
+            sources.append(imported)
+        found = from_plain(data["result"], tuple(sources), options.report)
         return found if is_result_of(found, source, below, options) else None
 
     shelf = files()
@@ -175,10 +176,15 @@ def store(
 ) -> None:
     """Keep a result."""
     shelf = files()
-    if shelf is not None:
-        texts = [[path, digest(s.text)] for path, s in sorted(imports.items())]
-        data = {"imports": texts, "result": to_json(result)}
-        shelf.put(key(source, below, options), data)
+    if shelf is None:
+        return
+    others = sorted(imports.items())
+    texts = [[path, digest(other.text)] for path, other in others]
+    try:
+        found = to_plain(result, (source, *(other for _, other in others)))
+    except Foreign:  # it names a text that is none of these
+        return
+    shelf.put(key(source, below, options), {"imports": texts, "result": found})
 
 
 # --- helpers ---------------------------------------------------------------------------

@@ -1,16 +1,16 @@
-"""Rules and what was found of them as plain data (JSON), and back.
+"""Rules, and what was found of them and of files, as plain data (JSON), and back.
 
 Each node of an expression is written once, however often it is used, so trees that share
 much stay small; nodes are told apart by identity, since equal ones may stand at different
-places of the text. Spans are told relative to the rule's own name, and texts by number:
-what is read back stands where the rule stands now. Only the classes named here are ever
-made.
+places of the text. Spans are told relative to a start, such as the rule's own name, and
+texts by number: what is read back stands where the rule stands now. Only the classes named
+here, and those of the frame, are ever made.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from enum import Enum
 from fractions import Fraction
 from typing import Any
@@ -37,6 +37,16 @@ _FIELDS: Mapping[Any, tuple[str, ...]] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What data refer to: texts by number, and the place in them that counts as 0; and
+    the classes that they may have beside those of rules."""
+
+    sources: tuple[Source, ...]
+    start: int = 0
+    more: tuple[type[Any], ...] = ()
+
+
 class Foreign(Exception):
     """Something that is not to be written as data, or a text that is not known."""
 
@@ -54,17 +64,22 @@ def calls(main: rule.Rule) -> bool:
     return next(_called(main), None) is not None
 
 
-def to_plain(value: object, main: rule.Rule) -> dict[str, Any]:
-    """``value``, found of ``main``, as data."""
-    writer = _Writer(main)
+def frame_of(main: rule.Rule) -> Frame:
+    """For what is found of a rule."""
+    return Frame(sources(main), main.name_span.start)
+
+
+def to_plain(value: object, frame: Frame) -> dict[str, Any]:
+    """``value`` as data. Foreign if it has anything that is not in the frame."""
+    writer = _Writer(frame)
     top = writer.plain(value)
     return {"nodes": writer.rows, "top": top}
 
 
-def from_plain(data: Mapping[str, Any], main: rule.Rule) -> Any:
-    """The inverse, for the rule as it stands now. KeyError, TypeError and the like if the
+def from_plain(data: Mapping[str, Any], frame: Frame) -> Any:
+    """The inverse, for the texts as they stand now. KeyError, TypeError and the like if the
     data is of another form."""
-    reader = _Reader(main)
+    reader = _Reader(frame)
     for row in data["nodes"]:
         reader.nodes.append(reader.made(row))
     return reader.value(data["top"])
@@ -84,11 +99,17 @@ def _called(main: rule.Rule) -> Iterator[rule.Rule]:
             todo += (getattr(value, name) for name in _FIELDS[type(value)])
 
 
+def _fields_of(kind: Any) -> tuple[str, ...]:
+    known = _FIELDS.get(kind)
+    return known or tuple(f.name for f in fields(kind) if f.init)
+
+
 class _Writer:
-    def __init__(self, main: rule.Rule) -> None:
+    def __init__(self, frame: Frame) -> None:
         self.rows: list[Any] = []
-        self._base = main.name_span.start
-        self._sources = {s.path: n for n, s in enumerate(sources(main))}
+        self._base = frame.start
+        self._sources = {s.path: n for n, s in enumerate(frame.sources)}
+        self._parts = (*_PARTS, *frame.more)
         self._places: dict[int, int] = {}
         self._held: list[object] = []  # so that no number is given to two nodes
 
@@ -98,6 +119,8 @@ class _Writer:
                 return value
             case tuple():
                 return [self.plain(part) for part in value]
+            case frozenset():
+                return {"z": sorted(map(self.plain, value))}
             case Fraction():
                 return {"q": f"{value.numerator}/{value.denominator}"}
             case float():
@@ -112,7 +135,7 @@ class _Writer:
                 return {"n": self._place(value)}
             case _ if type(value) in _NODES:
                 return {"n": self._node(value)}
-            case _ if type(value) in _PARTS:
+            case _ if type(value) in self._parts:
                 return self._row(value)
             case _:
                 raise Foreign(type(value).__name__)
@@ -140,7 +163,8 @@ class _Writer:
         return self._places[id(value)]
 
     def _row(self, value: object) -> dict[str, Any]:
-        parts = [self.plain(getattr(value, name)) for name in _FIELDS[type(value)]]
+        names = _fields_of(type(value))
+        parts = [self.plain(getattr(value, name)) for name in names]
         return {"d": [type(value).__name__, *parts]}
 
     def _source(self, source: Source) -> int:
@@ -150,10 +174,11 @@ class _Writer:
 
 
 class _Reader:
-    def __init__(self, main: rule.Rule) -> None:
+    def __init__(self, frame: Frame) -> None:
         self.nodes: list[Any] = []
-        self._base = main.name_span.start
-        self._sources = sources(main)
+        self._base = frame.start
+        self._sources = frame.sources
+        self._classes = {**_CLASSES, **{c.__name__: c for c in frame.more}}
 
     def value(self, data: Any) -> Any:
         match data:
@@ -163,12 +188,14 @@ class _Reader:
                 return tuple(map(self.value, data))
             case {"n": int(place)}:
                 return self.nodes[place]
+            case {"z": list(parts)}:
+                return frozenset(map(self.value, parts))
             case {"q": str(text)}:
                 return Fraction(text)
             case {"f": str(text)}:
                 return float.fromhex(text)
             case {"e": [str(name), value]}:
-                return _CLASSES[name](value)
+                return self._classes[name](value)
             case {"s": [int(start), int(end)]}:
                 return Span(start + self._base, end + self._base)
             case {"o": int(number)}:
@@ -180,6 +207,6 @@ class _Reader:
 
     def made(self, row: Any) -> Any:
         name, *parts = row["d"]
-        kind = _CLASSES[name]
-        named = zip(_FIELDS[kind], map(self.value, parts), strict=True)
+        kind = self._classes[name]
+        named = zip(_fields_of(kind), map(self.value, parts), strict=True)
         return kind(**dict(named))

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Protocol, TypeVar
 
-from gradspec.ir.plain import Foreign, calls, from_plain, sources, to_plain
+from gradspec.ir.plain import Foreign, calls, frame_of, from_plain, sources, to_plain
 from gradspec.ir.rule import Rule
 
 T = TypeVar("T")
@@ -76,17 +76,17 @@ def _name(main: Rule, stage: tuple[str, ...], given: object) -> str:
     places: tuple[object, ...] = ()
     if calls(main):
         places = main.name_span.start, *(s.path for s in sources(main))
-    text = json.dumps([stage, places, to_plain(given, main)])
+    text = json.dumps([stage, places, to_plain(given, frame_of(main))])
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _read(shelf: Shelf, name: str, main: Rule) -> tuple[Any, ...]:
     """The result, alone; nothing where there is none, or none that can be read."""
-    return shelf.get(name, lambda data: (from_plain(data, main),)) or ()
+    return shelf.get(name, lambda data: (from_plain(data, frame_of(main)),)) or ()
 
 
 def _keep(shelf: Shelf, name: str, main: Rule, result: object) -> None:
     try:
-        shelf.put(name, to_plain(result, main))
+        shelf.put(name, to_plain(result, frame_of(main)))
     except Foreign:
         return

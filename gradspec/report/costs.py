@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Any
 
-from gradspec.driver.results import FileResult, cost_json
+from gradspec.driver.results import FileResult
 from gradspec.plan.cost import CostSummary
 
 _HEADS = (
@@ -106,7 +107,7 @@ def tell(results: Iterable[FileResult]) -> None:
 def data(result: FileResult) -> list[dict[str, Any]]:
     """For JSON: names as in the table, bytes an element."""
     return [
-        {**cost_json(cost), "target": module.target, "beyond": _named(cost)}
+        {**asdict(cost), "target": module.target, "beyond": _named(cost)}
         for cost, module in _by_rule(result)
     ]
 
