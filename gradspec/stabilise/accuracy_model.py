@@ -10,7 +10,7 @@ processors may flush such numbers to 0. Values beyond the range are not judged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -67,11 +67,24 @@ class Score:
         return int(new.sum()) + (_NO_NUMBER - 1) * int(lost.sum())
 
 
-class Trial:
-    """The points in one format on which evaluations of one function are tried."""
+def _as_it_is(form: Expr) -> Expr:
+    return form
 
-    def __init__(self, meaning: Expr, points: Points, machine: Machine) -> None:
+
+class Trial:
+    """The points in one format on which evaluations of one function are tried. ``close``
+    puts values in place of the names (and numbers in place of the indices) of a form.
+    """
+
+    def __init__(
+        self,
+        meaning: Expr,
+        points: Points,
+        machine: Machine,
+        close: Callable[[Expr], Expr] = _as_it_is,
+    ) -> None:
         self.meaning, self.points, self.machine = meaning, points, machine
+        self.close = close
         dtype = np.dtype(machine.work).name
         self.condition = Condition(meaning, points.rows, points.floating, dtype)
         value = self.condition.value
@@ -93,14 +106,16 @@ class Trial:
         return found
 
     def score(self, candidate: Expr) -> Score:
-        """The errors of ``candidate``, a closed form, computed in the format."""
-        return self._score(np.float64(self.machine.run(candidate)), candidate)
+        """The errors of ``candidate`` computed in the format."""
+        closed = self.close(candidate)
+        return self._score(np.float64(self.machine.run(closed)), closed)
 
     def score_in_double(self, candidate: Expr) -> Score:
         """The errors of ``candidate`` computed in float64 and rounded once."""
+        closed = self.close(candidate)
         with np.errstate(all="ignore"):
-            value = self.machine.work(self.machine.in_double().run(candidate))
-        return self._score(np.float64(value), candidate)
+            value = self.machine.work(self.machine.in_double().run(closed))
+        return self._score(np.float64(value), closed)
 
     def _score(self, value: Any, candidate: Expr) -> Score:
         errors, ulp = self._errors(value)
@@ -145,11 +160,7 @@ class Trial:
 
     def values(self, expr: Expr) -> Any:
         """The values of an expression at all points, as computed in the format."""
-        return self.machine.run(expr)
-
-    def exact(self, row: int) -> float:
-        """The exact value at a point, rounded to the format."""
-        return float(self.condition.value[row])
+        return self.machine.run(self.close(expr))
 
     def worst_row(self, score: Score) -> int:
         """A point to show: the bad one with the most moderate inputs, else the worst."""
@@ -158,25 +169,6 @@ class Trial:
             shown = bad & self.points.core if (bad & self.points.core).any() else bad
             return int(np.argmin(np.where(shown, self.points.size, np.inf)))
         return int(np.argmax(score.errors))
-
-    def first_gap(self, candidate: Expr) -> int:
-        """The first point at which neither the function nor ``candidate`` is defined."""
-        value = np.float64(self.machine.run(candidate))
-        return int(np.argmax(self.undefined & ~np.isfinite(value)))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Quantity:
-    """An output, a local or a cotangent: its trials, float32 first, and ``close``, which
-    puts values in place of the names in a form."""
-
-    trials: tuple[Trial, ...]
-    close: Callable[[Expr], Expr]
-
-    def scores(self, form: Expr) -> Iterator[Score]:
-        closed = self.close(form)
-        for trial in self.trials:
-            yield trial.score(closed)
 
 
 def is_real(expr: Expr) -> bool:

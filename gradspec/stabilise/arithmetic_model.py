@@ -178,18 +178,16 @@ _FAR = (Fraction(2) ** 3000 / 7, Fraction(2) ** 4001 / 11)
 
 @lru_cache(maxsize=256)
 def _limit(name: str, values: tuple[float, ...]) -> float:
-    """The value that balls give at infinite arguments; of one argument, else the value
-    far out if it is settled there (``erf``) or grows (``digamma``)."""
-    from gradspec.symbolic.enclose import enclose
-
+    """The value far out if it is settled there (``erf``) or grows (``digamma``)."""
     form = Apply(name, tuple(Ref(f"v{n}") for n in range(len(values))))
-    ball = enclose(form, {f"v{n}": value for n, value in enumerate(values)})
-    if hasattr(ball, "is_exact") and ball.is_exact() and not ball.is_nan():
-        return float(ball.mid())
-    if len(values) > 1:
-        return math.nan
-    signed = (far if values[0] > 0 else -far for far in _FAR)
-    near, far = nearest(form, [{"v0": value} for value in signed], "float64")
+    places = [
+        {
+            f"v{n}": (far if value > 0 else -far) if math.isinf(value) else value
+            for n, value in enumerate(values)
+        }
+        for far in _FAR
+    ]
+    near, far = nearest(form, places, "float64")
     if near == far:
         return near
     grows = abs(far) > abs(near) > _GROWN and (far > 0) == (near > 0)

@@ -1,85 +1,79 @@
 """Candidates: other forms of an expression that are the same function over the reals.
 
-Rewrite rules find most. To these come forms found by algebra at the node that loses the
-digits: conjugates of sums with a root, fractions gathered under roots and logarithms, the
-factor of a cotangent gathered into one fraction, and, where nothing else is good, what
-SymPy makes of a derived cotangent, and two candidates with a threshold between them. All
-are measured (`choice.py`); none is trusted.
+Rewrite rules find most. To these come forms found by algebra: conjugates of sums with a
+root, sums of fractions over one denominator, and the factor of a cotangent gathered into
+one fraction. All are measured (`choice.py`); none is trusted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from fractions import Fraction
-from functools import lru_cache, reduce
-from math import frexp
-from typing import Any
-
-import numpy as np
+from collections.abc import Iterator
+from functools import lru_cache
 
 from gradspec.derive.build import negate, times
 from gradspec.derive.linear import coefficient, is_linear
 from gradspec.ir.expr import ZERO, Apply, Call, Const, Expr, Ref, Select
+from gradspec.ir.rule import Rule
 from gradspec.ir.tidy import fold, tidy
 from gradspec.ir.walk import children, names, nodes, size, transform
 from gradspec.primitives.lookup import primitive
-from gradspec.stabilise.accuracy_model import GOOD, Quantity
-from gradspec.stabilise.choice import Candidate
+from gradspec.stabilise.choice import cost
 from gradspec.stabilise.matching import FEW, Holds, Search, replaced
+from gradspec.stabilise.names import Names, Quantity
 from gradspec.symbolic.gather import gathered
 
 _LARGEST = 60
 """Nodes of an expression beyond which algebra leaves it alone."""
 
+_COSTLIER, _ROOM = 1.25, 20.0
+"""How much more a form with locals put in may cost than what the author wrote."""
+
 _SMALLEST = 5
 _GROWTH = 1.2  # how much longer a gathered factor may be
-_INSIDE = ("sqrt", "log", "exp", "cbrt", "rsqrt", "log1p", "expm1")
-_RATIONAL = ("add", "sub", "mul", "div", "square", "neg")
 
 
-def rewritten(search: Search, start: Expr) -> Iterator[Expr]:
-    """Rewrites of an expression and of its directed forms."""
-    yield from search.forms(start)
-    for form in _directed(start, search.holds):
-        yield from search.forms(form, FEW)
+class Proposals:
+    """Candidates for the values of an elementwise rule. ``near`` and ``far`` take a form,
+    what it is a form of, and the rule as selected so far."""
 
+    def __init__(self, search: Search, written: Rule) -> None:
+        self._search = search
+        self._upstream = frozenset(f"d{output.name}" for output in written.outputs)
 
-def of_cotangent(
-    search: Search, start: Expr, upstream: frozenset[str]
-) -> Iterator[Expr]:
-    """Rewrites of a cotangent, and of it with its factor gathered into one fraction."""
-    yield from rewritten(search, start)
-    for form in _with_gathered_factor(start, upstream):
-        yield from search.forms(form, FEW)
+    def near(self, form: Expr, of: Quantity, chosen: Rule) -> Iterator[Expr]:
+        """Rewrites of a form; of a derived one also those of its other derivations."""
+        if of.is_derived:
+            for start in dict.fromkeys((form, tidy(of.value), *of.others)):
+                yield from self._of_cotangent(start)
+        else:
+            yield from self._rewritten(form)
+
+    def far(self, form: Expr, of: Quantity, chosen: Rule) -> Iterator[Expr]:
+        """The same of what the author wrote with names put in, and of what we derive,
+        unless it is much longer."""
+        values = Names(chosen, chosen.exacts)
+        whole, first = values.close(form), values.close(tidy(of.value))
+        most = _COSTLIER * cost(first) + _ROOM
+        for start in dict.fromkeys((whole, first, *of.others)):
+            found = self._of_cotangent(start)
+            yield from (form for form in found if cost(form) <= most)
+
+    def _rewritten(self, start: Expr) -> Iterator[Expr]:
+        yield from self._search.forms(start)
+        if size(start) <= _LARGEST:
+            conjugate = _with_conjugate(start, self._search.holds)
+            for form in (conjugate, _over_one_denominator(start)):
+                if form != start:
+                    yield from self._search.forms(form, FEW)
+
+    def _of_cotangent(self, start: Expr) -> Iterator[Expr]:
+        """Also with the factor of a cotangent gathered into one fraction."""
+        yield from self._rewritten(start)
+        for form in _with_gathered_factor(start, self._upstream):
+            yield from self._search.forms(form, FEW)
 
 
 # --- at the node that loses the digits -----------------------------------------------------
-
-
-def _directed(expr: Expr, holds: Holds) -> tuple[Expr, ...]:
-    """With all that is under roots gathered, with all conjugates taken, with both, and
-    with sums of fractions over one denominator."""
-    if size(expr) > _LARGEST:
-        return ()
-    inside = _with_gathered_arguments(expr)
-    found = (
-        inside,
-        _with_conjugates(expr, holds),
-        _with_conjugates(inside, holds),
-        _over_one_denominator(expr),
-    )
-    return tuple(dict.fromkeys(form for form in found if form != expr))
-
-
-def _with_gathered_arguments(expr: Expr) -> Expr:
-    form = expr
-    for node in nodes(expr):
-        match node:
-            case Apply(op=op, args=(inner,)) if op in _INSIDE and _is_sum(inner):
-                new = _gathered(inner)
-                if new is not None and size(new) < size(inner):
-                    form = replaced(form, inner, new)
-    return form
 
 
 def _over_one_denominator(expr: Expr) -> Expr:
@@ -103,16 +97,10 @@ def _over_one_denominator(expr: Expr) -> Expr:
 def _has_quotient(expr: Expr) -> bool:
     """Among its terms."""
     match expr:
-        case Apply(op="add" | "sub", args=parts):
-            return any(map(_has_quotient, parts))
-        case Apply(op="mul" | "neg", args=parts):
+        case Apply(op="add" | "sub" | "mul" | "neg", args=parts):
             return any(map(_has_quotient, parts))
         case _:
             return isinstance(expr, Apply) and expr.op in ("div", "rsqrt")
-
-
-def _is_sum(expr: Expr) -> bool:
-    return size(expr) >= _SMALLEST and isinstance(expr, Apply) and expr.op in _RATIONAL
 
 
 @lru_cache(maxsize=1024)
@@ -121,91 +109,50 @@ def _gathered(expr: Expr) -> Expr | None:
     return None if form is None else tidy(form)
 
 
-def _with_conjugates(expr: Expr, holds: Holds) -> Expr:
+def _with_conjugate(expr: Expr, holds: Holds) -> Expr:
     """With the first conjugate in place: ``-b + sqrt(b**2 - a * c)`` is ``-a * c / (b +
     sqrt(b**2 - a * c))`` for positive ``b``. The conditional stands outside of it all, so
     that what the conjugate has in common with the rest cancels."""
     for node in nodes(expr):
-        new = _conjugate(node, holds)
-        match new:
-            case None:
-                continue
-            case Select(condition=condition, then=then):
-                mended = _shortened(replaced(expr, node, then))
-                return Select(condition, mended, expr)
-            case _:
-                return _shortened(replaced(expr, node, new))
+        found = _conjugate(node)
+        if found is not None:
+            unlike, new = found
+            mended = replaced(expr, node, new)
+            short = _gathered(mended)
+            if short is not None and size(short) < size(mended):
+                mended = short
+            return mended if holds(unlike) else Select(unlike, mended, expr)
     return expr
 
 
-def _shortened(expr: Expr) -> Expr:
-    short = _gathered(expr)
-    return expr if short is None or size(short) >= size(expr) else short
-
-
-def _conjugate(node: Expr, holds: Holds) -> Expr | None:
-    parts = _with_root(node)
-    if parts is None:
-        return None
-    p, root, is_minus = parts
-    q = root.args[0]
-    before = Apply("sub", (q, Apply("square", (p,))))
-    rest = _gathered(before)
-    if rest is None or size(rest) >= size(q) or not names(p):
-        return None
-    return _in_regimes(node, p, root, rest, is_minus, holds)
-
-
-def _in_regimes(
-    node: Expr, p: Expr, root: Expr, rest: Expr, is_minus: bool, holds: Holds
-) -> Expr:
-    """``p + root`` (or ``p - root``): its conjugate where the two are of unlike sign."""
-    if is_minus:
-        mended = negate(fold(Apply("div", (rest, Apply("add", (p, root))))))
-        unlike = _positive(p)
-    else:
-        below = negate(p)
-        mended = fold(Apply("div", (rest, _plus(below, root))))
-        unlike = _positive(below)
-    return mended if holds(unlike) else Select(unlike, mended, node)
-
-
-def _plus(a: Expr, b: Expr) -> Expr:
-    match a:
-        case Apply(op="neg", args=(inner,)):
-            return Apply("sub", (b, inner))
-        case _:
-            return fold(Apply("add", (a, b)))
-
-
-def _positive(expr: Expr) -> Expr:
-    """``expr > 0``, without a factor that is a number."""
-    match expr:
-        case Apply(op="neg", args=(inner,)):
-            return _compared("lt", inner)
-        case Apply(op="mul", args=(Const(value=value), inner)) if value:
-            return _compared("gt" if value > 0 else "lt", inner)
-        case _:
-            return _compared("gt", expr)
-
-
-def _compared(op: str, expr: Expr) -> Expr:
-    return Apply(op, (expr, ZERO))
-
-
-def _with_root(node: Expr) -> tuple[Expr, Apply, bool] | None:
-    """``p`` and the root of ``p + root`` or ``p - root`` (then True)."""
+def _conjugate(node: Expr) -> tuple[Expr, Expr] | None:
+    """A sum with a root, ``root - u`` or ``u - root``, as the quotient by ``root + u``,
+    which cancels nothing where ``u`` is positive: that condition, and the quotient."""
     match node:
         case Apply(op="add", args=(p, Apply(op="sqrt") as root)):
-            return p, root, False
+            u, is_minus = negate(p), False
         case Apply(op="add", args=(Apply(op="sqrt") as root, p)):
-            return p, root, False
-        case Apply(op="sub", args=(Apply(op="sqrt") as root, p)):
-            return negate(p), root, False
-        case Apply(op="sub", args=(p, Apply(op="sqrt") as root)):
-            return p, root, True
+            u, is_minus = negate(p), False
+        case Apply(op="sub", args=(Apply(op="sqrt") as root, u)):
+            is_minus = False
+        case Apply(op="sub", args=(u, Apply(op="sqrt") as root)):
+            is_minus = True
         case _:
             return None
+    square = root.args[0]
+    rest = _gathered(Apply("sub", (square, Apply("square", (u,)))))
+    if rest is None or size(rest) >= size(square) or not names(u):
+        return None
+    match u:
+        case Apply(op="neg", args=(v,)):
+            unlike, below = Apply("lt", (v, ZERO)), Apply("sub", (root, v))
+        case Apply(op="mul", args=(Const(value=value), v)) if value:
+            unlike = Apply("gt" if value > 0 else "lt", (v, ZERO))
+            below = Apply("add", (u, root))
+        case _:
+            unlike, below = Apply("gt", (u, ZERO)), Apply("add", (u, root))
+    quotient = fold(Apply("div", (rest, below)))
+    return unlike, negate(quotient) if is_minus else quotient
 
 
 # --- the factor of a cotangent -------------------------------------------------------------
@@ -274,11 +221,8 @@ def _in_written_order(form: Expr, original: Expr) -> Expr:
             case _:
                 return node
 
-    ordered = transform(form, swap)
-    is_minus, turned = _turned(ordered, known)
-    if not is_minus:
-        return turned
-    return _without_minus(turned, known) or negate(turned)
+    is_minus, turned = _turned(transform(form, swap), known)
+    return (_without_minus(turned, known) or negate(turned)) if is_minus else turned
 
 
 def _without_minus(expr: Expr, known: set[Expr]) -> Expr | None:
@@ -286,15 +230,13 @@ def _without_minus(expr: Expr, known: set[Expr]) -> Expr | None:
     the original does not have as it is."""
     match expr:
         case Apply(op="mul" | "div" as op, args=(a, b)):
-            first = _without_minus(a, known)
-            if first is not None:
-                return Apply(op, (first, b))
-            second = _without_minus(b, known)
-            return None if second is None else Apply(op, (a, second))
+            for part, other in ((a, b), (b, a)):
+                new = _without_minus(part, known)
+                if new is not None:
+                    return Apply(op, (new, other) if part is a else (other, new))
         case Apply(op="sub", args=(a, b)) if expr not in known:
             return Apply("sub", (b, a))
-        case _:
-            return None
+    return None
 
 
 def _turned(expr: Expr, known: set[Expr]) -> tuple[bool, Expr]:
@@ -311,60 +253,3 @@ def _turned(expr: Expr, known: set[Expr]) -> tuple[bool, Expr]:
             return (True, swapped) if swapped in known else (False, expr)
         case _:
             return False, expr
-
-
-# --- one form for moderate inputs, another for large or tiny ones -------------------------
-
-_BEST = 4
-"""Candidates that are looked at, those with the fewest bad points of the core first."""
-
-
-def by_size(
-    quantity: Quantity, held: Candidate, measured: Iterable[Candidate]
-) -> Iterator[Expr]:
-    """Conditionals between ``held`` and the candidates that are better in a regime.
-
-    A fraction over one denominator loses no digits where its terms nearly cancel, but its
-    denominator overflows far out, where the terms as written are good. If the largest
-    input tells the points that a form mends from those that it spoils, both forms are
-    kept with a threshold between them.
-    """
-    inputs = sorted(
-        names(quantity.close(held.form)) & quantity.trials[0].points.floating
-    )
-    others = sorted((c for c in measured if c is not held), key=lambda c: c.faults)
-    for other in others[:_BEST] if inputs else ():
-        mended, spoiled = _sizes(quantity, held, other)
-        if not len(mended) or not len(spoiled):
-            continue
-        sizes: list[Expr] = [Apply("abs", (Ref(name),)) for name in inputs]
-        largest = reduce(_larger, sizes)
-        if mended.max() < spoiled.min():
-            inside = Apply("lt", (largest, _between(mended.max(), spoiled.min())))
-            yield Select(inside, other.form, held.form)
-        elif mended.min() > spoiled.max():
-            outside = Apply("gt", (largest, _between(spoiled.max(), mended.min())))
-            yield Select(outside, other.form, held.form)
-
-
-def _sizes(quantity: Quantity, held: Candidate, other: Candidate) -> tuple[Any, Any]:
-    """The largest inputs where ``other`` is good and ``held`` is not, and the reverse."""
-    mended, spoiled = [], []
-    for trial, before, after in zip(
-        quantity.trials, held.scores, other.scores, strict=True
-    ):
-        was_bad, is_bad = before.errors > GOOD, after.errors > GOOD
-        mended.append(np.float64(trial.points.size[was_bad & ~is_bad]))
-        spoiled.append(np.float64(trial.points.size[is_bad & ~was_bad]))
-    return np.concatenate(mended), np.concatenate(spoiled)
-
-
-def _between(low: float, high: float) -> Const:
-    """A power of two between two sizes."""
-    below = frexp(max(low, np.finfo(np.float64).tiny))[1]
-    above = frexp(high)[1] - 1
-    return Const(Fraction(2) ** max(below, (below + above) // 2))
-
-
-def _larger(one: Expr, other: Expr) -> Expr:
-    return Apply("max", (one, other))

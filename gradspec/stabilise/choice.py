@@ -7,22 +7,47 @@ points than it spoils. The same text serves float32 and float64, so both count.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
 import numpy as np
 
-from gradspec.ir.expr import Expr
-from gradspec.stabilise.accuracy_model import Score
-from gradspec.stabilise.cost_model import cost
+from gradspec.ir.expr import Apply, Call, Expr, Reduce, Select
+from gradspec.ir.walk import nodes
+from gradspec.primitives.lookup import primitive
+from gradspec.stabilise.accuracy_model import Score, Trial
 
 _PRICE = 3
 """Points to be mended for one that is spoiled."""
 
 _WORTH = 0.25
 """The part of the faults that a form mends which is longer and still bad."""
+
+_SELECT = 3.7  # multiplications of a float32 array (`np.where`, measured)
+_CALL = 10.0
+_LOGSUMEXP = 26.0  # an exponential of each element, and a logarithm
+
+
+def cost(expr: Expr) -> float:
+    """The operations of an expression in multiplications of an array, shared ones once,
+    and 1 for each node: a pass over memory, and something to read."""
+    return sum(1.0 + _cost(node) for node in nodes(expr))
+
+
+def _cost(node: Expr) -> float:
+    match node:
+        case Apply(op=op):
+            return primitive(op).cost
+        case Select():
+            return _SELECT
+        case Call():
+            return _CALL
+        case Reduce(op="logsumexp"):
+            return _LOGSUMEXP
+        case _:
+            return 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,17 +103,15 @@ class Choice:
 
 
 class Contest:
-    """Candidates for one quantity. ``scored`` measures a form, one trial after the other:
-    a form that has more faults in the first than the best in all is not measured further.
+    """Candidates for one quantity. A form that has more faults in the first trial than the
+    best in all is not measured in the others.
     """
 
-    def __init__(
-        self, scored: Callable[[Expr], Iterator[Score]], written: Expr
-    ) -> None:
-        self._scored = scored
+    def __init__(self, trials: tuple[Trial, ...], written: Expr) -> None:
+        self.trials = trials
         self._known: dict[Expr, Candidate | None] = {}
-        self.written = Candidate(written, tuple(scored(written)))
-        self._known[written] = self.written
+        scores = tuple(trial.score(written) for trial in trials)
+        self._known[written] = self.written = Candidate(written, scores)
 
     @property
     def measured(self) -> tuple[Candidate, ...]:
@@ -111,13 +134,11 @@ class Contest:
 
     def _measured(self, form: Expr, best: Candidate) -> Candidate | None:
         if form not in self._known:
-            scores: list[Score] = []
-            for score in self._scored(form):
-                scores.append(score)
-                if len(scores) == 1 and score.faults > best.faults:
-                    self._known[form] = None
-                    return None
-            self._known[form] = Candidate(form, tuple(scores))
+            first = self.trials[0].score(form)
+            self._known[form] = None
+            if first.faults <= best.faults:
+                others = (trial.score(form) for trial in self.trials[1:])
+                self._known[form] = Candidate(form, (first, *others))
         return self._known[form]
 
     def _is_fair(self, found: Candidate) -> bool:

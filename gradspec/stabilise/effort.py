@@ -7,13 +7,13 @@ from functools import partial
 from math import inf
 
 from gradspec.diagnostics import Diagnostic, warning
-from gradspec.ir.rule import CheckedRule, Declared, Derived, Override, Rule
+from gradspec.ir.rule import CheckedRule
 from gradspec.ir.shelf import remembered
 from gradspec.ir.tidy import tidy
 from gradspec.options import Options
 from gradspec.stabilise import stabilise as search
 from gradspec.stabilise.guards import guarded
-from gradspec.stabilise.names import restored, without_calls
+from gradspec.stabilise.names import mapped, without_calls
 from gradspec.stabilise.sampling import points
 from gradspec.symbolic.limit import Shortage, limited
 
@@ -75,30 +75,10 @@ def as_written(checked: CheckedRule) -> CheckedRule:
     differentiation gives. Branches of conditionals are guarded all the same: that changes
     no value, and keeps NaN out of second derivatives.
     """
-    rule = _tidied(without_calls(checked.rule))
-    if not rule.is_elementwise:
-        safe = guarded(rule)
-    else:
-        sample = points(rule)
-        safe = guarded(rule, sample) if len(sample) else rule
-    return replace(checked, rule=restored(rule, safe), as_written=True)
-
-
-def _tidied(rule: Rule) -> Rule:
-    """Constants folded, as every choice begins."""
-    return replace(
-        rule,
-        forward=tuple(replace(x, value=tidy(x.value)) for x in rule.forward),
-        backward_locals=tuple(
-            replace(x, value=tidy(x.value)) for x in rule.backward_locals
-        ),
-        backward=tuple(
-            replace(entry, value=tidy(entry.value))
-            if isinstance(entry, Derived | Declared | Override)
-            else entry
-            for entry in rule.backward
-        ),
-    )
+    rule = mapped(without_calls(checked.rule), tidy)
+    sample = points(rule) if rule.is_elementwise else None
+    safe = rule if sample is not None and not len(sample) else guarded(rule, sample)
+    return replace(checked, rule=safe, as_written=True)
 
 
 def _stopped(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -27,7 +28,7 @@ from gradspec.ir.text import show
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import children, names, nodes, size, transform
 from gradspec.source import Span
-from gradspec.stabilise.accuracy_model import GOOD, Quantity, Score, Trial
+from gradspec.stabilise.accuracy_model import GOOD, Score, Trial
 from gradspec.stabilise.arithmetic_model import Machine, rounded
 from gradspec.stabilise.choice import Candidate, Choice
 from gradspec.stabilise.names import Names
@@ -37,49 +38,45 @@ from gradspec.symbolic.truth import floats
 # --- why a form was selected ---------------------------------------------------------------
 
 
-def reason(quantity: Quantity, choice: Choice) -> str:
-    """One line: what was wrong with the form written, and how good the selected one is.
+_WIDTH = 70  # characters of a reason, which stands in a line of a module
 
-    What float32 gains; else what float64 does.
-    """
+
+def reason(trials: tuple[Trial, ...], choice: Choice) -> str:
+    """One line: what was wrong with the form written, in float32, else in float64."""
     before, after = choice.written, choice.selected
-    closed = quantity.close(before.form)
-    pairs = zip(before.scores, after.scores, strict=True)
-    for trial, (was, now) in zip(quantity.trials, pairs, strict=True):
+    for trial, was, now in zip(trials, before.scores, after.scores, strict=True):
         if was.faults > now.faults:
-            where = "" if trial is quantity.trials[0] else "in float64 "
-            return f"{where}{_gain(trial, closed, was, now)}"
-    return f"as accurate ({_error(after.scores[0])}) and simpler"
+            where = "in float64, " if trial.machine.work is np.float64 else ""
+            fault, at = _fault(trial, before.form, was, now)
+            text = f"{where}as written, {fault}"
+            return f"{text} {at}" if len(text) + len(at) < _WIDTH else text
+    return "as accurate, and simpler"
 
 
-def _gain(trial: Trial, written: Expr, was: Score, now: Score) -> str:
-    left = f"now {now.bad}" if now.bad else f"now {_error(now)}"
+def _fault(trial: Trial, form: Expr, was: Score, now: Score) -> tuple[str, str]:
+    values = trial.values(form)
     if was.bad > now.bad:
         row = trial.worst_row(was)
-        value = float(np.float64(trial.values(written)[row]))
-        what = "lost digits"
-        if not math.isfinite(value):
-            what = "overflowed"
-        elif value == 0:
-            what = "vanished"
-        return f"{what} at {_place_of(trial, row)}: {was.bad} of {was.points} points wrong; {left}"
+        fault = "is 0" if values[row] == 0 else "loses digits"
+        return fault if np.isfinite(values[row]) else "overflows", _place(trial, row)
     if was.gaps > now.gaps:
-        row = trial.first_gap(written)
-        return f"undefined at {_place_of(trial, row)}; now its limit there"
-    return f"passed through an infinity; {left}"
+        row = int(np.argmax(trial.undefined & ~np.isfinite(values)))
+        return "has no value", _place(trial, row)
+    return "passes through an infinity", ""
 
 
-def _error(score: Score) -> str:
-    return (
-        f"an error of at most {math.ceil(10 * score.worst) / 10 or 0.1:.1f} tolerances"
-    )
-
-
-def _place_of(trial: Trial, row: int) -> str:
-    """The inputs at a point, without upstream gradients: ``x = 100``."""
+def _place(trial: Trial, row: int) -> str:
+    """About where a point is, without upstream gradients: ``for large x``."""
     point = trial.points.rows[row]
     shown = sorted(names(trial.meaning) - trial.points.upstream)
-    return ", ".join(f"{n} = {point[n]:.6g}" for n in shown) or "every point"
+    return "for " + ", ".join(_about(name, point[name]) for name in shown)
+
+
+def _about(name: str, value: float) -> str:
+    if abs(value) >= _FAR:
+        return f"large {name}" if value > 0 else f"large -{name}"
+    near = float(f"{value:.1g}") if abs(value) > 1 / _FAR else 0
+    return f"{name} near {near:g}"
 
 
 # --- what no form mends ----------------------------------------------------------------------
@@ -96,10 +93,12 @@ _IN_SUMS = ("exp", "add", "sub", "neg")
 _ORDINARY, _FADED, _HUGE = 1e4, 1e-6, 1e30
 _MOST = 200  # nodes of a form that is searched
 _SHOWN = 12  # points tried, the most moderate ones first
+_FAR = 30.0
+"""An input beyond this is large, and one below its inverse is near 0."""
 
 
 def accuracy_loss(
-    name: str, quantity: Quantity, selected: Candidate, is_wide: bool = False
+    name: str, trials: tuple[Trial, ...], selected: Candidate, is_wide: bool = False
 ) -> list[AccuracyLoss]:
     """Where the selected form is still wrong in float32 (computed in float64 and rounded if
     it ``is_wide``; a guard that float32 does not hold is a fault all the same).
@@ -108,29 +107,27 @@ def accuracy_loss(
     whose result is not. Nothing where the inputs are extraordinary, or where the failure is
     of no known kind.
     """
-    trial, score = quantity.trials[0], selected.scores[0]
-    form = expand(quantity.close(selected.form))
-    if not name or not score.bad or size(form) > _MOST:
+    trial, score = trials[0], selected.scores[0]
+    form = expand(trial.close(selected.form))
+    if not score.bad or size(form) > _MOST:
         return []
     machine = trial.machine
     if is_wide and not any(map(_is_lost_guard, nodes(form))):
-        machine, score = machine.in_double(), trial.score_in_double(form)
-    bad = np.flatnonzero(score.errors > GOOD)
-    values, exacts = machine.run(form)[bad], trial.condition.value[bad]
+        machine, score = machine.in_double(), trial.score_in_double(selected.form)
+    bad, points = np.flatnonzero(score.errors > GOOD), trial.points
+    values, exacts = machine.run(form), trial.condition.value
     with np.errstate(all="ignore"):
         is_mild = np.abs(values - exacts) <= _INEXACT * np.abs(exacts)
-    order = np.lexsort((trial.points.size[bad], is_mild, ~trial.points.core[bad]))
+    order = np.lexsort((points.size[bad], is_mild[bad], ~points.core[bad]))
     for row in bad[order][:_SHOWN].tolist():
-        value, exact = float(machine.run(form)[row]), trial.exact(row)
-        is_core = bool(trial.points.core[row])
-        point = trial.points.rows[row]
+        value, exact, point = float(values[row]), float(exacts[row]), points.rows[row]
         shown = tuple((n, point[n]) for n in point if n in names(form))
-        if not is_core and not _is_plain(shown, value, exact):
+        if not points.core[row] and not _is_plain(shown, value, exact):
             continue
         if _is_of_literals(form, machine, point, value, exact):
             continue
         for limit in (_WRONG, _INEXACT):
-            found = _blamed(form, machine, trial.points.rows[row], limit, row)
+            found = _blamed(form, machine, point, limit, row)
             if found is not None and (limit == _WRONG or found[0] == "exponent"):
                 return [AccuracyLoss(name, *found, shown, value, exact)]
     return []
@@ -181,7 +178,9 @@ def _blamed(
             continue
         if _is_right(held[node], true[node], limit):
             continue
-        if all(_is_fair(held[part], true[part], limit) for part in children(node)):
+        parts = children(node)
+        is_known = all(true[part] is not None for part in parts)
+        if is_known and all(_is_right(held[p], true[p], limit) for p in parts):
             kind = _kind(node, held, true, exponents)
             return None if kind is None else (kind, node)
     return None
@@ -210,11 +209,6 @@ def _is_right(held: float, true: float | None, limit: float) -> bool:
     if abs(true) < _SMALLEST:
         return abs(held) <= 2 * _SMALLEST
     return math.isfinite(held) and abs(held - true) <= limit * abs(true)
-
-
-def _is_fair(held: float, true: float | None, limit: float) -> bool:
-    """Right, and known to be."""
-    return true is not None and _is_right(held, true, limit)
 
 
 def _kind(
@@ -420,37 +414,23 @@ def emitted(
     """What a closed form gives at a point with the upstream gradient 1 of one output, in
     each format that has the point's numbers (a static is a Python number anyway).
     """
-    statics = {variable.name for variable in rule.static_inputs}
-    found: dict[str, float] = {}
-    for name, form_of in FLOATS.items():
-        given = {
-            n: value
-            for n, value in point.items()
-            if n in statics or Fraction(float(form_of(float(value)))) == value
-        }
-        if len(given) < len(point):
-            continue
-        columns = _columns(rule, form, point, output, form_of)
-        machine = Machine(columns, form_of)
-        try:
-            found[name] = float(machine.run(form)[0])
-        except NotImplementedError:  # a part that the model does not know
-            continue
-    return found
-
-
-def _columns(
-    rule: Rule, form: Expr, point: Mapping[str, Fraction], output: str, kind: Any
-) -> dict[str, Any]:
-    bools = {v.name for v in rule.inputs if v.kind is Kind.BOOL}
-    columns = {
-        name: np.array([float(value)], dtype=np.bool_ if name in bools else kind)
-        for name, value in point.items()
+    given = {
+        **point,
+        **{f"d{o.name}": Fraction(o.name == output) for o in rule.outputs},
     }
-    for one in rule.outputs:
-        upstream = 1.0 if one.name == output else 0.0
-        columns[f"d{one.name}"] = np.array([upstream], dtype=kind)
-    return {name: columns[name] for name in sorted(names(form))} or columns
+    statics = {variable.name for variable in rule.static_inputs}
+    bools = {variable.name for variable in rule.inputs if variable.kind is Kind.BOOL}
+    found: dict[str, float] = {}
+    for name, work in FLOATS.items():
+        exact = (v for n, v in given.items() if n not in statics)
+        if all(Fraction(float(work(float(value)))) == value for value in exact):
+            columns = {
+                n: np.array([float(value)], np.bool_ if n in bools else work)
+                for n, value in given.items()
+            }
+            with suppress(NotImplementedError):  # a part that the model does not know
+                found[name] = float(Machine(columns, work).run(form)[0])
+    return found
 
 
 def _hole_warning(rule: Rule, hole: Hole, formats: tuple[str, ...]) -> Diagnostic:
@@ -465,7 +445,7 @@ def _hole_warning(rule: Rule, hole: Hole, formats: tuple[str, ...]) -> Diagnosti
         "GS433",
         f"{hole.name} of {rule.name} is NaN where it has a limit",
         rule.source,
-        _definition(rule, hole.name),
+        _texts(rule).get(hole.name, (None, rule.name_span))[1],
         label=f"NaN{where} at {place}: {limit}",
         help="or use a built-in that has the limit (`sinc`, `xlogy`, `hypot`, `abs`), or a"
         " conditional that is false at this point only",
@@ -497,13 +477,3 @@ def _conditions(rule: Rule, value: Expr, hole: Hole) -> Iterator[str]:
 
 def _number_text(value: Fraction) -> str:
     return str(value.numerator) if value.denominator == 1 else repr(float(value))
-
-
-def _definition(rule: Rule, name: str) -> Span:
-    for let in rule.forward:
-        if let.name == name:
-            return let.span
-    pairs = zip(rule.inputs, rule.backward, strict=True)
-    entry = next(entry for variable, entry in pairs if f"d{variable.name}" == name)
-    span = getattr(entry, "span", None)
-    return rule.name_span if span is None else span

@@ -13,10 +13,10 @@ them: elementwise rules at their points, indexed ones element by element at a fe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import reduce
+from functools import partial, reduce
 from operator import and_
 from typing import Any, TypeAlias
 
@@ -25,12 +25,11 @@ import numpy as np
 from gradspec.derive.chain import below
 from gradspec.ir.elements import OutOfRange, places
 from gradspec.ir.expr import ZERO, Apply, Expr, Reduce, Select, const
-from gradspec.ir.rule import Backward, Declared, Derived, Let, Override, Rule
+from gradspec.ir.rule import Backward, Declared, Derived, Input, Let, Override, Rule
 from gradspec.ir.tidy import decide, tidy
-from gradspec.ir.unroll import unrolled
 from gradspec.ir.walk import children, names, nodes, substitute, with_children
 from gradspec.lower.growth import depth
-from gradspec.primitives.formula import partial
+from gradspec.primitives.formula import partial as derivative
 from gradspec.primitives.lookup import primitive, rows
 from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.stabilise.indexed_points import Sample, samples, scalar_sample
@@ -71,15 +70,12 @@ def guarded(rule: Rule, points: Points | None = None) -> Rule:
     if not any(_is_at_stake(value.value) for value in values):
         return rule
     found = samples(rule) if points is None else (scalar_sample(rule, points),)
-    guard = _Guard(_Elements(rule, found))
+    guard = _Guard(_Elements(rule, found), rule.exacts)
     return replace(
         rule,
         forward=tuple(map(guard.let, rule.forward)),
         backward_locals=tuple(map(guard.let, rule.backward_locals)),
-        backward=tuple(
-            guard.entry(entry, variable.shape.axes)
-            for variable, entry in zip(rule.inputs, rule.backward, strict=True)
-        ),
+        backward=tuple(map(guard.entry, rule.inputs, rule.backward)),
     )
 
 
@@ -108,7 +104,7 @@ class _Elements:
         self._samples = [
             (
                 sample,
-                Names(unrolled(rule, sample.evaluated).rule),
+                Names(sample.written_out(rule, sample.evaluated)),
                 Machine(sample.points.columns),
             )
             for sample in found
@@ -118,27 +114,20 @@ class _Elements:
         """Each element's column, one after the other."""
         key = expr, tuple(scope.items())
         if key not in self._known:
-            columns = [
-                _column(expr, env, *parts)
-                for parts in self._samples
-                for env in _places(scope, parts[0])
-            ]
-            self._known[key] = np.concatenate(columns) if columns else np.zeros(0)
+            self._known[key] = self._joined(scope, partial(_column, expr))
         return self._known[key]
 
     def near(self, scope: Scope) -> _Mask:
         """The points that matter, once for each element."""
-        masks = [
-            _near(sample.points)
-            for sample, *_ in self._samples
-            for _ in _places(scope, sample)
+        return self._joined(scope, lambda env, sample, *_: _near(sample.points))
+
+    def _joined(self, scope: Scope, column: Callable[..., Any]) -> Any:
+        columns = [
+            column(dict(zip(scope, place, strict=True)), *parts)
+            for parts in self._samples
+            for place in places(tuple(scope.values()), parts[0].sizes)
         ]
-        return np.concatenate(masks) if masks else np.zeros(0, dtype=bool)
-
-
-def _places(scope: Scope, sample: Sample) -> Iterator[Mapping[str, int]]:
-    for place in places(tuple(scope.values()), sample.sizes):
-        yield dict(zip(scope, place, strict=True))
+        return np.concatenate(columns) if columns else np.zeros(0, dtype=bool)
 
 
 def _near(points: Points) -> _Mask:
@@ -185,17 +174,21 @@ class _Side:
 
 
 class _Guard:
-    def __init__(self, elements: _Elements) -> None:
-        self._elements = elements
+    def __init__(self, elements: _Elements, exacts: tuple[str, ...]) -> None:
+        self._elements, self._exacts = elements, exacts
         self._done: dict[tuple[Expr, tuple[str, ...]], Expr] = {}
 
-    def entry(self, entry: Backward, axes: tuple[str | int, ...]) -> Backward:
-        if isinstance(entry, Derived | Declared | Override):
-            scope = dict(zip(entry.indices, axes, strict=True))
-            return replace(entry, value=self._run(entry.value, scope))
-        return entry
+    def entry(self, variable: Input, entry: Backward) -> Backward:
+        if not isinstance(entry, Derived | Declared | Override):
+            return entry
+        if f"d{variable.name}" in self._exacts:
+            return entry
+        scope = dict(zip(entry.indices, variable.shape.axes, strict=True))
+        return replace(entry, value=self._run(entry.value, scope))
 
     def let(self, let: Let) -> Let:
+        if let.name in self._exacts:
+            return let
         scope = dict(zip(let.indices, let.axes, strict=True))
         return replace(let, value=self._run(let.value, scope))
 
@@ -292,7 +285,7 @@ def _with_slopes(node: Apply) -> list[Expr]:
     row = primitive(node.op)
     values = {**dict(zip(row.params, node.args, strict=True)), "out": node}
     moving = (n for n, arg in enumerate(node.args) if names(arg))
-    forms = (partial(node.op, position) for position in moving)
+    forms = (derivative(node.op, position) for position in moving)
     return [node, *(tidy(substitute(f, values)) for f in forms if f is not None)]
 
 

@@ -1,4 +1,4 @@
-"""Points for indexed rules, unrolled at a few small sizes.
+"""Rules with points: elementwise ones in two formats, indexed ones at a few small sizes.
 
 The elements of a vector drawn one by one are never close to each other, nor all zero. So
 to the points of :mod:`gradspec.stabilise.sampling` come vectors with a common offset and a
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,14 @@ from gradspec.ir.rule import Kind, Rule
 from gradspec.ir.unroll import axis_names, count, expansion, index_inputs, unrolled
 from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.stabilise.names import Names
-from gradspec.stabilise.sampling import ELEMENTS, Points, as_points, points
+from gradspec.stabilise.sampling import (
+    DOUBLE,
+    ELEMENTS,
+    Points,
+    as_points,
+    inside,
+    points,
+)
 
 _SIZES = (3, 1)
 _LARGEST = 7
@@ -36,13 +44,19 @@ _PARTS = (1.0, -0.5, 0.75, 0.25)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample:
-    """A rule at one choice of sizes, with points for its elements. ``exact`` writes out
-    its expressions as they are defined, ``evaluated`` as a target evaluates them."""
+    """A rule at one choice of sizes (an elementwise rule has none), with points for its
+    elements in the format ``work``. ``exact`` writes out its expressions as they are
+    defined, ``evaluated`` as a target evaluates them."""
 
     sizes: Mapping[str, int]
     points: Points
     exact: Expansion
     evaluated: Expansion
+    work: Any = np.float32
+
+    def written_out(self, rule: Rule, by: Expansion) -> Rule:
+        """``rule`` as an elementwise rule of its elements."""
+        return rule if rule.is_elementwise else unrolled(rule, by).rule
 
 
 def samples(rule: Rule) -> tuple[Sample, ...]:
@@ -51,9 +65,19 @@ def samples(rule: Rule) -> tuple[Sample, ...]:
     return tuple(found)
 
 
-def scalar_sample(rule: Rule, chosen: Points) -> Sample:
-    """An elementwise rule at its points: it has no sizes."""
-    return Sample({}, chosen, expansion(rule, {}), expansion(rule, {}, None, EVALUATED))
+def scalar_sample(rule: Rule, chosen: Points, work: Any = np.float32) -> Sample:
+    """An elementwise rule at points."""
+    evaluated = expansion(rule, {}, None, EVALUATED)
+    return Sample({}, chosen, expansion(rule, {}), evaluated, work)
+
+
+def scalar_samples(rule: Rule) -> tuple[Sample, ...]:
+    """An elementwise rule in float32 and in float64; none if no point is inside."""
+    single = points(rule)
+    if not len(single):
+        return ()
+    double = scalar_sample(rule, points(rule, DOUBLE), np.float64)
+    return scalar_sample(rule, single), double
 
 
 def _sample(rule: Rule, size: int) -> Sample | None:
@@ -98,7 +122,11 @@ def _points(rule: Rule) -> Points:
         return drawn
     step = max(1, len(drawn) // _ROWS)
     rows = [dict(row) for row in drawn.rows[::step]]
-    rows += _inside(rule, list(_patterned(rule, rows)))
+    patterned = list(_patterned(rule, rows))
+    if patterned:
+        columns = as_points(rule, patterned, np.float32).columns
+        kept = inside(rule, Machine(columns)).tolist()
+        rows += compress(patterned, kept)
     return as_points(rule, rows, np.float32)
 
 
@@ -124,20 +152,9 @@ def _patterns(length: int) -> Iterator[list[float]]:
         yield [float(np.float32(value)) for value in parts]
 
 
-def _inside(rule: Rule, rows: list[dict[str, float]]) -> list[dict[str, float]]:
-    """Those that the assumptions allow."""
-    if not rows:
-        return []
-    machine = Machine(as_points(rule, rows, np.float32).columns)
-    inside = np.ones(len(rows), dtype=bool)
-    for assume in rule.assumes:
-        inside &= np.asarray(machine.run(assume.condition), dtype=bool)
-    return [row for row, keep in zip(rows, inside, strict=True) if keep]
-
-
 def where_finite(sample: Sample, rule: Rule) -> Sample:
     """The points at which the outputs of ``rule`` are finite."""
-    written = unrolled(rule, sample.evaluated).rule
+    written = sample.written_out(rule, sample.evaluated)
     names = Names(written)
     machine = Machine(sample.points.columns)
     finite = np.ones(len(sample.points), dtype=bool)

@@ -1,17 +1,45 @@
-"""The values that names of a rule stand for, and rules with other values in place."""
+"""The values of a rule, what its names stand for, and rules with other values in place."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from gradspec.derive.partials import Underivable
 from gradspec.derive.patched import filled
 from gradspec.derive.vjp import vjps
 from gradspec.ir.calls import expand
 from gradspec.ir.expr import Expr, Ref
-from gradspec.ir.rule import Backward, Declared, Derived, Let, Override, Rule
-from gradspec.ir.tidy import tidy
+from gradspec.ir.rule import Declared, Derived, Let, Override, Rule
 from gradspec.ir.walk import names, substitute
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A value of a rule that is evaluated: a local, an output or a cotangent. One that we
+    derived may take any form; ``others`` are other forms of it to begin with."""
+
+    name: str
+    value: Expr
+    indices: tuple[str, ...] = ()
+    axes: tuple[str | int, ...] = ()
+    is_gradient: bool = False
+    is_derived: bool = False
+    others: tuple[Expr, ...] = ()
+
+
+def with_value(rule: Rule, name: str, value: Expr) -> Rule:
+    """``rule`` with another form of one of its values."""
+    forward = tuple(
+        replace(let, value=value) if let.name == name else let for let in rule.forward
+    )
+    backward = tuple(
+        replace(entry, value=value)
+        if f"d{variable.name}" == name and isinstance(entry, Derived | Declared)
+        else entry
+        for variable, entry in zip(rule.inputs, rule.backward, strict=True)
+    )
+    return replace(rule, forward=forward, backward=backward)
 
 
 class Names:
@@ -27,17 +55,10 @@ class Names:
                 self._values[f"d{variable.name}"] = entry.value
         for name in opaque:
             self._values.pop(name, None)
-        self._opaque = opaque
         self._closed: dict[str, Expr] = {}
 
     def __contains__(self, name: str) -> bool:
         return name in self._values
-
-    def set(self, name: str, value: Expr) -> None:
-        """Another form of the same value: closed forms are made anew."""
-        if name not in self._opaque:
-            self._values[name] = value
-            self._closed.clear()
 
     def close(self, expr: Expr) -> Expr:
         """``expr`` in inputs, statics and upstream gradients alone."""
@@ -52,24 +73,31 @@ class Names:
         return self._closed[name]
 
 
-def without_calls(rule: Rule) -> Rule:
-    """Calls of other rules replaced by what they compute; their own backwards are in
-    the cotangents already."""
+def mapped(rule: Rule, change: Callable[[Expr], Expr]) -> Rule:
+    """``rule`` with all of its values changed."""
+
+    def lets(values: tuple[Let, ...]) -> tuple[Let, ...]:
+        return tuple(replace(let, value=change(let.value)) for let in values)
+
     backward = (
-        replace(entry, value=expand(entry.value))
+        replace(entry, value=change(entry.value))
         if isinstance(entry, Derived | Declared | Override)
         else entry
         for entry in rule.backward
     )
     return replace(
         rule,
-        forward=tuple(replace(x, value=expand(x.value)) for x in rule.forward),
-        backward_locals=tuple(
-            replace(x, value=expand(x.value)) for x in rule.backward_locals
-        ),
-        surrogates=tuple(replace(x, value=expand(x.value)) for x in rule.surrogates),
+        forward=lets(rule.forward),
+        backward_locals=lets(rule.backward_locals),
+        surrogates=tuple(replace(x, value=change(x.value)) for x in rule.surrogates),
         backward=tuple(backward),
     )
+
+
+def without_calls(rule: Rule) -> Rule:
+    """Calls of other rules replaced by what they compute; their own backwards are in
+    the cotangents already."""
+    return mapped(rule, expand)
 
 
 def without_dead_locals(before: Rule, after: Rule) -> Rule:
@@ -101,30 +129,6 @@ def _used(rule: Rule) -> frozenset[str]:
         if name in values:
             roots += sorted(names(values[name]))
     return frozenset(found)
-
-
-def restored(written: Rule, done: Rule) -> Rule:
-    """``done`` with its exact definitions as they stand in ``written``, tidied."""
-    if not written.exacts:
-        return done
-    lets = (*written.forward, *written.backward_locals)
-    values = {x.name: tidy(x.value) for x in lets if x.name in written.exacts}
-
-    def let(found: Let) -> Let:
-        return replace(found, value=values.get(found.name, found.value))
-
-    def entry(name: str, first: Backward, found: Backward) -> Backward:
-        if isinstance(first, Declared) and name in written.exacts:
-            return replace(first, value=tidy(first.value))
-        return found
-
-    names = (f"d{variable.name}" for variable in written.inputs)
-    return replace(
-        done,
-        forward=tuple(map(let, done.forward)),
-        backward_locals=tuple(map(let, done.backward_locals)),
-        backward=tuple(map(entry, names, written.backward, done.backward)),
-    )
 
 
 def rederived(rule: Rule, forward: tuple[Let, ...]) -> dict[str, Expr]:

@@ -1,68 +1,73 @@
-"""A product taken apart: a number, powers of sizes, what is above and below the line."""
+"""Products and sums taken apart, squares, degrees, and signs that show without data.
+
+A product is a number, and what is above and below the line.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache, reduce
+from math import prod
 
-from gradspec.ir.expr import ONE, Apply, Bound, Const, Expr, Reduce, Select, Size
+from gradspec.ir.expr import (
+    ONE,
+    ZERO,
+    Apply,
+    Bound,
+    Const,
+    Expr,
+    Reduce,
+    Select,
+    Size,
+    apply,
+)
+from gradspec.ir.tidy import fold
+from gradspec.ir.walk import children
 
 _MOST = 4  # the largest exponent that is written out as factors
 
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """``number * Π axis**power * Π above / Π below``."""
+    """``number * Π above / Π below``."""
 
     number: Fraction = Fraction(1)
-    sizes: Mapping[str, int] = field(default_factory=dict)
     above: tuple[Expr, ...] = ()
     below: tuple[Expr, ...] = ()
 
     def times(self, other: Product) -> Product:
-        return Product(
-            self.number * other.number,
-            _added(self.sizes, other.sizes),
-            self.above + other.above,
-            self.below + other.below,
-        )
+        above, below = self.above + other.above, self.below + other.below
+        return Product(self.number * other.number, above, below)
 
     def inverse(self) -> Product:
-        sizes = {axis: -power for axis, power in self.sizes.items()}
-        return Product(1 / self.number, sizes, self.below, self.above)
+        return Product(1 / self.number, self.below, self.above)
+
+    def reduced(self) -> Product:
+        """Without what is above and below the line."""
+        above, below = list(self.above), list(self.below)
+        for factor in self.above:
+            if factor in below:
+                above.remove(factor)
+                below.remove(factor)
+        return Product(self.number, tuple(above), tuple(below))
 
     def expr(self) -> Expr:
         """As an expression: numbers first, one line."""
-        sizes = self.sizes.items()
-        above = [*self.above, *(Size(a) for a, p in sizes for _ in range(max(p, 0)))]
-        below = [*self.below, *(Size(a) for a, p in sizes for _ in range(max(-p, 0)))]
-        value = multiplied(above)
-        if self.number.numerator != 1 and (
-            abs(self.number.numerator) != 1 or not above
-        ):
-            number = Const(Fraction(self.number.numerator))
-            value = number if value == ONE else Apply("mul", (number, value))
-        elif self.number < 0:
+        number, value, below = self.number, multiplied(self.above), list(self.below)
+        if number.numerator != 1 and (abs(number.numerator) != 1 or not self.above):
+            first = Const(Fraction(number.numerator))
+            value = first if value == ONE else Apply("mul", (first, value))
+        elif number < 0:
             value = Apply("neg", (value,))
-        if self.number.denominator != 1:
-            below.insert(0, Const(Fraction(self.number.denominator)))
+        if number.denominator != 1:
+            below.insert(0, Const(Fraction(number.denominator)))
         return value if not below else Apply("div", (value, multiplied(below)))
-
-
-def _added(left: Mapping[str, int], right: Mapping[str, int]) -> Mapping[str, int]:
-    total = {axis: left.get(axis, 0) + right.get(axis, 0) for axis in {**left, **right}}
-    return {axis: power for axis, power in total.items() if power}
 
 
 def multiplied(factors: list[Expr] | tuple[Expr, ...]) -> Expr:
     """The factors one after the other; 1 if there are none."""
-    if not factors:
-        return ONE
-    value = factors[0]
-    for factor in factors[1:]:
-        value = Apply("mul", (value, factor))
-    return value
+    return reduce(lambda a, b: Apply("mul", (a, b)), factors) if factors else ONE
 
 
 def product(expr: Expr) -> Product:
@@ -70,8 +75,6 @@ def product(expr: Expr) -> Product:
     match expr:
         case Const(value=value) if value:
             return Product(value)
-        case Size(axis=axis):
-            return Product(sizes={axis: 1})
         case Apply(op="neg", args=(a,)):
             return Product(Fraction(-1)).times(product(a))
         case Apply(op="mul", args=(Select(), Apply(op="sqrt"))):
@@ -96,24 +99,113 @@ def _is_small(exponent: Fraction) -> bool:
 
 
 def _power(base: Product, exponent: int) -> Product:
-    value = Product()
-    for _ in range(abs(exponent)):
-        value = value.times(base)
+    value = reduce(Product.times, [base] * abs(exponent))
     return value if exponent > 0 else value.inverse()
 
 
 def extent(bounds: tuple[Bound, ...]) -> Product:
     """How many elements a reduction ranges over (without a condition)."""
-    value = Product()
-    for bound in bounds:
-        match bound.axis:
-            case str() as axis:
-                value = value.times(Product(sizes={axis: 1}))
-            case size:
-                value = value.times(Product(Fraction(size)))
-    return value
+    axes = [bound.axis for bound in bounds]
+    number = prod(axis for axis in axes if isinstance(axis, int))
+    return Product(Fraction(number), tuple(Size(a) for a in axes if isinstance(a, str)))
 
 
 def _some(bounds: tuple[Bound, ...]) -> bool:
     """No axis has the fixed size 0."""
     return all(bound.axis != 0 for bound in bounds)
+
+
+def terms(expr: Expr, is_minus: bool = False) -> list[tuple[bool, Expr]]:
+    """The terms of a sum, and whether they are taken off."""
+    match expr:
+        case Apply(op="add", args=(a, b)):
+            return [*terms(a, is_minus), *terms(b, is_minus)]
+        case Apply(op="sub", args=(a, b)):
+            return [*terms(a, is_minus), *terms(b, not is_minus)]
+        case Apply(op="neg", args=(a,)):
+            return terms(a, not is_minus)
+        case _:
+            return [(is_minus, expr)]
+
+
+def total(parts: list[tuple[bool, Expr]]) -> Expr:
+    """The sum of terms, those that are added first; 0 if there are none."""
+    value: Expr | None = None
+    for is_minus, term in sorted(parts, key=lambda part: part[0]):
+        if value is None:
+            value = apply("neg", term) if is_minus else term
+        else:
+            value = apply("sub" if is_minus else "add", value, term)
+    return ZERO if value is None else fold(value)
+
+
+def base_of_square(expr: Expr) -> Expr | None:
+    """``a`` if ``expr`` is ``a * a``."""
+    match expr:
+        case Apply(op="square", args=(a,)) | Apply(op="pow", args=(a, Const(value=2))):
+            return a
+        case Apply(op="mul", args=(a, b)) if a == b:
+            return a
+        case _:
+            return None
+
+
+def is_positive(expr: Expr, or_zero: bool = False) -> bool:
+    """Whether an expression is plainly positive (or not negative) for all data."""
+    match expr:
+        case Const(value=value):
+            return value > 0 or (value == 0 and or_zero)
+        case Size() | Apply(op="exp" | "sigmoid" | "softplus"):
+            return True
+        case Apply(op="square" | "abs") | Apply(op="pow", args=(_, Const(value=2))):
+            return or_zero
+        case Apply(op="sqrt", args=(a,)):
+            return is_positive(a, or_zero)
+        case Apply(op="max", args=parts):
+            return any(is_positive(part, or_zero) for part in parts)
+        case Apply(op="mul" | "div", args=(a, b)):
+            return is_positive(a, or_zero) and is_positive(b, or_zero)
+        case Apply(op="add", args=(a, b)):
+            both = is_positive(a, True) and is_positive(b, True)
+            return both and (or_zero or is_positive(a) or is_positive(b))
+        case Reduce(op="sum" | "mean", body=body):  # an empty one is 0
+            return or_zero and is_positive(body, True)
+        case _:
+            return False
+
+
+@lru_cache(maxsize=8192)
+def degree(expr: Expr, of: Expr | str = "exp") -> int | None:
+    """The degree in which an expression is homogeneous in a node, or in the calls of a
+    primitive: they all scale with it. None if they do not."""
+    match expr:
+        case _ if expr == of or (isinstance(expr, Apply) and expr.op == of):
+            return 1
+        case Apply(op="neg", args=(a,)):
+            return degree(a, of)
+        case Apply(op="mul" | "div" as op, args=(a, b)):
+            one, other = degree(a, of), degree(b, of)
+            if one is None or other is None:
+                return None
+            return one + other if op == "mul" else one - other
+        case Apply(op="square", args=(a,)):
+            return None if (one := degree(a, of)) is None else 2 * one
+        case Apply(op="pow", args=(a, Const(value=n))) if n.denominator == 1:
+            return None if (one := degree(a, of)) is None else int(n) * one
+        case Apply(op="add" | "sub", args=(a, b)):
+            return _common(a, b, of)
+        case Select(condition=test, then=a, other=b) if degree(test, of) == 0:
+            return _common(a, b, of)
+        case Reduce(op="sum" | "mean", body=body, where=where) if (
+            where is None or degree(where, of) == 0
+        ):
+            return degree(body, of)
+        case _:
+            return 0 if all(degree(part, of) == 0 for part in children(expr)) else None
+
+
+def _common(left: Expr, right: Expr, of: Expr | str) -> int | None:
+    if ZERO in (left, right):
+        return degree(right if left == ZERO else left, of)
+    one, other = degree(left, of), degree(right, of)
+    return one if one == other else None

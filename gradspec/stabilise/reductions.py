@@ -1,87 +1,133 @@
 """Other evaluations of expressions with reductions: the same functions over the reals.
 
-What is proposed here is used only where it measures better (`indexed.py`).
+What is proposed here is used only where it measures better (`choice.py`). A value is
+rewritten as it stands, then with locals put in place of their names, and named again
+where the values of locals are left; to a cotangent come those that are derived from the
+forward as selected, and quotients without a divisor of 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
+from itertools import takewhile
 from typing import TypeAlias
 
 from gradspec.ir.expr import Apply, Expr, Reduce
-from gradspec.ir.rule import Let
+from gradspec.ir.rule import Let, Rule
+from gradspec.ir.unroll import axis_names
 from gradspec.ir.walk import children, with_children
-from gradspec.stabilise.reductions_exponential import (
-    balanced,
-    exponential,
-    logarithm,
-    spread,
-)
+from gradspec.stabilise.matching import Search
+from gradspec.stabilise.names import Quantity
+from gradspec.stabilise.reductions_exponential import balanced, logarithm
 from gradspec.stabilise.reductions_moments import (
     aligned,
     centred,
     norm,
     scaled,
-    without_nought,
     without_zero_divisors,
 )
-from gradspec.stabilise.scopes import Scope, inlined
+from gradspec.stabilise.scopes import Scope, inlined, named, weight
 
-Step: TypeAlias = Callable[[Expr, Scope], Iterator[Expr]]
-"""What a step makes of one node (nothing: it does not know the form)."""
+_LARGEST = 600  # nodes (locals put in) of an expression beyond which it is left alone
 
 
-def turned(expr: Expr, scope: Scope) -> Iterator[Expr]:
+class IndexedProposals:
+    """Candidates for the values of an indexed rule. ``near`` and ``far`` take a form, what
+    it is a form of, and the rule as selected so far."""
+
+    def __init__(self, search: Search, written: Rule) -> None:
+        self._search, self._written = search, written
+        taken = [variable.name for variable in written.inputs]
+        taken += [output.name for output in written.outputs]
+        taken += [let.name for let in (*written.forward, *written.backward_locals)]
+        self._scope = Scope((*taken, *axis_names(written)))
+        self._statics = frozenset(static.name for static in written.static_inputs)
+
+    def near(self, form: Expr, of: Quantity, chosen: Rule) -> Iterator[Expr]:
+        """Rewrites of a form as it stands; of a derived one all that are known."""
+        if weight(form, {}) <= _LARGEST:
+            yield from self._forms(form, of)
+        if of.is_derived:
+            yield from self._with_locals(form, of, chosen)
+        yield from self._search.forms(form)[1:]
+
+    def far(self, form: Expr, of: Quantity, chosen: Rule) -> Iterator[Expr]:
+        """Rewrites with locals put in."""
+        if not of.is_derived:
+            yield from self._with_locals(form, of, chosen)
+        yield from self._search.forms(self._whole(form, of))[1:]
+
+    def _with_locals(self, form: Expr, of: Quantity, chosen: Rule) -> Iterator[Expr]:
+        before, whole = self._before(of), self._whole(form, of)
+        selected = chosen.forward[: len(before)]
+        for found in self._forms(whole, of) if whole != form else ():
+            yield named(named(found, before), selected)
+            if not of.is_gradient:
+                yield named(found, selected)
+        for other in of.others:
+            yield other
+            yield from self._forms(other, of)
+
+    def _whole(self, form: Expr, of: Quantity) -> Expr:
+        """A form with locals put in, if that is not too large."""
+        before, exacts = self._before(of), self._written.exacts
+        values = {let.name: let for let in before if let.name not in exacts}
+        if weight(form, values) > _LARGEST:
+            return form
+        return inlined(form, values, self._scope.union(of.indices))
+
+    def _before(self, of: Quantity) -> tuple[Let, ...]:
+        """The lets, as written, that a value may use."""
+        return tuple(takewhile(lambda x: x.name != of.name, self._written.forward))
+
+    def _forms(self, form: Expr, of: Quantity) -> Iterator[Expr]:
+        scope = self._scope.union(of.indices)
+        if not of.is_gradient:
+            yield from forms(form, scope)
+            return
+        norms = _norms(self._before(of))
+        statics = self._statics if of.is_derived else None
+        for found in (form, *forms(form, scope)):
+            others = without_zero_divisors(found, norms, statics)
+            yield from (one for one in (found, *others) if one != form)
+
+
+def forms(expr: Expr, scope: Scope) -> Iterator[Expr]:
+    """Forms of ``expr`` that differ from it. ``scope`` are the names that no new index may
+    have."""
+    for steps in _STEPS:
+        new = _rewritten(expr, steps, scope)
+        if new != expr:
+            yield new
+
+
+def _rewritten(expr: Expr, steps: tuple[_Step, ...], scope: Scope) -> Expr:
+    """Every node, inner ones first, as the first step that knows its form says."""
+    under = scope
+    if isinstance(expr, Reduce):
+        under = scope.union(b.index for b in expr.bounds)
+    parts = (_rewritten(child, steps, under) for child in children(expr))
+    node = with_children(expr, tuple(parts))
+    return next((new for step in steps for new in step(node, scope)), node)
+
+
+def _turned(expr: Expr, scope: Scope) -> Iterator[Expr]:
     """``-(a - b)`` is ``b - a``."""
     match expr:
         case Apply(op="neg", args=(Apply(op="sub", args=(a, b)),)):
             yield Apply("sub", (b, a))
 
 
-_SETS: tuple[tuple[Step, ...], ...] = (
-    (logarithm, spread, balanced, centred, turned),
-    (logarithm, spread, balanced, centred, aligned, turned),
-    (logarithm, spread, balanced, centred, scaled, aligned, turned),
-    (logarithm, spread, exponential, centred, scaled, aligned, turned),
-)
+_Step: TypeAlias = Callable[[Expr, Scope], Iterator[Expr]]
+"""What a step makes of one node (nothing: it does not know the form)."""
+
+_SUMS: tuple[_Step, ...] = (logarithm, balanced, centred, _turned)
+_STEPS = (*_SUMS, aligned), (*_SUMS, scaled)
 
 
-def forms(expr: Expr, scope: Scope) -> Iterator[Expr]:
-    """Forms of ``expr`` that differ from it; some may come twice. ``scope`` are the
-    names that no new index may have.
-    """
-    for steps in _SETS:
-        new = rewritten(expr, steps, scope)
-        if new != expr:
-            yield new
-
-
-def slopes(
-    expr: Expr, scope: Scope, norms: frozenset[str], statics: Scope | None
-) -> Iterator[Expr]:
-    """Forms of a gradient; ``norms`` are the names of norms. One that we derived (then
-    ``statics`` are the names of the statics) may have any divisor replaced where it is 0.
-    """
-    for form in (expr, *forms(expr, scope)):
-        new = rewritten(form, (without_nought(norms),), scope)
-        yield from (one for one in dict.fromkeys((form, new)) if one != expr)
-        if statics is not None:
-            yield from without_zero_divisors(form, statics)
-
-
-def rewritten(expr: Expr, steps: tuple[Step, ...], scope: Scope) -> Expr:
-    """Every node, inner ones first, as the first step that knows its form says."""
-    under = scope
-    if isinstance(expr, Reduce):
-        under = scope.union(b.index for b in expr.bounds)
-    parts = (rewritten(child, steps, under) for child in children(expr))
-    node = with_children(expr, tuple(parts))
-    return next((new for step in steps for new in step(node, scope)), node)
-
-
-def norms_of(lets: tuple[Let, ...]) -> frozenset[str]:
+def _norms(lets: tuple[Let, ...]) -> frozenset[str]:
     """The lets whose value is the root of a sum of squares."""
-    values: Mapping[str, Let] = {let.name: let for let in lets}
+    values = {let.name: let for let in lets}
     return frozenset(
         let.name
         for let in lets

@@ -41,22 +41,16 @@ _TURNS, _SPARE = 3, 4
 _WIDEST = 40
 """Most drawn magnitudes lie in 2**-40 … 2**40, a quarter anywhere in the format."""
 
-_FLOATING = (Kind.FLOAT, Kind.NOGRAD)
-
 
 @dataclass(frozen=True, slots=True)
 class Grid:
     """How a format is sampled: every ``every``-th of the simple points of the checks (no
-    more than ``simple`` of them), ``drawn`` points by bits,
-    ``extreme`` ones at extreme ratios, and ``rungs`` of magnitudes, of which at most
-    ``ladder`` points are made, the telling ones first. ``least`` and ``top`` bound the
-    exponents drawn; the largest stay below what an upstream gradient takes out of range.
+    more than ``simple`` of them), ``drawn`` points by bits, ``extreme`` ones at extreme
+    ratios, and ``rungs`` of magnitudes, of which at most ``ladder`` points are made, the
+    telling ones first; ``hard``: and the hardest of many.
     """
 
     work: Any
-    digits: int
-    least: int
-    top: int
     simple: int
     every: int
     drawn: int
@@ -65,9 +59,19 @@ class Grid:
     hard: bool
     rungs: tuple[float, ...]
 
+    @property
+    def digits(self) -> int:
+        return int(np.finfo(self.work).nmant)
+
+    @property
+    def exponents(self) -> tuple[int, int]:
+        """The least, and the largest, below what an upstream gradient takes out of range."""
+        limits = np.finfo(self.work)
+        return int(limits.minexp), int(limits.maxexp) - 4
+
 
 SINGLE = Grid(
-    *(np.float32, 23, -126, 124, 48, 1, 140, 80, 96, True),
+    *(np.float32, 48, 1, 140, 80, 96, True),
     (
         *(100.0, 20.0, 1e-6, 50.0, 10.0, 1e-3, 1e-10, 1e3, 0.1, 1e5, 1e10, 1e20),
         *(1e30, 6e37, 88.5, 1e-30, 1e25, 1e-20, 1e37, 1e-37, 1e15, 104.0),
@@ -79,7 +83,7 @@ SINGLE = Grid(
 """
 
 DOUBLE = Grid(
-    *(np.float64, 52, -1022, 1020, 48, 2, 50, 30, 64, False),
+    *(np.float64, 48, 2, 50, 30, 64, False),
     (
         *(100.0, 1e-6, 1e160, 20.0, 1e-10, 709.0, 1e-3, 1e300, 40.0, 1e3, 1e-160),
         *(1e10, 3e307, 10.0, 1e-300, 1e20, 745.0, 1e-17, 88.5, 1e200, 1e5, 1e-200),
@@ -88,10 +92,7 @@ DOUBLE = Grid(
 )
 """exp leaves float64 at 709.8 and 745.2, squares at 1.3e154, cubes at 5.6e102."""
 
-
-ELEMENTS = replace(
-    SINGLE, simple=12, every=1, drawn=60, extreme=40, ladder=64, hard=False
-)
+ELEMENTS = replace(SINGLE, simple=12, drawn=60, extreme=40, ladder=64, hard=False)
 """For the elements of indexed rules, of which there are many."""
 
 
@@ -153,36 +154,32 @@ def as_points(
     """Rows of numbers of a format as points; upstream gradients are set here. At the
     first ``gaps`` of them some output has no value."""
     upstream = [f"d{output.name}" for output in rule.outputs if output.takes_gradient]
-    names_of = frozenset(f"d{output.name}" for output in rule.outputs)
-    floating = frozenset(_floating(rule))
-    empty = np.zeros(0)
-    if not rows:
-        none = empty.astype(bool)
-        return Points({}, (), none, empty, none, floating, names_of)
     for number, row in enumerate(rows):
         for place, name in enumerate(upstream):
             row[name] = 1.0 if number % len(upstream) == place else 0.0
-    kinds = {variable.name: variable.kind for variable in rule.inputs}
-    columns = {name: _column(kinds.get(name), rows, name, work) for name in rows[0]}
+    columns = _columns(rule, rows, work)
     core = np.ones(len(rows), dtype=bool)
     largest = np.zeros(len(rows), dtype=work)
-    for name in floating:
+    for name in _floating(rule) if rows else ():
         size = np.abs(columns[name])
         largest = np.maximum(largest, size)
         core &= (size >= CORE[0]) & (size <= CORE[1]) | (size == 0)
     defined = np.arange(len(rows)) >= gaps
-    return Points(columns, tuple(rows), core, largest, defined, floating, names_of)
+    floating = frozenset(_floating(rule))
+    every = frozenset(f"d{output.name}" for output in rule.outputs)
+    return Points(columns, tuple(rows), core, largest, defined, floating, every)
 
 
 def _floating(rule: Rule) -> list[str]:
-    return [v.name for v in rule.inputs if v.kind in _FLOATING]
+    return [v.name for v in rule.inputs if v.kind in (Kind.FLOAT, Kind.NOGRAD)]
 
 
-def _column(
-    kind: Kind | None, rows: list[dict[str, float]], name: str, work: Any
-) -> Any:
-    dtype = np.bool_ if kind is Kind.BOOL else work
-    return np.array([row[name] for row in rows], dtype=dtype)
+def _columns(rule: Rule, rows: list[dict[str, float]], work: Any) -> dict[str, Any]:
+    bools = {variable.name for variable in rule.inputs if variable.kind is Kind.BOOL}
+    return {
+        name: np.array([row[name] for row in rows], np.bool_ if name in bools else work)
+        for name in (rows[0] if rows else ())
+    }
 
 
 def _rounded(row: Mapping[str, Any], grid: Grid) -> dict[str, float]:
@@ -199,25 +196,23 @@ def _sound(
     """The rows at which all that is assumed holds and the outputs are defined."""
     if not rows:
         return
-    kinds = {variable.name: variable.kind for variable in rule.inputs}
-    columns = {n: _column(kinds.get(n), rows, n, grid.work) for n in rows[0]}
-    machine = Machine(columns, grid.work)
-    inside = _inside(rule, machine)
+    machine = Machine(_columns(rule, rows, grid.work), grid.work)
+    kept = inside(rule, machine)
     forms = tuple(closed.outputs(rule).values())
     finite = _are_finite(forms, machine.in_double())
     outputs = program(*forms)
-    for row, keep, sure in zip(rows, inside.tolist(), finite.tolist(), strict=True):
+    for row, keep, sure in zip(rows, kept.tolist(), finite.tolist(), strict=True):
         if keep and (sure or all(map(defined, outputs.run(row, _BITS)))):
             yield row
 
 
-def _inside(rule: Rule, machine: Machine) -> Any:
+def inside(rule: Rule, machine: Machine) -> Any:
     """The points at which all that is assumed holds."""
-    inside = np.ones(len(machine), dtype=bool)
+    kept = np.ones(len(machine), dtype=bool)
     for assume in rule.assumes:
         if not assume.indices:
-            inside &= np.asarray(machine.run(assume.condition), dtype=bool)
-    return inside
+            kept &= np.asarray(machine.run(assume.condition), dtype=bool)
+    return kept
 
 
 def _are_finite(forms: tuple[Expr, ...], machine: Machine) -> Any:
@@ -281,7 +276,7 @@ def _number_beside(other: float, random: Random, grid: Grid) -> float:
     step = 2.0 ** random.randrange(-grid.digits - 2, 0)
     near = other * (1.0 + (step if random.getrandbits(1) else -step))
     number = random.choice((other, near, near, -near, 1.0 - other))
-    return float(grid.work(number if abs(number) < 2.0**grid.top else other))
+    return float(grid.work(number if abs(number) < 2.0 ** grid.exponents[1] else other))
 
 
 def _number(random: Random, grid: Grid) -> float:
@@ -290,7 +285,7 @@ def _number(random: Random, grid: Grid) -> float:
     mantissa = 1.0 + random.getrandbits(grid.digits) / 2.0**grid.digits
     kind = random.randrange(8)
     if kind == 0:
-        return sign * mantissa * 2.0 ** random.randrange(grid.least, grid.top)
+        return sign * mantissa * 2.0 ** random.randrange(*grid.exponents)
     if kind < 3:
         return sign * mantissa * 2.0 ** random.randrange(-_WIDEST, _WIDEST)
     if kind < 6:
@@ -312,7 +307,7 @@ def _extreme(
     floats = _floating(rule)
     for number in range(2 * grid.extreme):
         row = dict(like[number % len(like)])
-        reach = grid.top if number % 2 else _WIDEST
+        reach = grid.exponents[1] if number % 2 else _WIDEST
         for name in floats:
             mantissa = 1.0 + random.getrandbits(grid.digits) / 2.0**grid.digits
             row[name] = (
@@ -342,13 +337,12 @@ def _hardest(rule: Rule, like: list[dict[str, float]]) -> Iterator[dict[str, flo
         columns[name] = signs * np.ldexp(1.0 + random.random(_MANY), exponents)
     for output in rule.outputs:
         columns[f"d{output.name}"] = np.ones(_MANY)
-    kinds = {variable.name: variable.kind for variable in rule.inputs}
+    bools = {variable.name for variable in rule.inputs if variable.kind is Kind.BOOL}
     single = {
-        n: c.astype(np.bool_ if kinds.get(n) is Kind.BOOL else np.float32)
-        for n, c in columns.items()
+        n: c.astype(np.bool_ if n in bools else np.float32) for n, c in columns.items()
     }
     machine = Machine(single)
-    inside = _inside(rule, machine)
+    kept = inside(rule, machine)
     found: dict[int, None] = {}
     for form in forms.values():
         if any(map(_is_slow, nodes(expand(form)))):
@@ -358,7 +352,7 @@ def _hardest(rule: Rule, like: list[dict[str, float]]) -> Iterator[dict[str, flo
             wide = np.float64(machine.in_double().run(form))
             size = np.clip(np.abs(wide), np.finfo(np.float32).tiny, 2.0**127)
             off = np.abs(narrow - wide) / np.spacing(np.float32(size))
-        off = np.where(inside & np.isfinite(wide), np.nan_to_num(off, nan=np.inf), 0.0)
+        off = np.where(kept & np.isfinite(wide), np.nan_to_num(off, nan=np.inf), 0.0)
         worst = np.argsort(-off, kind="stable")[:_WORST]
         found |= dict.fromkeys(n for n in worst.tolist() if off[n] > _UNITS)
     for number in found:

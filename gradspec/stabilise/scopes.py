@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import count
 
-from gradspec.ir.expr import Apply, Bound, Call, Const, Expr, Idx, Reduce, Ref, Select
+from gradspec.derive import indexed_scopes
+from gradspec.ir.expr import Bound, Expr, Idx, Reduce, Ref
 from gradspec.ir.rule import Let
 from gradspec.ir.walk import children, names, nodes, with_children
 
@@ -22,15 +23,7 @@ _LETTERS = "jlkiqrstuvw"
 
 def free(expr: Expr) -> Scope:
     """Indices that ``expr`` uses and does not bind."""
-    found: dict[Expr, Scope] = {}
-    for node in nodes(expr):
-        inner = Scope().union(*(found[child] for child in children(node)))
-        if isinstance(node, Idx):
-            inner = Scope((node.name,))
-        elif isinstance(node, Reduce):
-            inner -= {b.index for b in node.bounds}
-        found[node] = inner
-    return found[expr]
+    return Scope(indexed_scopes.free(expr))
 
 
 def place(expr: Expr, values: Mapping[str, Expr], scope: Scope) -> Expr:
@@ -136,7 +129,10 @@ class _Unifier:
             case (Reduce(), Reduce()):
                 return self._reduces(a, b, bound)
             case _:
-                return _is_alike(a, b) and self._all(children(a), children(b), bound)
+                parts = children(b)
+                is_alike = len(children(a)) == len(parts)
+                is_alike = is_alike and with_children(a, parts) == b
+                return is_alike and self._all(children(a), parts, bound)
 
     def _reduces(self, a: Reduce, b: Reduce, bound: Mapping[str, str]) -> bool:
         axes, others = ([x.axis for x in node.bounds] for node in (a, b))
@@ -148,24 +144,7 @@ class _Unifier:
     def _all(
         self, a: tuple[Expr, ...], b: tuple[Expr, ...], bound: Mapping[str, str]
     ) -> bool:
-        if len(a) != len(b):
-            return False
         return all(self.run(x, y, bound) for x, y in zip(a, b, strict=True))
-
-
-def _is_alike(a: Expr, b: Expr) -> bool:
-    """The same kind of node, children aside."""
-    match (a, b):
-        case (Ref(name=x), Ref(name=y)) | (Apply(op=x), Apply(op=y)):
-            return x == y
-        case (Select(), Select()):
-            return True
-        case (Call(rule=rule, output=output), Call(rule=other, output=place_)):
-            return rule == other and output == place_
-        case (Const(), Const()):
-            return a == b
-        case _:
-            return a == b
 
 
 def named(expr: Expr, lets: tuple[Let, ...]) -> Expr:

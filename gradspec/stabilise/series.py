@@ -18,13 +18,14 @@ from typing import Any
 import numpy as np
 
 from gradspec.derive.build import times
-from gradspec.ir.expr import ONE, ZERO, Apply, Const, Expr, Ref, Select
+from gradspec.ir.expr import ONE, Apply, Const, Expr, Ref, Select
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import children, names, nodes, size, substitute, with_children
 from gradspec.primitives.table_internal import LONGEST, name_of
-from gradspec.stabilise.accuracy_model import GOOD, Quantity
+from gradspec.stabilise.accuracy_model import GOOD, Trial
 from gradspec.stabilise.choice import Candidate
 from gradspec.stabilise.matching import replaced
+from gradspec.stabilise.product import degree
 
 _WINDOWS = tuple(Fraction(n, 64) for n in (128, 96, 64, 48, 32, 24, 16, 8, 4, 1))
 _ORDER, _BITS = 40, 56
@@ -36,19 +37,16 @@ _PRODUCT = "product "
 """A name that no input has."""
 
 
-def with_series(quantity: Quantity, start: Candidate) -> Iterator[Expr]:
+def with_series(trials: tuple[Trial, ...], start: Candidate) -> Iterator[Expr]:
     """A form with a polynomial about each place near which it has bad points."""
-    points = quantity.trials[0].points
-    meaning = tidy(quantity.trials[0].meaning)
+    points, meaning = trials[0].points, tidy(trials[0].meaning)
     if size(meaning) > _LARGEST:
         return
     for part in _parts(meaning, points.floating, points.upstream):
-        values: list[Any] = [trial.values(part.of) for trial in quantity.trials]
+        pairs = zip(trials, start.scores, strict=True)
         bad = [
-            value[(score.errors > GOOD) | trial.undefined]
-            for value, trial, score in zip(
-                values, quantity.trials, start.scores, strict=True
-            )
+            trial.values(part.of)[(score.errors > GOOD) | trial.undefined]
+            for trial, score in pairs
         ]
         found = list(_about_places(part, bad, start.form))
         yield from found
@@ -106,7 +104,7 @@ def _split(
     factor = named(expr)
     outside = []
     for atom, known in atoms.items():
-        power = _degree(factor, known)
+        power = degree(factor, Ref(known))
         if power is None or abs(power) > _POWER:
             return
         factor = tidy(substitute(factor, {known: ONE}))
@@ -114,35 +112,6 @@ def _split(
     may_cancel = any(isinstance(n, Apply) and n.op in _CANCEL for n in nodes(factor))
     if names(factor) == {name} and (may_cancel or not outside):
         yield _Part(factor, name, of, tuple(outside))
-
-
-def _degree(expr: Expr, name: str) -> int | None:
-    """The power of ``name`` that is a factor of ``expr``, which is free of it otherwise;
-    None if there is none."""
-    if name not in names(expr):
-        return 0
-    below = [_degree(part, name) for part in children(expr)]
-    match (expr, below):
-        case (Ref(), _):
-            return 1
-        case (_, [*_]) if None in below:
-            return None
-        case (Apply(op="neg"), [int(n)]):
-            return n
-        case (Apply(op="square"), [int(n)]):
-            return 2 * n
-        case (Apply(op="mul"), [int(n), int(m)]):
-            return n + m
-        case (Apply(op="div"), [int(n), int(m)]):
-            return n - m
-        case (Apply(op="add" | "sub"), [int(n), int(m)]) if n == m:
-            return n
-        case (Select(then=then, other=other), [0, int(n), int(m)]):
-            if other == ZERO or n == m:
-                return n
-            return m if then == ZERO else None
-        case _:
-            return None
 
 
 def _products(expr: Expr, inputs: frozenset[str]) -> Iterator[Expr]:

@@ -1,25 +1,32 @@
-"""How each expression of an elementwise rule is evaluated: the same function, measured.
+"""How each expression of a rule is evaluated: the same function, measured.
 
 The passes, for each quantity: points and exact values → as written, if that is good →
-candidates → choice → products that leave the range (`ranges`) → series (`series`) → SymPy
-and regimes (`candidates`) → float64 (`precision`). Forward first, then, on the forward as
-chosen, the cotangents; overrides stay as they are. Last, branches of conditionals are
-guarded (`guards`).
+candidates → choice; in elementwise rules then products that leave the range (`ranges`) →
+series (`series`) → float64. Forward first, then, on the forward as selected, the
+cotangents; overrides stay as they are. Last, branches of conditionals are guarded
+(`guards`).
+
+An indexed rule is written out at a few small sizes, and each of its values measured at the
+first and the last element; an elementwise rule is its own writing out, in two formats.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cached_property, partial
+from math import nan
+from typing import Any
 
 import numpy as np
 
+from gradspec.derive.indexed import Underivable, indexed_cotangents
 from gradspec.derive.vjp import cotangents
 from gradspec.ir.calls import calls_surrogate, expand
-from gradspec.ir.expr import Expr
+from gradspec.ir.elements import OutOfRange, element, places
+from gradspec.ir.expr import Apply, Expr, Idx, Reduce, Ref
 from gradspec.ir.rule import (
     AccuracyLoss,
-    Backward,
     CheckedRule,
     Declared,
     Derived,
@@ -30,256 +37,368 @@ from gradspec.ir.rule import (
 )
 from gradspec.ir.text import show
 from gradspec.ir.tidy import tidy
-from gradspec.ir.walk import size
-from gradspec.stabilise import candidates, precision
-from gradspec.stabilise.accuracy_model import Quantity, Trial, is_real
+from gradspec.ir.walk import children, names, nodes, size
+from gradspec.stabilise import candidates
+from gradspec.stabilise.accuracy_model import Trial, is_real
 from gradspec.stabilise.arithmetic_model import Machine
-from gradspec.stabilise.choice import Choice, Contest, Tried, note
-from gradspec.stabilise.cost_model import cost
+from gradspec.stabilise.choice import Candidate, Choice, Contest, Tried, note
 from gradspec.stabilise.explanation import accuracy_loss, reason
 from gradspec.stabilise.guards import guarded
-from gradspec.stabilise.indexed import stabilise_indexed
+from gradspec.stabilise.indexed_points import (
+    Sample,
+    samples,
+    scalar_samples,
+    where_finite,
+)
 from gradspec.stabilise.matching import Search
 from gradspec.stabilise.names import (
     Names,
+    Quantity,
     rederived,
-    restored,
+    with_value,
     without_calls,
     without_dead_locals,
 )
 from gradspec.stabilise.ranges import with_ordered_products, with_vanishing_products
-from gradspec.stabilise.sampling import DOUBLE, Points, points
+from gradspec.stabilise.reductions import IndexedProposals
+from gradspec.stabilise.scopes import Scope, place
 from gradspec.stabilise.series import with_series
-
-_GROWTH, _ROOM = 1.25, 20.0
-"""How much more a form with locals put in may cost than what the author wrote."""
 
 _ROUNDS = 3
 _LEAST = 3  # nodes of a formula that may lose anything
+_ELEMENTS = 2  # of a value that are measured at one choice of sizes
+_FEW = 2
+"""Bad points far out that are no reason to double the bytes of every call."""
+
+_PLAIN = 1e4
+"""Beyond this, and below its inverse, products leave the range on the way; that is reported
+in other words."""
 
 
 def stabilise(checked: CheckedRule) -> CheckedRule:
     """The rule with its expressions in the forms that measure best."""
-    if not checked.rule.is_elementwise:
-        return stabilise_indexed(checked)
-    sample, fine = points(checked.rule), points(checked.rule, DOUBLE)
-    if not len(sample):
-        return checked
     rule = without_calls(checked.rule)
-    work = _Stabiliser(rule, checked.rule, sample, fine)
-    forward = work.forward()
-    done = replace(rule, forward=forward, backward=work.backward(forward))
-    done = precision.recomputing(done, work.wide)
-    safe = guarded(without_dead_locals(rule, done), sample)
+    work = _Stabiliser(rule, checked.rule)
+    if rule.is_elementwise and not work.samples:
+        return checked
+    done = without_dead_locals(rule, _recomputing(work.run(), work.wide))
+    safe = guarded(done, work.samples[0].points if rule.is_elementwise else None)
+    work.losses += work.undefined(safe)
+    is_changed = rule.is_elementwise or safe != rule
     return replace(
         checked,
-        rule=restored(rule, safe),
+        rule=safe if is_changed else checked.rule,
         rewrites=(*checked.rewrites, *work.rewrites),
         losses=tuple(work.losses),
         wide=tuple(work.wide),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Kind:
-    """What is known of a quantity beside its definition: whether it is a cotangent that we
-    derived, which may take any form, and other forms of it to begin with."""
-
-    is_derived: bool = False
-    others: tuple[Expr, ...] = ()
+def _recomputing(rule: Rule, wide: list[str]) -> Rule:
+    """Cotangents computed in float64 must not use outputs that were rounded: outputs are
+    computed again, unless the author saves them."""
+    if not any(f"d{i.name}" in wide for i in rule.inputs):
+        return rule
+    kept = {*rule.saves, *rule.recomputes}
+    again = tuple(o.name for o in rule.outputs if o.name not in kept)
+    return replace(rule, recomputes=(*rule.recomputes, *again))
 
 
 class _Stabiliser:
-    """Chooses expression by expression; knows what has been chosen so far."""
+    """Chooses value by value; knows what has been chosen so far."""
 
-    def __init__(
-        self, rule: Rule, original: Rule, sample: Points, fine: Points
-    ) -> None:
-        self._rule, self._original = rule, original
-        self._formats = (
-            (sample, Machine(sample.columns, np.float32)),
-            (fine, Machine(fine.columns, np.float64)),
-        )
+    def __init__(self, rule: Rule, original: Rule) -> None:
+        self._written = self._rule = rule
+        self._original = original
+        self._is_elementwise = rule.is_elementwise
         self._search = Search(self._holds)
-        self._written = Names(rule)
-        self._chosen = Names(rule)
-        self._visible = Names(rule, rule.exacts)  # what may be put in place of a name
-        self._upstream = sample.upstream
-        self._results = frozenset(
-            [o.name for o in rule.outputs] + [f"d{i.name}" for i in rule.inputs]
-        )
+        self._proposals: candidates.Proposals | IndexedProposals
+        if rule.is_elementwise:
+            self._proposals = candidates.Proposals(self._search, rule)
+        else:
+            self._proposals = IndexedProposals(self._search, rule)
+        self._known: dict[int, tuple[Names, Machine]] = {}
+        self._chosen: dict[int, Names] = {}
         self._plain: dict[str, Expr] = {}  # selected forms without their series
         self.rewrites: list[Rewrite] = []
         self.losses: list[AccuracyLoss] = []
         self.wide: list[str] = []
 
-    def forward(self) -> tuple[Let, ...]:
-        lets = []
-        for let in self._rule.forward:
-            value = self._choose(let.name, let.value, _Kind())
-            self._set(let.name, value)
-            lets.append(replace(let, value=value))
-        return tuple(lets)
+    def run(self) -> Rule:
+        for let in self._written.forward:
+            self._settle(Quantity(let.name, let.value, let.indices, let.axes))
+        derived = self._derived()
+        pairs = zip(self._written.inputs, self._written.backward, strict=True)
+        for variable, entry in pairs:
+            name, axes = f"d{variable.name}", variable.shape.axes
+            if isinstance(entry, Derived | Declared):
+                found = derived.get(variable.name)
+                others = () if found is None else (_with_indices(found, entry.indices),)
+                kind = True, isinstance(entry, Derived)
+                at = entry.indices, axes
+                self._settle(Quantity(name, entry.value, *at, *kind, others))
+            elif isinstance(entry, Override):
+                self._report(Quantity(name, entry.value, entry.indices, axes))
+        return self._rule
 
-    def backward(self, forward: tuple[Let, ...]) -> tuple[Backward, ...]:
-        derived = self._derived(forward)
-        entries: list[Backward] = []
-        for variable, entry in zip(self._rule.inputs, self._rule.backward, strict=True):
-            name = f"d{variable.name}"
-            match entry:
-                case Derived(value=value) | Declared(value=value):
-                    others = (derived.get(variable.name),)
-                    known = tuple(form for form in others if form is not None)
-                    kind = _Kind(isinstance(entry, Derived), known)
-                    value = self._choose(name, value, kind)
-                    self._set(name, value)
-                    entries.append(replace(entry, value=value))
-                case Override(value=value):
-                    self._measure(name, value)
-                    entries.append(entry)
-                case _:
-                    entries.append(entry)
-        return tuple(entries)
-
-    def _derived(self, forward: tuple[Let, ...]) -> dict[str, Expr]:
-        """The cotangents of the forward (of the surrogates) as chosen; of what has a
+    def _derived(self) -> Mapping[str, Derived]:
+        """The cotangents of the forward (of the surrogates) as selected; of what has a
         series, those of the function itself."""
+        written, chosen = self._written, self._rule
+        if not self._is_elementwise:
+            return _derived_from(written, chosen)
         if calls_surrogate(self._original):
-            return {n: expand(e) for n, e in cotangents(self._original).items()}
-        plain = (replace(x, value=self._plain.get(x.name, x.value)) for x in forward)
-        return rederived(self._rule, tuple(plain))
+            found = {n: expand(e) for n, e in cotangents(self._original).items()}
+        else:
+            lets = (
+                replace(x, value=self._plain.get(x.name, x.value))
+                for x in chosen.forward
+            )
+            found = rederived(written, tuple(lets))
+        return {name: Derived(value) for name, value in found.items()}
 
     # --- one quantity ----------------------------------------------------------------------
 
-    def _choose(self, name: str, value: Expr, kind: _Kind) -> Expr:
-        """The form selected for ``value``."""
-        written = tidy(value)
-        if name in self._rule.exacts:
-            self._measure(name, value)
-            return written
-        meaning = self._written.close(value)
-        if not is_real(written) or size(meaning) < _LEAST:
-            return written
-        try:
-            return self._selected(name, self._quantity(meaning), written, kind)
-        except NotImplementedError:  # a part that neither balls nor the model know
-            return written
+    def _settle(self, of: Quantity) -> None:
+        """The form selected for a value takes its place."""
+        written = tidy(of.value) if self._is_elementwise else of.value
+        self._put(of, written)
+        if of.name in self._written.exacts:
+            self._report(of)
+        elif is_real(written) and (self._is_elementwise or children(written)):
+            try:
+                self._put(of, self._selected(of, written))
+            except (NotImplementedError, OutOfRange):
+                # a part that neither balls nor the model know; an element beyond an axis
+                return
 
-    def _selected(
-        self, name: str, quantity: Quantity, written: Expr, kind: _Kind
-    ) -> Expr:
-        contest = Contest(quantity.scores, written)
+    def _put(self, of: Quantity, value: Expr) -> None:
+        self._rule = with_value(self._rule, of.name, value)
+        self._chosen.clear()
+
+    def _selected(self, of: Quantity, written: Expr) -> Expr:
+        if not self._is_elementwise and not self._has_candidates(of, written):
+            return written
+        trials = tuple(self._trials(of))
+        if not trials or size(trials[0].meaning) < _LEAST:
+            return written
+        contest = Contest(trials, written)
         choice = contest.choose(())
-        if kind.is_derived or not choice.is_good:
-            choice = self._searched(contest, kind, choice)
-        for mend in (with_vanishing_products, with_ordered_products, with_series):
-            self._plain[name] = choice.selected.form
-            if not choice.is_good:
-                best = sorted(contest.measured, key=lambda found: found.faults)
-                starts = dict.fromkeys((choice.selected, choice.written, *best[:2]))
-                found = [form for start in starts for form in mend(quantity, start)]
-                choice = contest.choose(found, choice.selected)
-                if choice.is_good and kind.is_derived and mend is with_ordered_products:
-                    # from an order that is good the search may go on to a cheaper form
-                    choice = self._searched(contest, kind, choice)
-        if choice.selected.faults[0]:
-            found = list(
-                candidates.by_size(quantity, choice.selected, contest.measured)
-            )
-            choice = contest.choose(found, choice.selected)
+        if not choice.is_good or (of.is_derived and self._is_elementwise):
+            choice = self._searched(contest, of, choice)
+        if self._is_elementwise:
+            choice = self._mended(contest, of, choice)
         choice = choice.settled()
-        note(Tried(choice, contest.measured))
-        self._record(name, quantity, choice, kind)
-        selected = choice.selected
-        wide = ""
-        if self._may_be_wide(name):
-            wide = precision.in_double(quantity, selected, self._few(name, kind))
-        if wide:
-            self.wide.append(name)
-            text = show(selected.form)
-            self.rewrites.append(Rewrite(name, text, text, wide))
-        self.losses += accuracy_loss(name, quantity, selected, bool(wide))
-        return selected.form
+        self._record(of, contest, choice)
+        return choice.selected.form
 
-    def _few(self, name: str, kind: _Kind) -> float:
-        """The part of the points that may be wrong far out before float64 is taken."""
-        if kind.is_derived:
-            return 0.0
-        is_output = any(name == output.name for output in self._rule.outputs)
-        return precision.OUTPUT if is_output else 1.0
+    def _has_candidates(self, of: Quantity, written: Expr) -> bool:
+        """Most values of indexed rules, contractions say, are what they are."""
+        near = self._proposals.near(written, of, self._rule)
+        far = self._proposals.far(written, of, self._rule)
+        return any(True for _ in near) or any(True for _ in far)
 
-    def _may_be_wide(self, name: str) -> bool:
-        return name in self._results and not calls_surrogate(self._original)
-
-    def _quantity(self, meaning: Expr) -> Quantity:
-        trials = (Trial(meaning, sample, machine) for sample, machine in self._formats)
-        return Quantity(tuple(trials), self._chosen.close)
-
-    def _searched(self, contest: Contest, kind: _Kind, choice: Choice) -> Choice:
+    def _searched(self, contest: Contest, of: Quantity, choice: Choice) -> Choice:
         """The choice among what the search finds from the choice so far, from that, and
         so on, until the form is good or stays the same."""
         for _ in range(_ROUNDS):
             held = choice.selected
-            choice = contest.choose(self._near(contest, held.form, kind), held)
-            if not choice.is_good and not kind.is_derived:
-                far = self._far(contest, held.form, kind)
+            near = self._proposals.near(held.form, of, self._rule)
+            choice = contest.choose(near, held)
+            is_free = of.is_derived and self._is_elementwise
+            if not choice.is_good and not is_free:
+                far = self._proposals.far(held.form, of, self._rule)
                 choice = contest.choose(far, choice.selected)
-            is_settled = choice.is_good and not kind.is_derived
-            if is_settled or choice.selected is held:
+            if choice.selected is held or (choice.is_good and not is_free):
                 break
         return choice
 
-    def _near(self, contest: Contest, form: Expr, kind: _Kind) -> Iterator[Expr]:
-        """Rewrites of a form; of a derived one also those of its other derivations."""
-        if not kind.is_derived:
-            yield from candidates.rewritten(self._search, form)
-            return
-        for start in dict.fromkeys((form, contest.written.form, *kind.others)):
-            yield from candidates.of_cotangent(self._search, start, self._upstream)
+    def _mended(self, contest: Contest, of: Quantity, choice: Choice) -> Choice:
+        """What is still bad: products in another order, a series."""
+        for mend in (with_vanishing_products, with_ordered_products, with_series):
+            self._plain[of.name] = choice.selected.form
+            if choice.is_good:
+                continue
+            best = sorted(contest.measured, key=lambda found: found.faults)
+            starts = dict.fromkeys((choice.selected, choice.written, *best[:2]))
+            found = [form for start in starts for form in mend(contest.trials, start)]
+            choice = contest.choose(found, choice.selected)
+            if choice.is_good and of.is_derived and mend is with_ordered_products:
+                # from an order that is good the search may go on to a cheaper form
+                choice = self._searched(contest, of, choice)
+        return choice
 
-    def _far(self, contest: Contest, form: Expr, kind: _Kind) -> Iterator[Expr]:
-        """The same of what the author wrote with names put in, and of what we derive,
-        unless it is much longer."""
-        whole, first = map(self._visible.close, (form, contest.written.form))
-        most = _GROWTH * cost(first) + _ROOM
-        for start in dict.fromkeys((whole, first, *kind.others)):
-            forms = candidates.of_cotangent(self._search, start, self._upstream)
-            yield from (found for found in forms if cost(found) <= most)
+    # --- where it is measured --------------------------------------------------------------
+
+    @cached_property
+    def samples(self) -> tuple[Sample, ...]:
+        if self._is_elementwise:
+            return scalar_samples(self._original)
+        return samples(self._written)
+
+    @cached_property
+    def _finite(self) -> tuple[Sample, ...]:
+        """A gradient over indices is asked for where the outputs are finite."""
+        if self._is_elementwise:
+            return self.samples
+        found = (where_finite(sample, self._rule) for sample in self.samples)
+        return tuple(sample for sample in found if len(sample.points))
+
+    def _trials(self, of: Quantity) -> Iterator[Trial]:
+        """The first and the last element in every sample."""
+        for sample in self._finite if of.is_gradient else self.samples:
+            exact, machine = self._exact(sample)
+            every = list(places(of.axes, sample.sizes))
+            for at in dict.fromkeys((*every[: _ELEMENTS - 1], *every[-1:])):
+                name = element(of.name, at)
+                if name in exact:
+                    env = dict(zip(of.indices, at, strict=True))
+                    close = partial(self._closed, sample, env)
+                    yield Trial(exact.close(Ref(name)), sample.points, machine, close)
+
+    def _exact(self, sample: Sample) -> tuple[Names, Machine]:
+        """The rule as written, and one machine for all that is tried at the points."""
+        if id(sample) not in self._known:
+            scalars = sample.written_out(self._written, sample.exact)
+            machine = Machine(sample.points.columns, sample.work)
+            self._known[id(sample)] = Names(scalars), machine
+        return self._known[id(sample)]
+
+    def _closed(self, sample: Sample, env: Mapping[str, int], form: Expr) -> Expr:
+        """A form as a target evaluates it, at an element, in inputs alone."""
+        if id(sample) not in self._chosen:
+            scalars = sample.written_out(self._rule, sample.evaluated)
+            self._chosen[id(sample)] = Names(scalars)
+        chosen = self._chosen[id(sample)]
+        if self._is_elementwise:
+            return chosen.close(form)
+        closed = chosen.close(sample.evaluated.expand(form, env))
+        for name in sorted(names(closed) - sample.points.columns.keys()):
+            raise OutOfRange(name)
+        return closed
 
     def _holds(self, condition: Expr) -> bool:
-        """Whether a rewrite's condition is true wherever the outputs are defined."""
-        closed = self._chosen.close(condition)
-        return all(
-            bool(machine.run(closed)[sample.defined].all())
-            for sample, machine in self._formats
-        )
+        """Whether a rewrite's condition is true wherever the outputs are defined. (Of an
+        indexed rule it would be one condition for each index.)"""
 
-    def _set(self, name: str, value: Expr) -> None:
-        self._chosen.set(name, value)
-        self._visible.set(name, value)
+        def values(sample: Sample) -> Any:
+            machine = self._exact(sample)[1]
+            found = machine.run(self._closed(sample, {}, condition))
+            return found[sample.points.defined]
+
+        return self._is_elementwise and all(values(s).all() for s in self.samples)
 
     # --- what is reported ------------------------------------------------------------------
 
-    def _measure(self, name: str, value: Expr) -> None:
+    def _report(self, of: Quantity) -> None:
         """Overrides and exact definitions stay; what they lose in float32 is reported."""
-        form = tidy(value)
-        if is_real(form):
+        form = tidy(of.value)
+        if self._is_elementwise and is_real(form):
             try:
-                quantity = self._quantity(self._written.close(value))
-                written = Contest(quantity.scores, form).written
+                written = Contest(tuple(self._trials(of)), form)
             except NotImplementedError:
                 return
-            self.losses += accuracy_loss(name, quantity, written)
+            self.losses += accuracy_loss(of.name, written.trials, written.written)
 
-    def _record(
-        self, name: str, quantity: Quantity, choice: Choice, kind: _Kind
-    ) -> None:
+    def _record(self, of: Quantity, contest: Contest, choice: Choice) -> None:
         """A rewrite of what the author wrote; of a derived form only if it is better."""
         before, after = choice.written, choice.selected
-        if before.form == after.form:
-            return
-        if before.faults != after.faults or not kind.is_derived:
-            why = reason(quantity, choice)
-            self.rewrites.append(
-                Rewrite(name, show(before.form), show(after.form), why)
-            )
+        is_told = before.faults != after.faults or not of.is_derived
+        texts = show(before.form), show(after.form)
+        if before.form != after.form and (is_told or not self._is_elementwise):
+            why = reason(contest.trials, choice)
+            self.rewrites.append(Rewrite(of.name, *texts, why))
+        if self._is_elementwise:
+            note(Tried(choice, contest.measured))
+            wide = self._is_wide(of, contest.trials[0], after)
+            if wide:
+                self.wide.append(of.name)
+                self.rewrites.append(Rewrite(of.name, texts[1], texts[1], _WIDE))
+            self.losses += accuracy_loss(of.name, contest.trials, after, wide)
+
+    def _is_wide(self, of: Quantity, trial: Trial, selected: Candidate) -> bool:
+        """Whether a result that no form gives in float32 is computed in float64 and
+        rounded once: it costs twice the bytes and, on most accelerators, more than twice
+        the time, so it is the last resort. Where all bad points are far out, only a
+        gradient that is derived is a reason: else what the author wrote is reported
+        (GS442) and left to the author."""
+        is_result = of.is_gradient or of.name in {o.name for o in self._rule.outputs}
+        score = selected.scores[0]
+        is_bad = score.core or (of.is_derived and score.bad > _FEW)
+        if not is_bad or not is_result or calls_surrogate(self._original):
+            return False
+        wide = trial.score_in_double(selected.form)
+        if score.core:
+            return wide.core <= score.core // 4 and wide.bad < score.bad
+        return wide.bad <= score.bad // 2
+
+    def undefined(self, done: Rule) -> Iterator[AccuracyLoss]:
+        """The gradients of the finished indexed rule that are NaN at plain inputs at which
+        the outputs are numbers."""
+        entries = zip(done.inputs, done.backward, strict=True)
+        values = {
+            f"d{variable.name}": entry.value
+            for variable, entry in entries
+            if isinstance(entry, Derived | Declared) and _may_divide(entry.value)
+        }
+        for sample in self._finite if values and not self._is_elementwise else ():
+            scalars = sample.written_out(done, sample.evaluated)
+            close, machine = Names(scalars), Machine(sample.points.columns)
+            inputs = {variable.name for variable in scalars.inputs}
+            plain = _is_plain(sample) & sample.points.defined
+            for variable, entry in zip(scalars.inputs, scalars.backward, strict=True):
+                name = f"d{variable.name.partition('[')[0]}"
+                if name in values and isinstance(entry, Derived | Declared):
+                    found = machine.run(close.close(entry.value))
+                    lost = np.flatnonzero(np.isnan(found) & plain)
+                    if len(lost):
+                        row = sample.points.rows[int(lost[0])]
+                        point = tuple((n, row[n]) for n in row if n in inputs)
+                        culprit = values.pop(name)
+                        yield AccuracyLoss(name, "undefined", culprit, point, nan, nan)
+
+
+_WIDE = "computed in float64, at twice the bytes: no float32 form is good"
+
+
+def _derived_from(written: Rule, chosen: Rule) -> Mapping[str, Derived]:
+    """The derivative of an indexed forward as selected. Where a maximum was taken out (of a
+    norm, of exponents) it is that of the forward as written: it only disappears again."""
+    forward = tuple(
+        new if _maxima(new) <= _maxima(old) else old
+        for old, new in zip(written.forward, chosen.forward, strict=True)
+    )
+    if forward == written.forward:
+        return {}
+    try:
+        return indexed_cotangents(replace(chosen, forward=forward))
+    except Underivable:
+        return {}
+
+
+def _maxima(let: Let) -> int:
+    return sum(
+        isinstance(node, Reduce | Apply) and node.op in ("max", "peak")
+        for node in nodes(let.value)
+    )
+
+
+def _with_indices(entry: Derived, indices: tuple[str, ...]) -> Expr:
+    """Its value with the free indices of another entry of the same input."""
+    at = {old: Idx(new) for old, new in zip(entry.indices, indices, strict=True)}
+    return place(entry.value, at, Scope(indices)) if at else entry.value
+
+
+def _is_plain(sample: Sample) -> Any:
+    """The points at which every floating input is 0 or of an ordinary size."""
+    plain = np.ones(len(sample.points), dtype=bool)
+    for name in sample.points.floating:
+        size = np.abs(sample.points.columns[name])
+        plain &= (size == 0) | (size >= 1 / _PLAIN) & (size <= _PLAIN)
+    return plain
+
+
+def _may_divide(value: Expr) -> bool:
+    """Whether there is an operation that may be 0 / 0."""
+    risky = ("div", "pow", "rsqrt", "log")
+    return any(isinstance(node, Apply) and node.op in risky for node in nodes(value))

@@ -18,15 +18,13 @@ class _Pullback(Rule):
     @staticmethod
     def value(ctx: Tensor, k: float) -> Tensor:
         math_ = torch.sqrt(scalar_like(ctx, k))
-        # overflowed at ctx = 100, k = 2: 22 of 224 points wrong; now an error of at
-        # most 1.0 tolerances
+        # as written, overflows for large ctx, k near 2
         return math_ * ctx * ctx + torch.sigmoid(ctx)
 
     @staticmethod
     def pullback(_, ctx, k, doutput):
         math_ = torch.sqrt(scalar_like(doutput, k))
-        # overflowed at ctx = 100, k = 2: 29 of 224 points wrong; now an error of at
-        # most 2.0 tolerances
+        # as written, overflows for large ctx, k near 2
         return doutput * (2.0 * ctx * math_ + torch.sigmoid(ctx) * torch.sigmoid(-ctx))
 
     @staticmethod
@@ -92,8 +90,7 @@ class _Type(Rule):
     def pullback(needs, x, len, dmax):
         dx = dlen = None
         if needs[0]:
-            # lost digits at len = 1.36041e+07, x = -47.8751: 3 of 434 points wrong; now
-            # 1
+            # as written, loses digits for large len, large -x
             dx = 4.0 * (dmax * len * torch.sigmoid(2.0 * x) * torch.sigmoid(-2.0 * x))
         if needs[1]:
             dlen = dmax * torch.tanh(x)
