@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import count
 
-from gradspec.derive import indexed_scopes
+from gradspec.derive import scopes
 from gradspec.ir.expr import Bound, Expr, Idx, Reduce, Ref
 from gradspec.ir.rule import Let
 from gradspec.ir.walk import children, names, nodes, with_children
@@ -23,7 +23,7 @@ _LETTERS = "jlkiqrstuvw"
 
 def free(expr: Expr) -> Scope:
     """Indices that ``expr`` uses and does not bind."""
-    return Scope(indexed_scopes.free(expr))
+    return Scope(scopes.free(expr))
 
 
 def place(expr: Expr, values: Mapping[str, Expr], scope: Scope) -> Expr:
