@@ -14,7 +14,7 @@ from time import process_time
 
 from gradspec.checks import second_order
 from gradspec.checks.check import AGAIN, check, examined
-from gradspec.checks.mending import tried
+from gradspec.checks.diagnosis.mending import tried
 from gradspec.derive.complete import complete
 from gradspec.diagnostics import Diagnostic, Outcome, error
 from gradspec.ignoring import heeded, kept
@@ -22,7 +22,7 @@ from gradspec.ir.depth import deep
 from gradspec.ir.rule import CheckedRule, Rule, Status
 from gradspec.ir.shelf import remembered
 from gradspec.lower.lowering import lower
-from gradspec.lower.module import LoweredModule
+from gradspec.lower.module import Function, LoweredModule
 from gradspec.options import Options
 from gradspec.plan.planning import plan_module, unsaved
 from gradspec.plan.rules import outside
@@ -89,10 +89,12 @@ def lower_module(
 
 
 @deep()
-def check_rule(rule: Rule, options: Options) -> Outcome[CheckedRule]:
+def check_rule(
+    rule: Rule, options: Options, defs: tuple[Function, ...] = ()
+) -> Outcome[CheckedRule]:
     """Rule → CheckedRule: complete, check; not for longer than the budget."""
     stage = ("check", f"{options.budget!r}", f"{options.order}", f"{options.strict}")
-    work = partial(_checked_in_time, rule, options)
+    work = partial(_checked_in_time, rule, options, defs)
     return heeded(remembered(rule, stage, rule, work, _is_lasting), options.ignored)
 
 
@@ -105,18 +107,22 @@ def _is_lasting(found: object) -> bool:
     return found.value is None or not any(v.stopped for v in found.value.verdicts)
 
 
-def _checked_in_time(rule: Rule, options: Options) -> Outcome[CheckedRule]:
-    outcome = limited(options.budget, partial(_check_rule, rule, options))
+def _checked_in_time(
+    rule: Rule, options: Options, defs: tuple[Function, ...]
+) -> Outcome[CheckedRule]:
+    outcome = limited(options.budget, partial(_check_rule, rule, options, defs))
     if isinstance(outcome, Shortage):
         return Outcome(None, (_stopped(rule, "checking", options, outcome),))
     return outcome
 
 
-def _check_rule(rule: Rule, options: Options) -> Outcome[CheckedRule]:
+def _check_rule(
+    rule: Rule, options: Options, defs: tuple[Function, ...]
+) -> Outcome[CheckedRule]:
     completed = complete(rule)
     if completed.value is None or completed.failed:
         return Outcome(None, completed.diagnostics)
-    checked = check(completed.value, _PROOFS * options.budget)
+    checked = check(completed.value, _PROOFS * options.budget, defs)
     found = completed.diagnostics + checked.diagnostics
     if options.order == 2 and checked.value is not None and not checked.failed:
         checked = _with_second(checked.value, options)
@@ -139,10 +145,11 @@ def check_module(
 ) -> tuple[tuple[CheckedRule, ...], tuple[Diagnostic, ...]]:
     """All rules of a module; a bad one does not hide the next."""
     clock = clock or Clock(options.budget)
+    defs = (*module.imported, *module.functions)
     outcomes = []
     for rule in module.rules:
         with clock.running(rule):
-            outcomes.append(check_rule(rule, options))
+            outcomes.append(check_rule(rule, options, defs))
     rules = tuple(o.value for o in outcomes if o.value is not None)
     return rules, tuple(d for o in outcomes for d in o.diagnostics)
 

@@ -22,8 +22,8 @@ from gradspec.checks import (
 )
 from gradspec.checks.breaks import typical_breaks
 from gradspec.checks.claims import Judgement
+from gradspec.checks.diagnosis.mending import tried
 from gradspec.checks.instances import Instance, few, instances, is_too_large
-from gradspec.checks.mending import tried
 from gradspec.diagnostics import Diagnostic, Outcome, warning
 from gradspec.ir.calls import follows_surrogate
 from gradspec.ir.rule import (
@@ -37,6 +37,7 @@ from gradspec.ir.rule import (
     Status,
     Verdict,
 )
+from gradspec.lower.module import Function
 
 OF_RULE: tuple[Callable[[Rule], Iterable[Diagnostic]], ...] = (
     domain.constants,
@@ -61,15 +62,18 @@ AGAIN = 0.5
 _ELEMENT = re.compile(r"(\w+)\[[\d, ]+\]")
 
 
-def check(rule: Rule, budget: float = 10.0) -> Outcome[CheckedRule]:
+def check(
+    rule: Rule, budget: float = 10.0, defs: tuple[Function, ...] = ()
+) -> Outcome[CheckedRule]:
     """The rule with its verdicts, and what is wrong with it.
 
     ``budget``: seconds that proofs may take (refuting takes milliseconds). A refuted
-    rule has its verdicts too; the errors stop it. What is suggested has been tried.
+    rule has its verdicts too; the errors stop it. What is suggested has been tried;
+    ``defs`` are those that the text of the rule may call, of its file and of others.
     """
     outcome = examined(rule, budget)
     again = partial(examined, budget=min(budget / 10, AGAIN))
-    found = tried(rule, outcome.diagnostics, again, budget / 3)
+    found = tried(rule, outcome.diagnostics, again, budget / 3, defs)
     return replace(outcome, diagnostics=found)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
+from gradspec.checks.diagnosis.mending import assuming
 from gradspec.checks.instances import Instance, Instances, Point, said
-from gradspec.checks.mending import assuming
 from gradspec.diagnostics import Diagnostic, error, warning
 from gradspec.ir.calls import expand
 from gradspec.ir.expr import Apply, Const, Expr

@@ -13,7 +13,6 @@ from dataclasses import replace
 from itertools import islice
 from time import process_time
 
-from gradspec.checks import cotangents_said, indexed_words
 from gradspec.checks.breaks import Break
 from gradspec.checks.claims import (
     Claim,
@@ -23,6 +22,8 @@ from gradspec.checks.claims import (
     is_equal,
     too_few,
 )
+from gradspec.checks.diagnosis import wording
+from gradspec.checks.diagnosis.wording import Witness
 from gradspec.checks.evidence import (
     Evidence,
     everywhere,
@@ -31,7 +32,6 @@ from gradspec.checks.evidence import (
     hole_at_end,
     prove,
 )
-from gradspec.checks.indexed_words import Witness
 from gradspec.checks.instances import Gap, Instance, Instances, Point, stem
 from gradspec.checks.quotient import by_quotient
 from gradspec.diagnostics import Diagnostic, error
@@ -53,7 +53,7 @@ from gradspec.ir.walk import size
 from gradspec.primitives.formula import elementary
 from gradspec.symbolic.compare import Comparison, Relation, compare, relative_digits
 from gradspec.symbolic.limit import Effort
-from gradspec.symbolic.neighbours import on_border
+from gradspec.symbolic.neighbours import PRECISION, on_border
 from gradspec.symbolic.proof.prove import Proof, Sides, by_normal_form
 from gradspec.symbolic.proof.regions import Question
 
@@ -94,7 +94,7 @@ def judge_by_calculus(rule: Rule) -> tuple[Judgement, ...]:
             done.append(Judgement(verdict))
         else:
             verdict = Verdict(variable.name, Status.AGREES)
-            unknown = indexed_words.unknown(rule, variable, entry)
+            unknown = wording.unknown(rule, variable, entry)
             done.append(Judgement(verdict, (unknown,)))
     return tuple(done)
 
@@ -132,9 +132,9 @@ def _judge(
                 return _refuted(one, one.refuted, known)
             seen.append(one)
     for claim in _claims(variable, usual):
-        at_break = cotangents_said.broken(claim, met)
+        at_break = wording.broken(claim, met)
         if at_break is not None:
-            return replace(at_break, verdict=_of_variable(at_break.verdict))
+            return _at_a_point(claim, at_break)
     outside = next((one for one in seen if one.outside is not None), None)
     if outside is not None:
         return _outside(outside)
@@ -211,27 +211,22 @@ def _confirmed(
 
 
 def _refuted(
-    seen: Evidence, witness: tuple[Point, Comparison], known: Instances
+    seen: Evidence, found: tuple[Point, Comparison], known: Instances
 ) -> Judgement:
-    claim = seen.claim
-    rule = claim.instance.written
-    if rule.is_elementwise:
-        return cotangents_said.refuted(claim, *witness)
-    verdict = Verdict(stem(claim.input.name), Status.REFUTED, "ball arithmetic")
-    shown = Witness(claim.instance, claim, *witness)
-    return Judgement(
-        verdict, (indexed_words.refuted(rule, _written(claim), shown, known),)
-    )
+    name, bits = stem(seen.claim.input.name), found[1].bits
+    verdict = Verdict(name, Status.REFUTED, "ball arithmetic", 1, bits=bits)
+    witness = Witness(seen.claim, *found)
+    return Judgement(verdict, (wording.refuted(witness, known.varied),))
 
 
 def _outside(seen: Evidence) -> Judgement:
-    claim = seen.claim
     assert seen.outside is not None
-    if claim.instance.written.is_elementwise:
-        return cotangents_said.outside(claim, *seen.outside)
-    verdict = Verdict(stem(claim.input.name), Status.REFUTED, "one-sided limits")
-    shown = Witness(claim.instance, claim, *seen.outside)
-    return Judgement(verdict, (indexed_words.outside(shown, _written(claim)),))
+    return _at_a_point(seen.claim, wording.outside(Witness(seen.claim, *seen.outside)))
+
+
+def _at_a_point(claim: Claim, found: Diagnostic) -> Judgement:
+    name, how = stem(claim.input.name), "one-sided limits"
+    return Judgement(Verdict(name, Status.REFUTED, how, 1, bits=PRECISION), (found,))
 
 
 def _holes(
@@ -239,25 +234,11 @@ def _holes(
 ) -> Iterator[Diagnostic]:
     for one in seen:
         if one.hole is not None:
-            yield _hole(one.claim, *one.hole)
+            yield wording.hole(Witness(one.claim, *one.hole))
     for claim in _claims(variable, usual):
         at_end = hole_at_end(claim)
         if at_end is not None:
-            yield _hole(claim, *at_end)
-
-
-def _hole(claim: Claim, point: Point, seen: Comparison) -> Diagnostic:
-    if claim.instance.written.is_elementwise:
-        return cotangents_said.hole(claim, point, seen)
-    shown = Witness(claim.instance, claim, point, seen)
-    return indexed_words.hole(shown, _written(claim))
-
-
-def _written(claim: Claim) -> Declared:
-    """The cotangent as it stands, indices and all."""
-    name = stem(claim.input.name)
-    found = _declared(claim.instance.written)
-    return next(entry for variable, entry in found if variable.name == name)
+            yield wording.hole(Witness(claim, *at_end))
 
 
 def _of_variable(verdict: Verdict) -> Verdict:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 
 from gradspec.checks.claims import Claim
+from gradspec.checks.diagnosis.mending import assuming
 from gradspec.checks.evidence import examine
 from gradspec.checks.instances import Instance, Point, depends, number, said
-from gradspec.checks.mending import assuming
 from gradspec.diagnostics import Diagnostic, warning
 from gradspec.ir.expr import ZERO, Apply, Expr, Select, Size
 from gradspec.ir.rule import Derived, Input, Kind, Override, Rule

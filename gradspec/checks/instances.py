@@ -237,6 +237,12 @@ class Instances:
     def every(self) -> tuple[Instance, ...]:
         return tuple(dict.fromkeys((*self.small, *self.always, *self.larger)))
 
+    @property
+    def varied(self) -> tuple[Instance, ...]:
+        """A few at which the sizes differ."""
+        some = (*self.larger[:1], self.apart, *self.small[1:2], *self.small[-1:])
+        return tuple(dict.fromkeys(one for one in some if one is not None))
+
     def _distance(self, number: int) -> int:
         return sum(size != 2 for size in self._combinations[number].values())
 

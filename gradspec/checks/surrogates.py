@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gradspec.checks.diagnosis.mending import left_out
 from gradspec.checks.inputs import vanishes
 from gradspec.checks.instances import Instance, Point, depends, said
-from gradspec.checks.mending import left_out
 from gradspec.diagnostics import Diagnostic, Label, Severity, warning
 from gradspec.ir.calls import expand
 from gradspec.ir.expr import ZERO, Expr

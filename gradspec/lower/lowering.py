@@ -55,7 +55,7 @@ def _lower_module(
             own[name] = item or Failed(name)
             found += own_findings.diagnostics
     found += _lower_again(module, definitions, own, imported)
-    return Outcome(_collect(module, definitions, own), _by_place(found))
+    return Outcome(_collect(module, definitions, own, imported), _by_place(found))
 
 
 def _lower(
@@ -77,12 +77,14 @@ def _collect(
     module: nodes.Module,
     definitions: Mapping[str, Definition],
     own: Mapping[str, Rule | Function | Failed],
+    imported: Mapping[str, Rule | Function | Failed],
 ) -> LoweredModule:
     items = [own[name] for name in definitions]
     return LoweredModule(
         module.source,
         tuple(item for item in items if isinstance(item, Rule)),
         tuple(item for item in items if isinstance(item, Function)),
+        tuple(item for item in imported.values() if isinstance(item, Function)),
         tuple(i.name for i in items if isinstance(i, Failed)) + module.broken,
     )
 

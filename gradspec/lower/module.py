@@ -49,6 +49,7 @@ class Function:
 class LoweredModule:
     """One file, resolved: its sound rules and defs in the order written.
 
+    ``imported`` are the defs of other files that it may call;
     ``failed`` are the names that the file defines but that have errors, so that a
     file which imports one is told of it in a note and nothing more.
     """
@@ -56,6 +57,7 @@ class LoweredModule:
     source: Source
     rules: tuple[Rule, ...] = ()
     functions: tuple[Function, ...] = ()
+    imported: tuple[Function, ...] = ()
     failed: tuple[str, ...] = ()
 
     def find(self, name: str) -> Rule | Function | None:

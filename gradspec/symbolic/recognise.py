@@ -9,8 +9,14 @@ from typing import Any
 from flint import arb, ctx, fmpq
 
 from gradspec.ir.expr import ONE, Apply, Const, Expr, apply, const
-from gradspec.symbolic.enclose import enclose
-from gradspec.symbolic.meant import PRECISION, Values
+from gradspec.symbolic.enclose import defined, enclose
+
+PRECISION = 256
+_NARROW = 60
+"""Bits that a value must have for an agreement with it to mean anything."""
+
+Values = tuple[Any, ...]
+"""One ball for each point; None where nothing is known or anything would do."""
 
 _LARGEST = 1000
 """Of numerator and denominator of a factor beside a constant."""
@@ -30,6 +36,13 @@ _CONSTANTS: tuple[Expr, ...] = (
 )
 
 
+def narrow(value: Any) -> Any:
+    """A value that is known well, or None."""
+    if value is True or value is False or not defined(value):
+        return None
+    return value if value.is_zero() or value.rel_accuracy_bits() > _NARROW else None
+
+
 def common_ratio(tops: Values, bottoms: Values) -> Any:
     """The quotient if it is the same at all points, of which there must be three; points
     where both are 0 say nothing."""
@@ -46,7 +59,9 @@ def common_ratio(tops: Values, bottoms: Values) -> Any:
             ratio = top / bottom
             if common is not None and not ratio.overlaps(common):
                 return None
-            common, count = ratio, count + 1
+            if common is None or ratio.rad() < common.rad():
+                common = ratio
+            count += 1
     return common if count >= 3 and not common.contains(0) else None
 
 
@@ -112,11 +127,6 @@ def differences(left: Values, right: Values) -> Values:
             None if a is None or b is None else a - b
             for a, b in zip(left, right, strict=True)
         )
-
-
-def negated(values: Values) -> Values:
-    with ctx.workprec(PRECISION):
-        return tuple(None if value is None else -value for value in values)
 
 
 def same(left: Values, right: Values) -> bool:

@@ -52,7 +52,7 @@ def test_the_cure_is_in_the_author_s_names() -> None:
             y = exp(d) * d
             dx = dy * erf(d) * t
         """)
-    assert "write `dx = dy * exp(d) * (1 + d)`" in found.help
+    assert "write `dx = dy * (y + exp(d))`" in found.help
 
 
 @pytest.mark.parametrize(

@@ -289,9 +289,17 @@ def test_fixed_sizes_too_large_to_unroll(
     assert [d.code for d in outcome.diagnostics] == code
 
 
-def test_the_cure_is_the_derived_line() -> None:
-    found = refuted(SOFTMAX.format("y[i] * dy[i]"))
-    assert "`dx[i] = y[i] * (dy[i] - sum(dy[j] * y[j] for j))`" in found.help
+@pytest.mark.parametrize(
+    ("wrong", "line"),
+    [
+        ("y[i] * dy[i]", "y[i] * dy[i] - y[i] * sum(dy[j] * y[j] for j)"),
+        ("exp(dy[i] * y[i])", "y[i] * (dy[i] - sum(dy[j] * y[j] for j))"),
+    ],
+)
+def test_the_cure_is_the_line_with_its_term_or_the_derived_one(
+    wrong: str, line: str
+) -> None:
+    assert f"`dx[i] = {line}`" in refuted(SOFTMAX.format(wrong)).help
 
 
 @pytest.mark.usefixtures("without_calculus")

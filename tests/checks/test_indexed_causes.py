@@ -61,7 +61,7 @@ rule scale(x[n, m], c[m]) -> y[n, m]:
         ),
         (
             SCALE.format("dy[0, j] * x[0, j]"),
-            "of `sum(dy[j, i] * x[j, i] for j)` only the term with j = 0 is there",
+            "of `sum(dy[i, j] * x[i, j] for i)` only the term with i = 0 is there",
         ),
         (
             ROWS.format("2 * x[i, j] * sum(dy[k] for k)"),
@@ -102,7 +102,7 @@ rule scale(x[n, m], c[m]) -> y[n, m]:
         (NORM.format("r * (dy[i] - mean(dy[j] for j))"), "is missing"),
         (
             UNIT.format("dy[i] / s"),
-            "the term `sum(dy[j] * y[j] for j) * y[i]` is missing",
+            "the term `-sum(dy[j] * y[j] for j) * y[i]` is missing",
         ),
         # a factor, a sign
         (

@@ -4,15 +4,28 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Mapping
 
 import pytest
 
 from gradspec.diagnostics import Diagnostic
 from gradspec.driver.run import compile_source
+from gradspec.lower.module import LoweredModule
 from gradspec.options import Options
+from gradspec.pipeline import check_module, lower_module, read_module
 from gradspec.source import Source
 from tests.checks.shipped import Shipped, shipped
 from tests.checks.written import checked, compiled
+
+
+def lowered(
+    path: str, text: str, imports: Mapping[str, LoweredModule] | None = None
+) -> LoweredModule:
+    module = read_module(Source(path, text)).value
+    assert module is not None
+    found = lower_module(module, imports or {})
+    assert found.value is not None and not found.failed, found.diagnostics
+    return found.value
 
 
 def _findings(text: str) -> tuple[Diagnostic, ...]:
@@ -275,3 +288,20 @@ def test_a_literal_is_not_blamed_where_the_value_is_0(form: str) -> None:
 
 def test_a_difference_that_loses_its_digits_is_still_told() -> None:
     assert "GS441" in compiled("rule f(x) -> y:\n    exact y = cos(0.1 * x) - 1\n")
+
+
+# --- defs of other files -------------------------------------------------------------------
+
+
+def test_a_rule_that_uses_a_def_of_another_file_gets_suggestions() -> None:
+    library = lowered("lib.grad", "def gate(t) = 1 / (1 + exp(-t))\n")
+    text = (
+        'from "lib.grad" import gate\n\n'
+        "def half(t) = gate(t) / 2\n\n"
+        "rule f(x) -> y:\n    y = x * half(x)\n"
+        "    dx = dy * (half(x) - x * half(x) * (1 - gate(x)))\n"
+    )
+    module = lowered("f.grad", text, {"lib.grad": library})
+    _, (found,) = check_module(module, Options(("numpy",)))
+    assert found.notes[1].startswith("the sign of `x * ")
+    assert found.help.startswith("write `dx = dy * (")

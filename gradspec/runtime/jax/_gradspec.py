@@ -57,12 +57,22 @@ def booleans(rule: str, name: str, value: ArrayLike) -> Array:
 
 def number(value: float) -> float:
     """A static as a Python number: a NumPy number would promote."""
-    return float(value)
+    return float(_known(value))
 
 
 def whole(value: int) -> int:
     """A static that must be an integer."""
-    return operator.index(value)
+    return operator.index(_known(value))
+
+
+def _known(value: Any) -> Any:
+    """A static, whose value must be there when JAX traces."""
+    if isinstance(value, jax.core.Tracer):
+        raise TypeError(
+            "a static of a gradspec rule is traced: give it as a Python number (under"
+            " jax.jit, name it in static_argnames, or bind it with functools.partial)"
+        )
+    return value
 
 
 def round_to(dtype: Any, y: Array) -> Array:

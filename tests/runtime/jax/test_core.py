@@ -165,3 +165,10 @@ def test_shapes() -> None:
     assert start(0.25, (2,), None).dtype == jnp.float32
     assert start(0.25, (), jnp.bfloat16).dtype == jnp.bfloat16
     assert not start(1.0, 3, None).weak_type
+
+
+@pytest.mark.parametrize("convert", [_gradspec.number, _gradspec.whole])
+def test_a_static_that_is_traced_is_refused_in_words(convert) -> None:
+    with pytest.raises(TypeError, match="a static of a gradspec rule is traced"):
+        jax.jit(convert)(2)
+    assert convert(2) == 2

@@ -45,7 +45,11 @@ _NEAR = 1e-6  # how near a limit is to the values beside it
 
 
 def tried(
-    rule: Rule, found: tuple[Diagnostic, ...], check: Check, seconds: float = 2.0
+    rule: Rule,
+    found: tuple[Diagnostic, ...],
+    check: Check,
+    seconds: float = 2.0,
+    defs: tuple[Function, ...] = (),
 ) -> tuple[Diagnostic, ...]:
     """The findings of a rule, each with the suggestions that mend it. What is beyond the
     number of tries is not said; ``seconds`` protect from rules that are slow to check."""
@@ -56,7 +60,8 @@ def tried(
         if next(tries, None) is None:
             return False
         left = deadline - process_time()
-        work = partial(_mends, rule, one, fix, _of_others(one, found), check)
+        changed = partial(changed_rule, rule, fix, defs)
+        work = partial(_mends, rule, one, changed, _of_others(one, found), check)
         return left > 0 and in_time(left, work) is True
 
     return tuple(_with_suggestions(rule, one, partial(mends, one)) for one in found)
@@ -101,9 +106,13 @@ def probably(rule: Rule, span: Span) -> Label:
 
 
 def _mends(
-    rule: Rule, found: Diagnostic, fix: Fix, known: frozenset[str], check: Check
+    rule: Rule,
+    found: Diagnostic,
+    change: Callable[[], Rule | None],
+    known: frozenset[str],
+    check: Check,
 ) -> bool:
-    changed = changed_rule(rule, fix)
+    changed = change()
     if changed is None:
         return False
     outcome = check(changed)
@@ -118,7 +127,7 @@ def _mends(
 # --- the changed rule --------------------------------------------------------------------
 
 
-def changed_rule(rule: Rule, fix: Fix) -> Rule | None:
+def changed_rule(rule: Rule, fix: Fix, defs: tuple[Function, ...] = ()) -> Rule | None:
     """The rule with one change, complete; None if its text means nothing."""
     start, text = rule.span.start, rule.definition
     if not rule.span.start <= fix.span.start <= fix.span.end <= rule.span.end:
@@ -131,18 +140,18 @@ def changed_rule(rule: Rule, fix: Fix) -> Rule | None:
     if not isinstance(node, RuleDef):
         return None
     findings = Findings(module.value.source)
-    lowered = lower_rule(node, _library(rule), findings)
+    lowered = lower_rule(node, _library(rule, defs), findings)
     if lowered is None or any(d.is_error for d in findings.diagnostics):
         return None
     completed = complete(lowered)
     return None if completed.failed else completed.value
 
 
-def _library(rule: Rule) -> Library:
-    """The rules that it calls and the defs of its file. (What a def of another file means
-    is not known here: a rule that uses one gets no suggestions.)"""
+def _library(rule: Rule, defs: tuple[Function, ...]) -> Library:
+    """The rules that it calls, the defs of its file and those of others."""
     own: Mapping[str, Rule | Function] = {f.name: f for f in _functions(rule.source)}
-    return Library(own, {r.name: r for r in _called(rule)}, rule.name)
+    others: dict[str, Rule | Function] = {f.name: f for f in defs}
+    return Library(own, others | {r.name: r for r in _called(rule)}, rule.name)
 
 
 @lru_cache(maxsize=1)

@@ -1,0 +1,1 @@
+"""The diagnosis of a declared gradient that is not the derivative."""

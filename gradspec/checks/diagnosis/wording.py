@@ -1,0 +1,326 @@
+"""Diagnostics for a declared cotangent that differs from the derivative: the witness, a
+likely cause, and suggested fixes, each of which `mending` tries before it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gradspec.checks.boundaries import (
+    Finding,
+    bent_said,
+    fault,
+    place_said,
+    short,
+    slopes_said,
+)
+from gradspec.checks.breaks import Break
+from gradspec.checks.claims import Claim, is_rounding
+from gradspec.checks.diagnosis.mending import left_out, probably
+from gradspec.checks.diagnosis.phrases import as_written
+from gradspec.checks.diagnosis.places import Guess, plain, put, renamed
+from gradspec.checks.diagnosis.search import likely_causes
+from gradspec.checks.instances import Instance, Point, number, stem
+from gradspec.derive.build import plus, times
+from gradspec.derive.indexed import Underivable, indexed_cotangents
+from gradspec.derive.linear import coefficient, is_linear
+from gradspec.diagnostics import Diagnostic, Fix, Label, error, warning
+from gradspec.ir.elements import Axes, Index, Nested, element, extent, places
+from gradspec.ir.expr import ZERO, Expr, Ref
+from gradspec.ir.rule import Declared, Input, Rule
+from gradspec.ir.tidy import tidy
+from gradspec.ir.walk import names, nodes, size
+from gradspec.source import Span
+from gradspec.symbolic.compare import Comparison, Relation, decimal, decimals
+from gradspec.symbolic.gather import gathered
+
+_LONGEST = 160
+"""Characters of a line beyond which it is no help to read."""
+
+_LARGEST = 80  # nodes that are gathered into one fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """A point at which an element of a declared cotangent is not as it should be; ``ends``
+    are the one-sided slopes there, if it is a kink."""
+
+    claim: Claim
+    point: Point
+    seen: Comparison
+    ends: tuple[object, ...] = ()
+
+    @property
+    def instance(self) -> Instance:
+        return self.claim.instance
+
+    @property
+    def rule(self) -> Rule:
+        return self.instance.written
+
+    @property
+    def name(self) -> str:
+        """The cotangent as a whole."""
+        return f"d{stem(self.claim.input.name)}"
+
+    @property
+    def entry(self) -> Declared:
+        """As it is written."""
+        pairs = zip(self.rule.inputs, self.rule.backward, strict=True)
+        found = next(e for v, e in pairs if f"d{v.name}" == self.name)
+        assert isinstance(found, Declared)
+        return found
+
+    @property
+    def element(self) -> str:
+        return f"{self.claim.name} " if "[" in self.claim.name else ""
+
+    @property
+    def place(self) -> str:
+        """``n = 2, x = [1, 2], dy = [1, 3]``: the variables that matter, whole."""
+        used = names(self.claim.declared) | names(self.claim.derived)
+        sizes = [f"{axis} = {size}" for axis, size in self.instance.sizes.items()]
+        inputs = [(v.name, v.shape.axes) for v in self.rule.inputs]
+        outputs = [o for o in self.rule.outputs if o.takes_gradient]
+        every = (*inputs, *((f"d{o.name}", o.shape.axes) for o in outputs))
+        values = (self._value(name, axes, used) for name, axes in every)
+        return ", ".join((*sizes, *(value for value in values if value)))
+
+    def _value(self, name: str, axes: Axes, used: frozenset[str]) -> str:
+        integers, sizes = self.instance.integers, self.instance.sizes
+        if name in sizes:
+            return ""
+        if name in integers:
+            return f"{name} = {_rows(integers[name])}"
+        if not any(element(name, i) in used for i in places(axes, sizes)):
+            return ""
+        return f"{name} = {self._nested(name, axes, ())}"
+
+    def _nested(self, name: str, axes: Axes, index: Index) -> str:
+        if not axes:
+            return number(self.point[element(name, index)])
+        count = extent(axes[0], self.instance.sizes)
+        rows = (self._nested(name, axes[1:], (*index, k)) for k in range(count))
+        return f"[{', '.join(rows)}]"
+
+
+def _rows(value: Nested) -> str:
+    if isinstance(value, int):
+        return str(value)
+    return f"[{', '.join(_rows(row) for row in value)}]"
+
+
+# --- refuted -----------------------------------------------------------------------------
+
+
+def refuted(witness: Witness, instances: tuple[Instance, ...]) -> Diagnostic:
+    """The refusal of a cotangent, with a cause that holds at all of the instances."""
+    claim, seen, rule = witness.claim, witness.seen, witness.rule
+    entry = witness.entry
+    declared, true = decimal(seen.left), decimal(seen.right)
+    if seen.relation is Relation.DIFFERENT:
+        declared, true = decimals(seen.left, seen.right)
+    place, name = witness.place, witness.name
+    others = (one for one in instances if one is not witness.instance)
+    guesses = likely_causes(claim, witness.point, (witness.instance, *others))
+    likely = tuple(fix for guess in guesses for fix in _fixes(rule, entry, name, guess))
+    own = witness.element and f"{claim.name} = "
+    notes = [f"at {place}: declared {own}{declared}, derivative {true}"]
+    also: tuple[Label, ...] = ()
+    if guesses and not likely:
+        notes.append(guesses[0].sentence)
+        guilty = _guilty(rule, entry, guesses[0])
+        also = () if guilty is None else (probably(rule, guilty),)
+    if rule.surrogates:
+        notes.append("the derivative is that of the surrogate")
+    code, difference = "GS401", "is not the derivative"
+    if is_rounding(claim, witness.point):
+        code, difference = (
+            "GS416",
+            "and the derivative are equal up to rounding, not equal",
+        )
+    return error(
+        code,
+        f"{name} of {rule.name} {difference}",
+        rule.source,
+        entry.span,
+        label=f"{witness.element}gives {declared} at {place}, where the derivative is"
+        f" {true}",
+        notes=notes,
+        help=_if_meant(name),
+        also=also,
+        fixes=(
+            (*likely, *_lines(rule, entry, name, likely[:1])),
+            (left_out(rule, entry.span),),
+        ),
+    )
+
+
+def unknown(rule: Rule, variable: Input, entry: Declared) -> Diagnostic:
+    """Too many elements to try, and no proof."""
+    name = f"d{variable.name}"
+    return error(
+        "GS421",
+        f"{name} of {rule.name} cannot be checked at its fixed sizes",
+        rule.source,
+        entry.span,
+        label="not seen to be the derivative, and too many elements to try",
+        help=_if_meant(name),
+        fixes=(tuple(_lines(rule, entry, name)), (left_out(rule, entry.span),)),
+    )
+
+
+def hole(witness: Witness) -> Diagnostic:
+    claim, rule = witness.claim, witness.rule
+    return warning(
+        "GS403",
+        f"{witness.name} of {rule.name} is undefined where the derivative is not",
+        rule.source,
+        claim.entry.span,
+        label=f"{witness.element}is undefined at {witness.place}, where the derivative"
+        f" is {decimal(witness.seen.right)}",
+        help="or give the limit there with a conditional that is false at this point only",
+        fixes=((left_out(rule, claim.entry.span),),),
+    )
+
+
+# --- at a point where the form changes -----------------------------------------------------
+
+
+def outside(witness: Witness) -> Diagnostic:
+    """Outside the one-sided slopes at a kink, or not the limit of the slope."""
+    slopes = tuple(dict.fromkeys(decimal(end, 10) for end in witness.ends))
+    value = decimal(witness.seen.left, 10)
+    gives = f"{witness.element}gives {value} at {witness.place}"
+    if len(slopes) == 1:
+        return _no_limit(witness.claim, f"{gives}; the slope there is {slopes[0]}")
+    return _beyond(
+        witness.claim, f"{gives}; the slopes there are {' and '.join(slopes)}"
+    )
+
+
+def broken(claim: Claim, met: tuple[Break, ...]) -> Diagnostic | None:
+    """The same at the first break where it is wrong, with the upstream gradient 1."""
+    seen = fault(claim.instance, claim.input, claim.entry, met)
+    if seen is None:
+        return None
+    finding, found = seen
+    place, slopes = place_said(claim.instance, found), slopes_said(found)
+    gives = f"gives {short(found.stated)} at {place}, d{found.output.name} = 1"
+    note = f"a boundary: {found.place.where}"
+    match finding:
+        case Finding.LIMIT:
+            return _no_limit(claim, f"{gives}; the slope there is {slopes}", note)
+        case Finding.BENT:
+            values = bent_said(claim.instance, found)
+            return _beyond(claim, f"not linear at {place}: {values}", note)
+        case _:
+            return _beyond(claim, f"{gives}; the slopes there are {slopes}", note)
+
+
+def _no_limit(claim: Claim, told: str, *notes: str) -> Diagnostic:
+    """The derivative exists at the point and is another."""
+    return error(
+        "GS431",
+        f"{_whole(claim)} has a value at a point that is not the limit of the derivative",
+        claim.instance.rule.source,
+        claim.entry.span,
+        label=told,
+        notes=notes,
+        help="give this point the limit, times the upstream gradient",
+    )
+
+
+def _beyond(claim: Claim, told: str, *notes: str) -> Diagnostic:
+    return error(
+        "GS402",
+        f"{_whole(claim)} is outside the one-sided slopes at a kink",
+        claim.instance.rule.source,
+        claim.entry.span,
+        label=told,
+        notes=notes,
+        help="give this point the value of one side, or one between both: the upstream"
+        " gradient times a number between the slopes",
+    )
+
+
+def _whole(claim: Claim) -> str:
+    return f"d{stem(claim.input.name)} of {claim.instance.rule.name}"
+
+
+# --- suggested fixes -----------------------------------------------------------------------
+
+
+def _if_meant(name: str) -> str:
+    return f'if it is meant, say `override {name} = … because "…"`'
+
+
+def _fixes(rule: Rule, entry: Declared, name: str, guess: Guess) -> Iterator[Fix]:
+    """The text that is at fault with the one place changed."""
+    if guess.place is None or guess.new is None:
+        return
+    within, old = guess.place.within, guess.place.node
+    lets = {let.name: let for let in (*rule.forward, *rule.backward_locals)}
+    let = entry if within == name else lets[within]
+    span = entry.span if within == name else let.value.span
+    if old.span is not None and not rule.span.start <= old.span.start < rule.span.end:
+        return  # it stands in another rule, which is not at fault
+    value = let.value
+    if not any(node == old and node.span == old.span for node in nodes(value)):
+        value = plain(value)  # it stands in what is called
+    new = put(value, old, guess.new)
+    if new is not None and span is not None:
+        guilty = _guilty(rule, entry, guess)
+        line = _line(within, let.indices, new)
+        yield _fix(span, line, guess.sentence, guilty)
+
+
+def _guilty(rule: Rule, entry: Declared, guess: Guess) -> Span | None:
+    """The piece of text that is probably at fault, unless it is the whole."""
+    span = guess.part
+    if span is None and guess.place is not None:
+        span = guess.place.node.span
+    return None if span == entry.span else span
+
+
+def _lines(
+    rule: Rule, entry: Declared, name: str, likely: tuple[Fix, ...] = ()
+) -> Iterator[Fix]:
+    """The derivative as one would write it by hand, if it can be derived for any size.
+    The cause is told beside it where mending it alone leaves a point without a value."""
+    try:
+        derived = indexed_cotangents(rule)[name.removeprefix("d")]
+    except Underivable:
+        return
+    own = dict(zip(derived.indices, entry.indices, strict=True))
+    value = renamed(derived.value, own)
+    forms = (value, *_forms(rule, tidy(value)))
+    lines = [_line(name, entry.indices, form) for form in forms]
+    notes = [(fix.note, fix.guilty) for fix in likely]
+    yield _fix(entry.span, min(lines, key=len), *(notes[0] if notes else ()))
+
+
+def _forms(rule: Rule, derived: Expr) -> tuple[Expr, ...]:
+    every = tuple(f"d{o.name}" for o in rule.outputs if o.takes_gradient)
+    upstream = frozenset(every)
+    if not rule.is_elementwise or size(derived) > _LARGEST:
+        return (derived,)
+    if not is_linear(derived, upstream):
+        return (derived,)
+    total: Expr = ZERO
+    for name in every:
+        if name in names(derived):
+            factor = coefficient(derived, name, upstream)
+            total = plus(total, times(Ref(name), gathered(factor) or factor))
+    return (derived, tidy(total))
+
+
+def _line(name: str, indices: tuple[str, ...], value: Expr) -> str:
+    left = f"{name}[{', '.join(indices)}]" if indices else name
+    return f"{left} = {as_written(value)}"
+
+
+def _fix(value: Span, line: str, note: str = "", guilty: Span | None = None) -> Fix:
+    """A line as it should be, in the place of a value; one too long is not shown."""
+    words = f"write `{line}`" if len(line) <= _LONGEST else ""
+    return Fix(words, value, line.partition(" = ")[2], note, guilty)
