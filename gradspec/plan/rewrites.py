@@ -150,6 +150,8 @@ def hoisted(value: Expr, ranks: Mapping[str, object]) -> Hoisted:
     (the sizes of their axes).
     """
     found = Hoisted(value)
+    if not any(isinstance(n, Ref) and n.indices for n in walk.nodes(value)):
+        return found
     found.value = _Hoisting(ranks, found).visit(value)
     return found
 

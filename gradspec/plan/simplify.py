@@ -42,6 +42,8 @@ def kept_dimensions(
     values: Mapping[str, Expr], fixed: frozenset[str], types: Types
 ) -> dict[str, Expr]:
     """The values, over one another's names; those in ``fixed`` keep their shapes."""
+    if not any(isinstance(n, Expand | Reduce) for n in nodes(*values.values())):
+        return dict(values)
     work = _Work(dict(values), fixed, types)
     for name in reversed(tuple(values)):
         work.shrink(name)
@@ -196,6 +198,8 @@ def with_natives(values: Mapping[_K, Expr], wanted: Collection[_K]) -> dict[_K, 
     """The values, softmax and its logarithm written as such; ``wanted`` are those that
     are needed for themselves.
     """
+    if not any(isinstance(n, Reduce) for n in nodes(*values.values())):
+        return dict(values)
     uses = Counter(values[name] for name in wanted)
     for node in nodes(*values.values()):
         uses.update(children(node))

@@ -150,6 +150,8 @@ def _is_lost(t: Translation, factor: ir.Expr, bounds: Bounds) -> bool:
 
 def within_sums(t: Translation, value: ir.Expr) -> ir.Expr:
     """``value`` with such factors under the sums that they stand before."""
+    if not any(map(_is_sum, walk.nodes(value))):
+        return value
 
     def visit(node: ir.Expr) -> ir.Expr:
         if not isinstance(node, ir.Apply) or node.op not in ("mul", "div"):
