@@ -4,17 +4,24 @@
     ops = gradspec.load("activations.grad", target="torch")
     ops.log1pexp(x)
 
-`compile_paths` writes modules, `compile_text` gives one as text, `load` imports one.
+`compile_paths` writes modules, `compile_text` gives one as text, `load` imports one and
+`plot` draws a rule. ``%load_ext gradspec`` adds the cell magic ``%%gradspec`` to a notebook.
 """
+
+from __future__ import annotations
+
+from typing import Any
 
 __version__ = "0.1.0"
 
 from gradspec.api import (
     CompileError,
     CompileResult,
+    GradspecWarning,
     compile_paths,
     compile_text,
     load,
+    plot,
     runtime_files,
 )
 from gradspec.diagnostics import Diagnostic
@@ -23,9 +30,18 @@ __all__ = [
     "CompileError",
     "CompileResult",
     "Diagnostic",
+    "GradspecWarning",
     "__version__",
     "compile_paths",
     "compile_text",
     "load",
+    "plot",
     "runtime_files",
 ]
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """``%load_ext gradspec`` (called by IPython)."""
+    from gradspec.notebook.magic import register
+
+    register(shell)

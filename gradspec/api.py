@@ -6,13 +6,14 @@ Nothing heavy is imported until a function is called.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import warnings
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from gradspec.diagnostics import Diagnostic
+from gradspec.diagnostics import Diagnostic, Severity
 from gradspec.options import BUDGET_SECONDS, Options
 
 if TYPE_CHECKING:
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from gradspec.targets.target import Emitted
 
 AnyPath: TypeAlias = "str | os.PathLike[str]"
+
+TEXT = "rules.grad"
+"""What messages call a text that has no name."""
 
 
 class CompileError(Exception):
@@ -35,6 +39,20 @@ class CompileError(Exception):
         self.diagnostics = diagnostics
         shown = "\n\n".join(render(d) for d in diagnostics if d.is_error)
         super().__init__(f"the rules have errors\n{click.unstyle(shown)}")
+
+
+class GradspecWarning(UserWarning):
+    """A warning about rules that were loaded: ``GS434: …``, and where it is. The whole
+    finding is ``diagnostic``.
+    """
+
+    def __init__(self, diagnostic: Diagnostic) -> None:
+        self.diagnostic = diagnostic
+        place = ""
+        for label in diagnostic.labels[:1]:
+            line, column = label.source.position(label.span.start)
+            place = f" ({label.source.path}:{line}:{column})"
+        super().__init__(f"{diagnostic.code}: {diagnostic.headline}{place}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +113,7 @@ def compile_text(
     text: str,
     target: str = "numpy",
     *,
-    name: str = "rules.grad",
+    name: str = TEXT,
     strict: bool = False,
     trace: bool = False,
     budget: float = BUDGET_SECONDS,
@@ -135,7 +153,7 @@ def runtime_files(target: str = "numpy") -> dict[str, str]:
 
 
 def load(
-    path: AnyPath,
+    source: AnyPath,
     target: str = "numpy",
     *,
     strict: bool = False,
@@ -143,29 +161,85 @@ def load(
     budget: float = BUDGET_SECONDS,
     as_written: bool = False,
 ) -> ModuleType:
-    """Compile one `.grad` file and import the module: ``ops = gradspec.load("a.grad")``.
+    """Compile rules and import the module: ``ops = gradspec.load("a.grad")``.
+
+    ``source`` is the path of a `.grad` file, or the text of one (it has a line break).
+    Warnings are given as `GradspecWarning`. When the file, or one that it imports, has
+    changed, another call gives a new module; else it gives the same.
 
     The module's file stands in the user's cache folder, by content, so that tools which
-    read source text (``inspect``, ``tf.function``) find it.
+    read source text (``inspect``, ``tf.function``) find it. Functions of rules have a
+    method ``plot`` (see `plot`).
 
     Raises:
-        CompileError: the file has errors or cannot be read.
+        CompileError: the rules have errors, or the file cannot be read.
         ValueError: the target is not known.
         ModuleNotFoundError: the target's framework is not installed.
     """
-    from gradspec.driver.discover import discover
     from gradspec.driver.imported import import_module
-    from gradspec.driver.run import compile_entry
+    from gradspec.notebook.plot import give_plots
 
     (target,) = _known(target)
+    options = Options((target,), strict, trace, budget, as_written=as_written)
+    if isinstance(source, str) and "\n" in source:
+        result = _of_text(source, options)
+    else:
+        result = _of_file(source, options)
+    emitted = _only_module(result)
+    for found in result.diagnostics:
+        if found.severity is Severity.WARNING:
+            warnings.warn(GradspecWarning(found), stacklevel=2)
+    module = import_module(emitted)
+    give_plots(module, (rule.name for rule in result.rules))
+    return module
+
+
+def plot(
+    rule: Callable[..., Any],
+    /,
+    *,
+    over: str | None = None,
+    between: tuple[float, float] | None = None,
+    ax: Any = None,
+    **inputs: Any,
+) -> Any:
+    """Draw an elementwise rule: its outputs, and its gradients at the cotangent 1.
+
+    ``over`` is the input on the axis, the first that has a gradient if it is not named;
+    ``inputs`` are numbers for others, which are 1 without (static ones have their
+    defaults). The axis is the domain that the rule assumes, from -5 to 5 where that has
+    no ends, or ``between`` two numbers. ``ax`` are matplotlib's axes to draw in; they are
+    the result, too.
+
+    Raises:
+        ModuleNotFoundError: matplotlib is missing (``pip install 'gradspec[plot]'``).
+        TypeError: ``rule`` is no function of a rule, or has no such input.
+        ValueError: the rule has axes, or no input that can be drawn over.
+    """
+    from gradspec.notebook import plot as drawing
+
+    return drawing.plot(rule, over=over, between=between, ax=ax, **inputs)
+
+
+def _of_file(path: AnyPath, options: Options) -> FileResult:
+    from gradspec.driver.discover import discover
+    from gradspec.driver.run import compile_entry
+
     found = discover((os.fspath(path),))
     _raise_errors(found.diagnostics)
     if not found.value or len(found.value) != 1:
         raise ValueError(f"{os.fspath(path)} is a folder: load takes one file")
-    (entry,) = found.value
-    options = Options((target,), strict, trace, budget, as_written=as_written)
-    result = compile_entry(entry, options)
-    return import_module(_only_module(result))
+    return compile_entry(found.value[0], options)
+
+
+def _of_text(text: str, options: Options) -> FileResult:
+    from gradspec.driver import cache
+    from gradspec.driver.run import compile_source
+    from gradspec.ir.shelf import shelved
+    from gradspec.source import Source
+
+    with shelved(cache.rules()):
+        return compile_source(Source(TEXT, text), TEXT, options)[0]
 
 
 def _known(targets: Iterable[str] | str) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable
 from contextlib import closing
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from gradspec.diagnostics import Diagnostic
 from gradspec.driver import cache, runtimes
@@ -22,6 +23,9 @@ from gradspec.ir.shelf import shelved
 from gradspec.options import Options
 from gradspec.source import Source
 from gradspec.symbolic.limit import expendable, in_time
+
+if TYPE_CHECKING:
+    from gradspec.pipeline import Compiled
 
 Progress = Callable[[str], None]
 
@@ -54,23 +58,32 @@ def compile_source(
     source: Source, below: str, options: Options
 ) -> tuple[FileResult, dict[str, Source]]:
     """One text, without the cache; also the imported texts."""
+    compiled, sources = compile_rules(source, below, options)
+    rules = tuple(row(rule) for rule in compiled.rules)
+    found = compiled.diagnostics
+    return FileResult(source.path, rules, compiled.modules, found), sources
+
+
+def compile_rules(
+    source: Source, below: str, options: Options
+) -> tuple[Compiled, dict[str, Source]]:
+    """One text, its checked rules whole; no modules if anything is wrong."""
     from gradspec import pipeline
     from gradspec.driver.load import load
 
     root = Entry(source.path, below).root
     loaded = in_time(options.budget, lambda: load(source, root))
     if loaded is None:
-        return FileResult(source.path, (), (), (too_long(source, options),)), {}
+        return pipeline.Compiled((), (), (too_long(source, options),)), {}
     if loaded.module is None:
-        return FileResult(source.path, (), (), loaded.diagnostics), loaded.sources
+        return pipeline.Compiled((), (), loaded.diagnostics), loaded.sources
     compiled = pipeline.compile_module(
         loaded.module, replace(source, path=below), options
     )
     found = kept(loaded.diagnostics, options.ignored) + compiled.diagnostics
     failed = any(d.is_error for d in found)
-    rules = tuple(row(rule) for rule in compiled.rules)
     modules = () if failed else compiled.modules
-    return FileResult(source.path, rules, modules, found), loaded.sources
+    return pipeline.Compiled(compiled.rules, modules, found), loaded.sources
 
 
 def compile_entries(

@@ -11,6 +11,7 @@ import pytest
 import gradspec
 
 GOOD = "rule softplus(x) -> y:\n    y = log(1 + exp(x))\n"
+UNUSED = "rule half(x, z) -> y:\n    y = x / 2\n"
 WRONG = "rule f(x) -> y:\n    y = sin(x)\n    dx = dy * sin(x)\n"
 
 
@@ -89,3 +90,69 @@ def test_imports_are_relative_to_the_named_file(tmp_path: Path) -> None:
         'from "common.grad" import half\n\nrule f(x) -> y:\n    y = half(x)\n'
     )
     assert gradspec.load(path).f(3.0) == 1.5
+
+
+def test_load_takes_a_text() -> None:
+    module = gradspec.load(GOOD)
+    assert module.softplus(1000.0) == 1000.0
+    assert gradspec.load(GOOD) is module
+    with pytest.raises(gradspec.CompileError, match=r"rules\.grad:3:"):
+        gradspec.load(WRONG)
+
+
+def test_imports_of_a_text_are_relative_to_the_working_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "common.grad").write_text("def half(t) = t / 2\n")
+    monkeypatch.chdir(tmp_path)
+    text = 'from "common.grad" import half\n\nrule f(x) -> y:\n    y = half(x)\n'
+    assert gradspec.load(text).f(3.0) == 1.5
+
+
+def test_load_warns_at_the_line_of_its_caller(tmp_path: Path) -> None:
+    path = tmp_path / "mine.grad"
+    path.write_text(UNUSED)
+    for source, name in (
+        (path, path.as_posix()),
+        (path, path.as_posix()),
+        (UNUSED, "rules.grad"),
+    ):
+        with pytest.warns(gradspec.GradspecWarning) as caught:
+            gradspec.load(source)
+        (found,) = caught
+        assert str(found.message).startswith("GS408: ")
+        assert str(found.message).endswith(f"({name}:1:14)")
+        assert found.filename == __file__
+        assert found.message.diagnostic.code == "GS408"
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "numpy",
+        *(
+            pytest.param(name, marks=getattr(pytest.mark, name))
+            for name in ("torch", "tf", "jax")
+        ),
+    ],
+)
+def test_an_edited_file_gives_a_new_module(tmp_path: Path, target: str) -> None:
+    """The file itself or one that it imports; the old module stays as it is."""
+    pytest.importorskip({"tf": "tensorflow"}.get(target, target))
+    common, path = tmp_path / "common.grad", tmp_path / "edited.grad"
+    common.write_text("def part(t) = t / 2\n")
+    text = 'from "common.grad" import part\n\nrule f(x) -> y:\n    y = part(x)\n'
+    path.write_text(text)
+    first = gradspec.load(path, target)
+    common.write_text("def part(t) = t / 4\n")
+    second = gradspec.load(path, target)
+    path.write_text(text.replace("part(x)", "1 + part(x)"))
+    third = gradspec.load(path, target)
+    assert [float(module.f(3.0)) for module in (first, second, third)] == [
+        1.5,
+        0.75,
+        1.75,
+    ]
+    path.write_text(text)
+    assert gradspec.load(path, target) is second
+    assert importlib.reload(second).f(3.0) == 0.75

@@ -12,16 +12,18 @@ from gradspec.targets import TARGETS
 PACKAGE = Path(__file__).parents[2] / "gradspec"
 ORDER = (
     "runtime source diagnostics options syntax ir ignoring primitives lower symbolic derive checks"
-    " stabilise plan targets trial audit pipeline driver report arguments api cli"
+    " stabilise plan targets trial audit pipeline driver report arguments notebook api cli"
 ).split()
 ONLY_IN = {
     "lark": ("syntax",),
     "sympy": ("symbolic",),
     "flint": ("symbolic",),
     "scipy": ("audit/runners", "runtime/numpy"),
-    "numpy": ("stabilise", "trial/runners", "audit", "runtime/numpy"),
-    "rich": ("report",),
-    "click": ("cli", "arguments", "report", "api"),
+    "numpy": ("stabilise", "trial/runners", "audit", "runtime/numpy", "notebook/plot"),
+    "rich": ("report", "notebook/page"),
+    "click": ("cli", "arguments", "report", "api", "notebook"),
+    "IPython": (),
+    "matplotlib": ("notebook/plot",),
     "torch": ("trial/runners", "audit/runners", "runtime/torch"),
     "tensorflow": ("trial/runners", "audit/runners", "runtime/tf"),
     "jax": ("trial/runners", "audit/runners", "runtime/jax"),

@@ -1,0 +1,1 @@
+"""Notebooks: the magic ``%%gradspec``, what it shows, and plots of rules."""

@@ -1,0 +1,232 @@
+"""Expressions as LaTeX, as the author wrote them: nothing is reordered or simplified.
+
+The text holds names, numbers and commands of ours alone, so it is safe to show.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from gradspec.ir.depth import deep
+from gradspec.syntax import nodes
+
+# How tightly a text binds. A sum or product over an index takes all that follows it, so
+# it stands between sums and products, and so does a product that ends in one.
+_CHOICE, _OR, _AND, _NOT, _COMPARE, _SUM, _OPEN, _PRODUCT, _SIGN, _POWER, _ATOM = range(
+    11
+)
+
+_GREEK = re.compile(
+    "alpha|beta|gamma|delta|epsilon|zeta|eta|theta|iota|kappa|lambda|mu|nu|xi|pi|rho|sigma"
+    "|tau|upsilon|phi|chi|psi|omega"
+)
+_RELATIONS = {"<=": r"\le", ">=": r"\ge", "==": "=", "!=": r"\ne"}
+_NAMED = re.compile("a?(?:sin|cos|tan)|(?:sin|cos|tan)h|log|max|min")
+_AROUND = {
+    "abs": (r"\left|", r"\right|"),
+    "floor": (r"\left\lfloor ", r"\right\rfloor "),
+    "ceil": (r"\left\lceil ", r"\right\rceil "),
+    "sqrt": (r"\sqrt{", "}"),
+    "cbrt": (r"\sqrt[3]{", "}"),
+}
+_OVER_INDICES = {"sum": r"\sum", "prod": r"\prod", "max": r"\max", "min": r"\min"}
+
+_Text = tuple[str, int]
+
+
+def expression(expr: nodes.Expr) -> str:
+    """The LaTeX of an expression."""
+    with deep():
+        return _spelled(expr)[0]
+
+
+def assignment(
+    target: str, indices: tuple[nodes.Expr, ...] | None, value: nodes.Expr
+) -> str:
+    """``y_{i} = …``"""
+    with deep():
+        return f"{_indexed(target, indices or ())} = {_spelled(value)[0]}"
+
+
+def function(definition: nodes.FunctionDef) -> str:
+    """``\\sigma\\left(t\\right) = …``"""
+    parameters = _bracketed(_listed(each.id for each in definition.parameters))
+    with deep():
+        value = _spelled(definition.value)[0]
+    return f"{_function(definition.name, None)}{parameters} = {value}"
+
+
+def name(text: str) -> str:
+    """A name: one letter, a Greek letter, a letter with a number, or a word."""
+    letters = text.rstrip("0123456789")
+    digits = text[len(letters) :]
+    if digits:
+        letters = letters.removesuffix("_")
+    if _GREEK.fullmatch(letters):
+        shown = f"\\{letters}"
+    elif letters[:1] == "d" and _GREEK.fullmatch(letters, 1):
+        shown = f"d\\{letters[1:]}"
+    elif len(letters) == 1 and letters != "_":
+        shown = letters
+    else:
+        word = text.replace("_", r"\_")
+        return rf"\mathit{{{word}}}"
+    return f"{shown}_{{{digits}}}" if digits else shown
+
+
+def _at(expr: nodes.Expr, tightness: int) -> str:
+    text, own = _spelled(expr)
+    return text if own >= tightness else _bracketed(text)
+
+
+def _bracketed(text: str) -> str:
+    return rf"\left({text}\right)"
+
+
+def _spelled(expr: nodes.Expr) -> _Text:
+    match expr:
+        case nodes.Number():
+            return _number(expr)
+        case nodes.Name("inf"):
+            return r"\infty", _ATOM
+        case nodes.Name(text):
+            return name(text), _ATOM
+        case nodes.Indexed(text, indices):
+            return _indexed(text, indices), _ATOM
+        case nodes.Unary("not", operand):
+            return rf"\lnot {_at(operand, _COMPARE + 1)}", _NOT
+        case nodes.Unary(op, operand):
+            part = _spelled(operand)
+            return op + _second(part, _OPEN), _OPEN if part[1] == _OPEN else _SIGN
+        case nodes.Binary():
+            return _binary(expr)
+        case nodes.Compare(operands, ops):
+            first, *others = (_at(operand, _SUM) for operand in operands)
+            pairs = zip(ops, others, strict=True)
+            links = (f"{_RELATIONS.get(op, op)} {text}" for op, text in pairs)
+            return " ".join([first, *links]), _COMPARE
+        case nodes.Logical(op, operands):
+            own = _OR if op == "or" else _AND
+            parts = (_at(operand, own + 1) for operand in operands)
+            return rf" \text{{ {op} }} ".join(parts), own
+        case nodes.Conditional():
+            return _cases(expr), _CHOICE
+        case nodes.Call():
+            return _call(expr)
+        case nodes.Comprehension():
+            return _over_indices(expr), _OPEN
+
+
+def _number(number: nodes.Number) -> _Text:
+    mantissa, _, exponent = number.text.lower().replace("_", "").partition("e")
+    if not exponent:
+        return mantissa, _ATOM
+    power = f"10^{{{int(exponent)}}}"
+    return (
+        (power, _POWER) if mantissa == "1" else (rf"{mantissa} \cdot {power}", _PRODUCT)
+    )
+
+
+def _indexed(text: str, indices: tuple[nodes.Expr, ...]) -> str:
+    base = name(text)
+    if not indices:
+        return base
+    base = f"{{{base}}}" if "_{" in base else base
+    return f"{base}_{{{', '.join(_spelled(index)[0] for index in indices)}}}"
+
+
+def _binary(expr: nodes.Binary) -> _Text:
+    left, right = expr.left, expr.right
+    match expr.op:
+        case "+" | "-" as op:
+            return f"{_at(left, _SUM)} {op} {_second(_spelled(right), _OPEN)}", _SUM
+        case "*":
+            return _product(left, right)
+        case "/":
+            return rf"\frac{{{_spelled(left)[0]}}}{{{_spelled(right)[0]}}}", _POWER
+        case "%":
+            text = _second(_spelled(right), _PRODUCT + 1)
+            return rf"{_at(left, _PRODUCT)} \bmod {text}", _PRODUCT
+        case _:
+            return _power(left, right)
+
+
+def _second(operand: _Text, tightness: int) -> str:
+    """What stands after an operator: in brackets too if it begins with a sign."""
+    text, own = operand
+    is_bare = own >= tightness and not text.startswith(("-", "+"))
+    return text if is_bare else _bracketed(text)
+
+
+def _product(left: nodes.Expr, right: nodes.Expr) -> _Text:
+    is_open = isinstance(right, nodes.Comprehension)
+    factor = _second(_spelled(right), _OPEN if is_open else _PRODUCT + 1)
+    is_number = isinstance(left, nodes.Number) and factor.startswith(r"\frac")
+    sign = r"\cdot" if is_number or factor[0] in ".0123456789" else r"\,"
+    return f"{_at(left, _PRODUCT)} {sign} {factor}", _OPEN if is_open else _PRODUCT
+
+
+def _power(base: nodes.Expr, exponent: nodes.Expr) -> _Text:
+    """``\\tanh^{2}\\left(x\\right)`` of a function that has a name of its own."""
+    raised = f"^{{{_spelled(exponent)[0]}}}"
+    is_number = isinstance(exponent, nodes.Number)
+    match base:
+        case nodes.Call(name, None, (part,), ()) if is_number and _NAMED.fullmatch(
+            name
+        ):
+            argument = _bracketed(_spelled(part)[0])
+            return f"{_function(name, None)}{raised}{argument}", _POWER
+    return _at(base, _ATOM) + raised, _POWER
+
+
+def _cases(expr: nodes.Expr) -> str:
+    rows = []
+    while isinstance(expr, nodes.Conditional):
+        condition = _spelled(expr.condition)[0]
+        rows.append(rf"{_spelled(expr.then)[0]} & \text{{if }} {condition}")
+        expr = expr.otherwise
+    rows.append(rf"{_spelled(expr)[0]} & \text{{otherwise}}")
+    lines = r" \\ ".join(rows)
+    return rf"\begin{{cases}} {lines} \end{{cases}}"
+
+
+def _call(call: nodes.Call) -> _Text:
+    function = call.function
+    if call.output is None and not call.keywords and len(call.args) == 1:
+        (argument,) = map(_spelled, call.args)
+        if function == "exp":
+            return f"e^{{{argument[0]}}}", _POWER
+        if function in _AROUND:
+            opened, closed = _AROUND[function]
+            return f"{opened}{argument[0]}{closed}", _ATOM
+    return f"{_function(function, call.output)}{_bracketed(_arguments(call))}", _ATOM
+
+
+def _function(function: str, output: str | None) -> str:
+    if output is None and _NAMED.fullmatch(function):
+        return f"\\arc{function[1:]}" if function[0] == "a" else f"\\{function}"
+    if output is None and function == "gamma":
+        return r"\Gamma"
+    if output is None and _GREEK.fullmatch(function):
+        return name(function)
+    full = function if output is None else f"{function}.{output}"
+    word = full.replace("_", r"\_")
+    return rf"\operatorname{{{word}}}"
+
+
+def _arguments(call: nodes.Call) -> str:
+    named = (f"{name(word.name)} = {_spelled(word.value)[0]}" for word in call.keywords)
+    return ", ".join([*(_spelled(arg)[0] for arg in call.args), *named])
+
+
+def _over_indices(expr: nodes.Comprehension) -> str:
+    over = _listed(index.id for index in expr.indices)
+    if expr.condition is not None:
+        over += rf" \,:\, {_spelled(expr.condition)[0]}"
+    op = _OVER_INDICES.get(expr.op) or rf"\operatorname*{{{expr.op}}}"
+    return f"{op}_{{{over}}} {_second(_spelled(expr.body), _OPEN)}"
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(map(name, names))

@@ -1,0 +1,191 @@
+"""The output of a cell of rules, as HTML for a notebook and as text for a terminal.
+
+Text of the user's stands in ``<code>`` or ``<pre>``, escaped: a browser takes it for no
+HTML and a notebook for no LaTeX.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import escape
+from io import StringIO
+
+from gradspec.diagnostics import Diagnostic
+from gradspec.driver.results import row
+from gradspec.ir.rule import CheckedRule, Declared, Derived, Override, Status
+from gradspec.ir.text import show
+from gradspec.notebook import latex
+from gradspec.report.diagnostic_text import printable, render
+from gradspec.report.summary import describe, verdicts
+from gradspec.syntax import nodes
+from gradspec.syntax.parse import parse, parse_expression
+
+_COLOURS = {
+    Status.PROVED: "#2e8b57",
+    Status.DERIVED: "#2e8b57",
+    Status.AGREES: "#c77700",
+    Status.OVERRIDE: "#a04fb5",
+    Status.REFUTED: "#cc3333",
+}
+_GREY = (128, 128, 128)
+_RED, _ORANGE, _BLUE, _TEAL = (
+    (204, 51, 51),
+    (199, 119, 0),
+    (65, 105, 225),
+    (0, 139, 139),
+)
+_ANSI = [_GREY, _RED, _GREY, _ORANGE, _BLUE, _GREY, _TEAL, _GREY]
+"""A terminal's colours, so that they can be read on white and on black."""
+
+_LEFT = 'style="text-align: left; vertical-align: top"'
+_WORDS = 'style="font-family: inherit; background: none; white-space: normal"'
+
+
+@dataclass(frozen=True, slots=True)
+class CellOutput:
+    """What became of a cell: its rules, the findings, and the names that it defined."""
+
+    target: str
+    rules: tuple[CheckedRule, ...]
+    diagnostics: tuple[Diagnostic, ...]
+    defined: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        import click
+
+        lines = [f"{r.rule.name}  {verdicts(row(r))}" for r in self._shown]
+        findings = [click.unstyle(render(found)) for found in self.diagnostics]
+        return "\n\n".join(["\n".join([*lines, _summary(self)]), *findings])
+
+    def _repr_html_(self) -> str:
+        table = list(_table(self._shown))
+        if table:
+            titles = ("rule", "formula", "gradients", "verdicts")
+            head = "".join(f"<th {_LEFT}>{title}</th>" for title in titles)
+            table = [f"<table><tr>{head}</tr>", *table, "</table>"]
+        findings = [_finding(found) for found in self.diagnostics]
+        summary = f"<p><code {_WORDS}>{escape(_summary(self))}</code></p>"
+        return "\n".join([*table, summary, *findings])
+
+    @property
+    def _shown(self) -> tuple[CheckedRule, ...]:
+        """The rules, unless some have errors: these are all there is to see then."""
+        return () if any(d.is_error for d in self.diagnostics) else self.rules
+
+
+def _summary(output: CellOutput) -> str:
+    if output.defined:
+        return f"Defined for {output.target}: {', '.join(output.defined)}"
+    return "Nothing is defined."
+
+
+def _finding(found: Diagnostic) -> str:
+    """A finding as in a terminal, its colours too."""
+    from rich.console import Console
+    from rich.terminal_theme import TerminalTheme
+    from rich.text import Text
+
+    console = Console(record=True, file=StringIO(), width=10_000)
+    console.print(Text.from_ansi(render(found)), soft_wrap=True)
+    pre = '<pre style="overflow-x: auto; line-height: 1.3">{code}</pre>'
+    theme = TerminalTheme((255, 255, 255), (0, 0, 0), _ANSI)
+    return console.export_html(theme=theme, inline_styles=True, code_format=pre)
+
+
+# --- rules ----------------------------------------------------------------------------
+
+
+def _table(rules: tuple[CheckedRule, ...]) -> Iterator[str]:
+    """A row for each `def` and for each gradient of each rule, in the order written."""
+    by_name = {checked.rule.name: checked for checked in rules}
+    module = parse(rules[0].rule.source).value if rules else None
+    for item in module.items if module else ():
+        match item:
+            case nodes.FunctionDef(name):
+                cells = (
+                    f"<code>{escape(name)}</code>",
+                    _line(latex.function(item)),
+                    "",
+                    "",
+                )
+                yield f"<tr>{''.join(f'<td {_LEFT}>{cell}</td>' for cell in cells)}</tr>"
+            case nodes.RuleDef(name) if name in by_name:
+                yield from _rows(by_name[name], item)
+
+
+def _rows(checked: CheckedRule, definition: nodes.RuleDef) -> Iterator[str]:
+    """Name and formula stand beside all gradients."""
+    gradients = list(_gradients(checked, definition)) or [("", "no gradient")]
+    height = f'rowspan="{len(gradients)}"'
+    title = f"<code>{escape(definition.name)}</code>{_doc(definition)}"
+    formulas = "".join(_formulas(checked, definition))
+    first = f"<td {height} {_LEFT}>{title}</td><td {height} {_LEFT}>{formulas}</td>"
+    for gradient, verdict in gradients:
+        yield f"<tr>{first}<td {_LEFT}>{gradient}</td><td {_LEFT}>{verdict}</td></tr>"
+        first = ""
+
+
+def _doc(definition: nodes.RuleDef) -> str:
+    """The first paragraph of the author's words."""
+    paragraph = textwrap.dedent(definition.doc or "").strip().split("\n\n")[0]
+    words = escape(printable(" ".join(paragraph.split())))
+    return f"<br><code {_WORDS}>{words}</code>" if words else ""
+
+
+def _formulas(checked: CheckedRule, definition: nodes.RuleDef) -> Iterator[str]:
+    """Assumptions, locals, outputs and surrogates as they are written."""
+    backward = {let.name for let in checked.rule.backward_locals}
+    backward |= {f"d{variable.name}" for variable in checked.rule.inputs}
+    for statement in definition.body:
+        match statement:
+            case nodes.Assign(name, indices, value) if name not in backward:
+                yield _line(latex.assignment(name, indices, value))
+            case nodes.Surrogate(name, indices, value):
+                text = latex.assignment(name, indices, value)
+                yield _line(rf"\text{{surrogate }} {text}")
+            case nodes.Assume(conditions):
+                for condition in conditions:
+                    yield _line(rf"\text{{assume }} {latex.expression(condition)}")
+
+
+def _gradients(
+    checked: CheckedRule, definition: nodes.RuleDef
+) -> Iterator[tuple[str, str]]:
+    """Pairs of a gradient (or a local that only gradients use) and its verdict."""
+    written = {
+        statement.name: _line(
+            latex.assignment(statement.name, statement.indices, statement.value)
+        )
+        for statement in definition.body
+        if isinstance(statement, nodes.Assign | nodes.Override)
+    }
+    for let in checked.rule.backward_locals:
+        yield written[let.name], ""
+    entries = zip(checked.rule.backward, checked.verdicts, strict=True)
+    for entry, verdict in entries:
+        name = f"d{verdict.input}"
+        said = escape(describe(verdict))
+        said = f'<span style="color: {_COLOURS.get(verdict.status)}">{said}</span>'
+        match entry:
+            case Derived():
+                yield _derived(name, entry), said
+            case Declared():
+                yield written[name], said
+            case Override(reason=reason):
+                because = escape(printable(reason))
+                yield written[name], f"{said}: <code {_WORDS}>{because}</code>"
+
+
+def _derived(name: str, entry: Derived) -> str:
+    indices = tuple(parse_expression(index) for index in entry.indices)
+    text = show(entry.value)
+    try:
+        return _line(latex.assignment(name, indices, parse_expression(text)))
+    except ValueError:  # nested more deeply than an author may write
+        return f"<code>{escape(f'{name} = {text}')}</code>"
+
+
+def _line(text: str) -> str:
+    return rf"<div>$\displaystyle {escape(text)}$</div>"
