@@ -8,7 +8,7 @@ from typing import Any
 
 from gradspec.primitives import balls
 from gradspec.primitives.row import Primitive
-from gradspec.primitives.spelling import calls, everywhere, special
+from gradspec.primitives.spelling import call, calls, everywhere, special
 
 
 def _by_libm(np: Any, function: Callable[[float], float], x: Any) -> Any:
@@ -59,9 +59,9 @@ ROWS = (
             1,
             special("erfc"),
             "torch.erfc",
-            special("erfc"),
+            "tf.math.erfc",
             "math.erfc",
-            special("erfc"),
+            "jax.special.erfc",
         ),
     ),
     Primitive(
@@ -144,7 +144,7 @@ ROWS = (
         source="Wichura, Algorithm AS 241, Applied Statistics 37 (1988)",
         spellings=calls(
             *(1, special("ndtri"), "torch.special.ndtri", special("ndtri")),
-            jax=special("ndtri"),
+            jax="jax.special.ndtri",
         ),
     ),
     Primitive(
@@ -156,7 +156,7 @@ ROWS = (
         sympy=lambda sp, x: sp.log(sp.erfc(-x / sp.sqrt(2)) / 2),
         cost=60,
         source="DLMF 7.20.1; tail through erfcx, DLMF 7.2.3",
-        spellings=everywhere("log_ndtr"),
+        spellings=everywhere("log_ndtr") | {"torch": call(1, "torch.special.log_ndtr")},
     ),
     Primitive(
         "inverse_mills",

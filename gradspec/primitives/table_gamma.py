@@ -53,7 +53,7 @@ ROWS = (
         sympy=lambda sp, x: sp.digamma(x),
         cost=60,
         source="DLMF 5.2.2; reflection 5.15.6",
-        spellings=everywhere("digamma"),
+        spellings=everywhere("digamma") | {"torch": call(1, "torch.digamma")},
     ),
     Primitive(
         "polygamma",

@@ -93,14 +93,6 @@ _INVERSE_ERROR_FAR_UNDER = (
     1.6733029080557034e-05, 0.0005197247256560618, 0.00841714873876535,
     0.07515573698404757, 0.3720822450023112, 0.9573227285770431, 1.0,
 )
-_NDTR_SINGLE_OVER = (
-    -0.0011384428029999132, -0.0063444237025483425, -0.010730020120660119,
-    0.021828197736202024, 0.10105772161464026,
-)
-_NDTR_SINGLE_UNDER = (
-    0.011265650776408436, 0.10723261101752204, 0.4855050566311749, 1.2263916014656029,
-    1.6898326714593146, 1.0,
-)
 _LGAMMA_OVER = (
     1.0263479025748211e-05, 0.003735897981010642, 0.09896873185248797,
     0.7384858655004171, 2.0000425738304792, 1.9775364197344207, 0.46700811768352,
@@ -497,17 +489,6 @@ def erfcx(x: jax.Array) -> jax.Array:
     return y
 
 
-def erfc(x: jax.Array) -> jax.Array:
-    """1 - erf(x); for abs(x) > 1/2 through exp(-x**2) * erfcx(x)."""
-    small = jnp.abs(x) <= 0.5
-    b = jnp.where(small, x, 0.5 * jnp.ones_like(x))
-    u = b * b
-    near = 1.0 - b * (1.1283791670955126 + u * _quotient(u, _ERFC_OVER, _ERFC_UNDER))
-    tail = exp_neg_square(x) * erfcx(jnp.abs(x))
-    y = jnp.where(small, near, jnp.where(x < 0.0, 2.0 - tail, tail))
-    return y
-
-
 def erfcx_slope(x: jax.Array) -> jax.Array:
     """The derivative of erfcx, that is 2 * x * erfcx(x) - 2 / sqrt(pi)."""
     a = jnp.where(x < 0.0, -x, x)
@@ -566,40 +547,9 @@ def erfcinv(x: jax.Array) -> jax.Array:
     return _inverse_error(1.0 - x, jnp.minimum(x, 2.0 - x))
 
 
-def _ndtr_single(x: jax.Array) -> jax.Array:
-    """ndtr(x) in float32: exp(-x**2 / 2), its square split, times Mills' ratio, which is
-    (1 / 2 + r) / (1 + abs(x)). What is rounded is a small part of each sum."""
-    a = jnp.where(x < 0.0, -x, x)
-    a = jnp.where(a > 64.0, 64.0 * jnp.ones_like(a), a)
-    h = 0.00390625 * jnp.round(256.0 * a)
-    e = jnp.exp(-0.5 * h * h)
-    s = _expm1_small(0.5 * (h - a) * (h + a))
-    r = a * _quotient(a, _NDTR_SINGLE_OVER, _NDTR_SINGLE_UNDER)
-    tail = (0.5 * e + e * (0.5 * s + (r + s * r))) / (1.0 + a)
-    return jnp.where(x < 0.0, tail, 1.0 - tail)
-
-
 def ndtr(x: jax.Array) -> jax.Array:
-    """0.5 * erfc(-x / sqrt(2)); for abs(x) > 1/2 through exp(-x**2 / 2) * erfcx."""
-    if x.dtype == jnp.float32:
-        return _ndtr_single(x)
-    small = jnp.abs(x) <= 0.5
-    b = 0.7071067811865476 * jnp.where(small, x, 0.5 * jnp.ones_like(x))
-    u = b * b
-    near = 0.5 + 0.5 * b * (
-        1.1283791670955126 + u * _quotient(u, _ERFC_OVER, _ERFC_UNDER)
-    )
-    scaled = erfcx(0.7071067811865476 * jnp.abs(x))
-    tail = 0.5 * exp_neg_half_square(x) * scaled
-    y = jnp.where(small, near, jnp.where(x < 0.0, tail, 1.0 - tail))
-    return y
-
-
-def ndtri(x: jax.Array) -> jax.Array:
-    """The inverse of the normal distribution function."""
-    return -1.4142135623730951 * _inverse_error(
-        1.0 - 2.0 * x, jnp.minimum(2.0 * x, 2.0 - 2.0 * x)
-    )
+    """0.5 * erfc(-x / sqrt(2)): rounding its argument costs no more than rounding x."""
+    return 0.5 * jax.lax.erfc(-0.7071067811865476 * x)
 
 
 def log_ndtr(x: jax.Array) -> jax.Array:
@@ -779,36 +729,6 @@ def polygamma(n: int, x: jax.Array) -> jax.Array:
             p = p * r
         first = first + p
     return jnp.where(far, s, s + scale * first)
-
-
-def i0(x: jax.Array) -> jax.Array:
-    """The modified Bessel function of order 0."""
-    a = jnp.abs(x)
-    far = a > 6.0
-    edge = 6.0 * jnp.ones_like(x)
-    near = _polynomial(jnp.square(jnp.where(far, edge, a)), _I0_SMALL)
-    b = jnp.where(far, jnp.where(a > 800.0, 800.0 * jnp.ones_like(x), a), edge)
-    tail = _polynomial(12.0 / b - 1.0, _I0_LARGE) / jnp.sqrt(b)
-    huge = b > 64.0  # exp(b) leaves the range before the product does
-    e = tail * jnp.exp(jnp.where(huge, b - 64.0, b))
-    tail = jnp.where(huge, 6.235149080811617e27 * e, e)
-    y = jnp.where(far, tail, near)
-    return y
-
-
-def i1(x: jax.Array) -> jax.Array:
-    """The modified Bessel function of order 1."""
-    a = jnp.abs(x)
-    far = a > 6.0
-    edge = 6.0 * jnp.ones_like(x)
-    near = _polynomial(jnp.square(jnp.where(far, edge, a)), _I1_SMALL)
-    b = jnp.where(far, jnp.where(a > 800.0, 800.0 * jnp.ones_like(x), a), edge)
-    tail = _polynomial(12.0 / b - 1.0, _I1_LARGE) / jnp.sqrt(b)
-    huge = b > 64.0  # exp(b) leaves the range before the product does
-    e = tail * jnp.exp(jnp.where(huge, b - 64.0, b))
-    tail = jnp.where(huge, 6.235149080811617e27 * e, e)
-    y = jnp.where(far, jnp.sign(x) * tail, x * near)
-    return y
 
 
 def i1_slope(x: jax.Array) -> jax.Array:

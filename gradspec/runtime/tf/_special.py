@@ -80,14 +80,6 @@ _INVERSE_ERROR_FAR_UNDER = (
     1.6733029080557034e-05, 0.0005197247256560618, 0.00841714873876535,
     0.07515573698404757, 0.3720822450023112, 0.9573227285770431, 1.0,
 )
-_NDTR_SINGLE_OVER = (
-    -0.0011384428029999132, -0.0063444237025483425, -0.010730020120660119,
-    0.021828197736202024, 0.10105772161464026,
-)
-_NDTR_SINGLE_UNDER = (
-    0.011265650776408436, 0.10723261101752204, 0.4855050566311749, 1.2263916014656029,
-    1.6898326714593146, 1.0,
-)
 _GAMMA_OVER = (
     0.0014930026515223658, 0.13259774856470236, 1.4303082790239177, 4.597102380004697,
     7.414886207825411, 6.88263344260284, 3.87889734833145, 1.2585423189608806,
@@ -431,17 +423,6 @@ def erf(x: tf.Tensor) -> tf.Tensor:
     return tf.where(small, near, tf.where(x < 0.0, -far, far))
 
 
-def erfc(x: tf.Tensor) -> tf.Tensor:
-    """1 - erf(x); for abs(x) > 1/2 through exp(-x**2) * erfcx(x)."""
-    small = tf.abs(x) <= 0.5
-    b = tf.where(small, x, 0.5 * tf.ones_like(x))
-    u = b * b
-    near = 1.0 - b * (1.1283791670955126 + u * _quotient(u, _ERF_OVER, _ERF_UNDER))
-    tail = exp_neg_square(x) * erfcx(tf.abs(x))
-    y = tf.where(small, near, tf.where(x < 0.0, 2.0 - tail, tail))
-    return y
-
-
 def erfcx_slope(x: tf.Tensor) -> tf.Tensor:
     """The derivative of erfcx, that is 2 * x * erfcx(x) - 2 / sqrt(pi)."""
     a = tf.where(x < 0.0, -x, x)
@@ -500,33 +481,9 @@ def erfcinv(x: tf.Tensor) -> tf.Tensor:
     return _inverse_error(1.0 - x, tf.minimum(x, 2.0 - x))
 
 
-def _ndtr_single(x: tf.Tensor) -> tf.Tensor:
-    """ndtr(x) in float32: exp(-x**2 / 2), its square split, times Mills' ratio, which is
-    (1 / 2 + r) / (1 + abs(x)). What is rounded is a small part of each sum."""
-    a = tf.where(x < 0.0, -x, x)
-    a = tf.where(a > 64.0, 64.0 * tf.ones_like(a), a)
-    h = 0.00390625 * tf.round(256.0 * a)
-    e = tf.exp(-0.5 * h * h)
-    s = _expm1_small(0.5 * (h - a) * (h + a))
-    r = a * _quotient(a, _NDTR_SINGLE_OVER, _NDTR_SINGLE_UNDER)
-    tail = (0.5 * e + e * (0.5 * s + (r + s * r))) / (1.0 + a)
-    return tf.where(x < 0.0, tail, 1.0 - tail)
-
-
 def ndtr(x: tf.Tensor) -> tf.Tensor:
-    """0.5 * erfc(-x / sqrt(2)); for abs(x) > 1/2 through exp(-x**2 / 2) * erfcx."""
-    if x.dtype == tf.float32:
-        return _ndtr_single(x)
-    small = tf.abs(x) <= 0.5
-    b = 0.7071067811865476 * tf.where(small, x, 0.5 * tf.ones_like(x))
-    u = b * b
-    near = 0.5 + 0.5 * b * (
-        1.1283791670955126 + u * _quotient(u, _ERF_OVER, _ERF_UNDER)
-    )
-    scaled = erfcx(0.7071067811865476 * tf.abs(x))
-    tail = 0.5 * exp_neg_half_square(x) * scaled
-    y = tf.where(small, near, tf.where(x < 0.0, tail, 1.0 - tail))
-    return y
+    """0.5 * erfc(-x / sqrt(2)): rounding its argument costs no more than rounding x."""
+    return 0.5 * tf.math.erfc(-0.7071067811865476 * x)
 
 
 def ndtri(x: tf.Tensor) -> tf.Tensor:

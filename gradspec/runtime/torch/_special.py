@@ -89,22 +89,6 @@ _GAMMA_UNDER = (
     0.02422387859900259, 0.8576978587873423, 6.984061517441078, 21.595263356749925,
     34.74574902874624, 32.37987470490747, 18.352343008510697, 5.983362245830902, 1.0,
 )
-_DIGAMMA_OVER = (
-    6.591394966916794e-07, 0.00036687003013506186, 0.013419770098390625,
-    0.15070870845984782, 0.6859980874264064, 1.3141205395808868, 0.8629957551432376,
-)
-_DIGAMMA_UNDER = (
-    8.56031548340638e-05, 0.0048765905395853825, 0.0791789090970218, 0.5260339073816256,
-    1.5942946704957057, 2.1426486292924163, 1.0,
-)
-_DIGAMMA_FAR_OVER = (
-    0.18481485600197364, 4.9017207658015405, 18.136513112569652, 20.64281735189045,
-    8.969259726573686, 1.5265158318013932, 0.08333333333333326,
-)
-_DIGAMMA_FAR_UNDER = (
-    4.8924342052212015, 74.49702297826968, 239.04035861185372, 257.82928319218325,
-    109.42531666972745, 18.418189981615505, 1.0,
-)
 _I0_SMALL = (
     6.606801285867742e-31, 3.625822697903945e-28, 2.613845625975498e-25,
     1.4955575196817508e-22, 7.242519225066756e-20, 2.896897160478414e-17,
@@ -434,39 +418,8 @@ def erfcinv(x: torch.Tensor) -> torch.Tensor:
 
 
 def ndtr(x: torch.Tensor) -> torch.Tensor:
-    """0.5 * erfc(z), z = -x / sqrt(2); ``e``, what rounding takes off z, is put back by
-    the slope of log(erfc), which is -(2 * z + 1 / z) far out.
-    """
-    c = torch.clamp(x, -40.0, 40.0)
-    factor, high, low = (
-        (4097.0, 0.70703125, 7.55311865475244e-05)
-        if c.dtype == torch.float32
-        else (134217729.0, 0.7071067690849304, 1.210161710447897e-08)
-    )
-    scaled = factor * c
-    h = scaled - (scaled - c)
-    z = -0.7071067811865476 * c
-    e = torch.add(torch.add(z, h, alpha=high), c - h, alpha=high)
-    e = torch.add(e, c, alpha=low)
-    p = torch.clamp(z, min=0.0)
-    slope = torch.add(p / (p * p + 0.6), p, alpha=2.0)
-    return 0.5 * torch.erfc(z) * (1.0 + e * slope)
-
-
-def log_ndtr(x: torch.Tensor) -> torch.Tensor:
-    """log(ndtr(x)), on the left through erfcx, so that nothing underflows, on the right
-    log(1 - t) as -2 * atanh(t / (2 - t)) by its series."""
-    left = x < 0.0
-    n = torch.where(left, x, torch.zeros_like(x))
-    p = torch.where(left, torch.zeros_like(x), x)
-    scaled = torch.log(0.5 * erfcx(-0.7071067811865476 * n)) - 0.5 * n * n
-    t = ndtr(-p)
-    s = 2.0 * t / (2.0 - t)
-    rest = torch.zeros_like(x)
-    for k in range(35, 1, -2):
-        rest = (rest + 1.0 / k) * (0.25 * s * s)
-    y = torch.where(left, scaled, -s - s * rest)
-    return y
+    """0.5 * erfc(-x / sqrt(2)): rounding its argument costs no more than rounding x."""
+    return 0.5 * torch.erfc(-0.7071067811865476 * x)
 
 
 def inverse_mills(x: torch.Tensor) -> torch.Tensor:
@@ -552,33 +505,11 @@ def gamma(x: torch.Tensor) -> torch.Tensor:
     return y
 
 
-def digamma(x: torch.Tensor) -> torch.Tensor:
-    """The derivative of log(abs(gamma(x))): up to 2 with its zero as a factor, beyond
-    by DLMF 5.11.2, on the left by reflection (DLMF 5.5.4)."""
-    left = x < 0.0
-    a = torch.where(left, 1.0 - x, x)
-    far = a > 2.0
-    b = torch.where(far, torch.ones_like(x), a)
-    zero = (b - 1.4616321325302124) - 1.2438149938918909e-08
-    over_zero = 0.6841666717870696 + b * _quotient(b, _DIGAMMA_OVER, _DIGAMMA_UNDER)
-    near = (zero - 4.341643069426251e-25) / b * over_zero
-    c = torch.where(far, a, 2.0 * torch.ones_like(x))
-    r = 1.0 / c
-    tail = (
-        torch.log(c)
-        - 0.5 * r
-        - r * (r * _quotient(r * r, _DIGAMMA_FAR_OVER, _DIGAMMA_FAR_UNDER))
-    )
-    right = torch.where(far, tail, near)
-    t = torch.where(left, x - torch.round(x), 0.25 * torch.ones_like(x))
-    return torch.where(left, right - torch.pi / torch.tan(torch.pi * t), right)
-
-
 def polygamma(n: int, x: torch.Tensor) -> torch.Tensor:
     """The n-th derivative of digamma, for x > 0: (-1)**(n + 1) n! zeta(n + 1, x), by
     its first terms and Euler's summation of the others (DLMF 25.11.43)."""
     if n == 0:
-        return digamma(x)
+        return torch.digamma(x)
     over = (-3617, 7, -691, 5, -1, 1, -1, 1)  # Bernoulli's numbers
     under = (510, 6, 2730, 66, 30, 42, 30, 6)
     far = x > 10.0 + n
@@ -607,36 +538,6 @@ def _polynomial(x: torch.Tensor, coefficients: tuple[float, ...]) -> torch.Tenso
     for c in coefficients:
         p = p * x + c
     return p
-
-
-def i0(x: torch.Tensor) -> torch.Tensor:
-    """The modified Bessel function of order 0."""
-    a = torch.abs(x)
-    far = a > 6.0
-    edge = 6.0 * torch.ones_like(x)
-    near = _polynomial(torch.square(torch.where(far, edge, a)), _I0_SMALL)
-    b = torch.where(far, torch.where(a > 800.0, 800.0 * torch.ones_like(x), a), edge)
-    tail = _polynomial(12.0 / b - 1.0, _I0_LARGE) / torch.sqrt(b)
-    huge = b > 64.0  # exp(b) leaves the range before the product does
-    e = tail * torch.exp(torch.where(huge, b - 64.0, b))
-    tail = torch.where(huge, 6.235149080811617e27 * e, e)
-    y = torch.where(far, tail, near)
-    return y
-
-
-def i1(x: torch.Tensor) -> torch.Tensor:
-    """The modified Bessel function of order 1."""
-    a = torch.abs(x)
-    far = a > 6.0
-    edge = 6.0 * torch.ones_like(x)
-    near = _polynomial(torch.square(torch.where(far, edge, a)), _I1_SMALL)
-    b = torch.where(far, torch.where(a > 800.0, 800.0 * torch.ones_like(x), a), edge)
-    tail = _polynomial(12.0 / b - 1.0, _I1_LARGE) / torch.sqrt(b)
-    huge = b > 64.0  # exp(b) leaves the range before the product does
-    e = tail * torch.exp(torch.where(huge, b - 64.0, b))
-    tail = torch.where(huge, 6.235149080811617e27 * e, e)
-    y = torch.where(far, torch.sign(x) * tail, x * near)
-    return y
 
 
 def i1_slope(x: torch.Tensor) -> torch.Tensor:
