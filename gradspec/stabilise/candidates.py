@@ -2,7 +2,7 @@
 
 Rewrite rules find most. To these come forms found by algebra: conjugates of sums with a
 root, sums of fractions over one denominator, and the factor of a cotangent gathered into
-one fraction. All are measured (`choice.py`); none is trusted.
+one fraction, and what SymPy proposes. All are measured (`choice.py`); none is trusted.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from gradspec.stabilise.choice import cost
 from gradspec.stabilise.matching import FEW, Holds, Search, replaced
 from gradspec.stabilise.names import Names, Quantity
 from gradspec.symbolic.gather import gathered
+from gradspec.symbolic.simplified import simplified
 
 _LARGEST = 60
 """Nodes of an expression beyond which algebra leaves it alone."""
@@ -74,6 +75,18 @@ class Proposals:
 
 
 # --- at the node that loses the digits -----------------------------------------------------
+
+
+def by_sympy(of: Quantity, written: Rule) -> Iterator[Expr]:
+    """What SymPy makes of the factor of a derived cotangent."""
+    upstream = frozenset(f"d{output.name}" for output in written.outputs)
+    start = tidy(of.value)
+    used = sorted(upstream & names(start))
+    if len(used) == 1 and is_linear(start, upstream):
+        factor = coefficient(start, used[0], upstream)
+        if not any(map(_is_foreign, nodes(factor))):
+            for form in simplified(factor):
+                yield times(Ref(used[0]), form)
 
 
 def _over_one_denominator(expr: Expr) -> Expr:

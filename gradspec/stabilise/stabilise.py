@@ -214,7 +214,7 @@ class _Stabiliser:
         return choice
 
     def _mended(self, contest: Contest, of: Quantity, choice: Choice) -> Choice:
-        """What is still bad: products in another order, a series."""
+        """What is still bad: products in another order, a series, SymPy's forms."""
         for mend in (with_vanishing_products, with_ordered_products, with_series):
             self._plain[of.name] = choice.selected.form
             if choice.is_good:
@@ -226,6 +226,9 @@ class _Stabiliser:
             if choice.is_good and of.is_derived and mend is with_ordered_products:
                 # from an order that is good the search may go on to a cheaper form
                 choice = self._searched(contest, of, choice)
+        if of.is_derived and choice.selected.faults[0]:
+            found = list(candidates.by_sympy(of, self._written))
+            choice = contest.choose(found, choice.selected)
         return choice
 
     # --- where it is measured --------------------------------------------------------------
