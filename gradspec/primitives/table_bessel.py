@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gradspec.primitives import balls
 from gradspec.primitives.row import Primitive
-from gradspec.primitives.spelling import call, everywhere
+from gradspec.primitives.spelling import everywhere
 
 ROWS = (
     Primitive(
@@ -17,8 +17,7 @@ ROWS = (
         sympy=lambda sp, x: sp.besseli(0, x),
         cost=40,
         source="DLMF 10.25.2; derivative 10.29.3",
-        spellings=everywhere("i0")
-        | {"torch": call(1, "torch.i0"), "jax": call(1, "jax.special.i0")},
+        spellings=everywhere("i0"),
     ),
     Primitive(
         "i1",
@@ -29,8 +28,7 @@ ROWS = (
         sympy=lambda sp, x: sp.besseli(1, x),
         cost=40,
         source="DLMF 10.25.2; derivative 10.29.2",
-        spellings=everywhere("i1")
-        | {"torch": call(1, "torch.special.i1"), "jax": call(1, "jax.special.i1")},
+        spellings=everywhere("i1"),
     ),
     Primitive(
         "i1_slope",

@@ -731,6 +731,36 @@ def polygamma(n: int, x: jax.Array) -> jax.Array:
     return jnp.where(far, s, s + scale * first)
 
 
+def i0(x: jax.Array) -> jax.Array:
+    """The modified Bessel function of order 0."""
+    a = jnp.abs(x)
+    far = a > 6.0
+    edge = 6.0 * jnp.ones_like(x)
+    near = _polynomial(jnp.square(jnp.where(far, edge, a)), _I0_SMALL)
+    b = jnp.where(far, jnp.where(a > 800.0, 800.0 * jnp.ones_like(x), a), edge)
+    tail = _polynomial(12.0 / b - 1.0, _I0_LARGE) / jnp.sqrt(b)
+    huge = b > 64.0  # exp(b) leaves the range before the product does
+    e = tail * jnp.exp(jnp.where(huge, b - 64.0, b))
+    tail = jnp.where(huge, 6.235149080811617e27 * e, e)
+    y = jnp.where(far, tail, near)
+    return y
+
+
+def i1(x: jax.Array) -> jax.Array:
+    """The modified Bessel function of order 1."""
+    a = jnp.abs(x)
+    far = a > 6.0
+    edge = 6.0 * jnp.ones_like(x)
+    near = _polynomial(jnp.square(jnp.where(far, edge, a)), _I1_SMALL)
+    b = jnp.where(far, jnp.where(a > 800.0, 800.0 * jnp.ones_like(x), a), edge)
+    tail = _polynomial(12.0 / b - 1.0, _I1_LARGE) / jnp.sqrt(b)
+    huge = b > 64.0  # exp(b) leaves the range before the product does
+    e = tail * jnp.exp(jnp.where(huge, b - 64.0, b))
+    tail = jnp.where(huge, 6.235149080811617e27 * e, e)
+    y = jnp.where(far, jnp.sign(x) * tail, x * near)
+    return y
+
+
 def i1_slope(x: jax.Array) -> jax.Array:
     """The derivative of I1, (I0(x) + I2(x)) / 2 (DLMF 10.29.1)."""
     a = jnp.abs(x)

@@ -468,11 +468,6 @@ def polygamma(n: int, x: Array) -> Array:
     return (-1.0) ** (n + 1) * math.factorial(n) * special.zeta(n + 1.0, x)
 
 
-def i0(x: Array) -> Array:
-    """The modified Bessel function of order 0."""
-    return special.i0(x)  # type: ignore[no-any-return, unused-ignore]
-
-
 def _polynomial(x: Array, coefficients: tuple[float, ...]) -> Array:
     """A polynomial in x, its highest power first."""
     p = np.zeros_like(x)
@@ -481,9 +476,25 @@ def _polynomial(x: Array, coefficients: tuple[float, ...]) -> Array:
     return p
 
 
+def i0(x: Array) -> Array:
+    """The modified Bessel function of order 0."""
+    return special.i0(np.clip(x, -800.0, 800.0))
+
+
 def i1(x: Array) -> Array:
     """The modified Bessel function of order 1."""
-    return special.i1(x)  # type: ignore[no-any-return, unused-ignore]
+    dtype, x = x.dtype, x.astype(np.float64, copy=False)
+    a = np.abs(x)
+    far = a > 6.0
+    edge = 6.0 * np.ones_like(x)
+    near = _polynomial(np.square(np.where(far, edge, a)), _I1_SMALL)
+    b = np.where(far, np.where(a > 800.0, 800.0 * np.ones_like(x), a), edge)
+    tail = _polynomial(12.0 / b - 1.0, _I1_LARGE) / np.sqrt(b)
+    huge = b > 64.0  # exp(b) leaves the range before the product does
+    e = tail * np.exp(np.where(huge, b - 64.0, b))
+    tail = np.where(huge, 6.235149080811617e27 * e, e)
+    y = np.where(far, np.sign(x) * tail, x * near)
+    return y.astype(dtype)
 
 
 def i1_slope(x: Array) -> Array:

@@ -540,6 +540,36 @@ def _polynomial(x: torch.Tensor, coefficients: tuple[float, ...]) -> torch.Tenso
     return p
 
 
+def i0(x: torch.Tensor) -> torch.Tensor:
+    """The modified Bessel function of order 0."""
+    a = torch.abs(x)
+    far = a > 6.0
+    edge = 6.0 * torch.ones_like(x)
+    near = _polynomial(torch.square(torch.where(far, edge, a)), _I0_SMALL)
+    b = torch.where(far, torch.where(a > 800.0, 800.0 * torch.ones_like(x), a), edge)
+    tail = _polynomial(12.0 / b - 1.0, _I0_LARGE) / torch.sqrt(b)
+    huge = b > 64.0  # exp(b) leaves the range before the product does
+    e = tail * torch.exp(torch.where(huge, b - 64.0, b))
+    tail = torch.where(huge, 6.235149080811617e27 * e, e)
+    y = torch.where(far, tail, near)
+    return y
+
+
+def i1(x: torch.Tensor) -> torch.Tensor:
+    """The modified Bessel function of order 1."""
+    a = torch.abs(x)
+    far = a > 6.0
+    edge = 6.0 * torch.ones_like(x)
+    near = _polynomial(torch.square(torch.where(far, edge, a)), _I1_SMALL)
+    b = torch.where(far, torch.where(a > 800.0, 800.0 * torch.ones_like(x), a), edge)
+    tail = _polynomial(12.0 / b - 1.0, _I1_LARGE) / torch.sqrt(b)
+    huge = b > 64.0  # exp(b) leaves the range before the product does
+    e = tail * torch.exp(torch.where(huge, b - 64.0, b))
+    tail = torch.where(huge, 6.235149080811617e27 * e, e)
+    y = torch.where(far, torch.sign(x) * tail, x * near)
+    return y
+
+
 def i1_slope(x: torch.Tensor) -> torch.Tensor:
     """The derivative of I1, (I0(x) + I2(x)) / 2 (DLMF 10.29.1)."""
     a = torch.abs(x)
