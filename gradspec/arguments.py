@@ -115,6 +115,7 @@ verbose = click.option(
     is_flag=True,
     help="Print a line per file on standard error.",
 )
+quiet = click.option("-q", "--quiet", is_flag=True, help="Print findings only.")
 as_written = click.option(
     "--as-written",
     is_flag=True,

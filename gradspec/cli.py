@@ -77,6 +77,7 @@ def cli(context: click.Context) -> None:
 @arguments.budget
 @arguments.jobs
 @arguments.verbose
+@arguments.quiet
 @arguments.style
 def compile_command(
     paths: tuple[str, ...],
@@ -91,9 +92,11 @@ def compile_command(
     budget: float,
     jobs: int,
     verbose: bool,
+    quiet: bool,
     style: str,
 ) -> None:
-    """Check the rules in PATH... and write a module per file and target."""
+    """Check the rules in PATH... and write a module per file and target; `-` is standard
+    input."""
     options = Options(
         targets,
         strict,
@@ -128,7 +131,7 @@ def compile_command(
         from gradspec.report import costs
 
         costs.tell(results)
-    if style == "text" and not failed:
+    if style == "text" and not failed and not quiet:
         _conclude(results, changed, "to be written" if only_check else "written", out)
     sys.exit(FINDINGS if failed or stale else CLEAN)
 
@@ -142,6 +145,7 @@ def compile_command(
 @arguments.ignored
 @arguments.budget
 @arguments.jobs
+@arguments.quiet
 @arguments.style
 def check_command(
     paths: tuple[str, ...],
@@ -152,16 +156,19 @@ def check_command(
     ignored: tuple[str, ...],
     budget: float,
     jobs: int,
+    quiet: bool,
     style: str,
 ) -> None:
-    """Check the rules in PATH... and tell the verdict on each gradient."""
+    """Check the rules in PATH... and print the verdict on each gradient; `-` is standard
+    input."""
     entries, found = _discover(paths)
     options = Options((), strict, budget=budget, order=order, ignored=ignored)
     results = _compile("checking", entries, options, jobs) if not found else ()
     tables = _boundaries(entries) if boundaries and not found else ()
     _report(results, found, (), style, tables)
     if style == "text":
-        (_print_evidence if evidence else _print_table)(results)
+        if not quiet:
+            (_print_evidence if evidence else _print_table)(results)
         from gradspec.report.boundaries import tell
 
         tell(tables)
@@ -276,17 +283,15 @@ def fmt_command(paths: tuple[str, ...], only_check: bool, diff: bool) -> None:
     changed. A file with a syntax error is reported and left alone.
     """
     from gradspec.driver import formatting
-    from gradspec.driver.discover import MAX_BYTES
     from gradspec.driver.write import CannotWrite
     from gradspec.report.diagnostic_text import printable
 
-    if paths == ("-",):
-        one = formatting.format_bytes("<stdin>", sys.stdin.buffer.read(MAX_BYTES + 1))
-        _report((), one.found, (), "text")
-        if one.after is not None:
-            click.echo(one.after, nl=False)
-        sys.exit(FINDINGS if one.after is None else CLEAN)
     entries, found = _discover(paths)
+    if [entry.data is None for entry in entries] == [False]:
+        (one,) = map(formatting.format_entry, entries)
+        _report((), one.found, (), "text")
+        click.echo(one.after or "", nl=False)
+        sys.exit(FINDINGS if one.after is None else CLEAN)
     files = [] if found else list(map(formatting.format_entry, entries))
     found += tuple(d for one in files for d in one.found)
     _report((), found, (), "text")

@@ -42,6 +42,7 @@ from gradspec.lower.module import Function
 OF_RULE: tuple[Callable[[Rule], Iterable[Diagnostic]], ...] = (
     domain.constants,
     inputs.unused,
+    inputs.unused_locals,
     shapes.missing_elements,
     examples.check,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 
@@ -47,6 +48,31 @@ def unused(rule: Rule) -> Iterator[Diagnostic]:
                 label="not used by any output or gradient",
                 help="remove it, or use it",
             )
+
+
+def unused_locals(rule: Rule) -> Iterator[Diagnostic]:
+    """A local that nothing mentions is often a gradient under another framework's name."""
+    lets = (*rule.forward, *rule.backward_locals)
+    others = [getattr(entry, "value", None) for entry in rule.backward]
+    others += [surrogate.value for surrogate in rule.surrogates]
+    used = {*rule.saves, *rule.recomputes, *(o.name for o in rule.outputs)}
+    used = used.union(*(names(text) for text in others if text is not None))
+    used = used.union(*(names(let.value) for let in lets))
+    for let in lets:
+        if let.name not in used:
+            help = "remove it, or use it"
+            called = _GRADIENT.fullmatch(let.name)
+            meant = called[1] or called[2] if called else ""
+            if meant in {v.name for v in rule.inputs}:
+                help = f"the gradient of `{meant}` is called `d{meant}`"
+            span = let.span or rule.name_span
+            headline = f"{let.name} of {rule.name} is never used"
+            label = "no output or gradient uses it"
+            yield warning("GS418", headline, rule.source, span, label=label, help=help)
+
+
+_GRADIENT = re.compile(r"(?:grad|gradient|d[A-Za-z]*_d)_?(\w+)|(\w+)_(?:grad|bar)")
+"""``grad_x``, ``dy_dx``, ``dL_dx``, ``x_grad``, ``x_bar``."""
 
 
 def _only_here(variable: Input, rule: Rule) -> tuple[str, ...]:

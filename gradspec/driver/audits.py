@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gradspec.driver import cache
-from gradspec.driver.discover import Entry, read
+from gradspec.driver.discover import Entry, read_entry
 from gradspec.driver.imported import put
 from gradspec.driver.results import FileResult
 from gradspec.driver.runners import end_all, running
@@ -139,7 +139,7 @@ def _rules(
     from gradspec import pipeline
     from gradspec.driver.load import load
 
-    source = read(entry.display, entry.root).value
+    source = read_entry(entry).value
     module = load(source, entry.root).module if source else None
     if module is None:
         return

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gradspec.driver import cache
-from gradspec.driver.discover import Entry, read
+from gradspec.driver.discover import Entry, read_entry
 from gradspec.ir.shelf import shelved
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def _of_file(entry: Entry) -> Iterator[RuleTable]:
     from gradspec.driver.boundary_table import lines
     from gradspec.driver.load import load
 
-    source = read(entry.display, entry.root).value
+    source = read_entry(entry).value
     loaded = None if source is None else load(source, entry.root)
     if source is None or loaded is None or loaded.module is None:
         return

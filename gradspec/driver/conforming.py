@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from gradspec.driver.conforming_kept import NOTHING, Kept, kept
-from gradspec.driver.discover import Entry, read
+from gradspec.driver.discover import Entry, read_entry
 from gradspec.driver.imported import put
 from gradspec.driver.results import FileResult
 from gradspec.driver.run import compile_source
@@ -104,7 +104,7 @@ def subjects(
 ) -> Iterator[Subject]:
     """The user's own rules, which have been compiled."""
     for entry, result in zip(entries, results, strict=True):
-        source = read(entry.display, entry.root).value
+        source = read_entry(entry).value
         if source is not None:
             modules = {m.target: m for m in result.modules}
             yield Subject(modules, cases(source, entry.root, options), DOUBTED)

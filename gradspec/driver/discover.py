@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keyword
 import os
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -16,6 +17,11 @@ from gradspec.source import Source, Span
 from gradspec.targets.page import AXES, CORE, SPECIAL
 
 SUFFIX = ".grad"
+STANDARD_INPUT = "-"
+_STDIN = ("stdin.grad", "stdin.grad")
+"""How messages and the output call standard input; its imports are relative to the current
+folder."""
+
 _OURS = {"__init__", "__pycache__"}
 """Names of files and folders that Python knows in any folder of modules."""
 
@@ -28,11 +34,13 @@ interface rule by rule; reading it would only make every later message useless."
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A file to compile. ``display`` is its path as the user would write it and names it
-    in messages; ``below`` is its path below the source root and names its output.
+    in messages; ``below`` is its path below the source root and names its output;
+    ``data``, if there is any, is read in its place.
     """
 
     display: str
     below: str
+    data: bytes | None = None
 
     @property
     def root(self) -> str:
@@ -60,6 +68,13 @@ def discover(paths: Iterable[str]) -> Outcome[tuple[Entry, ...]]:
     found.extend(_bad_names(entries.values()))
     found.extend(_collisions(entries.values()))
     return Outcome(tuple(entries[key] for key in sorted(entries)), tuple(found))
+
+
+def read_entry(entry: Entry) -> Outcome[Source]:
+    """The text of a file that was found, or of what is read in its place."""
+    if entry.data is not None:
+        return source_of(entry.display, entry.data)
+    return read(entry.display, entry.root)
 
 
 def read(display: str, root: str) -> Outcome[Source]:
@@ -127,6 +142,8 @@ def _unreadable(what: str, fault: Exception) -> Outcome[Any]:
 
 
 def _one(path: str) -> Outcome[tuple[Entry, ...]]:
+    if path == STANDARD_INPUT:
+        return Outcome((Entry(*_STDIN, sys.stdin.buffer.read(MAX_BYTES + 1)),))
     display = Path(path).as_posix()
     if not display.isprintable():
         return Outcome((), (_unprintable(display),))

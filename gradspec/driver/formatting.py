@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from difflib import unified_diff
 from pathlib import Path
 
-from gradspec.diagnostics import Diagnostic, Outcome
-from gradspec.driver.discover import Entry, read, source_of
+from gradspec.diagnostics import Diagnostic
+from gradspec.driver.discover import Entry, read_entry
 from gradspec.driver.write import CannotWrite, replace_text
-from gradspec.source import Source
 from gradspec.syntax.parse import parse
 from gradspec.syntax.printer import print_module
 
@@ -32,21 +31,13 @@ class Formatted:
 
 def format_entry(entry: Entry) -> Formatted:
     """The canonical text of a file; none if it has a syntax error."""
-    return _formatted(entry.display, read(entry.display, entry.root))
-
-
-def format_bytes(name: str, data: bytes) -> Formatted:
-    """:func:`format_entry` of what came from elsewhere, called ``name`` in messages."""
-    return _formatted(name, source_of(name, data))
-
-
-def _formatted(path: str, source: Outcome[Source]) -> Formatted:
+    source = read_entry(entry)
     if source.value is None:
-        return Formatted(path, "", None, source.diagnostics)
+        return Formatted(entry.display, "", None, source.diagnostics)
     parsed = parse(source.value)
     if parsed.value is None or parsed.failed:
-        return Formatted(path, source.value.text, None, parsed.diagnostics)
-    return Formatted(path, source.value.text, print_module(parsed.value))
+        return Formatted(entry.display, source.value.text, None, parsed.diagnostics)
+    return Formatted(entry.display, source.value.text, print_module(parsed.value))
 
 
 def save(one: Formatted) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from gradspec.diagnostics import Diagnostic
 from gradspec.driver import cache, runtimes
-from gradspec.driver.discover import Entry, read, read_imported
+from gradspec.driver.discover import Entry, read_entry, read_imported
 from gradspec.driver.results import FileResult, lost, row, too_long
 from gradspec.driver.workers import Lost, each
 from gradspec.driver.write import OutputFile, with_packages
@@ -36,7 +36,7 @@ these is not kept."""
 
 def compile_entry(entry: Entry, options: Options) -> FileResult:
     """One file, from the cache when nothing that it depends on has changed."""
-    outcome = read(entry.display, entry.root)
+    outcome = read_entry(entry)
     source = outcome.value
     if source is None:
         return FileResult(entry.display, (), (), outcome.diagnostics)

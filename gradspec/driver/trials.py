@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from gradspec.driver.discover import Entry, read
+from gradspec.driver.discover import Entry, read_entry
 from gradspec.driver.imported import put
 from gradspec.driver.results import FileResult
 from gradspec.driver.runners import running
@@ -96,7 +96,7 @@ def _cases(
     from gradspec.driver.load import load
     from gradspec.trial.cases import trial_case
 
-    source = read(entry.display, entry.root).value
+    source = read_entry(entry).value
     module = load(source, entry.root).module if source else None
     if module is None:
         return {}

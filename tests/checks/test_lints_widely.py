@@ -21,6 +21,16 @@ FOUND = {
         rule f(x[n], b[n], unused[m]) -> y[n]:
             y[i] = x[i] + b[i]
         """,
+    ("GS418", "a gradient by another name"): """
+        rule f(x) -> y:
+            y = x**2
+            x_grad = 2 * x * dy
+        """,
+    ("GS418", "a local of a vector"): """
+        rule f(x[n]) -> y[n]:
+            t[i] = exp(x[i])
+            y[i] = x[i]
+        """,
     ("GS407", "the one of two inputs that goes through a step"): """
         rule f(x, z) -> y:
             y = x * (1 if z > 0 else 0)

@@ -103,3 +103,16 @@ def test_an_error_is_not_ignored_but_one_of_rounding(project: Path) -> None:
 def test_an_unknown_code_is_refused(project: Path) -> None:
     result = run("check", "--ignore", "GS999")
     assert result.exit_code == 2 and "there is no code GS999" in result.stderr
+
+
+def test_standard_input_is_checked_and_compiled(project: Path) -> None:
+    checked = CliRunner().invoke(cli, ["check", "-"], input=UNUSED.format(""))
+    assert checked.exit_code == 0 and "stdin.grad:1  f" in checked.stdout
+    CliRunner().invoke(cli, ["compile", "-"], input=UNUSED.format(""))
+    assert (project / "made" / "numpy" / "stdin.py").is_file()
+
+
+def test_quiet_prints_findings_only(project: Path) -> None:
+    for command in ("check", "compile"):
+        result = run(command, "-q")
+        assert result.stdout == "" and "GS408" in result.stderr
