@@ -119,7 +119,7 @@ def test_one_bad_cotangent_does_not_hide_the_next() -> None:
     [
         ("2 * y * (1 - y) * dy", "it is 2 times the derivative everywhere"),
         ("-y * (1 - y) * dy", "its sign is wrong everywhere"),
-        ("y * (1 - y)", "dy is missing: multiply by dy"),
+        ("y * (1 - y)", "the upstream gradient dy is missing: multiply by dy"),
         ("y * (1 + y) * dy", "the sign of `y` is wrong"),
         ("y * (1 - y**2) * dy", "the exponent of `y**2` should be 1"),
         ("y * (1.001 - y) * dy", "the constant `1.001` should be 1"),
