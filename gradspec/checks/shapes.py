@@ -19,16 +19,22 @@ _FLOATING = (Kind.FLOAT, Kind.NOGRAD)
 
 def check(rule: Rule) -> Iterator[Diagnostic]:
     values = {let.name: let.value for let in rule.forward}
+    if not rule.is_elementwise:  # else an output has the shape of all inputs
+        yield from _typeless(rule, values)
+    yield from _overrides(rule, values)
+    for variable, entry in zip(rule.inputs, rule.backward, strict=True):
+        if isinstance(entry, Pending) and variable.takes_gradient:
+            yield _underivable(rule, variable)
+
+
+def _typeless(rule: Rule, values: dict[str, Expr]) -> Iterator[Diagnostic]:
+    """What has no input to take its type and its batch axes from."""
     if not any(i.kind in _FLOATING for i in rule.tensor_inputs):
         yield _nothing_floating(rule)
     for output in rule.outputs:
         used = _reached(Ref(output.name), values)
         if used.isdisjoint(i.name for i in rule.tensor_inputs):
             yield _without_tensor(rule, output)
-    yield from _overrides(rule, values)
-    for variable, entry in zip(rule.inputs, rule.backward, strict=True):
-        if isinstance(entry, Pending) and variable.takes_gradient:
-            yield _underivable(rule, variable)
 
 
 def _reached(expr: Expr, values: dict[str, Expr]) -> set[str]:

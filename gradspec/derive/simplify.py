@@ -58,7 +58,7 @@ def product(expr: Expr) -> Product:
             case Const(value=value) if power.denominator == 1 and (value or power > 0):
                 result.number *= value ** int(power)
             case Apply(op="neg", args=(inner,)) if power.denominator == 1:
-                result.number *= (-1) ** int(power)
+                result.number *= Fraction(-1) ** int(power)
                 todo.append((inner, power))
             case Apply(op="mul", args=(a, b)) if power.denominator == 1:
                 todo += [(b, power), (a, power)]

@@ -51,9 +51,9 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     done: list[str] = []
     real_check, real = pipeline.check, search.stabilise
 
-    def check(rule, seconds):  # type: ignore[no-untyped-def]
+    def check(rule, *others):  # type: ignore[no-untyped-def]
         done.append(f"check {rule.name}")
-        return real_check(rule, seconds)
+        return real_check(rule, *others)
 
     def stabilise(rule):  # type: ignore[no-untyped-def]
         done.append(f"stabilise {rule.rule.name}")

@@ -101,7 +101,7 @@ def test_no_gradient_for_labels(rules: ModuleType) -> None:
 def test_a_static_is_a_number(rules: ModuleType) -> None:
     compiled = jax.jit(rules.swish, static_argnames="beta")
     assert float(compiled(0.5, beta=2.0)) == pytest.approx(0.36552929)
-    with pytest.raises(jax.errors.ConcretizationTypeError):
+    with pytest.raises(TypeError, match="a static of a gradspec rule is traced"):
         jax.jit(rules.swish)(0.5, beta=2.0)
     double = np.float64(2.0)  # a NumPy number would promote
     assert rules.swish(jnp.float32(0.5), beta=double).dtype == jnp.float32

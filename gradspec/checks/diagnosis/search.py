@@ -9,6 +9,7 @@ from gradspec.checks.claims import Claim, at_several_places
 from gradspec.checks.diagnosis.hypotheses import HYPOTHESES
 from gradspec.checks.diagnosis.places import Exhausted, Guess, Scene
 from gradspec.checks.instances import Instance, Point, stem
+from gradspec.ir.elements import OutOfRange
 from gradspec.ir.expr import Expr
 from gradspec.ir.rule import Kind
 from gradspec.ir.text import show
@@ -56,9 +57,13 @@ def likely_causes(
 def _found(scene: Scene) -> tuple[Guess, ...]:
     for hypothesis in HYPOTHESES:
         guesses = (guess for guess in hypothesis(scene) if guess.holds(scene))
-        first = next(guesses, None)
-        if first is not None:
-            return (first, *(islice(guesses, _MORE) if first.new is not None else ()))
+        try:
+            first = next(guesses, None)
+            if first is not None:
+                more = islice(guesses, _MORE) if first.new is not None else ()
+                return (first, *more)
+        except OutOfRange:  # what it looks at does not exist at every element
+            continue
     return ()
 
 

@@ -22,7 +22,7 @@ from tests.corpus.share import IS_WHOLE, is_tried
 
 FILES = tuple(sorted((Path(__file__).parent / "rules").glob("*.grad")))
 _SHARE = 5
-_REFUSED = ("GS401", "GS402", "GS416")
+_REFUSED = ("GS401", "GS402", "GS416", "GS431")
 """Not the derivative; at a kink, between neither of the one-sided slopes; up to rounding."""
 
 
