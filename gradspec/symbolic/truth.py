@@ -1,7 +1,7 @@
 """Values of expressions to the digits that a format has, or more: what a perfect target gives.
 
 Precision is raised until both ends of the ball round to the same value of the format.
-Fixed precision, or "raise it until two runs agree", accuse right code (NUMERICS).
+Fixed precision, or "raise it until two runs agree", accuse right code.
 """
 
 from __future__ import annotations
