@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 AnyPath: TypeAlias = "str | os.PathLike[str]"
 
 TEXT = "rules.grad"
-"""What messages call a text that has no name."""
+"""The name of a text without a name in messages."""
 
 
 class CompileError(Exception):
@@ -57,8 +57,9 @@ class GradspecWarning(UserWarning):
 
 @dataclass(frozen=True, slots=True)
 class CompileResult:
-    """What `compile_paths` did: every output path, those that changed, the findings
-    (warnings only: errors raise) and a result per file with each rule's verdicts.
+    """The result of `compile_paths`: every output path, those that changed, the
+    diagnostics (warnings only: errors raise) and a result per file with each rule's
+    verdicts.
     """
 
     outputs: tuple[Path, ...]

@@ -1,4 +1,4 @@
-"""What the compiler says to its user, as values.
+"""The compiler's messages to its user, as values.
 
 A user's mistake is never an exception: a stage returns an :class:`Outcome` with
 whatever it could make and the :class:`Diagnostic` values it found, so that one bad
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class Severity(Enum):
-    """How grave a finding is: an error stops the rule, a warning does not."""
+    """The severity of a diagnostic: an error stops the rule, a warning does not."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -80,7 +80,7 @@ class Diagnostic:
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Generic[T]):
-    """What a stage made (``None`` when it could make nothing) and what it found."""
+    """The result of a stage (``None`` if it has none) and its diagnostics."""
 
     value: T | None
     diagnostics: tuple[Diagnostic, ...] = ()

@@ -1,11 +1,11 @@
-"""What a user may choose about a compilation."""
+"""The options of a compilation."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 BUDGET_SECONDS = 10.0
-"""How long the proofs and searches of one rule may take unless the user says else."""
+"""Seconds that the proofs and searches of one rule may take, by default."""
 
 AUDIT_POINTS = 4000
 """Points of an audit in each stratum unless the user says else."""
@@ -31,7 +31,7 @@ class Options:
 
 
 SIDES = ("emitted", "native", "written")
-"""What is measured by an audit."""
+"""The implementations that an audit measures."""
 
 
 @dataclass(frozen=True, slots=True)

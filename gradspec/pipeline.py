@@ -99,7 +99,7 @@ def check_rule(
 
 
 def _is_lasting(found: object) -> bool:
-    """Whether another run would find the same, on any machine."""
+    """True if another run would have the same result, on any machine."""
     if not isinstance(found, Outcome):
         return False
     if any(d.code in _OF_TIME for d in found.diagnostics):
@@ -186,7 +186,7 @@ def emit_module(
 def _reported(
     rules: tuple[CheckedRule, ...], stable: tuple[Stable, ...]
 ) -> tuple[Diagnostic, ...]:
-    """What there was no time for, and what the forms leave undone."""
+    """Diagnostics for searches that ran out of time, and for remaining inaccuracy."""
     found = [d for one in stable for d in one.stopped]
     for checked, one in zip(rules, stable, strict=True):
         holes = tuple(unfilled_holes(one.rule, checked.rule))
@@ -223,7 +223,7 @@ def _emitted(
 
 
 def _is_readable(emitted: Emitted) -> bool:
-    """Whether Python reads the module: it takes 200 brackets inside one another."""
+    """True if Python parses the module: it accepts 200 nested brackets."""
     try:
         ast.parse(emitted.text)
     except (SyntaxError, MemoryError, RecursionError):

@@ -46,7 +46,8 @@ class Bracket:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Decided:
-    """Where a condition surely holds, and where it surely does not."""
+    """Points at which a condition surely holds, and those at which it surely does
+    not."""
 
     yes: Array
     no: Array
@@ -76,7 +77,8 @@ def _count(columns: Mapping[str, Any]) -> int:
 
 
 def _is_settled(low: Array, high: Array, dtype: str) -> Array:
-    """Whether all numbers between are one number, as far as an error is told by it."""
+    """True if all numbers between are equal, to the precision that errors are measured
+    with."""
     form = FORMATS[dtype]
     least, most = np.minimum(abs(low), abs(high)), np.maximum(abs(low), abs(high))
     same = (np.sign(low) == np.sign(high)) & (low != 0)
@@ -123,7 +125,7 @@ class _Brackets:
 
 
 def _whole(found: Side) -> Side:
-    """Where one end is unknown, both are."""
+    """The same bounds, both nan where one of them is."""
     if isinstance(found, Decided):
         return found
     lost = np.isnan(found.low) | np.isnan(found.high)
@@ -155,8 +157,8 @@ def _outwards(low: Array, high: Array) -> Bracket:
 
 
 def _roomy(low: Array, high: Array) -> Bracket:
-    """What a function gave at both ends, with room for what it is off by; an infinity is
-    a value beyond the range."""
+    """Bounds from the values of a function at both ends, widened by its error; an
+    infinity is a value beyond the range."""
     most = np.finfo(float).max
     low = np.where(np.isposinf(low), most, low)
     high = np.where(np.isneginf(high), -most, high)
@@ -232,8 +234,8 @@ def _power(a: Bracket, b: Bracket) -> Bracket:
 
 
 def _of_row(row: Primitive) -> Callable[..., Side]:
-    """What a row knows: a function that grows or falls has its bounds at the ends; else
-    what it means."""
+    """Bounds from a row of primitives: the values at the ends if the function is
+    monotonic, else its definition."""
     if row.monotone and row.model is not None:
         return partial(_monotone, row, partial(row.model, np))
     if row.meaning is None:
@@ -334,5 +336,5 @@ _OPERATIONS: Mapping[str, Callable[..., Any]] = {
     "erf": partial(_monotone, primitive("erf"), _erf),
     "erfc": partial(_monotone, primitive("erfc"), _erfc),
 }
-"""What no row says: operations that are rounded one by one, conditions, waves, and the C
-library's functions that NumPy does not have."""
+"""Operations without a row of their own: those that are rounded one by one, conditions,
+periodic functions, and the C library's functions that NumPy does not have."""

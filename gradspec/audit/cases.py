@@ -30,8 +30,8 @@ this near at this share of the core."""
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What of a rule is measured: in a format, at about so many points a stratum, up to
-    an order of derivatives, on these sides.
+    """The measurements requested of a rule: in a format, at about so many points a
+    stratum, up to an order of derivatives, on these sides.
     """
 
     dtype: str
@@ -102,7 +102,7 @@ def prepare(
 def job(
     rule: Rule, sample: Sample, request: Request, folder: Path, key: str
 ) -> dict[str, Any]:
-    """What a runner is told, but for the module's path."""
+    """The instructions for a runner, without the module's path."""
     is_derivative = written.is_derivative(rule)
     return {
         "key": key,
@@ -135,7 +135,7 @@ def _written(rule: Rule) -> dict[str, Any] | None:
 
 
 def findings(case: Case, target: str, folder: Path, results: Path) -> Iterator[Finding]:
-    """What a runner's results for a case amount to."""
+    """The findings from a runner's results for a case."""
     table = np.load(folder / f"{case.key}.points.npy")
     names = [name for name, _ in case.job["inputs"]]
     columns = dict(zip(names, table, strict=True))
@@ -164,7 +164,7 @@ def faults(case: Case, results: Path) -> dict[str, str]:
 
 
 def _is_same(values: dict[str, Array], truths: dict[str, Truth], core: Array) -> bool:
-    """Whether the values of order 0 are those of the rule, nearly everywhere."""
+    """True if the values of order 0 are those of the rule, nearly everywhere."""
     for key, column in values.items():
         if key.startswith("0:"):
             true = truths[key].high

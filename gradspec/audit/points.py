@@ -1,10 +1,10 @@
-"""Where a rule is measured: every number of a 16-bit format, else strata by bits.
+"""Points at which a rule is measured: all of a 16-bit format, else strata by bits.
 
 "whole": exponents of the whole format are equally likely. "core": magnitudes between
-2**-12 and 128. To these come simple numbers and both sides of every threshold, numbers
-beside whole ones and beside the ends of the domain, and, for several inputs, pairs that
-are nearly equal, nearly opposite, nearly complements of 1, and of extreme ratio. The same
-rule has the same points every time.
+2**-12 and 128. Added to these are simple numbers, both sides of every threshold,
+numbers next to integers and to the ends of the domain, and, for several inputs, pairs
+that are nearly equal, nearly opposite, nearly complements of 1, and of extreme ratio.
+The same rule has the same points every time.
 """
 
 from __future__ import annotations

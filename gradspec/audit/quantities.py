@@ -1,4 +1,4 @@
-"""What is measured of a rule: its outputs, ∂output/∂input, ∂²output/∂input²."""
+"""The measured quantities of a rule: its outputs, ∂output/∂input, ∂²output/∂input²."""
 
 from __future__ import annotations
 

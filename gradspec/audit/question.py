@@ -96,7 +96,7 @@ def _floating(rule: Rule) -> list[str]:
 
 
 def _plain(quantity: Quantity, sample: Sample, dtype: str) -> Array:
-    """What bounds in float64 decide, in half precision; nan elsewhere."""
+    """The values that bounds in float64 decide, in half precision; nan elsewhere."""
     columns = {**sample.statics, **sample.columns}
     found = np.full(len(sample), np.nan)
     for form in quantity.forms if dtype in HALF else ():

@@ -33,7 +33,7 @@ def _stopped(node: Expr) -> Expr:
 
 
 def _stops(rule: Rule) -> bool:
-    """Whether no gradient goes through a rule, as its author has it."""
+    """True if a rule passes no gradient on, as its author declares it."""
     entries = [entry for entry in rule.backward if isinstance(entry, Override)]
     every = len(entries) == len(rule.backward)
     return every and all(entry.value == ZERO for entry in entries)
@@ -52,8 +52,8 @@ def program(exprs: dict[str, Expr]) -> dict[str, Any]:
 
 
 def is_derivative(rule: Rule) -> bool:
-    """Whether the rule's backward is the derivative of its forward, where no gradient is
-    stopped: else a framework's own differentiation is about another function.
+    """True if the rule's backward is the derivative of its forward, where no gradient
+    is stopped: else a framework's own differentiation concerns another function.
     """
     if _is_overridden(rule) or rule.surrogates:
         return False

@@ -1,8 +1,9 @@
-"""What is wrong at breaks: limits, jumps, and gradients outside the slopes.
+"""Diagnostics at nonsmooth points: limits, jumps, and gradients outside the slopes.
 
-Kinks and limits of *declared* cotangents are judged in `cotangents.py`, which asks
-:func:`fault` here; what concerns the forward or a derived cotangent is said by
-:func:`check`; what only the emitted program can tell is left as :class:`Hole`.
+Kinks and limits of *declared* cotangents are judged in `cotangents.py`, which calls
+:func:`fault`; diagnostics for the forward or a derived cotangent come from
+:func:`check`; questions that only the emitted program can answer are left as
+:class:`Hole`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from gradspec.symbolic.roots import exactly
 
 
 class Finding(Enum):
-    """What a break says of the rule; the words stand in the table of boundaries."""
+    """The conclusion that a break permits; `boundary_table` has the messages."""
 
     FINE = "fine"
     MEANT = "a jump that is meant"
@@ -207,7 +208,7 @@ def _outer(branch: Expr) -> Expr:
 
 
 def check(instance: Instance, found: tuple[Break, ...]) -> Iterator[Diagnostic]:
-    """What the forward and the derived cotangents do at breaks, once for each name."""
+    """Diagnostics for the forward and the derived cotangents, one for each headline."""
     told: set[tuple[str, str]] = set()
     for one in found:
         fault = _fault_of(instance, one)
@@ -309,7 +310,7 @@ def short(limit: Limit) -> str:
 
 
 _HAIR = 1e-12
-"""What is nearer to 0 is what the last step leaves of the way."""
+"""Values nearer to 0 than this are the remainder of the last approach step."""
 
 
 def _rounded(limit: Limit) -> str:
@@ -352,7 +353,8 @@ def _is_bent(instance: Instance, found: Break) -> bool:
 
 
 def bent_said(instance: Instance, found: Break) -> str:
-    """What the cotangent gives at the break for three upstream gradients."""
+    """The values of the cotangent at the break for three upstream gradients, as
+    text."""
     upstream = f"d{found.output.name}"
     told = (
         f"{short(_stated(instance, found, scale))} for {upstream} = {scale}"

@@ -1,4 +1,5 @@
-"""What a rule does where its formulas may break: the material of :mod:`boundaries`.
+"""Behaviour of a rule at points where its formulas may break; input to
+:mod:`boundaries`.
 
 A break is a surface of its expressions (`symbolic/surfaces.py`), cut along one input. At
 each of them: the outputs and their slopes from both sides, what the forward and the
@@ -251,7 +252,7 @@ def _plainness(root: Root) -> tuple[bool, bool, int]:
 
 
 def _is_met(surface: Surface, point: Point, root: Root) -> bool:
-    """Whether the whole of a kink's condition holds there."""
+    """True if the complete condition of a kink holds at this root."""
     if surface.only is None or not root.exact:
         return True
     return exactly(surface.only, point) is True
@@ -347,8 +348,9 @@ def slopes_around(instance: Instance, found: Break) -> tuple[Limit, ...]:
 
 
 def has_limit(instance: Instance, found: Break) -> bool:
-    """Whether the forward's limit along one input is that from other directions too:
-    ``x * z / (x**2 + z**2)`` has one along each axis, and none."""
+    """True if the forward's limit along one input agrees with that from other
+    directions: ``x * z / (x**2 + z**2)`` has a limit along each axis, but none
+    jointly."""
     compiled = program(instance.forward[found.output.name])
     name = found.place.input
     for point in _around(instance, found.place):
@@ -390,8 +392,8 @@ def _pair(side: tuple[Limit, ...] | None) -> tuple[Limit, Limit]:
 
 
 def _here(place: Place, forward: Expr, stated: Expr | None) -> tuple[Limit, Limit]:
-    """What the forward and the gradient give at the place; nothing if it is no number
-    that a program can meet."""
+    """The values of the forward and the gradient at the place, or OUTSIDE if no
+    floating-point number represents it."""
     if not place.root.exact:
         return OUTSIDE, OUTSIDE
     value = at(exactly(forward, place.point))

@@ -144,7 +144,7 @@ def _of_variable(found: Diagnostic) -> Diagnostic:
 
 
 def _unexamined(rule: Rule) -> Iterator[Verdict]:
-    """What the kinds of backward say by themselves."""
+    """The verdicts that follow from the kinds of backward alone."""
     for variable, entry in zip(rule.inputs, rule.backward, strict=True):
         is_through = follows_surrogate(rule) and variable.takes_gradient
         yield Verdict(

@@ -65,8 +65,8 @@ class Claim:
 
 
 def at_several_places(claim: Claim, points: Iterable[Point], least: int) -> bool:
-    """Whether at least ``least`` of the points differ in the inputs on which the claim
-    depends. What is seen at one place only, at several upstream gradients, is no pattern.
+    """True if at least ``least`` of the points differ in the inputs on which the claim
+    depends. One place with several upstream gradients does not make a pattern.
     """
     used = names(claim.declared) | names(claim.derived)
     numbers = [v.name for v in claim.instance.rule.inputs if v.kind is not Kind.BOOL]
@@ -79,9 +79,9 @@ _RELATIVE, _ABSOLUTE = 1e-15, 1e-18
 
 
 def is_rounding(claim: Claim, witness: Point) -> bool:
-    """Whether the declared cotangent and the derivative differ by a relative 1e-15 or an
-    absolute 1e-18 at most, at the witness and at every sampled point, constants of that
-    size that guard divisors (``y + 1e-19``) left out."""
+    """True if the declared cotangent and the derivative differ by a relative 1e-15 or
+    an absolute 1e-18 at most, at the witness and at every sampled point, without
+    constants of that size that guard divisors (``y + 1e-19``)."""
     forms = claim.declared, claim.derived
     bare = transform(forms[0], _without_hair), transform(forms[1], _without_hair)
     points = (witness, *claim.instance.points)
@@ -196,8 +196,8 @@ def derived(rule: Rule) -> dict[str, Derived]:
 
 
 def is_equal(rule: Rule, name: str, entry: Declared) -> bool:
-    """Whether the declared cotangent is the derived one, whatever the sizes. (A rule
-    without axes has none, and a proof of its own.)"""
+    """True if the declared cotangent equals the derived one for all sizes. (A rule
+    without axes has no sizes, and a proof of its own.)"""
     true = None if rule.is_elementwise else derived(rule).get(name)
     if true is None:
         return False

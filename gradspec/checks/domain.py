@@ -24,7 +24,7 @@ _MOST = 4  # conditions that are tried
 
 
 def check(rule: Rule, known: Instances) -> Iterator[Diagnostic]:
-    """Whether anything satisfies the assumptions, and where the rule is undefined."""
+    """Diagnostics for assumptions that no point satisfies, and for undefined points."""
     every = (*known.small, *known.larger)
     defined_at = known.usual if known.usual and known.usual.points else None
     seen = defined_at or next((one for one in every if one.points), None)
@@ -171,7 +171,7 @@ def constants(rule: Rule) -> Iterator[Diagnostic]:
 
 
 def _written(rule: Rule) -> Iterator[Expr]:
-    """What the author wrote and a target evaluates."""
+    """The written expressions that a target evaluates."""
     yield from (let.value for let in (*rule.forward, *rule.backward_locals))
     yield from (s.value for s in rule.surrogates)
     yield from (e.value for e in rule.backward if isinstance(e, Declared | Override))

@@ -59,12 +59,13 @@ _STEPS = {
     for row in rows()
     if row.zero_from is not None
 }
-"""Where steps jump first above 0."""
+"""The lowest positive points at which step functions jump."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What balls say of a claim: a contradiction, or what may be said for it."""
+    """The result of evaluating a claim in ball arithmetic: a contradiction or
+    support."""
 
     claim: Claim
     comparisons: tuple[tuple[Point, Comparison], ...]
@@ -182,7 +183,7 @@ def _ends(claim: Claim) -> Iterator[Point]:
 def _is_each_slope(
     claim: Claim, point: Point, seen: Comparison, ends: tuple[object, ...]
 ) -> bool:
-    """Where kinks meet: is it a sum of slopes, one of each kink?"""
+    """True where kinks meet if the value is a sum of slopes, one of each kink."""
     values = choices(claim.derived, point)
     return values is None or (
         bool(values) and lies_between(seen.left, (*ends, *values))
@@ -205,7 +206,8 @@ def _fills(claim: Claim, point: Point) -> bool:
 
 
 def far_apart(seen: Evidence) -> tuple[Point, Comparison] | None:
-    """What is not proved is looked at again in very many digits: ``1e-300`` is no 0."""
+    """A point at which unproved equality fails in very many digits: ``1e-300`` is not
+    0."""
     equal = (p for p, found in seen.comparisons if found.relation is Relation.EQUAL)
     borders = (
         *seen.claim.instance.forward.values(),
@@ -264,7 +266,8 @@ def _some(found: Iterable[str]) -> Iterator[str]:
 
 
 def _gaps(expr: Expr) -> dict[Expr, None]:
-    """What is 0 where the expression changes its form; one jump of each step."""
+    """Expressions that are 0 where ``expr`` changes its branch; one jump of each
+    step."""
     found: dict[Expr, None] = {}
     for left, right in borders(expr):
         found[Apply("sub", (left, right))] = None

@@ -70,7 +70,8 @@ class _Array:
         return self.items[offset]
 
     def home(self, index: Index) -> Index:
-        """Where a gradient at an index of the large shape is summed to."""
+        """The own element into which a gradient at an index of the large shape is
+        summed."""
         own = index[len(index) - len(self.shape) :]
         pairs = zip(self.shape, own, strict=True)
         return tuple(0 if size == 1 else place for size, place in pairs)

@@ -181,7 +181,8 @@ def _confirmed(
     seen: list[Evidence],
     judged: Judgement,
 ) -> Judgement:
-    """What is not proved agrees at enough generic points, at some size."""
+    """The judgement of an unproved claim after it is checked at enough generic
+    points."""
     count, found = 0, judged.found
     done = list(seen)
     for instance in dict.fromkeys((*known.always[::-1], *known.larger)):

@@ -107,7 +107,7 @@ class Instance:
         return tuple(a.condition for a in self.rule.assumes if not a.indices)
 
     def is_inside(self, point: Point) -> bool:
-        """Whether all that is assumed holds and the outputs have values."""
+        """True if all assumptions hold at the point and the outputs have values."""
         if not all(enclose(c, point) is True for c in self.assumed):
             return False
         return all(map(defined, program(*self.forward.values()).run(point)))
@@ -191,7 +191,8 @@ class Instances:
 
     @property
     def gaps(self) -> tuple[Gap, ...]:
-        """What does not exist at small sizes, which were left out."""
+        """Index references that are out of range at small sizes, which were left
+        out."""
         made = (self._made(number) for number in range(len(self._combinations)))
         return tuple(gap for _, gaps in made for gap in gaps)
 
@@ -378,7 +379,7 @@ def _is_assumed_away(rule: Rule, sizes: Mapping[str, int]) -> bool:
 
 
 def _number(rule: Rule, sizes: Mapping[str, int]) -> int:
-    """How many values the index inputs can have."""
+    """The number of combinations of values of the index inputs."""
     pointing = _pointing(rule, sizes)
     return prod(size**number for v, size, number in pointing if not v.kind.is_static)
 

@@ -99,7 +99,7 @@ def judge(
 
 
 def _weaker(one: Judgement, other: Judgement) -> Judgement:
-    """What may be said of both; points are counted together."""
+    """The judgement that is valid for both; the numbers of points are added."""
     order = (Status.REFUTED, Status.AGREES, Status.PROVED, Status.OVERRIDE)
     least = min((one, other), key=lambda j: order.index(j.verdict.status))
     if one is other or least.verdict.status is not Status.AGREES:

@@ -28,7 +28,7 @@ def check(rule: Rule) -> Iterator[Diagnostic]:
 
 
 def _typeless(rule: Rule, values: dict[str, Expr]) -> Iterator[Diagnostic]:
-    """What has no input to take its type and its batch axes from."""
+    """Diagnostics for outputs with no input to take their dtype and batch axes from."""
     if not any(i.kind in _FLOATING for i in rule.tensor_inputs):
         yield _nothing_floating(rule)
     for output in rule.outputs:

@@ -22,7 +22,7 @@ from gradspec.symbolic.breaks import borders, solutions
 from gradspec.symbolic.enclose import defined, enclose, program
 
 _LOWEST = {row.name: row.zero_from for row in rows() if row.zero_from is not None}
-"""Where the interval on which a step is 0 begins; it is 1 long."""
+"""The lower end of the interval on which a step function is 0; its length is 1."""
 
 _INSIDE = (Fraction(1, 16), Fraction(1, 2), Fraction(15, 16))
 _MIDDLE = Fraction(1, 2)

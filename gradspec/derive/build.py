@@ -20,7 +20,7 @@ _LEAVES = 4  # branches that are not 0, beyond which a product stays outside
 _MINUS_ONE = Fraction(-1)
 
 _Tail: TypeAlias = tuple[tuple[str, Expr], ...]
-"""What a first factor is multiplied with or divided by, in order: ``("div", x)``."""
+"""Factors and divisors applied to a first factor, in order: ``("div", x)``."""
 
 
 def times(left: Expr, right: Expr) -> Expr:
@@ -155,7 +155,7 @@ def _over(above: Expr, factor: Expr) -> Expr:
 
 
 def _is_negative(expr: Expr) -> bool:
-    """Whether a term begins with a minus."""
+    """True if a term begins with a minus."""
     match _factors(expr)[0]:
         case Apply(op="neg"):
             return True
@@ -182,7 +182,8 @@ def _into_branches(left: Expr, right: Expr) -> Expr | None:
 
 
 def _leaves(expr: Expr) -> int:
-    """How many branches of a (nested) conditional are not 0; past the limit, any."""
+    """The number of nonzero branches of a (nested) conditional; inexact past the
+    limit."""
     count, todo = 0, [expr]
     while todo and count <= _LEAVES:
         node = todo.pop()

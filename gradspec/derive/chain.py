@@ -118,7 +118,7 @@ class Regions:
 
 
 def _is_flat(node: Expr, position: int) -> bool:
-    """Whether the derivative is 0 wherever it exists (steps)."""
+    """True if the derivative is 0 wherever it exists (steps)."""
     return isinstance(node, Apply) and partial(node.op, position) == ZERO
 
 

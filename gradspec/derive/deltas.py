@@ -1,9 +1,9 @@
-"""Which positions of an input an indexed reference reaches: Kronecker deltas resolved.
+"""Positions of an input that an indexed reference reads: resolved Kronecker deltas.
 
-``x[e]`` under the indices of a scope passes to ``dx[k]`` the sum over the scope of what
-arrives where ``k == e``. Where ``e`` is an index, or an index and a shift, the sum over
-that index has one term; anything else (a constant, an index that repeats, a position
-that data decide) stays as a condition.
+``x[e]`` under the indices of a scope adds to ``dx[k]`` the sum over the scope of the
+incoming cotangents where ``k == e``. If ``e`` is an index, or an index and a shift, the
+sum over that index has one term; anything else (a constant, a repeated index, a
+position that depends on data) stays as a condition.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _straight(node: Expr, axes: Mapping[str, Axis]) -> Expr:
 
 
 def is_index(expr: Expr) -> bool:
-    """Whether it is an integer made of indices and sizes alone."""
+    """True if it is an integer made of indices and sizes alone."""
     match expr:
         case Idx() | Size():
             return True

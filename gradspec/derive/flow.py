@@ -211,7 +211,7 @@ class Accumulation:
     # --- reductions ------------------------------------------------------------------
 
     def _through(self, node: Reduce, value: Value, above: Expr) -> Expr:
-        """What arrives at the body for each value of the bound indices."""
+        """The cotangent of the body for each value of the bound indices."""
         out = Ref(value.name, tuple(Idx(i) for i in value.indices))
         where = () if node.where is None else (node.where,)
         match node.op:

@@ -29,7 +29,7 @@ from gradspec.ir.walk import transform
 __all__ = ["Underivable", "canonical", "closed_cotangent", "indexed_cotangents", "same"]
 
 _STEPS = 6_000
-"""What may be spent on seeing that parts of a cotangent vanish: shorter if they do."""
+"""Steps for proving that parts of a cotangent vanish, which makes it shorter."""
 
 
 def indexed_cotangents(rule: Rule) -> dict[str, Derived]:
@@ -62,7 +62,7 @@ def indexed_cotangents(rule: Rule) -> dict[str, Derived]:
 
 
 def same(left: Expr, right: Expr) -> bool:
-    """Whether two closed expressions are equal for all sizes, as far as is seen."""
+    """True if two closed expressions are shown to be equal for all sizes."""
     return left == right or is_zero(Apply("sub", (left, right)))
 
 

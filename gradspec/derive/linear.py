@@ -1,4 +1,4 @@
-"""Whether a cotangent is linear in the upstream gradients, and by what factor.
+"""Linearity of a cotangent in the upstream gradients, and its coefficients.
 
 Every true cotangent is; an override need not be (a clipped or a constant gradient).
 """
@@ -11,7 +11,7 @@ from gradspec.ir.walk import children, nodes, substitute
 
 
 def is_linear(expr: Expr, upstream: frozenset[str]) -> bool:
-    """Whether ``expr`` is seen to be homogeneous and linear in these names (0 is)."""
+    """True if ``expr`` is shown to be homogeneous and linear in these names (0 is)."""
     free: set[Expr] = set()  # nodes without any of the names
     linear: set[Expr] = {ZERO}
     for node in nodes(expr):
@@ -39,6 +39,6 @@ def _keeps(node: Expr, free: set[Expr], linear: set[Expr]) -> bool:
 
 
 def coefficient(expr: Expr, name: str, upstream: frozenset[str]) -> Expr:
-    """What a linear ``expr`` multiplies ``name`` with."""
+    """The coefficient of ``name`` in a linear ``expr``."""
     values = {other: ONE if other == name else ZERO for other in upstream}
     return tidy(substitute(expr, values))

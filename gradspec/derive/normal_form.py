@@ -364,7 +364,7 @@ def canonical(expr: Expr) -> Expr:
 
 
 class Effort:
-    """How much work may be spent on questions that belong together."""
+    """A budget of steps shared by related questions."""
 
     def __init__(self, steps: int = _STEPS) -> None:
         self.left = steps
@@ -376,7 +376,7 @@ class Effort:
 
 
 def is_zero(expr: Expr, effort: Effort | None = None) -> bool:
-    """Whether a closed expression is seen to be 0 for all sizes."""
+    """True if a closed expression is shown to be 0 for all sizes."""
     try:
         normal = _Normal(effort or Effort())
         return not normal.cleared(normal.poly(_fresh(expr)))

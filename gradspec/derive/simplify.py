@@ -303,7 +303,7 @@ class _Pattern:
     is_exponent: bool = False
 
     def at(self, found: dict[str, Expr]) -> Expr:
-        """What stands for the factors, the indices put in."""
+        """The expression that replaces the factors, with indices substituted."""
         reference = _reference(self.value, found)
         return Apply("exp", (reference,)) if self.is_exponent else reference
 
@@ -416,7 +416,8 @@ def _matched(pattern: _Pattern, whole: Product) -> Product:
 def _unify(
     pattern: Expr, expr: Expr, variables: frozenset[str], found: dict[str, Expr]
 ) -> bool:
-    """Whether ``expr`` is ``pattern`` with expressions for its index variables."""
+    """True if ``expr`` matches ``pattern``; adds the values of its indices to
+    ``found``."""
     if isinstance(pattern, Idx) and pattern.name in variables:
         return found.setdefault(pattern.name, expr) == expr
     if type(pattern) is not type(expr):

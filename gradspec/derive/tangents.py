@@ -156,7 +156,7 @@ def _renamed(expr: Expr, to: dict[str, str]) -> Expr:
 
 
 def _taken(rule: Rule) -> Iterator[_Place]:
-    """Where the forward pass reads: a position outside was an error by then."""
+    """Positions that the forward pass reads, which are therefore in range."""
     axes = {i.name: i.shape.axes for i in rule.inputs}
     axes |= {let.name: let.axes for let in rule.forward}
     for let in rule.forward:

@@ -128,7 +128,7 @@ class _Accumulation:
 
 @lru_cache(maxsize=512)
 def is_crooked(rule: Rule) -> bool:
-    """Whether some cotangent of a rule is not linear in its upstream gradients."""
+    """True if some cotangent of a rule is not linear in its upstream gradients."""
     upstream = frozenset(f"d{o.name}" for o in rule.outputs if o.takes_gradient)
     return not all(
         is_linear(own_backward(rule, position), upstream)

@@ -68,7 +68,8 @@ def run(
 
 
 def steps(entries: Iterable[Entry], options: Options) -> int:
-    """How often :func:`run` reports progress: per file, and per file and target."""
+    """The number of times :func:`run` reports progress: per file, and per file and
+    target."""
     return len(tuple(entries)) * (1 + len(options.targets))
 
 

@@ -115,13 +115,13 @@ class Shelf:
 
 
 def files() -> Shelf | None:
-    """What compiling files gave; None where the cache is turned off."""
+    """The memo of compiled files; None where the cache is turned off."""
     return _shelf("results", 4000)
 
 
 def rules() -> Shelf | None:
-    """What was found of single rules: in a file that has changed, the rules that have not
-    cost nothing again.
+    """The memo of single rules: in a file that has changed, unchanged rules are not
+    compiled again.
     """
     return _shelf("rules", 20_000)
 
@@ -142,7 +142,7 @@ def prune() -> None:
 
 
 def key(source: Source, below: str, options: Options) -> str:
-    """What a result depends on, imports apart."""
+    """The data on which a result depends, imports apart."""
     return "\0".join((source.path, below, repr(astuple(options)), source.text))
 
 
@@ -200,7 +200,7 @@ def _seal(path: Path, body: str) -> str:
 
 
 def _is_own(path: Path) -> bool:
-    """Whether this user has written the file (where files have owners)."""
+    """True if this user has written the file (where files have owners)."""
     return not hasattr(os, "getuid") or path.stat().st_uid == os.getuid()
 
 

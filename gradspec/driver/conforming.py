@@ -239,8 +239,8 @@ def _cell(
 
 
 def _applies(case: dict[str, Any], feature: Feature) -> bool:
-    """Whether the rule has what the feature asks for; plain code is asked for no more.
-    A rule that takes no gradient has none to lose.
+    """True if the feature applies to the rule, or to plain code. A feature needs a
+    gradient that can be lost.
     """
     case = case.get("applies", case)
     if not case["first"]:

@@ -19,8 +19,8 @@ from gradspec.targets.page import AXES, CORE, SPECIAL
 SUFFIX = ".grad"
 STANDARD_INPUT = "-"
 _STDIN = ("stdin.grad", "stdin.grad")
-"""How messages and the output call standard input; its imports are relative to the current
-folder."""
+"""The names of standard input in messages and in the output; its imports are relative
+to the current folder."""
 
 _OURS = {"__init__", "__pycache__"}
 """Names of files and folders that Python knows in any folder of modules."""
@@ -125,8 +125,8 @@ def source_of(display: str, data: bytes) -> Outcome[Source]:
 
 
 def _rule_file(display: str, root: str) -> Path:
-    """Where the file stands, links followed. OSError if it is no rule file below ``root``:
-    its lines, which messages show, would be those of any file of the user's.
+    """The path of the file, links followed. OSError if it is no rule file below
+    ``root``: messages would show lines of any other file.
     """
     path = Path(display).resolve()
     if not path.is_relative_to(Path(root).resolve()):

@@ -17,7 +17,7 @@ from gradspec.syntax.nodes import Import, Module
 
 @dataclass(slots=True)
 class _Closure:
-    """What has been read so far (the only state, and it is local to one call)."""
+    """The files read so far (the only state, and it is local to one call)."""
 
     root: str
     sources: dict[str, Source] = field(default_factory=dict)

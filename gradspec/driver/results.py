@@ -1,4 +1,4 @@
-"""What compiling one file gave, in a form that crosses processes and goes to the cache.
+"""The result of compiling one file, in a form for other processes and the cache.
 
 The cache holds JSON, never pickles: a cache file is data, whoever wrote it.
 """
@@ -111,7 +111,8 @@ def _frame(sources: tuple[Source, ...], has_costs: bool) -> plain.Frame:
 
 
 def is_result_of(result: Any, source: Source, below: str, options: Options) -> bool:
-    """Whether a result that was read is of this file: it names no other place to write."""
+    """True if a result that was read belongs to this file: it names no other output
+    path."""
     expected = f"{below.removesuffix('.grad')}.py"
     return (
         isinstance(result, FileResult)

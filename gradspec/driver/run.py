@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 Progress = Callable[[str], None]
 
 PASSING = frozenset(["GS461", "GS463", "GS609"])
-"""What another run may not find (for want of time, or of a file): a result that has one of
-these is not kept."""
+"""Codes that another run may not report (more time, or a file that now exists): a
+result with one of these is not cached."""
 
 
 def compile_entry(entry: Entry, options: Options) -> FileResult:

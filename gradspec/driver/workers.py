@@ -40,17 +40,17 @@ class Lost:
 
     @property
     def is_late(self) -> bool:
-        """Whether it was ended by the timer of `symbolic.limit`."""
+        """True if the timer of `symbolic.limit` ended it."""
         return hasattr(signal, "SIGVTALRM") and self.code == -signal.SIGVTALRM
 
     @property
     def is_out_of_memory(self) -> bool:
-        """Whether a library has ended it that could have no more memory."""
+        """True if a library aborted it for lack of memory."""
         return hasattr(signal, "SIGABRT") and self.code == -signal.SIGABRT
 
     @property
     def reason(self) -> str:
-        """How it has ended, in words."""
+        """The reason why it ended, in words."""
         if self.code < 0:
             return signal.Signals(-self.code).name
         return f"exit code {self.code}"

@@ -39,8 +39,8 @@ _FIELDS: Mapping[Any, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What data refer to: texts by number, and the place in them that counts as 0; and
-    the classes that they may have beside those of rules."""
+    """The context of plain data: source texts by number, the offset that counts as 0,
+    and the classes permitted beside those of rules."""
 
     sources: tuple[Source, ...]
     start: int = 0
@@ -60,7 +60,7 @@ def sources(main: rule.Rule) -> tuple[Source, ...]:
 
 
 def calls(main: rule.Rule) -> bool:
-    """Whether it calls another rule."""
+    """True if it calls another rule."""
     return next(_called(main), None) is not None
 
 

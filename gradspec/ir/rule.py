@@ -245,15 +245,15 @@ class Status(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What was established of ``d<input>`` and how.
+    """The status of ``d<input>`` and the evidence for it.
 
-    ``method`` is a few words (``"sign-split cancel"``); ``points`` and ``digits`` tell
-    how many sampled points agreed to how many digits; ``on_domain`` says that the
-    rule's assumptions were used; ``through_surrogate`` that the surrogate was meant.
-    ``sizes`` says, of a ranked rule, for which sizes it holds (``"sizes 1 to 3"``).
+    ``method`` is a few words (``"sign-split cancel"``); ``points`` and ``digits`` state
+    how many sampled points agreed to how many digits; ``on_domain`` that the rule's
+    assumptions were used; ``through_surrogate`` that the surrogate was differentiated.
+    ``sizes`` are those for which it holds, for an indexed rule (``"sizes 1 to 3"``).
     ``bits`` is the highest precision of the balls, ``assumed`` the assumptions that the
-    proof needs, as they are written, ``stopped`` the strategies that ran out of time,
-    ``seconds`` how long it took (which is nothing that two verdicts differ by).
+    proof needs, as written, ``stopped`` the strategies that ran out of time,
+    ``seconds`` the time taken (ignored when verdicts are compared).
     """
 
     input: str
@@ -298,10 +298,10 @@ class Hole:
 
 @dataclass(frozen=True, slots=True)
 class AccuracyLoss:
-    """Where the evaluation that was chosen is still wrong: ``name`` (an output or a
-    cotangent) at ``point``. ``kind`` says how its operation ``culprit`` fails
-    (saturation, square, overflow, exponent, guard, undefined); the result is
-    ``value`` and should be ``true``.
+    """A point at which the selected form is still inaccurate: ``name`` (an output or a
+    cotangent) at ``point``. ``kind`` is the way its operation ``culprit`` fails
+    (saturation, square, overflow, exponent, guard, undefined); the result is ``value``
+    and should be ``true``.
     """
 
     name: str

@@ -26,7 +26,8 @@ class Shelf(Protocol):
     """Data by name."""
 
     def get(self, name: str, read: Callable[[Any], T]) -> T | None:
-        """What ``read`` makes of the data; None if there are none that it can read."""
+        """The result of ``read`` on the data; None if there are none that it can
+        read."""
 
     def put(self, name: str, data: object) -> None:
         """Keep plain data."""

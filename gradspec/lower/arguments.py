@@ -1,4 +1,4 @@
-"""Which argument of a call goes to which parameter."""
+"""Assignment of the arguments of a call to parameters."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def bind(
 def _left_out(
     node: nodes.Call, callee: Rule | Function | Primitive
 ) -> dict[str, nodes.Expr]:
-    """What a built-in's optional arguments are when nothing is given for them."""
+    """The default values of a built-in's omitted optional arguments."""
     match callee:
         case Primitive(params=params, least_arity=least, optional=values):
             return {

@@ -252,7 +252,7 @@ def _read_local(node: Assignment, body: Body) -> None:
 
 
 def _reader(kind: Kind, cx: Context) -> Callable[[nodes.Expr], Value | None]:
-    """What a value of this kind must be."""
+    """The reader that accepts values of this kind."""
     match kind:
         case Kind.BOOL:
             return cx.condition

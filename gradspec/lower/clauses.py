@@ -58,7 +58,7 @@ def _assume_scope(body: Body) -> Scope:
 def read_surrogate(
     node: nodes.Surrogate, body: Body, seen: dict[str, Span]
 ) -> Surrogate | None:
-    """What stands in for an output when the backward pass is derived."""
+    """A formula that replaces an output when the backward pass is derived."""
     cx = body.cx
     output = next((o for o in body.made.outputs if o.name == node.name), None)
     if output is None or not output.takes_gradient:

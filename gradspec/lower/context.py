@@ -1,4 +1,4 @@
-"""What lowering an expression needs around it, and the demands it makes on a type."""
+"""The context of lowering an expression, and its demands on types."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from gradspec.syntax import nodes
 
 @dataclass(slots=True)
 class Demands:
-    """What the body of a `def` asks of its parameters, as it is read."""
+    """The requirements that the body of a `def` has for its parameters, as it is
+    read."""
 
     types: dict[str, Type] = field(default_factory=dict)
     static: dict[str, None] = field(default_factory=dict)
@@ -96,16 +97,16 @@ class Context:
         return None
 
     def require_static(self, value: Value) -> bool:
-        """Whether the value is known when the rule is called (a parameter of a `def`
-        is asked to be).
+        """True if the value is known when the rule is called (a parameter of a `def` is
+        required to be).
         """
         if value.is_static:
             self.demands.static.update(self._parameters_in(value))
         return value.is_static
 
     def require_rank_0(self, value: Value) -> bool:
-        """Whether the value has no batch axes (a parameter of a `def` is asked to have
-        none).
+        """True if the value has no batch axes (a parameter of a `def` is required to
+        have none).
         """
         self.demands.rank_0.update(self._parameters_in(value))
         return not value.batch
@@ -124,7 +125,8 @@ class Context:
                 return False
 
     def _demand_integers(self, expr: Expr) -> bool:
-        """Whether ``expr`` is an integer if the parameters of the `def` are."""
+        """True if ``expr`` is an integer provided that the parameters of the `def`
+        are."""
         used = tuple(n for n in self.parameters if n in names(expr))
         if not used or type_of(expr, lambda _: Type.INT) is not Type.INT:
             return False

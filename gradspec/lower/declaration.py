@@ -19,10 +19,11 @@ _STATICS = (Kind.STATIC.value, Kind.STATIC_INT.value)
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """What the header says; ``sizes`` maps the names of axes to their first place.
+    """The contents of the header; ``sizes`` maps the names of axes to their first
+    position.
 
     ``ambiguous`` are names of an input and an output, or of a variable and a gradient:
-    an assignment to one is no further fault.
+    an assignment to one causes no further diagnostic.
     """
 
     inputs: tuple[Input, ...]

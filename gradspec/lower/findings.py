@@ -1,4 +1,5 @@
-"""What is found while one item of a file is lowered, and how near names are told."""
+"""Diagnostics collected while one item of a file is lowered; suggestions of near
+names."""
 
 from __future__ import annotations
 

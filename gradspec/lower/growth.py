@@ -1,7 +1,7 @@
-"""How large expressions become when defs and locals are put in place.
+"""Size of expressions after defs and locals are inlined.
 
-The text limits how deep an expression is written; defs and locals multiply that. The
-later stages look at every node many times, so there is a limit here too, far above what
+The parser limits how deep an expression is written; defs and locals multiply that.
+Later stages visit every node many times, so there is a limit here too, far above what
 anyone writes.
 """
 
@@ -23,7 +23,7 @@ LONGEST = 1000
 
 
 def depth(expr: Expr, below: Mapping[str, int]) -> int:
-    """How many operations lie inside one another, a name counting as ``below`` says."""
+    """The number of nested operations; a name counts as ``below`` states."""
     known: dict[Expr, int] = {}
     for node in nodes(expr):
         own = below.get(node.name, 1) if isinstance(node, Ref) else 1
@@ -32,5 +32,5 @@ def depth(expr: Expr, below: Mapping[str, int]) -> int:
 
 
 def is_too_large(expr: Expr, below: Mapping[str, int]) -> bool:
-    """Whether an expression is beyond what the later stages take."""
+    """True if an expression exceeds the limits of the later stages."""
     return depth(expr, below) > DEEPEST or sum(1 for _ in nodes(expr)) > LARGEST

@@ -11,7 +11,7 @@ from gradspec.lower.ordering import arrange
 from gradspec.syntax.nodes import Import, Module
 
 SHIPPED = "gradspec:"
-"""How paths of the rules that come with gradspec begin: ``gradspec:control/gradients``."""
+"""Prefix of the rules that come with gradspec: ``gradspec:control/gradients``."""
 
 
 def resolve(importer: str, path: str) -> str:
@@ -24,7 +24,7 @@ def resolve(importer: str, path: str) -> str:
 
 
 def is_absolute(path: str) -> bool:
-    """Whether ``path`` starts at a root or a drive: it would mean another file on each
+    """True if ``path`` starts at a root or a drive: it would be another file on each
     machine.
     """
     return path.startswith("/") or ntpath.splitdrive(path)[0] != ""

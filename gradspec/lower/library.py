@@ -24,7 +24,7 @@ Callee: TypeAlias = Rule | Function | Primitive | Failed
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """What the names of functions mean inside the item called ``current``.
+    """The meaning of function names inside the item called ``current``.
 
     Own names shadow imports, which shadow built-ins; its own name means the built-in.
     """
@@ -48,7 +48,7 @@ class Library:
 
 
 def is_function(name: str) -> bool:
-    """Whether there is a built-in function (not an operator) of this name."""
+    """True if there is a built-in function (not an operator) of this name."""
     return name in function_names()
 
 

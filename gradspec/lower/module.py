@@ -1,4 +1,4 @@
-"""What lowering makes of a file."""
+"""The result of lowering a file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gradspec.source import Source, Span
 
 
 class Type(Enum):
-    """What a value is in the mathematics; an integer is a real, a truth value is not."""
+    """The mathematical type of a value; an integer is a real, a truth value is not."""
 
     REAL = "a number"
     INT = "an integer"

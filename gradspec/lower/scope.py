@@ -12,7 +12,7 @@ from gradspec.source import Span
 
 
 class Role(Enum):
-    """What a name stands for, as messages call it."""
+    """The role of a name, in the words of messages."""
 
     INPUT = "an input"
     OUTPUT = "an output"

@@ -1,4 +1,4 @@
-"""What an audit found, in the way asked for."""
+"""The results of an audit, in the requested format."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def show(audits: Iterable[TargetAudit]) -> None:
 
 
 def explain(rules: Iterable[tuple[CheckedRule, tuple[Tried, ...]]]) -> None:
-    """What was rewritten in each rule, from what to what, and why; what was tried."""
+    """The rewrites of each rule, from and to, with reasons; the candidates tried."""
     for checked, tried in rules:
         rule = checked.rule
         line, _ = rule.source.position(rule.name_span.start)

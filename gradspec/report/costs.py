@@ -1,4 +1,4 @@
-"""What rules cost (`compile --report`): for a terminal, for a pipe, for machines."""
+"""Costs of rules (`compile --report`): for a terminal, for a pipe, for machines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a verdict rests on, in a line."""
+"""The evidence for a verdict, in a line."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def show(matrices: Iterable[Matrix], style: str) -> None:
 
 
 def _github(matrix: Matrix) -> None:
-    """What plain code fails at as well is no error of a rule."""
+    """GitHub annotations; a failure that plain code shares is only a notice."""
     if matrix.absent:
         click.echo(f"::error title=GS611::{matrix.target}: {matrix.absent}")
     for cell in _faults(matrix):
@@ -93,7 +93,7 @@ def _sentence(matrix: Matrix, cell: Cell) -> str:
 
 
 def counted(matrix: Matrix) -> str:
-    """How many cells are in which state, and how many of plain code."""
+    """The number of cells in each state, and the number for plain code."""
     sentences = [_tally([cell.state for cell in matrix.cells])]
     plain = [cell.plain for cell in matrix.cells]
     if any(state != "none" for state in plain):

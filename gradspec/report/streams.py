@@ -47,7 +47,7 @@ def prepare() -> None:
 
 
 def is_lost() -> bool:
-    """Whether some of the output could not be written, for which a line is told."""
+    """True, with a line on standard error, if some output could not be written."""
     sys.stdout.flush()
     raw = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
     reason = raw.fault if isinstance(raw, _Patient) else ""

@@ -1,4 +1,4 @@
-"""What the command ``test`` runs and shows."""
+"""The output of the command ``test``."""
 
 from __future__ import annotations
 

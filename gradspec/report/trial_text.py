@@ -1,4 +1,4 @@
-"""What trials found, for people and for machines."""
+"""The results of trials, for people and for machines."""
 
 from __future__ import annotations
 

@@ -27,14 +27,14 @@ _is_used = [True]
 
 
 def use(is_used: bool) -> None:
-    """Whether SymPy is asked from now on. If not, it counts as too slow."""
+    """Turn SymPy on or off for further questions. If off, it counts as too slow."""
     _is_used[0] = is_used
 
 
 def sympy_agrees(
     left: Expr, right: Expr, assumes: tuple[Expr, ...], seconds: float
 ) -> bool | None:
-    """Whether SymPy finds the difference to be 0; None when it does not say so in time.
+    """True if SymPy finds the difference to be 0; None when it does not finish in time.
     Its symbols are real, and nothing is forced: ``sqrt(x**2)`` stays ``|x|``."""
     if seconds < _SHORTEST or size(left) + size(right) > _LARGEST:
         return False

@@ -1,7 +1,7 @@
-"""What an operand would have to be for an operation to give a wanted value.
+"""The operand at which an operation gives a wanted value.
 
-Of all the operands that would do, the one on the same branch as the present operand is
-taken: a square root has the sign of what stands there now.
+Of all such operands, the one on the branch of the present operand is returned: a square
+root has the sign of the present operand.
 """
 
 from __future__ import annotations

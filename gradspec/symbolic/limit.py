@@ -45,7 +45,7 @@ class Effort:
 
     @classmethod
     def of(cls, budget: float) -> Effort:
-        """What a budget of so many seconds is worth."""
+        """The effort that a budget of so many seconds permits."""
         return cls(int(STEPS * budget), budget / 2)
 
     def take(self, steps: int) -> bool:

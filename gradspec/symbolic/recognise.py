@@ -1,4 +1,4 @@
-"""Which number is it: a simple fraction, or one times a constant that formulas have."""
+"""Recognition of numbers: a simple fraction, or one times a well-known constant."""
 
 from __future__ import annotations
 

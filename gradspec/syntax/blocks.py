@@ -73,8 +73,8 @@ def blocks(lines: Sequence[Line]) -> Blocks:
 
 
 def _is_below(line: Line, item: _Item) -> bool:
-    """Whether a line belongs to an item. One at the margin does when it is a statement
-    and the rule above it has no body yet.
+    """True if a line belongs to an item. A line at the margin does when it is a
+    statement and the rule above it has no body yet.
     """
     if _begins_item(line):
         return False

@@ -20,7 +20,7 @@ from gradspec.syntax.quoting import docstring_value, string_value
 from gradspec.syntax.tokens import Fault, FaultFound, Token
 
 REDUCTIONS = ("sum", "mean", "prod", "max", "min", "logsumexp")
-"""What takes a comprehension."""
+"""Functions that take a comprehension."""
 
 WORDS = ("inf", "nan", "true", "false")
 """The names among the values of an example."""

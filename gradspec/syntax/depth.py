@@ -1,4 +1,4 @@
-"""How deep an expression is, found without recursion."""
+"""Depth of an expression, computed without recursion."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def refuse_depth(expr: nodes.Expr) -> None:
 
 
 def _is_link(node: nodes.Expr, child: nodes.Expr) -> bool:
-    """Whether ``child`` is the rest of the chain of terms, factors or cases of ``node``."""
+    """True if ``child`` continues the chain of terms, factors or cases of ``node``."""
     match node, child:
         case nodes.Binary(op=op, left=left), nodes.Binary(op=other):
             return child is left and any(op in s and other in s for s in ("+-", "*/%"))

@@ -123,7 +123,8 @@ def _reduce(rule: Any, callback: Callable[[list[Any]], Any]) -> _Reduce:
 
 
 def run(tokens: Iterable[Token], start: str) -> Any:
-    """What the builder makes of ``tokens``; raises Unexpected, or what it raises."""
+    """The builder's result for ``tokens``; raises Unexpected, or what the builder
+    raises."""
     table = _table(start)
     states = table.states
     stack, values = [table.start], []

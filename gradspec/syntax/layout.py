@@ -14,7 +14,7 @@ from gradspec.syntax.scan import ENOUGH, LINE_END
 from gradspec.syntax.tokens import TABBED, Fault, Line, Token
 
 MAX_DEPTH = 300
-"""How deep brackets, and the tree of an expression, may be nested."""
+"""Maximum nesting of brackets, and maximum depth of an expression tree."""
 
 MAX_TOKENS = 10_000
 """A line of more tokens was not written by a person, and would take seconds to read."""
@@ -92,8 +92,8 @@ def _stop(found: Layout, start: int, indent: int, brackets: _Brackets) -> int:
 
 
 def _must_be_new(found: Layout, at: int, indent: int) -> bool:
-    """Whether a new line begins at this first token of a physical line, though a
-    bracket is open: an item does, or a line where brackets are no longer trusted.
+    """True if this first token of a physical line begins a new line, though a bracket
+    is open: an item does, or a line where brackets are no longer trusted.
     """
     token, column = found.tokens[at], _indent(found, at)
     if token.type in ITEM_WORDS and column == 0:
@@ -105,8 +105,8 @@ def _must_be_new(found: Layout, at: int, indent: int) -> bool:
 def _end_of_unclosed(
     found: Layout, start: int, stop: int, indent: int, opened: Token
 ) -> int:
-    """Where the line of an unclosed bracket ends. The head of a rule ends at its colon
-    or with the bracket's line: what is indented below it is the rule's body.
+    """The end of the line of an unclosed bracket. The head of a rule ends at its colon
+    or with the bracket's line: lines indented below it are the rule's body.
     """
     tokens = found.tokens
     ends = [
@@ -122,7 +122,7 @@ def _end_of_unclosed(
 
 
 def _indent(found: Layout, at: int) -> int:
-    """How far the physical line is indented that begins with this token."""
+    """The indentation of the physical line that begins with this token."""
     start = found.tokens[at - 1].end if at else 0
     blank = found.text[start : found.tokens[at].start].lstrip("\ufeff")
     return TABBED if "\t" in blank else len(blank)

@@ -1,7 +1,7 @@
-"""What a line that cannot be parsed most likely means, and how to mend it.
+"""Explanations and suggested fixes for lines that cannot be parsed.
 
-Each check looks at the tokens around the place where the parser stopped and at what it
-expected there; the first that recognises its mistake explains it.
+Each check looks at the tokens around the place where the parser stopped and at the
+terminals expected there; the first that recognises its mistake explains it.
 """
 
 from __future__ import annotations
@@ -211,7 +211,7 @@ _NOT_EXACT = {
         "mark the output, `exact y = …`, or a cotangent that you declare, `exact dx = …`",
     ),
 }
-"""What needs no mark, with the reason."""
+"""Statements that need no mark, with the reason."""
 
 
 def _second_equal(stop: Stop) -> Fault | None:
@@ -278,7 +278,7 @@ _FORMS = {
     "RECOMPUTE": "recompute name, other",
     "EXAMPLE": "example x = 2: y = 4",
 }
-"""How the statements look that begin with a word."""
+"""The forms of the statements that begin with a word."""
 
 _CHECKS: tuple[Callable[[Stop], Fault | None], ...] = (
     _docstring_place,

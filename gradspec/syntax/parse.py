@@ -97,7 +97,7 @@ def _items(
 
 
 def _some_between(places: Sequence[int], start: int, stop: int) -> bool:
-    """Whether one of the sorted places lies in ``[start, stop)``."""
+    """True if one of the sorted places lies in ``[start, stop)``."""
     at = bisect_left(places, start)
     return at < len(places) and places[at] < stop
 
@@ -129,7 +129,7 @@ def _with_end(line: Line) -> tuple[Token, ...]:
 
 
 def _name(chunk: Chunk) -> Iterator[str]:
-    """What a faulty item would have been called."""
+    """The names that a faulty item would have defined."""
     tokens = chunk.head.tokens
     if chunk.head.first in ("RULE", "DEF"):
         yield from (token.text for token in tokens[1:2] if token.text.isidentifier())

@@ -38,7 +38,7 @@ def _stands_apart(previous: nodes.Item, item: nodes.Item) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """What becomes a line (a docstring: some), and the source text it comes from."""
+    """A line to print (several for a docstring), and the source text it comes from."""
 
     text: str
     span: Span
@@ -66,7 +66,7 @@ class _Writer:
     source: Source
     comments: list[nodes.Comment]
     apart: bool = False
-    """Whether the next line at the margin is to have a blank line above it."""
+    """True if the next line at the margin needs a blank line above it."""
     lines: list[str] = field(default_factory=list)
     _row: int = 0
     _indent: str = ""

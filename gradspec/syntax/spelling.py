@@ -36,7 +36,7 @@ def operand_text(expr: nodes.Expr, word: str) -> str:
 
 
 def binds(expr: nodes.Expr, outer: nodes.Expr) -> bool:
-    """Whether ``expr`` needs no brackets as an operand of ``outer``."""
+    """True if ``expr`` needs no brackets as an operand of ``outer``."""
     own = _spelled(outer)[1]
     return _spelled(expr)[1] >= (_OR if own == _CHOICE else own)
 

@@ -1,4 +1,4 @@
-"""Where the parser stopped, and what can be said of that place."""
+"""The place where the parser stopped, and a description of it."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Where the parser stopped: at token ``index`` of a line (its end when there is no
-    such token), expecting one of some terminals.
+    """The place where the parser stopped: at token ``index`` of a line (its end when
+    there is no such token), expecting one of some terminals.
     """
 
     line: Line
@@ -60,7 +60,7 @@ class Stop:
         return self.index >= len(self.line.tokens)
 
     def before(self, *types: str) -> bool:
-        """Whether a token of one of these types comes earlier in the line."""
+        """True if a token of one of these types comes earlier in the line."""
         return any(token.type in types for token in self.line.tokens[: self.index])
 
     def fault(self, code: str, headline: str, help: str) -> Fault:
@@ -82,8 +82,8 @@ def generic(stop: Stop) -> Fault:
 
 
 def listed(expected: frozenset[str]) -> str:
-    """What could stand there, the ten operators and the ways to begin an expression
-    in a word each.
+    """The expected terminals in words; the ten operators and the ways to begin an
+    expression take one word each.
     """
     words: list[str] = []
     if {"NUMBER", "LPAR"} <= expected:

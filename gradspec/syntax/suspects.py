@@ -76,7 +76,7 @@ def _fault(before: Token | None, token: Token, after: Token | None) -> Fault:
 
 
 def _is_form(before: Token | None, token: Token, after: Token | None) -> bool:
-    """Whether the keyword is used as Python uses it, not as a name."""
+    """True if the keyword is used as Python uses it, not as a name."""
     if token.text in _ALWAYS:
         return True
     operand = ("NAME", "NUMBER", "STRING", "NOT", "RPAR", "RSQB")

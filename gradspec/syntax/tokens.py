@@ -1,4 +1,4 @@
-"""What the stages of the parser hand to each other: tokens, lines and faults."""
+"""The values that the stages of the parser exchange: tokens, lines and faults."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def is_exact(rule: Rule) -> bool:
 
 
 def signature(rule: Rule) -> dict[str, Any]:
-    """What a runner must know to call a rule, as plain data for JSON."""
+    """The data with which a runner calls a rule, as plain data for JSON."""
     return {
         "rule": rule.name,
         "axes": not rule.is_elementwise,

@@ -66,7 +66,7 @@ def _undeclared(entry: Backward) -> Backward:
 
 
 def _orders(scalars: Scalars, drawn: Drawn, made: dict[str, Any]) -> dict[str, Any]:
-    """What must come out, from values to third derivatives."""
+    """The expected results, from values to third derivatives."""
     expected = made["expected"]
     floats = [o.name for o in scalars.rule.outputs if o.takes_gradient]
     gradients = [f"d{i.name}" for i in scalars.differentiable]

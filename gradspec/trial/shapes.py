@@ -59,8 +59,8 @@ def size_choices(
 
 
 def place_in(place: Place, shape: Place) -> Place:
-    """Where an array of batch shape ``shape`` holds what the element at ``place`` of the
-    whole batch sees.
+    """The index into an array of batch shape ``shape`` for the element at ``place`` of
+    the whole batch.
     """
     last = place[len(place) - len(shape) :]
     return tuple(0 if n == 1 else k for k, n in zip(last, shape, strict=True))

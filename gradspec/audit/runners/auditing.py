@@ -1,4 +1,4 @@
-"""What the auditing runners of all frameworks share: jobs, formulas as written, results.
+"""Code shared by all auditing runners: jobs, formulas as written, results.
 
 A runner is a script of its own, run as ``python <runner>.py JOB FOLDER`` in a child
 process; it imports a framework and the emitted modules, and never gradspec. For each
@@ -31,7 +31,7 @@ COMPILED = "compiled "
 
 
 class Adapter(Protocol):
-    """What a framework's runner provides."""
+    """The operations that a framework's runner provides."""
 
     operations: Mapping[str, Function]
     """Primitives by name, for formulas as written."""

@@ -158,7 +158,7 @@ NATIVES: Mapping[str, Function] = {
 }
 
 _YOUNG = {"log1mexp": (nn, "log1mexp"), "erfcx": (special, "erfcx")}
-"""What not every version of JAX has."""
+"""Functions that not every version of JAX has."""
 
 NATIVES = {**NATIVES} | {
     rule: getattr(place, name)

@@ -456,7 +456,7 @@ def condition(scene: Scene) -> Iterator[Guess]:
 
 
 def _wanted(place: Place, node: Select) -> dict[int, bool]:
-    """Which branch each point needs, where they differ; empty if neither will do."""
+    """The branch required at each point where they differ; empty if neither fits."""
     branches = place.rows.values(node.then), place.rows.values(node.other)
     wanted: dict[int, bool] = {}
     for row, values in enumerate(zip(place.meant, *branches, strict=True)):
@@ -486,8 +486,8 @@ def _chosen(
 
 
 def _chooses(rows: Rows, condition: Expr, wanted: dict[int, bool]) -> bool:
-    """Whether the condition gives each point its branch, and each branch some point: a
-    branch that is always taken needs no condition."""
+    """True if the condition selects the required branch at each point, and each branch
+    at some point: a branch that is always taken needs no condition."""
     sides = [truth(value) for value in rows.columns(condition)[0]]
     is_choice = any(s is True for s in sides) and any(s is False for s in sides)
     return is_choice and all(sides[row] is side for row, side in wanted.items())

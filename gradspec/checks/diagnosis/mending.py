@@ -175,9 +175,9 @@ def _called(rule: Rule) -> Iterator[Rule]:
 
 
 def _keeps_values(rule: Rule, changed: Rule) -> bool:
-    """Whether the change keeps the value of each output wherever there is one, and gives it
-    the limit from every side where there is none. (The points of the changed rule are
-    those at which its own conditions decide.)"""
+    """True if the change keeps the value of each output wherever it is defined, and
+    gives it the limit from every side where it is not. (The sampled points are those at
+    which the conditions of the changed rule decide.)"""
     if not rule.is_elementwise:
         return False
     old, new = elementwise(rule), elementwise(changed)

@@ -136,7 +136,8 @@ def missing(scene: Scene) -> Iterator[Guess]:
 def _lacking(
     scene: Scene, place: Place, pool: tuple[_Known, ...], worst: int
 ) -> Iterator[tuple[int, Guess]]:
-    """What a place lacks, each with a rank: names are forgotten before formulas."""
+    """Corrections that a place may need, with ranks: a missing name is likelier than a
+    missing formula."""
     factor = quotients(place.meant, place.now)
     term = differences(place.meant, place.now)
     rough_factor, rough_term = rough(factor), rough(term)
@@ -439,7 +440,7 @@ def _kin(scene: Scene, let: Let, node: Expr) -> Forms:
 
 
 def _arguments(scene: Scene, node: Expr) -> Iterator[Expr]:
-    """What the function may be of: one of the names in it, or a product of two."""
+    """Possible arguments of the function: a name in ``node``, or a product of two."""
     refs = [n for n in nodes(node) if isinstance(n, Ref)][:4]
     yield from refs
     for one, two in combinations(refs, 2):

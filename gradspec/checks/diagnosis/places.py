@@ -45,7 +45,8 @@ Indices: TypeAlias = "Mapping[str, str | int]"
 """Indices with the axes that they range over."""
 
 Instead: TypeAlias = "Callable[[View], Expr]"
-"""What the element of a view may be in place of the derivative, in the names of points."""
+"""A candidate for an element of a view, in the names of points, if not the
+derivative."""
 
 
 class Exhausted(Exception):
@@ -130,8 +131,8 @@ class Rows:
         return tuple(map(narrow, self.columns(expr)[0]))
 
     def are(self, wanted: Values, closed: Callable[[View], Expr]) -> bool:
-        """Whether a form has the values wanted, wherever they are known (three at least).
-        Most forms do not have the first."""
+        """True if a candidate has the values wanted wherever they are known (at least
+        three). Most candidates fail at the first."""
         count, values = 0, iter(wanted)
         for view in self.views:
             form = closed(view)
@@ -177,7 +178,8 @@ class Place:
         return is_short(self.node)
 
     def fits(self, new: Expr) -> bool:
-        """Whether the whole has the values that it should have with ``new`` here."""
+        """True if replacing this part with ``new`` gives the whole its correct
+        values."""
         if self.around is not None:
             whole = put(self.around.node, self.node, new)
             return whole is not None and self.around.fits(whole)
@@ -256,12 +258,12 @@ class Scene:
         return self.places[0]
 
     def is_instead(self, instead: Instead) -> bool:
-        """Whether every element of the cotangent is what is said in place of the true."""
+        """True if every element of the cotangent has the value of this candidate."""
         return self.every.are(self.values[0], instead)
 
     @cached_property
     def values(self) -> tuple[Values, Values]:
-        """What the cotangent is, and what it should be, at every point."""
+        """The values of the cotangent and those of the derivative, at every point."""
         return self.every.values(self.text.value), self._derivative(self.every)
 
     @cached_property
@@ -524,7 +526,7 @@ def renamed(expr: Expr, names: Mapping[str, str]) -> Expr:
 
 
 def is_at_hand(expr: Expr, indices: Iterable[str]) -> bool:
-    """Whether an expression uses no other indices."""
+    """True if an expression uses no indices but these."""
     return free(expr).keys() <= set(indices)
 
 

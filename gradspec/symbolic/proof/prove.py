@@ -34,7 +34,8 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What looking for a proof gave; ``stopped``: the strategies that ran out of time."""
+    """The result of a search for a proof; ``stopped``: the strategies that ran out of
+    time."""
 
     proof: Proof | None
     stopped: tuple[str, ...] = ()

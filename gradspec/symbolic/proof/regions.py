@@ -79,7 +79,7 @@ class Prover:
         self.split = False
 
     def proves(self, assumes: tuple[Expr, ...]) -> bool:
-        """Whether both are equal wherever the assumptions hold and both are defined."""
+        """True if both are equal wherever the assumptions hold and both are defined."""
         steps: dict[Any, Fraction] = {}
         for _ in range(_RESTARTS):
             self.split = False
@@ -142,7 +142,8 @@ class Prover:
 
 
 def _facts(assumes: tuple[Expr, ...]) -> Iterator[Expr]:
-    """What is positive, from comparisons; ``<=`` counts as ``<`` (see the module)."""
+    """Expressions that comparisons make positive; ``<=`` counts as ``<`` (see the
+    module)."""
     for condition in assumes:
         for part in conjuncts(condition):
             match part:

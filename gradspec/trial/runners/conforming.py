@@ -24,10 +24,10 @@ RELATIVE = 2e-4
 """Single precision, relative to the largest element of a gradient."""
 
 HALF = 0.05
-"""Where a feature computes in bfloat16."""
+"""Tolerance of a feature that computes in bfloat16."""
 
 DOUBLE = 1e-9
-"""Where a feature computes in float64, which single precision in its midst would spoil."""
+"""Tolerance of a feature in float64, which a single-precision step would exceed."""
 
 
 class Register(dict[str, Run]):
@@ -173,7 +173,7 @@ def rows(case: Case) -> tuple[int, list[bool], list[bool]]:
 
 
 def require(condition: bool, message: str) -> None:
-    """What a feature that has no gradient of its own to give must hold."""
+    """Raise ValueError unless the condition holds; for features without a gradient."""
     if not condition:
         raise ValueError(message)
 

@@ -378,7 +378,7 @@ feature |= {
 
 @feature("scan, second derivative of a product")
 def scan_of_product(s: Setting) -> None:
-    """Where what the rule gives is not used linearly, its derivative counts twice."""
+    """A nonlinear use of the rule's outputs in a scan needs both derivative terms."""
 
     def product(*floats: Any) -> Any:
         rows = tuple(jnp.stack([x, x / 2]) for x in floats)

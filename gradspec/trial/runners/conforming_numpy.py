@@ -101,7 +101,7 @@ def pulled(s: Setting) -> Any:
 
 @feature("pullback twice")
 def pulled_twice(s: Setting) -> Any:
-    """What is given stays as it is."""
+    """Two calls of one pullback leave arguments and cotangents unchanged."""
     before = [x.copy() for x in (*s.inputs, *s.upstream)]
     _, pullback = s.vjp()
     pullback(*s.upstream)

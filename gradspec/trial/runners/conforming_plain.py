@@ -24,7 +24,7 @@ def _runtime(module: ModuleType) -> ModuleType:
 
 @functools.cache
 def torch_module(path: str) -> ModuleType:
-    """What a `Function` computes forward, in its place."""
+    """The module with the forward code of each `Function` in its place."""
     module: ModuleType = imported_as(PREFIX, path)
     rules = _runtime(module).Rule.__subclasses__()
     for rule in rules:
@@ -57,7 +57,7 @@ def _attached(output: Any, inputs: tuple[Any, ...]) -> Any:
 
 
 def tf_module(path: str) -> ModuleType:
-    """What a rule computes forward, recorded operation by operation."""
+    """The module with each rule's forward code recorded operation by operation."""
     module: ModuleType = imported_as(PREFIX, path)
     runtime: Any = _runtime(module)
 

@@ -94,7 +94,8 @@ def _saved(layer: Layer) -> Layer:
 
 
 def _compiled_around(s: Setting) -> Any:
-    """What is compiled is given dual numbers; it may leave the rule out of its graphs."""
+    """Forward mode through compiled code, which may leave the rule out of its
+    graphs."""
     torch._dynamo.reset()
     return _pushed(s, torch.compile(s.total, backend="aot_eager"))
 

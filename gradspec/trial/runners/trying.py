@@ -36,7 +36,7 @@ KINDS = {"int": "int64", "bool": "bool"}
 
 
 class Adapter:
-    """What a framework's runner provides."""
+    """The operations that a framework's runner provides."""
 
     def array(self, value: Any, kind: str, dtype: str) -> Any:
         """A tensor of ``dtype`` (``kind`` "int" and "bool" have types of their own)."""
