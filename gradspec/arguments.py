@@ -31,7 +31,7 @@ def _targets(
 
 
 def _outside_targets(names: Iterable[str]) -> tuple[str, ...]:
-    """Targets of other packages; looked for only when one is asked for."""
+    """Targets of other packages; looked up only when one is requested."""
     if all(name in (*TARGETS, "all") for name in names):
         return ()
     return outside_targets()

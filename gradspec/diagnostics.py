@@ -32,7 +32,7 @@ class Severity(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A place in a source and what is to be said there (may be empty)."""
+    """A place in a source and its message (may be empty)."""
 
     source: Source
     span: Span
@@ -41,9 +41,9 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """One change to the text of a rule that may mend it: ``text`` in the place of
-    ``span``. If it does, ``words`` are said as help, ``note`` as a note, and ``guilty`` is
-    shown as the place that is probably at fault.
+    """A change to the text of a rule that may fix it: ``text`` replaces ``span``. If it
+    does, ``words`` are shown as help, ``note`` as a note, and ``guilty`` as the place
+    that is probably wrong.
     """
 
     words: str

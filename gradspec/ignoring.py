@@ -1,4 +1,4 @@
-"""Findings that the user has said to ignore, by an option or beside the line.
+"""Diagnostics that the user ignores, by an option or by a comment on the line.
 
 A comment ``# gradspec: ignore[GS434]`` at the end of a line holds for findings about that
 line; the option holds everywhere. Warnings and notes can be ignored, and the one error
@@ -18,7 +18,7 @@ ROUNDED = "GS416"
 
 _COMMENT = re.compile(r"#\s*gradspec:\s*ignore\[([^\]#]*)\]\s*$")
 _DIGITS = 15
-"""To which GS416 says that the two forms agree."""
+"""Digits to which the two forms agree according to GS416."""
 
 
 def kept(
@@ -31,8 +31,8 @@ def kept(
 def heeded(
     outcome: Outcome[CheckedRule], ignored: tuple[str, ...]
 ) -> Outcome[CheckedRule]:
-    """A checked rule without the findings that are ignored. A refuted gradient of which
-    no error is left differs by rounding only, and agrees."""
+    """A checked rule without the ignored diagnostics. A refuted gradient without a
+    remaining error differs by rounding only, and agrees."""
     found = kept(outcome.diagnostics, ignored)
     if outcome.value is None or any(d.is_error for d in found):
         return replace(outcome, diagnostics=found)

@@ -8,16 +8,16 @@ BUDGET_SECONDS = 10.0
 """Seconds that the proofs and searches of one rule may take, by default."""
 
 AUDIT_POINTS = 4000
-"""Points of an audit in each stratum unless the user says else."""
+"""Points of an audit in each stratum, by default."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
     """``strict``: a cotangent that only agrees is an error. ``trace``: emitted modules
-    print what passes through them. ``budget``: seconds a rule for proof and search.
-    ``order``: 2 to have second derivatives checked too. ``as_written``: no other
-    evaluation is looked for. ``report``: what each rule costs is told.
-    ``ignored``: codes of findings that are not reported (see `gradspec.ignoring`).
+    print the values that pass through them. ``budget``: seconds a rule for proof and
+    search. ``order``: 2 to have second derivatives checked too. ``as_written``: no
+    other evaluation is sought. ``report``: the cost of each rule is reported.
+    ``ignored``: codes of diagnostics that are not reported (see `gradspec.ignoring`).
     """
 
     targets: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""The compiler on one screen: every stage, in order, with what it takes and gives.
+"""The compiler on one screen: every stage, in order, with its input and output.
 
 Nothing here touches a file: sources come in as text, modules go out as text.
 """
@@ -37,10 +37,10 @@ from gradspec.targets.target import Emitted
 
 _OF_TIME = frozenset(["GS460", "GS461"])
 _PROOFS = 0.6
-"""The part of a rule's budget that its proofs may take."""
+"""The fraction of a rule's budget for its proofs."""
 
 _EMITTING = 0.3, 0.2
-"""The parts, beyond the budget, for writing a rule out, and for doing that as written."""
+"""Fractions beyond the budget for emitting a rule, and for emitting it as written."""
 
 
 class Clock:
@@ -51,12 +51,13 @@ class Clock:
         self._spent: dict[str, float] = {}
 
     def left(self, rule: Rule) -> float:
-        """Seconds."""
+        """Seconds left."""
         return self.budget - self._spent.get(rule.name, 0.0)
 
     @contextmanager
     def running(self, rule: Rule) -> Iterator[float]:
-        """Seconds left at the start; what the block takes is taken from them."""
+        """Context manager that yields the seconds left and deducts those of its
+        block."""
         begun = process_time()
         try:
             yield self.left(rule)
@@ -68,7 +69,7 @@ class Clock:
 @dataclass(frozen=True, slots=True)
 class Compiled:
     """One file: its checked rules, its modules (none if there was an error), and all
-    that was found on the way.
+    diagnostics.
     """
 
     rules: tuple[CheckedRule, ...]
@@ -133,7 +134,7 @@ def _check_rule(
 
 
 def _with_second(rule: CheckedRule, options: Options) -> Outcome[CheckedRule]:
-    """With verdicts on its second derivatives."""
+    """The rule with verdicts on its second derivatives."""
     seconds = (1 - _PROOFS) * options.budget / 2
     judged = second_order.judge(rule.rule, rule.verdicts, seconds)
     found = tuple(d for judgement in judged for d in judgement.found)
@@ -195,7 +196,8 @@ def _reported(
 
 
 def _with_holes(rule: Rule) -> Outcome[CheckedRule]:
-    """A rule that was changed, checked, with the holes that its text leaves."""
+    """The check of a changed rule, with the removable singularities that its text
+    leaves."""
     outcome = examined(rule, AGAIN)
     if outcome.value is None:
         return outcome
@@ -232,7 +234,7 @@ def _is_readable(emitted: Emitted) -> bool:
 
 
 def _too_deep(rules: tuple[CheckedRule, ...]) -> Diagnostic:
-    """Told at the longest rule."""
+    """A diagnostic at the longest rule."""
     rule = max((r.rule for r in rules), key=lambda r: r.span.end - r.span.start)
     return error(
         "GS224",
@@ -274,7 +276,7 @@ def compile_module(module: LoweredModule, source: Source, options: Options) -> C
 
 
 def _unproved(checked: CheckedRule) -> Iterable[Diagnostic]:
-    """`--strict`: agreement at points is not enough."""
+    """Errors under `--strict`, for which agreement at points is not enough."""
     rule = checked.rule
     for entry, verdict in zip(rule.backward, checked.verdicts, strict=True):
         if verdict.status is Status.AGREES:
@@ -290,5 +292,5 @@ def _unproved(checked: CheckedRule) -> Iterable[Diagnostic]:
 
 
 def _distinct(found: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """Targets may find the same fault; it is told once."""
+    """Diagnostics without duplicates, since several targets may report the same."""
     return tuple(dict.fromkeys(found))

@@ -77,8 +77,8 @@ def _count(columns: Mapping[str, Any]) -> int:
 
 
 def _is_settled(low: Array, high: Array, dtype: str) -> Array:
-    """True if all numbers between are equal, to the precision that errors are measured
-    with."""
+    """True where all numbers between are equal, to the precision that errors are
+    measured with."""
     form = FORMATS[dtype]
     least, most = np.minimum(abs(low), abs(high)), np.maximum(abs(low), abs(high))
     same = (np.sign(low) == np.sign(high)) & (low != 0)
@@ -90,7 +90,7 @@ def _is_settled(low: Array, high: Array, dtype: str) -> Array:
 
 
 def bracket(expr: Expr, columns: Mapping[str, Any]) -> Bracket:
-    """Numbers on both sides of the values; raises where a part is not known here."""
+    """Bounds of the values; raises where an operation is not known here."""
     with np.errstate(all="ignore"):
         found = evaluate(expr, _Brackets(columns), {})
     if isinstance(found, Decided):
@@ -173,7 +173,7 @@ def _add(a: Bracket, b: Bracket) -> Bracket:
 
 
 def _sum(x: Array, y: Array, way: float) -> Array:
-    """Rounded in one direction; exact where it is: the error of a sum is a number."""
+    """A sum rounded in one direction; exact sums are detected by their error term."""
     total = x + y
     back = total - x
     error = (x - (total - back)) + (y - back)
@@ -216,7 +216,7 @@ def _square(a: Bracket) -> Bracket:
 
 
 def _power(a: Bracket, b: Bracket) -> Bracket:
-    """Of a positive base, or a whole number that is known."""
+    """Bounds of a power with positive base, or a known integer."""
     if np.any(b.low != b.high) or np.size(b.low) != 1:
         raise NotImplementedError("an exponent that varies")
     exponent = float(b.low)
@@ -251,7 +251,8 @@ def _meant(row: Primitive, meaning: str, *args: Side) -> Side:
 def _monotone(
     row: Primitive, function: Callable[..., Array], *args: Bracket
 ) -> Bracket:
-    """Between what a function gives at both ends; where it is undefined there is none."""
+    """The bounds from the values of a function at both ends; nan where it is
+    undefined."""
     signs = [sign == "+" for sign in row.monotone]
     pairs = list(zip(args, signs, strict=True))
     low = function(*(a.low if grows else a.high for a, grows in pairs))
@@ -269,7 +270,7 @@ def _monotone(
 
 
 def _wave(function: Callable[[Array], Array]) -> Callable[[Bracket], Bracket]:
-    """A sine or cosine: its slope is at most 1."""
+    """Bounds of a sine or cosine: its slope is at most 1."""
 
     def around(a: Bracket) -> Bracket:
         width = np.nextafter(a.high - a.low, np.inf)

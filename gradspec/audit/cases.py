@@ -1,4 +1,4 @@
-"""From a rule to files that a runner reads, and back from its results to findings."""
+"""Files that a runner reads for a rule, and findings from its results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gradspec.ir.rule import CheckedRule, Kind, Rule
 from gradspec.options import SIDES
 
 _AT_ONCE = 400
-"""Points of a rule with an input of rank 0, which takes a call for each."""
+"""Points of a rule with an input of rank 0, which needs a call for each."""
 
 _SAME = 0.05
 _MOST = 0.9
@@ -42,8 +42,8 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A rule in a format: ``job`` is what a runner is told, but for the module's path;
-    points and truths lie in files beside one another.
+    """A rule in a format: ``job`` holds the instructions for a runner, without the
+    module's path; points and truths lie in files next to each other.
     """
 
     display: str

@@ -33,13 +33,13 @@ def largest(dtype: str) -> float:
 
 
 def exponents(dtype: str) -> tuple[int, int]:
-    """Those of the normal numbers: the first, and one beyond the last."""
+    """Exponents of the normal numbers: the first, and one beyond the last."""
     form = FORMATS[dtype]
     return form.least + form.bits - 1, form.top
 
 
 def rounded(values: Array, dtype: str) -> Array:
-    """The nearest numbers of the format, half to even."""
+    """The values rounded to the format, half to even."""
     values = np.asarray(values, dtype=np.float64)
     if dtype == "float64":
         return values

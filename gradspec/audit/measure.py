@@ -32,13 +32,13 @@ class Truth:
     tolerance: Array
 
     def those(self, keep: Array) -> Truth:
-        """At some of the points."""
+        """The same at some of the points."""
         return Truth(self.high[keep], self.low[keep], self.tolerance[keep])
 
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """One point: the inputs, what came out, what should have."""
+    """One point: the inputs, the value and the truth."""
 
     inputs: tuple[tuple[str, float], ...]
     got: float
@@ -98,14 +98,15 @@ def errors(values: Array, truth: Truth, dtype: str) -> Errors:
 
 
 def _is_overflow(values: Array, truth: Truth, dtype: str) -> Array:
-    """Infinities of the truth's sign, where it is near the end of the range."""
+    """True for infinities of the truth's sign, where it is near the end of the
+    range."""
     with np.errstate(all="ignore"):
         near = np.abs(truth.high) + GOOD * truth.tolerance > largest(dtype)
         return near & np.isinf(values) & (np.sign(values) == np.sign(truth.high))
 
 
 def worse(first: Array, second: Array, truth: Truth, dtype: str) -> Array:
-    """At each point the value that is farther off; of equals the first."""
+    """At each point the less accurate value; if equal, the first."""
     one, other = (errors(v, truth, dtype).error for v in (first, second))
     return np.where(other > one, second, first)
 

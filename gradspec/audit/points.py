@@ -96,7 +96,7 @@ def beside(ordinal: int, dtype: str) -> Array:
 
 
 def is_inside(rule: Rule, statics: Mapping[str, Fraction]) -> Any:
-    """A function that tells whether the assumptions hold at a point."""
+    """A predicate: the assumptions hold at a point."""
     conditions = [a.condition for a in rule.assumes if not a.indices]
     compiled = program(*conditions)
 
@@ -108,7 +108,7 @@ def is_inside(rule: Rule, statics: Mapping[str, Fraction]) -> Any:
 
 
 def _statics(rule: Rule) -> dict[str, Fraction]:
-    """As a caller passes them: the doubles nearest to the defaults."""
+    """Statics as a caller passes them: the doubles nearest to the defaults."""
     known = sample(rule, _SIMPLE)
     first = known[0] if known else {}
     return {
@@ -178,7 +178,8 @@ class _Draw:
         return {n: rounded(c, self.dtype) for n, c in columns.items()}
 
     def _column(self, count: int, span: tuple[int, int], known: Array) -> Array:
-        """Seven in eight by exponent, the rest beside numbers that the rule knows."""
+        """Numbers, seven in eight by exponent, the others near constants of the
+        rule."""
         bits = self._by_exponent(count, span)
         places = self._random.choice(np.append(known, [1.0, -1.0, 2.0]), count)
         near = places * (1.0 + self._by_exponent(count, (-24, -1)))
@@ -190,7 +191,8 @@ class _Draw:
         return sign * np.ldexp(1.0 + self._random.random(count), exponent)
 
     def _relate(self, columns: dict[str, Array], count: int) -> None:
-        """A third of the rows: one input near another one, or near what is opposite."""
+        """Relate a third of the rows: one input near another one, or near its
+        opposite."""
         kind = self._random.integers(0, 12, count)
         one, other = self._random.permuted(np.tile(self.floats, (count, 1)), axis=1).T[
             :2
@@ -211,7 +213,7 @@ class _Draw:
 
 
 def _ordinary(columns: Mapping[str, Array], dtype: str) -> dict[str, Array]:
-    """Rows of zeros and normal numbers: processors may flush subnormal ones."""
+    """The rows of zeros and normal numbers: processors may flush subnormal ones."""
     keep = np.ones(len(next(iter(columns.values()))), dtype=bool)
     for column in columns.values():
         size = np.abs(column)

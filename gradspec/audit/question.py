@@ -24,7 +24,7 @@ from gradspec.symbolic.enclose import Program, program
 from gradspec.symbolic.truth import FORMATS, ROOM, pair, pairs
 
 _ZEROS = 12
-"""Zeros of one quantity along one line that are looked at."""
+"""Zeros of one quantity along one line that are used."""
 
 _ROOM = 160
 """Bits for what float64 left open in half precision: values beside powers of two."""
@@ -48,7 +48,7 @@ class Question:
 def question(
     rule: Rule, asked: tuple[Quantity, ...], dtype: str, count: int
 ) -> Question:
-    """The points of a complete elementwise rule, and the truth of what is asked."""
+    """The points of a complete elementwise rule, and the true values there."""
     drawn = points(rule, dtype, count)
     if dtype not in HALF or len(drawn.columns) > 1:
         drawn = _with_places(rule, dtype, drawn, asked)
@@ -180,7 +180,7 @@ class _Line:
         return {**self.base, self.name: value}
 
     def _zeros(self, quantity: Quantity, inside: list[float]) -> Iterator[int]:
-        """Between neighbours of opposite sign, by bisection over the format."""
+        """Zeros between neighbours of opposite sign, by bisection over the format."""
         compiled = program(quantity.forms[0])
         signs = [self._sign(compiled, value) for value in inside]
         changes = [k for k in range(1, len(inside)) if signs[k] * signs[k - 1] < 0]
@@ -197,7 +197,7 @@ class _Line:
         return 0 if np.isnan(high) else int(np.sign(high))
 
     def _ends(self, inside: list[float]) -> Iterator[int]:
-        """Between the outermost point inside and the largest number."""
+        """Domain ends between the outermost point inside and the largest number."""
         top = largest(self.dtype)
         for last, far in ((inside[-1], top), (inside[0], -top)):
             if self.holds(self._at(far)):

@@ -18,11 +18,11 @@ from gradspec.ir.walk import names, nodes, transform
 from gradspec.symbolic.truth import nearest
 
 _STOP = "stop"
-"""No primitive of the language: the runners have it as their frameworks' stop_gradient."""
+"""Not a primitive of the language: the runners map it to stop_gradient."""
 
 
 def outputs(rule: Rule) -> dict[str, Expr]:
-    """The outputs with calls put in place, but for those that stop gradients."""
+    """The outputs with calls inlined, except those that stop gradients."""
     found = closed.outputs(rule).items()
     return {name: expand(transform(value, _stopped)) for name, value in found}
 
@@ -89,5 +89,5 @@ def _step(node: Expr, known: dict[Expr, int]) -> list[Any]:
 
 
 def _double(value: float) -> float | str:
-    """JSON has no infinity."""
+    """A number for JSON, which has no infinity."""
     return value if math.isfinite(value) else repr(value)

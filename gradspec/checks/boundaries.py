@@ -40,7 +40,7 @@ class Finding(Enum):
 
 
 def finding(instance: Instance, found: Break) -> Finding:
-    """The gravest thing that a break shows."""
+    """The most severe finding at a break."""
     of_value = _of_value(instance, found)
     seen = of_value
     if of_value is Finding.FINE:
@@ -73,21 +73,22 @@ def _of_value(instance: Instance, found: Break) -> Finding:
 
 
 def _patched(instance: Instance, found: Break) -> Finding:
-    """A value of its own: wrong where it fills a hole, a jump where it stands alone."""
+    """A separate value: wrong at a removable singularity, a jump where it stands
+    alone."""
     if any(s.origin is Origin.EDGE for s in found.place.surfaces):
         return Finding.PATCH
     return Finding.MEANT if meant(instance, found) else Finding.JUMP
 
 
 def _is_closed(found: Break) -> bool:
-    """An end that the author has said to belong to the domain."""
+    """True if the author has stated that an end belongs to the domain."""
     return len(found.sides) == 1 and any(
         s.origin is Origin.END for s in found.place.surfaces
     )
 
 
 def _of_gradient(instance: Instance, found: Break) -> Finding:
-    """The gradient at the break against the slopes beside it."""
+    """The finding on the gradient at the break, compared with the one-sided slopes."""
     entry, slopes = entry_of(instance, found.place.input), found.slopes
     if found.kind in (Kind.POLE, Kind.UNKNOWN) or isinstance(entry, Override):
         return Finding.FINE
@@ -106,8 +107,8 @@ def _of_gradient(instance: Instance, found: Break) -> Finding:
 
 
 def _is_in_hull(value: Limit, slopes: tuple[Limit, ...]) -> bool:
-    """An infinite slope leaves its side open; a finite value beside two of them is a
-    choice that nothing contradicts."""
+    """True between the slopes; an infinite slope leaves its side open, and a finite
+    value beside two of them is a choice that nothing contradicts."""
     finite = tuple(slope for slope in slopes if slope.is_finite)
     signs = {slope.value for slope in slopes if slope.trend is Trend.INFINITE}
     if not finite or 0 in signs or len(signs) == 2:
@@ -138,12 +139,13 @@ def entry_of(instance: Instance, name: str) -> object:
 
 
 _SMALL = 2.0**-13
-"""Relative: a jump below it is the seam of an approximation (softplus as x beyond 20,
-the published constants of sRGB)."""
+"""Relative size of a jump below which it is the seam of an approximation (softplus as x
+beyond 20, the published constants of sRGB)."""
 
 
 def meant(instance: Instance, found: Break) -> str:
-    """Why a jump is taken to be on purpose, or not the author's; empty if it is not."""
+    """The reason why a jump is intended, or not the author's; empty if there is
+    none."""
     if follows_surrogate(instance.rule):
         return "surrogate"
     if isinstance(entry_of(instance, found.place.input), Override):
@@ -178,8 +180,8 @@ _MODEST = 1.0
 
 
 def _written_step(node: Expr | None, found: Break) -> str:
-    """A conditional that is a step, or cuts off to 0 what is no larger there than 1 or
-    the input: hard shrinkage and thresholds do. A jump of -20 is no cut-off."""
+    """A conditional that is a step, or sets values to 0 that are no larger there than 1
+    or the input, as hard shrinkage and thresholds do. A jump of -20 is no cut-off."""
     if not isinstance(node, Select):
         return ""
     name = found.place.input
@@ -193,7 +195,7 @@ def _written_step(node: Expr | None, found: Break) -> str:
 
 
 def _outer(branch: Expr) -> Expr:
-    """A branch that is a step again counts as the numbers that it chooses from."""
+    """The branch behind nested steps: of each, the one that is not constant."""
     while isinstance(branch, Select):
         if isinstance(branch.then, Const):
             branch = branch.other
@@ -340,8 +342,8 @@ def fault(
 
 
 def _is_bent(instance: Instance, found: Break) -> bool:
-    """At the break itself, twice the upstream gradient does not give twice as much, or
-    its negative not the negative."""
+    """True if, at the break itself, the cotangent is not homogeneous: scaled by 2 or
+    -1, the upstream gradient does not scale it alike."""
     if not found.stated.is_finite or found.kind is Kind.POLE:
         return False
     one, two, minus = (_stated(instance, found, scale) for scale in (1, 2, -1))
@@ -376,7 +378,7 @@ def _stated(instance: Instance, found: Break, scale: int) -> Limit:
 
 
 def holes(instance: Instance, found: tuple[Break, ...]) -> tuple[Hole, ...]:
-    """Points at which something is undefined as it is written, but has a limit."""
+    """Points at which something is undefined as written, but has a limit."""
     made: dict[Hole, None] = {}
     for one in found:
         if finding(instance, one) is not Finding.HOLE:

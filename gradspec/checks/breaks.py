@@ -43,9 +43,9 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """``bases``: values of the other inputs; ``nodes``: of expressions to be evaluated,
-    after which no further place is looked at; ``search``: look for the roots of so many
-    surfaces numerically, and at what is outside the domain too.
+    """``bases``: values of the other inputs; ``nodes``: limit on the nodes evaluated;
+    ``search``: number of surfaces whose roots are sought numerically, outside the
+    domain too.
     """
 
     bases: int
@@ -91,7 +91,7 @@ class Break:
 
     @property
     def sides(self) -> tuple[Limit, ...]:
-        """The forward's limits on the sides that there are."""
+        """The forward's limits on the sides that exist."""
         return tuple(x for x in (self.left, self.right) if x.is_inside)
 
     @property
@@ -142,7 +142,7 @@ def breaks(
 
 
 def thorough(instance: Instance) -> Effort:
-    """For who asks for a table; elements are many, and one stands for all."""
+    """The effort for a table of boundaries; one element stands for all."""
     if instance.written.is_elementwise:
         return Effort(4, 150_000, 24)
     return Effort(1, 50_000)
@@ -150,7 +150,7 @@ def thorough(instance: Instance) -> Effort:
 
 def typical_breaks(instance: Instance, effort: Effort = QUICK) -> Iterator[Break]:
     """The breaks along the first element of each input, of the first element of each
-    output that depends on it: the others do alike."""
+    output that depends on it: the others behave alike."""
     inputs = (i.name for i in instance.rule.inputs)
     firsts = frozenset(name for name in inputs if not _OTHER.search(name))
     for one in breaks(instance, effort, firsts):
@@ -238,7 +238,7 @@ _HAIR = Fraction(1, 2**300)
 
 
 def _known_root(found: Iterable[Fraction], root: Root) -> Fraction:
-    """An exact root that an isolated one stands for."""
+    """The known exact root that an isolated one approximates, else its own value."""
     if root.exact:
         return root.value
     near = (value for value in found if abs(value - root.value) < _HAIR)
@@ -246,7 +246,7 @@ def _known_root(found: Iterable[Fraction], root: Root) -> Fraction:
 
 
 def _plainness(root: Root) -> tuple[bool, bool, int]:
-    """Names tell more than numbers, and short texts more than long ones."""
+    """A sort key: names before numbers, and short expressions before long ones."""
     has_name = any(letter.isalpha() for letter in root.text)
     return not root.exact, not has_name, len(root.text)
 
@@ -295,8 +295,8 @@ def _bases(
 
 
 def _exact(instance: Instance, point: Point) -> Point:
-    """Statics as a program has them: 0.7 is the float64 nearest to it, which balls hold
-    exactly, so that comparisons with it are decided."""
+    """Statics as float64, as a program has them: balls hold such a number exactly, so
+    that comparisons with it are decided."""
     statics = {s.name for s in instance.rule.static_inputs}
     return {n: Fraction(float(v)) if n in statics else v for n, v in point.items()}
 
@@ -331,9 +331,9 @@ _MOST_PATTERNS = 8
 
 
 def slopes_around(instance: Instance, found: Break) -> tuple[Limit, ...]:
-    """The slopes with the other inputs moved a little, each to either side. Where several
-    of them meet (three numbers that are equal, of which the middle one is taken) what lies
-    beside the place along one input is not all that lies beside it.
+    """The slopes with the other inputs moved a little, each to either side. Where
+    several kinks meet (three equal numbers, of which the middle one is taken) the sides
+    along one input are not all the sides.
     """
     place = found.place
     derived = instance.derived.get(place.input)
@@ -368,7 +368,7 @@ def _is_near(value: Limit, sides: tuple[Limit, ...]) -> bool:
 
 
 def _around(instance: Instance, place: Place) -> Iterator[Point]:
-    """The place with the other inputs that have a part in it moved to either side."""
+    """The place with the other inputs of its surfaces moved to either side."""
     used = frozenset[str]().union(*(_names(s) for s in place.surfaces))
     others = [
         i.name

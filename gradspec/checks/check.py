@@ -55,10 +55,10 @@ OF_ELEMENTS: tuple[Callable[[Instance], Iterable[Diagnostic]], ...] = (
     surrogates.unheeding,
     ties.check,
 )
-"""Worth reporting only where they hold of every element of a variable."""
+"""Checks reported only if they hold for every element of a variable."""
 
 AGAIN = 0.5
-"""Seconds that proofs may take of a rule that is changed as a suggestion says."""
+"""Seconds for proofs of a rule that is changed by a suggestion."""
 
 _ELEMENT = re.compile(r"(\w+)\[[\d, ]+\]")
 
@@ -66,11 +66,10 @@ _ELEMENT = re.compile(r"(\w+)\[[\d, ]+\]")
 def check(
     rule: Rule, budget: float = 10.0, defs: tuple[Function, ...] = ()
 ) -> Outcome[CheckedRule]:
-    """The rule with its verdicts, and what is wrong with it.
-
-    ``budget``: seconds that proofs may take (refuting takes milliseconds). A refuted
-    rule has its verdicts too; the errors stop it. What is suggested has been tried;
-    ``defs`` are those that the text of the rule may call, of its file and of others.
+    """The rule with its verdicts and diagnostics. ``budget``: seconds that proofs may
+    take (refuting takes milliseconds). A refuted rule has its verdicts too; the errors
+    stop it. Suggestions have been tried; ``defs`` are those that the text of the rule
+    may call, of its file and of others.
     """
     outcome = examined(rule, budget)
     again = partial(examined, budget=min(budget / 10, AGAIN))
@@ -79,7 +78,7 @@ def check(
 
 
 def examined(rule: Rule, budget: float) -> Outcome[CheckedRule]:
-    """The same with suggestions that nobody has tried."""
+    """The same, with untried suggestions."""
     meaningless = tuple(shapes.check(rule))
     if meaningless:
         return _outcome(rule, (), meaningless)
@@ -120,7 +119,8 @@ def _outcome(
 
 
 def _of_all(found: list[Diagnostic], instance: Instance) -> Iterator[Diagnostic]:
-    """One finding for a place of the text, if every element that stems from it has it."""
+    """One diagnostic for a place of the text, if every element that stems from it has
+    it."""
     rule = instance.rule
     origins = [variable.span for variable in rule.inputs]
     origins += [surrogate.span for surrogate in rule.surrogates]
@@ -167,8 +167,8 @@ def _status(variable: Input, entry: Backward) -> Status:
 
 
 def _stopped(rule: Rule, verdicts: Iterable[Verdict]) -> Iterator[Diagnostic]:
-    """Proofs that ran out of time: said, so that a verdict is never a matter of speed
-    alone."""
+    """Diagnostics for proofs that ran out of time, since a verdict must not depend on
+    speed alone."""
     for entry, verdict in zip(rule.backward, verdicts, strict=True):
         if verdict.status is Status.AGREES and verdict.stopped:
             strategies = " and ".join(verdict.stopped)

@@ -29,15 +29,15 @@ from gradspec.symbolic.domain import EDGE, Limits, restrained, whole_range
 from gradspec.symbolic.sampling import generic_points
 
 LEAST = 32
-"""Different generic points at which what is not proved has to agree."""
+"""Different generic points at which an unproved claim has to agree."""
 
 DRAWN = 48
-"""A few of them may be kinks, or not decided."""
+"""Points drawn; a few of them may be kinks, or not decided."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The verdict on one cotangent and what is to be said of it."""
+    """The verdict on one cotangent, and its diagnostics."""
 
     verdict: Verdict
     found: tuple[Diagnostic, ...] = ()
@@ -59,7 +59,7 @@ class Claim:
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """The names that a witness has to tell."""
+        """The names that a witness has to show."""
         used = names(self.declared) | names(self.derived)
         return tuple(name for name in self.instance.shown if name in used)
 
@@ -116,13 +116,13 @@ def _is_hair(value: Fraction) -> bool:
 
 
 def further(claim: Claim) -> tuple[Point, ...]:
-    """Generic points for a claim, and every point of a domain that is finite."""
+    """Generic points for a claim, or every point of a finite domain."""
     drawn = generic_points(claim.instance.rule, DRAWN)
     return (*drawn, *_every(claim, drawn[0])) if drawn else ()
 
 
 def is_enough(claim: Claim, agreeing: Iterable[Point]) -> bool:
-    """Different values of the inputs that the claim speaks of."""
+    """True if enough points differ in the inputs of the claim."""
     used = _used(claim)
     met = {_key(point, used) for point in agreeing}
     if len(met) >= LEAST:
@@ -156,8 +156,8 @@ def _key(point: Point, used: tuple[Input, ...]) -> tuple[int, ...]:
 
 
 def _every(claim: Claim, base: Point) -> Iterator[Point]:
-    """All that the inputs of the claim can be, if that is fewer than enough: each is
-    pinned (``x == 2``), a truth value or one of a few whole numbers."""
+    """All values of the claim's inputs, if they are fewer than enough: each input is
+    pinned (``x == 2``), a truth value or one of a few integers."""
     rule, used = claim.instance.rule, _used(claim)
     limits = Limits(rule)
     pinned = limits.pinned()
@@ -188,7 +188,7 @@ def _pool(variable: Input, limits: Limits) -> tuple[Fraction, ...] | None:
 
 @lru_cache(maxsize=16)
 def derived(rule: Rule) -> dict[str, Derived]:
-    """The derived cotangents by input; none if something has no derivative known."""
+    """The derived cotangents by input; none if some derivative is not known."""
     try:
         return indexed_cotangents(rule)
     except Underivable:

@@ -56,7 +56,7 @@ def _unsatisfiable(rule: Rule) -> Diagnostic:
 
 
 def _without_elements(rule: Rule, known: Instances) -> Diagnostic:
-    """There is no size at which every element exists."""
+    """A diagnostic: at no size every element exists."""
     fault = known.gaps[-1].fault
     return error(
         "GS420",
@@ -70,13 +70,14 @@ def _without_elements(rule: Rule, known: Instances) -> Diagnostic:
 
 
 def _has_defaults(seen: Instance, point: Point) -> bool:
-    """Statics other than the default are our choice, not the author's."""
+    """True if statics have their defaults; other values are our choice, not the
+    author's."""
     statics = seen.rule.static_inputs
     return all(s.default is None or point[s.name] == s.default for s in statics)
 
 
 def _is_wide(seen: Instance, point: Point) -> bool:
-    """Undefined beside the point too: an isolated pole is no part of the domain."""
+    """True if undefined nearby too: an isolated pole is no part of the domain."""
     forward = tuple(seen.forward.values())
     if not _is_singular(forward, point):
         return False
@@ -114,7 +115,7 @@ def _undefined(seen: Instance, point: Point) -> Diagnostic:
 
 
 def _nowhere(seen: Instance, point: Point) -> Diagnostic:
-    """Nothing can be checked of such a rule, so it does not pass."""
+    """An error, since nothing can be checked of such a rule."""
     rule, bad = seen.rule, _bad(seen, point)
     return error(
         "GS440",
@@ -132,7 +133,7 @@ def _place(rule: Rule, point: Point) -> str:
 
 
 def _bad(seen: Instance, point: Point) -> str:
-    """The output that has no value there."""
+    """The output that is undefined there."""
     bad = (n for n, v in seen.forward.items() if program(v).is_singular(point))
     return next(bad, seen.rule.outputs[0].name)
 
@@ -155,7 +156,8 @@ def _needed(node: Apply) -> str:
 
 
 def constants(rule: Rule) -> Iterator[Diagnostic]:
-    """Constants without a value in float64: a target would fail where it meets them."""
+    """Diagnostics for constants without a value in float64: a target would fail on
+    them."""
     for fault in dict.fromkeys(f for root in _written(rule) for f in _faults(root)):
         if fault.span is not None:
             value = enclose(fault, {})
@@ -178,8 +180,8 @@ def _written(rule: Rule) -> Iterator[Expr]:
 
 
 def _faults(root: Expr) -> Iterator[Expr]:
-    """The smallest operations on numbers alone that give none. (`inf` is no number: what
-    is made of it is meant.)
+    """The smallest operations on numbers alone that are undefined. (`inf` is no number:
+    operations on it are intended.)
     """
     numbers: set[Expr] = set()
     for node in nodes(root):

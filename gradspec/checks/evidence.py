@@ -76,18 +76,18 @@ class Evidence:
 
     @property
     def bits(self) -> int:
-        """The highest precision that was needed."""
+        """The highest precision needed."""
         return max((seen.bits for _, seen in self.comparisons), default=0)
 
     @property
     def agreeing(self) -> tuple[int, ...]:
-        """The digits at every point that agrees."""
+        """The number of agreeing digits at every point that agrees."""
         equal = (s for _, s in self.comparisons if s.relation is Relation.EQUAL)
         return tuple(seen.digits for seen in equal)
 
     @property
     def supporting(self) -> tuple[Point, ...]:
-        """The points that agree, be it to the digits of the numbers that are written."""
+        """The points that agree, if only to the digits of the numbers as written."""
         rounded = {id(seen) for seen in self.rounded}
         return tuple(
             point
@@ -97,7 +97,7 @@ class Evidence:
 
 
 def examine(claim: Claim, points: Iterable[Point]) -> Evidence:
-    """The claim at points."""
+    """The evidence for a claim at points."""
     evidence = tuple(
         (point, compare(claim.declared, claim.derived, point)) for point in points
     )
@@ -191,8 +191,8 @@ def _is_each_slope(
 
 
 def _fills(claim: Claim, point: Point) -> bool:
-    """Beside a point where the declared value does not exist (or is another), do both
-    agree along some input? Then the derivative is its limit: a removable singularity.
+    """True if both agree along some input beside a point where the declared value does
+    not exist (or differs). Then the derivative is its limit: a removable singularity.
     (Along the others the point may stay on the surface that it lies on.)"""
     assumed = claim.instance.assumed
     for variable in claim.instance.rule.tensor_inputs:
@@ -256,8 +256,8 @@ def _probes(
 
 
 def _some(found: Iterable[str]) -> Iterator[str]:
-    """All names, but of the elements of one vector or matrix only a few: they take the
-    same part."""
+    """All names, but only a few elements of one vector or matrix: they have the same
+    role."""
     counts: Counter[str] = Counter()
     for name in found:
         counts[stem(name)] += 1
@@ -278,7 +278,7 @@ def _gaps(expr: Expr) -> dict[Expr, None]:
 
 
 def _sides(gap: Program, point: Point, name: str) -> Iterator[Point]:
-    """Two points a hair apart between which the gap changes its sign, if there are."""
+    """Two very close points between which the gap changes its sign, if any."""
     bracket = _bracket(gap, point, name)
     if bracket is None:
         return
@@ -310,7 +310,7 @@ def _bracket(gap: Program, point: Point, name: str) -> tuple[Fraction, Fraction]
 
 
 def _sign(gap: Program, point: Point) -> int | None:
-    """None where it is not defined or not decided."""
+    """The sign of the gap; None where it is undefined or not decided."""
     ball = gap.run(point)[0]
     if not defined(ball) or ball is True or ball is False:
         return None

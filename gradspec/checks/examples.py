@@ -1,4 +1,4 @@
-"""Examples: what they say must follow from the rule, to the digits written.
+"""Examples: their values must follow from the rule, to the digits written.
 
 The expected gradients are those of the rule as it stands (declared values at kinks and
 overrides included). Sizes come from the values, and each place of the batch is worked
@@ -150,7 +150,8 @@ def _sizes(rule: Rule, arrays: Mapping[str, _Array]) -> dict[str, int]:
 
 
 def _shifts(rule: Rule, arrays: Mapping[str, _Array]) -> dict[str, int]:
-    """Whole statics are the same everywhere: an index may be made of them."""
+    """Index shifts; integer statics are the same everywhere, as an index may use
+    them."""
     return {
         variable.name: int(Fraction(arrays[variable.name].items[0]))
         for variable in rule.static_inputs
@@ -230,7 +231,7 @@ def _output(worked: _Worked, output: Output) -> tuple[Shape, dict[Index, Any]]:
 
 
 def _gradient(worked: _Worked, name: str) -> tuple[Shape, dict[Index, Any]]:
-    """Summed to the input's own shape; nothing where it is not known."""
+    """The gradient summed to the input's own shape; None where it is not known."""
     variable = next(i for i in worked.rule.inputs if f"d{i.name}" == name)
     values = worked.arrays[variable.name]
     parts: dict[Index, list[Any]] = {}
@@ -245,7 +246,7 @@ def _gradient(worked: _Worked, name: str) -> tuple[Shape, dict[Index, Any]]:
 
 
 def _is_undefined(worked: _Worked, name: str, index: Index) -> bool:
-    """Certainly without a value; at infinite inputs there may be a limit instead."""
+    """True if certainly undefined; at infinite inputs there may be a limit instead."""
     own = len(_axes(worked.rule)[name])
     compiled = program(worked.values[element(name, index[len(index) - own :])])
     return any(
@@ -271,8 +272,8 @@ def _is_finite(point: _Point) -> bool:
 
 
 def _at_kink(rule: Rule, example: Example, worked: _Worked) -> Iterator[Diagnostic]:
-    """The first derived gradient that an example gives where there is none: what it
-    shows is a choice, not a derivative."""
+    """The first derived gradient in an example at a nonsmooth point: its value is a
+    choice, not a derivative."""
     inputs = {f"d{v.name}": v for v in rule.inputs}
     entries = dict(zip(inputs, rule.backward, strict=True))
     outputs = {output.name for output in rule.outputs}

@@ -59,10 +59,10 @@ from gradspec.symbolic.proof.regions import Question
 
 _MOST_DIGITS = 50
 _CONFIRMED = 4
-"""Elements that are looked at in more points, or a few more."""
+"""Elements that are examined at more points, or a few more."""
 
 _PRUNING = 0.05
-"""The budget of finding out which assumptions a proof needs, in seconds."""
+"""Seconds for determining which assumptions a proof needs."""
 
 _LOOK = 64
 """Nodes of an element that make its examination one step."""
@@ -86,7 +86,8 @@ def judge(
 
 
 def judge_by_calculus(rule: Rule) -> tuple[Judgement, ...]:
-    """Fixed sizes that are too large to write out: equal for every size, or not known."""
+    """For fixed sizes that are too large to unroll: equal for every size, or
+    unknown."""
     done = []
     for variable, entry in _declared(rule):
         if is_equal(rule, variable.name, entry):
@@ -159,8 +160,8 @@ def _claims(variable: Input, instance: Instance) -> Iterator[Claim]:
 
 
 def _by_quotient(variable: Input, known: Instances) -> Judgement:
-    """Some primitives have no derivative that is known: enough at one size, but right at
-    all."""
+    """The judgement by difference quotients, where some primitive has no known
+    derivative."""
     judged = [
         Judgement(*by_quotient(instance, one, entry))
         for instance in known.always
@@ -250,7 +251,8 @@ def _of_variable(verdict: Verdict) -> Verdict:
 
 
 def _agreeing(rule: Rule, variable: Input, seen: Iterable[Evidence]) -> Verdict:
-    """As far as balls go; where numbers are rounded, to the digits that they have."""
+    """The verdict on agreeing values: the digits of balls, or those of rounded
+    numbers."""
     seen = tuple(seen)
     digits = [d for one in seen for d in one.agreeing]
     apart = [c for one in seen for c in one.rounded]
@@ -278,7 +280,8 @@ def _proved(
     known: Instances,
     effort: Effort,
 ) -> Verdict:
-    """For every size, or every element at every small size, or as it is."""
+    """A proof for every size, else for every element at every small size, else
+    unchanged."""
     if equal:
         sizes = "every size" if axis_names(rule) else ""
         return replace(
@@ -332,14 +335,13 @@ _RECHECKED = 5
 
 
 class WronglyDerived(RuntimeError):
-    """A fault of ours: the index calculus and the chain rule do not agree."""
+    """A fault of gradspec: the index calculus and the chain rule do not agree."""
 
 
 def recheck(rule: Rule, known: Instances) -> None:
-    """Derived cotangents against the chain rule on elements, which knows no indices.
-
-    The derivation for all sizes is long and this is short, independent, and cheap at
-    small sizes. At a tie of a maximum the two may share differently.
+    """Derived cotangents compared with the chain rule on elements, which has no
+    indices. The derivation for all sizes is long and this is short, independent, and
+    cheap at small sizes. At a tie of a maximum the two may share differently.
     """
     instance = known.apart
     if instance is None:
@@ -389,7 +391,7 @@ def _with_all_elements(
 
 
 def _with_backward(rule: Rule, place: int | None) -> Rule:
-    """No more than one cotangent."""
+    """The rule with a single cotangent."""
     backward: tuple[Backward, ...] = tuple(
         entry if k == place else NoGradient() for k, entry in enumerate(rule.backward)
     )

@@ -20,12 +20,12 @@ from gradspec.symbolic.enclose import defined, program
 
 _CERTAIN, _NOTHING = 512, 1e-100
 _POINTS = 10
-"""Points at which a parameter is moved."""
+"""Points at which a parameter is varied."""
 
 
 def unused(rule: Rule) -> Iterator[Diagnostic]:
-    """No output, cotangent, surrogate or assumption mentions the input, and it does not
-    serve to say the size of an axis either."""
+    """Diagnostics for inputs that no output, cotangent, surrogate or assumption uses,
+    and that do not define the size of an axis either."""
     entries = (getattr(entry, "value", None) for entry in rule.backward)
     texts: tuple[Expr, ...] = (
         *(let.value for let in (*rule.forward, *rule.backward_locals)),
@@ -51,7 +51,7 @@ def unused(rule: Rule) -> Iterator[Diagnostic]:
 
 
 def unused_locals(rule: Rule) -> Iterator[Diagnostic]:
-    """A local that nothing mentions is often a gradient under another framework's name."""
+    """Diagnostics for unused locals, often gradients under another framework's name."""
     lets = (*rule.forward, *rule.backward_locals)
     others = [getattr(entry, "value", None) for entry in rule.backward]
     others += [surrogate.value for surrogate in rule.surrogates]
@@ -72,7 +72,7 @@ def unused_locals(rule: Rule) -> Iterator[Diagnostic]:
 
 
 _GRADIENT = re.compile(r"(?:grad|gradient|d[A-Za-z]*_d)_?(\w+)|(\w+)_(?:grad|bar)")
-"""``grad_x``, ``dy_dx``, ``dL_dx``, ``x_grad``, ``x_bar``."""
+"""Names of gradients: ``grad_x``, ``dy_dx``, ``dL_dx``, ``x_grad``, ``x_bar``."""
 
 
 def _only_here(variable: Input, rule: Rule) -> tuple[str, ...]:
@@ -87,8 +87,8 @@ def _names(axes: tuple[str | int, ...]) -> tuple[str, ...]:
 
 
 def vanishing(instance: Instance) -> Iterator[Diagnostic]:
-    """A derived gradient that is 0 everywhere: the input goes through a step, or the
-    formula does not depend on it after all."""
+    """Diagnostics for a derived gradient that is 0 everywhere: the input passes through
+    a step, or the formula does not depend on it after all."""
     rule = instance.rule
     if rule.surrogates or not instance.points:
         return
@@ -123,7 +123,8 @@ def _vanishes(
 
 
 def _cancels(instance: Instance, gradient: Expr) -> bool:
-    """0 at every sampled point to a hundred digits: what is left of a sum that cancels."""
+    """True if 0 at every sampled point to a hundred digits: the residue of
+    cancellation."""
     compiled = program(gradient)
     first = compiled.run(instance.points[0])[0]
     if not defined(first) or not first.contains(0):
@@ -133,7 +134,7 @@ def _cancels(instance: Instance, gradient: Expr) -> bool:
 
 
 def _has_step(expr: Expr, name: str) -> bool:
-    """A step applied to the input, or a condition on it."""
+    """True if a step is applied to the input, or a condition depends on it."""
     for node in nodes(expr):
         match node:
             case Apply(op=op, args=args) if args and primitive(op).is_step:
@@ -147,7 +148,7 @@ def _has_step(expr: Expr, name: str) -> bool:
 
 
 def vanishes(instance: Instance, gradient: Expr | None) -> bool:
-    """Exactly 0 at every sampled point."""
+    """True if exactly 0 at every sampled point."""
     if gradient is None or not instance.points:
         return False
     if gradient == ZERO:
@@ -193,7 +194,7 @@ def _elsewhere(claim: Claim, static: Input) -> Iterator[Diagnostic]:
 
 
 def _moves(static: Input) -> Iterator[tuple[str, Callable[[Fraction], Fraction]]]:
-    """To the other side, and the condition that excludes it."""
+    """Moves to the other side of 0 or 1, each with the condition that excludes it."""
     default = static.default or Fraction(0)
     yield f"{static.name} {'>' if default > 0 else '<'} 0", lambda value: -value
     if default > 0:

@@ -36,21 +36,21 @@ Point: TypeAlias = "Mapping[str, Fraction]"
 
 _MOST_POINTS = 48
 _POINTS = 12
-"""Points of an instance with more than one element an axis: there are several of them."""
+"""Points of an instance with several elements an axis; there are several instances."""
 
 _COMBINATIONS = 64
 _FILLINGS = 27
 _ELEMENTS = 60
 _MOST_ELEMENTS = 100
-"""Beyond it, writing them all out is no longer a matter of seconds."""
+"""Elements beyond which unrolling them all takes more than seconds."""
 
 _WORK = 20_000
-"""Nodes visited beyond which the same holds: sums in sums in sums."""
+"""Nodes visited beyond which the same holds: nested sums."""
 
 _LARGER = (4, 5, 3, 2, 6)
 _APART = (2, 3)
 _ASSUMED = (8, 16, 32)
-"""Sizes to fall back on where smaller ones are assumed away."""
+"""Sizes used where assumptions exclude smaller ones."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,19 +78,19 @@ class Instance:
 
     @cached_property
     def forward(self) -> Mapping[str, Expr]:
-        """Each output in the inputs."""
+        """Each output in terms of the inputs."""
         return {n: expand(value) for n, value in closed.outputs(self.rule).items()}
 
     @cached_property
     def stated(self) -> Mapping[str, Expr]:
-        """Each input's cotangent as it stands in the rule."""
+        """Each input's cotangent as the rule states it."""
         found = closed.cotangents(self.rule).items()
         return {name.removeprefix("d"): expand(value) for name, value in found}
 
     @cached_property
     def derived(self) -> Mapping[str, Expr]:
-        """The true cotangents by input; none of them if a primitive without a known
-        derivative is in the way."""
+        """The true cotangents by input; none of them if the derivative of a primitive
+        is not known."""
         try:
             found = cotangents(self.rule)
         except Underivable:
@@ -120,11 +120,11 @@ class Instance:
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """Every name of a point, in the order in which a reader wants them."""
+        """Every name of a point, in the order shown to a reader."""
         return (*(i.name for i in self.rule.inputs), *self.upstream)
 
     def backward_path(self) -> dict[str, Expr]:
-        """Each output as the backward pass sees it: surrogates in place."""
+        """Each output as the backward pass sees it, surrogates substituted."""
         paths = dict(self.forward)
         for surrogate in self.rule.surrogates:
             value = inline(self.rule.forward, surrogate.value)
@@ -175,12 +175,12 @@ class Instances:
 
     @property
     def larger(self) -> tuple[Instance, ...]:
-        """The first larger combination in which the rule says something."""
+        """The first larger combination at which the rule is defined."""
         return self._beyond[0]
 
     @cached_property
     def _beyond(self) -> _Made:
-        """The same, and what is missing at those before it."""
+        """The same, and the gaps of those before it."""
         missed: tuple[Gap, ...] = ()
         for wished in _larger(self._rule, axis_names(self._rule)):
             found, gaps = _at(self._rule, wished)
@@ -191,14 +191,13 @@ class Instances:
 
     @property
     def gaps(self) -> tuple[Gap, ...]:
-        """Index references that are out of range at small sizes, which were left
-        out."""
+        """Gaps at small sizes; those instances were left out."""
         made = (self._made(number) for number in range(len(self._combinations)))
         return tuple(gap for _, gaps in made for gap in gaps)
 
     @property
     def missed(self) -> tuple[Gap, ...]:
-        """The same at larger sizes, too."""
+        """Gaps at small and at larger sizes."""
         return (*self.gaps, *self._beyond[1])
 
     @property
@@ -207,8 +206,9 @@ class Instances:
 
     @cached_property
     def apart(self) -> Instance | None:
-        """The smallest at which neighbouring axes differ in size, more than 1 each: what
-        confuses axes shows there already. Equal or larger ones if that says nothing.
+        """The smallest instances at which neighbouring axes differ in size, more than 1
+        each, which reveals confused axes. Equal or larger sizes if the rule is
+        undefined there.
         """
         axes = axis_names(self._rule)
         sizes = {axis: _APART[k % len(_APART)] for k, axis in enumerate(axes)}
@@ -223,14 +223,15 @@ class Instances:
 
     @cached_property
     def usual(self) -> Instance | None:
-        """Two elements on each axis where that is possible and anything is defined."""
+        """Two elements on each axis where possible, at a size where the rule is
+        defined."""
         order = sorted(range(len(self._combinations)), key=self._distance)
         found = (one for one in self._from(order) if one.points)
         return next(found, next(self._from(order), None))
 
     @property
     def always(self) -> tuple[Instance, ...]:
-        """Those that are looked at however short the time."""
+        """Instances examined however short the time."""
         some = (self.first, self.apart)
         return tuple(dict.fromkeys(one for one in some if one is not None))
 
@@ -240,7 +241,7 @@ class Instances:
 
     @property
     def varied(self) -> tuple[Instance, ...]:
-        """A few at which the sizes differ."""
+        """A few instances at which the sizes differ."""
         some = (*self.larger[:1], self.apart, *self.small[1:2], *self.small[-1:])
         return tuple(dict.fromkeys(one for one in some if one is not None))
 
@@ -258,7 +259,7 @@ class Instances:
 
 
 def instances(rule: Rule) -> Instances:
-    """The instances in which the rule says something."""
+    """The instances at which the rule is defined."""
     axes = axis_names(rule)
     chosen = next((n for n in (3, 2) if _is_feasible(rule, axes, n)), None)
     if chosen is None and 2 ** len(axes) > _COMBINATIONS:
@@ -269,7 +270,8 @@ def instances(rule: Rule) -> Instances:
 
 
 def few(rule: Rule) -> Instances:
-    """Enough for what is not claimed: all axes of size 1, of size 2, and larger."""
+    """Instances sufficient where nothing is declared: all axes of size 1, of size 2,
+    and larger."""
     axes = axis_names(rule)
     if not axes or count(rule, dict.fromkeys(axes, 2)) > _MOST_ELEMENTS:
         return instances(rule)
@@ -286,7 +288,7 @@ def typical(rule: Rule) -> Instance | None:
 
 
 def at(rule: Rule, sizes: Mapping[str, int]) -> Instance | None:
-    """The rule at some sizes, with the first indices that do."""
+    """The rule at some sizes, with the first index values that are in range."""
     return next(iter(_at(rule, sizes)[0]), None)
 
 
@@ -296,7 +298,7 @@ def elementwise(rule: Rule) -> Instance:
 
 
 def is_too_large(rule: Rule) -> bool:
-    """Fixed sizes that are too many elements even if every named axis has one."""
+    """True if fixed sizes give too many elements even if every named axis has one."""
     return count(rule, dict.fromkeys(axis_names(rule), 1)) > _MOST_ELEMENTS
 
 
@@ -321,7 +323,7 @@ def _sparse(axes: tuple[str, ...]) -> Iterator[dict[str, int]]:
 
 
 def _larger(rule: Rule, axes: tuple[str, ...]) -> Iterator[dict[str, int]]:
-    """Combinations in the order in which they are wished for."""
+    """Larger combinations of sizes in order of preference."""
     if not axes:
         return
     for start in range(len(_LARGER)):
@@ -333,7 +335,7 @@ def _larger(rule: Rule, axes: tuple[str, ...]) -> Iterator[dict[str, int]]:
 
 
 def _is_feasible(rule: Rule, axes: tuple[str, ...], largest: int) -> bool:
-    """Few enough combinations, with every value of the indices."""
+    """True if there are few enough combinations, with every value of the indices."""
     if largest ** len(axes) > _COMBINATIONS:
         return False
     largest_sizes = dict.fromkeys(axes, largest)
@@ -344,7 +346,7 @@ def _is_feasible(rule: Rule, axes: tuple[str, ...], largest: int) -> bool:
 
 
 def _at(rule: Rule, sizes: Mapping[str, int]) -> _Made:
-    """The instances of one combination, and what does not exist in others."""
+    """The instances of one combination, and the gaps of others."""
     made: list[Instance] = []
     gaps: list[Gap] = []
     if rule.is_elementwise:
@@ -366,7 +368,7 @@ def _at(rule: Rule, sizes: Mapping[str, int]) -> _Made:
 
 
 def _is_assumed_away(rule: Rule, sizes: Mapping[str, int]) -> bool:
-    """An assumption about sizes alone (``n > 1``) that does not hold."""
+    """True if an assumption about sizes alone (``n > 1``) does not hold."""
 
     def visit(node: Expr) -> Expr:
         return const(sizes[node.axis]) if isinstance(node, Size) else fold(node)
@@ -419,14 +421,14 @@ def _pointing(rule: Rule, sizes: Mapping[str, int]) -> list[tuple[Input, int, in
 
 
 def _static(variable: Input, size: int) -> list[tuple[int, ...]]:
-    """A shift: the author's own, or all that may fit."""
+    """Values of a shift: the author's own, or all that may fit."""
     if variable.default is not None:
         return [(int(variable.default),)]
     return [(value,) for value in range(size)]
 
 
 def _some(size: int, number: int) -> list[tuple[int, ...]]:
-    """In order, all the same, backwards, and with repetitions."""
+    """Some index values: in order, all equal, reversed, and with repetitions."""
     order = [k % size for k in range(number)]
     return [
         tuple(order),
@@ -445,7 +447,7 @@ def _nested(values: tuple[int, ...], shape: list[int]) -> Nested:
 
 
 def _has_shift(rule: Rule) -> bool:
-    """A static in an index: one value of it is no proof for the others."""
+    """True if an index uses a static: one value of it is no proof for the others."""
     pointing = index_inputs(rule)
     named = axis_names(rule)
     return any(i.name in pointing and i.name not in named for i in rule.static_inputs)
@@ -469,5 +471,5 @@ def said(point: Point, only: tuple[str, ...]) -> str:
 
 
 def number(value: Fraction) -> str:
-    """A whole number as such, another as the shortest decimal of its double."""
+    """An integer as such, another number as the shortest decimal of its double."""
     return str(value.numerator) if value.denominator == 1 else repr(float(value))

@@ -1,4 +1,4 @@
-"""A declared cotangent whose derivative cannot be derived: difference quotients.
+"""Difference quotients for a declared cotangent whose derivative cannot be derived.
 
 Some primitives have no derivative that we know of (an author then has to write it).
 Quotients of exact enclosures are not rigorous, but with a step of 2**-200 they have no

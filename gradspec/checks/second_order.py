@@ -54,7 +54,7 @@ from gradspec.symbolic.proof.prove import search
 
 _BITS = 256
 _MOST = 64
-"""Pairs of inputs (or of elements) that are looked at."""
+"""Pairs of inputs (or of elements) that are examined."""
 
 _INSTANCES = 2
 """Of a rule with axes: 1 and 2 elements for every axis."""
@@ -134,7 +134,7 @@ def _true(rule: Rule) -> dict[str, Expr]:
 
 
 def _slopes(value: Expr | None, names: tuple[str, ...]) -> dict[str, Expr]:
-    """The derivatives of one expression, as a framework takes them."""
+    """The derivatives of one expression as a framework computes them."""
     if value is None:
         return {}
     try:
@@ -169,7 +169,8 @@ def _judge(pair: Pair, first: Verdict, budget: float) -> Judgement:
 
 
 def _by_itself(pair: Pair, verdict: Verdict, budget: float) -> Verdict:
-    """The first derivative only agrees: the second is looked at as a claim of its own."""
+    """The verdict on a second derivative as a claim of its own: the first only
+    agrees."""
     seen = _examined(pair)
     agreeing = seen.agreeing
     digits = min((*agreeing, 50)) if agreeing else 0
@@ -252,7 +253,7 @@ def _told(pair: Pair, point: Point, here: Any, limit: Any) -> Diagnostic:
 
 
 def _cure(pair: Pair, point: Point) -> str:
-    """A straight line through the point in place of a constant."""
+    """The suggested fix: a straight line through the point in place of a constant."""
     by = pair.by.name
     return (
         f"give the branch at {by} = {number(point[by])} a first-order term in {by} (a"
@@ -310,7 +311,7 @@ def _approaches(expr: Expr, point: Point, instance: Instance) -> tuple[Any, ...]
 
 
 def _directions(count: int) -> Iterator[tuple[Fraction, ...]]:
-    """To and fro, with steps that have no simple ratio; and a slanting one."""
+    """Opposite directions, with steps that have no simple ratio; and a slanting one."""
     forth = tuple(Fraction(7 + 3 * k * k + k, 7) for k in range(count))
     yield forth
     yield tuple(-step for step in forth)

@@ -1,4 +1,4 @@
-"""Rules without a meaning: no type, no shape, no derivation, or elements that are missing.
+"""Diagnostics for undefined rules: no type, no shape, no derivation, missing elements.
 
 The batch axes of an output are those of the inputs that it depends on.
 """
@@ -82,8 +82,8 @@ def _without_tensor(rule: Rule, output: Output) -> Diagnostic:
 
 
 def _overrides(rule: Rule, values: dict[str, Expr]) -> Iterator[Diagnostic]:
-    """An override in which no upstream gradient takes part, and no tensor or one of an
-    input that is used beside others with batch axes: how often it counts nothing tells.
+    """Diagnostics for an override that uses no upstream gradient, and no tensor or only
+    one without the batch axes of others: its broadcast count is ambiguous.
     """
     lets = values | {let.name: let.value for let in rule.backward_locals}
     upstream = {f"d{o.name}" for o in rule.outputs}
@@ -116,12 +116,13 @@ def _unused(rule: Rule, variable: Input, entry: Override) -> Diagnostic:
 
 @lru_cache(maxsize=64)
 def partial(rule: Rule) -> frozenset[str]:
-    """The locals that lack elements at every size at which the rule says something."""
+    """The locals that lack elements at every size at which the rule is defined."""
     return _partial(instances(rule)) if _may_be_partial(rule) else frozenset()
 
 
 def missing_elements(rule: Rule) -> Iterator[Diagnostic]:
-    """An element that is used at some size although it does not exist there."""
+    """Diagnostics for an element that is used at some size at which it does not
+    exist."""
     if not _may_be_partial(rule):
         return
     known = instances(rule)
@@ -151,7 +152,7 @@ def _partial(known: Instances) -> frozenset[str]:
 
 
 def _may_be_partial(rule: Rule) -> bool:
-    """A local has an index that is more than an index."""
+    """True if an index of a local is not a plain index."""
     outputs = {output.name for output in rule.outputs}
     lets = (*rule.forward, *rule.backward_locals)
     return any(

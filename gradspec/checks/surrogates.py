@@ -1,4 +1,5 @@
-"""Gradients that are meant to differ from the derivative: surrogates and overrides."""
+"""Checks of gradients that differ from the derivative by intent: surrogates,
+overrides."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from gradspec.ir.walk import inline, names, substitute
 from gradspec.symbolic.compare import Relation, compare
 
 _SCALES = (1, 2**20, -(2**20), 3)
-"""A gradient that is clipped at 10 is the derivative as long as it is small."""
+"""Scales of the upstream gradient: one clipped at 10 is the derivative while small."""
 
 
 def surrogates(instance: Instance) -> Iterator[Diagnostic]:
@@ -45,7 +46,7 @@ def surrogates(instance: Instance) -> Iterator[Diagnostic]:
 
 
 def _is_dead(instance: Instance, name: str, output: str) -> bool:
-    """The output's own contribution to the gradient is 0."""
+    """True if the output's own contribution to the gradient is 0."""
     gradient = instance.derived.get(name)
     if gradient is None:
         return False
@@ -82,7 +83,7 @@ def overrides(instance: Instance) -> Iterator[Diagnostic]:
 
 
 def _at_usual(instance: Instance) -> tuple[Point, ...]:
-    """The statics with their defaults, or nothing if there are none."""
+    """The points with statics at their defaults; empty without such statics."""
     usual = {
         v.name: v.default for v in instance.rule.static_inputs if v.default is not None
     }
@@ -103,8 +104,8 @@ def _at_defaults(rule: Rule, variable: Input, entry: Override) -> Diagnostic:
 
 
 def unheeding(instance: Instance) -> Iterator[Diagnostic]:
-    """An override that is the same whatever comes from above (0 stops a gradient, and
-    is meant)."""
+    """Diagnostics for an override that ignores the upstream gradient (0 stops a
+    gradient, by intent)."""
     rule = instance.rule
     for variable, entry in zip(rule.inputs, rule.backward, strict=True):
         if not isinstance(entry, Override):
@@ -127,7 +128,7 @@ def unheeding(instance: Instance) -> Iterator[Diagnostic]:
 def _same(
     points: tuple[Point, ...], upstream: tuple[str, ...], stated: Expr, derived: Expr
 ) -> bool:
-    """Equal at every point where both are defined, for every size of the upstream."""
+    """True if equal at every point where both are defined, for every upstream size."""
     found = [
         compare(stated, derived, _scaled(point, upstream, scale)).relation
         for point in points

@@ -39,8 +39,8 @@ class _Tie:
 
 
 def check(instance: Instance) -> Iterator[Diagnostic]:
-    """Gradients that are 0 on the whole interval on which a step equals the bound of a
-    clamp, though the value there is the same without the clamp."""
+    """Diagnostics for gradients that are 0 on the whole interval on which a step equals
+    the bound of a clamp, though the value there is the same without the clamp."""
     rule = instance.rule
     for variable, entry in zip(rule.inputs, rule.backward, strict=True):
         stated = instance.stated.get(variable.name)

@@ -1,4 +1,4 @@
-"""Sums and products of derivatives, put together as one would write them by hand.
+"""Sums and products of derivatives, built as one would write them by hand.
 
 These builders may regroup (what they join is ours, not the user's text): constants come
 first and are merged, a sign stands at the first factor, ``a * (1 / b)`` is ``a / b``, and
@@ -51,7 +51,7 @@ def plus(left: Expr, right: Expr) -> Expr:
 
 
 def put_in(form: Expr, values: Mapping[str, Expr]) -> Expr:
-    """A formula with its names put in; its own signs and constants are merged with
+    """A formula with its names substituted; its own signs and constants are merged with
     those of the values (``2 * x`` of ``3 * t`` is ``6 * t``)."""
     done: dict[Expr, Expr] = {}
     for node in nodes(form):
@@ -166,7 +166,8 @@ def _is_negative(expr: Expr) -> bool:
 
 
 def _into_branches(left: Expr, right: Expr) -> Expr | None:
-    """The product taken into conditionals, unless that would multiply the text."""
+    """The product distributed over conditionals, unless that would multiply the
+    text."""
     if not isinstance(left, Select) and not isinstance(right, Select):
         return None
     if _leaves(left) * _leaves(right) > _LEAVES:

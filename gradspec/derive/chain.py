@@ -103,7 +103,8 @@ class Regions:
             self.order.append(node)
 
     def _assign(self) -> None:
-        """Owners from above; what is only seen by a step keeps none and goes."""
+        """Assign owners from above; nodes that only a step uses keep none and are
+        dropped."""
         for node in reversed(self.order):
             owner = self.owners.get(node)
             if owner is None:

@@ -25,7 +25,7 @@ _ONE = Const(Fraction(1))
 
 
 def linear(expr: Expr) -> Terms:
-    """An index as a linear form; what is not linear is a term of its own."""
+    """An index as a linear form; a nonlinear part is a term of its own."""
     match expr:
         case Const(value=value):
             return {_ONE: value} if value else {}
@@ -63,7 +63,7 @@ def written(terms: Terms) -> Expr:
 
 
 def straightened(expr: Expr, axes: Mapping[str, Axis]) -> Expr:
-    """``expr`` with the arithmetic of its indices done, and what always holds gone."""
+    """``expr`` with its index arithmetic simplified and tautologies removed."""
     return transform(expr, lambda node: _straight(node, axes))
 
 
@@ -97,7 +97,8 @@ FALSE = Apply("ne", (ZERO, ZERO))
 
 
 def _comparison(node: Apply, axes: Mapping[str, Axis]) -> Expr:
-    """``k < n`` of an index of axis ``n`` holds; ``(k - 1) + 1 < m`` is ``k < m``."""
+    """A comparison simplified: ``k < n`` of an index of axis ``n`` always holds; ``(k -
+    1) + 1 < m`` is ``k < m``."""
     left, right = node.args
     difference = _added(linear(left), linear(right), Fraction(-1))
     low, high = _range(difference, axes)
@@ -214,7 +215,7 @@ def _at_places(scope: _Scope, body: Expr) -> Expr:
 
 
 def _settled(expr: Expr, values: Mapping[str, Expr]) -> Expr:
-    """A value may be given in terms of an index that was itself resolved later."""
+    """``expr`` with resolved indices substituted, those in their values too."""
     while True:
         made = replaced(expr, values)
         if made == expr:

@@ -41,7 +41,7 @@ from gradspec.ir.walk import children, names, nodes, substitute, with_children
 
 
 class Values:
-    """The values of a rule in order, each reduction with a name of its own."""
+    """The values of a rule in order, each reduction under a name of its own."""
 
     def __init__(self, rule: Rule) -> None:
         self.fresh = Fresh()
@@ -257,7 +257,7 @@ class Accumulation:
 
 
 def _require_linear(expr: Expr) -> None:
-    """A call whose backward is no factor is left to elementwise rules."""
+    """Raise Underivable unless every call has a linear backward."""
     for node in nodes(expr):
         if isinstance(node, Call) and is_crooked(node.rule):
             raise Underivable(node)

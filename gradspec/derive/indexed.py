@@ -86,7 +86,7 @@ def closed_cotangent(
 
 
 def _stated(expr: Expr) -> Expr:
-    """Only operators that a rule may have."""
+    """The expression without ``AT``, which a rule may not have."""
 
     def visit(node: Expr) -> Expr:
         match node:
@@ -101,7 +101,8 @@ def _stated(expr: Expr) -> Expr:
 
 
 def _by_worth(rule: Rule, values: Values) -> list[Value]:
-    """Outputs first: they are there anyway. Then the later locals, which hold more."""
+    """Values worth reusing: outputs first, which exist anyway; then the later locals,
+    which contain more."""
     outputs = [o.name for o in rule.outputs if o.takes_gradient]
     named_ = [v for v in reversed(values.order) if not v.name.startswith("%")]
     return [
@@ -111,7 +112,7 @@ def _by_worth(rule: Rule, values: Values) -> list[Value]:
 
 
 def _indices(rule: Rule, name: str) -> tuple[str, ...]:
-    """The free indices of a cotangent: as short as names go."""
+    """The free indices of a cotangent, with the shortest names."""
     variable = next(i for i in rule.inputs if i.name == name)
     taken = _variables(rule)
     letters = [c for c in "ijklpqrstuvw" if c not in taken]

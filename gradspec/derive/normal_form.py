@@ -308,7 +308,8 @@ class Algebra(ABC):
     # --- deciding --------------------------------------------------------------------
 
     def cleared(self, poly: Poly) -> Poly:
-        """Multiplied by the sums below the line, so that fractions can cancel."""
+        """The polynomial multiplied by the sums in its denominators, so that fractions
+        can cancel."""
         for _ in range(8):
             found = self._lowest(poly)
             if found is None:
@@ -318,7 +319,7 @@ class Algebra(ABC):
         return poly
 
     def _lowest(self, poly: Poly) -> tuple[Expr, Fraction] | None:
-        """A sum below the line of some term, and the power that brings it up."""
+        """A sum in the denominator of some term, and the power that clears it."""
         for term in poly:
             for atom, power in term:
                 if power < 0 and (atom in self.bases):
@@ -355,8 +356,8 @@ _COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 
 
 def canonical(expr: Expr) -> Expr:
-    """The normal form of a closed expression (locals in place); the expression itself
-    if it is too large for that."""
+    """The normal form of a closed expression (locals inlined); the expression itself if
+    it is too large."""
     try:
         return written(_Normal(Effort()).poly(_fresh(expr)))
     except (TooLarge, RecursionError):
@@ -660,7 +661,7 @@ class _Normal(Algebra):
 
 
 def _solved(atom: Expr, bounds: tuple[Bound, ...]) -> tuple[Bound, Expr] | None:
-    """The summed index that stands where a reference points, and where that is."""
+    """The summed index that a reference is solved for, and its value."""
     match atom:
         case Apply(op=op, args=(index, Idx(name=name))) if op == AT:
             for bound in bounds:
@@ -670,7 +671,7 @@ def _solved(atom: Expr, bounds: tuple[Bound, ...]) -> tuple[Bound, Expr] | None:
 
 
 def _orders(bounds: tuple[Bound, ...]) -> Iterator[tuple[Bound, ...]]:
-    """Those that may come first: by axis, and every order where they share one."""
+    """Orders that may come first: by axis, and every order among equal axes."""
     by_axis: dict[str, list[Bound]] = {}
     for bound in bounds:
         by_axis.setdefault(str(bound.axis), []).append(bound)

@@ -1,4 +1,4 @@
-"""The derivative of one primitive by one argument, multiplied onto what lies above it."""
+"""The derivative of one primitive by one argument, times the incoming cotangent."""
 
 from __future__ import annotations
 

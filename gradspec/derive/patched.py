@@ -1,4 +1,5 @@
-"""A point that is filled in by hand, ``… if x != 0 else 1``, with the slope it has there.
+"""Points defined by hand, ``… if x != 0 else 1``, given the slope of the function
+there.
 
 Differentiated piece by piece the constant has slope 0, the function that it completes has
 another: so the constant becomes ``1 + slope * (x - 0)``, which is the same at that point.
@@ -24,7 +25,8 @@ _FREE = "·"  # no name of a rule
 
 
 def filled(forward: tuple[Let, ...]) -> tuple[Let, ...]:
-    """Values with a slope at each point that is filled in by hand: to be derived."""
+    """Values with a slope at each point that is defined by hand, ready for
+    derivation."""
     return tuple(_filled(forward, let) for let in forward)
 
 

@@ -1,4 +1,4 @@
-"""Bound indices: free indices, renaming without capture, locals put in place."""
+"""Bound indices: free indices, renaming without capture, inlining of locals."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def replaced(expr: Expr, values: Mapping[str, Expr]) -> Expr:
 
 
 def refreshed(expr: Expr, values: Mapping[str, Expr], fresh: Fresh) -> Expr:
-    """Free indices replaced and every bound index given a name that is new."""
+    """The expression with free indices replaced and fresh names for bound ones."""
     match expr:
         case Idx(name=name):
             return values.get(name, expr)

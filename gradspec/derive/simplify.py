@@ -191,7 +191,7 @@ def _sum(a: Product, b: Product) -> Expr:
 
 
 def summed(bounds: tuple[Bound, ...], expr: Expr) -> Expr:
-    """``expr`` summed over ``bounds``; what the indices are not in leaves the sum."""
+    """``expr`` summed over ``bounds``; factors without the indices leave the sum."""
     if expr == ZERO:
         return ZERO
     whole = product(expr)
@@ -371,7 +371,8 @@ def _is_product(expr: Expr) -> bool:
 
 
 def _is_worth(pattern: _Pattern) -> bool:
-    """A multiple of a single reference is no shorter by another name."""
+    """False for a multiple of a single reference, which is no shorter by another
+    name."""
     parts = pattern.parts
     if parts.guards or not parts.powers:
         return False

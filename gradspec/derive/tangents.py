@@ -115,7 +115,7 @@ def _closed(let: Let, outer: dict[str, str], taken: frozenset[_Place]) -> Expr:
 
 
 def _given(rule: Rule) -> Iterator[Input]:
-    """Inputs and forward values, none of which moves here."""
+    """Inputs and forward values, which are constants here."""
     for variable in rule.inputs:
         kind = Kind.NOGRAD if variable.takes_gradient else variable.kind
         yield replace(variable, kind=kind)
@@ -129,7 +129,7 @@ def _asked(variable: Input) -> Backward:
 
 
 def _in_order(lets: tuple[Let, ...]) -> list[Let]:
-    """Each after those that it uses."""
+    """The values in order, each after those that it uses."""
     known = {let.name: let for let in lets}
     found: dict[str, Let] = {}
 
@@ -166,7 +166,8 @@ def _taken(rule: Rule) -> Iterator[_Place]:
 
 
 def _pointed(expr: Expr, axes: Mapping[str, Axis], taken: frozenset[_Place]) -> Expr:
-    """``i == t`` as a position that is there, so that a sum over ``i`` has one term."""
+    """``i == t`` as a position known to be in range, so that a sum over ``i`` has one
+    term."""
     if isinstance(expr, Reduce):
         axes = {**axes, **{b.index: b.axis for b in expr.bounds}}
     match expr:

@@ -76,7 +76,7 @@ def steps(entries: Iterable[Entry], options: Options) -> int:
 def explained(
     entries: Iterable[Entry], options: Options, rule: str
 ) -> tuple[tuple[CheckedRule, tuple[Tried, ...]], ...]:
-    """The rules of that name with what stabilising has made of them, and has tried."""
+    """The rules of that name with their selected forms and the candidates tried."""
     from gradspec.stabilise.choice import listening
 
     found = []
@@ -112,7 +112,7 @@ def _cases(
 def _of_file(
     folder: Path, options: Options, audit: AuditOptions, task: tuple[str, Entry]
 ) -> tuple[Case, ...]:
-    """The cases of a file's elementwise rules, which have been compiled just before."""
+    """The cases of a file's elementwise rules, which have just been compiled."""
     from gradspec.audit.cases import Request, prepare
 
     key, entry = task
@@ -134,7 +134,7 @@ def _of_file(
 def _rules(
     entry: Entry, options: Options, names: tuple[str, ...]
 ) -> Iterator[tuple[CheckedRule, CheckedRule]]:
-    """A file's elementwise rules (those named, if any are), as written and as chosen;
+    """A file's elementwise rules (those named, if any are), as written and as selected;
     the file has been compiled without errors.
     """
     from gradspec import pipeline
@@ -194,7 +194,7 @@ def _modules(own: Path, target: str, results: tuple[FileResult, ...]) -> dict[st
 
 
 def _child(runner: Path, own: Path, cases: tuple[Case, ...], progress: Progress) -> str:
-    """Run a runner to its end, telling of each file that it has done; what it died of."""
+    """Run a runner to its end, reporting each finished file; the reason if it died."""
     display = {case.key: case.display for case in cases}
     last = [case.key for case in {c.display: c for c in cases}.values()]
     with (own / "errors.txt").open("w+", encoding="utf-8") as errors:

@@ -1,5 +1,5 @@
-"""Tables of boundaries, on request: they are not kept in the cache, but the evaluations
-that they show are."""
+"""Tables of boundaries, on request: they are not cached, but the evaluations in them
+are."""
 
 from __future__ import annotations
 

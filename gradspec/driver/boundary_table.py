@@ -1,7 +1,7 @@
-"""The table of boundaries of a rule: what `gradspec check --boundaries` shows.
+"""The table of boundaries of a rule, shown by `gradspec check --boundaries`.
 
-Each line is a break (`checks/breaks.py`) with what the program that will be emitted gives
-there, in words: it crosses processes and goes into JSON as it is.
+Each line is a break (`checks/breaks.py`) with the values that the emitted program gives
+there, as text: it crosses processes and goes into JSON unchanged.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from gradspec.symbolic.neighbours import Trend
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """``forward``: from the left, at the place, from the right; ``slope``: the true slope
-    from the left, the gradient as it stands (upstream 1), the slope from the right.
-    ``emitted``: the output and the gradient that the program gives. ``code``: of the
-    diagnostic that the verdict amounts to, if any.
+    """``forward``: from the left, at the place, from the right; ``slope``: the true
+    slope from the left, the gradient as written (upstream 1), the slope from the right.
+    ``emitted``: the output and the gradient of the program. ``code``: that of the
+    corresponding diagnostic, if any.
     """
 
     where: str
@@ -59,14 +59,14 @@ def lines(rule: Rule) -> tuple[Line, ...]:
 
 
 class _Table:
-    """``emitted`` is the rule in the forms that were chosen for it."""
+    """``emitted`` is the rule in its selected forms."""
 
     def __init__(self, instance: Instance, emitted: Rule) -> None:
         self.instance, self.emitted = instance, emitted
         self._names = Names(emitted)
 
     def lines(self, found: Iterator[Break]) -> tuple[Line, ...]:
-        """Once for each place and verdict, whatever the other inputs were."""
+        """The lines, one for each place and verdict, whatever the other inputs were."""
         made: dict[tuple[str, ...], Line] = {}
         for one in found:
             if _is_told(self.instance, one):
@@ -115,7 +115,8 @@ class _Table:
     # --- what the program gives --------------------------------------------------------
 
     def _emitted(self, found: Break) -> tuple[dict[str, float], dict[str, float]]:
-        """The output and the gradient by format; nothing where no number is met."""
+        """The output and the gradient by format; empty at a place that no number
+        hits."""
         if found.value.trend is Trend.OUTSIDE:
             return {}, {}
         output = found.output.name
@@ -165,8 +166,8 @@ def _where(found: Break) -> str:
 
 
 def _is_told(instance: Instance, found: Break) -> bool:
-    """Not where nothing can happen: a primitive's edge that is none here, or a place
-    outside the domain altogether."""
+    """True unless nothing can happen: at an edge of a primitive that is none here, or
+    at a place outside the domain altogether."""
     if found.kind is Kind.END and not found.sides and not found.value.is_finite:
         return False
     if found.kind is not Kind.SMOOTH or finding(instance, found) is not Finding.FINE:
@@ -181,7 +182,7 @@ def _trends(found: Break) -> tuple[str, ...]:
 
 
 def _kind(found: Break) -> str:
-    """A hole that the rule fills is still a removable singularity."""
+    """The kind of break; one that the rule fills is still a removable singularity."""
     origins = {s.origin for s in found.place.surfaces}
     if found.kind is Kind.SMOOTH and {Origin.EDGE, Origin.CHOICE} <= origins:
         return Kind.REMOVABLE.value
@@ -222,7 +223,7 @@ def _fine(found: Break, entry: str) -> str:
 
 
 def _told(values: tuple[dict[str, float], dict[str, float]]) -> str:
-    """``1, 0``: output and gradient; both formats where they are not of a kind."""
+    """``1, 0``: output and gradient; for both formats where they differ in kind."""
     return ", ".join(_one(some) for some in values if some)
 
 

@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 LIBRARIES = ("lark", "numpy", "python-flint", "sympy")
 MAX_BYTES = 1 << 26
-"""Larger entries are no entries."""
+"""Larger entries are ignored."""
 
 _ENTRY = re.compile(r"[0-9a-f]{64}\.json")
 
@@ -90,7 +90,7 @@ class Shelf:
             return None
 
     def put(self, name: str, data: object) -> None:
-        """A cache that cannot be written is no reason to fail."""
+        """Store data; a cache that cannot be written is no error."""
         try:
             path = self._path(name)
             body = json.dumps(data)
@@ -100,7 +100,7 @@ class Shelf:
             return
 
     def prune(self) -> None:
-        """Drop the oldest entries; what else is in the folder is not ours."""
+        """Drop the oldest entries; other files in the folder are left alone."""
         try:
             entries = [p for p in self.path.iterdir() if _ENTRY.fullmatch(p.name)]
             if len(entries) > self.most:

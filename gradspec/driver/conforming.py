@@ -31,16 +31,17 @@ from gradspec.trial.features import FEATURES, Feature
 
 MARKERS = Path(__file__).parent.parent / "trial" / "markers.grad"
 CELL_SECONDS = 240.0
-"""Compilers are slow to start; what takes longer hangs."""
+"""Time limit of a cell: compilers start slowly, but beyond this one hangs."""
 
 EVERY, DOUBTED = ("rule", "plain"), ("rule", "doubt")
-"""Ways in which a rule is run: plain code beside it, or only where the rule failed."""
+"""Ways in which a rule is run: always beside plain code, or only where the rule
+failed."""
 
 DIFFERENTIATING = ("torch", "tf", "jax")
 """The targets that have plain code to compare with."""
 
 LIVES = 12
-"""Processes that one group of features may cost."""
+"""Processes that one group of features may use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,8 @@ class Cell:
 
     @property
     def failed(self) -> bool:
-        """An error that plain code has as well is the framework's own."""
+        """True for an error, unless plain code has it as well: that is the framework's
+        own."""
         if self.state in ("ok", "none"):
             return False
         return self.state != "error" or self.plain in ("ok", "none")
@@ -132,7 +134,8 @@ def cases(source: Source, root: str, options: Options) -> tuple[dict[str, Any], 
 def run(
     given: Iterable[Subject], options: Options, progress: Callable[[str], None]
 ) -> tuple[Matrix, ...]:
-    """Every rule of the subjects on every target; what was ok before is not run again."""
+    """Every rule of the subjects on every target; cells that were ok are not run
+    again."""
     given = tuple(given)
     found = []
     for target in options.targets:
@@ -179,7 +182,7 @@ def _modules(
 
 
 def _in_a_way(case: dict[str, Any], way: str) -> dict[str, Any]:
-    """The rule itself, or what plain code must give in its place."""
+    """The rule itself, or plain code in its place."""
     if way == "rule":
         return {**case, "way": way}
     return {**case, "way": "plain", "applies": case, **case["bare"]}
@@ -276,7 +279,8 @@ def _wanted(
     feature: Feature,
     done: dict[tuple[str, ...], dict[str, Any]],
 ) -> bool:
-    """Plain code may be asked for only where its rule has failed."""
+    """True if the cell is due: plain code may be needed only where its rule has
+    failed."""
     if case["way"] == "rule" or not module["doubt"]:
         return True
     rule = done.get((module["path"], case["rule"], "rule", feature.name))

@@ -1,4 +1,4 @@
-"""Calls of other rules, replaced by what the callee computes."""
+"""Calls of other rules, replaced by the callee's expressions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Closed forms: outputs and cotangents as one expression each, locals put in place.
+"""Closed forms: outputs and cotangents as one expression each, locals inlined.
 
 An output is then an expression in the inputs, a cotangent one in the inputs and the
 upstream cotangents; that is what proof, truth and trials evaluate. For elementwise

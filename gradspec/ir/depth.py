@@ -1,4 +1,4 @@
-"""Room for deep expressions: how far Python may recurse is no part of an answer.
+"""Recursion limit for deep expressions: no result depends on Python's limit.
 
 Frameworks and notebooks raise Python's limit. Within ours a proof that recurses once a level
 is found, or given up, wherever the compiler runs.
@@ -15,8 +15,8 @@ _FRAMES = 10_000
 
 @contextmanager
 def deep() -> Iterator[None]:
-    """Room for expressions as deep as the syntax lets them be, some frames a level
-    (frames of Python's own functions take nothing from the machine's stack).
+    """Context with room for expressions as deep as the syntax permits, some frames a
+    level (frames of Python's own functions take nothing from the machine's stack).
     """
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(max(before, _FRAMES))

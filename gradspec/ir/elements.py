@@ -1,4 +1,4 @@
-"""Elements of ranked values, and expressions written out for given indices."""
+"""Elements of ranked values, and expressions unrolled for given indices."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ _UNDEFINED = Apply("div", (ZERO, ZERO))
 
 class OutOfRange(ValueError):
     """At these sizes (or given integers) an output or a gradient uses an element that
-    does not exist: the rule says nothing of them. ``span`` is where it is used;
-    ``through`` the element of a local, if one lies between.
+    does not exist: the rule is undefined. ``span`` is the place of use; ``through`` the
+    element of a local, if one lies between.
     """
 
     def __init__(

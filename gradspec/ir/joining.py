@@ -1,4 +1,4 @@
-"""The terms of a reduction, written out as scalars.
+"""The terms of a reduction, unrolled into scalars.
 
 A term may count on a condition only (``sum(x[j] for j if x[j] > 0)``). A reduction of
 no terms is what the frameworks make of it: 0, 1, -inf or inf, and a mean is undefined.
@@ -35,7 +35,7 @@ def multiply(terms: Terms) -> Expr:
 
 
 def average(terms: Terms) -> Expr:
-    """The mean of those that count."""
+    """The mean of the terms that count."""
     if all(condition is None for condition, _ in terms):
         return fold(Apply("div", (add_up(terms), const(len(terms)))))
     number = add_up([(condition, ONE) for condition, _ in terms])
@@ -80,7 +80,7 @@ PLAIN: Mapping[str, Join] = {
 """By definition: for derivatives, proofs and exact values."""
 
 EVALUATED: Mapping[str, Join] = {**PLAIN, "logsumexp": shifted}
-"""As the targets evaluate them: for what is measured in floating point."""
+"""As the targets evaluate them: for measurements in floating point."""
 
 
 def _or_else(terms: Terms, neutral: Expr) -> list[Expr]:

@@ -1,4 +1,4 @@
-"""Nodes of expressions, counted: equal nodes have one number."""
+"""Hash-consed keys of expression nodes: equal nodes have one number."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from weakref import WeakValueDictionary
 
 
 class Key:
-    """The identity of equal nodes, compared by `is`; it is gone with the last of them."""
+    """The identity of equal nodes, compared by `is`; it is freed with the last of
+    them."""
 
     __slots__ = ("__weakref__", "number")
 
@@ -19,8 +20,8 @@ class Key:
 
 
 _keys: WeakValueDictionary[tuple[object, ...], Key] = WeakValueDictionary()
-"""The key of the nodes that there are, by their type and what they are made of: children
-by number, so that an entry keeps no node alive."""
+"""The keys of all live nodes, by type and contents: children by number, so that an
+entry keeps no node alive."""
 
 _numbers = count()
 
@@ -42,7 +43,7 @@ class Numbered:
         return isinstance(other, Numbered) and self.key is other.key
 
     def __reduce__(self) -> tuple[partial[Any], tuple[()]]:
-        """Copied by making it again: another process counts its nodes by itself."""
+        """Pickle by construction: another process numbers its nodes by itself."""
         own: Any = self
         values = {f.name: getattr(self, f.name) for f in fields(own) if f.init}
         return partial(type(self), **values), ()

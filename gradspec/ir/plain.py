@@ -48,11 +48,11 @@ class Frame:
 
 
 class Foreign(Exception):
-    """Something that is not to be written as data, or a text that is not known."""
+    """A value that cannot be written as data, or an unknown source text."""
 
 
 def sources(main: rule.Rule) -> tuple[Source, ...]:
-    """The texts of a rule and of all that it calls, its own first."""
+    """The source texts of a rule and of all that it calls, its own first."""
     found = {main.source.path: main.source}
     for called in _called(main):
         found.setdefault(called.source.path, called.source)
@@ -65,7 +65,7 @@ def calls(main: rule.Rule) -> bool:
 
 
 def frame_of(main: rule.Rule) -> Frame:
-    """For what is found of a rule."""
+    """The frame for results about a rule."""
     return Frame(sources(main), main.name_span.start)
 
 
@@ -77,8 +77,8 @@ def to_plain(value: object, frame: Frame) -> dict[str, Any]:
 
 
 def from_plain(data: Mapping[str, Any], frame: Frame) -> Any:
-    """The inverse, for the texts as they stand now. KeyError, TypeError and the like if the
-    data is of another form."""
+    """The inverse, for the texts as they are now. KeyError, TypeError and the like if
+    the data has another form."""
     reader = _Reader(frame)
     for row in data["nodes"]:
         reader.nodes.append(reader.made(row))

@@ -72,9 +72,9 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """An output; only FLOAT outputs have an upstream gradient ``d<name>``. ``spans`` are
-    the tensor inputs that it depends on as it is written: it has the shape to which these
-    broadcast, whatever of them is left in the form that is evaluated.
+    """An output; only FLOAT outputs have an upstream gradient ``d<name>``. ``spans``
+    are the tensor inputs that it depends on as written: it has the shape to which these
+    broadcast, whichever of them remain in the form that is evaluated.
     """
 
     name: str
@@ -212,7 +212,7 @@ class Rule:
 
     @property
     def is_elementwise(self) -> bool:
-        """No variable has an axis, a rank-0 one counts as elementwise."""
+        """True if no variable has an axis; a rank-0 rule counts as elementwise."""
         variables: tuple[Input | Output, ...] = (*self.inputs, *self.outputs)
         return not any(v.shape.axes for v in variables)
 
@@ -272,7 +272,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """A form that the stabiliser chose in place of the one written, and the measured
+    """A form that the stabiliser selected instead of the one written, and the measured
     reason. ``target_name`` is the output, local or cotangent whose expression changed.
     """
 
@@ -284,9 +284,9 @@ class Rewrite:
 
 @dataclass(frozen=True, slots=True)
 class Hole:
-    """A point at which a value is not defined as it is written, though it has a limit
-    there (or one from each side). ``name`` is an output, or ``d<input>`` with the upstream
-    gradient 1 for ``output``; the limits are told as text.
+    """A point at which a value is undefined as written, though it has a limit there (or
+    one from each side). ``name`` is an output, or ``d<input>`` with the upstream
+    gradient 1 for ``output``; the limits are given as text.
     """
 
     name: str
@@ -314,10 +314,10 @@ class AccuracyLoss:
 
 @dataclass(frozen=True, slots=True)
 class CheckedRule:
-    """A complete rule without errors, its verdicts in input order, and the rewrites
-    that stabilising has made to it (none before that stage). ``holes`` are to be filled
-    by the emitted program; ``losses`` are what no form mends; ``second`` are verdicts on
-    second derivatives, by pairs of inputs (``x,z``), if they were asked for.
+    """A complete rule without errors, its verdicts in input order, and the rewrites by
+    stabilising (none before that stage). ``holes`` are to be filled by the emitted
+    program; ``losses`` are those that no form removes; ``second`` are verdicts on
+    second derivatives, by pairs of inputs (``x,z``), if requested.
     """
 
     rule: Rule
@@ -326,7 +326,7 @@ class CheckedRule:
     holes: tuple[Hole, ...] = ()
     losses: tuple[AccuracyLoss, ...] = ()
     wide: tuple[str, ...] = ()
-    """Outputs and cotangents that are to be computed in float64."""
+    """Outputs and cotangents that are computed in float64."""
     second: tuple[Verdict, ...] = ()
     as_written: bool = False
-    """No other evaluation was looked for."""
+    """True if no other evaluation was sought."""

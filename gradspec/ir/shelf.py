@@ -1,10 +1,9 @@
-"""Results of a stage by the content of the rule: what was found once is not looked for
-again, wherever the rule stands.
+"""Memo of a stage's results by the content of the rule, wherever the rule stands.
 
-Whoever may touch files installs a shelf (`driver/cache.py`); without one, all is
-worked out. A result's name is the digest of everything that it depends on: the stage,
-its options and the rule as data. Where a rule calls others, their places are part of it
-too: what is inlined from them keeps its places in their texts.
+The driver installs a shelf (`driver/cache.py`); without one, everything is computed. A
+result's name is the digest of everything that it depends on: the stage, its options and
+the rule as data. Where a rule calls others, their places are part of it too:
+expressions inlined from them keep their places in their texts.
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ T = TypeVar("T")
 
 
 class Shelf(Protocol):
-    """Data by name."""
+    """A memo of data by name."""
 
     def get(self, name: str, read: Callable[[Any], T]) -> T | None:
         """The result of ``read`` on the data; None if there are none that it can
         read."""
 
     def put(self, name: str, data: object) -> None:
-        """Keep plain data."""
+        """Store plain data."""
 
 
 _shelf: ContextVar[Shelf | None] = ContextVar("shelf", default=None)
@@ -38,7 +37,7 @@ _shelf: ContextVar[Shelf | None] = ContextVar("shelf", default=None)
 
 @contextmanager
 def shelved(shelf: Shelf | None) -> Iterator[None]:
-    """Inside, results are kept on ``shelf``."""
+    """Context in which results are memoised on ``shelf``."""
     token = _shelf.set(shelf)
     try:
         yield
@@ -53,9 +52,9 @@ def remembered(
     work: Callable[[], T],
     is_lasting: Callable[[object], bool],
 ) -> T:
-    """The result of ``work`` on ``given``, which belongs to the rule ``main``; of a
-    former run, if there is a shelf that has it. Only what ``is_lasting`` is kept (false
-    of anything that is no such result)."""
+    """The result of ``work`` on ``given``, which belongs to the rule ``main``; that of
+    an earlier run if the shelf has it. Only results that satisfy ``is_lasting`` are
+    stored (it is false of other values)."""
     shelf = _shelf.get()
     if shelf is None:
         return work()
@@ -82,7 +81,7 @@ def _name(main: Rule, stage: tuple[str, ...], given: object) -> str:
 
 
 def _read(shelf: Shelf, name: str, main: Rule) -> tuple[Any, ...]:
-    """The result, alone; nothing where there is none, or none that can be read."""
+    """The result in a tuple; empty if there is none that can be read."""
     return shelf.get(name, lambda data: (from_plain(data, frame_of(main)),)) or ()
 
 

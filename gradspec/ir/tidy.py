@@ -1,4 +1,4 @@
-"""Folding that is exact and harmless: what every reader would do in the head.
+"""Exact and harmless constant folding.
 
 Constants are folded exactly, neutral elements disappear, signs and branches that say
 nothing go. Arithmetic that rounds is never reordered or regrouped, so a tidied
@@ -150,7 +150,7 @@ def _pow(node: Apply) -> Expr:
 
 
 def _log(node: Apply) -> Expr:
-    """The slope of ``exp(1)**x``."""
+    """``log(exp(c))`` is ``c``, as in the slope of ``exp(1)**x``."""
     match node.args:
         case (Apply(op="exp", args=(Const() as c,)),):
             return c

@@ -1,4 +1,4 @@
-"""A ranked rule at given sizes, written out as an elementwise rule of its elements.
+"""A ranked rule unrolled at given sizes: an elementwise rule of its elements.
 
 ``x[n]`` at ``n = 2`` becomes the two inputs ``x[0]`` and ``x[1]``, a sum over ``n`` two
 terms, a size a number, and a condition on indices is decided. All that is known of
@@ -90,7 +90,7 @@ def expansion(
 
 
 def unrolled(rule: Rule, by: Expansion) -> Unrolled:
-    """:func:`unroll` with an expansion at hand, which remembers what it wrote out."""
+    """:func:`unroll` with a given expansion, which memoises its results."""
     unrolling = _Unrolling(rule, by)
     scalar = unrolling.run()
     partial = frozenset(unrolling.partial)
@@ -199,7 +199,7 @@ class _Unrolling:
             yield index, self.expansion.expand(value, env)
 
     def _require(self, values: Iterable[Expr]) -> None:
-        """Every value uses only what exists."""
+        """Raise OutOfRange unless every value uses only elements that exist."""
         for value in values:
             used = self._missing(value)
             if used is not None:
@@ -292,7 +292,8 @@ class _Unrolling:
 
 
 def count(rule: Rule, sizes: Mapping[str, int]) -> int:
-    """The number of elements of inputs and outputs: what unrolling will cost."""
+    """The number of elements of inputs and outputs, a measure of the cost of
+    unrolling."""
     variables: tuple[Input | Output, ...] = (*rule.inputs, *rule.outputs)
     shapes = ((extent(a, sizes) for a in v.shape.axes) for v in variables)
     return sum(prod(shape) for shape in shapes)

@@ -82,7 +82,7 @@ def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
 
 
 def inline(lets: tuple[Let, ...], expr: Expr) -> Expr:
-    """Put the values of (elementwise) lets in place of their names, all the way down."""
+    """``expr`` with the (elementwise) lets inlined, all the way down."""
     return substitute(expr, _resolved(lets))
 
 

@@ -59,7 +59,7 @@ def lower_call(node: nodes.Call, cx: Context) -> Value | None:
 
 
 def _read_arguments(node: nodes.Call, cx: Context) -> None:
-    """Only for the faults inside them."""
+    """Read the arguments only for the diagnostics inside them."""
     for arg in (*node.args, *(k.value for k in node.keywords)):
         cx.lower(arg)
 

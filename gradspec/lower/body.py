@@ -113,7 +113,8 @@ def input_variable(input: Input) -> Variable:
 
 
 def _hide_from_itself(name: str, scope: Scope) -> None:
-    """Its own definition is a use of another kind: ``r[i] = r[i - 1] + x[i]``."""
+    """Make a name's use in its own definition a recurrence: ``r[i] = r[i - 1] +
+    x[i]``."""
     if name in scope.hidden and scope.hidden[name].code == "GS208":
         scope.hidden[name] = Hidden(
             "GS208",
@@ -268,7 +269,7 @@ def _show(variable: Variable, body: Body) -> None:
 
 
 def _show_faulty(name: str, body: Body) -> None:
-    """Its uses are not faults of their own."""
+    """Add a faulty name, so that its uses cause no further diagnostics."""
     _show(Variable(name, Role.LOCAL, None), body)
 
 
@@ -276,7 +277,7 @@ def _show_faulty(name: str, body: Body) -> None:
 
 
 def check_growth(body: Body) -> None:
-    """Locals are put in place later on: together they must not go too deep."""
+    """Limit the depth of locals once they are inlined."""
     depths: dict[str, int] = {}
     for let in (*body.forward, *body.backward_locals):
         depths[let.name] = depth(let.value, depths)
@@ -386,7 +387,7 @@ def _check_batch(value: Value, node: Assignment, output: Output, cx: Context) ->
 def _guilty(
     expr: Expr, cx: Context, is_guilty: Callable[[Variable], bool]
 ) -> tuple[str, Span | None]:
-    """The first name of ``expr`` that is to blame, and its place."""
+    """The first name of ``expr`` that causes the error, and its place."""
     for node in expr_nodes(expr):
         if isinstance(node, Ref) and is_guilty(cx.scope.variables[node.name]):
             return node.name, node.span

@@ -116,7 +116,8 @@ class Context:
         return dict.fromkeys(name for name in self.parameters if name in used)
 
     def _demand(self, value: Value, wanted: Type) -> bool:
-        """A parameter of a `def` has the type that its first use asks for."""
+        """Give a parameter of a `def` the type of its first use; False if it has
+        another."""
         match value.expr:
             case Ref(name=name) if name in self.parameters:
                 asked = self.demands.types.setdefault(name, wanted)

@@ -55,8 +55,8 @@ def declare(node: nodes.RuleDef, findings: Findings) -> Declaration:
 
 
 def _is_over_axes_alone(node: nodes.RuleDef) -> bool:
-    """No output has batch axes, and an input has axes: a bare input beside it can only
-    be a scalar, as `ls` in ``rbf(x[n, d], z[m, d], ls) -> k[n, m]``."""
+    """True if no output has batch axes, and an input has axes: a bare input beside it
+    can only be a scalar, as `ls` in ``rbf(x[n, d], z[m, d], ls) -> k[n, m]``."""
     if any(p.axes is None or p.axes.batch for p in node.outputs):
         return False
     return any(p.axes is not None and p.axes.axes for p in node.inputs)

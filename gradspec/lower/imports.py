@@ -53,7 +53,7 @@ def _imports(path: str, modules: Mapping[str, Module]) -> Iterator[tuple[Import,
 
 
 def _circle(circle: tuple[str, ...], modules: Mapping[str, Module]) -> Diagnostic:
-    """Told from its first file in the alphabet on, whichever file was asked for."""
+    """The diagnostic for a cycle, from its first file in alphabetical order on."""
     start = circle.index(min(circle))
     circle = circle[start:] + circle[:start]
     last, first = circle[-1], circle[0]

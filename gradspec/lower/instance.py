@@ -1,4 +1,4 @@
-"""Putting a def in place of its call."""
+"""Inlining of a def at its call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inputs that are learned (``beta: param = 1.0``): where they start, and what they need."""
+"""Learned inputs (``beta: param = 1.0``): their initial values and requirements."""
 
 from __future__ import annotations
 

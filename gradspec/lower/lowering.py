@@ -69,7 +69,7 @@ def _lower(
 
 
 def _without_notes(findings: Findings) -> list[Diagnostic]:
-    """Items on a circle are reported for that; a note that one needs another is noise."""
+    """Diagnostics without notes that one item on a cycle needs another."""
     return [d for d in findings.diagnostics if d.is_error]
 
 
@@ -90,7 +90,7 @@ def _collect(
 
 
 def _by_place(found: list[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """In the order of the text, whatever the order of work."""
+    """Diagnostics in the order of the text, whatever the order of work."""
     return tuple(sorted(found, key=lambda d: d.labels[0].span.start if d.labels else 0))
 
 
@@ -122,7 +122,7 @@ def _lower_again(
     own: Mapping[str, Rule | Function | Failed],
     imported: Mapping[str, Rule | Function | Failed],
 ) -> list[Diagnostic]:
-    """Faults inside the definitions that repeat a name."""
+    """Diagnostics inside definitions that repeat a name."""
     found: list[Diagnostic] = []
     for item in module.items:
         if isinstance(item, nodes.Import) or definitions[item.name] is item:
@@ -199,7 +199,7 @@ def _import(
 
 
 def _itself(module: nodes.Module) -> LoweredModule:
-    """A file that imports itself is on a circle; its names can be told all the same."""
+    """A stand-in for a file that imports itself, with its names."""
     names = (i.name for i in module.items if not isinstance(i, nodes.Import))
     return LoweredModule(module.source, failed=(*names, *module.broken))
 

@@ -132,7 +132,7 @@ def _backward(input: Input, body: Body) -> Backward:
 
 
 def with_spans(rule: Rule) -> Rule:
-    """The rule with the ``spans`` of its outputs: the inputs that each depends on as it is
+    """The rule with the ``spans`` of its outputs: the inputs that each depends on as
     written."""
     reach: dict[str, frozenset[str]] = {}
     for let in rule.forward:

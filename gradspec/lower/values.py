@@ -125,5 +125,6 @@ def wider(left: Type, right: Type) -> Type:
 
 
 def is_fixed(expr: Expr) -> bool:
-    """No index, size, reduction or call: what a static argument may be made of."""
+    """True without index, size, reduction or call: the permitted parts of a static
+    argument."""
     return not any(isinstance(n, Idx | Size | Reduce | Call) for n in nodes(expr))

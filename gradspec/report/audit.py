@@ -32,7 +32,7 @@ class View:
 
 
 def show(audits: Iterable[TargetAudit], options: AuditOptions, view: View) -> bool:
-    """Print and draw; whether something raised, or is over the limit."""
+    """Print and draw; True if something raised, or is over the limit."""
     audits = tuple(audits)
     found = tuple(f for audit in audits for f in audit.findings)
     if view.style == "json":

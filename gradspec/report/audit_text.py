@@ -22,7 +22,7 @@ _HEADINGS = ("rule", "", "target", "format")
 _FIGURES = ("bad", "core", "whole", "ULP")
 _SIDES = ("", "its own", "as written")
 _WIDE = 150
-"""Columns for a pipe or a log, where nothing tells the width."""
+"""Columns for a pipe or a log, which have no width."""
 
 _SHOWN = 20
 
@@ -98,7 +98,7 @@ def over(found: Iterable[Finding], limit: float) -> tuple[Finding, ...]:
 
 
 def blame(guilty: tuple[Finding, ...], limit: float) -> None:
-    """Tell what is over the limit."""
+    """Print the values over the limit."""
     for finding in guilty[:_SHOWN]:
         word = click.style("error[GS701]", fg="red", bold=True)
         click.echo(f"{word}: {_sentence(finding)}, over {limit:g}", err=True)

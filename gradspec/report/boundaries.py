@@ -65,7 +65,7 @@ def show(tables: Iterable[RuleTable]) -> None:
 
 
 def tell(tables: Iterable[RuleTable]) -> None:
-    """With rich on a terminal, aligned columns anywhere; nothing if there are none."""
+    """Print with rich on a terminal, aligned columns elsewhere; nothing if empty."""
     tables = tuple(tables)
     if tables and sys.stdout.isatty():
         show(tables)

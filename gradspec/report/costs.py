@@ -28,7 +28,7 @@ def rows(results: Iterable[FileResult]) -> tuple[tuple[str, ...], ...]:
 
 
 def _by_rule(result: FileResult) -> Iterable[tuple[CostSummary, Any]]:
-    """The targets of a rule stand together."""
+    """The rows grouped by rule, one for each target."""
     pairs = [(a, m) for m in result.modules for a in m.costs]
     order = {rule.name: k for k, rule in enumerate(result.rules)}
     return sorted(pairs, key=lambda pair: order.get(pair[0].rule, len(order)))
@@ -53,7 +53,7 @@ def _both(ahead: int, behind: int) -> str:
 
 
 def _beyond(cost: CostSummary) -> str:
-    """``0 B``, or what else is kept and how many bytes an element has."""
+    """``0 B``, or the other residuals and the bytes of an element."""
     if cost.beyond is None:
         return "as the framework has it"
     return ", ".join(f"{name} {size} B" for name, size in cost.beyond) or "0 B"

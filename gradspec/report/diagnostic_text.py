@@ -1,4 +1,4 @@
-"""Diagnostics for a terminal, in the manner of rustc: headline, place, caret, cure.
+"""Diagnostics for a terminal, as in rustc: headline, place, caret, suggested fix.
 
 Plain text with ANSI styles from click, which leaves them out when the stream is not a
 terminal.
@@ -63,7 +63,7 @@ def _window(text: str, offset: int) -> tuple[str, int]:
 
 
 def printable(text: str) -> str:
-    """Control characters (an escape sequence in a file, say) never reach a terminal."""
+    """The text without control characters (an escape sequence in a file, say)."""
     return "".join(
         c if c.isprintable() or c == "\t" else "\N{REPLACEMENT CHARACTER}" for c in text
     )

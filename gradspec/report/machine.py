@@ -40,7 +40,7 @@ def document(
 
 
 def _escaped(char: str) -> str:
-    """A control character stands in a string, where JSON has an escape for it."""
+    """The JSON escape of a control character."""
     return json.dumps(char)[1:-1]
 
 
@@ -77,13 +77,13 @@ def _file(result: FileResult) -> dict[str, Any]:
 
 
 def _costs(result: FileResult) -> dict[str, Any]:
-    """Only if they were asked for."""
+    """The costs, if requested."""
     found = costs.data(result)
     return {"costs": found} if found else {}
 
 
 def _second(verdicts: tuple[Verdict, ...]) -> dict[str, Any]:
-    """Only if it was asked for: the derivative of ``d<input>`` by another input."""
+    """Second derivatives, if requested: that of ``d<input>`` by another input."""
     found = []
     for verdict in verdicts:
         name, _, by = verdict.input.partition(",")

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import click
 
 Advance = Callable[[str], None]
-"""Takes the name of a piece of work that is done."""
+"""A callback that takes the name of a finished piece of work."""
 
 
 @contextmanager

@@ -13,11 +13,11 @@ from typing import Any, TextIO
 import click
 
 _LEFT = {errno.EPIPE} | ({errno.EINVAL} if os.name == "nt" else set())
-"""The reader (`head`, a pager) has gone."""
+"""Errors that mean that the reader (`head`, a pager) has gone."""
 
 
 class _Patient(io.FileIO):
-    """Takes what it is given; what cannot be written is dropped, and why is kept."""
+    """A stream that drops text that cannot be written, and keeps the reason."""
 
     fault = ""
 
@@ -57,7 +57,7 @@ def is_lost() -> bool:
 
 
 def _stream(number: int, own: TextIO | None) -> TextIO:
-    """A terminal stays as it is. No character is a fault."""
+    """A tolerant stream; a terminal stays as it is. No character is an error."""
     if isinstance(own, io.TextIOWrapper) and own.isatty():
         own.reconfigure(errors="backslashreplace")
         return own

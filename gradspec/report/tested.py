@@ -16,7 +16,7 @@ def tried(
     options: Options,
     style: str,
 ) -> tuple[bool, bool]:
-    """Trials: what agrees with the truth and with one another. Whether a framework is
+    """Trials of rules against the truth and each other. Returns whether a framework is
     missing, and whether something failed.
     """
     from gradspec.driver import trials

@@ -11,7 +11,7 @@ import click
 from gradspec.driver.trials import Failure, TrialReport
 
 SHOWN = 20
-"""A rule that is wrong at one point is wrong at many: the first failures tell enough."""
+"""Failures shown: a rule that is wrong at one point is wrong at many."""
 
 
 def show(reports: Iterable[TrialReport], style: str) -> None:

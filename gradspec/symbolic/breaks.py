@@ -1,4 +1,5 @@
-"""Places where an expression changes its form, and conditions solved for a variable.
+"""Borders at which an expression changes its branch, and conditions solved for a
+variable.
 
 ``a + 2 * x < 1`` is ``x < (1 - a) / 2``: used to sample inside assumptions and on both
 sides of every threshold of a rule, so it only has to know the plain cases; what it cannot
@@ -36,7 +37,7 @@ class Bound:
 
 
 def conjuncts(condition: Expr) -> Iterator[Expr]:
-    """The parts of a condition that all have to hold."""
+    """The parts of a condition that must all hold."""
     if isinstance(condition, Apply) and condition.op == "and":
         for arg in condition.args:
             yield from conjuncts(arg)
@@ -56,7 +57,8 @@ def bounds(condition: Expr) -> tuple[Bound, ...]:
 
 @lru_cache(maxsize=256)
 def thresholds(expr: Expr) -> tuple[Bound, ...]:
-    """Places where the expression changes its form, each as ``variable eq value``."""
+    """Borders at which the expression changes its branch, each as ``variable eq
+    value``."""
     found: dict[Bound, None] = {}
     for left, right in borders(expr):
         found.update(dict.fromkeys(_solve_all("eq", left, right)))
@@ -88,7 +90,7 @@ def cases(expr: Expr, variables: frozenset[str]) -> tuple[Bound, ...]:
 
 @lru_cache(maxsize=256)
 def borders(expr: Expr) -> tuple[tuple[Expr, Expr], ...]:
-    """Pairs that are equal exactly where the expression may change its form."""
+    """Pairs that are equal exactly where the expression may change its branch."""
     found: dict[tuple[Expr, Expr], None] = {}
     for node in nodes(expr):
         found.update(dict.fromkeys(_borders(node)))
@@ -110,7 +112,8 @@ def _borders(node: Expr) -> Iterator[tuple[Expr, Expr]]:
 
 @cache
 def _kinks(op: str) -> tuple[tuple[Expr, Expr], ...]:
-    """Kinks at single points (``x == 0 and y == 0``) are no borders."""
+    """Equations of kinks; kinks at single points (``x == 0 and y == 0``) are no
+    borders."""
     found: list[tuple[Expr, Expr]] = []
     for condition, _ in primitive(op).kinks:
         parts = [p for p in conjuncts(formula(condition)) if isinstance(p, Apply)]
@@ -204,7 +207,7 @@ class Surface:
 
     @property
     def is_lattice(self) -> bool:
-        """The surfaces on which ``left`` is a whole number."""
+        """True if these are the surfaces on which ``left`` is an integer."""
         return self.right == Apply("floor", (self.left,))
 
 
@@ -253,7 +256,7 @@ def _of(node: Expr) -> Iterator[Surface]:
 
 
 def _of_power(node: Expr, base: Expr, exponent: Expr) -> Iterator[Surface]:
-    """Whole positive powers have no edge; others have one where the base is 0."""
+    """The border of a power: base 0, unless the exponent is a positive integer."""
     if not names(base):
         return
     if isinstance(exponent, Const):
@@ -294,7 +297,8 @@ def _templates(op: str) -> tuple[Surface, ...]:
 
 
 _JUMPING = ("mod", "atan2")
-"""Jump though they are no steps: at a multiple, and across the cut of the angle."""
+"""Primitives that jump though they are no steps: at a multiple, and across the cut of
+the angle."""
 
 
 def relations(condition: Expr) -> Iterator[tuple[Expr, Expr]]:

@@ -22,8 +22,8 @@ from gradspec.symbolic.enclose import Point, defined, enclose, middle, program, 
 
 PRECISIONS = (256, 640, 2048)
 WANTED = 50
-"""Digits of agreement with which we are content: a constant with 40 right digits and a
-wrong one is still found out."""
+"""Digits of agreement that suffice: a constant with 40 right digits and a wrong one is
+still detected."""
 
 _FINE = 8192
 _SUPPORT = 30  # digits below which balls that meet say nothing
@@ -70,7 +70,7 @@ def compare(left: Expr, right: Expr, point: Point) -> Comparison:
 
 
 def compare_finely(left: Expr, right: Expr, point: Point) -> Comparison | None:
-    """Certainly different in more digits than anybody looks at, or None."""
+    """The comparison if certainly different in very many digits, else None."""
     a, b = program(left, right).run(point, _FINE)
     if defined(a) and defined(b) and not a.overlaps(b):
         return Comparison(Relation.DIFFERENT, 0, a, b, _FINE)

@@ -1,4 +1,4 @@
-"""The last resort of a proof: SymPy's ``simplify``, and not for longer than agreed.
+"""SymPy's ``simplify`` as the last resort of a proof, within a time limit.
 
 In the main thread an alarm stops it; elsewhere (a thread of a notebook, a system without
 signals) it runs in a child process that is killed. A worker that was lost to it is replaced
@@ -19,7 +19,7 @@ from gradspec.symbolic.bridge import to_sympy
 from gradspec.symbolic.limit import can_interrupt, in_time, uninterrupted
 
 _LARGEST = 400
-"""Nodes beyond which SymPy does not come back within any budget."""
+"""Nodes beyond which SymPy does not finish within any budget."""
 
 _SHORTEST = 0.05
 
@@ -79,7 +79,7 @@ def _in_child(
 
 
 def answer() -> None:
-    """The child: a question on standard input, yes or no on standard output."""
+    """The child process: a question on standard input, yes or no on standard output."""
     left, right, assumes = json.load(sys.stdin)
     conditions = tuple(formula(text) for text in assumes)
     print("yes" if _vanishes(formula(left), formula(right), conditions) else "no")

@@ -249,7 +249,7 @@ def _sides(part: Expr) -> tuple[Expr, Expr] | None:
 
 
 def _aim(number: int, part: Fraction | int, step: Fraction | int) -> Point:
-    """Names with a space are nobody's."""
+    """Parameters of a gap; no variable has a name with a space."""
     return {f"part {number}": Fraction(part), f"step {number}": Fraction(step)}
 
 
@@ -266,7 +266,7 @@ def _step(
     bits: int,
     is_scaled: bool,
 ) -> dict[str, Any] | None:
-    """The shortest one to where the linear parts of all gaps vanish."""
+    """The shortest step to where the linear parts of all gaps vanish."""
     compiled = program(*gaps)
     here = _run(compiled.run(at, bits))
     if here is None:
@@ -295,12 +295,13 @@ def _step(
 
 
 def _run(values: tuple[Any, ...]) -> list[Any] | None:
-    """The middles of balls, if all are defined."""
+    """The midpoints of balls, if all are defined."""
     return [v.mid() for v in values] if all(map(defined, values)) else None
 
 
 def _moved(value: Any, step: Any, is_scaled: bool) -> Any:
-    """Scaled, a number is no more than halved, or made four times as large, in a step."""
+    """The point after a step; scaled, a number is at most halved or multiplied by
+    four."""
     if is_scaled and value != 0 and abs(step) > abs(value) / 2:
         most = abs(value) / 2 if step * value < 0 else 3 * abs(value)
         step = step if abs(step) < most else (most if step > 0 else -most)
@@ -320,7 +321,7 @@ _TRIES = 8
 _BITS = 640
 _WIDTH = 200
 EDGE = 2048
-"""Bits by which two points differ at least, that are not one point found twice."""
+"""Bits of difference above which two points are not one point found twice."""
 
 _REAL = (Kind.FLOAT, Kind.NOGRAD)
 
@@ -353,7 +354,8 @@ class Limits:
                     self._bounds.setdefault(bound.variable, []).append(bound)
 
     def room(self, name: str, point: Mapping[str, Fraction]) -> Range:
-        """An equation that has no exact solution is left to `Constraints`."""
+        """The range that earlier values leave; equations without an exact solution are
+        left to `Constraints`."""
         room = Range()
         for bound in self._bounds[name]:
             try:
@@ -380,7 +382,7 @@ class Limits:
 
 
 def _is_only(bound: Bound, found: tuple[Bound, ...]) -> bool:
-    """`abs(x) == 2` is one of two."""
+    """True if it is the variable's only bound; `abs(x) == 2` gives two."""
     return sum(other.variable == bound.variable for other in found) == 1
 
 
@@ -413,7 +415,8 @@ def _key(point: Values) -> tuple[int, ...]:
 
 
 def _start(rule: Rule, limits: Limits, index: int, seed: int) -> Values | None:
-    """One value after another, each within what the earlier ones leave open."""
+    """One value after another, each within the range that the earlier ones leave
+    open."""
     point: Values = {}
     for position, variable in enumerate(rule.inputs):
         room = limits.room(variable.name, point)

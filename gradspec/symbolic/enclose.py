@@ -68,7 +68,8 @@ class Program:
             )
 
     def _fails(self, slot: int, values: list[Value]) -> bool:
-        """Follow an undefined value down to the operation where it arose."""
+        """True if an undefined value stems from an operation with well-known
+        arguments."""
         steps = {slot: (step, args) for slot, step, _, _, args in self._compiled.steps}
         while slot in steps:
             step, args = steps[slot]
@@ -151,12 +152,12 @@ def _reaches_inside(step: Callable[..., Value], arguments: list[Value]) -> bool:
 
 
 def _is_overflow(value: Value) -> bool:
-    """``[± inf]``: too large for the exponent range, but a number."""
+    """True for ``[± inf]``: too large for the exponent range, but a number."""
     return not value.is_nan() and not value.is_exact()
 
 
 def _is_known(value: Value) -> bool:
-    """Exact, or with enough right bits that it is not a zero in disguise."""
+    """True if exact, or with enough right bits to be no zero in disguise."""
     if value is True or value is False:
         return True
     return value is not None and (value.is_exact() or value.rel_accuracy_bits() > 24)

@@ -18,7 +18,7 @@ from gradspec.ir.tidy import fold
 from gradspec.symbolic.proof.ring import Frac, Poly, Ring, TooLarge, Undefined
 
 _HIGHEST = 12
-"""Whole powers beyond this stay as they are."""
+"""Integer powers beyond this stay unexpanded."""
 
 
 def gathered(expr: Expr) -> Expr | None:

@@ -25,7 +25,7 @@ MEMORY = 1 << 30
 """Bytes that an expendable process may have."""
 
 GRACE = 0.75
-"""Seconds beyond its limit after which a process is ended: what could stop has stopped."""
+"""Seconds after its limit until a process is ended: interruptible work has stopped."""
 
 _AGAIN = 0.05
 """Seconds after which the alarm rings again: an exception raised inside a destructor or a
@@ -55,12 +55,12 @@ class Effort:
 
 
 class _TimeUp(BaseException):
-    """Not an Exception, so that no handler inside the work takes it for one."""
+    """Not an Exception, so that no handler inside the work catches it."""
 
 
 @dataclass(slots=True)
 class _State:
-    """``held`` counts what must not be interrupted now."""
+    """``held`` counts the sections that must not be interrupted now."""
 
     is_expendable: bool = False
     held: int = 0
@@ -70,7 +70,8 @@ _state = _State()
 
 
 def expendable() -> None:
-    """This process may be lost: to its memory, or to C code that does not return."""
+    """Declare that this process may be lost: to its memory, or to C code that does not
+    return."""
     _state.is_expendable = True
     try:
         import resource
@@ -82,7 +83,7 @@ def expendable() -> None:
 
 
 def can_interrupt() -> bool:
-    """Alarms reach only the main thread, and only where there are signals."""
+    """True in the main thread of a system with signals, which alone receives alarms."""
     main = threading.current_thread() is threading.main_thread()
     return main and hasattr(signal, "setitimer")
 
@@ -114,13 +115,14 @@ def in_time(seconds: float, work: Callable[[], T]) -> T | None:
 
 
 class Shortage(Enum):
-    """Why some work was stopped."""
+    """The reason why work was stopped."""
 
     TIME = "time"
     MEMORY = "memory"
 
     def sentence(self, what: str, seconds: float) -> str:
-        """The work ``what``, which was given so many seconds, was stopped."""
+        """The message that the work ``what``, limited to so many seconds, was
+        stopped."""
         if self is Shortage.TIME:
             return f"{what} was stopped after {seconds:g} s"
         return f"{what} was stopped: it needs more than {MEMORY >> 30} GB of memory"
@@ -137,7 +139,8 @@ def limited(seconds: float, work: Callable[[], T]) -> T | Shortage:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """For what must not be cut short, such as imports: the alarm rings afterwards."""
+    """Context that must not be cut short, such as imports: the alarm rings
+    afterwards."""
     _state.held += 1
     try:
         yield
@@ -155,8 +158,8 @@ class _Alarm:
             raise _TimeUp
 
     def set(self, seconds: float) -> dict[int, tuple[float, float]]:
-        """Start the timers; what was left of those that were running. That of user time
-        ends the process: its signal has no handler."""
+        """Start the timers; returns the remainder of those that were running. The timer
+        of user time ends the process: its signal has no handler."""
         running = {
             signal.ITIMER_PROF: signal.setitimer(signal.ITIMER_PROF, seconds, _AGAIN)
         }

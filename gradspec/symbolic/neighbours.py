@@ -1,4 +1,4 @@
-"""The behaviour of expressions right beside a point: kinks, jumps, limits.
+"""The behaviour of expressions next to a point: kinks, jumps, limits.
 
 A step of 2**-200 of the variable's size at 640 bits stands for the limit: a function
 that is smooth on that side differs from its limit by about the step.
@@ -47,7 +47,7 @@ def on_border(expressions: tuple[Expr, ...], point: Point) -> bool:
 def borders_at(
     expressions: tuple[Expr, ...], point: Point
 ) -> tuple[tuple[Expr, Expr], ...]:
-    """The pairs that are equal at the point, where the form changes."""
+    """The pairs that are equal at the point, where the branch changes."""
     pairs = _pairs(expressions)
     gaps = program(*(Apply("sub", pair) for pair in pairs)) if pairs else None
     values = gaps.run(point, 256) if gaps else ()
@@ -163,7 +163,7 @@ def choices(expr: Expr, point: Mapping[str, Fraction]) -> tuple[Any, ...] | None
 
 
 def _distinct(pairs: tuple[Pair, ...]) -> tuple[Pair, ...]:
-    """``a < b`` and ``b < a`` are decided together."""
+    """Conditions without duplicates: ``a < b`` and ``b < a`` are decided together."""
     kept: dict[Pair, None] = {}
     for a, b in pairs:
         if (b, a) not in kept:
@@ -293,7 +293,8 @@ def is_between(value: Limit, ends: tuple[Limit, ...]) -> bool:
 
 
 def _room(*limits: Limit) -> Any:
-    """The uncertainty: the slack, and a hair of the size for the last step."""
+    """The uncertainty: the slack, and a small multiple of the size for the last
+    step."""
     size = sum((abs(limit.value).upper() for limit in limits), arb(1))
     slack = sum((arb(limit.slack) for limit in limits), arb(0))
     return size * arb(2) ** _TINY + slack
@@ -329,7 +330,7 @@ def _limit(first: Value, second: Value, third: Value) -> Limit:
 
 
 def _steady(limit: Limit, values: tuple[Value, ...]) -> Limit:
-    """A limit that is approached slowly, if all steps lead the same way."""
+    """A limit that is approached slowly, if all steps go in the same direction."""
     if not limit.slack:
         return limit
     pairs = list(pairwise(values))
@@ -340,7 +341,7 @@ def _steady(limit: Limit, values: tuple[Value, ...]) -> Limit:
 
 
 def _is_wide(ball: Any) -> bool:
-    """Too wide to say what the value is: a comparison in it was not decided."""
+    """True if too wide to determine the value: a comparison in it was not decided."""
     return bool(ball.rad() > arb(2) ** _TINY * (1 + abs(ball).upper()))
 
 
@@ -360,7 +361,7 @@ def _sign(value: Any) -> int:
 
 
 def _accelerated(values: list[Any]) -> Any:
-    """Aitken's: where each way is a part of the last, as of 1 / log(x)."""
+    """Aitken's method: each step is a fraction of the last, as for 1 / log(x)."""
     first, second, third = values
     bend = (third - second) - (second - first)
     return third - (third - second) ** 2 / bend

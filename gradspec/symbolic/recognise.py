@@ -19,7 +19,7 @@ Values = tuple[Any, ...]
 """One ball for each point; None where nothing is known or anything would do."""
 
 _LARGEST = 1000
-"""Of numerator and denominator of a factor beside a constant."""
+"""Limit of numerator and denominator of a factor of a constant."""
 
 _PI, _TWO = Apply("pi"), const(2)
 _CONSTANTS: tuple[Expr, ...] = (
@@ -37,7 +37,7 @@ _CONSTANTS: tuple[Expr, ...] = (
 
 
 def narrow(value: Any) -> Any:
-    """A value that is known well, or None."""
+    """A sufficiently precise value, or None."""
     if value is True or value is False or not defined(value):
         return None
     return value if value.is_zero() or value.rel_accuracy_bits() > _NARROW else None
@@ -79,7 +79,8 @@ def _float(ball: Any) -> float | None:
 
 
 def may_be_proportional(tops: Rough, bottoms: Rough) -> bool:
-    """A quick look, before :func:`common_ratio` makes sure: most things are not."""
+    """False if floats exclude a common ratio; a quick filter before
+    :func:`common_ratio`."""
     first: float | None = None
     for top, bottom in zip(tops, bottoms, strict=True):
         if top is None or bottom is None:
@@ -130,7 +131,7 @@ def differences(left: Values, right: Values) -> Values:
 
 
 def same(left: Values, right: Values) -> bool:
-    """Equal wherever the first is known (the second must be too)."""
+    """True if equal wherever the first is known (the second must be too)."""
     count = 0
     for a, b in zip(left, right, strict=True):
         if a is None:

@@ -123,7 +123,7 @@ def _is_zero(ball: Any) -> bool:
 
 
 def _is_root(surface: Surface, gap: Program, point: Mapping[str, Fraction]) -> bool:
-    """Balls say quickly that it is none."""
+    """True if both sides are exactly equal; balls exclude most points quickly."""
     ball = gap.run(point, 64)[0]
     if not defined(ball) or not ball.contains(0):
         return False

@@ -178,7 +178,7 @@ class Model:
 
 
 def is_zero(number: Number) -> bool:
-    """Exactly, beyond doubt."""
+    """True if certainly exactly 0."""
     return not number if isinstance(number, fmpq) else bool(number.is_zero())
 
 

@@ -235,7 +235,7 @@ def _is_open(high: float, ball: Any, form: Format) -> bool:
 
 
 def _is_hopeless(compiled: Program, ball: Any, point: Point) -> bool:
-    """Undefined, and not for want of precision: no more of it will help."""
+    """True if undefined for a reason that more precision does not remove."""
     return ball is not None and not ball.is_finite() and compiled.is_singular(point)
 
 
@@ -291,7 +291,7 @@ def _is_infinite(ball: Any) -> bool:
 
 
 def _is_long(exact: Any, last: Any) -> bool:
-    """Four digits or more: who writes 3.1415 has cut off, who writes 3 has rounded."""
+    """True for four digits or more: 3.1415 is truncated, 3 is rounded."""
     return bool(abs(exact) >= 1000 * last)
 
 

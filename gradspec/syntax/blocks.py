@@ -34,7 +34,7 @@ _LATE_STARTS = frozenset(
 
 @dataclass(slots=True)
 class Blocks:
-    """The items of a file in order, and what was wrong with their indentation."""
+    """The items of a file in order, and the faults in their indentation."""
 
     chunks: list[Chunk] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
@@ -86,7 +86,7 @@ def _is_below(line: Line, item: _Item) -> bool:
 
 
 def _begins_item(line: Line) -> bool:
-    """By its words alone: an item may have been indented by mistake."""
+    """True by its words alone: an item may have been indented by mistake."""
     if line.first != "RULE":
         return line.first in ITEM_WORDS
     second = line.tokens[1:2]
@@ -130,7 +130,7 @@ def _fault(line: Line, headline: str, help: str) -> Fault:
 
 
 def _refuse_tab(lines: Sequence[Line], found: Blocks) -> None:
-    """Once: what holds for one line holds for all of them."""
+    """Report a tab, once for the whole file."""
     tabbed = [line for line in lines if line.indent == TABBED]
     if not tabbed:
         return

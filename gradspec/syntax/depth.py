@@ -9,11 +9,11 @@ from gradspec.syntax.tokens import Fault, FaultFound
 
 
 def refuse_depth(expr: nodes.Expr) -> None:
-    """Raises a fault at the outermost piece that lies too deep.
+    """Raise a fault at the outermost piece that lies too deep.
 
-    Long chains are deep trees: ``a + a + …`` has a level for each sign. The later
-    stages walk trees; none of them should have to fear the depth of one. Who wrote a
-    chain did not nest anything, and is told of a chain.
+    Long chains are deep trees: ``a + a + …`` has a level for each sign. Later stages
+    walk trees without a check of depth. The message for a chain speaks of a chain,
+    since its author did not nest anything.
     """
     if expr.span.end - expr.span.start <= MAX_DEPTH:
         return  # each level takes a character at least

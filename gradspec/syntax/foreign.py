@@ -1,4 +1,4 @@
-"""Characters and operators of other languages: what was meant, and how to write it.
+"""Characters and operators of other languages: their meaning, and the right spelling.
 
 Each is reported once where it stands; where the meaning is certain the scanner puts the
 right token in its place, so that the rest of the line is still read.
@@ -15,7 +15,7 @@ from gradspec.syntax.tokens import Fault, shortened
 
 @dataclass(frozen=True, slots=True)
 class Meant:
-    """The terminal and the text that were meant (both empty when none), and advice."""
+    """The intended terminal and text (both empty when none), and advice."""
 
     type: str
     text: str

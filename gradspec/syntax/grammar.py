@@ -25,8 +25,8 @@ STARTS = ("module", "header", "statement", "expression")
 
 
 class Unexpected(Exception):
-    """The text cannot go on like this. ``index`` counts the tokens taken, ``expected``
-    holds the terminals that could stand there.
+    """A token at which no parse can continue. ``index`` counts the tokens taken,
+    ``expected`` holds the terminals that could come next.
     """
 
     def __init__(self, index: int, expected: frozenset[str]) -> None:

@@ -17,7 +17,7 @@ MAX_DEPTH = 300
 """Maximum nesting of brackets, and maximum depth of an expression tree."""
 
 MAX_TOKENS = 10_000
-"""A line of more tokens was not written by a person, and would take seconds to read."""
+"""A line of more tokens is not written by a person, and would take seconds to parse."""
 
 ITEM_WORDS = ("RULE", "DEF", "FROM")
 
@@ -27,7 +27,7 @@ _CLOSED_BY = {"LPAR": ")", "LSQB": "]"}
 
 @dataclass(slots=True)
 class Layout:
-    """The logical lines of a text, and what was wrong with them."""
+    """The logical lines of a text, and their faults."""
 
     text: str
     tokens: Sequence[Token]
@@ -133,7 +133,7 @@ def _indent(found: Layout, at: int) -> int:
 
 @dataclass(slots=True)
 class _Brackets:
-    """The brackets of a line: those open so far, and what was wrong."""
+    """The brackets of a line: those open so far, and their faults."""
 
     open: list[Token] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""The syntax tree of a `.grad` file: what the text says, before any name is resolved.
+"""The syntax tree of a `.grad` file before any name is resolved.
 
     module    ::= (import | def | rule)*
     expr      ::= Number | Name | Indexed(name, index*) | Unary(op, expr)

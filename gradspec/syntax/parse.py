@@ -29,7 +29,7 @@ MAX_LENGTH = 1 << 20
 """Longer texts are refused: a file of rules that people wrote has some kilobytes."""
 
 MAX_FAULTS = 100
-"""So many faults are looked for in one file."""
+"""Limit on the faults reported for one file."""
 
 
 def parse(source: Source) -> Outcome[nodes.Module]:
@@ -103,7 +103,7 @@ def _some_between(places: Sequence[int], start: int, stop: int) -> bool:
 
 
 def _parsed(chunk: Chunk, items: list[nodes.Item]) -> Unexpected | FaultFound | None:
-    """Adds the item of a chunk; gives what went wrong, if anything did."""
+    """Add the item of a chunk; the fault, if there is one."""
     try:
         items.extend(run(_tokens(chunk), "module"))
     except (Unexpected, FaultFound) as failure:

@@ -32,7 +32,7 @@ def print_module(module: nodes.Module) -> str:
 
 
 def _stands_apart(previous: nodes.Item, item: nodes.Item) -> bool:
-    """Imports may stand together, and so may one-line functions."""
+    """False among imports and among one-line functions, which may stand together."""
     return isinstance(item, nodes.RuleDef) or type(previous) is not type(item)
 
 

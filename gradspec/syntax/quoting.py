@@ -1,4 +1,4 @@
-"""Texts in quotes: what they mean, and how to write them."""
+"""Quoted texts: their values, and their literals."""
 
 from __future__ import annotations
 

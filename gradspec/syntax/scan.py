@@ -95,7 +95,7 @@ def _name(found: Scan, token: Token) -> None:
 
 
 def _refuse_factor(found: Scan, token: Token) -> bool:
-    """``2x``: a number that runs into a name; says whether it does."""
+    """Report ``2x``, a number that runs into a name; True if it does."""
     before = found.tokens[-1] if found.tokens else None
     if before is None or before.type != "NUMBER" or before.end != token.start:
         return False
@@ -148,8 +148,8 @@ def _oddity(found: Scan, kind: str, start: int, end: int) -> int:
 
 
 def _swallows(whole: str, docstring: str) -> bool:
-    """A docstring that holds the head of a rule ran on to the next docstring's start;
-    but only where the quotes of the file do not pair up.
+    """True if a docstring that contains the head of a rule ran on to the next
+    docstring's start; only where the quotes of the file do not pair up.
     """
     return _SWALLOWED.search(docstring) is not None and whole.count('"""') % 2 == 1
 

@@ -46,13 +46,13 @@ class FaultFound(Exception):
 
 
 def shortened(text: str) -> str:
-    """As much of a piece of source as a message can show."""
+    """A piece of source, cut to the length that a message can show."""
     first = text.split("\n", 1)[0]
     return first if len(first) <= 24 and first == text else first[:20] + "…"
 
 
 TABBED = -1
-"""The indentation of a line that has a tab in it: reported, then taken as meant."""
+"""The indentation of a line with a tab in it, which is reported."""
 
 
 @dataclass(frozen=True, slots=True)

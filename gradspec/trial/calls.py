@@ -1,4 +1,4 @@
-"""Calls of a rule and what must come of them, worked out without any framework.
+"""Calls of a rule and their expected results, computed without any framework.
 
 The rule is unrolled at small sizes into one of scalars (`ir.unroll`), and each element of
 a batch is one point for ball arithmetic; an elementwise rule is of scalars as it is. Where
@@ -110,7 +110,8 @@ class Scalars:
         ]
 
     def is_sound(self, program: Program, point: Point) -> bool:
-        """The assumptions hold, and everything is defined; ``program`` has the roots."""
+        """True if the assumptions hold and everything is defined; ``program`` has the
+        roots."""
         assumes = self.unrolled.assumes
         if not all(enclose(a.condition, point) is True for a in assumes):
             return False
@@ -134,7 +135,8 @@ def _terms(whole: Expr, outputs: tuple[str, ...]) -> tuple[Term, ...]:
 
 
 def is_exact(rule: Rule) -> bool:
-    """The backward is the derivative of the forward: finite differences may judge it."""
+    """True if the backward is the derivative of the forward, so that difference
+    quotients apply."""
     overridden = any(isinstance(entry, Override) for entry in rule.backward)
     return not overridden and not follows_surrogate(rule)
 
@@ -330,8 +332,8 @@ def _probed(scalars: Scalars) -> dict[str, Expr]:
 
 
 def _is_ambiguous(rule: Rule) -> bool:
-    """A surrogate that the backward names by its output, or that stands in a rule that
-    is called, may be differentiated once more as the step or as the surrogate: both are
+    """True for a surrogate that the backward names by its output, or that a called rule
+    has: it may be differentiated once more as the step or as the surrogate. Both are
     right, so second derivatives are not compared.
     """
     if not follows_surrogate(rule):
@@ -341,6 +343,6 @@ def _is_ambiguous(rule: Rule) -> bool:
 
 
 def is_smooth(scalars: Scalars, point: Point) -> bool:
-    """Values and gradients have slopes at ``point``."""
+    """True if values and gradients have slopes at ``point``."""
     roots = scalars.roots
     return all(slope(e, point, n) is not None for e in roots for n in scalars.elements)

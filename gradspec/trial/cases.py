@@ -20,7 +20,7 @@ from gradspec.trial.drawing import Drawn, Point, attempt, given
 from gradspec.trial.shapes import Place, batch_shapes, size_choices
 
 POINTS = 48
-"""Of an elementwise rule: simple points, thresholds and a spread of magnitudes."""
+"""Points of an elementwise rule: simple ones, thresholds and a spread of magnitudes."""
 
 WIDEST = Fraction(64)
 NARROWEST = Fraction(1, 1024)
@@ -133,5 +133,5 @@ def _example(rule: Rule, example: Example) -> dict[str, Any]:
 
 
 def _plain(value: Value) -> Any:
-    """Texts stay texts: the digits written say how closely to agree."""
+    """JSON data; texts stay texts, since their digits set the tolerance."""
     return value if isinstance(value, str) else [_plain(item) for item in value]

@@ -1,5 +1,4 @@
-"""One call of a rule for the conformance suite, and what would come of it if the rule
-were lost on the way.
+"""One call of a rule for the conformance suite, and its result if the rule were lost.
 
 A framework that drops a rule differentiates the forward expression instead. Where the
 declared gradient is another (a surrogate, an override), that shows as a number.
@@ -57,7 +56,7 @@ def conformance_case(rule: Rule, linear: bool) -> dict[str, Any] | None:
 
 
 def lost(rule: Rule) -> Rule:
-    """The rule without what it declares of its backward pass."""
+    """The rule without its declared backward pass."""
     return replace(rule, backward=tuple(map(_undeclared, rule.backward)), surrogates=())
 
 
@@ -79,7 +78,8 @@ def _orders(scalars: Scalars, drawn: Drawn, made: dict[str, Any]) -> dict[str, A
 
 
 def _batched(variables: list[str], drawn: Drawn) -> Iterator[str]:
-    """Those that have the first axis of the batch, which is none of their own."""
+    """Names of values with the first axis of the batch, which is no axis of their
+    own."""
     ranks = {name: len(drawn.shapes[name]) for name in variables}
     longest = max(ranks.values(), default=0)
     return (name for name, rank in ranks.items() if longest and rank == longest)

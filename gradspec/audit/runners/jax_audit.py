@@ -181,7 +181,7 @@ class JaxAdapter:
         return self._run(function, case, columns, jax.jit)
 
     def own(self, function: Function, case: Case, columns: list[Any]) -> Arrays:
-        """Each operation by itself."""
+        """Values and derivatives, each operation by itself."""
         return self._run(function, case, columns, lambda run: run)
 
     def _run(

@@ -199,7 +199,7 @@ def _slopes(tape: Any, value: Any, leaves: Any, upstream: Any) -> Any:
 
 
 def _one(case: Case) -> Any:
-    """The upstream gradient of every output."""
+    """Upstream gradients of 1 for every output."""
     return tf.constant(1.0, case["dtype"])
 
 

@@ -68,7 +68,7 @@ from gradspec.symbolic.recognise import (
 )
 
 _SIMPLE = 12
-"""Numerator times denominator of a factor that somebody may have forgotten."""
+"""Largest product of numerator and denominator of a factor that is easily forgotten."""
 
 # --- the whole ---------------------------------------------------------------------------
 
@@ -165,7 +165,7 @@ def _scale(
     sizes: tuple[Size, ...],
     is_divided: bool,
 ) -> object:
-    """The number by which the one is the other, times or divided by some sizes."""
+    """The ratio of two expressions as a number, times or divided by some sizes."""
     for axis in sizes:
         values = rows.values(axis)
         if is_divided:
@@ -256,7 +256,7 @@ def _reductions(scene: Scene, place: Place) -> Forms:
 
 
 def _is_alike(left: Reduce, right: Reduce) -> bool:
-    """Two sums over one axis."""
+    """True for two sums over one axis."""
     return (
         left.op == right.op == "sum"
         and len(left.bounds) == len(right.bounds) == 1
@@ -290,7 +290,7 @@ def _text(value: Expr) -> Instead:
 
 
 _PLAIN = ("mul", "div", "neg", "pow")
-"""Operations whose operands' signs are those of a term, or are no signs."""
+"""Operations whose operands' signs are those of a term, or have no sign."""
 
 
 def _signs(scene: Scene, place: Place) -> Forms:
@@ -447,7 +447,7 @@ def _complexity(value: Expr) -> int:
 
 
 def condition(scene: Scene) -> Iterator[Guess]:
-    """Each point wants the value of one of the branches, but not the one it gets."""
+    """Every point has the value of the wrong branch."""
     for place in scene.places:
         if isinstance(place.node, Select) and place.around is None:
             wanted = _wanted(place, place.node)
@@ -496,7 +496,7 @@ def _chooses(rows: Rows, condition: Expr, wanted: dict[int, bool]) -> bool:
 def _conditions(
     scene: Scene, place: Place, condition: Expr
 ) -> Iterator[tuple[Expr, Expr]]:
-    """One part of a condition for another."""
+    """Replacements of one part of a condition."""
     texts = (scene.texts[let.name].value for let in scene.rule.forward)
     found = (n for text in texts for n in nodes(text) if isinstance(n, Const))
     limits = tuple(dict.fromkeys(found))
@@ -544,7 +544,7 @@ def _with_names(scene: Scene, told: str, others: Mapping[str, str]) -> Guess:
 
 
 def _at_each(forms: Callable[[Scene, Place], Forms]) -> Hypothesis:
-    """Tried at every part that is no constant."""
+    """A hypothesis applied to every part that is not constant."""
 
     def look(scene: Scene) -> Iterator[Guess]:
         for place in scene.places:
@@ -585,5 +585,5 @@ HYPOTHESES: tuple[Hypothesis, ...] = (
     missing,
     _at_each(missing_inside),
 )
-"""In the order in which they convince a reader: a wrong number or sign is a better
-explanation than a factor that happens to be missing."""
+"""Hypotheses, most convincing first: a wrong number or sign is a better explanation
+than a factor that happens to be missing."""

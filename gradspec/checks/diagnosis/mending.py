@@ -34,10 +34,10 @@ from gradspec.syntax.nodes import RuleDef
 from gradspec.syntax.parse import parse
 
 Check = Callable[[Rule], Outcome[CheckedRule]]
-"""Complete rule → what is wrong with it."""
+"""A check of a complete rule."""
 
 _WRONG = frozenset(["GS403", "GS432", "GS434"])
-"""Warnings of values that are wrong at single points."""
+"""Warnings about values that are wrong at single points."""
 
 _TRIES = 24  # of suggestions, in all
 _MOST = 32  # points at which values are compared
@@ -51,8 +51,9 @@ def tried(
     seconds: float = 2.0,
     defs: tuple[Function, ...] = (),
 ) -> tuple[Diagnostic, ...]:
-    """The findings of a rule, each with the suggestions that mend it. What is beyond the
-    number of tries is not said; ``seconds`` protect from rules that are slow to check."""
+    """The diagnostics of a rule, each with the suggestions that fix it. Suggestions
+    beyond the number of tries are dropped; ``seconds`` bound rules that are slow to
+    check."""
     deadline = process_time() + seconds
     tries = iter(range(_TRIES))
 
@@ -68,7 +69,7 @@ def tried(
 
 
 def _of_others(found: Diagnostic, every: tuple[Diagnostic, ...]) -> frozenset[str]:
-    """The headlines of the findings about other lines."""
+    """The headlines of diagnostics about other lines."""
     place = [label.span for label in found.labels[:1]]
     return frozenset(
         d.headline for d in every if [label.span for label in d.labels[:1]] != place
@@ -78,7 +79,7 @@ def _of_others(found: Diagnostic, every: tuple[Diagnostic, ...]) -> frozenset[st
 def _with_suggestions(
     rule: Rule, found: Diagnostic, mends: Callable[[Fix], bool]
 ) -> Diagnostic:
-    """The finding with those of its suggestions in its help that mend it."""
+    """The diagnostic with its verified suggestions as help."""
     if not found.fixes:
         return found
     good = [next(filter(mends, group), None) for group in found.fixes]
@@ -95,7 +96,7 @@ def _with_suggestions(
 
 
 def _joined(help: str, rest: str) -> str:
-    """``rest`` is another way (``or …``), or a remark on all of them."""
+    """Text with ``rest`` as an alternative (``or …``) or as a remark on all of them."""
     if not help:
         return rest.removeprefix("or ")
     return f"{help}{', ' if rest.startswith('or ') else '; '}{rest}"
@@ -128,7 +129,7 @@ def _mends(
 
 
 def changed_rule(rule: Rule, fix: Fix, defs: tuple[Function, ...] = ()) -> Rule | None:
-    """The rule with one change, complete; None if its text means nothing."""
+    """The rule with one change, complete; None if its text is invalid."""
     start, text = rule.span.start, rule.definition
     if not rule.span.start <= fix.span.start <= fix.span.end <= rule.span.end:
         return None
@@ -188,7 +189,7 @@ def _keeps_values(rule: Rule, changed: Rule) -> bool:
 
 
 def _with_zeros(seen: Instance) -> Iterator[Point]:
-    """One input 0, or two, and the others not."""
+    """Points with one or two inputs 0, and the others not."""
     variables = [variable.name for variable in seen.rule.tensor_inputs]
     for point in seen.points:
         for some in (*combinations(variables, 1), *combinations(variables, 2)):
@@ -215,7 +216,7 @@ def _keeps_value(seen: Instance, old: Expr, new: Expr, point: Point) -> bool:
 
 
 def left_out(rule: Rule, value: Span) -> Fix:
-    """Without the lines of the statement that has this value."""
+    """The text without the lines of the statement that has this value."""
     text = rule.source.text
     end = text.find("\n", value.end, rule.span.end)
     start = text.rfind("\n", 0, value.start)
@@ -224,7 +225,7 @@ def left_out(rule: Rule, value: Span) -> Fix:
 
 
 def assuming(rule: Rule, condition: str) -> Fix:
-    """With one more assumption, above the first formula."""
+    """The text with one more assumption, above the first formula."""
     text, first = rule.source.text, min(let.span.start for let in rule.forward)
     start = text.rfind("\n", 0, first) + 1
     indent = re.match("[ \t]*", text[start:first])

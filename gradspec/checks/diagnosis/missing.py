@@ -1,4 +1,4 @@
-"""Hypotheses on what a declared cotangent lacks, and on the forward that it belongs to."""
+"""Hypotheses on parts missing from a declared cotangent, and on a mistaken forward."""
 
 from __future__ import annotations
 
@@ -61,13 +61,12 @@ from gradspec.symbolic.recognise import (
 _MOST_KNOWN = 120
 _LARGEST = 40  # nodes of something that is said to be missing
 _UNLIKELY = 6
-"""Nodes by which something else has to be longer: inside of a product it is less likely
-that a term was forgotten."""
+"""Nodes added to the rank of a term missing inside a product, which is less likely."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Known:
-    """Something that may be missing, with its values; ``of`` says what it is."""
+    """An expression that may be missing, with its values; ``of`` describes it."""
 
     expr: Expr
     values: Values
@@ -119,7 +118,7 @@ def _terms(expr: Expr) -> tuple[Expr, ...]:
 
 
 def missing(scene: Scene) -> Iterator[Guess]:
-    """A factor or a term; of several explanations the shortest first."""
+    """A missing factor or term; of several explanations the shortest first."""
     found: list[tuple[int, int, Guess]] = []
     pools: dict[str, tuple[_Known, ...]] = {}
     for turn, place in enumerate(scene.places):
@@ -221,8 +220,8 @@ def _is_term(place: Place) -> bool:
 
 
 def _pool(scene: Scene, place: Place) -> Iterator[_Known]:
-    """Names, then parts of the formulas at hand, then what formulas are often made of;
-    short ones first."""
+    """Names, then parts of the available formulas, then common subformulas; short ones
+    first."""
     seen: dict[Expr, str] = {}
     for expr, of in (
         *slopes(scene, place),
@@ -310,7 +309,7 @@ def is_number(node: Expr) -> bool:
 
 
 def missing_inside(scene: Scene, place: Place) -> Forms:
-    """A value or a size as a factor of what is summed."""
+    """A value or a size missing as a factor of a summand."""
     if place.around is None or not isinstance(place.parent, Reduce | Apply):
         return
     if isinstance(place.parent, Apply) and place.parent.op not in ("add", "sub"):
@@ -348,7 +347,7 @@ FAMILIES: tuple[tuple[tuple[str, str], ...], ...] = (
     ),
     (("smooth form", "softplus(x)"), ("hard form", "max(x, 0)")),
 )
-"""Functions that are taken for each other, as formulas of ``x``."""
+"""Functions that are often confused, as formulas of ``x``."""
 
 
 def relative(scene: Scene) -> Iterator[Guess]:
@@ -419,7 +418,7 @@ def _in_place(new: Expr, node: Expr) -> str:
 
 
 def _kin(scene: Scene, let: Let, node: Expr) -> Forms:
-    """Other members of a family that the node is one of, of a name or of a product."""
+    """Other members of the family of a node, of a name or of a product."""
     here = scene.at_hand(plain(node), let)
     if here is None or isinstance(node, Ref):
         return
@@ -449,7 +448,8 @@ def _arguments(scene: Scene, node: Expr) -> Iterator[Expr]:
 
 @lru_cache(maxsize=1)
 def _families() -> tuple[tuple[tuple[str, Expr], ...], ...]:
-    """Each also twice as large: `0.5 * x * (1 + erf(…))` has only `1 + erf(…)`."""
+    """Each family, also twice as large: `0.5 * x * (1 + erf(…))` has only `1 +
+    erf(…)`."""
     single = [[(name, formula(text)) for name, text in family] for family in FAMILIES]
     double = [
         [(name, tidy(apply("mul", const(2), form))) for name, form in family]

@@ -13,7 +13,7 @@ _LONGEST = 80  # characters of a term that help a reader
 
 
 def quoted(expr: Expr) -> str:
-    """As an author would write it, in backquotes."""
+    """The expression as an author would write it, in backquotes."""
     text = as_written(tidy(expr))
     return f"`{text}`" if len(text) <= _LONGEST else "a term of it"
 
@@ -23,7 +23,8 @@ def bare(expr: Expr) -> str:
 
 
 def as_written(expr: Expr) -> str:
-    """With powers for squares; the author's own arithmetic is left alone."""
+    """The expression with powers for squares; the author's own arithmetic is left
+    alone."""
     return show(transform(expr, _as_power))
 
 

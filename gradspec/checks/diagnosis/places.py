@@ -32,11 +32,11 @@ from gradspec.symbolic.inverse import is_invertible, operands
 from gradspec.symbolic.recognise import PRECISION, Values, narrow
 
 _MOST_PLACES = 300
-"""A text of ten thousand terms has no guilty one that anyone sees."""
+"""Parts examined: in ten thousand terms nobody finds the wrong one."""
 
 _MOST_NODES = 60
 _FEW = 22
-"""Points at which a part is replaced; `mending` checks what comes out at all of them."""
+"""Points at which a part is replaced; `mending` checks the result at all of them."""
 
 _STEPS = 1_500_000
 """Operations on balls that one diagnosis may cost: about two seconds."""
@@ -50,7 +50,7 @@ derivative."""
 
 
 class Exhausted(Exception):
-    """The effort that a diagnosis is worth is spent."""
+    """The effort for one diagnosis is spent."""
 
 
 class Effort:
@@ -101,7 +101,7 @@ class View:
         return program(self.instance.derived[self.of(name)])
 
     def inside(self, let: Let, indices: tuple[Expr, ...]) -> View | None:
-        """The same for the text of a local that stands there with these indices."""
+        """The same for the text of a local that is used with these indices."""
         found = [self.closed(index) for index in indices]
         values = [int(i.value) for i in found if isinstance(i, Const)]
         if len(values) < len(found):
@@ -127,7 +127,7 @@ class Rows:
         return list(zip(*rows, strict=True))
 
     def values(self, expr: Expr) -> Values:
-        """The values that are known well."""
+        """The values that are precise enough, None elsewhere."""
         return tuple(map(narrow, self.columns(expr)[0]))
 
     def are(self, wanted: Values, closed: Callable[[View], Expr]) -> bool:
@@ -174,7 +174,7 @@ class Place:
 
     @property
     def is_short(self) -> bool:
-        """Few enough nodes to be somebody's slip of the pen, and to be tried in many forms."""
+        """True if small enough for a typing slip, and for many candidates."""
         return is_short(self.node)
 
     def fits(self, new: Expr) -> bool:
@@ -187,8 +187,8 @@ class Place:
 
 
 class Scene:
-    """A declared cotangent that is not the derivative, at the points of some instances of
-    its rule. (Not a value but a place to work: what is asked again is kept.)"""
+    """A declared cotangent that differs from the derivative, at the points of some
+    instances of its rule. (Not a value: results are memoised.)"""
 
     def __init__(
         self, written: Rule, name: str, points: Mapping[Instance, tuple[Point, ...]]
@@ -284,7 +284,8 @@ class Scene:
     def at_hand(
         self, expr: Expr, text: Let, indices: Indices | None = None
     ) -> Expr | None:
-        """A part of a text in terms of the indices at hand, if they go over its axes."""
+        """A part of a text in terms of the available indices, if they range over its
+        axes."""
         wanted = self.root.indices if indices is None else indices
         own = dict(zip(text.indices, text.axes, strict=True))
         used = [index for index in own if index in free(expr)]
@@ -341,7 +342,7 @@ class Scene:
 
     @cached_property
     def _once(self) -> frozenset[str]:
-        """The locals that serve the backward pass alone and are used in one place."""
+        """The locals that only the backward pass uses, in one place."""
         uses = Counter(
             node.name
             for text in self.texts.values()
@@ -406,7 +407,7 @@ def _tree(text: Expr) -> Iterator[Expr]:
 def _below(
     node: Expr, raw: Mapping[Expr, tuple[Any, ...]], wanted: Values
 ) -> Iterator[tuple[Expr, Values]]:
-    """The operands that alone may be at fault, with the values they should have."""
+    """The operands that alone may be wrong, with the values they should have."""
     match node:
         case Apply(op=op, args=args) if is_invertible(op):
             rows = list(zip(*(raw[arg] for arg in args), strict=True))
@@ -428,7 +429,7 @@ def _below(
 
 
 def _agree_outside(now: Values, wanted: Values, taken: list[Any], side: bool) -> bool:
-    """Nothing is to be changed where the other branch is taken."""
+    """True if nothing has to change where the other branch is taken."""
     return all(
         t is side or n is None or w is None or n.overlaps(w)
         for n, w, t in zip(now, wanted, taken, strict=True)
@@ -441,9 +442,9 @@ def _is_known(values: Values) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """A sentence; ``new`` is what should stand at ``place``, of which ``part`` is the
-    guilty piece; ``instead`` is what the cotangent is in place of the derivative. One with
-    neither is seen in the text."""
+    """A sentence; ``new`` replaces ``place``, of which ``part`` is the wrong piece;
+    ``instead`` is the formula that the cotangent has in place of the derivative. A
+    guess with neither is seen in the text."""
 
     sentence: str
     place: Place | None = None
@@ -459,15 +460,15 @@ class Guess:
 
 Hypothesis: TypeAlias = Callable[[Scene], Iterator[Guess]]
 Forms: TypeAlias = Iterator[tuple[str, Expr]]
-"""Sentences with what should stand in the place of a part."""
+"""Sentences with candidates for the replacement of a part."""
 
 
 # --- expressions -------------------------------------------------------------------------
 
 
 def plain(text: Expr) -> Expr:
-    """Without calls; as it is if there are none, for rebuilding gives equal parts the
-    place in the source of the first of them."""
+    """The expression without calls; unchanged if there are none, since rebuilding gives
+    equal parts the span of the first of them."""
     return expand(text) if any(isinstance(n, Call) for n in nodes(text)) else text
 
 
@@ -476,8 +477,8 @@ def is_short(expr: Expr) -> bool:
 
 
 def put(text: Expr, old: Expr, new: Expr) -> Expr | None:
-    """One occurrence, known by its place in the source, is replaced; None in a text that
-    is too large to be walked as a tree."""
+    """The tree with one occurrence, identified by its span, replaced; None if it is too
+    large to be walked as a tree."""
     if text == old and text.span == old.span:
         return new
     if sum(1 for _ in islice(_tree(text), _MOST_PLACES)) == _MOST_PLACES:
@@ -494,7 +495,7 @@ def _put(text: Expr, old: Expr, new: Expr) -> Expr:
 
 
 def everywhere(text: Expr, old: Expr, new: Expr) -> Expr:
-    """One part in the place of another, wherever it stands."""
+    """The expression with one part replaced wherever it occurs."""
     return transform(text, lambda node: new if node == old else node)
 
 
@@ -531,7 +532,7 @@ def is_at_hand(expr: Expr, indices: Iterable[str]) -> bool:
 
 
 def backward_only(rule: Rule) -> frozenset[str]:
-    """Locals of the backward pass, and those of which no output is made."""
+    """Locals of the backward pass, and those that no output uses."""
     texts: Mapping[str, Expr] = {let.name: let.value for let in rule.forward}
     needed: set[str] = set()
     todo = [output.name for output in rule.outputs]

@@ -24,7 +24,7 @@ _MOST_ROWS = 240
 _LEAST_POINTS = 4
 _VARIED = 6
 _MORE = 3
-"""Guesses beside the first, which may be wrong at a point that no sample meets."""
+"""Guesses besides the first, which may be wrong at a point that is not sampled."""
 
 
 def likely_causes(
@@ -68,7 +68,7 @@ def _found(scene: Scene) -> tuple[Guess, ...]:
 
 
 def _only_at(claim: Claim, witness: Point) -> Guess:
-    """Only where two things are equal is it wrong."""
+    """The guess that it is wrong only where two values are equal."""
     pairs = borders_at((claim.declared,), witness)
     where = " at this point"
     if pairs:
@@ -84,8 +84,8 @@ def _elements(instance: Instance, name: str) -> int:
 def _smooth(
     instance: Instance, name: str, begin: tuple[Point, ...]
 ) -> tuple[Point, ...]:
-    """The points at which nothing changes its form, and some of them with other values of
-    the statics, so that a parameter is told from a number."""
+    """The points that lie on no border, and some of them with other values of the
+    statics, so that a parameter is distinguished from a number."""
     borders, assumed = _borders(instance, name), instance.assumed
     statics = [v.name for v in instance.rule.inputs if v.kind is Kind.STATIC]
     points = (*begin, *instance.points)

@@ -35,15 +35,15 @@ from gradspec.symbolic.compare import Comparison, Relation, decimal, decimals
 from gradspec.symbolic.gather import gathered
 
 _LONGEST = 160
-"""Characters of a line beyond which it is no help to read."""
+"""Characters beyond which a suggested line is not readable."""
 
 _LARGEST = 80  # nodes that are gathered into one fraction
 
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """A point at which an element of a declared cotangent is not as it should be; ``ends``
-    are the one-sided slopes there, if it is a kink."""
+    """A point at which an element of a declared cotangent is wrong; ``ends`` are the
+    one-sided slopes there, if it is a kink."""
 
     claim: Claim
     point: Point
@@ -114,7 +114,8 @@ def _rows(value: Nested) -> str:
 
 
 def refuted(witness: Witness, instances: tuple[Instance, ...]) -> Diagnostic:
-    """The refusal of a cotangent, with a cause that holds at all of the instances."""
+    """The error for a wrong cotangent, with a cause that holds at all of the
+    instances."""
     claim, seen, rule = witness.claim, witness.seen, witness.rule
     entry = witness.entry
     declared, true = decimal(seen.left), decimal(seen.right)
@@ -157,7 +158,7 @@ def refuted(witness: Witness, instances: tuple[Instance, ...]) -> Diagnostic:
 
 
 def unknown(rule: Rule, variable: Input, entry: Declared) -> Diagnostic:
-    """Too many elements to try, and no proof."""
+    """A diagnostic: too many elements to try, and no proof."""
     name = f"d{variable.name}"
     return error(
         "GS421",
@@ -188,7 +189,8 @@ def hole(witness: Witness) -> Diagnostic:
 
 
 def outside(witness: Witness) -> Diagnostic:
-    """Outside the one-sided slopes at a kink, or not the limit of the slope."""
+    """A diagnostic for a gradient outside the one-sided slopes at a kink, or not the
+    limit of the slope."""
     slopes = tuple(dict.fromkeys(decimal(end, 10) for end in witness.ends))
     value = decimal(witness.seen.left, 10)
     gives = f"{witness.element}gives {value} at {witness.place}"
@@ -219,7 +221,7 @@ def broken(claim: Claim, met: tuple[Break, ...]) -> Diagnostic | None:
 
 
 def _no_limit(claim: Claim, told: str, *notes: str) -> Diagnostic:
-    """The derivative exists at the point and is another."""
+    """A diagnostic: the derivative exists at the point and differs."""
     return error(
         "GS431",
         f"{_whole(claim)} has a value at a point that is not the limit of the derivative",
@@ -256,7 +258,7 @@ def _if_meant(name: str) -> str:
 
 
 def _fixes(rule: Rule, entry: Declared, name: str, guess: Guess) -> Iterator[Fix]:
-    """The text that is at fault with the one place changed."""
+    """The wrong line with the one place changed."""
     if guess.place is None or guess.new is None:
         return
     within, old = guess.place.within, guess.place.node
@@ -276,7 +278,7 @@ def _fixes(rule: Rule, entry: Declared, name: str, guess: Guess) -> Iterator[Fix
 
 
 def _guilty(rule: Rule, entry: Declared, guess: Guess) -> Span | None:
-    """The piece of text that is probably at fault, unless it is the whole."""
+    """The piece of text that is probably wrong, unless it is the whole."""
     span = guess.part
     if span is None and guess.place is not None:
         span = guess.place.node.span

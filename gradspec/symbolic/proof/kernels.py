@@ -29,7 +29,7 @@ _HALF = Fraction(1, 2)
 
 
 def cos_sin(normal: Normal, angle: Frac) -> Pair:
-    """By the addition theorems, term after term."""
+    """Cosine and sine by the addition theorems, term after term."""
     total = (normal.ring.const(1), normal.ring.const(0))
     for unit, scale in normal.terms(angle):
         total = _joined(normal, total, _turn(normal, unit, scale))

@@ -42,7 +42,7 @@ _MOST_STEPS = 400
 
 
 class Split(Exception):
-    """The sign of ``poly`` is needed to go on."""
+    """Raised where the sign of ``poly`` is needed to go on."""
 
     def __init__(self, poly: Poly) -> None:
         super().__init__()
@@ -58,8 +58,8 @@ class Refine(Exception):
 
 
 class Empty(Exception):
-    """Nothing is defined on this region: its facts contradict each other, or a root or
-    a logarithm is of something negative."""
+    """The region is empty: its facts contradict each other, or a root or a logarithm
+    has a negative argument."""
 
 
 class Normal:

@@ -1,4 +1,4 @@
-"""Are two expressions equal on the whole domain? A proof, or None.
+"""Proofs that two expressions are equal on the whole domain.
 
 The strategies stand in the order of their measured cost: the same text, the same normal
 form region by region (`gradspec.symbolic.proof.regions`: a few milliseconds, no SymPy), and
@@ -43,7 +43,7 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """Two expressions in elementary terms, and what is asked of them."""
+    """Two expressions in elementary terms, and the claim about them."""
 
     left: Expr
     right: Expr
@@ -59,11 +59,10 @@ def search(
     wrt: str | None = None,
     whole: frozenset[str] = frozenset(),
 ) -> Search:
-    """Equality of ``left`` and ``right`` wherever both are defined and smooth, and what was
-    not looked at to its end. ``effort`` is what may be spent on it, and is spent.
-
-    ``wrt``: the variable that was differentiated; borders in it (kinks) are not part of
-    the claim, borders in the others are. Without it all borders are left out.
+    """A proof that ``left`` equals ``right`` wherever both are defined and smooth, and
+    the strategies that were stopped. ``effort`` is the budget, and is used up. ``wrt``:
+    the variable that was differentiated; borders in it (kinks) are not part of the
+    claim, borders in the others are. Without it all borders are left out.
     """
     if effort is None:
         effort = Effort.of(_BUDGET)
@@ -101,7 +100,7 @@ def by_normal_form(
 def _at_last(
     sides: Sides, assumes: tuple[Expr, ...], effort: Effort
 ) -> tuple[Proof | None, bool]:
-    """By SymPy; and whether it did not come to an end."""
+    """A proof by SymPy; and whether it was stopped."""
     begun = process_time()
     answer = sympy_agrees(sides.left, sides.right, assumes, effort.seconds)
     effort.seconds -= process_time() - begun

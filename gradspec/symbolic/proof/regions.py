@@ -68,7 +68,7 @@ class Region:
 
 
 class Prover:
-    """One attempt, of so much effort."""
+    """One attempt within a given effort."""
 
     def __init__(
         self, left: Expr, right: Expr, question: Question, effort: Effort
@@ -105,7 +105,7 @@ class Prover:
         return region
 
     def _all(self, start: Region) -> bool:
-        """Every region that the expressions need."""
+        """True if equality holds on every region that the expressions need."""
         waiting = [start]
         for _ in range(_MOST_REGIONS):
             if not waiting:

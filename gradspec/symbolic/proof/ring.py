@@ -40,11 +40,11 @@ only makes two equal arguments of a kernel look different."""
 
 
 class TooLarge(Exception):
-    """The expression is beyond what is proved in reasonable time."""
+    """The expression is too large for a proof in reasonable time."""
 
 
 class Undefined(Exception):
-    """A denominator is 0 identically."""
+    """A denominator is identically 0."""
 
 
 @dataclass(frozen=True, slots=True)

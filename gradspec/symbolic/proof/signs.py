@@ -68,7 +68,7 @@ class Facts:
         return None
 
     def sign_of(self, value: Frac) -> int | None:
-        """Of a fraction."""
+        """The sign of a fraction."""
         above, below = self.sign(value.num), self.sign(value.den)
         return None if above is None or below is None else above * below
 
@@ -173,7 +173,7 @@ class Facts:
         return self._of_logarithm(number)
 
     def _of_logarithm(self, number: int) -> int | None:
-        """A logarithm has the sign of what it is of, less 1."""
+        """The sign of a logarithm: that of its argument less 1."""
         base = self.ring.bases.get(self.ring.keys[number])
         return None if base is None else self.sign(base - 1)
 

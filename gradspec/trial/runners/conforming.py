@@ -31,7 +31,7 @@ DOUBLE = 1e-9
 
 
 class Register(dict[str, Run]):
-    """The functions of a runner by the names of the features that they are."""
+    """The functions of a runner by the names of their features."""
 
     def __call__(self, name: str) -> Callable[[Run], Run]:
         def register(function: Run) -> Run:
@@ -103,7 +103,8 @@ def _cell(
 
 
 def told(fault: Exception) -> str:
-    """The first line of what an exception says, or the last where that only announces."""
+    """The first line of an exception's message, or the last if the first only
+    announces."""
     words = [line.strip() for line in str(fault).splitlines() if line.strip()] or [""]
     if words[0].endswith(":"):
         words.reverse()
@@ -117,7 +118,8 @@ def _flat(gradients: dict[str, Any]) -> list[list[float]]:
 
 
 def _agree(got: list[Any] | None, expected: dict[str, Any], room: float) -> bool:
-    """Shapes and elements. ``got`` has [shape, values] for each gradient."""
+    """True if shapes and elements agree. ``got`` has [shape, values] for each
+    gradient."""
     if got is None or len(got) != len(expected):
         return False
     for (shape, values), wanted in zip(got, expected.values(), strict=True):
@@ -156,7 +158,7 @@ def elsewhere(case: Case) -> Case:
 
 
 def unused(rule: Any, path: str, case: Case) -> Any:
-    """The rule of a module in which nothing has been called before."""
+    """The rule of a freshly imported module, before any call."""
     if case["way"] == "plain":
         return rule
     return getattr(imported_as("unused_", path), case["rule"])

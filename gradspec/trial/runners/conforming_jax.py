@@ -129,7 +129,7 @@ feature |= {
 
 @feature("one output at a time")
 def one_output(s: Setting) -> Any:
-    """The others have no cotangent."""
+    """The gradient of one output; the others have no cotangent."""
     found = [jnp.zeros_like(x) for x in s.floats]
     for k, u in enumerate(s.upstream):
         parts = s.of(lambda *f, k=k, u=u: s.dot(s.outputs(*f)[k], u))
@@ -139,7 +139,7 @@ def one_output(s: Setting) -> Any:
 
 @feature("other calls between")
 def calls_between(s: Setting) -> Any:
-    """Nothing may stay of a call but what its own pullback has."""
+    """Two interleaved calls share no state but their own pullbacks."""
     s.rule = unused(s.rule, s.path, s.case)
     return _between(s)
 
