@@ -5,7 +5,8 @@
     ops.log1pexp(x)
 
 `compile_paths` writes modules, `compile_text` gives one as text, `load` imports one and
-`plot` draws a rule. ``%load_ext gradspec`` adds the cell magic ``%%gradspec`` to a notebook.
+`plot` draws a rule. ``%load_ext gradspec`` adds the cell magic ``%%gradspec`` to a
+notebook.
 """
 
 from __future__ import annotations

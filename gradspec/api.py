@@ -27,8 +27,8 @@ TEXT = "rules.grad"
 
 
 class CompileError(Exception):
-    """Rules with errors. ``diagnostics`` holds all findings; the message shows them with
-    the source line and a caret each.
+    """Rules with errors. ``diagnostics`` holds all findings; the message shows them
+    with the source line and a caret each.
     """
 
     def __init__(self, diagnostics: tuple[Diagnostic, ...]) -> None:
@@ -81,9 +81,9 @@ def compile_paths(
 ) -> CompileResult:
     """Compile `.grad` files, or folders of them, to ``out/<target>/….py``.
 
-    The same as ``gradspec compile``: nothing is written when a rule has an error, a file
-    is rewritten only if its text changes, and writes are atomic. ``as_written``: every
-    formula is evaluated as it stands, nothing more accurate is looked for.
+    The same as ``gradspec compile``: nothing is written when a rule has an error, a
+    file is rewritten only if its text changes, and writes are atomic. ``as_written``:
+    every formula is evaluated as it stands, nothing more accurate is looked for.
 
     Raises:
         CompileError: a rule, or the choice of files, has errors.
@@ -141,8 +141,8 @@ def compile_text(
 
 
 def runtime_files(target: str = "numpy") -> dict[str, str]:
-    """The runtime of a target, by file name: what emitted modules import from the root of
-    their output folder. `compile_paths` and `load` put it there themselves.
+    """The runtime of a target, by file name: what emitted modules import from the root
+    of their output folder. `compile_paths` and `load` put it there themselves.
 
     Raises:
         ValueError: the target is not known.
@@ -209,8 +209,8 @@ def plot(
     ``over`` is the input on the axis, the first that has a gradient if it is not named;
     ``inputs`` are numbers for others, which are 1 without (static ones have their
     defaults). The axis is the domain that the rule assumes, from -5 to 5 where that has
-    no ends, or ``between`` two numbers. ``ax`` are matplotlib's axes to draw in; they are
-    the result, too.
+    no ends, or ``between`` two numbers. ``ax`` are matplotlib's axes to draw in; they
+    are the result, too.
 
     Raises:
         ModuleNotFoundError: matplotlib is missing (``pip install 'gradspec[plot]'``).

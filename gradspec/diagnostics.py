@@ -60,9 +60,9 @@ class Diagnostic:
     ``labels[0]`` is the guilty place (the smallest guilty piece); further labels give
     context. ``headline`` says what is wrong in the user's terms, ``notes`` give facts
     (a witness point, the derived expression), ``help`` says how to mend it. A finding
-    without a place (a missing file) has no labels. ``fixes`` are changes that nobody has
-    tried yet (`checks.diagnosis.mending` does, and says those that mend); of each group the first
-    that mends is said.
+    without a place (a missing file) has no labels. ``fixes`` are changes that nobody
+    has tried yet (`checks.diagnosis.mending` does, and says those that mend); of each
+    group the first that mends is said.
     """
 
     code: str

@@ -1,8 +1,8 @@
 """Diagnostics that the user ignores, by an option or by a comment on the line.
 
-A comment ``# gradspec: ignore[GS434]`` at the end of a line holds for findings about that
-line; the option holds everywhere. Warnings and notes can be ignored, and the one error
-that is a matter of taste: GS416, a gradient that is equal up to rounding.
+A comment ``# gradspec: ignore[GS434]`` at the end of a line holds for findings about
+that line; the option holds everywhere. Warnings and notes can be ignored, and the one
+error that is a matter of taste: GS416, a gradient that is equal up to rounding.
 """
 
 from __future__ import annotations

@@ -37,8 +37,8 @@ SIDES = ("emitted", "native", "written")
 @dataclass(frozen=True, slots=True)
 class AuditOptions:
     """``points``: about how many in each stratum. ``order``: of the highest derivative
-    measured. ``rules``: names; all where there is none. ``sides``: what is measured beside
-    the emitted functions, the framework's own and the formulas as written.
+    measured. ``rules``: names; all where there is none. ``sides``: what is measured
+    beside the emitted functions, the framework's own and the formulas as written.
     """
 
     dtypes: tuple[str, ...] = ("float32",)

@@ -4,9 +4,9 @@ Half precision has so few bits that float64 shows nearly always what the truth i
 both ends lie in one binade and near enough to each other no ball is needed. Where they
 do not, or where a function is not known here, nothing is said (nan), and balls decide.
 
-Sums, products, quotients and roots are rounded outwards. The other functions are NumPy's
-and the C library's, which are within 4 ULP in float64 (as they test themselves); `_ROOM`
-reckons with 64. They are monotone, or bounded by their slope.
+Sums, products, quotients and roots are rounded outwards. The other functions are
+NumPy's and the C library's, which are within 4 ULP in float64 (as they test
+themselves); `_ROOM` reckons with 64. They are monotone, or bounded by their slope.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Errors of values against the truth, in tolerances: bad points and the largest error.
 
 The tolerance T of a point (:mod:`gradspec.audit.tolerance`) is what rounding the result
-and moving each input by a unit in the last place can change. The **error** of a value is
-``|value - truth| / T``. A **bad point** has an error of more than :data:`GOOD`, or no
-number: NaN, or an infinity, unless the truth is within GOOD tolerances of the end of the
-range. Where the truth is 0 or subnormal every value up to the least normal number is
-right; where the truth is beyond the range nothing is judged. The plain error in ULP of
-the truth is kept as information.
+and moving each input by a unit in the last place can change. The **error** of a value
+is ``|value - truth| / T``. A **bad point** has an error of more than :data:`GOOD`, or
+no number: NaN, or an infinity, unless the truth is within GOOD tolerances of the end of
+the range. Where the truth is 0 or subnormal every value up to the least normal number
+is right; where the truth is beyond the range nothing is judged. The plain error in ULP
+of the truth is kept as information.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ class Spot:
 @dataclass(frozen=True, slots=True)
 class Measure:
     """The errors on some of the points. ``count``: points judged; ``bad``: bad points,
-    some of them the ``examples``; ``worst``: the largest error in tolerances, at ``at``,
-    infinite where a point has no number; ``ulp``: the largest plain error of the values
-    that are numbers, in ULP, as information.
+    some of them the ``examples``; ``worst``: the largest error in tolerances, at
+    ``at``, infinite where a point has no number; ``ulp``: the largest plain error of
+    the values that are numbers, in ULP, as information.
     """
 
     count: int
@@ -68,9 +68,9 @@ class Measure:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Errors:
-    """For each point: whether it is judged; the error in tolerances, infinite where there
-    is no number; the plain error in ULP. Both are 0 where the value is right or is not
-    judged, and the plain error is 0 where there is no number."""
+    """For each point: whether it is judged; the error in tolerances, infinite where
+    there is no number; the plain error in ULP. Both are 0 where the value is right or
+    is not judged, and the plain error is 0 where there is no number."""
 
     judged: Array
     error: Array

@@ -42,8 +42,8 @@ _SHIFTS = tuple(2**k for k in range(0, 24, 2))
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample:
-    """``columns`` of the tensor inputs, one row a point; ``statics`` are fixed; ``core``
-    tells the rows that lie in the core.
+    """``columns`` of the tensor inputs, one row a point; ``statics`` are fixed;
+    ``core`` tells the rows that lie in the core.
     """
 
     columns: Mapping[str, Array]

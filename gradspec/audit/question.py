@@ -1,8 +1,8 @@
 """A rule in one format: the points, and the truth of every quantity there.
 
 To the points drawn come the places where accuracy is lost first: zeros of the function
-and of its derivatives (found by bisection to neighbouring numbers of the format) and the
-ends of the domain, each with numbers at growing distances on both sides.
+and of its derivatives (found by bisection to neighbouring numbers of the format) and
+the ends of the domain, each with numbers at growing distances on both sides.
 """
 
 from __future__ import annotations

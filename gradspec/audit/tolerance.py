@@ -1,8 +1,8 @@
 """The tolerance of a quantity at each point of an audit, in any of the four formats.
 
 In float32 and float64 it is that of :mod:`gradspec.stabilise.condition`, by balls. In
-float16 and bfloat16, whose 65,536 numbers may all be asked for, slopes are differences of
-the expression as computed in float64.
+float16 and bfloat16, whose 65,536 numbers may all be asked for, slopes are differences
+of the expression as computed in float64.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ def _changes(
 
 
 def at_sign_changes(form: Expr, rows: Sequence[Row]) -> Array:
-    """Points at which the argument of a step (``sign``) is 0: the derivative of |x| is given the
-    value 0 there, also where the function as a whole has a slope."""
+    """Points at which the argument of a step (``sign``) is 0: the derivative of |x| is
+    given the value 0 there, also where the function as a whole has a slope."""
     found = np.zeros(len(rows), dtype=bool)
     arguments = [
         node.args[0]

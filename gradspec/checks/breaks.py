@@ -1,8 +1,8 @@
 """Behaviour of a rule at points where its formulas may break; input to
 :mod:`boundaries`.
 
-A break is a surface of its expressions (`symbolic/surfaces.py`), cut along one input. At
-each of them: the outputs and their slopes from both sides, what the forward and the
+A break is a surface of its expressions (`symbolic/surfaces.py`), cut along one input.
+At each of them: the outputs and their slopes from both sides, what the forward and the
 gradient as written give at it, and what kind of break that makes.
 """
 
@@ -75,8 +75,8 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """One output along one input at a place: limits of the forward from the left and the
-    right and its value, limits of the true slope, and the gradient as it stands.
+    """One output along one input at a place: limits of the forward from the left and
+    the right and its value, limits of the true slope, and the gradient as it stands.
     """
 
     place: Place

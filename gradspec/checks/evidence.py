@@ -153,9 +153,9 @@ def everywhere(claim: Claim) -> Iterator[Point]:
 
 def hole_at_end(claim: Claim) -> tuple[Point, Comparison] | None:
     """The first point, with a parameter at an end of its range, at which the declared
-    cotangent has no value and the outputs and the derivative have one (``(x - t) / beta``
-    for ``beta`` and ``x - t`` 0). No sample has parameters there: what they mean at an
-    end is another question, unless nothing is emitted but NaN."""
+    cotangent has no value and the outputs and the derivative have one (``(x - t) /
+    beta`` for ``beta`` and ``x - t`` 0). No sample has parameters there: what they mean
+    at an end is another question, unless nothing is emitted but NaN."""
     for point in filter(claim.instance.is_inside, _ends(claim)):
         seen = compare(claim.declared, claim.derived, point)
         if seen.relation is Relation.LEFT_UNDEFINED:

@@ -367,8 +367,9 @@ def recheck(rule: Rule, known: Instances) -> None:
 def _with_all_elements(
     rule: Rule, variable: Input, known: Instances, judged: Judgement
 ) -> Judgement:
-    """The judgement, refuted if the cotangent forgets an end of an axis: it uses elements
-    that do not exist, at sizes that the forward knows (``x[i + 2]`` under ``if i + 1 < n``).
+    """The judgement, refuted if the cotangent forgets an end of an axis: it uses
+    elements that do not exist, at sizes that the forward knows (``x[i + 2]`` under ``if
+    i + 1 < n``).
 
     Sizes at which the forward itself lacks an element are sizes of which the rule says
     nothing (a stencil is longer than its axis). But a cotangent has to have a value

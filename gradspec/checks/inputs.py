@@ -164,10 +164,11 @@ def vanishes(instance: Instance, gradient: Expr | None) -> bool:
 def parameters(instance: Instance) -> Iterator[Diagnostic]:
     """A declared gradient that is right only on the default's side of 0 or 1.
 
-    The usual case is a backward in terms of outputs: `slope * dy if y <= 0 else dy` is the
-    gradient of a leaky ReLU as long as the slope is positive; with a negative one the
-    output does not tell any more on which side the input was. The sample that refutes
-    keeps statics to the side of their defaults (`symbolic.sampling`), so this is a warning.
+    The usual case is a backward in terms of outputs: `slope * dy if y <= 0 else dy` is
+    the gradient of a leaky ReLU as long as the slope is positive; with a negative one
+    the output does not tell any more on which side the input was. The sample that
+    refutes keeps statics to the side of their defaults (`symbolic.sampling`), so this
+    is a warning.
     """
     statics = [v for v in instance.rule.inputs if v.kind is Kind.STATIC and v.default]
     for variable, entry in instance.declared():

@@ -55,9 +55,9 @@ _ASSUMED = (8, 16, 32)
 
 @dataclass(frozen=True, eq=False)
 class Instance:
-    """``rule`` has the elements of ``written`` as inputs and outputs, at these sizes and
-    values of the integers that serve as indices; ``partial`` are the locals that lack
-    elements there.
+    """``rule`` has the elements of ``written`` as inputs and outputs, at these sizes
+    and values of the integers that serve as indices; ``partial`` are the locals that
+    lack elements there.
     """
 
     written: Rule
@@ -151,8 +151,8 @@ _Made: TypeAlias = tuple[tuple[Instance, ...], tuple[Gap, ...]]
 
 
 class Instances:
-    """Every combination of sizes from 1 to ``largest``, the small ones first, and one of
-    larger sizes. ``is_whole``: the integers that serve as indices had every value.
+    """Every combination of sizes from 1 to ``largest``, the small ones first, and one
+    of larger sizes. ``is_whole``: the integers that serve as indices had every value.
 
     An instance is written out when it is first asked for.
     """

@@ -27,7 +27,8 @@ _DIGITS = 12
 def by_quotient(
     instance: Instance, variable: Input, entry: Declared
 ) -> tuple[Verdict, tuple[Diagnostic, ...]]:
-    """The verdict on one cotangent: agrees, or refuted at the first point that differs."""
+    """The verdict on one cotangent: agrees, or refuted at the first point that
+    differs."""
     declared = instance.stated[variable.name]
     met: list[Point] = []
     for point, true in _slopes(instance, variable.name):

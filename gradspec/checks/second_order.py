@@ -1,10 +1,11 @@
 """Second order: is the derivative of the emitted backward the second derivative?
 
 A framework that is asked for a second derivative differentiates the backward as it
-stands. Where a first derivative is proved, both sides are one function, and so are their
-derivatives, except at single points: the value patched in at a removable singularity
-(``… if x != 0 else 1``) is a constant to whoever differentiates it. So at every border
-the second derivative as emitted is compared with the limits of the true one.
+stands. Where a first derivative is proved, both sides are one function, and so are
+their derivatives, except at single points: the value patched in at a removable
+singularity (``… if x != 0 else 1``) is a constant to whoever differentiates it. So at
+every border the second derivative as emitted is compared with the limits of the true
+one.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Ties on whole intervals: where a step equals a bound, and what the gradient is there.
 
-`x` equals a bound at one point, `round(x)` on an interval. So whether a clamp is written
-with `<` or `<=` does not matter before a step, and decides after it whether the values
-next to the bound are learned from.
+`x` equals a bound at one point, `round(x)` on an interval. So whether a clamp is
+written with `<` or `<=` does not matter before a step, and decides after it whether the
+values next to the bound are learned from.
 """
 
 from __future__ import annotations

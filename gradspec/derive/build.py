@@ -1,9 +1,9 @@
 """Sums and products of derivatives, built as one would write them by hand.
 
 These builders may regroup (what they join is ours, not the user's text): constants come
-first and are merged, a sign stands at the first factor, ``a * (1 / b)`` is ``a / b``, and
-a product with a conditional goes into its branches, so that a branch that contributes
-nothing is exactly 0 and cannot turn an infinity into a NaN.
+first and are merged, a sign stands at the first factor, ``a * (1 / b)`` is ``a / b``,
+and a product with a conditional goes into its branches, so that a branch that
+contributes nothing is exactly 0 and cannot turn an infinity into a NaN.
 """
 
 from __future__ import annotations

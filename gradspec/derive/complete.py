@@ -19,8 +19,8 @@ from gradspec.ir.rule import Backward, Derived, Input, NoGradient, Pending, Rule
 def complete(rule: Rule) -> Outcome[Rule]:
     """The rule with every `Pending` cotangent derived.
 
-    A ranked rule that calls a rule of several outputs whose backward is not linear in the
-    upstream gradients keeps its own: there is no form for it over indices (GS255).
+    A ranked rule that calls a rule of several outputs whose backward is not linear in
+    the upstream gradients keeps its own: there is no form for it over indices (GS255).
     """
     if not _is_asked(rule):
         return Outcome(rule)

@@ -1,9 +1,9 @@
 """The cotangents of a ranked rule's inputs, for all sizes, by index calculus.
 
 :func:`indexed_cotangents` derives them; :func:`canonical` is a normal form that is the
-same for expressions that differ in the names of indices, the order of sums and products,
-or in what stands inside and outside of a sum; :func:`closed_cotangent` puts locals in
-place, so that what an author declared can be compared with what was derived.
+same for expressions that differ in the names of indices, the order of sums and
+products, or in what stands inside and outside of a sum; :func:`closed_cotangent` puts
+locals in place, so that what an author declared can be compared with what was derived.
 """
 
 from __future__ import annotations

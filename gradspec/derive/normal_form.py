@@ -268,7 +268,8 @@ class Algebra(ABC):
         return self._expanded(((atom, power),))
 
     def _common(self, poly: Poly) -> Term:
-        """Positive factors by which no power of them is negative, and one of each is 0."""
+        """Positive factors by which no power of them is negative, and one of each is
+        0."""
         atoms = dict.fromkeys(a for term in poly for a, _ in term if is_positive(a))
         none = Fraction(0)
         shared = {a: min(dict(term).get(a, none) for term in poly) for a in atoms}

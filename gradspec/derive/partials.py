@@ -66,8 +66,8 @@ def _over(above: Expr, value: Expr) -> Expr:
 
 
 def _power(node: Apply) -> Expr | None:
-    """A constant exponent: ``3 * x**2``, where the table must think of any; or one that is
-    never 0, whatever becomes of it in floating point, so that nobody need ask."""
+    """A constant exponent: ``3 * x**2``, where the table must think of any; or one that
+    is never 0, whatever becomes of it in floating point, so that nobody need ask."""
     base, exponent = node.args
     match exponent:
         case Const(value=value):

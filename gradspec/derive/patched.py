@@ -1,10 +1,10 @@
 """Points defined by hand, ``… if x != 0 else 1``, given the slope of the function
 there.
 
-Differentiated piece by piece the constant has slope 0, the function that it completes has
-another: so the constant becomes ``1 + slope * (x - 0)``, which is the same at that point.
-The slope is the second coefficient of the function's Taylor series, if that is rational
-and the first is the constant.
+Differentiated piece by piece the constant has slope 0, the function that it completes
+has another: so the constant becomes ``1 + slope * (x - 0)``, which is the same at that
+point. The slope is the second coefficient of the function's Taylor series, if that is
+rational and the first is the constant.
 """
 
 from __future__ import annotations

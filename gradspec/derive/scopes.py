@@ -108,7 +108,8 @@ def inlined(expr: Expr, values: Mapping[str, Value], fresh: Fresh) -> Expr:
 
 
 def named(expr: Expr, taken: frozenset[str]) -> Expr:
-    """Bound indices with short names: letters that are nothing else where they stand."""
+    """Bound indices with short names: letters that are nothing else where they
+    stand."""
     match expr:
         case Reduce(op=op, bounds=bounds, body=body, where=where):
             names = _short(taken)

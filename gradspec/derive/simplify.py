@@ -1,8 +1,8 @@
 """Products and sums over indices, put together as an expert would write them.
 
-A product is taken apart into a number, powers of its factors, and the conditions outside
-which it is 0. So a factor without the summed index leaves the sum, sums of independent
-factors become products of sums, and terms share what they have in common.
+A product is taken apart into a number, powers of its factors, and the conditions
+outside which it is 0. So a factor without the summed index leaves the sum, sums of
+independent factors become products of sums, and terms share what they have in common.
 """
 
 from __future__ import annotations

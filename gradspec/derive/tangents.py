@@ -1,4 +1,5 @@
-"""The tangents of a ranked rule's outputs: its cotangents, transposed by index calculus.
+"""The tangents of a ranked rule's outputs: its cotangents, transposed by index
+calculus.
 
 A cotangent is linear in the upstream gradients; what multiplies ``dy[j]`` in ``dx[i]``
 multiplies ``x_dot[i]`` in ``y_dot[j]``. So the cotangents are read as a rule from

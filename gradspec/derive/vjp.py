@@ -33,7 +33,8 @@ def vjps(
     cotangents: Mapping[str, Expr],
     wrt: tuple[str, ...],
 ) -> dict[str, Expr]:
-    """The cotangents of ``wrt`` as closed expressions; 0 where nothing depends on an input.
+    """The cotangents of ``wrt`` as closed expressions; 0 where nothing depends on an
+    input.
 
     ``cotangents`` are the upstream gradients of outputs by the outputs' names. A
     surrogate takes the place of its own output only: where other values use that output

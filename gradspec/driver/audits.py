@@ -1,4 +1,5 @@
-"""Running audits: points and truths in workers, then a child process for each target."""
+"""Running audits: points and truths in workers, then a child process for each
+target."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
 """The cache on disk: results of files, of single rules and of conformance cells.
 
-A kind of result has a folder in the user's cache folder (`folder`): what compiling a file
-gave, what checking and stabilising one rule gave (`ir.shelf`), and the cells of the
-conformance matrix that were ok. An entry is a file of a digest and JSON. Its name is the
-digest of all that it rests on, gradspec itself included; the digest inside is that of the
-name and the JSON. So an entry that was damaged, or belongs to another name, is known by
-its digest, and it counts as absent, as does one of another user's. Entries are data, never
-pickles, and they are written whole, so that workers share them.
+A kind of result has a folder in the user's cache folder (`folder`): what compiling a
+file gave, what checking and stabilising one rule gave (`ir.shelf`), and the cells of
+the conformance matrix that were ok. An entry is a file of a digest and JSON. Its name
+is the digest of all that it rests on, gradspec itself included; the digest inside is
+that of the name and the JSON. So an entry that was damaged, or belongs to another name,
+is known by its digest, and it counts as absent, as does one of another user's. Entries
+are data, never pickles, and they are written whole, so that workers share them.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ class Shelf:
     most: int = 20_000
 
     def get(self, name: str, read: Callable[[Any], T]) -> T | None:
-        """The data called ``name``, read by ``read``; None if there are none, or if they
-        cannot be trusted and read.
+        """The data called ``name``, read by ``read``; None if there are none, or if
+        they cannot be trusted and read.
         """
         try:
             path = self._path(name)

@@ -1,7 +1,7 @@
 """The conformance suite: emitted modules through every feature of their frameworks.
 
-Each group of features has a process of its own. One that dies costs the cell that it was
-at: the rest goes on in another.
+Each group of features has a process of its own. One that dies costs the cell that it
+was at: the rest goes on in another.
 """
 
 from __future__ import annotations
@@ -46,9 +46,10 @@ LIVES = 12
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """``state``: ok, error, dropped, wrong, or none where the feature asks for something
-    that the rule has not (a forward derivative, a second one). ``plain`` is the same for
-    the forward expression in framework code that is differentiated without a rule.
+    """``state``: ok, error, dropped, wrong, or none where the feature asks for
+    something that the rule has not (a forward derivative, a second one). ``plain`` is
+    the same for the forward expression in framework code that is differentiated without
+    a rule.
     """
 
     rule: str

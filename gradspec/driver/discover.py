@@ -33,8 +33,8 @@ interface rule by rule; reading it would only make every later message useless."
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A file to compile. ``display`` is its path as the user would write it and names it
-    in messages; ``below`` is its path below the source root and names its output;
+    """A file to compile. ``display`` is its path as the user would write it and names
+    it in messages; ``below`` is its path below the source root and names its output;
     ``data``, if there is any, is read in its place.
     """
 
@@ -78,8 +78,8 @@ def read_entry(entry: Entry) -> Outcome[Source]:
 
 
 def read(display: str, root: str) -> Outcome[Source]:
-    """The text of a rule file below ``root``; faults GS606 (not UTF-8), GS607 (unreadable),
-    GS608 (size).
+    """The text of a rule file below ``root``; faults GS606 (not UTF-8), GS607
+    (unreadable), GS608 (size).
     """
     try:
         path = _rule_file(display, root)

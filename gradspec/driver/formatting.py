@@ -15,8 +15,8 @@ from gradspec.syntax.printer import print_module
 
 @dataclass(frozen=True, slots=True)
 class Formatted:
-    """A file's text before and after; ``after`` is None if it could not be read, for the
-    reasons in ``found``.
+    """A file's text before and after; ``after`` is None if it could not be read, for
+    the reasons in ``found``.
     """
 
     path: str

@@ -1,4 +1,5 @@
-"""Emitted modules on disk with the runtime that they import, and imported from there."""
+"""Emitted modules on disk with the runtime that they import, and imported from
+there."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ def _own_folder() -> Path:
 
 
 def put(root: Path, emitted: Emitted) -> Path:
-    """Write the module below ``root`` and its runtime there; gives the module's path."""
+    """Write the module below ``root`` and its runtime there; gives the module's
+    path."""
     texts = {
         emitted.path: emitted.text,
         **runtimes.needed(emitted.target, emitted.runtime),

@@ -35,8 +35,8 @@ class Loaded:
 
 
 def load(source: Source, root: str) -> Loaded:
-    """Parse and lower ``source`` after everything that it imports, which stands below the
-    folder ``root``.
+    """Parse and lower ``source`` after everything that it imports, which stands below
+    the folder ``root``.
     """
     closure = _Closure(root)
     _collect(source, closure)

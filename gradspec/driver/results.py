@@ -101,7 +101,8 @@ def from_plain(
 
 
 def _frame(sources: tuple[Source, ...], has_costs: bool) -> plain.Frame:
-    """Cost summaries stand in the planner, which a result without any has no need of."""
+    """Cost summaries stand in the planner, which a result without any has no need
+    of."""
     classes: tuple[type[Any], ...] = (FileResult, RuleRow, Emitted)
     if has_costs:
         from gradspec.plan.cost import CostSummary, Work

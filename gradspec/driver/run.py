@@ -1,8 +1,9 @@
 """Compiling files: cache, workers, and the order of results.
 
-In a worker a file may take all its time and memory. Where that ends the worker while SymPy
-was at work the file is compiled again without it; if that is the end too, or if somebody
-has killed the worker, the file has an error, and the others are compiled all the same.
+In a worker a file may take all its time and memory. Where that ends the worker while
+SymPy was at work the file is compiled again without it; if that is the end too, or if
+somebody has killed the worker, the file has an error, and the others are compiled all
+the same.
 """
 
 from __future__ import annotations
@@ -93,8 +94,8 @@ def compile_entries(
     progress: Progress,
     is_guarded: bool = False,
 ) -> tuple[FileResult, ...]:
-    """All files, in the order given, whichever worker finished first. ``is_guarded``: in
-    workers also where one does it all.
+    """All files, in the order given, whichever worker finished first. ``is_guarded``:
+    in workers also where one does it all.
     """
     entries = tuple(entries)
     found: dict[int, FileResult] = {}

@@ -1,8 +1,8 @@
 """Runner processes, which evaluate emitted modules in their frameworks.
 
-A runner starts in this file, as a script, and holds one end of a pipe to the command. When
-that is closed, because the block has been left or the command is gone, it ends with all
-the processes that it has started.
+A runner starts in this file, as a script, and holds one end of a pipe to the command.
+When that is closed, because the block has been left or the command is gone, it ends
+with all the processes that it has started.
 """
 
 from __future__ import annotations

@@ -18,7 +18,8 @@ _FRAMEWORKS = {"numpy": "NumPy", "torch": "PyTorch", "jax": "JAX"}
 
 @cache
 def runtime_files(target: str) -> dict[str, str]:
-    """All files of a target's runtime, by name; none for a target of another package."""
+    """All files of a target's runtime, by name; none for a target of another
+    package."""
     folder = files("gradspec") / "runtime" / target
     if not folder.is_dir():
         return {}
@@ -43,8 +44,8 @@ def needed(target: str, names: Iterable[str]) -> dict[str, str]:
 
 
 def hidden(out: Path, targets: Iterable[str]) -> tuple[Diagnostic, ...]:
-    """GS614 for an output folder from which Python imports: a target's folder there would be
-    found in place of the framework.
+    """GS614 for an output folder from which Python imports: a target's folder there
+    would be found in place of the framework.
     """
     names = [target for target in targets if target in _FRAMEWORKS]
     if not names or out.resolve() not in {Path(p).resolve() for p in (".", *sys.path)}:

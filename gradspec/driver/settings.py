@@ -12,12 +12,13 @@ FILE = "pyproject.toml"
 
 
 class WrongSettings(Exception):
-    """The table cannot be used; the message names the file, the key and what it takes."""
+    """The table cannot be used; the message names the file, the key and what it
+    takes."""
 
 
 def defaults(folder: Path) -> dict[str, dict[str, Any]]:
-    """The settings that hold in ``folder``, those of the nearest table in it or above, as
-    defaults of each command's options. Paths are relative to the file.
+    """The settings that hold in ``folder``, those of the nearest table in it or above,
+    as defaults of each command's options. Paths are relative to the file.
 
     Raises:
         WrongSettings: the file cannot be read, or a key or value is unknown.

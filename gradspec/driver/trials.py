@@ -1,4 +1,5 @@
-"""Running trials: emitted modules into a temporary folder, a child process per target."""
+"""Running trials: emitted modules into a temporary folder, a child process per
+target."""
 
 from __future__ import annotations
 
@@ -75,7 +76,8 @@ def run(
 
 
 def _emitted(results: Iterable[FileResult]) -> frozenset[tuple[str, str]]:
-    """Files and functions that some target has: a rule with axes may be checked only."""
+    """Files and functions that some target has: a rule with axes may be checked
+    only."""
     return frozenset(
         (result.display, name)
         for result in results
@@ -91,7 +93,8 @@ def _functions(text: str) -> list[str]:
 def _cases(
     entry: Entry, options: Options, emitted: frozenset[tuple[str, str]]
 ) -> dict[str, dict[str, Any]]:
-    """The jobs of a file's own rules; the file has been compiled, so it has no faults."""
+    """The jobs of a file's own rules; the file has been compiled, so it has no
+    faults."""
     from gradspec import pipeline
     from gradspec.driver.load import load
     from gradspec.trial.cases import trial_case

@@ -1,10 +1,10 @@
 """Worker processes of the command: one that is killed costs its task, no more.
 
-Each worker has a pipe to the command and shares nothing with the others, so that none of
-them can be killed while it holds what the others wait for. At the pipe's other end the
-death of a worker is the end of the file; a worker itself waits for the end of its parent,
-and ends too. Processes are spawned, not forked: the parent may hold threads (a progress
-bar).
+Each worker has a pipe to the command and shares nothing with the others, so that none
+of them can be killed while it holds what the others wait for. At the pipe's other end
+the death of a worker is the end of the file; a worker itself waits for the end of its
+parent, and ends too. Processes are spawned, not forked: the parent may hold threads (a
+progress bar).
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ _COLLECT = (50_000, 20, 50)
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """In place of a result: the worker has ended with ``code`` (a signal's is negative)."""
+    """In place of a result: the worker has ended with ``code`` (a signal's is
+    negative)."""
 
     code: int
 
@@ -63,8 +64,8 @@ class WorkFailed(RuntimeError):
 def each(
     work: Callable[[T], R], tasks: Sequence[T], jobs: int
 ) -> Generator[tuple[int, R | Lost], None, None]:
-    """``work`` of each task, in at most ``jobs`` processes, with the task's number, as they
-    are done. However it is left, no process stays behind.
+    """``work`` of each task, in at most ``jobs`` processes, with the task's number, as
+    they are done. However it is left, no process stays behind.
     """
     waiting = list(enumerate(tasks))[::-1]
     idle: list[_Worker[T, R]] = []

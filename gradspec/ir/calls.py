@@ -30,7 +30,8 @@ def _expand_node(node: Expr) -> Expr:
 
 
 def forward(rule: Rule, output: int) -> Expr:
-    """An output as one expression in the (elementwise) rule's inputs, calls expanded."""
+    """An output as one expression in the (elementwise) rule's inputs, calls
+    expanded."""
     return expand(inline(rule.forward, Ref(rule.outputs[output].name)))
 
 

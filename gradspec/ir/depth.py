@@ -1,7 +1,7 @@
 """Recursion limit for deep expressions: no result depends on Python's limit.
 
-Frameworks and notebooks raise Python's limit. Within ours a proof that recurses once a level
-is found, or given up, wherever the compiler runs.
+Frameworks and notebooks raise Python's limit. Within ours a proof that recurses once a
+level is found, or given up, wherever the compiler runs.
 """
 
 from __future__ import annotations

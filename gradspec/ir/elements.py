@@ -84,8 +84,8 @@ class Expansion:
         self.expanded: dict[tuple[Key, tuple[tuple[str, int], ...]], Expr] = {}
 
     def expand(self, expr: Expr, env: Env) -> Expr:
-        """``expr`` with the values of ``env`` in place of its free indices; kept, because
-        rules that differ in one value are written out one after the other."""
+        """``expr`` with the values of ``env`` in place of its free indices; kept,
+        because rules that differ in one value are written out one after the other."""
         whole = expr.key, tuple(env.items())
         if whole not in self.expanded:
             done: dict[Key, Expr] = {}

@@ -112,8 +112,8 @@ class Steps:
     """Expressions as a list of steps over numbered slots, shared nodes once.
 
     A step is ``(slot, operation, first, second, all)``: the slots of its one or two
-    operands (-1: there is none), and those of all, which are looked at if there are more.
-    ``constants`` are slots with a number, or with an operation without operands.
+    operands (-1: there is none), and those of all, which are looked at if there are
+    more. ``constants`` are slots with a number, or with an operation without operands.
     """
 
     __slots__ = ("constants", "names", "roots", "slots", "steps")

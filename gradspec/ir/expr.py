@@ -45,8 +45,8 @@ class _Node(Numbered):
 
     @property
     def inner(self) -> tuple[Expr, ...]:
-        """Every distinct node below, children before parents; found when first asked for
-        (four of five walks begin at a node from which another has begun).
+        """Every distinct node below, children before parents; found when first asked
+        for (four of five walks begin at a node from which another has begun).
         """
         try:
             return self._inner
@@ -152,7 +152,8 @@ class Bound:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reduce(_Node):
-    """``op`` over ``bounds``; op is one of ``sum mean prod max min logsumexp`` or ``peak``.
+    """``op`` over ``bounds``; op is one of ``sum mean prod max min logsumexp`` or
+    ``peak``.
 
     ``peak`` is the maximum that we put in to keep numbers in range, which no rule has
     written: of nothing it is -inf, where a maximum may be an error.

@@ -1,10 +1,10 @@
 """Rules, and what was found of them and of files, as plain data (JSON), and back.
 
-Each node of an expression is written once, however often it is used, so trees that share
-much stay small; nodes are told apart by identity, since equal ones may stand at different
-places of the text. Spans are told relative to a start, such as the rule's own name, and
-texts by number: what is read back stands where the rule stands now. Only the classes named
-here, and those of the frame, are ever made.
+Each node of an expression is written once, however often it is used, so trees that
+share much stay small; nodes are told apart by identity, since equal ones may stand at
+different places of the text. Spans are told relative to a start, such as the rule's own
+name, and texts by number: what is read back stands where the rule stands now. Only the
+classes named here, and those of the frame, are ever made.
 """
 
 from __future__ import annotations

@@ -186,11 +186,11 @@ class Rule:
 
     ``forward`` holds locals and outputs in the order written, ``backward_locals`` the
     locals that use a cotangent, ``backward`` one entry for each input in order.
-    Expressions in ``backward`` and ``backward_locals`` may name inputs, outputs, forward
-    and backward locals, upstream gradients (``d<output>``), and earlier declared
-    cotangents (``d<input>``). Elementwise values are ``Ref(name)`` without indices.
-    ``exacts`` are values that are evaluated as they are written. ``definition`` is the
-    rule's own text, for the generated docstring.
+    Expressions in ``backward`` and ``backward_locals`` may name inputs, outputs,
+    forward and backward locals, upstream gradients (``d<output>``), and earlier
+    declared cotangents (``d<input>``). Elementwise values are ``Ref(name)`` without
+    indices. ``exacts`` are values that are evaluated as they are written.
+    ``definition`` is the rule's own text, for the generated docstring.
     """
 
     name: str

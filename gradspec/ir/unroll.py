@@ -67,11 +67,11 @@ def unroll(
 ) -> Unrolled:
     """``rule`` at ``sizes`` (one for every named axis, see :func:`axis_names`).
 
-    ``integers`` gives values to ``int`` and ``static int`` inputs, which then are inputs
-    no more; those that serve as indices (:func:`index_inputs`) should be given, since
-    an index that depends on data becomes a chain of conditionals. A static that is the
-    size of an axis has it from ``sizes``. ``joins`` says how the terms of each reduction
-    are written. Raises :class:`OutOfRange`.
+    ``integers`` gives values to ``int`` and ``static int`` inputs, which then are
+    inputs no more; those that serve as indices (:func:`index_inputs`) should be given,
+    since an index that depends on data becomes a chain of conditionals. A static that
+    is the size of an axis has it from ``sizes``. ``joins`` says how the terms of each
+    reduction are written. Raises :class:`OutOfRange`.
     """
     return unrolled(rule, expansion(rule, sizes, integers, joins))
 
@@ -82,8 +82,8 @@ def expansion(
     integers: Mapping[str, Nested] | None = None,
     joins: Mapping[str, Join] = PLAIN,
 ) -> Expansion:
-    """The expansion of the expressions of ``rule``, and of others with the same names, at
-    ``sizes``; the arguments are those of :func:`unroll`."""
+    """The expansion of the expressions of ``rule``, and of others with the same names,
+    at ``sizes``; the arguments are those of :func:`unroll`."""
     named = {i.name: sizes[i.name] for i in rule.static_inputs if i.name in sizes}
     given: dict[str, Nested] = {**named, **(integers or {})}
     return Expansion(axes_of(rule), sizes, given, joins)
@@ -209,7 +209,8 @@ class _Unrolling:
                 raise OutOfRange(used.name, used.span, through)
 
     def _missing(self, value: Expr) -> Ref | None:
-        """The element that a value lacks: it does not exist, or is a local that lacks it."""
+        """The element that a value lacks: it does not exist, or is a local that lacks
+        it."""
         if names(value) <= self.known:
             return None
         unknown = (n for n in nodes(value) if isinstance(n, Ref))

@@ -130,8 +130,8 @@ def _output(parameter: nodes.Parameter) -> Output:
 
 
 def _shape(parameter: nodes.Parameter, bare: Shape) -> Shape:
-    """``x`` is ``bare``, mostly any axes, as a batch; ``x[]`` has none; ``x[..., n]`` some
-    and ``n``."""
+    """``x`` is ``bare``, mostly any axes, as a batch; ``x[]`` has none; ``x[..., n]``
+    some and ``n``."""
     if parameter.axes is None:
         return bare
     return Shape(parameter.axes.batch, parameter.axes.axes)

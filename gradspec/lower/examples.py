@@ -1,4 +1,5 @@
-"""Worked examples: every binding names a value of the rule and has its shape and kind."""
+"""Worked examples: every binding names a value of the rule and has its shape and
+kind."""
 
 from __future__ import annotations
 

@@ -232,7 +232,8 @@ def lower_comprehension(node: nodes.Comprehension, cx: Context) -> Value | None:
 
 
 def make_bindings(names: tuple[nodes.Name, ...], cx: Context) -> tuple[Binding, ...]:
-    """An index for each name; one that repeats or is taken by a variable is at fault."""
+    """An index for each name; one that repeats or is taken by a variable is at
+    fault."""
     made: dict[str, Binding] = {}
     for name in names:
         if name.id in made:

@@ -1,8 +1,9 @@
 """Pictures of an audit: the error against the input, one SVG file a rule.
 
 Inputs stand on an axis of exponents, negative ones to the left; errors on one of powers
-of two, in tolerances, with a band of its own on top for points without a number. The words in the picture have the
-colours of the dots that they speak of, so there is no legend to learn.
+of two, in tolerances, with a band of its own on top for points without a number. The
+words in the picture have the colours of the dots that they speak of, so there is no
+legend to learn.
 """
 
 from __future__ import annotations
@@ -193,7 +194,8 @@ def _frame(axis: _Axis) -> Iterator[str]:
 
 
 def _dots(finding: Finding, axis: _Axis, colour: str) -> Iterator[str]:
-    """The largest error of each column, and a dot in the band where one is no number."""
+    """The largest error of each column, and a dot in the band where one is no
+    number."""
     values = finding.columns[axis.name].tolist()
     found = finding.found
     highest: dict[int, float] = {}

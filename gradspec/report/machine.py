@@ -22,8 +22,8 @@ def document(
     changed: Iterable[str],
     tables: Iterable[RuleTable] = (),
 ) -> str:
-    """One JSON document: files with their rules' verdicts, findings, changed outputs, and
-    tables of boundaries if there are any.
+    """One JSON document: files with their rules' verdicts, findings, changed outputs,
+    and tables of boundaries if there are any.
     """
     results = tuple(results)
     found = [*others, *(d for result in results for d in result.diagnostics)]

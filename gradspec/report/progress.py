@@ -17,8 +17,9 @@ Advance = Callable[[str], None]
 def bar(what: str, total: int, is_verbose: bool = False) -> Iterator[Advance]:
     """Gives a function to call after each of ``total`` pieces of work.
 
-    On a terminal a bar stands from the start and is gone at the end. With ``is_verbose``
-    there is a line per piece instead, with the seconds since the last one.
+    On a terminal a bar stands from the start and is gone at the end. With
+    ``is_verbose`` there is a line per piece instead, with the seconds since the last
+    one.
     """
     if is_verbose:
         yield _lines()

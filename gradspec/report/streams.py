@@ -1,5 +1,5 @@
-"""Standard output and standard error where they are closed, full, or left by their reader:
-the command goes on without them, and its exit code is its own.
+"""Standard output and standard error where they are closed, full, or left by their
+reader: the command goes on without them, and its exit code is its own.
 """
 
 from __future__ import annotations

@@ -2,12 +2,12 @@
 variable.
 
 ``a + 2 * x < 1`` is ``x < (1 - a) / 2``: used to sample inside assumptions and on both
-sides of every threshold of a rule, so it only has to know the plain cases; what it cannot
-solve is met by rejection.
+sides of every threshold of a rule, so it only has to know the plain cases; what it
+cannot solve is met by rejection.
 
 The surfaces on which something in an expression is equal are found in the table of
-primitives: the relations in a row's ``domain`` and ``kinks``, with the arguments put in,
-beside the relations in the conditions of conditionals.
+primitives: the relations in a row's ``domain`` and ``kinks``, with the arguments put
+in, beside the relations in the conditions of conditionals.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ def thresholds(expr: Expr) -> tuple[Bound, ...]:
 
 @lru_cache(maxsize=256)
 def solutions(left: Expr, right: Expr, variable: str) -> tuple[Expr, ...]:
-    """Values of ``variable`` at which both sides are equal, where it can be solved for."""
+    """Values of ``variable`` at which both sides are equal, where it can be solved
+    for."""
     found = _solve_all("eq", left, right)
     return tuple(bound.value for bound in found if bound.variable == variable)
 

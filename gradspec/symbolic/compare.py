@@ -292,13 +292,14 @@ COARSE = Fraction(1, 2**17)
 
 PRECISION = 400
 AGREEMENT = 1e-3
-"""One-sided slopes over a coarse step differ by its size times the curvature; a kink or a
-jump within the step makes them differ by more."""
+"""One-sided slopes over a coarse step differ by its size times the curvature; a kink or
+a jump within the step makes them differ by more."""
 
 
 def slope(expression: Expr, point: Mapping[str, Fraction], name: str) -> float | None:
-    """The derivative by ``name`` at ``point``; None where the expression is undefined or
-    has a kink or a jump within a coarse step, or bends too much for difference quotients.
+    """The derivative by ``name`` at ``point``; None where the expression is undefined
+    or has a kink or a jump within a coarse step, or bends too much for difference
+    quotients.
     """
     fine = _one_sided(expression, point, name, FINE)
     coarse = _one_sided(expression, point, name, COARSE)

@@ -1,8 +1,8 @@
 """SymPy's ``simplify`` as the last resort of a proof, within a time limit.
 
-In the main thread an alarm stops it; elsewhere (a thread of a notebook, a system without
-signals) it runs in a child process that is killed. A worker that was lost to it is replaced
-by one that does without (`use`).
+In the main thread an alarm stops it; elsewhere (a thread of a notebook, a system
+without signals) it runs in a child process that is killed. A worker that was lost to it
+is replaced by one that does without (`use`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Points inside the domain of a rule: ranges of variables, constraints, generic points.
 
-Simple points and float32 numbers (`symbolic.sampling`) refute in a way that is read at a
-glance, but a narrow or curved domain has few of them, and what they have in common may
-hide an error. So what agrees has to agree at generic points too: drawn inside the
+Simple points and float32 numbers (`symbolic.sampling`) refute in a way that is read at
+a glance, but a narrow or curved domain has few of them, and what they have in common
+may hide an error. So what agrees has to agree at generic points too: drawn inside the
 assumptions, no simple numbers, as many bits as it takes.
 """
 
@@ -116,8 +116,8 @@ def _beyond(value: Fraction, end: Fraction, inside: bool) -> bool:
 
 
 DEPTH = 8704
-"""Bits to which an equation holds: more than any comparison looks at (compare, 8192), so
-that what is equal where it holds is not told apart by what is left of it."""
+"""Bits to which an equation holds: more than any comparison looks at (compare, 8192),
+so that what is equal where it holds is not told apart by what is left of it."""
 
 _MET = 8192
 _NOTHING = arb(2) ** -1024
@@ -164,7 +164,8 @@ class Constraints:
         return enclose(part, point, _INSIDE) is not True
 
     def settle(self, point: Point, draw: Draw) -> Point | None:
-        """A point near this one at which all conditions hold; None if none was found."""
+        """A point near this one at which all conditions hold; None if none was
+        found."""
         aims: dict[int, Point] = {k: _aim(k, 1, 0) for k in self._equations}
         is_scaled = draw(2) == 1
         for round_ in range(_ROUNDS):
@@ -200,8 +201,8 @@ class Constraints:
     def _solve(
         self, point: Point, aims: Mapping[int, Point], is_scaled: bool
     ) -> Point | None:
-        """Newton's method; ``is_scaled``: with steps in proportion to the numbers, which
-        keep their signs (shares of a whole stay positive)."""
+        """Newton's method; ``is_scaled``: with steps in proportion to the numbers,
+        which keep their signs (shares of a whole stay positive)."""
         gaps = tuple(self._gaps[k] for k in aims)
         free = sorted(self._movable & frozenset[str]().union(*map(names, gaps)))
         if any(self._movable.isdisjoint(names(gap)) for gap in gaps):

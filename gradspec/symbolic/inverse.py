@@ -28,8 +28,8 @@ def is_invertible(op: str) -> bool:
 
 
 def operand(op: str, args: tuple[Value, ...], place: int, wanted: Value) -> Value:
-    """The value for ``args[place]`` that makes ``op`` give ``wanted``; :data:`NEVER`, or
-    None where any would do or none is known.
+    """The value for ``args[place]`` that makes ``op`` give ``wanted``; :data:`NEVER`,
+    or None where any would do or none is known.
 
     Of several the one on the same branch as the present operand: a square root has the
     sign of what stands there now.
@@ -100,8 +100,8 @@ _NEAR = (1 - 2.0**-50, 1 + 2.0**-50)
 def operands(
     op: str, rows: list[tuple[Value, ...]], place: int, wanted: Values
 ) -> Values | None:
-    """The values for one operand that give the wanted ones, where they are known; None if
-    at some point no operand would do."""
+    """The values for one operand that give the wanted ones, where they are known; None
+    if at some point no operand would do."""
     found: list[Value] = []
     with ctx.workprec(PRECISION):
         for row, want in zip(rows, wanted, strict=True):

@@ -1,9 +1,9 @@
 """Limits on steps, processor time and memory.
 
-Searches and proofs count their own steps (`Effort`), so that what they find is the same on
-any machine. What counts none (SymPy) and what none should
-reach (a rule's deadline) is stopped here by an alarm. An alarm raises an exception, which
-Python sees when C code has returned; a process that may be lost (`expendable`: a worker of
+Searches and proofs count their own steps (`Effort`), so that what they find is the same
+on any machine. What counts none (SymPy) and what none should reach (a rule's deadline)
+is stopped here by an alarm. An alarm raises an exception, which Python sees when C code
+has returned; a process that may be lost (`expendable`: a worker of
 `gradspec.driver.workers`) is ended by the system soon after.
 """
 
@@ -28,8 +28,8 @@ GRACE = 0.75
 """Seconds after its limit until a process is ended: interruptible work has stopped."""
 
 _AGAIN = 0.05
-"""Seconds after which the alarm rings again: an exception raised inside a destructor or a
-callback of the garbage collector is swallowed by Python, and the work would go on."""
+"""Seconds after which the alarm rings again: an exception raised inside a destructor or
+a callback of the garbage collector is swallowed by Python, and the work would go on."""
 
 
 STEPS = 10_000
@@ -177,7 +177,8 @@ class _Alarm:
 def _silent(
     told: Callable[[sys.UnraisableHookArgs], object],
 ) -> Callable[[sys.UnraisableHookArgs], None]:
-    """Python tells on stderr what it swallows; an alarm that rings again is no fault."""
+    """Python tells on stderr what it swallows; an alarm that rings again is no
+    fault."""
 
     def hook(swallowed: sys.UnraisableHookArgs) -> None:
         if swallowed.exc_type is not _TimeUp:

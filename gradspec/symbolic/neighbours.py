@@ -34,7 +34,8 @@ from gradspec.symbolic.enclose import (
 STEP = Fraction(1, 2**200)
 PRECISION = 640
 FINE = 2048
-"""Second derivatives near a removable singularity cancel all but a few of these bits."""
+"""Second derivatives near a removable singularity cancel all but a few of these
+bits."""
 
 
 def on_border(expressions: tuple[Expr, ...], point: Point) -> bool:
@@ -148,8 +149,8 @@ Pair = tuple[Expr, Expr]
 
 
 def choices(expr: Expr, point: Mapping[str, Fraction]) -> tuple[Any, ...] | None:
-    """The finite values of ``expr`` at a point, its kinks there decided one by one; none
-    where no two kinks meet, None where too many do to try them all.
+    """The finite values of ``expr`` at a point, its kinks there decided one by one;
+    none where no two kinks meet, None where too many do to try them all.
     """
     pairs = _distinct(borders_at((expr,), point))
     if len(pairs) < 2:
@@ -214,8 +215,8 @@ class Trend(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """``value``: a ball about a limit that is finite, with ``slack`` for what is left of
-    the way; of an infinite one the sign (0 where it is not known).
+    """``value``: a ball about a limit that is finite, with ``slack`` for what is left
+    of the way; of an infinite one the sign (0 where it is not known).
     """
 
     trend: Trend

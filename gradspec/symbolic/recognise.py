@@ -44,8 +44,8 @@ def narrow(value: Any) -> Any:
 
 
 def common_ratio(tops: Values, bottoms: Values) -> Any:
-    """The quotient if it is the same at all points, of which there must be three; points
-    where both are 0 say nothing."""
+    """The quotient if it is the same at all points, of which there must be three;
+    points where both are 0 say nothing."""
     common: Any = None
     count = 0
     with ctx.workprec(PRECISION):

@@ -1,8 +1,9 @@
-"""Roots of two expressions' difference along one variable: exact, or tight; exact values.
+"""Roots of two expressions' difference along one variable: exact, or tight; exact
+values.
 
 First by solving for the variable, then by trying simple numbers, at last by isolation:
-intervals on which ball arithmetic excludes a root are dropped, the others halved. What is
-left is a root if it is one exactly, or if the sign changes across it.
+intervals on which ball arithmetic excludes a root are dropped, the others halved. What
+is left is a root if it is one exactly, or if the sign changes across it.
 """
 
 from __future__ import annotations
@@ -56,8 +57,8 @@ _MOST = 3
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """``value`` of the variable; within 2**-400 if it is not ``exact``. ``text`` is what
-    a reader is told that it is; ``more``: it stands for several.
+    """``value`` of the variable; within 2**-400 if it is not ``exact``. ``text`` is
+    what a reader is told that it is; ``more``: it stands for several.
     """
 
     value: Fraction
@@ -78,7 +79,8 @@ def solved(
 
 
 def is_solvable(surface: Surface, variable: str) -> bool:
-    """True if solving gives all roots: of a lattice, or for what is on one side alone."""
+    """True if solving gives all roots: of a lattice, or for what is on one side
+    alone."""
     left, right = surface.left, surface.right
     return surface.is_lattice or bool(solutions(left, right, variable))
 
@@ -233,8 +235,8 @@ def _roots(
     low: Fraction,
     high: Fraction,
 ) -> tuple[Root, ...]:
-    """The root in a narrow interval: a simple fraction, or where the sign changes. Where
-    all of the interval is a root, its two ends."""
+    """The root in a narrow interval: a simple fraction, or where the sign changes.
+    Where all of the interval is a root, its two ends."""
     at = _Along(gap, variable, base)
     width = high - low
     centre = (low + high) / 2

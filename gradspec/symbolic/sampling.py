@@ -4,10 +4,10 @@ Simple points first (a refutation is then read at a glance), then both sides of 
 threshold in the rule and the threshold itself, then magnitudes from 2**-20 to 2**20.
 All satisfy the rule's assumptions and are exact in float32 (a static's default stays
 the exact number written). Where that leaves too few, generic points follow, which have
-as many bits as it takes (`symbolic.domain`). Statics keep to the sign and the side of 1 of their default:
-what holds of a rule for a slope of 0.01 need not hold for one of 2 or -1, and is not
-what its author says without an assumption. But the values that a conditional tells apart
-(`… if mode == 2 else …`) are all meant.
+as many bits as it takes (`symbolic.domain`). Statics keep to the sign and the side of 1
+of their default: what holds of a rule for a slope of 0.01 need not hold for one of 2 or
+-1, and is not what its author says without an assumption. But the values that a
+conditional tells apart (`… if mode == 2 else …`) are all meant.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """Taylor models of expressions in one variable.
 
-``f(c + u) = a0 + a1 u + … + an u**n + r u**(n + 1)`` with ``r`` in the ball ``rest`` for all
-``|u| <= width``. The rest carries the power of ``u``, so that a quotient of two functions
-that vanish at ``c`` (``expm1(x) / x``) is a model too: both are divided by ``u`` first
-(Joldes, Rigorous polynomial approximations, 2011, chapter 2). Coefficients that are
-rational are kept so: only what is exactly 0 may be divided away.
+``f(c + u) = a0 + a1 u + … + an u**n + r u**(n + 1)`` with ``r`` in the ball ``rest``
+for all ``|u| <= width``. The rest carries the power of ``u``, so that a quotient of two
+functions that vanish at ``c`` (``expm1(x) / x``) is a model too: both are divided by
+``u`` first (Joldes, Rigorous polynomial approximations, 2011, chapter 2). Coefficients
+that are rational are kept so: only what is exactly 0 may be divided away.
 
-Where a branch is left out at the point alone (``… if x != 0 else 1``) the model is that of
-the branch around it.
+Where a branch is left out at the point alone (``… if x != 0 else 1``) the model is that
+of the branch around it.
 """
 
 from __future__ import annotations
@@ -237,8 +237,9 @@ def _exact_product(
 def inverse(below: Model) -> Model:
     """``1 / f`` of a model that is not 0 at the point.
 
-    With ``p`` the inverse of the polynomial as a power series to the same order,
-    ``f p = 1 + e u**(n + 1)``, so ``1 / f = p - (e / f) u**(n + 1)``: one product tells ``e``.
+    With ``p`` the inverse of the polynomial as a power series to the same order, ``f p
+    = 1 + e u**(n + 1)``, so ``1 / f = p - (e / f) u**(n + 1)``: one product tells
+    ``e``.
     """
     series = _inverted(below.coefficients)
     high = _product(below.coefficients, series)[below.order + 1 :]
@@ -280,8 +281,9 @@ def _inverted(numbers: tuple[Number, ...]) -> tuple[Number, ...]:
 def applied(row: Primitive, inner: Model) -> Model:
     """A primitive of a model, by its series about the model's value at the point.
 
-    What is left out is the primitive's own next coefficient, somewhere in the range, times the
-    power of what is put in: no interval is put in for a variable that occurs twice.
+    What is left out is the primitive's own next coefficient, somewhere in the range,
+    times the power of what is put in: no interval is put in for a variable that occurs
+    twice.
     """
     inner = inner.regular()
     start, *others = inner.coefficients
@@ -301,7 +303,8 @@ def applied(row: Primitive, inner: Model) -> Model:
 
 
 _PARTS = 24
-"""Into how many a range is cut: a coefficient over a short ball is close to the true."""
+"""Into how many a range is cut: a coefficient over a short ball is close to the
+true."""
 
 
 def _beyond(row: Primitive, values: Any, order: int) -> Any:
@@ -322,8 +325,8 @@ def _beyond(row: Primitive, values: Any, order: int) -> Any:
 
 
 def jets(row: Primitive, start: Any, size: int) -> tuple[Any, ...]:
-    """The first ``size`` coefficients of a primitive about ``start``; rational ones where
-    they are (about 0, mostly)."""
+    """The first ``size`` coefficients of a primitive about ``start``; rational ones
+    where they are (about 0, mostly)."""
     assert row.series is not None
     if isinstance(start, fmpq):
         try:
@@ -434,7 +437,8 @@ class _Models:
 
 
 def _power(base: Model, exponent: Model) -> Model:
-    """By multiplication where the exponent is a whole number, else ``exp(b log(a))``."""
+    """By multiplication where the exponent is a whole number, else ``exp(b
+    log(a))``."""
     number, *others = exponent.coefficients
     is_number = exponent.rest.is_zero() and all(map(is_zero, others))
     if is_number and isinstance(number, fmpq) and number.q == 1 and number:

@@ -1,8 +1,8 @@
 """SymPy's forms of an expression: candidates, to be measured like any other.
 
-SymPy is asked about small expressions only, so that it answers long before a rule's deadline
-and the same on every machine. `simplify(1 - 1/(1 + e**x))` is NaN at 100: it proposes,
-measurement disposes.
+SymPy is asked about small expressions only, so that it answers long before a rule's
+deadline and the same on every machine. `simplify(1 - 1/(1 + e**x))` is NaN at 100: it
+proposes, measurement disposes.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _NAMES = {
 
 
 LARGEST = 30
-"""Nodes of an expression that SymPy is asked about: its `simplify` takes tenths of a second
-for them, and minutes for hundreds."""
+"""Nodes of an expression that SymPy is asked about: its `simplify` takes tenths of a
+second for them, and minutes for hundreds."""
 
 
 def simplified(expr: Expr) -> tuple[Expr, ...]:
-    """``expr`` as SymPy's ``factor``, ``cancel`` and ``simplify`` give it; nothing where
-    it is too large, or SymPy gives something unknown here."""
+    """``expr`` as SymPy's ``factor``, ``cancel`` and ``simplify`` give it; nothing
+    where it is too large, or SymPy gives something unknown here."""
     if size(expr) > LARGEST:
         return ()
     with uninterrupted():  # a half-made import stays broken
@@ -50,8 +50,8 @@ def simplified(expr: Expr) -> tuple[Expr, ...]:
 
 
 def _term(expr: Expr) -> Term | None:
-    """None for what SymPy has no term of, and for constants that are too much for it: it
-    works them out at once, ``lgamma(1e300)`` by the factorial."""
+    """None for what SymPy has no term of, and for constants that are too much for it:
+    it works them out at once, ``lgamma(1e300)`` by the factorial."""
     try:
         return to_sympy(expr)
     except Exception:  # SymPy raises many kinds

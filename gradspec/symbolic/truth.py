@@ -1,4 +1,5 @@
-"""Values of expressions to the digits that a format has, or more: what a perfect target gives.
+"""Values of expressions to the digits that a format has, or more: what a perfect target
+gives.
 
 Precision is raised until both ends of the ball round to the same value of the format.
 Fixed precision, or "raise it until two runs agree", accuse right code.
@@ -25,8 +26,8 @@ neighbours is then a true tie (to about 1200 digits) and goes to the even one; o
 is still undefined or wide (a jump at a point that is not exact) is nan."""
 
 _ENDS = 128
-"""Bits that the ends of a ball are told with. (They are rounded outwards: with the 53 of
-flint's context they would never round to one float64.)"""
+"""Bits that the ends of a ball are told with. (They are rounded outwards: with the 53
+of flint's context they would never round to one float64.)"""
 
 _TIE = 2000  # bits of relative accuracy that a ball must have to be called a tie
 
@@ -176,8 +177,8 @@ def pairs(
     expr: Expr, points: Iterable[Point], dtype: str, room: int = ROOM
 ) -> list[tuple[float, float]]:
     """``(high, low)`` of ``expr`` at each point: nan where it is undefined or cannot be
-    told, inf where it is infinite or beyond the range of doubles, 0 where all that can be
-    told is that it rounds to 0.
+    told, inf where it is infinite or beyond the range of doubles, 0 where all that can
+    be told is that it rounds to 0.
     """
     compiled, form = program(expr), FORMATS[dtype]
     return [pair(compiled, point, form, room) for point in points]
@@ -199,7 +200,8 @@ def pair(
 
 
 def _is_nothing(ball: Any, form: Format) -> bool:
-    """True if all of a ball rounds to 0 in the format: ``log(1 + exp(x)) - x`` at 1e10."""
+    """True if all of a ball rounds to 0 in the format: ``log(1 + exp(x)) - x`` at
+    1e10."""
     if not isinstance(ball, arb) or not ball.is_finite():
         return False
     return bool(abs(ball) < arb(2) ** (form.least - 1))
@@ -225,7 +227,8 @@ def _split(ball: Any, form: Format) -> tuple[float, float] | None:
 
 def _is_open(high: float, ball: Any, form: Format) -> bool:
     """True if it is not known on which side of a power of two the value lies, where a
-    unit in the last place is another; what is as near to one as `_SIDES` is equal to it.
+    unit in the last place is another; what is as near to one as `_SIDES` is equal to
+    it.
     """
     mantissa = abs(math.frexp(high)[0])
     distance = min(mantissa - 0.5, 1.0 - mantissa)
@@ -310,7 +313,8 @@ ACCURACY = 1e-30
 
 
 def floats(compiled: Program, point: Mapping[str, Any]) -> list[float | None]:
-    """The middles of the balls, however large or small; None where there is no value."""
+    """The middles of the balls, however large or small; None where there is no
+    value."""
     balls = compiled.run(point, 2 * PRECISION)
     with ctx.workprec(2 * PRECISION):
         return [
@@ -320,7 +324,8 @@ def floats(compiled: Program, point: Mapping[str, Any]) -> list[float | None]:
 
 
 def values(program: Program, point: Mapping[str, Fraction]) -> list[float]:
-    """One number for each root of the program; nan where it is undefined or not narrow."""
+    """One number for each root of the program; nan where it is undefined or not
+    narrow."""
     balls = program.run(point, PRECISION)
     with ctx.workprec(PRECISION):
         return [_middle(ball) for ball in balls]

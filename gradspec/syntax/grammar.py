@@ -85,7 +85,8 @@ class _Reduce:
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """lark's table: for a state and a terminal or rule, the next state or a reduction."""
+    """lark's table: for a state and a terminal or rule, the next state or a
+    reduction."""
 
     start: int
     end: int

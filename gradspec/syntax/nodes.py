@@ -33,7 +33,8 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A bare name: an input, an output, a local, a size, an index, ``pi`` or ``inf``."""
+    """A bare name: an input, an output, a local, a size, an index, ``pi`` or
+    ``inf``."""
 
     id: str
     span: Span = field(compare=False, repr=False, kw_only=True)
@@ -106,7 +107,8 @@ class Keyword:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """``function(args, keyword=…)``; ``rule.output(args)`` picks one of several outputs."""
+    """``function(args, keyword=…)``; ``rule.output(args)`` picks one of several
+    outputs."""
 
     function: str
     output: str | None
@@ -146,8 +148,8 @@ Expr: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Assign:
-    """``name = value``; ``indices`` is None for a bare name, a tuple for ``name[i, j]``.
-    ``exact name = value`` is to be evaluated as it stands.
+    """``name = value``; ``indices`` is None for a bare name, a tuple for ``name[i,
+    j]``. ``exact name = value`` is to be evaluated as it stands.
     """
 
     name: str
@@ -313,7 +315,8 @@ Item: TypeAlias = Import | FunctionDef | RuleDef
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """A ``#`` comment, its text with the ``#``; kept so that the printer loses nothing."""
+    """A ``#`` comment, its text with the ``#``; kept so that the printer loses
+    nothing."""
 
     text: str
     span: Span = field(compare=False, repr=False, kw_only=True)

@@ -1,4 +1,5 @@
-"""The value of a number literal, exactly; or a fault for one that no target can hold."""
+"""The value of a number literal, exactly; or a fault for one that no target can
+hold."""
 
 from __future__ import annotations
 

@@ -89,7 +89,8 @@ class _Writer:
             self._line(comment.text, indent or self._kept(comment), comment.span)
 
     def _kept(self, comment: nodes.Comment) -> str:
-        """An indented comment below the last statement of a rule belongs to the rule."""
+        """An indented comment below the last statement of a rule belongs to the
+        rule."""
         indented = self.source.position(comment.span.start)[1] > 1
         return INDENT if indented and self._indent else ""
 

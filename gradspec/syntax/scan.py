@@ -18,10 +18,12 @@ from gradspec.syntax.nodes import Comment
 from gradspec.syntax.tokens import Fault, Token, shortened
 
 LINE_END = "LINE_END"
-"""The type of the token at the end of each physical line; it ends where the next begins."""
+"""The type of the token at the end of each physical line; it ends where the next
+begins."""
 
 ENOUGH = 1000
-"""A text with so many odd characters is not a `.grad` file; the rest is not looked at."""
+"""A text with so many odd characters is not a `.grad` file; the rest is not looked
+at."""
 
 # Tried before the terminals: layout, and what would otherwise be read as two tokens.
 _BEFORE = (
@@ -175,7 +177,8 @@ def _docstring(found: Scan, kind: str, start: int) -> int:
 
 
 def _word(found: Scan, start: int, end: int) -> int:
-    """A word with letters beyond ASCII; its ASCII beginning has been scanned as a name."""
+    """A word with letters beyond ASCII; its ASCII beginning has been scanned as a
+    name."""
     char = found.text[start]
     if char in foreign.LOOKALIKES and not char.isalpha():
         return _odd(found, start)

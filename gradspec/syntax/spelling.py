@@ -1,4 +1,5 @@
-"""The canonical text of expressions and statements: ``parse`` of it is the same tree."""
+"""The canonical text of expressions and statements: ``parse`` of it is the same
+tree."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ def print_expression(expr: nodes.Expr) -> str:
 
 
 def _at(expr: nodes.Expr, tightness: int) -> str:
-    """The text of ``expr`` where nothing that binds less than ``tightness`` may stand."""
+    """The text of ``expr`` where nothing that binds less than ``tightness`` may
+    stand."""
     text, own = _spelled(expr)
     return text if own >= tightness else f"({text})"
 
@@ -30,7 +32,8 @@ _PLACES = _BINARY | _LOGICAL | {"if": _OR, "else": _OR}
 
 
 def operand_text(expr: nodes.Expr, word: str) -> str:
-    """The text of ``expr`` as the operand after ``word``: an operator, ``if``, ``else``."""
+    """The text of ``expr`` as the operand after ``word``: an operator, ``if``,
+    ``else``."""
     after = word in _BINARY or word in _LOGICAL
     return _at(expr, _PLACES[word] + after)
 

@@ -109,8 +109,8 @@ def _chain(expr: nodes.Expr) -> list[tuple[str, nodes.Expr]]:
 
 
 def _lines(expr: nodes.Expr, indent: str, used: int) -> list[str]:
-    """The lines of an expression that stands inside brackets; ``used``: columns taken by
-    what stands before it."""
+    """The lines of an expression that stands inside brackets; ``used``: columns taken
+    by what stands before it."""
     text = print_expression(expr)
     if len(indent) + used + len(text) <= WIDTH:
         return [text]

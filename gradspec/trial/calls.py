@@ -1,9 +1,10 @@
 """Calls of a rule and their expected results, computed without any framework.
 
-The rule is unrolled at small sizes into one of scalars (`ir.unroll`), and each element of
-a batch is one point for ball arithmetic; an elementwise rule is of scalars as it is. Where
-a rule has indices, its cotangents are those of scalar calculus whatever it declares or
-index calculus has derived. Neither derivation over indices nor planning has a part in it.
+The rule is unrolled at small sizes into one of scalars (`ir.unroll`), and each element
+of a batch is one point for ball arithmetic; an elementwise rule is of scalars as it is.
+Where a rule has indices, its cotangents are those of scalar calculus whatever it
+declares or index calculus has derived. Neither derivation over indices nor planning has
+a part in it.
 """
 
 from __future__ import annotations
@@ -299,7 +300,8 @@ def second(scalars: Scalars, drawn: Drawn) -> dict[str, Any] | None:
 
 
 def third(scalars: Scalars, drawn: Drawn) -> dict[str, Any] | None:
-    """The derivative by each input of the second derivatives' product with the probes."""
+    """The derivative by each input of the second derivatives' product with the
+    probes."""
 
     def change(whole: Expr, point: Point, name: str) -> float | None:
         along = {n: point[f"probe {n}"] for n in scalars.elements}

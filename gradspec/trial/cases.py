@@ -1,7 +1,7 @@
 """The jobs of `gradspec test`: the calls by which emitted functions are tried.
 
-The parent process evaluates a rule's own expressions by ball arithmetic; a child process
-runs the emitted function in its framework and compares.
+The parent process evaluates a rule's own expressions by ball arithmetic; a child
+process runs the emitted function in its framework and compares.
 """
 
 from __future__ import annotations

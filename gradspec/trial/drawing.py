@@ -20,7 +20,8 @@ Point = dict[str, Fraction]
 @dataclass(frozen=True, slots=True)
 class Drawn:
     """The inputs, cotangents and probes of a call, by place, and one point for each
-    element of the whole batch. ``shapes`` are the batch axes of each input and cotangent.
+    element of the whole batch. ``shapes`` are the batch axes of each input and
+    cotangent.
     """
 
     shapes: Mapping[str, Place]

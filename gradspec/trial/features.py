@@ -1,11 +1,11 @@
 """The features of the conformance suite.
 
-``order`` is what a feature gives: 1 the gradients, 2 the derivatives of their product with
-the probes, 3 those of the product of these, 0 the values, or nothing but what it checks
-itself. ``forward`` marks those that need a forward derivative, which a backward pass that
-is not linear in its cotangent does not have; ``exact`` those that compare with difference
-quotients, ``smooth`` those that do so for second derivatives. ``half`` is computed in
-bfloat16, ``double`` in float64. Features of one group share a process.
+``order`` is what a feature gives: 1 the gradients, 2 the derivatives of their product
+with the probes, 3 those of the product of these, 0 the values, or nothing but what it
+checks itself. ``forward`` marks those that need a forward derivative, which a backward
+pass that is not linear in its cotangent does not have; ``exact`` those that compare
+with difference quotients, ``smooth`` those that do so for second derivatives. ``half``
+is computed in bfloat16, ``double`` in float64. Features of one group share a process.
 """
 
 from __future__ import annotations

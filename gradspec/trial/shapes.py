@@ -17,7 +17,8 @@ BATCHES: tuple[Place, ...] = ((), (2, 3), (2,), (0,))
 """The batches of the calls, the last one empty."""
 
 LARGEST = 60
-"""Elements of inputs and outputs of one element of a batch: scalars have their price."""
+"""Elements of inputs and outputs of one element of a batch: scalars have their
+price."""
 
 TRIES = 60
 

@@ -177,7 +177,8 @@ class JaxAdapter:
         return self.own(getattr(module, case["rule"]), case, columns)
 
     def compiled(self, function: Function, case: Case, columns: list[Any]) -> Arrays:
-        """Under `jit`, outputs and gradients in one: XLA adds constants up, for instance."""
+        """Under `jit`, outputs and gradients in one: XLA adds constants up, for
+        instance."""
         return self._run(function, case, columns, jax.jit)
 
     def own(self, function: Function, case: Case, columns: list[Any]) -> Arrays:

@@ -1,9 +1,9 @@
 """Hypotheses on what is wrong with a declared cotangent, in one table.
 
-Each takes the scene (a rule's instances, what is declared, what the derivative is there)
-and gives guesses: a part of the text with what should stand in its place, or what the
-cotangent is in place of the derivative. A guess that holds at every point of every
-instance is told.
+Each takes the scene (a rule's instances, what is declared, what the derivative is
+there) and gives guesses: a part of the text with what should stand in its place, or
+what the cotangent is in place of the derivative. A guess that holds at every point of
+every instance is told.
 """
 
 from __future__ import annotations

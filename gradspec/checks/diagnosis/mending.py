@@ -1,7 +1,8 @@
-"""Suggestions are tried before they are shown: each is one change to the text of a rule.
+"""Suggestions are tried before they are shown: each is one change to the text of a
+rule.
 
-The changed rule must parse, lower and check without the finding and without an error that
-was not there before, and its outputs must keep their values.
+The changed rule must parse, lower and check without the finding and without an error
+that was not there before, and its outputs must keep their values.
 """
 
 from __future__ import annotations

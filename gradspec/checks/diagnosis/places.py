@@ -1,9 +1,10 @@
 """The parts of a declared cotangent, with the values that they have and should have.
 
-From the root down every operation is inverted: if ``a * b`` is to be ``w``, then ``b`` is
-to be ``w / a``. So a single wrong part is known by the value that is missing there, and
-a hypothesis about it costs an evaluation of the replacement alone. A part of a reduction
-has no such value: there the whole reduction is evaluated with the part replaced.
+From the root down every operation is inverted: if ``a * b`` is to be ``w``, then ``b``
+is to be ``w / a``. So a single wrong part is known by the value that is missing there,
+and a hypothesis about it costs an evaluation of the replacement alone. A part of a
+reduction has no such value: there the whole reduction is evaluated with the part
+replaced.
 """
 
 from __future__ import annotations
@@ -74,8 +75,8 @@ class _Bound(dict[str, Any]):
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """The points of an instance, seen from one element of the cotangent: ``index`` is its
-    place, ``env`` has the values of the indices of the text that is looked at."""
+    """The points of an instance, seen from one element of the cotangent: ``index`` is
+    its place, ``env`` has the values of the indices of the text that is looked at."""
 
     instance: Instance
     index: Index
@@ -159,8 +160,9 @@ class Rows:
 @dataclass(frozen=True, eq=False)
 class Place:
     """One part of a text: ``within`` is the name of the text, ``parent`` the operation
-    that it is an operand of, ``indices`` are those that it may use. ``now`` are its values
-    and ``meant`` those it should have; in a reduction, ``around``, they are not known.
+    that it is an operand of, ``indices`` are those that it may use. ``now`` are its
+    values and ``meant`` those it should have; in a reduction, ``around``, they are not
+    known.
     """
 
     within: str

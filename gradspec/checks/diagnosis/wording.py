@@ -289,7 +289,8 @@ def _lines(
     rule: Rule, entry: Declared, name: str, likely: tuple[Fix, ...] = ()
 ) -> Iterator[Fix]:
     """The derivative as one would write it by hand, if it can be derived for any size.
-    The cause is told beside it where mending it alone leaves a point without a value."""
+    The cause is told beside it where mending it alone leaves a point without a
+    value."""
     try:
         derived = indexed_cotangents(rule)[name.removeprefix("d")]
     except Underivable:

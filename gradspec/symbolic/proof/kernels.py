@@ -3,9 +3,9 @@
 Sines and cosines follow the addition theorems. Inverse circular functions are arc
 tangents, of which one is kept and those that are made of it by reciprocals, sums and
 halves follow (DLMF 4.24.13 to 4.24.17); which multiple of pi is to be added is a matter
-of signs, for which a region is divided if need be. Of the gamma family what differs by a
-whole number is brought to one argument at once; reflection and duplication are used where
-the functions that they relate to occur already.
+of signs, for which a region is divided if need be. Of the gamma family what differs by
+a whole number is brought to one argument at once; reflection and duplication are used
+where the functions that they relate to occur already.
 """
 
 from __future__ import annotations
@@ -273,7 +273,8 @@ class _Sum:
 
 
 def _added(normal: Normal, u: Frac, v: Frac, w: Frac) -> _Sum | None:
-    """Not None if ``u`` is the tangent of the sum, up to its sign, or the inverse of it."""
+    """Not None if ``u`` is the tangent of the sum, up to its sign, or the inverse of
+    it."""
     ring = normal.ring
     below = ring.sub(ring.const(1), ring.mul(v, w))
     above = ring.add(v, w)
@@ -450,7 +451,8 @@ def _duplicated(
     argument: Frac,
     known: dict[str, Frac],
 ) -> Frac | None:
-    """Of ``z``, ``z + 1/2`` and ``2 z`` the third follows (DLMF 5.5.5, 5.5.8, 5.15.7)."""
+    """Of ``z``, ``z + 1/2`` and ``2 z`` the third follows (DLMF 5.5.5, 5.5.8,
+    5.15.7)."""
     ring = normal.ring
     half = ring.mul(ring.const(_HALF), argument)
     for z in (half, argument, ring.sub(argument, ring.const(_HALF))):

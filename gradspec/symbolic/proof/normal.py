@@ -242,7 +242,8 @@ class Normal:
         return fraction(number) / fraction(divisor), parts
 
     def _split_up(self, poly: Poly) -> tuple[Any, list[tuple[Poly, int]]]:
-        """Irreducible factors, with ``sin**2`` in place of ``(1 - cos) * (1 + cos)``."""
+        """Irreducible factors, with ``sin**2`` in place of ``(1 - cos) * (1 +
+        cos)``."""
         number, parts = self.ring.factor(poly)
         found = {str(base): exponent for base, exponent in parts}
         for key in [k for k in self.ring.keys if k[0] == "sin"]:
@@ -277,7 +278,8 @@ class Normal:
         return total
 
     def _log_of(self, poly: Poly) -> Frac:
-        """Of one positive factor; of an exponential or a root, what it was made from."""
+        """Of one positive factor; of an exponential or a root, what it was made
+        from."""
         known = self._kernel_log(poly)
         if known is not None:
             return known
@@ -386,8 +388,8 @@ class Normal:
         return self._formal_power(base, exponent)
 
     def _formal_power(self, base: Frac, exponent: Frac) -> Frac:
-        """``exp(exponent * log(base))``; the logarithm is only a name for what obeys the
-        laws of powers, so that nothing is assumed of the base's sign."""
+        """``exp(exponent * log(base))``; the logarithm is only a name for what obeys
+        the laws of powers, so that nothing is assumed of the base's sign."""
         number, known, unknown = self.signed_factors(base)
         if number <= 0 or any(times % 2 == 0 for _, times in unknown):
             return self.opaque("pow", (base, exponent))

@@ -1,8 +1,8 @@
 """Proofs that two expressions are equal on the whole domain.
 
 The strategies stand in the order of their measured cost: the same text, the same normal
-form region by region (`gradspec.symbolic.proof.regions`: a few milliseconds, no SymPy), and
-at last SymPy under a time limit.
+form region by region (`gradspec.symbolic.proof.regions`: a few milliseconds, no SymPy),
+and at last SymPy under a time limit.
 """
 
 from __future__ import annotations

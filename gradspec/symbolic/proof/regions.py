@@ -28,7 +28,8 @@ _MOST_REGIONS = 200
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """``wrt``: the names whose borders are left out; ``whole``: the names of integers."""
+    """``wrt``: the names whose borders are left out; ``whole``: the names of
+    integers."""
 
     wrt: frozenset[str]
     whole: frozenset[str] = frozenset()

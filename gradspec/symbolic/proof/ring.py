@@ -106,8 +106,8 @@ class Ring:
         return self.keys[number]
 
     def exponent_gap(self, poly: Poly) -> Frac | None:
-        """``t`` if the polynomial is a positive multiple of ``exp(t) - 1`` times another
-        exponential: it then has the sign of ``t``."""
+        """``t`` if the polynomial is a positive multiple of ``exp(t) - 1`` times
+        another exponential: it then has the sign of ``t``."""
         if len(poly) != 2:
             return None
         (first, a), (second, b) = poly.terms()

@@ -74,7 +74,8 @@ class Facts:
 
     def _by_root(self, poly: Poly) -> int | None:
         """``a * r + b`` with a square root ``r`` has the sign of the larger part; which
-        one that is, their squares tell. Otherwise by the discriminant of a quadratic."""
+        one that is, their squares tell. Otherwise by the discriminant of a
+        quadratic."""
         degrees = poly.degrees()
         for number in reversed(self.ring.relations):
             power, base = self.ring.relations[number]
@@ -190,7 +191,8 @@ def _row(poly: Poly) -> _Row:
 
 def _infeasible(rows: list[_Row]) -> bool:
     """True if not all rows can be positive, monomials taken as free variables. (A row
-    that is only ``>= 0`` is treated as positive: a region without interior is empty.)"""
+    that is only ``>= 0`` is treated as positive: a region without interior is
+    empty.)"""
     while rows:
         if any(_is_constant(row) and _constant(row) <= 0 for row in rows):
             return True

@@ -46,8 +46,8 @@ def main(
     setting: Callable[[ModuleType, Case], Any],
     plain: Callable[[str], ModuleType],
 ) -> None:
-    """Every cell of the job; ``setting`` makes what a feature is given of a rule, ``plain``
-    the module that leaves differentiation to the framework.
+    """Every cell of the job; ``setting`` makes what a feature is given of a rule,
+    ``plain`` the module that leaves differentiation to the framework.
     """
     job = json.loads(Path(sys.argv[1]).read_text("utf-8"))
     out = Path(sys.argv[2])

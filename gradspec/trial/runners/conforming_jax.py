@@ -1,4 +1,5 @@
-"""Conformance of JAX modules: derivatives, transformations, control flow, export, devices."""
+"""Conformance of JAX modules: derivatives, transformations, control flow, export,
+devices."""
 
 from __future__ import annotations
 
@@ -75,8 +76,8 @@ class Setting(Shared):
         return outer(inner(self.total, self.every), self.every)
 
     def each_repeated(self, gradients: Any, count: int) -> list[Any]:
-        """Gradients with one input in turn repeated along a new first axis: the mean over
-        the inputs. All that is beyond the first place adds nothing.
+        """Gradients with one input in turn repeated along a new first axis: the mean
+        over the inputs. All that is beyond the first place adds nothing.
         """
         found = []
         for place, x in enumerate(self.floats):

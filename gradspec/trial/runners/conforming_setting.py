@@ -31,7 +31,8 @@ class Setting:
     # --- the framework's words -------------------------------------------------------
 
     def tensor(self, value: Any, kind: str) -> Any:
-        """A tensor in float32, or of the kind's own type; ``value`` is [shape, flat]."""
+        """A tensor in float32, or of the kind's own type; ``value`` is [shape,
+        flat]."""
         raise NotImplementedError
 
     def flat(self, x: Any) -> tuple[list[int], list[float]]:
@@ -55,7 +56,8 @@ class Setting:
         raise NotImplementedError
 
     def units(self, x: Any) -> Iterable[Any]:
-        """A tensor like ``x`` for each of its elements, with 1 there and 0 elsewhere."""
+        """A tensor like ``x`` for each of its elements, with 1 there and 0
+        elsewhere."""
         raise NotImplementedError
 
     def gradient(self, function: Callable[..., Any], floats: Sequence[Any]) -> Any:

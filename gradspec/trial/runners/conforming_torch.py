@@ -294,7 +294,8 @@ def twice(s: Setting) -> Any:
 
 @feature("in-place on a result")
 def in_place(s: Setting) -> Any:
-    """But for results that the backward pass has, as that of `torch.exp` has its own."""
+    """But for results that the backward pass has, as that of `torch.exp` has its
+    own."""
     kept: list[int] = []
 
     def pack(tensor: Any) -> Any:
@@ -313,7 +314,8 @@ def in_place(s: Setting) -> Any:
 
 @feature("expanded upstream gradients")
 def expanded(s: Setting) -> Any:
-    """`sum` hands down a gradient without strides, which is as one that is written out."""
+    """`sum` hands down a gradient without strides, which is as one that is written
+    out."""
     leaves, options = s.leaves(), {"retain_graph": True, "materialize_grads": True}
     outputs = [y for y in s.outputs(*leaves) if y.requires_grad]
     ones = list(map(torch.ones_like, outputs))
@@ -326,7 +328,8 @@ def expanded(s: Setting) -> Any:
 
 @feature("upstream gradients of other strides")
 def upstream_strides(s: Setting) -> Any:
-    """Of the outputs' shapes, with other axes first in memory; they stay as they are."""
+    """Of the outputs' shapes, with other axes first in memory; they stay as they
+    are."""
     leaves = s.leaves()
     pairs = zip(s.outputs(*leaves), map(_turned, s.upstream), strict=True)
     outputs, upstream = zip(*((y, u) for y, u in pairs if y.requires_grad), strict=True)

@@ -247,8 +247,8 @@ def while_within(s: Setting) -> None:
 
 def _apart(name: str) -> Callable[[Run], Run]:
     """A feature whose cells have processes of their own: what a compiler that failed
-    within forward mode has left open is closed when Python collects it, in the middle of
-    some later cell.
+    within forward mode has left open is closed when Python collects it, in the middle
+    of some later cell.
     """
 
     def register(run: Run) -> Run:
@@ -311,8 +311,8 @@ def _pushed(s: Setting, function: Any) -> Any:
 
 
 def _weighed(s: Setting, function: Any) -> Any:
-    """Cotangents times results. Not within two transforms of forward mode: what they hold
-    times a tensor from outside is an error of the compiler's own.
+    """Cotangents times results. Not within two transforms of forward mode: what they
+    hold times a tensor from outside is an error of the compiler's own.
     """
     return lambda *floats: sum(
         (y * u).sum() for y, u in zip(function(*floats), s.upstream, strict=True)

@@ -39,7 +39,8 @@ class _Processes:
             self.children.append(child)
 
     def ask(self, *cell: Any) -> Any:
-        """The first one's gradients; the first fault, which leaves the other waiting."""
+        """The first one's gradients; the first fault, which leaves the other
+        waiting."""
         for end in self.ends:
             end.send(cell)
         found, waited = {}, list(self.ends)
@@ -106,8 +107,8 @@ def _gradients(name: str, path: str, case: dict[str, Any]) -> Any:
 
 
 def _shared(s: Setting) -> Setting:
-    """Each process has every other element of the cotangents; the mean over the processes
-    is half of what one would get.
+    """Each process has every other element of the cotangents; the mean over the
+    processes is half of what one would get.
     """
     rank = distributed.get_rank()
     for u in s.upstream:

@@ -60,7 +60,8 @@ class Setting(Shared):
         return tuple(self.outputs(*floats))
 
     def graph(self, leaves: Any, total: Any = None) -> Any:
-        """Gradients, of a total or of that here, that can be differentiated once more."""
+        """Gradients, of a total or of that here, that can be differentiated once
+        more."""
         total = self.total(*leaves) if total is None else total
         return torch.autograd.grad(
             total, leaves, create_graph=True, materialize_grads=True
@@ -72,8 +73,8 @@ class Setting(Shared):
 
     def over_one(self, run: Callable[..., Any]) -> list[Any]:
         """Gradients from around a batch of one input, with the others outside it, each
-        input in turn. ``run`` makes them of a number, which is the first of two calls, as
-        a function of the floating inputs, and of these.
+        input in turn. ``run`` makes them of a number, which is the first of two calls,
+        as a function of the floating inputs, and of these.
         """
         found = []
         for place, x in enumerate(self.inputs):

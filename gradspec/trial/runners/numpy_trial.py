@@ -43,8 +43,8 @@ class NumpyAdapter(Adapter):
         return tuple_of(outputs), lambda *upstream: tuple_of(pullback(*upstream))
 
     def further(self, one: One) -> None:
-        """⟨u, J t⟩ = ⟨Jᵀ u, t⟩ for a tangent of each input, with the true gradients; of an
-        elementwise rule at each point.
+        """⟨u, J t⟩ = ⟨Jᵀ u, t⟩ for a tangent of each input, with the true gradients; of
+        an elementwise rule at each point.
         """
         kinds = [kind for _, kind in one.case["outputs"]]
         if not one.case["exact"] or any(kind != "float" for kind in kinds):

@@ -23,7 +23,8 @@ class Trial:
     def expect(
         self, what: str, where: str, got: float, expected: float, slack: float
     ) -> None:
-        """``got`` within ``slack`` of ``expected``; NaN and ±inf agree with themselves."""
+        """``got`` within ``slack`` of ``expected``; NaN and ±inf agree with
+        themselves."""
         self.checks += 1
         if not _close(got, expected, slack):
             self.fail(what, where, f"got {got!r}, expected {expected!r}")

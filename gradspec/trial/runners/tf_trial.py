@@ -51,8 +51,8 @@ class TensorFlowAdapter(Adapter):
         return outputs, gradients
 
     def further(self, one: One) -> None:
-        """Nested tapes; the gradients from a function traced once for unknown ranks, and
-        of a rule with axes, at one call, for known ranks and unknown sizes.
+        """Nested tapes; the gradients from a function traced once for unknown ranks,
+        and of a rule with axes, at one call, for known ranks and unknown sizes.
         """
         if not one.call["checked"]:
             return

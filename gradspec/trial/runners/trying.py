@@ -47,8 +47,8 @@ class Adapter:
         raise NotImplementedError
 
     def restrided(self, tensor: Any) -> Any:
-        """The same tensor with its last axes in another order in memory and gaps between
-        its elements; the tensor itself where the framework has no strides.
+        """The same tensor with its last axes in another order in memory and gaps
+        between its elements; the tensor itself where the framework has no strides.
         """
         return tensor
 
@@ -110,8 +110,8 @@ class One:
         return [self.given(f"d{name}", "nograd") for name in floats]
 
     def probes(self) -> list[Any]:
-        """By what each input's gradient is multiplied before it is derived once more; None
-        for those without gradient.
+        """By what each input's gradient is multiplied before it is derived once more;
+        None for those without gradient.
         """
         return [
             self.given(f"probe {name}", "nograd") if kind == "float" else None
