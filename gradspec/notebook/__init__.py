@@ -1,1 +1,1 @@
-"""Notebooks: the magic ``%%gradspec``, what it shows, and plots of rules."""
+"""Notebooks: the magic ``%%gradspec``, its output, and plots of rules."""

@@ -1,6 +1,6 @@
 """Expressions as LaTeX, as the author wrote them: nothing is reordered or simplified.
 
-The text holds names, numbers and commands of ours alone, so it is safe to show.
+The text holds only names, numbers and our own commands, so it is safe to show.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def _binary(expr: nodes.Binary) -> _Text:
 
 
 def _second(operand: _Text, tightness: int) -> str:
-    """What stands after an operator: in brackets too if it begins with a sign."""
+    """The operand after an operator: in brackets too if it begins with a sign."""
     text, own = operand
     is_bare = own >= tightness and not text.startswith(("-", "+"))
     return text if is_bare else _bracketed(text)

@@ -1,6 +1,6 @@
-"""The cell magic ``%%gradspec``: a cell of rules, compiled and defined where it stands.
+"""The cell magic ``%%gradspec``: compile a cell of rules and define its functions.
 
-IPython is not imported: the shell that loads the extension is all that is used of it.
+IPython is not imported: only the shell that loads the extension is used.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from gradspec.targets import TARGETS, outside_targets
 
 MAGIC = "gradspec"
 _FILE = "cell.grad"
-"""What messages call a cell; imports in it are relative to the working folder."""
+"""A cell's file name in messages; its imports are relative to the working folder."""
 
 
 def register(shell: Any) -> None:
-    """Add the magic to a shell of IPython's."""
+    """Add the magic to an IPython shell."""
     shell.register_magic_function(partial(run_cell, shell), "cell", MAGIC)
 
 

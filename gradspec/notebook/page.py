@@ -1,7 +1,7 @@
 """The output of a cell of rules, as HTML for a notebook and as text for a terminal.
 
-Text of the user's stands in ``<code>`` or ``<pre>``, escaped: a browser takes it for no
-HTML and a notebook for no LaTeX.
+Text of the user's is inside ``<code>`` or ``<pre>``, escaped, so that a browser reads
+it as no HTML and a notebook as no LaTeX.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _WORDS = 'style="font-family: inherit; background: none; white-space: normal"'
 
 @dataclass(frozen=True, slots=True)
 class CellOutput:
-    """What became of a cell: its rules, the findings, and the names that it defined."""
+    """The result of a cell: its rules, diagnostics, and the names that it defined."""
 
     target: str
     rules: tuple[CheckedRule, ...]
@@ -71,7 +71,7 @@ class CellOutput:
 
     @property
     def _shown(self) -> tuple[CheckedRule, ...]:
-        """The rules, unless some have errors: these are all there is to see then."""
+        """The rules, unless some have errors: then those alone."""
         return () if any(d.is_error for d in self.diagnostics) else self.rules
 
 
@@ -82,7 +82,7 @@ def _summary(output: CellOutput) -> str:
 
 
 def _finding(found: Diagnostic) -> str:
-    """A finding as in a terminal, its colours too."""
+    """A diagnostic as in a terminal, with its colours."""
     from rich.console import Console
     from rich.terminal_theme import TerminalTheme
     from rich.text import Text
@@ -116,7 +116,7 @@ def _table(rules: tuple[CheckedRule, ...]) -> Iterator[str]:
 
 
 def _rows(checked: CheckedRule, definition: nodes.RuleDef) -> Iterator[str]:
-    """Name and formula stand beside all gradients."""
+    """The rows of a rule; name and formula span all gradients."""
     gradients = list(_gradients(checked, definition)) or [("", "no gradient")]
     height = f'rowspan="{len(gradients)}"'
     title = f"<code>{escape(definition.name)}</code>{_doc(definition)}"

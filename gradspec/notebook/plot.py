@@ -1,7 +1,7 @@
 """Plots of elementwise rules: values and gradients over the domain of one input.
 
-A rule's docstring holds its text, so functions of any emitted module can be drawn, and
-with the framework that they are emitted for.
+A rule's docstring holds its text, so functions of any emitted module can be drawn,
+using the framework that they are emitted for.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _POINTS = 401
 """An odd number: the middle, often a kink or a pole, is one of them."""
 
 _REACH = 5.0
-"""How far a plot goes where the domain has no end."""
+"""The extent of a plot where the domain is unbounded."""
 
 _WIDEST = 1000.0
-"""A wider domain is cut to `_REACH`: all that happens would be in a few pixels."""
+"""A wider domain is cut to `_REACH`: all features would lie within a few pixels."""
 
 _CUT = 10.0
-"""Values this many times as far apart as nine tenths of them, as beside a pole, are cut."""
+"""Values beyond this many times the spread of nine tenths of them are cut."""
 
 _TEXT = re.compile(r"^ {4}rule \w+\(.*(?:\n {4,}\S.*)*", re.MULTILINE)
 
@@ -135,8 +135,10 @@ def _definition(function: Function) -> nodes.RuleDef:
 
 
 def _declared(definition: nodes.RuleDef) -> Rule:
-    """The rule with its inputs and assumptions, and 0 for a formula: what the formulas
-    call is not in the docstring. If an assumption calls something, none is left."""
+    """The rule with its inputs and assumptions, and 0 for a formula: the functions that
+    formulas call are not in the docstring. If an assumption contains a call, all are
+    dropped.
+    """
     from gradspec.lower.lowering import lower
 
     span = definition.span
@@ -171,8 +173,10 @@ def _variable(declared: Rule, over: str | None, inputs: dict[str, Any]) -> Input
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A rule with values for all inputs but one; ``place`` is that one's among the
-    arrays, which come first. ``moving`` are the places of outputs with a gradient."""
+    """A rule with values for all inputs but one; ``place`` is the position of that one
+    among the arrays, which come first. ``moving`` are the places of outputs with a
+    gradient.
+    """
 
     rule: Function
     arrays: tuple[Any, ...]
@@ -204,8 +208,9 @@ def _call(
     inputs: dict[str, Any],
     outputs: tuple[nodes.Parameter, ...],
 ) -> _Call:
-    """The other inputs are as given; without, learned ones are as a new layer has them,
-    static ones have their defaults, and the rest are 1."""
+    """The other inputs as given; if omitted, params have a new layer's initial values,
+    statics their defaults, and the rest are 1.
+    """
     given: dict[str, Any] = dict(inputs)
     arrays: list[Any] = []
     numbers: dict[str, Any] = {}
@@ -233,7 +238,7 @@ _ONES = {Kind.BOOL: True, Kind.INT: 1, Kind.STATIC_INT: 1}
 
 
 def _domain(declared: Rule, variable: Input, given: dict[str, Any]) -> Range:
-    """What the assumptions leave of a variable."""
+    """The interval that the assumptions leave for a variable."""
     from gradspec.symbolic.domain import Limits
 
     point = {i.name: i.default for i in declared.inputs if i.default is not None}
@@ -320,7 +325,7 @@ _FRAMEWORKS = {
 
 
 def _framework(call: _Call) -> Callable[[_Call, Array], _Found]:
-    """Known by what the rule makes of a number."""
+    """The framework, recognised by the type of the rule's result for a number."""
     made = type(call.values(1.0)[0]).__module__.partition(".")[0]
     if made not in _FRAMEWORKS:
         raise TypeError(f"plot knows no gradients of {made}")

@@ -1,4 +1,4 @@
-"""What a target computes: named statements over arrays.
+"""The array expressions and named statements that a target computes.
 
     expr ::= Name(id)                   an argument, an output, a local, `d<output>`
            | Literal(q)                 an exact rational, rounded when printed
@@ -52,8 +52,9 @@ from gradspec.primitives.lookup import primitive
 
 
 class Node(Numbered):
-    """Fields are sub-expressions, tuples of them, or plain data (positions, words). A node
-    knows its direct sub-expressions, left to right, and remembers the names in it.
+    """Fields are sub-expressions, tuples of them, or plain data (positions, strings).
+    Each node knows its direct sub-expressions, left to right, and caches the names in
+    it.
     """
 
     __slots__ = ("_names", "key", "parts")
@@ -72,8 +73,9 @@ class Node(Numbered):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names that occur, in the order of their first occurrence. They are
-        remembered: emitters ask which of all nodes are numbers alone."""
+        """The names that occur, in the order of their first occurrence. Cached, because
+        emitters ask of every node whether it is a Python number.
+        """
         known: tuple[str, ...] | None = getattr(self, "_names", None)
         if known is None:
             found: dict[str, None] = {}
@@ -94,7 +96,7 @@ class Node(Numbered):
         return known
 
     def over(self, parts: tuple[Expr, ...]) -> Expr:
-        """The same over other sub-expressions."""
+        """The same node over other sub-expressions."""
         rest = iter(parts)
         made: list[Any] = []
         for value in self._values():
@@ -178,7 +180,7 @@ class ToFloat(Node):
 
 
 class RankedNode(Node):
-    """An operation that knows axes."""
+    """An operation on named axes."""
 
     __slots__ = ()
 
@@ -187,8 +189,8 @@ class RankedNode(Node):
 class Reduce(RankedNode):
     """``op`` (sum mean prod max min logsumexp peak) over ``axes``, ascending (-2 before -1).
 
-    With ``keep`` the axes stay and have size 1. ``peak`` is a maximum that is -inf of
-    nothing; the others are of nothing what the framework makes of it.
+    With ``keep`` the axes stay and have size 1. Over an empty axis ``peak``, a maximum,
+    is -inf; the others give the framework's own result.
     """
 
     op: str
@@ -199,7 +201,7 @@ class Reduce(RankedNode):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Expand(RankedNode):
-    """New axes of size 1; ``axes`` are their positions in the result, ascending."""
+    """Insert axes of size 1; ``axes`` are their positions in the result, ascending."""
 
     arg: Expr
     axes: tuple[int, ...]
@@ -207,7 +209,7 @@ class Expand(RankedNode):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spread(RankedNode):
-    """The axis of size 1 at ``axis`` repeated ``size`` times (a view will do)."""
+    """The axis of size 1 at ``axis`` repeated ``size`` times (a view suffices)."""
 
     arg: Expr
     axis: int
@@ -249,9 +251,10 @@ class Diagonal(RankedNode):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Window(RankedNode):
-    """``size`` positions of an axis from ``start`` on (a number, perhaps negative).
+    """``size`` positions of an axis, beginning at ``start`` (a number, perhaps
+    negative).
 
-    With ``padded`` a position outside is 0; otherwise it is an error when called.
+    With ``padded`` a position outside is 0; otherwise it is an error at call time.
     """
 
     arg: Expr
@@ -263,7 +266,7 @@ class Window(RankedNode):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pick(RankedNode):
-    """One position of an axis, ``at`` (a number): the axis goes."""
+    """One position of an axis, ``at`` (a number); the axis is removed."""
 
     arg: Expr
     axis: int
@@ -272,7 +275,9 @@ class Pick(RankedNode):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Arange(RankedNode):
-    """The integers from 0 to ``size`` - 1, along one axis, where ``like`` (a tensor) is."""
+    """The integers 0 … ``size`` - 1 along one axis, on the device of the tensor
+    ``like``.
+    """
 
     size: Expr
     like: Expr
@@ -280,11 +285,11 @@ class Arange(RankedNode):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Take(RankedNode):
-    """Positions of ``axis`` by an array of integers, whose axes stand in its place.
+    """Elements along ``axis`` at integer positions; the axes of ``index`` replace it.
 
     Either ``index`` has core axes only, or ``arg`` does and ``axis`` is its first: the
-    batch axes of the index then come first. A position outside is an error when called;
-    with ``clipped`` it is the nearest one (its value is not used).
+    batch axes of the index then come first. A position outside is an error at call
+    time; with ``clipped`` it is the nearest one (its value is not used).
     """
 
     arg: Expr
@@ -295,8 +300,8 @@ class Take(RankedNode):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Gather(RankedNode):
-    """Positions of ``axis`` by integers of the same number of core axes as ``arg``;
-    all other axes broadcast (as `take_along_axis`).
+    """Elements along ``axis`` at integer positions with as many core axes as ``arg``;
+    all other axes broadcast (as in `take_along_axis`).
     """
 
     arg: Expr
@@ -324,7 +329,7 @@ class ScatterAdd(RankedNode):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cumulative(RankedNode):
-    """Running sums along ``axis``, from its end if ``reverse``."""
+    """Cumulative sums along ``axis``, from its end if ``reverse``."""
 
     arg: Expr
     axis: int
@@ -333,9 +338,9 @@ class Cumulative(RankedNode):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Windows(RankedNode):
-    """Two axes in place of ``axis``: what is at ``[i, j]`` of ``rows`` and ``columns`` was
-    at ``start + i + j``, or at ``start + i - j`` if it runs ``backward``. With ``padded``
-    a position outside is 0; otherwise it is an error when called.
+    """Two axes in place of ``axis``: element ``[i, j]`` of ``rows`` and ``columns`` is
+    the one at ``start + i + j``, or at ``start + i - j`` if ``backward``. With
+    ``padded`` a position outside is 0; otherwise it is an error at call time.
     """
 
     arg: Expr
@@ -349,7 +354,7 @@ class Windows(RankedNode):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProductOfOthers(RankedNode):
-    """For each position of ``axis`` the product of what is at all others."""
+    """For each position of ``axis`` the product of the elements at all others."""
 
     arg: Expr
     axis: int
@@ -364,7 +369,7 @@ class Stack(RankedNode):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Softmax(RankedNode):
-    """Exponentials as shares of their sum along ``axis``, however large they are."""
+    """Exponentials divided by their sum along ``axis``, without overflow."""
 
     arg: Expr
     axis: int
@@ -380,7 +385,7 @@ class LogSoftmax(RankedNode):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shares(RankedNode):
-    """:class:`Softmax`, where the logarithm of the exponentials' sum is at hand."""
+    """:class:`Softmax`, computed from a known logarithm of the exponentials' sum."""
 
     arg: Expr
     total: Expr
@@ -473,8 +478,8 @@ _WHOLE = ("add", "sub", "mul", "neg")
 
 
 def is_whole(expr: Expr, whole: frozenset[str]) -> bool:
-    """Whether the value is an integer: sizes, positions, whole numbers, and their sums
-    and products.
+    """True if the value is an integer: sizes, positions, integers, and their sums and
+    products.
     """
     match expr:
         case Name(id=name):
@@ -534,9 +539,9 @@ _SAFE = frozenset(
 
 
 def is_number(expr: Expr, numbers: frozenset[str]) -> bool:
-    """Whether no tensor takes part in the value, and Python computes it as a framework
-    would: ``1.0 / k``, ``math.log(k)`` and ``k**-1`` may raise, in a branch that is not
-    taken too, so that they are computed as arrays.
+    """True if no tensor occurs in the value and Python computes it as a framework
+    would. ``1.0 / k``, ``math.log(k)`` and ``k**-1`` may raise, even in a branch that
+    is not taken, and are therefore computed as arrays.
     """
     for node in nodes(expr):
         match node:
@@ -552,7 +557,7 @@ def is_number(expr: Expr, numbers: frozenset[str]) -> bool:
 
 
 def is_safe(node: Op) -> bool:
-    """Whether Python computes the operation on plain numbers, and never raises."""
+    """True if Python computes the operation on plain numbers and never raises."""
     if "python" not in primitive(node.primitive).spellings:
         return False
     match node:

@@ -1,4 +1,4 @@
-"""Where indices become axes: alignment of array values over named indices.
+"""Alignment of array values over named indices: indices become axes.
 
 A :class:`Value` is an array and the index that each of its core axes stands for. To
 combine values they are aligned to a common *frame*, an order of indices: axes are
@@ -40,7 +40,7 @@ from gradspec.plan.operations import Types, is_scalar
 class Value:
     """An array, the index of each core axis, and whether it may have batch axes.
 
-    ``is_number`` tells a Python number, which has no axes and needs none.
+    ``is_number`` marks a Python number, which has no axes and needs none.
     """
 
     expr: Expr
@@ -58,7 +58,7 @@ def size_of(axis: str | int) -> Expr:
 
 
 def frame(values: Sequence[Value], preferred: Sequence[str]) -> tuple[str, ...]:
-    """An order of all indices of the values in which the fewest need transposing.
+    """An order of all indices of the values that needs the fewest transpositions.
 
     ``preferred`` is the order of the assigned indices, then the bound ones.
     """
@@ -70,7 +70,9 @@ def frame(values: Sequence[Value], preferred: Sequence[str]) -> tuple[str, ...]:
 
 
 def _merged(base: tuple[str, ...], wished: tuple[str, ...]) -> tuple[str, ...]:
-    """``base`` as it is, and each other index after those that it is wished after."""
+    """``base`` unchanged, with each other index after those that precede it in
+    ``wished``.
+    """
     found = list(base)
     for position, axis in enumerate(wished):
         if axis not in base:
@@ -102,7 +104,7 @@ def aligned(value: Value, order: tuple[str, ...]) -> Expr:
 
 
 def permuted(expr: Expr, axes: tuple[str, ...], order: tuple[str, ...]) -> Expr:
-    """The core axes in another order; those in front that stay are left alone."""
+    """The core axes in another order; leading axes that stay are left alone."""
     if axes == order:
         return expr
     first = next(p for p, (a, b) in enumerate(zip(axes, order, strict=True)) if a != b)
@@ -116,7 +118,7 @@ def permuted(expr: Expr, axes: tuple[str, ...], order: tuple[str, ...]) -> Expr:
 
 
 def spread(value: Value, order: tuple[str, ...], sizes: Sequence[Expr]) -> Expr:
-    """The array with all axes of the frame in full."""
+    """The array with all axes of the frame at full size."""
     expr = value.expr if value.is_number else aligned(value, order)
     if not value.is_number and not value.batched:
         held = [p for p, axis in enumerate(order) if axis in value.axes]
@@ -132,7 +134,7 @@ def spread(value: Value, order: tuple[str, ...], sizes: Sequence[Expr]) -> Expr:
 
 
 def expanded(expr: Expr, axes: tuple[int, ...]) -> Expr:
-    """``Expand``, carried down to where it costs nothing: a reduction keeps its axes.
+    """``Expand``, moved inward where that is free: a reduction keeps its axes.
 
     Names of numbers have no axes; callers expand only what contains an array.
     """
@@ -150,7 +152,7 @@ def expanded(expr: Expr, axes: tuple[int, ...]) -> Expr:
 
 
 def pushed(expr: Expr, axes: tuple[int, ...], types: Types) -> Expr:
-    """The same, also through elementwise operations on values of fewer axes."""
+    """The same, also moved through elementwise operations on values of fewer axes."""
 
     def part(value: Expr) -> Expr:
         is_number = is_scalar(value, types) and not isinstance(value, Arange)
@@ -170,7 +172,7 @@ def pushed(expr: Expr, axes: tuple[int, ...], types: Types) -> Expr:
 
 
 def _composed(inner: tuple[int, ...], outer: tuple[int, ...]) -> tuple[int, ...]:
-    """The positions of both in the result of expanding twice."""
+    """The positions of both sets of axes in the result of expanding twice."""
     depth = max(-min(inner), -min(outer)) + len(inner) + len(outer)
     held = [p for p in range(-depth, 0) if p not in outer]
     moved = [held[p] for p in inner]
@@ -187,7 +189,7 @@ ZERO, ONE = Literal(Fraction(0)), Literal(Fraction(1))
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """What stands on one axis: the ``index`` expression, and it as integer ``value``."""
+    """One axis position: the ``index`` expression, and its integer ``value``."""
 
     index: ir.Expr
     value: Value
@@ -204,7 +206,7 @@ def indexed(
     """The reference as a value over the indices in it.
 
     ``sizes`` are those of the indices, ``axis_sizes`` those of the array's axes. Where
-    ``guarded`` a choice keeps what lies outside from being used.
+    ``guarded``, a choice excludes elements outside the axis.
     """
     expr, labels = array, [str(number) for number in range(len(positions))]
     for number, position in enumerate(positions):
@@ -263,8 +265,9 @@ def _shift(index: ir.Expr) -> tuple[str, Expr] | None:
 def _pair(
     index: ir.Expr, labels: Sequence[str]
 ) -> tuple[tuple[str, str], Expr, bool] | None:
-    """``i + j`` and ``i - j``, perhaps with a number: the indices, the start, and whether
-    the second runs backward."""
+    """``i + j`` and ``i - j``, perhaps plus a number: the indices, the start, and True
+    if the second runs backward.
+    """
     start = 0
     match index:
         case ir.Apply(op="add" | "sub" as op, args=(inner, ir.Const(value=value))):
@@ -282,7 +285,7 @@ def _pair(
 
 
 def _is_inside(index: ir.Expr, size: Expr) -> bool:
-    """Whether a number is a position of an axis of known size."""
+    """True if a number is a position of an axis of known size."""
     match index, size:
         case ir.Const(value=at), Literal(value=count):
             return 0 <= at < count
@@ -304,7 +307,9 @@ def _taken(
     index: Value,
     guarded: bool,
 ) -> tuple[Expr, list[str], bool]:
-    """Positions by an array of integers, whose indices come in place of the axis."""
+    """Elements at integer positions; the indices of the position array replace the
+    axis.
+    """
     others = [label for p, label in enumerate(labels) if p != len(labels) + axis]
     if not index.batched and not set(index.axes) & set(others):
         at = len(labels) + axis
@@ -321,8 +326,8 @@ def _taken(
 def _gathered(
     expr: Expr, batched: bool, labels: list[str], axis: int, index: Value
 ) -> tuple[Expr, list[str], bool]:
-    """The last index that the array lacks takes the place of the axis; the others
-    become axes of size 1 in front of it.
+    """The last index that the array lacks replaces the axis; the others become axes of
+    size 1 in front of it.
     """
     at = len(labels) + axis
     extra = [a for a in index.axes if a not in labels]

@@ -1,9 +1,9 @@
-"""The closed values of a rule over arrays: locals and outputs put in place.
+"""The closed values of a rule over arrays: locals and outputs inlined.
 
-In the backward pass these keep their names: outputs that take a gradient, locals of fewer
-axes than the rule's inputs (statistics of a row: little to keep, a pass over the input to
-compute again), and what the author says with ``save``; not what the author says with
-``recompute``. Constants (locals that no tensor takes part in) keep theirs everywhere.
+The backward pass refers by name to outputs that take a gradient, to locals of fewer
+axes than the rule's inputs (statistics of a row: small residuals that cost a pass over
+the input to recompute), and to names that the author lists in ``save``; not to those in
+``recompute``. Constants (locals without tensors) keep their names everywhere.
 """
 
 from __future__ import annotations
@@ -50,8 +50,9 @@ class NotEmitted(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """The closed values; ``cotangents`` by ``d<input>``. ``tangents`` by ``<output>_dot``,
-    of a rule over named axes alone; none where ``no_tangents`` says why.
+    """The closed values; ``cotangents`` by ``d<input>``. ``tangents`` by
+    ``<output>_dot``, for indexed rules only; None where ``no_tangents`` gives the
+    reason.
     """
 
     constants: tuple[Assign, ...]
@@ -71,7 +72,7 @@ def close(rule: Rule) -> Closed:
 
 
 class _Closing:
-    """The rule with what is known of all its names."""
+    """The rule and all that is known about its names."""
 
     def __init__(self, rule: Rule) -> None:
         self.rule = rule
@@ -128,7 +129,7 @@ class _Closing:
     # --- the forward pass ----------------------------------------------------------
 
     def _forward(self) -> dict[str, Expr]:
-        """Each let over the names of the earlier ones."""
+        """Each forward let over the names of the earlier ones."""
         outputs = {output.name: output for output in self.rule.outputs}
         found: dict[str, Expr] = {}
         for let in self.rule.forward:
@@ -225,7 +226,9 @@ class _Closing:
         return Value(operation("add", tuple(both)), first.axes, False)
 
     def _tangents(self) -> tuple[dict[str, Expr], str]:
-        """Those of the outputs, over forward values and ``<input>_dot``; or why not."""
+        """Tangents of the outputs, over forward values and ``<input>_dot``; or why
+        there are none.
+        """
         view = dict(self.view)
         for variable in self.rule.inputs:
             name = f"{variable.name}_dot"
@@ -250,7 +253,7 @@ class _Closing:
         return found, ""
 
     def _kept(self) -> frozenset[str]:
-        """The forward values that the backward pass takes by name."""
+        """The forward values that the backward pass refers to by name."""
         rule = self.rule
         outputs = {o.name for o in rule.outputs if o.takes_gradient}
         rank = max((len(i.shape.axes) for i in rule.tensor_inputs), default=0)
@@ -271,7 +274,7 @@ class _Closing:
 def _resolved(
     lets: Mapping[str, Expr], known: Mapping[str, Expr], kept: frozenset[str]
 ) -> dict[str, Expr]:
-    """Each let with the others put in place, but for those that are kept."""
+    """Each let with the others inlined, except for residuals."""
     values = dict(known)
     found: dict[str, Expr] = {}
     for name, value in lets.items():
@@ -282,15 +285,15 @@ def _resolved(
 
 
 def _values(name: str, *forms: Mapping[str, Expr]) -> tuple[Expr, ...]:
-    """What a forward name stands for, written out."""
+    """The values that a forward name stands for, inlined."""
     return tuple(form[name] for form in forms if name in form)
 
 
 def _by_name(
     lets: Mapping[str, Expr], known: Sequence[tuple[str, Expr]]
 ) -> dict[str, Expr]:
-    """What is taken by name in one place is taken by name in all: computed again it
-    would be another value of that name.
+    """A value referred to by name in one place is so in all: if recomputed, it would be
+    another value of that name.
     """
     places = {value: Name(name) for name, value in known if children(value)}
     return {name: replaced(value, places) for name, value in lets.items()}
@@ -299,8 +302,8 @@ def _by_name(
 def _with_natives(
     wanted: frozenset[str], *groups: Mapping[str, Expr]
 ) -> list[dict[str, Expr]]:
-    """What frameworks have a function for; a part of it may be needed elsewhere, so all
-    is looked at together. Other values than the ``wanted`` are there to be used.
+    """Replace expressions that frameworks have a function for. All values are examined
+    together, since a part may be needed elsewhere; only ``wanted`` ones must be kept.
     """
     placed = {(k, n): v for k, group in enumerate(groups) for n, v in group.items()}
     found = with_natives(placed, [key for key in placed if key[1] in wanted])
@@ -318,7 +321,7 @@ def _of(let: Let, value: Value, view: Mapping[str, Known]) -> Known:
 
 
 def _constants(rule: Rule) -> dict[str, ir.Expr]:
-    """Locals in which sizes, statics and numbers alone take part."""
+    """Locals made of sizes, statics and numbers alone."""
     outputs = {output.name for output in rule.outputs}
     scalars = {static.name for static in rule.static_inputs}
     found: dict[str, ir.Expr] = {}
@@ -341,7 +344,7 @@ def _types(rule: Rule, constants: Iterable[str]) -> Types:
 
 
 def _sized(value: ir.Expr) -> ir.Expr:
-    """Sizes as names, for they are numbers like statics."""
+    """Sizes as names, because they are numbers like statics."""
 
     def visit(node: ir.Expr) -> ir.Expr:
         return ir.Ref(node.axis) if isinstance(node, ir.Size) else node
@@ -364,7 +367,7 @@ def _shape_of(rule: Rule, cotangent: str) -> Shape | None:
 
 
 def _sizes(rule: Rule) -> tuple[AxisSize, ...]:
-    """Where each named size can be read; a static that is one is known already."""
+    """The places from which each named size can be read, unless a static gives it."""
     ends = [(i.name, i.shape) for i in rule.tensor_inputs]
     ends += [(o.name, o.shape) for o in rule.outputs]
     ends += [(f"d{o.name}", o.shape) for o in rule.outputs if o.takes_gradient]

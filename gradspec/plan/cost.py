@@ -1,9 +1,9 @@
-"""What a rule costs on one target: what it keeps, what it calls, what it reads and writes.
+"""The cost summary of a rule on one target: residuals, calls, and memory traffic.
 
-Counted in the statements that are printed. A call is an operation on arrays (what happens
-among Python numbers, and views of an array, are none). If each call is a kernel of its
-own, it reads its array operands and writes its result; if all of a pass is one kernel
-(blocked, or compiled), that reads what it is given and writes what it gives, once each.
+Counted over the emitted statements. A call is an operation on arrays; arithmetic of
+Python numbers and views are not counted. If each call is a kernel of its own, it reads
+its array operands and writes its result; if a pass is one kernel (blocked, or
+compiled), it reads its inputs and writes its outputs, once each.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _ALGEBRAIC = frozenset(("mod", "hypot", "cbrt"))
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One pass: calls, how many of them are transcendental, and arrays that go through
-    memory call by call and as one kernel.
+    """One pass: calls, how many are transcendental, and array traffic, call by call and
+    as one kernel.
     """
 
     calls: int = 0
@@ -48,7 +48,7 @@ class Work:
     fused: int = 0
 
     def __add__(self, other: Work) -> Work:
-        """This with the other before it, in the same kernel: what is given is the same."""
+        """This pass after the other, in the same kernel: both have the same inputs."""
         return Work(
             self.calls + other.calls,
             self.transcendental + other.transcendental,
@@ -59,9 +59,9 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class CostSummary:
-    """One rule. ``kept`` are the inputs and outputs that the backward pass is given,
-    ``beyond`` what else, with the bytes of an element where the rule is computed in
-    float32; None where the framework decides.
+    """One rule. ``kept`` are the inputs and outputs among the residuals, ``beyond`` the
+    other residuals, with bytes per element for a rule computed in float32; None where
+    the framework decides.
     """
 
     rule: str
@@ -72,7 +72,7 @@ class CostSummary:
 
 
 def cost_summary(program: Program) -> CostSummary:
-    """What the program calls, keeps, reads and writes."""
+    """Calls, residuals, reads and writes of the program."""
     ends = {i.name for i in program.inputs} | {o.name for o in program.outputs}
     residuals = program.backward.residuals
     size = 8 if program.is_double else 4
@@ -124,7 +124,7 @@ def _work(
 
 
 def _times(value: Expr) -> list[tuple[Expr, int]]:
-    """Every node with how often it stands in the text of the value."""
+    """Every node with the number of its occurrences in the text of the value."""
     order = list(nodes(value))
     counts = dict.fromkeys(order, 0)
     counts[value] = 1

@@ -1,4 +1,4 @@
-"""What the generated docstring says of a rule."""
+"""The contents of a rule's generated docstring."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def docs_of(checked: CheckedRule) -> Docs:
 
 
 def _definition(rule: Rule) -> str:
-    """The rule's own text, without what stands above it already (the docstring) and
-    without its examples, which are for `gradspec test`.
+    """The rule's own text, without its docstring (printed above it) and without its
+    examples, which are for `gradspec test`.
     """
     text, start = rule.definition, rule.span.start
     for example in sorted(rule.examples, key=lambda e: -e.span.start):

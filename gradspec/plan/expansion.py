@@ -1,4 +1,4 @@
-"""What a target has no function for, written out; what it cannot do; constants folded."""
+"""Expansion of primitives that a target lacks; unsupported ones; constant folding."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from gradspec.symbolic.enclose import enclose
 
 
 def expander(target: str, numbers: frozenset[str]) -> Callable[[Expr], Expr]:
-    """Writes out, all the way down, the primitives that ``target`` spells by a formula,
-    and folds constants. ``numbers`` are the names of Python numbers.
+    """A function that expands, recursively, the primitives that ``target`` spells by a
+    formula, and folds constants. ``numbers`` are the names of Python numbers.
     """
 
     def expand(expr: Expr) -> Expr:
@@ -55,7 +55,7 @@ def expander(target: str, numbers: frozenset[str]) -> Callable[[Expr], Expr]:
 
 
 def missing(exprs: Iterable[Expr], target: str) -> tuple[tuple[str, str], ...]:
-    """The primitives that the target cannot do, each with the reason, in order."""
+    """Primitives that the target does not support, each with the reason, in order."""
     found: dict[str, str] = {}
     for node in nodes(*exprs):
         if isinstance(node, Op):
@@ -101,7 +101,7 @@ _EXACT: dict[str, Callable[..., Fraction]] = {
 
 
 def folded(expr: Expr) -> Expr:
-    """``expr`` with the values of literals alone computed."""
+    """``expr`` with operations on literals evaluated."""
     done: dict[Expr, Expr] = {}
     for node in nodes(expr):
         parts = tuple(done[child] for child in children(node))
@@ -110,7 +110,7 @@ def folded(expr: Expr) -> Expr:
 
 
 def _written(node: Expr) -> Expr:
-    """A condition that is known and stands by itself, as a comparison."""
+    """A known condition that stands alone, written as a comparison."""
     match node:
         case Op("true"):
             return Op("eq", (ZERO, ZERO))
@@ -162,7 +162,7 @@ def _constant(node: Op, op: str) -> Expr:
 
 
 def _logic(node: Op) -> Expr:
-    """Conditions of which a part is known."""
+    """Conditions with a known operand."""
     true, false = Op("true"), Op("false")
     match node:
         case Op("not", (arg,)) if arg in (true, false):
@@ -180,7 +180,7 @@ def _logic(node: Op) -> Expr:
 
 
 def _in_balls(node: Op) -> Expr:
-    """The nearest double of a function of constants; the node where it is none."""
+    """The nearest double of a function of constants; the node if there is none."""
     row = primitive(node.primitive)
     if row.result != "real" or "number" in row.types:
         return node

@@ -1,10 +1,9 @@
-"""Each input's gradient as a sum of terms, and the tangents that follow from them.
+"""Each input's gradient as a sum of terms, and the tangents derived from them.
 
 A term has the shape of its output, which is the broadcast shape of the inputs that the
-output depends on; terms of different shapes must be reduced to the input's shape before
-they are added. The derivative in the other direction needs no second derivation: what
-multiplies ``dz`` in the gradient of ``x`` multiplies the tangent of ``x`` in that of
-``z``.
+output depends on; terms of different shapes are reduced to the input's shape before
+they are added. Forward mode needs no second derivation: the factor of ``dz`` in the
+gradient of ``x`` multiplies the tangent of ``x`` in that of ``z``.
 """
 
 from __future__ import annotations
@@ -53,8 +52,8 @@ from gradspec.plan.sharing import Words, shared, tensor_gradients
 
 
 def gradients_of(rule: Rule, closed: Closed) -> tuple[Gradient | None, ...]:
-    """One entry for each input. Each term has the input's own axes in full, and as batch
-    axes those of what it spans.
+    """One entry for each input. Each term has the input's own axes in full, and the
+    batch axes of its dependencies.
     """
     return tuple(
         _gradient(rule, closed, variable)
@@ -92,8 +91,9 @@ def _gradient(rule: Rule, closed: Closed, variable: Input) -> Gradient:
 
 
 def _require_one_batch(rule: Rule, variable: Input, used: tuple[str, ...]) -> None:
-    """What comes from an output without batch axes counts once, and must not be summed
-    over the batch of another output. An override cannot be parted (`rules.parted`)."""
+    """The cotangent of an output without batch axes counts once, and must not be summed
+    over the batch of another output. An override cannot be split (`rules.parted`).
+    """
     if f"d{variable.name}" in parted(rule):
         return
     reached = [o for o in rule.outputs if f"d{o.name}" in used]
@@ -110,7 +110,7 @@ def _unspread(value: Expr) -> Expr:
 
 
 def _in_full(value: Expr, variable: Input) -> Expr:
-    """A summand by itself may lack an axis that others have."""
+    """A single summand may lack an axis that others have."""
     axes = variable.shape.axes
     for position, axis in enumerate(axes):
         value = Spread(value, position - len(axes), size_of(axis))
@@ -124,8 +124,8 @@ def _spans(
     value: Expr,
     variable: Input,
 ) -> tuple[str, ...]:
-    """The tensor inputs of free shape that the outputs and the value depend on; of a
-    gradient that is summed over batch axes already, its input alone. A gradient without
+    """The tensor inputs of free shape that the outputs and the value depend on; for a
+    gradient already summed over batch axes, its input alone. A gradient without
     cotangents has the shape of all outputs.
     """
     if not variable.shape.batch and not rule.is_elementwise:
@@ -143,9 +143,9 @@ def _spans(
 def tangents_of(
     rule: Rule, closed: Closed, gradients: tuple[Gradient | None, ...]
 ) -> tuple[tuple[Expr, ...] | None, str]:
-    """One tangent for each output, in ``<input>_dot``; or why there is none. Only an
-    override may not be linear; it is asked by form, for the derivative of a step would be
-    0.
+    """One tangent for each output, in ``<input>_dot``; or the reason why there is none.
+    Only an override may be nonlinear; this is decided syntactically, because the
+    derivative of a step would be 0.
     """
     upstream = tuple(f"d{o.name}" for o in rule.outputs if o.takes_gradient)
     for entry, gradient in zip(rule.backward, gradients, strict=True):
@@ -196,14 +196,14 @@ def _not_linear(rule: Rule, name: str) -> str:
 
 
 Parts: TypeAlias = "Mapping[str, Expr] | None"
-"""Terms by upstream gradient; empty: zero; None: not a sum of such terms."""
+"""Terms by cotangent; empty: zero; None: not a sum of such terms."""
 
 
 def linear_terms(expr: Expr, upstream: tuple[str, ...]) -> Mapping[str, Expr] | None:
     """The terms of ``expr`` in rule order, or None when it is not linear.
 
-    Linear by form: sums, products and quotients with factors free of upstream gradients,
-    and choices whose condition is free of them.
+    Linearity is syntactic: sums, products and quotients with factors free of
+    cotangents, and choices whose condition is free of them.
     """
     parts: dict[Expr, Parts] = {}
     free: dict[Expr, bool] = {}
@@ -258,7 +258,7 @@ def _node(node: Expr, parts: Mapping[Expr, Parts], free: Mapping[Expr, bool]) ->
 def _through(
     node: Ranked, parts: Mapping[Expr, Parts], free: Mapping[Expr, bool]
 ) -> Parts:
-    """Linear in each operand, and one of them alone is not free."""
+    """Linear in each operand, where exactly one operand is not free of cotangents."""
     bound = [part for part in node.parts if not free[part]]
     if len(bound) != 1:
         return None
@@ -272,7 +272,7 @@ def _through(
 
 
 def _beside(args: tuple[Expr, ...], parts: Mapping[Expr, Parts]) -> Parts:
-    """Each upstream gradient's own stack: 0 where another stands."""
+    """A stack for each cotangent: 0 in the places of the others."""
     found = [parts[arg] for arg in args]
     known = [part for part in found if part is not None]
     if len(known) < len(found):
@@ -313,7 +313,9 @@ def _choice(condition: Expr, then: Parts, other: Parts) -> Parts:
 
 @dataclass(frozen=True, slots=True)
 class Summand:
-    """What the tangent of ``output`` has of the tangent of ``input``, times ``slope``."""
+    """The contribution of the tangent of ``input`` to that of ``output``, a multiple of
+    ``slope``.
+    """
 
     input: str
     output: str
@@ -330,13 +332,13 @@ class Pushforward:
 
 
 def is_linear(plan: RulePlan) -> bool:
-    """Whether every gradient is linear in the upstream gradients, by form."""
+    """True if every gradient is syntactically linear in the cotangents."""
     wholes = [g.whole for g in plan.gradients if g is not None]
     return all(linear_terms(whole, plan.upstream) is not None for whole in wholes)
 
 
 def pushforward(plan: RulePlan, words: Words) -> Pushforward:
-    """Of a rule that is linear in its upstream gradients. With named axes there are no
+    """The pushforward of a rule linear in its cotangents. An indexed rule has no
     slopes.
     """
     if plan.is_ranked:

@@ -1,8 +1,8 @@
-"""The layer of a rule with params: what it holds, what it is made with, what it is given.
+"""The layer of a rule with params: its attributes, constructor and call arguments.
 
-Neutral: a target that has such a thing prints it beside the function. Names of the author
-are those of arguments and attributes, with an underscore where the framework's own class
-has that name.
+Target-neutral: a target that supports layers prints it beside the function. The
+author's names become arguments and attributes, with an underscore where the framework's
+own class has that name.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from gradspec.plan.program import Program
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """``sizes`` are the named axes of its params, but for those that a static gives;
-    ``public`` the layer's own name for each name of the rule.
+    """``sizes`` are the named axes of its params, except those that a static gives;
+    ``public`` maps each name of the rule to the layer's own.
     """
 
     name: str
@@ -31,16 +31,16 @@ class Layer:
 
     @property
     def data(self) -> tuple[Input, ...]:
-        """What it is called with."""
+        """The call arguments."""
         return tuple(i for i in self.program.tensors if not i.is_param)
 
     @property
     def is_free(self) -> bool:
-        """Whether a param may have any shape that broadcasts with the data."""
+        """True if a param may have any shape that broadcasts with the data."""
         return any(i.shape.is_elementwise for i in self.params)
 
     def places(self, size: str) -> tuple[tuple[str, int], ...]:
-        """The data whose axes (from the end) have the size."""
+        """The data axes (from the end) that have the size."""
         return tuple(
             (i.name, position)
             for i in self.data

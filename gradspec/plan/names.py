@@ -1,4 +1,4 @@
-"""Names of values: those that are invented, and those that must be others."""
+"""Names of values: invented names, and names that collide and must change."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _NUMBERS = {0: "zero", 1: "one", 2: "two"}
 
 
 class Namer:
-    """Gives each value a name of its own; the same questions get the same answers."""
+    """Gives each value a name of its own; equal values get equal names."""
 
     def __init__(self, taken: Iterable[str]) -> None:
         self._taken = set(taken) | set(keyword.kwlist) | set(dir(builtins))
@@ -89,7 +89,7 @@ def _role(value: Expr) -> str:
 
 
 def _apt(value: Expr) -> str:
-    """What it is, if that is short: ``exp_x``, ``one_minus_p``, ``x_squared``, ``x0``."""
+    """A short descriptive name: ``exp_x``, ``one_minus_p``, ``x_squared``, ``x0``."""
     match value:
         case ToFloat(arg=Name(id=a)):
             return _short(f"float_{a}")
@@ -137,8 +137,8 @@ def _short(name: str) -> str:
 def collisions(
     plan: RulePlan, target: str, reserved: frozenset[str]
 ) -> Iterator[Diagnostic]:
-    """GS503 for a rule, or an input of it, whose name the target's text needs: it is
-    public, so that it cannot be another one.
+    """GS503 for a rule, or an input of it, whose name the emitted text needs: it is
+    public and cannot be renamed.
     """
     others = {i.name for i in plan.inputs}
     if plan.name in reserved:
@@ -170,8 +170,8 @@ def _name_in_use(plan: RulePlan, what: str, name: str, target: str) -> Diagnosti
 
 
 def renamed(plan: RulePlan, reserved: frozenset[str]) -> RulePlan:
-    """The plan with ``np`` called ``np_`` where ``np`` is reserved; so for every output,
-    local and size whose name, gradient or tangent collides.
+    """The plan with ``np`` renamed to ``np_`` where ``np`` is reserved; likewise every
+    output, local and size whose name, gradient or tangent collides.
     """
     inputs = frozenset(i.name for i in plan.inputs)
     names = _names(plan)

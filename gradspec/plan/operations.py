@@ -1,8 +1,8 @@
-"""Mathematics to arrays, one elementwise expression at a time.
+"""Elementwise expressions translated to array operations.
 
 Small powers become products (``x**2`` is ``x * x``: a tenth of the time of a power, and
-correctly rounded), a sum of a negative becomes a difference (the same number), integer
-and boolean tensors become floating where arithmetic is done with them.
+correctly rounded), a sum with a negative becomes a difference (the same number),
+integer and boolean tensors become floating in arithmetic.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ ZERO, ONE = Literal(Fraction(0)), Literal(Fraction(1))
 
 @dataclass(frozen=True, slots=True)
 class Types:
-    """What is not a floating tensor: Python numbers, and tensors of other kinds."""
+    """Names that are no floating tensors: Python numbers, tensors of other kinds."""
 
     scalars: frozenset[str]
     integers: frozenset[str]
@@ -65,9 +65,9 @@ def types_of(rule: Rule) -> Types:
 def translate(
     expr: ir.Expr, types: Types, known: dict[ir.Expr, Expr] | None = None
 ) -> Expr:
-    """The expression over arrays; calls of other rules are written out.
+    """The expression over arrays; calls of other rules are inlined.
 
-    ``known``: what was translated before, shared by expressions that have much in common.
+    ``known``: translations so far, shared by expressions with common parts.
     """
     expr = expand(expr)
     done: dict[ir.Expr, Expr] = {} if known is None else known
@@ -86,10 +86,11 @@ def as_float(value: Expr, types: Types) -> Expr:
 
 @lru_cache(maxsize=4096)
 def is_integral(value: Expr, positions: frozenset[str] = frozenset()) -> bool:
-    """Whether this is an array of positions (a name of ``positions``, or one that counts
-    along an axis), or arithmetic with one: elsewhere they are made floating first.
+    """True if this is an array of positions (a name of ``positions``, or one that
+    counts along an axis), or arithmetic with one: other integers are converted to
+    floating first.
 
-    Asked from the leaves up; remembered, a long sum is no deep recursion.
+    Evaluated from the leaves up and cached, so that a long sum is no deep recursion.
     """
     match value:
         case Arange():
@@ -105,7 +106,7 @@ def is_integral(value: Expr, positions: frozenset[str] = frozenset()) -> bool:
 
 
 def is_scalar(expr: Expr, types: Types) -> bool:
-    """Whether no tensor takes part in the value."""
+    """True if no tensor occurs in the value."""
     return all(name in types.scalars for name in names(expr))
 
 
@@ -119,7 +120,7 @@ def replaced(expr: Expr, values: Mapping[Expr, Expr]) -> Expr:
 
 
 def with_values(expr: Expr, values: Mapping[str, Expr]) -> Expr:
-    """Names replaced, and tidied where that is exact."""
+    """Names replaced, and the result simplified where that is exact."""
     done: dict[Expr, Expr] = {}
     for node in nodes(expr):
         if isinstance(node, Name):
@@ -130,7 +131,7 @@ def with_values(expr: Expr, values: Mapping[str, Expr]) -> Expr:
 
 
 def rebuilt(node: Expr, parts: tuple[Expr, ...]) -> Expr:
-    """The node over new children, tidied where that is exact."""
+    """The node over new children, simplified where that is exact."""
     match node:
         case Name() | Literal():
             return node
@@ -246,7 +247,7 @@ def _product(base: Expr, count: int) -> Expr:
 
 
 def operation(op: str, args: tuple[Expr, ...]) -> Expr:
-    """``Op(op, args)``, tidied where the tidy form is the same number."""
+    """``Op(op, args)``, simplified where the simple form is the same number."""
     match op, args:
         case "neg", (Literal(value=value),):
             return Literal(-value)
@@ -275,7 +276,7 @@ def operation(op: str, args: tuple[Expr, ...]) -> Expr:
 
 
 def _negated(value: Expr) -> Expr | None:
-    """What ``value`` is the negative of, when it is written as a negative."""
+    """The operand, if ``value`` is written as a negative."""
     match value:
         case Literal(value=number) if number < 0:
             return Literal(-number)

@@ -1,9 +1,9 @@
-"""What is planned for a rule and for a module.
+"""The plan of a rule and of a module.
 
-:class:`RulePlan` (from `plan.planning`) is neutral: closed expressions in the inputs and
-the upstream gradients, nothing shared. A target asks `plan.program` for :class:`Block`
-and :class:`Backward` values, in which what the target lacks is written out and repeated
-values are named.
+:class:`RulePlan` (from `plan.planning`) is target-neutral: closed expressions in the
+inputs and the cotangents, nothing shared. A target asks `plan.program` for
+:class:`Block` and :class:`Backward` values, in which primitives that the target lacks
+are expanded and repeated values are named.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class Assign:
 class Step:
     """A statement of a backward pass.
 
-    ``inputs`` are the inputs whose gradients need it, ``upstream`` the names
-    (``d<output>``) that it is computed from, directly or not. Both in rule order.
+    ``inputs`` are the inputs whose gradients need it, ``upstream`` the cotangents
+    (``d<output>``) that it depends on, directly or not. Both in rule order.
     """
 
     name: str
@@ -56,7 +56,7 @@ def positions(
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Statements, then one result for each output (or tangent) asked for."""
+    """Statements, then one result for each requested output (or tangent)."""
 
     statements: tuple[Assign, ...]
     results: tuple[Expr, ...]
@@ -66,10 +66,10 @@ class Block:
 class Term:
     """One summand of an input's gradient, to be reduced to the input's shape by itself.
 
-    ``upstream`` are the upstream gradients (``d<output>``) that it uses: one in split
-    form, unless the rule is not linear in them; none when the author's override ignores
-    them. ``spans`` are the tensor inputs whose broadcast shape the term has; a term
-    whose ``spans`` is the input alone needs no reduction.
+    ``upstream`` are the cotangents (``d<output>``) that it uses: one in split form,
+    unless the rule is not linear in them; none when the author's override ignores them.
+    ``spans`` are the tensor inputs whose broadcast shape the term has; a term whose
+    ``spans`` is the input alone needs no reduction.
     """
 
     value: Expr
@@ -83,9 +83,9 @@ class Backward:
     """The backward pass of one rule for one target.
 
     ``gradients`` has one entry for each tensor input: its terms, or None when it takes
-    no gradient. No terms at all means that the gradient is zero. ``residuals`` are the
-    values that must be kept: inputs, outputs and saved locals, in rule order (statics
-    are not listed). ``statics`` are the statics that it uses.
+    no gradient. No terms at all means that the gradient is zero. ``residuals`` are
+    inputs, outputs and saved locals, in rule order (statics are not listed).
+    ``statics`` are the statics that it uses.
     """
 
     statements: tuple[Step, ...]
@@ -98,7 +98,7 @@ class Backward:
 
 
 class Nature(Enum):
-    """Whether the backward pass is the derivative of the forward pass."""
+    """The relation of the backward pass to the derivative of the forward pass."""
 
     EXACT = "exact"
     SURROGATE = "surrogate"
@@ -115,7 +115,7 @@ class Gradient:
     whole: Expr
     terms: tuple[Term, ...]
     locals: tuple[Expr | None, ...]
-    """For each term, its value with upstream 1 (None when it is not linear)."""
+    """For each term, its value at cotangent 1 (None when it is not linear)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Docs:
-    """What the docstring says: the author's words, the rule as written, and notes
+    """The contents of a docstring: the author's words, the rule as written, and notes
     (domain, verdict of each gradient, reasons of overrides, the source).
     """
 
@@ -159,13 +159,12 @@ class RulePlan:
 
     ``inputs`` are all inputs, statics included, in the order written. ``forward`` holds
     the author's locals and outputs, ``backward_locals`` those of the backward pass; in
-    all expressions the other names have been put in place, so that only inputs and
-    ``d<output>`` occur (a residual output or local occurs by its name in gradients), and
-    ``constants``: locals that no tensor takes part in.
-    ``saved`` are the outputs and locals that gradients may use by name.
-    ``tangents`` has one expression per output in the inputs and ``<input>_dot``; it is
-    None where ``no_tangents`` says why there is none. ``surrogates`` are the functions
-    that the backward pass differentiates, by output.
+    all expressions the other names are inlined, so that only inputs and ``d<output>``
+    occur (a residual output or local occurs by its name in gradients), and
+    ``constants``: locals without tensors. ``saved`` are the outputs and locals that
+    gradients may use by name. ``tangents`` has one expression per output in the inputs
+    and ``<input>_dot``; it is None where ``no_tangents`` gives the reason.
+    ``surrogates`` are the functions that the backward pass differentiates, by output.
     """
 
     name: str
@@ -188,16 +187,16 @@ class RulePlan:
     """Reasons of rewrites, by the output, local or cotangent that they explain."""
     sizes: tuple[AxisSize, ...] = ()
     asked: tuple[str, ...] = ()
-    """Outputs and locals that are kept for the backward pass, by ``save``."""
+    """Outputs and locals that the author makes residuals, by ``save``."""
 
     recomputed: tuple[str, ...] = ()
-    """Outputs and locals that the backward pass computes again, by ``recompute``."""
+    """Outputs and locals that the backward pass recomputes, by ``recompute``."""
     wide: tuple[str, ...] = ()
     """Outputs and cotangents that are computed in float64 and rounded."""
 
     @property
     def is_ranked(self) -> bool:
-        """Whether an input or output has axes of its own."""
+        """True if an input or output has axes of its own."""
         shapes = [v.shape for v in self.inputs] + [v.shape for v in self.outputs]
         return any(shape.axes for shape in shapes)
 
@@ -211,7 +210,7 @@ class RulePlan:
 
     @property
     def saved_or_given(self) -> tuple[str, ...]:
-        """What a backward pass may be given: tensor inputs, then ``saved``."""
+        """The possible residuals: tensor inputs, then ``saved``."""
         return (*(i.name for i in self.tensors), *self.saved)
 
     @property
@@ -222,7 +221,9 @@ class RulePlan:
 
 @dataclass(frozen=True, slots=True)
 class Unplanned:
-    """A rule that cannot be emitted yet, and why (becomes a diagnostic of the target)."""
+    """A rule that cannot be emitted yet, and why (reported as a diagnostic of the
+    target).
+    """
 
     rule: str
     reason: str

@@ -1,4 +1,4 @@
-"""From checked rules to the plan of a module. Nothing is decided for one target here."""
+"""From checked rules to the plan of a module, for all targets alike."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def plan_rule(checked: CheckedRule) -> RulePlan:
 
 
 def in_full(rule: Rule) -> tuple[Rule, Closed, tuple[Gradient | None, ...]]:
-    """The rule with each output broadcast to the shape of all that has a part in it, its
+    """The rule with each output broadcast to the joint shape of its dependencies, its
     closed values and its gradients.
     """
     while True:
@@ -95,7 +95,7 @@ def in_full(rule: Rule) -> tuple[Rule, Closed, tuple[Gradient | None, ...]]:
 
 
 def _is_unchecked(checked: CheckedRule) -> bool:
-    """Whether a gradient has no verdict: nothing unproved is emitted."""
+    """True if a gradient has no verdict: nothing unproved is emitted."""
     known = {verdict.input: verdict.status for verdict in checked.verdicts}
     return any(
         known.get(i.name, Status.NONE) is Status.NONE
@@ -117,7 +117,7 @@ def _nature(checked: CheckedRule) -> Nature:
 
 
 def unsaved(module: ModulePlan) -> tuple[Diagnostic, ...]:
-    """A warning for each name that stands in ``save`` in vain."""
+    """A warning for each name that ``save`` lists without effect."""
     return tuple(found for plan in module.rules for found in _of_rule(plan))
 
 

@@ -1,6 +1,6 @@
-"""The finished program of a rule for one target: all that its text is written from.
+"""The finished program of a rule for one target, from which its text is emitted.
 
-A target sees nothing else of a rule, and asks no earlier stage.
+A target sees nothing else of a rule, and calls no earlier stage.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _FLOATS = (Kind.FLOAT, Kind.NOGRAD)
 
 
 class Residuals(Enum):
-    """The values of the forward pass that a backward pass may take by name.
+    """The values of the forward pass that a backward pass may refer to by name.
 
     ALL       outputs and locals: the backward pass is a closure of the forward pass
     SAVED     the same, unless the rule's gradient is declared to be another than the
@@ -166,24 +166,24 @@ class Program:
 
     @property
     def forward_values(self) -> list[Expr]:
-        """All that the forward pass computes."""
+        """All values of the forward pass."""
         return [*(s.value for s in self.forward.statements), *self.forward.results]
 
     @property
     def backward_values(self) -> list[Expr]:
-        """All that the backward pass computes."""
+        """All values of the backward pass."""
         terms = (t.value for group in self.backward.gradients for t in group or ())
         return [*(step.value for step in self.backward.statements), *terms]
 
     @property
     def pushed_values(self) -> list[Expr]:
-        """All that the pushforward computes."""
+        """All values of the pushforward."""
         block = self.pushforward
         return [*(s.value for s in block.statements), *block.results] if block else []
 
     @property
     def shown_values(self) -> list[Expr]:
-        """The slopes that a trace shows."""
+        """The slopes that a trace prints."""
         every = (slope for parts in self.slopes.values() for _, slope in parts)
         return [slope for slope in every if slope is not None]
 
@@ -197,7 +197,8 @@ class Program:
         self, values: Iterable[Expr], known: Iterable[str]
     ) -> list[tuple[str, str, int]]:
         """The sizes that the values use and no static gives: each with the first of the
-        known arrays that has it, and the position of the axis."""
+        known arrays that has it, and the position of the axis.
+        """
         there, used = {*known}, names(*values)
         statics = {i.name for i in self.statics}
         return [
@@ -208,18 +209,20 @@ class Program:
 
     @property
     def has_axes(self) -> bool:
-        """Whether an input or output has named axes."""
+        """True if an input or output has named axes."""
         shapes = [i.shape for i in self.inputs] + [o.shape for o in self.outputs]
         return any(shape.axes for shape in shapes)
 
     @property
     def is_double(self) -> bool:
-        """Whether anything is to be computed in float64."""
+        """True if any value is computed in float64."""
         return bool(self.double)
 
     @property
     def variables(self) -> frozenset[str]:
-        """All names of values: the author's, those of gradients and tangents, and ours."""
+        """All names of values: the author's, those of gradients and tangents, and
+        invented ones.
+        """
         ends = [i.name for i in self.inputs] + [o.name for o in self.outputs]
         steps = [s.name for s in self.forward.statements]
         steps += [s.name for s in self.backward.statements]
@@ -232,7 +235,7 @@ class Program:
         )
 
     def local(self, name: str) -> str:
-        """``name`` for a value of the text's own, with underscores if a value has it."""
+        """``name`` for an emitted variable, with underscores if a value has it."""
         while name in self.variables:
             name += "_"
         return name
@@ -258,7 +261,7 @@ class Program:
 
 
 def program(plan: RulePlan, operators: Operators) -> Program:
-    """RulePlan → Program: primitives that the target lacks are written out, repeated
+    """RulePlan → Program: primitives that the target lacks are expanded, repeated
     values are named, residuals are chosen.
     """
     if operators.sizes_are_tensors:
@@ -310,7 +313,7 @@ def program(plan: RulePlan, operators: Operators) -> Program:
 
 @cache
 def _functions(target: str) -> frozenset[str]:
-    """Names of runtime functions, which a value named by us must not hide."""
+    """Names of runtime functions, which an invented name must not shadow."""
     spellings = (row.spellings.get(target) for row in rows())
     names = {s.name for s in spellings if isinstance(s, Runtime)}
     return frozenset(names | {"softmax", "log_softmax", "logsumexp"})
@@ -344,7 +347,7 @@ def _locals(plan: RulePlan) -> frozenset[str]:
 
 
 def _numbers(plan: RulePlan, operators: Operators) -> frozenset[str]:
-    """Statics, sizes that are numbers, and what is computed from these alone."""
+    """Statics, sizes that are numbers, and values computed from these alone."""
     found = {static.name for static in plan.statics}
     if not operators.sizes_are_tensors:
         found |= {size.name for size in plan.sizes}
@@ -384,16 +387,16 @@ def _reach(plan: RulePlan, output: str) -> tuple[str, ...]:
 
 
 def without_locals(plan: RulePlan) -> RulePlan:
-    """The plan with saved locals written out in its gradients: only outputs go by name.
-    For targets that decide by themselves what is kept of them.
+    """The plan with saved locals inlined in its gradients: only outputs are used by
+    name. For targets that choose residuals themselves.
     """
     outputs = {output.name for output in plan.outputs}
     return _written_out(plan, [a for a in plan.forward if a.name not in outputs])
 
 
 def without_names(plan: RulePlan) -> RulePlan:
-    """The same with outputs written out as well: for targets that differentiate an output
-    by its declared gradient, where that may be another than the derivative of its value.
+    """The same with outputs inlined as well: for targets that differentiate an output
+    by its declared gradient, where that may differ from the derivative of its value.
     """
     return _written_out(plan, plan.forward)
 
@@ -426,7 +429,7 @@ def _with_gradients(plan: RulePlan, change: Callable[[Expr], Expr]) -> RulePlan:
 
 
 def unnamed(backward: Backward) -> Backward:
-    """The same with ``dx = …`` put in place of a term that is the name ``dx``, where
+    """The same with ``dx = …`` inlined into a term that is the name ``dx``, where
     nothing else needs that name: the target assigns it itself, in the input's shape.
     """
     terms = [term for group in backward.gradients for term in group or ()]

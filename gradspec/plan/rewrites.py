@@ -39,7 +39,7 @@ from gradspec.plan.axes import size_of
 
 
 def without_repeats(expr: Expr) -> Expr:
-    """``expr`` without choices of 0 where there is 0 already."""
+    """``expr`` without choices that replace 0 by 0."""
 
     def visit(node: Expr) -> Expr:
         match node:
@@ -58,7 +58,7 @@ def without_repeats(expr: Expr) -> Expr:
 
 
 def vanishes(expr: Expr, condition: Expr) -> bool:
-    """Whether ``expr`` is 0 wherever the condition does not hold, whatever the data."""
+    """True if ``expr`` is 0 wherever the condition does not hold, for all data."""
     match expr:
         case Apply(op="exp", args=(Select(condition=own, other=other),)):
             return own == condition and other == MINUS_INFINITY
@@ -78,7 +78,7 @@ MINUS_INFINITY = Apply("neg", (Apply("inf"),))
 
 
 def _is_number(expr: Expr, condition: Expr) -> bool:
-    """Whether a number that is not 0 stands there where the condition does not hold."""
+    """True if it is a number other than 0 where the condition does not hold."""
     match expr:
         case Select(condition=own, other=Const(value=value)):
             return own == condition and value != 0
@@ -89,7 +89,7 @@ def _is_number(expr: Expr, condition: Expr) -> bool:
 
 
 def is_within(condition: Expr, reference: Ref, sizes: Sequence[Expr]) -> bool:
-    """Whether the condition says no more than that the reference's positions exist."""
+    """True if the condition says no more than that the reference's positions exist."""
     reach = [
         (linear(position), linear(Apply("sub", (position, size))))
         for position, size in zip(reference.indices, sizes, strict=True)
@@ -231,8 +231,9 @@ class _Hoisting:
         return Ref(name, place)
 
     def _place(self, factor: Expr) -> _Place:
-        """The positions at which all that the factor is made of stands; () if there are
-        several, or plain indices alone."""
+        """The positions at which all parts of the factor stand; () if there are
+        several, or plain indices alone.
+        """
         nodes = tuple(walk.nodes(factor))
         refs = [n for n in nodes if isinstance(n, Ref) and n.indices]
         places = {n.indices for n in refs}
@@ -249,7 +250,7 @@ class _Hoisting:
 
 
 def _factors(node: Expr) -> tuple[list[Expr], list[Expr], bool]:
-    """Numerators, denominators, and whether the product is negated."""
+    """Numerators, denominators, and True if the product is negated."""
     match node:
         case Apply(op="neg", args=(arg,)):
             above, below, is_negative = _factors(arg)
@@ -265,7 +266,7 @@ def _factors(node: Expr) -> tuple[list[Expr], list[Expr], bool]:
 
 
 def _is_risky(factor: Expr) -> bool:
-    """Whether it may be infinite where its operands are 0."""
+    """True if it may be infinite where its operands are 0."""
     return any(isinstance(n, Apply) and n.op not in _PLAIN for n in walk.nodes(factor))
 
 
@@ -278,13 +279,13 @@ def _is_risky(factor: Expr) -> bool:
 
 
 _MOST = 8
-"""An axis longer than this is no list of cases."""
+"""A longer axis is not treated as a list of cases."""
 
 _COMPARE = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
 
 
 def spelled_out(expr: ir.Expr) -> ir.Expr:
-    """``expr`` with sums over such an axis as sums of their terms."""
+    """``expr`` with sums over such an axis unrolled."""
     done: dict[ir.Expr, ir.Expr] = {}
     for node in walk.nodes(expr):
         parts = tuple(done[child] for child in walk.children(node))
@@ -301,7 +302,7 @@ def spelled_out(expr: ir.Expr) -> ir.Expr:
 
 
 def asks(expr: ir.Expr, index: str, axis: str | int) -> bool:
-    """Whether a condition tells positions of a short axis apart."""
+    """True if a condition distinguishes positions of a short axis."""
     if not isinstance(axis, int) or not 1 < axis <= _MOST:
         return False
     return any(_compares(node, index) for node in walk.nodes(expr))
@@ -335,7 +336,7 @@ _Indices: TypeAlias = "frozenset[str] | None"
 
 
 def regrouped(expr: ir.Expr, tensors: frozenset[str]) -> ir.Expr:
-    """``expr`` with its products so bracketed; ``tensors`` are the names of no numbers."""
+    """``expr`` with its products so bracketed; ``tensors`` are the names of tensors."""
     uses = Counter(child for node in walk.nodes(expr) for child in walk.children(node))
     done: dict[ir.Expr, ir.Expr] = {}
     known: dict[ir.Expr, _Indices] = {}
@@ -392,7 +393,7 @@ def _bracketed(expr: ir.Expr, known: Mapping[ir.Expr, _Indices]) -> ir.Expr:
 
 
 def _is_less(small: _Indices, large: _Indices) -> bool:
-    """Whether a value has fewer axes than another, which is no number."""
+    """True if a value has fewer axes than another, which is not a number."""
     return large is not None and (small is None or small < large)
 
 
@@ -410,8 +411,8 @@ _NONE: Sizes = frozenset()
 
 
 def undefined_at(value: ir.Expr, known: Mapping[str, Sizes]) -> Sizes:
-    """The sizes of which a 0 leaves a value undefined: those of the axes over which a mean
-    is taken in it, and those by which it divides. ``known`` has those of the names in it.
+    """The sizes of which a 0 leaves a value undefined: those of the axes of its means,
+    and those by which it divides. ``known`` has those of the names in it.
     """
     found: dict[ir.Expr, Sizes] = {}
     for node in walk.nodes(value):

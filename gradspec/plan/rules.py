@@ -1,4 +1,4 @@
-"""Rules rewritten before they are planned: the mathematics stays the same."""
+"""Rewrites of rules before planning; the mathematics stays the same."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def fenced(rule: Rule) -> Rule:
 
 
 def _axes_of(rule: Rule) -> dict[str, tuple[_Axis, ...]]:
-    """Of every value but the flags, for which 1 is no value."""
+    """The axes of every value except flags, for which 1 is not a value."""
     variables: tuple[Input | Output, ...] = (*rule.inputs, *rule.outputs)
     known = {let.name: let.axes for let in (*rule.forward, *rule.backward_locals)}
     known |= {f"d{v.name}": v.shape.axes for v in variables if v.takes_gradient}
@@ -111,7 +111,7 @@ def _ranges(let: Let) -> dict[str, _Axis | None]:
 def _inside(
     index: Expr, axis: _Axis, ranges: Mapping[str, _Axis | None]
 ) -> tuple[Expr, ...]:
-    """What must hold for a position to be one of the axis, as far as it is not plain."""
+    """The conditions that make a position one of the axis, unless they plainly hold."""
     size: Expr = Size(axis) if isinstance(axis, str) else const(axis)
     above, below = Apply("ge", (index, ZERO)), Apply("lt", (index, size))
     match index:
@@ -139,8 +139,8 @@ def _inside(
 
 
 def parted(rule: Rule) -> dict[str, tuple[Expr, Expr]]:
-    """By ``d<input>``: the part that is summed over the batch, and the part that is not;
-    only of inputs for which there are both.
+    """By ``d<input>``: the part that is summed over the batch, and the part that is
+    not; only for inputs that have both.
     """
     upstream = {f"d{o.name}": o.shape.batch for o in rule.outputs if o.takes_gradient}
     lets = _mixing(rule, upstream)
@@ -162,7 +162,7 @@ def parted(rule: Rule) -> dict[str, tuple[Expr, Expr]]:
 
 
 def _mixing(rule: Rule, upstream: dict[str, bool]) -> dict[str, Value]:
-    """The values of the backward pass that use upstream gradients."""
+    """The values of the backward pass that use cotangents."""
     values = [(b.name, b.indices, b.axes, b.value) for b in rule.backward_locals]
     values += [
         (f"d{v.name}", entry.indices, v.shape.axes, entry.value)
@@ -177,7 +177,7 @@ def _mixing(rule: Rule, upstream: dict[str, bool]) -> dict[str, Value]:
 
 
 def _without(expr: Expr, gone: Iterable[str]) -> Expr:
-    """``expr`` where some upstream gradients are 0."""
+    """``expr`` with some cotangents set to 0."""
     zero = frozenset(gone)
 
     def visit(node: Expr) -> Expr:
@@ -210,8 +210,8 @@ def broadcast(
     surrogates: tuple[Assign, ...],
     gradients: tuple[Gradient | None, ...],
 ) -> Rule:
-    """The rule with its outputs in full; itself where they are (which is nearly always).
-    ``forward``, ``surrogates`` and ``gradients`` are what is computed of it.
+    """The rule with its outputs broadcast; itself where they are already (the usual
+    case). ``forward``, ``surrogates`` and ``gradients`` are its computed values.
     """
     computed = {let.name: let.value for let in forward}
     parts = {o.name: _parts(rule, o, computed, gradients) for o in rule.outputs}
@@ -239,14 +239,14 @@ def broadcast(
 
 
 def reach_of(value: arrays.Expr, tensors: tuple[Input, ...]) -> frozenset[str]:
-    """The inputs in whose shape a closed value is: all of them for a number."""
+    """The inputs whose joint shape a closed value has: all of them for a number."""
     every = frozenset(i.name for i in tensors)
     return every.intersection(arrays.names(value)) or every
 
 
 def _surely_reached(value: arrays.Expr, tensors: tuple[Input, ...]) -> frozenset[str]:
-    """The inputs in whose shape a closed value is, whichever way the choices go that Python
-    numbers decide: all of them for a number.
+    """The inputs whose shape a closed value has for every choice by Python numbers: all
+    of them for a number.
     """
     every = frozenset(i.name for i in tensors)
     found: dict[arrays.Expr, frozenset[str]] = {}
@@ -268,8 +268,8 @@ def _parts(
     computed: Mapping[str, arrays.Expr],
     gradients: tuple[Gradient | None, ...],
 ) -> frozenset[str]:
-    """The inputs that have a part in an output in any of the ways. Of an override that
-    mixes upstream gradients in a way that is not linear, no part is one output's.
+    """The inputs that an output depends on, through values or gradients. An override
+    nonlinear in the cotangents has no part that belongs to one output.
     """
     found = {*output.spans, *reach_of(computed[output.name], rule.tensor_inputs)}
     for gradient in filter(None, gradients):
@@ -286,7 +286,7 @@ def _lacking(
     parts: Mapping[str, frozenset[str]],
     values: Mapping[str, arrays.Expr],
 ) -> dict[str, tuple[Input, ...]]:
-    """By output: the inputs in whose shape it is to be, and its value is not."""
+    """By output: the inputs whose shape the output must have and its value lacks."""
     found = {}
     for output in rule.outputs:
         if output.takes_gradient and output.shape.batch and output.name in values:
@@ -310,8 +310,8 @@ def _broadcast(
 
 
 def _at(other: Input, places: tuple[tuple[str, str | int], ...]) -> Expr:
-    """An input at an output's indices; axes that the output lacks are summed over, for
-    all that is asked of the value is its batch axes.
+    """An input at an output's indices; axes that the output lacks are summed over,
+    because only the batch axes of the value matter.
     """
     free = {axis: index for index, axis in reversed(places)}
     taken = {index for index, _ in places}
@@ -342,11 +342,11 @@ def _at(other: Input, places: tuple[tuple[str, str | int], ...]) -> Expr:
 
 
 _LONG = 3
-"""Of two factors the order says nothing."""
+"""The order of two factors makes no difference."""
 
 
 def outside(checked: CheckedRule) -> CheckedRule:
-    """The rule as it is planned for such a target."""
+    """The rule as planned for such a target."""
     rule = checked.rule
     if not rule.is_elementwise:
         return checked
@@ -392,7 +392,7 @@ def _behind(node: Expr, upstream: frozenset[str]) -> Iterator[Expr]:
 
 
 def _hides(node: Expr, upstream: frozenset[str]) -> bool:
-    """Whether the transposed form computes something else than the form."""
+    """True if the transposed form computes something else than the form."""
     match node:
         case Select(then=then, other=other):
             return bool(upstream & (names(then) | names(other)))

@@ -1,4 +1,4 @@
-"""Passes in named statements: what a target lacks is written out, repeated values are named.
+"""Passes in named statements: missing primitives expanded, repeated values named.
 
 Each function takes the plan of a rule and the :class:`Words` of the target.
 """
@@ -34,8 +34,8 @@ from gradspec.plan.plan import (
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """``expand`` writes out the primitives that the target has no function for;
-    ``reserved`` are the names that its text uses itself, so that no value may have them.
+    """``expand`` expands the primitives that the target has no function for;
+    ``reserved`` are the names that emitted text uses, which no value may have.
     """
 
     expand: Callable[[Expr], Expr]
@@ -49,22 +49,22 @@ def forward(plan: RulePlan, words: Words, keep: tuple[str, ...] = ()) -> Block:
 
 
 def joined_backward(plan: RulePlan, words: Words) -> Backward:
-    """Gradients with one term for each shape: for targets whose upstream gradients are
-    all present.
+    """Gradients with one term for each shape: for targets whose cotangents are all
+    present.
     """
     return _backward(plan, words, _joined, lambda owners, roots: owners)
 
 
 def split_backward(plan: RulePlan, words: Words) -> Backward:
-    """Gradients with one term for each output: for targets where an upstream gradient
-    may be absent. A step's ``upstream`` says where it may stand. What two gradients are
-    made of is the gradient of neither: each is set by itself, and may be left out.
+    """Gradients with one term for each output: for targets where a cotangent may be
+    absent; a step's ``upstream`` lists those it needs. A value shared by two gradients
+    is the gradient of neither: each is assigned separately, and may be left out.
     """
     return _backward(plan, words, lambda gradient: gradient.terms, _alone)
 
 
 def pushforward(plan: RulePlan, words: Words, given: tuple[str, ...] = ()) -> Block:
-    """The tangents alone; the outputs in ``given`` are known and not computed again."""
+    """The tangents alone; the outputs in ``given`` are known and not recomputed."""
     lets = _tangent_lets(plan)
     names_ = tuple(let.name for let in lets)
     block = _block(plan, words, (*plan.forward, *lets), names_, ())
@@ -80,8 +80,8 @@ def pushforward(plan: RulePlan, words: Words, given: tuple[str, ...] = ()) -> Bl
 def shared(
     plan: RulePlan, words: Words, roots: tuple[Expr, ...]
 ) -> tuple[tuple[Assign, ...], tuple[Expr, ...]]:
-    """Statements and the roots in terms of them. What the author named has its name, but
-    for outputs, which are another function's business.
+    """Statements and the roots in terms of them. Values that the author named keep
+    their names, except outputs, which another function computes.
     """
     outputs = {output.name for output in plan.outputs}
     lets = (*plan.backward_locals, *plan.forward)
@@ -117,7 +117,7 @@ def _block(
 
 
 def _aliases(named: Mapping[str, Expr], keep: tuple[str, ...]) -> tuple[Assign, ...]:
-    """A kept local that is another name of an input or of an earlier local."""
+    """A saved local that is another name of an input or of an earlier local."""
     return tuple(Assign(n, named[n]) for n in keep if named[n] != Name(n))
 
 
@@ -126,7 +126,7 @@ def _reached(roots: Iterable[Expr]) -> frozenset[Expr]:
 
 
 def _known(plan: RulePlan, words: Words, values: Mapping[str, Expr]) -> Known:
-    """The first name of a value is the one that it keeps."""
+    """The known names; a value keeps the first name that it gets."""
     named: dict[Expr, str] = {}
     for name, value in values.items():
         if children(value):
@@ -205,8 +205,8 @@ def _backward_values(
     named: list[str],
     roots: tuple[Expr, ...],
 ) -> dict[str, Expr]:
-    """The names that a backward pass gives: a gradient of one term is ``d<input>``;
-    what it computes again of the forward pass has its name from there.
+    """The names that a backward pass assigns: a gradient of one term is ``d<input>``; a
+    recomputed forward value keeps its forward name.
     """
     values = {
         f"d{owner}": root
@@ -219,7 +219,7 @@ def _backward_values(
 
 
 def _joined(gradient: Gradient) -> tuple[Term, ...]:
-    """Terms of one shape added up; the author's own expression when that is all."""
+    """Terms of one shape added; the author's own expression if it is the only one."""
     spans = tuple(dict.fromkeys(term.spans for term in gradient.terms))
     if len(spans) == 1:
         upstream = tuple(u for term in gradient.terms for u in term.upstream)
@@ -243,8 +243,8 @@ def _steps(
     statements: tuple[Assign, ...],
     results: tuple[tuple[str, Expr], ...],
 ) -> tuple[Step, ...]:
-    """The statements with the gradients that need them and the upstream gradients that
-    they need.
+    """The statements, each with the gradients that need it and the cotangents that it
+    needs.
     """
     needed = {name: set(names(*values)) for name, values in _by_owner(results).items()}
     for statement in reversed(statements):
@@ -289,10 +289,10 @@ def _used(
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What has a name already.
+    """The values that have names already.
 
     ``named`` are the author's names by value; ``constants`` the author's numbers, which
-    expressions use by name; ``comments`` what to say above a named value; ``scalars``
+    expressions use by name; ``comments`` the comments above named values; ``scalars``
     the names of Python numbers.
     """
 
@@ -305,7 +305,7 @@ class Known:
 def share(
     roots: tuple[Expr, ...], known: Known, namer: Namer
 ) -> tuple[tuple[Assign, ...], tuple[Expr, ...]]:
-    """Statements in the order of need, and the roots in terms of them."""
+    """Statements in order of dependency, and the roots in terms of them."""
     uses = _uses(roots)
     done: dict[Expr, Expr] = {}
     statements: list[Assign] = []
@@ -345,7 +345,7 @@ def share(
 
 
 def _uses(roots: tuple[Expr, ...]) -> Counter[Expr]:
-    """How often each value is written: by each distinct value that uses it, and as a
+    """The number of uses of each value: by distinct values that contain it, and as a
     result.
     """
     uses: Counter[Expr] = Counter(roots)
@@ -355,8 +355,8 @@ def _uses(roots: tuple[Expr, ...]) -> Counter[Expr]:
 
 
 def _is_trivial(node: Expr, scalars: frozenset[str]) -> bool:
-    """Not worth a name: no operation, a sign, or a few operations between numbers (whose
-    quotients and roots may exist in one branch of a choice only).
+    """True if not worth a name: no operation, a sign, or a few operations between
+    numbers (whose quotients and roots may exist in one branch of a choice only).
     """
     match node:
         case Name() | Literal() | Op(args=()):

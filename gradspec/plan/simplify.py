@@ -1,4 +1,4 @@
-"""Array expressions rewritten: axes that are kept, functions of frameworks."""
+"""Rewrites of array expressions: kept dimensions, functions of frameworks."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class _Work:
     # --- locals ------------------------------------------------------------------------
 
     def shrink(self, name: str) -> None:
-        """Give the local its new axes from the start, if that is where they belong."""
+        """Give the local its new axes at its definition, if they belong there."""
         uses = self._uses(name, {})
         axes = uses.pop() if len(uses) == 1 else None
         if axes is None or not self._is_worth(name, axes, {}):
@@ -83,7 +83,7 @@ class _Work:
         self.values[name] = pushed(self.values[name], axes, self._types)
 
     def _is_worth(self, name: str, axes: Axes, pending: Mapping[str, Axes]) -> bool:
-        """Whether a reduction takes up the axes, and no other local must be expanded."""
+        """True if a reduction absorbs the axes, and no other local must be expanded."""
         value = self.values[name]
         if name not in self._locals or self._uses(name, pending) != {axes}:
             return False
@@ -96,8 +96,8 @@ class _Work:
         )
 
     def _uses(self, name: str, pending: Mapping[str, Axes]) -> set[Axes | None]:
-        """With which new axes the name is used. What a ``pending`` local is made of has
-        the axes that all its uses have.
+        """The new axes with which the name is used. The parts of a ``pending`` local
+        have the axes that all its uses have.
         """
         found: set[Axes | None] = set()
         for other, value in self.values.items():
@@ -108,8 +108,9 @@ class _Work:
     # --- reductions --------------------------------------------------------------------
 
     def carry(self) -> None:
-        """New axes carried down to the reductions of an operation, but for those that
-        are there without them anyway."""
+        """Move new axes inward to the reductions of an operation, except those that are
+        present without them.
+        """
         bare = {
             node
             for value in self.values.values()
@@ -148,7 +149,7 @@ def _is_operation(node: Expr) -> bool:
 
 
 def _operations(node: Expand) -> Iterator[Expr]:
-    """The operations under new last axes, as far as the axes can be carried down."""
+    """The operations under new last axes, as far inward as the axes can move."""
     todo = [node.arg] if _is_last(node.axes) else []
     while todo:
         part = todo.pop()
@@ -158,7 +159,7 @@ def _operations(node: Expand) -> Iterator[Expr]:
 
 
 def _leaves(value: Expr) -> Iterator[Expr]:
-    """What the operations on top of a value are made of."""
+    """The operands of the outermost operations of a value."""
     todo = [value]
     while todo:
         part = todo.pop()
@@ -169,7 +170,7 @@ def _leaves(value: Expr) -> Iterator[Expr]:
 
 
 def _placed(value: Expr, start: Axes | None) -> Iterator[tuple[Expr, Axes | None]]:
-    """Every node with the new axes that it is under, each such pair once."""
+    """Every node with the new axes above it, each such pair once."""
     todo: list[tuple[Expr, Axes | None]] = [(value, start)]
     seen = set(todo)
     while todo:
@@ -195,8 +196,8 @@ _K = TypeVar("_K", bound=Hashable)
 
 
 def with_natives(values: Mapping[_K, Expr], wanted: Collection[_K]) -> dict[_K, Expr]:
-    """The values, softmax and its logarithm written as such; ``wanted`` are those that
-    are needed for themselves.
+    """The values with softmax and its logarithm recognised; ``wanted`` are those needed
+    in their own right.
     """
     if not any(isinstance(n, Reduce) for n in nodes(*values.values())):
         return dict(values)
@@ -233,7 +234,7 @@ def _native(node: Expr, uses: Counter[Expr]) -> Expr | None:
 
 
 def _shifted(ops: tuple[str, ...], value: Expr) -> Reduce | None:
-    """``a`` less the reduction of ``a`` along one axis: that reduction."""
+    """The reduction ``r`` of ``a`` along one axis, if the value is ``a - r``."""
     match value:
         case Op(primitive="sub", args=(arg, below)):
             found = _along_row(ops, below)
@@ -243,7 +244,7 @@ def _shifted(ops: tuple[str, ...], value: Expr) -> Reduce | None:
 
 
 def _along_row(ops: tuple[str, ...], value: Expr) -> Reduce | None:
-    """A reduction along one axis, which is there with size 1."""
+    """A reduction along one axis, which is kept with size 1."""
     match value:
         case Expand(arg=Reduce(keep=False) as reduced, axes=axes) if (
             axes == reduced.axes

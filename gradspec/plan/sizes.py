@@ -1,8 +1,8 @@
-"""Sizes of axes as tensors, for a target whose graphs may not know them.
+"""Sizes of axes as tensors, for a target whose graphs may not know them statically.
 
-Where a size takes part in arithmetic of floating values it is cast; where it says how
-long an axis is, or is compared with positions, it stays the integer that it is. What is
-computed from sizes alone is a tensor too.
+A size in floating arithmetic is cast; one that gives the length of an axis, or is
+compared with positions, stays an integer. Values computed from sizes alone are tensors
+too.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def whole_names(plan: RulePlan) -> frozenset[str]:
 
 
 def with_sizes(plan: RulePlan) -> RulePlan:
-    """The plan with sizes cast where floating values are computed."""
+    """The plan with sizes cast in floating arithmetic."""
     if not plan.is_ranked:
         return plan
     whole, numbers = whole_names(plan), frozenset(i.name for i in plan.statics)
@@ -77,7 +77,7 @@ def _cast(expr: Expr, whole: frozenset[str], numbers: frozenset[str]) -> Expr:
     done: dict[Expr, Expr] = {}
 
     def floating(part: Expr) -> Expr:
-        """A whole value becomes floating as one, but for a number of Python."""
+        """An integer value cast to floating as a whole, unless it is a number."""
         is_plain = set(names(part)) <= numbers and not isinstance(part, RankedNode)
         return done[part] if is_plain or not is_whole(part, whole) else ToFloat(part)
 
@@ -93,7 +93,7 @@ def _cast(expr: Expr, whole: frozenset[str], numbers: frozenset[str]) -> Expr:
 
 
 def _takes_integers(node: Expr, whole: frozenset[str]) -> bool:
-    """Whether the node's own operation is one of integers, or makes them floating."""
+    """True if the node's own operation is on integers, or converts them to floating."""
     match node:
         case ToFloat():
             return True
@@ -104,7 +104,7 @@ def _takes_integers(node: Expr, whole: frozenset[str]) -> bool:
 
 
 def _measures(node: Expr) -> tuple[Expr, ...]:
-    """The parts that are integers: how long an axis is, where to look."""
+    """The parts that are integers: lengths of axes, positions."""
     match node:
         case Spread(size=size) | Arange(size=size):
             return (size,)

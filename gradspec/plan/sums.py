@@ -1,9 +1,9 @@
 """Sums over indices: contractions, running sums, sums by position.
 
 A sum of products is a contraction, two factors at a time, never a product over all
-indices: factors that no summed index stands in are taken out first. The sum over batch
-axes, for the gradient of an input that has none, is one more index, ``BATCH``. Factors that
-are not defined where there is nothing to sum stay within (`rewrites.undefined_at`).
+indices: factors without summed indices are moved out first. The sum over batch axes,
+for the gradient of an input that has none, is one more index, ``BATCH``. Factors that
+are undefined for an empty sum stay inside (`rewrites.undefined_at`).
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ def total(
 
 
 def _narrowed(t: Translation, bounds: Bounds, body: ir.Expr, where: ir.Expr) -> ir.Expr:
-    """``body`` where the condition holds, else 0. Of a contraction one factor alone is
-    narrowed, the first that has all indices of the condition: ``p[i, j]`` of
-    ``p[i, j] * v[j, k]`` for ``j <= i``.
+    """``body`` where the condition holds, else 0. In a contraction one factor alone is
+    masked, the first that has all indices of the condition: ``p[i, j]`` of ``p[i, j] *
+    v[j, k]`` for ``j <= i``.
     """
     indices = set(t.value(where).axes)
     parts = _product(body)
@@ -73,7 +73,7 @@ def _narrowed(t: Translation, bounds: Bounds, body: ir.Expr, where: ir.Expr) -> 
 
 
 def _chosen(t: Translation, bounds: Bounds, body: ir.Select) -> Value:
-    """A choice that no summed index takes part in is one between sums."""
+    """A choice whose condition has no summed index becomes a choice between sums."""
     condition = t.value(body.condition)
     then = total(t, bounds, body.then)
     other = total(t, bounds, body.other)
@@ -83,7 +83,7 @@ def _chosen(t: Translation, bounds: Bounds, body: ir.Select) -> Value:
 def average(
     t: Translation, bounds: Bounds, body: ir.Expr, where: ir.Expr | None
 ) -> Value:
-    """The mean; of the positions where the condition holds, if there is one."""
+    """The mean; over the positions where the condition holds, if there is one."""
     if where is not None:
         count = total(t, bounds, ir.Select(where, ir.ONE, ir.ZERO))
         return t.combined("div", total(t, bounds, body, where), count)
@@ -103,7 +103,7 @@ def _count(t: Translation, bounds: Bounds) -> Value:
 
 @dataclass(frozen=True, slots=True)
 class _Product:
-    """``-`` if negative, the factors above and below the line."""
+    """``-`` if negative, the numerators and the denominators."""
 
     negative: bool
     above: tuple[ir.Expr, ...]
@@ -111,7 +111,7 @@ class _Product:
 
 
 def _product(expr: ir.Expr) -> _Product:
-    """A product taken apart (with our own stack: it may be long)."""
+    """The factors of a product (on an explicit stack: it may be long)."""
     negative = False
     above: list[ir.Expr] = []
     below: list[ir.Expr] = []
@@ -132,7 +132,7 @@ def _product(expr: ir.Expr) -> _Product:
 
 
 def _factors(parts: _Product, wanted: Callable[[ir.Expr], bool]) -> _Product:
-    """Those factors of a product that are wanted."""
+    """The factors of a product that are wanted."""
     above = tuple(f for f in parts.above if wanted(f))
     below = tuple(f for f in parts.below if wanted(f))
     return _Product(parts.negative, above, below)
@@ -143,13 +143,13 @@ def _values(t: Translation, parts: _Product) -> tuple[list[Value], list[Value]]:
 
 
 def _is_lost(t: Translation, factor: ir.Expr, bounds: Bounds) -> bool:
-    """Whether a factor is no number where the sum is of nothing (`rewrites.undefined_at`)."""
+    """True if a factor is undefined for an empty sum (`rewrites.undefined_at`)."""
     over = {t.sizes[bound] for bound in bounds if bound != BATCH}
     return bool(t.lost_at(factor) & over)
 
 
 def within_sums(t: Translation, value: ir.Expr) -> ir.Expr:
-    """``value`` with such factors under the sums that they stand before."""
+    """``value`` with such factors moved into the sums that they multiply."""
     if not any(map(_is_sum, walk.nodes(value))):
         return value
 
@@ -210,7 +210,7 @@ def _product_total(t: Translation, bounds: Bounds, body: ir.Expr) -> Value:
 
 
 def _nested(t: Translation, bounds: Bounds, parts: _Product) -> list[Value]:
-    """A sum of a sum is one sum, when nothing else stands beside it."""
+    """A sum of a sum becomes one sum, if the inner one is the whole body."""
     inner = [f for f in parts.above if _depends(t.value(f), bounds)]
     below = any(_depends(t.value(f), bounds) for f in parts.below)
     match inner:
@@ -225,12 +225,12 @@ def _depends(value: Value, bounds: Bounds) -> bool:
 
 
 def _summed(value: Value, bounds: Bounds) -> set[str]:
-    """The bounds that stand in a value."""
+    """The bounds that occur in a value."""
     return set(bounds) & axes_of(value)
 
 
 def _is_contraction(t: Translation, body: ir.Expr, bounds: Bounds) -> bool:
-    """Whether factors over different indices meet under the sum."""
+    """True if factors over different indices meet under the sum."""
     parts = _product(body)
     inner = [v for f in parts.above if _depends(v := t.value(f), bounds)]
     return len({frozenset(axes_of(value)) for value in inner}) > 1
@@ -254,7 +254,7 @@ def _terms(expr: ir.Expr) -> list[ir.Expr]:
 
 def _distributed(t: Translation, bounds: Bounds, body: ir.Expr) -> list[ir.Expr]:
     """The terms of ``g[i, j] * (x[i, l] - z[j, l])``: the difference over all three
-    indices would be larger than all that it is made of; each term is a contraction.
+    indices would be larger than all of its parts; each term is a contraction.
     """
     parts = _product(body)
     for factor in parts.above:
@@ -297,7 +297,7 @@ _FLIPPED = {"le": "ge", "lt": "gt", "ge": "le", "gt": "lt"}
 def _running(
     t: Translation, bounds: Bounds, body: ir.Expr, where: ir.Expr
 ) -> Value | None:
-    """``sum(x[j] for j if j <= i)`` where ``i`` stands nowhere else in it."""
+    """``sum(x[j] for j if j <= i)`` where ``i`` does not occur in the body."""
     match where:
         case ir.Apply(op=op, args=(ir.Idx(name=j), ir.Idx(name=i))) if op in _RUNNING:
             pass
@@ -321,7 +321,9 @@ def _running(
 def _by_position(
     t: Translation, bounds: Bounds, body: ir.Expr, where: ir.Expr
 ) -> Value | None:
-    """``sum(a[j] for j if t[j] == k)``: each summand goes where its integer says."""
+    """``sum(a[j] for j if t[j] == k)``: each summand is added at the position that its
+    integer gives.
+    """
     match where:
         case ir.Apply(op="eq", args=(ir.Idx(name=k), index) | (index, ir.Idx(name=k))):
             pass
@@ -374,7 +376,7 @@ def axes_of(value: Value) -> set[str]:
 def taken_in(
     t: Translation, inner: list[Value], above: list[Value], below: list[Value]
 ) -> list[Value]:
-    """The values under a sum, with factors in which no summed index stands among them."""
+    """The values under a sum, with factors without summed indices multiplied in."""
     if len({frozenset(axes_of(value)) for value in inner}) == 1:
         inner = [reduce(lambda a, b: t.combined("mul", a, b), inner)]
     needed = set[str]().union(*map(axes_of, [*above, *below]))
@@ -388,7 +390,7 @@ def taken_in(
 
 
 def contracted(t: Translation, values: list[Value], bounds: Bounds) -> list[Value]:
-    """The sum of the product, one value; nothing for an empty product."""
+    """The sum of the product, as one value; no value for an empty product."""
     while len(values) > 1:
         first, second = min(
             combinations(range(len(values)), 2),
@@ -407,7 +409,7 @@ def contracted(t: Translation, values: list[Value], bounds: Bounds) -> list[Valu
 def _gone(
     left: Value, right: Value, rest: Sequence[Value], bounds: Bounds
 ) -> tuple[str, ...]:
-    """The summed indices that only this pair has."""
+    """The summed indices that occur in this pair only."""
     others = {axis for value in rest for axis in axes_of(value)}
     here = axes_of(left) | axes_of(right)
     return tuple(b for b in bounds if b in here and b not in others)
@@ -416,7 +418,7 @@ def _gone(
 def _cost(
     values: list[Value], pair: tuple[int, int], bounds: Bounds
 ) -> tuple[int, bool, int]:
-    """The rank of what the pair leaves, and that of the work; first what sums."""
+    """The result's rank, True if nothing is summed, and the rank of the work."""
     left, right = values[pair[0]], values[pair[1]]
     rest = [v for p, v in enumerate(values) if p not in pair]
     every = axes_of(left) | axes_of(right)
@@ -440,7 +442,7 @@ def _pair(t: Translation, left: Value, right: Value, gone: Bounds) -> Value:
 
 
 def sum_of(t: Translation, value: Value, bounds: Bounds) -> Value:
-    """The sum of one value over those of the bounds that it has."""
+    """The sum of one value over the bounds that it has."""
     held = tuple(b for b in bounds if b in value.axes)
     if held:
         value = t.over("sum", held, value)
@@ -469,8 +471,8 @@ def _einsum(t: Translation, left: Value, right: Value, gone: Bounds) -> Value:
 
 
 def _words(axes: Sequence[str]) -> dict[str, str]:
-    """A letter for each index, in the order of their appearance: equal contractions have
-    equal words, whatever their indices are called.
+    """A letter for each index, in order of appearance: equal contractions have equal
+    subscripts, whatever their indices are called.
     """
     distinct = dict.fromkeys(axes)
     return dict(zip(distinct, "ijklmnopqrstuvwxyzabcdefgh", strict=False))

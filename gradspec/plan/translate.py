@@ -1,4 +1,4 @@
-"""Mathematics with indices to arrays with axes.
+"""Translation of expressions with indices to arrays with axes.
 
 Each node becomes a :class:`Value`: an array and the indices that its core axes stand
 for. The same array serves a value under any names of its indices, so that ``e[i]`` and
@@ -63,13 +63,14 @@ _OUTSIDE: Mapping[str, Expr] = {
     "logsumexp": Op("neg", (INFINITY,)),
     "peak": Op("neg", (INFINITY,)),
 }
-"""What an excluded position counts as."""
+"""The value that stands for an excluded position."""
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A name in view: its array, the sizes of its core axes, its kind, and the
-    sizes of which a 0 leaves it undefined."""
+    """A visible name: its array, the sizes of its core axes, its kind, and the sizes of
+    which a 0 leaves it undefined.
+    """
 
     expr: Expr
     sizes: tuple[Expr, ...] = ()
@@ -94,11 +95,11 @@ def array_of(
     batched: bool = True,
     is_gradient: bool = False,
 ) -> Value:
-    """``value`` over ``indices``, whose axes it has in full and in that order.
+    """``value`` over ``indices``, with their axes in full and in that order.
 
     Without ``batched`` it is also summed over batch axes, for the gradient of an input
-    that has none. Of a gradient, sums before which factors stand that are not defined
-    where there is nothing to sum are 0 all the same.
+    that has none. In a gradient, an empty sum is 0 even if the factors before it are
+    undefined.
     """
     apart = hoisted(expand(value), {n: k.sizes for n, k in view.items() if k.sizes})
     view = {**view, **_computed(apart, view, types, like)}
@@ -139,7 +140,7 @@ def _integer(size: Expr) -> int:
 def _whole(
     t: Translation, value: ir.Expr, axes: Mapping[str, str | int], batched: bool
 ) -> Value:
-    """The value; position by position where it is said so."""
+    """The value; position by position where an axis is unrolled."""
     for index, axis in axes.items():
         if isinstance(axis, int) and asks(value, index, axis):
             rest = {i: a for i, a in axes.items() if i != index}
@@ -153,7 +154,7 @@ def _whole(
 
 @dataclass(slots=True)
 class Translation:
-    """The translation of one expression; values are computed once for each node."""
+    """The translation of one expression; each node is translated once."""
 
     view: Mapping[str, Known]
     types: Types
@@ -172,7 +173,7 @@ class Translation:
         return self._done[expr]
 
     def combined(self, op: str, *values: Value) -> Value:
-        """An operation on values already translated."""
+        """An operation on translated values."""
         return self._joined(
             values, lambda parts: operation(op, tuple(map(self.floating, parts)))
         )
@@ -186,7 +187,7 @@ class Translation:
         )
 
     def beside(self, values: Sequence[Value], index: str) -> Value:
-        """Values side by side along a new last axis."""
+        """Values stacked along a new last axis."""
         if all(value == values[0] for value in values):
             return values[0]
         order = self.frame(values)
@@ -232,7 +233,7 @@ class Translation:
                 )
 
     def _is_index_arithmetic(self, node: ir.Apply) -> bool:
-        """``i + 2 * j``: whole numbers, which stay integers."""
+        """True for ``i + 2 * j``: integers, which stay integers."""
         if node.op not in _WHOLE or not all(map(self._is_whole, node.args)):
             return False
         if not any(isinstance(a, ir.Idx) or a in self._whole for a in node.args):
@@ -246,13 +247,13 @@ class Translation:
         return isinstance(node, ir.Idx | ir.Size) or node in self._whole
 
     def _is_decided(self, node: ir.Select) -> bool:
-        """Whether Python numbers choose between branches that have axes."""
+        """True if Python numbers choose between branches that have axes."""
         branches = (self._done[node.then], self._done[node.other])
         is_number = self._done[node.condition].is_number
         return is_number and any(branch.axes for branch in branches)
 
     def _decided(self, node: ir.Select) -> Value:
-        """A choice that Python numbers decide: each branch has the shape of both."""
+        """A choice by Python numbers: each branch has the shape of both."""
         pairs = (node.then, node.other), (node.other, node.then)
         branches = [self._in_shape(branch, other) for branch, other in pairs]
         return self.choice(self._done[node.condition], *branches)
@@ -276,19 +277,19 @@ class Translation:
         )
 
     def lost_at(self, expr: ir.Expr) -> frozenset[Expr]:
-        """The sizes of which a 0 leaves a sub-expression undefined, and not all empty."""
+        """Sizes of which a 0 leaves a sub-expression undefined, but not empty."""
         own = {self.sizes[index] for index in self.indices}
         return sizes_needed(expr, self.view) - own
 
     def is_padded(self, expr: ir.Expr, condition: ir.Expr) -> bool:
-        """Whether a reference is 0 by itself where the condition does not hold."""
+        """True if a reference is already 0 where the condition does not hold."""
         if not isinstance(expr, ir.Ref) or expr in self.unguarded:
             return False
         sizes = [_size_in_rules(size) for size in self.view[expr.name].sizes]
         return are_windows(expr.indices) and is_within(condition, expr, sizes)
 
     def integer(self, expr: ir.Expr) -> Value:
-        """An index expression, in integers all the way."""
+        """An index expression, in integer arithmetic throughout."""
         if not isinstance(expr, ir.Apply):
             return self.value(expr)
         values = [self.integer(child) for child in expr.args]
@@ -311,7 +312,7 @@ class Translation:
         return self._reduced(node.op, bounds, value)
 
     def _others(self, node: ir.Reduce, value: Value) -> Value | None:
-        """``prod(x[l] for l if l != j)``, for every ``j``: what multiplies ``x[j]``."""
+        """``prod(x[l] for l if l != j)``, for every ``j``: the factor of ``x[j]``."""
         match node:
             case ir.Reduce(
                 bounds=(ir.Bound(index=bound),),
@@ -358,7 +359,7 @@ class Translation:
 
 
 def _tensors(expr: ir.Expr) -> list[ir.Expr]:
-    """The elements and the reductions of which an expression is made."""
+    """The elements and the reductions in an expression."""
     found: dict[ir.Expr, None] = {}
     todo, seen = [expr], {expr}
     while todo:
@@ -418,7 +419,7 @@ def _bound_sizes(expr: ir.Expr) -> dict[str, Expr]:
 
 
 def _unguarded(expr: ir.Expr) -> frozenset[ir.Expr]:
-    """The references that no choice keeps from being used."""
+    """The references that no choice guards."""
     found: set[ir.Expr] = set()
     seen: set[tuple[ir.Expr, bool]] = set()
     todo = [(expr, False)]

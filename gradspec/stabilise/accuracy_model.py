@@ -1,11 +1,12 @@
 """The accuracy of a candidate: its error in units of the tolerance, point by point.
 
 An error of at most :data:`GOOD` tolerances (see :mod:`gradspec.stabilise.condition`) is
-good. The constant is not delicate: 3, 4, 8 and 16 tell the same candidates apart. A point
-is **bad** where the error is larger, where the value is NaN or infinite though the exact
-one is a number of the format, or where it is 0 and that is no good approximation. Where
-the exact value is 0 or subnormal any value up to the least normal number is right, because
-processors may flush such numbers to 0. Values beyond the range are not judged.
+good. The constant is not delicate: 3, 4, 8 and 16 separate the same candidates. A point
+is **bad** where the error is larger, where the value is NaN or infinite though the
+exact one is a number of the format, or where it is 0 and that is no good approximation.
+Where the exact value is 0 or subnormal, any value up to the least normal number is
+accepted, because processors may flush such numbers to 0. Values beyond the range are
+not judged.
 """
 
 from __future__ import annotations
@@ -25,20 +26,21 @@ from gradspec.stabilise.condition import Condition
 from gradspec.stabilise.sampling import Points
 
 GOOD = 4.0
-"""Tolerances that an evaluation may be off."""
+"""The largest error, in tolerances, that counts as good."""
 
 _NO_NUMBER = 4  # times that a point without a number counts
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """``bad``: points with an error beyond :data:`GOOD`, ``core`` those of moderate inputs
-    (`sampling.CORE`); ``gaps``: points inside the assumptions at which the function is not
-    defined as written and the candidate is not finite either; ``infinities``: points of
-    the core at which an intermediate value is not finite (NumPy warns there, and second
-    derivatives may be NaN). ``worst``: the largest finite error, in tolerances, and ``ulp``
-    in units of the result, as information. ``errors``: the error at each point, 0 where it
-    is not judged, infinite where the value is no number.
+    """``bad``: points with an error beyond :data:`GOOD`, ``core`` those of moderate
+    inputs (`sampling.CORE`); ``gaps``: points inside the assumptions at which the
+    function is undefined as written and the candidate is not finite either;
+    ``infinities``: points of the core at which an intermediate value is not finite
+    (NumPy warns there, and second derivatives may be NaN). ``worst``: the largest
+    finite error, in tolerances, and ``ulp`` in units of the result, for information.
+    ``errors``: the error at each point, 0 where it is not judged, infinite where the
+    value is not a number.
     """
 
     points: int
@@ -56,12 +58,13 @@ class Score:
 
     @property
     def faults(self) -> tuple[int, int, int, int]:
-        """Counts of what is wrong, gravest first."""
+        """Counts of faults, gravest first."""
         return self.core, self.bad, self.gaps, self.infinities
 
     def spoils(self, other: Score) -> int:
-        """Points that are bad here and are not in ``other``; those without a number count
-        several times: nothing is left of an infinity."""
+        """Points that are bad here and not in ``other``; those without a number count
+        several times, because an infinity retains no information.
+        """
         new = (self.errors > GOOD) & (other.errors <= GOOD)
         lost = np.isinf(self.errors) & ~np.isinf(other.errors)
         return int(new.sum()) + (_NO_NUMBER - 1) * int(lost.sum())
@@ -72,8 +75,8 @@ def _as_it_is(form: Expr) -> Expr:
 
 
 class Trial:
-    """The points in one format on which evaluations of one function are tried. ``close``
-    puts values in place of the names (and numbers in place of the indices) of a form.
+    """The points, in one format, at which candidates for one function are evaluated.
+    ``close`` substitutes values for names (and numbers for indices) in a candidate.
     """
 
     def __init__(
@@ -97,8 +100,9 @@ class Trial:
         self._is_small = size < limits.tiny
 
     def _at_sign_changes(self, meaning: Expr) -> Any:
-        """Points at which the argument of a ``sign`` is 0: the derivative of |x| is given
-        the value 0 there, also where the function as a whole has a slope."""
+        """Points at which the argument of a ``sign`` is 0: the derivative of |x| is
+        defined as 0 there, even where the function as a whole has a slope.
+        """
         found = np.zeros(len(self.points), dtype=bool)
         for node in nodes(expand(meaning)):
             if isinstance(node, Apply) and node.op == "sign":
@@ -137,8 +141,9 @@ class Trial:
         )
 
     def _errors(self, value: Any) -> tuple[Any, Any]:
-        """In tolerances, and in units of the result. Tolerances are asked for only where
-        an error exceeds a few units."""
+        """Errors in tolerances, and in units of the result. A tolerance is computed
+        only where an error exceeds a few units.
+        """
         exact = self.condition.value
         with np.errstate(all="ignore"):
             ulp = np.abs(value - exact) / self.condition.unit
@@ -163,7 +168,7 @@ class Trial:
         return self.machine.run(self.close(expr))
 
     def worst_row(self, score: Score) -> int:
-        """A point to show: the bad one with the most moderate inputs, else the worst."""
+        """A point to report: the bad one of the most moderate inputs, else the worst."""
         bad = score.errors > GOOD
         if bad.any():
             shown = bad & self.points.core if (bad & self.points.core).any() else bad
@@ -172,7 +177,7 @@ class Trial:
 
 
 def is_real(expr: Expr) -> bool:
-    """Neither a condition nor a whole number: those are exact as they are."""
+    """False for conditions and integers, which are exact already."""
     match expr:
         case Apply(op=op):
             return primitive(op).result == "real"

@@ -2,9 +2,10 @@
 
 In float32, sums, products, quotients and square roots are rounded one by one, as every
 target does (IEEE 754). Any other primitive is computed in float64 (or by balls, where
-NumPy does not have it) and rounded once: the best that a target could do. In float64 each
-operation is NumPy's own, which is within 2 ULP of the truth, or a ball rounded once. So a
-choice depends neither on the frameworks installed nor on the processor's vector units.
+NumPy lacks it) and rounded once: the best that a target could do. In float64 each
+operation is NumPy's own, which is within 2 ULP of the truth, or a ball rounded once. So
+a choice depends neither on the installed frameworks nor on the processor's vector
+units.
 """
 
 from __future__ import annotations
@@ -31,14 +32,15 @@ Column: TypeAlias = Any
 """A floating or boolean array over the points, or a scalar of that type."""
 
 _EXACT = frozenset(["add", "sub", "mul", "div", "neg", "sqrt", VANISHING])
-"""Computed in the target's type: correctly rounded by every target, or made of such
-operations."""
+"""Computed in the target's type: correctly rounded by every target, or composed of such
+operations.
+"""
 
 
 class Machine:
     """Values of expressions at fixed points; ``work`` is the NumPy type of the arithmetic.
 
-    Values of nodes are kept: candidates for one expression share most of their nodes.
+    Values of nodes are cached: candidates for one expression share most nodes.
     """
 
     def __init__(self, columns: Mapping[str, Column], work: Any = np.float32) -> None:
@@ -71,7 +73,7 @@ class Machine:
         return partial(applied, primitive(op), self.work)
 
     def decided(self, condition: Column) -> None:
-        """Points differ."""
+        """None: a condition differs from point to point."""
 
     def select(self, condition: Column, then: Column, other: Column) -> Column:
         return np.where(condition, then, other)
@@ -86,7 +88,7 @@ class Machine:
     def meets_infinity(self, expr: Expr) -> Column:
         """The points at which an intermediate value that matters is not finite.
 
-        A branch that is not taken does not matter, nor does an infinity in the text.
+        A branch that is not taken does not matter, nor does a literal infinity.
         """
         whole = expand(expr)
         self.run(whole)
@@ -102,7 +104,7 @@ class Machine:
         return met
 
     def _uses(self, node: Expr, mask: Column) -> list[tuple[Expr, Column]]:
-        """The children of a node with the points at which it needs them."""
+        """The children of a node, each with the points at which the node uses it."""
         match node:
             case Select(condition=condition, then=then, other=other):
                 taken = np.asarray(self._known[condition.key], dtype=bool)
@@ -151,7 +153,7 @@ def _by_balls(row: Primitive, args: tuple[Column, ...], work: Any) -> Column:
 def _rounded_once(
     name: str, columns: tuple[bytes, ...], dtype: str
 ) -> tuple[float, ...]:
-    """Cached: the candidates of a rule ask for the same function at the same points."""
+    """Cached: the candidates of a rule share functions and points."""
     params = primitive(name).params
     values = (np.frombuffer(column).tolist() for column in columns)
     points = [
@@ -173,12 +175,12 @@ def _at_infinity(row: Primitive, columns: list[Column]) -> Column:
 
 _GROWN = 100.0
 _FAR = (Fraction(2) ** 3000 / 7, Fraction(2) ** 4001 / 11)
-"""Beyond any float, and no whole numbers, at which a sine has values of its own."""
+"""Beyond any float, and not integers, at which a sine has special values."""
 
 
 @lru_cache(maxsize=256)
 def _limit(name: str, values: tuple[float, ...]) -> float:
-    """The value far out if it is settled there (``erf``) or grows (``digamma``)."""
+    """The value far out, if it has a limit there (``erf``) or grows (``digamma``)."""
     form = Apply(name, tuple(Ref(f"v{n}") for n in range(len(values))))
     places = [
         {

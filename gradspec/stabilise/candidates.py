@@ -1,8 +1,8 @@
-"""Candidates: other forms of an expression that are the same function over the reals.
+"""Candidates: other expressions that are the same function over the reals.
 
-Rewrite rules find most. To these come forms found by algebra: conjugates of sums with a
-root, sums of fractions over one denominator, and the factor of a cotangent gathered into
-one fraction, and what SymPy proposes. All are measured (`choice.py`); none is trusted.
+Rewrite rules find most. Algebra adds conjugates of sums with a root, sums of fractions
+over one denominator, the factor of a cotangent gathered into one fraction, and SymPy's
+proposals. All are measured (`choice.py`); none is trusted.
 """
 
 from __future__ import annotations
@@ -24,25 +24,26 @@ from gradspec.symbolic.gather import gathered
 from gradspec.symbolic.simplified import simplified
 
 _LARGEST = 60
-"""Nodes of an expression beyond which algebra leaves it alone."""
+"""Size in nodes beyond which an expression is not transformed by algebra."""
 
 _COSTLIER, _ROOM = 1.25, 20.0
-"""How much more a form with locals put in may cost than what the author wrote."""
+"""Bounds on the cost of a candidate with inlined locals, relative to the text."""
 
 _SMALLEST = 5
 _GROWTH = 1.2  # how much longer a gathered factor may be
 
 
 class Proposals:
-    """Candidates for the values of an elementwise rule. ``near`` and ``far`` take a form,
-    what it is a form of, and the rule as selected so far."""
+    """Candidates for the values of an elementwise rule. ``near`` and ``far`` take a
+    candidate, the quantity it evaluates, and the rule as selected so far.
+    """
 
     def __init__(self, search: Search, written: Rule) -> None:
         self._search = search
         self._upstream = frozenset(f"d{output.name}" for output in written.outputs)
 
     def near(self, form: Expr, of: Quantity, chosen: Rule) -> Iterator[Expr]:
-        """Rewrites of a form; of a derived one also those of its other derivations."""
+        """Rewrites of a candidate; for a derived one also of its other derivations."""
         if of.is_derived:
             for start in dict.fromkeys((form, tidy(of.value), *of.others)):
                 yield from self._of_cotangent(start)
@@ -50,8 +51,9 @@ class Proposals:
             yield from self._rewritten(form)
 
     def far(self, form: Expr, of: Quantity, chosen: Rule) -> Iterator[Expr]:
-        """The same of what the author wrote with names put in, and of what we derive,
-        unless it is much longer."""
+        """The same with names inlined, from the author's text and from our derivation,
+        unless that is much longer.
+        """
         values = Names(chosen, chosen.exacts)
         whole, first = values.close(form), values.close(tidy(of.value))
         most = _COSTLIER * cost(first) + _ROOM
@@ -68,7 +70,9 @@ class Proposals:
                     yield from self._search.forms(form, FEW)
 
     def _of_cotangent(self, start: Expr) -> Iterator[Expr]:
-        """Also with the factor of a cotangent gathered into one fraction."""
+        """The expression, also with the factor of a cotangent gathered into one
+        fraction.
+        """
         yield from self._rewritten(start)
         for form in _with_gathered_factor(start, self._upstream):
             yield from self._search.forms(form, FEW)
@@ -78,7 +82,7 @@ class Proposals:
 
 
 def by_sympy(of: Quantity, written: Rule) -> Iterator[Expr]:
-    """What SymPy makes of the factor of a derived cotangent."""
+    """SymPy's simplification of the factor of a derived cotangent."""
     upstream = frozenset(f"d{output.name}" for output in written.outputs)
     start = tidy(of.value)
     used = sorted(upstream & names(start))
@@ -90,7 +94,7 @@ def by_sympy(of: Quantity, written: Rule) -> Iterator[Expr]:
 
 
 def _over_one_denominator(expr: Expr) -> Expr:
-    """``1 / (x + 1) - 1 / x`` is ``-1 / (x * (x + 1))``: what cancels is gone."""
+    """``1 / (x + 1) - 1 / x`` becomes ``-1 / (x * (x + 1))``, free of cancellation."""
     form, todo = expr, [expr]
     while todo:
         node = todo.pop()
@@ -108,7 +112,7 @@ def _over_one_denominator(expr: Expr) -> Expr:
 
 
 def _has_quotient(expr: Expr) -> bool:
-    """Among its terms."""
+    """True if a term is a quotient."""
     match expr:
         case Apply(op="add" | "sub" | "mul" | "neg", args=parts):
             return any(map(_has_quotient, parts))
@@ -123,9 +127,10 @@ def _gathered(expr: Expr) -> Expr | None:
 
 
 def _with_conjugate(expr: Expr, holds: Holds) -> Expr:
-    """With the first conjugate in place: ``-b + sqrt(b**2 - a * c)`` is ``-a * c / (b +
-    sqrt(b**2 - a * c))`` for positive ``b``. The conditional stands outside of it all, so
-    that what the conjugate has in common with the rest cancels."""
+    """Replace the first conjugate: ``-b + sqrt(b**2 - a * c)`` is ``-a * c / (b +
+    sqrt(b**2 - a * c))`` for positive ``b``. The conditional stands outermost, so that
+    common factors of the conjugate and the rest cancel.
+    """
     for node in nodes(expr):
         found = _conjugate(node)
         if found is not None:
@@ -140,7 +145,8 @@ def _with_conjugate(expr: Expr, holds: Holds) -> Expr:
 
 def _conjugate(node: Expr) -> tuple[Expr, Expr] | None:
     """A sum with a root, ``root - u`` or ``u - root``, as the quotient by ``root + u``,
-    which cancels nothing where ``u`` is positive: that condition, and the quotient."""
+    which does not cancel where ``u`` is positive: that condition, and the quotient.
+    """
     match node:
         case Apply(op="add", args=(p, Apply(op="sqrt") as root)):
             u, is_minus = negate(p), False
@@ -189,8 +195,9 @@ def _with_gathered_factor(expr: Expr, upstream: frozenset[str]) -> Iterator[Expr
 
 
 def _signed(node: Expr) -> Expr:
-    """``|u|`` as ``u * sign(u)``, so that algebra sees that the two are alike (a rewrite
-    rule makes it ``|u|`` again)."""
+    """``|u|`` as ``u * sign(u)``, so that algebra relates the two (a rewrite rule makes
+    it ``|u|`` again).
+    """
     match node:
         case Apply(op="abs", args=(u,)):
             return Apply("mul", (u, Apply("sign", (u,))))
@@ -222,8 +229,9 @@ def _is_foreign(node: Expr) -> bool:
 
 
 def _in_written_order(form: Expr, original: Expr) -> Expr:
-    """Algebra sorts operands: ``x + 1`` and ``p - 1`` become ``1 + x`` and ``1 - p`` again
-    where the original has them so."""
+    """Undo the sorting of operands by algebra: ``x + 1`` and ``p - 1`` that became ``1
+    + x`` and ``1 - p``, where the original has them.
+    """
     known = set(nodes(original))
 
     def swap(node: Expr) -> Expr:
@@ -239,8 +247,9 @@ def _in_written_order(form: Expr, original: Expr) -> Expr:
 
 
 def _without_minus(expr: Expr, known: set[Expr]) -> Expr | None:
-    """``-expr`` with a difference among the factors turned round, if there is one that
-    the original does not have as it is."""
+    """``-expr`` with a difference among the factors reversed, if there is one that the
+    original does not contain.
+    """
     match expr:
         case Apply(op="mul" | "div" as op, args=(a, b)):
             for part, other in ((a, b), (b, a)):
@@ -253,7 +262,7 @@ def _without_minus(expr: Expr, known: set[Expr]) -> Expr | None:
 
 
 def _turned(expr: Expr, known: set[Expr]) -> tuple[bool, Expr]:
-    """Differences among the factors the other way round, and whether the sign changes."""
+    """Differences among the factors reversed, and True if the sign changes."""
     match expr:
         case Apply(op="neg", args=(inner,)):
             is_minus, turned = _turned(inner, known)

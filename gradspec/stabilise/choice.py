@@ -1,8 +1,8 @@
-"""The choice among evaluations of one function, by measurement in both formats.
+"""Selection among candidates for one function, by measurement in both formats.
 
-A form that is good at every point is kept as it stands. Else the cheapest good candidate
-is taken; if none is good, the one with the fewest faults, provided that it mends more
-points than it spoils. The same text serves float32 and float64, so both count.
+A form that is good at every point is kept as written. Else the cheapest good candidate
+is selected; if none is good, the one with the fewest faults, provided that it repairs
+more points than it spoils. The same text serves float32 and float64, so both count.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from gradspec.primitives.lookup import primitive
 from gradspec.stabilise.accuracy_model import Score, Trial
 
 _PRICE = 3
-"""Points to be mended for one that is spoiled."""
+"""Points to be repaired for each one that is spoiled."""
 
 _WORTH = 0.25
-"""The part of the faults that a form mends which is longer and still bad."""
+"""The fraction of the faults that a longer candidate, still bad, must repair."""
 
 _SELECT = 3.7  # multiplications of a float32 array (`np.where`, measured)
 _CALL = 10.0
@@ -31,8 +31,9 @@ _LOGSUMEXP = 26.0  # an exponential of each element, and a logarithm
 
 
 def cost(expr: Expr) -> float:
-    """The operations of an expression in multiplications of an array, shared ones once,
-    and 1 for each node: a pass over memory, and something to read."""
+    """The cost of an expression in multiplications of an array, shared operations once,
+    plus 1 for each node: a pass over memory, and something to read.
+    """
     return sum(1.0 + _cost(node) for node in nodes(expr))
 
 
@@ -52,7 +53,7 @@ def _cost(node: Expr) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A form that would stand in the rule, with a score for each trial, float32 first."""
+    """A candidate for a value, with a score for each trial, float32 first."""
 
     form: Expr
     scores: tuple[Score, ...]
@@ -69,20 +70,20 @@ class Candidate:
 
     @property
     def lost(self) -> int:
-        """Points without a number, over all trials."""
+        """Points at which the value is not a number, over all trials."""
         return sum(
             score.gaps + int(np.isinf(score.errors).sum()) for score in self.scores
         )
 
     def spoils(self, other: Candidate) -> int:
-        """Points that are bad here and are not in ``other``."""
+        """Points that are bad here and not in ``other``."""
         pairs = zip(self.scores, other.scores, strict=True)
         return sum(one.spoils(two) for one, two in pairs)
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The candidate as written, and the one selected."""
+    """The candidate as written, and the selected one."""
 
     written: Candidate
     selected: Candidate
@@ -92,8 +93,9 @@ class Choice:
         return self.selected.is_good
 
     def settled(self) -> Choice:
-        """What is written, if a form that costs more is still bad and mends little: no
-        point without a number, and less than a quarter of any fault."""
+        """The written form, if the selected one costs more, is still bad and repairs
+        little: no point without a number, and less than a quarter of any fault.
+        """
         before, after = self.written, self.selected
         if after.is_good or cost(after.form) <= cost(before.form):
             return self
@@ -103,8 +105,8 @@ class Choice:
 
 
 class Contest:
-    """Candidates for one quantity. A form that has more faults in the first trial than the
-    best in all is not measured in the others.
+    """The comparison of candidates for one quantity. A candidate with more faults in
+    the first trial than the best has in all is not measured in the others.
     """
 
     def __init__(self, trials: tuple[Trial, ...], written: Expr) -> None:
@@ -115,11 +117,13 @@ class Contest:
 
     @property
     def measured(self) -> tuple[Candidate, ...]:
-        """All candidates that were measured to the end."""
+        """All candidates measured in every trial."""
         return tuple(found for found in self._known.values() if found is not None)
 
     def choose(self, forms: Iterable[Expr], held: Candidate | None = None) -> Choice:
-        """The best of ``forms``, of ``held`` (the choice so far) and of what is written."""
+        """The best of ``forms``, of ``held`` (the choice so far) and of the written
+        form.
+        """
         best = held or self.written
         is_first_good = best.is_good
         for form in sorted(dict.fromkeys((best.form, *forms)), key=cost):
@@ -142,7 +146,7 @@ class Contest:
         return self._known[form]
 
     def _is_fair(self, found: Candidate) -> bool:
-        """Whether it mends enough for what it spoils."""
+        """True if it repairs enough for what it spoils."""
         spoiled = found.spoils(self.written)
         return spoiled * _PRICE <= self.written.spoils(found) if spoiled else True
 
@@ -152,7 +156,7 @@ class Contest:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """One choice, and all candidates that were measured for it."""
+    """One choice, and all candidates measured for it."""
 
     choice: Choice
     measured: tuple[Candidate, ...]
@@ -163,7 +167,7 @@ _listener: ContextVar[list[Tried] | None] = ContextVar("tried", default=None)
 
 @contextmanager
 def listening() -> Iterator[list[Tried]]:
-    """The choices that are made inside, in order."""
+    """Record the choices made inside, in order."""
     heard: list[Tried] = []
     token = _listener.set(heard)
     try:
@@ -173,7 +177,7 @@ def listening() -> Iterator[list[Tried]]:
 
 
 def note(tried: Tried) -> None:
-    """Keep a choice for whoever listens."""
+    """Record a choice for every active listener."""
     heard = _listener.get()
     if heard is not None:
         heard.append(tried)

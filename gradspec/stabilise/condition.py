@@ -1,13 +1,13 @@
-"""Exact values of a function at floating-point inputs, and how well it is conditioned.
+"""Exact values of a function at floating-point inputs, and its conditioning.
 
 A function f of floating inputs x_1 … x_n has, in a format, the tolerance
 
     T(x) = ulp(f(x)) + Σ_i |∂f/∂x_i| · ulp(x_i)
 
-the change of the exact result that rounding the result and moving each input by a unit in
-the last place can make. An evaluation whose error is a small multiple of T everywhere is
-stable in the mixed forward–backward sense (Higham, Accuracy and Stability of Numerical
-Algorithms, 2002, section 1.5): it is nearly the exact result for nearly the given inputs.
+Slopes are differences of exact values over a few units, so that a jump nearby (a sign,
+a branch) counts as a slope: the side on which a rounded input falls is not decidable.
+Balls give values and slopes; slopes are computed only where an error exceeds a few
+units of the result.
 
 Slopes are differences of exact values over a few units, so that a jump nearby (a sign, a
 branch) counts as a slope: on which side of it a rounded input falls is not decidable.
@@ -32,17 +32,19 @@ STEPS = 4
 """Units in the last place over which slopes are taken."""
 
 _PRECISIONS = (128, 256, 512, 1024)
-"""Bits of the balls whose difference is a slope, until it is known to one part in eight."""
+"""Precisions of the balls in bits, raised until the slope is known to one part in
+eight.
+"""
 
 
 class Condition:
     """The exact values of ``form`` at ``points`` in a format, and tolerances there.
 
     ``points`` bind every name to a number of the format ("float32" or "float64");
-    ``inputs`` names the floating inputs, whose roundings count. ``value`` is an array of
-    float64: the exact values rounded to the format, NaN where the function is not defined
-    (``known``, where the caller has them). Raises NotImplementedError for indices and
-    reductions.
+    ``inputs`` names the floating inputs, whose roundings count. ``value`` is an array
+    of float64: the exact values rounded to the format, NaN where the function is
+    undefined (``known``, if the caller has them). Raises NotImplementedError for
+    indices and reductions.
     """
 
     def __init__(
@@ -66,8 +68,9 @@ class Condition:
         self._here: dict[int, Any] = {}  # the balls at the point that is asked for
 
     def tolerance(self, row: int, enough: float = math.inf) -> float:
-        """T at a point; or a part of it, if that is ``enough``, or a bound above it, if
-        that is not."""
+        """T at a point; a lower bound if that reaches ``enough``, an upper bound if
+        that does not.
+        """
         total, done = self._known.get(row, (float(self.unit[row]), 0))
         left = len(self._moving) - done
         if left and enough < math.inf:
@@ -82,8 +85,9 @@ class Condition:
         return total
 
     def _width(self, row: int) -> float:
-        """The width of the values over all inputs within their steps, which no change of
-        one input exceeds."""
+        """The range of the values over all inputs within their steps: a bound on the
+        change from any one input.
+        """
         if row not in self._widths:
             here = self._points[row]
             box = {n: ball_around(here[n], self._step(here[n])) for n in self._moving}
@@ -93,7 +97,7 @@ class Condition:
         return self._widths[row]
 
     def _step(self, at: float) -> float:
-        """:data:`STEPS` units of ``at``, none of 0."""
+        """:data:`STEPS` units of ``at``; 0 if ``at`` is 0."""
         exponent = math.frexp(at)[1] - self._format.bits
         return math.ldexp(STEPS, max(exponent, self._format.least)) if at else 0.0
 
@@ -128,8 +132,9 @@ class Condition:
 
 
 def units(value: Any, dtype: Any) -> Any:
-    """The distance to the next number of the format: at least that at its least normal
-    number, at most that at its largest."""
+    """The spacing of the format at a number: at least that at its least normal number,
+    at most that at its largest.
+    """
     work = np.dtype(dtype).type
     limits = np.finfo(work)
     size = np.nan_to_num(np.abs(value), nan=0.0, posinf=limits.max)

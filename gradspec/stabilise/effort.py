@@ -1,4 +1,4 @@
-"""Stabilising within a rule's budget: a rule that takes longer is evaluated as written."""
+"""Stabilising within a rule's budget: a rule beyond it is evaluated as written."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gradspec.symbolic.limit import Shortage, limited
 
 @dataclass(frozen=True, slots=True)
 class Stable:
-    """A rule as it is evaluated; ``stopped`` says what there was no time for."""
+    """A rule with its evaluations; ``stopped``: the step that ran out of time."""
 
     rule: CheckedRule
     stopped: tuple[Diagnostic, ...] = ()
@@ -29,8 +29,7 @@ class Stable:
 def stabilised(
     rule: CheckedRule, options: Options, seconds: float | None = None
 ) -> Stable:
-    """How each expression of ``rule`` is evaluated; ``seconds`` is what is left to it of
-    its budget."""
+    """``rule`` with stabilised expressions; ``seconds`` is the rest of its budget."""
     if options.as_written:
         return Stable(as_written(rule))
     found = _remembered(rule, options.budget if seconds is None else seconds)
@@ -42,20 +41,21 @@ def stabilised(
 def unsearched(
     rule: CheckedRule, options: Options, why: Shortage, step: str = "stabilising"
 ) -> Stable:
-    """A rule as it is written, because a step took more than it was given."""
+    """A rule evaluated as written, because a step exceeded its share of the budget."""
     return Stable(as_written(rule), (_stopped(rule, options, why, step),))
 
 
 def remembered_forms(rule: CheckedRule) -> CheckedRule:
-    """The selected forms, however long that takes; those of a former run (`ir.shelf`),
-    where it has found them."""
+    """The selected forms without a time limit; from a former run (`ir.shelf`) if
+    stored.
+    """
     found = _remembered(rule, inf)
     assert isinstance(found, CheckedRule)
     return found
 
 
 def _remembered(rule: CheckedRule, seconds: float) -> CheckedRule | Shortage:
-    """The selected forms without verdicts, if they are found in time."""
+    """The selected forms without verdicts, if found in time."""
     bare = replace(rule, verdicts=(), second=())
 
     def work() -> CheckedRule | Shortage:
@@ -71,9 +71,9 @@ def _is_lasting(found: object) -> bool:
 
 
 def as_written(checked: CheckedRule) -> CheckedRule:
-    """The rule with the evaluations of its text, derived gradients with those that
-    differentiation gives. Branches of conditionals are guarded all the same: that changes
-    no value, and keeps NaN out of second derivatives.
+    """The rule evaluated as written, derived gradients as differentiation gives them.
+    Branches of conditionals are guarded all the same: that changes no value, and keeps
+    NaN out of second derivatives.
     """
     rule = mapped(without_calls(checked.rule), tidy)
     sample = points(rule) if rule.is_elementwise else None

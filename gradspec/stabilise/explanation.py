@@ -1,5 +1,6 @@
-"""Reports of the choice: reasons for the selected forms, and warnings for accuracy that no
-form keeps and for values that stay NaN."""
+"""Reports of the selection: reasons for the selected forms, and warnings for accuracy
+that no form keeps and for values that stay NaN.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ _WIDTH = 70  # characters of a reason, which stands in a line of a module
 
 
 def reason(trials: tuple[Trial, ...], choice: Choice) -> str:
-    """One line: what was wrong with the form written, in float32, else in float64."""
+    """One line: the fault of the written form, in float32, else in float64."""
     before, after = choice.written, choice.selected
     for trial, was, now in zip(trials, before.scores, after.scores, strict=True):
         if was.faults > now.faults:
@@ -66,7 +67,7 @@ def _fault(trial: Trial, form: Expr, was: Score, now: Score) -> tuple[str, str]:
 
 
 def _place(trial: Trial, row: int) -> str:
-    """About where a point is, without upstream gradients: ``for large x``."""
+    """An approximate description of a point, without cotangents: ``for large x``."""
     point = trial.points.rows[row]
     shown = sorted(names(trial.meaning) - trial.points.upstream)
     return "for " + ", ".join(_about(name, point[name]) for name in shown)
@@ -82,10 +83,10 @@ def _about(name: str, value: float) -> str:
 # --- what no form mends ----------------------------------------------------------------------
 
 _WRONG = 2.0**-8
-"""Relative error beyond which a value is wrong, and not merely inexact."""
+"""Relative error beyond which a value is reported as wrong, not merely inexact."""
 
 _INEXACT = 2.0**-15
-"""The same for an exponential: what its argument lost, it has lost for good."""
+"""The same for an exponential: digits lost in its argument cannot be recovered."""
 
 _LARGEST = float(np.finfo(np.float32).max)
 _SMALLEST = float(np.finfo(np.float32).tiny)
@@ -100,12 +101,12 @@ _FAR = 30.0
 def accuracy_loss(
     name: str, trials: tuple[Trial, ...], selected: Candidate, is_wide: bool = False
 ) -> list[AccuracyLoss]:
-    """Where the selected form is still wrong in float32 (computed in float64 and rounded if
-    it ``is_wide``; a guard that float32 does not hold is a fault all the same).
+    """Accuracy loss of the selected form in float32 (computed in float64 and rounded if
+    it ``is_wide``; a guard that float32 cannot represent is a fault all the same).
 
-    The culprit is the first operation, from the leaves up, whose operands are right and
-    whose result is not. Nothing where the inputs are extraordinary, or where the failure is
-    of no known kind.
+    The cause is the first operation, from the leaves up, whose operands are right and
+    whose result is not. Nothing is reported where the inputs are extreme, or where the
+    failure is of no known kind.
     """
     trial, score = trials[0], selected.scores[0]
     form = expand(trial.close(selected.form))
@@ -134,8 +135,9 @@ def accuracy_loss(
 
 
 def _is_plain(point: tuple[tuple[str, float], ...], value: float, exact: float) -> bool:
-    """One input is large and the rest are ordinary; and what is lost is not just the last
-    of a value that fades away."""
+    """True if at most one input is large and the rest are ordinary, and the loss is
+    more than the last digits of a vanishing value.
+    """
     if any(abs(v) > _HUGE for _, v in point):
         return False
     odd = [v for _, v in point if v and not 1 / _ORDINARY < abs(v) < _ORDINARY]
@@ -146,9 +148,10 @@ def _is_plain(point: tuple[tuple[str, float], ...], value: float, exact: float) 
 def _is_of_literals(
     form: Expr, machine: Machine, point: Mapping[str, Any], value: float, exact: float
 ) -> bool:
-    """Whether a value that should be (nearly) 0 is what the literals, which the format
-    rounds, make of it (and an operation or two): `0.3 * x - (0.1 * x + 0.2 * x)` is no
-    difference that could be written with more digits."""
+    """True if a value that should be (nearly) 0 comes from the rounding of the literals
+    (and of an operation or two): `0.3 * x - (0.1 * x + 0.2 * x)` is no difference that
+    could be written with more digits.
+    """
     if any(map(_is_lost_guard, nodes(form))):
         return False
 
@@ -201,7 +204,7 @@ def _exponents(order: tuple[Expr, ...]) -> frozenset[Expr]:
 
 
 def _is_right(held: float, true: float | None, limit: float) -> bool:
-    """Nearly the true value, as far as float32 holds it."""
+    """True if nearly the true value, as far as float32 represents it."""
     if true is None:
         return True
     if abs(true) > _LARGEST:
@@ -232,7 +235,9 @@ def _kind(
 
 
 def _is_lost_guard(number: Expr) -> bool:
-    """``1 - 1e-15``: in float32 it is 1. (A coefficient of a series has many bits.)"""
+    """True for ``1 - 1e-15``: in float32 it is 1. (A coefficient of a series has many
+    bits.)
+    """
     if not isinstance(number, Const):
         return False
     denominator = number.value.denominator
@@ -245,7 +250,7 @@ def _is_lost_guard(number: Expr) -> bool:
 
 
 def _has_overflown_square(expr: Expr, true: dict[Expr, float | None]) -> bool:
-    """Some square below (through sums) is beyond the range of float32."""
+    """True if a square below (through sums) is beyond the range of float32."""
     value = true.get(expr)
     if value is None or abs(value) <= _LARGEST:
         return False
@@ -319,7 +324,7 @@ _WORDS = {
 
 
 def unmended(checked: CheckedRule) -> Iterator[Diagnostic]:
-    """One finding for each way in which a rule goes wrong: the first."""
+    """One diagnostic for each kind of failure of a rule: the first."""
     first: dict[str, AccuracyLoss] = {}
     for loss in checked.losses:
         first.setdefault(loss.kind, loss)
@@ -363,7 +368,7 @@ def _as_power(node: Expr) -> Expr:
 
 
 def _span(rule: Rule, loss: AccuracyLoss) -> Span:
-    """The guilty operation where it stands in the text, else what it belongs to."""
+    """The span of the operation at fault, else of the value that it belongs to."""
     text = _texts(rule).get(loss.name)
     if text is None:
         return next(
@@ -375,7 +380,7 @@ def _span(rule: Rule, loss: AccuracyLoss) -> Span:
 
 
 def _texts(rule: Rule) -> dict[str, tuple[Expr, Span]]:
-    """What the author wrote, by name."""
+    """The author's expressions, by name."""
     found = {let.name: (let.value, let.span) for let in rule.forward}
     for variable, entry in zip(rule.inputs, rule.backward, strict=True):
         if isinstance(entry, Declared | Override):
@@ -389,8 +394,9 @@ FLOATS: Mapping[str, Any] = {"float32": np.float32, "float64": np.float64}
 
 
 def unfilled_holes(checked: CheckedRule, written: Rule) -> Iterator[Diagnostic]:
-    """What stays NaN after stabilising, told once for each value. ``written``: the rule
-    before that."""
+    """Removable singularities left NaN by stabilisation, reported once for each value.
+    ``written``: the rule before that.
+    """
     told: set[str] = set()
     for hole in checked.holes:
         if hole.name in told:
@@ -402,7 +408,7 @@ def unfilled_holes(checked: CheckedRule, written: Rule) -> Iterator[Diagnostic]:
 
 
 def unfilled(rule: Rule, hole: Hole) -> tuple[str, ...]:
-    """The formats in which the rule gives NaN at the hole."""
+    """The formats in which the rule gives NaN at the removable singularity."""
     form = Names(rule).close(Ref(hole.name))
     values = emitted(rule, form, dict(hole.point), hole.output)
     return tuple(name for name, value in values.items() if np.isnan(value))
@@ -411,8 +417,8 @@ def unfilled(rule: Rule, hole: Hole) -> tuple[str, ...]:
 def emitted(
     rule: Rule, form: Expr, point: Mapping[str, Fraction], output: str
 ) -> dict[str, float]:
-    """What a closed form gives at a point with the upstream gradient 1 of one output, in
-    each format that has the point's numbers (a static is a Python number anyway).
+    """The values of a closed form at a point with the cotangent 1 of one output, in
+    each format that represents the point (a static is a Python number anyway).
     """
     given = {
         **point,
@@ -454,7 +460,9 @@ def _hole_warning(rule: Rule, hole: Hole, formats: tuple[str, ...]) -> Diagnosti
 
 
 def _fills(rule: Rule, hole: Hole) -> Iterator[Fix]:
-    """An output with its limit where a divisor is 0, or where inputs are at the point."""
+    """Suggested fixes: an output with its limit where a divisor is 0, or at the point
+    itself.
+    """
     let = next((let for let in rule.forward if let.name == hole.name), None)
     if let is None or let.value.span is None or hole.left != hole.right:
         return

@@ -1,14 +1,15 @@
-"""The ``where`` trap: what a condition excludes is computed all the same.
+"""The ``where`` trap: values that a condition excludes are computed all the same.
 
-On arrays both branches of a conditional are evaluated, and every summand of ``sum(exp(x[j]
-- m) for j if keep[j])``. What is not finite there makes NumPy warn, and in a framework's
-second derivative 0 times infinity is NaN. So an operation that is at fault gets a harmless
-operand wherever its value does not count: ``sqrt(x) if x > 0 else 0`` becomes ``sqrt(x if x
-> 0 else 1) if x > 0 else 0``. Over the reals nothing changes.
+On arrays both branches of a conditional are evaluated, and every summand of
+``sum(exp(x[j] - m) for j if keep[j])``. Non-finite values there make NumPy warn, and in
+a framework's second derivative 0 times infinity is NaN. So an operation at fault gets a
+harmless operand wherever its value is excluded: ``sqrt(x) if x > 0 else 0`` becomes
+``sqrt(x if x > 0 else 1) if x > 0 else 0``. Over the reals nothing changes.
 
 An operation is at fault if it or one of its derivatives is not finite at a point where
-the branch is not taken, though all operations below it are. That is found by evaluating
-them: elementwise rules at their points, indexed ones element by element at a few sizes.
+the branch is not taken, though all operations below it are. This is found by
+evaluation: elementwise rules at their points, indexed ones element by element at a few
+sizes.
 """
 
 from __future__ import annotations
@@ -38,17 +39,17 @@ from gradspec.stabilise.names import Names
 from gradspec.stabilise.sampling import Points
 
 _REACH = 4096.0
-"""Inputs beyond this may overflow in a product; that is not what this is about."""
+"""Larger inputs may overflow in a product, which is not the concern here."""
 
 _PLAIN = frozenset(
     ["add", "sub", "mul", "neg", "square", *(r.name for r in rows() if r.is_piecewise)]
 )
-"""Finite wherever their arguments are (within reach), derivatives too."""
+"""Finite wherever their arguments are (within reach), as are their derivatives."""
 
 _SAFE = tuple(
     const(Fraction(text)) for text in ["1", "2", "1/2", "0", "-1", "-2", "3", "10"]
 )
-"""Numbers tried as operands."""
+"""Numbers tried as harmless operands."""
 
 _MINUS_INFINITY = Apply("neg", (Apply("inf"),))
 
@@ -63,8 +64,9 @@ _Mask: TypeAlias = Any
 
 
 def guarded(rule: Rule, points: Points | None = None) -> Rule:
-    """The rule with what its conditions exclude made harmless; ``points`` are those of an
-    elementwise rule."""
+    """The rule with excluded values made harmless; ``points`` are those of an
+    elementwise rule.
+    """
     entries = (e for e in rule.backward if isinstance(e, Derived | Declared | Override))
     values = (*rule.forward, *rule.backward_locals, *entries)
     if not any(_is_at_stake(value.value) for value in values):
@@ -80,7 +82,7 @@ def guarded(rule: Rule, points: Points | None = None) -> Rule:
 
 
 def _is_at_stake(value: Expr) -> bool:
-    """A condition, and an operation that is not finite everywhere."""
+    """True for a condition, and for an operation that is not finite everywhere."""
     found = list(nodes(value))
     conditional = any(
         isinstance(n, Select) or (isinstance(n, Reduce) and n.where) for n in found
@@ -111,7 +113,7 @@ class _Elements:
         ]
 
     def value(self, expr: Expr, scope: Scope) -> Any:
-        """Each element's column, one after the other."""
+        """The columns of all elements, concatenated."""
         key = expr, tuple(scope.items())
         if key not in self._known:
             self._known[key] = self._joined(scope, partial(_column, expr))
@@ -143,7 +145,7 @@ def _column(
     values: Names,
     machine: Machine,
 ) -> Any:
-    """An element at the points. What is beyond an axis is 0, as where arrays are padded."""
+    """An element at the points; 0 beyond an axis, where arrays are padded."""
     try:
         scalar = sample.evaluated.expand(expr, env)
     except OutOfRange:
@@ -158,8 +160,9 @@ def _column(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Side:
-    """What counts where the condition is ``taken``; ``outside`` are the points at which
-    it does not."""
+    """One side of a condition: its value counts where the condition is ``taken``, and
+    does not at the points ``outside``.
+    """
 
     condition: Expr
     taken: bool
@@ -202,8 +205,9 @@ class _Guard:
             return expr
 
     def _inside(self, expr: Expr, scope: Scope) -> Expr:
-        """What is inside of a branch comes first: it may be of use as it stands where the
-        branch is at fault. (A part may stand in many places.)"""
+        """Guard the parts of a branch first: they may serve where the branch itself is
+        at fault. (A part may occur in many places.)
+        """
         key = expr, (*scope, *map(str, scope.values()))
         if key not in self._done:
             self._done[key] = self._guarded(expr, scope)
@@ -230,7 +234,7 @@ class _Guard:
     def _harmless(
         self, branch: Expr, condition: Expr, taken: bool, scope: Scope
     ) -> Expr:
-        """A branch that is finite, with its derivatives, where it is not taken."""
+        """A branch made finite, with its derivatives, where it is not taken."""
         if not any(map(_may_fail, nodes(branch))):
             return branch
         holds = self._elements.value(condition, scope).astype(bool)
@@ -245,7 +249,7 @@ class _Guard:
         return branch
 
     def _cured(self, guilty: Apply, side: _Side) -> Expr | None:
-        """The operation on operands that are replaced; of a quotient the divisor."""
+        """The operation with replaced operands; for a quotient the divisor only."""
         first = 1 if guilty.op == "div" else 0
         parts = guilty.args
         for safe in _safe(guilty, side.scope):
@@ -256,7 +260,7 @@ class _Guard:
         return None
 
     def _first_at_fault(self, branch: Expr, side: _Side) -> Apply | None:
-        """The first operation on the way of derivatives, operands first, that is at fault."""
+        """The first operation at fault on the path of derivatives, operands first."""
         sound: dict[Expr, _Mask] = {}
         for node in _on_the_way(branch):
             mask = reduce(and_, (sound[part] for part in _operands(node)), side.outside)
@@ -273,15 +277,16 @@ class _Guard:
 
 
 def _safe(guilty: Apply, scope: Scope) -> tuple[Expr, ...]:
-    """What to try. The exponential of an element, which may be summed, is best 0 where it
-    does not count."""
+    """The operands to try. The exponential of an element, which may be summed, is best
+    0 where it does not count.
+    """
     if guilty.op == "exp" and scope:
         return (_MINUS_INFINITY,)
     return (ZERO, *_SAFE) if guilty.op in ("exp", "expm1") else _SAFE
 
 
 def _with_slopes(node: Apply) -> list[Expr]:
-    """The operation itself, and its derivatives by those arguments that depend on data."""
+    """The operation, and its derivatives by the arguments that depend on data."""
     row = primitive(node.op)
     values = {**dict(zip(row.params, node.args, strict=True)), "out": node}
     moving = (n for n, arg in enumerate(node.args) if names(arg))
@@ -290,8 +295,9 @@ def _with_slopes(node: Apply) -> list[Expr]:
 
 
 def _operands(node: Expr) -> tuple[Expr, ...]:
-    """Through which a derivative flows. A reduction has none: what is inside of it has
-    indices of its own."""
+    """The operands through which a derivative flows. A reduction has none, because its
+    body has indices of its own.
+    """
     return () if isinstance(node, Reduce) else below(node)
 
 

@@ -1,9 +1,10 @@
-"""Rules with points: elementwise ones in two formats, indexed ones at a few small sizes.
+"""Rules with points: elementwise rules in two formats, indexed ones at a few small
+sizes.
 
-The elements of a vector drawn one by one are never close to each other, nor all zero. So
-to the points of :mod:`gradspec.stabilise.sampling` come vectors with a common offset and a
-small spread (where a variance loses its digits), large and tiny ones (where a norm
-overflows or vanishes), and the vector 0.
+The elements of a vector drawn one by one are never close to each other, nor all zero.
+So the points of :mod:`gradspec.stabilise.sampling` are joined by vectors with a common
+offset and a small spread (where a variance loses its digits), large and tiny ones
+(where a norm overflows or vanishes), and the vector 0.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ from gradspec.stabilise.sampling import (
 _SIZES = (3, 1)
 _LARGEST = 7
 _MOST = 24
-"""Elements of inputs and outputs; beyond that every axis but the first is short."""
+"""The largest number of elements of inputs and outputs; beyond it every axis but the
+first is short.
+"""
 
 _ROWS = 80
 _OFFSETS = (100.0, 1000.0, -1000.0, 10.0, 1e4, -0.5, 1e6)
@@ -44,9 +47,10 @@ _PARTS = (1.0, -0.5, 0.75, 0.25)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample:
-    """A rule at one choice of sizes (an elementwise rule has none), with points for its
-    elements in the format ``work``. ``exact`` writes out its expressions as they are
-    defined, ``evaluated`` as a target evaluates them."""
+    """A rule at one choice of sizes (none for an elementwise rule), with points for its
+    elements in the format ``work``. ``exact`` expands its expressions as defined,
+    ``evaluated`` as a target evaluates them.
+    """
 
     sizes: Mapping[str, int]
     points: Points
@@ -55,12 +59,14 @@ class Sample:
     work: Any = np.float32
 
     def written_out(self, rule: Rule, by: Expansion) -> Rule:
-        """``rule`` as an elementwise rule of its elements."""
+        """``rule`` unrolled to an elementwise rule of its elements."""
         return rule if rule.is_elementwise else unrolled(rule, by).rule
 
 
 def samples(rule: Rule) -> tuple[Sample, ...]:
-    """At three elements an axis (more where indices reach further), and at one."""
+    """Samples with three elements an axis (more where indices reach further), and with
+    one.
+    """
     found = (sample for size in _SIZES if (sample := _sample(rule, size)) is not None)
     return tuple(found)
 
@@ -103,7 +109,7 @@ def _short(rule: Rule, sizes: dict[str, int]) -> dict[str, int]:
 
 
 def _integers(rule: Rule, sizes: Mapping[str, int]) -> dict[str, Any]:
-    """Different places along the axis that each integer points into."""
+    """Distinct positions along the axis that each integer indexes."""
     reach = index_inputs(rule)
     shapes = {variable.name: variable.shape.axes for variable in rule.inputs}
     found: dict[str, Any] = {}
@@ -116,7 +122,7 @@ def _integers(rule: Rule, sizes: Mapping[str, int]) -> dict[str, Any]:
 
 
 def _points(rule: Rule) -> Points:
-    """The points of the scalars, thinned, and vectors that have a pattern."""
+    """The points of the scalars, thinned, and patterned vectors."""
     drawn = points(rule, ELEMENTS)
     if not len(drawn):
         return drawn
@@ -131,7 +137,7 @@ def _points(rule: Rule) -> Points:
 
 
 def _patterned(rule: Rule, like: list[dict[str, float]]) -> Iterator[dict[str, float]]:
-    """Each input in turn, then all at once, as a vector with a pattern."""
+    """Each input in turn, then all at once, as a patterned vector."""
     groups: dict[str, list[str]] = {}
     for variable in rule.inputs:
         if variable.kind in (Kind.FLOAT, Kind.NOGRAD) and "[" in variable.name:

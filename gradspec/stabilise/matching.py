@@ -1,9 +1,9 @@
-"""Matching of patterns, and the search through what the rewrite rules reach.
+"""Pattern matching, and the search through the forms that rewrite rules reach.
 
 A pattern is an expression whose references are variables that stand for anything (the
 same for each occurrence). Sums and products match in either order, and ``square(p)``
-matches ``p * p`` too. The search goes straight ahead first, one rewrite after the other
-until nothing matches (nearly always the best form is there), then breadth first.
+matches ``p * p`` too. The search is greedy first, one rewrite after the other until
+nothing matches (this nearly always reaches the best form), then breadth first.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _COMMUTATIVE = frozenset(r.name for r in rows() if r.is_commutative)
 
 
 _ODD = frozenset(["xlogy", "xlog1py", "tanh", "erf", "sinh"])
-"""Odd in the first argument: a minus comes out."""
+"""Functions odd in the first argument: a minus is moved outside."""
 
 _MIRRORED = {"gt": "lt", "lt": "gt", "ge": "le", "le": "ge"}
 
 
 def match(pattern: Expr, expr: Expr) -> Binding | None:
-    """What the variables stand for; None if the form is another one."""
+    """The binding of the variables; None if the pattern does not match."""
     return next(_matches(pattern, expr, {}), None)
 
 
@@ -68,7 +68,7 @@ def _head(expr: Expr) -> str:
 def _fits(
     heads: tuple[frozenset[str] | None, ...], below: tuple[str, ...], op: str
 ) -> bool:
-    """Whether arguments may match at all, by their operators alone."""
+    """True if the operators of the arguments allow a match at all."""
     if op not in _COMMUTATIVE:
         return all(h is None or b in h for h, b in zip(heads, below, strict=True))
     (first, second), (left, right) = heads, below
@@ -88,7 +88,7 @@ def _all(
 
 
 def instantiate(pattern: Expr, bound: Binding) -> Expr:
-    """The pattern with its variables put in, signs and constants merged."""
+    """The pattern with its variables substituted, signs and constants merged."""
     done: dict[Expr, Expr] = {}
     for node in nodes(pattern):
         match node:
@@ -119,14 +119,14 @@ def _is_minus(expr: Expr) -> bool:
 
 
 def _comparison(op: str, left: Expr, right: Expr) -> Expr:
-    """``-a > -b`` is ``a < b``."""
+    """A comparison; ``-a > -b`` becomes ``a < b``."""
     if _is_minus(left) and _is_minus(right):
         return Apply(_MIRRORED[op], (negate(left), negate(right)))
     return fold(Apply(op, (left, right)))
 
 
 def _opposite(expr: Expr) -> Expr:
-    """``-expr``; of a difference the other difference."""
+    """``-expr``; for a difference the reversed one."""
     match expr:
         case Apply(op="sub", args=(a, b)):
             return Apply("sub", (b, a))
@@ -135,19 +135,19 @@ def _opposite(expr: Expr) -> Expr:
 
 
 BUDGET = 20
-"""How many forms of one expression are looked at."""
+"""The largest number of forms examined for one expression."""
 
 FEW = BUDGET // 3
-"""The same of what has been proposed in another way."""
+"""The same for an expression that has been proposed in another way."""
 
 _LARGEST = 400  # nodes of an expression beyond which it is left as it is
 
 Holds = Callable[[Expr], bool]
-"""Whether a row's condition holds at all points."""
+"""True if a row's condition holds at all points."""
 
 
 class Search:
-    """Rewrites; what the rows make of a node is found once."""
+    """Rewriting; the rewrites of each node are cached."""
 
     def __init__(self, holds: Holds) -> None:
         self.holds = holds
@@ -174,21 +174,25 @@ class Search:
 
     def _ahead(self, expr: Expr) -> Iterator[Expr]:
         """``expr`` with one rewrite at one place, inner places first: ``1 - 1 / (1 +
-        exp(x))`` is seen to be a sigmoid before a logarithm of it is looked at."""
+        exp(x))`` is recognised as a sigmoid before a logarithm of it is examined.
+        """
         order = tuple(nodes(expr))
         for node, new, is_detour in self._steps(order):
             if not is_detour:
                 yield replaced(expr, node, new)
 
     def _around(self, expr: Expr) -> Iterator[Expr]:
-        """Any one rewrite, outer places first: ``asinh`` is seen from outside."""
+        """``expr`` with any one rewrite, outer places first: ``asinh`` is recognised at
+        its root.
+        """
         order = tuple(nodes(expr))
         for node, new, _ in self._steps(order[::-1]):
             yield replaced(expr, node, new)
 
     def _steps(self, order: tuple[Expr, ...]) -> Iterator[tuple[Expr, Expr, bool]]:
-        """Rewrites of nodes; none whose result is there already: a regime of a
-        conditional is not split again in the same way."""
+        """Rewrites of nodes, except those whose result is present already: a regime of
+        a conditional is not split again in the same way.
+        """
         present = set(order)
         for node in order:
             for new, is_detour in self._made_of(node):
@@ -218,7 +222,7 @@ class Search:
 
 
 def replaced(expr: Expr, old: Expr, new: Expr) -> Expr:
-    """``expr`` with ``new`` in place of ``old``; around it, constants are merged."""
+    """``expr`` with ``new`` in place of ``old``; constants around it are merged."""
     memo: dict[Key, Expr] = {old.key: new}
     for node in nodes(expr):
         if node.key not in memo:
@@ -229,7 +233,7 @@ def replaced(expr: Expr, old: Expr, new: Expr) -> Expr:
 
 
 def _joined(node: Expr) -> Expr:
-    """A rebuilt node: ``0.5 * (2 * ndtr(x))`` is ``ndtr(x)``."""
+    """A rebuilt node with constants merged: ``0.5 * (2 * ndtr(x))`` is ``ndtr(x)``."""
     match node:
         case Apply(op="mul", args=(a, b)) if _leading(b):
             return times(a, b)
@@ -242,7 +246,7 @@ def _joined(node: Expr) -> Expr:
 
 
 def _leading(expr: Expr) -> bool:
-    """Whether a product begins with a constant."""
+    """True if a product begins with a constant."""
     while isinstance(expr, Apply) and expr.op in ("mul", "div"):
         expr = expr.args[0]
     return isinstance(expr, Const)

@@ -1,4 +1,4 @@
-"""The values of a rule, what its names stand for, and rules with other values in place."""
+"""The values of a rule, the meaning of its names, and rules with replaced values."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from gradspec.ir.walk import names, substitute
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A value of a rule that is evaluated: a local, an output or a cotangent. One that we
-    derived may take any form; ``others`` are other forms of it to begin with."""
+    """A value of a rule that is evaluated: a local, an output or a cotangent. A derived
+    one may take any form; ``others`` are further initial forms of it.
+    """
 
     name: str
     value: Expr
@@ -43,8 +44,8 @@ def with_value(rule: Rule, name: str, value: Expr) -> Rule:
 
 
 class Names:
-    """What each name of a rule stands for; a value may use other names. ``opaque``
-    names stand for themselves.
+    """The values that the names of a rule stand for; a value may use other names.
+    ``opaque`` names stand for themselves.
     """
 
     def __init__(self, rule: Rule, opaque: tuple[str, ...] = ()) -> None:
@@ -61,7 +62,7 @@ class Names:
         return name in self._values
 
     def close(self, expr: Expr) -> Expr:
-        """``expr`` in inputs, statics and upstream gradients alone."""
+        """``expr`` in inputs, statics and cotangents alone."""
         used = [name for name in sorted(names(expr)) if name in self._values]
         if not used:
             return expr
@@ -95,14 +96,16 @@ def mapped(rule: Rule, change: Callable[[Expr], Expr]) -> Rule:
 
 
 def without_calls(rule: Rule) -> Rule:
-    """Calls of other rules replaced by what they compute; their own backwards are in
-    the cotangents already."""
+    """Calls of other rules replaced by their values; their declared backward passes are
+    in the cotangents already.
+    """
     return mapped(rule, expand)
 
 
 def without_dead_locals(before: Rule, after: Rule) -> Rule:
-    """Locals that only the old forms used are gone; what the user left unused, or asked
-    to be saved or recomputed, stays."""
+    """``after`` without locals that only the old forms used; locals that the user left
+    unused, or asked to be saved or recomputed, stay.
+    """
     used_before, used_after = _used(before), _used(after)
     dead = {let.name for let in before.forward if let.name in used_before - used_after}
     if not dead:
@@ -112,7 +115,7 @@ def without_dead_locals(before: Rule, after: Rule) -> Rule:
 
 
 def _used(rule: Rule) -> frozenset[str]:
-    """Names that outputs, cotangents or the user's own wishes need."""
+    """Names that outputs, cotangents or the user's ``save`` and ``recompute`` need."""
     values = {let.name: let.value for let in (*rule.forward, *rule.backward_locals)}
     roots: list[str] = [o.name for o in rule.outputs]
     roots += [*rule.saves, *rule.recomputes]
@@ -132,8 +135,9 @@ def _used(rule: Rule) -> frozenset[str]:
 
 
 def rederived(rule: Rule, forward: tuple[Let, ...]) -> dict[str, Expr]:
-    """The cotangents of the inputs, derived from a forward as it was chosen; none where a
-    chosen form has no derivative."""
+    """The cotangents of the inputs, derived from the selected forward; none where a
+    selected form has no derivative.
+    """
     upstream = {o.name: Ref(f"d{o.name}") for o in rule.outputs if o.takes_gradient}
     wrt = tuple(i.name for i in rule.inputs if i.takes_gradient)
     try:

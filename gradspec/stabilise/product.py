@@ -1,6 +1,6 @@
-"""Products and sums taken apart, squares, degrees, and signs that show without data.
+"""Factors of products, terms of sums, squares, degrees, and signs known without data.
 
-A product is a number, and what is above and below the line.
+A product is a number, numerators and denominators.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Product:
         return Product(1 / self.number, self.below, self.above)
 
     def reduced(self) -> Product:
-        """Without what is above and below the line."""
+        """The number alone, without numerators and denominators."""
         above, below = list(self.above), list(self.below)
         for factor in self.above:
             if factor in below:
@@ -53,7 +53,7 @@ class Product:
         return Product(self.number, tuple(above), tuple(below))
 
     def expr(self) -> Expr:
-        """As an expression: numbers first, one line."""
+        """The product as an expression: numbers first, one fraction."""
         number, value, below = self.number, multiplied(self.above), list(self.below)
         if number.numerator != 1 and (abs(number.numerator) != 1 or not self.above):
             first = Const(Fraction(number.numerator))
@@ -66,12 +66,12 @@ class Product:
 
 
 def multiplied(factors: list[Expr] | tuple[Expr, ...]) -> Expr:
-    """The factors one after the other; 1 if there are none."""
+    """The product of the factors in order; 1 if there are none."""
     return reduce(lambda a, b: Apply("mul", (a, b)), factors) if factors else ONE
 
 
 def product(expr: Expr) -> Product:
-    """``expr`` taken apart (an atom if it is no product)."""
+    """The factors of ``expr`` (a single factor if it is no product)."""
     match expr:
         case Const(value=value) if value:
             return Product(value)
@@ -104,19 +104,19 @@ def _power(base: Product, exponent: int) -> Product:
 
 
 def extent(bounds: tuple[Bound, ...]) -> Product:
-    """How many elements a reduction ranges over (without a condition)."""
+    """The number of elements that a reduction ranges over (without a condition)."""
     axes = [bound.axis for bound in bounds]
     number = prod(axis for axis in axes if isinstance(axis, int))
     return Product(Fraction(number), tuple(Size(a) for a in axes if isinstance(a, str)))
 
 
 def _some(bounds: tuple[Bound, ...]) -> bool:
-    """No axis has the fixed size 0."""
+    """True if no axis has the fixed size 0."""
     return all(bound.axis != 0 for bound in bounds)
 
 
 def terms(expr: Expr, is_minus: bool = False) -> list[tuple[bool, Expr]]:
-    """The terms of a sum, and whether they are taken off."""
+    """The terms of a sum, each with True if it is subtracted."""
     match expr:
         case Apply(op="add", args=(a, b)):
             return [*terms(a, is_minus), *terms(b, is_minus)]
@@ -129,7 +129,7 @@ def terms(expr: Expr, is_minus: bool = False) -> list[tuple[bool, Expr]]:
 
 
 def total(parts: list[tuple[bool, Expr]]) -> Expr:
-    """The sum of terms, those that are added first; 0 if there are none."""
+    """The sum of terms, positive ones first; 0 if there are none."""
     value: Expr | None = None
     for is_minus, term in sorted(parts, key=lambda part: part[0]):
         if value is None:
@@ -151,7 +151,7 @@ def base_of_square(expr: Expr) -> Expr | None:
 
 
 def is_positive(expr: Expr, or_zero: bool = False) -> bool:
-    """Whether an expression is plainly positive (or not negative) for all data."""
+    """True if an expression is plainly positive (or not negative) for all data."""
     match expr:
         case Const(value=value):
             return value > 0 or (value == 0 and or_zero)
@@ -177,7 +177,8 @@ def is_positive(expr: Expr, or_zero: bool = False) -> bool:
 @lru_cache(maxsize=8192)
 def degree(expr: Expr, of: Expr | str = "exp") -> int | None:
     """The degree in which an expression is homogeneous in a node, or in the calls of a
-    primitive: they all scale with it. None if they do not."""
+    primitive: the expression scales with them. None if it is not homogeneous.
+    """
     match expr:
         case _ if expr == of or (isinstance(expr, Apply) and expr.op == of):
             return 1

@@ -1,9 +1,9 @@
-"""Products that leave the range on the way, though their value is in it.
+"""Products with intermediate overflow or underflow, though their value is in range.
 
-``(4 * x) * 0`` at 1e38 is infinity times 0, and ``4 * (x * 0)`` is 0: factors change their
-order. ``x**2 * exp(-x**2)`` at 1e200 has only one order: there a factor that is 0 wins
-(`vanishing`). An overflow is not made finite, since the difference of two such would be a
-number, and a wrong one.
+``(4 * x) * 0`` at 1e38 is infinity times 0, and ``4 * (x * 0)`` is 0: the factors are
+reordered. ``x**2 * exp(-x**2)`` at 1e200 has only one order: there a factor that is 0
+wins (`vanishing`). An overflow is not made finite, since the difference of two such
+would be a number, and a wrong one.
 
 ``c / (c*c + d*d)`` is infinite at 1e-30 and 0 at 1e30, where the quotient is neither:
 ``c / hypot(c, d) / hypot(c, d)`` has partial products of moderate size. The factors of a
@@ -39,13 +39,15 @@ from gradspec.stabilise.product import (
 )
 
 _ROWS, _TRIED, _REPLACED = 8, 16, 3
-"""Points that take part, forms looked at, and products replaced in one form."""
+"""Points used, candidates examined, and products replaced in one candidate."""
 
 
 def with_vanishing_products(
     trials: tuple[Trial, ...], start: Candidate
 ) -> Iterator[Expr]:
-    """A form with products replaced until it is no NaN at the points where it was."""
+    """A candidate with products replaced until it is not NaN at the points where it
+    was.
+    """
     for trial in trials:
         lost = np.isnan(trial.values(start.form)) & np.isfinite(trial.condition.value)
         if lost.any():
@@ -53,7 +55,7 @@ def with_vanishing_products(
 
 
 def _at(trial: Trial, rows: Any) -> Trial:
-    """The trial at a few of its points."""
+    """The trial restricted to a few of its points."""
     some = np.zeros(len(trial.points), dtype=bool)
     some[rows[:: max(1, len(rows) // _ROWS)]] = True
     points = trial.points.chosen(some)
@@ -75,9 +77,10 @@ def _without_nan(form: Expr, trial: Trial) -> Iterator[Expr]:
 
 
 def _replacements(form: Expr, trial: Trial, row: int) -> Iterator[Expr]:
-    """The product at which the NaN arises, with its largest factor multiplied by what
-    vanishes first; and with a factor of 0 winning. (Upstream gradients stand outside: a
-    cotangent stays linear in them.)"""
+    """The product at which the NaN arises, with its largest factor multiplied by the
+    one that vanishes first; and with a factor of 0 winning. (Cotangents stay outside: a
+    gradient stays linear in them.)
+    """
     node, upstream = _origin(form, trial, row), trial.points.upstream
     if not isinstance(node, Apply) or node.op != "mul":
         return
@@ -99,7 +102,7 @@ def _replacements(form: Expr, trial: Trial, row: int) -> Iterator[Expr]:
 
 
 def _parts(expr: Expr) -> list[Expr]:
-    """What is multiplied, left to right."""
+    """The factors, left to right."""
     match expr:
         case Apply(op="mul", args=(a, b)):
             return [*_parts(a), *_parts(b)]
@@ -110,7 +113,7 @@ def _parts(expr: Expr) -> list[Expr]:
 
 
 def _origin(form: Expr, trial: Trial, row: int) -> Expr:
-    """The innermost NaN on the way to the value."""
+    """The innermost NaN on the path to the value."""
     node: Expr | None = form
     while node is not None:
         origin = node
@@ -132,7 +135,7 @@ def _used(node: Expr, trial: Trial, row: int) -> tuple[Expr, ...]:
 _FEWEST, _MOST = 3, 10  # factors of a product that is put in another order
 _TERMS, _STARTS, _BEAM = 3, 6, 6
 _OFF = 1e-3
-"""Difference of logarithms from which on a product has left the range."""
+"""The difference of logarithms beyond which a product counts as out of range."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +147,9 @@ class _Factor:
 def with_ordered_products(
     trials: tuple[Trial, ...], start: Candidate
 ) -> Iterator[Expr]:
-    """Forms with the products that leave the range put in another order: as they are,
-    with squares of a norm apart, and multiplied into sums."""
+    """Candidates with the out-of-range products reordered: as they are, with squares of
+    a norm separated, and multiplied into sums.
+    """
     if any(score.bad for score in start.scores):
         for is_apart, is_spread in ((False, False), (True, False), (True, True)):
             with np.errstate(all="ignore"):
@@ -169,7 +173,7 @@ def _reordered(
 
 
 def _spread(found: list[_Factor], trials: tuple[Trial, ...]) -> Expr | None:
-    """The first sum among the factors, the others multiplied into its terms."""
+    """The first sum among the factors, with the others multiplied into its terms."""
     upstream = trials[0].points.upstream
     for place, factor in enumerate(found):
         parts = terms(factor.expr) if factor.is_above else []
@@ -186,7 +190,7 @@ def _spread(found: list[_Factor], trials: tuple[Trial, ...]) -> Expr | None:
 
 
 def _ordered(found: list[_Factor], trials: tuple[Trial, ...]) -> Expr | None:
-    """The best order; None if the sizes are not known at any point."""
+    """The best order; None if the magnitudes are unknown at every point."""
     columns, ranges = [], []
     for trial in trials:
         logs = np.array([_size(trial, factor) for factor in found])
@@ -213,8 +217,9 @@ def _size(trial: Trial, factor: _Factor) -> Any:
 
 
 def _leaves(node: Expr, found: list[_Factor], trials: tuple[Trial, ...]) -> bool:
-    """Whether ``node`` is not the product of its factors at some point, or a factor is
-    no number there."""
+    """True if ``node`` is not the product of its factors at some point, or a factor is
+    not a number there.
+    """
     for trial in trials:
         whole = sum(_size(trial, factor) for factor in found)
         value = trial.values(node)
@@ -233,8 +238,9 @@ def _range(trial: Trial) -> tuple[float, float]:
 
 
 def _best_order(logs: Any, low: Any, high: Any, starts: list[int]) -> list[int]:
-    """The order that leaves the range at the fewest points and, of these, stays nearest to
-    the way from 1 to the product; looked for among a few that have been best so far."""
+    """The order that leaves the range at the fewest points and, among these, stays
+    nearest to the interval from 1 to the product; a beam search over a few best so far.
+    """
     whole = logs.sum(axis=0)
     below, above = np.minimum(0, whole), np.maximum(0, whole)
     none = np.zeros(len(whole), bool)
@@ -253,7 +259,7 @@ def _best_order(logs: Any, low: Any, high: Any, starts: list[int]) -> list[int]:
 
 
 def _products(expr: Expr) -> Iterator[Expr]:
-    """Products that are no factors of a product, outer ones first."""
+    """Maximal products (not factors of a product), outer ones first."""
     todo, seen = [(expr, False)], set()
     while todo:
         node, is_factor = todo.pop()
@@ -268,7 +274,7 @@ def _products(expr: Expr) -> Iterator[Expr]:
 
 
 def _factors(expr: Expr, is_apart: bool = True) -> Product:
-    """``is_apart``: a sum of two squares is a norm twice."""
+    """The factors; with ``is_apart`` a sum of two squares is its norm twice."""
     found = product(expr)
     sides = (found.above, found.below) if is_apart else ()
     apart = [tuple(f for factor in side for f in _apart(factor)) for side in sides]
@@ -285,7 +291,7 @@ def _apart(factor: Expr) -> tuple[Expr, ...]:
 
 
 def _listed(found: Product) -> list[_Factor]:
-    """Its number first, then what is above and below the line."""
+    """Its number first, then numerators and denominators."""
     above, below = found.above, found.below
     if found.number != 1 or not above:
         above = (Const(found.number), *above)
@@ -293,7 +299,7 @@ def _listed(found: Product) -> list[_Factor]:
 
 
 def _chain(found: list[_Factor]) -> Expr:
-    """One after the other; numbers are one, and stand first."""
+    """The factors one after the other; numbers are merged, and come first."""
     number, value = Fraction(1), None
     for factor in found:
         match factor.expr:

@@ -1,9 +1,9 @@
 """Other evaluations of expressions with reductions: the same functions over the reals.
 
-What is proposed here is used only where it measures better (`choice.py`). A value is
-rewritten as it stands, then with locals put in place of their names, and named again
-where the values of locals are left; to a cotangent come those that are derived from the
-forward as selected, and quotients without a divisor of 0.
+Candidates proposed here are used only where they measure better (`choice.py`). A value
+is rewritten as it stands, then with locals inlined, and named again where the values of
+locals remain; a cotangent also has candidates derived from the forward as selected, and
+quotients without a divisor of 0.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ _LARGEST = 600  # nodes (locals put in) of an expression beyond which it is left
 
 
 class IndexedProposals:
-    """Candidates for the values of an indexed rule. ``near`` and ``far`` take a form, what
-    it is a form of, and the rule as selected so far."""
+    """Candidates for the values of an indexed rule. ``near`` and ``far`` take a
+    candidate, the quantity it evaluates, and the rule as selected so far.
+    """
 
     def __init__(self, search: Search, written: Rule) -> None:
         self._search, self._written = search, written
@@ -44,7 +45,7 @@ class IndexedProposals:
         self._statics = frozenset(static.name for static in written.static_inputs)
 
     def near(self, form: Expr, of: Quantity, chosen: Rule) -> Iterator[Expr]:
-        """Rewrites of a form as it stands; of a derived one all that are known."""
+        """Rewrites of a form as it stands; for a derived one of all derivations."""
         if weight(form, {}) <= _LARGEST:
             yield from self._forms(form, of)
         if of.is_derived:
@@ -52,7 +53,7 @@ class IndexedProposals:
         yield from self._search.forms(form)[1:]
 
     def far(self, form: Expr, of: Quantity, chosen: Rule) -> Iterator[Expr]:
-        """Rewrites with locals put in."""
+        """Rewrites with locals inlined."""
         if not of.is_derived:
             yield from self._with_locals(form, of, chosen)
         yield from self._search.forms(self._whole(form, of))[1:]
@@ -69,7 +70,7 @@ class IndexedProposals:
             yield from self._forms(other, of)
 
     def _whole(self, form: Expr, of: Quantity) -> Expr:
-        """A form with locals put in, if that is not too large."""
+        """A form with locals inlined, if that is not too large."""
         before, exacts = self._before(of), self._written.exacts
         values = {let.name: let for let in before if let.name not in exacts}
         if weight(form, values) > _LARGEST:
@@ -93,8 +94,9 @@ class IndexedProposals:
 
 
 def forms(expr: Expr, scope: Scope) -> Iterator[Expr]:
-    """Forms of ``expr`` that differ from it. ``scope`` are the names that no new index may
-    have."""
+    """Forms of ``expr`` that differ from it. ``scope`` contains the names that no new
+    index may have.
+    """
     for steps in _STEPS:
         new = _rewritten(expr, steps, scope)
         if new != expr:
@@ -102,7 +104,7 @@ def forms(expr: Expr, scope: Scope) -> Iterator[Expr]:
 
 
 def _rewritten(expr: Expr, steps: tuple[_Step, ...], scope: Scope) -> Expr:
-    """Every node, inner ones first, as the first step that knows its form says."""
+    """Every node, inner ones first, rewritten by the first step that applies to it."""
     under = scope
     if isinstance(expr, Reduce):
         under = scope.union(b.index for b in expr.bounds)
@@ -112,14 +114,14 @@ def _rewritten(expr: Expr, steps: tuple[_Step, ...], scope: Scope) -> Expr:
 
 
 def _turned(expr: Expr, scope: Scope) -> Iterator[Expr]:
-    """``-(a - b)`` is ``b - a``."""
+    """Differences reversed: ``-(a - b)`` becomes ``b - a``."""
     match expr:
         case Apply(op="neg", args=(Apply(op="sub", args=(a, b)),)):
             yield Apply("sub", (b, a))
 
 
 _Step: TypeAlias = Callable[[Expr, Scope], Iterator[Expr]]
-"""What a step makes of one node (nothing: it does not know the form)."""
+"""The rewrites of one node; none where the step does not apply."""
 
 _SUMS: tuple[_Step, ...] = (logarithm, balanced, centred, _turned)
 _STEPS = (*_SUMS, aligned), (*_SUMS, scaled)

@@ -1,4 +1,4 @@
-"""Sums of exponentials: what they weigh is taken out of the exponents.
+"""Sums of exponentials: the largest exponent is factored out.
 
 An expression is *of degree one* in its exponentials if they all scale with it: ``exp(a)``,
 ``sum(w * exp(a[j]) for j)``, sums of such. Then, for any ``m``, ``E(exp(a)) = exp(m)
@@ -6,8 +6,8 @@ E(exp(a - m))`` over the reals; with ``m`` the largest exponent nothing overflow
 largest term is 1. A quotient of two of them does not change at all, and the logarithm of
 one is ``m`` plus a logarithm.
 
-Where every exponent is -inf (a row that is masked altogether) ``m`` is -inf: a softmax
-is NaN and a logsumexp is -inf there, which is what the frameworks' own give.
+Where every exponent is -inf (a fully masked row) ``m`` is -inf: a softmax is NaN and a
+logsumexp is -inf there, as in the frameworks' own functions.
 """
 
 from __future__ import annotations
@@ -60,7 +60,9 @@ def peak(expr: Expr) -> Expr | None:
 
 
 def _masked(body: Expr, where: Expr | None) -> tuple[Expr, Expr | None]:
-    """A summand ``a if c else 0`` counts where ``c`` holds."""
+    """The body and condition of a sum; a summand ``a if c else 0`` counts where ``c``
+    holds.
+    """
     match body:
         case Select(condition=condition, then=a, other=other) if other == ZERO:
             both = condition if where is None else apply("and", where, condition)
@@ -76,7 +78,9 @@ def _larger(left: Expr | None, right: Expr | None) -> Expr | None:
 
 
 def shifted(expr: Expr, by: Expr, scope: Scope) -> Expr:
-    """An expression that scales with its exponentials, with ``by`` taken off its exponents."""
+    """An expression that scales with its exponentials, with ``by`` subtracted from its
+    exponents.
+    """
     under = scope
     match expr:
         case Apply(op="exp", args=(a,)):
@@ -92,7 +96,7 @@ def _less(left: Expr, right: Expr) -> Expr:
 
 
 def balanced(expr: Expr, scope: Scope) -> Iterator[Expr]:
-    """A quotient of degree 0, over sums of exponentials, with the peak taken off."""
+    """A quotient of degree 0, over sums of exponentials, with the peak subtracted."""
     found = product(expr)
     loud = [f for f in (*found.below, *found.above) if degree(f) not in (0, None)]
     if len(loud) < 2 or degree(expr) != 0:
@@ -109,8 +113,9 @@ def balanced(expr: Expr, scope: Scope) -> Iterator[Expr]:
 
 
 def _inside(found: Product, scope: Scope) -> Expr | None:
-    """``exp(a) * sum(b[j] / (exp(a) + exp(c[j])) for j)`` with the exponential inside of
-    the sum, where it is balanced."""
+    """``exp(a) * sum(b[j] / (exp(a) + exp(c[j])) for j)`` with the exponential moved
+    into the sum, where it is balanced.
+    """
     for whole in found.above:
         others = tuple(f for f in found.above if f is not whole)
         factor = next((f for f in others if degree(f) == 1), None)
@@ -143,7 +148,9 @@ def _over(found: Product, by: Expr, scope: Scope) -> Expr:
 
 
 def logarithm(expr: Expr, scope: Scope) -> Iterator[Expr]:
-    """``log`` of exponentials and their sums: what it takes apart is not computed."""
+    """``log`` of exponentials and their sums, without computing the exponentials
+    themselves.
+    """
     match expr:
         case Apply(op="log", args=(a,)):
             whole = _split(product(a), scope)
@@ -168,7 +175,9 @@ def _split(found: Product, scope: Scope) -> tuple[Product, Expr] | None:
 
 
 def _difference(parts: list[tuple[bool, Expr]]) -> Expr:
-    """The sum of terms, differences taken apart; what is added and taken off is gone."""
+    """The sum of terms, differences flattened; terms that are added and subtracted
+    cancel.
+    """
     plus = [t for is_minus, t in parts if not is_minus]
     left = []
     for term in (t for is_minus, t in parts if is_minus):
@@ -181,7 +190,7 @@ def _difference(parts: list[tuple[bool, Expr]]) -> Expr:
 
 
 def _plus_log(rest: Product, value: Expr) -> Expr:
-    """``value + log(rest)``, a size or a number below the line as a difference."""
+    """``value + log(rest)``, a size or a number in the denominator as a difference."""
     minus = rest.inverse()
     is_below = minus.number >= 1 and all(isinstance(f, Size) for f in minus.above)
     if is_below and not minus.below and minus.expr() != ONE:
@@ -191,7 +200,7 @@ def _plus_log(rest: Product, value: Expr) -> Expr:
 
 
 def _log(expr: Expr, scope: Scope) -> Expr | None:
-    """The logarithm of an exponential or of a sum of them; None for all else."""
+    """The logarithm of an exponential or of a sum of them; None otherwise."""
     match expr:
         case Apply(op="exp", args=(a,)):
             return a
@@ -211,13 +220,13 @@ def _shifted_log(expr: Expr, scope: Scope) -> Expr | None:
 
 
 def _whole(body: Expr, scope: Scope) -> Expr | None:
-    """The logarithm of a summand that is positive as it stands."""
+    """The logarithm of a summand that is syntactically positive."""
     split = _split(product(body), scope)
     return None if split is None or split[0].expr() != ONE else split[1]
 
 
 def _logsumexp(expr: Reduce) -> Expr:
-    """What does not depend on the indices summed over stands outside."""
+    """A logsumexp; factors independent of the summed indices are moved outside."""
     indices = {b.index for b in expr.bounds}
     parts = terms(expr.body)
     inner = [part for part in parts if free(part[1]) & indices]

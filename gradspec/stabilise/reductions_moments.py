@@ -1,11 +1,11 @@
 """Second moments: variances without cancellation, norms without overflow.
 
-``mean(x**2) - mean(x)**2`` loses all digits where the mean is large against the spread
-(Chan, Golub, LeVeque, "Algorithms for computing the sample variance", The American
-Statistician 37, 1983); ``mean((x - mean(x))**2)`` is the same function. The square root
-of a sum of squares overflows at the root of the largest number, and is 0 below that of
-the smallest; divided by its largest part first (Blue, "A portable Fortran program to
-find the Euclidean norm of a vector", ACM TOMS 4, 1978) it does not.
+``mean(x**2) - mean(x)**2`` loses all digits where the mean is large relative to the
+spread (Chan, Golub, LeVeque, "Algorithms for computing the sample variance", The
+American Statistician 37, 1983); ``mean((x - mean(x))**2)`` is the same function. The
+square root of a sum of squares overflows at the root of the largest number, and is 0
+below that of the smallest; scaled by its largest element first (Blue, "A portable
+Fortran program to find the Euclidean norm of a vector", ACM TOMS 4, 1978) it does not.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ _PAIR = 2
 
 
 def centred(expr: Expr, scope: Scope) -> Iterator[Expr]:
-    """``mean(u*v) - mean(u)*mean(v)``, however its sizes are written."""
+    """The centred form of ``mean(u*v) - mean(u)*mean(v)``, however its sizes are
+    written.
+    """
     match expr:
         case Apply(op="sub", args=(a, b)):
             yield from _centred(product(a), product(b), scope)
@@ -83,7 +85,7 @@ def _two_sums(
 
 
 def _are_sums_of(sums: tuple[Reduce, Reduce], body: Product, whole: Reduce) -> bool:
-    """Whether the two are the sums of the two factors of the body."""
+    """True if the two are the sums of the two factors of the body."""
     if len(body.above) != _PAIR or body.below:
         return False
     u, v = (replace(whole, body=factor) for factor in body.above)
@@ -109,8 +111,9 @@ def _covariance(
 
 
 def norm(expr: Expr) -> tuple[Reduce, Expr] | None:
-    """The sum of squares of which ``expr`` is the root, and what is squared; None if it is
-    no such root."""
+    """The sum of squares whose root ``expr`` is, and the squared element; None if it is
+    no such root.
+    """
     match expr:
         case (
             Apply(op="sqrt", args=(Reduce(op="sum") as total,))
@@ -123,8 +126,9 @@ def norm(expr: Expr) -> tuple[Reduce, Expr] | None:
 
 
 def scaled(expr: Expr, scope: Scope) -> Iterator[Expr]:
-    """A norm with its largest part taken out; it is 0 at the vector 0. Also under a root
-    with a bound: ``sqrt(max(sum(x[j]**2 for j), c))`` is ``max(norm, sqrt(c))``."""
+    """A norm scaled by its largest element; it is 0 at the vector 0. Also under a root
+    with a bound: ``sqrt(max(sum(x[j]**2 for j), c))`` is ``max(norm, sqrt(c))``.
+    """
     match expr:
         case Apply(op="rsqrt", args=(a,)):
             for root in scaled(apply("sqrt", a), scope):
@@ -153,8 +157,9 @@ def _scaled_norm(total: Reduce, part: Expr, scope: Scope) -> Expr:
 
 
 def aligned(expr: Expr, scope: Scope) -> Iterator[Expr]:
-    """``sum(u * v) / norm(u) / norm(v)`` as the sum of products of directions: the
-    product of two large vectors overflows, of their directions it does not."""
+    """``sum(u * v) / norm(u) / norm(v)`` as the sum of products of unit vectors: the
+    product of two large vectors overflows, that of their directions does not.
+    """
     found = product(expr)
     for whole, others in _sums(found.above) if found.below else ():
         under = scope.union(b.index for b in whole.bounds)
@@ -174,7 +179,7 @@ def aligned(expr: Expr, scope: Scope) -> Iterator[Expr]:
 
 
 def _is_norm_of(expr: Expr, part: Expr, whole: Reduce) -> bool:
-    """Whether ``expr`` is the norm of the vector that ``part`` runs through."""
+    """True if ``expr`` is the norm of the vector whose elements are ``part``."""
     found = norm(expr)
     if found is None:
         return False
@@ -187,15 +192,16 @@ def _is_norm_of(expr: Expr, part: Expr, whole: Reduce) -> bool:
 def without_zero_divisors(
     expr: Expr, norms: frozenset[str], statics: Scope | None
 ) -> Iterator[Expr]:
-    """A gradient with divisors that may be 0 replaced by 1 there: the norms (``norms`` are
-    names of norms), and, of one that we derived (``statics`` are the names of the
+    """A gradient with divisors that may be 0 replaced by 1 there: the norms (``norms``
+    are names of norms), and, in a derived one (``statics`` are the names of the
     statics), any one of them, or all.
 
-    Where the forward is finite and a derived gradient is 0 / 0, a root or a power has a
-    tip, as a norm at the vector 0, or something smooth passes through one. The gradient
-    becomes 0: the subgradient chosen, or the limit. A divisor goes to the last factor with
-    an index that it has not (an entry of the vector), so that the product of a tiny norm's
-    inverse with the rest does not overflow.
+    Where the forward is finite and a derived gradient is 0 / 0, there is a nonsmooth
+    point of a root or a power, as of a norm at the vector 0, or a smooth function
+    passes through one. The gradient becomes 0: the chosen subgradient, or the limit. A
+    divisor is applied to the last factor with an index that it lacks (an entry of the
+    vector), so that the product of a tiny norm's inverse with the rest does not
+    overflow.
     """
     every = tuple(dict.fromkeys(_divisors(expr)))
     yield _guarded(expr, frozenset(d for d in every if _is_norm(d, norms)))
@@ -225,7 +231,7 @@ def _is_natural(exponent: Expr) -> bool:
 
 
 def _guarded(expr: Expr, zeros: frozenset[Expr]) -> Expr:
-    """With 1 in place of divisors that are 0; a NaN stays."""
+    """The expression with 1 in place of divisors that are 0; a NaN stays."""
 
     def safe(divisor: Expr) -> Expr:
         return Select(apply("eq", divisor, ZERO), ONE, divisor)
@@ -250,7 +256,7 @@ def _guarded(expr: Expr, zeros: frozenset[Expr]) -> Expr:
 
 
 def _divide(above: list[Expr], by: Expr) -> None:
-    """The last factor with an index that the norm has not is an entry of the vector."""
+    """Divide the last factor with an index that the norm lacks: a vector entry."""
     places = [n for n, factor in enumerate(above) if free(factor) - free(by)]
     if places:
         above[places[-1]] = apply("div", above[places[-1]], by)

@@ -5,8 +5,8 @@ under which the sides are equal. The right side may be defined at more points (`
 0). A test proves each rule by balls at random points. Whether a rewrite is used is decided
 by measurement alone, so a rule may lose accuracy in some regime.
 
-``~>`` is a detour: no improvement by itself, or not nearly always. The straight way of a
-search does not take it (it would hide ``log(1 + exp(x))`` from the rules that know it).
+``~>`` is a detour: no improvement by itself, or not nearly always. The greedy part of a
+search skips it (it would hide ``log(1 + exp(x))`` from the rules that match it).
 """
 
 from __future__ import annotations

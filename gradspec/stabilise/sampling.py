@@ -2,9 +2,9 @@
 
 They are the simple points of the checks with both sides of every threshold, a ladder of
 magnitudes up to where a square or an exponential leaves the range, and points drawn by
-their bits, so that every power of two has its share. Several inputs also meet nearly
-equal, nearly opposite, and at extreme ratios; where an assumption joins two inputs, some
-points lie at its edge.
+their bits, so that every power of two has its share. Several inputs are also nearly
+equal, nearly opposite, and at extreme ratios; where an assumption relates two inputs,
+some points lie at its edge.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ CORE = (2.0**-12, 128.0)
 
 _BITS = 64
 _GAPS = 12
-"""Points at which the rule is not defined that take part."""
+"""The largest number of sampled points at which the rule is undefined."""
 
 _TURNS, _SPARE = 3, 4
-"""Drawing goes on while too few points are inside, with so many for each that is missing."""
+"""Rounds of drawing while too few points are inside, and draws per missing point."""
 
 _WIDEST = 40
 """Most drawn magnitudes lie in 2**-40 … 2**40, a quarter anywhere in the format."""
@@ -44,10 +44,10 @@ _WIDEST = 40
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """How a format is sampled: every ``every``-th of the simple points of the checks (no
-    more than ``simple`` of them), ``drawn`` points by bits, ``extreme`` ones at extreme
-    ratios, and ``rungs`` of magnitudes, of which at most ``ladder`` points are made, the
-    telling ones first; ``hard``: and the hardest of many.
+    """The sampling of a format: every ``every``-th of the simple points of the checks
+    (no more than ``simple`` of them), ``drawn`` points by bits, ``extreme`` ones at
+    extreme ratios, and ``rungs`` of magnitudes, of which at most ``ladder`` points are
+    made, the most telling ones first; ``hard``: also the hardest of many.
     """
 
     work: Any
@@ -65,7 +65,7 @@ class Grid:
 
     @property
     def exponents(self) -> tuple[int, int]:
-        """The least, and the largest, below what an upstream gradient takes out of range."""
+        """The least exponent, and the largest that leaves room for a cotangent."""
         limits = np.finfo(self.work)
         return int(limits.minexp), int(limits.maxexp) - 4
 
@@ -79,7 +79,8 @@ SINGLE = Grid(
     ),
 )
 """exp leaves float32 at 88.7 and 103.9, squares at 1.8e19, cubes at 7e12. The square of
-10 is exact: that exponentials of squares lose digits shows at numbers that are not round.
+10 is exact: digits lost in exponentials of squares show only at numbers that are not
+round.
 """
 
 DOUBLE = Grid(
@@ -98,11 +99,11 @@ ELEMENTS = replace(SINGLE, simple=12, drawn=60, extreme=40, ladder=64, hard=Fals
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Points:
-    """``columns`` for arithmetic and ``rows`` for balls hold the same numbers. ``core``:
-    which points have moderate inputs only; ``size``: the magnitude of the largest input;
-    ``defined``: where all outputs have values; ``floating``: the inputs whose roundings
-    count; ``upstream``: names of upstream gradients, of which each point has one at 1 and
-    the others at 0.
+    """``columns`` for arithmetic and ``rows`` for balls hold the same numbers.
+    ``core``: the points with moderate inputs only; ``size``: the magnitude of the
+    largest input; ``defined``: the points at which all outputs have values;
+    ``floating``: the inputs whose roundings count; ``upstream``: names of cotangents,
+    of which each point has one at 1 and the others at 0.
     """
 
     columns: Mapping[str, Any]
@@ -131,7 +132,7 @@ class Points:
 
 @lru_cache(maxsize=8)
 def points(rule: Rule, grid: Grid = SINGLE) -> Points:
-    """The points for an elementwise rule, the same ones every time."""
+    """The points for an elementwise rule, the same ones on every call."""
     known = survey(rule, min(usual_count(rule), grid.simple))
     gaps = known.undefined[:_GAPS]
     rows = [_rounded(row, grid) for row in (*gaps, *known.points[:: grid.every])]
@@ -151,8 +152,9 @@ def points(rule: Rule, grid: Grid = SINGLE) -> Points:
 def as_points(
     rule: Rule, rows: list[dict[str, float]], work: Any, gaps: int = 0
 ) -> Points:
-    """Rows of numbers of a format as points; upstream gradients are set here. At the
-    first ``gaps`` of them some output has no value."""
+    """Rows of numbers of a format as points; cotangents are set here. At the first
+    ``gaps`` of them some output has no value.
+    """
     upstream = [f"d{output.name}" for output in rule.outputs if output.takes_gradient]
     for number, row in enumerate(rows):
         for place, name in enumerate(upstream):
@@ -193,7 +195,7 @@ def _rounded(row: Mapping[str, Any], grid: Grid) -> dict[str, float]:
 def _sound(
     rule: Rule, rows: list[dict[str, float]], grid: Grid
 ) -> Iterator[dict[str, float]]:
-    """The rows at which all that is assumed holds and the outputs are defined."""
+    """The rows at which all assumptions hold and the outputs are defined."""
     if not rows:
         return
     machine = Machine(_columns(rule, rows, grid.work), grid.work)
@@ -207,7 +209,7 @@ def _sound(
 
 
 def inside(rule: Rule, machine: Machine) -> Any:
-    """The points at which all that is assumed holds."""
+    """The points at which all assumptions hold."""
     kept = np.ones(len(machine), dtype=bool)
     for assume in rule.assumes:
         if not assume.indices:
@@ -216,7 +218,7 @@ def inside(rule: Rule, machine: Machine) -> Any:
 
 
 def _are_finite(forms: tuple[Expr, ...], machine: Machine) -> Any:
-    """Where all forms are numbers in float64, so that no ball need be asked."""
+    """Points at which all forms are finite in float64, so that balls are not needed."""
     finite = np.ones(len(machine), dtype=bool)
     for form in forms:
         if any(map(_is_slow, nodes(expand(form)))):
@@ -231,8 +233,9 @@ def _are_finite(forms: tuple[Expr, ...], machine: Machine) -> Any:
 def _ladder(
     rule: Rule, like: list[dict[str, float]], grid: Grid
 ) -> Iterator[dict[str, float]]:
-    """Plain magnitudes for one input after the other: a fault is then reported at
-    ``x = 100`` rather than at some odd number."""
+    """Plain magnitudes for one input after the other: a fault is then reported at ``x =
+    100`` rather than at some odd number.
+    """
     floats = _floating(rule)
     for size in grid.rungs[: grid.ladder // max(1, 2 * len(floats))]:
         for position, name in enumerate(floats):
@@ -272,7 +275,7 @@ def _draw(
 
 
 def _number_beside(other: float, random: Random, grid: Grid) -> float:
-    """A number that is nearly another one, its opposite, or its complement to 1."""
+    """A number close to another one, to its opposite, or to its complement to 1."""
     step = 2.0 ** random.randrange(-grid.digits - 2, 0)
     near = other * (1.0 + (step if random.getrandbits(1) else -step))
     number = random.choice((other, near, near, -near, 1.0 - other))
@@ -280,7 +283,7 @@ def _number_beside(other: float, random: Random, grid: Grid) -> float:
 
 
 def _number(random: Random, grid: Grid) -> float:
-    """A number by its exponent; one in four is beside a whole number."""
+    """A number by its exponent; one in four is close to an integer."""
     sign = _sign(random)
     mantissa = 1.0 + random.getrandbits(grid.digits) / 2.0**grid.digits
     kind = random.randrange(8)
@@ -319,14 +322,16 @@ def _extreme(
 
 
 _MANY, _WORST = 2000, 6
-"""Points drawn to look for hard ones, and how many are kept for each quantity."""
+"""Points drawn in search of hard ones, and the number kept for each quantity."""
 
 _UNITS = 3.0  # of the last place, beyond which a point is hard
 
 
 def _hardest(rule: Rule, like: list[dict[str, float]]) -> Iterator[dict[str, float]]:
-    """The points of the core, of many, at which what is written in float32 is farthest
-    from the same in float64: a loss at one point in a thousand is seldom in a sample."""
+    """The points of the core, out of many, at which the written form in float32 is
+    farthest from the same in float64: a loss at one point in a thousand is seldom in a
+    sample.
+    """
     forms = {**closed.outputs(rule), **closed.cotangents(rule)}
     random = np.random.Generator(np.random.PCG64(22))
     columns = {n: np.array([row[n] for row in like]) for n in like[0]}
@@ -365,14 +370,15 @@ def _is_slow(node: Expr) -> bool:
 
 _STEPS, _EDGES, _STARTS = 40, 8, 160
 _INWARD = (22, 18, 14, 10)
-"""How far inside of an edge points lie, as powers of two of the way to it."""
+"""Distances of points from an edge, as powers of two of the way to it."""
 
 
 def _at_edges(
     rule: Rule, random: Random, like: list[dict[str, float]]
 ) -> Iterator[dict[str, float]]:
-    """Points a little inside of the edge of each assumption about several inputs:
-    beside ``b * b >= 4 * a * c`` the root of the difference loses all its digits."""
+    """Points slightly inside the edge of each assumption about several inputs: near ``b
+    * b == 4 * a * c`` the root of the difference loses all its digits.
+    """
     floats = frozenset(_floating(rule))
     for assume in rule.assumes:
         used = sorted(names(assume.condition) & floats)

@@ -1,8 +1,8 @@
-"""Indices of reductions: placing one expression inside another, equality up to names.
+"""Indices of reductions: substitution of expressions, equality up to index names.
 
 An index is bound at most once on the way from the root to any node
-(`tests/ir/well_formed.py`). So what is put in place has its bound indices renamed where
-they would be bound twice or would capture an index that is meant to stay free.
+(`tests/ir/well_formed.py`). So a substituted expression has its bound indices renamed
+where they would be bound twice or would capture an index that is to stay free.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from gradspec.ir.rule import Let
 from gradspec.ir.walk import children, names, nodes, with_children
 
 Scope = frozenset[str]
-"""Names that a new bound index must not have: indices in force, variables."""
+"""Names that a new bound index must not have: indices in scope, variables."""
 
 _LETTERS = "jlkiqrstuvw"
 
@@ -27,7 +27,7 @@ def free(expr: Expr) -> Scope:
 
 
 def place(expr: Expr, values: Mapping[str, Expr], scope: Scope) -> Expr:
-    """``expr`` with free indices replaced, to stand where ``scope`` is in force."""
+    """``expr`` with free indices replaced, to be placed where ``scope`` is in force."""
     match expr:
         case Idx(name=name):
             return values.get(name, expr)
@@ -67,7 +67,7 @@ def _candidates() -> Iterator[str]:
 
 
 def inlined(expr: Expr, lets: Mapping[str, Let], scope: Scope) -> Expr:
-    """``expr`` with the values of lets in place of their names, all the way down."""
+    """``expr`` with lets inlined, recursively."""
     match expr:
         case Ref(name=name, indices=indices) if name in lets:
             let = lets[name]
@@ -84,7 +84,9 @@ def inlined(expr: Expr, lets: Mapping[str, Let], scope: Scope) -> Expr:
 
 
 def weight(expr: Expr, lets: Mapping[str, Let]) -> int:
-    """How many nodes :func:`inlined` makes, without making them (it may be many)."""
+    """The number of nodes of :func:`inlined`'s result, without building it (it may be
+    large).
+    """
     known: dict[str, int] = {}
     for let in lets.values():
         known[let.name] = _weight(let.value, known)
@@ -100,13 +102,14 @@ def _weight(expr: Expr, known: Mapping[str, int]) -> int:
 
 
 def is_same(left: Expr, right: Expr) -> bool:
-    """Equal up to the names of bound indices."""
+    """True if equal up to the names of bound indices."""
     return unify(left, right, Scope()) is not None
 
 
 def unify(pattern: Expr, expr: Expr, variables: Scope) -> Mapping[str, Expr] | None:
-    """What the index ``variables`` stand for if ``expr`` is an instance of
-    ``pattern``, up to the names of bound indices."""
+    """The values of the index ``variables`` if ``expr`` is an instance of ``pattern``,
+    up to the names of bound indices.
+    """
     found: dict[str, Expr] = {}
     return found if _Unifier(variables, found).run(pattern, expr, {}) else None
 
@@ -148,8 +151,8 @@ class _Unifier:
 
 
 def named(expr: Expr, lets: tuple[Let, ...]) -> Expr:
-    """``expr`` with the names of lets where it computes their values once more. A value
-    that is no more than an operation on a constant is not worth a name.
+    """``expr`` with the names of lets in place of their values. A value that is no more
+    than an operation on a constant is not worth a name.
     """
     worth = tuple(x for x in lets if children(x.value) and names(x.value))
     return _named(expr, worth) if worth else expr

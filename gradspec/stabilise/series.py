@@ -1,9 +1,10 @@
-"""Taylor polynomials about removable singularities and zeros where every form cancels.
+"""Taylor polynomials about removable singularities and zeros where every candidate
+cancels.
 
-``expm1(x) / x`` has no value at 0, ``x - sin(x)`` loses all its digits there. About 0, and
-about constants that the expression compares or subtracts, a function of one input becomes
-a polynomial within a window; outside it stays as it is. The polynomial is the function
-there to 2**-56: `symbolic.series` bounds what it leaves out.
+``expm1(x) / x`` has no value at 0, ``x - sin(x)`` loses all its digits there. About 0,
+and about constants that the expression compares or subtracts, a function of one input
+becomes a polynomial within a window; outside it is unchanged. The polynomial agrees
+with the function there to 2**-56: `symbolic.series` bounds the remainder.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ _PRODUCTS, _POWER = 3, 4  # products, and powers of what is outside
 _CANCEL = ("add", "sub", "div")
 _RATIONAL = frozenset(["add", "sub", "mul", "div", "neg", "square"])
 _PRODUCT = "product "
-"""A name that no input has."""
+"""A name that no input can have."""
 
 
 def with_series(trials: tuple[Trial, ...], start: Candidate) -> Iterator[Expr]:
-    """A form with a polynomial about each place near which it has bad points."""
+    """A candidate with a polynomial about each place near which it has bad points."""
     points, meaning = trials[0].points, tidy(trials[0].meaning)
     if size(meaning) > _LARGEST:
         return
@@ -56,8 +57,9 @@ def with_series(trials: tuple[Trial, ...], start: Candidate) -> Iterator[Expr]:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A function ``factor`` of one ``name``, which stands for ``of``: the meaning is the
-    product of it and of powers of what is ``outside``."""
+    """A function ``factor`` of one ``name``, which stands for ``of``: the meaning is
+    its product with powers of the factors ``outside``.
+    """
 
     factor: Expr
     name: str
@@ -68,8 +70,9 @@ class _Part:
 def _parts(
     meaning: Expr, floating: frozenset[str], upstream: frozenset[str]
 ) -> Iterator[_Part]:
-    """The meaning as a function of one input, or of one product of inputs, times what does
-    not depend on it."""
+    """The meaning as a function of one input, or of one product of inputs, times a
+    factor independent of it.
+    """
     inputs = (names(meaning) & floating) - upstream
     for name in sorted(inputs):
         yield from _split(meaning, name, Ref(name), upstream)
@@ -83,7 +86,7 @@ def _parts(
 
 
 def _least_power(part: _Part) -> int:
-    """Negative where it divides by what may be 0."""
+    """The least power outside; negative where a possible 0 is a divisor."""
     return min((power for _, power in part.outside), default=0)
 
 
@@ -115,7 +118,7 @@ def _split(
 
 
 def _products(expr: Expr, inputs: frozenset[str]) -> Iterator[Expr]:
-    """Products and quotients of several inputs of which a function is taken."""
+    """Products and quotients of several inputs that are arguments of functions."""
     found: dict[Expr, None] = {}
     for node in nodes(expr):
         if not isinstance(node, Apply) or node.op in _RATIONAL:
@@ -128,7 +131,7 @@ def _products(expr: Expr, inputs: frozenset[str]) -> Iterator[Expr]:
 
 
 def _solved(node: Expr) -> Iterator[tuple[str, Expr]]:
-    """An input of a product in terms of the product and of the other factor."""
+    """An input of a product, expressed by the product and the other factor."""
     whole = Ref(_PRODUCT)
     match node:
         case Apply(op="mul", args=(a, b)):
@@ -165,8 +168,7 @@ def _about_places(part: _Part, bad: list[Any], form: Expr) -> Iterator[Expr]:
 
 
 def _centres(expr: Expr) -> Iterator[Fraction]:
-    """0, and the constants with which something is compared or of which it is a
-    difference."""
+    """0, and the constants in comparisons and differences."""
     found = {Fraction(0): None}
     for node in nodes(expr):
         match node:
@@ -185,7 +187,7 @@ def _centres(expr: Expr) -> Iterator[Fraction]:
 def polynomial_about(
     factor: Expr, name: str, centre: Fraction, window: Fraction
 ) -> tuple[Expr, Expr] | None:
-    """The condition of the window, and the polynomial of the fewest terms in it."""
+    """The condition of the window, and the polynomial with the fewest terms in it."""
     from gradspec.symbolic.series import NoSeries, model
 
     try:
@@ -202,8 +204,9 @@ def polynomial_about(
 
 
 def _shortest(found: Any, window: Fraction) -> tuple[int, list[Fraction]] | None:
-    """How many coefficients are 0 at the beginning, and as few as are needed of them all
-    for 2**-56 of the first that is not; None if there are not enough."""
+    """The number of leading zero coefficients, and the fewest coefficients that give
+    2**-56 relative to the first nonzero one; None if there are not enough.
+    """
     numbers = [_fraction(number) for number in found.coefficients]
     rest = float(abs(found.rest).upper()) * float(window) ** (_ORDER + 1)
     first = next((n for n, a in enumerate(numbers) if a), None)
@@ -220,7 +223,7 @@ def _shortest(found: Any, window: Fraction) -> tuple[int, list[Fraction]] | None
 
 
 def _fraction(number: Any) -> Fraction:
-    """A rational coefficient exactly, another one as the double nearest to it."""
+    """A rational coefficient exactly, any other as the nearest double."""
     numerator = getattr(number, "p", None)
     if numerator is not None:
         return Fraction(int(numerator), int(number.q))
@@ -230,8 +233,9 @@ def _fraction(number: Any) -> Fraction:
 def _expressed(
     name: str, centre: Fraction, window: Fraction, first: int, numbers: list[Fraction]
 ) -> tuple[Expr, Expr] | None:
-    """``u**first * (c0 + c1 * t + …)``, ``t`` being ``u`` or, of an even function, its
-    square. Beyond the window ``u`` stays near, so that no power of it overflows."""
+    """``u**first * (c0 + c1 * t + …)``, ``t`` being ``u`` or, for an even function, its
+    square. Beyond the window ``u`` is clamped, so that no power of it overflows.
+    """
     x: Expr = Ref(name)
     distance = Apply("sub", (x, Const(centre))) if centre else x
     u = Apply("clip", (distance, Const(-window), Const(window)))

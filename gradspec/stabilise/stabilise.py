@@ -1,4 +1,4 @@
-"""How each expression of a rule is evaluated: the same function, measured.
+"""Selection of the form in which each expression of a rule is evaluated.
 
 The passes, for each quantity: points and exact values → as written, if that is good →
 candidates → choice; in elementwise rules then products that leave the range (`ranges`) →
@@ -6,8 +6,8 @@ series (`series`) → float64. Forward first, then, on the forward as selected, 
 cotangents; overrides stay as they are. Last, branches of conditionals are guarded
 (`guards`).
 
-An indexed rule is written out at a few small sizes, and each of its values measured at the
-first and the last element; an elementwise rule is its own writing out, in two formats.
+An indexed rule is unrolled at a few small sizes, and each of its values measured at the
+first and the last element; an elementwise rule is measured as it is, in two formats.
 """
 
 from __future__ import annotations
@@ -68,11 +68,12 @@ _ROUNDS = 3
 _LEAST = 3  # nodes of a formula that may lose anything
 _ELEMENTS = 2  # of a value that are measured at one choice of sizes
 _FEW = 2
-"""Bad points far out that are no reason to double the bytes of every call."""
+"""Bad points far out that do not justify doubling the bytes of every call."""
 
 _PLAIN = 1e4
-"""Beyond this, and below its inverse, products leave the range on the way; that is reported
-in other words."""
+"""Beyond this, and below its inverse, products leave the range in between; that is
+reported separately.
+"""
 
 
 def stabilise(checked: CheckedRule) -> CheckedRule:
@@ -95,8 +96,9 @@ def stabilise(checked: CheckedRule) -> CheckedRule:
 
 
 def _recomputing(rule: Rule, wide: list[str]) -> Rule:
-    """Cotangents computed in float64 must not use outputs that were rounded: outputs are
-    computed again, unless the author saves them."""
+    """Cotangents computed in float64 must not use rounded outputs: outputs are
+    recomputed, unless the author saves them.
+    """
     if not any(f"d{i.name}" in wide for i in rule.inputs):
         return rule
     kept = {*rule.saves, *rule.recomputes}
@@ -105,7 +107,7 @@ def _recomputing(rule: Rule, wide: list[str]) -> Rule:
 
 
 class _Stabiliser:
-    """Chooses value by value; knows what has been chosen so far."""
+    """Selects value by value, given the selections so far."""
 
     def __init__(self, rule: Rule, original: Rule) -> None:
         self._written = self._rule = rule
@@ -142,8 +144,9 @@ class _Stabiliser:
         return self._rule
 
     def _derived(self) -> Mapping[str, Derived]:
-        """The cotangents of the forward (of the surrogates) as selected; of what has a
-        series, those of the function itself."""
+        """The cotangents of the forward (of the surrogates) as selected; where a series
+        was selected, those of the function itself.
+        """
         written, chosen = self._written, self._rule
         if not self._is_elementwise:
             return _derived_from(written, chosen)
@@ -160,7 +163,7 @@ class _Stabiliser:
     # --- one quantity ----------------------------------------------------------------------
 
     def _settle(self, of: Quantity) -> None:
-        """The form selected for a value takes its place."""
+        """Replace a value by its selected form."""
         written = tidy(of.value) if self._is_elementwise else of.value
         self._put(of, written)
         if of.name in self._written.exacts:
@@ -193,14 +196,17 @@ class _Stabiliser:
         return choice.selected.form
 
     def _has_candidates(self, of: Quantity, written: Expr) -> bool:
-        """Most values of indexed rules, contractions say, are what they are."""
+        """False for most values of indexed rules, such as contractions, which have one
+        form.
+        """
         near = self._proposals.near(written, of, self._rule)
         far = self._proposals.far(written, of, self._rule)
         return any(True for _ in near) or any(True for _ in far)
 
     def _searched(self, contest: Contest, of: Quantity, choice: Choice) -> Choice:
-        """The choice among what the search finds from the choice so far, from that, and
-        so on, until the form is good or stays the same."""
+        """The choice among the forms that the search finds from the choice so far,
+        repeated until the form is good or stays the same.
+        """
         for _ in range(_ROUNDS):
             held = choice.selected
             near = self._proposals.near(held.form, of, self._rule)
@@ -214,7 +220,9 @@ class _Stabiliser:
         return choice
 
     def _mended(self, contest: Contest, of: Quantity, choice: Choice) -> Choice:
-        """What is still bad: products in another order, a series, SymPy's forms."""
+        """Further candidates for a form still bad: reordered products, a series,
+        SymPy's forms.
+        """
         for mend in (with_vanishing_products, with_ordered_products, with_series):
             self._plain[of.name] = choice.selected.form
             if choice.is_good:
@@ -241,14 +249,16 @@ class _Stabiliser:
 
     @cached_property
     def _finite(self) -> tuple[Sample, ...]:
-        """A gradient over indices is asked for where the outputs are finite."""
+        """The samples restricted to finite outputs, where indexed gradients are
+        measured.
+        """
         if self._is_elementwise:
             return self.samples
         found = (where_finite(sample, self._rule) for sample in self.samples)
         return tuple(sample for sample in found if len(sample.points))
 
     def _trials(self, of: Quantity) -> Iterator[Trial]:
-        """The first and the last element in every sample."""
+        """Trials of the first and the last element in every sample."""
         for sample in self._finite if of.is_gradient else self.samples:
             exact, machine = self._exact(sample)
             every = list(places(of.axes, sample.sizes))
@@ -260,7 +270,7 @@ class _Stabiliser:
                     yield Trial(exact.close(Ref(name)), sample.points, machine, close)
 
     def _exact(self, sample: Sample) -> tuple[Names, Machine]:
-        """The rule as written, and one machine for all that is tried at the points."""
+        """The rule as written, and one machine for all candidates at the points."""
         if id(sample) not in self._known:
             scalars = sample.written_out(self._written, sample.exact)
             machine = Machine(sample.points.columns, sample.work)
@@ -281,8 +291,9 @@ class _Stabiliser:
         return closed
 
     def _holds(self, condition: Expr) -> bool:
-        """Whether a rewrite's condition is true wherever the outputs are defined. (Of an
-        indexed rule it would be one condition for each index.)"""
+        """True if a rewrite's condition holds wherever the outputs are defined. (In an
+        indexed rule it would be one condition for each index.)
+        """
 
         def values(sample: Sample) -> Any:
             machine = self._exact(sample)[1]
@@ -294,7 +305,9 @@ class _Stabiliser:
     # --- what is reported ------------------------------------------------------------------
 
     def _report(self, of: Quantity) -> None:
-        """Overrides and exact definitions stay; what they lose in float32 is reported."""
+        """Report the float32 accuracy loss of overrides and exact definitions, which
+        stay as written.
+        """
         form = tidy(of.value)
         if self._is_elementwise and is_real(form):
             try:
@@ -304,7 +317,9 @@ class _Stabiliser:
             self.losses += accuracy_loss(of.name, written.trials, written.written)
 
     def _record(self, of: Quantity, contest: Contest, choice: Choice) -> None:
-        """A rewrite of what the author wrote; of a derived form only if it is better."""
+        """Record a rewrite of the author's form; of a derived form only if it is
+        better.
+        """
         before, after = choice.written, choice.selected
         is_told = before.faults != after.faults or not of.is_derived
         texts = show(before.form), show(after.form)
@@ -320,11 +335,12 @@ class _Stabiliser:
             self.losses += accuracy_loss(of.name, contest.trials, after, wide)
 
     def _is_wide(self, of: Quantity, trial: Trial, selected: Candidate) -> bool:
-        """Whether a result that no form gives in float32 is computed in float64 and
-        rounded once: it costs twice the bytes and, on most accelerators, more than twice
-        the time, so it is the last resort. Where all bad points are far out, only a
-        gradient that is derived is a reason: else what the author wrote is reported
-        (GS442) and left to the author."""
+        """True if a result that no form gives in float32 is computed in float64 and
+        rounded once: it costs twice the bytes and, on most accelerators, more than
+        twice the time, so it is the last resort. Where all bad points are far out, only
+        a derived gradient justifies it: the author's own form is reported instead
+        (GS442) and left to the author.
+        """
         is_result = of.is_gradient or of.name in {o.name for o in self._rule.outputs}
         score = selected.scores[0]
         is_bad = score.core or (of.is_derived and score.bad > _FEW)
@@ -336,8 +352,9 @@ class _Stabiliser:
         return wide.bad <= score.bad // 2
 
     def undefined(self, done: Rule) -> Iterator[AccuracyLoss]:
-        """The gradients of the finished indexed rule that are NaN at plain inputs at which
-        the outputs are numbers."""
+        """The gradients of the finished indexed rule that are NaN at ordinary inputs at
+        which the outputs are numbers.
+        """
         entries = zip(done.inputs, done.backward, strict=True)
         values = {
             f"d{variable.name}": entry.value
@@ -365,8 +382,10 @@ _WIDE = "computed in float64, at twice the bytes: no float32 form is good"
 
 
 def _derived_from(written: Rule, chosen: Rule) -> Mapping[str, Derived]:
-    """The derivative of an indexed forward as selected. Where a maximum was taken out (of a
-    norm, of exponents) it is that of the forward as written: it only disappears again."""
+    """The derivative of an indexed forward as selected. Where a maximum was factored
+    out (of a norm, of exponents) it is that of the forward as written, since the
+    maximum cancels.
+    """
     forward = tuple(
         new if _maxima(new) <= _maxima(old) else old
         for old, new in zip(written.forward, chosen.forward, strict=True)
@@ -393,7 +412,7 @@ def _with_indices(entry: Derived, indices: tuple[str, ...]) -> Expr:
 
 
 def _is_plain(sample: Sample) -> Any:
-    """The points at which every floating input is 0 or of an ordinary size."""
+    """The points at which every floating input is 0 or of ordinary magnitude."""
     plain = np.ones(len(sample.points), dtype=bool)
     for name in sample.points.floating:
         size = np.abs(sample.points.columns[name])
@@ -402,6 +421,6 @@ def _is_plain(sample: Sample) -> Any:
 
 
 def _may_divide(value: Expr) -> bool:
-    """Whether there is an operation that may be 0 / 0."""
+    """True if an operation may be 0 / 0."""
     risky = ("div", "pow", "rsqrt", "log")
     return any(isinstance(node, Apply) and node.op in risky for node in nodes(value))
