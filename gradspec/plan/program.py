@@ -63,13 +63,13 @@ class Operators:
     """A target, as far as planning depends on it.
 
     Attributes:
-        target: key of the spellings in the table of primitives.
+        target: key of its spellings in the table of primitives.
         reserved: names that the emitted text uses itself; a rule or an input that has one
             is refused (GS503), other variables are renamed.
         residuals: see :class:`Residuals`.
         by_output: a gradient has one term for each output, whose cotangent may be absent.
         sizes_are_tensors: sizes of axes may be unknown while a graph is made.
-        by_slope: the target is told tangents, and transposes them to gradients.
+        by_slope: the target takes tangents, and transposes them to gradients.
     """
 
     target: str
@@ -91,16 +91,16 @@ class Program:
         numbers: names of Python numbers: statics, what is computed from them alone, and
             sizes unless these are tensors.
         sizes: named sizes that the statements may use, with where each can be read.
-        kind: whether the backward pass is the derivative of the forward pass.
+        kind: the relation of the backward pass to the derivative.
         is_linear: whether all gradients are linear in the cotangents.
-        docs: what the docstring says.
+        docs: the contents of the docstring.
         forward: statements and results, one for each output. Locals in
             ``residual_locals`` are bound to their names.
-        residual_locals: locals that the backward pass takes by name.
+        residual_locals: locals that the backward pass refers to by name.
         backward: statements, and the terms of each tensor input's gradient.
         pushforward: statements, and the tangents ``<output>_dot`` of the outputs that take
-            a gradient, from inputs, ``<input>_dot`` and the residual outputs and locals; None where
-            ``no_pushforward`` says why.
+            a gradient, from inputs, ``<input>_dot`` and the residual outputs and
+            locals; None where ``no_pushforward`` gives the reason.
         pushes: the tangents again, one summand for each input and output (for a target
             ``by_slope``); None unless the backward pass is linear.
         slopes: by input, the derivative of each term of its gradient by the cotangent

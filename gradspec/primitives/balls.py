@@ -83,7 +83,9 @@ def cbrt(x: Ball) -> Ball:
 
 
 def hypot(x: Ball, y: Ball) -> Ball:
-    """Balls about zero make the sum of squares seem negative: bound it below by 0."""
+    """Bounds the sum of squares below by 0, since balls about zero make it seem
+    negative.
+    """
     return magnitude_squared(x, y).sqrt()
 
 
@@ -93,7 +95,7 @@ def magnitude_squared(x: Ball, y: Ball) -> Ball:
 
 
 def magnitude(x: Ball) -> Ball:
-    """``abs``, as tight as can be about zero."""
+    """``abs``, as tight as possible about zero."""
     if x >= 0:
         return x
     if x <= 0:
@@ -150,7 +152,7 @@ def scaled_erfc(x: Ball) -> Ball:
 
 
 def erfc(x: Ball) -> Ball:
-    """flint's own loses relative accuracy for arguments beyond about 1e6."""
+    """erfc; flint's own loses relative accuracy for arguments beyond about 1e6."""
     return (-x * x).exp() * scaled_erfc(x) if x > 4 else x.erfc()
 
 
@@ -239,8 +241,9 @@ def scaled_i1_slope(x: Ball) -> Ball:
 
 
 def i1(x: Ball) -> Ball:
-    """``x/2 0F1(2; x**2/4)`` (DLMF 10.39.9): flint's own order 1 takes half a second for
-    a ball far out."""
+    """``x/2 0F1(2; x**2/4)`` (DLMF 10.39.9): flint's own order 1 takes half a second
+    for a ball far out.
+    """
     return x / 2 * (x * x / 4).hypgeom_0f1(number(x, 2))
 
 
@@ -276,7 +279,7 @@ def reciprocal_coefficient(x: Ball, order: int) -> Ball:
 
 
 def truth(value: Any) -> Any:
-    """A value in the place of a condition: True, False, None, or an undefined ball."""
+    """A value as a condition: True, False, None, or an undefined ball."""
     if value is None or value is True or value is False:
         return value
     if value.is_nan():
@@ -333,12 +336,12 @@ def negation(value: Any) -> Any:
 
 
 def conjunction(left: Any, right: Any) -> Any:
-    """A part that is false settles it; undefined beats undecided."""
+    """Conjunction: a False operand decides; undefined beats undecided."""
     return _joined(left, right, False)
 
 
 def disjunction(left: Any, right: Any) -> Any:
-    """A part that is true settles it; undefined beats undecided."""
+    """Disjunction: a True operand decides; undefined beats undecided."""
     return _joined(left, right, True)
 
 

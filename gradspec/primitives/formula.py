@@ -33,7 +33,7 @@ BINARY = {
     "and": "and",
     "or": "or",
 }
-"""The primitive behind each infix operator."""
+"""The primitive of each infix operator."""
 
 CONSTANTS = ("pi", "inf")
 """Names that are primitives without arguments."""

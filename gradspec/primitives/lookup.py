@@ -31,7 +31,7 @@ _OPERATORS = frozenset(row.name for row in table_operators.ROWS) | _NAMELESS
 
 
 def primitive(name: str) -> Primitive:
-    """The row called ``name``; KeyError when there is none (a fault of ours)."""
+    """The row called ``name``; KeyError when there is none (an internal error)."""
     return _BY_NAME[name]
 
 
@@ -45,7 +45,9 @@ def is_primitive(name: str) -> bool:
 
 
 def is_function(name: str) -> bool:
-    """A user can call it by this name (operators have names too, but only for us)."""
+    """True if users can call it by this name (operators have names too, for internal
+    use).
+    """
     return name in _BY_NAME and name not in _OPERATORS
 
 

@@ -49,7 +49,9 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class Expand:
-    """The target lacks it: written out as this formula (so that parts are shared)."""
+    """A primitive that the target lacks, expanded to this formula (so that parts are
+    shared).
+    """
 
     formula: str
 
@@ -66,7 +68,7 @@ class Runtime:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """The target cannot: a user who needs it is told ``reason`` (GS501)."""
+    """A primitive that the target does not support: ``reason`` is reported (GS501)."""
 
     reason: str
 
@@ -96,15 +98,15 @@ class Primitive:
     is_step     the derivative is zero wherever it exists (sign, floor, …)
     is_commutative
                 the order of its two numbers does not matter
-    is_exact    nothing is rounded: the result is an argument or a whole number
+    is_exact    nothing is rounded: the result is an argument or an integer
     monotone    "+" or "-" for each argument, if it grows or falls with it (not: "")
     symmetry    "odd" or "even" in its only argument (neither: "")
-    zero_from   of a rounding to whole numbers: where the interval on which it is 0 begins,
-                which is 1 long
+    zero_from   for a rounding to integers: the start of the interval of length 1 on
+                which it is 0
     bounds      the least and the largest value, as formulas ("": there is none)
-    inverse     formula of x that gives the result ``out``: of several that on the side
-                of 0 on which ``x`` is; undefined where there is none (not said: "")
-    mistaken    functions that authors take it for
+    inverse     formula of the x whose result is ``out``: of several the one on the same
+                side of 0 as ``x``; undefined where there is none (not given: "")
+    mistaken    functions that authors confuse it with
     ball        enclosure by ball arithmetic: takes python-flint ``arb`` values (and
                 True, False or None for conditions); a constant's takes one ball, any,
                 to know the type
@@ -113,14 +115,14 @@ class Primitive:
     coefficient a bound of one Taylor coefficient (not the first) about any of the numbers
                 of a ball, where dividing balls would give too large a one
     optional    numbers for the last arguments where the user leaves them out
-    sympy       takes the sympy module, then sympy expressions; None: SymPy is told of a
-                function without meaning (it turns a step into a Dirac delta, and sorts
+    sympy       takes the sympy module, then sympy expressions; None: SymPy sees an
+                uninterpreted function (it turns a step into a Dirac delta, and sorts
                 the conditions of a ``Piecewise`` for seconds)
     model       takes the numpy module, then float64 arrays; None: use ``ball``
     cost        in multiplications of a float32 array (numpy, no vector maths library)
     source      of the formula (DLMF, Abramowitz & Stegun, a paper, a manual)
     spellings   per target: "numpy", "torch", "tf", "jax"; and "python", of plain numbers,
-                where the standard library has it (elsewhere the meaning is written out)
+                where the standard library has it (elsewhere the meaning is expanded)
     """
 
     name: str
@@ -157,7 +159,9 @@ class Primitive:
 
     @property
     def is_piecewise(self) -> bool:
-        """An argument, or its opposite, wherever it is smooth: ``max``, ``abs``."""
+        """True for an argument, or its negative, wherever it is smooth: ``max``,
+        ``abs``.
+        """
         return self.is_exact and not self.is_step
 
     @property
@@ -167,5 +171,5 @@ class Primitive:
 
     @property
     def argument_types(self) -> tuple[str, ...]:
-        """``types``, which a row of real arguments leaves out."""
+        """``types``, with the default of all real arguments filled in."""
         return self.types or ("real",) * len(self.params)

@@ -1,8 +1,8 @@
 """Short ways to write the spellings of a row.
 
-Besides the targets there is ``"python"``: what a value fixed for the whole call (a
-static, a constant) is computed with, before any array exists. It is given where the
-standard library has the function; elsewhere such a value must be made an array first.
+Besides the targets there is ``"python"``, for values fixed for the whole call (statics,
+constants), computed before any array exists. It is given where the standard library has
+the function; elsewhere such a value must be made an array first.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def calls(
 ) -> dict[str, Spelling]:
     """Functions called with the arguments in order: ``"np.exp"`` is ``np.exp(x)``.
 
-    JAX has the names of NumPy and SciPy: ``jax`` is given where that will not do.
+    JAX has the names of NumPy and SciPy: ``jax`` is given where they do not apply.
     """
     given = {"numpy": numpy, "torch": torch, "tf": tf, "jax": jax or as_in_jax(numpy)}
     given |= {"python": python} if python else {}

@@ -1,4 +1,4 @@
-"""Powers, roots, and the pieces that functions are put together of."""
+"""Powers, roots, and elementary piecewise functions."""
 
 from __future__ import annotations
 

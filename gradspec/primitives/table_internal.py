@@ -1,4 +1,4 @@
-"""Primitives that users have no name for: the compiler puts them into expressions.
+"""Primitives without a user-visible name, which the compiler inserts into expressions.
 
 * ``vanishing``: a product that gives way to a factor that is 0, where an overflow times 0
   has the limit 0. At finite numbers it is the product, with its slopes.

@@ -168,7 +168,7 @@ class Trial:
         return self.machine.run(self.close(expr))
 
     def worst_row(self, score: Score) -> int:
-        """A point to report: the bad one of the most moderate inputs, else the worst."""
+        """A point to report: the bad one of most moderate inputs, else the worst."""
         bad = score.errors > GOOD
         if bad.any():
             shown = bad & self.points.core if (bad & self.points.core).any() else bad

@@ -1,8 +1,8 @@
 """Targets: one package each, which turns the programs of rules into text.
 
-A target is anything with what :class:`gradspec.targets.target.Target` asks for. Those of
-other packages are found by the entry point group ``gradspec.targets`` and loaded when
-asked for.
+A target is any object with the interface :class:`gradspec.targets.target.Target`. Those
+of other packages are found by the entry point group ``gradspec.targets`` and loaded on
+request.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def outside_targets() -> tuple[str, ...]:
 
 
 def by_slope(target: str) -> bool:
-    """Whether the target is told tangents, and transposes them to gradients. ValueError
+    """True if the target takes tangents, and transposes them to gradients. ValueError
     when there is no such target.
     """
     from gradspec.targets.emitting import by_slope as found
@@ -37,12 +37,12 @@ def by_slope(target: str) -> bool:
 def emit(
     plan: ModulePlan, target: str, *, trace: bool = False, costs: bool = False
 ) -> Outcome[Emitted]:
-    """ModulePlan → Emitted. With ``trace`` the module prints what goes through it, with
-    ``costs`` it comes with the cost summaries of its rules.
+    """ModulePlan → Emitted. With ``trace`` the module prints its values, with ``costs``
+    it comes with the cost summaries of its rules.
 
-    A rule that the target cannot do (GS501), or that has a name which its text needs
-    (GS503), is an error and is left out; one that cannot be emitted yet is a warning
-    (GS502). ValueError when there is no such target.
+    A rule that the target does not support (GS501), or that has a name reserved by the
+    emitted text (GS503), is an error and is left out; one that cannot be emitted yet is
+    a warning (GS502). ValueError when there is no such target.
     """
     from gradspec.targets.emitting import emit_module
 

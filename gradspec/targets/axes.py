@@ -1,5 +1,5 @@
-"""Operations on named axes in words, as far as targets agree: sizes, contractions, and the
-functions of their runtimes that have the same names.
+"""Target-independent emission of operations on named axes: sizes, contractions, and
+calls of runtime functions with common names.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from gradspec.targets.page import Page
 
 
 def called(node: arrays.RankedNode, texts: list[str], page: Page) -> str:
-    """The call of a function of the runtime; ``texts`` are its parts'."""
+    """The call of a runtime function; ``texts`` are the texts of its parts."""
     match node:
         case arrays.Spread(axis=axis, size=size):
             return f"{page.axes('spread')}({texts[0]}, {axis}, {whole(size).text})"
@@ -49,13 +49,13 @@ def called(node: arrays.RankedNode, texts: list[str], page: Page) -> str:
 
 
 def places(axes: tuple[int, ...]) -> str:
-    """``-1`` of one axis, ``(-2, -1)`` of several."""
+    """``-1`` for one axis, ``(-2, -1)`` for several."""
     return str(axes[0]) if len(axes) == 1 else str(axes)
 
 
 def inner_product(node: Einsum, parts: tuple[Text, ...]) -> tuple[str, str] | None:
-    """A row-wise inner product as a product, and the axes that it is summed over; None if
-    the contraction is none. A product and a sum are fused, or faster than `einsum`.
+    """A row-wise inner product as a product, and the axes that it is summed over; None
+    if the contraction is none. A product and a sum are fused, or faster than `einsum`.
     """
     words = [word.removeprefix("...") for word in node.inputs]
     output = node.output.removeprefix("...")
@@ -71,7 +71,7 @@ def inner_product(node: Einsum, parts: tuple[Text, ...]) -> tuple[str, str] | No
 
 
 def whole(expr: Expr) -> Text:
-    """``n - k + 1`` of names, whole literals, and what Python has operators for."""
+    """``n - k + 1`` of names, integer literals, and Python operators."""
     match expr:
         case Name(id=name):
             return Text(name, ATOM, True)
@@ -107,7 +107,7 @@ class Product:
 
 
 def matrix_product(node: Einsum) -> Product | None:
-    """The contraction as a matrix product, if it is one with nothing to rearrange."""
+    """The contraction as a matrix product, if that needs no rearrangement."""
     if len(node.args) != 2 or is_over_batch(node):
         return None
     for left, right in ((0, 1), (1, 0)):
@@ -120,16 +120,16 @@ def matrix_product(node: Einsum) -> Product | None:
 
 
 def is_over_batch(node: Einsum) -> bool:
-    """Whether the batch axes are summed."""
+    """True if the batch axes are summed."""
     batched = any(word.startswith("...") for word in node.inputs)
     return batched and not node.output.startswith("...")
 
 
 def _product(a: str, b: str, out: str) -> tuple[bool, bool] | None:
-    """Whether each side is swapped; None if this is no matrix product.
+    """For each side, True if it is swapped; None if this is no matrix product.
 
-    A right side without batch axes is a matrix or a vector for whatever stands in front
-    of the left side's last axis.
+    A right side without batch axes is a matrix or a vector for all axes in front of the
+    left side's last one.
     """
     left, right = a.removeprefix("..."), b.removeprefix("...")
     summed = [k for k in left if k in right and k not in out]
@@ -165,7 +165,7 @@ class TensorProduct:
 
 
 def tensor_product(node: Einsum) -> TensorProduct | None:
-    """The contraction as a tensor product over some axes with nothing to rearrange."""
+    """The contraction as a tensor product over some axes, without rearrangement."""
     if len(node.args) != 2 or is_over_batch(node):
         return None
     out = node.output.removeprefix("...")

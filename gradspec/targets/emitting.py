@@ -1,4 +1,4 @@
-"""Emitting a module: which target, what it cannot do, and whose names collide."""
+"""Emission of a module: choice of target, unsupported rules, colliding names."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def emit_module(
 
 
 def by_slope(name: str) -> bool:
-    """Whether the target is told tangents, and transposes them to gradients."""
+    """True if the target takes tangents, and transposes them to gradients."""
     return _target(name).OPERATORS.by_slope
 
 

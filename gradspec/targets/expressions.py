@@ -1,8 +1,8 @@
 """Array expressions as Python text: fewest brackets, numbers as an engineer writes them.
 
-A value that depends on no tensor is a Python number: it is computed with `math` and
-chosen with ``a if c else b`` (the table's ``"python"`` spellings), because a framework's
-function of a Python number is refused by some and has a type of its own in others.
+A value without tensors is a Python number: it is computed with `math` and chosen with
+``a if c else b`` (the table's ``"python"`` spellings), because some frameworks'
+functions reject Python numbers and others give them a type of their own.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PRODUCT, UNARY, POWER, ATOM = 10, 11, 12, 14
 
 
 _OWN = re.compile(r"\{(core|special):(\w+)\}")
-"""A function of the target's runtime in a template."""
+"""A template's marker for a function of the target's runtime."""
 
 
 def no_variants(node: Op, scalars: tuple[bool, ...]) -> Template | None:
@@ -46,44 +46,46 @@ def no_variants(node: Op, scalars: tuple[bool, ...]) -> Template | None:
 
 
 def no_lifts(name: str, scalars: tuple[bool, ...]) -> tuple[bool, ...]:
-    """Every function takes Python numbers beside tensors, and they adopt its type."""
+    """Python numbers are accepted beside tensors by every function, and adopt their
+    type.
+    """
     return (False,) * len(scalars)
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """An expression in words, how tightly it binds, and whether it is a number."""
+    """The text of an expression, its precedence, and whether it is a number."""
 
     text: str
     precedence: int
     is_scalar: bool = False
 
     def within(self, least: int) -> str:
-        """In brackets when it binds less tightly than ``least``."""
+        """In brackets if it binds less tightly than ``least``."""
         return self.text if self.precedence >= least else f"({self.text})"
 
 
 def no_ranks(node: RankedNode, parts: tuple[Text, ...], scope: Scope) -> Text:
-    """There is nothing that knows axes."""
+    """Raise: a dialect without operations on named axes."""
     raise AssertionError(f"not elementwise: {node}")
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How a target says what the table of primitives does not.
+    """A target's spellings that the table of primitives does not contain.
 
     Attributes:
         target: key of the table's spellings.
         where: with the places ``{c}``, ``{x}``, ``{y}``.
         to_float: ``{x}`` in the type of ``{like}``, the name of a floating tensor.
-        lift: a tensor of a Python number ``{x}``, with ``{like}`` as above. Used for the
-            arguments that ``lifts`` tells, for those of runtime functions, and where a
-            function of numbers alone might raise.
+        lift: a tensor of a Python number ``{x}``, with ``{like}`` as above. Used for
+            the arguments that ``lifts`` selects, for those of runtime functions, and
+            where a function of numbers alone might raise.
         lifts: from a primitive's name (``where`` for the branches of a choice by a tensor,
             ``choice`` for those of a choice by a number) and which arguments are numbers.
         variants: other spellings of a primitive where certain arguments are numbers.
-        ranked: writes the operations that know axes, over their parts' texts.
-        static_power: a power whose exponent is a number that the text does not know.
+        ranked: emits operations on named axes, from the texts of their parts.
+        static_power: a power whose exponent is a number unknown at compile time.
         imports: pairs of a prefix (``np.``) and the import line that a text with it needs.
     """
 
@@ -100,7 +102,7 @@ class Dialect:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Where an expression is printed: ``scalars`` are the names that hold Python
+    """The scope of an expression: ``scalars`` are the names that hold Python
     numbers, ``integers`` those that hold integers, ``like`` names a floating tensor,
     ``positions`` are the names of arrays that count along axes. Imports go to ``page``.
     """
@@ -119,13 +121,13 @@ def render(expr: Expr, scope: Scope) -> str:
 
 
 def render_atom(expr: Expr, scope: Scope) -> str:
-    """The same, in brackets where a method or an attribute could not follow it."""
+    """The same, in brackets where a method or an attribute could not follow."""
     return _render(expr, scope).within(ATOM)
 
 
 def render_filled(expr: Expr, scope: Scope, fill: Callable[[str], str]) -> str:
-    """The expression as a result: ``fill`` makes an array of a number, which a choice by
-    a number may come to.
+    """The expression as a result: ``fill`` makes an array of a number, which a choice
+    by a number may evaluate to.
     """
     if is_scalar(expr, scope):
         return fill(render(expr, scope))
@@ -139,12 +141,12 @@ def render_filled(expr: Expr, scope: Scope, fill: Callable[[str], str]) -> str:
 
 
 def is_scalar(expr: Expr, scope: Scope) -> bool:
-    """Whether the value is a Python number: no tensor takes part in it."""
+    """True if the value is a Python number: no tensor occurs in it."""
     return is_number(expr, scope.scalars)
 
 
 def texts_of(expr: Expr, scope: Scope) -> Mapping[Expr, Text]:
-    """The text of the expression and of all below it."""
+    """The texts of the expression and of all its sub-expressions."""
     texts: dict[Expr, Text] = {}
     for node in nodes(expr):
         texts[node] = _node(node, texts, scope)
@@ -225,7 +227,8 @@ def _operation(node: Op, parts: list[Text], scope: Scope) -> Text:
 def _lifted(
     node: Op, spelling: Spelling, parts: list[Text], scope: Scope
 ) -> list[Text]:
-    """Python numbers as tensors, where the target's function insists on tensors.
+    """Python numbers converted to tensors, where the target's function requires
+    tensors.
 
     Integer arguments (the order of a polygamma) stay what they are.
     """
@@ -254,8 +257,8 @@ def _lift(parts: list[Text], wanted: tuple[bool, ...], scope: Scope) -> list[Tex
 
 
 def _integers(node: Op, parts: list[Text], scope: Scope) -> list[Text]:
-    """Whole literals without a point where an integer is meant: ``x**3``, ``n > 2``,
-    the order of a polygamma.
+    """Integer literals without a decimal point where an integer is meant: ``x**3``, ``n
+    > 2``, the order of a polygamma.
     """
     types = primitive(node.primitive).types or ("real",) * len(parts)
     beside = any(_is_integer(arg, scope) for arg in node.args)
@@ -272,7 +275,7 @@ def _integers(node: Op, parts: list[Text], scope: Scope) -> list[Text]:
 
 
 def _is_integer(expr: Expr, scope: Scope) -> bool:
-    """Whether the value is one of integers by name, or made of positions of an axis."""
+    """True if the value is an integer by name, or made of positions of an axis."""
     named = isinstance(expr, Name) and expr.id in scope.integers
     return named or is_integral(expr, scope.positions)
 
@@ -297,7 +300,9 @@ def _infix(node: Op, how: Infix, left: Text, right: Text, scalar: bool) -> Text:
 
 
 def _hugs(operand: str) -> bool:
-    """Black writes ``x**2`` but ``x ** f(y)``: a name, attribute or number hugs."""
+    """True if Black writes ``x**2`` and not ``x ** f(y)``: for a name, attribute or
+    number.
+    """
     body = operand.removeprefix("-")
     number = body.replace(".", "", 1).replace("e-", "", 1).replace("e", "", 1)
     return number.isdigit() or all(part.isidentifier() for part in body.split("."))
@@ -316,7 +321,7 @@ def _prefix(
 
 
 def _is_product(expr: Expr, scalar: bool) -> bool:
-    """A chain of ``*`` and ``/`` down its left side to something that binds tighter."""
+    """True for a chain of ``*`` and ``/`` down its left side to a tighter operator."""
     while isinstance(expr, Op) and expr.primitive in ("mul", "div"):
         expr = expr.args[0]
         if not (isinstance(expr, Op) and expr.primitive in ("mul", "div", "mod")):
@@ -329,7 +334,9 @@ def _is_product(expr: Expr, scalar: bool) -> bool:
 def _filled(
     text: str, holes: dict[str, Text], scope: Scope, scalar: bool = False
 ) -> Text:
-    """A template with its places filled; before a dot or an index brackets may be due."""
+    """A template with its placeholders filled, in brackets if needed before a dot or an
+    index.
+    """
     _import(text, scope)
     text = _OWN.sub(lambda found: getattr(scope.page, found[1])(found[2]), text)
     text = text.replace("{like}", scope.like)
@@ -349,7 +356,7 @@ def _import(text: str, scope: Scope) -> None:
 
 
 def positions(statements: Iterable[Assign | Step]) -> frozenset[str]:
-    """The names that the statements give to arrays that count along axes."""
+    """The names of statements that are arrays which count along axes."""
     found: frozenset[str] = frozenset()
     for statement in statements:
         if is_integral(statement.value, found):

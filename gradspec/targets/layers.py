@@ -1,4 +1,4 @@
-"""What the layers of all targets are written with."""
+"""Emission of layers, shared by all targets."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from gradspec.targets.lines import Lines
 from gradspec.targets.numerals import numeral
 
 SHAPE = "shape"
-"""The argument for params that may have any shape; no name of a rule is this one."""
+"""The argument for params of any shape; no name of a rule is this one."""
 
 
 def initial(i: Input) -> str:
-    """The number that the param starts from."""
+    """The initial value of the param."""
     assert i.initial is not None
     return numeral(i.initial)[0]
 
@@ -40,7 +40,7 @@ def _default(i: Input, kind: str) -> str:
 
 
 def kept(layer: Layer, sizes: Iterable[str]) -> Lines:
-    """What the layer was made with, as attributes."""
+    """The constructor arguments of the layer, stored as attributes."""
     names = [*sizes, *(i.name for i in layer.program.statics)]
     lines = [f"self.{layer.public(n)} = {layer.public(n)}" for n in names]
     if layer.is_free:
@@ -66,7 +66,7 @@ def shape(layer: Layer, i: Input, known: str = "self.") -> str:
 
 
 def call(layer: Layer) -> str:
-    """The function of the rule, with what is given and what is held."""
+    """The call of the rule's function with the arguments and the params held."""
     own = [
         f"self.{layer.public(i.name)}" if i.is_param else layer.public(i.name)
         for i in layer.program.tensors

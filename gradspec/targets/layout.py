@@ -1,15 +1,15 @@
 """Long statements over several lines, as Black lays them out.
 
-``statement`` takes one statement on one line, in Black's spacing, and breaks it where it
-is longer than 88 columns. This follows Black's own method (its `linegen.py`), for the
-statements that the targets write: definitions, assignments, returns, calls,
-conditions. It is a port and not a call because a compiler's output must not depend on
-which formatter is installed; the tests hold the two against each other.
+``statement`` takes one statement on one line, in Black's spacing, and breaks it if it
+is longer than 88 columns. This follows Black's own method (its `linegen.py`) for the
+statements that the targets emit: definitions, assignments, returns, calls, conditions.
+It is a port and not a call because a compiler's output must not depend on which
+formatter is installed; the tests compare the two.
 
 A line is tried in one piece, then split at its last bracket pair (a definition: at its
-first) into head, body and tail, each laid out by itself; what stands inside brackets is
-split at its weakest operators first. The brackets that one might put around the right
-side of an assignment are there from the start, but not shown.
+first) into head, body and tail, each laid out by itself; the inside of brackets is
+split at its weakest operators first. The optional brackets around the right side of an
+assignment are there from the start, but invisible.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WIDTH = 88
 
 
 class _CannotSplit(Exception):
-    """This way of splitting does not work for this line."""
+    """This way of splitting does not apply to this line."""
 
 
 @dataclass(eq=False, slots=True)
@@ -43,7 +43,7 @@ class _Line:
 
     @property
     def hugging(self) -> str:
-        """As it is written in the end: ``x**2`` (until then it counts two more)."""
+        """The final text: ``x**2`` without the spaces that count until then."""
         start = 2 if self.tokens[0].kind == "**" else 0
         parts = [
             *map(str, self.tokens[:start]),
@@ -68,16 +68,17 @@ class _Split:
 
     @property
     def lines(self) -> list[_Line]:
-        """The three; the brackets between them are shown."""
+        """The three parts; the brackets between them become visible."""
         self.opening.text, self.closing.text = self.opening.kind, self.closing.kind
         return [line for line in (self.head, self.body, self.tail) if line.tokens]
 
 
 @lru_cache(maxsize=2048)
 def statement(text: str, depth: int = 0) -> str:
-    """The statement over as many lines as it needs, indented by ``depth`` levels.
+    """The statement on as many lines as it needs, indented by ``depth`` levels.
 
-    Kept: the targets have half of their long statements in common."""
+    Cached: the targets share half of their long statements.
+    """
     indented = "    " * depth + text
     if len(indented) <= WIDTH:
         return indented
@@ -92,8 +93,8 @@ def statement(text: str, depth: int = 0) -> str:
 
 
 def _rejoined(lines: list[str]) -> list[str]:
-    """Black's second pass over a definition whose result has one part to a line: its
-    last comma keeps it so, and the parameters need no lines of their own.
+    """Black's second pass over a definition whose result has one part per line: its
+    trailing comma keeps it so, and the parameters need no lines of their own.
     """
     exploded = len(lines) > 4 and lines[2].lstrip().startswith(") -> ")
     if not exploded or lines[1].endswith(",") or not lines[-2].endswith(","):
@@ -103,7 +104,7 @@ def _rejoined(lines: list[str]) -> list[str]:
 
 
 def _laid_out(line: _Line, is_forced: bool) -> list[_Line]:
-    """``is_forced``: the optional brackets are not to be left out."""
+    """The lines; with ``is_forced`` the optional brackets are kept."""
     if len(line.hugging) <= WIDTH and not line.must_explode:
         return [line]
     ways: tuple[_Way, ...] = (_by_last_brackets,)
@@ -148,7 +149,7 @@ def _copied(line: _Line) -> _Line:
 
 
 def _by_first_brackets(line: _Line, is_forced: bool) -> list[_Line]:
-    """For a definition: its parameters."""
+    """Split at the first brackets: the parameters of a definition."""
     start = next(i for i, token in enumerate(line.tokens) if token.kind == "(")
     opening = line.tokens[start]
     end = next(i for i, token in enumerate(line.tokens) if token.opening is opening)
@@ -156,7 +157,7 @@ def _by_first_brackets(line: _Line, is_forced: bool) -> list[_Line]:
 
 
 def _by_last_brackets(line: _Line, is_forced: bool) -> list[_Line]:
-    """The last brackets, or earlier ones with what follows them on the last line."""
+    """Split at the last brackets, or at earlier ones with the rest on the last line."""
     first: list[_Line] | None = None
     for omitted in _trailers(line):
         lines = _split_at(line, omitted, is_forced)
@@ -223,7 +224,7 @@ def _is_one_parameter(tokens: list[Token]) -> bool:
 def _best(
     split: _Split, line: _Line, omitted: frozenset[Token], is_forced: bool
 ) -> list[_Line]:
-    """The split, or one that does without its optional brackets."""
+    """The split, or one that omits its optional brackets."""
     is_optional = split.opening.is_optional and not split.opening.text
     if not is_forced and is_optional and _can_omit(split):
         omitted = omitted | {split.closing}
@@ -253,7 +254,7 @@ def _prefers(other: _Split, split: _Split) -> bool:
 
 
 def _can_omit(split: _Split) -> bool:
-    """Whether the line reads well without the optional brackets."""
+    """True if the line reads well without the optional brackets."""
     line = split.body
     highest = line.marks.highest
     count = line.marks.count(highest)
@@ -295,8 +296,8 @@ def _can_omit_closing(line: _Line, last: Token) -> bool:
 
 
 def _trailers(line: _Line) -> Iterator[frozenset[Token]]:
-    """Closing brackets to leave alone: none, then more and more from the right while
-    what they close fits on a line.
+    """Closing brackets to leave unsplit: none, then more and more from the right while
+    their contents fit on a line.
     """
     omitted: set[Token] = set()
     yield frozenset()
@@ -330,7 +331,7 @@ def _trailers(line: _Line) -> Iterator[frozenset[Token]]:
 
 
 def _by_delimiters(line: _Line, is_forced: bool) -> list[_Line]:
-    """After each comma, or before each of the operators that bind least."""
+    """Split after each comma, or before each operator of the lowest precedence."""
     last = line.tokens[-1]
     found = {t: p for t, p in line.marks.delimiters.items() if t is not last}
     highest = max(found.values(), default=0)

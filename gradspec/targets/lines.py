@@ -17,7 +17,7 @@ def indented(lines: Iterable[str]) -> Lines:
 
 
 def assignment(name: str, value: str, comment: str = "") -> Lines:
-    """``name = value`` under its comment; nothing when the value is that very name."""
+    """``name = value`` under its comment; nothing if the value is the name itself."""
     if name == value:
         return []
     return [*(f"# {line}" for line in comment.splitlines()), f"{name} = {value}"]
@@ -33,7 +33,7 @@ def assignments(statements: Iterable[Assign | Step], scope: Scope) -> Lines:
 
 
 def unpacked(targets: list[str], source: str) -> Lines:
-    """``a, _, b = source``; nothing when no part is wanted."""
+    """``a, _, b = source``; nothing if no part is wanted."""
     if set(targets) == {"_"}:
         return []
     left = ", ".join(targets)
@@ -41,9 +41,7 @@ def unpacked(targets: list[str], source: str) -> Lines:
 
 
 def tightened(lines: Lines) -> Lines:
-    """``return f(x)`` where the last statement but one is ``y = f(x)`` and the last is
-    ``return y``.
-    """
+    """``return f(x)`` where the last two lines are ``y = f(x)`` and ``return y``."""
     if len(lines) < 2 or not lines[-1].startswith("return "):
         return lines
     name = lines[-1].removeprefix("return ")

@@ -29,8 +29,8 @@ def module_text(plan: ModulePlan, page: Page, definitions: Iterable[Definition])
 
 
 def laid_out(lines: Lines) -> str:
-    """Logical lines as text. A docstring is one line of its own, with line ends, and
-    stays as it is.
+    """Logical lines as text. A docstring is a single entry with line ends, and stays as
+    it is.
     """
     return "\n".join(map(_laid_out, lines))
 
@@ -54,7 +54,7 @@ def _import_groups(page: Page) -> Lines:
 
 
 def _import(line: str) -> str:
-    """An import; one that is too long has its names in lines of their own."""
+    """An import; one that is too long has one name per line."""
     if len(line) <= WIDTH:
         return line
     head, _, names = line.partition(" import ")
@@ -68,7 +68,7 @@ def _public_key(name: str) -> tuple[bool, str]:
 
 
 def _merged(imports: Iterable[str]) -> Lines:
-    """One line for all that is taken from a module."""
+    """One import line for all names from the same module."""
     imports = tuple(imports)
     plain = [line for line in dict.fromkeys(imports) if not line.startswith("from")]
     taken: dict[str, set[str]] = {}

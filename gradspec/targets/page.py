@@ -1,4 +1,4 @@
-"""One emitted module while it is written: its imports, and the names that it uses."""
+"""The state of one module during emission: its imports and used names."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ CORE, SPECIAL, AXES = "_gradspec", "_special", "_axes"
 
 
 class Page:
-    """Collects what the text of a module needs, as it is written.
+    """Collects the imports and names of a module during emission.
 
     ``path`` of the module is relative to the folder of its runtime; ``taken`` are names
-    that nothing of ours may have: those of rules and of their values.
+    that no invented name may equal: those of rules and of their values.
     """
 
     def __init__(self, path: str, taken: Iterable[str]) -> None:
@@ -35,11 +35,11 @@ class Page:
         return self._runtime(AXES, name)
 
     def use(self, line: str) -> None:
-        """An import line: ``import numpy as np``, ``from torch import Tensor``."""
+        """Add an import line: ``import numpy as np``, ``from torch import Tensor``."""
         self._lines.setdefault(line)
 
     def fresh(self, name: str) -> str:
-        """``name`` as a name of the module, or ``name2``, ``name3``, … if it is taken."""
+        """``name`` as a module-level name, or ``name2``, ``name3``, … if it is used."""
         candidate, number = name, 2
         while candidate in self._taken:
             candidate, number = f"{name}{number}", number + 1
@@ -75,7 +75,7 @@ class Page:
         return frozenset(f"{module}.py" for module in self._functions)
 
     def _runtime(self, module: str, name: str) -> str:
-        """A name of the runtime; under another one if a rule or a value has it."""
+        """A name of the runtime, renamed if a rule or a value has it."""
         alias = name
         while alias in self._taken:
             alias += "_"

@@ -1,4 +1,4 @@
-"""The public signature of a rule, and names that nothing else has."""
+"""The public signature of a rule, and names reserved for it."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ def _static(i: Input) -> str:
 
 
 def pattern(i: Input) -> str:
-    """The declared axes of an input in words: ``"... n"``, ``"n d"``, ``""``."""
+    """The declared axes of an input as a string: ``"... n"``, ``"n d"``, ``""``."""
     return " ".join(["..."] * i.shape.batch + [str(axis) for axis in i.shape.axes])
 
 
 def shaped(program: Program) -> tuple[Input, ...]:
-    """The tensor inputs whose shape says more than batch axes."""
+    """The tensor inputs whose declared shape has more than batch axes."""
     return tuple(i for i in program.tensors if not i.shape.is_elementwise)
 
 
 def pairs(found: Iterable[tuple[str, str]]) -> str:
-    """``"x": "... n", "t": ""``: the inside of a display of words."""
+    """``"x": "... n", "t": ""``: the entries of a dictionary display."""
     return ", ".join(f'"{name}": "{word}"' for name, word in found)
 
 

@@ -1,4 +1,4 @@
-"""A target: something that turns the programs of rules into text."""
+"""The interface of targets, which emit the programs of rules as text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Emitted:
     ``path`` is relative to the target's folder, ``/`` as separator: ``activations.py``,
     ``losses/robust.py``. ``runtime`` are the files of the target's runtime that it
     imports: ``_gradspec.py``, ``_special.py``, ``_axes.py``. ``costs`` are the cost
-    summaries of its rules, if these were asked for.
+    summaries of its rules, if requested.
     """
 
     target: str
@@ -38,7 +38,7 @@ class Definition:
 
 
 class Target(Protocol):
-    """The interface of a target; a module with these names is one."""
+    """The interface of a target, implemented by a module with these names."""
 
     @property
     def OPERATORS(self) -> Operators: ...
@@ -46,5 +46,7 @@ class Target(Protocol):
     def definitions(
         self, program: Program, page: Page, *, trace: bool
     ) -> list[Definition]:
-        """What a rule is in the module. With ``trace`` it prints what goes through it."""
+        """The definitions of a rule in the module. With ``trace`` they print their
+        values.
+        """
         ...

@@ -1,4 +1,4 @@
-"""The tokens of one Python statement, with what its layout needs to know of them."""
+"""The tokens of one Python statement, annotated for layout."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 COMPREHENSION, COMMA, TERNARY, LOGIC, COMPARATOR, DOT = 20, 18, 16, 14, 10, 1
-"""Where a line is split first, and where last (`black.brackets`)."""
+"""Priorities of splits, from first to last (`black.brackets`)."""
 
 _MATHS = {
     "|": 9,
@@ -35,8 +35,8 @@ _CLOSING = frozenset(_PAIRS.values())
 
 @dataclass(eq=False, slots=True)
 class Token:
-    """``kind`` is the text, also for an optional bracket, whose ``text`` is empty until
-    it is shown; ``space`` is whether a space stands before it.
+    """``kind`` is the text, also for an optional bracket, whose ``text`` is empty while
+    it is invisible; ``space`` is whether a space stands before it.
     """
 
     kind: str
@@ -45,9 +45,9 @@ class Token:
     is_unary: bool = False
     is_optional: bool = False
     is_atom: bool = False
-    """Of an opening bracket: a display or grouping, not a call or an index."""
+    """For an opening bracket: a display or grouping, not a call or an index."""
     is_hugged: bool = False
-    """Around ``**`` between simple operands the spaces are dropped, in the end."""
+    """Around ``**`` between simple operands the final text has no spaces."""
     opening: Token | None = None
     depth: int = 0
 
@@ -67,8 +67,9 @@ class Token:
         return " " * self.space + self.text
 
     def unmatched(self) -> Token:
-        """A copy that knows of no opening bracket. (`replace` takes ten times as long,
-        and layouts are tried by the thousand.)"""
+        """A copy without its opening bracket. (`replace` takes ten times as long, and
+        layouts are tried by the thousand.)
+        """
         return Token(
             self.kind,
             self.text,
@@ -87,7 +88,7 @@ class Token:
 
 @dataclass(eq=False, slots=True)
 class Marks:
-    """Where a line may be split: tokens with the priority of a split after them; and its
+    """The possible splits: tokens with the priority of a split after them; and the
     optional brackets.
     """
 
@@ -237,7 +238,7 @@ def _with_choices(tokens: list[Token]) -> list[Token]:
 
 
 def _arguments(tokens: list[Token], is_round: bool) -> list[Token]:
-    """What stands between two brackets."""
+    """The tokens between two brackets."""
     segments = _segments(tokens)
     alone = is_round and len(segments) == 1
     return [t for s in segments for t in (_inside(s) if alone else _choice(s))]
@@ -258,7 +259,7 @@ def _segments(tokens: list[Token]) -> list[list[Token]]:
 
 
 def _choice(tokens: list[Token]) -> list[Token]:
-    """A segment, in optional brackets if it is a choice."""
+    """A segment, in optional brackets if it is a conditional expression."""
     inner = _inside(tokens)
     depth = 0
     for token in tokens:
@@ -269,7 +270,7 @@ def _choice(tokens: list[Token]) -> list[Token]:
 
 
 def _inside(tokens: list[Token]) -> list[Token]:
-    """A segment; what stands after ``else`` may be a choice as well."""
+    """A segment; the part after ``else`` may be a conditional expression as well."""
     depth = 0
     for position, token in enumerate(tokens):
         depth += token.opens - token.closes

@@ -1,4 +1,4 @@
-"""What a traced module prints: values with their names."""
+"""The values that a traced module prints, with their names."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ def ends(program: Program) -> Shown:
 
 
 def terms(program: Program, name: str, gradient: str, scope: Scope) -> list[Shown]:
-    """Of each term of an input's gradient: the input's value, cotangents, slope and
-    gradient."""
+    """For each term of an input's gradient: the input's value, cotangents, slope and
+    gradient.
+    """
     found = []
     for upstream, slope in program.slopes.get(name, ()):
         values = [(name, name), *((f"upstream {d}", d) for d in upstream)]
@@ -34,7 +35,7 @@ def template(program: Program, values: Shown) -> str:
 
 
 def pieces(program: Program, values: Shown, equals: str) -> str:
-    """The arguments of `print`, words and values in turn."""
+    """The arguments of `print`, labels and values in turn."""
     parts, before = [], f"{program.name}: "
     for label, text in values:
         parts += [f'"{before}{label}{equals}"', text]

@@ -1,4 +1,4 @@
-"""Operations on named axes, which are the last ones of an array."""
+"""Operations on named axes, which are the last axes of an array."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from ._gradspec import Array
 
 
 def check_shapes(rule: str, /, **given: tuple[Any, str] | int) -> None:
-    """Refuse shapes other than declared, as in ``x=(x, "... n"), g=(g, "n")``. The size of
-    an axis that is named like a static is that number, as in ``n=3``.
+    """Raise an error for shapes other than declared, as in ``x=(x, "... n"), g=(g,
+    "n")``. The size of an axis that is named like a static is that number, as in
+    ``n=3``.
     """
     sizes = {name: x for name, x in given.items() if isinstance(x, int)}
     for name, value in given.items():
@@ -47,7 +48,7 @@ def spread(x: Array, axis: int, size: int) -> Array:
 
 
 def stacked(*parts: ArrayLike) -> Array:
-    """The parts side by side along a new last axis."""
+    """The parts stacked along a new last axis."""
     return jnp.stack(jnp.broadcast_arrays(*parts), -1)
 
 
@@ -61,7 +62,7 @@ def window(x: Array, axis: int, start: int, size: int) -> Array:
 
 
 def padded_window(x: Array, axis: int, start: int, size: int) -> Array:
-    """``size`` positions of an axis from ``start`` on, 0 where there is none."""
+    """``size`` positions of an axis from ``start`` on, 0 outside the axis."""
     around = [(0, 0, 0)] * x.ndim
     around[axis] = (-start, start + size - x.shape[axis], 0)
     return jax.lax.pad(x, jnp.zeros((), x.dtype), around)
@@ -70,8 +71,8 @@ def padded_window(x: Array, axis: int, start: int, size: int) -> Array:
 def windows(
     x: Array, axis: int, start: int, rows: int, columns: int, backward: bool = False
 ) -> Array:
-    """Two axes in place of one: at [i, j] is what was at start + i + j, or at
-    start + i - j; one outside is an error.
+    """Two axes in place of one: element [i, j] is the one at start + i + j, or at start
+    + i - j; one outside is an error.
     """
     first = start - (columns - 1) * backward
     x = window(x, axis, first, max(rows + columns - 1, 0))
@@ -82,14 +83,14 @@ def windows(
 def padded_windows(
     x: Array, axis: int, start: int, rows: int, columns: int, backward: bool = False
 ) -> Array:
-    """The same, with 0 where there is nothing."""
+    """The same, with 0 outside the axis."""
     first = start - (columns - 1) * backward
     x = padded_window(x, axis, first, max(rows + columns - 1, 0))
     return windows(x, axis, start - first, rows, columns, backward)
 
 
 def product_of_others(x: Array, axis: int) -> Array:
-    """For each element the product of all others: of those before and those behind."""
+    """For each element the product of all others: of those before and after it."""
     x = jnp.moveaxis(x, axis, -1)
     one, back = jnp.ones_like(x[..., :1]), jnp.flip(x[..., 1:], -1)
     before = jnp.cumprod(jnp.concatenate([one, x[..., :-1]], -1), -1)
@@ -98,15 +99,17 @@ def product_of_others(x: Array, axis: int) -> Array:
 
 
 def take(x: Array, index: Array, axis: int) -> Array:
-    """``x`` at positions of an axis; NaN for one that is outside, because a compiled
-    function cannot raise an error.
+    """Elements of ``x`` at positions of an axis; NaN for one outside, because a
+    compiled function cannot raise an error.
     """
     index = jnp.where(index < 0, x.shape[axis], index)
     return jnp.take(x, index, axis=axis, mode="fill")
 
 
 def gather(x: Array, index: Array, axis: int) -> Array:
-    """``x`` at positions of an axis, NaN for one outside; all other axes broadcast."""
+    """Elements of ``x`` at positions of an axis, NaN for one outside; all other axes
+    broadcast.
+    """
     given, wanted = list(x.shape), list(index.shape)
     size, count = given[axis], wanted[axis]
     given[axis] = wanted[axis] = 1
@@ -120,8 +123,8 @@ def gather(x: Array, index: Array, axis: int) -> Array:
 def scatter_add(
     index: Array, value: Array, size: int, count: int, others: int
 ) -> Array:
-    """Sums of ``value`` by position, for each of the batch axes: ``count`` axes of
-    positions become one of ``size``, before ``others`` axes more.
+    """Sums of ``value`` by position, for each batch index: ``count`` axes of positions
+    become one of ``size``, before the last ``others`` axes.
     """
     index = index.reshape((*index.shape, *[1] * others))
     shape = jnp.broadcast_shapes(index.shape, value.shape)
@@ -140,8 +143,8 @@ def scatter_add(
 def scatter_add_all(
     index: Array, value: Array, size: int, count: int, others: int
 ) -> Array:
-    """Sums of ``value`` by position, over all batch axes and ``count`` axes more; there
-    are ``others`` axes behind them.
+    """Sums of ``value`` by position, over all batch axes and ``count`` further axes,
+    before the last ``others`` axes.
     """
     shape = jnp.broadcast_shapes((*index.shape, *[1] * others), value.shape)
     before, after = shape[: len(shape) - others], shape[len(shape) - others :]

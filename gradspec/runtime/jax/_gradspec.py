@@ -1,9 +1,10 @@
-"""What modules emitted by gradspec 0.1.0 for JAX share: arguments, rules, tangents.
+"""Code shared by modules emitted by gradspec 0.1.0 for JAX: arguments, rules, tangents.
 
-gradspec copies this file as it is beside the modules that import it. A rule is a plain
+gradspec copies this file unchanged beside the modules that import it. A rule is a plain
 function over a `jax.custom_jvp`, or over one of the two wrappers here where that is not
-enough: `lasting` where a declared gradient is not the derivative, and a `jax.custom_vjp`
-with `in_step`, `batched_with` and `residual` where it is not linear in its cotangent.
+enough: `lasting` where a declared gradient is not the derivative, and a
+`jax.custom_vjp` with `in_step`, `batched_with` and `residual` where it is not linear in
+its cotangent.
 """
 
 # mypy: disable-error-code="no-untyped-call, no-any-return"
@@ -34,9 +35,9 @@ WIDE: DTypeLike = float
 def floats(
     rule: str, least: DTypeLike = jnp.float32, /, **arguments: ArrayLike
 ) -> tuple[Any, ...]:
-    """The type of the results, then the arguments in the type to compute in. That is the
-    type to which JAX promotes them, or ``least``, whichever is wider; Python numbers take
-    the type of the arrays.
+    """The dtype of the results, then the arguments in the dtype of the computation.
+    That is the type to which JAX promotes them, or ``least``, whichever is wider;
+    Python numbers take the type of the arrays.
     """
     given = [_floating(rule, name, value) for name, value in arguments.items()]
     dtype, least = jnp.result_type(*given), jnp.result_type(least)
@@ -45,7 +46,7 @@ def floats(
 
 
 def integers(rule: str, name: str, value: ArrayLike) -> Array:
-    """An integer argument, in a type that holds what is computed from positions."""
+    """An integer argument, in a type wide enough for arithmetic on positions."""
     array = _checked(rule, name, value, jnp.integer, "an integer", "int")
     return array.astype(jnp.int32) if jnp.iinfo(array.dtype).bits < 32 else array
 
@@ -66,7 +67,7 @@ def whole(value: int) -> int:
 
 
 def _known(value: Any) -> Any:
-    """A static, whose value must be there when JAX traces."""
+    """A static, whose value must be known when JAX traces."""
     if isinstance(value, jax.core.Tracer):
         raise TypeError(
             "a static of a gradspec rule is traced: give it as a Python number (under"
@@ -76,24 +77,24 @@ def _known(value: Any) -> Any:
 
 
 def round_to(dtype: Any, y: Array) -> Array:
-    """A result in the type of the results."""
+    """A result in the dtype of the results."""
     return y if y.dtype == dtype else y.astype(dtype)
 
 
 def counted(y: Array) -> Array:
-    """An integer result in JAX's default type."""
+    """An integer result in JAX's default integer type."""
     return y.astype(int)
 
 
 def filled(value: ArrayLike, *like: Array) -> Array:
-    """``value`` in the shape to which the arrays broadcast, and the type of the first."""
+    """``value`` in the joint shape of the arrays, and the dtype of the first."""
     shape = jnp.broadcast_shapes(*(x.shape for x in like))
     return jnp.broadcast_to(jnp.asarray(value, like[0].dtype), shape)
 
 
 def broadcast_like(x: Array, y: Array) -> Array:
-    """``x`` in the shape to which it broadcasts with ``y``, in the batch of vmap in which y
-    is, and on every device of `jax.shard_map`.
+    """``x`` in the shape to which it broadcasts with ``y``, in the vmap batch of ``y``,
+    and on every device of `jax.shard_map`.
     """
     return jnp.where(jnp.isnan(y), x, x)
 
@@ -111,7 +112,7 @@ def sum_to(value: ArrayLike, x: Array) -> Array:
 
 
 def start(value: float, shape: Sequence[int] | int, dtype: DTypeLike | None) -> Array:
-    """What a learned input starts from."""
+    """The initial value of a learned input."""
     return jnp.full(shape, value, float if dtype is None else dtype)
 
 
@@ -123,9 +124,9 @@ def lasting(
 ) -> jax.custom_jvp[Value]:
     """A `jax.custom_jvp` of a rule that is not the derivative of its function.
 
-    Where a gradient through `jax.lax.scan` is differentiated again, JAX takes the bare
-    function in place of the rule. Here that is a rule too, for reverse mode. Statics come
-    behind the arrays.
+    Where a gradient through `jax.lax.scan` is differentiated again, JAX replaces the
+    rule by the bare function. Here that is a rule too, for reverse mode. Statics follow
+    the arrays.
     """
     bare = jax.custom_vjp(function, nondiff_argnums=nondiff_argnums)
     rule = jax.custom_jvp(bare, nondiff_argnums=nondiff_argnums)
@@ -162,8 +163,8 @@ def slopes(rule: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 
 def _tangent(y: Array, row: Any, dots: Sequence[Any]) -> Array:
-    """The tangent of ``y``: slopes times tangents. An input that stands still has no part:
-    an infinite slope does not meet a tangent of zero.
+    """The tangent of ``y``: slopes times tangents. An input without a tangent
+    contributes nothing: an infinite slope is not multiplied by a tangent of zero.
     """
     pairs = zip(row if isinstance(row, tuple) else [row] * len(dots), dots, strict=True)
     moving = [
@@ -180,10 +181,10 @@ def _tangent(y: Array, row: Any, dots: Sequence[Any]) -> Array:
 def pullback(
     rule: Any, constant: tuple[int, ...] = ()
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Register the derivative of a rule as the transpose of its backward pass: a function
-    of inputs, statics, outputs, and the cotangents of the outputs that are not ``constant``.
-    It gives one gradient for each input, in any shape that its input broadcasts to, and
-    None for one that takes none.
+    """Register the derivative of a rule as the transpose of its backward pass: a
+    function of inputs, statics, outputs, and the cotangents of the outputs that are not
+    ``constant``. It returns one gradient for each input, in any shape that its input
+    broadcasts to, and None for an input without a gradient.
     """
 
     def push(function: Callable[..., Any], given: tuple[Any, ...]) -> tuple[Any, Any]:
@@ -245,7 +246,7 @@ def _registered(
 
 
 def still(y: Array) -> Array:
-    """The tangent of an output that no input moves."""
+    """The tangent of an output that depends on no varying input: zero."""
     return zero_from_primal(y)
 
 
@@ -253,15 +254,15 @@ def still(y: Array) -> Array:
 
 
 def residual(x: Array) -> Array:
-    """``x``, for the backward pass of a `jax.custom_vjp`. Of an argument itself JAX loses
-    track where a gradient through `jax.lax.scan` is differentiated again; under a name it
-    is none. That is no user's name for a policy of `jax.checkpoint`.
+    """``x``, for the backward pass of a `jax.custom_vjp`. JAX loses track of an
+    argument itself where a gradient through `jax.lax.scan` is differentiated again; a
+    named value is no argument. No user's policy of `jax.checkpoint` has this name.
     """
     return checkpoint_name(x, "argument of a rule")
 
 
 def in_step(*arrays: Array) -> tuple[Array, ...]:
-    """The arrays; in `jax.shard_map`, all as values that differ along the same axes. A
+    """The arrays; in `jax.shard_map`, all as values that vary along the same axes. A
     `jax.custom_vjp` cannot sum a gradient over the devices that share its input.
     """
     for kind in map(jax.typeof, arrays):
@@ -270,9 +271,9 @@ def in_step(*arrays: Array) -> tuple[Array, ...]:
 
 
 def batched_with(output: Array, *inputs: Array) -> Array:
-    """``output``, in every batch of vmap in which one of the inputs is: the cotangent of
-    what stands outside is summed before a backward pass sees it. What is chosen between
-    is the same, and a compiler drops the choice.
+    """``output``, in every vmap batch of any input: the cotangent of an unbatched
+    output is summed before a backward pass sees it. Both branches of the choice are the
+    same, and a compiler drops it.
     """
     for x in inputs:
         output = jnp.where(jnp.any(jnp.isnan(x)), output, output)
@@ -280,8 +281,8 @@ def batched_with(output: Array, *inputs: Array) -> Array:
 
 
 def _varying(x: Array, like: Any) -> Array:
-    """``x``; in `jax.shard_map`, as a value that differs along the axes that a value of the
-    type ``like`` does.
+    """``x``; in `jax.shard_map`, as a value that varies along the axes along which a
+    value of the type ``like`` does.
     """
     axes = _varying_axes(like) - _varying_axes(jax.typeof(x))
     if not axes:
@@ -317,7 +318,7 @@ def _floating(rule: str, name: str, value: ArrayLike) -> Array:
 def _checked(
     rule: str, name: str, value: ArrayLike, kind: Any, words: str, to: str
 ) -> Array:
-    """``value`` as an array of the kind; nothing is converted in silence."""
+    """``value`` as an array of the kind; no implicit conversion between kinds."""
     array = jnp.asarray(value)
     if not jnp.issubdtype(array.dtype, kind):
         raise TypeError(

@@ -314,7 +314,7 @@ def expm1(x: jax.Array) -> jax.Array:
 
 
 def log1p(x: jax.Array) -> jax.Array:
-    """log(1 + x); of 1 + x the rounding error is put back (Higham, Accuracy and
+    """log(1 + x), corrected for the rounding error of 1 + x (Higham, Accuracy and
     Stability of Numerical Algorithms, 2002, section 1.14.1). -0.0 stays so."""
     u = 1.0 + x
     inner = (u > 0.0) & (u < jnp.inf)
@@ -348,7 +348,7 @@ def xlog1py(x: jax.Array, y: jax.Array) -> jax.Array:
 
 
 def power_less_one(x: jax.Array, y: jax.Array) -> jax.Array:
-    """x**(y - 1); what rounding takes off y - 1 is put back."""
+    """x**(y - 1), corrected for the rounding error of y - 1."""
     s = y - 1.0
     b = s - y
     e = (y - (s - b)) - (1.0 + b)
@@ -358,13 +358,13 @@ def power_less_one(x: jax.Array, y: jax.Array) -> jax.Array:
 
 
 def sinpi(x: jax.Array) -> jax.Array:
-    """sin(pi * x), with the whole turns taken off exactly (IEEE 754-2019, 9.2)."""
+    """sin(pi * x), reduced exactly by whole periods (IEEE 754-2019, 9.2)."""
     n = jnp.round(x)
     return (1.0 - 2.0 * (n % 2.0)) * jnp.sin(jnp.pi * (x - n))
 
 
 def cospi(x: jax.Array) -> jax.Array:
-    """cos(pi * x), with the whole turns taken off exactly (IEEE 754-2019, 9.2)."""
+    """cos(pi * x), reduced exactly by whole periods (IEEE 754-2019, 9.2)."""
     n = jnp.round(x)
     r = jnp.abs(x - n)
     c = jnp.where(r < 0.25, jnp.cos(jnp.pi * r), jnp.sin(jnp.pi * (0.5 - r)))
@@ -474,7 +474,7 @@ def _exp_square(x: jax.Array) -> jax.Array:
 
 
 def erfcx(x: jax.Array) -> jax.Array:
-    """exp(x**2) * erfc(x), from 2 on by what is left of 1 / (sqrt(pi) * x)."""
+    """exp(x**2) * erfc(x), from 2 on as 1 / (sqrt(pi) * x) times a correction."""
     a = jnp.where(x < 0.0, -x, x)
     far = a > 2.0
     edge = 2.0 * jnp.ones_like(x)

@@ -1,4 +1,4 @@
-"""Operations on named axes, which are the last ones of an array."""
+"""Operations on named axes, which are the last axes of an array."""
 
 # mypy: disable-error-code="no-any-return"
 # NumPy's type stubs give Any for operations on arrays of any type.
@@ -21,7 +21,7 @@ def spread(value: Array, axis: int, size: int) -> Array:
 
 
 def stacked(*parts: ArrayLike) -> Array:
-    """The parts side by side along a new last axis."""
+    """The parts stacked along a new last axis."""
     return np.stack(np.broadcast_arrays(*parts), axis=-1)
 
 
@@ -36,7 +36,7 @@ def window(value: Array, axis: int, start: int, size: int) -> Array:
 
 
 def padded_window(value: Array, axis: int, start: int, size: int) -> Array:
-    """``size`` positions of an axis from ``start`` on; outside there are zeros."""
+    """``size`` positions of an axis from ``start`` on, 0 outside the axis."""
     value = np.moveaxis(value, axis, 0)
     result = np.zeros((size, *value.shape[1:]), value.dtype)
     first, last = max(start, 0), min(start + size, value.shape[0])
@@ -53,8 +53,8 @@ def windows(
     columns: int,
     backward: bool = False,
 ) -> Array:
-    """Two axes in place of one, without a copy: at [i, j] is what was at start + i + j,
-    or at start + i - j.
+    """Two axes in place of one, without a copy: element [i, j] is the one at start + i
+    + j, or at start + i - j.
     """
     first = start - (columns - 1) * backward
     last = first + rows + columns - 2
@@ -77,14 +77,14 @@ def padded_windows(
     columns: int,
     backward: bool = False,
 ) -> Array:
-    """The same; outside there are zeros."""
+    """The same, with 0 outside the axis."""
     first = start - (columns - 1) * backward
     value = padded_window(value, axis, first, max(rows + columns - 1, 0))
     return windows(value, axis, start - first, rows, columns, backward)
 
 
 def product_of_others(value: Array, axis: int) -> Array:
-    """For each element the product of all others: of those before and those behind."""
+    """For each element the product of all others: of those before and after it."""
     value = np.moveaxis(value, axis, -1)
     before, behind = np.ones_like(value), np.ones_like(value)
     np.cumprod(value[..., :-1], axis=-1, out=before[..., 1:])
@@ -93,7 +93,7 @@ def product_of_others(value: Array, axis: int) -> Array:
 
 
 def _in_range(index: Array, size: int) -> Array:
-    """``index`` if all of it lies from 0 to ``size`` - 1: none counts from the end."""
+    """``index`` if all of it is in 0 … ``size`` - 1: negative positions are errors."""
     if index.size and (index.min() < 0 or index.max() >= size):
         raise IndexError(
             f"positions {index.min()} to {index.max()} of an axis of size {size}"
@@ -102,17 +102,17 @@ def _in_range(index: Array, size: int) -> Array:
 
 
 def take(value: Array, index: Array, axis: int) -> Array:
-    """Positions of ``axis``, which the axes of ``index`` replace."""
+    """Elements along ``axis``, which the axes of ``index`` replace."""
     return np.take(value, _in_range(index, value.shape[axis]), axis=axis)
 
 
 def take_nearest(value: Array, index: Array, axis: int) -> Array:
-    """The same; a position outside, which is not used, is the nearest one."""
+    """The same; a position outside, which is not used, is clipped to the nearest."""
     return np.take(value, index, axis=axis, mode="clip")
 
 
 def gather(value: Array, index: Array, axis: int) -> Array:
-    """Positions of ``axis``; the other axes broadcast."""
+    """Elements along ``axis``; the other axes broadcast."""
     index = _in_range(index, value.shape[axis])
     ndim = max(value.ndim, index.ndim)
     value = value.reshape((1,) * (ndim - value.ndim) + value.shape)
@@ -123,8 +123,8 @@ def gather(value: Array, index: Array, axis: int) -> Array:
 def scatter_add(
     index: Array, value: Array, size: int, count: int, others: int
 ) -> Array:
-    """Values summed by position; the position's axis stands where ``index`` had its
-    ``count`` axes, in front of the last ``others``.
+    """Values summed by position; the position axis replaces the ``count`` axes of
+    ``index``, before the last ``others`` axes.
     """
     core = value.shape[value.ndim - others :]
     ends = index.ndim - count, value.ndim - count - others
@@ -143,7 +143,7 @@ def scatter_add(
 def scatter_add_all(
     index: Array, value: Array, size: int, count: int, others: int
 ) -> Array:
-    """The same, summed over batch axes too."""
+    """The same, also summed over batch axes."""
     core = value.shape[value.ndim - others :]
     value = value if others else value[..., None]
     shape = np.broadcast_shapes((*index.shape, *(1,) * max(others, 1)), value.shape)
@@ -180,7 +180,7 @@ def batch_contraction(left: str, right: str, out: str, a: Array, b: Array) -> Ar
 def logsumexp(
     value: Array, axis: int | tuple[int, ...], keepdims: bool = False
 ) -> Array:
-    """log(sum(exp(value))), shifted by the greatest value, so that no sum overflows."""
+    """log(sum(exp(value))), shifted by the largest value, so that no sum overflows."""
     top = value.max(axis=axis, keepdims=True, initial=-np.inf)
     top = np.where(np.isinf(top), 0.0, top).astype(value.dtype)
     total = np.exp(value - top).sum(axis=axis, keepdims=True)
@@ -189,7 +189,7 @@ def logsumexp(
 
 
 def softmax(value: Array, axis: int) -> Array:
-    """Exponentials as shares of their sum, shifted so that none overflows."""
+    """Exponentials divided by their sum, shifted so that none overflows."""
     shifted: Array = value - value.max(axis=axis, keepdims=True, initial=-np.inf)
     np.exp(shifted, out=shifted)
     shifted /= shifted.sum(axis=axis, keepdims=True)

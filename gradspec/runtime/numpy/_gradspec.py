@@ -1,7 +1,9 @@
-"""What modules emitted by gradspec 0.1.0 for NumPy share: arguments, results, gradients.
+"""Code shared by modules emitted by gradspec 0.1.0 for NumPy: arguments, results,
+gradients.
 
-gradspec copies this file as it is beside the modules that import it. A rule is a class that
-holds its formulas alone, as functions of arrays and Python numbers; `Rule` does the rest.
+gradspec copies this file unchanged beside the modules that import it. A rule is a class
+that holds only its formulas, as functions of arrays and Python numbers; `Rule` does the
+rest.
 """
 
 # mypy: disable-error-code="no-any-return"
@@ -35,8 +37,9 @@ _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class Rule(Generic[Result]):
-    """One call of a rule: its arguments, in the type to compute in. That is the type to
-    which NumPy promotes them, or ``least``, whichever is wider; results are rounded once.
+    """One call of a rule: its arguments, in the dtype of the computation. That is the
+    type to which NumPy promotes them, or ``least``, whichever is wider; results are
+    rounded once.
 
     A subclass has static methods:
 
@@ -137,7 +140,7 @@ class Rule(Generic[Result]):
     def _saved_values(
         self, outputs: tuple[Array, ...], extra: tuple[Array, ...]
     ) -> tuple[Any, ...]:
-        """The residuals: the values that pullback and pushforward are given."""
+        """The residuals: the values passed to pullback and pushforward."""
         inputs = tuple(self._inputs.values())
         if self.residuals is None:
             return inputs
@@ -166,7 +169,7 @@ class Rule(Generic[Result]):
         return made[:count], made[count:]
 
     def _results(self, outputs: Sequence[Array], several: bool | None = None) -> Any:
-        """Outputs or tangents in the type of the results, none a view of an argument."""
+        """Outputs or tangents in the dtype of the results; never views of arguments."""
         arrays = [self._inputs[n] for n in self._arrays()]
 
         def own(y: Array) -> Array:
@@ -185,12 +188,12 @@ class Rule(Generic[Result]):
         return [n for n, kind in self._kinds.items() if kind in _KINDS]
 
     def _shaped(self, value: ArrayLike, shape: tuple[int, ...]) -> Array:
-        """A cotangent or tangent as an array of the shape of what it belongs to."""
+        """A cotangent or tangent as an array of the shape of its output or input."""
         array = _unmasked(value).astype(self._work, casting="same_kind", copy=False)
         return array if array.shape == shape else np.broadcast_to(array, shape)
 
     def _gradient(self, name: str, value: Array | None) -> Array | None:
-        """A gradient of the shape and the type of its argument, and nobody's array."""
+        """A gradient in the shape and dtype of its argument, as an array of its own."""
         if value is None:
             return None
         total = sum_to(value, self._inputs[name])
@@ -225,7 +228,9 @@ def broadcast_like(x: Array, y: Array) -> Array:
 
 
 def _argument(rule: str, name: str, kind: str, value: Any) -> Any:
-    """An argument as an array or a number of its kind; nothing is converted in silence."""
+    """An argument as an array or a number of its kind; no implicit conversion between
+    kinds.
+    """
     if kind == "number":
         return float(value)
     if kind == "whole":
@@ -243,14 +248,16 @@ def _argument(rule: str, name: str, kind: str, value: Any) -> Any:
 
 
 def _unmasked(value: ArrayLike) -> Array:
-    """``value`` as an array; one that masks anything would lose that in silence."""
+    """``value`` as an array; a masked one is refused, since its mask would be lost."""
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise TypeError("a masked array would lose its mask; fill it: x.filled(0.0)")
     return np.asarray(value)
 
 
 def _check_axes(rule: str, inputs: Mapping[str, Any], axes: Mapping[str, str]) -> None:
-    """Refuse shapes other than declared; a size that a static gives is that number."""
+    """Raise an error for shapes other than declared; a size that a static gives is that
+    number.
+    """
     sizes = {n: x for n, x in inputs.items() if isinstance(x, int)}
     for name, pattern in axes.items():
         shape: tuple[int, ...] = inputs[name].shape

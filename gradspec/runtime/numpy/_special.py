@@ -253,7 +253,7 @@ def xlog1py(x: Array, y: Array) -> Array:
 
 
 def power_less_one(x: Array, y: Array) -> Array:
-    """x**(y - 1); what rounding takes off y - 1 is put back."""
+    """x**(y - 1), corrected for the rounding error of y - 1."""
     s = y - 1.0
     b = s - y
     e = (y - (s - b)) - (1.0 + b)
@@ -263,13 +263,13 @@ def power_less_one(x: Array, y: Array) -> Array:
 
 
 def sinpi(x: Array) -> Array:
-    """sin(pi * x), with the whole turns taken off exactly (IEEE 754-2019, 9.2)."""
+    """sin(pi * x), reduced exactly by whole periods (IEEE 754-2019, 9.2)."""
     n = np.round(x)
     return (1.0 - 2.0 * (n % 2.0)) * np.sin(np.pi * (x - n))
 
 
 def cospi(x: Array) -> Array:
-    """cos(pi * x), with the whole turns taken off exactly (IEEE 754-2019, 9.2)."""
+    """cos(pi * x), reduced exactly by whole periods (IEEE 754-2019, 9.2)."""
     n = np.round(x)
     r = np.abs(x - n)
     c = np.where(r < 0.25, np.cos(np.pi * r), np.sin(np.pi * (0.5 - r)))
@@ -328,7 +328,7 @@ def _exp_square(x: Array) -> Array:
 
 
 def erfcx(x: Array) -> Array:
-    """exp(x**2) * erfc(x), from 2 on by what is left of 1 / (sqrt(pi) * x)."""
+    """exp(x**2) * erfc(x), from 2 on as 1 / (sqrt(pi) * x) times a correction."""
     dtype, x = x.dtype, x.astype(np.float64, copy=False)
     a = np.where(x < 0.0, -x, x)
     far = a > 2.0

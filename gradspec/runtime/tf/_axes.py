@@ -1,7 +1,7 @@
-"""Operations on named axes, which are the last ones of a tensor.
+"""Operations on named axes, which are the last axes of a tensor.
 
-Sizes are numbers or int64 tensors, positions int64, as TensorFlow mixes no integer types.
-Nothing needs a static shape or rank.
+Sizes are numbers or int64 tensors, positions int64, as TensorFlow mixes no integer
+types. No static shape or rank is needed.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ Size: TypeAlias = Any
 
 
 def _shape(x: tf.Tensor) -> tf.Tensor:
-    """Of a tensor that is watched by one accumulator within another, a graph cannot take
-    the shape.
+    """The shape of a tensor; in a graph, `tf.shape` fails for one watched by nested
+    accumulators.
     """
     return tf.shape(tf.stop_gradient(x), tf.int64)
 
 
 def spread(x: tf.Tensor, axis: int, size: Size) -> tf.Tensor:
-    """``x`` repeated along ``axis``, which has size 1 or is not there yet."""
+    """``x`` repeated along ``axis``, which has size 1 or does not exist yet."""
     if x.shape.rank is not None and x.shape.rank < -axis:
         x = x[(tf.newaxis,) * (-axis - x.shape.rank)]
     shape = _shape(x)
@@ -38,7 +38,7 @@ def softmax(x: tf.Tensor, axis: int) -> tf.Tensor:
 
 
 def stacked(*parts: tf.Tensor) -> tf.Tensor:
-    """The parts, which broadcast, side by side along a new last axis."""
+    """The parts, which broadcast, stacked along a new last axis."""
     shape = tf.shape(parts[0])
     for part in parts[1:]:
         shape = tf.broadcast_dynamic_shape(shape, tf.shape(part))
@@ -53,7 +53,7 @@ def window(x: tf.Tensor, axis: int, start: Size, size: Size) -> tf.Tensor:
 
 
 def padded_window(x: tf.Tensor, axis: int, start: Size, size: Size) -> tf.Tensor:
-    """``size`` positions of an axis from ``start`` on; outside there are zeros."""
+    """``size`` positions of an axis from ``start`` on, 0 outside the axis."""
     shape = _shape(x)
     start = tf.cast(start, tf.int64)
     around = [tf.maximum(-start, 0), tf.maximum(start + size - shape[axis], 0)]
@@ -70,8 +70,8 @@ def windows(
     columns: Size,
     backward: bool = False,
 ) -> tf.Tensor:
-    """Two axes in place of one: at [i, j] is what was at start + i + j, or at
-    start + i - j.
+    """Two axes in place of one: element [i, j] is the one at start + i + j, or at start
+    + i - j.
     """
     step = tf.range(columns, dtype=tf.int64)
     positions = start + tf.expand_dims(tf.range(rows, dtype=tf.int64), -1)
@@ -86,15 +86,15 @@ def padded_windows(
     columns: Size,
     backward: bool = False,
 ) -> tf.Tensor:
-    """The same; outside there are zeros."""
+    """The same, with 0 outside the axis."""
     first = start - columns + 1 if backward else start
     x = padded_window(x, axis, first, rows + columns - 1)
     return windows(x, axis, start - first, rows, columns, backward)
 
 
 def product_of_others(x: tf.Tensor, axis: int) -> tf.Tensor:
-    """For each element the product of all others. (Running products would do with less,
-    but TensorFlow's derivative of them divides by the elements, which may be 0.)
+    """For each element the product of all others. (Cumulative products would need less
+    work, but TensorFlow's derivative of them divides by the elements, which may be 0.)
     """
     size = tf.shape(x)[axis]
     own = tf.eye(size, dtype=tf.bool)
@@ -104,19 +104,19 @@ def product_of_others(x: tf.Tensor, axis: int) -> tf.Tensor:
 
 
 def take(x: tf.Tensor, index: tf.Tensor, axis: int) -> tf.Tensor:
-    """Positions of ``axis``, which the axes of ``index`` replace."""
+    """Elements along ``axis``, which the axes of ``index`` replace."""
     return tf.gather(x, tf.cast(index, tf.int64), axis=axis)
 
 
 def take_nearest(x: tf.Tensor, index: tf.Tensor, axis: int) -> tf.Tensor:
-    """The same; a position outside, which is not used, is the nearest one."""
+    """The same; a position outside, which is not used, is clipped to the nearest."""
     last = _shape(x)[axis] - 1
     index = tf.clip_by_value(tf.cast(index, tf.int64), 0, last)
     return tf.gather(x, index, axis=axis)
 
 
 def gather(x: tf.Tensor, index: tf.Tensor, axis: int) -> tf.Tensor:
-    """Positions of ``axis``; the other axes broadcast."""
+    """Elements along ``axis``; the other axes broadcast."""
     x, index = _axis_last(x, axis), _axis_last(tf.cast(index, tf.int64), axis)
     rows = tf.broadcast_dynamic_shape(_shape(x)[:-1], _shape(index)[:-1])
     size, count = _shape(x)[-1:], _shape(index)[-1:]
@@ -129,7 +129,9 @@ def gather(x: tf.Tensor, index: tf.Tensor, axis: int) -> tf.Tensor:
 
 
 def _axis_last(x: tf.Tensor, axis: int, back: bool = False) -> tf.Tensor:
-    """``x`` with an axis moved to the end, or from there to its place."""
+    """``x`` with an axis moved to the end, or, with ``back``, from the end to its
+    place.
+    """
     if axis == -1:
         return x
     axes = tf.range(tf.rank(x))
@@ -143,8 +145,8 @@ def _axis_last(x: tf.Tensor, axis: int, back: bool = False) -> tf.Tensor:
 def scatter_add(
     index: tf.Tensor, value: tf.Tensor, size: Size, count: int, others: int
 ) -> tf.Tensor:
-    """Values summed by position; the position's axis stands where ``index`` had its
-    ``count`` axes, in front of the last ``others``.
+    """Values summed by position; the position axis replaces the ``count`` axes of
+    ``index``, before the last ``others`` axes.
     """
     index = tf.cast(index, tf.int64)
     index = tf.reshape(index, tf.concat([_shape(index), [1] * others], 0))
@@ -165,7 +167,7 @@ def scatter_add(
 def scatter_add_all(
     index: tf.Tensor, value: tf.Tensor, size: Size, count: int, others: int
 ) -> tf.Tensor:
-    """The same, summed over batch axes too."""
+    """The same, also summed over batch axes."""
     index = tf.cast(index, tf.int64)
     given = tf.concat([_shape(index), [1] * others], 0)
     shape = tf.broadcast_dynamic_shape(given, _shape(value))

@@ -1,8 +1,8 @@
-"""What modules emitted by gradspec 0.1.0 for TensorFlow share: `tf.custom_gradient`, and
-what that leaves out.
+"""Code shared by modules emitted by gradspec 0.1.0 for TensorFlow: `tf.custom_gradient`
+with the features that it lacks.
 
-gradspec copies this file as it is beside the modules that import it. It needs TensorFlow
-and nothing else.
+gradspec copies this file unchanged beside the modules that import it. It needs
+TensorFlow and nothing else.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ except ImportError:
 Parameters = ParamSpec("Parameters")
 Value = TypeVar("Value")
 Result: TypeAlias = tuple[Value, Callable[..., Any]]
-"""What the text of a rule gives: its results, and the function of their cotangents."""
+"""The result of a rule's body: its outputs, and the function of their cotangents."""
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -128,7 +128,7 @@ def _applied(
 ) -> Any:
     """The results of ``core``, recorded as those of one operation.
 
-    A forward pass that is recorded has tangents of its own, which an accumulator prefers.
+    A recorded forward pass has tangents of its own, which an accumulator prefers.
     """
     is_eager = tf.executing_eagerly()
     if not is_eager:  # in a branch of a loop a gradient finds no tensor from outside
@@ -175,7 +175,7 @@ def _no_forward_mode(*_: object) -> None:
 def _widened(
     tensors: Sequence[tf.Tensor], precision: tf.DType
 ) -> tuple[tf.Tensor, ...]:
-    """The tensors, floating ones of narrower types in ``precision``."""
+    """The tensors, with narrower floating types cast to ``precision``."""
     least = precision.size
     narrow = [t.dtype.is_floating and t.dtype.size < least for t in tensors]
     pairs = zip(tensors, narrow, strict=True)
@@ -183,8 +183,8 @@ def _widened(
 
 
 def _dense(dy: Any, outline: tuple[Any, tf.DType]) -> tf.Tensor:
-    """A cotangent as a tensor: behind `tf.gather` it is none, and None among
-    ``output_gradients`` is zeros.
+    """A cotangent as a dense tensor: behind `tf.gather` it is not dense, and None among
+    ``output_gradients`` stands for zeros.
     """
     if isinstance(dy, tf.Tensor):
         return dy
@@ -192,7 +192,7 @@ def _dense(dy: Any, outline: tuple[Any, tf.DType]) -> tf.Tensor:
 
 
 def _like(gradient: tf.Tensor | None, x: tf.Tensor) -> tf.Tensor | None:
-    """A gradient in the shape and type of its tensor."""
+    """A gradient in the shape and dtype of its tensor."""
     if gradient is None:
         return None
     gradient = sum_to(gradient, x)
@@ -203,8 +203,8 @@ def _like(gradient: tf.Tensor | None, x: tf.Tensor) -> tf.Tensor | None:
 
 
 def shape(x: tf.Tensor) -> Any:
-    """The shape, static where it is known. Of a tensor that is watched by one accumulator
-    within another, a graph cannot take the shape.
+    """The shape, static where it is known. In a graph, `tf.shape` fails for a tensor
+    watched by nested accumulators.
     """
     return x.shape if x.shape.is_fully_defined() else tf.shape(tf.stop_gradient(x))
 
@@ -292,7 +292,7 @@ def _tensors(
 
 
 def _tensor(rule: str, name: str, value: Any, kind: str) -> tf.Tensor:
-    """A dense tensor whose type is of a kind."""
+    """A dense tensor whose dtype is of a kind."""
     tensor = value if isinstance(value, tf.Tensor) else _converted(rule, name, value)
     is_right = {
         "floating": tensor.dtype.is_floating,
@@ -351,9 +351,9 @@ def _check_axes(
     axes: Mapping[str, str],
     numbers: Mapping[str, Any],
 ) -> list[Any]:
-    """Refuse shapes other than declared; a size that a number gives is that number. What
-    is not known yet while tracing is checked when the graph runs, by the operations
-    returned.
+    """Raise an error for shapes other than declared; a size that a number gives is that
+    number. Shapes unknown while tracing are checked when the graph runs, by the
+    operations returned.
     """
     late: list[Any] = []
     sizes: dict[str, Any] = {n: k for n, k in numbers.items() if isinstance(k, int)}
@@ -385,18 +385,18 @@ def _check_axes(
 
 
 def broadcast_shape(*shapes: Iterable[int | None]) -> tuple[int | None, ...]:
-    """The shape that tensors of these shapes broadcast to; None is a size not known."""
+    """The broadcast shape of tensors of these shapes; None is an unknown size."""
     known = map(tf.TensorShape, shapes)
     return tuple(functools.reduce(tf.broadcast_static_shape, known))
 
 
 def shown_size(*sizes: int | None) -> int | None:
-    """The size of an axis that several inputs have, if one of them shows it."""
+    """The size of an axis that several inputs have, if one of them is known."""
     return next((size for size in sizes if size is not None), None)
 
 
 def show(template: str, *values: Any) -> None:
-    """Print the values in the places ``{}`` of the template."""
+    """Print the values at the placeholders ``{}`` of the template."""
     first, *texts = template.split("{}")
     parts = [part for pair in zip(values, texts, strict=True) for part in pair]
     tf.print(first, *parts, output_stream=sys.stdout, sep="")

@@ -290,7 +290,7 @@ def logit(x: tf.Tensor) -> tf.Tensor:
 
 
 def power_less_one(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
-    """x**(y - 1); what rounding takes off y - 1 is put back."""
+    """x**(y - 1), corrected for the rounding error of y - 1."""
     s = y - 1.0
     b = s - y
     e = (y - (s - b)) - (1.0 + b)
@@ -330,13 +330,13 @@ def trunc(x: tf.Tensor) -> tf.Tensor:
 
 
 def sinpi(x: tf.Tensor) -> tf.Tensor:
-    """sin(pi * x), with the whole turns taken off exactly (IEEE 754-2019, 9.2)."""
+    """sin(pi * x), reduced exactly by whole periods (IEEE 754-2019, 9.2)."""
     n = tf.round(x)
     return (1.0 - 2.0 * (n % 2.0)) * tf.sin(math.pi * (x - n))
 
 
 def cospi(x: tf.Tensor) -> tf.Tensor:
-    """cos(pi * x), with the whole turns taken off exactly (IEEE 754-2019, 9.2)."""
+    """cos(pi * x), reduced exactly by whole periods (IEEE 754-2019, 9.2)."""
     n = tf.round(x)
     r = tf.abs(x - n)
     c = tf.where(r < 0.25, tf.cos(math.pi * r), tf.sin(math.pi * (0.5 - r)))
@@ -398,7 +398,7 @@ def _exp_square(x: tf.Tensor) -> tf.Tensor:
 
 
 def erfcx(x: tf.Tensor) -> tf.Tensor:
-    """exp(x**2) * erfc(x), from 2 on by what is left of 1 / (sqrt(pi) * x)."""
+    """exp(x**2) * erfc(x), from 2 on as 1 / (sqrt(pi) * x) times a correction."""
     a = tf.where(x < 0.0, -x, x)
     far = a > 2.0
     edge = 2.0 * tf.ones_like(x)

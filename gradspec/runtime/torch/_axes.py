@@ -1,7 +1,7 @@
-"""Operations on named axes, which are the last ones of a tensor.
+"""Operations on named axes, which are the last axes of a tensor.
 
-What legacy `vmap` (`is_grads_batched`) cannot do (`torch.einsum`, `broadcast_to`) is said by
-other functions.
+Functions that legacy `vmap` (`is_grads_batched`) does not support (`torch.einsum`,
+`broadcast_to`) are replaced by others.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ def spread(x: Tensor, axis: int, size: int) -> Tensor:
 
 
 def largest(x: Tensor, axis: int | tuple[int, ...], keepdim: bool = False) -> Tensor:
-    """The largest element along an axis, -inf where there is none.
+    """The largest element along an axis, -inf for an empty axis.
 
-    The size is looked at first: an exported graph would keep an operation that fails.
+    The size is tested first: an exported graph would keep an operation that fails.
     """
     size = x.numel()
     if type(size) is not int:  # a compiler's symbol, which may stand for any
@@ -33,14 +33,16 @@ def largest(x: Tensor, axis: int | tuple[int, ...], keepdim: bool = False) -> Te
 
 
 def positions(size: int, like: Tensor) -> Tensor:
-    """0, 1, ... along an axis, on the device of ``like``, or on all that a DTensor has."""
+    """0, 1, ... along an axis, on the device of ``like``, or on all devices of a
+    DTensor.
+    """
     if hasattr(like, "placements"):
         return like.new_ones(size, dtype=torch.int64).cumsum(0) - 1
     return torch.arange(size, device=like.device)
 
 
 def stacked(*parts: Tensor) -> Tensor:
-    """The parts side by side along a new last axis."""
+    """The parts stacked along a new last axis."""
     shape = torch.broadcast_shapes(*(part.shape for part in parts))
     return torch.stack([part.expand(shape) for part in parts], -1)
 
@@ -51,7 +53,7 @@ def permuted(x: Tensor, order: tuple[int, ...]) -> Tensor:
 
 
 def padded_window(x: Tensor, axis: int, start: int, size: int) -> Tensor:
-    """``size`` positions of an axis from ``start`` on, 0 where there is none."""
+    """``size`` positions of an axis from ``start`` on, 0 outside the axis."""
     behind = max(start + size - x.shape[axis], 0)
     around = [0, 0] * (-axis - 1) + [max(-start, 0), behind]
     return torch.nn.functional.pad(x, around).narrow(axis, max(start, 0), size)
@@ -65,8 +67,8 @@ def windows(
     columns: int,
     backward: bool = False,
 ) -> Tensor:
-    """Two axes in place of one, as a view: at [i, j] is what was at start + i + j, or at
-    start + i - j.
+    """Two axes in place of one, as a view: element [i, j] is the one at start + i + j,
+    or at start + i - j.
     """
     first = start - (columns - 1) * backward
     x = torch.narrow(x, axis, first, rows + columns - 1)
@@ -82,14 +84,14 @@ def padded_windows(
     columns: int,
     backward: bool = False,
 ) -> Tensor:
-    """The same, with 0 where there is nothing."""
+    """The same, with 0 outside the axis."""
     first = start - (columns - 1) * backward
     x = padded_window(x, axis, first, rows + columns - 1)
     return windows(x, axis, start - first, rows, columns, backward)
 
 
 def product_of_others(x: Tensor, axis: int) -> Tensor:
-    """For each element the product of all others: of those before and those behind."""
+    """For each element the product of all others: of those before and after it."""
     size = x.shape[axis]
     one = torch.ones_like(torch.narrow(x, axis, 0, min(size, 1)))
     rest = max(size - 1, 0)
@@ -100,7 +102,7 @@ def product_of_others(x: Tensor, axis: int) -> Tensor:
 
 
 def take(x: Tensor, index: Tensor, axis: int) -> Tensor:
-    """``x`` at positions of an axis; the axes of ``index`` stand in its place."""
+    """Elements of ``x`` along an axis, which the axes of ``index`` replace."""
     taken = x.index_select(axis, index.reshape(-1).long())
     before, after = x.shape[: x.dim() + axis], x.shape[x.dim() + axis + 1 :]
     # no view, which would forbid in-place operations on the result
@@ -108,12 +110,12 @@ def take(x: Tensor, index: Tensor, axis: int) -> Tensor:
 
 
 def take_clipped(x: Tensor, index: Tensor, axis: int) -> Tensor:
-    """The same, with the nearest position for one that is outside."""
+    """The same, with a position outside clipped to the nearest one."""
     return take(x, index.clamp(0, x.shape[axis] - 1), axis)
 
 
 def gather(x: Tensor, index: Tensor, axis: int) -> Tensor:
-    """``x`` at positions of an axis; all other axes broadcast."""
+    """Elements of ``x`` at positions of an axis; all other axes broadcast."""
     given, wanted = list(x.shape), list(index.shape)
     size, count = given[axis], wanted[axis]
     given[axis] = wanted[axis] = 1
@@ -127,8 +129,8 @@ def gather(x: Tensor, index: Tensor, axis: int) -> Tensor:
 def scatter_add(
     index: Tensor, value: Tensor, size: int, count: int, others: int
 ) -> Tensor:
-    """Sums of ``value`` by position, for each of the batch axes: ``count`` axes of
-    positions become one of ``size``, before ``others`` axes more.
+    """Sums of ``value`` by position, for each batch index: ``count`` axes of positions
+    become one of ``size``, before the last ``others`` axes.
     """
     index = index.reshape((*index.shape, *[1] * others))
     shape = torch.broadcast_shapes(index.shape, value.shape)
@@ -143,8 +145,8 @@ def scatter_add(
 def sum_by_position(
     index: Tensor, value: Tensor, size: int, count: int, others: int
 ) -> Tensor:
-    """Sums of ``value`` by position, over all batch axes and ``count`` axes more; there
-    are ``others`` axes behind them.
+    """Sums of ``value`` by position, over all batch axes and ``count`` further axes,
+    before the last ``others`` axes.
     """
     shape = torch.broadcast_shapes((*index.shape, *[1] * others), value.shape)
     before, after = shape[: len(shape) - others], shape[len(shape) - others :]
@@ -154,12 +156,14 @@ def sum_by_position(
 
 
 def own(y: Tensor) -> Tensor:
-    """``y`` as no view, which would forbid in-place operations on it. Nothing is copied."""
+    """``y`` as a tensor that is no view, which would forbid in-place operations. No
+    copy.
+    """
     return torch.ops.aten._unsafe_view(y, y.shape)
 
 
 def contraction(words: str, a: Tensor, b: Tensor) -> Tensor:
-    """What `torch.einsum` says, as a product of matrices, which any `vmap` can batch."""
+    """`torch.einsum` as a product of matrices, which any `vmap` can batch."""
     inputs, output = words.split("->")
     left, right = (word.removeprefix("...") for word in inputs.split(","))
     out = output.removeprefix("...")

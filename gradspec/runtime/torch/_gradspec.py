@@ -1,8 +1,9 @@
-"""What modules emitted by gradspec 0.1.0 for PyTorch share: arguments, residuals, transforms.
+"""Code shared by modules emitted by gradspec 0.1.0 for PyTorch: arguments, residuals,
+transforms.
 
-gradspec copies this file as it is beside the modules that import it. A rule is a class that
-holds its formulas alone, as functions of tensors and Python numbers; `Rule` gives PyTorch
-everything else: what is kept between the passes, half precision, forward mode, transforms,
+gradspec copies this file unchanged beside the modules that import it. A rule is a class
+that holds only its formulas, as functions of tensors and Python numbers; `Rule`
+provides the rest for PyTorch: residuals, half precision, forward mode, transforms,
 compilers, export.
 """
 
@@ -25,7 +26,7 @@ _transforms_are_active = torch._C._are_functorch_transforms_active
 _inside = torch._C._functorch
 
 HALF = {torch.float16: torch.float32, torch.bfloat16: torch.float32}
-"""Types that are computed in others: results are rounded once."""
+"""Types that are computed in wider ones: results are rounded once."""
 WIDE = dict.fromkeys((*HALF, torch.float32), torch.float64)
 
 _FLOATS = ("floating", "nograd")
@@ -36,8 +37,8 @@ _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class _Formulas:
-    """A rule as its backward pass sees it: compilers that trace that pass read nothing of a
-    Function.
+    """A rule as its backward pass sees it: compilers that trace that pass cannot read
+    attributes of a Function.
     """
 
     name: str
@@ -93,7 +94,7 @@ class Rule(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
 
     @classmethod
     def forward(cls, *inputs: Any) -> Any:
-        """What autograd calls."""
+        """The forward pass, called by autograd."""
         made = cls._rounded(*inputs)
         if (
             isinstance(made, tuple)
@@ -105,7 +106,7 @@ class Rule(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
 
     @classmethod
     def setup_context(cls, ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        """Keep the residuals; inputs alone where these are computed again."""
+        """Save the residuals; only the inputs where the residuals are recomputed."""
         outputs = output if isinstance(output, tuple) else (output,)
         ctx.rule, ctx.dtype = cls._formulas, _dtype(inputs)
         ctx.shapes = [y.shape for y in outputs]
@@ -177,7 +178,7 @@ def rule(
     is_exact: bool = True,
     outputs: int = 1,
 ) -> Callable[[type[Rule]], type[Rule]]:
-    """What PyTorch is told of a rule, see `Rule`."""
+    """The decorator that registers a rule with PyTorch, see `Rule`."""
 
     def decorate(cls: type[Rule]) -> type[Rule]:
         names = cls.value.__code__.co_varnames[: cls.value.__code__.co_argcount]
@@ -206,7 +207,9 @@ def _calling(
     exported: Callable[..., Any],
     extra: int,
 ) -> Callable[..., Any]:
-    """What the public function of a rule calls, on the way that keeps the rule."""
+    """The implementation of a rule's public function, for eager mode, compilers and
+    export.
+    """
     eager = super(torch.autograd.Function, cls).apply  # .apply binds a signature
     outside = torch.compiler.disable(cls.apply)
 
@@ -233,7 +236,7 @@ def _rounding(
     kinds: Mapping[str, str],
     computed_in: Mapping[torch.dtype, torch.dtype],
 ) -> Callable[..., Any]:
-    """``value`` in the type to compute in, rounded once."""
+    """``value`` computed in the dtype of the computation, rounded once."""
     numbers = [k for k, kind in enumerate(kinds.values()) if kind == "number"]
 
     def rounded(*inputs: Any) -> Any:
@@ -252,7 +255,7 @@ def _rounding(
 def _converting(
     rule: str, kinds: Mapping[str, str], axes: Mapping[str, str]
 ) -> Callable[..., tuple[Any, ...]]:
-    """Arguments as tensors of one floating type, and numbers."""
+    """A converter of arguments to tensors of one floating type, and numbers."""
     names, words = tuple(kinds), tuple(kinds.values())
     count = sum(word in _FLOATS for word in words)
     types = [_PYTHON.get(word) for word in words[count:]]
@@ -327,7 +330,9 @@ def broadcast_like(x: Tensor, y: Tensor) -> Tensor:
 def _given(
     ctx: Any, saved: tuple[Any, ...], others: tuple[Any, ...], is_differentiated: bool
 ) -> Any:
-    """The residuals, and what a pass is given beside them, in the type to compute in."""
+    """The residuals, and the other values passed to a pass, in the dtype of the
+    computation.
+    """
     if ctx.wide is not None:
         saved, others = _cast(saved, ctx.wide), _cast(others, ctx.wide)
     kept = saved
@@ -350,7 +355,7 @@ def _dtype(inputs: Sequence[Any]) -> torch.dtype | None:
 
 
 def _wide(dtype: torch.dtype, inputs: Sequence[Any]) -> torch.dtype:
-    """float64, but float32 on a device that has none."""
+    """float64, but float32 on a device without float64."""
     on_mps = any(isinstance(x, Tensor) and x.device.type == "mps" for x in inputs)
     return torch.float32 if on_mps else dtype
 
@@ -360,14 +365,14 @@ def _is_floating(value: Any) -> bool:
 
 
 def _cast(value: Any, dtype: Any) -> Any:
-    """The same with its floating tensors in another type."""
+    """``value`` with its floating tensors cast to another type."""
     if isinstance(value, tuple):
         return tuple(_cast(v, dtype) for v in value)
     return value.to(dtype) if _is_floating(value) else value
 
 
 def _moving(ctx: Any, tangents: tuple[Tensor | None, ...]) -> Iterator[Tensor]:
-    """Tangents of the inputs with a gradient: zero where one stands still."""
+    """Tangents of the inputs with a gradient: zeros for None."""
     kinds = tuple(ctx.rule.kinds.values())
     moved = [k for k, kind in enumerate(kinds) if kind == "floating"]
     floats = [k for k, kind in enumerate(kinds) if kind in _FLOATS]
@@ -380,7 +385,7 @@ def _moving(ctx: Any, tangents: tuple[Tensor | None, ...]) -> Iterator[Tensor]:
 
 
 def _primal(tensor: Tensor) -> Tensor:
-    """``tensor`` without the tangent at which jvp is called; a batch of vmap is outside."""
+    """``tensor`` without its jvp tangent; vmap batches are unwrapped and restored."""
     if _inside.is_batchedtensor(tensor):
         primal = _primal(_inside.get_unwrapped(tensor))
         axis, level = _inside.maybe_get_bdim(tensor), _inside.maybe_get_level(tensor)
@@ -399,8 +404,8 @@ def _unbatched(tensor: Tensor) -> Tensor:
 def _batched_alike(
     outputs: tuple[Any, ...], inputs: tuple[Any, ...]
 ) -> Iterator[Tensor]:
-    """Outputs in each batch of vmap in which an input is: the cotangent of one outside
-    would be summed over the batch before the rule is given it.
+    """Outputs in each vmap batch of any input: the cotangent of an unbatched output
+    would be summed over the batch before it reaches the rule.
     """
     tensors = [x for x in inputs if isinstance(x, Tensor)]
     for y in outputs:
@@ -409,8 +414,8 @@ def _batched_alike(
 
 
 def _operation(rule: type[Rule], outputs: int) -> Callable[..., Any]:
-    """The rule as one node of an exported graph, which can hold no Function. Its name has a
-    digest of the rule, so that a saved program finds this rule or none.
+    """The rule as one node of an exported graph, which cannot contain a Function. Its
+    name has a digest of the rule, so that a saved program finds this rule or none.
     """
     given = [f"{_SCHEMA.get(kind, 'Tensor')} {n}" for n, kind in rule._kinds.items()]
     count = outputs + rule._extra
@@ -434,7 +439,7 @@ def _operation(rule: type[Rule], outputs: int) -> Callable[..., Any]:
 
 
 def _are_alike(values: Sequence[Any]) -> bool:
-    """Whether these are floating tensors of one type."""
+    """True if these are floating tensors of one type."""
     first = values[0]
     return (
         isinstance(first, Tensor)
@@ -465,7 +470,7 @@ def _promoted(rule: str, values: Mapping[str, Any]) -> tuple[Tensor, ...]:
 
 
 def _as_tensor(value: Any, **kind: Any) -> Tensor:
-    """A number as a floating tensor; a compiler's symbol for a number stays one."""
+    """A number as a floating tensor; a compiler's symbol for a number remains one."""
     if isinstance(value, torch.SymInt | torch.SymFloat | float) or (
         isinstance(value, int) and is_compiling()
     ):
@@ -528,8 +533,8 @@ def _number(rule: str, name: str, value: Any) -> Any:
 
 
 def _numbers_alike(inputs: tuple[Any, ...], kinds: tuple[str, ...]) -> tuple[Any, ...]:
-    """Statics that are tensors, beside which all are: what torch has for numbers and what
-    it has for tensors take no mixture.
+    """Statics that are tensors, or all as tensors if one is: torch has functions for
+    numbers and for tensors, but not for a mixture.
     """
     places = [k for k, kind in enumerate(kinds) if kind == "number"]
     like = next((inputs[k] for k in places if isinstance(inputs[k], Tensor)), None)
@@ -544,7 +549,9 @@ def _numbers_alike(inputs: tuple[Any, ...], kinds: tuple[str, ...]) -> tuple[Any
 
 
 def _check_axes(rule: str, inputs: Mapping[str, Any], axes: Mapping[str, str]) -> None:
-    """Refuse shapes other than declared; a size that a static gives is that number."""
+    """Raise an error for shapes other than declared; a size that a static gives is that
+    number.
+    """
     sizes = {n: x for n, x in inputs.items() if isinstance(x, int | torch.SymInt)}
     for name, pattern in axes.items():
         shape = tuple(inputs[name].shape)

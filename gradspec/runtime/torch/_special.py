@@ -212,8 +212,8 @@ _I1E_SLOPE_LARGE = (
 
 
 def _is_compiled() -> bool:
-    """Whether a compiler looks on, which makes one loop of all operations: products cost
-    next to nothing there, where each is a pass over memory otherwise.
+    """True while a compiler traces, which fuses all operations into one loop: products
+    cost next to nothing there, where each is a pass over memory otherwise.
     """
     return (
         torch.compiler.is_compiling()
@@ -262,7 +262,7 @@ def logit(x: torch.Tensor) -> torch.Tensor:
 
 
 def power_less_one(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """x**(y - 1); what rounding takes off y - 1 is put back."""
+    """x**(y - 1), corrected for the rounding error of y - 1."""
     s = y - 1.0
     b = s - y
     e = (y - (s - b)) - (1.0 + b)
@@ -287,13 +287,13 @@ def heaviside(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 
 def sinpi(x: torch.Tensor) -> torch.Tensor:
-    """sin(pi * x), with the whole turns taken off exactly (IEEE 754-2019, 9.2)."""
+    """sin(pi * x), reduced exactly by whole periods (IEEE 754-2019, 9.2)."""
     n = torch.round(x)
     return (1.0 - 2.0 * (n % 2.0)) * torch.sin(torch.pi * (x - n))
 
 
 def cospi(x: torch.Tensor) -> torch.Tensor:
-    """cos(pi * x), with the whole turns taken off exactly (IEEE 754-2019, 9.2)."""
+    """cos(pi * x), reduced exactly by whole periods (IEEE 754-2019, 9.2)."""
     n = torch.round(x)
     r = torch.abs(x - n)
     c = torch.where(r < 0.25, torch.cos(torch.pi * r), torch.sin(torch.pi * (0.5 - r)))
@@ -349,7 +349,7 @@ def _exp_square(x: torch.Tensor) -> torch.Tensor:
 
 
 def erfcx(x: torch.Tensor) -> torch.Tensor:
-    """exp(x**2) * erfc(x), from 2 on by what is left of 1 / (sqrt(pi) * x)."""
+    """exp(x**2) * erfc(x), from 2 on as 1 / (sqrt(pi) * x) times a correction."""
     a = torch.where(x < 0.0, -x, x)
     far = a > 2.0
     edge = 2.0 * torch.ones_like(x)

@@ -1,10 +1,10 @@
-"""Operations whose results are rounded before the next one, where XLA would join the two.
+"""Optimisation barriers after operations that XLA would fuse with the next one.
 
-Of ``a / b / c`` it makes ``a / (b * c)``, whose product may overflow or vanish (the gradient
-of ``atan2``, ``x / r / r``, is 0 from 1e19 on), and of ``exp(a) * exp(b)`` the exponential of
-a sum, whose rounding is magnified. Of ``a / exp(b)`` and ``a / b**c`` it makes products with
-``exp(-b)`` and ``b**-c``, which vanish where they are subnormal. It does not look through
-`jax.lax.reduce_precision`, and loops are fused as before.
+XLA rewrites ``a / b / c`` to ``a / (b * c)``, whose product may overflow or vanish (the
+gradient of ``atan2``, ``x / r / r``, is 0 from 1e19 on), and ``exp(a) * exp(b)`` to the
+exponential of a sum, whose rounding is magnified. ``a / exp(b)`` and ``a / b**c``
+become products with ``exp(-b)`` and ``b**-c``, which vanish where they are subnormal.
+XLA does not look through `jax.lax.reduce_precision`, and loops are fused as before.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _Statement = TypeVar("_Statement", Assign, Step)
 
 
 def with_barriers(program: Program) -> Program:
-    """The program with such results behind a barrier. Of rules with named axes none."""
+    """The program with such results behind a barrier; an indexed rule is unchanged."""
     if program.has_axes:
         return program
     known = _Known(program.numbers)
@@ -52,7 +52,7 @@ def with_barriers(program: Program) -> Program:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """The operations that named values come from. ``numbers`` are Python numbers."""
+    """The operations that define named values. ``numbers`` are Python numbers."""
 
     numbers: frozenset[str]
     made: dict[str, str] = field(default_factory=dict)
@@ -88,7 +88,7 @@ class _Known:
         return Op(FENCE, (value,)) if self._is(value, operation) else value
 
     def _is(self, value: Expr, operation: str) -> bool:
-        """Whether it is an array that ``operation`` has made."""
+        """True if the value is an array defined by ``operation``."""
         match value:
             case Op("neg", (inner,)):
                 return self._is(inner, operation)

@@ -1,4 +1,4 @@
-"""The private function of a rule: its forward pass, and what is known while it is written."""
+"""The private function of a rule: its forward pass, and the state of its emission."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gradspec.targets.page import Page
 
 
 class Way(Enum):
-    """How the rule reaches JAX.
+    """The JAX transformation that defines a rule's derivative.
 
     PLAIN       nothing takes a gradient: no decorator
     PUSHED      a `custom_jvp`, slopes times tangents
@@ -43,7 +43,7 @@ def way_of(program: Program, trace: bool) -> Way:
 
 @dataclass(frozen=True, slots=True)
 class Core:
-    """A rule while it is written; ``name`` is its private function's."""
+    """A rule during emission; ``name`` is that of its private function."""
 
     program: Program
     page: Page
@@ -71,7 +71,7 @@ class Core:
 
     @property
     def is_joint(self) -> bool:
-        """Whether a `custom_vjp` has several arrays, some of which may be in a batch."""
+        """True if a `custom_vjp` has several arrays, some of which may be batched."""
         return self.way is Way.PULLED and len(self.tensors) > 1
 
     @property
@@ -87,8 +87,8 @@ class Core:
         return {name: "int" if name in whole else "float" for name in self.statics}
 
     def header(self, name: str, parameters: Mapping[str, str]) -> str:
-        """The first line of a private function; what operators give has no narrower type
-        than Any.
+        """The first line of a private function; results of operators have no narrower
+        type than Any.
         """
         any_ = self.page.own("typing", "Any")
         typed = (f"{name}: {kind or any_}" for name, kind in parameters.items())
@@ -105,7 +105,7 @@ class Core:
         return self.program.may_be_number(value)
 
     def sizes(self, values: Iterable[Expr], known: Iterable[str]) -> Lines:
-        """Sizes of axes that the values use, each from an array that is known."""
+        """Sizes of axes that the values use, each from a known array."""
         found = self.program.sizes_of(values, known)
         return [f"{size} = {array}.shape[{axis}]" for size, array, axis in found]
 
@@ -127,7 +127,7 @@ def function(core: Core) -> Lines:
 
 
 def _decorator(core: Core) -> Lines:
-    """JAX may put the bare function in place of its rule (`lasting` tells where), which is
+    """JAX may replace the rule by its bare function (`lasting` says where), which is
     right if the rule is its derivative.
     """
     if core.way is Way.PLAIN:
@@ -147,7 +147,7 @@ def _decorator(core: Core) -> Lines:
 
 
 def _output(core: Core, output: Output, value: Expr) -> str:
-    """An output as text; a number takes the shape to which its inputs broadcast."""
+    """The text of an output; a number takes the shape to which its inputs broadcast."""
     text, is_number = core.text(value), core.may_be_number(value)
     if is_number:
         like = ", ".join(core.program.like(output))

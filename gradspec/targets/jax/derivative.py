@@ -1,4 +1,4 @@
-"""The functions by which JAX differentiates a rule, registered."""
+"""Emission of the functions by which JAX differentiates a rule."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 
 
 def derivative(core: Core) -> list[Lines]:
-    """One function that gives slopes or pulls cotangents back, or a forward and a backward
-    pass.
+    """One function that gives slopes or pulls cotangents back, or a forward and a
+    backward pass.
     """
     match core.way:
         case Way.PLAIN:
@@ -47,7 +47,9 @@ def derivative(core: Core) -> list[Lines]:
 
 
 def _slopes(core: Core) -> Lines:
-    """Slopes are multiplied out before they meet tangents: one array is kept of each."""
+    """Slopes are multiplied out before tangents multiply them: one array is kept of
+    each.
+    """
     pushes = core.program.pushes
     assert pushes is not None
     comments = dict.fromkeys(s.comment for s in pushes.summands if s.comment)
@@ -87,8 +89,8 @@ def _function(
     more: Iterable[str],
     body: Lines,
 ) -> Lines:
-    """A function of inputs, statics and outputs, registered; parameters that its text does
-    not contain begin with an underscore.
+    """A registered function of inputs, statics and outputs; parameters that its text
+    does not contain begin with an underscore.
     """
     array, text = core.core("Array"), _words(body)
     given = core.inputs | dict.fromkeys([*core.outputs, *more], array)
@@ -102,7 +104,7 @@ def _function(
 
 
 def _words(lines: Iterable[str]) -> set[str]:
-    """The identifiers of a text."""
+    """The identifiers in a text."""
     code = (line for line in lines if not line.startswith("#"))
     return {word for line in code for word in _IDENTIFIER.findall(line)}
 
@@ -111,8 +113,8 @@ def _words(lines: Iterable[str]) -> set[str]:
 
 
 def _gradients(core: Core, wanted: list[str]) -> tuple[Lines, dict[str, str]]:
-    """The statements of a backward pass, and what each gradient is; those of several have
-    names.
+    """The statements of a backward pass, and the text of each gradient: a name if there
+    are several.
     """
     steps = core.program.backward.statements
     lines, taken = assignments(steps, core.scope), {step.name for step in steps}
@@ -132,7 +134,7 @@ def _gradients(core: Core, wanted: list[str]) -> tuple[Lines, dict[str, str]]:
 
 
 def _gradient(core: Core, i: Input, group: tuple[Term, ...] | None) -> str:
-    """The gradient of an input in its shape."""
+    """The gradient of an input in the input's shape."""
     if not group:
         return f"jnp.zeros_like({i.name})"
     if _is_shaped(core, group):
@@ -142,7 +144,9 @@ def _gradient(core: Core, i: Input, group: tuple[Term, ...] | None) -> str:
 
 
 def _is_shaped(core: Core, group: tuple[Term, ...]) -> bool:
-    """Whether the terms have the input's shape as they are, or the runtime sees to it."""
+    """True if the terms have the input's shape already, or the runtime gives it to
+    them.
+    """
     alone = len(core.tensors) == 1 and not core.program.has_axes
     return (
         (alone or core.way is Way.TRANSPOSED)
@@ -179,7 +183,7 @@ def _residual_names(core: Core) -> list[str]:
 
 
 def _forward(core: Core, name: str) -> Lines:
-    """The outputs, and what the backward pass is given."""
+    """The outputs and the residuals."""
     kept = [
         f"{core.core('residual')}({n})" if n in core.tensors else n
         for n in _residual_names(core)
@@ -219,5 +223,5 @@ def _backward(core: Core, name: str) -> Lines:
 
 
 def _shown(core: Core, values: traces.Shown) -> str:
-    """A line that prints values, under `jax.jit` too."""
+    """A line that prints values, also under `jax.jit`."""
     return f"jax.debug.print({traces.template(core.program, values)})"

@@ -1,4 +1,4 @@
-"""How JAX says what the table of primitives does not."""
+"""JAX spellings that the table of primitives does not contain."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OPERATORS = Operators(
 
 
 def _lifts(name: str, scalars: tuple[bool, ...]) -> tuple[bool, ...]:
-    """What follows a choice by a number must be an array where the other one is."""
+    """Numbers in a choice by a number must be arrays if the other branch is one."""
     return scalars if name == "choice" else (False,) * len(scalars)
 
 
@@ -39,7 +39,7 @@ _UNTYPED = replace(
 
 
 def scope_of(program: Program, page: Page) -> Scope:
-    """Where the rule's expressions are printed."""
+    """The scope in which the rule's expressions are printed."""
     floats, integers = program.floats, program.integers
     blocks = (program.forward.statements, program.backward.statements)
     return Scope(

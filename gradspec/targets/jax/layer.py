@@ -1,4 +1,4 @@
-"""JAX has no layers: ``init_<rule>`` gives the arrays that a rule's params start from."""
+"""JAX has no layers: ``init_<rule>`` returns the initial arrays of a rule's params."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from gradspec.targets.page import Page
 from gradspec.targets.target import Definition
 
 _OWN = frozenset(["dtype", "shape"])
-"""Arguments of the function: a size or a param has another name."""
+"""Arguments of the function, which no size or param may be named."""
 
 
 def starts(program: Program, page: Page) -> list[Definition]:
-    """The function, if the rule has params."""
+    """The initialisation function, if the rule has params."""
     name = f"init_{program.name}"
     made = layer(program, name, _OWN)
     if made is None:
@@ -25,7 +25,7 @@ def starts(program: Program, page: Page) -> list[Definition]:
 
 
 def _function(made: Layer, name: str, page: Page) -> Lines:
-    """The whole function. The arrays have the names of the rule's inputs."""
+    """The whole function. The arrays are named like the rule's inputs."""
     start = page.core("start")
     values = [
         f'"{i.name}": {start}({made.public(i.name)}, '

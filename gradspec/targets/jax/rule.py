@@ -54,7 +54,7 @@ def _public(core: Core) -> Lines:
 
 
 def _dtype(core: Core) -> str:
-    """The name of the type of the results, if there is a floating one."""
+    """The name of the dtype of the results, if there is a floating one."""
     is_floating = any(o.kind in _FLOATS for o in core.program.outputs)
     return core.program.local("dtype") if is_floating and core.program.floats else "_"
 
@@ -86,7 +86,7 @@ def _number(core: Core, i: Input) -> str:
 
 
 def _checked(core: Core) -> Lines:
-    """Declared shapes. A size that a static gives comes with them."""
+    """Checks of declared shapes. Sizes given by statics are passed along."""
     inputs = shaped(core.program)
     if not inputs:
         return []

@@ -1,4 +1,4 @@
-"""How NumPy says what the table of primitives does not."""
+"""NumPy spellings that the table of primitives does not contain."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _UNTYPED = Dialect(
 
 
 def scope_of(program: Program, page: Page) -> Scope:
-    """Where the rule's expressions are printed."""
+    """The scope in which the rule's expressions are printed."""
     floats = program.floats
     blocks: list[tuple[Assign | Step, ...]] = [program.forward.statements]
     blocks.append(program.backward.statements)

@@ -94,7 +94,7 @@ def _keywords(program: Program, page: Page) -> Iterable[str]:
 def _method(
     name: str, parameters_: Iterable[str], body: Lines, program: Program, page: Page
 ) -> Lines:
-    """A method; what NumPy's operators give has no narrower type than Any."""
+    """A method; results of NumPy's operators have no narrower type than Any."""
     any_, array = page.own("typing", "Any"), page.core("Array")
     numbers = {i.name: _NUMBERS[i.kind] for i in program.statics}
     typed = [f"{n}: {numbers.get(n.lstrip('_'), array)}" for n in parameters_]
@@ -123,7 +123,7 @@ def _forward(program: Program, scope: Scope, trace: bool) -> Lines:
 
 
 def _output(program: Program, output: Output, value: Expr, scope: Scope) -> str:
-    """An output as text; a number takes the shape to which its inputs broadcast."""
+    """The text of an output; a number takes the shape to which its inputs broadcast."""
     kinds = {Kind.INT: "np.int64", Kind.BOOL: "bool"}
     text = render(value, scope)
     if not program.may_be_number(value):
@@ -139,7 +139,7 @@ def _output(program: Program, output: Output, value: Expr, scope: Scope) -> str:
 
 
 def _residuals(program: Program, page: Page, trace: bool) -> Iterable[Lines]:
-    """What the pullback takes, if that is not the inputs as they are."""
+    """The method ``residuals``, if the residuals are not simply the inputs."""
     kept = _residual_names(program, trace)
     if kept == program.arguments:
         return
@@ -151,7 +151,7 @@ def _residuals(program: Program, page: Page, trace: bool) -> Iterable[Lines]:
 
 
 def _residual_names(program: Program, trace: bool) -> list[str]:
-    """Inputs as they are, or outputs, locals and what else is used of the forward pass."""
+    """The unchanged inputs, or the outputs, locals and other forward values in use."""
     used = {*program.backward.residuals, *program.backward.statics}
     used |= {*names(*program.pushed_values)}
     if trace:
@@ -163,7 +163,7 @@ def _residual_names(program: Program, trace: bool) -> list[str]:
 
 
 def _sized_by(program: Program, kept: Iterable[str]) -> list[str]:
-    """Inputs of which a size alone is needed."""
+    """Inputs of which only a size is needed."""
     pulled = program.backward_values, {*kept, *program.cotangents}
     pushed = program.pushed_values, {*kept}
     found = []

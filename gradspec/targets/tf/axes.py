@@ -1,5 +1,5 @@
-"""Operations on named axes, in TensorFlow. Nothing here needs a static shape or rank: axes
-are negative, `tf.einsum` has ``...``.
+"""Operations on named axes, in TensorFlow. No static shape or rank is needed: axes are
+negative, `tf.einsum` has ``...``.
 """
 
 from __future__ import annotations
@@ -96,8 +96,8 @@ def _diagonal(text: str, first: int, second: int) -> str:
 
 
 def _einsum(node: arrays.Einsum, parts: tuple[Text, ...], page: Page) -> str:
-    """`tf.einsum` is a product of matrices inside. A row-wise inner product is faster as
-    a product and a sum, and what is summed over batch axes must be said otherwise.
+    """`tf.einsum` is a matrix product internally. A row-wise inner product is faster as
+    a product and a sum, and a sum over batch axes needs another spelling.
     """
     words = [word.removeprefix(_BATCH) for word in node.inputs]
     output, texts = node.output.removeprefix(_BATCH), [part.text for part in parts]

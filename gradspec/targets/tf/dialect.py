@@ -1,4 +1,4 @@
-"""How TensorFlow says what the table of primitives does not."""
+"""TensorFlow spellings that the table of primitives does not contain."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _variants(node: Op, numbers: tuple[bool, ...]) -> Template | None:
 
 
 def _lifts(name: str, numbers: tuple[bool, ...]) -> tuple[bool, ...]:
-    """Which numbers must be tensors: the first argument, and the first branch."""
+    """The numbers that must be tensors: the first argument, and the first branch."""
     if name == "choice":
         return numbers
     if name != "where" and isinstance(primitive(name).spellings.get("tf"), Runtime):
@@ -65,7 +65,7 @@ _UNTYPED = replace(
 
 
 def scope_of(program: Program, page: Page) -> Scope:
-    """Where the rule's expressions are printed."""
+    """The scope in which the rule's expressions are printed."""
     page.use("import tensorflow as tf")
     floats, integers = program.floats, program.integers
     blocks = (program.forward.statements, program.backward.statements)

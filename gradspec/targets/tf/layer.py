@@ -1,13 +1,13 @@
 """`keras.layers.Layer` for a rule with params: it holds them and calls the function.
 
-It is registered under the file's name, so that a model that was saved is found again by
-any process that has imported the module, whatever that is called there; so are functions
-that can be activations. Sizes that the data show are taken from them when the layer is
-built, as Keras' own layers do.
+It is registered under the file's name, so that a saved model finds it in any process
+that has imported the module, whatever its name there; so are functions that can be
+activations. Sizes shown by the data are taken from it when the layer is built, as
+Keras' own layers do.
 
-Keras asks a layer for the shape of its results before it has any data (`TimeDistributed`,
-the functional API, `summary`). Where it is not told, it traces `call`, which knows less.
-Sizes that are not known are None.
+Keras asks a layer for the shape of its results before it has any data
+(`TimeDistributed`, the functional API, `summary`). Without that method it traces
+`call`, which knows less. Unknown sizes are None.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ self kwargs shape training mask tf super tuple isinstance int
 """
 
 OWN = frozenset(_WORDS.split())
-"""Names of the class and of its methods' text: an argument or attribute has none."""
+"""Names in the class and its methods, which no argument or attribute may have."""
 
 _SHAPE = "tuple[int | None, ...]"
-"""How Keras tells a shape."""
+"""The type by which Keras passes a shape."""
 
 _FLOATS = (Kind.FLOAT, Kind.NOGRAD)
 
 
 def registration(page: Page) -> str:
-    """What makes Keras find a layer or function of the module in a saved model."""
+    """The decorator by which Keras finds a layer or function in a saved model."""
     package = page.path.removesuffix(".py").replace("/", ".")
     return f'@tf.keras.utils.register_keras_serializable(package="{package}")'
 
 
 def is_activation(program: Program) -> bool:
-    """Whether Keras may call the function as an activation: with one tensor, to have one of
-    its shape. One that is not registered is saved by its bare name, and where Keras has an
+    """True if Keras may call the function as an activation: one tensor in, one of its
+    shape out. An unregistered one is saved by its bare name, and where Keras has an
     activation of that name, it loads its own in silence.
     """
     if len(program.tensors) != 1 or len(program.outputs) != 1:
@@ -96,7 +96,7 @@ def layer_class(program: Program, page: Page) -> Definition | None:
 
 
 def _asked(layer: Layer) -> tuple[str, ...]:
-    """The sizes that no data show."""
+    """The sizes that no data show, which are constructor arguments."""
     return tuple(size for size in layer.sizes if not layer.places(size))
 
 
@@ -137,7 +137,7 @@ def _config(layer: Layer) -> Lines:
 
 
 def _shapes(layer: Layer) -> dict[str, str]:
-    """What the shapes of the data are called, by input. With one argument Keras gives its
+    """The names of the data's shapes, by input. With one argument Keras passes its
     shape, with several one each, by their names.
     """
     if len(layer.data) == 1:
@@ -146,7 +146,9 @@ def _shapes(layer: Layer) -> dict[str, str]:
 
 
 def _size(layer: Layer, axis: str | int, page: Page) -> str:
-    """The size of an axis of an input or output: told to the layer or shown by the data."""
+    """The size of an axis of an input or output: an argument of the layer or shown by
+    the data.
+    """
     if isinstance(axis, int):
         return str(axis)
     places = layer.places(axis)
@@ -158,9 +160,9 @@ def _size(layer: Layer, axis: str | int, page: Page) -> str:
 
 
 def _output_shapes(layer: Layer, page: Page) -> Lines:
-    """The method that tells Keras the shapes of the results, and an empty line. Keras takes
-    each result to be of the layer's own type then, so a layer that gives an integer or a
-    boolean has no such method: Keras traces `call` and finds the type, too.
+    """The method that gives Keras the shapes of the results, and an empty line. Keras
+    then takes each result to be of the layer's own type, so a layer with an integer or
+    boolean result has no such method: Keras traces `call` and finds the type, too.
     """
     outputs = layer.program.outputs
     if any(output.kind not in _FLOATS for output in outputs):
@@ -177,7 +179,7 @@ def _output_shapes(layer: Layer, page: Page) -> Lines:
 
 
 def _shape(layer: Layer, output: Output, page: Page) -> str:
-    """The shape of an output: what the batch axes broadcast to, then its own axes."""
+    """The shape of an output: the broadcast batch axes, then its own axes."""
     spread = layer.spread(output)
     own = [_size(layer, axis, page) for axis in output.shape.axes]
     for i in layer.data:
@@ -192,7 +194,7 @@ def _shape(layer: Layer, output: Output, page: Page) -> str:
 
 
 def _own(layer: Layer, i: Input) -> Lines:
-    """The sizes of an input's own axes as its shape shows them."""
+    """Assign the sizes of an input's own axes from its shape."""
     count = len(i.shape.axes)
     return [f"{_shapes(layer)[i.name]}[{position}]" for position in range(-count, 0)]
 
@@ -212,7 +214,7 @@ def _joined(batch: Lines, page: Page) -> str:
 
 
 def _whole(batch: Lines, page: Page) -> str:
-    """The shape of an output that has batch axes alone. Keras may give a list."""
+    """The shape of an output that has batch axes alone. Keras may pass a list."""
     if not batch:
         return "()"
     return f"tuple({batch[0]})" if len(batch) == 1 else _joined(batch, page)

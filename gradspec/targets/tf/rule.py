@@ -1,7 +1,7 @@
 """One rule in TensorFlow: the public function itself, as `tf.custom_gradient` takes it.
 
-Its body has the forward pass and, as a function within it, the backward pass, which are
-plain operations, so that they can be differentiated again. The decorator does the rest.
+Its body has the forward pass and, as a nested function, the backward pass, which are
+plain operations and can be differentiated again. The decorator does the rest.
 """
 
 from __future__ import annotations
@@ -95,7 +95,9 @@ def _body(program: Program, scope: Scope, trace: bool) -> Lines:
 
 
 def _forward(program: Program, scope: Scope, trace: bool) -> tuple[Lines, list[str]]:
-    """Statements, and the outputs as text; one that the backward pass uses is named."""
+    """Statements, and the texts of the outputs; one that the backward pass uses is
+    named.
+    """
     block, used = program.forward, names(*program.backward_values)
     outputs = {output.name: output for output in program.outputs}
     lines: Lines = []
@@ -125,7 +127,7 @@ def _shown(program: Program, values: traces.Shown, page: Page) -> str:
 
 
 def _output(program: Program, output: Output, value: Expr, scope: Scope) -> str:
-    """An output as text; a number takes the shape to which its inputs broadcast."""
+    """The text of an output; a number takes the shape to which its inputs broadcast."""
     text = render(value, scope)
     if program.may_be_number(value):
         text = f"{scope.page.core('filled')}({text}, {', '.join(program.like(output))})"
@@ -148,13 +150,15 @@ def _sizes(program: Program, page: Page, trace: bool) -> Lines:
 
 
 def _is_filled(program: Program) -> bool:
-    """Whether a term takes its shape from the cotangents."""
+    """True if a term takes its shape from the cotangents."""
     terms = (term for _, group in program.groups for term in group or ())
     return any(_needs_shape(program, term) for term in terms)
 
 
 def _needs_shape(program: Program, term: Term) -> bool:
-    """A branch by a number may be one; where gradients are linear, that is 0."""
+    """True for a choice by a number, which may be a number; in a linear gradient that
+    is 0.
+    """
     return program.takes_shape(term) and not (term.upstream and program.is_linear)
 
 

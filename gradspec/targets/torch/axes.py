@@ -1,8 +1,8 @@
 """Operations on named axes, in PyTorch.
 
-Batch axes stand in front and are never counted: axes are negative, helpers leave the
-rest alone. What legacy `vmap` (`is_grads_batched`) cannot do (`torch.einsum`,
-`broadcast_to`, `flatten`) is avoided where another function says the same.
+Batch axes come first and are never counted: axes are negative, helpers leave the rest
+alone. Functions that legacy `vmap` (`is_grads_batched`) does not support
+(`torch.einsum`, `broadcast_to`, `flatten`) are avoided where another one is equivalent.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ def _keepdim(keep: bool) -> str:
 
 
 def _prod(text: str, axes: tuple[int, ...], keep: bool) -> str:
-    """One axis at a time: `torch.prod` takes no more. The first ones go first, so that
-    the others keep their places.
+    """One axis at a time, which is all that `torch.prod` takes. The first axes go
+    first, so that the others keep their positions.
     """
     for axis in sorted(axes):
         text = f"torch.prod({text}, {axis}{_keepdim(keep)})"
@@ -89,7 +89,7 @@ def _prod(text: str, axes: tuple[int, ...], keep: bool) -> str:
 
 
 def expanded(part: Text, axes: tuple[int, ...]) -> str:
-    """New axes of size 1 by indexing; one alone by the cheaper method."""
+    """New axes of size 1 by indexing; a single one by the cheaper method."""
     if len(axes) == 1:
         return f"{part.within(ATOM)}.unsqueeze({axes[0]})"
     marks = ["None" if axis in axes else ":" for axis in range(min(axes), 0)]

@@ -1,4 +1,4 @@
-"""How PyTorch says what the table of primitives does not."""
+"""PyTorch spellings that the table of primitives does not contain."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ _VARIANTS: dict[tuple[str, tuple[bool, ...]], Template] = {
 
 
 def _lifts(name: str, numbers: tuple[bool, ...]) -> tuple[bool, ...]:
-    """Which numbers must be tensors: those of functions that insist on tensors, one of
-    two numbers between which `torch.where` chooses, for the type of the result, and the
-    number beside a tensor in a Python choice.
+    """The numbers that must be tensors: arguments of functions that require tensors,
+    one of two numbers between which `torch.where` chooses, for the type of the result,
+    and a number beside a tensor in a Python conditional.
     """
     match name, numbers:
         case "where", (True, True):
@@ -76,7 +76,9 @@ _UNTYPED = replace(
 
 
 def scope_of(program: Program, page: Page, like: str) -> Scope:
-    """Where the rule's expressions are printed; ``like`` names a floating tensor."""
+    """The scope in which the rule's expressions are printed; ``like`` names a floating
+    tensor.
+    """
     integers = program.integers
     blocks: list[tuple[Assign | Step, ...]] = [program.forward.statements]
     blocks.append(program.backward.statements)

@@ -23,7 +23,7 @@ self device dtype shape torch super tuple isinstance int getattr
 """
 
 OWN = frozenset(_OWN.split())
-"""Names of the class and of its methods' text: an argument or attribute has none."""
+"""Names in the class and its methods, which no argument or attribute may have."""
 
 
 def layer_class(layer: Layer) -> Lines:
@@ -73,7 +73,7 @@ def _made(layer: Layer) -> Lines:
 
 
 def _shown(layer: Layer) -> Lines:
-    """What it was made with; of params the values that they started from."""
+    """The constructor arguments; for params their initial values."""
     sizes = [f"{layer.public(n)}={{self.{layer.public(n)}}}" for n in layer.sizes]
     free = [f"{layers.SHAPE}={{self.{layers.SHAPE}}}"] if layer.is_free else []
     names = [layer.public(i.name) for i in layer.program.statics]

@@ -138,8 +138,9 @@ def _is_known(i: Input, known: frozenset[str]) -> bool:
 
 
 def _orders(program: Program) -> frozenset[str]:
-    """Whole statics that torch must know: exponents of a power that is differentiated, and
-    orders of a polygamma."""
+    """Integer statics whose values torch needs: exponents of a differentiated power,
+    and orders of a polygamma.
+    """
     found: set[str] = set()
     for node in nodes(*program.forward_values, *program.backward_values):
         if not isinstance(node, Operation):
@@ -217,7 +218,7 @@ def _result(program: Program, output: Output, value: Expr, scope: Scope) -> str:
 
 
 def _is_part(program: Program, value: Expr) -> bool:
-    """Whether the value is an input, a part of one, or one in another order."""
+    """True if the value is an input, a part of one, or a permutation of one."""
     statements = {s.name: s.value for s in program.forward.statements}
     match value:
         case Name(id=name) if name in statements:
@@ -235,7 +236,7 @@ def _is_part(program: Program, value: Expr) -> bool:
 
 
 def _is_turned(program: Program, value: Expr, scope: Scope) -> bool:
-    """Whether the value is a contraction that is a view of what was computed for it."""
+    """True if the value is a contraction emitted as a view of its computed result."""
     statements = {s.name: s.value for s in program.forward.statements}
     while isinstance(value, Name) and value.id in statements:
         value = statements[value.id]
@@ -246,7 +247,7 @@ def _is_turned(program: Program, value: Expr, scope: Scope) -> bool:
 
 
 def _residuals(program: Program, trace: bool) -> Iterator[Lines]:
-    """What pullback and pushforward take, if that is not the inputs as they are."""
+    """The method ``residuals``, if the residuals are not simply the inputs."""
     kept = _residual_names(program, trace)
     if kept == program.arguments:
         return
@@ -270,7 +271,7 @@ def _residual_names(program: Program, trace: bool) -> list[str]:
 
 
 def _sized_by(program: Program, kept: Iterable[str]) -> list[str]:
-    """Inputs of which a later pass needs a size alone."""
+    """Inputs of which a later pass needs only a size."""
     there = {*kept}
     used = names(*program.backward_values, *program.pushed_values)
     found = []
@@ -282,7 +283,7 @@ def _sized_by(program: Program, kept: Iterable[str]) -> list[str]:
 
 
 def _needs_itself(group: tuple[Term, ...] | None) -> bool:
-    """Whether the gradient is made in the shape of the input."""
+    """True if the gradient is built in the shape of the input."""
     return group is not None and len(group) != 1
 
 
@@ -295,8 +296,8 @@ def _sizes(program: Program, values: Iterable[Expr], known: Iterable[str]) -> Li
 
 
 def _fills(program: Program) -> bool:
-    """Whether cotangents that are absent must be zeros: of a rule that is not linear in
-    them, or has a gradient without them.
+    """True if absent cotangents must be zeros: the rule is not linear in them, or has a
+    gradient without them.
     """
     terms = [t for group in program.backward.gradients for t in group or ()]
     several = len(program.cotangents) > 1
@@ -304,7 +305,7 @@ def _fills(program: Program) -> bool:
 
 
 class _Conditions:
-    """What decides whether a statement of the pullback is run."""
+    """The conditions under which statements of the pullback run."""
 
     def __init__(self, program: Program) -> None:
         moved = [i.name for i, group in program.groups if group is not None]
@@ -314,7 +315,7 @@ class _Conditions:
         self._cotangents = program.cotangents if may_lack else ()
 
     def of(self, inputs: Iterable[str], upstream: Iterable[str]) -> str:
-        """The condition in words; empty if there is none."""
+        """The condition as text; empty if there is none."""
         wanted = [n for n in self._moved if n in {*inputs}]
         needs = [f"needs[{self._places[n]}]" for n in wanted]
         needs = needs if len(wanted) < len(self._moved) else []
@@ -354,7 +355,7 @@ def _words(lines: Iterable[str]) -> set[str]:
 
 
 def _nothing(program: Program) -> Lines:
-    """Gradients that are found as far as they are asked for begin as None."""
+    """Gradients that are computed only on request are initialised to None."""
     if not _is_partial(program):
         return []
     moved = [f"d{i.name}" for i, group in program.groups if group]
@@ -362,13 +363,13 @@ def _nothing(program: Program) -> Lines:
 
 
 def _is_partial(program: Program) -> bool:
-    """Whether a gradient may not be asked for, or a cotangent be absent."""
+    """True if a gradient may be unrequested, or a cotangent absent."""
     moved = [i for i, group in program.groups if group is not None]
     return len(moved) > 1 or (len(program.cotangents) > 1 and not _fills(program))
 
 
 def _shared(program: Program, conditions: _Conditions, scope: Scope) -> Lines:
-    """Statements that several gradients need, under the conditions of these."""
+    """Statements that several gradients need, under the joint condition of these."""
     lines: Lines = []
     last = ""
     block: list[Step] = []
@@ -425,8 +426,8 @@ def _gradient(
 
 
 def _term(program: Program, i: Input, term: Term, scope: Scope, several: bool) -> str:
-    """One term. Autograd sums a gradient to the shape of its input; terms of several shapes
-    must be summed before they are added.
+    """One term. Autograd sums a gradient to the shape of its input; terms of several
+    shapes must be summed before they are added.
     """
     text = render(term.value, scope)
     if program.takes_shape(term):
@@ -463,8 +464,8 @@ def _tangent(program: Program, value: Expr, scope: Scope) -> str:
 
 
 def _shown(program: Program, values: traces.Shown, number: str = "") -> Lines:
-    """Lines that print values; of tensors, their data alone. The text of a slope that is a
-    ``number`` is one.
+    """Lines that print values; for tensors, their data alone. The text of a slope that
+    is a ``number`` is not a tensor.
     """
     lines: Lines = []
     found: traces.Shown = []
