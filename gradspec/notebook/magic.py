@@ -33,8 +33,9 @@ def register(shell: Any) -> None:
 
 
 def run_cell(shell: Any, line: str, cell: str) -> CellOutput | None:
-    """Compile a cell and define its public functions in the user's namespace. The result
-    is shown by the notebook; None if the line of the magic is wrong, which is printed.
+    """Compile a cell and define its public functions in the user's namespace. The
+    result is shown by the notebook; None if the line of the magic is wrong, which is
+    printed.
     """
     try:
         options = _options.main(shlex.split(line), f"%%{MAGIC}", standalone_mode=False)

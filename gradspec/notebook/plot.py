@@ -59,7 +59,7 @@ def plot(
     ax: Any = None,
     **inputs: Any,
 ) -> Any:
-    """Draw the outputs of a rule and their gradients; `gradspec.plot` has the details."""
+    """Draw the outputs of a rule and their gradients; see `gradspec.plot`."""
     definition = _definition(rule)
     declared = _declared(definition)
     variable = _variable(declared, over, inputs)
@@ -155,8 +155,9 @@ def _declared(definition: nodes.RuleDef) -> Rule:
 
 
 def _variable(declared: Rule, over: str | None, inputs: dict[str, Any]) -> Input:
-    """The input on the axis: ``over``, or the first without a value that has a gradient,
-    or else the first without a value."""
+    """The input on the axis: ``over``, or the first without a value that has a
+    gradient, or else the first without a value.
+    """
     names = [variable.name for variable in declared.inputs]
     for name in (*inputs, *([over] if over else [])):
         if name not in names:
@@ -266,7 +267,8 @@ def _points(between: tuple[float, float] | None, domain: Range) -> Array:
 
 
 # --- values and gradients, by framework ------------------------------------------------
-# Each gives the outputs, and for each that has one the gradient where its cotangent is 1.
+# Each gives the outputs, and for each that has one the gradient where its cotangent is
+# 1.
 
 _Found: TypeAlias = tuple[list[Array], dict[int, Array]]
 

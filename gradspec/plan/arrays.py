@@ -187,7 +187,7 @@ class RankedNode(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reduce(RankedNode):
-    """``op`` (sum mean prod max min logsumexp peak) over ``axes``, ascending (-2 before -1).
+    """``op`` (sum mean prod max min logsumexp peak) over ``axes``, ascending (-2, -1).
 
     With ``keep`` the axes stay and have size 1. Over an empty axis ``peak``, a maximum,
     is -inf; the others give the framework's own result.
@@ -314,9 +314,9 @@ class ScatterAdd(RankedNode):
     """``result[..., k, :] = sum of value[..., p, :] where index[..., p] == k``.
 
     ``index`` has ``count`` core axes, ``value`` these and then ``others`` more
-    (``count`` may be 0: batch axes alone are summed; a target must know where batch axes
-    end). The result has one axis of ``size`` in their place; its batch axes are gone
-    (summed) where ``over_batch``.
+    (``count`` may be 0: batch axes alone are summed; a target must know where batch
+    axes end). The result has one axis of ``size`` in their place; its batch axes are
+    gone (summed) where ``over_batch``.
     """
 
     index: Expr
@@ -570,7 +570,7 @@ def is_safe(node: Op) -> bool:
 
 
 def may_be_number(expr: Expr, numbers: frozenset[str]) -> bool:
-    """True if an expression is a Python number, or a choice by a number may give one."""
+    """True if an expression is a Python number, or a choice may make it one."""
     if set(names(expr)) <= numbers:
         return True
     match expr:

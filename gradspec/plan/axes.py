@@ -236,8 +236,9 @@ def indexed(
 
 
 def are_windows(indices: Sequence[ir.Expr]) -> bool:
-    """True if a reference with these index expressions becomes windows of its array, which are
-    0 beyond the ends of an axis. Elements taken by arrays of positions are not 0 there.
+    """True if a reference with these index expressions becomes windows of its array,
+    which are 0 beyond the ends of an axis. Elements taken by arrays of positions are
+    not 0 there.
     """
     seen: list[str] = []
     for index in indices:

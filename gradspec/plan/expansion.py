@@ -71,14 +71,14 @@ def missing(exprs: Iterable[Expr], target: str) -> tuple[tuple[str, str], ...]:
 #
 # Constants folded.
 #
-# A value of literals alone is computed here, once, to the nearest double: Python's `math`
-# raises where a framework's function gives infinity or NaN (``math.log(0.0)``), and does so
-# in a branch that is not taken, too.
+# A value of literals alone is computed here, once, to the nearest double: Python's
+# `math` raises where a framework's function gives infinity or NaN (``math.log(0.0)``),
+# even in a branch that is not taken.
 
 
 _INFINITY = Op("inf")
 _BITS = 200
-"""Of the balls that a constant is computed with: nearly four times those of a double."""
+"""Precision of constants in bits: nearly four times that of a double."""
 
 _COMPARED: dict[str, Callable[..., bool]] = {
     "lt": lambda a, b: a < b,

@@ -192,7 +192,7 @@ def _not_linear(rule: Rule, name: str) -> str:
 
 # --- terms by cotangent ---------------------------------------------------------------
 #
-# An expression as a sum with one term for each upstream gradient.
+# An expression as a sum with one term for each cotangent.
 
 
 Parts: TypeAlias = "Mapping[str, Expr] | None"
@@ -305,10 +305,10 @@ def _choice(condition: Expr, then: Parts, other: Parts) -> Parts:
 
 # --- slopes ---------------------------------------------------------------------------
 #
-# Tangents, term by term: what each input's tangent adds to that of each output.
+# Tangents, term by term: the contribution of each input's tangent to each output's.
 #
-# What multiplies ``dz`` in the gradient of ``x`` multiplies the tangent of ``x`` in that of
-# ``z``: the slope. Slopes are all that is needed.
+# The factor of ``dz`` in the gradient of ``x`` is the factor of the tangent of ``x`` in
+# that of ``z``: the slope. Slopes suffice.
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from gradspec.plan.plan import Assign, AxisSize, Gradient, RulePlan, Term
 
 # --- invented names -------------------------------------------------------------------
 #
-# Short and apt names for values that the author did not name.
+# Short descriptive names for values that the author did not name.
 
 
 _LONGEST = 20
@@ -131,7 +131,7 @@ def _short(name: str) -> str:
 
 # --- names that the text of a target has ----------------------------------------------
 #
-# Names of a rule's own values that the target's text needs for itself.
+# Names of a rule's own values that collide with names in the emitted text.
 
 
 def collisions(

@@ -113,7 +113,8 @@ def _nature(checked: CheckedRule) -> Nature:
 
 # --- what is saved in vain ------------------------------------------------------------
 #
-# What the author saves and no gradient uses as it is evaluated: told, for it is not kept.
+# Values that the author saves but no gradient uses as evaluated are reported, since
+# they are no residuals.
 
 
 def unsaved(module: ModulePlan) -> tuple[Diagnostic, ...]:

@@ -245,9 +245,9 @@ class Program:
         return may_be_number(value, self.perhaps_numbers)
 
     def takes_shape(self, term: Term) -> bool:
-        """True if a term of a gradient must be broadcast to the shape of the cotangents: it
-        contains none of them, or may be a number. (Over named axes a term without
-        cotangents has its input's shape: GS253.)
+        """True if a term of a gradient must be broadcast to the shape of the
+        cotangents: it contains none of them, or may be a number. (Over named axes a
+        term without cotangents has its input's shape: GS253.)
         """
         is_alone = not term.upstream and not self.has_axes
         return is_alone or self.may_be_number(term.value)
@@ -383,7 +383,7 @@ def _reach(plan: RulePlan, output: str) -> tuple[str, ...]:
 
 # --- residuals ------------------------------------------------------------------------
 #
-# What a backward pass refers to by name: outputs, and the locals that are saved.
+# The values that a backward pass refers to by name: outputs, and saved locals.
 
 
 def without_locals(plan: RulePlan) -> RulePlan:

@@ -32,10 +32,11 @@ from gradspec.plan.axes import size_of
 
 # --- conditions -----------------------------------------------------------------------
 #
-# Conditions that say what holds anyway.
+# Redundant conditions.
 #
-# Guarding makes ``exp(a if c else -inf)`` of an exponential that a condition excludes: it is
-# 0 there by itself, so that no second choice between it and 0 is needed.
+# Guarding turns an exponential that a condition excludes into
+# ``exp(a if c else -inf)``: that is 0 there already, so that no second choice between
+# it and 0 is needed.
 
 
 def without_repeats(expr: Expr) -> Expr:
@@ -125,9 +126,10 @@ def _bound(condition: Expr) -> tuple[int, Mapping[Expr, Fraction]] | None:
 #
 # Factors at the same shifted positions, computed before they are shifted.
 #
-# ``sum(dy[k - j] * w[j] / y[k - j] for j)`` takes ``dy`` and ``y`` at positions that do not all
-# exist; what lies outside is 0, and 0 divided by 0 is NaN. So ``u[i] = dy[i] / y[i]`` is
-# computed where both exist, and ``u[k - j]`` is 0 outside. It is one window in place of two.
+# ``sum(dy[k - j] * w[j] / y[k - j] for j)`` reads ``dy`` and ``y`` at positions that do
+# not all exist; elements outside are 0, and 0 divided by 0 is NaN. So
+# ``u[i] = dy[i] / y[i]`` is computed where both exist, and ``u[k - j]`` is 0 outside.
+# This also needs one window instead of two.
 
 
 _Place = tuple[Expr, ...]
@@ -272,10 +274,10 @@ def _is_risky(factor: Expr) -> bool:
 
 # --- short axes -----------------------------------------------------------------------
 #
-# Values that are said position by position, along an axis of a few.
+# Values defined position by position, along a short axis.
 #
-# ``c[i] = (... if i == 0 else ... if i == 1 else ...)`` over an axis of size 3 is three
-# values side by side; nothing is computed to be thrown away by a choice.
+# ``c[i] = (... if i == 0 else ... if i == 1 else ...)`` over an axis of size 3 is a
+# stack of three values; nothing is computed and then discarded by a choice.
 
 
 _MOST = 8
@@ -325,10 +327,10 @@ def at_positions(expr: ir.Expr, index: str, axis: int) -> tuple[ir.Expr, ...]:
 
 # --- small factors first --------------------------------------------------------------
 #
-# Small factors of a product first: a pass over a row less for each.
+# Small factors of a product first: each saves a pass over a row.
 #
-# ``x[i] * r**2 * m`` is ``x[i] * (r**2 * m)`` where ``r`` and ``m`` are the same for a whole
-# row: their product is one number for each row.
+# ``x[i] * r**2 * m`` is ``x[i] * (r**2 * m)`` where ``r`` and ``m`` are constant along
+# a row: their product is one number for each row.
 
 
 _Indices: TypeAlias = "frozenset[str] | None"
@@ -399,11 +401,12 @@ def _is_less(small: _Indices, large: _Indices) -> bool:
 
 # --- empty axes -----------------------------------------------------------------------
 #
-# Factors that are no numbers where an axis is empty.
+# Factors that are undefined for an empty axis.
 #
-# The mean of nothing is NaN, and so is what is made of it; a sum of nothing is 0 all the
-# same. Where ``r`` is made of a mean over rows, ``sum(dy[i, j] * c[i, j] * r[j] for i)`` is
-# therefore not written ``r * sum(dy * c)``: of no rows, that would be NaN.
+# The mean over an empty axis is NaN, and so are values that depend on it; an empty sum
+# is 0. Where ``r`` depends on a mean over rows,
+# ``sum(dy[i, j] * c[i, j] * r[j] for i)`` is therefore not written
+# ``r * sum(dy * c)``: without rows, that would be NaN.
 
 
 Sizes = frozenset[arrays.Expr]

@@ -45,11 +45,11 @@ from gradspec.primitives.table_internal import BROADCAST_LIKE
 
 # --- locals that lack elements --------------------------------------------------------
 #
-# Locals of which some elements do not exist, given a value there.
+# Locals with missing elements, which get a value there.
 #
 # ``d[i] = x[i + 1] - x[i]`` has no last element, and a rule that passes the checks does
-# not use it. An array has one nevertheless: a reference that goes beyond its axis is 1
-# there, which few functions dislike.
+# not use it. An array has one nevertheless: a reference beyond its axis is 1 there, at
+# which most functions are finite.
 
 
 _Axis = str | int
@@ -98,7 +98,7 @@ def _fenced(let: Let, axes: Mapping[str, tuple[_Axis, ...]]) -> Let:
 
 
 def _ranges(let: Let) -> dict[str, _Axis | None]:
-    """The axis of each index; None where one name is bound twice, over different ones."""
+    """The axis of each index; None for a name bound twice, over different axes."""
     found: dict[str, _Axis | None] = dict(zip(let.indices, let.axes, strict=True))
     for node in nodes(let.value):
         if isinstance(node, Reduce):
@@ -133,9 +133,9 @@ def _inside(
 #
 # Gradients of an input without batch axes that outputs with and without them use.
 #
-# What comes from an output without batch axes counts once; what comes from one that has
-# them is summed over the batch. A gradient is linear in the upstream gradients, so it is
-# the sum of what it is with either kind set to 0.
+# The part from an output without batch axes counts once; the part from one that has
+# them is summed over the batch. A gradient is linear in the cotangents, so it is the
+# sum of its values with either kind of cotangent set to 0.
 
 
 def parted(rule: Rule) -> dict[str, tuple[Expr, Expr]]:
@@ -196,12 +196,12 @@ def _without(expr: Expr, gone: Iterable[str]) -> Expr:
 #
 # Outputs broadcast to the joint shape of all inputs that they depend on.
 #
-# An output has the shape to which the inputs broadcast that its definition, its surrogate or
-# a gradient through it depends on. Not all of these need be left in what is computed: of
-# ``y = hard`` with ``surrogate y = soft`` the input ``soft`` has no part in the value, and
-# ``z + stop_gradient(e - z)`` is evaluated as ``e``; ``x if k > 0 else 0`` is a number for
-# some statics ``k``. The value is then broadcast with such inputs; otherwise a cotangent would
-# be smaller than what it is multiplied with.
+# An output has the joint shape of the inputs that its definition, its surrogate or a
+# gradient through it depends on. The computed value need not depend on all of these:
+# for ``y = hard`` with ``surrogate y = soft`` the value does not contain ``soft``, and
+# ``z + stop_gradient(e - z)`` is evaluated as ``e``; ``x if k > 0 else 0`` is a number
+# for some statics ``k``. The value is then broadcast with such inputs; otherwise a
+# cotangent would be smaller than the factors that multiply it.
 
 
 def broadcast(
@@ -330,15 +330,15 @@ def _at(other: Input, places: tuple[tuple[str, str | int], ...]) -> Expr:
 
 # --- cotangents as factors ------------------------------------------------------------
 #
-# Upstream gradients outside of conditionals, quotients and long products, for a target
+# Cotangents moved out of conditionals, quotients and long products, for a target
 # that transposes tangents.
 #
-# JAX is told tangents and transposes them. Of `dy * a if c else dy * b` the branch that is
-# not taken is transposed too, with the cotangent 0: times an infinite `b` that is NaN. And
-# `dy * x / y` becomes `dy / y * x`, which is 0 where `1 / y` is subnormal. The factors of
-# `dy * a * b * c` are taken from the last to the first, so that what was chosen to stay in
-# the range does not. In `dy * (a if c else b)`, `dy * (x / y)` and `dy * (a * b * c)` nothing
-# is transposed but the product.
+# JAX takes tangents and transposes them. In `dy * a if c else dy * b` the branch that
+# is not taken is transposed too, with the cotangent 0: times an infinite `b` that is
+# NaN. And `dy * x / y` becomes `dy / y * x`, which is 0 where `1 / y` is subnormal. The
+# factors of `dy * a * b * c` are applied from the last to the first, so that an order
+# selected to stay in range is lost. In `dy * (a if c else b)`, `dy * (x / y)` and
+# `dy * (a * b * c)` only the product is transposed.
 
 
 _LONG = 3

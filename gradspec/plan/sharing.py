@@ -284,7 +284,7 @@ def _used(
 
 # --- repeated values ------------------------------------------------------------------
 #
-# Values used twice get a name and a statement; the others stand where they are used.
+# Values used twice get a name and a statement; the others are inlined.
 
 
 @dataclass(frozen=True, slots=True)

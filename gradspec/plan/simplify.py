@@ -27,12 +27,12 @@ from gradspec.plan.operations import Types
 
 # --- kept axes ------------------------------------------------------------------------
 #
-# Reductions keep their axes where new axes would only be put back.
+# Reductions keep their axes where the axes would be inserted again.
 #
 # ``(r * r)[..., None]`` of a row's statistic ``r`` is ``r * r`` if ``r`` has an axis of
-# size 1 already, which costs nothing where it was reduced. So new axes are carried down
-# through elementwise operations to reductions, and to locals that are only ever used with
-# them. A reduction that is also used without its axes is not computed twice.
+# size 1 already, which is free in the reduction. So new axes are moved inward through
+# elementwise operations to reductions, and to locals that are always used with them. A
+# reduction that is also used without its axes is not computed twice.
 
 
 Axes = tuple[int, ...]
@@ -186,10 +186,10 @@ def _placed(value: Expr, start: Axes | None) -> Iterator[tuple[Expr, Axes | None
 
 # --- functions of frameworks ----------------------------------------------------------
 #
-# Operations that every framework has as one function, found in what is planned.
+# Operations that every framework has as one function, recognised in planned values.
 #
 # One function makes one pass where its parts make four, and its own derivative is as
-# stable. A part that is needed by itself is computed anyway: then all is left as it is.
+# stable. Where a part is needed separately, it is computed anyway, and nothing changes.
 
 
 _K = TypeVar("_K", bound=Hashable)

@@ -360,8 +360,8 @@ def _by_position(
 #
 # Sums of products of arrays, two factors at a time.
 #
-# Never a product over all indices; the sum over batch axes, for the gradient of an input that
-# has none, is one more index, ``BATCH``.
+# Never a product over all indices; the sum over batch axes, for the gradient of an
+# input that has none, is one more index, ``BATCH``.
 
 
 BATCH = "..."

@@ -1,8 +1,8 @@
 """Enclosures that take more than a method of the ball.
 
-The arguments are python-flint ``arb`` values, duck-typed. A result encloses the function
-over the whole ball; where the ball contains a point at which the function is not
-defined, it is not finite. Forms are chosen so that a narrow ball stays narrow
+The arguments are python-flint ``arb`` values, duck-typed. A result encloses the
+function over the whole ball; where the ball contains a point at which the function is
+not defined, it is not finite. Forms are chosen so that a narrow ball stays narrow
 (relatively) over the whole range of a float64.
 
 Conditions are True, False, or None where the balls do not decide (Kleene's logic); a

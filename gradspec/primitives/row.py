@@ -58,8 +58,8 @@ class Expand:
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """A function of the target's runtime: ``name`` in its ``module``, "special" or "core"
-    (``_special.py`` and ``_gradspec.py`` in `gradspec/runtime/<target>`).
+    """A function of the target's runtime: ``name`` in its ``module``, "special" or
+    "core" (``_special.py`` and ``_gradspec.py`` in `gradspec/runtime/<target>`).
     """
 
     name: str

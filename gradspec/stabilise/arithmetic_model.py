@@ -38,7 +38,7 @@ operations.
 
 
 class Machine:
-    """Values of expressions at fixed points; ``work`` is the NumPy type of the arithmetic.
+    """Values of expressions at fixed points; ``work`` is the NumPy dtype of arithmetic.
 
     Values of nodes are cached: candidates for one expression share most nodes.
     """

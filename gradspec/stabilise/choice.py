@@ -64,7 +64,7 @@ class Candidate:
 
     @property
     def faults(self) -> tuple[int, ...]:
-        """Bad points of the core, all bad points, gaps and infinities, over all trials."""
+        """Bad points in the core, bad points, gaps and infinities, over all trials."""
         columns = zip(*(score.faults for score in self.scores), strict=True)
         return tuple(map(sum, columns))
 

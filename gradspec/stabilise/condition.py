@@ -4,15 +4,16 @@ A function f of floating inputs x_1 … x_n has, in a format, the tolerance
 
     T(x) = ulp(f(x)) + Σ_i |∂f/∂x_i| · ulp(x_i)
 
+the change of the exact result that rounding the result and moving each input by a unit
+in the last place can make. An evaluation whose error is a small multiple of T
+everywhere is stable in the mixed forward–backward sense (Higham, Accuracy and Stability
+of Numerical Algorithms, 2002, section 1.5): it is nearly the exact result for nearly
+the given inputs.
+
 Slopes are differences of exact values over a few units, so that a jump nearby (a sign,
 a branch) counts as a slope: the side on which a rounded input falls is not decidable.
 Balls give values and slopes; slopes are computed only where an error exceeds a few
 units of the result.
-
-Slopes are differences of exact values over a few units, so that a jump nearby (a sign, a
-branch) counts as a slope: on which side of it a rounded input falls is not decidable.
-Balls give values and slopes; slopes are asked for only where an error exceeds a few units
-of the result.
 """
 
 from __future__ import annotations

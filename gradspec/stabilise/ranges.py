@@ -6,10 +6,10 @@ wins (`vanishing`). An overflow is not made finite, since the difference of two 
 would be a number, and a wrong one.
 
 ``c / (c*c + d*d)`` is infinite at 1e-30 and 0 at 1e30, where the quotient is neither:
-``c / hypot(c, d) / hypot(c, d)`` has partial products of moderate size. The factors of a
-product, above and below the line, are multiplied and divided one by one in the order that
-leaves the range at the fewest points. Where a sum is a factor and one of its terms leaves
-the range, the rest is multiplied into the terms.
+``c / hypot(c, d) / hypot(c, d)`` has partial products of moderate size. The factors of
+a product, above and below the line, are multiplied and divided one by one in the order
+that leaves the range at the fewest points. Where a sum is a factor and one of its terms
+leaves the range, the rest is multiplied into the terms.
 """
 
 from __future__ import annotations

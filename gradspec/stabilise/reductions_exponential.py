@@ -1,10 +1,10 @@
 """Sums of exponentials: the largest exponent is factored out.
 
-An expression is *of degree one* in its exponentials if they all scale with it: ``exp(a)``,
-``sum(w * exp(a[j]) for j)``, sums of such. Then, for any ``m``, ``E(exp(a)) = exp(m)
-E(exp(a - m))`` over the reals; with ``m`` the largest exponent nothing overflows and the
-largest term is 1. A quotient of two of them does not change at all, and the logarithm of
-one is ``m`` plus a logarithm.
+An expression is *of degree one* in its exponentials if they all scale with it:
+``exp(a)``, ``sum(w * exp(a[j]) for j)``, sums of such. Then, for any ``m``, ``E(exp(a))
+= exp(m) E(exp(a - m))`` over the reals; with ``m`` the largest exponent nothing
+overflows and the largest term is 1. A quotient of two of them does not change at all,
+and the logarithm of one is ``m`` plus a logarithm.
 
 Where every exponent is -inf (a fully masked row) ``m`` is -inf: a softmax is NaN and a
 logsumexp is -inf there, as in the frameworks' own functions.

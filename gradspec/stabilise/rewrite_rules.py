@@ -1,9 +1,9 @@
 """The rewrite rules, one a line: identities over the reals, proposed and then measured.
 
 ``left -> right`` over the variables ``a`` … ``d``; after ``where`` stands the condition
-under which the sides are equal. The right side may be defined at more points (``xlogy`` at
-0). A test proves each rule by balls at random points. Whether a rewrite is used is decided
-by measurement alone, so a rule may lose accuracy in some regime.
+under which the sides are equal. The right side may be defined at more points (``xlogy``
+at 0). A test proves each rule by balls at random points. Whether a rewrite is used is
+decided by measurement alone, so a rule may lose accuracy in some regime.
 
 ``~>`` is a detour: no improvement by itself, or not nearly always. The greedy part of a
 search skips it (it would hide ``log(1 + exp(x))`` from the rules that match it).

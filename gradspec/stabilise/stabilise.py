@@ -1,8 +1,8 @@
 """Selection of the form in which each expression of a rule is evaluated.
 
 The passes, for each quantity: points and exact values → as written, if that is good →
-candidates → choice; in elementwise rules then products that leave the range (`ranges`) →
-series (`series`) → float64. Forward first, then, on the forward as selected, the
+candidates → choice; in elementwise rules then products that leave the range (`ranges`)
+→ series (`series`) → float64. Forward first, then, on the forward as selected, the
 cotangents; overrides stay as they are. Last, branches of conditionals are guarded
 (`guards`).
 

@@ -1,4 +1,4 @@
-"""Array expressions as Python text: fewest brackets, numbers as an engineer writes them.
+"""Array expressions as Python text: fewest brackets, conventional numerals.
 
 A value without tensors is a Python number: it is computed with `math` and chosen with
 ``a if c else b`` (the table's ``"python"`` spellings), because some frameworks'

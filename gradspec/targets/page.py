@@ -58,7 +58,7 @@ class Page:
 
     @property
     def relative(self) -> tuple[str, ...]:
-        """Import lines of the runtime; names that are renamed have lines of their own."""
+        """Import lines of the runtime; each renamed name has a line of its own."""
         lines = []
         for module, names in sorted(self._functions.items()):
             head = f"from {self._dots}{module} import"

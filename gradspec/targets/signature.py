@@ -10,7 +10,7 @@ from gradspec.targets.numerals import numeral
 
 
 def parameters(program: Program, tensor: str) -> str:
-    """Tensors by position or keyword, statics by keyword: ``x: T, *, k: float = 1.0``."""
+    """Tensors, then keyword-only statics: ``x: T, *, k: float = 1.0``."""
     tensors = [f"{i.name}: {tensor}" for i in program.tensors]
     statics = [_static(i) for i in program.statics]
     return ", ".join([*tensors, *(["*"] if statics else []), *statics])

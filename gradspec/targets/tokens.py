@@ -222,7 +222,7 @@ def _bracketed(inner: list[Token]) -> list[Token]:
 
 
 def _with_choices(tokens: list[Token]) -> list[Token]:
-    """Optional brackets around each ``a if c else b`` that does not fill its brackets."""
+    """Optional brackets around each ``a if c else b`` not alone in its brackets."""
     mark(tokens)
     found: list[Token] = []
     position = 0

@@ -100,7 +100,7 @@ def broadcast_like(x: Array, y: Array) -> Array:
 
 
 def sum_to(value: ArrayLike, x: Array) -> Array:
-    """``value`` in the shape of ``x``: the sum over the axes along which x was broadcast."""
+    """``value`` summed over the axes along which ``x`` was broadcast."""
     value = jnp.asarray(value, x.dtype)
     if value.shape == x.shape:
         return value
@@ -146,8 +146,8 @@ def lasting(
 
 def slopes(rule: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register the derivative of a rule, from a function of inputs, statics and outputs
-    that gives slopes: for each output (a tuple of several) one for each input (a tuple of
-    several), None where there is none.
+    that gives slopes: for each output (a tuple of several) one for each input (a tuple
+    of several), None where there is none.
     """
 
     def push(function: Callable[..., Any], given: tuple[Any, ...]) -> tuple[Any, Any]:
@@ -211,8 +211,8 @@ def _transposed(
     dots: Sequence[Any],
     outputs: Sequence[Array],
 ) -> Sequence[Array]:
-    """The tangents of the outputs from those of the inputs: the transpose of the backward
-    pass, which is linear in the cotangents of these outputs.
+    """The tangents of the outputs from those of the inputs: the transpose of the
+    backward pass, which is linear in the cotangents of these outputs.
     """
     moving: list[tuple[Any, Any]] = []
 

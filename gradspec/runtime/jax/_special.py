@@ -265,7 +265,7 @@ def _expm1_small(t: jax.Array) -> jax.Array:
 
 
 def _exp_neg_square_single(x: jax.Array) -> jax.Array:
-    """exp(-x**2) in float32, the square split: its rounding error would be magnified."""
+    """exp(-x**2) in float32, x**2 split: its rounding error would be magnified."""
     a = jnp.where(x < 0.0, -x, x)
     a = jnp.where(a > 64.0, 64.0 * jnp.ones_like(a), a)
     h = 0.00390625 * jnp.round(256.0 * a)
@@ -284,7 +284,7 @@ def exp_neg_square(x: jax.Array) -> jax.Array:
 
 
 def _exp_neg_half_square_single(x: jax.Array) -> jax.Array:
-    """exp(-x**2 / 2) in float32, the square split: its rounding error would be magnified."""
+    """exp(-x**2 / 2) in float32, x**2 split: its rounding error would be magnified."""
     a = jnp.where(x < 0.0, -x, x)
     a = jnp.where(a > 64.0, 64.0 * jnp.ones_like(a), a)
     h = 0.00390625 * jnp.round(256.0 * a)
@@ -847,7 +847,7 @@ def series(u: jax.Array, *coefficients: float) -> jax.Array:
 
 
 def vanishing(x: jax.Array, y: jax.Array) -> jax.Array:
-    """x * y; where y has vanished, as an exponential does, an infinite x counts as 0."""
+    """x * y; where y has underflowed to 0, an infinite x counts as 0."""
     return jnp.where(jnp.isinf(x) & (y == 0.0), 0.0, x) * y
 
 

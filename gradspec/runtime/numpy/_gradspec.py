@@ -50,9 +50,9 @@ class Rule(Generic[Result]):
     * ``residuals(*inputs, *outputs)``: what these are given. Without it, the inputs.
 
     and class keywords: ``name`` of the rule; ``kinds`` of inputs that are not floating:
-    "nograd" (floating without a gradient), "integer", "boolean", and "number" or "whole"
-    for Python numbers, which come last; ``axes``, declared shapes: ``{"x": "... n"}``;
-    ``constant``, the places of outputs without a gradient.
+    "nograd" (floating without a gradient), "integer", "boolean", and "number" or
+    "whole" for Python numbers, which come last; ``axes``, declared shapes: ``{"x": "...
+    n"}``; ``constant``, the places of outputs without a gradient.
     """
 
     value: ClassVar[Callable[..., Any]]
@@ -101,8 +101,8 @@ class Rule(Generic[Result]):
         return self._results(self._made()[0])
 
     def vjp(self) -> tuple[Result, Pullback]:
-        """The outputs, and a function from their cotangents to the gradients: one for each
-        array, of its shape and type; None for one without a gradient.
+        """The outputs, and a function from their cotangents to the gradients: one for
+        each array, of its shape and type; None for one without a gradient.
         """
         outputs, extra = self._made()
         shapes = [y.shape for y in self._moving(outputs)]
@@ -149,8 +149,8 @@ class Rule(Generic[Result]):
     def _in_order(
         self, cotangents: Sequence[ArrayLike], named: dict[str, ArrayLike], after: int
     ) -> tuple[ArrayLike, ...]:
-        """Cotangents in the order of the outputs, from those given by position and those given
-        by name (``dy`` for the output ``y``).
+        """Cotangents in the order of the outputs, from those given by position and
+        those given by name (``dy`` for the output ``y``).
         """
         code = type(self).pullback.__code__
         names = [n.lstrip("_") for n in code.co_varnames[after : code.co_argcount]]
@@ -203,7 +203,7 @@ class Rule(Generic[Result]):
 
 
 def sum_to(value: Array, x: Array) -> Array:
-    """``value`` in the shape of ``x``: the sum over the axes along which x was broadcast."""
+    """``value`` summed over the axes along which ``x`` was broadcast."""
     if value.shape == x.shape:
         return value
     value = np.broadcast_to(value, np.broadcast_shapes(value.shape, x.shape))
@@ -214,7 +214,7 @@ def sum_to(value: Array, x: Array) -> Array:
 
 
 def filled(value: ArrayLike, *like: Array) -> Array:
-    """``value`` in the shape to which the arrays broadcast, and the type of the first."""
+    """``value`` in the joint shape of the arrays, and the dtype of the first."""
     shape = np.broadcast_shapes(*(x.shape for x in like))
     return np.broadcast_to(np.asarray(value, like[0].dtype), shape)
 

@@ -588,7 +588,7 @@ def series(u: Array, *coefficients: float) -> Array:
 
 
 def vanishing(x: Array, y: Array) -> Array:
-    """x * y; where y has vanished, as an exponential does, an infinite x counts as 0."""
+    """x * y; where y has underflowed to 0, an infinite x counts as 0."""
     return np.where(np.isinf(x) & (y == 0.0), 0.0, x) * y
 
 

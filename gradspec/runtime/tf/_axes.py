@@ -179,7 +179,7 @@ def scatter_add_all(
 
 
 def sum_of_outer(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
-    """Outer products along the last axes, summed over all other axes, which broadcast."""
+    """Outer products along the last axes, summed over all others, which broadcast."""
     m, n = _shape(a)[-1:], _shape(b)[-1:]
     rows = tf.broadcast_dynamic_shape(_shape(a)[:-1], _shape(b)[:-1])
     count = tf.reduce_prod(rows)

@@ -233,7 +233,7 @@ def _expm1_small(t: tf.Tensor) -> tf.Tensor:
 
 
 def _exp_neg_square_single(x: tf.Tensor) -> tf.Tensor:
-    """exp(-x**2) in float32, the square split: its rounding error would be magnified."""
+    """exp(-x**2) in float32, x**2 split: its rounding error would be magnified."""
     a = tf.where(x < 0.0, -x, x)
     a = tf.where(a > 64.0, 64.0 * tf.ones_like(a), a)
     h = 0.00390625 * tf.round(256.0 * a)
@@ -252,7 +252,7 @@ def exp_neg_square(x: tf.Tensor) -> tf.Tensor:
 
 
 def _exp_neg_half_square_single(x: tf.Tensor) -> tf.Tensor:
-    """exp(-x**2 / 2) in float32, the square split: its rounding error would be magnified."""
+    """exp(-x**2 / 2) in float32, x**2 split: its rounding error would be magnified."""
     a = tf.where(x < 0.0, -x, x)
     a = tf.where(a > 64.0, 64.0 * tf.ones_like(a), a)
     h = 0.00390625 * tf.round(256.0 * a)
@@ -271,8 +271,8 @@ def exp_neg_half_square(x: tf.Tensor) -> tf.Tensor:
 
 
 def logaddexp(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
-    """log(exp(x) + exp(y)), from the larger, which is chosen, so that both have half of the
-    derivative where they are equal.
+    """log(exp(x) + exp(y)), from the larger, which is chosen, so that both have half of
+    the derivative where they are equal.
     """
     s = x - y
     left = s < 0.0
@@ -385,8 +385,9 @@ def _quotient(
 
 
 def reciprocal(x: tf.Tensor) -> tf.Tensor:
-    """1 / x, rounded once: of a quotient of 1 a graph makes tf.math.reciprocal, which is
-    2.5 ULP off, and thousands where the result is small."""
+    """1 / x, rounded once: of a quotient of 1 a graph makes tf.math.reciprocal, which
+    is 2.5 ULP off, and thousands where the result is small.
+    """
     return -(-1.0 / x)
 
 
@@ -765,5 +766,5 @@ def series(u: tf.Tensor, *coefficients: float) -> tf.Tensor:
 
 
 def vanishing(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
-    """x * y; where y has vanished, as an exponential does, an infinite x counts as 0."""
+    """x * y; where y has underflowed to 0, an infinite x counts as 0."""
     return tf.where(tf.math.is_inf(x) & tf.equal(y, 0.0), tf.zeros_like(x), x) * y

@@ -210,7 +210,7 @@ def _matrix(
 
 
 def sum_of_outer(a: Tensor, b: Tensor) -> Tensor:
-    """Outer products along the last axes, summed over all other axes, which broadcast."""
+    """Outer products along the last axes, summed over all others, which broadcast."""
     shape = torch.broadcast_shapes(a.shape[:-1], b.shape[:-1])
     count = math.prod(shape)
     a = a.expand((*shape, a.shape[-1])).reshape(count, a.shape[-1])

@@ -65,12 +65,12 @@ class Rule(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
       Without it the rule has no forward mode.
     * ``residuals(*inputs, *outputs)``: what these are given. Without it, the inputs.
 
-    and the decorator `rule`, with the rule's name; ``kinds`` of inputs that are not floating:
-    "nograd" (floating without a gradient), "integer", "boolean", and last "number", "whole"
-    and "known" (a whole number that is no compiler's symbol); ``axes``, declared shapes as
-    in ``{"x": "... n"}``; ``computed_in``; ``constant``, the places of outputs without a
-    gradient; ``is_exact``, whether the gradient is the derivative of ``value``; ``outputs``,
-    their number.
+    and the decorator `rule`, with the rule's name; ``kinds`` of inputs that are not
+    floating: "nograd" (floating without a gradient), "integer", "boolean", and last
+    "number", "whole" and "known" (a whole number that is no compiler's symbol);
+    ``axes``, declared shapes as in ``{"x": "... n"}``; ``computed_in``; ``constant``,
+    the places of outputs without a gradient; ``is_exact``, whether the gradient is the
+    derivative of ``value``; ``outputs``, their number.
     """
 
     value: ClassVar[Callable[..., Any]]
@@ -310,7 +310,7 @@ def scalar_like(like: Tensor, value: Any) -> Tensor:
 
 
 def filled(value: Any, *like: Tensor, dtype: torch.dtype | None = None) -> Tensor:
-    """``value`` in the shape to which the tensors broadcast, of the type of the first."""
+    """``value`` in the joint shape of the tensors, and the dtype of the first."""
     first = like[0] if len(like) == 1 else torch.broadcast_tensors(*like)[0]
     if isinstance(value, Tensor):
         return torch.zeros_like(first, dtype=dtype) + value
@@ -318,7 +318,7 @@ def filled(value: Any, *like: Tensor, dtype: torch.dtype | None = None) -> Tenso
 
 
 def broadcast_like(x: Tensor, y: Tensor) -> Tensor:
-    """``x`` in the shape to which it broadcasts with ``y``, and in its batch of vmap."""
+    """``x`` broadcast with ``y``, and in the vmap batch of ``y``."""
     if y.is_nested:  # its shape has sizes that are no numbers
         return x - torch.zeros_like(y, dtype=x.dtype)
     return x - y.new_zeros((), dtype=x.dtype).expand(y.shape)
@@ -515,7 +515,7 @@ def _converted(rule: str, name: str, kind: str, value: Any) -> Any:
 
 
 def _number(rule: str, name: str, value: Any) -> Any:
-    """A static as a float; a compiler's symbol or a tensor without a gradient stays one."""
+    """A static as a float; a compiler's symbol or a tensor without gradient is kept."""
     if isinstance(value, Tensor):
         if value.requires_grad:
             raise TypeError(

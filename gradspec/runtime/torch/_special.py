@@ -656,5 +656,5 @@ def series(u: torch.Tensor, *coefficients: float) -> torch.Tensor:
 
 
 def vanishing(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """x * y; where y has vanished, as an exponential does, an infinite x counts as 0."""
+    """x * y; where y has underflowed to 0, an infinite x counts as 0."""
     return torch.where(torch.isinf(x) & (y == 0.0), 0.0, x) * y

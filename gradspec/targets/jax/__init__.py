@@ -1,4 +1,4 @@
-"""JAX modules: a plain function over a private `custom_jvp` or `custom_vjp` for each rule."""
+"""JAX modules: per rule a plain function over a `custom_jvp` or `custom_vjp`."""
 
 from gradspec.targets.jax.dialect import OPERATORS
 from gradspec.targets.jax.rule import definitions

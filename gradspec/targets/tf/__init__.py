@@ -1,4 +1,4 @@
-"""TensorFlow modules: for each rule one function, decorated as `tf.custom_gradient` would."""
+"""TensorFlow modules: per rule one function, wrapped like `tf.custom_gradient`."""
 
 from gradspec.targets.tf.dialect import OPERATORS
 from gradspec.targets.tf.rule import definitions

@@ -1,4 +1,4 @@
-"""PyTorch modules: a `torch.autograd.Function` with its formulas behind a plain function."""
+"""PyTorch modules: per rule a plain function over a `torch.autograd.Function`."""
 
 from gradspec.targets.torch.dialect import OPERATORS
 from gradspec.targets.torch.rule import definitions

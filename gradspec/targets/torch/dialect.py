@@ -24,8 +24,8 @@ _CLAMPED = Template("torch.clamp_max(torch.clamp_min({x}, {y}), {z})")
 _TURNED = Template("torch.clamp_max(torch.clamp_min({y}, {x}), {z})")
 _NUMBER = "{core:scalar_like}({like}, {x})"
 
-# `torch.clamp` cannot be differentiated where one of two tensor bounds has more axes than
-# all else.
+# `torch.clamp` cannot be differentiated where one of two tensor bounds has more axes
+# than all else.
 _VARIANTS: dict[tuple[str, tuple[bool, ...]], Template] = {
     ("max", (False, True)): Template("torch.clamp_min({x}, {y})"),
     ("max", (True, False)): Template("torch.clamp_min({y}, {x})"),
