@@ -1,7 +1,7 @@
 """Behaviour of a rule at points where its formulas may break; input to
 :mod:`boundaries`.
 
-A break is a surface of its expressions (`symbolic/surfaces.py`), cut along one input.
+A break is a surface of its expressions (`symbolic/breaks.py`), cut along one input.
 At each of them: the outputs and their slopes from both sides, what the forward and the
 gradient as written give at it, and what kind of break that makes.
 """

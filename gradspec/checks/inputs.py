@@ -63,7 +63,7 @@ def unused_locals(rule: Rule) -> Iterator[Diagnostic]:
             help = "remove it, or use it"
             called = _GRADIENT.fullmatch(let.name)
             meant = called[1] or called[2] if called else ""
-            if meant in {v.name for v in rule.inputs}:
+            if meant in {v.name for v in rule.inputs if v.takes_gradient}:
                 help = f"the gradient of `{meant}` is called `d{meant}`"
             span = let.span or rule.name_span
             headline = f"{let.name} of {rule.name} is never used"
