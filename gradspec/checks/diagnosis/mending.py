@@ -13,7 +13,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache, partial
 from itertools import chain, combinations
-from time import process_time
+from time import thread_time
 
 from gradspec.checks.instances import Instance, Point, elementwise
 from gradspec.derive.complete import complete
@@ -55,13 +55,13 @@ def tried(
     """The diagnostics of a rule, each with the suggestions that fix it. Suggestions
     beyond the number of tries are dropped; ``seconds`` bound rules that are slow to
     check."""
-    deadline = process_time() + seconds
+    deadline = thread_time() + seconds
     tries = iter(range(_TRIES))
 
     def mends(one: Diagnostic, fix: Fix) -> bool:
         if next(tries, None) is None:
             return False
-        left = deadline - process_time()
+        left = deadline - thread_time()
         changed = partial(changed_rule, rule, fix, defs)
         work = partial(_mends, rule, one, changed, _of_others(one, found), check)
         return left > 0 and in_time(left, work) is True
