@@ -12,6 +12,17 @@ from gradspec.targets import TARGETS, outside_targets
 DTYPES = ("float16", "bfloat16", "float32", "float64")
 
 
+_FRAMEWORKS = {
+    "pytorch": "torch",
+    "pt": "torch",
+    "tensorflow": "tf",
+    "keras": "tf",
+    "np": "numpy",
+    "jnp": "jax",
+}
+"""Targets by other names of their frameworks."""
+
+
 def _targets(
     context: click.Context, parameter: click.Parameter, value: str
 ) -> tuple[str, ...]:
@@ -22,8 +33,11 @@ def _targets(
         return TARGETS
     for name in names:
         if name not in known:
+            meant = _FRAMEWORKS.get(name.lower())
+            advice = f"write {meant}; " if meant else ""
             raise click.BadParameter(
-                f"{name!r} is not a target; choose from {', '.join((*known, 'all'))}"
+                f"{name!r} is not a target; {advice}choose from"
+                f" {', '.join((*known, 'all'))}"
             )
     if not names:
         raise click.BadParameter("name at least one target")

@@ -8,6 +8,7 @@ from typing import assert_never
 from gradspec.ir.expr import Apply, Call, Const, Expr, Ref
 from gradspec.ir.rule import Input, Kind, Output, Rule
 from gradspec.ir.walk import nodes as expr_nodes
+from gradspec.lower import habits
 from gradspec.lower.arguments import bind
 from gradspec.lower.context import Context
 from gradspec.lower.findings import near
@@ -23,13 +24,9 @@ from gradspec.lower.values import (
     type_of,
     type_of_kind,
 )
-from gradspec.primitives.lookup import is_function
 from gradspec.primitives.row import Primitive
 from gradspec.source import Span
 from gradspec.syntax import nodes
-
-_REDUCTIONS = ("sum", "mean", "prod", "logsumexp")
-"""Only reductions (``max`` and ``min`` are functions of two arguments as well)."""
 
 Arguments = Mapping[str, nodes.Expr]
 
@@ -37,6 +34,13 @@ Arguments = Mapping[str, nodes.Expr]
 def lower_call(node: nodes.Call, cx: Context) -> Value | None:
     """The value of a call; faults in its arguments are reported even if it is wrong."""
     callee = cx.library.find(node.function)
+    if isinstance(callee, Primitive) and _is_reduction(node):
+        help = habits.reduction_help(node, cx)
+        headline = (
+            f"`{node.function}` of one argument is a reduction, and names its indices"
+        )
+        cx.findings.error("GS202", headline, node.function_span, help=help)
+        return None
     if callee is None or isinstance(callee, Failed):
         _report_absent(node, callee, cx)
         return None
@@ -58,6 +62,13 @@ def lower_call(node: nodes.Call, cx: Context) -> Value | None:
             assert_never(callee)
 
 
+def _is_reduction(node: nodes.Call) -> bool:
+    """``max(x)``: of two arguments it is a function."""
+    return (
+        node.function in habits.REDUCTIONS and len(node.args) == 1 and not node.keywords
+    )
+
+
 def _read_arguments(node: nodes.Call, cx: Context) -> None:
     """Read the arguments only for the diagnostics inside them."""
     for arg in (*node.args, *(k.value for k in node.keywords)):
@@ -66,7 +77,7 @@ def _read_arguments(node: nodes.Call, cx: Context) -> None:
 
 def _report_absent(node: nodes.Call, callee: Callee | None, cx: Context) -> None:
     name, span = node.function, node.function_span
-    if name not in _REDUCTIONS:
+    if not habits.is_of_arrays(node):
         _read_arguments(node, cx)
     if callee is not None:
         cx.findings.note(
@@ -76,17 +87,15 @@ def _report_absent(node: nodes.Call, callee: Callee | None, cx: Context) -> None
             "mend this one first",
         )
         return
-    help = near(name, cx.library.names()) or (
+    shown = name if node.output is None else f"{name}.{node.output}"
+    help = habits.call_help(node, cx) or near(name, cx.library.names())
+    if not help and name in cx.scope.variables:
+        help = f"`{name}` is a value: to multiply write `{name} * (…)`"
+    help = help or (
         f"define it, `def {name}(t) = …`, or import it; a rule calls built-ins, defs and"
         " rules only"
     )
-    if node.output is not None and is_function(node.output):
-        help = f"`{node.output}` is a built-in: write `{node.output}(…)`"
-    elif name in _REDUCTIONS:
-        help = f"a reduction names its indices: `{name}(x[i] for i)`"
-    elif name in cx.scope.variables:
-        help = f"`{name}` is a value: to multiply write `{name} * (…)`"
-    cx.findings.error("GS202", f"unknown function `{name}`", span, help=help)
+    cx.findings.error("GS202", f"unknown function `{shown}`", span, help=help)
 
 
 def _no_outputs(node: nodes.Call, cx: Context) -> None:

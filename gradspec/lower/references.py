@@ -8,6 +8,7 @@ from gradspec.ir.expr import Apply, Bound, Const, Expr, Idx, Reduce, Ref, Size
 from gradspec.ir.walk import nodes as expr_nodes
 from gradspec.lower.context import Context
 from gradspec.lower.findings import near
+from gradspec.lower.habits import name_help
 from gradspec.lower.library import is_function
 from gradspec.lower.module import Type
 from gradspec.lower.scope import Binding, Role, Variable
@@ -41,7 +42,7 @@ def report_unknown(name: str, span: Span, cx: Context) -> None:
             hidden.code, hidden.headline, span, label=hidden.label, help=hidden.help
         )
         return
-    help = near(name, (*cx.scope.known(), *CONSTANTS))
+    help = name_help(name, cx) or near(name, (*cx.scope.known(), *CONSTANTS))
     if cx.is_function and not help:
         help = "a def sees its own parameters only: give it the value as an argument"
     elif is_function(name):
@@ -114,11 +115,43 @@ def lower_indexed(node: nodes.Indexed, cx: Context) -> Value | None:
         _wrong_indices(variable, len(node.indices), node.span, cx)
         return None
     pairs = zip(node.indices, variable.axes, strict=True)
+    if _are_swapped(node, variable, cx):
+        return None
     indices = [_index(index, axis, variable, cx) for index, axis in pairs]
     sound = tuple(index for index in indices if index is not None)
     if len(sound) < len(indices):
         return None
     return _reference(variable, sound, variable.type, node.span)
+
+
+def _are_swapped(node: nodes.Indexed, variable: Variable, cx: Context) -> bool:
+    """Whether an index of a matrix stands on the wrong axis, and both would stand right
+    the other way round; reported."""
+    if len(node.indices) != 2 or len(set(variable.axes)) != 2:
+        return False
+    bindings = [
+        cx.scope.index(index.id) if isinstance(index, nodes.Name) else None
+        for index in node.indices
+    ]
+    first, second = bindings
+    if first is None or second is None or first is second:
+        return False
+    axes = (first.axis, second.axis)
+    fits = [axis in (None, own) for axis, own in zip(axes, variable.axes, strict=True)]
+    crossed = zip(axes, variable.axes[::-1], strict=True)
+    if all(fits) or not all(axis in (None, own) for axis, own in crossed):
+        return False
+    for binding, axis in zip((first, second), variable.axes[::-1], strict=True):
+        if binding.axis is None:
+            binding.axis, binding.place = axis, node.span
+    cx.findings.error(
+        "GS230",
+        f"the indices of `{variable.name}` are swapped",
+        node.span,
+        label=f"`{variable.name}` has the axes {variable.axes[0]}, {variable.axes[1]}",
+        help=f"write `{variable.name}[{second.name}, {first.name}]`",
+    )
+    return True
 
 
 def _name_span(node: nodes.Indexed) -> Span:

@@ -6,6 +6,7 @@ right token in its place, so that the rest of the line is still read.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from dataclasses import dataclass
 
@@ -104,6 +105,36 @@ def operator(text: str, span: Span) -> tuple[Fault, Meant]:
     meant = OPERATORS[text]
     headline = f"`{text}` is not an operator of this language"
     return Fault("GS109", headline, span, help=meant.advice), meant
+
+
+def latex(text: str, command: str, span: Span) -> tuple[Fault, Meant]:
+    """A command of LaTeX with its arguments in braces."""
+    parts = re.findall(r"\{([^{}\n]*)\}", text)
+    if command in ("frac", "dfrac", "tfrac") and len(parts) == 2:
+        help = f"write `({parts[0].strip()}) / ({parts[1].strip()})`"
+    elif parts:
+        help = f"write `{command}({', '.join(part.strip() for part in parts)})`"
+    else:
+        help = _LATEX_WORDS.get(command, f"write `{command}`")
+    headline = f"`{shortened(text)}` is LaTeX, not part of this language"
+    return Fault("GS114", headline, span, help=help), Meant("NAME", "unnamed", "")
+
+
+_LATEX_WORDS = {
+    "cdot": "write `*`",
+    "times": "write `*`",
+    "leq": "write `<=`",
+    "le": "write `<=`",
+    "geq": "write `>=`",
+    "ge": "write `>=`",
+    "neq": "write `!=`",
+    "sum": "write `sum(x[i] for i)`",
+    "prod": "write `prod(x[i] for i)`",
+    "infty": "write `inf`",
+    "partial": "the gradient of `x` is called `dx`",
+    "left": "leave it out",
+    "right": "leave it out",
+}
 
 
 def character(char: str, span: Span) -> tuple[Fault, Meant]:

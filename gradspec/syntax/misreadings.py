@@ -79,14 +79,68 @@ def _list(stop: Stop) -> Fault | None:
 
 
 def _attribute(stop: Stop) -> Fault | None:
-    if stop.found.type == "DOT":
-        headline = "only a rule has parts that a `.` picks"
-    elif stop.at(-2).type == "DOT" and "LPAR" in stop.expected:
-        headline = "there are no attributes"
-    else:
+    is_dotted = stop.found.type == "DOT" or stop.at(-2).type == "DOT"
+    named = _of_library(stop) if is_dotted and is_name(stop.at(-1)) else None
+    if named is not None:
+        return named
+    if stop.found.type != "DOT":
         return None
+    headline = "only a rule has parts that a `.` picks"
     help = "write `rule.output(arguments)`; built-ins have short names, `exp(x)`, sizes are names, `n`"
     return stop.fault("GS119", headline, help)
+
+
+_ATTRIBUTES = {
+    "shape": "a size is the name of an axis: of `x[n]` it is `n`",
+    "size": "a size is the name of an axis: of `x[n]` it is `n`",
+    "ndim": "the number of axes is in the head of the rule",
+    "T": "a transpose is written by its indices: `x[j, i]`",
+    "e": "Euler's number is `exp(1)`",
+}
+
+
+def _of_library(stop: Stop) -> Fault | None:
+    """``tf.math.log1p(x)``, ``np.pi``"""
+    tokens = stop.line.tokens
+    first = last = stop.index - 1
+    while first > 1 and tokens[first - 1].type == "DOT" and is_name(tokens[first - 2]):
+        first -= 2
+    while stop.at(last + 1 - stop.index).type == "DOT" and last + 2 < len(tokens):
+        last += 2
+    if last - first < 2 or not is_name(tokens[first]) or not is_name(tokens[last]):
+        return None
+    name = tokens[last].text
+    is_call = last + 1 < len(tokens) and tokens[last + 1].type == "LPAR"
+    dotted = "".join(token.text for token in tokens[first : last + 1])
+    headline = f"`{shortened(dotted)}` is Python, not part of this language"
+    help = f"write `{name}(…)` if there is such a built-in"
+    if not is_call:
+        help = _ATTRIBUTES.get(name, f"write `{name}`")
+    span = tokens[first].span.to(tokens[last].span)
+    return Fault("GS119", headline, span, help=help)
+
+
+def _batch_index(stop: Stop) -> Fault | None:
+    """``y[..., i]``"""
+    if stop.found.type != "ELLIPSIS" or innermost(stop) != "LSQB":
+        return None
+    headline = (
+        "batch axes (`...`) are declared in the head and never written in the body"
+    )
+    tokens = stop.line.tokens[stop.index + 1 :]
+    closing = next((n for n, t in enumerate(tokens) if t.type == "RSQB"), 0)
+    rest = " ".join(t.text for t in tokens[:closing] if t.type != "COMMA")
+    name = stop.at(-2).text
+    help = f"write `{name}[{rest.replace(' ', ', ')}]`" if rest else f"write `{name}`"
+    return stop.fault("GS119", headline, help)
+
+
+def _annotation(stop: Stop) -> Fault | None:
+    """``y: float = x``"""
+    if stop.found.type != "COLON" or stop.index != 1 or "EQUAL" not in stop.expected:
+        return None
+    headline = "an assignment has no type"
+    return stop.fault("GS119", headline, f"write `{stop.at(-1).text} = …`")
 
 
 def _called_result(stop: Stop) -> Fault | None:
@@ -109,8 +163,13 @@ def _missing_operator(stop: Stop) -> Fault | None:
     if not (stop.expected & OPERATORS) or not begins_operand(stop.found):
         return None
     if stop.at(-1).type in OPERAND_ENDS or is_name(stop.at(-1)):
-        headline = f"an operator is missing before `{shortened(stop.found.text)}`"
-        return stop.fault("GS125", headline, "write `*` to multiply")
+        found = shortened(stop.found.text)
+        headline = f"an operator is missing before `{found}`"
+        help = "write `*` to multiply"
+        if is_name(stop.at(-1)):
+            name = shortened(stop.at(-1).text)
+            help += f"; if `{name}` is a function, `{name}({found})`"
+        return stop.fault("GS125", headline, help)
     return None
 
 
@@ -144,6 +203,8 @@ def _example_value(stop: Stop) -> Fault | None:
 
 CHECKS: tuple[Callable[[Stop], Fault | None], ...] = (
     _equality,
+    _batch_index,
+    _annotation,
     _slice,
     _second_subscript,
     _example_value,

@@ -242,7 +242,8 @@ def _statement_of_python(stop: Stop) -> Fault | None:
     help = {
         "IF": "write `y = a if condition else b`",
         "ELSE": "write `y = a if condition else b`",
-        "FOR": "an index runs by itself: `y[i] = x[i]**2`, `sum(x[i] for i)`",
+        "FOR": "an index runs over its axis by itself: `y[i] = x[i]**2`, `sum(x[i] for"
+        " i)`; write a few steps out, `a = …`, `b = …`",
         "IMPORT": 'write `from "path.grad" import name`, outside the rules',
     }.get(stop.found.type, "a line of a body assigns: `y = …`")
     headline = f"there is no `{stop.found.text}` statement"

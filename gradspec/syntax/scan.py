@@ -43,6 +43,7 @@ _AFTER = (
 )
 
 _CONTINUATION = re.compile(r"\\[ \t]*\r?\n")
+_LATEX = re.compile(r"\\([A-Za-z]+)(?:\s*\{[^{}\n]*\})*")
 _ITEM = re.compile(r"^(?:rule|def|from)\b", re.MULTILINE)
 _SWALLOWED = re.compile(r"^(?:rule|def)[ \t]+\w+[ \t]*\(", re.MULTILINE)
 
@@ -195,6 +196,11 @@ def _word(found: Scan, start: int, end: int) -> int:
 
 def _odd(found: Scan, start: int) -> int:
     end = start + 1
+    latex = _LATEX.match(found.text, start)
+    if latex is not None:
+        span = Span(start, latex.end())
+        _replace(found, *foreign.latex(latex[0], latex[1], span), span)
+        return latex.end()
     if found.text[start] == "\\":
         broken = _CONTINUATION.match(found.text, start)
         end = broken.end() if broken else end

@@ -43,6 +43,8 @@ def explain_names(chunks: Sequence[Chunk], suspects: Sequence[Token]) -> list[Fa
         seen: set[str] = set()
         body = chunk.body if chunk.head.first in ITEM_WORDS else ()
         for line in (chunk.head, *body):
+            if line.first == "FOR":  # told as the statement that it is
+                continue
             for before, token, after in _with_neighbours(line.tokens):
                 if token in wanted and token.text not in seen:
                     seen.add(token.text)

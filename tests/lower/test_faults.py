@@ -281,7 +281,7 @@ def test_an_unknown_function_always_has_a_cure() -> None:
     _, (module, unknown) = lowered(
         y("np.exp(x)") + body("z = q9q(x)", header="g(x) -> z")
     )
-    assert module.help == "`exp` is a built-in: write `exp(…)`"
+    assert module.help == "`exp` is a built-in: write `exp(x)`"
     assert "def q9q" in unknown.help
 
 
