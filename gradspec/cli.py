@@ -44,6 +44,8 @@ def cli(context: click.Context) -> None:
     """
     from gradspec.driver import settings
 
+    if context.invoked_subcommand not in settings.COMMANDS:
+        return
     try:
         context.default_map = settings.defaults(Path.cwd())
     except settings.WrongSettings as fault:

@@ -48,10 +48,10 @@ def heeded(
 def _is_ignored(found: Diagnostic, ignored: tuple[str, ...]) -> bool:
     if found.is_error and found.code != ROUNDED:
         return False
-    return found.code in ignored or found.code in _beside(found)
+    return found.code in ignored or found.code in _codes_on_its_lines(found)
 
 
-def _beside(found: Diagnostic) -> Iterable[str]:
+def _codes_on_its_lines(found: Diagnostic) -> Iterable[str]:
     """The codes in comments at the ends of the lines that a finding is about."""
     for label in found.labels[:1]:
         first, last = (

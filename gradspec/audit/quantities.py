@@ -34,7 +34,7 @@ class Quantity:
 
 
 def quantities(written: Rule, chosen: Rule, order: int) -> tuple[Quantity, ...]:
-    """Those of a complete rule, up to an order of derivatives (0, 1 or 2). ``chosen``
+    """The quantities of a complete rule, up to an order of derivatives (0, 1 or 2). ``chosen``
     is the same rule with its evaluations chosen: equal functions in other forms.
     """
     others = {q.key: q.forms for q in _quantities(chosen, order)}

@@ -36,7 +36,8 @@ def _table(file: Path) -> Mapping[str, Any] | None:
         document = tomllib.loads(file.read_text("utf-8"))
     except (OSError, ValueError) as fault:
         raise WrongSettings(f"cannot read {file}: {fault}") from fault
-    table = document.get("tool", {}).get("gradspec")
+    tools = document.get("tool")
+    table = tools.get("gradspec") if isinstance(tools, dict) else None
     if table is None or isinstance(table, dict):
         return table
     raise WrongSettings(f"{file}: tool.gradspec is not a table")
@@ -99,3 +100,5 @@ _TAKEN = {
     "fmt": ("paths",),
 }
 """Parameters of each command that the table sets."""
+
+COMMANDS = frozenset(_TAKEN)

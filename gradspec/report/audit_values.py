@@ -36,7 +36,7 @@ def write(audits: Iterable[TargetAudit], folder: Path) -> tuple[Path, ...]:
 
 
 def _columns(findings: list[Finding]) -> Iterator[Column]:
-    """Those of one rule on one target in one format; a name that comes twice is the
+    """The values of one rule on one target in one format; a name that comes twice is the
     same column.
     """
     for name, column in findings[0].columns.items():

@@ -18,7 +18,7 @@ from flint import arb, ctx, fmpq
 
 from gradspec.ir.expr import Const, Expr, Ref
 from gradspec.ir.walk import nodes, transform
-from gradspec.symbolic.enclose import Point, defined, enclose, middle, program, to_ball
+from gradspec.symbolic.enclose import Point, defined, enclose, program, to_ball
 
 PRECISIONS = (256, 640, 2048)
 WANTED = 50
@@ -130,33 +130,6 @@ def decimals(a: Any, b: Any) -> tuple[str, str]:
         if first != second:
             return first, second
     return decimal(a, 100), decimal(b, 100)
-
-
-def simple_ratio(left: Expr, right: Expr, points: tuple[Point, ...]) -> Any:
-    """``left / right`` if it is one number at all points: a fraction when it is a
-    simple one, else its ball; None when it varies or is not defined."""
-    common: Any = None
-    seen: set[tuple[Any, ...]] = set()
-    for point in points:
-        a, b = program(left, right).run(point, 256)
-        if not (defined(a) and defined(b)) or b.contains(0):
-            continue
-        with ctx.workprec(256):
-            ratio = a / b
-        if common is not None and not ratio.overlaps(common):
-            return None
-        common = ratio
-        seen.add(tuple(sorted(point.items())))
-    if common is None or len(seen) < 2 or common.contains(0):
-        return None
-    return _fraction(common)
-
-
-def _fraction(ball: Any) -> Any:
-    """The simplest fraction in a ball if its terms are small, else the ball."""
-    near = middle(ball).limit_denominator(10**6)
-    with ctx.workprec(256):
-        return near if ball.contains(to_ball(near)) else ball
 
 
 # --- numbers that their author rounded -----------------------------------------------

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import subprocess
-import sys
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ import pytest
 from gradspec.trial.cases import trial_case
 from gradspec.trial.shapes import place_in
 from tests.lower.grad_text import rule
+from tests.trial.spoiling import assert_noticed
 
 LINEAR = (
     "rule linear(x[..., k], w[m, k], b[m]) -> y[..., m]:\n"
@@ -75,31 +74,10 @@ def test_assumptions_hold_at_every_element_of_a_batch() -> None:
 )
 def test_a_wrong_module_fails_its_trial(tmp_path: Path, old: str, new: str) -> None:
     """The emitted text is spoiled behind the compiler's back."""
-    (tmp_path / "a.grad").write_text(
+    assert_noticed(
+        tmp_path,
         "rule f(x[..., n]) -> y:\n    y = sum(x[j]**2 for j) / n\n"
-        "    dx[i] = 2 * dy * x[i] / n\n"
+        "    dx[i] = 2 * dy * x[i] / n\n",
+        old,
+        new,
     )
-    program = (
-        "import sys, dataclasses\n"
-        "from gradspec.driver import trials\n"
-        "from gradspec import cli\n"
-        "job = trials._job\n"
-        "def spoiled(folder, target, results, cases):\n"
-        "    results = [dataclasses.replace(r, modules=tuple(\n"
-        f"        dataclasses.replace(m, text=m.text.replace({old!r}, {new!r}))\n"
-        "        for m in r.modules)) for r in results]\n"
-        f"    assert any({new!r} in m.text for r in results for m in r.modules)\n"
-        "    return job(folder, target, results, cases)\n"
-        "trials._job = spoiled\n"
-        "sys.argv = ['gradspec', 'test', 'a.grad', '--target', 'numpy']\n"
-        "cli.main()\n"
-    )
-    child = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert child.returncode == 1, child.stderr
-    assert "error[GS612]: f on numpy" in child.stderr

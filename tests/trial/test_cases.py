@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from fractions import Fraction
 from pathlib import Path
 
@@ -12,6 +10,7 @@ import pytest
 from gradspec.ir.expr import Ref, apply, const
 from gradspec.primitives.formula import formula
 from gradspec.symbolic.compare import slope
+from tests.trial.spoiling import assert_noticed
 
 RULE = "rule f(x) -> y:\n    y = x * sin(x)\n    example x = 2: y = 1.8185949\n"
 
@@ -39,28 +38,4 @@ def test_there_is_no_slope_at_or_beside_a_kink(text: str) -> None:
 )
 def test_a_wrong_module_fails_its_trial(tmp_path: Path, old: str, new: str) -> None:
     """The emitted text is spoiled behind the compiler's back."""
-    (tmp_path / "a.grad").write_text(RULE)
-    program = (
-        "import sys, dataclasses\n"
-        "from gradspec.driver import trials\n"
-        "from gradspec import cli\n"
-        "job = trials._job\n"
-        "def spoiled(folder, target, results, cases):\n"
-        "    results = [dataclasses.replace(r, modules=tuple(\n"
-        f"        dataclasses.replace(m, text=m.text.replace({old!r}, {new!r}))\n"
-        "        for m in r.modules)) for r in results]\n"
-        f"    assert any({new!r} in m.text for r in results for m in r.modules)\n"
-        "    return job(folder, target, results, cases)\n"
-        "trials._job = spoiled\n"
-        "sys.argv = ['gradspec', 'test', 'a.grad', '--target', 'numpy']\n"
-        "cli.main()\n"
-    )
-    child = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert child.returncode == 1, child.stderr
-    assert "error[GS612]: f on numpy" in child.stderr
+    assert_noticed(tmp_path, RULE, old, new)

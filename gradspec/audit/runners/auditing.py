@@ -44,11 +44,11 @@ class Adapter(Protocol):
         """Values and derivatives of the emitted function, by quantity."""
 
     def compiled(self, function: Function, case: Case, columns: list[Any]) -> Arrays:
-        """Those of a function as part of a program that the framework rewrites before
+        """Values and derivatives of a function in a program that the framework rewrites before
         it runs it; none where users have no such thing by default."""
 
     def own(self, function: Function, case: Case, columns: list[Any]) -> Arrays:
-        """Those of another function, differentiated by the framework."""
+        """Values and derivatives of another function, by the framework."""
 
     def constant(self, value: float, case: Case) -> Any:
         """A number of a formula."""

@@ -105,7 +105,7 @@ class One:
         return [self.given(name, kind) for name, kind in self.case["inputs"]]
 
     def cotangents(self) -> list[Any]:
-        """Those of the float outputs."""
+        """The upstream gradients of the float outputs."""
         floats = [name for name, kind in self.case["outputs"] if kind == "float"]
         return [self.given(f"d{name}", "nograd") for name in floats]
 
