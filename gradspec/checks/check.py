@@ -23,7 +23,7 @@ from gradspec.checks import (
 from gradspec.checks.breaks import typical_breaks
 from gradspec.checks.claims import Judgement
 from gradspec.checks.diagnosis.mending import tried
-from gradspec.checks.instances import Instance, few, instances, is_too_large
+from gradspec.checks.instances import Instance, few, instances
 from gradspec.diagnostics import Diagnostic, Outcome, warning
 from gradspec.ir.calls import follows_surrogate
 from gradspec.ir.rule import (
@@ -37,6 +37,7 @@ from gradspec.ir.rule import (
     Status,
     Verdict,
 )
+from gradspec.ir.sizes import is_too_large
 from gradspec.lower.module import Function
 
 OF_RULE: tuple[Callable[[Rule], Iterable[Diagnostic]], ...] = (

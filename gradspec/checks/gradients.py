@@ -32,7 +32,7 @@ from gradspec.checks.evidence import (
     hole_at_end,
     prove,
 )
-from gradspec.checks.instances import Gap, Instance, Instances, Point, stem
+from gradspec.checks.instances import Instance, Instances, Point, stem
 from gradspec.checks.quotient import by_quotient
 from gradspec.diagnostics import Diagnostic, error
 from gradspec.ir.calls import follows_surrogate
@@ -47,6 +47,7 @@ from gradspec.ir.rule import (
     Status,
     Verdict,
 )
+from gradspec.ir.sizes import Gap
 from gradspec.ir.tidy import tidy
 from gradspec.ir.unroll import axis_names, unroll
 from gradspec.ir.walk import size

@@ -22,7 +22,6 @@ from gradspec.checks.instances import (
     Instance,
     Point,
     few,
-    is_too_large,
     number,
     said,
     stem,
@@ -44,6 +43,7 @@ from gradspec.ir.rule import (
     Status,
     Verdict,
 )
+from gradspec.ir.sizes import is_too_large
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import names, substitute
 from gradspec.symbolic.breaks import thresholds

@@ -6,13 +6,13 @@ The batch axes of an output are those of the inputs that it depends on.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 
-from gradspec.checks.instances import Instances, instances, stem
+from gradspec.checks.instances import instances, stem
 from gradspec.diagnostics import Diagnostic, error
-from gradspec.ir.expr import Expr, Idx, Ref
+from gradspec.ir.expr import Expr, Ref
 from gradspec.ir.rule import Input, Kind, Output, Override, Pending, Rule
-from gradspec.ir.walk import names, nodes
+from gradspec.ir.sizes import partial
+from gradspec.ir.walk import names
 
 _FLOATING = (Kind.FLOAT, Kind.NOGRAD)
 
@@ -114,20 +114,11 @@ def _unused(rule: Rule, variable: Input, entry: Override) -> Diagnostic:
 # --- elements of locals ------------------------------------------------------------------
 
 
-@lru_cache(maxsize=64)
-def partial(rule: Rule) -> frozenset[str]:
-    """The locals that lack elements at every size at which the rule is defined."""
-    return _partial(instances(rule)) if _may_be_partial(rule) else frozenset()
-
-
 def missing_elements(rule: Rule) -> Iterator[Diagnostic]:
     """Diagnostics for an element that is used at some size at which it does not
     exist."""
-    if not _may_be_partial(rule):
-        return
-    known = instances(rule)
-    found = _partial(known)
-    for gap in known.gaps:
+    found = partial(rule)
+    for gap in instances(rule).gaps if found else ():
         element = gap.fault.through
         if element is None or stem(element.name) not in found:
             continue
@@ -144,20 +135,3 @@ def missing_elements(rule: Rule) -> Iterator[Diagnostic]:
             " sizes the rule is meant, `assume n > 2`",
         )
         return
-
-
-def _partial(known: Instances) -> frozenset[str]:
-    every = [one.partial for one in (*known.small, *known.larger)]
-    return frozenset.intersection(*every) if every else frozenset()
-
-
-def _may_be_partial(rule: Rule) -> bool:
-    """True if an index of a local is not a plain index."""
-    outputs = {output.name for output in rule.outputs}
-    lets = (*rule.forward, *rule.backward_locals)
-    return any(
-        isinstance(node, Ref) and any(not isinstance(i, Idx) for i in node.indices)
-        for let in lets
-        if let.indices and let.name not in outputs
-        for node in nodes(let.value)
-    )

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import reduce
 
-from gradspec.checks.shapes import partial
 from gradspec.derive.build import plus
 from gradspec.derive.linear import coefficient, is_linear
 from gradspec.derive.scopes import Fresh, Value, inlined, named
@@ -37,6 +36,7 @@ from gradspec.ir.rule import (
     Rule,
     Surrogate,
 )
+from gradspec.ir.sizes import partial
 from gradspec.ir.tidy import fold
 from gradspec.ir.walk import names, nodes, transform
 from gradspec.plan import arrays

@@ -112,6 +112,12 @@ def test_no_stage_imports_the_runtimes() -> None:
     assert found == []
 
 
+def test_plans_ask_neither_checks_nor_stabilising() -> None:
+    apart = ("gradspec.checks", "gradspec.stabilise")
+    plans = (path for path in FILES if _part(path) == "plan")
+    assert not [n for p in plans for _, n in _imports(p) if n.startswith(apart)]
+
+
 def test_files_stay_short() -> None:
     """Coefficients are data."""
     lengths = {path: len(path.read_text("utf-8").splitlines()) for path in FILES}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gradspec.checks.shapes import partial
+from gradspec.ir.sizes import partial
 from tests.checks.written import checked, codes, written
 
 DIFFERENCE = """
