@@ -14,7 +14,7 @@ from gradspec.lower.library import Failed, Library, is_function
 from gradspec.lower.module import Function, LoweredModule
 from gradspec.lower.ordering import arrange
 from gradspec.lower.rules import lower_rule
-from gradspec.lower.tree import called, expressions, walk
+from gradspec.lower.tree import called, expressions
 from gradspec.source import Span
 from gradspec.syntax import nodes
 
@@ -167,7 +167,7 @@ def _circles(
 
 
 def _call_of(caller: str, callee: str, definitions: Mapping[str, Definition]) -> Span:
-    calls = (n for e in expressions(definitions[caller]) for n in walk(e))
+    calls = (n for e in expressions(definitions[caller]) for n in nodes.walk(e))
     return next(
         n.function_span
         for n in calls

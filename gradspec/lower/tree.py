@@ -1,4 +1,4 @@
-"""Walks over the syntax of expressions (with their own stack: long sums are deep)."""
+"""The calls and the free indices in the text of an item."""
 
 from __future__ import annotations
 
@@ -8,38 +8,6 @@ from typing import assert_never
 from gradspec.syntax import nodes
 
 
-def parts(node: nodes.Expr) -> tuple[nodes.Expr, ...]:
-    """The direct sub-expressions, left to right."""
-    match node:
-        case nodes.Number() | nodes.Name():
-            return ()
-        case nodes.Indexed(indices=indices):
-            return indices
-        case nodes.Unary(operand=operand):
-            return (operand,)
-        case nodes.Binary(left=left, right=right):
-            return (left, right)
-        case nodes.Compare(operands=operands) | nodes.Logical(operands=operands):
-            return operands
-        case nodes.Conditional(then=then, condition=condition, otherwise=otherwise):
-            return (then, condition, otherwise)
-        case nodes.Call(args=args, keywords=keywords):
-            return (*args, *(k.value for k in keywords))
-        case nodes.Comprehension(body=body, condition=condition):
-            return (body,) if condition is None else (body, condition)
-        case _:
-            assert_never(node)
-
-
-def walk(node: nodes.Expr) -> Iterator[nodes.Expr]:
-    """Every node, parents first, left to right."""
-    todo = [node]
-    while todo:
-        found = todo.pop()
-        yield found
-        todo.extend(reversed(parts(found)))
-
-
 def expressions(item: nodes.RuleDef | nodes.FunctionDef) -> Iterator[nodes.Expr]:
     """The expressions of an item, in the order written."""
     if isinstance(item, nodes.FunctionDef):
@@ -47,7 +15,7 @@ def expressions(item: nodes.RuleDef | nodes.FunctionDef) -> Iterator[nodes.Expr]
         return
     for statement in item.body:
         match statement:
-            case nodes.Assign() | nodes.Surrogate() | nodes.Override():
+            case nodes.Assignment():
                 yield statement.value
             case nodes.Assume(conditions=conditions):
                 yield from conditions
@@ -59,7 +27,9 @@ def expressions(item: nodes.RuleDef | nodes.FunctionDef) -> Iterator[nodes.Expr]
 
 def called(item: nodes.RuleDef | nodes.FunctionDef) -> tuple[str, ...]:
     """The names of the functions that an item calls, each once."""
-    calls = (n for e in expressions(item) for n in walk(e) if isinstance(n, nodes.Call))
+    calls = (
+        n for e in expressions(item) for n in nodes.walk(e) if isinstance(n, nodes.Call)
+    )
     return tuple(dict.fromkeys(call.function for call in calls))
 
 
@@ -73,12 +43,12 @@ def free_indices(node: nodes.Expr) -> tuple[nodes.Name, ...]:
         part, bound = todo.pop()
         match part:
             case nodes.Indexed(indices=indices):
-                inner = (n for index in indices for n in walk(index))
+                inner = (n for index in indices for n in nodes.walk(index))
                 names = (n for n in inner if isinstance(n, nodes.Name))
                 found |= {n.id: n for n in names if n.id not in (*bound, *found)}
             case nodes.Comprehension(indices=indices):
                 bound = (*bound, *(name.id for name in indices))
             case _:
                 pass
-        todo.extend((below, bound) for below in reversed(parts(part)))
+        todo.extend((below, bound) for below in reversed(nodes.parts(part)))
     return tuple(found.values())

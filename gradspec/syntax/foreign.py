@@ -55,49 +55,46 @@ SYMBOLS: dict[str, str] = {
     "`": "names are letters, digits and underscores",
 }
 
-LOOKALIKES: dict[str, Meant] = {
-    "×": Meant("SCALE", "*", "write `*`"),
-    "·": Meant("SCALE", "*", "write `*`"),
-    "⋅": Meant("SCALE", "*", "write `*`"),
-    "∙": Meant("SCALE", "*", "write `*`"),
-    "∗": Meant("SCALE", "*", "write `*`"),
-    "÷": Meant("SCALE", "/", "write `/`"),
-    "∕": Meant("SCALE", "/", "write `/`"),
-    "−": Meant("SIGN", "-", "write `-`"),
-    "–": Meant("SIGN", "-", "write `-`"),
-    "—": Meant("SIGN", "-", "write `-`"),
-    "‐": Meant("SIGN", "-", "write `-`"),
-    "＋": Meant("SIGN", "+", "write `+`"),
-    "≤": Meant("COMPARISON", "<=", "write `<=`"),
-    "≥": Meant("COMPARISON", ">=", "write `>=`"),
-    "≠": Meant("COMPARISON", "!=", "write `!=`"),
-    "＝": Meant("EQUAL", "=", "write `=`"),
-    "→": Meant("ARROW", "->", "write `->`"),
-    "∧": Meant("AND", "and", "write `and`"),
-    "∨": Meant("OR", "or", "write `or`"),
-    "¬": Meant("NOT", "not", "write `not`"),
-    "∞": Meant("NAME", "inf", "write `inf`"),
-    "…": Meant("ELLIPSIS", "...", "write three dots, `...`"),
-    "，": Meant("COMMA", ",", "write `,`"),
-    "：": Meant("COLON", ":", "write `:`"),
-    "（": Meant("LPAR", "(", "write `(`"),
-    "）": Meant("RPAR", ")", "write `)`"),
-    "π": Meant("NAME", "pi", "write `pi`"),
-    "\u00a0": Meant("", "", "write an ordinary space"),
-    "\u2009": Meant("", "", "write an ordinary space"),
-    "\u200b": Meant("", "", "delete it"),
-    "\ufeff": Meant("", "", "delete it"),
-    "²": Meant("", "", "write `**2`"),
-    "³": Meant("", "", "write `**3`"),
-    "√": Meant("", "", "write `sqrt(x)`"),
-    "∑": Meant("", "", "write `sum(x[i] for i)`"),
-    "∏": Meant("", "", "write `prod(x[i] for i)`"),
-    "∂": Meant("", "", "the cotangent of `x` is called `dx`"),
-    "“": Meant("", "", 'write `"`'),
-    "”": Meant("", "", 'write `"`'),
-    "‘": Meant("", "", 'write `"`'),
-    "’": Meant("", "", 'write `"`'),
+_MEANINGS = """
+SCALE * ×·⋅∙∗
+SCALE / ÷∕
+SIGN - −–—‐
+SIGN + ＋
+COMPARISON <= ≤
+COMPARISON >= ≥
+COMPARISON != ≠
+EQUAL = ＝
+ARROW -> →
+AND and ∧
+OR or ∨
+NOT not ¬
+NAME inf ∞
+NAME pi π
+COMMA , ，
+COLON : ：
+LPAR ( （
+RPAR ) ）
+"""
+"""Terminal, text, and the characters that stand for it."""
+
+_ADVICE = {
+    "\u00a0\u2009": "write an ordinary space",
+    "\u200b\ufeff": "delete it",
+    "²": "write `**2`",
+    "³": "write `**3`",
+    "√": "write `sqrt(x)`",
+    "∑": "write `sum(x[i] for i)`",
+    "∏": "write `prod(x[i] for i)`",
+    "∂": "the cotangent of `x` is called `dx`",
+    "“”‘’": 'write `"`',
 }
+
+LOOKALIKES: dict[str, Meant] = {
+    char: Meant(type, text, f"write `{text}`")
+    for type, text, chars in map(str.split, _MEANINGS.strip().split("\n"))
+    for char in chars
+} | {char: Meant("", "", text) for chars, text in _ADVICE.items() for char in chars}
+LOOKALIKES["…"] = Meant("ELLIPSIS", "...", "write three dots, `...`")
 
 
 def operator(text: str, span: Span) -> tuple[Fault, Meant]:

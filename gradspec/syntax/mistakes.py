@@ -6,13 +6,100 @@ terminals expected there; the first that recognises its mistake explains it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import keyword
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from gradspec.syntax import misreadings
-from gradspec.syntax.blocks import unexpected_indent
+from gradspec.source import Span
 from gradspec.syntax.grammar import Unexpected
-from gradspec.syntax.stop import Stop, generic, is_name
-from gradspec.syntax.tokens import Chunk, Fault, FaultFound, Line
+from gradspec.syntax.layout import unexpected_indent
+from gradspec.syntax.tokens import (
+    ITEM_WORDS,
+    Chunk,
+    Fault,
+    FaultFound,
+    Line,
+    Token,
+    shortened,
+)
+
+# --- the place ------------------------------------------------------------------------
+
+_RESERVED = frozenset(
+    ["DEF", "FROM", "IMPORT", "IF", "ELSE", "FOR", "AND", "OR", "NOT"]
+)
+_KINDS = ("NOGRAD", "INT", "BOOL", "STATIC", "PARAM")
+_OPERAND_ENDS = frozenset(("NAME", "NUMBER", "RPAR", "RSQB"))
+_RESULT_ENDS = ("RPAR", "RSQB", "NUMBER")
+_OPERATORS = frozenset(("SIGN", "SCALE", "POWER", "COMPARISON", "AND", "OR"))
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """The place where the parser stopped: at token ``index`` of a line (its end when
+    there is no such token), expecting one of some terminals.
+    """
+
+    line: Line
+    index: int
+    expected: frozenset[str]
+
+    @property
+    def found(self) -> Token:
+        """The token that does not fit."""
+        tokens = self.line.tokens
+        if self.index < len(tokens):
+            return tokens[self.index]
+        end = tokens[-1].end
+        return Token("_NEWLINE", "", end, end)
+
+    def at(self, offset: int) -> Token:
+        """A neighbour of the token that does not fit; an empty one beyond the line."""
+        place = self.index + offset
+        if 0 <= place < len(self.line.tokens):
+            return self.line.tokens[place]
+        return Token("", "", self.found.start, self.found.end)
+
+    @property
+    def last(self) -> str:
+        """The type of the last token that fits."""
+        return self.at(-1).type
+
+    @property
+    def ended(self) -> bool:
+        return self.index >= len(self.line.tokens)
+
+    @property
+    def in_rule(self) -> bool:
+        """True in the head of a rule."""
+        return self.line.first == "RULE"
+
+    def before(self, *types: str) -> bool:
+        """True if a token of one of these types comes earlier in the line."""
+        return any(token.type in types for token in self.line.tokens[: self.index])
+
+    @property
+    def innermost(self) -> str:
+        """The type of the bracket that is open here; empty if none is."""
+        open_: list[str] = []
+        for token in self.line.tokens[: self.index]:
+            if token.type in ("LPAR", "LSQB"):
+                open_.append(token.type)
+            elif token.type in ("RPAR", "RSQB") and open_:
+                open_.pop()
+        return open_[-1] if open_ else ""
+
+    def fault(self, code: str, headline: str, help: str) -> Fault:
+        """A fault at the token that does not fit; for the end of a line, just there."""
+        return Fault(code, headline, self.found.span, help=help)
+
+
+def _is_name(token: Token) -> bool:
+    return token.text.isidentifier() and token.type not in _RESERVED
+
+
+def _begins_operand(token: Token) -> bool:
+    return token.type in ("NUMBER", "LPAR") or _is_name(token)
 
 
 def explain(stop: Stop) -> Fault:
@@ -21,7 +108,58 @@ def explain(stop: Stop) -> Fault:
         fault = check(stop)
         if fault is not None:
             return fault
-    return generic(stop)
+    if stop.ended:
+        headline = "the line ends too early"
+    else:
+        headline = f"`{shortened(stop.found.text)}` does not fit here"
+    expected = _listed(stop.expected)
+    return stop.fault("GS101", headline, f"expected {expected}" if expected else "")
+
+
+_WORDS = {
+    "_NEWLINE": "the end of the line",
+    "COLON": "`:`",
+    "COMMA": "`,`",
+    "EQUAL": "`=`",
+    "ARROW": "`->`",
+    "LPAR": "`(`",
+    "RPAR": "`)`",
+    "LSQB": "`[`",
+    "RSQB": "`]`",
+    "ELLIPSIS": "`...`",
+    "DOT": "`.`",
+    "IF": "`if`",
+    "ELSE": "`else`",
+    "FOR": "`for`",
+    "IMPORT": "`import`",
+    "BECAUSE": "`because`",
+    "STRING": "a text in quotes",
+}
+
+
+def _listed(expected: frozenset[str]) -> str:
+    """The expected terminals in words; the ten operators and the ways to begin an
+    expression take one word each.
+    """
+    words: list[str] = []
+    if {"NUMBER", "LPAR"} <= expected:
+        words.append("an expression")
+    elif "NAME" in expected:
+        words.append("a name")
+    elif "NUMBER" in expected:
+        words.append("a number")
+    skipped = {"BECAUSE"} if "NAME" in expected else set()  # a name, there
+    if "LPAR" in expected and words:
+        skipped.add("LPAR")
+    if "SCALE" in expected:
+        words.append("an operator")
+        skipped.update(("LPAR", "LSQB", "DOT", "IF"))
+    words.extend(text for name, text in _WORDS.items() if name in expected - skipped)
+    *others, last = words or [""]
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+# --- items ----------------------------------------------------------------------------
 
 
 def outside(line: Line) -> Fault:
@@ -48,60 +186,38 @@ def explain_item(chunk: Chunk, failure: Unexpected | FaultFound) -> Fault:
     if isinstance(failure, FaultFound):
         return failure.fault
     if chunk.head.first == "RULE" and not statements:
-        help = "write what it computes below it, indented: `y = x**2`"
         name = chunk.head.tokens[1]
-        return Fault(
-            "GS111", f"the rule `{name.text}` has no body", name.span, help=help
-        )
+        headline = f"the rule `{name.text}` has no body"
+        help = "write what it computes below it, indented: `y = x**2`"
+        return Fault("GS111", headline, name.span, help=help)
     if chunk.head.first != "RULE" and chunk.body:
         return unexpected_indent(chunk.body[0])
     return Fault("GS101", "this item cannot be read", chunk.head.span)
 
 
-# --- the head of an item --------------------------------------------------------------
+# --- heads ----------------------------------------------------------------------------
 
 
 def _kind_of_bare_output(stop: Stop) -> Fault | None:
     """``-> m: int:``"""
-    words = ("NOGRAD", "INT", "BOOL", "STATIC", "PARAM", "NAME")
-    if stop.line.first != "RULE" or not stop.before("ARROW"):
+    if not stop.in_rule or not stop.before("ARROW") or "_NEWLINE" not in stop.expected:
         return None
-    if "_NEWLINE" in stop.expected and stop.found.type in words:
-        if stop.at(1).type != "COLON" and stop.found.type == "NAME":
-            return None
-        name = next(t for t in reversed(stop.line.tokens[: stop.index]) if is_name(t))
-        headline = "an output with a kind stands in parentheses"
-        help = f"write `-> ({name.text}: {stop.found.text}):`"
-        return stop.fault("GS124", headline, help)
-    return None
-
-
-def _body_beside_head(stop: Stop) -> Fault | None:
-    if stop.line.first != "RULE" or "_NEWLINE" not in stop.expected:
+    is_odd = stop.found.type == "NAME" and stop.at(1).type == "COLON"
+    if stop.found.type not in _KINDS and not is_odd:
         return None
-    headline = "the body of a rule begins on a line of its own"
-    help = "break the line after the colon and indent the body by four spaces"
-    return stop.fault("GS106", headline, help)
-
-
-def _kind_before_name(stop: Stop) -> Fault | None:
-    """``param beta = 1.0``"""
-    kinds = ("NOGRAD", "INT", "BOOL", "STATIC", "PARAM")
-    if stop.line.first != "RULE" or stop.at(-1).type not in kinds:
-        return None
-    if not is_name(stop.found) or stop.at(-2).type not in ("LPAR", "COMMA"):
-        return None
-    headline = "the kind of an input stands after its name"
-    help = f"write `{stop.found.text}: {stop.at(-1).text}`"
-    return stop.fault("GS124", headline, help)
+    name = next(t for t in reversed(stop.line.tokens[: stop.index]) if _is_name(t))
+    headline = "an output with a kind stands in parentheses"
+    return stop.fault(
+        "GS124", headline, f"write `-> ({name.text}: {stop.found.text}):`"
+    )
 
 
 def _unknown_kind(stop: Stop) -> Fault | None:
-    if stop.line.first != "RULE" or "NOGRAD" not in stop.expected:
+    if not stop.in_rule or "NOGRAD" not in stop.expected:
         return None
-    if stop.at(-1).type != "COLON" or "NAME" in stop.expected:
+    if stop.last != "COLON" or "NAME" in stop.expected:
         return None
-    if not is_name(stop.found):
+    if not _is_name(stop.found):
         headline = "a kind is missing after the colon"
     else:
         headline = f"`{stop.found.text}` is not a kind"
@@ -114,98 +230,10 @@ def _unknown_kind(stop: Stop) -> Fault | None:
     return stop.fault("GS124", headline, help)
 
 
-def _default_of_output(stop: Stop) -> Fault | None:
-    if (
-        stop.line.first == "RULE"
-        and stop.found.type == "EQUAL"
-        and stop.before("ARROW")
-    ):
-        return stop.fault(
-            "GS124", "an output has no default", "assign it in the body of the rule"
-        )
-    return None
-
-
-def _missing_arrow(stop: Stop) -> Fault | None:
-    if stop.line.first != "RULE" or "ARROW" not in stop.expected:
-        return None
-    headline = "the outputs of this rule are missing"
-    help = "write `-> y:` after the inputs, with the names of the outputs"
-    return stop.fault("GS107", headline, help)
-
-
-def _missing_colon(stop: Stop) -> Fault | None:
-    if "COLON" not in stop.expected or not stop.ended:
-        return None
-    if stop.line.first == "RULE":
-        headline, help = "the head of a rule ends with a colon", "add `:` here"
-        return stop.fault("GS102", headline, help)
-    if stop.line.first == "EXAMPLE":
-        headline = "this example does not say what must come out"
-        help = "write `example x = 2: y = 4`, a colon between what is given and what comes out"
-        return stop.fault("GS102", headline, help)
-    return None
-
-
-def _python_def(stop: Stop) -> Fault | None:
-    if stop.line.first != "DEF" or "EQUAL" not in stop.expected:
-        return None
-    if stop.found.type not in ("COLON", "ARROW"):
-        return None
-    headline = "a def is one line, `def f(x) = expression`"
-    help = "write `=` here; what has statements is a rule, `rule f(x) -> y:`"
-    return stop.fault("GS101", headline, help)
-
-
-def _import_form(stop: Stop) -> Fault | None:
-    if stop.line.first != "FROM":
-        return None
-    if stop.index == 1:
-        headline = "the file to import from is named by its path in quotes"
-    elif stop.found.type == "SCALE" and stop.at(-1).type == "IMPORT":
-        headline = "what is imported is named, one by one"
-    else:
-        return None
-    return stop.fault("GS101", headline, 'write `from "path.grad" import name, other`')
-
-
 # --- statements -----------------------------------------------------------------------
 
-
-def _missing_reason(stop: Stop) -> Fault | None:
-    if stop.line.first != "OVERRIDE":
-        return None
-    if "BECAUSE" in stop.expected and (stop.ended or stop.found.type == "STRING"):
-        headline = "an override says why it is not the derivative"
-    elif stop.at(-1).type == "BECAUSE" and "STRING" in stop.expected:
-        headline = "the reason of an override stands in quotes"
-    else:
-        return None
-    return stop.fault(
-        "GS110", headline, 'write `because "gradient reversal"` at the end'
-    )
-
-
-def _exact_place(stop: Stop) -> Fault | None:
-    """``exact y``, ``exact override …``, ``save exact y``, ``y = exact x``"""
-    marks = [t for t in stop.line.tokens[: stop.index] if t.type == "EXACT"]
-    if not marks:
-        return None
-    first = stop.line.first == "EXACT" and not stop.before("EQUAL")
-    if not first and not (stop.at(-1).type == "EXACT" and is_name(stop.found)):
-        return None
-    headline, help = _NOT_EXACT.get(
-        stop.at(1 - stop.index).type if first else stop.line.first,
-        ("`exact` marks a definition", "write `exact y = expression`"),
-    )
-    return Fault("GS750", headline, marks[-1].span, help=help)
-
-
 _NOT_EXACT = {
-    "OVERRIDE": (
-        "an override is never rewritten",
-        "leave `exact` out",
-    ),
+    "OVERRIDE": ("an override is never rewritten", "leave `exact` out"),
     "SURROGATE": (
         "a surrogate is differentiated, not evaluated",
         "mark the output, `exact y = …`, or a cotangent that you declare, `exact dx = …`",
@@ -214,47 +242,37 @@ _NOT_EXACT = {
 """Statements that need no mark, with the reason."""
 
 
-def _second_equal(stop: Stop) -> Fault | None:
-    if stop.found.type == "EQUAL" and stop.before("EQUAL"):
-        headline = "one line assigns one name"
-        return stop.fault(
-            "GS101", headline, "write each assignment on a line of its own"
-        )
-    return None
+def _exact_place(stop: Stop) -> Fault | None:
+    """``exact y``, ``exact override …``, ``save exact y``, ``y = exact x``"""
+    marks = [t for t in stop.line.tokens[: stop.index] if t.type == "EXACT"]
+    if not marks:
+        return None
+    first = stop.line.first == "EXACT" and not stop.before("EQUAL")
+    if not first and not (stop.last == "EXACT" and _is_name(stop.found)):
+        return None
+    headline, help = _NOT_EXACT.get(
+        stop.at(1 - stop.index).type if first else stop.line.first,
+        ("`exact` marks a definition", "write `exact y = expression`"),
+    )
+    return Fault("GS750", headline, marks[-1].span, help=help)
 
 
-def _several_targets(stop: Stop) -> Fault | None:
-    """``z, w = …``"""
-    if stop.found.type == "COMMA" and stop.index == 1 and "EQUAL" in stop.expected:
-        headline = "one line assigns one name"
-        return stop.fault(
-            "GS101", headline, "write each assignment on a line of its own"
-        )
-    return None
+_STATEMENTS = {
+    "IF": "write `y = a if condition else b`",
+    "ELSE": "write `y = a if condition else b`",
+    "FOR": "an index runs over its axis by itself: `y[i] = x[i]**2`, `sum(x[i] for"
+    " i)`; write a few steps out, `a = …`, `b = …`",
+    "NOT": "a line of a body assigns: `y = …`",
+    "IMPORT": 'write `from "path.grad" import name`, outside the rules',
+}
 
 
 def _statement_of_python(stop: Stop) -> Fault | None:
     """``if x > 0:``, ``for i in …:``"""
-    if stop.index != 0 or stop.found.type not in ("IF", "ELSE", "FOR", "NOT", "IMPORT"):
+    help = _STATEMENTS.get(stop.found.type)
+    if stop.index != 0 or help is None or stop.at(1).type == "EQUAL":
         return None
-    if stop.at(1).type == "EQUAL":
-        return None
-    help = {
-        "IF": "write `y = a if condition else b`",
-        "ELSE": "write `y = a if condition else b`",
-        "FOR": "an index runs over its axis by itself: `y[i] = x[i]**2`, `sum(x[i] for"
-        " i)`; write a few steps out, `a = …`, `b = …`",
-        "IMPORT": 'write `from "path.grad" import name`, outside the rules',
-    }.get(stop.found.type, "a line of a body assigns: `y = …`")
-    headline = f"there is no `{stop.found.text}` statement"
-    return stop.fault("GS119", headline, help)
-
-
-def _docstring_place(stop: Stop) -> Fault | None:
-    if stop.found.type != "DOCSTRING":
-        return None
-    headline = "a docstring stands first in the body of a rule, on its own lines"
-    return stop.fault("GS126", headline, "move it there, or make it a comment with `#`")
+    return stop.fault("GS119", f"there is no `{stop.found.text}` statement", help)
 
 
 def _expression_alone(stop: Stop) -> Fault | None:
@@ -265,9 +283,8 @@ def _expression_alone(stop: Stop) -> Fault | None:
         return None
     if stop.index and stop.found.type in ("COLON", "NAME", "DOT"):
         return None
-    headline = "this line assigns nothing"
     help = f"write `{_FORMS.get(stop.line.first, 'name = expression')}`"
-    return Fault("GS101", headline, stop.line.span, help=help)
+    return Fault("GS101", "this line assigns nothing", stop.line.span, help=help)
 
 
 _FORMS = {
@@ -281,22 +298,386 @@ _FORMS = {
 }
 """The forms of the statements that begin with a word."""
 
+# --- expressions ----------------------------------------------------------------------
+
+
+def _batch_index(stop: Stop) -> Fault | None:
+    """``y[..., i]``"""
+    if stop.found.type != "ELLIPSIS" or stop.innermost != "LSQB":
+        return None
+    headline = (
+        "batch axes (`...`) are declared in the head and never written in the body"
+    )
+    tokens = stop.line.tokens[stop.index + 1 :]
+    closing = next((n for n, t in enumerate(tokens) if t.type == "RSQB"), 0)
+    rest = ", ".join(t.text for t in tokens[:closing] if t.type != "COMMA")
+    name = stop.at(-2).text
+    help = f"write `{name}[{rest}]`" if rest else f"write `{name}`"
+    return stop.fault("GS119", headline, help)
+
+
+def _missing_else(stop: Stop) -> Fault | None:
+    if "ELSE" not in stop.expected or stop.found.type in ("EQUAL", "IF", "STRING"):
+        return None
+    if stop.last in _OPERAND_ENDS and _begins_operand(stop.found):
+        return None
+    opened = [token for token in stop.line.tokens[: stop.index] if token.type == "IF"]
+    span = opened[-1].span if opened else stop.found.span
+    help = "say what it is otherwise: `a if condition else b`"
+    return Fault("GS118", "this `if` has no `else`", span, help=help)
+
+
+_ATTRIBUTES = {
+    "shape": "a size is the name of an axis: of `x[n]` it is `n`",
+    "size": "a size is the name of an axis: of `x[n]` it is `n`",
+    "ndim": "the number of axes is in the head of the rule",
+    "T": "a transpose is written by its indices: `x[j, i]`",
+    "e": "Euler's number is `exp(1)`",
+}
+
+
+def _of_library(stop: Stop) -> Fault | None:
+    """``tf.math.log1p(x)``, ``np.pi``"""
+    is_dotted = stop.found.type == "DOT" or stop.at(-2).type == "DOT"
+    if not is_dotted or not _is_name(stop.at(-1)):
+        return None
+    tokens = stop.line.tokens
+    first = last = stop.index - 1
+    while first > 1 and tokens[first - 1].type == "DOT" and _is_name(tokens[first - 2]):
+        first -= 2
+    while stop.at(last + 1 - stop.index).type == "DOT" and last + 2 < len(tokens):
+        last += 2
+    if last - first < 2 or not _is_name(tokens[first]) or not _is_name(tokens[last]):
+        return None
+    name = tokens[last].text
+    is_call = last + 1 < len(tokens) and tokens[last + 1].type == "LPAR"
+    dotted = "".join(token.text for token in tokens[first : last + 1])
+    help = f"write `{name}(…)` if there is such a built-in"
+    if not is_call:
+        help = _ATTRIBUTES.get(name, f"write `{name}`")
+    span = tokens[first].span.to(tokens[last].span)
+    return _python(shortened(dotted), span, help)
+
+
+def _keyword_as_name(stop: Stop) -> Fault | None:
+    """A word of the language, reserved in Python too, where a name must stand."""
+    if not stop.found.text.isalpha() or "NAME" not in stop.expected:
+        return None
+    if stop.found.type in ("NAME", "NUMBER") or stop.at(1).type in ("NAME", "NUMBER"):
+        return None
+    return _reserved(stop.found)
+
+
+def _missing_operator(stop: Stop) -> Fault | None:
+    if not (stop.expected & _OPERATORS) or not _begins_operand(stop.found):
+        return None
+    if stop.last not in _OPERAND_ENDS and not _is_name(stop.at(-1)):
+        return None
+    found = shortened(stop.found.text)
+    help = "write `*` to multiply"
+    if _is_name(stop.at(-1)):
+        name = shortened(stop.at(-1).text)
+        help += f"; if `{name}` is a function, `{name}({found})`"
+    return stop.fault("GS125", f"an operator is missing before `{found}`", help)
+
+
+# --- the table of mistakes ------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Mistake:
+    """A mistake that is ``made`` at some places. The messages may show the token that
+    does not fit, ``{0.found.text}``, and the one before it, ``{1.text}``.
+    """
+
+    code: str
+    headline: str
+    help: str
+    is_made: Callable[[Stop], bool]
+
+    def __call__(self, stop: Stop) -> Fault | None:
+        if not self.is_made(stop):
+            return None
+        texts = (t.format(stop, stop.at(-1)) for t in (self.headline, self.help))
+        return stop.fault(self.code, *texts)
+
+
 _CHECKS: tuple[Callable[[Stop], Fault | None], ...] = (
-    _docstring_place,
-    _python_def,
-    _import_form,
+    _Mistake(
+        "GS126",
+        "a docstring stands first in the body of a rule, on its own lines",
+        "move it there, or make it a comment with `#`",
+        lambda stop: stop.found.type == "DOCSTRING",
+    ),
+    _Mistake(
+        "GS101",
+        "a def is one line, `def f(x) = expression`",
+        "write `=` here; what has statements is a rule, `rule f(x) -> y:`",
+        lambda stop: (
+            stop.line.first == "DEF"
+            and "EQUAL" in stop.expected
+            and stop.found.type in ("COLON", "ARROW")
+        ),
+    ),
+    _Mistake(
+        "GS101",
+        "the file to import from is named by its path in quotes",
+        'write `from "path.grad" import name, other`',
+        lambda stop: stop.line.first == "FROM" and stop.index == 1,
+    ),
+    _Mistake(
+        "GS101",
+        "what is imported is named, one by one",
+        'write `from "path.grad" import name, other`',
+        lambda stop: stop.found.type == "SCALE" and stop.last == "IMPORT",
+    ),
     _kind_of_bare_output,
-    _body_beside_head,
-    _kind_before_name,
+    _Mistake(
+        "GS106",
+        "the body of a rule begins on a line of its own",
+        "break the line after the colon and indent the body by four spaces",
+        lambda stop: stop.in_rule and "_NEWLINE" in stop.expected,
+    ),
+    _Mistake(
+        "GS124",
+        "the kind of an input stands after its name",
+        "write `{0.found.text}: {1.text}`",
+        lambda stop: (
+            stop.in_rule
+            and stop.last in _KINDS
+            and _is_name(stop.found)
+            and stop.at(-2).type in ("LPAR", "COMMA")
+        ),
+    ),
     _unknown_kind,
-    _default_of_output,
-    _missing_arrow,
-    _missing_colon,
-    _missing_reason,
+    _Mistake(
+        "GS124",
+        "an output has no default",
+        "assign it in the body of the rule",
+        lambda stop: (
+            stop.in_rule and stop.found.type == "EQUAL" and stop.before("ARROW")
+        ),
+    ),
+    _Mistake(
+        "GS107",
+        "the outputs of this rule are missing",
+        "write `-> y:` after the inputs, with the names of the outputs",
+        lambda stop: stop.in_rule and "ARROW" in stop.expected,
+    ),
+    _Mistake(
+        "GS102",
+        "the head of a rule ends with a colon",
+        "add `:` here",
+        lambda stop: stop.in_rule and "COLON" in stop.expected and stop.ended,
+    ),
+    _Mistake(
+        "GS102",
+        "this example does not say what must come out",
+        "write `example x = 2: y = 4`, a colon between what is given and what comes out",
+        lambda stop: (
+            stop.line.first == "EXAMPLE" and "COLON" in stop.expected and stop.ended
+        ),
+    ),
+    _Mistake(
+        "GS110",
+        "an override says why it is not the derivative",
+        'write `because "gradient reversal"` at the end',
+        lambda stop: (
+            stop.line.first == "OVERRIDE"
+            and "BECAUSE" in stop.expected
+            and (stop.ended or stop.found.type == "STRING")
+        ),
+    ),
+    _Mistake(
+        "GS110",
+        "the reason of an override stands in quotes",
+        'write `because "gradient reversal"` at the end',
+        lambda stop: (
+            stop.line.first == "OVERRIDE"
+            and stop.last == "BECAUSE"
+            and "STRING" in stop.expected
+        ),
+    ),
     _exact_place,
     _statement_of_python,
-    *misreadings.CHECKS,
-    _second_equal,
-    _several_targets,
+    _Mistake(
+        "GS108",
+        "`=` assigns; it does not compare",
+        "write `==`",
+        lambda stop: (
+            stop.found.type == "EQUAL"
+            and (
+                stop.before("IF", "AND", "OR", "NOT")
+                or stop.line.first == "ASSUME"
+                or ("COMPARISON" in stop.expected and stop.innermost != "")
+            )
+        ),
+    ),
+    _batch_index,
+    _Mistake(  # y: float = x
+        "GS119",
+        "an assignment has no type",
+        "write `{1.text} = …`",
+        lambda stop: (
+            stop.found.type == "COLON" and stop.index == 1 and "EQUAL" in stop.expected
+        ),
+    ),
+    _Mistake(
+        "GS119",
+        "an index stands for a whole axis; there are no slices",
+        "name the index, `x[i]`, and use it where it runs",
+        lambda stop: stop.found.type == "COLON" and stop.innermost == "LSQB",
+    ),
+    _Mistake(
+        "GS119",
+        "only a name has indices",
+        "all indices stand in one bracket, `x[i, j]`; give a result a name first",
+        lambda stop: stop.found.type == "LSQB" and stop.last in _RESULT_ENDS,
+    ),
+    _Mistake(
+        "GS127",
+        "an example gives numbers, not formulas",
+        "write digits, `x = 0.5`, or a vector, `x = [1, -2, inf]`",
+        lambda stop: (
+            stop.line.first == "EXAMPLE"
+            and (
+                ("NUMBER" in stop.expected and stop.last != "SIGN")
+                or stop.found.type in (*_OPERATORS, "LPAR", "DOT")
+            )
+        ),
+    ),
+    _Mistake(
+        "GS119",
+        "there are no lists in an expression",
+        "write the formula of one element: `y[i] = …`",
+        lambda stop: stop.found.type == "LSQB" and "NUMBER" in stop.expected,
+    ),
+    _missing_else,
+    _Mistake(
+        "GS126",
+        "a text stands alone here",
+        'a docstring has three quotes: `"""`',
+        lambda stop: stop.found.type == "STRING" and stop.index == 0,
+    ),
+    _Mistake(
+        "GS119",
+        "a text has no place in an expression",
+        "an expression is made of numbers and names",
+        lambda stop: (
+            stop.found.type == "STRING"
+            and ({"NAME", "NUMBER"} <= stop.expected or stop.last in _OPERAND_ENDS)
+        ),
+    ),
+    _of_library,
+    _Mistake(
+        "GS119",
+        "only a rule has parts that a `.` picks",
+        "write `rule.output(arguments)`; built-ins have short names, `exp(x)`, sizes are"
+        " names, `n`",
+        lambda stop: stop.found.type == "DOT",
+    ),
+    _Mistake(  # for (i, j)
+        "GS119",
+        "`for` is followed by the names of indices",
+        "write `for j` or `for i, j`",
+        lambda stop: stop.last == "FOR" and "NAME" in stop.expected,
+    ),
+    _Mistake(
+        "GS125",
+        "an operator is missing here",
+        "write `*` to multiply",
+        lambda stop: stop.found.type == "LPAR" and stop.last in _RESULT_ENDS,
+    ),
+    _keyword_as_name,
+    _missing_operator,
+    _Mistake(
+        "GS101",
+        "one line assigns one name",
+        "write each assignment on a line of its own",
+        lambda stop: (
+            (stop.found.type == "EQUAL" and stop.before("EQUAL"))
+            or (  # z, w = …
+                stop.found.type == "COMMA"
+                and stop.index == 1
+                and "EQUAL" in stop.expected
+            )
+        ),
+    ),
     _expression_alone,
 )
+
+# --- names that cannot be names -------------------------------------------------------
+# A rule becomes a Python function and its inputs the arguments, so that they must be
+# names there too. Some keywords are no names at all but forms of Python that a user
+# expects here; those are recognised by the tokens beside them.
+
+_KEYWORDS = {
+    "lambda": "there are no anonymous functions: write `def f(x) = expression`",
+    "in": "an index runs over the axis that it stands on: write `for j`",
+    "is": "compare with `==`",
+    "return": "a rule assigns its outputs by name: `y = expression`",
+    "yield": "a rule assigns its outputs by name: `y = expression`",
+    "pass": "a rule assigns its outputs: `y = expression`",
+    "while": "there are no loops; an index runs by itself: `sum(x[i] for i)`",
+    "class": "a file holds rules: `rule f(x) -> y:`",
+    "import": 'write `from "path.grad" import name`',
+    "elif": "write `a if c else b if d else e`",
+    "assert": "what holds of the inputs is said by `assume x > 0`",
+    "True": "write the condition itself; in an example write `true`",
+    "False": "write the condition itself; in an example write `false`",
+    "None": "there is no missing value",
+}
+
+
+def explain_names(chunks: Sequence[Chunk], suspects: Sequence[Token]) -> list[Fault]:
+    """A fault for each suspect, once for each item and name."""
+    wanted, none = set(suspects), Token("", "", 0, 0)
+    faults: list[Fault] = []
+    for chunk in chunks if wanted else ():
+        seen: set[str] = set()
+        body = chunk.body if chunk.head.first in ITEM_WORDS else ()
+        for line in (chunk.head, *body):
+            if line.first == "FOR":  # told as the statement that it is
+                continue
+            tokens = (none, *line.tokens, none)
+            for before, token, after in zip(
+                tokens, tokens[1:], tokens[2:], strict=False
+            ):
+                if token in wanted and token.text not in seen:
+                    seen.add(token.text)
+                    faults.append(_no_name(token, before, after))
+    return faults
+
+
+def _no_name(token: Token, before: Token, after: Token) -> Fault:
+    if token.text[0] == "_":
+        bare = token.text.strip("_")
+        bare += "_" if keyword.iskeyword(bare) else ""
+        is_short = bare.isidentifier() and len(bare) <= 40
+        text = shortened(token.text)
+        headline = f"`{text}` begins with an underscore: such names are ours"
+        help = f"write `{bare}`" if is_short else "begin it with a letter"
+        return Fault("GS116", headline, token.span, help=help)
+    if token.text in _KEYWORDS and _is_form(token, before, after):
+        return _python(token.text, token.span, _KEYWORDS[token.text])
+    return _reserved(token)
+
+
+def _is_form(token: Token, before: Token, after: Token) -> bool:
+    """True if the keyword is used as Python uses it, not as a name."""
+    operand = ("NAME", "NUMBER", "STRING", "NOT", "RPAR", "RSQB")
+    if token.text in ("in", "is"):
+        return before.type in operand
+    is_statement = before.type == "" and after.type in ("", "COLON")
+    return token.text.istitle() or after.type in operand[:4] or is_statement
+
+
+def _python(text: str, span: Span, help: str) -> Fault:
+    headline = f"`{text}` is Python, not part of this language"
+    return Fault("GS119", headline, span, help=help)
+
+
+def _reserved(token: Token) -> Fault:
+    headline = f"`{token.text}` is a keyword of Python and cannot be a name"
+    help = f"rename it, to `{token.text}_` for example"
+    return Fault("GS115", headline, token.span, help=help)

@@ -13,100 +13,107 @@ have equal trees. Numbers are exact.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 from gradspec.source import Source, Span
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A piece of the text."""
+
+    span: Span = field(compare=False, repr=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Named(Node):
+    """A node with a name, which stands at ``name_span``."""
+
+    name_span: Span = field(compare=False, repr=False, kw_only=True)
+
 
 # --- expressions ---------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class Number(Node):
     """A literal; ``text`` is how the user wrote it (``0.10``), for messages."""
 
     value: Fraction
     text: str = field(compare=False)
-    span: Span = field(compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
+class Name(Node):
     """A bare name: an input, an output, a local, a size, an index, ``pi`` or
     ``inf``."""
 
     id: str
-    span: Span = field(compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Indexed:
+class Indexed(Node):
     """``x[i, j + 1]``; ``x[]`` has no indices."""
 
     name: str
     indices: tuple[Expr, ...]
-    span: Span = field(compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Unary:
+class Unary(Node):
     """``op`` is ``-``, ``+`` or ``not``."""
 
     op: str
     operand: Expr
-    span: Span = field(compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Binary:
+class Binary(Node):
     """``op`` is one of ``+ - * / % **``."""
 
     op: str
     left: Expr
     right: Expr
-    span: Span = field(compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Compare:
+class Compare(Node):
     """A chain: ``operands[0] ops[0] operands[1] ops[1] …``; ops ``< <= > >= == !=``."""
 
     operands: tuple[Expr, ...]
     ops: tuple[str, ...]
-    span: Span = field(compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Logical:
+class Logical(Node):
     """``op`` is ``and`` or ``or``; two or more operands (a chain of one op is flat)."""
 
     op: str
     operands: tuple[Expr, ...]
-    span: Span = field(compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Conditional:
+class Conditional(Node):
     """``then if condition else otherwise``."""
 
     then: Expr
     condition: Expr
     otherwise: Expr
-    span: Span = field(compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Keyword:
+class Keyword(Node):
     """``name=value`` in a call."""
 
     name: str
     value: Expr
-    span: Span = field(compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class Call(Node):
     """``function(args, keyword=…)``; ``rule.output(args)`` picks one of several
     outputs."""
 
@@ -114,19 +121,17 @@ class Call:
     output: str | None
     args: tuple[Expr, ...]
     keywords: tuple[Keyword, ...]
-    span: Span = field(compare=False, repr=False, kw_only=True)
     function_span: Span = field(compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Comprehension:
+class Comprehension(Node):
     """``op(body for i, j if condition)``; op ``sum mean prod max min logsumexp``."""
 
     op: str
     body: Expr
     indices: tuple[Name, ...]
     condition: Expr | None
-    span: Span = field(compare=False, repr=False, kw_only=True)
 
 
 Expr: TypeAlias = (
@@ -143,65 +148,88 @@ Expr: TypeAlias = (
 )
 
 
+def parts(node: Expr) -> tuple[Expr, ...]:
+    """The direct sub-expressions, left to right."""
+    match node:
+        case Number() | Name():
+            return ()
+        case Indexed(indices=indices):
+            return indices
+        case Unary(operand=operand):
+            return (operand,)
+        case Binary(left=left, right=right):
+            return (left, right)
+        case Compare(operands=operands) | Logical(operands=operands):
+            return operands
+        case Conditional(then=then, condition=condition, otherwise=otherwise):
+            return (then, condition, otherwise)
+        case Call(args=args, keywords=keywords):
+            return (*args, *(k.value for k in keywords))
+        case Comprehension(body=body, condition=condition):
+            return (body,) if condition is None else (body, condition)
+        case _:
+            assert_never(node)
+
+
+def walk(node: Expr) -> Iterator[Expr]:
+    """Every node, parents first, left to right. Its own stack: long sums are deep."""
+    todo = [node]
+    while todo:
+        found = todo.pop()
+        yield found
+        todo.extend(reversed(parts(found)))
+
+
 # --- statements of a rule ------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Assign:
+class Assignment(Named):
     """``name = value``; ``indices`` is None for a bare name, a tuple for ``name[i,
-    j]``. ``exact name = value`` is to be evaluated as it stands.
-    """
+    j]``."""
 
     name: str
     indices: tuple[Expr, ...] | None
     value: Expr
-    exact: bool = False
-    span: Span = field(compare=False, repr=False, kw_only=True)
-    name_span: Span = field(compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Assume:
+class Assign(Assignment):
+    """An output, a local or a gradient; ``exact name = value`` is to be evaluated as it
+    stands."""
+
+    exact: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Surrogate(Assignment):
+    """``surrogate OUT = expression`` (``OUT[i]`` for a ranked output)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Override(Assignment):
+    """``override dX = expression because "reason"``."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Assume(Node):
     """``assume condition, …``"""
 
     conditions: tuple[Expr, ...]
-    span: Span = field(compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Surrogate:
-    """``surrogate OUT = expression`` (``OUT[i]`` for a ranked output)."""
-
-    name: str
-    indices: tuple[Expr, ...] | None
-    value: Expr
-    span: Span = field(compare=False, repr=False, kw_only=True)
-    name_span: Span = field(compare=False, repr=False, kw_only=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Override:
-    """``override dX = expression because "reason"``."""
-
-    name: str
-    indices: tuple[Expr, ...] | None
-    value: Expr
-    reason: str
-    span: Span = field(compare=False, repr=False, kw_only=True)
-    name_span: Span = field(compare=False, repr=False, kw_only=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Keep:
+class Keep(Node):
     """``save name, …`` or ``recompute name, …`` (``word`` says which)."""
 
     word: str
     names: tuple[Name, ...]
-    span: Span = field(compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Binding:
+class Binding(Node):
     """``name = value`` in an example. A value is a signed number (also ``inf``,
     ``-inf``, ``nan``, ``true``, ``false``) or a bracketed list of values, nested for
     matrices.
@@ -209,37 +237,33 @@ class Binding:
 
     name: str
     value: Literal
-    span: Span = field(compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Scalar:
+class Scalar(Node):
     """A literal in an example. ``text`` keeps the digits that the user wrote: agreement
     is asked to exactly these.
     """
 
     text: str
-    span: Span = field(compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Vector:
+class Vector(Node):
     """``[…]`` in an example."""
 
     items: tuple[Literal, ...]
-    span: Span = field(compare=False, repr=False, kw_only=True)
 
 
 Literal: TypeAlias = Scalar | Vector
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class Example(Node):
     """``example x = 2, dz = 0.5: z = 6.9, dx = 2.5``."""
 
     given: tuple[Binding, ...]
     expected: tuple[Binding, ...]
-    span: Span = field(compare=False, repr=False, kw_only=True)
 
 
 Statement: TypeAlias = Assign | Assume | Surrogate | Override | Keep | Example
@@ -249,18 +273,17 @@ Statement: TypeAlias = Assign | Assume | Surrogate | Override | Keep | Example
 
 
 @dataclass(frozen=True, slots=True)
-class Axes:
+class Axes(Node):
     """``[..., n, 3]``: ``batch`` says that it began with ``...``; axes are names or
     fixed sizes.
     """
 
     batch: bool
     axes: tuple[str | int, ...]
-    span: Span = field(compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(Named):
     """An input or an output: ``t[..., n]: static int = 3``.
 
     ``kind`` is the words after the colon joined by one space (``""`` when absent):
@@ -271,12 +294,10 @@ class Parameter:
     axes: Axes | None
     kind: str
     default: Expr | None
-    span: Span = field(compare=False, repr=False, kw_only=True)
-    name_span: Span = field(compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
-class RuleDef:
+class RuleDef(Named):
     """``rule NAME(inputs) -> outputs:`` and its body, in the order written."""
 
     name: str
@@ -284,29 +305,24 @@ class RuleDef:
     outputs: tuple[Parameter, ...]
     doc: str | None
     body: tuple[Statement, ...]
-    span: Span = field(compare=False, repr=False, kw_only=True)
-    name_span: Span = field(compare=False, repr=False, kw_only=True)
     doc_span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
-class FunctionDef:
+class FunctionDef(Named):
     """``def NAME(args) = expression``."""
 
     name: str
     parameters: tuple[Name, ...]
     value: Expr
-    span: Span = field(compare=False, repr=False, kw_only=True)
-    name_span: Span = field(compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Import:
+class Import(Node):
     """``from "path.grad" import name, other``."""
 
     path: str
     names: tuple[Name, ...]
-    span: Span = field(compare=False, repr=False, kw_only=True)
     path_span: Span = field(compare=False, repr=False, kw_only=True)
 
 
@@ -314,12 +330,11 @@ Item: TypeAlias = Import | FunctionDef | RuleDef
 
 
 @dataclass(frozen=True, slots=True)
-class Comment:
+class Comment(Node):
     """A ``#`` comment, its text with the ``#``; kept so that the printer loses
     nothing."""
 
     text: str
-    span: Span = field(compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,15 +15,25 @@ from itertools import pairwise
 from gradspec.diagnostics import Diagnostic, Label, Outcome, error
 from gradspec.source import Source, Span
 from gradspec.syntax import nodes
-from gradspec.syntax.blocks import blocks
-from gradspec.syntax.depth import refuse_depth
-from gradspec.syntax.grammar import Unexpected, run
-from gradspec.syntax.layout import ITEM_WORDS, layout
-from gradspec.syntax.mistakes import explain, explain_item, outside
-from gradspec.syntax.scan import LINE_END, scan
-from gradspec.syntax.stop import Stop
-from gradspec.syntax.suspects import explain_names
-from gradspec.syntax.tokens import Chunk, Fault, FaultFound, Line, Token
+from gradspec.syntax.grammar import Unexpected, refuse_depth, run
+from gradspec.syntax.layout import blocks, layout
+from gradspec.syntax.mistakes import (
+    Stop,
+    explain,
+    explain_item,
+    explain_names,
+    outside,
+)
+from gradspec.syntax.scan import scan
+from gradspec.syntax.tokens import (
+    ITEM_WORDS,
+    LINE_END,
+    Chunk,
+    Fault,
+    FaultFound,
+    Line,
+    Token,
+)
 
 MAX_LENGTH = 1 << 20
 """Longer texts are refused: a file of rules that people wrote has some kilobytes."""
@@ -38,12 +48,12 @@ def parse(source: Source) -> Outcome[nodes.Module]:
         return Outcome(None, (_diagnostic(_too_long(source), source),))
     scanned = scan(source.text)
     lines = layout(source.text, scanned.tokens)
-    grouped = blocks(lines.lines)
-    faults = [*scanned.faults, *lines.faults, *grouped.faults]
-    faults.extend(explain_names(grouped.chunks, scanned.suspects))
-    if not grouped.chunks and not faults:
+    faults = [*scanned.faults, *lines.faults]
+    chunks = blocks(lines.lines, faults)
+    faults.extend(explain_names(chunks, scanned.suspects))
+    if not chunks and not faults:
         faults.append(_nothing())
-    items, broken = _items(grouped.chunks, len(source.text), faults)
+    items, broken = _items(chunks, len(source.text), faults)
     module = nodes.Module(source, tuple(items), tuple(scanned.comments), tuple(broken))
     faults.sort(key=lambda fault: (fault.span.start, fault.code))
     return Outcome(

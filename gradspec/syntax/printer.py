@@ -1,5 +1,10 @@
 """The canonical text of a module: four spaces, lines of 88 columns, comments kept.
 
+An expression becomes a document of Wadler's kind: texts, and groups that stand on one
+line if they fit, else break at each of their line ends. Newlines are free inside
+brackets only, so a long formula gets brackets around it and is broken before its
+weakest operators. The lines depend on the tree alone.
+
 A comment stays where it stood: at the end of its line, or on a line of its own before
 the same statement (one from inside a statement moves above it). A blank line stands
 between items, and where the author left one or more.
@@ -7,13 +12,333 @@ between items, and where the author left one or more.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from gradspec.source import Source, Span
 from gradspec.syntax import nodes
-from gradspec.syntax.quoting import docstring_literal
-from gradspec.syntax.wrapping import INDENT, head_lines, statement_lines
+from gradspec.syntax.literals import docstring_literal, number_text, string_literal
+
+WIDTH = 88
+INDENT = "    "
+
+# --- documents ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """A place where a line may end: ``flat`` if its group stands on one line, else
+    ``broken``."""
+
+    flat: str = ""
+    broken: str = "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """A document; ``is_group``: it stands on one line if it fits; else its lines are
+    indented one level deeper."""
+
+    body: _Document
+    is_group: bool
+
+
+_Document: TypeAlias = "str | _End | _Block | tuple[_Document, ...]"
+_OPEN, _CLOSE, _COMMA = _End("", "("), _End("", ")"), _End("", ",")
+_NOTHING, _BLANK = _End(), _End(" ")
+
+
+def _bracketed(body: _Document, open: _Document, close: _Document) -> _Document:
+    """``body`` on lines of its own between two brackets, if it does not fit."""
+    return _Block((open, _Block((_NOTHING, body), False), _NOTHING, close), True)
+
+
+def _listed(parts: Iterable[_Document]) -> _Document:
+    """Parts with commas between them; after the last one, too, if each has a line."""
+    found = [each for part in parts for each in (part, ",", _BLANK)]
+    return (*found[:-2], _COMMA) if found else ()
+
+
+def _rendered(document: _Document, indent: str, width: float = WIDTH) -> str:
+    """The text of a document, its first line without the indentation."""
+    done: list[str] = []
+    column = len(indent)
+    waiting: list[tuple[str, bool, _Document]] = [(indent, False, document)]
+    while waiting:
+        margin, is_flat, part = waiting.pop()
+        match part:
+            case _Block(body, True):
+                is_flat = is_flat or _fits(body, waiting, width - column)
+                waiting.append((margin, is_flat, body))
+            case _Block(body):
+                waiting.append((margin + INDENT, is_flat, body))
+            case tuple():
+                waiting += ((margin, is_flat, each) for each in reversed(part))
+            case _End(broken="\n") if not is_flat:
+                done.append(f"\n{margin}")
+                column = len(margin)
+            case _End() | str():
+                done.append(_text(part, is_flat))
+                column += len(done[-1])
+    return "".join(done)
+
+
+def _text(part: str | _End, is_flat: bool) -> str:
+    if isinstance(part, str):
+        return part
+    return part.flat if is_flat else part.broken
+
+
+def _fits(
+    body: _Document, after: Sequence[tuple[str, bool, _Document]], room: float
+) -> bool:
+    """True if ``body`` on one line, and what follows up to a line end, take no more
+    than ``room``."""
+    waiting = [*((is_flat, part) for _, is_flat, part in after), (True, body)]
+    while waiting and room >= 0:
+        is_flat, part = waiting.pop()
+        match part:
+            case _Block(inner):
+                waiting.append((is_flat, inner))
+            case tuple():
+                waiting += ((is_flat, each) for each in reversed(part))
+            case _End(broken="\n") if not is_flat:
+                return room >= 0
+            case _End() | str():
+                room -= len(_text(part, is_flat))
+    return room >= 0
+
+
+# --- expressions ----------------------------------------------------------------------
+
+# How tightly an expression binds, as in the grammar: what stands at a place that asks
+# for more is put in brackets.
+_CHOICE, _OR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _SIGN, _POWER, _ATOM = range(10)
+_STRENGTH = {
+    "or": _OR,
+    "and": _AND,
+    "+": _SUM,
+    "-": _SUM,
+    "*": _PRODUCT,
+    "/": _PRODUCT,
+    "%": _PRODUCT,
+}
+
+
+def print_expression(expr: nodes.Expr) -> str:
+    """The text of an expression, on one line, with no more brackets than needed."""
+    return _flat(_spelled(expr)[0])
+
+
+def _flat(document: _Document) -> str:
+    return _rendered(_Block(document, True), "", float("inf"))
+
+
+def _at(expr: nodes.Expr, strength: int, *, begins: bool = False) -> _Document:
+    """``expr`` where nothing that binds less than ``strength`` may stand. If it
+    ``begins`` a line, it gets brackets also where it needs several lines."""
+    document, own = _spelled(expr)
+    if own < strength:
+        return _bracketed(document, "(", ")")
+    return _opened(expr, document) if begins else document
+
+
+def _opened(expr: nodes.Expr, document: _Document) -> _Document:
+    """In brackets if it needs several lines; calls have their own."""
+    if isinstance(expr, nodes.Binary | nodes.Logical | nodes.Conditional):
+        return _bracketed(document, _OPEN, _CLOSE)
+    return document
+
+
+def _spelled(expr: nodes.Expr) -> tuple[_Document, int]:
+    """An expression, and how tightly it binds."""
+    match expr:
+        case nodes.Number(value, text):
+            return text or number_text(value), _ATOM
+        case nodes.Name(name):
+            return name, _ATOM
+        case nodes.Indexed(name, indices):
+            return target_text(name, indices), _ATOM
+        case nodes.Unary("not", operand):
+            return ("not ", _at(operand, _NOT)), _NOT
+        case nodes.Unary(op, operand):
+            return (op, _at(operand, _SIGN)), _SIGN
+        case nodes.Binary("**", left, right):
+            return (_at(left, _ATOM), "**", _at(right, _SIGN)), _POWER
+        case nodes.Binary(op):
+            own = _STRENGTH[op]
+            return _chain(_links(expr, own), own, own + 1), own
+        case nodes.Logical(op, operands):
+            own = _STRENGTH[op]
+            links = [(op, operand) for operand in operands]
+            return _chain(links, own + 1, own + 1), own
+        case nodes.Compare(operands, ops):
+            first, *others = (_at(operand, _SUM) for operand in operands)
+            pairs = zip(ops, others, strict=True)
+            return (first, *((f" {op} ", right) for op, right in pairs)), _COMPARE
+        case nodes.Conditional():
+            return _cases(expr), _CHOICE
+        case nodes.Call(function, output, args, keywords):
+            name = function if output is None else f"{function}.{output}"
+            words = ((f"{each.name}=", _spelled(each.value)[0]) for each in keywords)
+            given = (_spelled(arg)[0] for arg in args)
+            return _call(name, _listed((*given, *words))), _ATOM
+        case nodes.Comprehension(op, body, indices, condition):
+            parts: _Document = (_spelled(body)[0], _BLANK, f"for {_names(indices)}")
+            if condition is not None:
+                parts = (parts, _BLANK, "if ", _at(condition, _OR))
+            return _call(op, parts), _ATOM
+
+
+def _call(name: str, arguments: _Document) -> _Document:
+    return _bracketed(arguments, f"{name}(", ")") if arguments else f"{name}()"
+
+
+def _links(expr: nodes.Expr, strength: int) -> list[tuple[str, nodes.Expr]]:
+    """The operands of operators of one strength, each after its operator."""
+    links: list[tuple[str, nodes.Expr]] = []
+    while isinstance(expr, nodes.Binary) and _STRENGTH.get(expr.op) == strength:
+        links.append((expr.op, expr.right))
+        expr = expr.left
+    return [("", expr), *reversed(links)]
+
+
+def _chain(
+    links: Sequence[tuple[str, nodes.Expr]], first: int, others: int
+) -> _Document:
+    """Operands, each at the strength that its place asks for; or one on a line."""
+    (_, operand), *rest = links
+    parts = [_at(operand, first, begins=True)]
+    for op, operand in rest:
+        parts.append((_BLANK, f"{op} ", _at(operand, others, begins=True)))
+    return _Block(tuple(parts), True)
+
+
+def _cases(expr: nodes.Expr) -> _Document:
+    """A conditional, with one case on a line: ``a if p``, ``else b if q``, ``else c``;
+    on one line the later cases are in brackets."""
+    parts: list[_Document] = []
+    while isinstance(expr, nodes.Conditional):
+        test = ("if ", _at(expr.condition, _OR))
+        if parts:
+            parts += [(_BLANK, "else ", _End("(", ""))]
+        then = _at(expr.then, _OR, begins=True)
+        parts.append(_Block((then, _BLANK, test), True))
+        expr = expr.otherwise
+    closing = [_End(")", "")] * (len(parts) // 2)
+    last = _at(expr, _OR, begins=True)
+    return _Block((*parts, _BLANK, "else ", last, *closing), True)
+
+
+def target_text(name: str, indices: Iterable[nodes.Expr] | None) -> str:
+    return name if indices is None else f"{name}[{_expressions(indices)}]"
+
+
+def _expressions(exprs: Iterable[nodes.Expr]) -> str:
+    return ", ".join(map(print_expression, exprs))
+
+
+def _names(names: Iterable[nodes.Name]) -> str:
+    return ", ".join(name.id for name in names)
+
+
+# --- statements and heads -------------------------------------------------------------
+
+
+def _statement(statement: nodes.Statement) -> str:
+    """The text of a statement of a rule, its first line without indentation."""
+    match statement:
+        case nodes.Assume(conditions):
+            return _filled(f"assume {_expressions(conditions)}")
+        case nodes.Keep(word, names):
+            return f"{word} {_names(names)}"
+        case nodes.Example(given, expected):
+            return _filled(f"example {_bindings(given)}: {_bindings(expected)}")
+        case nodes.Override(reason=reason):
+            word, end = "override ", f" because {string_literal(reason)}"
+        case nodes.Surrogate():
+            word, end = "surrogate ", ""
+        case nodes.Assign(exact=exact):
+            word, end = "exact " if exact else "", ""
+    start = f"{word}{target_text(statement.name, statement.indices)} = "
+    return _formula(start, statement.value, end, INDENT)
+
+
+def _formula(start: str, value: nodes.Expr, end: str, indent: str) -> str:
+    """A long formula is in brackets; if it is a product whose last factor has brackets,
+    these serve."""
+    document, _ = _spelled(value)
+    *factors, (op, last) = _links(value, _PRODUCT)
+    inner, strength = _spelled(last)
+    if op == "*" and strength < _PRODUCT:
+        before = (start, _chain(factors, _PRODUCT, _SIGN), " * ")
+        if len(indent + _flat(before)) < WIDTH:
+            document = (*before[1:], _bracketed(inner, "(", ")"))
+            return _rendered(_Block((start, document, end), True), indent)
+    whole = (start, _opened(value, document), end)
+    return _rendered(_Block(whole, True), indent)
+
+
+def _filled(text: str) -> str:
+    """A text of bindings, broken after commas inside brackets where it is too long."""
+    lines, depth, start, comma = [], 0, 0, 0
+    room = WIDTH - len(INDENT)
+    for at, char in enumerate(text):
+        depth += (char in "([") - (char in ")]")
+        if at - start >= room and comma > start:
+            lines.append(text[start:comma])
+            start, room = comma + 1, WIDTH - 2 * len(INDENT)
+        if char == "," and depth:
+            comma = at + 1
+    return f"\n{INDENT * 2}".join([*lines, text[start:]])
+
+
+def _bindings(bindings: Iterable[nodes.Binding]) -> str:
+    return ", ".join(f"{each.name} = {_literal(each.value)}" for each in bindings)
+
+
+def _literal(value: nodes.Literal) -> str:
+    match value:
+        case nodes.Scalar(text):
+            return text
+        case nodes.Vector(items):
+            return f"[{', '.join(map(_literal, items))}]"
+
+
+def _head(item: nodes.Item) -> str:
+    """The head of a rule, or the whole of another item."""
+    match item:
+        case nodes.Import(path, names):
+            listed = _listed(name.id for name in names)
+            start = f"from {string_literal(path)} import "
+            head: _Document = (start, _bracketed(listed, _OPEN, _CLOSE))
+        case nodes.FunctionDef(name, parameters, value):
+            return _formula(f"def {name}({_names(parameters)}) = ", value, "", "")
+        case nodes.RuleDef(name, inputs, outputs):
+            given = _call(f"rule {name}", _listed(map(_parameter, inputs)))
+            head = (given, f" -> {_results(outputs)}:")
+    return _rendered(head, "")
+
+
+def _results(outputs: Sequence[nodes.Parameter]) -> str:
+    text = ", ".join(map(_parameter, outputs))
+    return text if len(outputs) == 1 and not outputs[0].kind else f"({text})"
+
+
+def _parameter(parameter: nodes.Parameter) -> str:
+    text = parameter.name
+    if parameter.axes is not None:
+        batch = ["..."] if parameter.axes.batch else []
+        text += f"[{', '.join([*batch, *map(str, parameter.axes.axes)])}]"
+    if parameter.kind:
+        text += f": {parameter.kind}"
+    if parameter.default is not None:
+        text += f" = {print_expression(parameter.default)}"
+    return text
+
+
+# --- modules --------------------------------------------------------------------------
 
 
 def print_module(module: nodes.Module) -> str:
@@ -47,16 +372,15 @@ class _Piece:
 
 def _pieces(item: nodes.Item) -> Iterator[_Piece]:
     if not isinstance(item, nodes.RuleDef):
-        yield _Piece("\n".join(head_lines(item)), item.span, "")
+        yield _Piece(_head(item), item.span, "")
         return
     head = Span(item.span.start, item.outputs[-1].span.end)
-    yield _Piece("\n".join(head_lines(item)), head, "")
+    yield _Piece(_head(item), head, "")
     if item.doc is not None:
         doc = docstring_literal(item.doc, INDENT)
         yield _Piece(doc, item.doc_span or item.name_span)
     for statement in item.body:
-        lines = statement_lines(statement, INDENT)
-        yield _Piece(f"\n{INDENT}".join(lines), statement.span)
+        yield _Piece(_statement(statement), statement.span)
 
 
 @dataclass(slots=True)

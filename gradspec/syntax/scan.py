@@ -15,15 +15,7 @@ from gradspec.source import Span
 from gradspec.syntax import foreign
 from gradspec.syntax.grammar import lexicon
 from gradspec.syntax.nodes import Comment
-from gradspec.syntax.tokens import Fault, Token, shortened
-
-LINE_END = "LINE_END"
-"""The type of the token at the end of each physical line; it ends where the next
-begins."""
-
-ENOUGH = 1000
-"""A text with so many odd characters is not a `.grad` file; the rest is not looked
-at."""
+from gradspec.syntax.tokens import ENOUGH, LINE_END, Fault, Token, shortened
 
 # Tried before the terminals: layout, and what would otherwise be read as two tokens.
 _BEFORE = (

@@ -7,6 +7,20 @@ from typing import NamedTuple
 
 from gradspec.source import Span
 
+LINE_END = "LINE_END"
+"""The type of the token at the end of each physical line; it ends where the next
+begins."""
+
+ENOUGH = 1000
+"""A text with so many odd characters is not a `.grad` file; the rest is not looked
+at."""
+
+MAX_DEPTH = 300
+"""Maximum nesting of brackets, and maximum depth of an expression tree."""
+
+ITEM_WORDS = ("RULE", "DEF", "FROM")
+"""The terminals with which an item begins."""
+
 
 class Token(NamedTuple):
     """A piece of text; ``type`` is a terminal of the grammar.
@@ -43,6 +57,13 @@ class FaultFound(Exception):
     def __init__(self, fault: Fault) -> None:
         super().__init__(fault.headline)
         self.fault = fault
+
+
+def too_deep(span: Span) -> Fault:
+    """Brackets or operators nested beyond MAX_DEPTH."""
+    headline = f"this is nested more than {MAX_DEPTH} levels deep"
+    help = "give a name to a part of it: `part = …` on a line of its own"
+    return Fault("GS120", headline, span, help=help)
 
 
 def shortened(text: str) -> str:

@@ -11,7 +11,6 @@ import lark
 import pytest
 
 from gradspec.syntax import grammar
-from gradspec.syntax.build import Builder
 
 ROOT = Path(__file__).parents[2]
 
@@ -56,7 +55,7 @@ def test_the_builder_has_a_method_for_each_rule() -> None:
     for rule in parser.rules:
         name = rule.alias or rule.origin.name
         if not name.startswith("_") and not rule.options.expand1:
-            assert hasattr(Builder, name), name
+            assert hasattr(grammar.Builder, name), name
 
 
 def test_the_parser_is_made_once() -> None:

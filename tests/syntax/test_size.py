@@ -67,7 +67,7 @@ def test_a_chain_is_not_called_nested(text: str, said: str) -> None:
 
 
 def test_a_deep_tree_can_be_compared_and_hashed_and_printed() -> None:
-    from gradspec.syntax.spelling import print_expression
+    from gradspec.syntax.printer import print_expression
 
     text = "-" * 299 + "x"
     first, second = parse_expression(text), parse_expression(text)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gradspec.syntax.quoting import (
+from gradspec.syntax.literals import (
     docstring_literal,
     docstring_value,
     string_literal,
