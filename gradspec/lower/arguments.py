@@ -115,6 +115,8 @@ def _too_many(
     if callee.name in ("min", "max"):
         first, *rest = (_letter(k) for k in range(given))
         help = f"nest the calls: {_nested(callee.name, first, rest)}"
+    elif callee.name == "log":
+        help = "the logarithm to base b is `log(x) / log(b)`, or `log2(x)`, `log10(x)`"
     return _Fault(headline, extra, "one too many", help)
 
 

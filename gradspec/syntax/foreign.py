@@ -24,7 +24,7 @@ class Meant:
 
 
 OPERATORS: dict[str, Meant] = {
-    "^": Meant("POWER", "**", "a power is written `x**2`"),
+    "^": Meant("POWER", "**", "a power is written `x**2`, and a power of e `exp(x)`"),
     "&&": Meant("AND", "and", "write `and`"),
     "&": Meant("AND", "and", "write `and`"),
     "||": Meant("OR", "or", "write `or`"),

@@ -7,6 +7,7 @@ terminals expected there; the first that recognises its mistake explains it.
 from __future__ import annotations
 
 import keyword
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -176,7 +177,10 @@ def outside(line: Line) -> Fault:
         help = "a def is put in place where it is used; mark what it is used for"
         return Fault("GS750", headline, line.tokens[0].span, help=help)
     elif any(token.type == "EQUAL" for token in line.tokens):
-        help = "indent it by four spaces to make it part of the rule above"
+        help = (
+            "indent it by four spaces to make it part of the rule above; a constant"
+            " is an input: `k: static = 0.5`"
+        )
     return Fault("GS112", headline, line.span, help=help)
 
 
@@ -284,6 +288,12 @@ def _expression_alone(stop: Stop) -> Fault | None:
     if stop.index and stop.found.type in ("COLON", "NAME", "DOT"):
         return None
     help = f"write `{_FORMS.get(stop.line.first, 'name = expression')}`"
+    quotient = re.match(
+        r"(d\w+) ?/ ?(d\w+)", " ".join(t.text for t in stop.line.tokens)
+    )
+    if quotient:
+        upper, lower = quotient.groups()
+        help = f"write `{lower} = {upper} * …`: the vjp, with the upstream gradient {upper}"
     return Fault("GS101", "this line assigns nothing", stop.line.span, help=help)
 
 
@@ -621,11 +631,12 @@ _KEYWORDS = {
     "while": "there are no loops; an index runs by itself: `sum(x[i] for i)`",
     "class": "a file holds rules: `rule f(x) -> y:`",
     "import": 'write `from "path.grad" import name`',
+    "as": "functions of Python cannot be imported; `exp`, `log` … are built in",
     "elif": "write `a if c else b if d else e`",
     "assert": "what holds of the inputs is said by `assume x > 0`",
     "True": "write the condition itself; in an example write `true`",
     "False": "write the condition itself; in an example write `false`",
-    "None": "there is no missing value",
+    "None": "an input without a gradient is declared in the header: `t: nograd`",
 }
 
 

@@ -108,7 +108,7 @@ BODY_FAULTS = [
     ("y = sum(x[j] for j in x)", "GS119", "in", "for j"),
     ("y = sum(x[j] for (i, j))", "GS119", "(", "for i, j"),
     ("y = x is x", "GS119", "is", "=="),
-    ("y = None", "GS119", "None", "no missing value"),
+    ("y = None", "GS119", "None", "`t: nograd`"),
     ("return x", "GS119", "return", "assigns its outputs"),
     ("pass", "GS119", "pass", "assigns its outputs"),
     ("for i in x:\n        y = x", "GS119", "for", "an index runs over its axis"),

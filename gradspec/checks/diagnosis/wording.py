@@ -125,8 +125,7 @@ def refuted(witness: Witness, instances: tuple[Instance, ...]) -> Diagnostic:
     others = (one for one in instances if one is not witness.instance)
     guesses = likely_causes(claim, witness.point, (witness.instance, *others))
     likely = tuple(fix for guess in guesses for fix in _fixes(rule, entry, name, guess))
-    own = witness.element and f"{claim.name} = "
-    notes = [f"at {place}: declared {own}{declared}, derivative {true}"]
+    notes: list[str] = []
     also: tuple[Label, ...] = ()
     if guesses and not likely:
         notes.append(guesses[0].sentence)
