@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from gradspec.audit.brackets import decided
-from gradspec.audit.formats import HALF, Array, largest, numbers, ordinals
+from gradspec.audit.formats import HALF, Array, largest, least_normal, numbers, ordinals
 from gradspec.audit.measure import Truth
 from gradspec.audit.points import Sample, as_sample, beside, is_inside, points
 from gradspec.audit.quantities import Quantity
 from gradspec.audit.tolerance import at_sign_changes, tolerances
+from gradspec.ir.expr import Expr
 from gradspec.ir.rule import Kind, Rule
+from gradspec.stabilise.brackets import bracket
 from gradspec.symbolic.enclose import Program, program
 from gradspec.symbolic.truth import FORMATS, ROOM, pair, pairs
 
@@ -28,6 +29,9 @@ _ZEROS = 12
 
 _ROOM = 160
 """Bits for what float64 left open in half precision: values beside powers of two."""
+
+_EXTRA = 14
+"""Bits beyond those of the format, as balls are asked for (`symbolic.truth`)."""
 
 _LINES = 12
 _GRID = 72
@@ -102,6 +106,39 @@ def _plain(quantity: Quantity, sample: Sample, dtype: str) -> Array:
     for form in quantity.forms if dtype in HALF else ():
         found = np.where(np.isnan(found), decided(form, columns, dtype), found)
     return found
+
+
+def decided(expr: Expr, columns: Mapping[str, Any], dtype: str) -> Array:
+    """The value of ``expr`` at each point, to `_EXTRA` bits beyond a format's; beneath
+    its normal numbers and beyond its largest anything that is. nan: not decided.
+    """
+    with np.errstate(all="ignore"):
+        try:
+            found = bracket(expr, columns)
+        except NotImplementedError:
+            return np.full(_count(columns), np.nan)
+        low, high = np.broadcast_arrays(found.low, found.high)
+        known = np.broadcast_to(_is_settled(low, high, dtype), _count(columns))
+        middle = np.where(np.isinf(high - low), high, low + (high - low) / 2)
+        middle = np.where((low <= 0) & (high >= 0), 0.0, middle)
+        return np.where(known, middle, np.nan)
+
+
+def _count(columns: Mapping[str, Any]) -> int:
+    return max(np.size(column) for column in columns.values())
+
+
+def _is_settled(low: Array, high: Array, dtype: str) -> Array:
+    """True where all numbers between are equal, to the precision that errors are
+    measured with."""
+    form = FORMATS[dtype]
+    least, most = np.minimum(abs(low), abs(high)), np.maximum(abs(low), abs(high))
+    same = (np.sign(low) == np.sign(high)) & (low != 0)
+    binade = np.frexp(low)[1] == np.frexp(high)[1]
+    near = binade & (high - low <= least * 2.0 ** -(form.bits + _EXTRA))
+    inside = same & near & (most <= largest(dtype))
+    beyond = same & (least > largest(dtype))
+    return inside | beyond | (most < least_normal(dtype))
 
 
 def _defined(

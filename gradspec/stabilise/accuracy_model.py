@@ -22,6 +22,7 @@ from gradspec.ir.expr import Apply, Expr, Select
 from gradspec.ir.walk import nodes
 from gradspec.primitives.lookup import primitive
 from gradspec.stabilise.arithmetic_model import Machine
+from gradspec.stabilise.brackets import plain_values
 from gradspec.stabilise.condition import Condition
 from gradspec.stabilise.sampling import Points
 
@@ -89,7 +90,8 @@ class Trial:
         self.meaning, self.points, self.machine = meaning, points, machine
         self.close = close
         dtype = np.dtype(machine.work).name
-        self.condition = Condition(meaning, points.rows, points.floating, dtype)
+        known = plain_values(meaning, points.columns) if dtype == "float32" else None
+        self.condition = Condition(meaning, points.rows, points.floating, dtype, known)
         value = self.condition.value
         limits = np.finfo(machine.work)
         size = np.abs(value)

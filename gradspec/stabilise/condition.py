@@ -44,8 +44,8 @@ class Condition:
     ``points`` bind every name to a number of the format ("float32" or "float64");
     ``inputs`` names the floating inputs, whose roundings count. ``value`` is an array
     of float64: the exact values rounded to the format, NaN where the function is
-    undefined (``known``, if the caller has them). Raises NotImplementedError for
-    indices and reductions.
+    undefined. Those that are not NaN in ``known`` are taken from there. Raises
+    NotImplementedError for indices and reductions.
     """
 
     def __init__(
@@ -59,10 +59,9 @@ class Condition:
         self._points, self._format = points, FORMATS[dtype]
         self._program = program(expand(form))
         self._moving = sorted(inputs & self._program.names.keys())
-        self.value = known
-        if known is None:
-            found = [nearest_of(self._program, point, self._format) for point in points]
-            self.value = np.array(found)
+        self.value = np.full(len(points), np.nan) if known is None else known
+        for row in np.flatnonzero(np.isnan(self.value)).tolist():
+            self.value[row] = nearest_of(self._program, points[row], self._format)
         self.unit = units(self.value, dtype)
         self._known: dict[int, tuple[float, int]] = {}
         self._widths: dict[int, float] = {}

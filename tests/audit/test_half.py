@@ -7,13 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gradspec.audit.brackets import bracket, decided
 from gradspec.audit.formats import every, unit
+from gradspec.audit.question import decided
 from gradspec.driver import audits
 from gradspec.driver.discover import discover
 from gradspec.driver.run import compile_entries
 from gradspec.options import AuditOptions, Options
 from gradspec.primitives.formula import formula
+from gradspec.stabilise.brackets import bracket
 from gradspec.symbolic.truth import pairs
 
 RULES = Path(__file__).parents[2] / "rules" / "activations"

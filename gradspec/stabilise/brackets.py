@@ -1,8 +1,8 @@
 """Numbers on both sides of a value, for whole columns of points at once.
 
-Half precision has so few bits that float64 shows nearly always what the truth is: where
-both ends lie in one binade and near enough to each other no ball is needed. Where they
-do not, or where a function is not known here, nothing is said (nan), and balls decide.
+Half precision and float32 have so few bits that float64 shows nearly always what the
+truth is: where both ends are near enough to each other no ball is needed. Where they
+are not, or where a function is not known here, nothing is said (nan), and balls decide.
 
 Sums, products, quotients and roots are rounded outwards. The other functions are
 NumPy's and the C library's, which are within 4 ULP in float64 (as they test
@@ -16,24 +16,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from gradspec.audit.formats import Array, largest, least_normal
 from gradspec.ir.evaluate import evaluate
 from gradspec.ir.expr import Expr
 from gradspec.primitives.formula import formula
 from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Primitive
-from gradspec.symbolic.truth import FORMATS
+
+Array: TypeAlias = Any
+"""A float64 array, or a number."""
 
 _ROOM = 2.0**-47
 _LEAST = float(np.finfo(float).tiny)
 """Room beneath the normal numbers, which may have been taken for 0."""
-
-_EXTRA = 14
-"""Bits beyond those of the format, as balls are asked for (`symbolic.truth`)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,37 +54,20 @@ class Decided:
 Side = Bracket | Decided
 
 
-def decided(expr: Expr, columns: Mapping[str, Any], dtype: str) -> Array:
-    """The value of ``expr`` at each point, to `_EXTRA` bits beyond a format's; beneath
-    its normal numbers and beyond its largest anything that is. nan: not decided.
+def plain_values(expr: Expr, columns: Mapping[str, Any]) -> Array:
+    """The value of ``expr`` at each point, rounded to float32; NaN where the bounds do
+    not round to the same.
     """
-    with np.errstate(all="ignore"):
-        try:
-            found = bracket(expr, columns)
-        except NotImplementedError:
-            return np.full(_count(columns), np.nan)
-        low, high = np.broadcast_arrays(found.low, found.high)
-        known = np.broadcast_to(_is_settled(low, high, dtype), _count(columns))
-        middle = np.where(np.isinf(high - low), high, low + (high - low) / 2)
-        middle = np.where((low <= 0) & (high >= 0), 0.0, middle)
-        return np.where(known, middle, np.nan)
-
-
-def _count(columns: Mapping[str, Any]) -> int:
-    return max(np.size(column) for column in columns.values())
-
-
-def _is_settled(low: Array, high: Array, dtype: str) -> Array:
-    """True where all numbers between are equal, to the precision that errors are
-    measured with."""
-    form = FORMATS[dtype]
-    least, most = np.minimum(abs(low), abs(high)), np.maximum(abs(low), abs(high))
-    same = (np.sign(low) == np.sign(high)) & (low != 0)
-    binade = np.frexp(low)[1] == np.frexp(high)[1]
-    near = binade & (high - low <= least * 2.0 ** -(form.bits + _EXTRA))
-    inside = same & near & (most <= largest(dtype))
-    beyond = same & (least > largest(dtype))
-    return inside | beyond | (most < least_normal(dtype))
+    count = max((np.size(column) for column in columns.values()), default=1)
+    found = np.full(count, np.nan)
+    try:
+        with np.errstate(all="ignore"):
+            ends = bracket(expr, columns)
+            low, high = np.float32(ends.low), np.float32(ends.high)
+        found[:] = np.where(low == high, low + 0.0, np.nan)
+    except NotImplementedError:
+        pass
+    return found
 
 
 def bracket(expr: Expr, columns: Mapping[str, Any]) -> Bracket:
@@ -111,7 +92,12 @@ class _Brackets:
         held = self._columns[name]
         if isinstance(held, Bracket | Decided):
             return held
-        return _constant(held) if isinstance(held, Fraction) else Bracket(held, held)
+        if isinstance(held, Fraction):
+            return _constant(held)
+        if held.dtype == np.bool_:
+            return Decided(held, ~held)
+        wide = np.float64(held)
+        return Bracket(wide, wide)
 
     def operation(self, op: str) -> Callable[..., Side]:
         operation = _OPERATIONS.get(op) or _of_row(primitive(op))
@@ -128,7 +114,9 @@ def _whole(found: Side) -> Side:
     """The same bounds, both nan where one of them is."""
     if isinstance(found, Decided):
         return found
-    lost = np.isnan(found.low) | np.isnan(found.high)
+    lost = np.isnan(found.low + found.high)
+    if not lost.any():
+        return found
     return Bracket(*(np.where(lost, np.nan, end) for end in (found.low, found.high)))
 
 
