@@ -8,12 +8,10 @@ from dataclasses import dataclass, field
 from gradspec.ir.expr import Expr, Ref
 from gradspec.ir.rule import Declared, Input, Kind, Let, Output, Override
 from gradspec.ir.walk import nodes as expr_nodes
-from gradspec.lower.context import Context
-from gradspec.lower.declaration import Declaration
-from gradspec.lower.growth import DEEPEST, depth
+from gradspec.lower.context import Binding, Context, Hidden, Role, Scope, Variable
+from gradspec.lower.header import Declaration
 from gradspec.lower.references import make_bindings, solve
-from gradspec.lower.scope import Binding, Hidden, Role, Scope, Variable
-from gradspec.lower.values import Value, type_of_kind
+from gradspec.lower.values import DEEPEST, Value, depth, type_of_kind
 from gradspec.source import Span
 from gradspec.syntax import nodes
 
@@ -183,14 +181,8 @@ def _again(node: Assignment, body: Body) -> bool:
     first = body.assigned.setdefault(node.name, node.name_span)
     if first is node.name_span:
         return False
-    body.cx.findings.error(
-        "GS207",
-        f"`{node.name}` is assigned twice",
-        node.name_span,
-        label="assigned here again",
-        also=(body.cx.findings.place(first, "first assigned here"),),
-        help="use a name of its own for each value",
-    )
+    help = "use a name of its own for each value"
+    body.cx.findings.twice("GS207", node, first, "assigned", help)
     return True
 
 

@@ -6,10 +6,9 @@ from dataclasses import replace
 
 from gradspec.ir.rule import Assume, Input, Output, Surrogate
 from gradspec.lower.body import Body, input_variable, read_value
+from gradspec.lower.context import Hidden, Role, Scope, Variable
 from gradspec.lower.findings import near
 from gradspec.lower.references import make_bindings, solve
-from gradspec.lower.scope import Hidden, Role, Scope, Variable
-from gradspec.lower.tree import free_indices
 from gradspec.source import Span
 from gradspec.syntax import nodes
 
@@ -26,7 +25,7 @@ def _assume(node: nodes.Expr, body: Body) -> Assume | None:
     scope = _assume_scope(body)
     cx = replace(body.cx, scope=scope)
     names = (*scope.variables, *scope.sizes, *scope.hidden)
-    free = tuple(name for name in free_indices(node) if name.id not in names)
+    free = tuple(name for name in _free_indices(node) if name.id not in names)
     bindings = make_bindings(free, cx)
     with scope.bind(bindings):
         value = cx.condition(node)
@@ -35,6 +34,27 @@ def _assume(node: nodes.Expr, body: Body) -> Assume | None:
     axes = [(b.id, solve(b, cx)) for b in bindings]
     ranges = tuple((name, axis) for name, axis in axes if axis is not None)
     return Assume(value.expr, ranges, node.span)
+
+
+def _free_indices(node: nodes.Expr) -> tuple[nodes.Name, ...]:
+    """The names that stand in index position and that no reduction around them binds,
+    each at its first place.
+    """
+    found: dict[str, nodes.Name] = {}
+    todo: list[tuple[nodes.Expr, tuple[str, ...]]] = [(node, ())]
+    while todo:
+        part, bound = todo.pop()
+        match part:
+            case nodes.Indexed(indices=indices):
+                inner = (n for index in indices for n in nodes.walk(index))
+                names = (n for n in inner if isinstance(n, nodes.Name))
+                found |= {n.id: n for n in names if n.id not in (*bound, *found)}
+            case nodes.Comprehension(indices=indices):
+                bound = (*bound, *(name.id for name in indices))
+            case _:
+                pass
+        todo.extend((below, bound) for below in reversed(nodes.parts(part)))
+    return tuple(found.values())
 
 
 def _assume_scope(body: Body) -> Scope:
@@ -64,13 +84,9 @@ def read_surrogate(
     if output is None or not output.takes_gradient:
         _not_replaceable(node, output, body)
     elif node.name in seen:
-        cx.findings.error(
-            "GS207",
-            f"`{node.name}` has two surrogates",
-            node.name_span,
-            also=(cx.findings.place(seen[node.name], "the first one"),),
-            help="keep one of them",
-        )
+        headline = f"`{node.name}` has two surrogates"
+        first = seen[node.name]
+        cx.findings.twice("GS207", node, first, "replaced", "keep one", headline)
     seen.setdefault(node.name, node.name_span)
     axes = None if output is None else output.shape.axes
     inner = replace(cx, scope=_surrogate_scope(node.name, body))

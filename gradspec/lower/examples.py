@@ -9,8 +9,8 @@ from fractions import Fraction
 from typing import assert_never
 
 from gradspec.ir.rule import Example, Input, Kind, Output, Shape, Value
-from gradspec.lower.declaration import Declaration
 from gradspec.lower.findings import Findings, near
+from gradspec.lower.header import Declaration
 from gradspec.source import Span
 from gradspec.syntax import nodes
 

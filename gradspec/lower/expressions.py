@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from gradspec.ir.expr import Apply, Const, Expr, Select
-from gradspec.lower.application import lower_call
+from gradspec.lower.calls import lower_call
 from gradspec.lower.context import Context
 from gradspec.lower.module import Type
 from gradspec.lower.references import (

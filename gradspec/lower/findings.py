@@ -8,6 +8,7 @@ from difflib import get_close_matches
 
 from gradspec.diagnostics import Diagnostic, Label, Severity, error
 from gradspec.source import Source, Span
+from gradspec.syntax import nodes
 
 
 class Findings:
@@ -45,6 +46,29 @@ class Findings:
                 help=help,
                 also=also,
             )
+        )
+
+    def twice(
+        self,
+        code: str,
+        second: nodes.Name | nodes.Named,
+        first: Span,
+        verb: str,
+        help: str,
+        headline: str = "",
+    ) -> None:
+        """A name that is ``verb`` (declared, assigned, …) a second time."""
+        if isinstance(second, nodes.Name):
+            name, span = second.id, second.span
+        else:
+            name, span = second.name, second.name_span
+        self.error(
+            code,
+            headline or f"`{name}` is {verb} twice",
+            span,
+            label=f"{verb} here again",
+            also=(self.place(first, f"first {verb} here"),),
+            help=help,
         )
 
     def note(self, code: str, headline: str, span: Span, label: str) -> None:

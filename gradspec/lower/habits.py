@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from gradspec.lower.context import Context
-from gradspec.lower.scope import Role
+from gradspec.lower.context import Context, Role
 from gradspec.primitives.lookup import is_function
 from gradspec.syntax import nodes
-
-REDUCTIONS = ("sum", "mean", "prod", "max", "min", "logsumexp")
+from gradspec.syntax.grammar import REDUCTIONS
 
 _FORMS = {
     "ln": "log({0})",
@@ -77,8 +75,7 @@ _GRADIENT = re.compile(r"(?:grad|gradient|upstream|cotangent|g)_?(\w*)")
 
 
 def call_help(node: nodes.Call, cx: Context) -> str:
-    """How to write a call of an unknown function; empty if it is none that is known from
-    elsewhere."""
+    """Advice for a call of a function of another library; empty for any other."""
     arguments = [cx.findings.text(arg.span) for arg in node.args]
     name = node.function
     if node.output is not None:
@@ -96,19 +93,20 @@ def call_help(node: nodes.Call, cx: Context) -> str:
 
 
 def is_of_arrays(node: nodes.Call) -> bool:
-    """Whether a function from elsewhere takes whole arrays, whose names have no indices."""
+    """True if a function from elsewhere takes whole arrays: their names have no
+    indices."""
     name = node.output or node.function
     return name in REDUCTIONS or "{0}" not in _FORMS.get(name, "{0}")
 
 
 def reduction_help(node: nodes.Call, cx: Context) -> str:
-    """How to write ``sum(x)`` and ``max(x[i])``."""
+    """Advice for ``sum(x)`` and ``max(x[i])``."""
     arguments = [cx.findings.text(arg.span) for arg in node.args]
     return _reduced(node.function, node, arguments, cx)
 
 
 def name_help(name: str, cx: Context) -> str:
-    """What an unknown name means to whoever comes from another library, or nothing."""
+    """The name here of what another library calls so; empty if there is none."""
     if name == "e":
         return "Euler's number is `exp(1)`; write `exp(x)` for its powers"
     upstream = [v.name for v in cx.scope.variables.values() if v.role is Role.UPSTREAM]
@@ -140,42 +138,27 @@ def _element(cx: Context, name: str) -> str:
 def _reduced(name: str, node: nodes.Call, arguments: Sequence[str], cx: Context) -> str:
     """``sum(exp(x[j]))`` → ``sum(exp(x[j]) for j)``"""
     example = f"a reduction names its indices: `{name}(x[i] for i)`"
-    body = (
-        node.args[0] if node.args and node.function not in cx.scope.variables else None
-    )
-    if isinstance(body, nodes.Name) and body.id in cx.scope.variables:
-        text = _element(cx, body.id)
-        indices = text[len(body.id) + 1 : -1]
-    elif body is not None:
-        text = arguments[0]
-        indices = ", ".join(_unbound(body, cx))
-    elif arguments:
-        text = arguments[0]
+    if not arguments:
+        return example
+    text = arguments[0]
+    if not node.args or node.function in cx.scope.variables:  # x.sum()
+        indices = text.partition("[")[2][:-1]
+    elif isinstance(node.args[0], nodes.Name) and text in cx.scope.variables:
+        text = _element(cx, text)
         indices = text.partition("[")[2][:-1]
     else:
-        return example
+        indices = ", ".join(_unbound(node.args[0], cx))
     return f"write `{name}({text} for {indices})`" if indices else example
 
 
 def _unbound(expr: nodes.Expr, cx: Context) -> Sequence[str]:
     """Names that stand as indices and mean nothing yet."""
-    found: dict[str, None] = {}
-    todo: list[object] = [expr]
-    while todo:
-        node = todo.pop()
-        if isinstance(node, nodes.Indexed):
-            for index in node.indices:
-                if isinstance(index, nodes.Name) and not _is_bound(index.id, cx):
-                    found[index.id] = None
-        if isinstance(node, tuple):
-            todo += node
-        elif hasattr(node, "__slots__"):
-            todo += [getattr(node, field, None) for field in node.__slots__]
-    return tuple(sorted(found))
-
-
-def _is_bound(name: str, cx: Context) -> bool:
+    indexed = (n for n in nodes.walk(expr) if isinstance(n, nodes.Indexed))
+    names = {
+        index.id
+        for node in indexed
+        for index in node.indices
+        if isinstance(index, nodes.Name)
+    }
     scope = cx.scope
-    return (
-        scope.index(name) is not None or name in scope.variables or name in scope.sizes
-    )
+    return sorted(n for n in names if scope.index(n) is None and n not in scope.known())

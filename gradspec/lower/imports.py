@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ntpath
 import posixpath
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TypeVar
 
 from gradspec.diagnostics import Diagnostic, Outcome, error
-from gradspec.lower.ordering import arrange
 from gradspec.syntax.nodes import Import, Module
+
+K = TypeVar("K")
 
 SHIPPED = "gradspec:"
 """Prefix of the rules that come with gradspec: ``gradspec:control/gradients``."""
@@ -66,3 +68,30 @@ def _circle(circle: tuple[str, ...], modules: Mapping[str, Module]) -> Diagnosti
         label="this import closes the circle",
         help="move what the files share into one that imports none of them",
     )
+
+
+def arrange(
+    keys: Iterable[K], needs: Callable[[K], Iterable[K]]
+) -> tuple[tuple[K, ...], tuple[tuple[K, ...], ...]]:
+    """All keys, each after what it needs (otherwise in the order given), and the
+    circles met on the way, each as the keys along it.
+
+    Depth-first with its own stack: a chain may be longer than Python's.
+    """
+    done: dict[K, None] = {}
+    circles: list[tuple[K, ...]] = []
+    for start in keys:
+        trail = {} if start in done else {start: iter(needs(start))}
+        while trail:
+            key = next(reversed(trail))
+            for need in trail[key]:
+                if need in trail:
+                    along = tuple(trail)
+                    circles.append(along[along.index(need) :])
+                elif need not in done:
+                    trail[need] = iter(needs(need))
+                    break
+            else:
+                del trail[key]
+                done[key] = None
+    return tuple(done), tuple(circles)

@@ -8,17 +8,20 @@ from gradspec.diagnostics import Diagnostic, Outcome
 from gradspec.ir.depth import deep
 from gradspec.ir.rule import Rule
 from gradspec.lower.findings import Findings, near
-from gradspec.lower.functions import lower_function
-from gradspec.lower.imports import resolve
-from gradspec.lower.library import Failed, Library, is_function
-from gradspec.lower.module import Function, LoweredModule
-from gradspec.lower.ordering import arrange
-from gradspec.lower.rules import lower_rule
-from gradspec.lower.tree import called, expressions
+from gradspec.lower.imports import arrange, resolve
+from gradspec.lower.module import (
+    Failed,
+    Function,
+    Library,
+    LoweredModule,
+    is_function,
+)
+from gradspec.lower.rules import lower_function, lower_rule
 from gradspec.source import Span
 from gradspec.syntax import nodes
 
 Definition = nodes.RuleDef | nodes.FunctionDef
+Items = dict[str, Rule | Function | Failed]
 
 
 def lower(
@@ -37,25 +40,31 @@ def _lower_module(
     module: nodes.Module, imports: Mapping[str, LoweredModule]
 ) -> Outcome[LoweredModule]:
     findings = Findings(module.source)
-    imported = _import(module, imports, findings)
+    known = _import(module, imports, findings)
+    imported = [item for item in known.values() if isinstance(item, Function)]
     definitions = _definitions(module, findings)
-    order, circles = _arrange(definitions)
-    found = findings.diagnostics + _circles(circles, definitions, module)
-    circular = dict.fromkeys(name for circle in circles for name in circle)
-    own: dict[str, Rule | Function | Failed] = {
-        name: Failed(name) for name in (*circular, *module.broken)
-    }
+    order, circles = arrange(definitions, lambda name: _needs(name, definitions))
+    _report_circles(circles, definitions, findings)
+    found = findings.diagnostics
+    circular = {name for circle in circles for name in circle}
+    known |= {name: Failed(name) for name in (*circular, *module.broken)}
     for name in order:
-        own_findings = Findings(module.source)
-        library = Library(own, imported, name)
-        item = _lower(definitions[name], library, own_findings)
-        if name in circular:
-            found += _without_notes(own_findings)
+        own = Findings(module.source)
+        item = _lower(definitions[name], Library(known, name), own)
+        if name in circular:  # that one of them needs another is no news
+            found += [d for d in own.diagnostics if d.is_error]
         else:
-            own[name] = item or Failed(name)
-            found += own_findings.diagnostics
-    found += _lower_again(module, definitions, own, imported)
-    return Outcome(_collect(module, definitions, own, imported), _by_place(found))
+            known[name] = item or Failed(name)
+            found += own.diagnostics
+    items = [known[name] for name in definitions]
+    lowered = LoweredModule(
+        module.source,
+        tuple(item for item in items if isinstance(item, Rule)),
+        tuple(item for item in items if isinstance(item, Function)),
+        tuple(imported),
+        tuple(i.name for i in items if isinstance(i, Failed)) + module.broken,
+    )
+    return Outcome(lowered, _by_place(found))
 
 
 def _lower(
@@ -68,27 +77,6 @@ def _lower(
             return lower_function(node, library, findings)
 
 
-def _without_notes(findings: Findings) -> list[Diagnostic]:
-    """Diagnostics without notes that one item on a cycle needs another."""
-    return [d for d in findings.diagnostics if d.is_error]
-
-
-def _collect(
-    module: nodes.Module,
-    definitions: Mapping[str, Definition],
-    own: Mapping[str, Rule | Function | Failed],
-    imported: Mapping[str, Rule | Function | Failed],
-) -> LoweredModule:
-    items = [own[name] for name in definitions]
-    return LoweredModule(
-        module.source,
-        tuple(item for item in items if isinstance(item, Rule)),
-        tuple(item for item in items if isinstance(item, Function)),
-        tuple(item for item in imported.values() if isinstance(item, Function)),
-        tuple(i.name for i in items if isinstance(i, Failed)) + module.broken,
-    )
-
-
 def _by_place(found: list[Diagnostic]) -> tuple[Diagnostic, ...]:
     """Diagnostics in the order of the text, whatever the order of work."""
     return tuple(sorted(found, key=lambda d: d.labels[0].span.start if d.labels else 0))
@@ -98,81 +86,59 @@ def _by_place(found: list[Diagnostic]) -> tuple[Diagnostic, ...]:
 
 
 def _definitions(module: nodes.Module, findings: Findings) -> dict[str, Definition]:
-    """Name → rule or def; a second one of the same name is reported."""
+    """Name → rule or def; a second one of the same name is reported and left out."""
     made: dict[str, Definition] = {}
     for item in module.items:
         if isinstance(item, nodes.Import):
             continue
         first = made.setdefault(item.name, item)
         if first is not item:
-            findings.error(
-                "GS204",
-                f"`{item.name}` is defined twice",
-                item.name_span,
-                label="defined here again",
-                also=(findings.place(first.name_span, "first defined here"),),
-                help="rename one of the two, or remove it",
-            )
+            help = "rename one of the two, or remove it"
+            findings.twice("GS204", item, first.name_span, "defined", help)
     return made
 
 
-def _lower_again(
-    module: nodes.Module,
-    definitions: Mapping[str, Definition],
-    own: Mapping[str, Rule | Function | Failed],
-    imported: Mapping[str, Rule | Function | Failed],
-) -> list[Diagnostic]:
-    """Diagnostics inside definitions that repeat a name."""
-    found: list[Diagnostic] = []
-    for item in module.items:
-        if isinstance(item, nodes.Import) or definitions[item.name] is item:
-            continue
-        findings = Findings(module.source)
-        _lower(item, Library(own, imported, item.name), findings)
-        found += _without_notes(findings)
-    return found
+def _needs(name: str, definitions: Mapping[str, Definition]) -> Iterator[str]:
+    """The definitions that one calls; a built-in's name in itself is the built-in."""
+    for call in _calls(definitions[name]):
+        called = call.function
+        if called in definitions and not (called == name and is_function(name)):
+            yield called
 
 
-def _arrange(
-    definitions: Mapping[str, Definition],
-) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-    def needs(name: str) -> Iterator[str]:
-        for function in called(definitions[name]):
-            its_own = function == name
-            if function in definitions and not (its_own and is_function(name)):
-                yield function
-
-    return arrange(definitions, needs)
+def _calls(item: Definition) -> Iterator[nodes.Call]:
+    for expr in _expressions(item):
+        yield from (n for n in nodes.walk(expr) if isinstance(n, nodes.Call))
 
 
-def _circles(
+def _expressions(item: Definition) -> Iterator[nodes.Expr]:
+    """The expressions of an item, in the order written."""
+    for part in (item,) if isinstance(item, nodes.FunctionDef) else item.body:
+        match part:
+            case nodes.Assignment() | nodes.FunctionDef():
+                yield part.value
+            case nodes.Assume(conditions):
+                yield from conditions
+
+
+def _report_circles(
     circles: tuple[tuple[str, ...], ...],
     definitions: Mapping[str, Definition],
-    module: nodes.Module,
-) -> list[Diagnostic]:
-    findings = Findings(module.source)
+    findings: Findings,
+) -> None:
     for circle in circles:
         path = " -> ".join((*circle, circle[0]))
         several = len(circle) > 1
+        calls = _calls(definitions[circle[-1]])
         findings.error(
             "GS225",
             f"rules or defs call each other in a circle: {path}"
             if several
             else f"`{circle[0]}` calls itself",
-            _call_of(circle[-1], circle[0], definitions),
+            next(c.function_span for c in calls if c.function == circle[0]),
             label="this call closes the circle" if several else "",
             help="there is no recursion: write the formula out, or use a reduction",
         )
-    return findings.diagnostics
-
-
-def _call_of(caller: str, callee: str, definitions: Mapping[str, Definition]) -> Span:
-    calls = (n for e in expressions(definitions[caller]) for n in nodes.walk(e))
-    return next(
-        n.function_span
-        for n in calls
-        if isinstance(n, nodes.Call) and n.function == callee
-    )
 
 
 # --- imports -------------------------------------------------------------------------
@@ -180,28 +146,21 @@ def _call_of(caller: str, callee: str, definitions: Mapping[str, Definition]) ->
 
 def _import(
     module: nodes.Module, imports: Mapping[str, LoweredModule], findings: Findings
-) -> dict[str, Rule | Function | Failed]:
-    made: dict[str, Rule | Function | Failed] = {}
+) -> Items:
+    made: Items = {}
     places: dict[str, Span] = {}
     for item in module.items:
         if not isinstance(item, nodes.Import):
             continue
         origin = imports.get(resolve(module.source.path, item.path))
-        if resolve(module.source.path, item.path) == module.source.path:
-            origin = _itself(module)
         for name in item.names:
             first = places.setdefault(name.id, name.span)
             if first is name.span:
                 made[name.id] = _imported(name, item, origin, findings)
             else:
-                _imported_twice(name, first, findings)
+                help = "remove one of the two"
+                findings.twice("GS204", name, first, "imported", help)
     return made
-
-
-def _itself(module: nodes.Module) -> LoweredModule:
-    """A stand-in for a file that imports itself, with its names."""
-    names = (i.name for i in module.items if not isinstance(i, nodes.Import))
-    return LoweredModule(module.source, failed=(*names, *module.broken))
 
 
 def _imported(
@@ -223,14 +182,3 @@ def _imported(
         help=near(name.id, origin.names) or f"it defines {listed}",
     )
     return Failed(name.id)
-
-
-def _imported_twice(name: nodes.Name, first: Span, findings: Findings) -> None:
-    findings.error(
-        "GS204",
-        f"`{name.id}` is imported twice",
-        name.span,
-        label="imported here again",
-        also=(findings.place(first, "first imported here"),),
-        help="remove one of the two",
-    )

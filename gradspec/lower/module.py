@@ -1,21 +1,25 @@
-"""The result of lowering a file."""
+"""The result of lowering a file, and the functions that its items can call."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import TypeAlias
 
 from gradspec.ir.expr import Expr
 from gradspec.ir.rule import Rule
+from gradspec.primitives.lookup import function_names, primitive
+from gradspec.primitives.row import Primitive
 from gradspec.source import Source, Span
 
 
 class Type(Enum):
     """The mathematical type of a value; an integer is a real, a truth value is not."""
 
-    REAL = "a number"
-    INT = "an integer"
-    BOOL = "a condition"
+    REAL = "real"
+    INT = "int"
+    BOOL = "bool"
 
     @property
     def is_number(self) -> bool:
@@ -72,3 +76,39 @@ class LoweredModule:
     @property
     def _items(self) -> tuple[Rule | Function, ...]:
         return (*self.rules, *self.functions)
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A rule or def that exists but has errors of its own."""
+
+    name: str
+
+
+Callee: TypeAlias = Rule | Function | Primitive | Failed
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """The meaning of function names inside the item called ``current``.
+
+    ``known`` are the rules and defs of the file and those that it imports; they shadow
+    built-ins, but for the item's own name, which means the built-in.
+    """
+
+    known: Mapping[str, Rule | Function | Failed] = field(default_factory=dict)
+    current: str = ""
+
+    def find(self, name: str) -> Callee | None:
+        if name in self.known and not (name == self.current and is_function(name)):
+            return self.known[name]
+        return primitive(name) if is_function(name) else None
+
+    def names(self) -> tuple[str, ...]:
+        """Everything that can be called, for suggestions."""
+        return (*self.known, *function_names())
+
+
+def is_function(name: str) -> bool:
+    """True if there is a built-in function (not an operator) of this name."""
+    return name in function_names()

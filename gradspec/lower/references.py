@@ -6,12 +6,10 @@ from dataclasses import replace
 
 from gradspec.ir.expr import Apply, Bound, Const, Expr, Idx, Reduce, Ref, Size
 from gradspec.ir.walk import nodes as expr_nodes
-from gradspec.lower.context import Context
+from gradspec.lower.context import Binding, Context, Role, Variable
 from gradspec.lower.findings import near
 from gradspec.lower.habits import name_help
-from gradspec.lower.library import is_function
-from gradspec.lower.module import Type
-from gradspec.lower.scope import Binding, Role, Variable
+from gradspec.lower.module import Type, is_function
 from gradspec.lower.values import Value, combine, reduced_type
 from gradspec.primitives.formula import CONSTANTS
 from gradspec.source import Span

@@ -1,4 +1,5 @@
-"""One rule: header, assignments, clauses, examples."""
+"""One rule: header, assignments, clauses, examples. A def, resolved once where it
+stands."""
 
 from __future__ import annotations
 
@@ -19,13 +20,13 @@ from gradspec.ir.rule import (
 from gradspec.ir.walk import names
 from gradspec.lower.body import Body, check_growth, first_scope, read_assignment
 from gradspec.lower.clauses import read_assumes, read_keep, read_surrogate
-from gradspec.lower.context import Context
-from gradspec.lower.declaration import declare
+from gradspec.lower.context import Context, Role, Scope, Variable
 from gradspec.lower.examples import read_example
 from gradspec.lower.expressions import lower_expression
 from gradspec.lower.findings import Findings
-from gradspec.lower.growth import LONGEST
-from gradspec.lower.library import Library
+from gradspec.lower.header import declare
+from gradspec.lower.module import Function, FunctionParameter, Library, Type
+from gradspec.lower.values import LONGEST
 from gradspec.source import Span
 from gradspec.syntax import nodes
 
@@ -145,3 +146,43 @@ def with_spans(rule: Rule) -> Rule:
         return replace(output, spans=spans)
 
     return replace(rule, outputs=tuple(map(visit, rule.outputs)))
+
+
+# --- defs ------------------------------------------------------------------------------
+
+
+def lower_function(
+    node: nodes.FunctionDef, library: Library, findings: Findings
+) -> Function | None:
+    """The def, its parameters typed by what the body asks of them."""
+    names = _parameters(node, findings)
+    variables = {
+        n: Variable(n, Role.PARAMETER, Type.REAL, is_static=True) for n in names
+    }
+    cx = Context(
+        Scope(variables, sees=f"def {node.name}"),
+        library,
+        findings,
+        lower_expression,
+        names,
+        is_function=True,
+    )
+    value = cx.lower(node.value)
+    if value is None or not findings.is_sound:
+        return None
+    types, static, rank_0 = cx.demands.types, cx.demands.static, cx.demands.rank_0
+    parameters = tuple(
+        FunctionParameter(n, types.get(n, Type.REAL), n in static, n in rank_0)
+        for n in names
+    )
+    return Function(node.name, parameters, value.expr, findings.source, node.name_span)
+
+
+def _parameters(node: nodes.FunctionDef, findings: Findings) -> tuple[str, ...]:
+    seen: dict[str, nodes.Name] = {}
+    for name in node.parameters:
+        first = seen.setdefault(name.id, name)
+        if first is not name:
+            help = "give one of the parameters another name"
+            findings.twice("GS205", name, first.span, "declared", help)
+    return tuple(seen)

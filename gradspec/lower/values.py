@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -18,7 +18,7 @@ from gradspec.ir.expr import (
     Size,
 )
 from gradspec.ir.rule import Kind
-from gradspec.ir.walk import nodes
+from gradspec.ir.walk import children, nodes
 from gradspec.lower.module import Type
 from gradspec.primitives.lookup import is_primitive, primitive
 
@@ -72,7 +72,7 @@ def applied_type(op: str, args: tuple[Expr, ...], types: tuple[Type, ...]) -> Ty
         return Type.BOOL
     row = primitive(op) if is_primitive(op) else None
     if row is not None and row.result != "real":
-        return Type.INT if row.result == "int" else Type.BOOL
+        return Type(row.result)
     if row is not None and row.is_step:
         return Type.INT
     whole = all(t is Type.INT for t in types) and bool(types)
@@ -128,3 +128,32 @@ def is_fixed(expr: Expr) -> bool:
     """True without index, size, reduction or call: the permitted parts of a static
     argument."""
     return not any(isinstance(n, Idx | Size | Reduce | Call) for n in nodes(expr))
+
+
+# --- size ----------------------------------------------------------------------------
+# The parser limits how deep an expression is written; defs and locals multiply that.
+# Later stages visit every node many times, so there is a limit here too, far above what
+# anyone writes.
+
+LARGEST = 5000
+"""Distinct operations of one expression."""
+
+DEEPEST = 500
+"""Operations inside one another."""
+
+LONGEST = 1000
+"""Statements of one rule."""
+
+
+def depth(expr: Expr, below: Mapping[str, int]) -> int:
+    """The number of nested operations; a name counts as ``below`` states."""
+    known: dict[Expr, int] = {}
+    for node in nodes(expr):
+        own = below.get(node.name, 1) if isinstance(node, Ref) else 1
+        known[node] = max((own, *(1 + known[c] for c in children(node))))
+    return known[expr]
+
+
+def is_too_large(expr: Expr, below: Mapping[str, int]) -> bool:
+    """True if an expression exceeds the limits of the later stages."""
+    return depth(expr, below) > DEEPEST or sum(1 for _ in nodes(expr)) > LARGEST

@@ -42,7 +42,7 @@ CONSTANTS = ("pi", "inf")
 @cache
 def formula(text: str) -> Expr:
     """The expression of a formula of the table; names become `Ref`, calls `Apply`."""
-    return _resolve(parse_expression(text))
+    return resolve(parse_expression(text))
 
 
 @cache
@@ -63,30 +63,31 @@ def negate(value: Expr) -> Expr:
     return Apply("neg", (value,))
 
 
-def _resolve(node: nodes.Expr) -> Expr:
+def resolve(node: nodes.Expr) -> Expr:
+    """The expression of a tree without indices; a name becomes a `Ref`."""
     match node:
         case nodes.Number(value=value):
             return Const(value)
         case nodes.Name(id=name):
             return Apply(name) if name in CONSTANTS else Ref(name)
         case nodes.Unary(op="-", operand=operand):
-            return negate(_resolve(operand))
+            return negate(resolve(operand))
         case nodes.Unary(op="not", operand=operand):
-            return Apply("not", (_resolve(operand),))
+            return Apply("not", (resolve(operand),))
         case nodes.Unary(operand=operand):
-            return _resolve(operand)
+            return resolve(operand)
         case nodes.Binary(op=op, left=left, right=right):
-            return Apply(BINARY[op], (_resolve(left), _resolve(right)))
+            return Apply(BINARY[op], (resolve(left), resolve(right)))
         case nodes.Compare(operands=operands, ops=ops):
-            terms = tuple(_resolve(o) for o in operands)
+            terms = tuple(resolve(o) for o in operands)
             links = zip(ops, terms, terms[1:], strict=False)
             return conjoin("and", tuple(Apply(BINARY[o], (a, b)) for o, a, b in links))
         case nodes.Logical(op=op, operands=operands):
-            return conjoin(op, tuple(_resolve(o) for o in operands))
+            return conjoin(op, tuple(resolve(o) for o in operands))
         case nodes.Conditional(then=then, condition=condition, otherwise=otherwise):
-            return Select(_resolve(condition), _resolve(then), _resolve(otherwise))
+            return Select(resolve(condition), resolve(then), resolve(otherwise))
         case nodes.Call(function=function, args=args):
-            return Apply(function, tuple(_resolve(a) for a in args))
+            return Apply(function, tuple(resolve(a) for a in args))
         case nodes.Indexed() | nodes.Comprehension():
             raise ValueError("a formula of the table has no indices")
         case _:

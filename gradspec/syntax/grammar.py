@@ -220,7 +220,8 @@ class Builder:
         tokens = _without(c, "LSQB", "RSQB", "COMMA")
         batch = bool(tokens) and tokens[0].type == "ELLIPSIS"
         axes = tuple(_axis(token) for token in tokens[batch:])
-        return nodes.Axes(batch, axes, span=_over(c))
+        places = tuple(token.span for token in tokens[batch:])
+        return nodes.Axes(batch, axes, places, span=_over(c))
 
     # --- statements
 

@@ -32,6 +32,7 @@ class Node:
 class Named(Node):
     """A node with a name, which stands at ``name_span``."""
 
+    name: str
     name_span: Span = field(compare=False, repr=False, kw_only=True)
 
 
@@ -188,7 +189,6 @@ class Assignment(Named):
     """``name = value``; ``indices`` is None for a bare name, a tuple for ``name[i,
     j]``."""
 
-    name: str
     indices: tuple[Expr, ...] | None
     value: Expr
 
@@ -280,6 +280,7 @@ class Axes(Node):
 
     batch: bool
     axes: tuple[str | int, ...]
+    places: tuple[Span, ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +291,6 @@ class Parameter(Named):
     ``nograd``, ``int``, ``bool``, ``param``, ``static``, ``static int``.
     """
 
-    name: str
     axes: Axes | None
     kind: str
     default: Expr | None
@@ -300,7 +300,6 @@ class Parameter(Named):
 class RuleDef(Named):
     """``rule NAME(inputs) -> outputs:`` and its body, in the order written."""
 
-    name: str
     inputs: tuple[Parameter, ...]
     outputs: tuple[Parameter, ...]
     doc: str | None
@@ -312,7 +311,6 @@ class RuleDef(Named):
 class FunctionDef(Named):
     """``def NAME(args) = expression``."""
 
-    name: str
     parameters: tuple[Name, ...]
     value: Expr
 

@@ -8,7 +8,7 @@ that was not there before, and its outputs must keep their values.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache, partial
@@ -22,9 +22,8 @@ from gradspec.ir.expr import Call, Expr
 from gradspec.ir.rule import CheckedRule, Rule
 from gradspec.ir.walk import nodes
 from gradspec.lower.findings import Findings
-from gradspec.lower.library import Library
 from gradspec.lower.lowering import lower
-from gradspec.lower.module import Function
+from gradspec.lower.module import Function, Library
 from gradspec.lower.rules import lower_rule
 from gradspec.source import Source, Span
 from gradspec.symbolic.compare import Relation, compare
@@ -151,9 +150,9 @@ def changed_rule(rule: Rule, fix: Fix, defs: tuple[Function, ...] = ()) -> Rule 
 
 def _library(rule: Rule, defs: tuple[Function, ...]) -> Library:
     """The rules that it calls, the defs of its file and those of others."""
-    own: Mapping[str, Rule | Function] = {f.name: f for f in _functions(rule.source)}
-    others: dict[str, Rule | Function] = {f.name: f for f in defs}
-    return Library(own, others | {r.name: r for r in _called(rule)}, rule.name)
+    items: tuple[Rule | Function, ...]
+    items = (*defs, *_called(rule), *_functions(rule.source))
+    return Library({item.name: item for item in items}, rule.name)
 
 
 @lru_cache(maxsize=1)

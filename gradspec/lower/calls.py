@@ -3,32 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
 from typing import assert_never
 
 from gradspec.ir.expr import Apply, Call, Const, Expr, Ref
 from gradspec.ir.rule import Input, Kind, Output, Rule
 from gradspec.ir.walk import nodes as expr_nodes
+from gradspec.ir.walk import transform
 from gradspec.lower import habits
-from gradspec.lower.arguments import bind
 from gradspec.lower.context import Context
 from gradspec.lower.findings import near
-from gradspec.lower.growth import DEEPEST, LARGEST, is_too_large
-from gradspec.lower.instance import instantiate
-from gradspec.lower.library import Callee, Failed
-from gradspec.lower.module import Function, FunctionParameter, Type
+from gradspec.lower.module import Callee, Failed, Function, FunctionParameter, Type
 from gradspec.lower.values import (
+    DEEPEST,
+    LARGEST,
     Value,
     applied_type,
     combine,
     is_fixed,
+    is_too_large,
     type_of,
     type_of_kind,
 )
 from gradspec.primitives.row import Primitive
 from gradspec.source import Span
 from gradspec.syntax import nodes
+from gradspec.syntax.grammar import REDUCTIONS
 
 Arguments = Mapping[str, nodes.Expr]
+_Callable = Rule | Function | Primitive
 
 
 def lower_call(node: nodes.Call, cx: Context) -> Value | None:
@@ -47,7 +51,7 @@ def lower_call(node: nodes.Call, cx: Context) -> Value | None:
     if not isinstance(callee, Rule) and node.output is not None:
         _no_outputs(node, cx)
         return None
-    bound = bind(node, callee, cx)
+    bound = _bind(node, callee, cx)
     if bound is None:
         _read_arguments(node, cx)
         return None
@@ -64,9 +68,7 @@ def lower_call(node: nodes.Call, cx: Context) -> Value | None:
 
 def _is_reduction(node: nodes.Call) -> bool:
     """``max(x)``: of two arguments it is a function."""
-    return (
-        node.function in habits.REDUCTIONS and len(node.args) == 1 and not node.keywords
-    )
+    return node.function in REDUCTIONS and len(node.args) == 1 and not node.keywords
 
 
 def _read_arguments(node: nodes.Call, cx: Context) -> None:
@@ -108,6 +110,122 @@ def _no_outputs(node: nodes.Call, cx: Context) -> None:
     )
 
 
+# --- arguments -----------------------------------------------------------------------
+
+
+def _bind(node: nodes.Call, callee: _Callable, cx: Context) -> Arguments | None:
+    """Parameter name → argument; None if they do not fit (which has been reported)."""
+    positional, by_keyword, optional = _parameters(callee)
+    names = positional + by_keyword
+    bound = dict(zip(positional, node.args, strict=False))
+    extra = node.args[len(positional) :]
+    if extra:
+        _too_many(node, callee, len(positional), by_keyword[: len(extra)], cx)
+        return None
+    for word in node.keywords:
+        if word.name not in names:
+            headline = f"`{callee.name}` has no argument `{word.name}`"
+            _misfit(headline, word.span, callee, cx, near(word.name, names))
+            return None
+        if word.name in bound:
+            headline = f"argument `{word.name}` of `{callee.name}` is given twice"
+            _misfit(headline, word.span, callee, cx)
+            return None
+        bound[word.name] = word.value
+    missing = [name for name in names if name not in bound and name not in optional]
+    if missing:
+        listed = ", ".join(f"`{name}`" for name in missing)
+        headline = f"`{callee.name}` takes {_arguments(len(positional))}, and {listed}"
+        headline += " is missing" if len(missing) == 1 else " are missing"
+        static = [f"pass it by keyword: `{n}=…`" for n in missing if n in by_keyword]
+        _misfit(headline, node.span, callee, cx, *static[:1])
+        return None
+    return _left_out(node, callee) | bound
+
+
+def _parameters(
+    callee: _Callable,
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """The positional ones, those that are passed by keyword (statics of a rule), and
+    those that may be left out."""
+    match callee:
+        case Primitive(params=params, least_arity=least):
+            return params, (), params[least:]
+        case Function(parameters=parameters):
+            return tuple(p.name for p in parameters), (), ()
+        case Rule(tensor_inputs=tensors, static_inputs=statics):
+            optional = tuple(i.name for i in statics if i.default is not None)
+            return (
+                tuple(i.name for i in tensors),
+                tuple(i.name for i in statics),
+                optional,
+            )
+
+
+def _left_out(node: nodes.Call, callee: _Callable) -> dict[str, nodes.Expr]:
+    """The values of a built-in's optional arguments."""
+    if not isinstance(callee, Primitive):
+        return {}
+    optional = zip(callee.params[callee.least_arity :], callee.optional, strict=True)
+    return {
+        name: nodes.Number(Fraction(value), str(value), span=node.span)
+        for name, value in optional
+    }
+
+
+def _arguments(number: int) -> str:
+    return f"{number or 'no'} argument{'s' if number != 1 else ''}"
+
+
+def _too_many(
+    node: nodes.Call,
+    callee: _Callable,
+    most: int,
+    statics: tuple[str, ...],
+    cx: Context,
+) -> None:
+    given, extra = len(node.args), node.args[most].span
+    if given - most <= len(statics):
+        headline = (
+            f"`{statics[0]}` of `{callee.name}` is static and is passed by keyword"
+        )
+        _misfit(headline, extra, callee, cx, f"write `{statics[0]}=…`")
+        return
+    headline = f"`{callee.name}` takes {_arguments(most)}, and {given} are given"
+    help = ""
+    if callee.name in ("min", "max"):
+        nested = "a"
+        for letter in "bcdefgh"[: given - 1]:
+            nested = f"{callee.name}({nested}, {letter})"
+        help = f"nest the calls: {nested}"
+    elif callee.name == "log":
+        help = "the logarithm to base b is `log(x) / log(b)`, or `log2(x)`, `log10(x)`"
+    _misfit(headline, extra, callee, cx, help)
+
+
+def _misfit(
+    headline: str, span: Span, callee: _Callable, cx: Context, help: str = ""
+) -> None:
+    call = _signature(callee)
+    notes = (f"its signature: {call}",) if help else ()
+    help = help or f"call it as `{call}`"
+    cx.findings.error("GS203", headline, span, help=help, notes=notes)
+
+
+def _signature(callee: _Callable) -> str:
+    """``clip(x, lo, hi)``, ``swish(x, beta: static = 1)``."""
+    parts = [*_parameters(callee)[0]]
+    if isinstance(callee, Rule):
+        parts = [_declared(input) for input in callee.inputs]
+    return f"{callee.name}({', '.join(parts)})"
+
+
+def _declared(input: Input) -> str:
+    kind = input.kind
+    text = input.name if kind is Kind.FLOAT else f"{input.name}: {kind.value}"
+    return text if input.default is None else f"{text} = {input.default}"
+
+
 # --- built-ins -----------------------------------------------------------------------
 
 
@@ -116,7 +234,7 @@ def _apply(
 ) -> Value | None:
     types = row.types or ("real",) * row.arity
     args = [
-        _typed(bound[name], type, f"argument `{name}` of `{row.name}`", cx)
+        _typed(bound[name], Type(type), f"argument `{name}` of `{row.name}`", cx)
         for name, type in zip(row.params, types, strict=True)
     ]
     sound = tuple(arg for arg in args if arg is not None)
@@ -127,13 +245,13 @@ def _apply(
     return combine(expr, type, *sound)
 
 
-def _typed(node: nodes.Expr, type: str, purpose: str, cx: Context) -> Value | None:
+def _typed(node: nodes.Expr, type: Type, purpose: str, cx: Context) -> Value | None:
     match type:
-        case "bool":
+        case Type.BOOL:
             return cx.condition(node)
-        case "int":
+        case Type.INT:
             return cx.integer(node, purpose)
-        case _:
+        case Type.REAL:
             return cx.number(node)
 
 
@@ -150,19 +268,29 @@ def _inline(
     names = tuple(p.name for p in function.parameters)
     types = dict(zip(names, (a.type for a in sound), strict=True))
     values = dict(zip(names, (a.expr for a in sound), strict=True))
-    expr = instantiate(function.body, values, node.span)
+    expr = _instantiated(function.body, values, node.span)
     if is_too_large(expr, {}):
         _too_large(node, cx)
         return None
     return combine(expr, type_of(function.body, types.__getitem__), *sound)
 
 
+def _instantiated(body: Expr, values: Mapping[str, Expr], span: Span) -> Expr:
+    """``body`` with its parameters replaced; its nodes take the place of the call, for
+    the def may stand in another file.
+    """
+
+    def visit(node: Expr) -> Expr:
+        return values[node.name] if isinstance(node, Ref) else replace(node, span=span)
+
+    return transform(body, visit)
+
+
 def _parameter(
     parameter: FunctionParameter, node: nodes.Expr, function: Function, cx: Context
 ) -> Value | None:
     purpose = f"argument `{parameter.name}` of `{function.name}`"
-    word = {Type.BOOL: "bool", Type.INT: "int", Type.REAL: "real"}[parameter.type]
-    value = _typed(node, word, purpose, cx)
+    value = _typed(node, parameter.type, purpose, cx)
     if value is not None and parameter.is_static:
         return _static(value, node.span, purpose, cx)
     if value is not None and parameter.is_rank_0:
@@ -231,8 +359,7 @@ def _argument(
     if given is None:
         return _default(rule, input, node.span, cx)
     purpose = f"argument `{input.name}` of `{rule.name}`"
-    word = {Type.BOOL: "bool", Type.INT: "int", Type.REAL: "real"}
-    value = _typed(given, word[type_of_kind(input.kind)], purpose, cx)
+    value = _typed(given, type_of_kind(input.kind), purpose, cx)
     if value is None:
         return None
     if input.kind.is_static:
@@ -262,7 +389,7 @@ def _static(value: Value, span: Span, purpose: str, cx: Context) -> Value | None
 def _rank_0(value: Value, span: Span, purpose: str, cx: Context) -> Value | None:
     if cx.require_rank_0(value):
         return value
-    names = (n.name for n in _references(value.expr))
+    names = (n.name for n in expr_nodes(value.expr) if isinstance(n, Ref))
     guilty = next((n for n in names if cx.scope.variables[n].batch), "it")
     cx.findings.error(
         "GS219",
@@ -272,7 +399,3 @@ def _rank_0(value: Value, span: Span, purpose: str, cx: Context) -> Value | None
         " the called rule",
     )
     return None
-
-
-def _references(expr: Expr) -> tuple[Ref, ...]:
-    return tuple(n for n in expr_nodes(expr) if isinstance(n, Ref))

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from gradspec.ir.expr import Const
 from gradspec.ir.rule import Input, Kind, Output, Shape
-from gradspec.lower.axes import check_axes, check_output_axes, sizes
-from gradspec.lower.constants import NotConstant, evaluate
+from gradspec.ir.tidy import tidy
 from gradspec.lower.findings import Findings
-from gradspec.lower.learnable import PARAM, check_params, initial_value
+from gradspec.primitives.formula import resolve
 from gradspec.source import Span
 from gradspec.syntax import nodes
 
-_KINDS = {kind.value: kind for kind in Kind} | {"": Kind.FLOAT, PARAM: Kind.FLOAT}
+Axis = str | int
+Parameters = Iterable[nodes.Parameter]
+
+_PARAM = "param"
+_KINDS = {kind.value: kind for kind in Kind} | {"": Kind.FLOAT, _PARAM: Kind.FLOAT}
 _STATICS = (Kind.STATIC.value, Kind.STATIC_INT.value)
 
 
@@ -44,10 +49,10 @@ def declare(node: nodes.RuleDef, findings: Findings) -> Declaration:
     bare = Shape(batch=not _is_over_axes_alone(node))
     made = tuple(_input(p, bare, findings) for p in inputs)
     results = tuple(_output(p) for p in outputs)
-    declaration = Declaration(made, results, sizes(parameters, findings))
-    check_params(node, made, findings)
-    check_axes(parameters, declaration.variables, declaration.sizes, findings)
-    check_output_axes(inputs, outputs, made, findings)
+    declaration = Declaration(made, results, _sizes(parameters))
+    _check_params(node, made, findings)
+    _check_axes(parameters, declaration.variables, declaration.sizes, findings)
+    _check_output_axes(inputs, outputs, made, findings)
     given = [p.name for p in node.inputs]
     repeated = tuple(p.name for p in node.outputs if p.name in given)
     collided = _check_cotangents(declaration, findings)
@@ -93,23 +98,16 @@ def _is_new(
     if first is parameter:
         return True
     is_both = parameter in node.outputs and first in node.inputs
-    findings.error(
-        "GS205",
-        f"`{parameter.name}` is an input and an output"
-        if is_both
-        else f"`{parameter.name}` is declared twice",
-        parameter.name_span,
-        label="declared here again",
-        also=(findings.place(first.name_span, "first declared here"),),
-        help=f"give one of them another name, such as `{parameter.name}2`",
-    )
+    headline = f"`{parameter.name}` is an input and an output" if is_both else ""
+    help = f"give one of them another name, such as `{parameter.name}2`"
+    findings.twice("GS205", parameter, first.name_span, "declared", help, headline)
     return False
 
 
 def _input(parameter: nodes.Parameter, bare: Shape, findings: Findings) -> Input:
     kind = _KINDS[parameter.kind]
     default = None
-    if parameter.default is not None and parameter.kind != PARAM:
+    if parameter.default is not None and parameter.kind != _PARAM:
         default = _default(parameter, parameter.default, kind, findings)
     if kind.is_static and parameter.axes is not None:
         findings.error(
@@ -120,7 +118,7 @@ def _input(parameter: nodes.Parameter, bare: Shape, findings: Findings) -> Input
             " tensor",
         )
     shape = Shape() if kind.is_static else _shape(parameter, bare)
-    initial = initial_value(parameter, findings)
+    initial = _initial_value(parameter, findings)
     return Input(parameter.name, kind, shape, default, parameter.name_span, initial)
 
 
@@ -152,17 +150,15 @@ def _default(
             " = …` if it is learned, or leave the default out",
         )
         return None
-    try:
-        value = evaluate(node)
-    except NotConstant as fault:
+    value = _constant(node)
+    if value is None:
         findings.error(
             "GS223",
-            f"the default of `{parameter.name}` {fault}",
+            f"the default of `{parameter.name}` is not a finite exact number",
             node.span,
-            help="a default is a finite number, such as 1.0, -3 or 1 / 3",
+            help="a default is a number such as 1.0, -3 or 1 / 3; write pi in the body",
         )
-        return None
-    if kind is Kind.STATIC_INT and value.denominator != 1:
+    elif kind is Kind.STATIC_INT and value.denominator != 1:
         findings.error(
             "GS223",
             f"the default of `{parameter.name}` is not an integer",
@@ -170,6 +166,139 @@ def _default(
             help="give an integer, or declare it `: static`",
         )
     return value
+
+
+def _constant(node: nodes.Expr) -> Fraction | None:
+    """The exact value of an expression without names; None if it has none."""
+    try:
+        value = tidy(resolve(node))
+    except ValueError:
+        return None
+    return value.value if isinstance(value, Const) else None
+
+
+# --- learned inputs ------------------------------------------------------------------
+
+
+def _initial_value(parameter: nodes.Parameter, findings: Findings) -> Fraction | None:
+    """The number that every element of a `param` starts from; None of other inputs."""
+    if parameter.kind != _PARAM:
+        return None
+    if parameter.default is None:
+        findings.error(
+            "GS260",
+            f"the param `{parameter.name}` has no initial value",
+            Span(parameter.name_span.start, parameter.span.end),
+            label="what does a layer start from?",
+            help=f"give it one: `{_param_text(parameter)} = 1.0`",
+        )
+        return Fraction(0)
+    value = _constant(parameter.default)
+    if value is None:
+        findings.error(
+            "GS261",
+            f"the initial value of `{parameter.name}` is not a finite exact number",
+            parameter.default.span,
+            help="an initial value is one finite number, such as 1.0 or 1 / 3, from"
+            " which every element starts",
+        )
+    return value or Fraction(0)
+
+
+def _param_text(parameter: nodes.Parameter) -> str:
+    axes = parameter.axes
+    parts = ", ".join(str(axis) for axis in axes.axes) if axes is not None else ""
+    return f"{parameter.name}{f'[{parts}]' if parts else ''}: param"
+
+
+def _check_params(
+    node: nodes.RuleDef, made: tuple[Input, ...], findings: Findings
+) -> None:
+    """A param has a size of its own, and a rule with params takes data as well."""
+    for parameter in node.inputs:
+        if parameter.kind == _PARAM and parameter.axes and parameter.axes.batch:
+            findings.error(
+                "GS262",
+                f"the param `{parameter.name}` has batch axes",
+                parameter.axes.span,
+                label="`...` comes with the data, and differs from call to call",
+                help=f"leave the dots out, `{_param_text(parameter)} = …`: it broadcasts"
+                " over the batch",
+            )
+    tensors = [i for i in made if not i.kind.is_static]
+    if tensors and all(i.is_param for i in tensors):
+        findings.error(
+            "GS263",
+            f"every tensor that `{node.name}` takes is a param",
+            node.name_span,
+            label="a layer would have nothing to be called with",
+            help=f"add an input for the data, `rule {node.name}(x, …) -> …`",
+        )
+
+
+# --- axes ----------------------------------------------------------------------------
+
+
+def _placed(parameters: Parameters) -> Iterator[tuple[nodes.Parameter, Axis, Span]]:
+    """The axes of parameters, with their places."""
+    for parameter in parameters:
+        if parameter.axes is not None:
+            pairs = zip(parameter.axes.axes, parameter.axes.places, strict=True)
+            yield from ((parameter, axis, place) for axis, place in pairs)
+
+
+def _sizes(parameters: Parameters) -> dict[str, Span]:
+    """The named axes and their first places."""
+    found: dict[str, Span] = {}
+    for _, axis, place in _placed(parameters):
+        if isinstance(axis, str):
+            found.setdefault(axis, place)
+    return found
+
+
+def _check_axes(
+    parameters: Parameters,
+    variables: tuple[Input | Output, ...],
+    named: dict[str, Span],
+    findings: Findings,
+) -> None:
+    """An axis has a name of its own, or a size of at least 1."""
+    for variable in variables:
+        if variable.name in named and variable.kind is not Kind.STATIC_INT:
+            what = f"an axis has the name of the variable `{variable.name}`"
+            _bad_axis(what, named[variable.name], findings)
+    for _, axis, place in _placed(parameters):
+        if isinstance(axis, int) and axis < 1:
+            _bad_axis(f"an axis of size {axis} has no elements", place, findings)
+
+
+def _bad_axis(headline: str, place: Span, findings: Findings) -> None:
+    findings.error(
+        "GS242",
+        headline,
+        place,
+        help="an axis is a name of its own, such as `n`, or a fixed size, such as `3`",
+    )
+
+
+def _check_output_axes(
+    inputs: Parameters,
+    outputs: Parameters,
+    made: tuple[Input, ...],
+    findings: Findings,
+) -> None:
+    """The size of every axis of an output is known from an input, or is a static."""
+    known = [axis for _, axis, _ in _placed(inputs)]
+    known += [i.name for i in made if i.kind is Kind.STATIC_INT]
+    for parameter, axis, place in _placed(outputs):
+        if isinstance(axis, str) and axis not in known:
+            findings.error(
+                "GS243",
+                f"the size of axis `{axis}` of output `{parameter.name}` is unknown: no"
+                " input has it",
+                place,
+                help=f"use an axis of an input, or add `{axis}: static int` to them",
+            )
 
 
 # --- cotangents ----------------------------------------------------------------------
