@@ -14,11 +14,9 @@ from typing import Any
 
 from mpmath import mp
 
-from gradspec.ir import closed
-from gradspec.ir.calls import expand
 from gradspec.ir.expr import Apply, Const, Expr, Ref, Select
 from gradspec.ir.rule import Input, Kind, Rule
-from gradspec.ir.walk import nodes
+from gradspec.ir.walk import closed_outputs, expand, nodes
 
 DIGITS = 60
 POINTS = 60
@@ -253,7 +251,7 @@ def points(rule: Rule, *wrong: Expr, count: int = POINTS) -> tuple[Values, ...]:
     """Random points of the domain, none of them simple, and some between numbers of the
     rule that are close to each other (an argument shifted by 1e-6 moves a threshold).
     """
-    outputs = tuple(expand(v) for v in closed.outputs(rule).values())
+    outputs = tuple(expand(v) for v in closed_outputs(rule).values())
     return _found(rule, count, _numbers((*outputs, *wrong)), (3, 10, 30))
 
 
@@ -266,7 +264,7 @@ def _found(
     rule: Rule, count: int, numbers: tuple[Fraction, ...], sizes: tuple[int, ...]
 ) -> tuple[Values, ...]:
     draw = random.Random(f"{rule.name} {count}")
-    outputs = tuple(expand(v) for v in closed.outputs(rule).values())
+    outputs = tuple(expand(v) for v in closed_outputs(rule).values())
     found: list[Values] = []
     for _ in range(60 * count):
         if len(found) >= count:

@@ -35,9 +35,11 @@ from gradspec.audit.written import is_derivative, program  # noqa: E402
 from gradspec.driver import imported  # noqa: E402
 from gradspec.driver.discover import Entry, discover  # noqa: E402
 from gradspec.driver.run import compile_entries  # noqa: E402
-from gradspec.ir import closed  # noqa: E402
-from gradspec.ir.calls import expand  # noqa: E402
 from gradspec.ir.rule import Kind, Rule  # noqa: E402
+from gradspec.ir.walk import (  # noqa: E402
+    closed_outputs,
+    expand,
+)
 from gradspec.options import Options  # noqa: E402
 
 PAGE = ROOT / "benchmarks" / "memory.md"
@@ -238,7 +240,7 @@ def _sides(
     statics = _statics(rule)
     sides = {"": lambda *inputs: function(*inputs, **statics)}
     if is_derivative(rule):
-        outputs = {n: expand(e) for n, e in closed.outputs(rule).items()}
+        outputs = {n: expand(e) for n, e in closed_outputs(rule).items()}
         case = {
             "written": program(outputs),
             "inputs": [[i.name, i.kind.value] for i in rule.tensor_inputs],

@@ -11,11 +11,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from gradspec.ir import closed
-from gradspec.ir.calls import expand
 from gradspec.ir.expr import ONE, ZERO, Apply, Const, Expr, Ref, Select, apply
 from gradspec.ir.rule import Declared, Derived, Rule
-from gradspec.ir.walk import children, names, transform, with_children
+from gradspec.ir.walk import (
+    children,
+    closed_cotangents,
+    expand,
+    names,
+    transform,
+    with_children,
+)
 from gradspec.primitives.lookup import is_function
 
 FACTORS = ("1e-3", "-1e-3", "1e-6", "-1e-6", "1e-12", "-1e-12")
@@ -50,7 +55,7 @@ def with_declared(rule: Rule, values: dict[str, Expr]) -> Rule:
 
 def cotangents(rule: Rule) -> dict[str, Expr]:
     """The closed cotangents that claim to be derivatives: declared and derived ones."""
-    stated = closed.cotangents(rule)
+    stated = closed_cotangents(rule)
     return {
         v.name: expand(stated[f"d{v.name}"])
         for v, entry in zip(rule.inputs, rule.backward, strict=True)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from benchmarks import peers, score
 from benchmarks.ranked_mutation import RankedFate
-from gradspec.ir.calls import follows_surrogate
 from gradspec.ir.rule import Rule
+from gradspec.ir.walk import follows_surrogate
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ from benchmarks.exact import Values, plain_points
 from benchmarks.mutants import Mutant
 from gradspec.checks.check import check
 from gradspec.driver.imported import import_module
-from gradspec.ir.calls import follows_surrogate
 from gradspec.ir.rule import CheckedRule, Input, Kind, Override, Rule
+from gradspec.ir.walk import follows_surrogate
 from gradspec.plan.planning import plan_module
 from gradspec.source import Source
 from gradspec.targets import emit

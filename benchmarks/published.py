@@ -26,9 +26,9 @@ sys.path.insert(0, str(ROOT))  # found as a script, too
 
 from benchmarks.library import complete_rules  # noqa: E402
 from gradspec.audit.points import points as sampled  # noqa: E402
-from gradspec.ir import closed  # noqa: E402
 from gradspec.ir.expr import Expr  # noqa: E402
 from gradspec.ir.rule import CheckedRule, Override, Rule  # noqa: E402
+from gradspec.ir.walk import closed_cotangents, closed_outputs  # noqa: E402
 from gradspec.report.audit_text import figure  # noqa: E402
 from gradspec.stabilise.accuracy_model import Score, Trial  # noqa: E402
 from gradspec.stabilise.arithmetic_model import Machine  # noqa: E402
@@ -95,9 +95,9 @@ def measured(rule: Rule, count: int) -> Iterator[Finding]:
 
 def _quantities(rule: Rule) -> dict[str, Expr]:
     """Outputs that take a gradient, and gradients that are no overrides."""
-    values = closed.outputs(rule)
+    values = closed_outputs(rule)
     found = {o.name: values[o.name] for o in rule.outputs if o.takes_gradient}
-    gradients = closed.cotangents(rule)
+    gradients = closed_cotangents(rule)
     for variable, entry in zip(rule.inputs, rule.backward, strict=True):
         name = f"d{variable.name}"
         if name in gradients and not isinstance(entry, Override):

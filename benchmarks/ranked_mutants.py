@@ -101,14 +101,18 @@ def _of_axes(expr: Expr, scope: tuple[Bound, ...]) -> Iterator[tuple[str, Expr]]
             yield name, _put(expr, node, other)
 
 
+def _reduced(op: str, like: Reduce) -> Reduce:
+    return Reduce(op, like.bounds, like.body, like.where, span=like.span)
+
+
 def _with_axis_wrong(
     node: Expr, scope: tuple[Bound, ...]
 ) -> Iterator[tuple[str, Expr]]:
     match node:
         case Reduce(op="sum"):
-            yield "mean for sum", replace(node, op="mean")
+            yield "mean for sum", _reduced("mean", node)
         case Reduce(op="mean"):
-            yield "sum for mean", replace(node, op="sum")
+            yield "sum for mean", _reduced("sum", node)
         case Ref(indices=indices):
             for i, j in combinations(range(len(indices)), 2):
                 order = list(indices)

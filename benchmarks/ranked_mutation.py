@@ -19,11 +19,10 @@ from gradspec.checks import instances
 from gradspec.checks.check import check
 from gradspec.derive.complete import complete
 from gradspec.driver.load import load
-from gradspec.ir import closed
-from gradspec.ir.calls import expand
 from gradspec.ir.expr import Expr
 from gradspec.ir.rule import Declared, Derived, Rule, Status
 from gradspec.ir.unroll import axis_names
+from gradspec.ir.walk import closed_cotangents, expand
 from gradspec.source import Source
 
 _SIZES = ((7, 5, 6, 4, 3, 8), (5, 4, 3, 2, 6, 7), (3, 4, 2, 5, 3, 2), (2,), (8,), (4,))
@@ -106,6 +105,6 @@ def _elements(rule: Rule, inputs: tuple[str, ...]) -> dict[str, Expr]:
     """The cotangents of the elements of some variables."""
     return {
         name: expand(value)
-        for name, value in closed.cotangents(rule).items()
+        for name, value in closed_cotangents(rule).items()
         if name.removeprefix("d").partition("[")[0] in inputs
     }

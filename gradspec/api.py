@@ -236,7 +236,7 @@ def _of_file(path: AnyPath, options: Options) -> FileResult:
 def _of_text(text: str, options: Options) -> FileResult:
     from gradspec.driver import cache
     from gradspec.driver.run import compile_source
-    from gradspec.ir.shelf import shelved
+    from gradspec.ir.plain import shelved
     from gradspec.source import Source
 
     with shelved(cache.rules()):

@@ -18,9 +18,9 @@ from gradspec.checks.diagnosis.mending import tried
 from gradspec.derive.complete import complete
 from gradspec.diagnostics import Diagnostic, Outcome, error
 from gradspec.ignoring import heeded, kept
-from gradspec.ir.depth import deep
+from gradspec.ir.plain import remembered
 from gradspec.ir.rule import CheckedRule, Rule, Status
-from gradspec.ir.shelf import remembered
+from gradspec.ir.walk import deep
 from gradspec.lower.lowering import lower
 from gradspec.lower.module import Function, LoweredModule
 from gradspec.options import Options

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from gradspec.derive.partials import Underivable
+from gradspec.derive.chain import Underivable
 from gradspec.derive.vjp import vjps
-from gradspec.ir import closed
-from gradspec.ir.calls import expand
 from gradspec.ir.expr import ONE, ZERO, Expr
 from gradspec.ir.rule import Let, Rule
 from gradspec.ir.tidy import tidy
-from gradspec.ir.walk import substitute
+from gradspec.ir.walk import closed_cotangents, closed_outputs, expand, substitute
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +43,11 @@ def quantities(written: Rule, chosen: Rule, order: int) -> tuple[Quantity, ...]:
 
 
 def _quantities(rule: Rule, order: int) -> tuple[Quantity, ...]:
-    values = closed.outputs(rule)
+    values = closed_outputs(rule)
     floats = [o.name for o in rule.outputs if o.takes_gradient]
     found = [Quantity(0, name, "", (expand(values[name]),)) for name in floats]
     if order >= 1:
-        gradients = closed.cotangents(rule)
+        gradients = closed_cotangents(rule)
         for output in floats:
             for name, value in gradients.items():
                 seeds = {f"d{o}": ONE if o == output else ZERO for o in floats}

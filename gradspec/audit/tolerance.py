@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 
 from gradspec.audit.formats import HALF, Array, largest, rounded, unit
-from gradspec.ir.calls import expand
 from gradspec.ir.expr import Apply, Expr
-from gradspec.ir.walk import nodes
+from gradspec.ir.walk import expand, nodes
 from gradspec.primitives.lookup import primitive
 from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.stabilise.condition import STEPS, Condition

@@ -10,11 +10,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from gradspec.ir import closed
-from gradspec.ir.calls import expand, follows_surrogate
 from gradspec.ir.expr import ZERO, Apply, Call, Const, Expr, Ref, Select
 from gradspec.ir.rule import Override, Rule
-from gradspec.ir.walk import names, nodes, transform
+from gradspec.ir.walk import (
+    closed_outputs,
+    expand,
+    follows_surrogate,
+    names,
+    nodes,
+    transform,
+)
 from gradspec.symbolic.truth import nearest
 
 _STOP = "stop"
@@ -23,7 +28,7 @@ _STOP = "stop"
 
 def outputs(rule: Rule) -> dict[str, Expr]:
     """The outputs with calls inlined, except those that stop gradients."""
-    found = closed.outputs(rule).items()
+    found = closed_outputs(rule).items()
     return {name: expand(transform(value, _stopped)) for name, value in found}
 
 

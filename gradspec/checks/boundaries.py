@@ -14,12 +14,11 @@ from typing import Any
 
 from gradspec.checks.breaks import Break, Kind, has_limit, slopes_around
 from gradspec.checks.instances import Instance, said
-from gradspec.derive.linear import is_linear
+from gradspec.derive.chain import is_linear
 from gradspec.diagnostics import Diagnostic, error, warning
-from gradspec.ir.calls import follows_surrogate
 from gradspec.ir.expr import ONE, ZERO, Const, Expr, Select
 from gradspec.ir.rule import Declared, Derived, Hole, Input, Let, Override
-from gradspec.ir.walk import names, substitute
+from gradspec.ir.walk import follows_surrogate, names, substitute
 from gradspec.symbolic.breaks import Origin
 from gradspec.symbolic.compare import decimal
 from gradspec.symbolic.neighbours import Limit, Trend, at, is_between, same

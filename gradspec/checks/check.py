@@ -25,7 +25,6 @@ from gradspec.checks.claims import Judgement
 from gradspec.checks.diagnosis.mending import tried
 from gradspec.checks.instances import Instance, few, instances
 from gradspec.diagnostics import Diagnostic, Outcome, warning
-from gradspec.ir.calls import follows_surrogate
 from gradspec.ir.rule import (
     Backward,
     CheckedRule,
@@ -37,7 +36,8 @@ from gradspec.ir.rule import (
     Status,
     Verdict,
 )
-from gradspec.ir.sizes import is_too_large
+from gradspec.ir.unroll import is_too_large
+from gradspec.ir.walk import follows_surrogate
 from gradspec.lower.module import Function
 
 OF_RULE: tuple[Callable[[Rule], Iterable[Diagnostic]], ...] = (

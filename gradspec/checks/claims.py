@@ -14,8 +14,8 @@ from functools import lru_cache
 from itertools import product
 
 from gradspec.checks.instances import Instance, Point
+from gradspec.derive.chain import Underivable
 from gradspec.derive.indexed import (
-    Underivable,
     closed_cotangent,
     indexed_cotangents,
     same,

@@ -8,12 +8,11 @@ from collections.abc import Iterator
 from gradspec.checks.diagnosis.mending import assuming
 from gradspec.checks.instances import Instance, Instances, Point, said
 from gradspec.diagnostics import Diagnostic, error, warning
-from gradspec.ir.calls import expand
 from gradspec.ir.expr import Apply, Const, Expr
 from gradspec.ir.rule import Declared, Override, Rule
 from gradspec.ir.text import show
 from gradspec.ir.tidy import tidy
-from gradspec.ir.walk import children, nodes, substitute
+from gradspec.ir.walk import children, expand, nodes, substitute
 from gradspec.primitives.formula import formula
 from gradspec.primitives.lookup import primitive
 from gradspec.source import Span

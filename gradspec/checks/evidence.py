@@ -18,7 +18,7 @@ from itertools import islice
 
 from gradspec.checks.claims import Claim
 from gradspec.checks.instances import Point, stem
-from gradspec.derive.linear import is_linear
+from gradspec.derive.chain import is_linear
 from gradspec.ir.expr import Apply, Const, Expr
 from gradspec.ir.rule import Kind
 from gradspec.ir.walk import names, nodes

@@ -35,7 +35,6 @@ from gradspec.checks.evidence import (
 from gradspec.checks.instances import Instance, Instances, Point, stem
 from gradspec.checks.quotient import by_quotient
 from gradspec.diagnostics import Diagnostic, error
-from gradspec.ir.calls import follows_surrogate
 from gradspec.ir.elements import OutOfRange, element, places
 from gradspec.ir.rule import (
     Backward,
@@ -47,10 +46,9 @@ from gradspec.ir.rule import (
     Status,
     Verdict,
 )
-from gradspec.ir.sizes import Gap
 from gradspec.ir.tidy import tidy
-from gradspec.ir.unroll import axis_names, unroll
-from gradspec.ir.walk import size
+from gradspec.ir.unroll import Gap, axis_names, unroll
+from gradspec.ir.walk import follows_surrogate, size
 from gradspec.primitives.formula import elementary
 from gradspec.symbolic.compare import Comparison, Relation, compare, relative_digits
 from gradspec.symbolic.limit import Effort

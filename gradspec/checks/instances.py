@@ -1,7 +1,7 @@
 """Instances of a rule: every axis at a fixed size, one scalar for each element.
 
 What is known of scalars (derivatives, proofs, enclosures, sampling) then holds of the
-rule at these sizes (`ir/sizes.py`). An elementwise rule is the rule of rank 0: it has
+rule at these sizes (`ir/unroll.py`). An elementwise rule is the rule of rank 0: it has
 one instance.
 """
 
@@ -13,16 +13,14 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TypeAlias
 
-from gradspec.derive.partials import Underivable
+from gradspec.derive.chain import Underivable
 from gradspec.derive.vjp import cotangents
-from gradspec.ir import closed, sizes
-from gradspec.ir.calls import expand
+from gradspec.ir import unroll as sizes
 from gradspec.ir.elements import Nested
 from gradspec.ir.expr import ZERO, Expr
 from gradspec.ir.rule import Declared, Input, Kind, Rule
-from gradspec.ir.sizes import Gap, Sizes, Small, is_too_large
-from gradspec.ir.unroll import axis_names, count
-from gradspec.ir.walk import inline, names
+from gradspec.ir.unroll import Gap, Sizes, Small, axis_names, count, is_too_large
+from gradspec.ir.walk import closed_cotangents, closed_outputs, expand, inline, names
 from gradspec.symbolic.enclose import defined, enclose, program
 from gradspec.symbolic.sampling import Survey, survey, usual_count
 
@@ -59,12 +57,12 @@ class Instance:
     @cached_property
     def forward(self) -> Mapping[str, Expr]:
         """Each output in terms of the inputs."""
-        return {n: expand(value) for n, value in closed.outputs(self.rule).items()}
+        return {n: expand(value) for n, value in closed_outputs(self.rule).items()}
 
     @cached_property
     def stated(self) -> Mapping[str, Expr]:
         """Each input's cotangent as the rule states it."""
-        found = closed.cotangents(self.rule).items()
+        found = closed_cotangents(self.rule).items()
         return {name.removeprefix("d"): expand(value) for name, value in found}
 
     @cached_property

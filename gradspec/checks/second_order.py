@@ -26,11 +26,9 @@ from gradspec.checks.instances import (
     said,
     stem,
 )
-from gradspec.derive.partials import Underivable
+from gradspec.derive.chain import Underivable
 from gradspec.derive.vjp import cotangents, vjps
 from gradspec.diagnostics import Diagnostic, error
-from gradspec.ir import closed
-from gradspec.ir.calls import expand
 from gradspec.ir.expr import ONE, Const, Expr
 from gradspec.ir.rule import (
     Declared,
@@ -43,9 +41,14 @@ from gradspec.ir.rule import (
     Status,
     Verdict,
 )
-from gradspec.ir.sizes import is_too_large
 from gradspec.ir.tidy import tidy
-from gradspec.ir.walk import names, substitute
+from gradspec.ir.unroll import is_too_large
+from gradspec.ir.walk import (
+    closed_cotangents,
+    expand,
+    names,
+    substitute,
+)
 from gradspec.symbolic.breaks import thresholds
 from gradspec.symbolic.compare import decimal
 from gradspec.symbolic.enclose import defined, enclose, program
@@ -112,7 +115,7 @@ def _weaker(one: Judgement, other: Judgement) -> Judgement:
 def _pairs(seen: Instance) -> Iterator[Pair]:
     rule = seen.rule
     inputs = [i for i in rule.inputs if i.takes_gradient]
-    stated = closed.cotangents(rule)
+    stated = closed_cotangents(rule)
     true = _true(rule)
     for variable, entry in zip(rule.inputs, rule.backward, strict=True):
         value = stated.get(f"d{variable.name}")

@@ -11,7 +11,7 @@ from gradspec.checks.instances import instances, stem
 from gradspec.diagnostics import Diagnostic, error
 from gradspec.ir.expr import Expr, Ref
 from gradspec.ir.rule import Input, Kind, Output, Override, Pending, Rule
-from gradspec.ir.sizes import partial
+from gradspec.ir.unroll import partial
 from gradspec.ir.walk import names
 
 _FLOATING = (Kind.FLOAT, Kind.NOGRAD)

@@ -9,10 +9,9 @@ from gradspec.checks.diagnosis.mending import left_out
 from gradspec.checks.inputs import vanishes
 from gradspec.checks.instances import Instance, Point, depends, said
 from gradspec.diagnostics import Diagnostic, Label, Severity, warning
-from gradspec.ir.calls import expand
 from gradspec.ir.expr import ZERO, Expr
 from gradspec.ir.rule import Input, Override, Rule
-from gradspec.ir.walk import inline, names, substitute
+from gradspec.ir.walk import expand, inline, names, substitute
 from gradspec.symbolic.compare import Relation, compare
 
 _SCALES = (1, 2**20, -(2**20), 3)

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from gradspec.derive.indexed import Underivable, indexed_cotangents
+from gradspec.derive.chain import Underivable
+from gradspec.derive.indexed import indexed_cotangents
 from gradspec.derive.vjp import cotangents
 from gradspec.diagnostics import Outcome
 from gradspec.ir.rule import Backward, Derived, Input, NoGradient, Pending, Rule

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from gradspec.derive.scopes import AT, Axis, free, replaced
+from gradspec.derive.scopes import AT, Axis, replaced
 from gradspec.derive.simplify import guarded, summed
 from gradspec.ir.expr import ZERO, Apply, Bound, Const, Expr, Idx, Ref, Size
 from gradspec.ir.tidy import decide, fold
@@ -241,7 +241,7 @@ def _resolve(scope: _Scope, bound: Bound, index: Expr, place: Idx) -> None:
 
 
 def _mentions(term: Expr, name: str) -> bool:
-    return name in free(term)
+    return name in term.free
 
 
 def _within(scope: _Scope, value: Expr, axis: Axis) -> None:

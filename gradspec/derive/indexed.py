@@ -1,19 +1,22 @@
-"""The cotangents of a ranked rule's inputs, for all sizes, by index calculus.
+"""The cotangents of an indexed rule's inputs, for all sizes, by index calculus.
 
-:func:`indexed_cotangents` derives them; :func:`canonical` is a normal form that is the
-same for expressions that differ in the names of indices, the order of sums and
-products, or in what stands inside and outside of a sum; :func:`closed_cotangent` puts
-locals in place, so that what an author declared can be compared with what was derived.
+Every output, local and reduction is a value with indices of its own. Its cotangent is
+gathered first, whole, and then passed on through its expression: a reference ``x[e]``
+under the indices of the value (and of the reduction) adds to the cotangent of ``x``
+where its index is ``e``. What is found to be 0 for all sizes (the cotangent of the
+maximum that a softmax is shifted by) is not passed on.
 """
 
 from __future__ import annotations
 
-from gradspec.derive.deltas import straightened
-from gradspec.derive.flow import Accumulation, Values
-from gradspec.derive.normal_form import Effort, canonical, is_zero
-from gradspec.derive.partials import Underivable
+from collections.abc import Callable, Iterator, Mapping
+
+from gradspec.derive.chain import Underivable, gradient
+from gradspec.derive.deltas import scattered, straightened
+from gradspec.derive.normal_form import Normal, is_zero
 from gradspec.derive.scopes import (
     AT,
+    Axis,
     Fresh,
     Value,
     inlined,
@@ -21,12 +24,254 @@ from gradspec.derive.scopes import (
     refreshed,
     replaced,
 )
-from gradspec.derive.simplify import Reuse
-from gradspec.ir.expr import Apply, Const, Expr, Idx
+from gradspec.derive.simplify import Reuse, guarded, plus, summed, times
+from gradspec.derive.vjp import is_crooked, own_backward
+from gradspec.ir.expr import (
+    ONE,
+    ZERO,
+    Apply,
+    Bound,
+    Call,
+    Const,
+    Expr,
+    Idx,
+    Reduce,
+    Ref,
+)
 from gradspec.ir.rule import Declared, Derived, Input, Output, Override, Rule
-from gradspec.ir.walk import transform
+from gradspec.ir.tidy import tidy
+from gradspec.ir.walk import (
+    children,
+    names,
+    nodes,
+    substitute,
+    transform,
+    with_children,
+)
 
-__all__ = ["Underivable", "canonical", "closed_cotangent", "indexed_cotangents", "same"]
+
+class Values:
+    """The values of a rule in order, each reduction under a name of its own."""
+
+    def __init__(self, rule: Rule) -> None:
+        self.fresh = Fresh()
+        self.axes: dict[str, Axis] = {}
+        self.order: list[Value] = []
+        self.reductions: dict[Expr, str] = {}
+        self.seeds: dict[str, str] = {}
+        for let in rule.forward:
+            self._add(let.name, let.indices, let.axes, let.value)
+        shapes = {o.name: o.shape.axes for o in rule.outputs}
+        for one in rule.surrogates:
+            name = f"%surrogate {one.output}"
+            self.seeds[one.output] = name
+            self._add(name, one.indices, shapes[one.output], one.value)
+
+    def bounds(self, axes: tuple[Axis, ...]) -> tuple[Bound, ...]:
+        """New indices for these axes."""
+        made = tuple(Bound(self.fresh(), axis) for axis in axes)
+        self.axes |= {b.index: b.axis for b in made}
+        return made
+
+    def copied(self, expr: Expr, values: Mapping[str, Expr]) -> Expr:
+        """``expr`` at other indices, its own bound ones renamed."""
+        made = refreshed(expr, values, self.fresh)
+        self._learn(made)
+        return made
+
+    def _learn(self, expr: Expr) -> None:
+        if isinstance(expr, Reduce):
+            self.axes |= {b.index: b.axis for b in expr.bounds}
+        for child in children(expr):
+            self._learn(child)
+
+    def _add(
+        self, name: str, indices: tuple[str, ...], axes: tuple[Axis, ...], expr: Expr
+    ) -> None:
+        bounds = self.bounds(axes)
+        values = {old: Idx(b.index) for old, b in zip(indices, bounds, strict=True)}
+        body = self._lifted(self.copied(tidy(expr), values))
+        self.order.append(Value(name, tuple(b.index for b in bounds), axes, body))
+
+    def _lifted(self, expr: Expr) -> Expr:
+        """``expr`` with a name in place of every reduction, and of every call whose
+        backward is no factor."""
+        parts = tuple(self._lifted(child) for child in children(expr))
+        made = with_children(expr, parts)
+        if isinstance(made, Reduce) or is_crooked_call(made):
+            return self._named(made)
+        return made
+
+    def _named(self, node: Expr) -> Expr:
+        outer = node.free
+        key = positional(node, outer)
+        if key not in self.reductions:
+            name = self.reductions[key] = f"%{len(self.reductions)}"
+            axes = tuple(self.axes[index] for index in outer)
+            bounds = self.bounds(axes)
+            at = {o: Idx(b.index) for o, b in zip(outer, bounds, strict=True)}
+            value = self.copied(node, at)
+            self.order.append(Value(name, tuple(b.index for b in bounds), axes, value))
+        return Ref(self.reductions[key], tuple(Idx(index) for index in outer))
+
+
+def is_crooked_call(node: Expr) -> bool:
+    return isinstance(node, Call) and is_crooked(node.rule)
+
+
+def positional(node: Expr, outer: tuple[str, ...]) -> Expr:
+    """The same for reductions (or calls) that differ in the names of indices only."""
+    values: dict[str, Expr] = {n: Idx(f"outer {p}") for p, n in enumerate(outer)}
+    if not isinstance(node, Reduce):
+        return replaced(node, values)
+    bounds = tuple(Bound(f"{p}", b.axis) for p, b in enumerate(node.bounds))
+    pairs = zip(node.bounds, bounds, strict=True)
+    values |= {old.index: Idx(new.index) for old, new in pairs}
+    where = None if node.where is None else replaced(node.where, values)
+    return Reduce(node.op, bounds, replaced(node.body, values), where)
+
+
+class Accumulation:
+    """The cotangents of all inputs; ``is_zero`` decides for all sizes."""
+
+    def __init__(
+        self,
+        rule: Rule,
+        values: Values,
+        is_zero: Callable[[Expr], bool],
+        tidied: Callable[[Expr], Expr],
+    ) -> None:
+        self.rule, self.values = rule, values
+        self.is_zero, self.tidied = is_zero, tidied
+        self.targets: dict[str, tuple[Bound, ...]] = {}
+        for value in values.order:
+            pairs = zip(value.indices, value.axes, strict=True)
+            self.targets[value.name] = tuple(Bound(i, a) for i, a in pairs)
+        self.inputs = [i for i in rule.inputs if i.takes_gradient]
+        for variable in self.inputs:
+            self.targets[variable.name] = values.bounds(variable.shape.axes)
+        self.active = {i.name for i in self.inputs}
+        for value in values.order:
+            if names(value.expr) & self.active:
+                self.active.add(value.name)
+        self.found: dict[str, list[Expr]] = {}
+
+    def run(self) -> dict[str, Expr]:
+        """By input, over the indices of ``targets``."""
+        for output in self.rule.outputs:
+            if output.takes_gradient:
+                name = self.values.seeds.get(output.name, output.name)
+                at = tuple(Idx(b.index) for b in self.targets[name])
+                self.found[name] = [Ref(f"d{output.name}", at)]
+        for value in reversed(self.values.order):
+            above = self._total(value.name)
+            if above != ZERO and value.name in self.active:
+                self._pass_on(value, above)
+        return {i.name: self._total(i.name) for i in self.inputs}
+
+    def _total(self, name: str) -> Expr:
+        result: Expr = ZERO
+        terms = [t for t in self.found.get(name, []) if t != ZERO]
+        if name not in {i.name for i in self.inputs}:
+            terms = [term for term in terms if not self.is_zero(term)]
+        for term in reversed(terms):
+            result = plus(result, term)
+        result = self.tidied(result)
+        return ZERO if len(terms) > 1 and self.is_zero(result) else result
+
+    def _pass_on(self, value: Value, above: Expr) -> None:
+        scope = self.targets[value.name]
+        expr = value.expr
+        if isinstance(expr, Reduce):
+            above = self._through(expr, value, above)
+            scope, expr = (*scope, *expr.bounds), expr.body
+        if isinstance(expr, Call) and is_crooked(expr.rule):
+            for arg, upstream in self._arguments(expr, above):
+                self._to_leaves(scope, arg, upstream)
+        else:
+            self._to_leaves(scope, expr, above)
+
+    def _arguments(self, node: Call, above: Expr) -> Iterator[tuple[Expr, Expr]]:
+        """The arguments of a call whose backward is no factor: all that arrives goes
+        through it at once. With several outputs that would be all of theirs."""
+        rule = node.rule
+        if len(rule.outputs) > 1:
+            raise Underivable(node)
+        values = {i.name: arg for i, arg in zip(rule.inputs, node.args, strict=True)}
+        values[f"d{rule.outputs[0].name}"] = above
+        for position, arg in enumerate(node.args):
+            if rule.inputs[position].takes_gradient:
+                yield arg, tidy(substitute(own_backward(rule, position), values))
+
+    def _to_leaves(self, scope: tuple[Bound, ...], expr: Expr, above: Expr) -> None:
+        _require_linear(expr)
+        found = gradient(expr, self._is_leaf, own_backward)
+        for leaf, factor in found.items():
+            assert isinstance(leaf, Ref)
+            term = self._term(scope, leaf, self.tidied(times(above, factor)))
+            self.found.setdefault(leaf.name, []).append(term)
+
+    def _term(self, scope: tuple[Bound, ...], leaf: Ref, value: Expr) -> Expr:
+        target = self.targets[leaf.name]
+        return scattered(scope, leaf.indices, target, value, self.values.axes)
+
+    def _is_leaf(self, node: Expr) -> bool:
+        return isinstance(node, Ref) and node.name in self.active
+
+    # --- reductions ------------------------------------------------------------------
+
+    def _through(self, node: Reduce, value: Value, above: Expr) -> Expr:
+        """The cotangent of the body for each value of the bound indices."""
+        out = Ref(value.name, tuple(Idx(i) for i in value.indices))
+        where = () if node.where is None else (node.where,)
+        match node.op:
+            case "sum":
+                return guarded(where, above)
+            case "mean":
+                count = self._count(node.bounds, where, ONE)
+                return guarded(where, times(above, Apply("div", (ONE, count))))
+            case "max" | "min" | "peak":
+                reached = Apply("eq", (node.body, out))
+                ties = self._count(node.bounds, (*where, reached), ONE)
+                share = times(above, Apply("div", (ONE, ties)))
+                return guarded((*where, reached), share)
+            case "logsumexp":
+                weight = Apply("exp", (Apply("sub", (node.body, out)),))
+                return guarded(where, times(above, weight))
+            case "prod":
+                return guarded(where, times(above, self._others(node)))
+            case _:
+                raise Underivable(node)
+
+    def _count(
+        self, bounds: tuple[Bound, ...], where: tuple[Expr, ...], one: Expr
+    ) -> Expr:
+        if not where:
+            return summed(bounds, one)
+        new = self.values.bounds(tuple(b.axis for b in bounds))
+        at = {b.index: Idx(n.index) for b, n in zip(bounds, new, strict=True)}
+        return summed(new, guarded([self.values.copied(w, at) for w in where], one))
+
+    def _others(self, node: Reduce) -> Expr:
+        """The product of all other factors: safe where a factor is 0."""
+        new = self.values.bounds(tuple(b.axis for b in node.bounds))
+        pairs = tuple(zip(node.bounds, new, strict=True))
+        at: dict[str, Expr] = {b.index: Idx(n.index) for b, n in pairs}
+        other: Expr | None = None
+        for old, bound in pairs:
+            differs = Apply("ne", (Idx(bound.index), Idx(old.index)))
+            other = differs if other is None else Apply("or", (other, differs))
+        if node.where is not None and other is not None:
+            other = Apply("and", (self.values.copied(node.where, at), other))
+        return Reduce("prod", new, self.values.copied(node.body, at), other)
+
+
+def _require_linear(expr: Expr) -> None:
+    """Raise Underivable unless every call has a linear backward."""
+    for node in nodes(expr):
+        if isinstance(node, Call) and is_crooked(node.rule):
+            raise Underivable(node)
+
 
 _STEPS = 6_000
 """Steps for proving that parts of a cotangent vanish, which makes it shorter."""
@@ -41,10 +286,10 @@ def indexed_cotangents(rule: Rule) -> dict[str, Derived]:
     known = {v.name: v for v in values.order}
     lifted = {n: v for n, v in known.items() if n.startswith("%")}
 
-    effort = Effort(_STEPS)
+    normal = Normal(_STEPS)
 
     def vanishes(expr: Expr) -> bool:
-        return effort.left > 0 and is_zero(inlined(expr, known, values.fresh), effort)
+        return normal.left > 0 and normal.is_zero(inlined(expr, known, values.fresh))
 
     accumulation = Accumulation(rule, values, vanishes, Reuse(_by_worth(rule, values)))
     found = accumulation.run()

@@ -9,7 +9,6 @@ in the one way that comes first. So equal normal forms are equal for all sizes.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import lru_cache
@@ -17,8 +16,7 @@ from itertools import chain, islice, permutations, product
 from typing import TypeAlias
 
 from gradspec.derive.deltas import is_index
-from gradspec.derive.scopes import AT, Fresh, free, refreshed, replaced
-from gradspec.ir import calls
+from gradspec.derive.scopes import AT, Fresh, refreshed, replaced
 from gradspec.ir.expr import (
     ONE,
     ZERO,
@@ -28,12 +26,13 @@ from gradspec.ir.expr import (
     Const,
     Expr,
     Idx,
+    Key,
     Reduce,
     Ref,
     Select,
     Size,
 )
-from gradspec.ir.walk import children, nodes, with_children
+from gradspec.ir.walk import expand, nodes, with_children
 
 Term: TypeAlias = tuple[tuple[Expr, Fraction], ...]
 Poly: TypeAlias = dict[Term, Fraction]
@@ -49,10 +48,19 @@ class TooLarge(Exception):
 def add(a: Poly, b: Poly, factor: Fraction = UNIT) -> Poly:
     found = dict(a)
     for term, number in b.items():
-        found[term] = found.get(term, Fraction(0)) + factor * number
-    if len(found) > _TERMS:
-        raise TooLarge
-    return {term: number for term, number in found.items() if number}
+        _gain(found, term, number if factor is UNIT else factor * number)
+    return found
+
+
+def _gain(found: Poly, term: Term, number: Fraction) -> None:
+    """Add one term, in place."""
+    total = number + found[term] if term in found else number
+    if total:
+        found[term] = total
+        if len(found) > _TERMS:
+            raise TooLarge
+    else:
+        found.pop(term, None)
 
 
 def single(atom: Expr, power: Fraction = UNIT) -> Poly:
@@ -63,16 +71,26 @@ def constant(value: Fraction | int) -> Poly:
     return {(): Fraction(value)} if value else {}
 
 
-def merged(a: Term, b: Term) -> Term | None:
-    """The product of two terms; None if a condition contradicts itself."""
+def merged(a: Term, b: Term) -> Term:
+    """The product of two terms."""
+    if not a or not b:
+        return a or b
     found = dict(a)
     for atom, power in b:
         if is_condition(atom):
             found[atom] = UNIT
         else:
-            found[atom] = found.get(atom, Fraction(0)) + power
+            found[atom] = found[atom] + power if atom in found else power
     kept = [(atom, power) for atom, power in found.items() if power]
-    return tuple(sorted(kept, key=lambda pair: (text(pair[0]), pair[1])))
+    return tuple(sorted(kept, key=_place))
+
+
+def _place(factor: tuple[Expr, Fraction]) -> tuple[str, Fraction]:
+    return text(factor[0]), factor[1]
+
+
+def _places(term: Term) -> list[tuple[str, Fraction]]:
+    return [_place(factor) for factor in term]
 
 
 def is_condition(atom: Expr) -> bool:
@@ -82,7 +100,7 @@ def is_condition(atom: Expr) -> bool:
 @lru_cache(maxsize=100_000)
 def text(expr: Expr) -> str:
     """A key that orders expressions."""
-    below = ",".join(text(child) for child in children(expr))
+    below = ",".join(text(child) for child in expr.below)
     match expr:
         case Const(value=value):
             return f"#{value}"
@@ -106,9 +124,7 @@ def text(expr: Expr) -> str:
 def written(poly: Poly) -> Expr:
     """A polynomial as an expression, terms and factors in order."""
     result: Expr | None = None
-    for term, number in sorted(
-        poly.items(), key=lambda pair: [(text(a), p) for a, p in pair[0]]
-    ):
+    for term, number in sorted(poly.items(), key=lambda pair: _places(pair[0])):
         part: Expr = Const(number)
         for atom, power in term:
             raised = atom if power == 1 else Apply("pow", (atom, Const(power)))
@@ -134,221 +150,14 @@ def is_positive(atom: Expr) -> bool:
 
 
 def first_term(poly: Poly) -> Term:
-    return min(poly, key=lambda t: [(text(a), p) for a, p in t])
+    return min(poly, key=_places)
 
 
 def scaled(poly: Poly) -> Poly:
     return add({}, poly, 1 / abs(poly[first_term(poly)]))
 
 
-# --- powers, exponentials, logarithms -------------------------------------------------
-#
-# Products, powers, exponentials and logarithms of polynomials in atoms.
-
-
-class Algebra(ABC):
-    """``bases`` are the atoms that are polynomials themselves."""
-
-    def __init__(self) -> None:
-        self.bases: dict[Expr, Poly] = {}
-
-    @abstractmethod
-    def poly(self, expr: Expr) -> Poly:
-        """The polynomial that an expression is."""
-
-    # --- products --------------------------------------------------------------------
-
-    def times(self, a: Poly, b: Poly) -> Poly:
-        found: Poly = {}
-        for left, number in a.items():
-            for right, other in b.items():
-                term = merged(left, right)
-                if term is not None:
-                    made = self._expanded(term)
-                    found = add(found, made, number * other)
-        return found
-
-    def _expanded(self, term: Term) -> Poly:
-        """Whole positive powers of what is itself a polynomial are multiplied out."""
-        for position, (atom, power) in enumerate(term):
-            base = self.bases.get(atom)
-            if base is None or (power < 1 and len(base) > 1):
-                continue
-            whole = power.numerator // power.denominator
-            if whole == 0:
-                continue
-            rest = (*term[:position], *term[position + 1 :])
-            left = power - whole
-            kept = merged(rest, ((atom, left),)) if left else rest
-            found: Poly = {(): UNIT} if kept is None else self._expanded(kept)
-            factor = base if whole > 0 else self._inverse(base)
-            for _ in range(abs(whole)):
-                found = self.times(found, factor)
-            return found
-        return self._parted(term)
-
-    def _parted(self, term: Term) -> Poly:
-        """Partial fractions: with ``A = c + d * M``, a number and a product of
-        exponentials, ``M / A`` is ``1 / d - c / (d * A)``, and ``1 / (M * A)`` is
-        ``1 / (c * M) - d / (c * A)``. So what logistic functions and their derivatives
-        are is one form inside of sums, too, where nothing is brought above the line.
-        """
-        for atom, power in term:
-            base = self.bases.get(atom)
-            if base is None or power > -1 or (parts := _binomial(base)) is None:
-                continue
-            number, growth, factor = parts
-            powers = dict(term)
-            if all(powers.get(a, 0) >= p for a, p in growth):
-                sign, first, second = -1, UNIT / factor, -number / factor
-            elif all(powers.get(a, 0) <= -p for a, p in growth):
-                sign, first, second = 1, UNIT / number, -factor / number
-            else:
-                continue
-            less = merged(term, ((atom, UNIT),))
-            moved = merged(term, tuple((a, sign * p) for a, p in growth))
-            assert less is not None and moved is not None
-            if sign < 0:
-                less = merged(moved, ((atom, UNIT),))
-                assert less is not None
-            found = add({}, self._expanded(less), first)
-            return add(found, self._expanded(moved), second)
-        return {term: UNIT}
-
-    def _inverse(self, base: Poly) -> Poly:
-        ((term, number),) = base.items()
-        return {tuple((atom, -power) for atom, power in term): 1 / number}
-
-    def power(self, poly: Poly, power: Fraction) -> Poly:
-        if not poly:
-            if power > 0:
-                return {}
-            return single(ZERO, power)
-        if power.denominator == 1 and (power > 0 or len(poly) == 1):
-            if abs(power) > 8:
-                raise TooLarge
-            found: Poly = {(): UNIT}
-            factor = poly if power > 0 else self._term_inverse(poly)
-            for _ in range(abs(int(power))):
-                found = self.times(found, factor)
-            return found
-        return self._root(poly, power)
-
-    def _term_inverse(self, poly: Poly) -> Poly:
-        ((term, number),) = poly.items()
-        if any(is_condition(atom) for atom, _ in term):
-            return single(written(poly), -UNIT)
-        return {tuple((atom, -p) for atom, p in term): 1 / number}
-
-    def _root(self, poly: Poly, power: Fraction) -> Poly:
-        """A power of a sum, or a root: a positive number and positive factors that all
-        terms share are taken out."""
-        lead = abs(poly[min(poly, key=lambda t: [(text(a), p) for a, p in t])])
-        common = self._common(poly)
-        rest = add({}, self.times(poly, _swapped(common)), 1 / lead)
-        found = {tuple((a, p * power) for a, p in common): UNIT}
-        if lead != 1:
-            found = self.times(found, self._number(lead, power))
-        if rest == {(): UNIT}:
-            return found
-        atom = self._base(rest)
-        return self.times(found, single(atom, power))
-
-    def _base(self, rest: Poly) -> Expr:
-        atom = written(rest)
-        if len(rest) > 1 or not _is_atom(rest):
-            self.bases[atom] = rest
-        return atom
-
-    def _number(self, value: Fraction, power: Fraction) -> Poly:
-        if power.denominator == 1:
-            return constant(value ** int(power))
-        atom = Const(value)
-        self.bases[atom] = constant(value)
-        return self._expanded(((atom, power),))
-
-    def _common(self, poly: Poly) -> Term:
-        """Positive factors by which no power of them is negative, and one of each is
-        0."""
-        atoms = dict.fromkeys(a for term in poly for a, _ in term if is_positive(a))
-        none = Fraction(0)
-        shared = {a: min(dict(term).get(a, none) for term in poly) for a in atoms}
-        pairs = ((a, p) for a, p in shared.items() if p)
-        return tuple(sorted(pairs, key=lambda pair: text(pair[0])))
-
-    def exponential(self, poly: Poly) -> Poly:
-        found: Poly = {(): UNIT}
-        for term, number in poly.items():
-            match term:
-                case ((Apply(op="log", args=(inner,)), power),) if power == 1:
-                    factor = self.power(self.poly(inner), number)
-                case _:
-                    factor = single(Apply("exp", (written({term: UNIT}),)), number)
-            found = self.times(found, factor)
-        return found
-
-    def logarithm(self, poly: Poly) -> Poly:
-        if len(poly) != 1:
-            return single(Apply("log", (written(poly),)))
-        ((term, number),) = poly.items()
-        found: Poly = {}
-        rest: list[tuple[Expr, Fraction]] = []
-        for atom, power in term:
-            match atom:
-                case Apply(op="exp", args=(inner,)):
-                    found = add(found, self.poly(inner), power)
-                case _ if is_positive(atom):
-                    found = add(found, single(Apply("log", (atom,))), power)
-                case _:
-                    rest.append((atom, power))
-        left: Poly = {tuple(rest): number}
-        if left == {(): UNIT}:
-            return found
-        return add(found, single(Apply("log", (written(left),))))
-
-    # --- deciding --------------------------------------------------------------------
-
-    def cleared(self, poly: Poly) -> Poly:
-        """The polynomial multiplied by the sums in its denominators, so that fractions
-        can cancel."""
-        for _ in range(8):
-            found = self._lowest(poly)
-            if found is None:
-                return poly
-            atom, power = found
-            poly = self.times(poly, {((atom, power),): UNIT})
-        return poly
-
-    def _lowest(self, poly: Poly) -> tuple[Expr, Fraction] | None:
-        """A sum in the denominator of some term, and the power that clears it."""
-        for term in poly:
-            for atom, power in term:
-                if power < 0 and (atom in self.bases):
-                    lowest = min(dict(t).get(atom, Fraction(0)) for t in poly)
-                    return atom, Fraction(-(lowest.numerator // lowest.denominator))
-        return None
-
-
-def _binomial(poly: Poly) -> tuple[Fraction, Term, Fraction] | None:
-    """A number, a product of exponentials and its factor, if a sum is of these two."""
-    if len(poly) != 2 or () not in poly:
-        return None
-    ((growth, factor),) = ((t, n) for t, n in poly.items() if t)
-    if not all(isinstance(a, Apply) and a.op == "exp" and p > 0 for a, p in growth):
-        return None
-    return poly[()], growth, factor
-
-
-def _is_atom(poly: Poly) -> bool:
-    ((term, number),) = poly.items()
-    return number == 1 and len(term) == 1 and term[0][1] == 1
-
-
-def _swapped(term: Term) -> Poly:
-    return {tuple((atom, -power) for atom, power in term): UNIT}
-
-
-# --- questions ------------------------------------------------------------------------
+# --- the normal form ------------------------------------------------------------------
 
 
 _ORDERS = 24  # orders of the bound indices of one sum that are tried
@@ -356,54 +165,38 @@ _STEPS = 20_000  # nodes brought to normal form for one question: a few seconds
 _COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 
 
-def canonical(expr: Expr) -> Expr:
-    """The normal form of a closed expression (locals inlined); the expression itself if
-    it is too large."""
-    try:
-        return written(_Normal(Effort()).poly(_fresh(expr)))
-    except (TooLarge, RecursionError):
-        return expr
+def is_zero(expr: Expr) -> bool:
+    """True if a closed expression is shown to be 0 for all sizes."""
+    return Normal().is_zero(expr)
 
 
-class Effort:
-    """A budget of steps shared by related questions."""
+class Normal:
+    """Normal forms for related questions: ``left`` are the nodes that may still be
+    brought to normal form, ``bases`` the atoms that are polynomials themselves.
+    """
 
     def __init__(self, steps: int = _STEPS) -> None:
         self.left = steps
+        self.bases: dict[Expr, Poly] = {}
+        self.known: dict[Key, Poly] = {}
 
-    def spend(self) -> None:
-        self.left -= 1
-        if self.left < 0:
-            raise TooLarge
-
-
-def is_zero(expr: Expr, effort: Effort | None = None) -> bool:
-    """True if a closed expression is shown to be 0 for all sizes."""
-    try:
-        normal = _Normal(effort or Effort())
-        return not normal.cleared(normal.poly(_fresh(expr)))
-    except (TooLarge, RecursionError):
-        return False
-
-
-def _fresh(expr: Expr) -> Expr:
-    return refreshed(calls.expand(expr), {}, Fresh("?"))
-
-
-# --- the normal form ------------------------------------------------------------------
-
-
-class _Normal(Algebra):
-    def __init__(self, effort: Effort) -> None:
-        super().__init__()
-        self.effort = effort
-        self.known: dict[Expr, Poly] = {}
+    def is_zero(self, expr: Expr) -> bool:
+        """True if a closed expression is shown to be 0 for all sizes."""
+        try:
+            plain = refreshed(expand(expr), {}, Fresh("?"))
+            return not self.cleared(self.poly(plain))
+        except (TooLarge, RecursionError):
+            return False
 
     def poly(self, expr: Expr) -> Poly:
-        if expr not in self.known:
-            self.effort.spend()
-            self.known[expr] = self._poly(expr)
-        return self.known[expr]
+        """The polynomial that an expression is."""
+        found = self.known.get(expr.key)
+        if found is None:
+            self.left -= 1
+            if self.left < 0:
+                raise TooLarge
+            found = self.known[expr.key] = self._poly(expr)
+        return found
 
     def _poly(self, expr: Expr) -> Poly:
         match expr:
@@ -426,7 +219,7 @@ class _Normal(Algebra):
                 return single(self._below(expr))
 
     def _below(self, expr: Expr) -> Expr:
-        return with_children(expr, tuple(self.form(c) for c in children(expr)))
+        return with_children(expr, tuple(self.form(c) for c in expr.below))
 
     def form(self, expr: Expr) -> Expr:
         return written(self.poly(expr))
@@ -545,7 +338,7 @@ class _Normal(Algebra):
 
     def _other(self, node: Reduce, where: Poly | None) -> Expr:
         if node.op in ("max", "min", "peak") and where is None:
-            used = free(self.form(node.body))
+            used = self.form(node.body).free
             if not any(b.index in used for b in node.bounds):
                 return self.form(node.body)
         body, test = self.form(node.body), None if where is None else written(where)
@@ -586,7 +379,7 @@ class _Normal(Algebra):
         fresh = Fresh("!")
         taken = {name for atom, _ in term for name in _all_indices(atom)}
         for atom, power in term:
-            depends = any(b.index in free(atom) for b in bounds)
+            depends = any(b.index in atom.free for b in bounds)
             if isinstance(atom, Reduce) and atom.op == "sum" and power == 1 and depends:
                 new = tuple(Bound(_unused(fresh, taken), b.axis) for b in atom.bounds)
                 pairs = zip(atom.bounds, new, strict=True)
@@ -633,7 +426,7 @@ class _Normal(Algebra):
             ([b], []) for b in bounds
         ]
         for atom, power in factors:
-            used = free(atom)
+            used = atom.free
             touched = [g for g in groups if any(b.index in used for b in g[0])]
             if not touched:
                 found = self.times(found, self._expanded(((atom, power),)))
@@ -656,9 +449,193 @@ class _Normal(Algebra):
             if isinstance(bound.axis, int):
                 return constant(bound.axis)
             return single(Size(bound.axis))
-        ordered = tuple(sorted(parts, key=lambda pair: (text(pair[0]), pair[1])))
-        body = written({ordered: UNIT})
+        body = written({tuple(sorted(parts, key=_place)): UNIT})
         return single(self._ordered("sum", bounds, body, None))
+
+    # --- products --------------------------------------------------------------------
+
+    def times(self, a: Poly, b: Poly) -> Poly:
+        found: Poly = {}
+        for left, number in a.items():
+            for right, other in b.items():
+                factor = number * other
+                for term, part in self._expanded(merged(left, right)).items():
+                    _gain(found, term, part * factor)
+        return found
+
+    def _expanded(self, term: Term) -> Poly:
+        """Whole positive powers of what is itself a polynomial are multiplied out."""
+        for position, (atom, power) in enumerate(term):
+            base = self.bases.get(atom)
+            if base is None or (power < 1 and len(base) > 1):
+                continue
+            whole = power.numerator // power.denominator
+            if whole == 0:
+                continue
+            rest = (*term[:position], *term[position + 1 :])
+            left = power - whole
+            kept = merged(rest, ((atom, left),)) if left else rest
+            found = self._expanded(kept)
+            factor = base if whole > 0 else self._inverse(base)
+            for _ in range(abs(whole)):
+                found = self.times(found, factor)
+            return found
+        return self._parted(term)
+
+    def _parted(self, term: Term) -> Poly:
+        """Partial fractions: with ``A = c + d * M``, a number and a product of
+        exponentials, ``M / A`` is ``1 / d - c / (d * A)``, and ``1 / (M * A)`` is
+        ``1 / (c * M) - d / (c * A)``. So what logistic functions and their derivatives
+        are is one form inside of sums, too, where nothing is brought above the line.
+        """
+        for atom, power in term:
+            base = self.bases.get(atom)
+            if base is None or power > -1 or (parts := _binomial(base)) is None:
+                continue
+            number, growth, factor = parts
+            powers = dict(term)
+            if all(powers.get(a, 0) >= p for a, p in growth):
+                sign, first, second = -1, UNIT / factor, -number / factor
+            elif all(powers.get(a, 0) <= -p for a, p in growth):
+                sign, first, second = 1, UNIT / number, -factor / number
+            else:
+                continue
+            moved = merged(term, tuple((a, sign * p) for a, p in growth))
+            less = merged(moved if sign < 0 else term, ((atom, UNIT),))
+            found = add({}, self._expanded(less), first)
+            return add(found, self._expanded(moved), second)
+        return {term: UNIT}
+
+    def _inverse(self, base: Poly) -> Poly:
+        ((term, number),) = base.items()
+        return {tuple((atom, -power) for atom, power in term): 1 / number}
+
+    def power(self, poly: Poly, power: Fraction) -> Poly:
+        if not poly:
+            if power > 0:
+                return {}
+            return single(ZERO, power)
+        if power.denominator == 1 and (power > 0 or len(poly) == 1):
+            if abs(power) > 8:
+                raise TooLarge
+            found: Poly = {(): UNIT}
+            factor = poly if power > 0 else self._term_inverse(poly)
+            for _ in range(abs(int(power))):
+                found = self.times(found, factor)
+            return found
+        return self._root(poly, power)
+
+    def _term_inverse(self, poly: Poly) -> Poly:
+        ((term, number),) = poly.items()
+        if any(is_condition(atom) for atom, _ in term):
+            return single(written(poly), -UNIT)
+        return {tuple((atom, -p) for atom, p in term): 1 / number}
+
+    def _root(self, poly: Poly, power: Fraction) -> Poly:
+        """A power of a sum, or a root: a positive number and positive factors that all
+        terms share are taken out."""
+        lead = abs(poly[first_term(poly)])
+        common = self._common(poly)
+        rest = add({}, self.times(poly, _swapped(common)), 1 / lead)
+        found = {tuple((a, p * power) for a, p in common): UNIT}
+        if lead != 1:
+            found = self.times(found, self._number(lead, power))
+        if rest == {(): UNIT}:
+            return found
+        atom = self._base(rest)
+        return self.times(found, single(atom, power))
+
+    def _base(self, rest: Poly) -> Expr:
+        atom = written(rest)
+        if len(rest) > 1 or not _is_atom(rest):
+            self.bases[atom] = rest
+        return atom
+
+    def _number(self, value: Fraction, power: Fraction) -> Poly:
+        if power.denominator == 1:
+            return constant(value ** int(power))
+        atom = Const(value)
+        self.bases[atom] = constant(value)
+        return self._expanded(((atom, power),))
+
+    def _common(self, poly: Poly) -> Term:
+        """Positive factors by which no power of them is negative, and one of each is
+        0."""
+        atoms = dict.fromkeys(a for term in poly for a, _ in term if is_positive(a))
+        none = Fraction(0)
+        shared = {a: min(dict(term).get(a, none) for term in poly) for a in atoms}
+        return tuple(sorted(((a, p) for a, p in shared.items() if p), key=_place))
+
+    def exponential(self, poly: Poly) -> Poly:
+        found: Poly = {(): UNIT}
+        for term, number in poly.items():
+            match term:
+                case ((Apply(op="log", args=(inner,)), power),) if power == 1:
+                    factor = self.power(self.poly(inner), number)
+                case _:
+                    factor = single(Apply("exp", (written({term: UNIT}),)), number)
+            found = self.times(found, factor)
+        return found
+
+    def logarithm(self, poly: Poly) -> Poly:
+        if len(poly) != 1:
+            return single(Apply("log", (written(poly),)))
+        ((term, number),) = poly.items()
+        found: Poly = {}
+        rest: list[tuple[Expr, Fraction]] = []
+        for atom, power in term:
+            match atom:
+                case Apply(op="exp", args=(inner,)):
+                    found = add(found, self.poly(inner), power)
+                case _ if is_positive(atom):
+                    found = add(found, single(Apply("log", (atom,))), power)
+                case _:
+                    rest.append((atom, power))
+        left: Poly = {tuple(rest): number}
+        if left == {(): UNIT}:
+            return found
+        return add(found, single(Apply("log", (written(left),))))
+
+    # --- deciding --------------------------------------------------------------------
+
+    def cleared(self, poly: Poly) -> Poly:
+        """The polynomial multiplied by the sums in its denominators, so that fractions
+        can cancel."""
+        for _ in range(8):
+            found = self._lowest(poly)
+            if found is None:
+                return poly
+            atom, power = found
+            poly = self.times(poly, {((atom, power),): UNIT})
+        return poly
+
+    def _lowest(self, poly: Poly) -> tuple[Expr, Fraction] | None:
+        """A sum in the denominator of some term, and the power that clears it."""
+        for term in poly:
+            for atom, power in term:
+                if power < 0 and (atom in self.bases):
+                    lowest = min(dict(t).get(atom, Fraction(0)) for t in poly)
+                    return atom, Fraction(-(lowest.numerator // lowest.denominator))
+        return None
+
+
+def _binomial(poly: Poly) -> tuple[Fraction, Term, Fraction] | None:
+    """A number, a product of exponentials and its factor, if a sum is of these two."""
+    if len(poly) != 2 or () not in poly:
+        return None
+    ((growth, factor),) = ((t, n) for t, n in poly.items() if t)
+    if not all(isinstance(a, Apply) and a.op == "exp" and p > 0 for a, p in growth):
+        return None
+    return poly[()], growth, factor
+
+
+def _is_atom(poly: Poly) -> bool:
+    ((term, number),) = poly.items()
+    return number == 1 and len(term) == 1 and term[0][1] == 1
+
+
+def _swapped(term: Term) -> Poly:
+    return {tuple((atom, -power) for atom, power in term): UNIT}
 
 
 def _solved(atom: Expr, bounds: tuple[Bound, ...]) -> tuple[Bound, Expr] | None:
@@ -666,7 +643,7 @@ def _solved(atom: Expr, bounds: tuple[Bound, ...]) -> tuple[Bound, Expr] | None:
     match atom:
         case Apply(op=op, args=(index, Idx(name=name))) if op == AT:
             for bound in bounds:
-                if bound.index == name and name not in free(index):
+                if bound.index == name and name not in index.free:
                     return bound, index
     return None
 
@@ -684,7 +661,7 @@ def _orders(bounds: tuple[Bound, ...]) -> Iterator[tuple[Bound, ...]]:
 def _height(expr: Expr) -> int:
     found: dict[Expr, int] = {}
     for node in nodes(expr):
-        below = max((found[child] for child in children(node)), default=0)
+        below = max((found[child] for child in node.below), default=0)
         found[node] = below + (1 if isinstance(node, Reduce) else 0)
     return found[expr]
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
 
-from gradspec.ir.expr import Bound, Expr, Idx, Reduce, Ref
+from gradspec.ir.expr import Bound, Expr, Idx, Key, Reduce, Ref
 from gradspec.ir.tidy import fold
-from gradspec.ir.walk import children, nodes, with_children
+from gradspec.ir.walk import nodes, with_children
 
 Axis = str | int
 
@@ -46,34 +46,20 @@ class Fresh:
         return tuple(Bound(self(), b.axis) for b in bounds)
 
 
-def free(expr: Expr) -> dict[str, None]:
-    """Indices that ``expr`` uses and does not bind, in the order of the text."""
-    found: dict[Expr, dict[str, None]] = {}
-    for node in nodes(expr):
-        inner: dict[str, None] = {}
-        for child in children(node):
-            inner |= found[child]
-        if isinstance(node, Idx):
-            inner = {node.name: None}
-        elif isinstance(node, Reduce):
-            bound = {b.index for b in node.bounds}
-            inner = {name: None for name in inner if name not in bound}
-        found[node] = inner
-    return found[expr]
-
-
 def replaced(expr: Expr, values: Mapping[str, Expr]) -> Expr:
     """Free indices replaced. Bound ones have names of their own everywhere."""
-    if not values:
+    if values.keys().isdisjoint(expr.free):
         return expr
-    done: dict[Expr, Expr] = {}
+    done: dict[Key, Expr] = {}
     for node in nodes(expr):
-        if isinstance(node, Idx):
-            done[node] = values.get(node.name, node)
+        if values.keys().isdisjoint(node.free):
+            done[node.key] = node
+        elif isinstance(node, Idx):
+            done[node.key] = values[node.name]
         else:
-            parts = tuple(done[child] for child in children(node))
-            done[node] = fold(with_children(node, parts))
-    return done[expr]
+            parts = tuple([done[child.key] for child in node.below])
+            done[node.key] = fold(with_children(node, parts))
+    return done[expr.key]
 
 
 def refreshed(expr: Expr, values: Mapping[str, Expr], fresh: Fresh) -> Expr:
@@ -90,21 +76,21 @@ def refreshed(expr: Expr, values: Mapping[str, Expr], fresh: Fresh) -> Expr:
             made = refreshed(body, inner, fresh)
             return Reduce(op, new, made, test, span=expr.span)
         case _:
-            parts = tuple(refreshed(c, values, fresh) for c in children(expr))
+            parts = tuple(refreshed(c, values, fresh) for c in expr.below)
             return with_children(expr, parts)
 
 
 def inlined(expr: Expr, values: Mapping[str, Value], fresh: Fresh) -> Expr:
     """``expr`` with the named values in place of their names, all the way down."""
-    done: dict[Expr, Expr] = {}
+    done: dict[Key, Expr] = {}
     for node in nodes(expr):
-        made = with_children(node, tuple(done[child] for child in children(node)))
+        made = with_children(node, tuple([done[part.key] for part in node.below]))
         if isinstance(made, Ref) and made.name in values:
             value = values[made.name]
             at = dict(zip(value.indices, made.indices, strict=True))
             made = inlined(refreshed(value.expr, at, fresh), values, fresh)
-        done[node] = made
-    return done[expr]
+        done[node.key] = made
+    return done[expr.key]
 
 
 def named(expr: Expr, taken: frozenset[str]) -> Expr:
@@ -120,7 +106,7 @@ def named(expr: Expr, taken: frozenset[str]) -> Expr:
             test = None if where is None else named(replaced(where, values), inner)
             return Reduce(op, new, named(replaced(body, values), inner), test)
         case _:
-            parts = tuple(named(child, taken) for child in children(expr))
+            parts = tuple(named(child, taken) for child in expr.below)
             return with_children(expr, parts)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from gradspec.derive import build
-from gradspec.derive.scopes import AT, Value, free, replaced
+from gradspec.derive.scopes import AT, Value, replaced
 from gradspec.ir.expr import (
     ONE,
     ZERO,
@@ -220,13 +220,13 @@ def _reached(guard: Expr, bounds: tuple[Bound, ...]) -> tuple[Bound, Expr] | Non
     match guard:
         case Apply(op=op, args=(index, Idx(name=name))) if op == AT:
             for bound in bounds:
-                if bound.index == name and name not in free(index):
+                if bound.index == name and name not in index.free:
                     return bound, index
     return None
 
 
 def _uses(expr: Expr, bounds: Iterable[Bound]) -> bool:
-    used = free(expr)
+    used = expr.free
     return any(b.index in used for b in bounds)
 
 

@@ -13,9 +13,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
-from gradspec.derive.indexed import Underivable, indexed_cotangents
+from gradspec.derive.indexed import indexed_cotangents
 from gradspec.derive.scopes import AT, Axis
-from gradspec.ir.calls import expand
 from gradspec.ir.expr import Apply, Const, Expr, Idx, Reduce, Ref
 from gradspec.ir.rule import (
     Backward,
@@ -31,12 +30,10 @@ from gradspec.ir.rule import (
     Rule,
     Shape,
 )
-from gradspec.ir.walk import children, names, nodes, transform, with_children
+from gradspec.ir.walk import children, expand, names, nodes, transform, with_children
 
 _Place: TypeAlias = "tuple[Expr, Axis]"
 """An index that the forward pass reads an axis at."""
-
-__all__ = ["NotLinear", "Underivable", "indexed_tangents"]
 
 
 class NotLinear(Exception):

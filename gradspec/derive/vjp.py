@@ -10,18 +10,25 @@ what comes out is the upstream gradient of its arguments.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
 from functools import lru_cache
 from typing import TypeAlias
 
 from gradspec.derive.build import plus, times
-from gradspec.derive.chain import gradient
-from gradspec.derive.linear import is_linear
-from gradspec.derive.patched import filled
-from gradspec.ir import closed
-from gradspec.ir.expr import ZERO, Call, Expr, Ref
+from gradspec.derive.chain import gradient, is_linear
+from gradspec.ir.expr import ZERO, Apply, Call, Const, Expr, Ref, Select
 from gradspec.ir.rule import Let, Rule, Surrogate
-from gradspec.ir.tidy import tidy
-from gradspec.ir.walk import inline, nodes, substitute
+from gradspec.ir.tidy import fold, tidy
+from gradspec.ir.walk import (
+    closed_cotangents,
+    inline,
+    names,
+    nodes,
+    size,
+    substitute,
+    transform,
+)
 
 _Seeds: TypeAlias = list[tuple[Expr, Expr]]
 """Expressions with their upstream gradients."""
@@ -39,7 +46,7 @@ def vjps(
     ``cotangents`` are the upstream gradients of outputs by the outputs' names. A
     surrogate takes the place of its own output only: where other values use that output
     they use, and are differentiated through, its forward. Raises
-    :class:`~gradspec.derive.partials.Underivable`.
+    :class:`~gradspec.derive.chain.Underivable`.
     """
     paths = {surrogate.output: surrogate.value for surrogate in surrogates}
     seeds = [
@@ -66,7 +73,7 @@ def own_backward(rule: Rule, position: int) -> Expr:
     """A callee's closed cotangent: as it stands in the rule, or derived."""
     if not rule.inputs[position].takes_gradient:
         return ZERO
-    known = closed.cotangents(rule).get(f"d{rule.inputs[position].name}")
+    known = closed_cotangents(rule).get(f"d{rule.inputs[position].name}")
     return cotangent(rule, position) if known is None else known
 
 
@@ -135,3 +142,66 @@ def is_crooked(rule: Rule) -> bool:
         is_linear(own_backward(rule, position), upstream)
         for position in range(len(rule.inputs))
     )
+
+
+# --- points defined by hand -----------------------------------------------------------
+#
+# ``… if x != 0 else 1`` differentiated piece by piece: the constant has slope 0, the
+# function that it completes has another. So the constant becomes ``1 + slope * (x - 0)``,
+# which is the same at that point. The slope is the second coefficient of the function's
+# Taylor series, if that is rational and the first is the constant.
+
+
+_WIDTH, _ORDER = Fraction(1, 64), 8
+_LARGEST = 60  # nodes
+_FREE = "·"  # no name of a rule
+
+
+def filled(forward: tuple[Let, ...]) -> tuple[Let, ...]:
+    """Values with a slope at each point that is defined by hand, ready for
+    derivation."""
+    return tuple(_filled(forward, let) for let in forward)
+
+
+def _filled(forward: tuple[Let, ...], let: Let) -> Let:
+    if not any(isinstance(node, Select) for node in nodes(let.value)):
+        return let
+    whole = tidy(inline(forward, let.value))
+    found = transform(whole, _with_slope)
+    return let if found == whole else replace(let, value=found)
+
+
+def _with_slope(node: Expr) -> Expr:
+    match node:
+        case Select(
+            condition=Apply(op="ne" | "eq" as op, args=(place, Const(value=at))),
+            then=then,
+            other=other,
+        ):
+            whole, patch = (then, other) if op == "ne" else (other, then)
+            if not isinstance(patch, Const) or not names(place):
+                return node
+            slope = _slope(whole, place, at, patch.value)
+            if not slope:
+                return node
+            step = fold(Apply("sub", (place, Const(at))))
+            line = plus(patch, times(Const(slope), step))
+            branches = (whole, line) if op == "ne" else (line, whole)
+            return Select(node.condition, *branches, span=node.span)
+        case _:
+            return node
+
+
+@lru_cache(maxsize=256)
+def _slope(whole: Expr, place: Expr, at: Fraction, value: Fraction) -> Fraction | None:
+    """The slope of a function of ``place`` alone where it is ``at``, if its limit there
+    is ``value`` and the slope is rational."""
+    if size(whole) > _LARGEST:
+        return None
+    alone = transform(whole, lambda n: Ref(_FREE) if n == place else n)
+    if names(alone) != {_FREE}:
+        return None
+    from gradspec.symbolic.series import rational_start
+
+    found = rational_start(alone, _FREE, at, _WIDTH, _ORDER)
+    return found[1] if found is not None and found[0] == value else None

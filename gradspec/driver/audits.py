@@ -22,7 +22,7 @@ from gradspec.driver.results import FileResult
 from gradspec.driver.runners import end_all, running
 from gradspec.driver.trials import FRAMEWORKS
 from gradspec.driver.workers import Lost, each
-from gradspec.ir.shelf import shelved
+from gradspec.ir.plain import shelved
 from gradspec.options import AuditOptions, Options
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gradspec.driver import cache
 from gradspec.driver.discover import Entry, read_entry
-from gradspec.ir.shelf import shelved
+from gradspec.ir.plain import shelved
 
 if TYPE_CHECKING:
     from gradspec.driver.boundary_table import Line

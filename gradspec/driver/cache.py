@@ -1,7 +1,7 @@
 """The cache on disk: results of files, of single rules and of conformance cells.
 
 A kind of result has a folder in the user's cache folder (`folder`): what compiling a
-file gave, what checking and stabilising one rule gave (`ir.shelf`), and the cells of
+file gave, what checking and stabilising one rule gave (`ir.plain`), and the cells of
 the conformance matrix that were ok. An entry is a file of a digest and JSON. Its name
 is the digest of all that it rests on, gradspec itself included; the digest inside is
 that of the name and the JSON. So an entry that was damaged, or belongs to another name,
@@ -70,7 +70,7 @@ def tool() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Shelf:
-    """A folder of entries (`ir.shelf.Shelf`), of which the newest ``most`` stay."""
+    """A folder of entries (`ir.plain.Shelf`), of which the newest ``most`` stay."""
 
     path: Path
     most: int = 20_000

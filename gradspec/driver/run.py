@@ -20,7 +20,7 @@ from gradspec.driver.results import FileResult, lost, row, too_long
 from gradspec.driver.workers import Lost, each
 from gradspec.driver.write import OutputFile, with_packages
 from gradspec.ignoring import kept
-from gradspec.ir.shelf import shelved
+from gradspec.ir.plain import shelved
 from gradspec.options import Options
 from gradspec.source import Source
 from gradspec.symbolic.limit import expendable, in_time

@@ -1,27 +1,27 @@
-"""Elements of ranked values, and expressions unrolled for given indices."""
+"""Elements of indexed values, and expressions unrolled for given indices."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import TypeAlias
 
 from gradspec.ir.expr import (
+    ONE,
     ZERO,
     Apply,
     Const,
     Expr,
     Idx,
+    Key,
     Reduce,
     Ref,
     Select,
     Size,
     const,
 )
-from gradspec.ir.joining import Join, join
-from gradspec.ir.numbered import Key
 from gradspec.ir.tidy import decide, fold
-from gradspec.ir.walk import children, with_children
+from gradspec.ir.walk import with_children
 from gradspec.source import Span
 
 Index: TypeAlias = tuple[int, ...]
@@ -79,20 +79,34 @@ class Expansion:
     ) -> None:
         self.axes, self.sizes = axes, sizes
         self.integers, self.joins = integers, joins
-        self.free: dict[Reduce, tuple[str, ...]] = {}
-        self.reduced: dict[tuple[Reduce, Index], Expr] = {}
-        self.expanded: dict[tuple[Key, tuple[tuple[str, int], ...]], Expr] = {}
+        self._orders: dict[int, tuple[tuple[Expr, object, tuple[str, ...]], ...]] = {}
+        self._known: dict[object, Expr] = {}
 
     def expand(self, expr: Expr, env: Env) -> Expr:
-        """``expr`` with the values of ``env`` in place of its free indices; kept,
-        because rules that differ in one value are written out one after the other."""
-        whole = expr.key, tuple(env.items())
-        if whole not in self.expanded:
-            done: dict[Key, Expr] = {}
-            for node in _above_reductions(expr):
-                done[node.key] = self._node(node, env, done)
-            self.expanded[whole] = done[expr.key]
-        return self.expanded[whole]
+        """``expr`` with the values of ``env`` in place of its free indices. Each node
+        is expanded once for the values of the indices that it really uses.
+        """
+        done: dict[Key, Expr] = {}
+        for node, name, used in self._order(expr):
+            place = (name, *[env[index] for index in used])
+            value = self._known.get(place)
+            if value is None:
+                value = self._known[place] = self._node(node, env, done)
+            done[node.key] = value
+        return done[expr.key]
+
+    def _order(self, expr: Expr) -> tuple[tuple[Expr, object, tuple[str, ...]], ...]:
+        """The nodes in no reduction, children before parents, each with the name under
+        which it is known, and its free indices. Equal reductions are one; other nodes
+        keep their places in the text, which a diagnostic shows.
+        """
+        order = self._orders.get(id(expr))
+        if order is None:
+            order = self._orders[id(expr)] = tuple(
+                (n, n.key if isinstance(n, Reduce) else id(n), n.free)
+                for n in _above_reductions(expr)
+            )
+        return order
 
     def _node(self, node: Expr, env: Env, done: Mapping[Key, Expr]) -> Expr:
         match node:
@@ -103,7 +117,7 @@ class Expansion:
             case Ref(name=name, indices=indices):
                 return self._ref(name, tuple([done[i.key] for i in indices]), node)
             case Reduce():
-                return self._reduce(node, env)
+                return self.joins[node.op](self._terms(node, env))
             case _:
                 parts = tuple([done[child.key] for child in node.below])
                 return fold(with_children(node, parts))
@@ -141,25 +155,12 @@ class Expansion:
             raise OutOfRange(element(name, index))
         return const(value)
 
-    # --- reductions ------------------------------------------------------------------
-
-    def _reduce(self, node: Reduce, env: Env) -> Expr:
-        """Each reduction once for the values of the indices that it really uses."""
-        if node not in self.free:
-            self.free[node] = _free(node)
-        key = node, tuple(env[name] for name in self.free[node])
-        if key not in self.reduced:
-            self.reduced[key] = join(node.op, self._terms(node, env), self.joins)
-        return self.reduced[key]
-
-    def _terms(self, node: Reduce, env: Env) -> list[tuple[Expr | None, Expr]]:
-        """The terms, each with the condition on which it counts (None: it does)."""
-        terms: list[tuple[Expr | None, Expr]] = []
+    def _terms(self, node: Reduce, env: Env) -> Terms:
+        terms: Terms = []
         axes = tuple(bound.axis for bound in node.bounds)
         for index in places(axes, self.sizes):
-            inner = dict(env)
             pairs = zip(node.bounds, index, strict=True)
-            inner |= {bound.index: place for bound, place in pairs}
+            inner = {**env, **{bound.index: place for bound, place in pairs}}
             where = None if node.where is None else self.expand(node.where, inner)
             decided = True if where is None else decide(where)
             if decided is not False:
@@ -180,20 +181,105 @@ def _above_reductions(expr: Expr) -> Iterator[Expr]:
             seen.add(node.key)
             todo.append((node, True))
             if not isinstance(node, Reduce):
-                todo.extend((child, False) for child in reversed(children(node)))
+                todo.extend((child, False) for child in reversed(node.below))
 
 
-def _free(node: Reduce) -> tuple[str, ...]:
-    """The indices of the surroundings that a reduction uses."""
-    found: dict[str, None] = {}
-    bound = {b.index for b in node.bounds}
-    for part in children(node):
-        for below in _above_reductions(part):
-            match below:
-                case Idx(name=name):
-                    found[name] = None
-                case Reduce():
-                    found |= dict.fromkeys(_free(below))
-                case _:
-                    continue
-    return tuple(name for name in found if name not in bound)
+# --- reductions as scalars ---------------------------------------------------------------
+#
+# A term may count on a condition only (``sum(x[j] for j if x[j] > 0)``). A reduction of
+# no terms is what the frameworks make of it: 0, 1, -inf or inf, and a mean is undefined.
+
+
+Terms: TypeAlias = "list[tuple[Expr | None, Expr]]"
+"""Each term with the condition on which it counts; None: it counts."""
+
+Join: TypeAlias = Callable[[Terms], Expr]
+
+_INF = Apply("inf")
+_MINUS_INF = Apply("neg", (_INF,))
+
+
+def add_up(terms: Terms) -> Expr:
+    return _chain("add", _or_else(terms, ZERO), ZERO)
+
+
+def multiply(terms: Terms) -> Expr:
+    return _chain("mul", _or_else(terms, ONE), ONE)
+
+
+def average(terms: Terms) -> Expr:
+    """The mean of the terms that count."""
+    if all(condition is None for condition, _ in terms):
+        return fold(Apply("div", (add_up(terms), const(len(terms)))))
+    number = add_up([(condition, ONE) for condition, _ in terms])
+    return fold(Apply("div", (add_up(terms), number)))
+
+
+def largest(terms: Terms) -> Expr:
+    """A tie of more than two is not shared evenly by the derivative of this chain."""
+    return _extreme("max", terms, _MINUS_INF)
+
+
+def smallest(terms: Terms) -> Expr:
+    return _extreme("min", terms, _INF)
+
+
+def log_of_sum(terms: Terms) -> Expr:
+    """As defined, which is the form that proofs like; see also :func:`shifted`."""
+    if not terms:
+        return _MINUS_INF
+    powers: Terms = [(c, fold(Apply("exp", (term,)))) for c, term in terms]
+    return fold(Apply("log", (add_up(powers),)))
+
+
+def shifted(terms: Terms) -> Expr:
+    """``logsumexp`` as it is evaluated: with the largest term taken out."""
+    if not terms:
+        return _MINUS_INF
+    top = largest(terms)
+    lower = [(c, fold(Apply("sub", (term, top)))) for c, term in terms]
+    return fold(Apply("add", (top, log_of_sum(lower))))
+
+
+PLAIN: Mapping[str, Join] = {
+    "sum": add_up,
+    "mean": average,
+    "prod": multiply,
+    "max": largest,
+    "min": smallest,
+    "peak": largest,
+    "logsumexp": log_of_sum,
+}
+"""By definition: for derivatives, proofs and exact values."""
+
+EVALUATED: Mapping[str, Join] = {**PLAIN, "logsumexp": shifted}
+"""As the targets evaluate them: for measurements in floating point."""
+
+
+def _or_else(terms: Terms, neutral: Expr) -> list[Expr]:
+    return [t if c is None else fold(Select(c, t, neutral)) for c, t in terms]
+
+
+def _chain(op: str, terms: list[Expr], empty: Expr) -> Expr:
+    if not terms:
+        return empty
+    result = terms[0]
+    for term in terms[1:]:
+        result = fold(Apply(op, (result, term)))
+    return result
+
+
+def _extreme(op: str, terms: Terms, empty: Expr) -> Expr:
+    """Infinity takes part only if nothing counts: balls and derivatives dislike it."""
+    if all(condition is None for condition, _ in terms):
+        return _chain(op, [term for _, term in terms], empty)
+    best: Expr = empty
+    found: Expr = Apply("ne", (ZERO, ZERO))
+    for condition, term in terms:
+        joined = fold(Select(found, fold(Apply(op, (best, term))), term))
+        if condition is None:
+            best, found = joined, Apply("eq", (ZERO, ZERO))
+        else:
+            best = fold(Select(condition, joined, best))
+            found = fold(Apply("or", (found, condition)))
+    return best

@@ -17,10 +17,8 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, Protocol, TypeAlias
 
-from gradspec.ir.calls import expand
-from gradspec.ir.expr import Apply, Call, Const, Expr, Ref, Select
-from gradspec.ir.numbered import Key
-from gradspec.ir.walk import nodes
+from gradspec.ir.expr import Apply, Call, Const, Expr, Key, Ref, Select
+from gradspec.ir.walk import expand, nodes
 
 Value: TypeAlias = Any
 """A value of the algebra."""

@@ -16,32 +16,100 @@ primitives: ``add sub mul div mod pow neg``, ``lt le gt ge eq ne``, ``and or not
 constants ``pi`` and ``inf`` are primitives without arguments.
 
 Nodes are immutable, hashable and compare by structure; spans take no part in equality.
+A compilation makes millions of them, so they are plain classes with final attributes:
+to make a frozen dataclass takes three times as long.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from functools import partial
+from itertools import chain, count
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias, cast
+from weakref import ref
 
-from gradspec.ir.numbered import Key, Numbered
 from gradspec.source import Span
 
 if TYPE_CHECKING:
     from gradspec.ir.rule import Rule
 
-_KEY: Any = field(init=False, repr=False, compare=False)
-_BELOW: Any = field(init=False, repr=False, compare=False)
-_SPAN: Any = field(default=None, repr=False, compare=False, kw_only=True)
+
+class Key:
+    """The identity of equal nodes, compared by `is`; it is freed with the last of
+    them."""
+
+    __slots__ = ("__weakref__", "free", "number")
+
+    def __init__(self, number: int) -> None:
+        self.number: Final = number
+        self.free: tuple[str, ...] | None = None  # indices, found when first asked for
+
+
+_keys: dict[tuple[object, ...], ref[Key]] = {}
+"""The keys of all live nodes, by type and contents: children by number, so that an
+entry keeps no node alive. Entries of dead keys are swept from time to time."""
+
+_numbers = count()
+_BETWEEN_SWEEPS = 1 << 16
+
+
+def key_of(made: tuple[object, ...]) -> Key:
+    """The key of a node; ``made`` says what it is, with numbers in place of nodes."""
+    known = _keys.get(made)
+    key = None if known is None else known()
+    if key is None:
+        key = Key(next(_numbers))
+        _keys[made] = ref(key)
+        if key.number % _BETWEEN_SWEEPS == 0:
+            _sweep()
+    return key
+
+
+def _sweep() -> None:
+    for made, known in list(_keys.items()):
+        if known() is None:
+            del _keys[made]
+
+
+number_of = attrgetter("key.number")
+
+
+class Numbered:
+    """Equality by structure, decided when a node is made: equal nodes have the same
+    ``key``. Neither the depth of a tree nor its sharing (``a = b + b, c = a + a, …``)
+    makes it slow, and walks keep what they know of a node under its key.
+    """
+
+    __slots__ = ("key",)
+
+    key: Key
+    __match_args__: ClassVar[tuple[str, ...]]
+
+    def __hash__(self) -> int:
+        return self.key.number
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Numbered) and self.key is other.key
+
+    def __repr__(self) -> str:
+        parts = (f"{n}={getattr(self, n)!r}" for n in self.__match_args__)
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle by construction: another process numbers its nodes by itself."""
+        return type(self), tuple(getattr(self, n) for n in self.__match_args__)
 
 
 class _Node(Numbered):
-    """A node, and the nodes of which it is made."""
+    """A node; ``below`` are the nodes of which it is made, left to right."""
 
-    __slots__ = ("_inner",)
+    __slots__ = ("_inner", "below", "span")
 
     _inner: tuple[Expr, ...]
     below: tuple[Expr, ...]
+    span: Span | None
 
     @property
     def inner(self) -> tuple[Expr, ...]:
@@ -51,95 +119,116 @@ class _Node(Numbered):
         try:
             return self._inner
         except AttributeError:
-            object.__setattr__(self, "_inner", _inner(self.below))
+            self._inner = _inner(self.below)
             return self._inner
 
-    def _freeze(self, below: tuple[Expr, ...], *data: object) -> None:
-        """``below`` are the nodes of which it is made, ``data`` the rest."""
-        object.__setattr__(self, "below", below)
-        self.number(*data, *[node.key.number for node in below])
+    @property
+    def free(self) -> tuple[str, ...]:
+        """Indices that it uses and does not bind, in the order of the text."""
+        if self.key.free is None:
+            for node in (*self.inner, cast("Expr", self)):
+                if node.key.free is None:
+                    node.key.free = _free(node)
+        return self.key.free or ()
+
+    def over(self, parts: tuple[Expr, ...]) -> Expr:
+        """The same node over other nodes (of no others, unless a class says how)."""
+        return cast("Expr", self)
+
+    def at(self, span: Span | None) -> Expr:
+        """The same node at another place of the text."""
+        kind, fields = super().__reduce__()
+        made: Expr = kind(*fields, span=span)
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        kind, fields = super().__reduce__()
+        return partial(kind, *fields, span=self.span), ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Const(_Node):
     """An exact rational: ``0.1`` in a rule is one tenth."""
 
-    value: Fraction
-    span: Span | None = _SPAN
-    key: Key = _KEY
-    below: tuple[Expr, ...] = _BELOW
+    __slots__ = __match_args__ = ("value",)
 
-    def __post_init__(self) -> None:
-        self._freeze((), self.value.numerator, self.value.denominator)
+    def __init__(self, value: Fraction, *, span: Span | None = None) -> None:
+        self.value: Final = value
+        self.below, self.span = (), span
+        self.key = key_of((Const, value.numerator, value.denominator))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Ref(_Node):
     """A value by name; ``indices`` is empty for elementwise and rank-0 values."""
 
-    name: str
-    indices: tuple[Expr, ...] = ()
-    span: Span | None = _SPAN
-    key: Key = _KEY
-    below: tuple[Expr, ...] = _BELOW
+    __slots__ = __match_args__ = ("name", "indices")
 
-    def __post_init__(self) -> None:
-        self._freeze(self.indices, self.name)
+    def __init__(
+        self, name: str, indices: tuple[Expr, ...] = (), *, span: Span | None = None
+    ) -> None:
+        self.name: Final = name
+        self.indices: Final = indices
+        self.below, self.span = indices, span
+        self.key = key_of((Ref, name, *map(number_of, indices)))
+
+    def over(self, parts: tuple[Expr, ...]) -> Expr:
+        return Ref(self.name, parts, span=self.span)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Idx(_Node):
     """The value of a bound index, counted from 0."""
 
-    name: str
-    span: Span | None = _SPAN
-    key: Key = _KEY
-    below: tuple[Expr, ...] = _BELOW
+    __slots__ = __match_args__ = ("name",)
 
-    def __post_init__(self) -> None:
-        self._freeze((), self.name)
+    def __init__(self, name: str, *, span: Span | None = None) -> None:
+        self.name: Final = name
+        self.below, self.span = (), span
+        self.key = key_of((Idx, name))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Size(_Node):
     """The size of the axis ``axis`` as a number."""
 
-    axis: str
-    span: Span | None = _SPAN
-    key: Key = _KEY
-    below: tuple[Expr, ...] = _BELOW
+    __slots__ = __match_args__ = ("axis",)
 
-    def __post_init__(self) -> None:
-        self._freeze((), self.axis)
+    def __init__(self, axis: str, *, span: Span | None = None) -> None:
+        self.axis: Final = axis
+        self.below, self.span = (), span
+        self.key = key_of((Size, axis))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Apply(_Node):
     """The primitive ``op`` applied to ``args``."""
 
-    op: str
-    args: tuple[Expr, ...] = ()
-    span: Span | None = _SPAN
-    key: Key = _KEY
-    below: tuple[Expr, ...] = _BELOW
+    __slots__ = __match_args__ = ("op", "args")
 
-    def __post_init__(self) -> None:
-        self._freeze(self.args, self.op)
+    def __init__(
+        self, op: str, args: tuple[Expr, ...] = (), *, span: Span | None = None
+    ) -> None:
+        self.op: Final = op
+        self.args: Final = args
+        self.below, self.span = args, span
+        self.key = key_of((Apply, op, *map(number_of, args)))
+
+    def over(self, parts: tuple[Expr, ...]) -> Expr:
+        return Apply(self.op, parts, span=self.span)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Select(_Node):
     """``then`` where ``condition`` holds, else ``other``, element by element."""
 
-    condition: Expr
-    then: Expr
-    other: Expr
-    span: Span | None = _SPAN
-    key: Key = _KEY
-    below: tuple[Expr, ...] = _BELOW
+    __slots__ = __match_args__ = ("condition", "then", "other")
 
-    def __post_init__(self) -> None:
-        self._freeze((self.condition, self.then, self.other))
+    def __init__(
+        self, condition: Expr, then: Expr, other: Expr, *, span: Span | None = None
+    ) -> None:
+        self.condition: Final = condition
+        self.then: Final = then
+        self.other: Final = other
+        self.below, self.span = (condition, then, other), span
+        self.key = key_of((Select, *map(number_of, self.below)))
+
+    def over(self, parts: tuple[Expr, ...]) -> Expr:
+        return Select(*parts, span=self.span)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +239,6 @@ class Bound:
     axis: str | int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Reduce(_Node):
     """``op`` over ``bounds``; op is one of ``sum mean prod max min logsumexp`` or
     ``peak``.
@@ -159,20 +247,29 @@ class Reduce(_Node):
     written: of nothing it is -inf, where a maximum may be an error.
     """
 
-    op: str
-    bounds: tuple[Bound, ...]
-    body: Expr
-    where: Expr | None = None
-    span: Span | None = _SPAN
-    key: Key = _KEY
-    below: tuple[Expr, ...] = _BELOW
+    __slots__ = __match_args__ = ("op", "bounds", "body", "where")
 
-    def __post_init__(self) -> None:
-        below = (self.body,) if self.where is None else (self.body, self.where)
-        self._freeze(below, self.op, self.bounds)
+    def __init__(
+        self,
+        op: str,
+        bounds: tuple[Bound, ...],
+        body: Expr,
+        where: Expr | None = None,
+        *,
+        span: Span | None = None,
+    ) -> None:
+        self.op: Final = op
+        self.bounds: Final = bounds
+        self.body: Final = body
+        self.where: Final = where
+        self.below = (body,) if where is None else (body, where)
+        self.span = span
+        self.key = key_of((Reduce, op, bounds, *map(number_of, self.below)))
+
+    def over(self, parts: tuple[Expr, ...]) -> Expr:
+        return Reduce(self.op, self.bounds, *parts, span=self.span)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Call(_Node):
     """Output number ``output`` of another (elementwise) rule.
 
@@ -181,15 +278,24 @@ class Call(_Node):
     (declared, surrogate or override), which is why the call is kept until derivation.
     """
 
-    rule: Rule
-    output: int
-    args: tuple[Expr, ...]
-    span: Span | None = _SPAN
-    key: Key = _KEY
-    below: tuple[Expr, ...] = _BELOW
+    __slots__ = __match_args__ = ("rule", "output", "args")
 
-    def __post_init__(self) -> None:
-        self._freeze(self.args, self.rule, self.output)
+    def __init__(
+        self,
+        rule: Rule,
+        output: int,
+        args: tuple[Expr, ...],
+        *,
+        span: Span | None = None,
+    ) -> None:
+        self.rule: Final = rule
+        self.output: Final = output
+        self.args: Final = args
+        self.below, self.span = args, span
+        self.key = key_of((Call, rule, output, *map(number_of, args)))
+
+    def over(self, parts: tuple[Expr, ...]) -> Expr:
+        return Call(self.rule, self.output, parts, span=self.span)
 
 
 def _inner(roots: tuple[Expr, ...]) -> tuple[Expr, ...]:
@@ -200,7 +306,7 @@ def _inner(roots: tuple[Expr, ...]) -> tuple[Expr, ...]:
     while todo:
         node = todo.pop()
         if node is None:  # the one below it is done but for itself
-            found.append(cast(Expr, todo.pop()))
+            found.append(cast("Expr", todo.pop()))
         elif node.key not in seen:
             seen.add(node.key)
             if node.below:
@@ -208,6 +314,20 @@ def _inner(roots: tuple[Expr, ...]) -> tuple[Expr, ...]:
             else:
                 found.append(node)
     return tuple(found)
+
+
+def _free(node: Expr) -> tuple[str, ...]:
+    """The free indices of a node by those of the nodes below."""
+    if isinstance(node, Idx):
+        return (node.name,)
+    found = [part.key.free for part in node.below if part.key.free]
+    if not found:
+        return ()
+    names = found[0] if len(found) == 1 else dict.fromkeys(chain(*found))
+    if isinstance(node, Reduce):
+        bound = {b.index for b in node.bounds}
+        return tuple([name for name in names if name not in bound])
+    return tuple(names)
 
 
 Expr: TypeAlias = Const | Ref | Idx | Size | Apply | Select | Reduce | Call

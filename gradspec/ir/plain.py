@@ -9,14 +9,19 @@ classes named here, and those of the frame, are ever made.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, fields
 from enum import Enum
 from fractions import Fraction
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from gradspec import diagnostics
 from gradspec.ir import expr, rule
+from gradspec.ir.rule import Rule
 from gradspec.source import Source, Span
 
 _NODES = (
@@ -33,7 +38,8 @@ _PARTS = (
 _ENUMS = (rule.Kind, rule.Status, diagnostics.Severity)
 _CLASSES: Mapping[str, Any] = {c.__name__: c for c in (*_NODES, *_PARTS, *_ENUMS)}
 _FIELDS: Mapping[Any, tuple[str, ...]] = {
-    c: tuple(f.name for f in fields(c) if f.init) for c in (*_NODES, *_PARTS)
+    **{c: (*c.__match_args__, "span") for c in _NODES},
+    **{c: tuple(f.name for f in fields(c) if f.init) for c in _PARTS},
 }
 
 
@@ -210,3 +216,86 @@ class _Reader:
         kind = self._classes[name]
         named = zip(_fields_of(kind), map(self.value, parts), strict=True)
         return kind(**dict(named))
+
+
+# --- memo of results ------------------------------------------------------------------
+#
+# Results of a stage by the content of the rule, wherever the rule stands. The driver
+# installs a shelf (`driver/cache.py`); without one, everything is computed. A result's name
+# is the digest of everything that it depends on: the stage, its options and the rule as
+# data. Where a rule calls others, their places are part of it too: expressions inlined from
+# them keep their places in their texts.
+
+
+T = TypeVar("T")
+
+
+class Shelf(Protocol):
+    """A memo of data by name."""
+
+    def get(self, name: str, read: Callable[[Any], T]) -> T | None:
+        """The result of ``read`` on the data; None if there are none that it can
+        read."""
+
+    def put(self, name: str, data: object) -> None:
+        """Store plain data."""
+
+
+_shelf: ContextVar[Shelf | None] = ContextVar("shelf", default=None)
+
+
+@contextmanager
+def shelved(shelf: Shelf | None) -> Iterator[None]:
+    """Context in which results are memoised on ``shelf``."""
+    token = _shelf.set(shelf)
+    try:
+        yield
+    finally:
+        _shelf.reset(token)
+
+
+def remembered(
+    main: Rule,
+    stage: tuple[str, ...],
+    given: object,
+    work: Callable[[], T],
+    is_lasting: Callable[[object], bool],
+) -> T:
+    """The result of ``work`` on ``given``, which belongs to the rule ``main``; that of
+    an earlier run if the shelf has it. Only results that satisfy ``is_lasting`` are
+    stored (it is false of other values)."""
+    shelf = _shelf.get()
+    if shelf is None:
+        return work()
+    try:
+        name = _name(main, stage, given)
+    except Foreign:
+        return work()
+    found = _read(shelf, name, main)
+    if found and is_lasting(found[0]):
+        result: T = found[0]
+        return result
+    result = work()
+    if is_lasting(result):
+        _keep(shelf, name, main, result)
+    return result
+
+
+def _name(main: Rule, stage: tuple[str, ...], given: object) -> str:
+    places: tuple[object, ...] = ()
+    if calls(main):
+        places = main.name_span.start, *(s.path for s in sources(main))
+    text = json.dumps([stage, places, to_plain(given, frame_of(main))])
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _read(shelf: Shelf, name: str, main: Rule) -> tuple[Any, ...]:
+    """The result in a tuple; empty if there is none that can be read."""
+    return shelf.get(name, lambda data: (from_plain(data, frame_of(main)),)) or ()
+
+
+def _keep(shelf: Shelf, name: str, main: Rule, result: object) -> None:
+    try:
+        shelf.put(name, to_plain(result, frame_of(main)))
+    except Foreign:
+        return

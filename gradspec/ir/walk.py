@@ -1,28 +1,19 @@
-"""Walks over expressions: children, rebuilding, substitution, names, size.
+"""Walks over expressions: children, rebuilding, substitution, names, size; closed forms
+of rules, without locals and calls.
 
 All are memoised by node within one call, so that shared sub-trees cost once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 from operator import is_
-from typing import assert_never
 
-from gradspec.ir.expr import (
-    Apply,
-    Call,
-    Const,
-    Expr,
-    Idx,
-    Reduce,
-    Ref,
-    Select,
-    Size,
-)
-from gradspec.ir.numbered import Key
-from gradspec.ir.rule import Let
+from gradspec.ir.expr import Call, Expr, Key, Ref
+from gradspec.ir.rule import Declared, Derived, Let, Override, Rule
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
@@ -34,23 +25,7 @@ def with_children(expr: Expr, parts: tuple[Expr, ...]) -> Expr:
     """The same node over other children; the node itself when nothing changed."""
     if all(map(is_, parts, expr.below)):
         return expr
-    match expr:
-        case Const() | Idx() | Size():
-            return expr
-        case Ref():
-            return Ref(expr.name, parts, span=expr.span)
-        case Apply():
-            return Apply(expr.op, parts, span=expr.span)
-        case Call():
-            return Call(expr.rule, expr.output, parts, span=expr.span)
-        case Select():
-            condition, then, other = parts
-            return Select(condition, then, other, span=expr.span)
-        case Reduce():
-            where = parts[1] if expr.where is not None else None
-            return Reduce(expr.op, expr.bounds, parts[0], where, span=expr.span)
-        case _:
-            assert_never(expr)
+    return expr.over(parts)
 
 
 def transform(expr: Expr, visit: Callable[[Expr], Expr]) -> Expr:
@@ -111,3 +86,110 @@ def names(expr: Expr) -> frozenset[str]:
 def size(expr: Expr) -> int:
     """The number of distinct nodes."""
     return len(expr.inner) + 1
+
+
+# --- closed forms ---------------------------------------------------------------------
+#
+# An output as an expression in the inputs, a cotangent as one in the inputs and the
+# upstream cotangents: that is what proof, truth and trials evaluate. For elementwise rules
+# only: indexed locals need their indices renamed.
+
+
+def closed_outputs(rule: Rule) -> dict[str, Expr]:
+    """Every output's value in terms of the inputs, calls to other rules kept."""
+    lets = {let.name: let.value for let in rule.forward}
+    done: dict[str, Expr] = {}
+    return {output.name: _resolve(output.name, lets, done) for output in rule.outputs}
+
+
+def closed_cotangents(rule: Rule) -> dict[str, Expr]:
+    """``d<input>`` for every input that has an entry, calls kept."""
+    lets = {let.name: let.value for let in (*rule.forward, *rule.backward_locals)}
+    found: dict[str, Expr] = {}
+    for variable, entry in zip(rule.inputs, rule.backward, strict=True):
+        if isinstance(entry, Declared | Derived | Override):
+            found[f"d{variable.name}"] = entry.value
+    lets.update(found)
+    done: dict[str, Expr] = {}
+    return {name: _resolve(name, lets, done) for name in found}
+
+
+def _resolve(name: str, lets: Mapping[str, Expr], done: dict[str, Expr]) -> Expr:
+    """The value of a let with every name in it resolved; lowering has made sure that no
+    name is used before its assignment, so this ends.
+    """
+    if name not in done:
+        value = lets[name]
+        inner = {n: _resolve(n, lets, done) for n in sorted(names(value)) if n in lets}
+        done[name] = substitute(value, inner)
+    return done[name]
+
+
+# --- calls of other rules -------------------------------------------------------------
+
+
+@lru_cache(maxsize=4096)
+def expand(expr: Expr) -> Expr:
+    """``expr`` with every `Call` replaced by the callee's forward, all the way down.
+
+    The value is the same; the callee's own backward is forgotten, so this is for
+    evaluating and proving values, not for differentiating.
+    """
+    if not any(isinstance(node, Call) for node in nodes(expr)):
+        return expr
+    return transform(expr, _expand_node)
+
+
+def _expand_node(node: Expr) -> Expr:
+    if not isinstance(node, Call):
+        return node
+    names = (variable.name for variable in node.rule.inputs)
+    body = forward(node.rule, node.output)
+    return substitute(body, dict(zip(names, node.args, strict=True)))
+
+
+def forward(rule: Rule, output: int) -> Expr:
+    """An output as one expression in the (elementwise) rule's inputs, calls
+    expanded."""
+    return expand(inline(rule.forward, Ref(rule.outputs[output].name)))
+
+
+def follows_surrogate(rule: Rule) -> bool:
+    """True if derivatives go through a surrogate: the rule's own, or the surrogate or
+    override of a rule that it calls. The backward is then not the derivative of the
+    forward, and no difference quotient can judge it.
+    """
+    return bool(rule.surrogates) or calls_surrogate(rule)
+
+
+def calls_surrogate(rule: Rule) -> bool:
+    """True if a rule that it calls, however indirectly, has a surrogate or override."""
+    values = (let.value for let in rule.forward)
+    found = (n.rule for value in values for n in nodes(value) if isinstance(n, Call))
+    return any(
+        follows_surrogate(callee)
+        or any(isinstance(entry, Override) for entry in callee.backward)
+        for callee in found
+    )
+
+
+# --- depth ----------------------------------------------------------------------------
+#
+# Frameworks and notebooks raise Python's limit of recursion. Within ours a proof that
+# recurses once a level is found, or given up, wherever the compiler runs.
+
+
+_FRAMES = 10_000
+
+
+@contextmanager
+def deep() -> Iterator[None]:
+    """Context with room for expressions as deep as the syntax permits, some frames a
+    level (frames of Python's own functions take nothing from the machine's stack).
+    """
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, _FRAMES))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from fractions import Fraction
 from typing import assert_never
 
@@ -281,7 +280,7 @@ def _instantiated(body: Expr, values: Mapping[str, Expr], span: Span) -> Expr:
     """
 
     def visit(node: Expr) -> Expr:
-        return values[node.name] if isinstance(node, Ref) else replace(node, span=span)
+        return values[node.name] if isinstance(node, Ref) else node.at(span)
 
     return transform(body, visit)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from gradspec.diagnostics import Diagnostic, Outcome
-from gradspec.ir.depth import deep
 from gradspec.ir.rule import Rule
+from gradspec.ir.walk import deep
 from gradspec.lower.findings import Findings, near
 from gradspec.lower.imports import arrange, resolve
 from gradspec.lower.module import (

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gradspec.ir.calls import expand
 from gradspec.ir.rule import (
     Assume,
     Backward,
@@ -17,7 +16,7 @@ from gradspec.ir.rule import (
     Rule,
     Surrogate,
 )
-from gradspec.ir.walk import names
+from gradspec.ir.walk import expand, names
 from gradspec.lower.body import Body, check_growth, first_scope, read_assignment
 from gradspec.lower.clauses import read_assumes, read_keep, read_surrogate
 from gradspec.lower.context import Context, Role, Scope, Variable

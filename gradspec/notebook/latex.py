@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from gradspec.ir.depth import deep
+from gradspec.ir.walk import deep
 from gradspec.syntax import nodes
 
 # How tightly a text binds. A sum or product over an index takes all that follows it, so

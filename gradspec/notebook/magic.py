@@ -15,7 +15,7 @@ from gradspec import arguments
 from gradspec.driver import cache
 from gradspec.driver.imported import import_module
 from gradspec.driver.run import compile_rules
-from gradspec.ir.shelf import shelved
+from gradspec.ir.plain import shelved
 from gradspec.notebook.page import CellOutput
 from gradspec.notebook.plot import give_plots
 from gradspec.options import Options

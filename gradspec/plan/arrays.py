@@ -42,12 +42,11 @@ that the value does not depend on. A size is an expression of Python numbers: a 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
 from typing import Any, TypeAlias
 
-from gradspec.ir.numbered import Key, Numbered
+from gradspec.ir.expr import Key, Numbered, key_of
 from gradspec.primitives.lookup import primitive
 
 
@@ -57,19 +56,19 @@ class Node(Numbered):
     it.
     """
 
-    __slots__ = ("_names", "key", "parts")
+    __slots__ = ("_names", "parts")
 
     parts: tuple[Expr, ...]
     _names: tuple[str, ...]
 
     def __post_init__(self) -> None:
         values = self._values()
-        self.number(*map(_numbered, values))
+        key = key_of((type(self), *map(_numbered, values)))
+        object.__setattr__(self, "key", key)
         object.__setattr__(self, "parts", tuple(_nodes_of(values)))
 
     def _values(self) -> list[Any]:
-        kind: Any = type(self)
-        return [getattr(self, name) for name in _fields(kind)]
+        return [getattr(self, name) for name in self.__match_args__]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -109,11 +108,6 @@ class Node(Numbered):
         kind: Any = type(self)
         new: Expr = kind(*made)
         return new
-
-
-@cache
-def _fields(kind: Any) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(kind))
 
 
 def _is_group(value: object) -> bool:

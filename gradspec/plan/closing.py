@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from gradspec.derive.tangents import NotLinear, Underivable, indexed_tangents
+from gradspec.derive.chain import Underivable
+from gradspec.derive.tangents import NotLinear, indexed_tangents
 from gradspec.ir import expr as ir
 from gradspec.ir import walk
-from gradspec.ir.calls import expand
 from gradspec.ir.rule import (
     Declared,
     Derived,
@@ -26,6 +26,7 @@ from gradspec.ir.rule import (
     Rule,
     Shape,
 )
+from gradspec.ir.walk import expand
 from gradspec.plan.arrays import Expr, Name, children, names
 from gradspec.plan.axes import Value, size_of
 from gradspec.plan.operations import (

@@ -15,8 +15,8 @@ from typing import assert_never
 
 from gradspec.ir import expr as ir
 from gradspec.ir import walk
-from gradspec.ir.calls import expand
 from gradspec.ir.rule import Kind, Rule
+from gradspec.ir.walk import expand
 from gradspec.plan.arrays import (
     Arange,
     Diagonal,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import reduce
 
 from gradspec.derive.build import plus
-from gradspec.derive.linear import coefficient, is_linear
+from gradspec.derive.chain import coefficient, is_linear
 from gradspec.derive.scopes import Fresh, Value, inlined, named
 from gradspec.ir.expr import (
     ONE,
@@ -36,8 +36,8 @@ from gradspec.ir.rule import (
     Rule,
     Surrogate,
 )
-from gradspec.ir.sizes import partial
 from gradspec.ir.tidy import fold
+from gradspec.ir.unroll import partial
 from gradspec.ir.walk import names, nodes, transform
 from gradspec.plan import arrays
 from gradspec.plan.plan import Assign, Gradient

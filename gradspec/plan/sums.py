@@ -15,7 +15,6 @@ from functools import reduce
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from gradspec.derive.scopes import free
 from gradspec.ir import expr as ir
 from gradspec.ir import walk
 from gradspec.plan.arrays import (
@@ -163,7 +162,7 @@ def within_sums(t: Translation, value: ir.Expr) -> ir.Expr:
         over = tuple(b.index for b in at.bounds)
 
         def is_lost(f: ir.Expr) -> bool:
-            apart = f is not at and {*over}.isdisjoint(free(f))
+            apart = f is not at and {*over}.isdisjoint(f.free)
             return apart and _is_lost(t, f, over)
 
         lost = _factors(parts, is_lost)

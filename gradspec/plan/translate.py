@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from gradspec.ir import expr as ir
 from gradspec.ir import walk
-from gradspec.ir.calls import expand
+from gradspec.ir.walk import expand
 from gradspec.plan import sums
 from gradspec.plan.arrays import (
     Arange,

@@ -9,10 +9,9 @@ from __future__ import annotations
 from functools import cache, reduce
 from typing import assert_never
 
-from gradspec.ir.calls import expand
 from gradspec.ir.expr import Apply, Const, Expr, Ref, Select
 from gradspec.ir.tidy import tidy
-from gradspec.ir.walk import substitute, transform
+from gradspec.ir.walk import expand, substitute, transform
 from gradspec.primitives.lookup import primitive
 from gradspec.syntax import nodes
 from gradspec.syntax.parse import parse_expression

@@ -17,9 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from gradspec.ir.calls import expand
 from gradspec.ir.expr import Apply, Expr, Select
-from gradspec.ir.walk import nodes
+from gradspec.ir.walk import expand, nodes
 from gradspec.primitives.lookup import primitive
 from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.stabilise.brackets import plain_values

@@ -18,11 +18,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gradspec.ir.calls import expand
 from gradspec.ir.evaluate import evaluate
-from gradspec.ir.expr import Apply, Expr, Ref, Select
-from gradspec.ir.numbered import Key
-from gradspec.ir.walk import children, names, nodes
+from gradspec.ir.expr import Apply, Expr, Key, Ref, Select
+from gradspec.ir.walk import children, expand, names, nodes
 from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Primitive
 from gradspec.primitives.table_internal import VANISHING

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from gradspec.derive.build import negate, times
-from gradspec.derive.linear import coefficient, is_linear
+from gradspec.derive.chain import coefficient, is_linear
 from gradspec.ir.expr import ZERO, Apply, Call, Const, Expr, Ref, Select
 from gradspec.ir.rule import Rule
 from gradspec.ir.tidy import fold, tidy

@@ -24,8 +24,8 @@ from typing import Any
 
 import numpy as np
 
-from gradspec.ir.calls import expand
 from gradspec.ir.expr import Expr
+from gradspec.ir.walk import expand
 from gradspec.symbolic.enclose import ball_around, program
 from gradspec.symbolic.truth import FORMATS, nearest_of
 

@@ -7,8 +7,8 @@ from functools import partial
 from math import inf
 
 from gradspec.diagnostics import Diagnostic, warning
+from gradspec.ir.plain import remembered
 from gradspec.ir.rule import CheckedRule
-from gradspec.ir.shelf import remembered
 from gradspec.ir.tidy import tidy
 from gradspec.options import Options
 from gradspec.stabilise import stabilise as search
@@ -46,7 +46,7 @@ def unsearched(
 
 
 def remembered_forms(rule: CheckedRule) -> CheckedRule:
-    """The selected forms without a time limit; from a former run (`ir.shelf`) if
+    """The selected forms without a time limit; from a former run (`ir.plain`) if
     stored.
     """
     found = _remembered(rule, inf)

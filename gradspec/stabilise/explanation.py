@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from gradspec.diagnostics import Diagnostic, Fix, warning
-from gradspec.ir.calls import expand
 from gradspec.ir.expr import Apply, Const, Expr, Ref, Select, const
 from gradspec.ir.rule import (
     AccuracyLoss,
@@ -27,7 +26,7 @@ from gradspec.ir.rule import (
 )
 from gradspec.ir.text import show
 from gradspec.ir.tidy import tidy
-from gradspec.ir.walk import children, names, nodes, size, transform
+from gradspec.ir.walk import children, expand, names, nodes, size, transform
 from gradspec.source import Span
 from gradspec.stabilise.accuracy_model import GOOD, Score, Trial
 from gradspec.stabilise.arithmetic_model import Machine, rounded

@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from gradspec.ir.elements import Expansion, OutOfRange
-from gradspec.ir.joining import EVALUATED
+from gradspec.ir.elements import EVALUATED, Expansion, OutOfRange
 from gradspec.ir.rule import Kind, Rule
 from gradspec.ir.unroll import axis_names, count, expansion, index_inputs, unrolled
 from gradspec.stabilise.arithmetic_model import Machine

@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
 from gradspec.derive.build import negate, scale, times
-from gradspec.ir.expr import Apply, Const, Expr, Ref, Select
-from gradspec.ir.numbered import Key
+from gradspec.ir.expr import Apply, Const, Expr, Key, Ref, Select
 from gradspec.ir.tidy import fold
 from gradspec.ir.walk import children, names, nodes, size, with_children
 from gradspec.primitives.lookup import rows

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from gradspec.derive.partials import Underivable
-from gradspec.derive.patched import filled
-from gradspec.derive.vjp import vjps
-from gradspec.ir.calls import expand
+from gradspec.derive.chain import Underivable
+from gradspec.derive.vjp import filled, vjps
 from gradspec.ir.expr import Expr, Ref
 from gradspec.ir.rule import Declared, Derived, Let, Override, Rule
-from gradspec.ir.walk import names, substitute
+from gradspec.ir.walk import expand, names, substitute
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from gradspec.stabilise.product import (
     terms,
     total,
 )
-from gradspec.stabilise.scopes import Scope, free, is_same, place
+from gradspec.stabilise.scopes import Scope, is_same, place
 
 _NO_WEIGHT = apply("neg", Apply("inf"))
 
@@ -52,7 +52,7 @@ def peak(expr: Expr) -> Expr | None:
         case Reduce(op="sum" | "mean", bounds=bounds, body=body, where=where):
             body, where = _masked(body, where)
             inner = peak(body)
-            if inner is None or not free(inner) & {b.index for b in bounds}:
+            if inner is None or not {b.index for b in bounds} & {*inner.free}:
                 return inner
             return Reduce("peak", bounds, inner, where)
         case _:
@@ -229,7 +229,7 @@ def _logsumexp(expr: Reduce) -> Expr:
     """A logsumexp; factors independent of the summed indices are moved outside."""
     indices = {b.index for b in expr.bounds}
     parts = terms(expr.body)
-    inner = [part for part in parts if free(part[1]) & indices]
+    inner = [part for part in parts if not indices.isdisjoint(part[1].free)]
     outer = [part for part in parts if part not in inner]
     if not inner or not outer:
         return expr

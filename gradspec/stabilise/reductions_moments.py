@@ -36,7 +36,7 @@ from gradspec.stabilise.product import (
     multiplied,
     product,
 )
-from gradspec.stabilise.scopes import Scope, free, is_same, place
+from gradspec.stabilise.scopes import Scope, is_same, place
 
 _PAIR = 2
 
@@ -88,7 +88,7 @@ def _are_sums_of(sums: tuple[Reduce, Reduce], body: Product, whole: Reduce) -> b
     """True if the two are the sums of the two factors of the body."""
     if len(body.above) != _PAIR or body.below:
         return False
-    u, v = (replace(whole, body=factor) for factor in body.above)
+    u, v = (_of(whole, factor) for factor in body.above)
     pairs = (sums, sums[::-1])
     return any(is_same(one, u) and is_same(other, v) for one, other in pairs)
 
@@ -183,7 +183,12 @@ def _is_norm_of(expr: Expr, part: Expr, whole: Reduce) -> bool:
     found = norm(expr)
     if found is None:
         return False
-    return is_same(replace(found[0], body=found[1]), replace(whole, body=part))
+    return is_same(_of(*found), _of(whole, part))
+
+
+def _of(whole: Reduce, body: Expr) -> Expr:
+    """The same reduction of another body."""
+    return whole.over((body, *whole.below[1:]))
 
 
 # --- 0 / 0 in gradients ----------------------------------------------------------------
@@ -257,7 +262,7 @@ def _guarded(expr: Expr, zeros: frozenset[Expr]) -> Expr:
 
 def _divide(above: list[Expr], by: Expr) -> None:
     """Divide the last factor with an index that the norm lacks: a vector entry."""
-    places = [n for n, factor in enumerate(above) if free(factor) - free(by)]
+    places = [n for n, factor in enumerate(above) if {*factor.free} - {*by.free}]
     if places:
         above[places[-1]] = apply("div", above[places[-1]], by)
     else:

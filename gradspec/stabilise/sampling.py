@@ -18,11 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from gradspec.ir import closed
-from gradspec.ir.calls import expand
 from gradspec.ir.expr import Apply, Expr
 from gradspec.ir.rule import Kind, Rule
-from gradspec.ir.walk import names, nodes
+from gradspec.ir.walk import closed_cotangents, closed_outputs, expand, names, nodes
 from gradspec.primitives.lookup import primitive
 from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.symbolic.enclose import defined, program
@@ -200,7 +198,7 @@ def _sound(
         return
     machine = Machine(_columns(rule, rows, grid.work), grid.work)
     kept = inside(rule, machine)
-    forms = tuple(closed.outputs(rule).values())
+    forms = tuple(closed_outputs(rule).values())
     finite = _are_finite(forms, machine.in_double())
     outputs = program(*forms)
     for row, keep, sure in zip(rows, kept.tolist(), finite.tolist(), strict=True):
@@ -332,7 +330,7 @@ def _hardest(rule: Rule, like: list[dict[str, float]]) -> Iterator[dict[str, flo
     farthest from the same in float64: a loss at one point in a thousand is seldom in a
     sample.
     """
-    forms = {**closed.outputs(rule), **closed.cotangents(rule)}
+    forms = {**closed_outputs(rule), **closed_cotangents(rule)}
     random = np.random.Generator(np.random.PCG64(22))
     columns = {n: np.array([row[n] for row in like]) for n in like[0]}
     columns = {n: random.choice(column, _MANY) for n, column in columns.items()}

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import count
 
-from gradspec.derive import scopes
 from gradspec.ir.expr import Bound, Expr, Idx, Reduce, Ref
 from gradspec.ir.rule import Let
 from gradspec.ir.walk import children, names, nodes, with_children
@@ -21,18 +20,13 @@ Scope = frozenset[str]
 _LETTERS = "jlkiqrstuvw"
 
 
-def free(expr: Expr) -> Scope:
-    """Indices that ``expr`` uses and does not bind."""
-    return Scope(scopes.free(expr))
-
-
 def place(expr: Expr, values: Mapping[str, Expr], scope: Scope) -> Expr:
     """``expr`` with free indices replaced, to be placed where ``scope`` is in force."""
     match expr:
         case Idx(name=name):
             return values.get(name, expr)
         case Reduce(op=op, bounds=bounds, body=body, where=where):
-            taken = scope.union(*(free(value) for value in values.values()))
+            taken = scope.union(*(value.free for value in values.values()))
             names = dict(zip(_indices(bounds), _new(bounds, taken, body), strict=True))
             inner = {k: v for k, v in values.items() if k not in names}
             inner |= {k: Idx(v) for k, v in names.items() if k != v}
@@ -51,7 +45,7 @@ def _indices(bounds: tuple[Bound, ...]) -> tuple[str, ...]:
 
 def _new(bounds: tuple[Bound, ...], taken: Scope, body: Expr) -> Iterator[str]:
     """A name for each bound index: its own unless that is taken."""
-    used = taken | set(_indices(bounds)) | free(body)
+    used = taken | set(_indices(bounds)) | {*body.free}
     for bound in bounds:
         name = bound.index
         if name in taken:
@@ -122,7 +116,7 @@ class _Unifier:
     def run(self, a: Expr, b: Expr, bound: Mapping[str, str]) -> bool:
         match (a, b):
             case (Idx(name=name), _) if name in self._variables and name not in bound:
-                if free(b) & set(bound.values()):
+                if not set(bound.values()).isdisjoint(b.free):
                     return False
                 return self._found.setdefault(name, b) == b
             case (Idx(name=name), Idx(name=other)):

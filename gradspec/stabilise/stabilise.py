@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from gradspec.derive.indexed import Underivable, indexed_cotangents
+from gradspec.derive.chain import Underivable
+from gradspec.derive.indexed import indexed_cotangents
 from gradspec.derive.vjp import cotangents
-from gradspec.ir.calls import calls_surrogate, expand
 from gradspec.ir.elements import OutOfRange, element, places
 from gradspec.ir.expr import Apply, Expr, Idx, Reduce, Ref
 from gradspec.ir.rule import (
@@ -37,7 +37,7 @@ from gradspec.ir.rule import (
 )
 from gradspec.ir.text import show
 from gradspec.ir.tidy import tidy
-from gradspec.ir.walk import children, names, nodes, size
+from gradspec.ir.walk import calls_surrogate, children, expand, names, nodes, size
 from gradspec.stabilise import candidates
 from gradspec.stabilise.accuracy_model import Trial, is_real
 from gradspec.stabilise.arithmetic_model import Machine

@@ -16,8 +16,6 @@ from math import fsum, isfinite, isnan
 from typing import Any
 
 from gradspec.derive.complete import complete
-from gradspec.ir import closed
-from gradspec.ir.calls import expand, follows_surrogate
 from gradspec.ir.elements import element, extent, places
 from gradspec.ir.expr import ZERO, Apply, Expr, Ref, const
 from gradspec.ir.rule import (
@@ -34,7 +32,15 @@ from gradspec.ir.rule import (
 )
 from gradspec.ir.tidy import fold
 from gradspec.ir.unroll import unroll
-from gradspec.ir.walk import names, substitute, transform
+from gradspec.ir.walk import (
+    closed_cotangents,
+    closed_outputs,
+    expand,
+    follows_surrogate,
+    names,
+    substitute,
+    transform,
+)
 from gradspec.symbolic.compare import bend, slope
 from gradspec.symbolic.enclose import Program, enclose
 from gradspec.symbolic.truth import nearest, values
@@ -73,12 +79,12 @@ class Scalars:
         if derived is None:
             raise RuntimeError(f"{rule.name}: no scalar gradient")
         outputs = tuple(o.name for o in derived.outputs if o.takes_gradient)
-        gradients = closed.cotangents(derived).items()
+        gradients = closed_cotangents(derived).items()
         return Scalars(
             rule,
             sizes,
             unrolled,
-            {name: expand(e) for name, e in closed.outputs(derived).items()},
+            {name: expand(e) for name, e in closed_outputs(derived).items()},
             {
                 name.removeprefix("d"): _terms(expand(e), outputs if is_split else ())
                 for name, e in gradients

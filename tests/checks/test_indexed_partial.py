@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gradspec.ir.sizes import partial
+from gradspec.ir.unroll import partial
 from tests.checks.written import checked, codes, written
 
 DIFFERENCE = """

@@ -15,8 +15,8 @@ from benchmarks.exact import equivalent, points
 from benchmarks.library import library
 from benchmarks.mutants import cotangents, is_rounding
 from gradspec.derive.vjp import cotangents as derived
-from gradspec.ir.calls import expand
 from gradspec.ir.rule import Status
+from gradspec.ir.walk import expand
 
 SAMPLE, SAMPLE_OF_DISGUISES = 101, 61  # one of so many: a few of every kind
 SAMPLE_WITH_AXES = 397

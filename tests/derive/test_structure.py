@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from gradspec.derive.chain import is_linear
 from gradspec.derive.complete import complete
-from gradspec.derive.linear import is_linear
 from gradspec.derive.vjp import cotangents
 from gradspec.ir.expr import Apply, Const, Expr, Ref, Select, apply, const
 from gradspec.ir.rule import Derived, NoGradient, Pending

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from gradspec.ir.calls import expand
 from gradspec.ir.expr import Call
 from gradspec.ir.text import show
-from gradspec.ir.walk import nodes
+from gradspec.ir.walk import expand, nodes
 from tests.lower.grad_text import rule
 
 TEXT = """

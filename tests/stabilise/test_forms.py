@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gradspec.ir import closed
+from gradspec.ir.walk import closed_cotangents, closed_outputs
 from gradspec.stabilise.accuracy_model import Trial
 from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.stabilise.sampling import points
@@ -58,7 +58,7 @@ def test_of_one_input(forward: str, y: str | None, dx: str | None) -> None:
 
 @pytest.mark.parametrize("forward", ["log(sinh(x))", "log(abs(sinh(x)))"])
 def test_a_logarithm_stays_where_its_argument_leaves_the_range(forward: str) -> None:
-    y = closed.outputs(stable(unary(forward)).rule)["y"]
+    y = closed_outputs(stable(unary(forward)).rule)["y"]
     machine = Machine({"x": np.array([2000.0, 1.5])}, np.float64)
     expected = [2000.0 - math.log(2.0), math.log(math.sinh(1.5))]
     assert machine.run(y) == pytest.approx(expected, rel=1e-15)
@@ -158,9 +158,9 @@ def test_stable_forms_come_through(form: str) -> None:
         return
     rule = completed(unary(form))
     sample = points(rule)
-    trial = Trial(closed.outputs(rule)["y"], sample, Machine(sample.columns))
-    written = trial.score(closed.outputs(rule)["y"])
-    chosen = trial.score(closed.outputs(found.rule)["y"])
+    trial = Trial(closed_outputs(rule)["y"], sample, Machine(sample.columns))
+    written = trial.score(closed_outputs(rule)["y"])
+    chosen = trial.score(closed_outputs(found.rule)["y"])
     assert not chosen.spoils(written)
     assert chosen.faults < written.faults
 
@@ -191,8 +191,8 @@ def test_no_measure_gets_worse(text: str) -> None:
     after = stable(text).rule
     sample = points(before)
     machine = Machine(sample.columns)
-    old = closed.outputs(before) | closed.cotangents(before)
-    new = closed.outputs(after) | closed.cotangents(after)
+    old = closed_outputs(before) | closed_cotangents(before)
+    new = closed_outputs(after) | closed_cotangents(after)
     for name, meaning in old.items():
         trial = Trial(meaning, sample, machine)
         score, written = trial.score(new[name]), trial.score(meaning)

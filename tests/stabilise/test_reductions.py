@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradspec.ir.joining import EVALUATED
+from gradspec.ir.elements import EVALUATED
 from gradspec.ir.rule import CheckedRule, Rule
 from gradspec.ir.unroll import unroll
 from gradspec.primitives.lookup import primitive

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from gradspec.audit.points import points as audited
-from gradspec.ir import closed
 from gradspec.ir.rule import CheckedRule, Rule
 from gradspec.ir.text import show
+from gradspec.ir.walk import closed_cotangents, closed_outputs
 from gradspec.stabilise.accuracy_model import Trial
 from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.stabilise.sampling import Points, as_points, points
@@ -106,8 +106,8 @@ def trials(rule: Rule, dtype: str) -> tuple[Points, Machine]:
 def test_no_measure_gets_worse(name: str, dtype: str) -> None:
     before, done = before_and_after(name)
     sample, machine = trials(before, dtype)
-    old = closed.outputs(before) | closed.cotangents(before)
-    new = closed.outputs(done.rule) | closed.cotangents(done.rule)
+    old = closed_outputs(before) | closed_cotangents(before)
+    new = closed_outputs(done.rule) | closed_cotangents(done.rule)
     for value, meaning in old.items():
         trial = Trial(meaning, sample, machine)
         written, chosen = trial.score(meaning), trial.score(new[value])

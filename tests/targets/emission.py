@@ -16,8 +16,8 @@ from gradspec.checks.check import check
 from gradspec.derive.complete import complete
 from gradspec.driver.cache import Shelf
 from gradspec.driver.imported import put
+from gradspec.ir.plain import remembered, shelved
 from gradspec.ir.rule import CheckedRule, Rule
-from gradspec.ir.shelf import remembered, shelved
 from gradspec.lower.lowering import lower
 from gradspec.options import BUDGET_SECONDS
 from gradspec.plan.plan import ModulePlan

@@ -16,8 +16,7 @@ from gradspec.driver.cache import Shelf
 from gradspec.driver.conforming_kept import Kept
 from gradspec.driver.load import load
 from gradspec.driver.trials import RUNNERS
-from gradspec.ir.closed import outputs
-from gradspec.ir.walk import names
+from gradspec.ir.walk import names, outputs
 from gradspec.options import Options
 from gradspec.source import Source
 from gradspec.trial.features import FEATURES, Feature

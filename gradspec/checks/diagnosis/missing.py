@@ -22,7 +22,7 @@ from gradspec.checks.diagnosis.places import (
 )
 from gradspec.checks.instances import Instance
 from gradspec.derive.build import plus, times
-from gradspec.derive.partials import Underivable
+from gradspec.derive.chain import Underivable
 from gradspec.derive.vjp import vjps
 from gradspec.ir.expr import (
     ONE,

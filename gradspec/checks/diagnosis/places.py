@@ -17,15 +17,15 @@ from itertools import islice, product
 from typing import Any, TypeAlias
 
 from gradspec.checks.instances import Instance, Point
-from gradspec.derive.indexed import Underivable, indexed_cotangents
-from gradspec.derive.scopes import Fresh, Value, free, inlined, named
-from gradspec.ir.calls import expand
+from gradspec.derive.chain import Underivable
+from gradspec.derive.indexed import indexed_cotangents
+from gradspec.derive.scopes import Fresh, Value, inlined, named
 from gradspec.ir.elements import Axes, Expansion, Index, element, places
 from gradspec.ir.expr import Apply, Bound, Call, Const, Expr, Idx, Reduce, Ref, Select
 from gradspec.ir.rule import Declared, Derived, Kind, Let, Override, Rule
 from gradspec.ir.tidy import fold
 from gradspec.ir.unroll import axes_of, axis_names, expansion
-from gradspec.ir.walk import children, nodes, size, transform, with_children
+from gradspec.ir.walk import children, expand, nodes, size, transform, with_children
 from gradspec.primitives.balls import truth
 from gradspec.source import Span
 from gradspec.symbolic.enclose import UNDEFINED, Program, defined, program
@@ -290,7 +290,7 @@ class Scene:
         axes."""
         wanted = self.root.indices if indices is None else indices
         own = dict(zip(text.indices, text.axes, strict=True))
-        used = [index for index in own if index in free(expr)]
+        used = [index for index in own if index in expr.free]
         free_at = {axis: index for index, axis in reversed(list(wanted.items()))}
         names = {
             i: i if wanted.get(i) == own[i] else free_at.get(own[i], "") for i in used
@@ -530,7 +530,7 @@ def renamed(expr: Expr, names: Mapping[str, str]) -> Expr:
 
 def is_at_hand(expr: Expr, indices: Iterable[str]) -> bool:
     """True if an expression uses no indices but these."""
-    return free(expr).keys() <= set(indices)
+    return set(indices).issuperset(expr.free)
 
 
 def backward_only(rule: Rule) -> frozenset[str]:

@@ -22,8 +22,8 @@ from gradspec.checks.diagnosis.places import Guess, plain, put, renamed
 from gradspec.checks.diagnosis.search import likely_causes
 from gradspec.checks.instances import Instance, Point, number, stem
 from gradspec.derive.build import plus, times
-from gradspec.derive.indexed import Underivable, indexed_cotangents
-from gradspec.derive.linear import coefficient, is_linear
+from gradspec.derive.chain import Underivable, coefficient, is_linear
+from gradspec.derive.indexed import indexed_cotangents
 from gradspec.diagnostics import Diagnostic, Fix, Label, error, warning
 from gradspec.ir.elements import Axes, Index, Nested, element, extent, places
 from gradspec.ir.expr import ZERO, Expr, Ref

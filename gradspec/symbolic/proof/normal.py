@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from gradspec.ir.evaluate import Known, evaluate
-from gradspec.ir.expr import Expr, Select
+from gradspec.ir.expr import Expr, Key, Select
 from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Primitive
 from gradspec.symbolic.proof.kernels import (
@@ -76,12 +76,12 @@ class Normal:
 
         Conditions come first: what they ask for divides regions best.
         """
-        todo, seen = [root], set()
+        todo, seen = [root], set[Key]()
         while todo:
             node = todo.pop()
-            if node in seen:
+            if node.key in seen or node.key in self.known:
                 continue
-            seen.add(node)
+            seen.add(node.key)
             if isinstance(node, Select):
                 is_true = self.decided(self.of(node.condition))
                 todo.append(node.then if is_true else node.other)

@@ -10,11 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from time import process_time
 
-from gradspec.ir.calls import expand
-from gradspec.ir.depth import deep
 from gradspec.ir.expr import Expr
 from gradspec.ir.tidy import tidy
-from gradspec.ir.walk import names
+from gradspec.ir.walk import deep, expand, names
 from gradspec.primitives.formula import elementary
 from gradspec.symbolic.consult import sympy_agrees
 from gradspec.symbolic.limit import Effort
