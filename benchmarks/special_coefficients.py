@@ -110,10 +110,8 @@ def fitted(module: str) -> tuple[tuple[Fit, Fitted], ...]:
 
 
 def entry(fit: Fit, done: Fitted) -> str:
-    """The fit as a runtime's `_special.py` has it."""
-    if not fit.under:
-        return f"{fit.name} = {done.over}"
-    return f"{fit.name}_OVER = {done.over}\n{fit.name}_UNDER = {done.under}"
+    """The fit as the runtimes' `_formulas.py` has it."""
+    return f"{fit.name} = {(done.over, done.under) if fit.under else done.over}"
 
 
 def main() -> None:

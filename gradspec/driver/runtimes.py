@@ -18,16 +18,18 @@ _FRAMEWORKS = {"numpy": "NumPy", "torch": "PyTorch", "jax": "JAX"}
 
 @cache
 def runtime_files(target: str) -> dict[str, str]:
-    """All files of a target's runtime, by name; none for a target of another
-    package."""
-    folder = files("gradspec") / "runtime" / target
+    """All files of a target's runtime, by name, those that targets share among them;
+    none for a target of another package."""
+    shared = files("gradspec") / "runtime"
+    folder = shared / target
     if not folder.is_dir():
         return {}
-    return {
-        file.name: file.read_text("utf-8")
-        for file in sorted(folder.iterdir(), key=lambda file: file.name)
+    found = {
+        file.name: file.read_text("utf-8").replace("\nfrom .._", "\nfrom ._")
+        for file in (*shared.iterdir(), *folder.iterdir())
         if file.name.endswith(".py") and file.name != "__init__.py"
     }
+    return dict(sorted(found.items()))
 
 
 def needed(target: str, names: Iterable[str]) -> dict[str, str]:

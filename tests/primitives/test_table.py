@@ -137,6 +137,7 @@ def test_runtimes_have_the_functions_of_the_rows(target: str) -> None:
     for module, file in (("special", "_special.py"), ("core", "_gradspec.py")):
         tree = ast.parse(folder.joinpath(file).read_text("utf-8"))
         there = {n.name: n for n in tree.body if isinstance(n, ast.FunctionDef)}
+        there |= _bound(tree) if module == "special" else {}
         named = {
             spelling.name: row
             for row in rows()
@@ -146,9 +147,20 @@ def test_runtimes_have_the_functions_of_the_rows(target: str) -> None:
         assert named.keys() <= there.keys()
         for name, row in named.items():
             arguments = there[name].args
-            assert arguments.vararg or len(arguments.args) == row.arity, name
+            count = len(arguments.args) - (arguments.args[0].arg == "self")
+            assert arguments.vararg or count == row.arity, name
         if module == "special":
             public = {name for name in there if not name.startswith("_")}
             # targets/tf/dialect.py calls it without a row
             by_text = {"reciprocal"} if target == "tf" else set()
             assert public - named.keys() == by_text
+
+
+def _bound(tree: ast.Module) -> dict[str, ast.FunctionDef]:
+    """The shared formulas that a runtime binds: ``erfcx = _formulas.erfcx``."""
+    text = files("gradspec").joinpath("runtime", "_formulas.py").read_text("utf-8")
+    nodes = (node for node in ast.walk(ast.parse(text)))
+    methods = {node.name: node for node in nodes if isinstance(node, ast.FunctionDef)}
+    assigned = (node for node in tree.body if isinstance(node, ast.Assign))
+    names = [ast.unparse(node.targets[0]) for node in assigned]
+    return {name: methods[name] for name in names if name in methods}
