@@ -54,7 +54,6 @@ def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = own / "shared-cache"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GRADSPEC_CACHE_DIR", str(folder))
-        patch.setenv("GRADSPEC_TEST_SHELF", str(folder / "planned"))
         yield folder
 
 

@@ -5,7 +5,6 @@ Only `module` imports what is emitted.
 
 from __future__ import annotations
 
-import re
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,20 +12,16 @@ from types import ModuleType
 
 import gradspec
 from gradspec.api import CompileResult
-from tests.corpus.mutants import Mutant, mutants
-from tests.corpus.ranked.choosing import only
-from tests.corpus.share import IS_WHOLE, is_tried
+from tests.corpus.texts import IS_WHOLE, is_tried, names, only
 
 ROOT = Path(__file__).parents[2]
-SHARE = 5
-"""Of the rules of the corpus with axes, whose proofs take a minute, and of the wrong
-versions, a run tries one of so many (``GRADSPEC_CORPUS=all``: every one)."""
 
 
 @dataclass(frozen=True)
 class File:
     """A file, by its path below the root. ``as_written``: without a search for more
-    accurate evaluations; ``is_shared``: only some of its rules are tried.
+    accurate evaluations; ``is_shared``: only some of its rules are tried, because
+    their proofs take long.
     """
 
     name: str
@@ -39,10 +34,8 @@ class File:
 
     def rules(self, whole: bool = IS_WHOLE) -> tuple[str, ...]:
         """The names of those that are tried."""
-        text = self.path.read_text("utf-8")
-        names = re.findall(r"^rule (\w+)", text, re.MULTILINE)
         tried = whole or not self.is_shared
-        return tuple(n for n in names if tried or is_tried(n, SHARE))
+        return tuple(n for n in names(self.path) if tried or is_tried(n))
 
     def placed(self, folder: Path, whole: bool = IS_WHOLE) -> Path:
         """Where the file with the rules that are tried is."""
@@ -80,12 +73,3 @@ def module(file: File, path: Path, target: str) -> ModuleType:
     with warnings.catch_warnings():  # they have a table of their own
         warnings.simplefilter("ignore", gradspec.GradspecWarning)
         return gradspec.load(path, target, as_written=as_written)
-
-
-def wrong(file: File, whole: bool = IS_WHOLE) -> tuple[Mutant, ...]:
-    """The wrong versions of rules of the corpus that are tried."""
-    return tuple(
-        m
-        for m in mutants(file.path)
-        if whole or is_tried(f"{m.rule} {m.statement}", SHARE)
-    )

@@ -8,7 +8,7 @@ import pytest
 
 from tests.contract import verdicts
 from tests.contract.comparing import changed
-from tests.contract.files import CASES, CORPUS, EVERY, RANKED, SHIPPED, File, wrong
+from tests.contract.files import CASES, CORPUS, EVERY, RANKED, SHIPPED, File
 from tests.contract.tables import Row, differences, read, told
 
 pytestmark = [pytest.mark.shared_cache, pytest.mark.timeout(600)]
@@ -43,18 +43,9 @@ def _pinned(files: tuple[File, ...]) -> list[Row]:
     return [
         row
         for row in read("rules")
-        if row["file"] in names and row["verdicts"] not in ("refused", "accepted")
+        if row["file"] in names
         if (key := (row["file"], row["rule"])) in tried or key not in every
     ]
-
-
-@pytest.mark.xdist_group("corpus rules")
-def test_refusals_of_wrong_versions() -> None:
-    now = [row for file in CORPUS for row in verdicts.refused(file, wrong(file))]
-    names = {row["rule"] for row in now}
-    was = [row for row in read("rules") if row["rule"] in names]
-    found = differences("rules", was, now)
-    assert not found, told(found)
 
 
 @by_group

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-import gradspec
 from gradspec.diagnostics import Diagnostic
 from gradspec.driver.results import RuleRow
 from gradspec.ir.rule import Status, Verdict
 from tests.contract.files import File, compiled
 from tests.contract.tables import Row
-from tests.corpus.mutants import Mutant
-from tests.corpus.ranked.choosing import only
 
 OF_TIME = ("GS460", "GS461", "GS463")
 """What a slower machine finds and another does not."""
@@ -84,25 +81,3 @@ def _place(found: Diagnostic, display: str) -> tuple[bool, int]:
         return False, 0
     label = found.labels[0]
     return True, label.source.position(label.span.start)[0]
-
-
-def refused(file: File, some: Iterable[Mutant]) -> list[Row]:
-    """A row a wrong version, with all codes that it is refused for."""
-    return [
-        {
-            "file": file.name,
-            "rule": f"{mutant.rule} with {mutant.statement}",
-            "verdicts": "refused" if (codes := _refusal(file, mutant)) else "accepted",
-            "codes": " ".join(codes),
-        }
-        for mutant in some
-    ]
-
-
-def _refusal(file: File, mutant: Mutant) -> list[str]:
-    text = only(mutant.text, (mutant.rule,))
-    try:
-        gradspec.compile_text(text, name=str(file.path), as_written=True)
-    except gradspec.CompileError as refusal:
-        return sorted({d.code for d in refusal.diagnostics if d.code not in OF_TIME})
-    return []

@@ -1,14 +1,17 @@
 """What a rule of the corpus must compute, by mpmath alone.
 
 A case holds the function, sample points and, where the gradient is not the derivative of
-the function, what it is. Nothing here knows the compiler.
+the function, what it is. Names of outputs, and what has no gradient, are read from the
+header of the rule. Nothing here knows the compiler.
 """
 
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import mpmath
@@ -30,9 +33,9 @@ class Case:
     forward: Function
     points: Mapping[str, tuple[Any, ...]]
     statics: tuple[Mapping[str, Any], ...] = ({},)
-    outputs: tuple[str, ...] = ("y",)
     surrogate: Function | None = None
     gradients: Mapping[str, Function] = field(default_factory=dict)
+    outputs: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     discrete: tuple[str, ...] = ()
 
@@ -55,18 +58,34 @@ def case(
     forward: Function,
     *,
     statics: tuple[Mapping[str, Any], ...] = ({},),
-    outputs: tuple[str, ...] = ("y",),
     surrogate: Function | None = None,
     gradients: Mapping[str, Function] | None = None,
-    without: tuple[str, ...] = (),
-    discrete: tuple[str, ...] = (),
     **points: tuple[Any, ...],
 ) -> Case:
     """Points are columns: the i-th value of every input is one point."""
     assert len({len(column) for column in points.values()}) == 1, points
-    return Case(
-        forward, points, statics, outputs, surrogate, gradients or {}, without, discrete
+    return Case(forward, points, statics, surrogate, gradients or {})
+
+
+def with_header(spec: Case, path: Path, rule: str) -> Case:
+    """The case with what the header of its rule says."""
+    text = re.sub(r"#[^\n]*", "", path.read_text("utf-8"))
+    head = rf"^rule {rule}\s*\((.*?)\)\s*->\s*(.*?):[ ]*\n"
+    found = re.search(head, text, re.MULTILINE | re.DOTALL)
+    assert found, rule
+    inputs, outputs = map(_kinds, found.groups())
+    return replace(
+        spec,
+        outputs=tuple(outputs),
+        without=tuple(n for n, kind in inputs.items() if kind == "nograd"),
+        discrete=tuple(n for n, kind in outputs.items() if kind),
     )
+
+
+def _kinds(variables: str) -> dict[str, str]:
+    each = r"(\w+)(?:\[[^\]]*\])?\s*(?::\s*([a-z ]+))?[^,]*(?:,|$)"
+    found = re.findall(each, variables.strip("() \n"))
+    return {name: kind.strip() for name, kind in found}
 
 
 @dataclass(frozen=True)

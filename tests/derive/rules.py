@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from textwrap import dedent
 
 from gradspec.derive.complete import complete
@@ -13,6 +15,13 @@ from gradspec.lower.lowering import lower
 from gradspec.primitives.formula import formula
 from gradspec.source import Source
 from gradspec.syntax.parse import parse
+
+_TEXT = Path(__file__).with_name("indexed.grad").read_text("utf-8")
+RULES = {
+    block.split("(")[0].removeprefix("rule "): block
+    for block in re.split(r"\n(?=rule )", _TEXT)[1:]
+}
+"""Texts of rules over named axes by name."""
 
 
 def rules(text: str) -> dict[str, Rule]:

@@ -22,7 +22,7 @@ from gradspec.ir.text import show
 from gradspec.ir.unroll import axis_names, unroll
 from gradspec.ir.walk import closed_cotangents
 from gradspec.symbolic.enclose import enclose
-from tests.derive.ranked_rules import RULES
+from tests.derive.rules import RULES
 from tests.ir.test_unroll import ranked
 from tests.ir.well_formed import verify
 
@@ -99,6 +99,20 @@ def test_completed_rules_are_well_formed(name: str) -> None:
 def derived(name: str) -> dict[str, str]:
     found = indexed_cotangents(ranked(RULES[name]))
     return {key: show(entry.value) for key, entry in found.items()}
+
+
+@pytest.mark.parametrize(
+    ("value", "derivative"),
+    [
+        ("(x if b > 0 else 0) + x", "dy * ((1 if b > 0 else 0) + 1)"),
+        ("x + (x if b > 0 else 0)", "dy * (1 + (1 if b > 0 else 0))"),
+        ("(x if b > 0 else 0) * x", "2 * dy * x if b > 0 else 0"),
+    ],
+)
+def test_what_stands_beside_a_conditional_adds_up(value: str, derivative: str) -> None:
+    made = completed(ranked(f"rule f(b: nograd, x) -> y:\n    y = {value}\n"))
+    entry = made.backward[1]
+    assert isinstance(entry, Derived) and show(entry.value) == derivative
 
 
 def test_the_form_is_that_of_an_expert() -> None:

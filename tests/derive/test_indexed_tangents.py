@@ -4,88 +4,53 @@ from __future__ import annotations
 
 import pytest
 
-from gradspec.derive.complete import complete
 from gradspec.derive.tangents import NotLinear, indexed_tangents
-from gradspec.ir.rule import Rule
 from gradspec.ir.text import show
-from gradspec.lower.lowering import lower
-from gradspec.source import Source
-from gradspec.syntax.parse import parse
-
-
-def _rule(text: str) -> Rule:
-    parsed = parse(Source("rules.grad", text))
-    assert parsed.value is not None
-    found = lower(parsed.value, {})
-    assert found.value is not None, found.diagnostics
-    completed = complete(found.value.rules[0]).value
-    assert completed is not None
-    return completed
+from tests.derive.rules import completed
 
 
 def _tangents(text: str) -> dict[str, str]:
-    found = indexed_tangents(_rule(text))
+    found = indexed_tangents(completed(text))
     return {name: show(entry.value) for name, entry in found.items()}
 
 
-@pytest.mark.parametrize(
-    ("rule", "tangent"),
-    [
-        (
-            """\
-rule f(x[..., n]) -> y[..., n]:
-    y[i] = exp(x[i]) / sum(exp(x[j]) for j)
-""",
-            "y[i] * (x_dot[i] - sum(x_dot[j] * y[j] for j))",
-        ),
-        (
-            """\
-rule f(x[..., k], w[m, k], b[m]) -> y[..., m]:
-    y[i] = sum(x[l] * w[i, l] for l) + b[i]
-""",
-            "sum(x_dot[j] * w[i, j] for j) + sum(w_dot[i, j] * x[j] for j) + b_dot[i]",
-        ),
-        (
-            """\
-rule f(a[..., n, n]) -> y:
-    y = sum(a[i, i] for i)
-""",
-            "sum(a_dot[j, j] for j)",
-        ),
-        (
-            """\
-rule f(w[m, k], t: int) -> y[..., k]:
-    y[i] = w[t, i]
-""",
-            "w_dot[t, i]",
-        ),
-        (
-            """\
-rule f(x[..., 3]) -> y:
-    y = x[1]
-""",
-            "x_dot[1]",
-        ),
-        (
-            """\
-rule f(x[..., n]) -> y[..., n]:
-    y[i] = 1 if x[i] > 0 else 0
-    surrogate y[i] = x[i] * x[i]
-""",
-            "2 * x_dot[i] * x[i]",
-        ),
-        (
-            """\
-rule f(x[..., n]) -> y[..., n]:
-    y[i] = x[i]
-    override dx[i] = -3 * dy[i] because "reversal"
-""",
-            "-3 * x_dot[i]",
-        ),
-    ],
-)
-def test_a_tangent_reads_as_one_would_write_it(rule: str, tangent: str) -> None:
-    assert _tangents(rule) == {"y": tangent}
+SOFTMAX = "y[i] = exp(x[i]) / sum(exp(x[j]) for j)"
+LINEAR = "y[i] = sum(x[l] * w[i, l] for l) + b[i]"
+CASES = [
+    (
+        *("f(x[..., n]) -> y[..., n]", SOFTMAX),
+        "y[i] * (x_dot[i] - sum(x_dot[j] * y[j] for j))",
+    ),
+    (
+        *("f(x[..., k], w[m, k], b[m]) -> y[..., m]", LINEAR),
+        "sum(x_dot[j] * w[i, j] for j) + sum(w_dot[i, j] * x[j] for j) + b_dot[i]",
+    ),
+    ("f(a[..., n, n]) -> y", "y = sum(a[i, i] for i)", "sum(a_dot[j, j] for j)"),
+    ("f(w[m, k], t: int) -> y[..., k]", "y[i] = w[t, i]", "w_dot[t, i]"),
+    ("f(x[..., 3]) -> y", "y = x[1]", "x_dot[1]"),
+    (
+        "f(x[..., n]) -> y[..., n]",
+        "y[i] = 1 if x[i] > 0 else 0\n    surrogate y[i] = x[i] * x[i]",
+        "2 * x_dot[i] * x[i]",
+    ),
+    (
+        "f(x[..., n]) -> y[..., n]",
+        'y[i] = x[i]\n    override dx[i] = -3 * dy[i] because "reversal"',
+        "-3 * x_dot[i]",
+    ),
+    # beyond the axis there is no such element: the sum is 0, no error
+    (
+        *("f(x[..., n], t: int) -> y", "y = sum(x[i] if i == t else 0 for i)"),
+        "sum(x_dot[j] if j == t else 0 for j)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("header", "body", "tangent"), CASES)
+def test_a_tangent_reads_as_one_would_write_it(
+    header: str, body: str, tangent: str
+) -> None:
+    assert _tangents(f"rule {header}:\n    {body}\n") == {"y": tangent}
 
 
 def test_a_declared_gradient_and_its_locals_are_transposed() -> None:
@@ -106,13 +71,4 @@ rule f(x[..., n]) -> y[..., n]:
     override dx[i] = clip(dy[i], -1, 1) because "clipping"
 """
     with pytest.raises(NotLinear):
-        indexed_tangents(_rule(rule))
-
-
-def test_a_position_that_the_forward_does_not_read_stays_a_condition() -> None:
-    """Beyond the axis there is no such element: the sum is 0, no error."""
-    rule = """\
-rule f(x[..., n], t: int) -> y:
-    y = sum(x[i] if i == t else 0 for i)
-"""
-    assert _tangents(rule) == {"y": "sum(x_dot[j] if j == t else 0 for j)"}
+        indexed_tangents(completed(rule))

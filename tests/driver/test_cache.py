@@ -228,6 +228,16 @@ def test_a_missing_import_is_looked_for_again(compiled: Compile) -> None:
     assert compiled(text).modules
 
 
+def test_a_changed_import_is_compiled_again(tmp_path: Path, compiled: Compile) -> None:
+    text = 'from "later.grad" import g\n\nrule f(x) -> y:\n    y = g(x)\n'
+    found = []
+    for factor in (2, 3):
+        body = f"rule g(x) -> y:\n    y = {factor} * x\n"
+        (tmp_path / "later.grad").write_text(body, "utf-8")
+        found.append(compiled(text).modules[0].text)
+    assert "2.0 * x" in found[0] and "3.0 * x" in found[1]
+
+
 def test_loaded_modules_are_read_from_their_text(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,9 +14,8 @@ from gradspec.options import Options
 from gradspec.pipeline import compile_module
 from gradspec.source import Source
 from gradspec.syntax.parse import parse
+from tests.calling import by_target, called
 from tests.targets.emission import module_of
-from tests.targets.ranked_numpy import emitted
-from tests.targets.vjps import TARGETS
 
 RULES = """
 rule both(x[n], w[..., n]) -> (y[..., n], s[]):
@@ -69,7 +68,7 @@ def test_gradients_are_those_of_autograd(name: str) -> None:
     outputs = plain(*given)
     upstream = [torch.randn_like(output) for output in outputs]
     expected = torch.autograd.grad(outputs, given, upstream)
-    _, module, _ = emitted(RULES)
+    module = module_of(RULES, "numpy")
     values, pullback = getattr(module, f"{name}_vjp")(
         *(x.detach().numpy() for x in given)
     )
@@ -78,26 +77,15 @@ def test_gradients_are_those_of_autograd(name: str) -> None:
     assert all(np.allclose(g, t) for g, t in zip(gradients, expected, strict=True))
 
 
-@pytest.mark.parametrize(
-    "target",
-    [
-        "numpy",
-        *(
-            pytest.param(t, marks=getattr(pytest.mark, t))
-            for t in ("torch", "tf", "jax")
-        ),
-    ],
-)
+@by_target
 def test_an_override_that_uses_no_upstream_gradient(target: str) -> None:
     """It has the shape of its input, whatever that of the outputs is."""
-    library, _, vjp = TARGETS[target]
-    pytest.importorskip(library)
     module = module_of(PULLED, target)
     x, w = np.array([1.0, 2.0]), np.array([3.0, 4.0])
-    (y,), (dx, _) = vjp(module, "pulled", (x, w))
+    (y,), (dx, _) = called(target, module, "pulled", (x, w))
     assert y.shape == (2, 2)
     np.testing.assert_array_equal(dx, x)
-    (y,), (dx, _) = vjp(module, "each", (x, w[:, None]))
+    (y,), (dx, _) = called(target, module, "each", (x, w[:, None]))
     np.testing.assert_array_equal(dx, 2 * x)  # for each element of the outputs
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from gradspec.ir.expr import Apply, Expr, Idx, Ref
 from gradspec.plan.rewrites import hoisted
+from tests.calling import by_target, called, cotangent
 from tests.targets.emission import module_of
-from tests.targets.vjps import TARGETS, upstream_of
 
 RULES = """
 rule wnorm(x[n], w[k]: nograd, m: static int) -> y[m]:
@@ -30,20 +30,9 @@ VALUES = {
 }
 
 
-@pytest.mark.parametrize(
-    "target",
-    [
-        "numpy",
-        *(
-            pytest.param(t, marks=getattr(pytest.mark, t))
-            for t in ("torch", "tf", "jax")
-        ),
-    ],
-)
+@by_target
 @pytest.mark.parametrize("name", VALUES)
 def test_gradients_of_windows_are_differences(name: str, target: str) -> None:
-    library, _, vjp = TARGETS[target]
-    pytest.importorskip(library)
     x, w = np.array([0.7, 1.9, 0.4, 2.5, 1.1]), np.array([0.3, 0.8, 0.5])
 
     def rule(x: np.ndarray) -> np.ndarray:
@@ -52,11 +41,11 @@ def test_gradients_of_windows_are_differences(name: str, target: str) -> None:
     module = module_of(RULES, target)
     names = [name, f"{name}_vjp"] if target == "numpy" else [name]
     sized = SimpleNamespace(**{n: partial(getattr(module, n), m=3) for n in names})
-    (y,), (dx, *_) = vjp(sized, name, (x, w))
+    (y,), (dx, *_) = called(target, sized, name, (x, w))
     np.testing.assert_allclose(y, rule(x), rtol=1e-12)
     assert dx is not None
     steps = 1e-6 * np.eye(5)
-    slopes = [(rule(x + s) - rule(x - s)) @ upstream_of(y) / 2e-6 for s in steps]
+    slopes = [(rule(x + s) - rule(x - s)) @ cotangent(y) / 2e-6 for s in steps]
     np.testing.assert_allclose(dx, slopes, atol=1e-8)
 
 

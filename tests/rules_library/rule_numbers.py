@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 
 from mpmath import mp, mpf
 
+from tests.primitives.mpmath_meanings import MPMATH
+
 
 @dataclass(frozen=True)
 class Dual:
@@ -62,68 +64,7 @@ def sign(x: mpf) -> mpf:
     return mpf((x > 0) - (x < 0))
 
 
-def _erfcinv(x: mpf) -> mpf:
-    near = min(x, 2 - x)
-    digits = max(0, int(-mp.log10(near))) if near > 0 else 0
-    with mp.workdps(mp.dps + digits + 5):
-        return mp.erfinv(1 - x)
-
-
-def _normal(x: mpf) -> mpf:
-    return mp.erfc(-x / mp.sqrt(2)) / 2
-
-
-def _scaled_bessel(order: int, x: mpf) -> mpf:
-    return mp.exp(-abs(x)) * mp.besseli(order, x)
-
-
-SMOOTH: dict[str, Callable[..., mpf]] = {
-    "acos": mp.acos,
-    "acosh": mp.acosh,
-    "asin": mp.asin,
-    "asinh": mp.asinh,
-    "atan": mp.atan,
-    "atan2": mp.atan2,
-    "atanh": mp.atanh,
-    "cbrt": lambda x: mp.sign(x) * mp.cbrt(abs(x)),
-    "cos": mp.cos,
-    "cosh": mp.cosh,
-    "digamma": mp.digamma,
-    "erf": mp.erf,
-    "erfc": mp.erfc,
-    "erfcinv": _erfcinv,
-    "erfcx": lambda x: mp.exp(x**2) * mp.erfc(x),
-    "erfinv": mp.erfinv,
-    "exp": mp.exp,
-    "exp2": lambda x: mpf(2) ** x,
-    "expm1": mp.expm1,
-    "gamma": mp.gamma,
-    "hypot": mp.hypot,
-    "i0": lambda x: mp.besseli(0, x),
-    "i0e": lambda x: _scaled_bessel(0, x),
-    "i1": lambda x: mp.besseli(1, x),
-    "i1e": lambda x: _scaled_bessel(1, x),
-    "lgamma": mp.loggamma,
-    "log": mp.log,
-    "log1p": mp.log1p,
-    "log2": lambda x: mp.log(x, 2),
-    "ndtr": _normal,
-    "ndtri": lambda p: -mp.sqrt(2) * _erfcinv(2 * p),
-    "rsqrt": lambda x: 1 / mp.sqrt(x),
-    "sigmoid": lambda x: 1 / (1 + mp.exp(-x)),
-    "sin": mp.sin,
-    "sinc": mp.sincpi,
-    "sinh": mp.sinh,
-    "sqrt": mp.sqrt,
-    "tanh": mp.tanh,
-}
-
-STEPS: dict[str, Callable[[mpf], mpf]] = {
-    "ceil": mp.ceil,
-    "floor": mp.floor,
-    "round": mp.nint,
-    "sign": sign,
-}
+STEPS = ("ceil", "floor", "round", "sign", "trunc")
 
 
 def _slope(function: Callable[..., mpf], at: tuple[mpf, ...], position: int) -> mpf:
@@ -152,7 +93,7 @@ def _extreme(name: str, args: tuple[Dual | mpf, ...]) -> Dual:
 def apply(name: str, args: tuple[Dual | mpf, ...]) -> Dual:
     """A built-in of the language at numbers with derivatives."""
     if name in STEPS:
-        return Dual(STEPS[name](value(args[0])))
+        return Dual(MPMATH[name](value(args[0])))
     if name == "abs":
         return linear(abs(value(args[0])), (args[0], sign(value(args[0]))))
     if name in ("max", "min"):
@@ -163,4 +104,4 @@ def apply(name: str, args: tuple[Dual | mpf, ...]) -> Dual:
         order = int(value(args[0]))
         x = value(args[1])
         return linear(mp.psi(order, x), (args[1], mp.psi(order + 1, x)))
-    return _smooth(SMOOTH[name], args)
+    return _smooth(MPMATH[name], args)

@@ -18,8 +18,7 @@ from gradspec.primitives.lookup import primitive
 from gradspec.stabilise.names import Names
 from gradspec.stabilise.stabilise import stabilise
 from gradspec.symbolic.enclose import enclose
-from tests.derive.ranked_rules import RULES
-from tests.derive.rules import rules
+from tests.derive.rules import RULES, rules
 from tests.ir.well_formed import verify
 
 _VALUES = ("1/2", "-2", "3", "5/4", "-1/3", "7/8", "-3/2", "2/5", "9/4", "1/7", "-5/6")

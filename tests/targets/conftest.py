@@ -1,19 +1,14 @@
-"""What tests of several files begin with."""
+"""The tests of targets are about emitted modules: what is compiled is shared."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
 
 import pytest
 
 
-@pytest.fixture
-def mesh() -> Iterator[Any]:
-    """One device, of one process, for torch's DTensor."""
-    torch = pytest.importorskip("torch")
-    distributed = pytest.importorskip("torch.distributed.tensor")
-    store = torch.distributed.HashStore()
-    torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
-    yield distributed.init_device_mesh("cpu", (1,))
-    torch.distributed.destroy_process_group()
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker("shared_cache")

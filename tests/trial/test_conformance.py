@@ -16,7 +16,7 @@ from gradspec.driver.cache import Shelf
 from gradspec.driver.conforming_kept import Kept
 from gradspec.driver.load import load
 from gradspec.driver.trials import RUNNERS
-from gradspec.ir.walk import names, outputs
+from gradspec.ir.walk import closed_outputs, names
 from gradspec.options import Options
 from gradspec.source import Source
 from gradspec.trial.features import FEATURES, Feature
@@ -94,7 +94,7 @@ def test_a_marker_has_an_output_that_depends_on_one_of_two_inputs() -> None:
     module = load(source, ".").module
     assert module is not None
     (pair,) = (rule for rule in module.rules if rule.name == "pair_marker")
-    used = {name: names(value) for name, value in outputs(pair).items()}
+    used = {name: names(value) for name, value in closed_outputs(pair).items()}
     assert {name: set(found) for name, found in used.items()} == {
         "z": {"x", "y"},
         "w": {"y"},

@@ -123,14 +123,21 @@ def _keywords(program: Program, page: Page) -> Iterator[str]:
         yield f"computed_in={page.core('WIDE')}"
     if program.residual_locals:
         yield f"extra={len(program.residual_locals)}"
-    if program.constant:
-        yield f"constant={program.constant}"
+    if constant := _constant(program):
+        yield f"constant={constant}"
     if _fills(program):
         yield "fills=True"
     if program.kind is not Nature.EXACT:
         yield "is_exact=False"
     if len(program.outputs) > 1:
         yield f"outputs={len(program.outputs)}"
+
+
+def _constant(program: Program) -> tuple[int, ...]:
+    """The outputs through which no gradient flows."""
+    if any(group is not None for group in program.backward.gradients):
+        return program.constant
+    return tuple(range(len(program.outputs)))
 
 
 def _is_known(i: Input, known: frozenset[str]) -> bool:

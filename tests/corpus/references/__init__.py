@@ -1,5 +1,8 @@
 """Every case, by file and rule."""
 
+from pathlib import Path
+
+from tests.corpus.case import with_header
 from tests.corpus.references import (
     activations,
     assorted,
@@ -30,8 +33,11 @@ FAMILIES = (
     spikes,
 )
 
+RULES = Path(__file__).parents[1] / "rules"
+
 CASES = {
-    (family.__name__.rpartition(".")[2], rule): spec
+    (stem, rule): with_header(spec, RULES / f"{stem}.grad", rule)
     for family in FAMILIES
+    for stem in [family.__name__.rpartition(".")[2]]
     for rule, spec in family.CASES.items()
 }

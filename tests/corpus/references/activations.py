@@ -35,8 +35,8 @@ def srelu(x, tl, al, tr, ar):
 SELU = mpf("1.0507009873554805"), mpf("1.6732632423543772")
 
 CASES = {
-    "swish": case(lambda i: i * sig(i), outputs=("result",), i=X),
-    "swish_from_result": case(lambda i: i * sig(i), outputs=("result",), i=X),
+    "swish": case(lambda i: i * sig(i), i=X),
+    "swish_from_result": case(lambda i: i * sig(i), i=X),
     "swish_beta": case(lambda x, beta: x * sig(beta * x), x=X, beta=B),
     "mish": case(lambda x: x * tanh(sp(x)), x=X),
     "mish_omega_delta": case(lambda x: x * tanh(sp(x)), x=X),
@@ -47,7 +47,6 @@ CASES = {
     "gelu_tanh": case(gelu_tanh, x=(-4.5, *NEAR[1:-1], 4.5)),
     "bias_gelu": case(
         lambda bias, y: gelu_tanh(bias + y, "0.79788456"),
-        outputs=("out",),
         bias=NEAR,
         y=tuple(b / 4 for b in B),
     ),
@@ -89,9 +88,7 @@ CASES = {
     ),
     "softsign": case(lambda x: x / (1 + abs(x)), x=X),
     "isru": case(
-        lambda x, alpha=1: x / sqrt(1 + alpha * x**2),
-        statics=({}, {"alpha": 3.0}),
-        x=X,
+        lambda x, alpha=1: x / sqrt(1 + alpha * x**2), statics=({}, {"alpha": 3.0}), x=X
     ),
     "isrlu": case(
         lambda x, alpha=3: x if x >= 0 else x / sqrt(1 + alpha * x**2),
@@ -127,15 +124,8 @@ CASES = {
         x=X,
     ),
     "glu": case(lambda a, b: a * sig(b), a=X, b=B),
-    "swiglu": case(
-        lambda gate, up: gate * sig(gate) * up, outputs=("out",), gate=X, up=B
-    ),
-    "geglu": case(
-        lambda a, b: gelu_tanh(a, "0.7978845608028654") * b,
-        outputs=("c",),
-        a=NEAR,
-        b=B,
-    ),
+    "swiglu": case(lambda gate, up: gate * sig(gate) * up, gate=X, up=B),
+    "geglu": case(lambda a, b: gelu_tanh(a, "0.7978845608028654") * b, a=NEAR, b=B),
     "star_relu": case(lambda x, s, b: s * relu(x) ** 2 + b, x=X, s=B, b=NEAR),
     "smelu": case(
         lambda x, beta=2: (

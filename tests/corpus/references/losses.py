@@ -11,7 +11,6 @@ INNER = (0.125, 0.9375, 0.25, 0.5, 0.75, 0.0625, 0.8, 0.3)
 P = (0.001, 0.0625, 0.375, 0.5, 0.625, 0.75, 0.9375, 0.99)
 LABEL = (1.0, -1.0, 1.0, -1.0, -1.0, 1.0, 1.0, -1.0)
 COUNT = (0.0, 1.0, 3.0, 2.0, 7.0, 1.5, 10.0, 4.0)
-LOSS = {"outputs": ("loss",)}
 
 
 def sig(t):
@@ -89,117 +88,70 @@ def balanced(diff, alpha=0.5, gamma=1.5, beta=1):
 
 
 CASES = {
-    "bce": case(
-        lambda p, t: -(t * log(p) + (1 - t) * log(1 - p)),
-        without=("t",),
-        p=P,
-        t=INNER,
-        **LOSS,
-    ),
-    "bce_with_logits": case(weighted_bce, without=("t",), x=X, t=T, **LOSS),
+    "bce": case(lambda p, t: -(t * log(p) + (1 - t) * log(1 - p)), p=P, t=INNER),
+    "bce_with_logits": case(weighted_bce, x=X, t=T),
     "weighted_bce_with_logits": case(
-        weighted_bce,
-        statics=({}, {"pos_weight": 2.5}),
-        without=("t",),
-        x=X,
-        t=T,
-        **LOSS,
+        weighted_bce, statics=({}, {"pos_weight": 2.5}), x=X, t=T
     ),
-    "sigmoid_focal": case(
-        focal,
-        statics=({}, {"gamma": 1.5, "alpha": 0.75}),
-        without=("t",),
-        x=X,
-        t=T,
-        **LOSS,
-    ),
+    "sigmoid_focal": case(focal, statics=({}, {"gamma": 1.5, "alpha": 0.75}), x=X, t=T),
     "binary_focal_label": case(
         lambda x, label, gamma=2, alpha=0.25: focal(x, int(label), gamma, mpf(alpha)),
         statics=({}, {"gamma": 1.0, "alpha": 0.5}),
         x=X,
         label=(True, False, True, False, True, False, False, True),
-        **LOSS,
     ),
     "quality_focal": case(
         lambda x, score, beta=2: abs(score - sig(x)) ** beta * (sp(x) - x * score),
         statics=({}, {"beta": 1.5}),
-        without=("score",),
         x=X,
         score=INNER,
-        **LOSS,
     ),
-    "huber": case(huber, statics=({}, {"delta": 2.5}), pred=X, target=Y, **LOSS),
-    "smooth_l1": case(smooth_l1, statics=({}, {"beta": 2.5}), x=X, y=Y, **LOSS),
+    "huber": case(huber, statics=({}, {"delta": 2.5}), pred=X, target=Y),
+    "smooth_l1": case(smooth_l1, statics=({}, {"beta": 2.5}), x=X, y=Y),
     "pseudo_huber": case(
         lambda r, delta=1: delta**2 * (sqrt(1 + (r / delta) ** 2) - 1),
         statics=({}, {"delta": 2.5}),
         r=X,
-        **LOSS,
     ),
     "charbonnier": case(
         lambda x, y, eps=mpf("0.001"): sqrt((x - y) ** 2 + eps**2),
         statics=({}, {"eps": 0.5}),
         x=X,
         y=Y,
-        **LOSS,
     ),
-    "tukey_biweight": case(tukey, statics=({}, {"c": 2.0}), r=X, **LOSS),
+    "tukey_biweight": case(tukey, statics=({}, {"c": 2.0}), r=X),
     "cauchy_loss": case(
-        lambda x, c=1: log((x / c) ** 2 / 2 + 1),
-        statics=({}, {"c": 2.0}),
-        x=X,
-        **LOSS,
+        lambda x, c=1: log((x / c) ** 2 / 2 + 1), statics=({}, {"c": 2.0}), x=X
     ),
     "geman_mcclure": case(
         lambda x, c=1: 2 * (x / c) ** 2 / ((x / c) ** 2 + 4),
         statics=({}, {"c": 2.0}),
         x=X,
-        **LOSS,
     ),
     "welsch": case(
         lambda x, c=1: 1 - exp(-((x / c) ** 2) / 2),
         statics=({}, {"c": 2.0}),
         x=(-3.5, -2.25, -1.75, -0.625, 0.375, 1.125, 2.5, 4.0),
-        **LOSS,
     ),
-    "barron_general": case(barron, statics=({}, {"alpha": 0.5, "c": 2.0}), x=X, **LOSS),
+    "barron_general": case(barron, statics=({}, {"alpha": 0.5, "c": 2.0}), x=X),
     "barron_all": case(
         barron,
         statics=({}, {"alpha": 2.0}, {"alpha": 0.0, "c": 0.5}, {"alpha": -2.0}),
         x=X,
-        **LOSS,
     ),
-    "wing": case(wing, statics=({}, {"w": 5.0, "epsilon": 0.5}), x=X, **LOSS),
-    "hinge": case(
-        lambda score, label: max(0, 1 - label * score),
-        without=("label",),
-        score=X,
-        label=LABEL,
-        **LOSS,
-    ),
+    "wing": case(wing, statics=({}, {"w": 5.0, "epsilon": 0.5}), x=X),
+    "hinge": case(lambda score, label: max(0, 1 - label * score), score=X, label=LABEL),
     "squared_hinge": case(
-        lambda score, label: max(0, 1 - label * score) ** 2,
-        without=("label",),
-        score=X,
-        label=LABEL,
-        **LOSS,
+        lambda score, label: max(0, 1 - label * score) ** 2, score=X, label=LABEL
     ),
-    "modified_huber": case(
-        modified_huber, without=("label",), score=X, label=LABEL, **LOSS
-    ),
-    "pinball": case(pinball, statics=({}, {"tau": 0.875}), y=X, q=Y, **LOSS),
-    "expectile": case(
-        expectile, statics=({}, {"tau": 0.875}), without=("y",), y=X, m=Y, **LOSS
-    ),
+    "modified_huber": case(modified_huber, score=X, label=LABEL),
+    "pinball": case(pinball, statics=({}, {"tau": 0.875}), y=X, q=Y),
+    "expectile": case(expectile, statics=({}, {"tau": 0.875}), y=X, m=Y),
     "log_cosh_loss": case(
-        lambda pred, target: log(cosh(pred - target)), pred=X, target=Y, **LOSS
+        lambda pred, target: log(cosh(pred - target)), pred=X, target=Y
     ),
     "poisson_nll": case(
-        lambda log_rate, k: exp(log_rate) - k * log_rate,
-        without=("k",),
-        log_rate=X,
-        k=COUNT,
-        **LOSS,
+        lambda log_rate, k: exp(log_rate) - k * log_rate, log_rate=X, k=COUNT
     ),
     "tweedie": case(
         lambda x, y, rho=1.5: (
@@ -207,84 +159,58 @@ CASES = {
             + exp((2 - mpf(rho)) * x) / (2 - mpf(rho))
         ),
         statics=({}, {"rho": 1.25}),
-        without=("y",),
         x=X,
         y=COUNT,
-        **LOSS,
     ),
     "gamma_deviance": case(
-        lambda pred, y: pred + y * exp(-pred),
-        without=("y",),
-        pred=X,
-        y=tuple(c + 0.5 for c in COUNT),
-        **LOSS,
+        lambda pred, y: pred + y * exp(-pred), pred=X, y=tuple(c + 0.5 for c in COUNT)
     ),
     "gaussian_nll": case(
         lambda mean, var, target: (log(var) + (target - mean) ** 2 / var) / 2,
-        without=("target",),
         mean=X,
         var=P,
         target=Y,
-        **LOSS,
     ),
     "asymmetric_loss": case(
-        asl,
-        statics=({}, {"gamma_neg": 2.0, "gamma_pos": 1.5}),
-        without=("y",),
-        x=X,
-        y=INNER,
-        **LOSS,
+        asl, statics=({}, {"gamma_neg": 2.0, "gamma_pos": 1.5}), x=X, y=INNER
     ),
     "contrastive": case(
         lambda d, same, margin=1: d**2 / 2 if same else max(0, margin - d) ** 2 / 2,
         statics=({}, {"margin": 2.0}),
         d=(0.0625, 0.5, 0.75, 1.5, 0.25, 3.0, 0.5, 0.9),
         same=(True, False, False, False, True, True, False, True),
-        **LOSS,
     ),
     "triplet": case(
         lambda pos, neg, margin=mpf("0.2"): max(pos - neg + margin, 0),
         statics=({}, {"margin": 1.0}),
         pos=X,
         neg=Y,
-        **LOSS,
     ),
     "dice_pair": case(
         lambda a, b, eps=1: 1 - (2 * a * b + eps) / (a**2 + b**2 + eps),
         statics=({}, {"eps": 0.125}),
         a=INNER,
         b=P,
-        **LOSS,
     ),
     "focal_tversky": case(
         lambda ti, gamma=0.75: (1 - ti) ** mpf(gamma),
         statics=({}, {"gamma": 2.0}),
         ti=P,
-        **LOSS,
     ),
     "sigmoid_cross_entropy_smooth": case(
         lambda x, t, eps=mpf("0.1"): sp(x) - x * (t * (1 - eps) + eps / 2),
         statics=({}, {"eps": 0.25}),
-        without=("t",),
         x=X,
         t=T,
-        **LOSS,
     ),
-    "balanced_l1": case(
-        balanced, statics=({}, {"alpha": 1.0, "beta": 2.0}), diff=X, **LOSS
-    ),
+    "balanced_l1": case(balanced, statics=({}, {"alpha": 1.0, "beta": 2.0}), diff=X),
     "kl_gaussian_vae": case(
-        lambda mu, logvar: -(1 + logvar - mu**2 - exp(logvar)) / 2,
-        outputs=("kl",),
-        mu=X,
-        logvar=Y,
+        lambda mu, logvar: -(1 + logvar - mu**2 - exp(logvar)) / 2, mu=X, logvar=Y
     ),
     "epsilon_insensitive": case(
         lambda pred, y, eps=mpf("0.1"): max(0, abs(pred - y) - eps),
         statics=({}, {"eps": 2.0}),
-        without=("y",),
         pred=X,
         y=Y,
-        **LOSS,
     ),
 }

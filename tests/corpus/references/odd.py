@@ -8,7 +8,6 @@ X = (-3.5, -2.25, -1.75, -0.625, 0.375, 1.125, 2.5, 4.0)
 Y = (0.5, -1.25, 2.0, 0.875, 1.5, -0.75, 0.25, 3.0)
 W = (1.5, 0.25, -0.5, 2.25, -1.125, 0.75, 3.0, -2.0)
 P = (0.01, 0.0625, 0.375, 0.9, 1.125, 3.5, 10.0, 40.0)
-Z = {"outputs": ("z",)}
 
 
 def sp(t):
@@ -35,14 +34,11 @@ def precedence(x, y):
 
 
 CASES = {
-    "continued": case(
-        lambda x, y, w=2: x * y + w, statics=({}, {"w": 3.0}), x=X, y=Y, **Z
-    ),
+    "continued": case(lambda x, y, w=2: x * y + w, statics=({}, {"w": 3.0}), x=X, y=Y),
     "keyword_names": case(
         lambda value, needs, ctx, tensor, input, self: (
             value * log(needs) + sin(ctx) * tensor + input**2 - self
         ),
-        outputs=("out",),
         value=X,
         needs=P,
         ctx=Y,
@@ -54,7 +50,6 @@ CASES = {
         lambda save, example, assume_, because, static=1: (
             save * example + assume_ * because * static
         ),
-        outputs=("rule",),
         statics=({}, {"static": 0.5}),
         save=X,
         example=Y,
@@ -63,7 +58,6 @@ CASES = {
     ),
     "local_names": case(
         lambda x, ctx, grad_output: (x**2 * sin(ctx) + grad_output) ** 2,
-        outputs=("result",),
         x=X,
         ctx=Y,
         grad_output=W,
@@ -85,12 +79,11 @@ CASES = {
             x * exp(-k * y**2) + max(x, y),
             atan2(x, 1 + y**2) * hypot(x, 3),
         ),
-        outputs=("z", "w"),
         statics=({}, {"k": 0.5}),
         x=X,
         y=Y,
     ),
-    "one_declared": case(lambda x, y: sin(x * y) + x / (1 + y**2), x=X, y=Y, **Z),
+    "one_declared": case(lambda x, y: sin(x * y) + x / (1 + y**2), x=X, y=Y),
     "trap": case(
         lambda x: sqrt(x) if x > 0 else 0,
         gradients={"x": lambda x, dy: dy / (2 * sqrt(x)) if x > 0 else 0},
@@ -102,29 +95,24 @@ CASES = {
         x=(-1.0, 0.0, -0.001, 0.001, 0.375, 1.125, 2.5, 4.0),
     ),
     "trap_nested": case(trap_nested, x=(-50.0, -1.0, -0.1, 0.1, 0.5, 0.9, 1.1, 4.0)),
-    "kept": case(lambda x, y: exp(-(x**2)) * sin(y), x=X, y=Y, **Z),
+    "kept": case(lambda x, y: exp(-(x**2)) * sin(y), x=X, y=Y),
     "masked": case(
         masked,
-        outputs=("y", "kept_count"),
         statics=({}, {"p": 0.25, "n": 3}),
-        without=("scale",),
-        discrete=("kept_count",),
         x=X,
         keep=(True, False, True, True, False, True, True, False),
         count=(0, 1, 2, 3, 4, 5, 6, 7),
         scale=Y,
     ),
     "numbers": case(
-        lambda x: 1000 * x + x**2 / 2 + 2 * x**3 - x**4 / mpf(1000) + 150 - 300,
-        x=X,
+        lambda x: 1000 * x + x**2 / 2 + 2 * x**3 - x**4 / mpf(1000) + 150 - 300, x=X
     ),
     "precedence": case(
         precedence,
         x=(0.01, 0.0625, 0.375, 0.9, 1.125, 3.5, 2.0, 4.0),
         y=(0.015, -1.25, 0.5, 0.875, 1.5, -0.75, 0.25, 1.0),
-        **Z,
     ),
     "modulo": case(
-        lambda x, y=3: (x - y * floor(x / y)) * x, statics=({}, {"y": 2.3}), x=X, **Z
+        lambda x, y=3: (x - y * floor(x / y)) * x, statics=({}, {"y": 2.3}), x=X
     ),
 }

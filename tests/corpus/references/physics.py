@@ -106,15 +106,14 @@ def leapfrog(q, p, dt=mpf("0.1")):
 
 
 CASES = {
-    "srgb_to_linear": case(to_linear, outputs=("l",), c=UNIT),
-    "linear_to_srgb": case(to_srgb, outputs=("c",), l=UNIT),
+    "srgb_to_linear": case(to_linear, c=UNIT),
+    "linear_to_srgb": case(to_srgb, l=UNIT),
     "schlick": case(
         lambda cos_theta, f0: f0 + (1 - f0) * (1 - cos_theta) ** 5,
-        outputs=("f",),
         cos_theta=UNIT,
         f0=tuple(reversed(UNIT)),
     ),
-    "ggx": case(ggx, outputs=("d",), n_dot_h=UNIT, alpha=tuple(reversed(UNIT))),
+    "ggx": case(ggx, n_dot_h=UNIT, alpha=tuple(reversed(UNIT))),
     "smoothstep": case(
         smoothstep,
         statics=({}, {"lo": -1.0, "hi": 3.0}),
@@ -137,28 +136,18 @@ CASES = {
     ),
     "mu_law_expand": case(
         lambda y, mu=255: sign(y) / mu * ((1 + mpf(mu)) ** abs(y) - 1),
-        outputs=("x",),
         statics=({}, {"mu": 15.0}),
         y=SIGNED,
     ),
     "a_law": case(a_law, statics=({}, {"a": 10.0}), x=SIGNED),
-    "power_to_db": case(
-        to_db,
-        outputs=("db",),
-        statics=({}, {"amin": 0.125, "ref": 30.0}),
-        s=P,
-    ),
-    "db_to_amplitude": case(
-        lambda db: mpf(10) ** (db / 20), outputs=("a",), db=(-60.0, *X[1:7], 40.0)
-    ),
+    "power_to_db": case(to_db, statics=({}, {"amin": 0.125, "ref": 30.0}), s=P),
+    "db_to_amplitude": case(lambda db: mpf(10) ** (db / 20), db=(-60.0, *X[1:7], 40.0)),
     "hz_to_mel": case(
         lambda f: 2595 * log(1 + f / 700) / log(10),
-        outputs=("m",),
         f=(0.5, 20.0, 100.0, 440.0, 1000.0, 4000.0, 8000.0, 22050.0),
     ),
     "haversine": case(
         haversine,
-        outputs=("a",),
         lat1=(0.25, -0.5, 1.0, 1.25, -1.0, 0.75, 0.125, -0.75),
         lon1=X,
         lat2=(0.5, 0.25, -1.25, 1.0, 0.5, 0.875, -0.5, 0.375),
@@ -166,31 +155,24 @@ CASES = {
     ),
     "lennard_jones": case(
         lennard_jones,
-        outputs=("v",),
         statics=({}, {"epsilon": 0.5, "sigma": 1.5}),
         r=(0.6, 0.875, 1.06, 1.25, 1.4, 1.9, 2.5, 4.0),
     ),
     "morse": case(
         lambda r, depth, a=1, r_e=1.5: depth * (1 - exp(-a * (r - r_e))) ** 2,
-        outputs=("v",),
         statics=({}, {"a": 0.5, "r_e": 1.0}),
         r=(0.25, 0.75, 1.25, 1.75, 2.0, 3.0, 5.0, 8.0),
         depth=S,
     ),
     "soft_coulomb": case(
         lambda x, y, z, eps=mpf("0.1"): 1 / sqrt(x**2 + y**2 + z**2 + eps**2),
-        outputs=("v",),
         statics=({}, {"eps": 0.5}),
         x=X,
         y=Y,
         z=W,
     ),
     "michaelis_menten": case(
-        lambda s, v_max, k_m: v_max * s / (k_m + s),
-        outputs=("v",),
-        s=P,
-        v_max=Y,
-        k_m=S,
+        lambda s, v_max, k_m: v_max * s / (k_m + s), s=P, v_max=Y, k_m=S
     ),
     "hill": case(
         lambda x, k, n: x**n / (k**n + x**n),
@@ -200,7 +182,6 @@ CASES = {
     ),
     "arrhenius": case(
         lambda temp, ea=50000: exp(-ea / (mpf("8.314") * temp)),
-        outputs=("rate",),
         statics=({}, {"ea": 8000.0}),
         temp=(200.0, 250.0, 273.15, 298.0, 310.0, 400.0, 800.0, 2000.0),
     ),
@@ -208,39 +189,25 @@ CASES = {
         lambda t, a, b, c: a * exp(-b * exp(-c * t)), t=Y, a=W, b=S, c=UNIT
     ),
     "hodgkin_huxley_alpha_n": case(
-        alpha_n,
-        outputs=("a",),
-        v=(-80.0, -65.0, -40.0, -10.0, 0.5, 12.5, 30.0, 60.0),
+        alpha_n, v=(-80.0, -65.0, -40.0, -10.0, 0.5, 12.5, 30.0, 60.0)
     ),
     "van_genuchten": case(
         retention,
-        outputs=("se",),
         statics=({}, {"alpha": 1.5, "n": 1.5}),
         h=(-1000.0, -50.0, -3.5, -1.0, -0.25, -0.01, 0.5, 2.0),
     ),
     "polar_to_cartesian": case(
-        lambda r, theta: (r * cos(theta), r * sin(theta)),
-        outputs=("x", "y"),
-        r=S,
-        theta=X,
+        lambda r, theta: (r * cos(theta), r * sin(theta)), r=S, theta=X
     ),
-    "cartesian_to_polar": case(
-        lambda x, y: (hypot(x, y), atan2(y, x)), outputs=("r", "theta"), x=X, y=Y
-    ),
+    "cartesian_to_polar": case(lambda x, y: (hypot(x, y), atan2(y, x)), x=X, y=Y),
     "complex_multiply": case(
-        lambda a, b, c, d: (a * c - b * d, a * d + b * c),
-        outputs=("re", "im"),
-        a=X,
-        b=Y,
-        c=W,
-        d=V,
+        lambda a, b, c, d: (a * c - b * d, a * d + b * c), a=X, b=Y, c=W, d=V
     ),
-    "complex_divide": case(divide, outputs=("re", "im"), a=X, b=Y, c=W, d=V),
-    "rgb_to_ycbcr": case(ycbcr, outputs=("luma", "cb", "cr"), r=X, g=Y, b=W),
-    "smooth_min": case(smooth_min, outputs=("m",), statics=({}, {"k": 2.0}), a=X, b=Y),
+    "complex_divide": case(divide, a=X, b=Y, c=W, d=V),
+    "rgb_to_ycbcr": case(ycbcr, r=X, g=Y, b=W),
+    "smooth_min": case(smooth_min, statics=({}, {"k": 2.0}), a=X, b=Y),
     "lorentz_factor": case(
         lambda v, c=1: 1 / sqrt(1 - (v / c) ** 2),
-        outputs=("g",),
         statics=({}, {"c": 3.0}),
         v=(-0.99, -0.5, -0.1, -0.001, 0.002, 0.25, 0.625, 0.9),
     ),
@@ -251,14 +218,12 @@ CASES = {
     ),
     "safe_norm": case(
         lambda x, y, eps=0: sqrt(x**2 + y**2) if x**2 + y**2 > eps else 0,
-        outputs=("r",),
         statics=({}, {"eps": 4.0}),
         x=X,
         y=Y,
     ),
     "safe_divide": case(
         lambda x, y, fill=0: x / y if y else fill,
-        outputs=("z",),
         statics=({}, {"fill": 1.0}),
         gradients={
             "x": lambda x, y, dz, fill=0: dz / y if y else 0,
@@ -272,7 +237,5 @@ CASES = {
         statics=({}, {"floor_": 0.125}),
         x=(-1.0, 0.0, 1e-9, 0.01, 0.25, 2.0, 10.0, 1e9),
     ),
-    "leapfrog": case(
-        leapfrog, outputs=("q1", "p1"), statics=({}, {"dt": 0.5}), q=X, p=Y
-    ),
+    "leapfrog": case(leapfrog, statics=({}, {"dt": 0.5}), q=X, p=Y),
 }

@@ -88,9 +88,7 @@ CASES = {
     "round_ste": case(lambda x: nint(x), gradients={"x": through}, x=X),
     "floor_ste": case(lambda x: floor(x), gradients={"x": through}, x=X),
     "sign_ste": case(
-        plus_minus,
-        gradients={"x": lambda x, dy: dy if abs(x) <= 1 else 0},
-        x=X,
+        plus_minus, gradients={"x": lambda x, dy: dy if abs(x) <= 1 else 0}, x=X
     ),
     "approx_sign": case(lambda x: sign(x), surrogate=approx_sign, x=X),
     "swish_sign": case(
@@ -103,11 +101,7 @@ CASES = {
         x=UNIT,
     ),
     "dorefa_weight": case(
-        dorefa_weight,
-        surrogate=lambda w, k: tanh(w),
-        statics=({"k": 2}, {"k": 5}),
-        outputs=("q",),
-        w=X,
+        dorefa_weight, surrogate=lambda w, k: tanh(w), statics=({"k": 2}, {"k": 5}), w=X
     ),
     "pact": case(
         pact,
@@ -126,7 +120,6 @@ CASES = {
             "s": lsq_step,
         },
         statics=({}, {"qn": 2, "qp": 1}),
-        outputs=("q",),
         v=X,
         s=(0.5, 0.1, 0.3, 0.25, 1.0, 0.03, 0.7, 0.2),
     ),
@@ -149,17 +142,12 @@ CASES = {
         scale=(0.5, 0.1, 0.23, 0.25, 1.0, 0.03, 0.7, 0.15),
     ),
     "ternary": case(
-        ternary,
-        gradients={"w": lambda w, dq, t=0: dq},
-        statics=({}, {"t": 0.5}),
-        outputs=("q",),
-        w=X,
+        ternary, gradients={"w": lambda w, dq, t=0: dq}, statics=({}, {"t": 0.5}), w=X
     ),
     "ttq": case(
         lambda w, wp, wn, t=mpf("0.05"): ternary(w, t, wp, wn),
         gradients={"w": ttq_weight},
         statics=({}, {"t": 0.5}),
-        outputs=("q",),
         w=X,
         wp=UNIT,
         wn=tuple(reversed(UNIT)),
@@ -168,23 +156,16 @@ CASES = {
         lambda s, cut=mpf("0.005"): 1 if s > cut else 0,
         gradients={"s": lambda s, dm, cut=0: dm},
         statics=({}, {"cut": 0.5}),
-        outputs=("m",),
         s=X,
     ),
     "bernoulli_ste": case(
         lambda p, u: 1 if u < p else 0,
         gradients={"p": lambda p, u, db: db},
-        without=("u",),
-        outputs=("b",),
         p=UNIT,
         u=tuple(reversed(UNIT)),
     ),
     "stochastic_round": case(
-        lambda x, u: floor(x + u),
-        gradients={"x": through},
-        without=("u",),
-        x=X,
-        u=UNIT,
+        lambda x, u: floor(x + u), gradients={"x": through}, x=X, u=UNIT
     ),
     "power_of_two": case(
         lambda x: sign(x) * mpf(2) ** nint(log(abs(x)) / log(2)),
@@ -199,7 +180,6 @@ CASES = {
         lambda logit, noise, tau=1: 1 if logit + noise > 0 else 0,
         surrogate=lambda logit, noise, tau=1: sig((logit + noise) / tau),
         statics=({}, {"tau": 0.5}),
-        without=("noise",),
         logit=X,
         noise=tuple(reversed(X)),
     ),

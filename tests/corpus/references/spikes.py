@@ -15,13 +15,13 @@ def step(x, **_):
     return 1 if x > 0 else 0
 
 
-def spike(smooth, statics=({},), name="x", out="s"):
+def spike(smooth, statics=({},), name="x"):
     """A step forward, `smooth` backward."""
 
     def forward(**values):
         return step(values[name])
 
-    return case(forward, surrogate=smooth, statics=statics, outputs=(out,), **{name: X})
+    return case(forward, surrogate=smooth, statics=statics, **{name: X})
 
 
 def density(x, center, width):
@@ -72,13 +72,13 @@ CASES = {
     "fast_sigmoid": spike(
         lambda u, slope=25: u / (1 + slope * abs(u)), ({}, {"slope": 10.0}), "u"
     ),
-    "super_spike": spike(lambda x, alpha=100: x / (alpha * abs(x) + 1), A, out="z"),
+    "super_spike": spike(lambda x, alpha=100: x / (alpha * abs(x) + 1), A),
     "arctan_spike": spike(lambda u, alpha=2: atan(pi / 2 * u * alpha) / pi, A, "u"),
     "sigmoid_spike": spike(lambda x, alpha=4: sig(alpha * x), A),
     "triangular": spike(
         lambda u, threshold=1: threshold * u * abs(u) / 2, ({}, {"threshold": 0.5}), "u"
     ),
-    "esser_triangle": spike(hat, ({}, {"gamma": 1.0}), "v", "z"),
+    "esser_triangle": spike(hat, ({}, {"gamma": 1.0}), "v"),
     "piecewise_quadratic": spike(quadratic, A),
     "piecewise_exp": spike(
         lambda x, alpha=1: exp(alpha * x) / 2 if x < 0 else 1 - exp(-alpha * x) / 2, A
@@ -102,7 +102,6 @@ CASES = {
         gradients={
             "v": lambda v, ds, alpha=1, c=1: ds * c * alpha / (2 * exp(abs(v) * alpha))
         },
-        outputs=("s",),
         statics=({}, {"alpha": 2.0, "c": 0.5}),
         v=X,
     ),
@@ -112,7 +111,6 @@ CASES = {
     "multi_gaussian": case(
         lambda x, h=0, s=0, sigma=0, scale=0: step(x),
         gradients={"x": multi_gaussian},
-        outputs=("z",),
         statics=({}, {"h": 0.25, "s": 3.0, "sigma": 1.0, "scale": 1.0}),
         x=X,
     ),
@@ -123,26 +121,19 @@ CASES = {
                 ds * max(alpha * width - abs(x) * alpha, 0)
             )
         },
-        outputs=("s",),
         statics=({}, {"alpha": 1.0, "width": 0.5}),
         x=X,
     ),
-    "straight_through_spike": case(
-        step, gradients={"x": lambda x, ds: ds}, outputs=("s",), x=X
-    ),
+    "straight_through_spike": case(step, gradients={"x": lambda x, ds: ds}, x=X),
     "spike_rate_escape": case(
         lambda v, beta=5: step(v - 1),
-        gradients={
-            "v": lambda v, ds, beta=5: ds * beta * exp(-beta * abs(v - 1)),
-        },
-        outputs=("s",),
+        gradients={"v": lambda v, ds, beta=5: ds * beta * exp(-beta * abs(v - 1))},
         statics=({}, {"beta": 1.5}),
         v=X,
     ),
     "lif_step": case(
         lif(smooth=False),
         surrogate=lif(smooth=True),
-        outputs=("spike", "v_next"),
         statics=({}, {"tau": 4.0, "v_th": 0.25}),
         v=X,
         i=(0.5, 3.0, -1.0, 4.0, 0.25, 1.25, 2.0, -0.5),

@@ -81,9 +81,7 @@ def local_response(x: Any, alpha: float = 0.1, k: float = 2.0) -> Any:
 CASES = {
     "group_norm": case(group_norm, x="... g c s", w="g c", b="g c"),
     "instance_norm": case(
-        lambda x: F.instance_norm(x, eps=1e-5),
-        sizes={"h": (2, 3)},
-        x="b c h w",
+        lambda x: F.instance_norm(x, eps=1e-5), sizes={"h": (2, 3)}, x="b c h w"
     ),
     "batch_norm_cs231n": case(
         batch_norm, sizes={"n": (2, 5)}, x="n d", gamma="d", beta="d"
