@@ -16,7 +16,7 @@ from itertools import chain, islice, permutations, product
 from typing import TypeAlias
 
 from gradspec.derive.deltas import is_index
-from gradspec.derive.scopes import AT, Fresh, refreshed, replaced
+from gradspec.derive.scopes import AT, Fresh, connected, refreshed, replaced, tied, uses
 from gradspec.ir.expr import (
     ONE,
     ZERO,
@@ -403,7 +403,7 @@ class Normal:
     ) -> tuple[tuple[Bound, ...], list[tuple[Expr, Fraction]]]:
         """A sum over an index that a condition ties to another has one term."""
         for atom, _ in factors:
-            solved = _solved(atom, bounds)
+            solved = tied(atom, bounds)
             if solved is not None:
                 bound, value = solved
                 left = tuple(b for b in bounds if b != bound)
@@ -422,23 +422,13 @@ class Normal:
         self, bounds: tuple[Bound, ...], factors: list[tuple[Expr, Fraction]]
     ) -> Poly:
         found: Poly = {(): UNIT}
-        groups: list[tuple[list[Bound], list[tuple[Expr, Fraction]]]] = [
-            ([b], []) for b in bounds
-        ]
+        inside = {b.index for b in bounds}
         for atom, power in factors:
-            used = atom.free
-            touched = [g for g in groups if any(b.index in used for b in g[0])]
-            if not touched:
+            if inside.isdisjoint(atom.free):
                 found = self.times(found, self._expanded(((atom, power),)))
-                continue
-            first, *others = touched
-            for other in others:
-                first[0].extend(other[0])
-                first[1].extend(other[1])
-            groups = [g for g in groups if g not in others]
-            first[1].append((atom, power))
-        for group, parts in groups:
-            found = self.times(found, self._group(tuple(group), parts))
+        for group in connected(bounds, [atom for atom, _ in factors]):
+            parts = [factor for factor in factors if uses(factor[0], group)]
+            found = self.times(found, self._group(group, parts))
         return found
 
     def _group(
@@ -636,16 +626,6 @@ def _is_atom(poly: Poly) -> bool:
 
 def _swapped(term: Term) -> Poly:
     return {tuple((atom, -power) for atom, power in term): UNIT}
-
-
-def _solved(atom: Expr, bounds: tuple[Bound, ...]) -> tuple[Bound, Expr] | None:
-    """The summed index that a reference is solved for, and its value."""
-    match atom:
-        case Apply(op=op, args=(index, Idx(name=name))) if op == AT:
-            for bound in bounds:
-                if bound.index == name and name not in index.free:
-                    return bound, index
-    return None
 
 
 def _orders(bounds: tuple[Bound, ...]) -> Iterator[tuple[Bound, ...]]:

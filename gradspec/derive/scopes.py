@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
 
-from gradspec.ir.expr import Bound, Expr, Idx, Key, Reduce, Ref
+from gradspec.ir.expr import Apply, Bound, Expr, Idx, Key, Reduce, Ref
 from gradspec.ir.tidy import fold
 from gradspec.ir.walk import nodes, with_children
 
@@ -44,6 +44,35 @@ class Fresh:
 
     def bounds(self, bounds: tuple[Bound, ...]) -> tuple[Bound, ...]:
         return tuple(Bound(self(), b.axis) for b in bounds)
+
+
+def uses(expr: Expr, bounds: Iterable[Bound]) -> bool:
+    """True if an index of ``bounds`` is free in the expression."""
+    return any(b.index in expr.free for b in bounds)
+
+
+def tied(condition: Expr, bounds: tuple[Bound, ...]) -> tuple[Bound, Expr] | None:
+    """The summed index that stands where a reference points, and where that is."""
+    match condition:
+        case Apply(op=op, args=(index, Idx(name=name))) if op == AT:
+            for bound in bounds:
+                if bound.index == name and name not in index.free:
+                    return bound, index
+    return None
+
+
+def connected(
+    bounds: tuple[Bound, ...], parts: Iterable[Expr]
+) -> list[tuple[Bound, ...]]:
+    """The bounds in groups that no factor connects: these are summed apart."""
+    groups: list[tuple[Bound, ...]] = [(bound,) for bound in bounds]
+    for part in parts:
+        touched = [group for group in groups if uses(part, group)]
+        if len(touched) > 1:
+            merged = tuple(b for b in bounds if any(b in g for g in touched))
+            groups = [merged if g is touched[0] else g for g in groups]
+            groups = [g for g in groups if g == merged or g not in touched]
+    return groups
 
 
 def replaced(expr: Expr, values: Mapping[str, Expr]) -> Expr:

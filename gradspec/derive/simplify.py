@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from gradspec.derive import build
-from gradspec.derive.scopes import AT, Value, replaced
+from gradspec.derive.scopes import Value, connected, replaced, tied, uses
 from gradspec.ir.expr import (
     ONE,
     ZERO,
@@ -196,58 +196,26 @@ def summed(bounds: tuple[Bound, ...], expr: Expr) -> Expr:
         return ZERO
     whole = product(expr)
     for guard in whole.guards:
-        reached = _reached(guard, bounds)
+        reached = tied(guard, bounds)
         if reached is not None:
             bound, index = reached
             left = tuple(b for b in bounds if b != bound)
             del whole.guards[guard]
             return summed(left, replaced(joined(whole), {bound.index: index}))
-    outer, groups = Product(whole.number), _groups(bounds, whole)
-    outer.guards = {g: None for g in whole.guards if not _uses(g, bounds)}
+    outer = Product(whole.number)
+    outer.guards = {g: None for g in whole.guards if not uses(g, bounds)}
     for factor, power in whole.powers.items():
-        if not _uses(factor, bounds):
+        if not uses(factor, bounds):
             outer.multiply(factor, power)
-    for group, parts in groups:
+    for group in connected(bounds, whole.parts):
+        parts = Product()
+        parts.guards = {g: None for g in whole.guards if uses(g, group)}
+        parts.powers = {f: p for f, p in whole.powers.items() if uses(f, group)}
         if not parts.powers and not parts.guards:
             outer = _counted(group, outer)
             continue
         outer.multiply(_reduced(group, parts))
     return joined(outer)
-
-
-def _reached(guard: Expr, bounds: tuple[Bound, ...]) -> tuple[Bound, Expr] | None:
-    """The summed index that stands where a reference points, and where that is."""
-    match guard:
-        case Apply(op=op, args=(index, Idx(name=name))) if op == AT:
-            for bound in bounds:
-                if bound.index == name and name not in index.free:
-                    return bound, index
-    return None
-
-
-def _uses(expr: Expr, bounds: Iterable[Bound]) -> bool:
-    used = expr.free
-    return any(b.index in used for b in bounds)
-
-
-def _groups(
-    bounds: tuple[Bound, ...], whole: Product
-) -> list[tuple[tuple[Bound, ...], Product]]:
-    """Bounds that no factor connects are summed apart."""
-    groups: list[tuple[Bound, ...]] = [(b,) for b in bounds]
-    for part in whole.parts:
-        touched = [g for g in groups if _uses(part, g)]
-        if len(touched) > 1:
-            merged = tuple(b for b in bounds if any(b in g for g in touched))
-            groups = [merged if g is touched[0] else g for g in groups]
-            groups = [g for g in groups if g == merged or g not in touched]
-    found = []
-    for group in groups:
-        parts = Product()
-        parts.guards = {g: None for g in whole.guards if _uses(g, group)}
-        parts.powers = {f: p for f, p in whole.powers.items() if _uses(f, group)}
-        found.append((group, parts))
-    return found
 
 
 def _counted(bounds: tuple[Bound, ...], outer: Product) -> Product:
