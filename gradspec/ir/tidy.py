@@ -202,10 +202,15 @@ _COMPARE: dict[str, Callable[[Fraction, Fraction], bool]] = {
 
 def _constant(op: str, args: tuple[Expr, ...]) -> Const | None:
     """The exact value of a primitive on constants, where it is rational and short."""
+    values = []
+    for arg in args:
+        if not isinstance(arg, Const):
+            return None
+        values.append(arg.value)
     exact = _EXACT.get(op)
-    if exact is None or not all(isinstance(arg, Const) for arg in args):
+    if exact is None:
         return None
-    value = exact(*(arg.value for arg in args if isinstance(arg, Const)))
+    value = exact(*values)
     return None if value is None else Const(value)
 
 

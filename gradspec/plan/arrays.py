@@ -46,7 +46,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from gradspec.ir.expr import Key, Numbered, key_of
+from gradspec.ir.expr import Key, Numbered, key_of, number_of
 from gradspec.primitives.lookup import primitive
 
 
@@ -152,6 +152,12 @@ class Op(Node):
 
     primitive: str
     args: tuple[Expr, ...] = ()
+
+    def __post_init__(self) -> None:
+        """As of any node, in a third of the time: most nodes are operations."""
+        made = (Op, self.primitive, *map(number_of, self.args))
+        object.__setattr__(self, "key", key_of(made))
+        object.__setattr__(self, "parts", self.args)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
