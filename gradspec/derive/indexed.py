@@ -208,12 +208,9 @@ class Accumulation:
         found = gradient(expr, self._is_leaf, own_backward)
         for leaf, factor in found.items():
             assert isinstance(leaf, Ref)
-            term = self._term(scope, leaf, self.tidied(times(above, factor)))
+            value, target = self.tidied(times(above, factor)), self.targets[leaf.name]
+            term = scattered(scope, leaf.indices, target, value, self.values.axes)
             self.found.setdefault(leaf.name, []).append(term)
-
-    def _term(self, scope: tuple[Bound, ...], leaf: Ref, value: Expr) -> Expr:
-        target = self.targets[leaf.name]
-        return scattered(scope, leaf.indices, target, value, self.values.axes)
 
     def _is_leaf(self, node: Expr) -> bool:
         return isinstance(node, Ref) and node.name in self.active
@@ -228,11 +225,11 @@ class Accumulation:
             case "sum":
                 return guarded(where, above)
             case "mean":
-                count = self._count(node.bounds, where, ONE)
+                count = self._count(node.bounds, where)
                 return guarded(where, times(above, Apply("div", (ONE, count))))
             case "max" | "min" | "peak":
                 reached = Apply("eq", (node.body, out))
-                ties = self._count(node.bounds, (*where, reached), ONE)
+                ties = self._count(node.bounds, (*where, reached))
                 share = times(above, Apply("div", (ONE, ties)))
                 return guarded((*where, reached), share)
             case "logsumexp":
@@ -243,14 +240,12 @@ class Accumulation:
             case _:
                 raise Underivable(node)
 
-    def _count(
-        self, bounds: tuple[Bound, ...], where: tuple[Expr, ...], one: Expr
-    ) -> Expr:
+    def _count(self, bounds: tuple[Bound, ...], where: tuple[Expr, ...]) -> Expr:
         if not where:
-            return summed(bounds, one)
+            return summed(bounds, ONE)
         new = self.values.bounds(tuple(b.axis for b in bounds))
         at = {b.index: Idx(n.index) for b, n in zip(bounds, new, strict=True)}
-        return summed(new, guarded([self.values.copied(w, at) for w in where], one))
+        return summed(new, guarded([self.values.copied(w, at) for w in where], ONE))
 
     def _others(self, node: Reduce) -> Expr:
         """The product of all other factors: safe where a factor is 0."""
@@ -268,9 +263,8 @@ class Accumulation:
 
 def _require_linear(expr: Expr) -> None:
     """Raise Underivable unless every call has a linear backward."""
-    for node in nodes(expr):
-        if isinstance(node, Call) and is_crooked(node.rule):
-            raise Underivable(node)
+    for node in filter(is_crooked_call, nodes(expr)):
+        raise Underivable(node)
 
 
 _STEPS = 6_000
