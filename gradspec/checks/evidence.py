@@ -51,7 +51,7 @@ _MOST = 12  # thresholds
 _BASES = 3  # points from which a threshold is looked for
 _ELEMENTS = 2  # of a value with axes, in which one is looked for
 _HALVINGS = 40
-_GRID = tuple(
+_GRID = sorted(
     Fraction(s) for s in (0, *(x for k in range(-4, 9) for x in (2.0**k, -(2.0**k))))
 )
 _STEPS = {
@@ -299,7 +299,7 @@ def _sides(gap: Program, point: Point, name: str) -> Iterator[Point]:
 def _bracket(gap: Program, point: Point, name: str) -> tuple[Fraction, Fraction] | None:
     """Neighbours on a coarse grid between which the sign changes."""
     last: tuple[Fraction, int] | None = None
-    for value in sorted(_GRID):
+    for value in _GRID:
         sign = _sign(gap, {**point, name: value})
         if not sign:
             continue

@@ -129,7 +129,7 @@ class Trial:
         is_judged = self._judged & core
         infinities = 0
         if (is_judged & ~bad).any():
-            infinities = int((is_judged & self.machine.meets_infinity(candidate)).sum())
+            infinities = int(self.machine.meets_infinity(candidate, is_judged).sum())
         return Score(
             len(self.points),
             int(bad.sum()),
@@ -152,16 +152,14 @@ class Trial:
         flushed = self._is_small & (np.abs(value) <= self._tiny)
         ulp = np.where(self._judged & ~flushed, ulp, 0.0)
         errors = ulp.copy()
-        for row in np.flatnonzero((ulp > GOOD) & ~np.isnan(value)).tolist():
-            if np.isfinite(value[row]):
-                error = float(ulp[row] * self.condition.unit[row])
-                errors[row] = error / self.condition.tolerance(row, error / GOOD)
-                continue
-            if np.sign(value[row]) == np.sign(exact[row]):
-                # an infinity is right beside the largest number
-                short = float(self._largest - abs(exact[row])) / GOOD
-                beyond = self.condition.tolerance(row, short) > short
-                errors[row] = 0.0 if beyond else np.inf
+        rows = np.flatnonzero((ulp > GOOD) & np.isfinite(value))
+        error = ulp[rows] * self.condition.unit[rows]
+        errors[rows] = error / self.condition.tolerances(rows, error / GOOD)
+        # an infinity is right beside the largest number
+        rows = np.flatnonzero(np.isinf(ulp) & (value == np.copysign(np.inf, exact)))
+        short = (self._largest - np.abs(exact[rows])) / GOOD
+        beyond = self.condition.tolerances(rows, short) > short
+        errors[rows] = np.where(beyond, 0.0, np.inf)
         return errors, ulp
 
     def values(self, expr: Expr) -> Any:

@@ -34,6 +34,8 @@ _EXACT = frozenset(["add", "sub", "mul", "div", "neg", "sqrt", VANISHING])
 operations.
 """
 
+_NOWHERE = np.zeros(1, dtype=bool)
+
 
 class Machine:
     """Values of expressions at fixed points; ``work`` is the NumPy dtype of arithmetic.
@@ -47,6 +49,7 @@ class Machine:
         self._wide: Machine | None = None
         self._count = max((len(c) for c in columns.values()), default=1)
         self._known: dict[Key, Column] = {}
+        self._lost: dict[Key, Column] = {}
 
     def __len__(self) -> int:
         return self._count
@@ -83,23 +86,34 @@ class Machine:
             self._wide = Machine(columns, np.float64)
         return self._wide
 
-    def meets_infinity(self, expr: Expr) -> Column:
-        """The points at which an intermediate value that matters is not finite.
+    def meets_infinity(self, expr: Expr, where: Column) -> Column:
+        """Those of the points ``where`` at which an intermediate value that matters is
+        not finite.
 
         A branch that is not taken does not matter, nor does a literal infinity.
         """
         whole = expand(expr)
         self.run(whole)
-        live: dict[Key, Column] = {whole.key: np.ones(self._count, dtype=bool)}
         met = np.zeros(self._count, dtype=bool)
-        for node in reversed(list(nodes(whole))):
-            mask, value = live[node.key], self._known[node.key]
-            if not np.isfinite(value).all() and names(node):
-                met |= mask & ~np.isfinite(value)
+        every = list(nodes(whole))
+        lost = {id(mask): mask for mask in map(self._not_finite, every)}
+        if not any((mask & where).any() for mask in lost.values()):
+            return met
+        live: dict[Key, Column] = {whole.key: where}
+        for node in reversed(every):
+            mask = live[node.key]
+            met |= mask & self._not_finite(node)
             for child, used in self._uses(node, mask):
                 key = child.key
                 live[key] = live[key] | used if key in live else used
         return met
+
+    def _not_finite(self, node: Expr) -> Column:
+        """The points at which the value of a node is not finite, literals apart."""
+        if node.key not in self._lost:
+            found = ~np.isfinite(self._known[node.key])
+            self._lost[node.key] = found if found.any() and names(node) else _NOWHERE
+        return self._lost[node.key]
 
     def _uses(self, node: Expr, mask: Column) -> list[tuple[Expr, Column]]:
         """The children of a node, each with the points at which the node uses it."""

@@ -63,25 +63,37 @@ class Condition:
         for row in np.flatnonzero(np.isnan(self.value)).tolist():
             self.value[row] = nearest_of(self._program, points[row], self._format)
         self.unit = units(self.value, dtype)
-        self._known: dict[int, tuple[float, int]] = {}
+        self._least, self._most = self.unit.copy(), np.full(len(points), math.inf)
+        self._done: dict[int, int] = {}  # inputs whose changes are in the lower bounds
         self._widths: dict[int, float] = {}
         self._here: dict[int, Any] = {}  # the balls at the point that is asked for
+
+    def tolerances(self, rows: Any, enough: Any) -> Any:
+        """:meth:`tolerance` at several points, each with its own ``enough``."""
+        least, most = self._least[rows], self._most[rows]
+        found = np.where(least > enough, least, most)
+        for place in np.flatnonzero((least <= enough) & (most >= enough)).tolist():
+            found[place] = self.tolerance(int(rows[place]), float(enough[place]))
+        return found
 
     def tolerance(self, row: int, enough: float = math.inf) -> float:
         """T at a point; a lower bound if that reaches ``enough``, an upper bound if
         that does not.
         """
-        total, done = self._known.get(row, (float(self.unit[row]), 0))
+        total, done = float(self._least[row]), self._done.get(row, 0)
         left = len(self._moving) - done
         if left and enough < math.inf:
             bound = total + left * self._width(row) / STEPS
             if bound < enough:
+                self._most[row] = bound
                 return bound
         self._here.clear()
         while done < len(self._moving) and total <= enough:
             total += max(self._changes(row, self._moving[done]), default=0.0)
             done += 1
-        self._known[row] = total, done
+        self._least[row], self._done[row] = total, done
+        if done == len(self._moving):
+            self._most[row] = total
         return total
 
     def _width(self, row: int) -> float:

@@ -54,7 +54,7 @@ class Program:
     def run(self, point: Point, precision: int = 128) -> tuple[Value, ...]:
         """The values of the roots at a point, computed with ``precision`` bits."""
         values = self._values(point, precision)
-        return tuple([values[root] for root in self._compiled.roots])
+        return tuple(map(values.__getitem__, self._compiled.roots))
 
     def is_singular(self, point: Point, precision: int = 256) -> bool:
         """True if a root is certainly undefined at a point, and not merely too hard to
@@ -96,7 +96,7 @@ class Program:
         before = ctx.prec
         ctx.prec = precision
         try:
-            values = list(self._known.get(precision) or self._start(precision))
+            values = (self._known.get(precision) or self._start(precision)).copy()
             for name, slot in self.names.items():
                 value = point[name]
                 values[slot] = arb(value) if type(value) is float else to_ball(value)
@@ -171,10 +171,10 @@ def total(values: Iterable[Value]) -> Value:
 
 def to_ball(value: Any) -> Value:
     """A point's value as a ball; exact whenever it fits the working precision."""
-    if isinstance(value, Fraction):
-        return arb(fmpq(value.numerator, value.denominator))
     if isinstance(value, arb):
         return value
+    if isinstance(value, Fraction):
+        return arb(fmpq(*value.as_integer_ratio()))
     return arb(int(value) if isinstance(value, bool) else value)
 
 

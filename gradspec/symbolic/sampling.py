@@ -129,6 +129,7 @@ class _Space:
         self.rule, self.seed = rule, seed
         self.limits = Limits(rule)
         self.conditions = self.limits.conditions
+        self._assumed = program(*self.conditions)
         self.cases, self.borders = _cases(rule), _borders(rule)
 
     def assignments(self, count: int) -> Iterator[Values]:
@@ -203,7 +204,7 @@ class _Space:
         }
 
     def holds(self, point: Values) -> bool:
-        return all(enclose(condition, point) is True for condition in self.conditions)
+        return all(held is True for held in self._assumed.run(point))
 
 
 @lru_cache(maxsize=64)
