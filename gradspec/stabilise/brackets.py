@@ -205,9 +205,10 @@ def _square(a: Bracket) -> Bracket:
 
 def _power(a: Bracket, b: Bracket) -> Bracket:
     """Bounds of a power with positive base, or a known integer."""
-    if np.any(b.low != b.high) or np.size(b.low) != 1:
+    exponents = np.unique(b.low)
+    if np.any(b.low != b.high) or len(exponents) != 1:
         raise NotImplementedError("an exponent that varies")
-    exponent = float(b.low)
+    exponent = float(exponents[0])
     if exponent == 2.0:
         return _square(a)
     if exponent.is_integer() and exponent % 2 == 0:

@@ -80,3 +80,10 @@ def test_gradients_are_rounded_once() -> None:
         assert finding.whole.count > 25_000, told
         assert not finding.whole.bad, told
         assert finding.whole.worst <= 1.0, told
+
+
+def test_one_point_may_have_an_exponent_of_its_own() -> None:
+    """Its column is an array of one number, not a number."""
+    columns = {"x": np.array([3.0]), "p": np.array([2.5])}
+    ends = bracket(formula("x**p"), columns)
+    assert ends.low < 3.0**2.5 < ends.high
