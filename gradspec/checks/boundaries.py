@@ -1,6 +1,6 @@
 """Diagnostics at nonsmooth points: limits, jumps, and gradients outside the slopes.
 
-Kinks and limits of *declared* cotangents are judged in `cotangents.py`, which calls
+Kinks and limits of *declared* cotangents are judged in `gradients.py`, which calls
 :func:`fault`; diagnostics for the forward or a derived cotangent come from
 :func:`check`; questions that only the emitted program can answer are left as
 :class:`Hole`.
@@ -130,7 +130,7 @@ def _agree(slopes: tuple[Limit, ...]) -> bool:
 
 
 def entry_of(instance: Instance, name: str) -> object:
-    pairs = zip(instance.rule.inputs, instance.rule.backward, strict=True)
+    pairs = instance.rule.entries
     return next(entry for variable, entry in pairs if variable.name == name)
 
 

@@ -18,7 +18,7 @@ from itertools import islice, product
 
 from gradspec.checks.instances import Instance, Point, stem
 from gradspec.ir.expr import ONE, ZERO, Expr, Ref
-from gradspec.ir.rule import Declared, Output, Override
+from gradspec.ir.rule import Backward, Declared, Output, Override
 from gradspec.ir.rule import Kind as InputKind
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import names, size, substitute
@@ -105,7 +105,6 @@ class Cut:
     is not known) and the one that stands in the rule (None if there is none)."""
 
     output: Output
-    input: str
     forward: Expr
     slope: Expr | None
     stated: Expr | None
@@ -117,30 +116,6 @@ class Cut:
         return sum(size(part) for part in parts if part is not None)
 
 
-def breaks(
-    instance: Instance, effort: Effort = QUICK, along: frozenset[str] | None = None
-) -> Iterator[Break]:
-    """Every break of an instance, in the order of inputs, places and outputs;
-    ``along`` some inputs only.
-    """
-    cuts = tuple(_cuts(instance, along))
-    left = effort.nodes
-    for name in dict.fromkeys(cut.input for cut in cuts):
-        of_input = tuple(cut for cut in cuts if cut.input == name)
-        for place in _places(instance, name, of_input, effort):
-            is_assumed = _is_assumed(instance, place)
-            if not is_assumed and not effort.search:
-                continue
-            for cut in of_input:
-                met = tuple(s for s in place.surfaces if s in cut.surfaces)
-                if met and left > 0:
-                    left -= cut.size
-                    own = replace(place, surfaces=met)
-                    yield _break(instance, own, cut, is_assumed)
-            if left <= 0:
-                return
-
-
 def thorough(instance: Instance) -> Effort:
     """The effort for a table of boundaries; one element stands for all."""
     if instance.written.is_elementwise:
@@ -150,48 +125,50 @@ def thorough(instance: Instance) -> Effort:
 
 def typical_breaks(instance: Instance, effort: Effort = QUICK) -> Iterator[Break]:
     """The breaks along the first element of each input, of the first element of each
-    output that depends on it: the others behave alike."""
-    inputs = (i.name for i in instance.rule.inputs)
-    firsts = frozenset(name for name in inputs if not _OTHER.search(name))
-    for one in breaks(instance, effort, firsts):
-        if _is_first(instance, one):
-            yield one
-
-
-def _is_first(instance: Instance, found: Break) -> bool:
-    variable = stem(found.output.name)
-    alike = (o.name for o in instance.rule.outputs if stem(o.name) == variable)
-    paths = instance.backward_path()
-    using = (name for name in alike if found.place.input in names(paths[name]))
-    return found.output.name == next(using, found.output.name)
+    output that depends on it: the others behave alike. In the order of inputs, places
+    and outputs.
+    """
+    left = effort.nodes
+    for variable, entry in instance.rule.entries:
+        if not variable.takes_gradient or _OTHER.search(variable.name):
+            continue
+        cuts = tuple(_cuts(instance, variable.name, entry))
+        for place in _places(instance, variable.name, cuts, effort):
+            conditions = instance.assumed if place.root.exact else ()
+            is_assumed = all(exactly(c, place.point) is True for c in conditions)
+            for cut in cuts if is_assumed or effort.search else ():
+                met = tuple(s for s in place.surfaces if s in cut.surfaces)
+                if met and left > 0:
+                    left -= cut.size
+                    own = replace(place, surfaces=met)
+                    yield _break(instance, own, cut, is_assumed)
+            if left <= 0:
+                return
 
 
 # --- where ---------------------------------------------------------------------------
 
 
-def _cuts(instance: Instance, along: frozenset[str] | None) -> Iterator[Cut]:
-    path = instance.backward_path()
-    ends = tuple(_ends(instance))
-    for variable, entry in zip(
-        instance.rule.inputs, instance.rule.backward, strict=True
-    ):
-        name = variable.name
-        if not variable.takes_gradient or (along is not None and name not in along):
+def _cuts(instance: Instance, name: str, entry: Backward) -> Iterator[Cut]:
+    paths, ends = instance.backward_path(), tuple(_ends(instance))
+    stated = instance.stated.get(name)
+    written = () if stated is None else (stated,)
+    done: set[str] = set()
+    for output in instance.rule.outputs:
+        forward, path = instance.forward[output.name], paths[output.name]
+        own = written if isinstance(entry, Declared | Override) else ()
+        roots = (forward, path, *own)
+        is_used = any(name in names(root) for root in roots)
+        if not is_used or stem(output.name) in done:
             continue
-        stated = instance.stated.get(name)
-        written = (stated,) if isinstance(entry, Declared | Override) else ()
-        for output in instance.rule.outputs:
-            forward = instance.forward[output.name]
-            roots = (forward, path[output.name], *(w for w in written if w is not None))
-            if not any(name in names(root) for root in roots):
-                continue
-            found = {s: None for root in roots for s in surfaces(root)}
-            met = tuple(s for s in (*found, *ends) if is_in(name, s))
-            if met and not output.takes_gradient:
-                yield Cut(output, name, forward, None, None, met)
-            elif met:
-                derived = instance.derived.get(name)
-                yield Cut(output, name, forward, derived, stated, met)
+        if name in names(path):
+            done.add(stem(output.name))
+        found = {s: None for root in roots for s in surfaces(root)}
+        met = tuple(s for s in (*found, *ends) if is_in(name, s))
+        if met and not output.takes_gradient:
+            yield Cut(output, forward, None, None, met)
+        elif met:
+            yield Cut(output, forward, instance.derived.get(name), stated, met)
 
 
 def _ends(instance: Instance) -> Iterator[Surface]:
@@ -213,7 +190,8 @@ def _places(
     instance: Instance, name: str, cuts: tuple[Cut, ...], effort: Effort
 ) -> Iterator[Place]:
     known = {s: None for cut in cuts for s in cut.surfaces}
-    met = tuple(s for s in known if _names(s) <= _inputs(instance))
+    inputs = {i.name for i in instance.rule.inputs}
+    met = tuple(s for s in known if _names(s) <= inputs)
     if not met:
         return
     for base in _bases(instance, name, met, effort):
@@ -221,7 +199,9 @@ def _places(
         for number, surface in enumerate(met):
             roots = solved(surface, name, base)
             if number < effort.search and not is_solvable(surface, name):
-                roots = _joined(roots, isolated(surface, name, base))
+                exact = {root.value for root in roots}
+                more = isolated(surface, name, base)
+                roots = (*roots, *(r for r in more if r.value not in exact))
             all_roots += ((root, surface) for root in roots)
         found: dict[Fraction, list[tuple[Root, Surface]]] = {}
         for root, surface in sorted(all_roots, key=lambda pair: not pair[0].exact):
@@ -258,17 +238,8 @@ def _is_met(surface: Surface, point: Point, root: Root) -> bool:
     return exactly(surface.only, point) is True
 
 
-def _joined(some: tuple[Root, ...], others: tuple[Root, ...]) -> tuple[Root, ...]:
-    known = {root.value for root in some}
-    return (*some, *(root for root in others if root.value not in known))
-
-
 def _names(surface: Surface) -> frozenset[str]:
     return names(surface.left) | names(surface.right)
-
-
-def _inputs(instance: Instance) -> frozenset[str]:
-    return frozenset(i.name for i in instance.rule.inputs)
 
 
 def _bases(
@@ -302,12 +273,6 @@ def _exact(instance: Instance, point: Point) -> Point:
 
 
 # --- what ----------------------------------------------------------------------------
-
-
-def _is_assumed(instance: Instance, place: Place) -> bool:
-    if not place.root.exact:
-        return True
-    return all(exactly(c, place.point) is True for c in instance.assumed)
 
 
 def _break(instance: Instance, place: Place, cut: Cut, is_assumed: bool) -> Break:

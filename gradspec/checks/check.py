@@ -10,19 +10,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
-from gradspec.checks import (
-    boundaries,
-    domain,
-    examples,
-    gradients,
-    inputs,
-    shapes,
-    surrogates,
-    ties,
-)
+from gradspec.checks import boundaries, domain, examples, gradients, lints
 from gradspec.checks.breaks import typical_breaks
-from gradspec.checks.claims import Judgement
 from gradspec.checks.diagnosis.mending import tried
+from gradspec.checks.gradients import Judgement
 from gradspec.checks.instances import Instance, few, instances
 from gradspec.diagnostics import Diagnostic, Outcome, warning
 from gradspec.ir.rule import (
@@ -42,19 +33,18 @@ from gradspec.lower.module import Function
 
 OF_RULE: tuple[Callable[[Rule], Iterable[Diagnostic]], ...] = (
     domain.constants,
-    inputs.unused,
-    inputs.unused_locals,
-    shapes.missing_elements,
+    lints.unused,
+    lints.unused_locals,
+    domain.missing_elements,
     examples.check,
 )
 
 OF_ELEMENTS: tuple[Callable[[Instance], Iterable[Diagnostic]], ...] = (
-    inputs.vanishing,
-    inputs.parameters,
-    surrogates.surrogates,
-    surrogates.overrides,
-    surrogates.unheeding,
-    ties.check,
+    lints.vanishing,
+    lints.parameters,
+    lints.surrogates,
+    lints.overrides,
+    lints.ties,
 )
 """Checks reported only if they hold for every element of a variable."""
 
@@ -80,17 +70,16 @@ def check(
 
 def examined(rule: Rule, budget: float) -> Outcome[CheckedRule]:
     """The same, with untried suggestions."""
-    meaningless = tuple(shapes.check(rule))
+    meaningless = tuple(domain.shapeless(rule))
     if meaningless:
         return _outcome(rule, (), meaningless)
     if is_too_large(rule):
-        return _outcome(rule, gradients.judge_by_calculus(rule), inputs.unused(rule))
-    is_claimed = any(isinstance(entry, Declared) for entry in rule.backward)
-    known = instances(rule) if is_claimed else few(rule)
+        return _outcome(rule, gradients.judge_by_calculus(rule), lints.unused(rule))
+    known = instances(rule) if rule.declared else few(rule)
     found = list(map(_of_variable, domain.check(rule, known)))
     usual = known.usual or next(iter(known.larger), None)
     if usual is None:
-        return _outcome(rule, (), (*found, *inputs.unused(rule)))
+        return _outcome(rule, (), (*found, *lints.unused(rule)))
     gradients.recheck(rule, known)
     met = tuple(typical_breaks(usual))
     judgements = gradients.judge(rule, known, met, budget)
@@ -146,7 +135,7 @@ def _of_variable(found: Diagnostic) -> Diagnostic:
 
 def _unexamined(rule: Rule) -> Iterator[Verdict]:
     """The verdicts that follow from the kinds of backward alone."""
-    for variable, entry in zip(rule.inputs, rule.backward, strict=True):
+    for variable, entry in rule.entries:
         is_through = follows_surrogate(rule) and variable.takes_gradient
         yield Verdict(
             variable.name,

@@ -1,4 +1,8 @@
-"""The domain: is it satisfiable, is the rule defined on it, and are its constants?"""
+"""Undefined rules: no type, no shape, no derivation, missing elements, an empty domain,
+a domain on which they are not defined, and constants without a value.
+
+The batch axes of an output are those of the inputs that it depends on.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +10,128 @@ import sys
 from collections.abc import Iterator
 
 from gradspec.checks.diagnosis.mending import assuming
-from gradspec.checks.instances import Instance, Instances, Point, said
+from gradspec.checks.instances import Instance, Instances, Point, instances, said, stem
 from gradspec.diagnostics import Diagnostic, error, warning
-from gradspec.ir.expr import Apply, Const, Expr
-from gradspec.ir.rule import Declared, Override, Rule
+from gradspec.ir.expr import Apply, Const, Expr, Ref
+from gradspec.ir.rule import Declared, Kind, Override, Pending, Rule
 from gradspec.ir.text import show
 from gradspec.ir.tidy import tidy
-from gradspec.ir.walk import children, expand, nodes, substitute
+from gradspec.ir.unroll import partial
+from gradspec.ir.walk import children, expand, names, nodes, substitute
 from gradspec.primitives.formula import formula
 from gradspec.primitives.lookup import primitive
-from gradspec.source import Span
 from gradspec.symbolic.enclose import defined, enclose, program
 from gradspec.symbolic.neighbours import beside
+
+_FLOATING = (Kind.FLOAT, Kind.NOGRAD)
+
+# --- shapes ------------------------------------------------------------------------------
+
+
+def shapeless(rule: Rule) -> Iterator[Diagnostic]:
+    """Diagnostics for rules without a meaning, which cannot be checked further."""
+    values = {let.name: let.value for let in rule.forward}
+    if (
+        not rule.is_elementwise
+    ):  # else an output, or a gradient, has the shape of inputs
+        yield from _typeless(rule, values)
+        yield from _countless(rule, values)
+    for variable, entry in rule.entries:
+        if isinstance(entry, Pending) and variable.takes_gradient:
+            yield error(
+                "GS255",
+                f"d{variable.name} of {rule.name} cannot be derived",
+                rule.source,
+                variable.span,
+                label="it goes through a call of a rule with several outputs whose"
+                " backward is not linear in their upstream gradients",
+                help=f"declare d{variable.name}, or call a rule with one output",
+            )
+
+
+def _typeless(rule: Rule, values: dict[str, Expr]) -> Iterator[Diagnostic]:
+    """Diagnostics for outputs with no input to take their dtype and batch axes from."""
+    if not any(i.kind in _FLOATING for i in rule.tensor_inputs):
+        yield error(
+            "GS252",
+            f"{rule.name} has no floating input",
+            rule.source,
+            rule.name_span,
+            label="there is nothing to differentiate, and no type for its results",
+            help="give it a floating input, or compute this outside of a rule",
+        )
+    for output in rule.outputs:
+        used = _reached(Ref(output.name), values)
+        if used.isdisjoint(i.name for i in rule.tensor_inputs):
+            yield error(
+                "GS251",
+                f"output {output.name} of {rule.name} depends on no tensor",
+                rule.source,
+                output.span,
+                label="nothing tells its batch axes, its type and its device",
+                help="leave it out, for it needs no rule, or make it depend on an input",
+            )
+
+
+def _countless(rule: Rule, values: dict[str, Expr]) -> Iterator[Diagnostic]:
+    """Diagnostics for an override that uses no upstream gradient, and no tensor or only
+    one without the batch axes of others: its broadcast count is ambiguous.
+    """
+    lets = values | {let.name: let.value for let in rule.backward_locals}
+    upstream = {f"d{o.name}" for o in rule.outputs}
+    tensors = {i.name for i in rule.tensor_inputs}
+    batched = {i.name for i in rule.tensor_inputs if i.shape.batch}
+    for variable, entry in rule.entries:
+        if not isinstance(entry, Override) or not variable.takes_gradient:
+            continue
+        reached = _reached(entry.value, lets)
+        is_lost = bool(batched - {variable.name})
+        if not reached & upstream and (is_lost or not reached & tensors):
+            yield error(
+                "GS253",
+                f"the override of d{variable.name} of {rule.name} uses no upstream"
+                " gradient",
+                rule.source,
+                entry.span,
+                label="nothing tells over which batch axes it counts",
+                help="multiply it by the upstream gradient of an output, or leave the"
+                " `...` out",
+            )
+
+
+def _reached(expr: Expr, values: dict[str, Expr]) -> set[str]:
+    """The names that a value depends on in the end."""
+    todo, found = set(names(expr)), set[str]()
+    while todo:
+        name = todo.pop()
+        found.add(name)
+        todo |= (names(values[name]) if name in values else set()) - found
+    return found
+
+
+def missing_elements(rule: Rule) -> Iterator[Diagnostic]:
+    """Diagnostics for an element that is used at some size at which it does not
+    exist."""
+    found = partial(rule)
+    for gap in instances(rule).gaps if found else ():
+        element = gap.fault.through
+        if element is not None and stem(element.name) in found:
+            where = ", ".join(f"{axis} = {size}" for axis, size in gap.sizes.items())
+            local = stem(element.name)
+            yield error(
+                "GS250",
+                f"{rule.name} uses an element of {local} that does not exist",
+                rule.source,
+                element.span or rule.name_span,
+                label=f"`{element.name}` needs `{gap.fault.name}`, which is outside its"
+                f" axis at {where}",
+                help=f"use {local} only where it exists, `… if i < n - 1`, or say for"
+                " which sizes the rule is meant, `assume n > 2`",
+            )
+            return
+
+
+# --- the domain --------------------------------------------------------------------------
 
 _MOST = 4  # conditions that are tried
 
@@ -38,34 +152,25 @@ def check(rule: Rule, known: Instances) -> Iterator[Diagnostic]:
         if not any(constants(rule)):  # a constant would be to blame, and is reported
             yield _nowhere(undefined, undefined.survey.undefined[0])
     elif not every and known.gaps:
-        yield _without_elements(rule, known)
+        fault = known.gaps[-1].fault
+        yield error(
+            "GS420",
+            f"{rule.name} uses elements that do not exist, at every size",
+            rule.source,
+            fault.span or rule.name_span,
+            label=f"`{fault.name}` is outside its axis",
+            help="narrow the range, `sum(… for i if i < n - 1)`, or give the border a"
+            " value of its own, `… if i < n - 1 else …`",
+        )
     elif rule.assumes:
-        yield _unsatisfiable(rule)
-
-
-def _unsatisfiable(rule: Rule) -> Diagnostic:
-    return error(
-        "GS410",
-        f"nothing satisfies the assumptions of {rule.name}",
-        rule.source,
-        rule.assumes[-1].span,
-        label="no values of the inputs were found for which all assumptions hold",
-        help="correct or remove an assumption",
-    )
-
-
-def _without_elements(rule: Rule, known: Instances) -> Diagnostic:
-    """A diagnostic: at no size every element exists."""
-    fault = known.gaps[-1].fault
-    return error(
-        "GS420",
-        f"{rule.name} uses elements that do not exist, at every size",
-        rule.source,
-        fault.span or rule.name_span,
-        label=f"`{fault.name}` is outside its axis",
-        help="narrow the range, `sum(… for i if i < n - 1)`, or give the border a"
-        " value of its own, `… if i < n - 1 else …`",
-    )
+        yield error(
+            "GS410",
+            f"nothing satisfies the assumptions of {rule.name}",
+            rule.source,
+            rule.assumes[-1].span,
+            label="no values of the inputs were found for which all assumptions hold",
+            help="correct or remove an assumption",
+        )
 
 
 def _has_defaults(seen: Instance, point: Point) -> bool:
@@ -77,68 +182,53 @@ def _has_defaults(seen: Instance, point: Point) -> bool:
 
 def _is_wide(seen: Instance, point: Point) -> bool:
     """True if undefined nearby too: an isolated pole is no part of the domain."""
-    forward = tuple(seen.forward.values())
-    if not _is_singular(forward, point):
-        return False
     near = [
         place
         for variable in seen.rule.tensor_inputs
         for place in beside(point, variable.name, seen.assumed)
     ]
-    return bool(near) and all(_is_singular(forward, place) for place in near)
+    return bool(near) and all(_singular(seen, place) for place in (point, *near))
 
 
-def _is_singular(forward: tuple[Expr, ...], point: Point) -> bool:
-    return any(program(value).is_singular(point) for value in forward)
+def _singular(seen: Instance, point: Point) -> str:
+    """The first output that is undefined at the point, if any."""
+    bad = (n for n, v in seen.forward.items() if program(v).is_singular(point))
+    return next(bad, "")
 
 
 def _undefined(seen: Instance, point: Point) -> Diagnostic:
-    rule, written, bad = seen.rule, seen.written, _bad(seen, point)
+    rule, written, bad = seen.rule, seen.written, _singular(seen, point)
     texts = [let.value for let in written.forward]
     if written.is_elementwise:
         texts = [seen.forward[bad]]
     found = (n for text in texts for n in nodes(expand(text)) if isinstance(n, Apply))
     needed = tuple(dict.fromkeys(filter(None, map(_needed, found))))[:_MOST]
     conditions = dict.fromkeys((*needed, " and ".join(needed))) if needed else {}
-    fixes = tuple(assuming(written, text) for text in conditions)
     return warning(
         "GS411",
         f"{bad} of {rule.name} is not defined on the whole domain",
         rule.source,
-        _span(rule, bad),
-        label=f"undefined at {_place(rule, point)}",
+        next(let.span for let in rule.forward if let.name == bad),
+        label=f"undefined at {said(point, tuple(i.name for i in rule.inputs))}",
         help="or narrow the domain with an `assume`, or give the other inputs a value with a"
         " conditional",
-        fixes=(fixes,),
+        fixes=(tuple(assuming(written, text) for text in conditions),),
     )
 
 
 def _nowhere(seen: Instance, point: Point) -> Diagnostic:
     """An error, since nothing can be checked of such a rule."""
-    rule, bad = seen.rule, _bad(seen, point)
+    rule, bad = seen.rule, _singular(seen, point) or seen.rule.outputs[0].name
+    place = said(point, tuple(i.name for i in rule.inputs))
     return error(
         "GS440",
         f"{bad} of {rule.name} is defined nowhere",
         rule.source,
-        _span(rule, bad),
-        label=f"undefined at {_place(rule, point)}, and wherever else it was tried",
+        next(let.span for let in rule.forward if let.name == bad),
+        label=f"undefined at {place}, and wherever else it was tried",
         help="correct the formula; if it is defined on a narrow range only, say so with"
         " `assume …`",
     )
-
-
-def _place(rule: Rule, point: Point) -> str:
-    return said(point, tuple(i.name for i in rule.inputs))
-
-
-def _bad(seen: Instance, point: Point) -> str:
-    """The output that is undefined there."""
-    bad = (n for n, v in seen.forward.items() if program(v).is_singular(point))
-    return next(bad, seen.rule.outputs[0].name)
-
-
-def _span(rule: Rule, name: str) -> Span:
-    return next(let.span for let in rule.forward if let.name == name)
 
 
 def _needed(node: Apply) -> str:
@@ -157,7 +247,12 @@ def _needed(node: Apply) -> str:
 def constants(rule: Rule) -> Iterator[Diagnostic]:
     """Diagnostics for constants without a value in float64: a target would fail on
     them."""
-    for fault in dict.fromkeys(f for root in _written(rule) for f in _faults(root)):
+    written = (
+        *(let.value for let in (*rule.forward, *rule.backward_locals)),
+        *(s.value for s in rule.surrogates),
+        *(e.value for e in rule.backward if isinstance(e, Declared | Override)),
+    )
+    for fault in dict.fromkeys(f for root in written for f in _faults(root)):
         if fault.span is not None:
             value = enclose(fault, {})
             is_large = value is not None and not value.is_nan()
@@ -169,13 +264,6 @@ def constants(rule: Rule) -> Iterator[Diagnostic]:
                 fault.span,
                 help="correct it; infinity is written `inf`",
             )
-
-
-def _written(rule: Rule) -> Iterator[Expr]:
-    """The written expressions that a target evaluates."""
-    yield from (let.value for let in (*rule.forward, *rule.backward_locals))
-    yield from (s.value for s in rule.surrogates)
-    yield from (e.value for e in rule.backward if isinstance(e, Declared | Override))
 
 
 def _faults(root: Expr) -> Iterator[Expr]:

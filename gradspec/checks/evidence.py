@@ -1,4 +1,4 @@
-"""Evidence for a claim: both sides compared in balls at points, and a proof.
+"""Evidence for a declared cotangent: it and the derivative compared in balls at points, and a proof.
 
 Order of the means, by measured cost: balls at sampled points refute in a millisecond,
 then a proof is looked for.
@@ -16,12 +16,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
 
-from gradspec.checks.claims import Claim
-from gradspec.checks.instances import Point, stem
+from gradspec.checks.instances import Instance, Point, stem
 from gradspec.derive.chain import is_linear
 from gradspec.ir.expr import Apply, Const, Expr
-from gradspec.ir.rule import Kind
-from gradspec.ir.walk import names, nodes
+from gradspec.ir.rule import Declared, Input, Kind
+from gradspec.ir.walk import names, nodes, transform
 from gradspec.primitives.lookup import rows
 from gradspec.symbolic.breaks import borders
 from gradspec.symbolic.compare import (
@@ -60,6 +59,75 @@ _STEPS = {
     if row.zero_from is not None
 }
 """The lowest positive points at which step functions jump."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One declared cotangent beside the true one, both closed."""
+
+    instance: Instance
+    input: Input
+    entry: Declared
+    declared: Expr
+    derived: Expr
+
+    @property
+    def name(self) -> str:
+        return f"d{self.input.name}"
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The names that a witness has to show."""
+        used = names(self.declared) | names(self.derived)
+        return tuple(name for name in self.instance.shown if name in used)
+
+
+def at_several_places(claim: Claim, points: Iterable[Point], least: int) -> bool:
+    """True if at least ``least`` of the points differ in the inputs on which the claim
+    depends. One place with several upstream gradients does not make a pattern.
+    """
+    used = names(claim.declared) | names(claim.derived)
+    numbers = [v.name for v in claim.instance.rule.inputs if v.kind is not Kind.BOOL]
+    shown = [name for name in numbers if name in used]
+    places = {tuple(point[name] for name in shown) for point in points}
+    return not shown or len(places) >= least
+
+
+_RELATIVE, _ABSOLUTE = 1e-15, 1e-18
+
+
+def is_rounding(claim: Claim, witness: Point) -> bool:
+    """True if the declared cotangent and the derivative differ by a relative 1e-15 or
+    an absolute 1e-18 at most, at the witness and at every sampled point, without
+    constants of that size that guard divisors (``y + 1e-19``)."""
+    forms = claim.declared, claim.derived
+    bare = transform(forms[0], _without_hair), transform(forms[1], _without_hair)
+    points = (witness, *claim.instance.points)
+    seen = [compare(*bare, point) for point in points]
+    apart = [one for one in seen if one.relation is Relation.DIFFERENT]
+    sizes = [max(abs(one.left), abs(one.right)) for one in apart]
+    # An absolute hair is one beside values of ordinary size.
+    least = _ABSOLUTE if any(_RELATIVE * size >= _ABSOLUTE for size in sizes) else 0
+    return (bool(apart) or bare != forms) and all(
+        abs(one.left - one.right) <= max(_RELATIVE * size.lower(), least)
+        for one, size in zip(apart, sizes, strict=True)
+    )
+
+
+def _without_hair(node: Expr) -> Expr:
+    match node:
+        case Apply(op="add" | "sub", args=(rest, Const(value=value))) if _is_hair(
+            value
+        ):
+            return rest
+        case Apply(op="add", args=(Const(value=value), rest)) if _is_hair(value):
+            return rest
+        case _:
+            return node
+
+
+def _is_hair(value: Fraction) -> bool:
+    return abs(value) <= _ABSOLUTE
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,15 +13,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from itertools import product, zip_longest
 from typing import Any, TypeAlias
 
 from gradspec.checks.instances import Instance
 from gradspec.diagnostics import Diagnostic, error, warning
-from gradspec.ir.elements import OutOfRange, element
+from gradspec.ir.elements import OutOfRange, element, extent
 from gradspec.ir.expr import Expr
-from gradspec.ir.rule import Declared, Example, Input, Output, Rule, Value
+from gradspec.ir.rule import Example, Input, Kind, Output, Rule, Value
 from gradspec.ir.unroll import unroll
 from gradspec.symbolic.compare import decimal
 from gradspec.symbolic.enclose import defined, enclose, program, total
@@ -39,14 +38,20 @@ _PRECISIONS = (128, 1024)
 def check(rule: Rule) -> Iterator[Diagnostic]:
     for example in rule.examples:
         try:
-            worked = _bind(rule, example)
+            worked = _Worked(rule, example)
         except OutOfRange as fault:
-            yield _contradicts(
-                rule, example, "indices", f"`{fault.name}` does not exist"
-            )
+            told = f"`{fault.name}` does not exist"
+            yield _contradicts(rule, example, "indices", told)
             continue
         if worked.is_outside:
-            yield _outside(rule, example)
+            yield warning(
+                "GS412",
+                f"an example of {rule.name} is outside its assumptions",
+                rule.source,
+                example.span,
+                label="the values given do not satisfy the assumptions",
+                help="choose values inside, or widen the assumption",
+            )
         for name, value in example.expected:
             yield from _compare(example, worked, name, _array(value))
         yield from _at_kink(rule, example, worked)
@@ -77,20 +82,70 @@ class _Array:
         return tuple(0 if size == 1 else place for size, place in pairs)
 
 
-@dataclass(frozen=True)
 class _Worked:
-    """An example with everything bound: the instance at its sizes, and a point for each
-    place of the batch.
+    """An example with everything bound: upstream gradients are 1 and statics have their
+    default unless they are given. ``instance`` has its sizes, ``points`` has a point for
+    each place of the batch, ``values`` are outputs and gradients of the elements.
     """
 
-    instance: Instance
-    arrays: Mapping[str, _Array]
-    batch: Shape
-    points: Mapping[Index, _Point]
+    def __init__(self, rule: Rule, example: Example) -> None:
+        upstream = [o for o in rule.outputs if o.takes_gradient]
+        variables: tuple[Input | Output, ...] = (*rule.inputs, *rule.outputs)
+        self.axes = {v.name: v.shape.axes for v in variables}
+        self.axes |= {f"d{v.name}": v.shape.axes for v in variables if v.takes_gradient}
+        self.arrays = {f"d{o.name}": _Array((), ("1",)) for o in upstream}
+        for variable in rule.static_inputs:
+            if variable.default is not None:
+                self.arrays[variable.name] = _Array((), (str(variable.default),))
+        self.arrays |= {name: _array(value) for name, value in example.given}
+        self.sizes = self._named_sizes(rule)
+        # Integer statics are the same everywhere, as an index may use them.
+        shifts = {
+            v.name: self._integer(v.name)
+            for v in rule.static_inputs
+            if v.kind is Kind.STATIC_INT
+        }
+        made = unroll(rule, self.sizes, shifts)
+        self.instance = Instance(rule, made.rule, made.sizes, made.integers)
+        # The 1 that stands for a whole gradient has no batch axes.
+        self.batch = _broadcast(
+            a.shape[: max(len(a.shape) - len(self.axes[name]), 0)]
+            for name, a in self.arrays.items()
+        )
+        once = {f"d{o.name}" for o in rule.outputs if not o.shape.batch}
+        self.points = {p: self._point(p, once) for p in _places(self.batch)}
+        stated = {f"d{name}": value for name, value in self.instance.stated.items()}
+        self.values: Mapping[str, Expr] = {**self.instance.forward, **stated}
 
-    @property
-    def rule(self) -> Rule:
-        return self.instance.written
+    def _named_sizes(self, rule: Rule) -> dict[str, int]:
+        """Named axes as large as the values given."""
+        sizes: dict[str, int] = {}
+        for variable in rule.inputs:
+            axes, shape = variable.shape.axes, self.arrays[variable.name].shape
+            own = zip(axes, shape[len(shape) - len(axes) :], strict=True)
+            sizes |= {axis: size for axis, size in own if isinstance(axis, str)}
+        for variable in rule.static_inputs:
+            if any(variable.name in output.shape.axes for output in rule.outputs):
+                sizes[variable.name] = self._integer(variable.name)
+        return sizes
+
+    def _integer(self, name: str) -> int:
+        return int(Fraction(self.arrays[name].items[0]))
+
+    def _point(self, place: Index, once: set[str]) -> _Point:
+        """The elements at one place of the batch."""
+        point: dict[str, Any] = {}
+        for name, values in self.arrays.items():
+            for index in _places(self.own(name)):
+                value = _number(values.at((*place, *index)))
+                if name in once and any(place):
+                    value = Fraction(0)
+                point[element(name, index)] = value
+        return point
+
+    def own(self, name: str) -> Shape:
+        """The sizes of a variable's axes."""
+        return tuple(extent(axis, self.sizes) for axis in self.axes[name])
 
     @property
     def is_outside(self) -> bool:
@@ -100,90 +155,6 @@ class _Worked:
             for point in self.points.values()
         )
 
-    @cached_property
-    def values(self) -> Mapping[str, Expr]:
-        """Outputs and gradients of the elements."""
-        stated = {f"d{name}": value for name, value in self.instance.stated.items()}
-        return {**self.instance.forward, **stated}
-
-    def own(self, variable: Input | Output) -> Shape:
-        """The sizes of a variable's axes."""
-        return _extents(variable.shape.axes, self.instance.sizes)
-
-
-def _bind(rule: Rule, example: Example) -> _Worked:
-    """Every value in place: upstream gradients are 1 and statics have their default
-    unless they are given."""
-    arrays: dict[str, _Array] = {}
-    for output in rule.outputs:
-        if output.takes_gradient:
-            arrays[f"d{output.name}"] = _Array((), ("1",))
-    for variable in rule.static_inputs:
-        if variable.default is not None:
-            arrays[variable.name] = _Array((), (str(variable.default),))
-    arrays.update((name, _array(value)) for name, value in example.given)
-    sizes, axes = _sizes(rule, arrays), _axes(rule)
-    made = unroll(rule, sizes, _shifts(rule, arrays))
-    # The 1 that stands for a whole gradient has no batch axes.
-    shapes = (a.shape[: max(len(a.shape) - len(axes[n]), 0)] for n, a in arrays.items())
-    batch = _broadcast(shapes)
-    points = {p: _point(rule, arrays, sizes, p) for p in _places(batch)}
-    return _Worked(
-        Instance(rule, made.rule, made.sizes, made.integers), arrays, batch, points
-    )
-
-
-def _sizes(rule: Rule, arrays: Mapping[str, _Array]) -> dict[str, int]:
-    """Named axes as large as the values given."""
-    sizes: dict[str, int] = {}
-    for variable in rule.inputs:
-        axes = variable.shape.axes
-        shape = arrays[variable.name].shape
-        own = shape[len(shape) - len(axes) :]
-        for axis, size in zip(axes, own, strict=True):
-            if isinstance(axis, str):
-                sizes[axis] = size
-    for variable in rule.static_inputs:
-        if any(variable.name in output.shape.axes for output in rule.outputs):
-            sizes[variable.name] = int(Fraction(arrays[variable.name].items[0]))
-    return sizes
-
-
-def _shifts(rule: Rule, arrays: Mapping[str, _Array]) -> dict[str, int]:
-    """Index shifts; integer statics are the same everywhere, as an index may use
-    them."""
-    return {
-        variable.name: int(Fraction(arrays[variable.name].items[0]))
-        for variable in rule.static_inputs
-        if variable.kind.value == "static int"
-    }
-
-
-def _axes(rule: Rule) -> Mapping[str, tuple[str | int, ...]]:
-    variables: tuple[Input | Output, ...] = (*rule.inputs, *rule.outputs)
-    found = {variable.name: variable.shape.axes for variable in variables}
-    return found | {f"d{v.name}": v.shape.axes for v in variables if v.takes_gradient}
-
-
-def _extents(axes: tuple[str | int, ...], sizes: Mapping[str, int]) -> Shape:
-    return tuple(a if isinstance(a, int) else sizes[a] for a in axes)
-
-
-def _point(
-    rule: Rule, arrays: Mapping[str, _Array], sizes: Mapping[str, int], place: Index
-) -> _Point:
-    """The elements at one place of the batch."""
-    axes = _axes(rule)
-    once = {f"d{o.name}" for o in rule.outputs if not o.shape.batch}
-    point: dict[str, Any] = {}
-    for name, values in arrays.items():
-        for index in _places(_extents(axes[name], sizes)):
-            value = _number(values.at((*place, *index)))
-            if name in once and any(place):
-                value = Fraction(0)
-            point[element(name, index)] = value
-    return point
-
 
 # --- comparing ---------------------------------------------------------------------------
 
@@ -191,7 +162,7 @@ def _point(
 def _compare(
     example: Example, worked: _Worked, name: str, expected: _Array
 ) -> Iterator[Diagnostic]:
-    rule = worked.rule
+    rule = worked.instance.written
     output = next((o for o in rule.outputs if o.name == name), None)
     found = _gradient(worked, name) if output is None else _output(worked, output)
     shape, values = found
@@ -214,12 +185,34 @@ def _compare(
             yield _contradicts(rule, example, name, f"{told}, not {text}")
             return
         if verdict is Agreement.SINGLE:
-            yield _single(rule, example, told, text)
+            yield warning(
+                "GS413",
+                f"an example of {rule.name} is right to the precision of float32 only",
+                rule.source,
+                example.span,
+                label=f"{told}, not {text}",
+                help="write the digits of the exact value, or fewer",
+            )
             return
 
 
+def _contradicts(rule: Rule, example: Example, name: str, told: str) -> Diagnostic:
+    return error(
+        "GS409",
+        f"an example contradicts {rule.name}: {told}",
+        rule.source,
+        example.span,
+        label=told,
+        help=f"correct the example, or the rule's {name}",
+    )
+
+
+def _shape_text(shape: Shape) -> str:
+    return f"shape {list(shape)}" if shape else "no axes"
+
+
 def _output(worked: _Worked, output: Output) -> tuple[Shape, dict[Index, Any]]:
-    own = worked.own(output)
+    own = worked.own(output.name)
     batch = worked.batch if output.shape.batch else ()
     found: dict[Index, Any] = {}
     for place in _places(batch):
@@ -232,11 +225,10 @@ def _output(worked: _Worked, output: Output) -> tuple[Shape, dict[Index, Any]]:
 
 def _gradient(worked: _Worked, name: str) -> tuple[Shape, dict[Index, Any]]:
     """The gradient summed to the input's own shape; None where it is not known."""
-    variable = next(i for i in worked.rule.inputs if f"d{i.name}" == name)
-    values = worked.arrays[variable.name]
+    values = worked.arrays[name.removeprefix("d")]
     parts: dict[Index, list[Any]] = {}
     for place, point in worked.points.items():
-        for index in _places(worked.own(variable)):
+        for index in _places(worked.own(name)):
             expr = worked.values.get(element(name, index))
             if expr is None:
                 return (), {}
@@ -247,7 +239,7 @@ def _gradient(worked: _Worked, name: str) -> tuple[Shape, dict[Index, Any]]:
 
 def _is_undefined(worked: _Worked, name: str, index: Index) -> bool:
     """True if certainly undefined; at infinite inputs there may be a limit instead."""
-    own = len(_axes(worked.rule)[name])
+    own = len(worked.axes[name])
     compiled = program(worked.values[element(name, index[len(index) - own :])])
     return any(
         _is_finite(point) and compiled.is_singular(point)
@@ -274,16 +266,19 @@ def _is_finite(point: _Point) -> bool:
 def _at_kink(rule: Rule, example: Example, worked: _Worked) -> Iterator[Diagnostic]:
     """The first derived gradient in an example at a nonsmooth point: its value is a
     choice, not a derivative."""
-    inputs = {f"d{v.name}": v for v in rule.inputs}
-    entries = dict(zip(inputs, rule.backward, strict=True))
-    outputs = {output.name for output in rule.outputs}
-    for name, _ in example.expected:
-        if name in outputs or isinstance(entries[name], Declared):
-            continue
-        own = worked.own(inputs[name])
-        elements = (element(inputs[name].name, index) for index in _places(own))
-        if any(_is_kink(worked, one) for one in elements):
-            yield _kink(rule, example, name)
+    chosen = {f"d{v.name}": v for v in rule.inputs if v.name not in rule.declared}
+    for name in (name for name, _ in example.expected if name in chosen):
+        own = _places(worked.own(name))
+        if any(_is_kink(worked, element(chosen[name].name, i)) for i in own):
+            yield warning(
+                "GS447",
+                f"an example of {rule.name} gives {name} at a kink",
+                rule.source,
+                example.span,
+                label=f"{name} has another value on either side, and none here",
+                help="choose a point beside it; if the value at the kink matters, say it"
+                f" in `{name} = …`",
+            )
             return
 
 
@@ -299,58 +294,6 @@ def _is_kink(worked: _Worked, name: str) -> bool:
         if len(ends) == 2 and abs(ends[0] - ends[1]) > 1e-9:
             return True
     return False
-
-
-# --- what is said ------------------------------------------------------------------------
-
-
-def _outside(rule: Rule, example: Example) -> Diagnostic:
-    return warning(
-        "GS412",
-        f"an example of {rule.name} is outside its assumptions",
-        rule.source,
-        example.span,
-        label="the values given do not satisfy the assumptions",
-        help="choose values inside, or widen the assumption",
-    )
-
-
-def _contradicts(rule: Rule, example: Example, name: str, told: str) -> Diagnostic:
-    return error(
-        "GS409",
-        f"an example contradicts {rule.name}: {told}",
-        rule.source,
-        example.span,
-        label=told,
-        help=f"correct the example, or the rule's {name}",
-    )
-
-
-def _single(rule: Rule, example: Example, told: str, text: str) -> Diagnostic:
-    return warning(
-        "GS413",
-        f"an example of {rule.name} is right to the precision of float32 only",
-        rule.source,
-        example.span,
-        label=f"{told}, not {text}",
-        help="write the digits of the exact value, or fewer",
-    )
-
-
-def _kink(rule: Rule, example: Example, name: str) -> Diagnostic:
-    return warning(
-        "GS447",
-        f"an example of {rule.name} gives {name} at a kink",
-        rule.source,
-        example.span,
-        label=f"{name} has another value on either side, and none here",
-        help="choose a point beside it; if the value at the kink matters, say it in"
-        f" `{name} = …`",
-    )
-
-
-def _shape_text(shape: Shape) -> str:
-    return f"shape {list(shape)}" if shape else "no axes"
 
 
 # --- numbers -----------------------------------------------------------------------------

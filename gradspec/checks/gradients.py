@@ -8,23 +8,18 @@ enough points. A rule of rank 0 has one size and one element for each input.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from itertools import islice, product
 from time import process_time
 
 from gradspec.checks.breaks import Break
-from gradspec.checks.claims import (
-    Claim,
-    Judgement,
-    further,
-    is_enough,
-    is_equal,
-    too_few,
-)
 from gradspec.checks.diagnosis import wording
 from gradspec.checks.diagnosis.wording import Witness
 from gradspec.checks.evidence import (
+    Claim,
     Evidence,
     everywhere,
     examine,
@@ -33,7 +28,12 @@ from gradspec.checks.evidence import (
     prove,
 )
 from gradspec.checks.instances import Instance, Instances, Point, stem
-from gradspec.checks.quotient import by_quotient
+from gradspec.derive.chain import Underivable
+from gradspec.derive.indexed import (
+    closed_cotangent,
+    indexed_cotangents,
+    same,
+)
 from gradspec.diagnostics import Diagnostic, error
 from gradspec.ir.elements import OutOfRange, element, places
 from gradspec.ir.rule import (
@@ -41,6 +41,7 @@ from gradspec.ir.rule import (
     Declared,
     Derived,
     Input,
+    Kind,
     NoGradient,
     Rule,
     Status,
@@ -48,13 +49,21 @@ from gradspec.ir.rule import (
 )
 from gradspec.ir.tidy import tidy
 from gradspec.ir.unroll import Gap, axis_names, unroll
-from gradspec.ir.walk import follows_surrogate, size
+from gradspec.ir.walk import follows_surrogate, names, size
 from gradspec.primitives.formula import elementary
 from gradspec.symbolic.compare import Comparison, Relation, compare, relative_digits
+from gradspec.symbolic.domain import EDGE, Limits, restrained, whole_range
 from gradspec.symbolic.limit import Effort
 from gradspec.symbolic.neighbours import PRECISION, on_border
 from gradspec.symbolic.proof.prove import Proof, Sides, by_normal_form
 from gradspec.symbolic.proof.regions import Question
+from gradspec.symbolic.sampling import generic_points
+
+LEAST = 32
+"""Different generic points at which an unproved claim has to agree."""
+
+DRAWN = 48
+"""Points drawn; a few of them may be kinks, or not decided."""
 
 _MOST_DIGITS = 50
 _CONFIRMED = 4
@@ -67,16 +76,24 @@ _LOOK = 64
 """Nodes of an element that make its examination one step."""
 
 
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The verdict on one cotangent, and its diagnostics."""
+
+    verdict: Verdict
+    found: tuple[Diagnostic, ...] = ()
+
+
 def judge(
     rule: Rule, known: Instances, met: tuple[Break, ...], budget: float
 ) -> tuple[Judgement, ...]:
     """Every declared cotangent, in input order; they share the budget. ``met`` are the
     nonsmooth points of the usual instance."""
-    declared = tuple(_declared(rule))
-    done = []
-    for variable, entry in declared:
+    declared, done = rule.declared, []
+    for variable in (v for v in rule.inputs if v.name in declared):
         begun = process_time()
         share = budget / len(declared)
+        entry = declared[variable.name]
         judged = _judge(rule, variable, entry, known, met, share)
         judged = _with_all_elements(rule, variable, known, judged)
         verdict = replace(judged.verdict, seconds=process_time() - begun)
@@ -88,21 +105,13 @@ def judge_by_calculus(rule: Rule) -> tuple[Judgement, ...]:
     """For fixed sizes that are too large to unroll: equal for every size, or
     unknown."""
     done = []
-    for variable, entry in _declared(rule):
-        if is_equal(rule, variable.name, entry):
-            verdict = Verdict(variable.name, Status.PROVED, "index calculus")
-            done.append(Judgement(verdict))
+    for name, entry in rule.declared.items():
+        if is_equal(rule, name, entry):
+            done.append(Judgement(Verdict(name, Status.PROVED, "index calculus")))
         else:
-            verdict = Verdict(variable.name, Status.AGREES)
-            unknown = wording.unknown(rule, variable, entry)
-            done.append(Judgement(verdict, (unknown,)))
+            unknown = wording.unknown(rule, name, entry)
+            done.append(Judgement(Verdict(name, Status.AGREES), (unknown,)))
     return tuple(done)
-
-
-def _declared(rule: Rule) -> Iterator[tuple[Input, Declared]]:
-    for variable, entry in zip(rule.inputs, rule.backward, strict=True):
-        if isinstance(entry, Declared):
-            yield variable, entry
 
 
 def _judge(
@@ -114,8 +123,6 @@ def _judge(
     budget: float,
 ) -> Judgement:
     usual = known.usual or known.larger[0]
-    if not usual.derived:
-        return _by_quotient(variable, known)
     equal = is_equal(rule, variable.name, entry)
     looking = Effort.of(budget)
     seen: list[Evidence] = []
@@ -139,7 +146,8 @@ def _judge(
     if outside is not None:
         return _outside(outside)
     found = tuple(islice(_holes(variable, usual, seen), 1))
-    verdict = _agreeing(rule, variable, seen)
+    verdict = agreeing(variable.name, seen)
+    verdict = replace(verdict, through_surrogate=follows_surrogate(rule))
     if verdict.points and not any(one.rounded for one in seen):
         verdict = _proved(rule, equal, verdict, seen, known, Effort.of(budget))
     if verdict.status is Status.PROVED or not any(i.points for i in known.every):
@@ -150,27 +158,12 @@ def _judge(
 def _claims(variable: Input, instance: Instance) -> Iterator[Claim]:
     """The elements of one cotangent."""
     inputs = {i.name: i for i in instance.rule.inputs}
-    entries = {variable.name: entry for variable, entry in instance.declared()}
+    entries = instance.rule.declared
     for index in places(variable.shape.axes, instance.sizes):
         name = element(variable.name, index)
         if name in instance.derived and name in entries:
             stated, derived = instance.stated[name], instance.derived[name]
             yield Claim(instance, inputs[name], entries[name], stated, derived)
-
-
-def _by_quotient(variable: Input, known: Instances) -> Judgement:
-    """The judgement by difference quotients, where some primitive has no known
-    derivative."""
-    judged = [
-        Judgement(*by_quotient(instance, one, entry))
-        for instance in known.always
-        for one, entry in instance.declared()
-        if stem(one.name) == variable.name
-    ]
-    refuted = (j for j in judged if j.verdict.status is Status.REFUTED)
-    agreeing = next((j for j in judged if not j.found), judged[0])
-    one = next(refuted, agreeing)
-    return replace(one, verdict=_of_variable(one.verdict))
 
 
 def _confirmed(
@@ -204,8 +197,108 @@ def _confirmed(
         count = max((count, *(len(one.supporting) for one in more)))
     else:
         found = (*found, too_few(rule, variable, entry, count))
-    verdict = replace(_agreeing(rule, variable, done), stopped=judged.verdict.stopped)
+    verdict = replace(
+        agreeing(variable.name, done),
+        stopped=judged.verdict.stopped,
+        through_surrogate=judged.verdict.through_surrogate,
+    )
     return Judgement(verdict, found)
+
+
+# --- enough points -----------------------------------------------------------------------
+# Where the domain is thin (an equation), narrow, or few points of it are decided, the
+# points that happen to be met may have in common what hides an error. So a claim that is
+# not proved has to agree at enough different generic points.
+
+
+def further(claim: Claim) -> tuple[Point, ...]:
+    """Generic points for a claim, or every point of a finite domain."""
+    drawn = generic_points(claim.instance.rule, DRAWN)
+    return (*drawn, *_every(claim, drawn[0])) if drawn else ()
+
+
+def is_enough(claim: Claim, agreeing: Iterable[Point]) -> bool:
+    """True if enough points differ in the inputs of the claim."""
+    used = _used(claim)
+    met = {_key(point, used) for point in agreeing}
+    if len(met) >= LEAST:
+        return True
+    drawn = generic_points(claim.instance.rule, DRAWN)
+    every = {_key(p, used) for p in _every(claim, drawn[0])} if drawn else set()
+    return bool(met) and bool(every) and every <= met
+
+
+def too_few(rule: Rule, variable: Input, entry: Declared, count: int) -> Diagnostic:
+    where = "no point" if count == 0 else f"{count} point{'s'[: count != 1]} only"
+    return error(
+        "GS415",
+        f"d{variable.name} of {rule.name} is not proved, and agrees at too few points",
+        rule.source,
+        entry.span,
+        label=f"agrees with the derivative at {where}: {LEAST} different ones are needed",
+        help="assume less, or in a simpler way (an equation solved for one input, an input"
+        " that is given by others replaced by them); or leave the line out: a derived"
+        " gradient is right without points",
+    )
+
+
+def _used(claim: Claim) -> tuple[Input, ...]:
+    found = names(claim.declared) | names(claim.derived)
+    return tuple(i for i in claim.instance.rule.inputs if i.name in found)
+
+
+def _key(point: Point, used: tuple[Input, ...]) -> tuple[int, ...]:
+    return tuple(round(point[i.name] * 2**EDGE) for i in used)
+
+
+def _every(claim: Claim, base: Point) -> Iterator[Point]:
+    """All values of the claim's inputs, if they are fewer than enough: each input is
+    pinned (``x == 2``), a truth value or one of a few integers."""
+    rule, used = claim.instance.rule, _used(claim)
+    limits = Limits(rule)
+    pinned = limits.pinned()
+    pools = [_pool(i, limits) for i in used if i.name not in pinned]
+    if any(pool is None for pool in pools):
+        return
+    inside = restrained(rule, limits.conditions)
+    free = [i.name for i in used if i.name not in pinned]
+    for number, values in enumerate(product(*(pool or () for pool in pools))):
+        if number > LEAST:
+            return
+        point: Mapping[str, Fraction] = {**base, **dict(zip(free, values, strict=True))}
+        if inside.holds(point):
+            yield point
+
+
+def _pool(variable: Input, limits: Limits) -> tuple[Fraction, ...] | None:
+    if variable.kind is Kind.BOOL:
+        return (Fraction(0), Fraction(1))
+    if variable.kind not in (Kind.INT, Kind.STATIC_INT):
+        return None
+    low, high = whole_range(limits.room(variable.name, {}), variable.default)
+    return tuple(map(Fraction, range(low, high + 1))) if high - low < LEAST else None
+
+
+# --- index calculus ----------------------------------------------------------------------
+
+
+@lru_cache(maxsize=16)
+def derived(rule: Rule) -> dict[str, Derived]:
+    """The derived cotangents by input; none if some derivative is not known."""
+    try:
+        return indexed_cotangents(rule)
+    except Underivable:
+        return {}
+
+
+def is_equal(rule: Rule, name: str, entry: Declared) -> bool:
+    """True if the declared cotangent equals the derived one for all sizes. (A rule
+    without axes has no sizes, and a proof of its own.)"""
+    true = None if rule.is_elementwise else derived(rule).get(name)
+    if true is None:
+        return False
+    stated = closed_cotangent(rule, name, entry)
+    return same(stated, closed_cotangent(rule, name, true))
 
 
 # --- what is said ------------------------------------------------------------------------
@@ -242,26 +335,21 @@ def _holes(
             yield wording.hole(Witness(claim, *at_end))
 
 
-def _of_variable(verdict: Verdict) -> Verdict:
-    return replace(verdict, input=stem(verdict.input))
-
-
 # --- what is established -----------------------------------------------------------------
 
 
-def _agreeing(rule: Rule, variable: Input, seen: Iterable[Evidence]) -> Verdict:
+def agreeing(name: str, seen: Iterable[Evidence]) -> Verdict:
     """The verdict on agreeing values: the digits of balls, or those of rounded
     numbers."""
     seen = tuple(seen)
     digits = [d for one in seen for d in one.agreeing]
     apart = [c for one in seen for c in one.rounded]
     verdict = Verdict(
-        variable.name,
+        name,
         Status.AGREES,
         "ball arithmetic",
         points=len(digits) + len(apart),
         digits=min((*digits, _MOST_DIGITS)) if digits else 0,
-        through_surrogate=follows_surrogate(rule),
         bits=max((one.bits for one in seen), default=0),
     )
     if apart:
@@ -345,8 +433,7 @@ def recheck(rule: Rule, known: Instances) -> None:
     instance = known.apart
     if instance is None:
         return
-    entries = zip(instance.rule.inputs, instance.rule.backward, strict=True)
-    for variable, entry in entries:
+    for variable, entry in instance.rule.entries:
         true = instance.derived.get(variable.name)
         if not isinstance(entry, Derived) or true is None:
             continue

@@ -18,7 +18,7 @@ from gradspec.derive.vjp import cotangents
 from gradspec.ir import unroll as sizes
 from gradspec.ir.elements import Nested
 from gradspec.ir.expr import ZERO, Expr
-from gradspec.ir.rule import Declared, Input, Kind, Rule
+from gradspec.ir.rule import Kind, Rule
 from gradspec.ir.unroll import Gap, Sizes, Small, axis_names, count, is_too_large
 from gradspec.ir.walk import closed_cotangents, closed_outputs, expand, inline, names
 from gradspec.symbolic.enclose import defined, enclose, program
@@ -84,11 +84,15 @@ class Instance:
     def assumed(self) -> tuple[Expr, ...]:
         return tuple(a.condition for a in self.rule.assumes if not a.indices)
 
+    def is_assumed(self, point: Point, precision: int = 128) -> bool:
+        """True if all assumptions hold at the point."""
+        return all(enclose(c, point, precision) is True for c in self.assumed)
+
     def is_inside(self, point: Point) -> bool:
-        """True if all assumptions hold at the point and the outputs have values."""
-        if not all(enclose(c, point) is True for c in self.assumed):
-            return False
-        return all(map(defined, program(*self.forward.values()).run(point)))
+        """The same, and the outputs have values."""
+        return self.is_assumed(point) and all(
+            map(defined, program(*self.forward.values()).run(point))
+        )
 
     @property
     def whole(self) -> frozenset[str]:
@@ -108,12 +112,6 @@ class Instance:
             value = inline(self.rule.forward, surrogate.value)
             paths[surrogate.output] = expand(value)
         return paths
-
-    def declared(self) -> Iterator[tuple[Input, Declared]]:
-        """The inputs whose cotangent the author wrote."""
-        for variable, entry in zip(self.rule.inputs, self.rule.backward, strict=True):
-            if isinstance(entry, Declared):
-                yield variable, entry
 
 
 class Instances:

@@ -16,8 +16,8 @@ from fractions import Fraction
 from itertools import islice
 from typing import Any
 
-from gradspec.checks.claims import Claim, Judgement
-from gradspec.checks.evidence import Evidence, examine
+from gradspec.checks.evidence import Claim, examine, prove
+from gradspec.checks.gradients import Judgement, agreeing
 from gradspec.checks.instances import (
     Instance,
     Point,
@@ -54,7 +54,6 @@ from gradspec.symbolic.compare import decimal
 from gradspec.symbolic.enclose import defined, enclose, program
 from gradspec.symbolic.limit import Effort
 from gradspec.symbolic.neighbours import FINE, lies_between, meet
-from gradspec.symbolic.proof.prove import search
 
 _BITS = 256
 _MOST = 64
@@ -117,7 +116,7 @@ def _pairs(seen: Instance) -> Iterator[Pair]:
     inputs = [i for i in rule.inputs if i.takes_gradient]
     stated = closed_cotangents(rule)
     true = _true(rule)
-    for variable, entry in zip(rule.inputs, rule.backward, strict=True):
+    for variable, entry in rule.entries:
         value = stated.get(f"d{variable.name}")
         if value is None or not isinstance(entry, Declared | Derived | Override):
             continue
@@ -160,54 +159,33 @@ def _judge(pair: Pair, first: Verdict, budget: float) -> Judgement:
         return Judgement(refuted, (lie,))
     if first.status in (Status.PROVED, Status.DERIVED):
         method = "derivatives of what is equal"
-        return Judgement(
-            replace(
-                verdict,
-                method=method,
-                sizes=first.sizes,
-                on_domain=first.on_domain,
-                through_surrogate=first.through_surrogate,
-            )
+        proved = Verdict(
+            verdict.input,
+            Status.PROVED,
+            method,
+            sizes=first.sizes,
+            on_domain=first.on_domain,
+            through_surrogate=first.through_surrogate,
         )
+        return Judgement(proved)
     return Judgement(_by_itself(pair, verdict, budget))
 
 
 def _by_itself(pair: Pair, verdict: Verdict, budget: float) -> Verdict:
     """The verdict on a second derivative as a claim of its own: the first only
     agrees."""
-    seen = _examined(pair)
-    agreeing = seen.agreeing
-    digits = min((*agreeing, 50)) if agreeing else 0
-    verdict = replace(
-        verdict,
-        status=Status.AGREES,
-        method="ball arithmetic",
-        points=len(agreeing),
-        digits=digits,
-        bits=seen.bits,
-    )
-    found = search(
-        pair.emitted,
-        pair.true,
-        pair.instance.assumed,
-        Effort.of(budget),
-        wrt=pair.by.name,
-        whole=pair.instance.whole,
-    )
-    if found.proof is None or not agreeing:
-        return replace(verdict, stopped=found.stopped)
+    entry = Declared(pair.emitted)
+    claim = Claim(pair.instance, pair.by, entry, pair.emitted, pair.true)
+    seen = examine(claim, pair.instance.points)
+    found = prove(claim, Effort.of(budget))
+    if found.proof is None or not seen.agreeing:
+        return replace(agreeing(verdict.input, (seen,)), stopped=found.stopped)
     return replace(
-        verdict,
+        agreeing(verdict.input, (seen,)),
         status=Status.PROVED,
         method=found.proof.method,
         on_domain=found.proof.assumed,
     )
-
-
-def _examined(pair: Pair) -> Evidence:
-    entry = Declared(pair.emitted)
-    claim = Claim(pair.instance, pair.by, entry, pair.emitted, pair.true)
-    return examine(claim, pair.instance.points)
 
 
 # --- patched values ----------------------------------------------------------------------
@@ -241,7 +219,7 @@ def _told(pair: Pair, point: Point, here: Any, limit: Any) -> Diagnostic:
     entry = rule.backward[rule.inputs.index(pair.input)]
     used = names(pair.true) | names(pair.emitted) | {pair.input.name, pair.by.name}
     place = said(point, tuple(n for n in pair.instance.shown if n in used))
-    given, true = decimal(here, 10), decimal(limit, 10)
+    given, true, by = decimal(here, 10), decimal(limit, 10), pair.by.name
     return error(
         "GS462",
         f"the second derivative of {rule.name} ({pair.name}) is wrong at a single point",
@@ -252,16 +230,9 @@ def _told(pair: Pair, point: Point, here: Any, limit: Any) -> Diagnostic:
             "the gradient itself is right there, but it is a constant to whoever"
             " differentiates it, or a branch that ends there"
         ],
-        help=_cure(pair, point),
-    )
-
-
-def _cure(pair: Pair, point: Point) -> str:
-    """The suggested fix: a straight line through the point in place of a constant."""
-    by = pair.by.name
-    return (
-        f"give the branch at {by} = {number(point[by])} a first-order term in {by} (a"
-        " Taylor polynomial in place of a constant); first derivatives stay as they are"
+        # A straight line through the point in place of a constant.
+        help=f"give the branch at {by} = {number(point[by])} a first-order term in {by} (a"
+        " Taylor polynomial in place of a constant); first derivatives stay as they are",
     )
 
 
@@ -273,13 +244,9 @@ def _at_borders(instance: Instance, exprs: tuple[Expr, ...]) -> Iterator[Point]:
     seen: set[tuple[Fraction, ...]] = set()
     for point in _candidates(instance, exprs):
         key = tuple(point.values())
-        if key not in seen and _is_inside(instance, point):
+        if key not in seen and instance.is_assumed(point):
             seen.add(key)
             yield point
-
-
-def _is_inside(instance: Instance, point: Point) -> bool:
-    return all(enclose(c, point) is True for c in instance.assumed)
 
 
 def _candidates(instance: Instance, exprs: tuple[Expr, ...]) -> Iterator[Point]:
@@ -305,7 +272,7 @@ def _approaches(expr: Expr, point: Point, instance: Instance) -> tuple[Any, ...]
         near = dict(point)
         for name, way in zip(names, direction, strict=True):
             near[name] += way * _STEP * max(abs(point[name]), Fraction(1))
-        if not all(enclose(c, near, FINE) is True for c in instance.assumed):
+        if not instance.is_assumed(near, FINE):
             continue
         value = program(expr).run(near, FINE)[0]
         if not defined(value):

@@ -217,6 +217,16 @@ class Rule:
         return not any(v.shape.axes for v in variables)
 
     @property
+    def entries(self) -> tuple[tuple[Input, Backward], ...]:
+        """Each input with its entry of the backward pass."""
+        return tuple(zip(self.inputs, self.backward, strict=True))
+
+    @property
+    def declared(self) -> dict[str, Declared]:
+        """The cotangents that the author declared, by input."""
+        return {v.name: e for v, e in self.entries if isinstance(e, Declared)}
+
+    @property
     def tensor_inputs(self) -> tuple[Input, ...]:
         return tuple(i for i in self.inputs if not i.kind.is_static)
 

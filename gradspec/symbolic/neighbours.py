@@ -106,24 +106,6 @@ def meet(values: tuple[Any, ...]) -> bool:
         )
 
 
-def central_slope(expr: Expr, point: Mapping[str, Fraction], name: str) -> float | None:
-    """The derivative in one variable from three enclosures; None at a kink or where one
-    of them is undefined."""
-    near = beside(point, name, ())
-    values = [enclose(expr, p, PRECISION) for p in (*near, point)]
-    if not all(defined(value) for value in values):
-        return None
-    below, above, here = values
-    size = max(abs(point[name]), Fraction(1))
-    with ctx.workprec(PRECISION):
-        step = to_ball(size) * arb(2) ** -200
-        left, right = (here - below) / step, (above - here) / step
-        bend = abs(right - left)
-        if not bend < arb(2) ** -90 * (1 + abs(left) + abs(right)):
-            return None
-        return float(((left + right) / 2).mid())
-
-
 # --- several kinks in one point ------------------------------------------------------
 # A sum of rectifiers that all turn at the same input (``relu(a * x) + relu(b * x)`` at
 # ``x = 0``) has slopes on either side of that input, but what frameworks and people take

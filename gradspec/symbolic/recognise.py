@@ -1,15 +1,19 @@
-"""Recognition of numbers: a simple fraction, or one times a well-known constant."""
+"""Values that are searched for: a number (a simple fraction, or one times a well-known
+constant), and the operand at which an operation gives a wanted value."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from flint import arb, ctx, fmpq
 
 from gradspec.ir.expr import ONE, Apply, Const, Expr, apply, const
-from gradspec.symbolic.enclose import defined, enclose
+from gradspec.primitives.formula import formula
+from gradspec.primitives.lookup import primitive
+from gradspec.symbolic.enclose import Value, defined, enclose, program
 
 PRECISION = 256
 _NARROW = 60
@@ -65,69 +69,20 @@ def common_ratio(tops: Values, bottoms: Values) -> Any:
     return common if count >= 3 and not common.contains(0) else None
 
 
-Rough = tuple[float | None, ...]
-
-
-def rough(values: Values) -> Rough:
-    """The same as floats; None where a float does not hold it."""
-    return tuple(None if value is None else _float(value) for value in values)
-
-
-def _float(ball: Any) -> float | None:
-    value = float(ball.mid())
-    return value if 1e-150 < abs(value) < 1e150 else None
-
-
-def may_be_proportional(tops: Rough, bottoms: Rough) -> bool:
-    """False if floats exclude a common ratio; a quick filter before
-    :func:`common_ratio`."""
-    first: float | None = None
-    for top, bottom in zip(tops, bottoms, strict=True):
-        if top is None or bottom is None:
-            continue
-        ratio = top / bottom
-        if first is None:
-            first = ratio
-        elif abs(ratio - first) > 1e-9 * abs(first):
-            return False
-    return True
-
-
 def varies(values: Values) -> bool:
     known = [value for value in values if value is not None]
     return any(not known[0].overlaps(value) for value in known[1:])
 
 
+def combined(function: Callable[..., Any], *columns: Values) -> Values:
+    """A function of the values in each row, None where one is not known."""
+    with ctx.workprec(PRECISION):
+        rows = zip(*columns, strict=True)
+        return tuple(None if None in row else function(*row) for row in rows)
+
+
 def quotients(tops: Values, bottoms: Values) -> Values:
-    with ctx.workprec(PRECISION):
-        return tuple(
-            None if a is None or b is None or b.contains(0) else a / b
-            for a, b in zip(tops, bottoms, strict=True)
-        )
-
-
-def products(left: Values, right: Values) -> Values:
-    with ctx.workprec(PRECISION):
-        return tuple(
-            None if a is None or b is None else a * b
-            for a, b in zip(left, right, strict=True)
-        )
-
-
-def reciprocals(values: Values) -> Values:
-    with ctx.workprec(PRECISION):
-        return tuple(
-            None if value is None or value.contains(0) else 1 / value
-            for value in values
-        )
-
-
-def differences(left: Values, right: Values) -> Values:
-    with ctx.workprec(PRECISION):
-        return tuple(
-            None if a is None or b is None else a - b
-            for a, b in zip(left, right, strict=True)
-        )
+    return combined(lambda a, b: None if b.contains(0) else a / b, tops, bottoms)
 
 
 def same(left: Values, right: Values) -> bool:
@@ -185,3 +140,101 @@ def _fraction(ball: Any, largest: int) -> Fraction | None:
 
 def _bits(value: Fraction) -> int:
     return value.numerator.bit_length() + value.denominator.bit_length()
+
+
+# --- operands ----------------------------------------------------------------------------
+
+NEVER: Final = "never"
+"""No operand gives the wanted value."""
+
+
+def is_invertible(op: str) -> bool:
+    return op in _BINARY or bool(primitive(op).inverse)
+
+
+def operand(op: str, args: tuple[Value, ...], place: int, wanted: Value) -> Value:
+    """The value for ``args[place]`` that makes ``op`` give ``wanted``; :data:`NEVER`,
+    or None where any would do or none is known.
+
+    Of several the one on the same branch as the present operand: a square root has the
+    sign of what stands there now.
+    """
+    if not all(_is_number(a) for n, a in enumerate(args) if n != place):
+        return None
+    if op in _BINARY:
+        found = _BINARY[op](args[0], args[1], place, wanted)
+        return found if isinstance(found, str) or _is_number(found) else None
+    now = args[0] if _is_number(args[0]) else arb(0)
+    inverse = program(formula(primitive(op).inverse))
+    bound = {"out": wanted, "x": now}
+    found = inverse.run({name: bound[name] for name in inverse.names}, PRECISION)[0]
+    return found if _is_number(found) else NEVER
+
+
+def _is_number(value: Value) -> bool:
+    return defined(value) and value is not True and value is not False
+
+
+def _sum(left: Value, right: Value, place: int, wanted: Value) -> Value:
+    return wanted - (left if place else right)
+
+
+def _difference(left: Value, right: Value, place: int, wanted: Value) -> Value:
+    return left - wanted if place else wanted + right
+
+
+def _product(left: Value, right: Value, place: int, wanted: Value) -> Value:
+    other = left if place else right
+    if other.contains(0):
+        return None if wanted.contains(0) else NEVER
+    return wanted / other
+
+
+def _quotient(left: Value, right: Value, place: int, wanted: Value) -> Value:
+    if not place:
+        return wanted * right
+    if wanted.contains(0):
+        return None if left.contains(0) else NEVER
+    return left / wanted
+
+
+def _power(base: Value, exponent: Value, place: int, wanted: Value) -> Value:
+    if place:
+        if not (base > 0 and wanted > 0) or base.contains(1):
+            return None
+        return wanted.log() / base.log()
+    if exponent.contains(0):
+        return None
+    root = abs(wanted) ** (1 / exponent) if not wanted.contains(0) else arb(0)
+    return -root if _is_number(base) and base < 0 else root
+
+
+_BINARY: dict[str, Callable[[Value, Value, int, Value], Value]] = {
+    "add": _sum,
+    "sub": _difference,
+    "mul": _product,
+    "div": _quotient,
+    "pow": _power,
+}
+
+
+_NEAR = (1 - 2.0**-50, 1 + 2.0**-50)
+"""Factors beyond what enclosures leave open."""
+
+
+def operands(
+    op: str, rows: list[tuple[Value, ...]], place: int, wanted: Values
+) -> Values | None:
+    """The values for one operand that give the wanted ones, where they are known; None
+    if at some point no operand would do."""
+    found: list[Value] = []
+    with ctx.workprec(PRECISION):
+        for row, want in zip(rows, wanted, strict=True):
+            value = None if want is None else operand(op, row, place, want)
+            if isinstance(value, str):
+                near = (operand(op, row, place, want * scale) for scale in _NEAR)
+                if all(isinstance(other, str) for other in near):
+                    return None
+                value = None  # at the end of the range, as far as is seen
+            found.append(None if value is None else narrow(value))
+    return tuple(found)

@@ -10,7 +10,7 @@ import pytest
 
 from gradspec import api
 from gradspec.checks.check import check
-from gradspec.checks.claims import Judgement
+from gradspec.checks.gradients import Judgement
 from gradspec.checks.second_order import _slopes, _true, judge
 from gradspec.driver.run import compile_source
 from gradspec.ir.rule import Rule, Status

@@ -1,41 +1,47 @@
-"""Hypotheses on what is wrong with a declared cotangent, in one table.
+"""Hypotheses on what is wrong with a declared cotangent, in one table, and their search.
 
 Each takes the scene (a rule's instances, what is declared, what the derivative is
 there) and gives guesses: a part of the text with what should stand in its place, or
 what the cotangent is in place of the derivative. A guess that holds at every point of
-every instance is told.
+every instance is reported.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
-from itertools import combinations, product
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from fractions import Fraction
+from functools import cache, partial
+from itertools import combinations, islice, product
+from typing import TypeAlias
 
 from gradspec.checks.diagnosis.missing import (
+    clamped,
     contribution,
-    is_number,
     missing,
     missing_inside,
     numeric_factor,
     relative,
-    slopes,
 )
-from gradspec.checks.diagnosis.phrases import bare, number_text, quoted
 from gradspec.checks.diagnosis.places import (
+    Exhausted,
     Forms,
     Guess,
-    Hypothesis,
-    Instead,
     Place,
-    Rows,
     Scene,
     View,
-    at,
+    bare,
     everywhere,
+    is_at_hand,
+    is_number,
+    is_short,
+    number_text,
+    quoted,
 )
-from gradspec.checks.instances import stem
-from gradspec.ir.elements import element
+from gradspec.checks.evidence import Claim, at_several_places
+from gradspec.checks.instances import Instance, Point, stem
+from gradspec.derive.scopes import replaced
+from gradspec.ir.elements import OutOfRange, element
 from gradspec.ir.expr import (
     ONE,
     ZERO,
@@ -48,34 +54,31 @@ from gradspec.ir.expr import (
     Select,
     Size,
     apply,
-    const,
 )
+from gradspec.ir.rule import Kind
 from gradspec.ir.text import show
 from gradspec.ir.tidy import fold, tidy
 from gradspec.ir.unroll import axis_names
-from gradspec.ir.walk import names, nodes, substitute, transform
+from gradspec.ir.walk import children, names, nodes, substitute, transform
 from gradspec.primitives.balls import truth
-from gradspec.primitives.lookup import is_function, primitive, rows
+from gradspec.primitives.formula import formula
+from gradspec.primitives.lookup import is_function, rows
 from gradspec.symbolic.breaks import RELATIONS
 from gradspec.symbolic.compare import decimal
-from gradspec.symbolic.recognise import (
-    Values,
-    common_ratio,
-    number,
-    products,
-    same,
-    varies,
-)
+from gradspec.symbolic.enclose import enclose
+from gradspec.symbolic.neighbours import borders_at, on_border
+from gradspec.symbolic.recognise import combined, common_ratio, number, same, varies
 
-_SIMPLE = 12
-"""Largest product of numerator and denominator of a factor that is easily forgotten."""
+Hypothesis: TypeAlias = Callable[[Scene], Iterator[Guess]]
 
 # --- the whole ---------------------------------------------------------------------------
 
 
 def upstream(scene: Scene) -> Iterator[Guess]:
     """An upstream gradient that does not occur."""
-    declared, needed = _used(scene, "stated"), _used(scene, "derived")
+    views, name = scene.views, scene.input
+    declared = _variables(view.instance.stated[view.of(name)] for view in views)
+    needed = _variables(view.instance.derived[view.of(name)] for view in views)
     absent = [name for name in scene.upstream if name not in declared]
     missed = [name for name in absent if name in needed]
     if scene.entry.value == ZERO or not missed:
@@ -83,9 +86,9 @@ def upstream(scene: Scene) -> Iterator[Guess]:
     if len(absent) < len(scene.upstream):
         outputs = ", ".join(name.removeprefix("d") for name in missed)
         told = f"the contribution of {outputs} is missing"
-        yield Guess(told, instead=partial(_without, scene, frozenset(missed)))
+        yield Guess(told, instead=partial(_without, name, frozenset(missed)))
         return
-    for ref in scene.refs(scene.root.indices):
+    for ref in scene.root.refs:
         if ref.name in missed and len(absent) == 1:
             told = (
                 f"the upstream gradient {ref.name} is missing: multiply by {bare(ref)}"
@@ -94,14 +97,12 @@ def upstream(scene: Scene) -> Iterator[Guess]:
     yield Guess(f"it does not use the upstream gradient {' or '.join(absent)}")
 
 
-def _used(scene: Scene, which: str) -> frozenset[str]:
-    """The variables in the elements of the cotangent, as declared or as derived."""
-    exprs = map(_element(scene.input, which), scene.rows.views)
+def _variables(exprs: Iterable[Expr]) -> frozenset[str]:
     return frozenset(stem(name) for expr in exprs for name in names(expr))
 
 
-def _without(scene: Scene, gone: frozenset[str], view: View) -> Expr:
-    derived = view.instance.derived[view.of(scene.input)]
+def _without(name: str, gone: frozenset[str], view: View) -> Expr:
+    derived = view.instance.derived[view.of(name)]
     zero: dict[str, Expr] = {n: ZERO for n in names(derived) if stem(n) in gone}
     return substitute(derived, zero)
 
@@ -110,40 +111,53 @@ def vanishing(scene: Scene) -> Iterator[Guess]:
     yield Guess("it is always 0", instead=lambda view: ZERO)
 
 
+_SIMPLE = 12
+"""Largest product of numerator and denominator of a factor that is easily forgotten."""
+
+
 def simple_factor(scene: Scene) -> Iterator[Guess]:
     """Times -1, 2, 1/2 and the like, or a size."""
-    yield from _factor(scene, _SIMPLE)
+    return _factor(scene, _SIMPLE)
 
 
 def any_factor(scene: Scene) -> Iterator[Guess]:
     """Times any number, with its name if it has one."""
-    yield from _factor(scene, 0)
+    return _factor(scene, 0)
 
 
 def _factor(scene: Scene, most: int) -> Iterator[Guess]:
-    for sizes in _sizes(scene):
-        told = " * ".join(size.axis for size in sizes)
-        shown = f"({told})" if len(sizes) > 1 else told
-        for is_divided in (False, True) if sizes else (False,):
-            scale = _scale(scene.every, *scene.values, sizes, is_divided)
-            if scale is None:
-                continue
-            value = number(scale)
-            if most and not _is_simple(value, most):
+    """Times a number, and times or divided by one or two sizes."""
+    axes = axis_names(scene.rule)
+    for some in ((), *((axis,) for axis in axes), *combinations(axes, 2)):
+        sizes = " * ".join(some)
+        for is_divided in (False, True) if some else (False,):
+            tops, bottoms = scene.root.now, scene.root.meant
+            for axis in some:
+                column = scene.values(Size(axis))
+                if is_divided:
+                    tops = combined(operator.mul, tops, column)
+                else:
+                    bottoms = combined(operator.mul, bottoms, column)
+            scale = common_ratio(tops, bottoms)
+            value = None if scale is None else number(scale)
+            if scale is None or (most and not _is_simple(value, most)):
                 continue
             text = decimal(scale, 17) if value is None else number_text(value)
-            if not sizes and value == const(-1):
-                yield Guess("its sign is wrong everywhere")
-            elif not sizes:
-                yield Guess(f"it is {text} times the derivative everywhere")
-            elif is_divided and value == ONE:
-                yield Guess(f"it is the derivative divided by {shown}")
-            elif is_divided:
-                yield Guess(f"it is {text} / {shown} times the derivative")
-            else:
-                times = told if value == ONE else f"{text} * {told}"
-                by = f"({times})" if "*" in times else times
-                yield Guess(f"it is {times} times the derivative: divide by {by}")
+            yield Guess(_factor_told(text, sizes, is_divided))
+
+
+def _factor_told(text: str, sizes: str, is_divided: bool) -> str:
+    shown = f"({sizes})" if "*" in sizes else sizes
+    if not sizes:
+        is_sign = text == "-1"
+        said = f"it is {text} times the derivative everywhere"
+        return "its sign is wrong everywhere" if is_sign else said
+    if is_divided:
+        said = f"it is {text} / {shown} times the derivative"
+        return f"it is the derivative divided by {shown}" if text == "1" else said
+    times = sizes if text == "1" else f"{text} * {sizes}"
+    by = f"({times})" if "*" in times else times
+    return f"it is {times} times the derivative: divide by {by}"
 
 
 def _is_simple(value: Expr | None, most: int) -> bool:
@@ -152,88 +166,58 @@ def _is_simple(value: Expr | None, most: int) -> bool:
     return abs(value.value.numerator * value.value.denominator) <= most
 
 
-def _sizes(scene: Scene) -> Iterator[tuple[Size, ...]]:
-    """None, one or two of the sizes that differ among the instances."""
-    axes = [Size(axis) for axis in axis_names(scene.rule)]
-    yield from ((), *((axis,) for axis in axes), *combinations(axes, 2))
-
-
-def _scale(
-    rows: Rows,
-    tops: Values,
-    bottoms: Values,
-    sizes: tuple[Size, ...],
-    is_divided: bool,
-) -> object:
-    """The ratio of two expressions as a number, times or divided by some sizes."""
-    for axis in sizes:
-        values = rows.values(axis)
-        if is_divided:
-            tops = products(tops, values)
-        else:
-            bottoms = products(bottoms, values)
-    return common_ratio(tops, bottoms)
-
-
-def other_input(scene: Scene) -> Iterator[Guess]:
-    """The derivative by another input of the same shape."""
+def other_element(scene: Scene) -> Iterator[Guess]:
+    """The derivative by another input of the same shape, or with its two indices
+    exchanged."""
+    own = scene.axes[scene.input]
     for other in scene.rule.inputs:
-        name, axes = other.name, scene.axes[other.name]
-        is_alike = other.takes_gradient and axes == scene.axes[scene.input]
-        if is_alike and name != scene.input:
+        name = other.name
+        if other.takes_gradient and scene.axes[name] == own and name != scene.input:
             told = f"it is the derivative by {name}, not by {scene.input}"
-            yield Guess(told, instead=_element(name, "derived"))
+            yield Guess(told, instead=partial(_element, name, 1))
+    if len(own) == 2 and own[0] == own[1]:
+        exchanged = partial(_element, scene.input, -1)
+        yield Guess("its two indices are exchanged", instead=exchanged)
 
 
-def _element(name: str, which: str) -> Instead:
-    """The cotangent of another input of the same shape, as stated or as derived."""
-
-    def instead(view: View) -> Expr:
-        found: Mapping[str, Expr] = getattr(view.instance, which)
-        return found[view.of(name)]
-
-    return instead
-
-
-def transposed(scene: Scene) -> Iterator[Guess]:
-    """A matrix's gradient with its indices exchanged."""
-    axes = scene.axes[scene.input]
-    if len(axes) == 2 and axes[0] == axes[1]:
-        yield Guess(
-            "its two indices are exchanged",
-            instead=lambda view: view.instance.derived[
-                element(scene.input, view.index[::-1])
-            ],
-        )
+def _element(name: str, step: int, view: View) -> Expr:
+    return view.instance.derived[element(name, view.index[::step])]
 
 
 def chain_factor(scene: Scene) -> Iterator[Guess]:
-    """The derivative of an inner expression of the forward, missing as a whole."""
-    for expr, of in slopes(scene, scene.root):
-        new = apply("mul", scene.root.node, expr)
-        yield Guess(f"the factor {quoted(expr)} is missing{of}", scene.root, new)
+    """A factor of the derivative, missing as a whole."""
+    derivative = scene.derived.value
+    for node in nodes(derivative) if is_short(derivative) else ():
+        is_product = isinstance(node, Apply) and node.op == "mul"
+        for factor in children(node) if is_product else ():
+            is_upstream = isinstance(factor, Ref) and factor.name in scene.upstream
+            known = is_at_hand(factor, scene.derived, scene.root.indices)
+            if known and not is_upstream:
+                told = f"the factor {quoted(factor)} is missing"
+                yield Guess(told, scene.root, apply("mul", scene.root.node, factor))
 
 
 # --- sums over indices -------------------------------------------------------------------
 
 
-def _sums(scene: Scene, place: Place) -> Forms:
+def sums(place: Place) -> Forms:
     """A sum too many, over the wrong index, of other terms, or in the wrong order."""
     match place.node:
         case Reduce(op="sum" | "mean", bounds=(bound,), body=body, where=None):
             for index, axis in place.indices.items():
                 if axis == bound.axis:
-                    one = at(body, bound.index, Idx(index))
+                    one = replaced(body, {bound.index: Idx(index)})
                     shown = f"{quoted(place.node)} should be {quoted(one)}"
                     yield f"{shown}: nothing is summed", one
-        case Apply(op="mul", args=(Reduce() as left, Reduce() as right)) if _is_alike(
-            left, right
-        ):
-            (bound,), (other,) = left.bounds, right.bounds
-            body = apply(
-                "mul", left.body, at(right.body, other.index, Idx(bound.index))
-            )
-            joined = Reduce("sum", left.bounds, body)
+        case Apply(
+            op="mul",
+            args=(
+                Reduce("sum", (bound,), left, None),
+                Reduce("sum", (other,), right, None),
+            ),
+        ) if bound.axis == other.axis:
+            inner = replaced(right, {other.index: Idx(bound.index)})
+            joined = Reduce("sum", (bound,), apply("mul", left, inner))
             yield f"the sum of products {quoted(joined)} is meant", joined
         case Ref(name=name, indices=(first, second)):
             told = f"the indices of {quoted(place.node)} are exchanged"
@@ -242,33 +226,20 @@ def _sums(scene: Scene, place: Place) -> Forms:
             return
 
 
-def _reductions(scene: Scene, place: Place) -> Forms:
-    node = place.node
-    if not isinstance(node, Reduce):
-        return
-    for op in ("sum", "mean") if node.op in ("sum", "mean") else ():
-        if op != node.op:
-            told = f"{quoted(node)} should be a {op}"
-            yield told, Reduce(op, node.bounds, node.body, node.where)
-    if node.where is not None:
-        told = f"{quoted(node)} should range over all elements"
-        yield told, Reduce(node.op, node.bounds, node.body)
-
-
-def _is_alike(left: Reduce, right: Reduce) -> bool:
-    """True for two sums over one axis."""
-    return (
-        left.op == right.op == "sum"
-        and len(left.bounds) == len(right.bounds) == 1
-        and left.bounds[0].axis == right.bounds[0].axis
-        and left.where is None
-        and right.where is None
-    )
+def reductions(place: Place) -> Forms:
+    """A sum for a mean, or the other way round."""
+    match place.node:
+        case Reduce("sum" | "mean" as op, bounds, body, where):
+            other = "mean" if op == "sum" else "sum"
+            told = f"{quoted(place.node)} should be a {other}"
+            yield told, Reduce(other, bounds, body, where)
+        case _:
+            return
 
 
 def one_term(scene: Scene) -> Iterator[Guess]:
     """The derivative with one element in the place of a sum."""
-    whole = ZERO if scene.derived is None else scene.derived.value
+    whole = scene.derived.value
     for node in nodes(whole):
         if not isinstance(node, Reduce) or len(node.bounds) > 1:
             continue
@@ -277,13 +248,9 @@ def one_term(scene: Scene) -> Iterator[Guess]:
         every: tuple[Expr, ...] = (*own, ZERO)
         for index in every:
             told = f"of {quoted(node)} only the term with {bound.index} ="
-            less = everywhere(whole, node, at(node.body, bound.index, index))
-            yield Guess(f"{told} {show(index)} is there", instead=_text(less))
-
-
-def _text(value: Expr) -> Instead:
-    """A text with the indices of the cotangent."""
-    return lambda view: view.closed(value)
+            less = everywhere(whole, node, replaced(node.body, {bound.index: index}))
+            instead = partial(View.closed, expr=less)
+            yield Guess(f"{told} {show(index)} is there", instead=instead)
 
 
 # --- one part ----------------------------------------------------------------------------
@@ -293,12 +260,16 @@ _PLAIN = ("mul", "div", "neg", "pow")
 """Operations whose operands' signs are those of a term, or have no sign."""
 
 
-def _signs(scene: Scene, place: Place) -> Forms:
+def signs(place: Place) -> Forms:
     """The sign of a term, or of an argument."""
     new = fold(apply("neg", place.node))
     match place.parent:
         case Apply(op="add" | "sub"):
-            yield f"the sign of {quoted(_unsigned(place.node))} is wrong", new
+            is_negative = isinstance(place.node, Apply) and place.node.op == "neg"
+            yield (
+                f"the sign of {quoted(new if is_negative else place.node)} is wrong",
+                new,
+            )
         case Select() if names(place.node):
             yield f"the sign of {quoted(place.node)} is wrong", new
         case Apply(op=op) if op not in _PLAIN and names(place.node):
@@ -307,100 +278,112 @@ def _signs(scene: Scene, place: Place) -> Forms:
             return
 
 
-def _unsigned(node: Expr) -> Expr:
-    match node:
-        case Apply(op="neg", args=(inner,)):
-            return inner
+_SURPLUS = (
+    ("a + b", "a", "{b} is one term too many"),
+    ("a + b", "b", "{a} is one term too many"),
+    ("a - b", "a", "{b} is one term too many"),
+    ("a - b", "b", "{a} is one term too many"),
+    ("a * b", "a", "{b} is one factor too many"),
+    ("a * b", "b", "{a} is one factor too many"),
+    ("a / b", "a", "the division by {b} is one too many"),
+    ("a if c else b", "b if c else a", "the branches of `… if {C} else …` are swapped"),
+)
+_OPERATORS = (
+    ("a * b", "a / b", "it should divide by {b}, not multiply"),
+    ("a * b", "b / a", "it should divide by {a}, not multiply"),
+    ("a / b", "a * b", "it should multiply by {b}, not divide"),
+    ("a / b", "b / a", "{whole} should be {new}"),
+    ("a**b", "b**a", "{whole} should be {new}"),
+)
+_POWERS = (
+    ("a", "square(a)", "{a} should be squared"),
+    ("a", "sqrt(a)", "{a} should be {new}"),
+    ("a", "1 / a", "{a} should be its reciprocal"),
+)
+"""A part as it is, as it should be, and the sentence; ``{C}`` has no quotes."""
+
+
+def _rewritten(table: tuple[tuple[str, str, str], ...], whole: Expr) -> Forms:
+    for old, new, sentence in table:
+        values = _matched(formula(old), whole)
+        if values is not None:
+            made = substitute(formula(new), values)
+            parts = {**values, "whole": whole, "new": made}
+            shown = {name: quoted(part) for name, part in parts.items()}
+            plain = {name.upper(): bare(part) for name, part in values.items()}
+            yield sentence.format(**shown, **plain), made
+
+
+def _matched(pattern: Expr, node: Expr) -> dict[str, Expr] | None:
+    """The parts that a pattern names, if the node is one operation like it."""
+    match pattern, node:
+        case Ref(name=name), _:
+            return {name: node}
+        case Apply(op=op, args=names), Apply(op=other, args=parts) if op == other:
+            return dict(zip(map(show, names), parts, strict=True))
+        case Select(), Select(condition=condition, then=then, other=other):
+            return {"a": then, "b": other, "c": condition}
         case _:
-            return node
+            return None
 
 
-def _surplus(scene: Scene, place: Place) -> Forms:
+def surplus(place: Place) -> Forms:
     """A part that should not be there, or that stands on the wrong side."""
-    match place.node:
-        case Apply(op="add" | "sub" | "mul" as op, args=(left, right)):
-            what = "factor" if op == "mul" else "term"
-            yield f"{quoted(right)} is one {what} too many", left
-            yield f"{quoted(left)} is one {what} too many", right
-        case Apply(op="div", args=(left, right)):
-            yield f"the division by {quoted(right)} is one too many", left
-        case Apply(op=op, args=args) if primitive(op).is_piecewise and len(args) > 1:
-            told = f"the gradient has {quoted(place.node)} where"
-            for arg in args[:2] if len(args) == 2 else args[:1]:
-                yield f"{told} {quoted(arg)} is meant", arg
-        case Select(condition=condition, then=then, other=other):
-            told = f"the branches of `… if {bare(condition)} else …` are swapped"
-            yield told, Select(condition, other, then)
-        case _:
-            return
+    parts = clamped(place.node)
+    for part in parts if len(children(place.node)) == 2 else parts[:1]:
+        told = f"the gradient has {quoted(place.node)} where {quoted(part)} is meant"
+        yield told, part
+    yield from _rewritten(_SURPLUS, place.node)
 
 
-def _operators(scene: Scene, place: Place) -> Forms:
-    match place.node:
-        case Apply(op="mul", args=(left, right)):
-            told = "it should divide by {}, not multiply"
-            yield told.format(quoted(right)), apply("div", left, right)
-            yield told.format(quoted(left)), apply("div", right, left)
-        case Apply(op="div" | "pow" as op, args=(left, right)):
-            if op == "div":
-                told = f"it should multiply by {quoted(right)}, not divide"
-                yield told, apply("mul", left, right)
-            turned = apply(op, right, left)
-            yield f"{quoted(place.node)} should be {quoted(turned)}", turned
-        case _:
-            return
+def operators(place: Place) -> Forms:
+    return _rewritten(_OPERATORS, place.node)
 
 
-def _powers(scene: Scene, place: Place) -> Forms:
+def powers(place: Place) -> Forms:
     """A square or a root that is missing, an exponent that is off by one."""
-    node = place.node
-    if isinstance(node, Apply) and node.op == "pow":
-        base, exponent = node.args
-        for op in ("sub", "add"):
-            shifted = tidy(apply(op, exponent, ONE))
-            told = f"the exponent of {quoted(node)} should be {quoted(shifted)}"
-            yield told, apply("pow", base, shifted)
-    if isinstance(node, Apply) and node.op == "square":
-        yield f"the square of {quoted(node.args[0])} is one too many", node.args[0]
-    yield f"{quoted(node)} should be squared", apply("square", node)
-    yield f"{quoted(node)} should be cubed", apply("mul", node, apply("square", node))
-    root = apply("sqrt", node)
-    yield f"{quoted(node)} should be {quoted(root)}", root
-    yield f"{quoted(node)} should be its reciprocal", apply("div", ONE, node)
+    match place.node:
+        case Apply(op="pow", args=(base, exponent)):
+            for op in ("sub", "add"):
+                shifted = tidy(apply(op, exponent, ONE))
+                told = (
+                    f"the exponent of {quoted(place.node)} should be {quoted(shifted)}"
+                )
+                yield told, apply("pow", base, shifted)
+    yield from _rewritten(_POWERS, place.node)
 
 
-def _names(scene: Scene, place: Place) -> Forms:
+def name_for_name(place: Place) -> Forms:
     """One name in the place of another."""
-    if isinstance(place.node, Ref):
-        yield from _named(scene, place)
+    return named(place) if isinstance(place.node, Ref) else iter(())
 
 
-def _named(scene: Scene, place: Place) -> Forms:
+def named(place: Place) -> Forms:
     """A name in the place of a part."""
-    if place is scene.root or not (place.around or varies(place.meant)):
+    if place is place.scene.root or not (place.around or varies(place.meant)):
         return
-    for ref in scene.refs(place.indices):
+    for ref in place.refs:
         if ref != place.node:
             yield f"{quoted(place.node)} should be {quoted(ref)}", ref
 
 
-_FUNCTIONS = tuple(
-    row.name for row in rows() if row.arity == 1 and is_function(row.name)
-)
+@cache
+def _functions() -> tuple[str, ...]:
+    return tuple(r.name for r in rows() if r.arity == 1 and is_function(r.name))
 
 
-def _functions(scene: Scene, place: Place) -> Forms:
+def functions(place: Place) -> Forms:
     """A function in the place of another one."""
     if not (place.around or varies(place.meant)):
         return
     match place.node:
-        case Apply(op=op, args=(arg,)) if op != "neg" and primitive(op).arity == 1:
+        case Apply(op=op, args=(arg,)) if op != "neg":
             pass
         case Ref() as arg:
             pass
         case _:
             return
-    for op in _FUNCTIONS:
+    for op in _functions():
         form = apply(op, arg)
         if form != place.node:
             yield f"{quoted(place.node)} should be {quoted(form)}", form
@@ -409,13 +392,13 @@ def _functions(scene: Scene, place: Place) -> Forms:
 def numbers(scene: Scene) -> Iterator[Guess]:
     """A number that should be another; of several, one that the forward has too."""
     texts = [scene.texts[let.name].value for let in scene.rule.forward]
-    texts += [] if scene.derived is None else [scene.derived.value]
+    texts.append(scene.derived.value)
     known = {n for text in texts for n in nodes(text) if isinstance(n, Const)}
     found: list[tuple[tuple[int, int, int], Guess]] = []
     for order, place in enumerate(scene.places):
         meant = None if names(place.node) else _the_number(place)
         if meant is not None:
-            rank = (meant not in known, _complexity(meant), order)
+            rank = (meant not in known, len(show(meant)), order)
             found.append((rank, Guess(_number_told(place, meant), place, meant)))
     yield from (guess for _, guess in sorted(found, key=lambda pair: pair[0]))
 
@@ -437,30 +420,37 @@ def _number_told(place: Place, meant: Expr) -> str:
     return f"{shown} should be `{text}`"
 
 
-def _complexity(value: Expr) -> int:
-    if isinstance(value, Const):
-        return len(str(value.value))
-    return 4 + sum(_complexity(n) for n in nodes(value) if isinstance(n, Const))
-
-
 # --- conditions and names ----------------------------------------------------------------
 
 
 def condition(scene: Scene) -> Iterator[Guess]:
     """Every point has the value of the wrong branch."""
     for place in scene.places:
-        if isinstance(place.node, Select) and place.around is None:
-            wanted = _wanted(place, place.node)
-            if wanted:
-                yield from _chosen(scene, place, place.node, wanted)
+        node = place.node
+        wanted = _wanted(place) if place.around is None else {}
+        if not wanted or not isinstance(node, Select):
+            continue
+        shown = quoted(node.condition)
+        for old, new in _conditions(place, node.condition):
+            changed = everywhere(node.condition, old, new)
+            # A branch that is always taken needs no condition.
+            sides = [truth(value) for value in place.scene.columns(changed)[0]]
+            is_choice = any(s is True for s in sides) and any(s is False for s in sides)
+            if is_choice and all(sides[row] is side for row, side in wanted.items()):
+                told = f"{quoted(old)} should be {quoted(new)} in the condition {shown}"
+                whole = Select(changed, node.then, node.other)
+                yield Guess(told, place, whole, part=old.span)
+        told = f"the condition {shown} takes the wrong branch"
+        yield Guess(told, place, part=node.condition.span)
 
 
-def _wanted(place: Place, node: Select) -> dict[int, bool]:
+def _wanted(place: Place) -> dict[int, bool]:
     """The branch required at each point where they differ; empty if neither fits."""
-    branches = place.rows.values(node.then), place.rows.values(node.other)
+    if not isinstance(place.node, Select):
+        return {}
+    branches = (place.scene.values(b) for b in (place.node.then, place.node.other))
     wanted: dict[int, bool] = {}
-    for row, values in enumerate(zip(place.meant, *branches, strict=True)):
-        meant, *held = values
+    for row, (meant, *held) in enumerate(zip(place.meant, *branches, strict=True)):
         if meant is None:
             continue
         fits = [v is not None and bool(v.overlaps(meant)) for v in held]
@@ -471,33 +461,9 @@ def _wanted(place: Place, node: Select) -> dict[int, bool]:
     return wanted
 
 
-def _chosen(
-    scene: Scene, place: Place, node: Select, wanted: dict[int, bool]
-) -> Iterator[Guess]:
-    for old, new in _conditions(scene, place, node.condition):
-        changed = everywhere(node.condition, old, new)
-        if _chooses(place.rows, changed, wanted):
-            told = f"{quoted(old)} should be {quoted(new)} in the condition"
-            whole = Select(changed, node.then, node.other)
-            told = f"{told} {quoted(node.condition)}"
-            yield Guess(told, place, whole, part=old.span)
-    told = f"the condition {quoted(node.condition)} takes the wrong branch"
-    yield Guess(told, place, part=node.condition.span)
-
-
-def _chooses(rows: Rows, condition: Expr, wanted: dict[int, bool]) -> bool:
-    """True if the condition selects the required branch at each point, and each branch
-    at some point: a branch that is always taken needs no condition."""
-    sides = [truth(value) for value in rows.columns(condition)[0]]
-    is_choice = any(s is True for s in sides) and any(s is False for s in sides)
-    return is_choice and all(sides[row] is side for row, side in wanted.items())
-
-
-def _conditions(
-    scene: Scene, place: Place, condition: Expr
-) -> Iterator[tuple[Expr, Expr]]:
+def _conditions(place: Place, condition: Expr) -> Iterator[tuple[Expr, Expr]]:
     """Replacements of one part of a condition."""
-    texts = (scene.texts[let.name].value for let in scene.rule.forward)
+    texts = (place.scene.texts[let.name].value for let in place.scene.rule.forward)
     found = (n for text in texts for n in nodes(text) if isinstance(n, Const))
     limits = tuple(dict.fromkeys(found))
     for node in nodes(condition):
@@ -505,7 +471,7 @@ def _conditions(
             case Ref():
                 yield node, apply("abs", node)
                 yield node, tidy(apply("neg", node))
-                yield from ((node, r) for r in scene.refs(place.indices) if r != node)
+                yield from ((node, r) for r in place.refs if r != node)
             case Apply(op=op, args=(left, right)) if op in RELATIONS:
                 yield node, apply(op, right, left)
                 yield node, apply(op, apply("abs", left), right)
@@ -543,7 +509,7 @@ def _with_names(scene: Scene, told: str, others: Mapping[str, str]) -> Guess:
 # --- the table ---------------------------------------------------------------------------
 
 
-def _at_each(forms: Callable[[Scene, Place], Forms]) -> Hypothesis:
+def _at_each(forms: Callable[[Place], Forms]) -> Hypothesis:
     """A hypothesis applied to every part that is not constant."""
 
     def look(scene: Scene) -> Iterator[Guess]:
@@ -551,8 +517,8 @@ def _at_each(forms: Callable[[Scene, Place], Forms]) -> Hypothesis:
             flag = isinstance(place.node, Ref) and place.node.name not in scene.names
             if flag or not place.is_short or not is_number(place.node):
                 continue
-            if names(place.node) or forms is _signs:
-                for told, new in forms(scene, place):
+            if names(place.node) or forms is signs:
+                for told, new in forms(place):
                     yield Guess(told, place, new)
 
     return look
@@ -563,19 +529,18 @@ HYPOTHESES: tuple[Hypothesis, ...] = (
     vanishing,
     simple_factor,
     chain_factor,
-    other_input,
-    transposed,
-    _at_each(_sums),
-    _at_each(_signs),
+    other_element,
+    _at_each(sums),
+    _at_each(signs),
     numbers,
-    _at_each(_surplus),
-    _at_each(_operators),
-    _at_each(_reductions),
+    _at_each(surplus),
+    _at_each(operators),
+    _at_each(reductions),
     one_term,
-    _at_each(_powers),
-    _at_each(_names),
-    _at_each(_named),
-    _at_each(_functions),
+    _at_each(powers),
+    _at_each(name_for_name),
+    _at_each(named),
+    _at_each(functions),
     any_factor,
     condition,
     other_names,
@@ -587,3 +552,92 @@ HYPOTHESES: tuple[Hypothesis, ...] = (
 )
 """Hypotheses, most convincing first: a wrong number or sign is a better explanation
 than a factor that happens to be missing."""
+
+# --- the search --------------------------------------------------------------------------
+
+_MOST_ROWS = 240
+"""Points times elements: several instances have at least a few points each.
+`mending` checks the result at all of them."""
+
+_LEAST_POINTS, _FEW = 4, 22
+_VARIED = 6
+_MORE = 3
+"""Guesses besides the first, which may be wrong at a point that is not sampled."""
+
+
+def likely_causes(
+    claim: Claim, witness: Point, instances: tuple[Instance, ...]
+) -> tuple[Guess, ...]:
+    """The guesses of the first hypothesis that holds at every point, the witness
+    included. ``instances`` begin with that of the claim."""
+    first, name = instances[0], stem(claim.input.name)
+    room, points = _MOST_ROWS // len(instances), {}
+    for one in instances:
+        smooth = _smooth(one, name, (witness,) if one is first else ())
+        elements = max(1, sum(stem(other) == name for other in one.derived))
+        if smooth:
+            points[one] = smooth[: max(_LEAST_POINTS, min(_FEW, room // elements))]
+    if not at_several_places(claim, points.get(first, ()), 3):
+        return ()
+    scene = Scene(first.written, name, points)
+    try:
+        is_at_border = on_border(_borders(first, name), witness)
+        if is_at_border and same(scene.root.meant, scene.root.now):
+            return (_only_at(claim, witness),)
+        return _found(scene)
+    except Exhausted:
+        return ()
+
+
+def _found(scene: Scene) -> tuple[Guess, ...]:
+    for hypothesis in HYPOTHESES:
+        guesses = (guess for guess in hypothesis(scene) if guess.holds(scene))
+        try:
+            first = next(guesses, None)
+            if first is not None:
+                more = islice(guesses, _MORE) if first.new is not None else ()
+                return (first, *more)
+        except OutOfRange:  # what it looks at does not exist at every element
+            continue
+    return ()
+
+
+def _only_at(claim: Claim, witness: Point) -> Guess:
+    """The guess that it is wrong only where two values are equal."""
+    pairs = borders_at((claim.declared,), witness)
+    where = " at this point"
+    if pairs:
+        left, right = (show(tidy(side)) for side in pairs[0])
+        where = f" where {left} = {right}"
+    return Guess(f"it is right everywhere but{where}")
+
+
+def _smooth(
+    instance: Instance, name: str, begin: tuple[Point, ...]
+) -> tuple[Point, ...]:
+    """The points that lie on no border, and some of them with other values of the
+    statics, so that a parameter is distinguished from a number."""
+    borders, assumed = _borders(instance, name), instance.assumed
+    statics = [v.name for v in instance.rule.inputs if v.kind is Kind.STATIC]
+    points = (*begin, *instance.points)
+    found = [point for point in points if not on_border(borders, point)]
+    moved = [
+        {**p, **{n: p[n] * Fraction(7 - k, 8) for k, n in enumerate(statics)}}
+        for p in (found[:_VARIED] if statics else ())
+    ]
+    other = [
+        point
+        for point in moved
+        if all(enclose(c, point) is True for c in assumed)
+        and not on_border(borders, point)
+    ]
+    return (*found[:_LEAST_POINTS], *other, *found[_LEAST_POINTS:])
+
+
+def _borders(instance: Instance, name: str) -> tuple[Expr, ...]:
+    elements = [other for other in instance.derived if stem(other) == name]
+    return (
+        *instance.forward.values(),
+        *(instance.stated[one] for one in elements),
+        *(instance.derived[one] for one in elements),
+    )

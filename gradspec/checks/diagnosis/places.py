@@ -9,36 +9,55 @@ replaced.
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from fractions import Fraction
+from functools import cached_property, partial
 from itertools import islice, product
 from typing import Any, TypeAlias
 
 from gradspec.checks.instances import Instance, Point
 from gradspec.derive.chain import Underivable
 from gradspec.derive.indexed import indexed_cotangents
-from gradspec.derive.scopes import Fresh, Value, inlined, named
 from gradspec.ir.elements import Axes, Expansion, Index, element, places
-from gradspec.ir.expr import Apply, Bound, Call, Const, Expr, Idx, Reduce, Ref, Select
-from gradspec.ir.rule import Declared, Derived, Kind, Let, Override, Rule
-from gradspec.ir.tidy import fold
-from gradspec.ir.unroll import axes_of, axis_names, expansion
+from gradspec.ir.expr import (
+    ZERO,
+    Apply,
+    Bound,
+    Call,
+    Const,
+    Expr,
+    Idx,
+    Reduce,
+    Ref,
+    Select,
+)
+from gradspec.ir.rule import Declared, Kind, Let, Override, Rule
+from gradspec.ir.text import show
+from gradspec.ir.tidy import fold, tidy
+from gradspec.ir.unroll import axes_of, expansion
 from gradspec.ir.walk import children, expand, nodes, size, transform, with_children
 from gradspec.primitives.balls import truth
+from gradspec.primitives.lookup import primitive
 from gradspec.source import Span
-from gradspec.symbolic.enclose import UNDEFINED, Program, defined, program
-from gradspec.symbolic.inverse import is_invertible, operands
-from gradspec.symbolic.recognise import PRECISION, Values, narrow
+from gradspec.symbolic.enclose import UNDEFINED, defined, program
+from gradspec.symbolic.limit import Effort
+from gradspec.symbolic.recognise import (
+    PRECISION,
+    Values,
+    combined,
+    is_invertible,
+    narrow,
+    operands,
+    quotients,
+)
 
 _MOST_PLACES = 300
 """Parts examined: in ten thousand terms nobody finds the wrong one."""
 
 _MOST_NODES = 60
-_FEW = 22
-"""Points at which a part is replaced; `mending` checks the result at all of them."""
-
 _STEPS = 1_500_000
 """Operations on balls that one diagnosis may cost: about two seconds."""
 
@@ -49,21 +68,12 @@ Instead: TypeAlias = "Callable[[View], Expr]"
 """A candidate for an element of a view, in the names of points, if not the
 derivative."""
 
+Forms: TypeAlias = Iterator[tuple[str, Expr]]
+"""Sentences with candidates for the replacement of a part."""
+
 
 class Exhausted(Exception):
     """The effort for one diagnosis is spent."""
-
-
-class Effort:
-    """Work that is counted, so that the answer does not depend on the machine."""
-
-    def __init__(self, steps: int = _STEPS) -> None:
-        self.left = steps
-
-    def spend(self, steps: int) -> None:
-        self.left -= steps
-        if self.left < 0:
-            raise Exhausted
 
 
 class _Bound(dict[str, Any]):
@@ -76,7 +86,7 @@ class _Bound(dict[str, Any]):
 @dataclass(frozen=True, eq=False)
 class View:
     """The points of an instance, seen from one element of the cotangent: ``index`` is
-    its place, ``env`` has the values of the indices of the text that is looked at."""
+    its place, ``env`` has the values of the indices of the text."""
 
     instance: Instance
     index: Index
@@ -90,71 +100,9 @@ class View:
             return expr
         return self.expansion.expand(expr, self.env)
 
-    def few(self) -> View:
-        """Some of the points."""
-        return replace(self, points=self.points[:_FEW])
-
     def of(self, name: str) -> str:
         """The element of another variable of the same shape."""
         return element(name, self.index)
-
-    def derivative(self, name: str) -> Program:
-        return program(self.instance.derived[self.of(name)])
-
-    def inside(self, let: Let, indices: tuple[Expr, ...]) -> View | None:
-        """The same for the text of a local that is used with these indices."""
-        found = [self.closed(index) for index in indices]
-        values = [int(i.value) for i in found if isinstance(i, Const)]
-        if len(values) < len(found):
-            return None
-        return replace(self, env=dict(zip(let.indices, values, strict=True)))
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Every point of every view; a column of values has one for each."""
-
-    views: tuple[View, ...]
-    effort: Effort
-
-    def columns(self, *exprs: Expr) -> list[tuple[Any, ...]]:
-        """The values as they are."""
-        rows: list[tuple[Any, ...]] = []
-        for view in self.views:
-            closed = [view.closed(expr) for expr in exprs]
-            self.effort.spend((size(closed[0]) + len(exprs)) * len(view.points))
-            compiled = program(*closed)
-            rows += [compiled.run(point, PRECISION) for point in view.points]
-        return list(zip(*rows, strict=True))
-
-    def values(self, expr: Expr) -> Values:
-        """The values that are precise enough, None elsewhere."""
-        return tuple(map(narrow, self.columns(expr)[0]))
-
-    def are(self, wanted: Values, closed: Callable[[View], Expr]) -> bool:
-        """True if a candidate has the values wanted wherever they are known (at least
-        three). Most candidates fail at the first."""
-        count, values = 0, iter(wanted)
-        for view in self.views:
-            form = closed(view)
-            compiled, steps = program(form), size(form)
-            for point, value in zip(view.points, values, strict=False):
-                if value is None:
-                    continue
-                self.effort.spend(steps)
-                held = compiled.run(point, PRECISION)[0]
-                if not defined(held) or not held.overlaps(value):
-                    return False
-                count += narrow(held) is not None
-        return count >= 3
-
-    def fits(self, wanted: Values, form: Expr) -> bool:
-        return self.are(wanted, lambda view: view.closed(form))
-
-    def inside(self, let: Let, indices: tuple[Expr, ...]) -> Rows | None:
-        found = [view.inside(let, indices) for view in self.views]
-        views = tuple(view for view in found if view is not None)
-        return Rows(views, self.effort) if len(views) == len(found) else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,10 +117,33 @@ class Place:
     node: Expr
     parent: Expr | None
     indices: Indices
-    rows: Rows
+    scene: Scene
     now: Values = ()
     meant: Values = ()
     around: Place | None = None
+
+    @property
+    def refs(self) -> Iterator[Ref]:
+        """Every value that can be named at the indices of the place."""
+        for name in self.scene.names:
+            axes = self.scene.axes[name]
+            choices = [[i for i, a in self.indices.items() if a == x] for x in axes]
+            for at in product(*choices):
+                if len(set(at)) == len(at):
+                    yield Ref(name, tuple(map(Idx, at)))
+
+    @cached_property
+    def factor(self) -> Values:
+        """The quotient of the values that it should have and those that it has."""
+        return quotients(self.meant, self.now)
+
+    @cached_property
+    def inverse(self) -> Values:
+        return quotients(self.now, self.meant)
+
+    @cached_property
+    def term(self) -> Values:
+        return combined(operator.sub, self.meant, self.now)
 
     @property
     def is_short(self) -> bool:
@@ -185,21 +156,21 @@ class Place:
         if self.around is not None:
             whole = put(self.around.node, self.node, new)
             return whole is not None and self.around.fits(whole)
-        return self.rows.fits(self.meant, new)
+        return self.scene.are(self.meant, partial(View.closed, expr=new))
 
 
 class Scene:
     """A declared cotangent that differs from the derivative, at the points of some
-    instances of its rule. (Not a value: results are memoised.)"""
+    instances of its rule; a column of values has one for each point of each view. (Not a
+    value: results are memoised.)"""
 
     def __init__(
         self, written: Rule, name: str, points: Mapping[Instance, tuple[Point, ...]]
     ) -> None:
         self.rule, self.input = written, name
+        self.entry = written.declared[name]
         self.axes: Mapping[str, Axes] = axes_of(written)
-        self.effort = Effort()
-        self.every = Rows(tuple(self._views(points)), self.effort)
-        self.rows = Rows(tuple(view.few() for view in self.every.views), self.effort)
+        self.views, self._effort = tuple(self._views(points)), Effort(_STEPS, 0)
         self.upstream = tuple(f"d{o.name}" for o in written.outputs if o.takes_gradient)
         numbers = (v.name for v in written.inputs if v.kind is not Kind.BOOL)
         others = (text for text in self.texts if text != f"d{name}")
@@ -214,150 +185,145 @@ class Scene:
                 yield View(instance, index, bound, made, env)
 
     @cached_property
-    def entry(self) -> Declared:
-        pairs = zip(self.rule.inputs, self.rule.backward, strict=True)
-        found = next(entry for v, entry in pairs if v.name == self.input)
-        assert isinstance(found, Declared)
-        return found
-
-    @cached_property
-    def lets(self) -> Mapping[str, Let]:
-        return {t.name: t for t in (*self.rule.forward, *self.rule.backward_locals)}
-
-    @cached_property
     def texts(self) -> Mapping[str, Let]:
         """Every text, calls expanded, and last that of the cotangent."""
-        found = {n: replace(t, value=plain(t.value)) for n, t in self.lets.items()}
-        for variable, entry in zip(self.rule.inputs, self.rule.backward, strict=True):
-            if isinstance(entry, Declared):
-                name, axes = f"d{variable.name}", variable.shape.axes
-                value = plain(entry.value)
-                found[name] = Let(name, entry.indices, value, entry.span, axes)
-        own = f"d{self.input}"
-        return {**{n: t for n, t in found.items() if n != own}, own: found[own]}
+        lets = (*self.rule.forward, *self.rule.backward_locals)
+        found = {t.name: replace(t, value=plain(t.value)) for t in lets}
+        for variable, entry in self.rule.declared.items():
+            name, value = f"d{variable}", plain(entry.value)
+            axes = self.axes[variable]
+            found[name] = Let(name, entry.indices, value, entry.span, axes)
+        own = found.pop(f"d{self.input}")
+        return {**found, own.name: own}
 
     @property
     def text(self) -> Let:
         return self.texts[f"d{self.input}"]
 
     @cached_property
-    def derived(self) -> Derived | None:
+    def derived(self) -> Let:
         """The derivative for every size, with the indices of the cotangent's text."""
         try:
             found = indexed_cotangents(self.rule)[self.input]
         except Underivable:
-            return None
+            return Let("", (), ZERO)
         pairs = zip(found.indices, self.entry.indices, strict=True)
-        return Derived(renamed(found.value, dict(pairs)), self.entry.indices)
-
-    @cached_property
-    def places(self) -> tuple[Place, ...]:
-        """The parts of the cotangent, and of the backward locals that it uses once."""
-        return tuple(islice(self._places(), _MOST_PLACES))
+        return replace(self.text, value=renamed(found.value, dict(pairs)))
 
     @property
     def root(self) -> Place:
         return self.places[0]
 
-    def is_instead(self, instead: Instead) -> bool:
-        """True if every element of the cotangent has the value of this candidate."""
-        return self.every.are(self.values[0], instead)
+    # --- values --------------------------------------------------------------------------
 
-    @cached_property
-    def values(self) -> tuple[Values, Values]:
-        """The values of the cotangent and those of the derivative, at every point."""
-        return self.every.values(self.text.value), self._derivative(self.every)
+    def spend(self, steps: int) -> None:
+        if not self._effort.take(steps):
+            raise Exhausted
 
-    @cached_property
-    def closed(self) -> tuple[Let, ...]:
-        """The outputs in terms of the inputs."""
-        fresh, outputs = Fresh(), {output.name for output in self.rule.outputs}
-        texts = [self.texts[let.name] for let in self.rule.forward]
-        values = {t.name: Value(t.name, t.indices, t.axes, t.value) for t in texts}
-        taken = frozenset((*self.axes, *axis_names(self.rule)))
+    def columns(self, *exprs: Expr) -> list[tuple[Any, ...]]:
+        """The values as they are."""
+        rows: list[tuple[Any, ...]] = []
+        for view in self.views:
+            closed = [view.closed(expr) for expr in exprs]
+            self.spend((size(closed[0]) + len(exprs)) * len(view.points))
+            compiled = program(*closed)
+            rows += [compiled.run(point, PRECISION) for point in view.points]
+        return list(zip(*rows, strict=True))
+
+    def values(self, expr: Expr) -> Values:
+        """The values that are precise enough, None elsewhere."""
+        return tuple(map(narrow, self.columns(expr)[0]))
+
+    def derivative(self, name: str) -> Values:
         return tuple(
-            replace(
-                t, value=named(inlined(t.value, values, fresh), taken | {*t.indices})
-            )
-            for t in texts
-            if t.name in outputs
+            narrow(program(view.instance.derived[view.of(name)]).run(p, PRECISION)[0])
+            for view in self.views
+            for p in view.points
         )
 
-    def at_hand(
-        self, expr: Expr, text: Let, indices: Indices | None = None
-    ) -> Expr | None:
-        """A part of a text in terms of the available indices, if they range over its
-        axes."""
-        wanted = self.root.indices if indices is None else indices
-        own = dict(zip(text.indices, text.axes, strict=True))
-        used = [index for index in own if index in expr.free]
-        free_at = {axis: index for index, axis in reversed(list(wanted.items()))}
-        names = {
-            i: i if wanted.get(i) == own[i] else free_at.get(own[i], "") for i in used
-        }
-        if not all(names.values()) or len(set(names.values())) < len(used):
-            return None
-        found = renamed(expr, names)
-        return found if is_at_hand(found, wanted) else None
-
-    def refs(self, indices: Indices) -> Iterator[Ref]:
-        """Every value that can be named at these indices."""
-        for name in self.names:
-            choices = [
-                [i for i, a in indices.items() if a == x] for x in self.axes[name]
-            ]
-            for at in product(*choices):
-                if len(set(at)) == len(at):
-                    yield Ref(name, tuple(map(Idx, at)))
+    def are(self, wanted: Values, closed: Instead) -> bool:
+        """True if a candidate has the values wanted wherever they are known (at least
+        three). Most candidates fail at the first."""
+        count, values = 0, iter(wanted)
+        for view in self.views:
+            form = closed(view)
+            compiled, steps = program(form), size(form)
+            for point, value in zip(view.points, values, strict=False):
+                if value is None:
+                    continue
+                self.spend(steps)
+                held = compiled.run(point, PRECISION)[0]
+                if not defined(held) or not held.overlaps(value):
+                    return False
+                count += narrow(held) is not None
+        return count >= 3
 
     # --- places --------------------------------------------------------------------------
 
+    @cached_property
+    def places(self) -> tuple[Place, ...]:
+        """The parts of the cotangent, and of the locals that nothing else uses."""
+        return tuple(islice(self._places(), _MOST_PLACES))
+
     def _places(self) -> Iterator[Place]:
-        yield from self._of_text(self.text, self.rows, self._derivative(self.rows))
-
-    def _derivative(self, rows: Rows) -> Values:
-        return tuple(
-            narrow(view.derivative(self.input).run(point, PRECISION)[0])
-            for view in rows.views
-            for point in view.points
-        )
-
-    def _of_text(self, text: Let, rows: Rows, meant: Values) -> Iterator[Place]:
+        text = self.text
         indices = dict(zip(text.indices, text.axes, strict=True))
-        parts = list(_above_reductions(text.value))
-        raw = dict(zip(parts, rows.columns(*parts), strict=True))
-        todo: list[tuple[Expr, Expr | None, Values]] = [(text.value, None, meant)]
+        parts = list(self._parts())
+        raw = dict(zip(parts, self.columns(*parts), strict=True))
+        todo: list[tuple[str, Expr, Expr | None, Values]]
+        todo = [(text.name, text.value, None, self.derivative(self.input))]
         while todo:
-            node, parent, wanted = todo.pop()
+            within, node, parent, wanted = todo.pop()
             now = tuple(map(narrow, raw[node]))
-            place = Place(text.name, node, parent, indices, rows, now, wanted)
+            place = Place(within, node, parent, indices, self, now, wanted)
             yield place
             if isinstance(node, Reduce):
                 yield from _inside(place, node)
+            local = self._local(node)
+            if local is not None:
+                todo.append((local.name, local.value, None, wanted))
             below = list(_below(node, raw, wanted))
-            todo += [(child, node, values) for child, values in reversed(below)]
-            if isinstance(node, Ref) and node.name in self._once:
-                let = self.texts[node.name]
-                inner = rows.inside(let, node.indices)
-                if inner is not None:
-                    yield from self._of_text(let, inner, wanted)
+            todo += [(within, part, node, values) for part, values in reversed(below)]
+
+    def _parts(self) -> Iterator[Expr]:
+        """Every distinct part that is in no reduction, those of locals included."""
+        seen: set[Expr] = set()
+        todo = [self.text.value]
+        while todo:
+            node = todo.pop()
+            if node not in seen:
+                seen.add(node)
+                yield node
+                local = self._local(node)
+                todo += () if local is None else (local.value,)
+                todo += () if isinstance(node, Reduce | Ref) else children(node)
+
+    def _local(self, node: Expr) -> Let | None:
+        """The local that a name stands for, if nothing else uses it."""
+        if not isinstance(node, Ref) or node.name not in self._once:
+            return None
+        let = self.texts[node.name]
+        own = set(zip(let.indices, let.axes, strict=True))
+        is_same = node.indices == tuple(map(Idx, let.indices))
+        within = zip(self.text.indices, self.text.axes, strict=True)
+        return let if is_same and own <= set(within) else None
 
     @cached_property
     def _once(self) -> frozenset[str]:
-        """The locals that only the backward pass uses, in one place."""
-        uses = Counter(
-            node.name
-            for text in self.texts.values()
-            for node in islice(_tree(text.value), _MOST_PLACES)
-            if isinstance(node, Ref)
-        )
-        return frozenset(n for n in backward_only(self.rule) if uses[n] == 1)
+        """The locals that are used in one place."""
+        surrogates = (surrogate.value for surrogate in self.rule.surrogates)
+        texts = (*(text.value for text in self.texts.values()), *surrogates)
+        some = (node for text in texts for node in islice(_tree(text), _MOST_PLACES))
+        uses = Counter(node.name for node in some if isinstance(node, Ref))
+        outputs = {output.name for output in self.rule.outputs}
+        lets = {let.name for let in (*self.rule.forward, *self.rule.backward_locals)}
+        return frozenset(name for name in lets - outputs if uses[name] == 1)
 
 
 def _bound(instance: Instance, point: Point) -> Point:
     """A point with the values of all names of the rule."""
     bound, rule = _Bound(point), instance.rule
-    for variable, entry in zip(rule.inputs, rule.backward, strict=True):
+    for variable, entry in rule.entries:
         if isinstance(entry, Declared | Override):
             stated = program(instance.stated[variable.name])
             bound[f"d{variable.name}"] = _known(stated.run(point, PRECISION)[0])
@@ -377,24 +343,11 @@ def _inside(place: Place, node: Reduce) -> Iterator[Place]:
     while todo:
         part, parent, indices = todo.pop()
         if part is not node:
-            yield Place(place.within, part, parent, indices, place.rows, around=place)
+            yield Place(place.within, part, parent, indices, place.scene, around=place)
         if isinstance(part, Reduce):
             indices = {**indices, **{b.index: b.axis for b in part.bounds}}
         if not isinstance(part, Ref | Idx):
             todo += [(child, part, indices) for child in reversed(children(part))]
-
-
-def _above_reductions(text: Expr) -> Iterator[Expr]:
-    """Every distinct part that is in no reduction."""
-    seen: set[Expr] = set()
-    todo = [text]
-    while todo:
-        node = todo.pop()
-        if node not in seen:
-            seen.add(node)
-            yield node
-            if not isinstance(node, Reduce | Ref):
-                todo += children(node)
 
 
 def _tree(text: Expr) -> Iterator[Expr]:
@@ -457,12 +410,45 @@ class Guess:
     def holds(self, scene: Scene) -> bool:
         if self.place is not None and self.new is not None:
             return self.place.fits(self.new)
-        return self.instead is None or scene.is_instead(self.instead)
+        if self.instead is None:
+            return True
+        return scene.are(scene.root.now, self.instead)
 
 
-Hypothesis: TypeAlias = Callable[[Scene], Iterator[Guess]]
-Forms: TypeAlias = Iterator[tuple[str, Expr]]
-"""Sentences with candidates for the replacement of a part."""
+# --- expressions and numbers in sentences ------------------------------------------------
+
+_LONGEST = 80  # characters of a term that help a reader
+
+
+def quoted(expr: Expr) -> str:
+    """The expression as an author would write it, in backquotes."""
+    text = as_written(tidy(expr))
+    return f"`{text}`" if len(text) <= _LONGEST else "a term of it"
+
+
+def bare(expr: Expr) -> str:
+    return quoted(expr).strip("`")
+
+
+def as_written(expr: Expr) -> str:
+    """The expression with powers for squares; the author's own arithmetic is left
+    alone."""
+
+    def visit(node: Expr) -> Expr:
+        if isinstance(node, Apply) and node.op == "square":
+            return Apply("pow", (*node.args, Const(Fraction(2))))
+        return node
+
+    return show(transform(expr, visit))
+
+
+def number_text(expr: Expr) -> str:
+    """A number as a short decimal, if it has one, else as a formula."""
+    if not isinstance(expr, Const):
+        return show(expr)
+    text = repr(float(expr.value)).removesuffix(".0")
+    exact = "e" not in text and Fraction(text) == expr.value
+    return text if exact or expr.value.denominator > 1000 else str(expr.value)
 
 
 # --- expressions -------------------------------------------------------------------------
@@ -472,6 +458,16 @@ def plain(text: Expr) -> Expr:
     """The expression without calls; unchanged if there are none, since rebuilding gives
     equal parts the span of the first of them."""
     return expand(text) if any(isinstance(n, Call) for n in nodes(text)) else text
+
+
+def is_number(node: Expr) -> bool:
+    match node:
+        case Apply(op=op):
+            return primitive(op).result == "real"
+        case Select(then=then):
+            return is_number(then)
+        case _:
+            return not isinstance(node, Idx)
 
 
 def is_short(expr: Expr) -> bool:
@@ -501,11 +497,6 @@ def everywhere(text: Expr, old: Expr, new: Expr) -> Expr:
     return transform(text, lambda node: new if node == old else node)
 
 
-def at(body: Expr, index: str, other: Expr) -> Expr:
-    """``body`` with an index replaced."""
-    return everywhere(body, Idx(index), other)
-
-
 def renamed(expr: Expr, names: Mapping[str, str]) -> Expr:
     """Free indices renamed; a bound one that is in the way takes the old name."""
     names = {old: new for old, new in names.items() if old != new}
@@ -528,24 +519,7 @@ def renamed(expr: Expr, names: Mapping[str, str]) -> Expr:
     return transform(expr, visit)
 
 
-def is_at_hand(expr: Expr, indices: Iterable[str]) -> bool:
-    """True if an expression uses no indices but these."""
-    return set(indices).issuperset(expr.free)
-
-
-def backward_only(rule: Rule) -> frozenset[str]:
-    """Locals of the backward pass, and those that no output uses."""
-    texts: Mapping[str, Expr] = {let.name: let.value for let in rule.forward}
-    needed: set[str] = set()
-    todo = [output.name for output in rule.outputs]
-    todo += [n for one in rule.surrogates for n in _names(one.value)]
-    while todo:
-        name = todo.pop()
-        if name in texts and name not in needed:
-            needed.add(name)
-            todo += _names(texts[name])
-    return frozenset({let.name for let in rule.backward_locals} | (set(texts) - needed))
-
-
-def _names(expr: Expr) -> frozenset[str]:
-    return frozenset(node.name for node in nodes(expr) if isinstance(node, Ref))
+def is_at_hand(expr: Expr, text: Let, indices: Indices) -> bool:
+    """True if a part of a text uses no indices but these."""
+    own = dict(zip(text.indices, text.axes, strict=True))
+    return all(i in own and indices.get(i) == own[i] for i in expr.free)

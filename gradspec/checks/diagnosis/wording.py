@@ -15,11 +15,10 @@ from gradspec.checks.boundaries import (
     slopes_said,
 )
 from gradspec.checks.breaks import Break
-from gradspec.checks.claims import Claim, is_rounding
+from gradspec.checks.diagnosis.hypotheses import likely_causes
 from gradspec.checks.diagnosis.mending import left_out, probably
-from gradspec.checks.diagnosis.phrases import as_written
-from gradspec.checks.diagnosis.places import Guess, plain, put, renamed
-from gradspec.checks.diagnosis.search import likely_causes
+from gradspec.checks.diagnosis.places import Guess, as_written, plain, put, renamed
+from gradspec.checks.evidence import Claim, is_rounding
 from gradspec.checks.instances import Instance, Point, number, stem
 from gradspec.derive.build import plus, times
 from gradspec.derive.chain import Underivable, coefficient, is_linear
@@ -27,7 +26,7 @@ from gradspec.derive.indexed import indexed_cotangents
 from gradspec.diagnostics import Diagnostic, Fix, Label, error, warning
 from gradspec.ir.elements import Axes, Index, Nested, element, extent, places
 from gradspec.ir.expr import ZERO, Expr, Ref
-from gradspec.ir.rule import Declared, Input, Rule
+from gradspec.ir.rule import Declared, Rule
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import names, nodes, size
 from gradspec.source import Span
@@ -66,10 +65,7 @@ class Witness:
     @property
     def entry(self) -> Declared:
         """As it is written."""
-        pairs = zip(self.rule.inputs, self.rule.backward, strict=True)
-        found = next(e for v, e in pairs if f"d{v.name}" == self.name)
-        assert isinstance(found, Declared)
-        return found
+        return self.rule.declared[stem(self.claim.input.name)]
 
     @property
     def element(self) -> str:
@@ -156,9 +152,9 @@ def refuted(witness: Witness, instances: tuple[Instance, ...]) -> Diagnostic:
     )
 
 
-def unknown(rule: Rule, variable: Input, entry: Declared) -> Diagnostic:
+def unknown(rule: Rule, variable: str, entry: Declared) -> Diagnostic:
     """A diagnostic: too many elements to try, and no proof."""
-    name = f"d{variable.name}"
+    name = f"d{variable}"
     return error(
         "GS421",
         f"{name} of {rule.name} cannot be checked at its fixed sizes",
@@ -187,17 +183,28 @@ def hole(witness: Witness) -> Diagnostic:
 # --- at a point where the form changes -----------------------------------------------------
 
 
+_AT_POINT = {
+    "GS431": (
+        "has a value at a point that is not the limit of the derivative",
+        "give this point the limit, times the upstream gradient",
+    ),
+    "GS402": (
+        "is outside the one-sided slopes at a kink",
+        "give this point the value of one side, or one between both: the upstream gradient"
+        " times a number between the slopes",
+    ),
+}
+"""Headlines and help by code: the derivative exists at the point and differs, or there
+are slopes on both sides."""
+
+
 def outside(witness: Witness) -> Diagnostic:
     """A diagnostic for a gradient outside the one-sided slopes at a kink, or not the
     limit of the slope."""
     slopes = tuple(dict.fromkeys(decimal(end, 10) for end in witness.ends))
     value = decimal(witness.seen.left, 10)
     gives = f"{witness.element}gives {value} at {witness.place}"
-    if len(slopes) == 1:
-        return _no_limit(witness.claim, f"{gives}; the slope there is {slopes[0]}")
-    return _beyond(
-        witness.claim, f"{gives}; the slopes there are {' and '.join(slopes)}"
-    )
+    return _beyond(witness.claim, len(slopes) == 1, gives, " and ".join(slopes))
 
 
 def broken(claim: Claim, met: tuple[Break, ...]) -> Diagnostic | None:
@@ -206,47 +213,37 @@ def broken(claim: Claim, met: tuple[Break, ...]) -> Diagnostic | None:
     if seen is None:
         return None
     finding, found = seen
-    place, slopes = place_said(claim.instance, found), slopes_said(found)
+    place, note = place_said(claim.instance, found), f"a boundary: {found.place.where}"
+    if finding is Finding.BENT:
+        values = bent_said(claim.instance, found)
+        return _at_point(claim, "GS402", f"not linear at {place}: {values}", note)
     gives = f"gives {short(found.stated)} at {place}, d{found.output.name} = 1"
-    note = f"a boundary: {found.place.where}"
-    match finding:
-        case Finding.LIMIT:
-            return _no_limit(claim, f"{gives}; the slope there is {slopes}", note)
-        case Finding.BENT:
-            values = bent_said(claim.instance, found)
-            return _beyond(claim, f"not linear at {place}: {values}", note)
-        case _:
-            return _beyond(claim, f"{gives}; the slopes there are {slopes}", note)
+    is_limit = finding is Finding.LIMIT
+    return _beyond(claim, is_limit, gives, slopes_said(found), note)
 
 
-def _no_limit(claim: Claim, told: str, *notes: str) -> Diagnostic:
-    """A diagnostic: the derivative exists at the point and differs."""
+def _beyond(
+    claim: Claim, is_limit: bool, gives: str, slopes: str, *notes: str
+) -> Diagnostic:
+    if is_limit:
+        return _at_point(
+            claim, "GS431", f"{gives}; the slope there is {slopes}", *notes
+        )
+    return _at_point(claim, "GS402", f"{gives}; the slopes there are {slopes}", *notes)
+
+
+def _at_point(claim: Claim, code: str, told: str, *notes: str) -> Diagnostic:
+    headline, help = _AT_POINT[code]
+    rule = claim.instance.rule
     return error(
-        "GS431",
-        f"{_whole(claim)} has a value at a point that is not the limit of the derivative",
-        claim.instance.rule.source,
+        code,
+        f"d{stem(claim.input.name)} of {rule.name} {headline}",
+        rule.source,
         claim.entry.span,
         label=told,
         notes=notes,
-        help="give this point the limit, times the upstream gradient",
+        help=help,
     )
-
-
-def _beyond(claim: Claim, told: str, *notes: str) -> Diagnostic:
-    return error(
-        "GS402",
-        f"{_whole(claim)} is outside the one-sided slopes at a kink",
-        claim.instance.rule.source,
-        claim.entry.span,
-        label=told,
-        notes=notes,
-        help="give this point the value of one side, or one between both: the upstream"
-        " gradient times a number between the slopes",
-    )
-
-
-def _whole(claim: Claim) -> str:
-    return f"d{stem(claim.input.name)} of {claim.instance.rule.name}"
 
 
 # --- suggested fixes -----------------------------------------------------------------------

@@ -1,0 +1,409 @@
+"""Inputs and locals that nothing uses, gradients that vanish or hold for some parameters
+only, gradients that differ from the derivative by intent (surrogates, overrides), and
+ties of steps."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Any
+
+from gradspec.checks.diagnosis.mending import assuming, left_out
+from gradspec.checks.evidence import Claim, examine
+from gradspec.checks.instances import Instance, Point, depends, number, said
+from gradspec.diagnostics import Diagnostic, Label, Severity, warning
+from gradspec.ir.expr import ZERO, Apply, Const, Expr, Ref, Select, Size
+from gradspec.ir.rule import Derived, Input, Kind, Override, Rule
+from gradspec.ir.walk import expand, inline, names, nodes, substitute, transform
+from gradspec.primitives.lookup import primitive, rows
+from gradspec.symbolic.breaks import borders, solutions
+from gradspec.symbolic.compare import Comparison, Relation, compare, decimals
+from gradspec.symbolic.enclose import defined, enclose, program
+
+# --- names -------------------------------------------------------------------------------
+
+
+def unused(rule: Rule) -> Iterator[Diagnostic]:
+    """Diagnostics for inputs that no output, cotangent, surrogate or assumption uses,
+    and that do not define the size of an axis either."""
+    texts = (*_texts(rule), *(assume.condition for assume in rule.assumes))
+    used = frozenset[str]().union(*(names(text) for text in texts))
+    used |= frozenset(axis for v in rule.outputs for axis in _named(v.shape.axes))
+    used |= {n.axis for text in texts for n in nodes(text) if isinstance(n, Size)}
+    for variable, entry in rule.entries:
+        others = (i for i in rule.inputs if i is not variable)
+        shared = {axis for other in others for axis in _named(other.shape.axes)}
+        own = {variable.name, *({*_named(variable.shape.axes)} - shared)}
+        # The input of an override is there for the sake of its gradient.
+        if not isinstance(entry, Override) and used.isdisjoint(own):
+            yield warning(
+                "GS408",
+                f"{variable.name} of {rule.name} is never used",
+                rule.source,
+                variable.span,
+                label="not used by any output or gradient",
+                help="remove it, or use it",
+            )
+
+
+def unused_locals(rule: Rule) -> Iterator[Diagnostic]:
+    """Diagnostics for unused locals, often gradients under another framework's name."""
+    used = {*rule.saves, *rule.recomputes, *(o.name for o in rule.outputs)}
+    used = used.union(*(names(text) for text in _texts(rule)))
+    for let in (*rule.forward, *rule.backward_locals):
+        if let.name not in used:
+            help = "remove it, or use it"
+            called = _GRADIENT.fullmatch(let.name)
+            meant = called[1] or called[2] if called else ""
+            if meant in {v.name for v in rule.inputs if v.takes_gradient}:
+                help = f"the gradient of `{meant}` is called `d{meant}`"
+            span = let.span or rule.name_span
+            headline = f"{let.name} of {rule.name} is never used"
+            label = "no output or gradient uses it"
+            yield warning("GS418", headline, rule.source, span, label=label, help=help)
+
+
+_GRADIENT = re.compile(r"(?:grad|gradient|d[A-Za-z]*_d)_?(\w+)|(\w+)_(?:grad|bar)")
+"""Names of gradients: ``grad_x``, ``dy_dx``, ``dL_dx``, ``x_grad``, ``x_bar``."""
+
+
+def _texts(rule: Rule) -> tuple[Expr, ...]:
+    entries = (getattr(entry, "value", None) for entry in rule.backward)
+    return (
+        *(let.value for let in (*rule.forward, *rule.backward_locals)),
+        *(value for value in entries if value is not None),
+        *(surrogate.value for surrogate in rule.surrogates),
+    )
+
+
+def _named(axes: tuple[str | int, ...]) -> tuple[str, ...]:
+    return tuple(axis for axis in axes if isinstance(axis, str))
+
+
+# --- gradients that vanish ---------------------------------------------------------------
+
+_CERTAIN, _NOTHING = 512, 1e-100
+
+
+def vanishing(instance: Instance) -> Iterator[Diagnostic]:
+    """Diagnostics for a derived gradient that is 0 everywhere: the input passes through
+    a step, or the formula does not depend on it after all."""
+    rule = instance.rule
+    if rule.surrogates or not instance.points:
+        return
+    for variable, entry in rule.entries:
+        name, gradient = variable.name, instance.derived.get(variable.name)
+        using = [n for n, v in instance.forward.items() if depends(v, name)]
+        if not isinstance(entry, Derived) or gradient is None or not using:
+            continue
+        if any(_has_step(instance.forward[n], name) for n in using):
+            code, label = "GS407", f"{name} goes through a step"
+            help = f"give a smooth stand-in, `surrogate {using[0]} = …`; if 0 is meant,"
+            is_zero = _vanishes(instance, gradient)
+        else:
+            code, label = "GS448", f"{using[0]} does not change with it"
+            help = f"correct the formula; if {name} is meant to take no gradient,"
+            is_zero = _cancels(instance, gradient)
+        if is_zero:
+            yield warning(
+                code,
+                f"the gradient of {rule.name} by {name} is 0 everywhere",
+                rule.source,
+                variable.span,
+                label=label,
+                help=f"{help} say `{name}: nograd`",
+            )
+
+
+def _cancels(instance: Instance, gradient: Expr) -> bool:
+    """True if 0 at every sampled point to a hundred digits: the residue of
+    cancellation."""
+    compiled = program(gradient)
+    first = compiled.run(instance.points[0])[0]
+    if not defined(first) or not first.contains(0):
+        return False
+    values = (compiled.run(point, _CERTAIN)[0] for point in instance.points)
+    return all(defined(v) and v.contains(0) and abs(v) < _NOTHING for v in values)
+
+
+def _has_step(expr: Expr, name: str) -> bool:
+    """True if a step is applied to the input, or a condition depends on it."""
+    for node in nodes(expr):
+        match node:
+            case Apply(op=op, args=args) if args and primitive(op).is_step:
+                if any(name in names(arg) for arg in args):
+                    return True
+            case Select(condition=condition) if name in names(condition):
+                return True
+            case _:
+                continue
+    return False
+
+
+def _vanishes(instance: Instance, gradient: Expr) -> bool:
+    """True if exactly 0 at every sampled point."""
+    if gradient == ZERO:
+        return bool(instance.points)
+    compiled = program(gradient)
+    values = [compiled.run(point)[0] for point in instance.points]
+    return bool(values) and all(defined(value) and value.is_zero() for value in values)
+
+
+# --- parameters ---------------------------------------------------------------------------
+
+_POINTS = 10
+"""Points at which a parameter is varied."""
+
+
+def parameters(instance: Instance) -> Iterator[Diagnostic]:
+    """A declared gradient that is right only on the default's side of 0 or 1.
+
+    The usual case is a backward in terms of outputs: `slope * dy if y <= 0 else dy` is
+    the gradient of a leaky ReLU as long as the slope is positive; with a negative one
+    the output does not tell any more on which side the input was. The sample that
+    refutes keeps statics to the side of their defaults (`symbolic.sampling`), so this
+    is a warning.
+    """
+    statics = [v for v in instance.rule.inputs if v.kind is Kind.STATIC and v.default]
+    declared = instance.rule.declared
+    for variable in (i for i in instance.rule.inputs if i.name in declared):
+        derived, entry = instance.derived.get(variable.name), declared[variable.name]
+        if derived is None:
+            continue
+        stated = instance.stated[variable.name]
+        claim = Claim(instance, variable, entry, stated, derived)
+        for static in statics:
+            if static.name in names(derived):
+                yield from _elsewhere(claim, static)
+
+
+def _elsewhere(claim: Claim, static: Input) -> Iterator[Diagnostic]:
+    usual = claim.instance.points[:_POINTS]
+    if examine(claim, usual).refuted is not None:
+        return  # refuted as it is
+    for condition, move in _moves(static):
+        moved = ({**p, static.name: move(p[static.name])} for p in usual)
+        found = examine(claim, filter(claim.instance.is_inside, moved)).refuted
+        if found is not None and found[1].relation is Relation.DIFFERENT:
+            yield _on_one_side(claim, static, condition, *found)
+            return
+
+
+def _moves(static: Input) -> Iterator[tuple[str, Callable[[Fraction], Fraction]]]:
+    """Moves to the other side of 0 or 1, each with the condition that excludes it."""
+    default = static.default or Fraction(0)
+    yield f"{static.name} {'>' if default > 0 else '<'} 0", lambda value: -value
+    if default > 0:
+        side = "<" if default < 1 else ">="
+        yield f"{static.name} {side} 1", lambda value: 1 / value if value else value
+
+
+def _on_one_side(
+    claim: Claim, static: Input, condition: str, point: Point, seen: Comparison
+) -> Diagnostic:
+    rule = claim.instance.rule
+    declared, true = decimals(seen.left, seen.right)
+    outputs = [o.name for o in rule.outputs if o.name in names(claim.entry.value)]
+    return warning(
+        "GS445",
+        f"{claim.name} of {rule.name} is the derivative only for {condition}",
+        rule.source,
+        claim.entry.span,
+        label=f"gives {declared} at {said(point, claim.shown)}, where the derivative is"
+        f" {true}",
+        notes=[f"`{o}` does not tell the inputs apart there" for o in outputs],
+        fixes=((assuming(rule, condition),),),
+        help=f"or write {claim.name} in terms of the inputs (the default is"
+        f" {number(static.default or point[static.name])})",
+    )
+
+
+# --- surrogates and overrides ------------------------------------------------------------
+
+_SCALES = (1, 2**20, -(2**20), 3)
+"""Scales of the upstream gradient: one clipped at 10 is the derivative while small."""
+
+
+def surrogates(instance: Instance) -> Iterator[Diagnostic]:
+    """Diagnostics for a surrogate whose contribution to every gradient is 0."""
+    rule = instance.rule
+    for surrogate in rule.surrogates:
+        output = surrogate.output
+        value = expand(inline(rule.forward, surrogate.value))
+        reached = [
+            variable.name
+            for variable, entry in rule.entries
+            if variable.takes_gradient
+            and not isinstance(entry, Override)
+            and depends(instance.forward[output], variable.name)
+        ]
+        others = {n: ZERO for n in instance.upstream if n != f"d{output}"}
+        own = (substitute(instance.derived[n], others) for n in reached)
+        if reached and instance.derived and all(_vanishes(instance, e) for e in own):
+            yield warning(
+                "GS405",
+                f"the surrogate of {output} in {rule.name} gives no gradient",
+                rule.source,
+                surrogate.span,
+                label="its derivative is 0 at every sampled point"
+                if any(depends(value, name) for name in reached)
+                else f"it does not depend on {', '.join(reached)}",
+                help="give a smooth function of the inputs",
+            )
+
+
+def overrides(instance: Instance) -> Iterator[Diagnostic]:
+    """Diagnostics for an override that is the derivative, at least at the defaults, and
+    for one that ignores the upstream gradient (0 stops a gradient, by intent)."""
+    rule, upstream = instance.rule, " or ".join(instance.upstream)
+    usual = {v.name: v.default for v in rule.static_inputs if v.default is not None}
+    at_usual = tuple({**point, **usual} for point in instance.points if usual)
+    for variable, entry in rule.entries:
+        if not isinstance(entry, Override):
+            continue
+        stated = instance.stated[variable.name]
+        derived = instance.derived.get(variable.name)
+        subject = f"the override of d{variable.name} in {rule.name}"
+        if derived is not None and _same(instance, instance.points, stated, derived):
+            yield warning(
+                "GS406",
+                f"{subject} is the derivative",
+                rule.source,
+                entry.span,
+                label="equal to the derivative at every sampled point",
+                help=f"or write `d{variable.name} = …` to have it proved",
+                fixes=((left_out(rule, entry.span),),),
+            )
+        elif derived is not None and _same(instance, at_usual, stated, derived):
+            used = tuple(name for name in usual if name in names(entry.value))
+            told = f"the same as the derivative at {said(usual, used)}"
+            yield Diagnostic(
+                "GS417",
+                Severity.NOTE,
+                f"{subject} is the derivative at the defaults",
+                (Label(rule.source, entry.span, told),),
+                help="nothing has to be done if only other values are to change the"
+                " gradient",
+            )
+        if names(stated).isdisjoint(instance.upstream) and stated != ZERO:
+            yield warning(
+                "GS446",
+                f"{subject} ignores the upstream gradient",
+                rule.source,
+                entry.span,
+                label=f"does not use {upstream}: it is the same however little the"
+                " output matters",
+                help=f"multiply by {upstream}",
+            )
+
+
+def _same(
+    instance: Instance, points: tuple[Point, ...], stated: Expr, derived: Expr
+) -> bool:
+    """True if equal at every point where both are defined, for every upstream size."""
+    found = [
+        compare(
+            stated,
+            derived,
+            {**point, **{n: scale * point[n] for n in instance.upstream}},
+        ).relation
+        for point in points
+        for scale in _SCALES
+    ]
+    return Relation.EQUAL in found and all(
+        relation in (Relation.EQUAL, Relation.RIGHT_UNDEFINED) for relation in found
+    )
+
+
+# --- ties of steps -----------------------------------------------------------------------
+# `x` equals a bound at one point, `round(x)` on an interval. So whether a clamp is written
+# with `<` or `<=` does not matter before a step, and decides after it whether the values
+# next to the bound are learned from.
+
+_LOWEST = {row.name: row.zero_from for row in rows() if row.zero_from is not None}
+"""The lower end of the interval on which a step function is 0; its length is 1."""
+
+_PLACES = tuple(map(Fraction, ("1/16", "1/2", "15/16", "-1/2", "3/2")))
+"""Three places of the interval on which a step has one value, and one on either side."""
+
+_BASES = 2
+_STEP = "the step"  # a name that nothing has
+
+
+def ties(instance: Instance) -> Iterator[Diagnostic]:
+    """Diagnostics for gradients that are 0 on the whole interval on which a step equals
+    the bound of a clamp, though the value there is the same without the clamp."""
+    rule, bases = instance.rule, instance.points[:_BASES]
+    for variable, entry in rule.entries:
+        stated = instance.stated.get(variable.name)
+        if not variable.takes_gradient or stated is None:
+            continue
+        found = (
+            _lost(instance, variable.name, stated, *tie, base)
+            for tie in _tied(stated, variable.name)
+            for base in bases
+        )
+        point = next(filter(None, found), None)
+        if point is None:
+            continue
+        used = names(stated) | {variable.name}
+        place = said(point, tuple(i.name for i in rule.inputs if i.name in used))
+        span = getattr(entry, "span", variable.span)
+        yield Diagnostic(
+            "GS435",
+            Severity.NOTE if isinstance(entry, Override) else Severity.WARNING,
+            f"d{variable.name} of {rule.name} is 0 on a whole interval on which a step"
+            " equals a bound",
+            (Label(rule.source, span, f"0 at {place}, as it is beyond the bound"),),
+            help="compare with `<=` or `>=`: there the value is what it is without the"
+            " clamp",
+        )
+
+
+def _tied(stated: Expr, name: str) -> Iterator[tuple[Apply, Expr]]:
+    """Steps of an input, each with a bound that the gradient compares it with."""
+    for sides in borders(stated):
+        for step in dict.fromkeys(node for side in sides for node in nodes(side)):
+            if isinstance(step, Apply) and step.op in _LOWEST and name in names(step):
+
+                def visit(node: Expr, step: Apply = step) -> Expr:
+                    return Ref(_STEP) if node == step else node
+
+                left, right = (transform(side, visit) for side in sides)
+                for bound in solutions(left, right, _STEP):
+                    yield step, bound
+
+
+def _lost(
+    instance: Instance, name: str, stated: Expr, step: Apply, bound: Expr, base: Point
+) -> Point | None:
+    """A point of the interval, if the gradient is 0 on all of it and beyond the bound
+    and is not on the side before it, and the value is that of the bound."""
+    ball = enclose(bound, base) if names(bound) <= set(base) else None
+    whole = ball.unique_fmpz() if ball is not None and defined(ball) else None
+    if whole is None:
+        return None
+    compiled = program(stated, *instance.forward.values())
+
+    def at(part: Fraction) -> tuple[Point, tuple[Any, ...]] | None:
+        place = Const(int(whole) + _LOWEST[step.op] + part)
+        for solved in solutions(step.args[0], place, name):
+            value = enclose(solved, base)
+            if defined(value):
+                point = {**base, name: Fraction(float(value.mid()))}
+                found = compiled.run(point)
+                return (point, found) if all(map(defined, found)) else None
+        return None
+
+    seen = [one for one in map(at, _PLACES) if one is not None]
+    if len(seen) < len(_PLACES) or not all(one[1][0].is_zero() for one in seen[:3]):
+        return None
+    point, (_, *values) = seen[1]
+    beyond, before = sorted(
+        (one[1] for one in seen[3:]), key=lambda found: not found[0].is_zero()
+    )
+    is_clamp = beyond[0].is_zero() and not before[0].contains(0)
+    is_same = all(a.overlaps(b) for a, b in zip(values, beyond[1:], strict=True))
+    is_other = any(not a.overlaps(b) for a, b in zip(values, before[1:], strict=True))
+    return point if is_clamp and is_same and is_other else None
