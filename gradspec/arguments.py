@@ -149,7 +149,7 @@ budget = click.option(
     default=BUDGET_SECONDS,
     show_default=True,
     metavar="SECONDS",
-    help="Effort for one rule: steps of its proofs, and its longest time.",
+    help="Effort for one rule: steps of its proofs and searches, its longest time.",
 )
 evidence = click.option(
     "--evidence", is_flag=True, help="Say of each verdict what it rests on, in a line."

@@ -78,19 +78,12 @@ class Proposals:
             yield from self._search.forms(form, FEW)
 
 
-# --- at the node that loses the digits -----------------------------------------------------
-
-
 def by_sympy(of: Quantity, written: Rule) -> Iterator[Expr]:
     """SymPy's simplification of the factor of a derived cotangent."""
     upstream = frozenset(f"d{output.name}" for output in written.outputs)
-    start = tidy(of.value)
-    used = sorted(upstream & names(start))
-    if len(used) == 1 and is_linear(start, upstream):
-        factor = coefficient(start, used[0], upstream)
+    for name, factor in _factor(tidy(of.value), upstream):
         if not any(map(_is_foreign, nodes(factor))):
-            for form in simplified(factor):
-                yield times(Ref(used[0]), form)
+            yield from (times(Ref(name), form) for form in simplified(factor))
 
 
 def _over_one_denominator(expr: Expr) -> Expr:
@@ -105,7 +98,7 @@ def _over_one_denominator(expr: Expr) -> Expr:
         ):
             new = _gathered(node)
             if new is not None and size(new) <= _GROWTH * size(node):
-                form = replaced(form, node, _in_written_order(new, node))
+                form = replaced(form, node, new)
                 continue
         todo += children(node)
     return form
@@ -178,20 +171,23 @@ def _conjugate(node: Expr) -> tuple[Expr, Expr] | None:
 
 
 def _with_gathered_factor(expr: Expr, upstream: frozenset[str]) -> Iterator[Expr]:
+    for name, factor in _factor(expr, upstream):
+        if not _SMALLEST < size(factor) <= _LARGEST:
+            return
+        form = factor
+        for part in _branches(factor):
+            if not any(map(_is_foreign, nodes(part))):
+                new = _gathered(transform(part, _signed))
+                form = form if new is None else replaced(form, part, new)
+        if form != factor and size(form) <= _GROWTH * size(factor):
+            yield times(Ref(name), form)
+
+
+def _factor(expr: Expr, upstream: frozenset[str]) -> Iterator[tuple[str, Expr]]:
+    """The one upstream cotangent that an expression is linear in, and its factor."""
     used = sorted(upstream & names(expr))
-    if len(used) != 1 or not is_linear(expr, upstream):
-        return
-    factor = coefficient(expr, used[0], upstream)
-    if not _SMALLEST < size(factor) <= _LARGEST:
-        return
-    form = factor
-    for part in _branches(factor):
-        if not any(map(_is_foreign, nodes(part))):
-            new = _gathered(transform(part, _signed))
-            if new is not None and new != part:
-                form = replaced(form, part, _in_written_order(new, part))
-    if form != factor and size(form) <= _GROWTH * size(factor):
-        yield times(Ref(used[0]), form)
+    if len(used) == 1 and is_linear(expr, upstream):
+        yield used[0], coefficient(expr, used[0], upstream)
 
 
 def _signed(node: Expr) -> Expr:
@@ -226,52 +222,3 @@ def _is_foreign(node: Expr) -> bool:
             return primitive(op).sympy is None  # there is no algebra of steps here
         case _:
             return False
-
-
-def _in_written_order(form: Expr, original: Expr) -> Expr:
-    """Undo the sorting of operands by algebra: ``x + 1`` and ``p - 1`` that became ``1
-    + x`` and ``1 - p``, where the original has them.
-    """
-    known = set(nodes(original))
-
-    def swap(node: Expr) -> Expr:
-        match node:
-            case Apply(op="add" | "mul" as op, args=(a, b)) if node not in known:
-                swapped = Apply(op, (b, a))
-                return swapped if swapped in known else node
-            case _:
-                return node
-
-    is_minus, turned = _turned(transform(form, swap), known)
-    return (_without_minus(turned, known) or negate(turned)) if is_minus else turned
-
-
-def _without_minus(expr: Expr, known: set[Expr]) -> Expr | None:
-    """``-expr`` with a difference among the factors reversed, if there is one that the
-    original does not contain.
-    """
-    match expr:
-        case Apply(op="mul" | "div" as op, args=(a, b)):
-            for part, other in ((a, b), (b, a)):
-                new = _without_minus(part, known)
-                if new is not None:
-                    return Apply(op, (new, other) if part is a else (other, new))
-        case Apply(op="sub", args=(a, b)) if expr not in known:
-            return Apply("sub", (b, a))
-    return None
-
-
-def _turned(expr: Expr, known: set[Expr]) -> tuple[bool, Expr]:
-    """Differences among the factors reversed, and True if the sign changes."""
-    match expr:
-        case Apply(op="neg", args=(inner,)):
-            is_minus, turned = _turned(inner, known)
-            return not is_minus, turned
-        case Apply(op="mul" | "div" as op, args=(a, b)):
-            (first, left), (second, right) = _turned(a, known), _turned(b, known)
-            return first != second, fold(Apply(op, (left, right)))
-        case Apply(op="sub", args=(a, b)) if expr not in known:
-            swapped = Apply("sub", (b, a))
-            return (True, swapped) if swapped in known else (False, expr)
-        case _:
-            return False, expr

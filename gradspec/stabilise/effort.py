@@ -1,4 +1,8 @@
-"""Stabilising within a rule's budget: a rule beyond it is evaluated as written."""
+"""Stabilising within a rule's budget: a rule beyond it is evaluated as written.
+
+The search counts its steps (`stabilise.py`), so that it ends at the same point on any
+machine. The deadline of the rule, and the limit on memory, only protect the machine.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +19,16 @@ from gradspec.stabilise import stabilise as search
 from gradspec.stabilise.guards import guarded
 from gradspec.stabilise.names import mapped, without_calls
 from gradspec.stabilise.sampling import points
-from gradspec.symbolic.limit import Shortage, limited
+from gradspec.symbolic.limit import Effort, Shortage, limited
+
+_SHARE = 0.4
+"""The fraction of the budget whose steps a search may take. They take less than a third
+of its time, so that a machine three times slower completes them too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stable:
-    """A rule with its evaluations; ``stopped``: the step that ran out of time."""
+    """A rule with its evaluations; ``stopped``: the stage that was stopped."""
 
     rule: CheckedRule
     stopped: tuple[Diagnostic, ...] = ()
@@ -32,7 +40,8 @@ def stabilised(
     """``rule`` with stabilised expressions; ``seconds`` is the rest of its budget."""
     if options.as_written:
         return Stable(as_written(rule))
-    found = _remembered(rule, options.budget if seconds is None else seconds)
+    left = options.budget if seconds is None else seconds
+    found = _remembered(rule, left, Effort.of(_SHARE * options.budget))
     if isinstance(found, Shortage):
         return unsearched(rule, options, found)
     return Stable(replace(found, verdicts=rule.verdicts, second=rule.second))
@@ -46,22 +55,22 @@ def unsearched(
 
 
 def remembered_forms(rule: CheckedRule) -> CheckedRule:
-    """The selected forms without a time limit; from a former run (`ir.plain`) if
-    stored.
-    """
-    found = _remembered(rule, inf)
+    """The selected forms without a limit; from a former run (`ir.plain`) if stored."""
+    found = _remembered(rule, inf, None)
     assert isinstance(found, CheckedRule)
     return found
 
 
-def _remembered(rule: CheckedRule, seconds: float) -> CheckedRule | Shortage:
-    """The selected forms without verdicts, if found in time."""
+def _remembered(
+    rule: CheckedRule, seconds: float, effort: Effort | None
+) -> CheckedRule | Shortage:
+    """The selected forms without verdicts, if steps and time suffice."""
     bare = replace(rule, verdicts=(), second=())
 
     def work() -> CheckedRule | Shortage:
-        if seconds == inf:
+        if effort is None:
             return search.stabilise(bare)
-        return limited(seconds, partial(search.stabilise, bare))
+        return limited(seconds, partial(search.stabilise, bare, effort))
 
     return remembered(rule.rule, ("stabilise",), bare, work, _is_lasting)
 

@@ -89,7 +89,6 @@ _INEXACT = 2.0**-15
 
 _LARGEST = float(np.finfo(np.float32).max)
 _SMALLEST = float(np.finfo(np.float32).tiny)
-_IN_SUMS = ("exp", "add", "sub", "neg")
 _ORDINARY, _FADED, _HUGE = 1e4, 1e-6, 1e30
 _MOST = 200  # nodes of a form that is searched
 _SHOWN = 12  # points tried, the most moderate ones first
@@ -196,10 +195,9 @@ def _exponents(order: tuple[Expr, ...]) -> frozenset[Expr]:
             case Apply(op="exp", args=(Apply(op="add" | "sub") as arg,)):
                 found |= {node, arg}
             case Apply(op="add" | "sub" | "neg", args=args) if node in found:
-                found |= {a for a in args if isinstance(a, Apply)}
-            case _:
-                continue
-    return frozenset(n for n in found if isinstance(n, Apply) and n.op in _IN_SUMS)
+                sums = ("exp", "add", "sub", "neg")
+                found |= {a for a in args if isinstance(a, Apply) and a.op in sums}
+    return frozenset(found)
 
 
 def _is_right(held: float, true: float | None, limit: float) -> bool:
@@ -222,15 +220,12 @@ def _kind(
     """The kind of failure of an operation; None for one of no known kind."""
     if any(map(_is_lost_guard, nodes(node))):
         return "guard"
-    match node:
-        case Apply() if node in exponents:
-            return "exponent"
-        case Apply(op="add" | "sub") if math.isfinite(held[node]):
-            return "saturation"
-        case Apply(op="sqrt" | "rsqrt" | "div" | "log", args=args):
-            if any(_has_overflown_square(arg, true) for arg in args):
-                return "square"
-    return None if math.isfinite(held[node]) else "overflow"
+    if node in exponents:
+        return "exponent"
+    if node.op in ("add", "sub") and math.isfinite(held[node]):
+        return "saturation"
+    beyond = (abs(true[part] or 0.0) > _LARGEST for part in children(node))
+    return "overflow" if not math.isfinite(held[node]) or any(beyond) else None
 
 
 def _is_lost_guard(number: Expr) -> bool:
@@ -246,22 +241,6 @@ def _is_lost_guard(number: Expr) -> bool:
         float(np.float32(float(number.value))).is_integer()
         and abs(number.value) >= 1 / 2
     )
-
-
-def _has_overflown_square(expr: Expr, true: dict[Expr, float | None]) -> bool:
-    """True if a square below (through sums) is beyond the range of float32."""
-    value = true.get(expr)
-    if value is None or abs(value) <= _LARGEST:
-        return False
-    match expr:
-        case Apply(op="square" | "pow"):
-            return True
-        case Apply(op="mul", args=(a, b)):
-            return a == b or any(_has_overflown_square(p, true) for p in (a, b))
-        case Apply(op="add" | "sub", args=args):
-            return any(_has_overflown_square(p, true) for p in args)
-        case _:
-            return False
 
 
 _LONGEST = 60  # characters of an operation that are shown
@@ -284,19 +263,14 @@ _WORDS = {
         " `1 - tanh(x)**2`, `sigmoid(-x)` for `1 - sigmoid(x)`, `-expm1(x)` for"
         " `1 - exp(x)`, `erfc(x)` for `1 - erf(x)`; a polynomial is multiplied out",
     ),
-    "square": _Words(
+    "overflow": _Words(
         "GS442",
         "a part that overflows though the result would not",
         "a part of it is beyond the range of float32",
         "divide by the largest part before squaring: `hypot(a, b)` for"
-        " `sqrt(a**2 + b**2)`, `1 / (1 + (b / a)**2)` for `a**2 / (a**2 + b**2)`",
-    ),
-    "overflow": _Words(
-        "GS442",
-        "a part that overflows though the result would not",
-        "its operands are beyond the range of float32",
-        "divide numerator and denominator by the largest term, or take the logarithm of"
-        " the parts: `sigmoid(a - b)` for `exp(a) / (exp(a) + exp(b))`",
+        " `sqrt(a**2 + b**2)`, `1 / (1 + (b / a)**2)` for `a**2 / (a**2 + b**2)`; take"
+        " the logarithm of exponentials: `sigmoid(a - b)` for"
+        " `exp(a) / (exp(a) + exp(b))`",
     ),
     "undefined": _Words(
         "GS433",
@@ -350,20 +324,16 @@ def _finding(rule: Rule, loss: AccuracyLoss) -> Diagnostic:
 
 
 def _number(value: float) -> str:
-    return f"{value:.6g}".replace("-0", "0") if value == 0 else f"{value:.6g}"
+    return f"{value + 0.0:.6g}"  # -0 is shown as 0
 
 
 def _text(expr: Expr) -> str:
-    text = show(transform(tidy(expr), _as_power))
+    def as_power(node: Expr) -> Expr:
+        is_square = isinstance(node, Apply) and node.op == "square"
+        return Apply("pow", (*children(node), const(2))) if is_square else node
+
+    text = show(transform(tidy(expr), as_power))
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
-
-
-def _as_power(node: Expr) -> Expr:
-    match node:
-        case Apply(op="square", args=(base,)):
-            return Apply("pow", (base, const(2)))
-        case _:
-            return node
 
 
 def _span(rule: Rule, loss: AccuracyLoss) -> Span:
@@ -396,21 +366,14 @@ def unfilled_holes(checked: CheckedRule, written: Rule) -> Iterator[Diagnostic]:
     """Removable singularities left NaN by stabilisation, reported once for each value.
     ``written``: the rule before that.
     """
-    told: set[str] = set()
+    rule, told = checked.rule, set()
     for hole in checked.holes:
-        if hole.name in told:
-            continue
-        left = unfilled(checked.rule, hole)
-        if left:
+        form = Names(rule).close(Ref(hole.name))
+        values = emitted(rule, form, dict(hole.point), hole.output)
+        left = tuple(name for name, value in values.items() if np.isnan(value))
+        if left and hole.name not in told:
             told.add(hole.name)
             yield _hole_warning(written, hole, left)
-
-
-def unfilled(rule: Rule, hole: Hole) -> tuple[str, ...]:
-    """The formats in which the rule gives NaN at the removable singularity."""
-    form = Names(rule).close(Ref(hole.name))
-    values = emitted(rule, form, dict(hole.point), hole.output)
-    return tuple(name for name, value in values.items() if np.isnan(value))
 
 
 def emitted(

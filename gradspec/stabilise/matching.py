@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
 from gradspec.derive.build import negate, scale, times
-from gradspec.ir.expr import Apply, Const, Expr, Key, Ref, Select
+from gradspec.ir.expr import Apply, Const, Expr, Key, Ref
 from gradspec.ir.tidy import fold
-from gradspec.ir.walk import children, names, nodes, size, with_children
+from gradspec.ir.walk import children, names, nodes, size, transform, with_children
 from gradspec.primitives.lookup import rows
 from gradspec.stabilise.rewrite_rules import by_operator
 
@@ -88,49 +88,49 @@ def _all(
 
 def instantiate(pattern: Expr, bound: Binding) -> Expr:
     """The pattern with its variables substituted, signs and constants merged."""
-    done: dict[Expr, Expr] = {}
-    for node in nodes(pattern):
+
+    def visit(node: Expr) -> Expr:
         match node:
             case Ref(name=name):
-                done[node] = bound[name]
+                return bound[name]
             case Apply(op="mul", args=(a, b)):
-                done[node] = times(done[a], done[b])
-            case Apply(op="neg", args=(a,)):
-                done[node] = _opposite(done[a])
-            case Apply(op=op, args=(a, *rest)) if op in _ODD and _is_minus(done[a]):
-                inner = Apply(op, (negate(done[a]), *(done[arg] for arg in rest)))
-                done[node] = negate(inner)
-            case Apply(op="div", args=(a, b)) if _is_minus(done[b]):
-                done[node] = negate(fold(Apply("div", (done[a], negate(done[b])))))
-            case Apply(op=op, args=(a, b)) if op in _MIRRORED:
-                done[node] = _comparison(op, done[a], done[b])
-            case Apply(op=op, args=args):
-                done[node] = fold(Apply(op, tuple(done[arg] for arg in args)))
-            case Select(condition=c, then=t, other=o):
-                done[node] = fold(Select(done[c], done[t], done[o]))
+                return times(a, b)
             case _:
-                done[node] = node
-    return done[pattern]
+                return _normal(node)
+
+    return transform(pattern, visit)
 
 
-def _is_minus(expr: Expr) -> bool:
-    return isinstance(expr, Apply) and expr.op == "neg"
-
-
-def _comparison(op: str, left: Expr, right: Expr) -> Expr:
-    """A comparison; ``-a > -b`` becomes ``a < b``."""
-    if _is_minus(left) and _is_minus(right):
-        return Apply(_MIRRORED[op], (negate(left), negate(right)))
-    return fold(Apply(op, (left, right)))
-
-
-def _opposite(expr: Expr) -> Expr:
-    """``-expr``; for a difference the reversed one."""
-    match expr:
-        case Apply(op="sub", args=(a, b)):
+def _normal(node: Expr) -> Expr:
+    """A rebuilt node with signs moved outside, differences and comparisons reversed
+    instead, and constants merged: ``0.5 * (2 * ndtr(x))`` is ``ndtr(x)``.
+    """
+    match node:
+        case Apply(op="neg", args=(Apply(op="sub", args=(a, b)),)):
             return Apply("sub", (b, a))
+        case Apply(op="neg", args=(a,)):
+            return negate(a)
+        case Apply(op=op, args=(Apply(op="neg", args=(a,)), *rest)) if op in _ODD:
+            return negate(Apply(op, (a, *rest)))
+        case Apply(op="mul", args=(a, b)) if _leading(b):
+            return times(a, b)
+        case Apply(op="div", args=(a, Const(value=value))) if value and _leading(a):
+            return scale(1 / value, a)
+        case Apply(op="mul" | "div" as op, args=(a, Apply(op="neg", args=(b,)))):
+            return negate(fold(Apply(op, (a, b))))
+        case Apply(op=op, args=(Apply(op="neg") as a, Apply(op="neg") as b)) if (
+            op in _MIRRORED
+        ):
+            return Apply(_MIRRORED[op], (negate(a), negate(b)))
         case _:
-            return negate(expr)
+            return fold(node)
+
+
+def _leading(expr: Expr) -> bool:
+    """True if a product begins with a constant."""
+    while isinstance(expr, Apply) and expr.op in ("mul", "div"):
+        expr = expr.args[0]
+    return isinstance(expr, Const)
 
 
 BUDGET = 20
@@ -227,25 +227,5 @@ def replaced(expr: Expr, old: Expr, new: Expr) -> Expr:
         if node.key not in memo:
             parts = tuple([memo[child.key] for child in node.below])
             rebuilt = with_children(node, parts)
-            memo[node.key] = node if rebuilt is node else _joined(rebuilt)
+            memo[node.key] = node if rebuilt is node else _normal(rebuilt)
     return memo[expr.key]
-
-
-def _joined(node: Expr) -> Expr:
-    """A rebuilt node with constants merged: ``0.5 * (2 * ndtr(x))`` is ``ndtr(x)``."""
-    match node:
-        case Apply(op="mul", args=(a, b)) if _leading(b):
-            return times(a, b)
-        case Apply(op="div", args=(a, Const(value=value))) if value and _leading(a):
-            return scale(1 / value, a)
-        case Apply(op="mul" | "div" as op, args=(a, Apply(op="neg", args=(b,)))):
-            return negate(fold(Apply(op, (a, b))))
-        case _:
-            return fold(node)
-
-
-def _leading(expr: Expr) -> bool:
-    """True if a product begins with a constant."""
-    while isinstance(expr, Apply) and expr.op in ("mul", "div"):
-        expr = expr.args[0]
-    return isinstance(expr, Const)

@@ -1,15 +1,26 @@
-"""The values of a rule, the meaning of its names, and rules with replaced values."""
+"""The values of a rule, the meaning of its names and indices, and rules with replaced
+values.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain, count
 
+from gradspec.derive import scopes
 from gradspec.derive.chain import Underivable
 from gradspec.derive.vjp import filled, vjps
-from gradspec.ir.expr import Expr, Ref
+from gradspec.ir.expr import Bound, Expr, Idx, Reduce, Ref
 from gradspec.ir.rule import Declared, Derived, Let, Override, Rule
-from gradspec.ir.walk import expand, names, substitute
+from gradspec.ir.walk import (
+    children,
+    expand,
+    names,
+    nodes,
+    substitute,
+    with_children,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +135,9 @@ def _used(rule: Rule) -> frozenset[str]:
     found: dict[str, None] = {}
     while roots:
         name = roots.pop()
-        if name in found:
-            continue
-        found[name] = None
-        if name in values:
-            roots += sorted(names(values[name]))
+        if name not in found:
+            found[name] = None
+            roots += sorted(names(values[name])) if name in values else []
     return frozenset(found)
 
 
@@ -142,3 +151,132 @@ def rederived(rule: Rule, forward: tuple[Let, ...]) -> dict[str, Expr]:
         return vjps(filled(forward), rule.surrogates, upstream, wrt)
     except Underivable:
         return {}
+
+
+# --- indices --------------------------------------------------------------------------
+#
+# An index is bound at most once on the way from the root to any node
+# (`tests/ir/well_formed.py`), so substituted expressions get new names for their bound
+# indices (`derive.scopes`).
+
+Scope = frozenset[str]
+"""Names that a new bound index must not have: indices in scope, variables."""
+
+
+_FRESH = scopes.Fresh("@")
+
+
+def _letters() -> Iterator[str]:
+    for number in count():
+        yield from (f"{letter}{number or ''}" for letter in "jlkiqrstuvw")
+
+
+def copied(expr: Expr) -> Expr:
+    """``expr`` with fresh names for its bound indices, to be put anywhere inside an
+    expression that :func:`place` gets in the end.
+    """
+    return scopes.refreshed(expr, {}, _FRESH)
+
+
+def place(expr: Expr, values: Mapping[str, Expr], scope: Scope) -> Expr:
+    """``expr`` with free indices replaced, to be placed where ``scope`` is in force; a
+    bound index keeps its name unless that is taken, or fresh.
+    """
+    taken = scope.union(expr.free, *(value.free for value in values.values()))
+    return _placed(expr, values, taken)
+
+
+def _placed(expr: Expr, values: Mapping[str, Expr], taken: Scope) -> Expr:
+    if isinstance(expr, Idx):
+        return values.get(expr.name, expr)
+    if not isinstance(expr, Reduce):
+        parts = (_placed(child, values, taken) for child in children(expr))
+        return with_children(expr, tuple(parts))
+    bounds = []
+    for old in expr.bounds:
+        own = () if old.index.startswith("@") else (old.index,)
+        name = next(n for n in chain(own, _letters()) if n not in taken)
+        bounds.append(Bound(name, old.axis))
+        values, taken = {**values, old.index: Idx(name)}, taken | {name}
+    parts = (_placed(child, values, taken) for child in children(expr))
+    return Reduce(expr.op, tuple(bounds), *parts, span=expr.span)
+
+
+def inlined(expr: Expr, lets: Mapping[str, Let], scope: Scope) -> Expr:
+    """``expr`` with lets inlined, recursively."""
+    values = {
+        name: scopes.Value(name, let.indices, let.axes, let.value)
+        for name, let in lets.items()
+    }
+    return place(scopes.inlined(expr, values, _FRESH), {}, scope)
+
+
+def weight(expr: Expr, lets: Mapping[str, Let]) -> int:
+    """The number of nodes of :func:`inlined`'s result, without building it (it may be
+    large).
+    """
+    known: dict[str, int] = {}
+    for let in lets.values():
+        known[let.name] = _weight(let.value, known)
+    return _weight(expr, known)
+
+
+def _weight(expr: Expr, known: Mapping[str, int]) -> int:
+    found: dict[Expr, int] = {}
+    for node in nodes(expr):
+        own = known.get(node.name, 1) if isinstance(node, Ref) else 1
+        found[node] = own + sum(found[child] for child in children(node))
+    return found[expr]
+
+
+def is_same(left: Expr, right: Expr) -> bool:
+    """True if equal up to the names of bound indices."""
+    return unify(left, right, Scope()) is not None
+
+
+def unify(pattern: Expr, expr: Expr, variables: Scope) -> Mapping[str, Expr] | None:
+    """The values of the index ``variables`` if ``expr`` is an instance of ``pattern``,
+    up to the names of bound indices.
+    """
+    found: dict[str, Expr] = {}
+
+    def is_instance(a: Expr, b: Expr, bound: Mapping[str, str]) -> bool:
+        match (a, b):
+            case (Idx(), Idx()) if a.name in bound or b.name in bound.values():
+                return bound.get(a.name) == b.name
+            case (Idx(), _) if a.name in variables:
+                is_free = set(bound.values()).isdisjoint(b.free)
+                return is_free and found.setdefault(a.name, b) == b
+            case (Reduce(), Reduce()):
+                one, other = ([x.axis for x in node.bounds] for node in (a, b))
+                if a.op != b.op or one != other:
+                    return False
+                both = zip(a.bounds, b.bounds, strict=True)
+                bound = {**bound, **{x.index: y.index for x, y in both}}
+        parts = children(b)
+        if len(children(a)) != len(parts):
+            return False
+        is_alike = isinstance(a, Reduce) or with_children(a, parts) == b
+        pairs = zip(children(a), parts, strict=True)
+        return is_alike and all(is_instance(x, y, bound) for x, y in pairs)
+
+    return found if is_instance(pattern, expr, {}) else None
+
+
+def named(expr: Expr, lets: tuple[Let, ...]) -> Expr:
+    """``expr`` with the names of lets in place of their values. A value that is no more
+    than an operation on a constant is not worth a name.
+    """
+    worth = tuple(x for x in lets if children(x.value) and names(x.value))
+    return _named(expr, worth) if worth else expr
+
+
+def _named(expr: Expr, lets: tuple[Let, ...]) -> Expr:
+    for let in lets:
+        if type(let.value) is type(expr) and names(let.value) == names(expr):
+            found = unify(let.value, expr, Scope(let.indices))
+            if found is not None and len(found) == len(let.indices):
+                at = tuple(found[index] for index in let.indices)
+                return Ref(let.name, at)
+    parts = tuple(_named(child, lets) for child in children(expr))
+    return with_children(expr, parts)

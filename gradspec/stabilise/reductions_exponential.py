@@ -12,12 +12,12 @@ logsumexp is -inf there, as in the frameworks' own functions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from gradspec.ir.expr import ONE, ZERO, Apply, Expr, Reduce, Select, Size, apply
 from gradspec.ir.tidy import fold
 from gradspec.ir.walk import children, nodes, with_children
+from gradspec.stabilise.names import copied, is_same
 from gradspec.stabilise.product import (
     Product,
     degree,
@@ -26,7 +26,6 @@ from gradspec.stabilise.product import (
     terms,
     total,
 )
-from gradspec.stabilise.scopes import Scope, is_same, place
 
 _NO_WEIGHT = apply("neg", Apply("inf"))
 
@@ -77,42 +76,30 @@ def _larger(left: Expr | None, right: Expr | None) -> Expr | None:
     return left if left == right else apply("max", left, right)
 
 
-def shifted(expr: Expr, by: Expr, scope: Scope) -> Expr:
+def shifted(expr: Expr, by: Expr) -> Expr:
     """An expression that scales with its exponentials, with ``by`` subtracted from its
     exponents.
     """
-    under = scope
     match expr:
         case Apply(op="exp", args=(a,)):
-            return apply("exp", _less(a, place(by, {}, scope)))
-        case Reduce(bounds=bounds):
-            under = scope.union(b.index for b in bounds)
-    parts = (x if degree(x) == 0 else shifted(x, by, under) for x in children(expr))
+            less = ZERO if a == by else fold(apply("sub", a, copied(by)))
+            return apply("exp", less)
+    parts = (x if degree(x) == 0 else shifted(x, by) for x in children(expr))
     return with_children(expr, tuple(parts))
 
 
-def _less(left: Expr, right: Expr) -> Expr:
-    return ZERO if left == right else fold(apply("sub", left, right))
-
-
-def balanced(expr: Expr, scope: Scope) -> Iterator[Expr]:
+def balanced(expr: Expr) -> Expr | None:
     """A quotient of degree 0, over sums of exponentials, with the peak subtracted."""
     found = product(expr)
     loud = [f for f in (*found.below, *found.above) if degree(f) not in (0, None)]
     if len(loud) < 2 or degree(expr) != 0:
-        return
-    inside = _inside(found, scope)
-    if inside is not None:
-        yield inside
-        return
-    for factor in loud:
-        by = peak(factor) if _is_sum(factor) else None
-        if by is not None:
-            yield _over(found, by, scope)
-            return
+        return None
+    peaks = (peak(factor) for factor in loud if _is_sum(factor))
+    by = next((by for by in peaks if by is not None), None)
+    return _inside(found) or (None if by is None else _over(found, by))
 
 
-def _inside(found: Product, scope: Scope) -> Expr | None:
+def _inside(found: Product) -> Expr | None:
     """``exp(a) * sum(b[j] / (exp(a) + exp(c[j])) for j)`` with the exponential moved
     into the sum, where it is balanced.
     """
@@ -123,10 +110,8 @@ def _inside(found: Product, scope: Scope) -> Expr | None:
             case Reduce(op="sum", bounds=bounds, body=body, where=where) if (
                 factor is not None and degree(whole) == -1
             ):
-                under = scope.union(b.index for b in bounds)
-                inner = place(factor, {}, under)
-                inner = product(body).times(product(inner)).expr()
-                new = Reduce("sum", bounds, next(balanced(inner, under), inner), where)
+                inner = product(body).times(product(copied(factor))).expr()
+                new = Reduce("sum", bounds, balanced(inner) or inner, where)
                 rest = tuple(f for f in others if f is not factor)
                 return replace(found, above=(*rest, new)).expr()
     return None
@@ -139,38 +124,40 @@ def _is_sum(expr: Expr) -> bool:
     )
 
 
-def _over(found: Product, by: Expr, scope: Scope) -> Expr:
+def _over(found: Product, by: Expr) -> Expr:
     above, below = (
-        tuple(f if degree(f) == 0 else shifted(f, by, scope) for f in side)
+        tuple(f if degree(f) == 0 else shifted(f, by) for f in side)
         for side in (found.above, found.below)
     )
     return replace(found, above=above, below=below).expr()
 
 
-def logarithm(expr: Expr, scope: Scope) -> Iterator[Expr]:
+def logarithm(expr: Expr) -> Expr | None:
     """``log`` of exponentials and their sums, without computing the exponentials
     themselves.
     """
     match expr:
         case Apply(op="log", args=(a,)):
-            whole = _split(product(a), scope)
-            new = _shifted_log(a, scope) if whole is None else _plus_log(*whole)
-            if new is not None:
-                yield new
+            whole = _split(product(a))
+            return _shifted_log(a) if whole is None else _plus_log(*whole)
+        case _:
+            return None
 
 
-def _split(found: Product, scope: Scope) -> tuple[Product, Expr] | None:
+def _split(found: Product) -> tuple[Product, Expr] | None:
     """A product as ``rest * exp(value)``; None if there is no exponential in it."""
-    logs = {f: _log(f, scope) for f in (*found.above, *found.below)}
-    parts = [t for f in found.above if (v := logs[f]) is not None for t in terms(v)]
-    for f in found.below:
-        if (v := logs[f]) is not None:
-            parts += terms(v, True)
-    if all(value is None for value in logs.values()):
+    logs = {f: _log(f) for f in (*found.above, *found.below)}
+    sides = ((False, found.above), (True, found.below))
+    parts = [
+        term
+        for is_below, side in sides
+        for factor in side
+        if (value := logs[factor]) is not None
+        for term in terms(value, is_below)
+    ]
+    if not parts:
         return None
-    above, below = (
-        tuple(f for f in side if logs[f] is None) for side in (found.above, found.below)
-    )
+    above, below = (tuple(f for f in side if logs[f] is None) for _, side in sides)
     return replace(found, above=above, below=below), _difference(parts)
 
 
@@ -199,30 +186,23 @@ def _plus_log(rest: Product, value: Expr) -> Expr:
     return value if whole == ONE else apply("add", value, apply("log", whole))
 
 
-def _log(expr: Expr, scope: Scope) -> Expr | None:
+def _log(expr: Expr) -> Expr | None:
     """The logarithm of an exponential or of a sum of them; None otherwise."""
     match expr:
         case Apply(op="exp", args=(a,)):
             return a
         case Reduce(op="sum", bounds=bounds, body=body, where=where):
-            under = scope.union(b.index for b in bounds)
-            inner = _whole(body, under)
-            if inner is not None:
-                return _logsumexp(Reduce("logsumexp", bounds, inner, where))
-    return _shifted_log(expr, scope) if is_positive(expr, True) else None
+            split = _split(product(body))
+            if split is not None and split[0].expr() == ONE:
+                return _logsumexp(Reduce("logsumexp", bounds, split[1], where))
+    return _shifted_log(expr) if is_positive(expr, True) else None
 
 
-def _shifted_log(expr: Expr, scope: Scope) -> Expr | None:
+def _shifted_log(expr: Expr) -> Expr | None:
     by = peak(expr) if _is_sum(expr) else None
     if by is None:
         return None
-    return apply("add", by, apply("log", shifted(expr, by, scope)))
-
-
-def _whole(body: Expr, scope: Scope) -> Expr | None:
-    """The logarithm of a summand that is syntactically positive."""
-    split = _split(product(body), scope)
-    return None if split is None or split[0].expr() != ONE else split[1]
+    return apply("add", by, apply("log", shifted(expr, by)))
 
 
 def _logsumexp(expr: Reduce) -> Expr:

@@ -47,10 +47,6 @@ log((1 + a) / (1 - a)) -> 2 * atanh(a)
 log(a + sqrt(square(a) + 1)) -> asinh(a)
 log(a + hypot(a, 1)) -> asinh(a)
 log(a + sqrt(square(a) - 1)) -> acosh(a) where a >= 1
-0.5 * (exp(a) - exp(-a)) -> sinh(a)
-(exp(a) - exp(-a)) / 2 -> sinh(a)
-0.5 * (exp(a) + exp(-a)) -> cosh(a)
-(exp(a) + exp(-a)) / 2 -> cosh(a)
 
 # Exponentials
 exp(a) - 1 -> expm1(a)
@@ -67,10 +63,6 @@ exp(a) / exp(b) -> exp(a - b)
 exp(a) * exp(b) ~> exp(a + b)
 b / exp(a) ~> b * exp(-a)
 square(exp(a)) ~> exp(2 * a)
-exp(-square(a)) ~> exp_neg_square(a)
-exp(-0.5 * square(a)) ~> exp_neg_half_square(a)
-exp(-square(a) / 2) ~> exp_neg_half_square(a)
-exp(-(square(a) / 2)) ~> exp_neg_half_square(a)
 exp(log(a)) -> a
 exp(-softplus(a)) -> sigmoid(-a)
 exp(logsigmoid(a)) -> sigmoid(a)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import islice
 from typing import Any
 
@@ -95,6 +95,7 @@ def _split(
 ) -> Iterator[_Part]:
     atoms: dict[Expr, str] = {}
 
+    @cache
     def named(node: Expr) -> Expr:
         if name in names(node) or (names(node) & upstream and children(node)):
             return with_children(node, tuple(named(part) for part in children(node)))

@@ -12,7 +12,8 @@ first and the last element; an elementwise rule is measured as it is, in two for
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
 from math import nan
@@ -54,15 +55,18 @@ from gradspec.stabilise.matching import Search
 from gradspec.stabilise.names import (
     Names,
     Quantity,
+    Scope,
+    place,
     rederived,
+    weight,
     with_value,
     without_calls,
     without_dead_locals,
 )
 from gradspec.stabilise.ranges import with_ordered_products, with_vanishing_products
 from gradspec.stabilise.reductions import IndexedProposals
-from gradspec.stabilise.scopes import Scope, place
 from gradspec.stabilise.series import with_series
+from gradspec.symbolic.limit import Effort
 
 _ROUNDS = 3
 _LEAST = 3  # nodes of a formula that may lose anything
@@ -76,10 +80,12 @@ reported separately.
 """
 
 
-def stabilise(checked: CheckedRule) -> CheckedRule:
-    """The rule with its expressions in the forms that measure best."""
+def stabilise(checked: CheckedRule, effort: Effort | None = None) -> CheckedRule:
+    """The rule with its expressions in the forms that measure best. Raises OutOfSteps
+    if ``effort`` does not suffice; without one there is no limit.
+    """
     rule = without_calls(checked.rule)
-    work = _Stabiliser(rule, checked.rule)
+    work = _Stabiliser(rule, checked.rule, effort or Effort(sys.maxsize, 0.0))
     if rule.is_elementwise and not work.samples:
         return checked
     done = without_dead_locals(rule, _recomputing(work.run(), work.wide))
@@ -109,8 +115,9 @@ def _recomputing(rule: Rule, wide: list[str]) -> Rule:
 class _Stabiliser:
     """Selects value by value, given the selections so far."""
 
-    def __init__(self, rule: Rule, original: Rule) -> None:
+    def __init__(self, rule: Rule, original: Rule, effort: Effort) -> None:
         self._written = self._rule = rule
+        self._effort = effort
         self._original = original
         self._is_elementwise = rule.is_elementwise
         self._search = Search(self._holds)
@@ -210,11 +217,11 @@ class _Stabiliser:
         for _ in range(_ROUNDS):
             held = choice.selected
             near = self._proposals.near(held.form, of, self._rule)
-            choice = contest.choose(near, held)
+            choice = contest.choose(self._counted(near), held)
             is_free = of.is_derived and self._is_elementwise
             if not choice.is_good and not is_free:
                 far = self._proposals.far(held.form, of, self._rule)
-                choice = contest.choose(far, choice.selected)
+                choice = contest.choose(self._counted(far), choice.selected)
             if choice.selected is held or (choice.is_good and not is_free):
                 break
         return choice
@@ -229,15 +236,21 @@ class _Stabiliser:
                 continue
             best = sorted(contest.measured, key=lambda found: found.faults)
             starts = dict.fromkeys((choice.selected, choice.written, *best[:2]))
-            found = [form for start in starts for form in mend(contest.trials, start)]
-            choice = contest.choose(found, choice.selected)
+            found = (form for start in starts for form in mend(contest.trials, start))
+            choice = contest.choose(self._counted(found), choice.selected)
             if choice.is_good and of.is_derived and mend is with_ordered_products:
                 # from an order that is good the search may go on to a cheaper form
                 choice = self._searched(contest, of, choice)
         if of.is_derived and choice.selected.faults[0]:
-            found = list(candidates.by_sympy(of, self._written))
-            choice = contest.choose(found, choice.selected)
+            asked = candidates.by_sympy(of, self._written)
+            choice = contest.choose(self._counted(asked), choice.selected)
         return choice
+
+    def _counted(self, forms: Iterable[Expr]) -> Iterator[Expr]:
+        """The forms, each of which takes a step for each of its nodes."""
+        for form in forms:
+            self._effort.need(size(form))
+            yield form
 
     # --- where it is measured --------------------------------------------------------------
 
@@ -267,7 +280,15 @@ class _Stabiliser:
                 if name in exact:
                     env = dict(zip(of.indices, at, strict=True))
                     close = partial(self._closed, sample, env)
-                    yield Trial(exact.close(Ref(name)), sample.points, machine, close)
+                    meaning = exact.close(Ref(name))
+                    self._effort.need(self._steps(meaning))
+                    yield Trial(meaning, sample.points, machine, close)
+
+    def _steps(self, meaning: Expr) -> int:
+        """The steps that exact values take. A rewritten formula is written out in the
+        end, so one that grows by being written out is not searched.
+        """
+        return weight(meaning, {}) if self._is_elementwise else size(meaning)
 
     def _exact(self, sample: Sample) -> tuple[Names, Machine]:
         """The rule as written, and one machine for all candidates at the points."""

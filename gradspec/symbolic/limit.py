@@ -53,6 +53,15 @@ class Effort:
         self.steps -= steps
         return self.steps >= 0
 
+    def need(self, steps: int) -> None:
+        """Count steps that are about to be taken; OutOfSteps if they are too many."""
+        if not self.take(steps):
+            raise OutOfSteps
+
+
+class OutOfSteps(Exception):
+    """A search has taken all steps that it may take."""
+
 
 class _TimeUp(BaseException):
     """Not an Exception, so that no handler inside the work catches it."""
@@ -119,21 +128,26 @@ class Shortage(Enum):
 
     TIME = "time"
     MEMORY = "memory"
+    STEPS = "steps"
 
     def sentence(self, what: str, seconds: float) -> str:
         """The message that the work ``what``, limited to so many seconds, was
         stopped."""
         if self is Shortage.TIME:
             return f"{what} was stopped after {seconds:g} s"
+        if self is Shortage.STEPS:
+            return f"{what} takes more steps than a budget of {seconds:g} s permits"
         return f"{what} was stopped: it needs more than {MEMORY >> 30} GB of memory"
 
 
 def limited(seconds: float, work: Callable[[], T]) -> T | Shortage:
-    """The result of ``work``, if time and memory suffice for it."""
+    """The result of ``work``, if steps, time and memory suffice for it."""
     try:
         found = in_time(seconds, work)
     except MemoryError:
         return Shortage.MEMORY
+    except OutOfSteps:
+        return Shortage.STEPS
     return Shortage.TIME if found is None else found
 
 

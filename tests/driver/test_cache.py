@@ -55,9 +55,9 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         done.append(f"check {rule.name}")
         return real_check(rule, *others)
 
-    def stabilise(rule):  # type: ignore[no-untyped-def]
+    def stabilise(rule, *others):  # type: ignore[no-untyped-def]
         done.append(f"stabilise {rule.rule.name}")
-        return real(rule)
+        return real(rule, *others)
 
     monkeypatch.setattr(pipeline, "check", check)
     monkeypatch.setattr(search, "stabilise", stabilise)

@@ -8,9 +8,8 @@ from gradspec.ir.expr import Expr
 from gradspec.ir.rule import Rule
 from gradspec.ir.text import show
 from gradspec.ir.unroll import unroll
-from gradspec.stabilise.names import Names
+from gradspec.stabilise.names import Names, Scope, inlined
 from gradspec.stabilise.reductions import forms
-from gradspec.stabilise.scopes import Scope, inlined
 from gradspec.symbolic.enclose import enclose
 from tests.derive.rules import rules
 

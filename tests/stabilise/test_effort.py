@@ -1,0 +1,55 @@
+"""The search is bounded by steps: no clock decides what is selected."""
+
+from __future__ import annotations
+
+import pytest
+
+from gradspec import pipeline
+from gradspec.driver.results import FileResult
+from gradspec.driver.run import compile_source
+from gradspec.ir.rule import CheckedRule
+from gradspec.options import Options
+from gradspec.source import Source
+from gradspec.stabilise.effort import stabilised
+from gradspec.symbolic import limit
+from tests.derive.rules import completed
+from tests.stabilise.rules import unary
+
+
+def _chain(length: int) -> str:
+    lines = [f"a{i + 1} = a{i} * a{i} + sin(a{i})" for i in range(length)]
+    return unary(f"a{length}", "a0 = x", *lines)
+
+
+def _compiled(text: str, budget: float) -> FileResult:
+    options = Options(("numpy",), budget=budget)
+    return compile_source(Source("f.grad", text), "f.grad", options)[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "codes"),
+    [
+        (unary("1 - 1 / (1 + exp(x))"), set()),
+        (_chain(2), set()),
+        (_chain(16), {"GS463"}),
+    ],
+)
+def test_a_machine_three_times_slower_gives_the_same_bytes(
+    monkeypatch: pytest.MonkeyPatch, text: str, codes: set[str]
+) -> None:
+    found = _compiled(text, 10.0)
+    in_time, clock = limit.in_time, pipeline.process_time
+    monkeypatch.setattr(limit, "in_time", lambda s, work: in_time(s / 3, work))
+    monkeypatch.setattr(pipeline, "process_time", lambda: 3 * clock())
+    slow = _compiled(text, 10.0)
+    assert [module.text for module in slow.modules] == [m.text for m in found.modules]
+    assert slow.diagnostics == found.diagnostics
+    assert {d.code for d in found.diagnostics} - {"GS441", "GS442", "GS443"} == codes
+
+
+def test_the_budget_scales_the_steps() -> None:
+    rule = CheckedRule(completed(unary("1 - 1 / (1 + exp(x))")), ())
+    (stopped,) = stabilised(rule, Options(budget=0.02), seconds=60.0).stopped
+    assert stopped.code == "GS463"
+    assert "more steps than a budget of 0.02 s permits" in stopped.headline
+    assert stabilised(rule, Options(budget=2.0), seconds=60.0).stopped == ()
