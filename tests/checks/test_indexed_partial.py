@@ -48,18 +48,24 @@ def test_an_element_that_does_not_exist_is_told_with_what_it_lacks() -> None:
     assert "`assume n > 2`" in found.help
 
 
-def test_through_another_local_too() -> None:
-    text = """
-        rule r(x[..., n]) -> y[...]:
-            d[i] = x[i + 1] - x[i]
-            e[i] = d[i + 1] - d[i]
-            y = e[0]
-    """
-    assert codes(text) == ("GS250",)
+def test_elements_that_exist_at_no_size() -> None:
+    (found,) = checked("rule r(x[n]) -> y[n]:\n    y[i] = x[i + 1]\n").diagnostics
+    assert found.code == "GS420"
+    assert found.labels[0].source.slice(found.labels[0].span) == "x[i + 1]"
 
 
-def test_sizes_that_are_assumed_away_do_not_count() -> None:
-    text = DIFFERENCE.format("assume n > 2\n    ", "d[1] - d[0]")
-    assert codes(text) == ()
-    text = DIFFERENCE.format("assume n > 1\n    ", "d[1] - d[0]")
-    assert codes(text) == ("GS250",)
+ATTENDED = """
+rule attention(q[..., m, k], r[..., n, k], v[..., n, h]) -> y[..., m, h]:
+    s[i, j] = sum(q[i, a] * r[j, a] for a) / sqrt(k)
+    p[i, j] = exp(s[i, j]) / sum(exp(s[i, o]) for o)
+    y[i, c] = sum(p[i, j] * v[j, c] for j)
+    t[i, j] = sum(dy[i, c] * v[j, c] for c)
+    g[i, j] = p[i, j] * (t[i, j] - sum(t[i, o] * p[i, o] for o))
+    dq[i, a] = sum(g[i, j] * r[j, a] for j)
+"""
+
+
+def test_what_no_axis_of_size_1_shows_is_refuted_though_there_is_no_time() -> None:
+    """Without `/ sqrt(k)` it is right where k is 1."""
+    outcome = checked(ATTENDED, budget=0.0)
+    assert [d.code for d in outcome.diagnostics] == ["GS401"]

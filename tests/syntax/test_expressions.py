@@ -6,7 +6,7 @@ import ast
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gradspec.source import Span
@@ -81,6 +81,7 @@ chains = st.lists(
 )
 
 
+@example("x ** -y")
 @given(chains | st.lists(pieces, max_size=8).map(" ".join))
 @settings(max_examples=600, deadline=None)
 def test_what_python_reads_is_read_as_python_does(text: str) -> None:
