@@ -25,14 +25,13 @@ from gradspec.lower.lowering import lower
 from gradspec.lower.module import Function, LoweredModule
 from gradspec.options import Options
 from gradspec.plan.planning import plan_module, unsaved
-from gradspec.plan.rules import outside
 from gradspec.source import Source
 from gradspec.stabilise.effort import Stable, stabilised, unsearched
 from gradspec.stabilise.explanation import unfilled_holes, unmended
 from gradspec.symbolic.limit import Shortage, limited
 from gradspec.syntax.nodes import Module
 from gradspec.syntax.parse import parse
-from gradspec.targets import by_slope, emit
+from gradspec.targets import emit
 from gradspec.targets.target import Emitted
 
 _OF_TIME = frozenset(["GS460", "GS461"])
@@ -210,12 +209,9 @@ def _emitted(
 ) -> list[Outcome[Emitted]]:
     """One module per target."""
     rules = tuple(one.rule for one in stable)
-    shared = plan_module(source, rules)
+    plan = plan_module(source, rules)
     outcomes = []
     for target in options.targets:
-        plan = shared
-        if by_slope(target):
-            plan = plan_module(source, tuple(map(outside, rules)))
         emitted = emit(plan, target, trace=options.trace, costs=options.report)
         emitted = replace(emitted, diagnostics=emitted.diagnostics + unsaved(plan))
         if emitted.value is not None and not _is_readable(emitted.value):

@@ -6,29 +6,7 @@
            | Where(condition, then, other)
            | ToFloat(expr)              a condition, an integer or a choice between
                                         numbers, as an array of the working type
-           | one of the operations on axes, which named indices become:
-
-    Reduce(op, arg, axes, keep)      op over the axes; with `keep` they stay, of size 1
-    Expand(arg, axes)                new axes of size 1
-    Spread(arg, axis, size)          an axis of size 1 repeated
-    Permute(arg, order)              the trailing axes in another order
-    Einsum(args, inputs, output)     a contraction: "...ij", "...jk" -> "...ik"
-    Diagonal(arg, first, second)     both axes become one, the last
-    Window(arg, axis, start, size)   positions start, start + 1, …; 0 outside if `padded`
-    Pick(arg, axis, at)              one position; the axis goes
-    Arange(size, like)               0, 1, … size - 1 as integers
-    Take(arg, index, axis)           positions by integers without batch axes (or of an
-                                     arg without batch axes)
-    Gather(arg, index, axis)         positions by integers that have batch axes, as arg
-    ScatterAdd(index, value, size)   sums of values by position
-    Cumulative(arg, axis, reverse)   running sums
-    Windows(arg, axis, start, rows, columns)
-                                     positions start + i + j, or start + i - j
-    ProductOfOthers(arg, axis)       of all elements but each one
-    Stack(args)                      values side by side along a new last axis
-    Softmax(arg, axis)               exponentials as shares of their sum
-    LogSoftmax(arg, axis)            its logarithm
-    Shares(arg, total, axis)         exp(arg - total), of the logarithm of their sum
+           | an operation on axes (`RankedNode`), which named indices become
 
 Nodes are immutable, hash in constant time and compare by structure.
 
@@ -507,34 +485,11 @@ def is_whole(expr: Expr, whole: frozenset[str]) -> bool:
 # --- Python numbers ----------------------------------------------------------------------
 
 
-_SAFE = frozenset(
-    [
-        "add",
-        "sub",
-        "mul",
-        "neg",
-        "abs",
-        "max",
-        "min",
-        "pi",
-        "inf",
-        "lt",
-        "le",
-        "gt",
-        "ge",
-        "eq",
-        "ne",
-        "and",
-        "or",
-        "not",
-        "floor",
-        "ceil",
-        "round",
-        "trunc",
-        "atan",
-        "tanh",
-    ]
-)
+_NAMES = """
+add sub mul neg abs max min pi inf lt le gt ge eq ne and or not floor ceil round trunc
+atan tanh
+"""
+_SAFE = frozenset(_NAMES.split())
 """Functions of finite Python numbers that do not raise."""
 
 

@@ -15,25 +15,19 @@ from fractions import Fraction
 from gradspec.ir import expr as ir
 from gradspec.ir import walk
 from gradspec.plan.arrays import (
-    Arange,
     Diagonal,
     Expand,
     Expr,
     Gather,
     Literal,
     Name,
-    Op,
     Permute,
     Pick,
-    Reduce,
     Spread,
     Take,
-    ToFloat,
-    Where,
     Window,
     Windows,
 )
-from gradspec.plan.operations import Types, is_scalar
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,41 +128,18 @@ def spread(value: Value, order: tuple[str, ...], sizes: Sequence[Expr]) -> Expr:
 
 
 def expanded(expr: Expr, axes: tuple[int, ...]) -> Expr:
-    """``Expand``, moved inward where that is free: a reduction keeps its axes.
-
-    Names of numbers have no axes; callers expand only what contains an array.
+    """``Expand``, except of what has lost just these axes. Names of numbers have no
+    axes; callers expand only what contains an array.
     """
     if not axes:
         return expr
     match expr:
-        case Reduce(keep=False, axes=gone) if gone == axes:
-            return Reduce(expr.op, expr.arg, gone, True)
         case Pick(arg=Gather() as whole, axis=axis) if (axis,) == axes:
             return whole  # a gathered axis of size 1 that was left out
         case Expand(arg=arg, axes=inner):
             return Expand(arg, _composed(inner, axes))
         case _:
             return Expand(expr, axes)
-
-
-def pushed(expr: Expr, axes: tuple[int, ...], types: Types) -> Expr:
-    """The same, also moved through elementwise operations on values of fewer axes."""
-
-    def part(value: Expr) -> Expr:
-        is_number = is_scalar(value, types) and not isinstance(value, Arange)
-        return value if is_number else pushed(value, axes, types)
-
-    if axes != tuple(range(-len(axes), 0)):
-        return expanded(expr, axes)  # an operand may lack the axes behind the new ones
-    match expr:
-        case Op(primitive=op, args=args) if args:
-            return Op(op, tuple(part(arg) for arg in args))
-        case Where(condition=condition, then=then, other=other):
-            return Where(part(condition), part(then), part(other))
-        case ToFloat(arg=arg):
-            return ToFloat(part(arg))
-        case _:
-            return expanded(expr, axes)
 
 
 def _composed(inner: tuple[int, ...], outer: tuple[int, ...]) -> tuple[int, ...]:

@@ -8,8 +8,10 @@ the input to recompute), and to names that the author lists in ``save``; not to 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from gradspec.derive.chain import Underivable
 from gradspec.derive.tangents import NotLinear, indexed_tangents
@@ -27,7 +29,19 @@ from gradspec.ir.rule import (
     Shape,
 )
 from gradspec.ir.walk import expand
-from gradspec.plan.arrays import Expr, Name, children, names
+from gradspec.plan.arrays import (
+    Expand,
+    Expr,
+    LogSoftmax,
+    Name,
+    Op,
+    Reduce,
+    Softmax,
+    children,
+    names,
+    nodes,
+    with_children,
+)
 from gradspec.plan.axes import Value, size_of
 from gradspec.plan.operations import (
     ZERO,
@@ -41,7 +55,6 @@ from gradspec.plan.operations import (
 )
 from gradspec.plan.plan import Assign, AxisSize
 from gradspec.plan.rules import fenced, parted
-from gradspec.plan.simplify import kept_dimensions, with_natives
 from gradspec.plan.translate import Known, array_of, sizes_needed
 
 
@@ -62,7 +75,6 @@ class Closed:
     cotangents: Mapping[str, Expr]
     tangents: Mapping[str, Expr]
     no_tangents: str
-    surrogates: tuple[Assign, ...]
     saved: tuple[str, ...]
     sizes: tuple[AxisSize, ...]
 
@@ -94,10 +106,6 @@ class _Closing:
         along, reason = self._tangents()
         cotangents = [name for name in behind if name in _cotangents(self.rule)]
         fixed = frozenset((*cotangents, *along, *(o.name for o in self.rule.outputs)))
-        values = kept_dimensions({**ahead, **behind, **along}, fixed, self.types)
-        ahead, behind, moving = (
-            {name: values[name] for name in group} for group in (ahead, behind, along)
-        )
         kept = self._kept()
         raw = _resolved(ahead, {}, frozenset())
         again = _resolved(ahead, {}, kept)
@@ -107,7 +115,7 @@ class _Closing:
         outputs |= {*names(*(back[name] for name in cotangents)), *self.rule.saves}
         named = [name for name in raw if name in outputs]
         back = _by_name(back, [(n, v) for n in named for v in _values(n, raw, again)])
-        moving = {n: with_values(value, raw) for n, value in moving.items()}
+        moving = {n: with_values(value, raw) for n, value in along.items()}
         raw, back, moving = _with_natives(fixed | kept, raw, back, moving)
         used = names(*(back[name] for name in cotangents))
         return Closed(
@@ -122,7 +130,6 @@ class _Closing:
             cotangents={n: v for n, v in back.items() if n in cotangents},
             tangents=moving,
             no_tangents=reason,
-            surrogates=self._surrogates(raw),
             saved=tuple(name for name in raw if name in used),
             sizes=_sizes(self.rule),
         )
@@ -168,14 +175,6 @@ class _Closing:
             batched=shape is None or shape.batch,
             is_gradient=is_gradient,
         )
-
-    def _surrogates(self, raw: Mapping[str, Expr]) -> tuple[Assign, ...]:
-        found = {}
-        for s in self.rule.surrogates:
-            axes = next(o.shape.axes for o in self.rule.outputs if o.name == s.output)
-            value = self._array(s.value, s.indices, axes, self.view)
-            found[s.output] = as_float(value.expr, self.types)
-        return tuple(Assign(n, with_values(v, raw)) for n, v in found.items())
 
     # --- the backward pass ---------------------------------------------------------
 
@@ -380,3 +379,71 @@ def _sizes(rule: Rule) -> tuple[AxisSize, ...]:
                 at = (name, position - len(shape.axes))
                 places.setdefault(axis, []).append(at)
     return tuple(AxisSize(name, tuple(at)) for name, at in places.items())
+
+
+# --- functions of frameworks ----------------------------------------------------------
+#
+# Operations that every framework has as one function, recognised in planned values.
+#
+# One function makes one pass where its parts make four, and its own derivative is as
+# stable. Where a part is needed separately, it is computed anyway, and nothing changes.
+
+
+_K = TypeVar("_K", bound=Hashable)
+
+
+def with_natives(values: Mapping[_K, Expr], wanted: Collection[_K]) -> dict[_K, Expr]:
+    """The values with softmax and its logarithm recognised; ``wanted`` are those needed
+    in their own right.
+    """
+    if not any(isinstance(n, Reduce) for n in nodes(*values.values())):
+        return dict(values)
+    uses = Counter(values[name] for name in wanted)
+    for node in nodes(*values.values()):
+        uses.update(children(node))
+    done: dict[Expr, Expr] = {}
+    for node in nodes(*values.values()):
+        made = _native(node, uses) or node
+        done[node] = with_children(made, tuple(done[part] for part in children(made)))
+    return {name: done[value] for name, value in values.items()}
+
+
+def _native(node: Expr, uses: Counter[Expr]) -> Expr | None:
+    match node:
+        case Op(primitive="div", args=(Op(primitive="exp") as top, below)):
+            total = _along_row(("sum",), below)
+            shifted = _shifted(("max", "peak"), top.args[0])
+            if total is None or shifted is None or uses[top] != 2:
+                return None
+            is_row = total.arg == top and total.axes == shifted.axes
+            return Softmax(shifted.arg, shifted.axes[0]) if is_row else None
+        case Op(primitive="exp", args=(shift,)) if uses[shift] == 1:
+            shifted = _shifted(("logsumexp",), shift)
+            alone = shifted is not None and uses[shifted] == 1
+            return Softmax(shifted.arg, shifted.axes[0]) if shifted and alone else None
+        case Op(primitive="sub"):
+            shifted = _shifted(("logsumexp",), node)
+            alone = shifted is not None and uses[shifted] == 1
+            found = shifted if alone else None
+            return LogSoftmax(found.arg, found.axes[0]) if found else None
+        case _:
+            return None
+
+
+def _shifted(ops: tuple[str, ...], value: Expr) -> Reduce | None:
+    """The reduction ``r`` of ``a`` along one axis, if the value is ``a - r``."""
+    match value:
+        case Op(primitive="sub", args=(arg, below)):
+            found = _along_row(ops, below)
+            return found if found is not None and found.arg == arg else None
+        case _:
+            return None
+
+
+def _along_row(ops: tuple[str, ...], value: Expr) -> Reduce | None:
+    """A reduction along one axis, which is kept with size 1."""
+    match value:
+        case Expand(arg=Reduce(op=op) as found, axes=(axis,)):
+            return found if op in ops and found.axes == (axis,) else None
+        case _:
+            return None

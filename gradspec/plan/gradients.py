@@ -8,10 +8,9 @@ gradient of ``x`` multiplies the tangent of ``x`` in that of ``z``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TypeAlias, assert_never
 
 from gradspec.ir.rule import Input, Override, Rule
 from gradspec.plan.arrays import (
@@ -21,19 +20,15 @@ from gradspec.plan.arrays import (
     Expand,
     Expr,
     Gather,
-    Literal,
     Name,
     Op,
     Permute,
     Pick,
-    Ranked,
-    RankedNode,
     Reduce,
     ScatterAdd,
     Spread,
     Stack,
     Take,
-    ToFloat,
     Where,
     Window,
     Windows,
@@ -41,11 +36,11 @@ from gradspec.plan.arrays import (
     names,
     nodes,
     substitute,
-    with_children,
+    transform,
 )
 from gradspec.plan.axes import size_of
 from gradspec.plan.closing import Closed, NotEmitted
-from gradspec.plan.operations import ONE, ZERO, operation, with_values
+from gradspec.plan.operations import ONE, ZERO, operation, rebuilt, with_values
 from gradspec.plan.plan import Assign, Gradient, RulePlan, Term
 from gradspec.plan.rules import parted, reach_of
 from gradspec.plan.sharing import Words, shared, tensor_gradients
@@ -192,11 +187,7 @@ def _not_linear(rule: Rule, name: str) -> str:
 
 # --- terms by cotangent ---------------------------------------------------------------
 #
-# An expression as a sum with one term for each cotangent.
-
-
-Parts: TypeAlias = "Mapping[str, Expr] | None"
-"""Terms by cotangent; empty: zero; None: not a sum of such terms."""
+# An expression as a sum with one term for each cotangent: the other ones set to 0.
 
 
 def linear_terms(expr: Expr, upstream: tuple[str, ...]) -> Mapping[str, Expr] | None:
@@ -205,102 +196,72 @@ def linear_terms(expr: Expr, upstream: tuple[str, ...]) -> Mapping[str, Expr] | 
     Linearity is syntactic: sums, products and quotients with factors free of
     cotangents, and choices whose condition is free of them.
     """
-    parts: dict[Expr, Parts] = {}
-    free: dict[Expr, bool] = {}
+    known: dict[Expr, bool | None] = {}  # None: free of cotangents
     for node in nodes(expr):
-        free[node] = all(free[child] for child in children(node)) and not (
-            isinstance(node, Name) and node.id in upstream
-        )
-        parts[node] = None if free[node] else _node(node, parts, free)
-        if node == ZERO:
-            parts[node] = {}
-    found = parts[expr]
-    return None if found is None else {u: found[u] for u in upstream if u in found}
+        parts = [known[child] for child in children(node)]
+        if isinstance(node, Name) and node.id in upstream:
+            known[node] = True
+        elif all(part is None for part in parts):
+            known[node] = None
+        else:
+            known[node] = _is_linear(node, known)
+    if expr == ZERO:
+        return {}
+    used = [u for u in upstream if u in names(expr)]
+    return {u: _without(expr, {*used} - {u}) for u in used} if known[expr] else None
 
 
-def _node(node: Expr, parts: Mapping[Expr, Parts], free: Mapping[Expr, bool]) -> Parts:
+def _is_linear(node: Expr, known: Mapping[Expr, bool | None]) -> bool:
+    if isinstance(node, Reduce) and node.op not in ("sum", "mean"):
+        return False
+    factors = [part for part in _factors(node) if known[part] is not None]
+    terms = [part for part in _terms(node) if part != ZERO]
+    bound = [part for part in children(node) if known[part] is not None]
+    if not {*bound} <= {*factors, *terms} or len(factors) > 1:
+        return False
+    return all(known[part] for part in (*factors, *terms))
+
+
+def _terms(node: Expr) -> tuple[Expr, ...]:
+    """The parts of which a node is a sum, or a choice."""
     match node:
-        case Name(id=name):
-            return {name: node}
-        case Op(primitive="neg", args=(arg,)):
-            return _each(parts[arg], lambda term: operation("neg", (term,)))
-        case Op(primitive="add" | "sub" as op, args=(left, right)):
-            return _sum(op, parts[left], parts[right])
-        case Op(primitive="mul", args=(left, right)) if free[right]:
-            return _each(parts[left], lambda term: operation("mul", (term, right)))
-        case Op(primitive="mul", args=(left, right)) if free[left]:
-            return _each(parts[right], lambda term: operation("mul", (left, term)))
-        case Op(primitive="div", args=(left, right)) if free[right]:
-            return _each(parts[left], lambda term: operation("div", (term, right)))
-        case Where(condition=condition, then=then, other=other) if free[condition]:
-            return _choice(condition, parts[then], parts[other])
-        case Reduce(op="sum" | "mean") | Expand() | Spread() | Permute() | Diagonal():
-            return _through(node, parts, free)
-        case (
-            Window()
-            | Windows()
-            | Pick()
-            | Take()
-            | Gather()
-            | Cumulative()
-            | Einsum()
-            | ScatterAdd()
-        ):
-            return _through(node, parts, free)
-        case Stack(args=args):
-            return _beside(args, parts)
-        case Op() | Where() | ToFloat() | Literal() | RankedNode():
-            return None
+        case Op(primitive="add" | "sub", args=args) | Stack(args=args):
+            return args
+        case Where(then=then, other=other):
+            return then, other
         case _:
-            assert_never(node)
+            return ()
 
 
-def _through(
-    node: Ranked, parts: Mapping[Expr, Parts], free: Mapping[Expr, bool]
-) -> Parts:
-    """Linear in each operand, where exactly one operand is not free of cotangents."""
-    bound = [part for part in node.parts if not free[part]]
-    if len(bound) != 1:
-        return None
-
-    def build(term: Expr) -> Expr:
-        return with_children(
-            node, tuple(term if p is bound[0] else p for p in node.parts)
-        )
-
-    return _each(parts[bound[0]], build)
-
-
-def _beside(args: tuple[Expr, ...], parts: Mapping[Expr, Parts]) -> Parts:
-    """A stack for each cotangent: 0 in the places of the others."""
-    found = [parts[arg] for arg in args]
-    known = [part for part in found if part is not None]
-    if len(known) < len(found):
-        return None
-    upstream = dict.fromkeys(name for part in known for name in part)
-    return {u: Stack(tuple(part.get(u, ZERO) for part in known)) for u in upstream}
+def _factors(node: Expr) -> tuple[Expr, ...]:
+    """The parts in each of which a node is linear."""
+    match node:
+        case Op(primitive="mul" | "neg", args=args) | Einsum(args=args):
+            return args
+        case Op(primitive="div", args=(above, _)):
+            return (above,)
+        case ScatterAdd(value=value):
+            return (value,)
+        case Reduce() | Expand() | Spread() | Permute() | Diagonal() | Cumulative():
+            return (node.arg,)
+        case Window() | Windows() | Pick() | Take() | Gather():
+            return (node.arg,)
+        case _:
+            return ()
 
 
-def _each(part: Parts, build: Callable[[Expr], Expr]) -> Parts:
-    return None if part is None else {name: build(term) for name, term in part.items()}
+def _without(expr: Expr, gone: set[str]) -> Expr:
+    """``expr``, linear in the cotangents, with some of them set to 0."""
 
+    def visit(node: Expr) -> Expr:
+        if isinstance(node, Name):
+            return ZERO if node.id in gone else node
+        terms = _terms(node)
+        if ZERO in _factors(node) or (terms and all(term == ZERO for term in terms)):
+            return ZERO
+        return rebuilt(node, children(node))
 
-def _sum(op: str, left: Parts, right: Parts) -> Parts:
-    if left is None or right is None:
-        return None
-    return {
-        name: operation(op, (left.get(name, ZERO), right.get(name, ZERO)))
-        for name in (*left, *(name for name in right if name not in left))
-    }
-
-
-def _choice(condition: Expr, then: Parts, other: Parts) -> Parts:
-    if then is None or other is None:
-        return None
-    return {
-        name: Where(condition, then.get(name, ZERO), other.get(name, ZERO))
-        for name in (*then, *(name for name in other if name not in then))
-    }
+    return transform(expr, visit) if gone else expr
 
 
 # --- slopes ---------------------------------------------------------------------------
@@ -347,13 +308,14 @@ def pushforward(plan: RulePlan, words: Words) -> Pushforward:
     found = [
         Summand(
             g.input,
-            u.removeprefix("d"),
-            words.expand(with_values(value, {u: ONE})),
+            term.upstream[0].removeprefix("d"),
+            words.expand(slope),
             comments.get(f"d{g.input}", ""),
         )
         for g in tensor_gradients(plan)
         if g is not None
-        for u, value in (linear_terms(g.whole, plan.upstream) or {}).items()
+        for term, slope in zip(g.terms, g.locals, strict=True)
+        if slope is not None
     ]
     statements, slopes = shared(plan, words, tuple(s.slope for s in found))
     pairs = zip(found, slopes, strict=True)

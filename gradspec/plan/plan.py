@@ -8,11 +8,11 @@ are expanded and repeated values are named.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from gradspec.ir.rule import Example, Input, Output
+from gradspec.ir.rule import Input, Output
 from gradspec.plan.arrays import Expr, is_whole
 from gradspec.source import Source, Span
 
@@ -164,7 +164,6 @@ class RulePlan:
     ``constants``: locals without tensors. ``saved`` are the outputs and locals that
     gradients may use by name. ``tangents`` has one expression per output in the inputs
     and ``<input>_dot``; it is None where ``no_tangents`` gives the reason.
-    ``surrogates`` are the functions that the backward pass differentiates, by output.
     """
 
     name: str
@@ -177,10 +176,8 @@ class RulePlan:
     saved: tuple[str, ...]
     tangents: tuple[Expr, ...] | None
     no_tangents: str
-    surrogates: tuple[Assign, ...]
     nature: Nature
     docs: Docs
-    examples: tuple[Example, ...] = ()
     source: Source = field(default=Source("", ""), compare=False, repr=False)
     span: Span = field(default=Span(0, 0), compare=False, repr=False)
     comments: tuple[tuple[str, str], ...] = ()
@@ -189,8 +186,6 @@ class RulePlan:
     asked: tuple[str, ...] = ()
     """Outputs and locals that the author makes residuals, by ``save``."""
 
-    recomputed: tuple[str, ...] = ()
-    """Outputs and locals that the backward pass recomputes, by ``recompute``."""
     wide: tuple[str, ...] = ()
     """Outputs and cotangents that are computed in float64 and rounded."""
 
@@ -207,6 +202,56 @@ class RulePlan:
     @property
     def statics(self) -> tuple[Input, ...]:
         return tuple(i for i in self.inputs if i.kind.is_static)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of inputs, outputs, locals and sizes."""
+        lets = (*self.constants, *self.forward, *self.backward_locals)
+        ends = [*(i.name for i in self.inputs), *(o.name for o in self.outputs)]
+        sizes = (size.name for size in self.sizes)
+        return tuple(dict.fromkeys([*ends, *(let.name for let in lets), *sizes]))
+
+    def mapped(
+        self, value: Callable[[Expr], Expr], name: Callable[[str], str] = str
+    ) -> RulePlan:
+        """The plan with each expression changed, and each name of a value."""
+
+        def lets(assigns: tuple[Assign, ...]) -> tuple[Assign, ...]:
+            return tuple(
+                Assign(name(a.name), value(a.value), a.comment) for a in assigns
+            )
+
+        def each(names: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(map(name, names))
+
+        def term(old: Term) -> Term:
+            upstream, spans = each(old.upstream), each(old.spans)
+            return Term(value(old.value), upstream, spans, old.comment)
+
+        def gradient(old: Gradient) -> Gradient:
+            terms = tuple(map(term, old.terms))
+            slopes = tuple(slope and value(slope) for slope in old.locals)
+            return Gradient(name(old.input), value(old.whole), terms, slopes)
+
+        def size(old: AxisSize) -> AxisSize:
+            places = ((name(of), at) for of, at in old.places)
+            return AxisSize(name(old.name), tuple(places))
+
+        return replace(
+            self,
+            inputs=tuple(replace(i, name=name(i.name)) for i in self.inputs),
+            outputs=tuple(replace(o, name=name(o.name)) for o in self.outputs),
+            constants=lets(self.constants),
+            forward=lets(self.forward),
+            backward_locals=lets(self.backward_locals),
+            gradients=tuple(g and gradient(g) for g in self.gradients),
+            saved=each(self.saved),
+            asked=each(self.asked),
+            wide=each(self.wide),
+            tangents=self.tangents and tuple(map(value, self.tangents)),
+            comments=tuple((name(where), text) for where, text in self.comments),
+            sizes=tuple(map(size, self.sizes)),
+        )
 
     @property
     def saved_or_given(self) -> tuple[str, ...]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections.abc import Iterator
+from dataclasses import replace
 
 from gradspec.diagnostics import Diagnostic, warning
 from gradspec.ir.rule import (
@@ -11,18 +14,20 @@ from gradspec.ir.rule import (
     Pending,
     Rule,
     Status,
+    Verdict,
 )
-from gradspec.plan.closing import Closed, NotEmitted, close
-from gradspec.plan.docs import docs_of
+from gradspec.ir.text import show
+from gradspec.plan.closing import NotEmitted, close
 from gradspec.plan.gradients import gradients_of, tangents_of
 from gradspec.plan.plan import (
-    Gradient,
+    Docs,
     ModulePlan,
     Nature,
+    Note,
     RulePlan,
     Unplanned,
 )
-from gradspec.plan.rules import broadcast
+from gradspec.plan.rules import in_full
 from gradspec.source import Source
 
 _SUFFIX = ".grad"
@@ -54,7 +59,13 @@ def plan_rule(checked: CheckedRule) -> RulePlan:
         raise NotEmitted("its gradients are not derived yet: declare them")
     if _is_unchecked(checked):
         raise NotEmitted("its gradients are not checked yet")
-    rule, closed, gradients = in_full(checked.rule)
+    rule = checked.rule
+    closed = close(rule)
+    gradients = gradients_of(rule, closed)
+    forward = in_full(rule, closed.forward, gradients)
+    if forward != closed.forward:
+        closed = replace(closed, forward=forward)
+        gradients = gradients_of(rule, closed)
     tangents, no_tangents = tangents_of(rule, closed, gradients)
     return RulePlan(
         name=rule.name,
@@ -67,31 +78,15 @@ def plan_rule(checked: CheckedRule) -> RulePlan:
         saved=closed.saved,
         tangents=tangents,
         no_tangents=no_tangents,
-        surrogates=closed.surrogates,
         nature=_nature(checked),
         docs=docs_of(checked),
-        examples=rule.examples,
         source=rule.source,
         span=rule.name_span,
         comments=tuple((r.name, r.reason) for r in checked.rewrites if r.reason),
         asked=rule.saves,
         sizes=closed.sizes,
-        recomputed=rule.recomputes,
         wide=checked.wide,
     )
-
-
-def in_full(rule: Rule) -> tuple[Rule, Closed, tuple[Gradient | None, ...]]:
-    """The rule with each output broadcast to the joint shape of its dependencies, its
-    closed values and its gradients.
-    """
-    while True:
-        closed = close(rule)
-        gradients = gradients_of(rule, closed)
-        full = broadcast(rule, closed.forward, closed.surrogates, gradients)
-        if full is rule:
-            return rule, closed, gradients
-        rule = full
 
 
 def _is_unchecked(checked: CheckedRule) -> bool:
@@ -134,3 +129,79 @@ def _of_rule(plan: RulePlan) -> Iterator[Diagnostic]:
                 help=f"leave out `save {name}`; or write the gradient with {name}, marked"
                 " `exact`, so that it is evaluated as it stands",
             )
+
+
+# --- the docstring ----------------------------------------------------------------------
+
+
+_DOCSTRING = re.compile(r'\n[ \t]*"""(?:[^\\]|\\.)*?"""[ \t]*(?=\n|$)', re.DOTALL)
+
+
+def docs_of(checked: CheckedRule) -> Docs:
+    """The author's words, the rule as written, domain, verdicts and reasons."""
+    rule = checked.rule
+    notes = (
+        *_domain(rule),
+        *_gradients(checked),
+        *_overrides(rule),
+        *_evaluation(checked),
+    )
+    doc = textwrap.dedent(rule.doc or "").strip() or f"The rule ``{rule.name}``."
+    return Docs(doc, _definition(rule), notes)
+
+
+def _definition(rule: Rule) -> str:
+    """The rule's own text, without its docstring (printed above it) and without its
+    examples, which are for `gradspec test`.
+    """
+    text, start = rule.definition, rule.span.start
+    for example in sorted(rule.examples, key=lambda e: -e.span.start):
+        text = text[: example.span.start - start] + text[example.span.end - start :]
+    if rule.doc is not None:
+        text = _DOCSTRING.sub("", text, count=1)
+    lines = (line.rstrip() for line in text.strip().splitlines())
+    return "\n".join(line for line in lines if line)
+
+
+def _domain(rule: Rule) -> tuple[Note, ...]:
+    conditions = ", ".join(show(assume.condition) for assume in rule.assumes)
+    return (Note("Domain", conditions),) if conditions else ()
+
+
+def _gradients(checked: CheckedRule) -> tuple[Note, ...]:
+    said = [(v, _verdict(v)) for v in checked.verdicts]
+    lines = "; ".join(f"d{v.input} {text}" for v, text in said if text)
+    return (Note("Gradients", lines or "none"),)
+
+
+def _verdict(verdict: Verdict) -> str:
+    what = {
+        Status.DERIVED: "derived",
+        Status.PROVED: "proved",
+        Status.AGREES: f"agrees at {verdict.points} points to {verdict.digits} digits",
+        Status.REFUTED: "refuted",
+        Status.OVERRIDE: "overridden",
+        Status.NONE: "",
+    }[verdict.status]
+    if what and verdict.through_surrogate:
+        what += " through the surrogate"
+    if what and verdict.sizes:
+        what += f" at {verdict.sizes}"
+    if what and verdict.on_domain:
+        what += " on the domain"
+    return what
+
+
+def _overrides(rule: Rule) -> tuple[Note, ...]:
+    reasons = [
+        f"d{variable.name} is not the derivative: {entry.reason}"
+        for variable, entry in zip(rule.inputs, rule.backward, strict=True)
+        if isinstance(entry, Override)
+    ]
+    return (Note("Override", "; ".join(reasons)),) if reasons else ()
+
+
+def _evaluation(checked: CheckedRule) -> tuple[Note, ...]:
+    if not checked.as_written:
+        return ()
+    return (Note("Evaluation", "as written, nothing more accurate was looked for"),)

@@ -6,16 +6,16 @@ A target sees nothing else of a rule, and calls no earlier stage.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
 
 from gradspec.ir.rule import Input, Kind, Output
 from gradspec.plan.arrays import Expr, Name, is_number, may_be_number, names, substitute
-from gradspec.plan.expansion import expander
 from gradspec.plan.gradients import Pushforward, is_linear
 from gradspec.plan.gradients import pushforward as pushed
+from gradspec.plan.operations import expander
 from gradspec.plan.plan import (
     Assign,
     AxisSize,
@@ -27,6 +27,7 @@ from gradspec.plan.plan import (
     RulePlan,
     Step,
     Term,
+    positions,
 )
 from gradspec.plan.rules import reach_of
 from gradspec.plan.sharing import (
@@ -37,7 +38,7 @@ from gradspec.plan.sharing import (
     split_backward,
     tensor_gradients,
 )
-from gradspec.plan.sizes import with_sizes
+from gradspec.plan.variants import renamed, with_sizes, without_locals, without_names
 from gradspec.primitives.lookup import rows
 from gradspec.primitives.row import Runtime
 
@@ -187,6 +188,32 @@ class Program:
         every = (slope for parts in self.slopes.values() for _, slope in parts)
         return [slope for slope in every if slope is not None]
 
+    @property
+    def is_symmetric(self) -> bool:
+        """True if the pushforward is the pullback, applied to the tangent: the only
+        input and the only output have a derivative that is its own transpose.
+        """
+        block, groups = self.pushforward, self.backward.gradients
+        if not block or len(groups) != 1 or len(self.outputs) != 1:
+            return False
+        terms = groups[0]
+        if terms is None or len(terms) != 1 or not terms[0].upstream:
+            return False
+        (dot,), (cotangent,) = (
+            (f"{i.name}_dot" for i in self.tensors),
+            terms[0].upstream,
+        )
+        pushed = _inlined(block.statements, block.results[0])
+        pulled = _inlined(self.backward.statements, terms[0].value)
+        return substitute(pushed, {dot: Name(cotangent)}) == pulled
+
+    @property
+    def positions(self) -> frozenset[str]:
+        """Names of statements that hold integers."""
+        passes = (self.forward, self.backward, self.pushforward)
+        found = (positions(p.statements, self.integers) for p in passes if p)
+        return frozenset(name for names in found for name in names)
+
     def like(self, output: Output) -> list[str]:
         """The inputs whose joint shape a constant output has, floating ones first."""
         reach = self.reach[output.name]
@@ -261,9 +288,10 @@ class Program:
 
 
 def program(plan: RulePlan, operators: Operators) -> Program:
-    """RulePlan → Program: primitives that the target lacks are expanded, repeated
-    values are named, residuals are chosen.
+    """RulePlan → Program: values with reserved names are renamed, primitives that the
+    target lacks are expanded, repeated values are named, residuals are chosen.
     """
+    plan = renamed(plan, operators.reserved)
     if operators.sizes_are_tensors:
         plan = with_sizes(plan)
     plan = _with_residuals(plan, operators)
@@ -309,6 +337,13 @@ def program(plan: RulePlan, operators: Operators) -> Program:
             numbers, (forth, backward, pushforward_, pushes)
         ),
     )
+
+
+def _inlined(statements: Iterable[Assign | Step], value: Expr) -> Expr:
+    found: dict[str, Expr] = {}
+    for statement in statements:
+        found[statement.name] = substitute(statement.value, found)
+    return substitute(value, found)
 
 
 @cache
@@ -379,48 +414,6 @@ def _reach(plan: RulePlan, output: str) -> tuple[str, ...]:
     values = {let.name: let.value for let in plan.forward}
     there = reach_of(values[output], plan.tensors)
     return tuple(i.name for i in plan.tensors if i.shape.batch and i.name in there)
-
-
-# --- residuals ------------------------------------------------------------------------
-#
-# The values that a backward pass refers to by name: outputs, and saved locals.
-
-
-def without_locals(plan: RulePlan) -> RulePlan:
-    """The plan with saved locals inlined in its gradients: only outputs are used by
-    name. For targets that choose residuals themselves.
-    """
-    outputs = {output.name for output in plan.outputs}
-    return _written_out(plan, [a for a in plan.forward if a.name not in outputs])
-
-
-def without_names(plan: RulePlan) -> RulePlan:
-    """The same with outputs inlined as well: for targets that differentiate an output
-    by its declared gradient, where that may differ from the derivative of its value.
-    """
-    return _written_out(plan, plan.forward)
-
-
-def _written_out(plan: RulePlan, lets: Iterable[Assign]) -> RulePlan:
-    values = {a.name: a.value for a in lets}
-
-    def written(value: Expr) -> Expr:
-        return substitute(value, values)
-
-    behind = (Assign(a.name, written(a.value), a.comment) for a in plan.backward_locals)
-    return replace(
-        _with_gradients(plan, written),
-        backward_locals=tuple(behind),
-        saved=tuple(name for name in plan.saved if name not in values),
-    )
-
-
-def _with_gradients(plan: RulePlan, change: Callable[[Expr], Expr]) -> RulePlan:
-    def changed(gradient: Gradient) -> Gradient:
-        terms = (replace(t, value=change(t.value)) for t in gradient.terms)
-        return replace(gradient, whole=change(gradient.whole), terms=tuple(terms))
-
-    return replace(plan, gradients=tuple(g and changed(g) for g in plan.gradients))
 
 
 # --- gradients in place ---------------------------------------------------------------

@@ -4,89 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import reduce
-from typing import TypeAlias
+from functools import cache, reduce
+from typing import Any, TypeAlias
 
 from gradspec.derive.deltas import linear
 from gradspec.derive.scopes import replaced
 from gradspec.ir import expr as ir
 from gradspec.ir import walk
-from gradspec.ir.expr import (
-    ONE,
-    ZERO,
-    Apply,
-    Const,
-    Expr,
-    Idx,
-    Reduce,
-    Ref,
-    Select,
-    Size,
-)
+from gradspec.ir.expr import ONE, ZERO, Apply, Const, Expr, Idx, Reduce, Ref, Select
 from gradspec.ir.tidy import fold
-from gradspec.ir.walk import transform
 from gradspec.plan import arrays
 from gradspec.plan.axes import size_of
+from gradspec.primitives.lookup import primitive
+from gradspec.symbolic.enclose import enclose
 
 # --- conditions -----------------------------------------------------------------------
-#
-# Redundant conditions.
-#
-# Guarding turns an exponential that a condition excludes into
-# ``exp(a if c else -inf)``: that is 0 there already, so that no second choice between
-# it and 0 is needed.
-
-
-def without_repeats(expr: Expr) -> Expr:
-    """``expr`` without choices that replace 0 by 0."""
-
-    def visit(node: Expr) -> Expr:
-        match node:
-            case Select(condition=condition, then=then, other=other) if (
-                other == ZERO and vanishes(then, condition)
-            ):
-                return then
-            case Reduce(op="sum", bounds=bounds, body=body, where=where) if (
-                where is not None and vanishes(body, where)
-            ):
-                return Reduce("sum", bounds, body, None, span=node.span)
-            case _:
-                return node
-
-    return transform(expr, visit)
-
-
-def vanishes(expr: Expr, condition: Expr) -> bool:
-    """True if ``expr`` is 0 wherever the condition does not hold, for all data."""
-    match expr:
-        case Apply(op="exp", args=(Select(condition=own, other=other),)):
-            return own == condition and other == MINUS_INFINITY
-        case Apply(op="div", args=(above, below)):
-            return vanishes(above, condition) and _is_number(below, condition)
-        case Apply(op="mul", args=(left, right)):
-            return (vanishes(left, condition) and _is_number(right, condition)) or (
-                vanishes(right, condition) and _is_number(left, condition)
-            )
-        case Apply(op="neg", args=(arg,)):
-            return vanishes(arg, condition)
-        case _:
-            return False
-
-
-MINUS_INFINITY = Apply("neg", (Apply("inf"),))
-
-
-def _is_number(expr: Expr, condition: Expr) -> bool:
-    """True if it is a number other than 0 where the condition does not hold."""
-    match expr:
-        case Select(condition=own, other=Const(value=value)):
-            return own == condition and value != 0
-        case Const(value=value):
-            return value != 0
-        case _:
-            return isinstance(expr, Size)
 
 
 def is_within(condition: Expr, reference: Ref, sizes: Sequence[Expr]) -> bool:
@@ -122,154 +55,103 @@ def _bound(condition: Expr) -> tuple[int, Mapping[Expr, Fraction]] | None:
             return None
 
 
-# --- shifted factors ------------------------------------------------------------------
+# --- references beyond an axis --------------------------------------------------------
 #
-# Factors at the same shifted positions, computed before they are shifted.
+# Guarded references beyond an axis, where 0 would not do.
 #
 # ``sum(dy[k - j] * w[j] / y[k - j] for j)`` reads ``dy`` and ``y`` at positions that do
-# not all exist; elements outside are 0, and 0 divided by 0 is NaN. So
-# ``u[i] = dy[i] / y[i]`` is computed where both exist, and ``u[k - j]`` is 0 outside.
-# This also needs one window instead of two.
+# not all exist. Elements outside are 0, and 0 divided by 0 is NaN. In a divisor, and in
+# a function that may be infinite at 0, they are 1 instead.
 
 
-_Place = tuple[Expr, ...]
-_PLAIN = frozenset(["add", "sub", "mul", "neg"])
-"""Operations that are finite wherever their operands are."""
+def filled_outside(expr: Expr, sizes: Mapping[str, Sequence[Expr]]) -> Expr:
+    """``expr`` with such references replaced; ``sizes`` are those of the axes."""
+    done: dict[tuple[Expr, bool, bool], Expr] = {}
+
+    def visit(node: Expr, is_guarded: bool, is_risky: bool) -> Expr:
+        key = node, is_guarded, is_risky
+        if key not in done:
+            if isinstance(node, Ref) and is_guarded and is_risky:
+                done[key] = or_one(node, sizes.get(node.name, ()))
+            else:
+                done[key] = walk.with_children(
+                    node,
+                    tuple(
+                        visit(child, is_guarded or guards(node, k), risk)
+                        for k, child in enumerate(walk.children(node))
+                        for risk in [_is_risky(node, k, is_risky)]
+                    ),
+                )
+        return done[key]
+
+    return visit(expr, False, False)
 
 
-@dataclass(slots=True)
-class Hoisted:
-    """The expression with names for such factors, and these by name over the indices
-    ``h0``, ``h1``, … of the axes in ``like``, an input or local of the same axes.
-    """
-
-    value: Expr
-    factors: dict[str, tuple[Expr, tuple[str, ...], str]] = field(default_factory=dict)
-
-
-def hoisted(value: Expr, ranks: Mapping[str, object]) -> Hoisted:
-    """``value`` with such factors named; those alone whose values have equal ``ranks``
-    (the sizes of their axes).
-    """
-    found = Hoisted(value)
-    if not any(isinstance(n, Ref) and n.indices for n in walk.nodes(value)):
-        return found
-    found.value = _Hoisting(ranks, found).visit(value)
-    return found
-
-
-class _Hoisting:
-    def __init__(self, ranks: Mapping[str, object], found: Hoisted) -> None:
-        self._ranks, self._found = ranks, found
-        self._done: dict[Expr, Expr] = {}
-
-    def visit(self, node: Expr) -> Expr:
-        if node not in self._done:
-            is_product = isinstance(node, Apply) and node.op in ("mul", "div", "neg")
-            self._done[node] = self._product(node) if is_product else self._plain(node)
-        return self._done[node]
-
-    def _plain(self, node: Expr) -> Expr:
-        children = tuple(map(self.visit, walk.children(node)))
-        return walk.with_children(node, children)
-
-    def _product(self, node: Expr) -> Expr:
-        above, below, is_negative = _factors(node)
-        places = [self._place(factor) for factor in (*above, *below)]
-        risky = {
-            place
-            for place, factor in zip(places, (*above, *below), strict=True)
-            if place and (factor in below or _is_risky(factor))
-        }
-        if not risky:
-            return self._plain(node)
-        count = len(above)
-        tops: list[Expr] = []
-        done: set[_Place] = set()
-        for place, factor in zip(places[:count], above, strict=True):
-            if place not in risky:
-                tops.append(self.visit(factor))
-            elif place not in done:
-                done.add(place)
-                tops.append(self._named(place, places, above, below))
-        tops += [self._named(p, places, above, below) for p in risky - done]
-        rest = [
-            self.visit(factor)
-            for place, factor in zip(places[count:], below, strict=True)
-            if place not in risky
-        ]
-        value = reduce(lambda a, b: Apply("mul", (a, b)), tops)
-        value = reduce(lambda a, b: Apply("div", (a, b)), rest, value)
-        return Apply("neg", (value,)) if is_negative else value
-
-    def _named(
-        self,
-        place: _Place,
-        places: list[_Place],
-        above: list[Expr],
-        below: list[Expr],
-    ) -> Expr:
-        """The factors at one place, as a value of their own."""
-        count = len(above)
-        tops = [f for p, f in zip(places[:count], above, strict=True) if p == place]
-        under = [f for p, f in zip(places[count:], below, strict=True) if p == place]
-        value = reduce(lambda a, b: Apply("mul", (a, b)), tops) if tops else ONE
-        value = reduce(lambda a, b: Apply("div", (a, b)), under, value)
-        indices = tuple(f"h{k}" for k in range(len(place)))
-        at = tuple(map(Idx, indices))
-
-        def unshifted(node: Expr) -> Expr:
-            return (
-                Ref(node.name, at) if isinstance(node, Ref) and node.indices else node
-            )
-
-        like = next(
-            n.name for n in walk.nodes(value) if isinstance(n, Ref) and n.indices
-        )
-        body = walk.transform(value, unshifted)
-        known = {factor: name for name, (factor, *_) in self._found.factors.items()}
-        name = known.get(body, f"factor@{len(self._found.factors)}")
-        self._found.factors[name] = body, indices, like
-        return Ref(name, place)
-
-    def _place(self, factor: Expr) -> _Place:
-        """The positions at which all parts of the factor stand; () if there are
-        several, or plain indices alone.
-        """
-        nodes = tuple(walk.nodes(factor))
-        refs = [n for n in nodes if isinstance(n, Ref) and n.indices]
-        places = {n.indices for n in refs}
-        if len(places) != 1 or any(isinstance(n, Reduce) for n in nodes):
-            return ()
-        (place,) = places
-        apart = walk.transform(factor, lambda n: ONE if n in refs else n)
-        if any(isinstance(n, Idx | Size) for n in walk.nodes(apart)):
-            return ()
-        if all(isinstance(index, Idx | Const) for index in place):
-            return ()
-        ranks = {self._ranks.get(ref.name) for ref in refs}
-        return place if len(ranks) == 1 and None not in ranks else ()
-
-
-def _factors(node: Expr) -> tuple[list[Expr], list[Expr], bool]:
-    """Numerators, denominators, and True if the product is negated."""
+def guards(node: Expr, position: int) -> bool:
+    """True if a condition decides whether the child counts."""
     match node:
-        case Apply(op="neg", args=(arg,)):
-            above, below, is_negative = _factors(arg)
-            return above, below, not is_negative
-        case Apply(op="mul", args=(a, b)):
-            (one, under, first), (other, below, second) = _factors(a), _factors(b)
-            return [*one, *other], [*under, *below], first != second
-        case Apply(op="div", args=(a, b)):
-            (one, under, first), (other, below, second) = _factors(a), _factors(b)
-            return [*one, *below], [*under, *other], first != second
+        case Select() | Apply(op="and" | "or"):
+            return position > 0
+        case Reduce(where=where):
+            return where is not None and position == 0
         case _:
-            return [node], [], False
+            return False
 
 
-def _is_risky(factor: Expr) -> bool:
-    """True if it may be infinite where its operands are 0."""
-    return any(isinstance(n, Apply) and n.op not in _PLAIN for n in walk.nodes(factor))
+def _is_risky(node: Expr, position: int, is_risky: bool) -> bool:
+    match node:
+        case Select():
+            return is_risky and position > 0
+        case Apply(op=op, args=args):
+            others = (a if isinstance(a, Const) else Const(Fraction(-1)) for a in args)
+            return is_risky or not _is_finite(op, _with(tuple(others), position))
+        case _:
+            return is_risky and not isinstance(node, Ref)
+
+
+def _with(args: tuple[Const, ...], position: int) -> tuple[Const, ...]:
+    return (*args[:position], ZERO, *args[position + 1 :])
+
+
+@cache
+def _is_finite(op: str, args: tuple[Const, ...]) -> bool:
+    if primitive(op).result == "bool":
+        return True
+    try:
+        ball: Any = enclose(Apply(op, args), {}, 64)
+    except (ArithmeticError, ValueError, NotImplementedError, TypeError):
+        return False
+    return bool(ball is not None and ball.is_finite())
+
+
+def or_one(
+    node: Ref, sizes: Sequence[Expr], ranges: Mapping[str, Expr] | None = None
+) -> Expr:
+    """The element, or 1 where a position is none of its axis. Without ``ranges``, the
+    sizes of the indices, only positions computed from indices are examined.
+    """
+    inside = [
+        Apply(op, (index, end))
+        for index, size in zip(node.indices, sizes, strict=False)
+        if not _is_position(index, size, ranges)
+        for op, end in (("ge", ZERO), ("lt", size))
+    ]
+    if not inside:
+        return node
+    return Select(reduce(lambda a, b: Apply("and", (a, b)), inside), node, ONE)
+
+
+def _is_position(index: Expr, size: Expr, ranges: Mapping[str, Expr] | None) -> bool:
+    """True if an index expression is plainly a position of an axis."""
+    match index, size:
+        case Apply(), _:
+            return bool(walk.names(index)) and ranges is None
+        case Idx(name=name), _:
+            return ranges is None or ranges.get(name) == size
+        case Const(value=at), Const(value=count):
+            return ranges is None or 0 <= at < count
+        case _:
+            return ranges is None
 
 
 # --- short axes -----------------------------------------------------------------------

@@ -2,45 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import reduce
 
-from gradspec.derive.build import plus
-from gradspec.derive.chain import coefficient, is_linear
 from gradspec.derive.scopes import Fresh, Value, inlined, named
 from gradspec.ir.expr import (
-    ONE,
     ZERO,
-    Apply,
-    Bound,
-    Const,
     Expr,
-    Idx,
     Reduce,
     Ref,
-    Select,
     Size,
     const,
 )
 from gradspec.ir.rule import (
-    Backward,
-    CheckedRule,
     Declared,
     Derived,
     Input,
     Kind,
     Let,
     Output,
-    Override,
     Rule,
-    Surrogate,
 )
 from gradspec.ir.tidy import fold
 from gradspec.ir.unroll import partial
 from gradspec.ir.walk import names, nodes, transform
 from gradspec.plan import arrays
 from gradspec.plan.plan import Assign, Gradient
+from gradspec.plan.rewrites import or_one
 from gradspec.primitives.table_internal import BROADCAST_LIKE
 
 # --- locals that lack elements --------------------------------------------------------
@@ -52,18 +40,24 @@ from gradspec.primitives.table_internal import BROADCAST_LIKE
 # which most functions are finite.
 
 
-_Axis = str | int
-
-
 def fenced(rule: Rule) -> Rule:
     """The rule with no reference beyond an axis in the locals that lack elements."""
     found = partial(rule)
     if not found:
         return rule
-    axes = _axes_of(rule)
+    sizes = {n: tuple(map(_size, axes)) for n, axes in _axes_of(rule).items()}
 
     def visit(let: Let) -> Let:
-        return _fenced(let, axes) if let.name in found else let
+        if let.name not in found:
+            return let
+        ranges = {index: _size(axis) for index, axis in _ranges(let).items()}
+
+        def inside(node: Expr) -> Expr:
+            if not isinstance(node, Ref) or node.name not in sizes:
+                return node
+            return or_one(node, sizes[node.name], ranges)
+
+        return replace(let, value=transform(let.value, inside))
 
     return replace(
         rule,
@@ -72,7 +66,7 @@ def fenced(rule: Rule) -> Rule:
     )
 
 
-def _axes_of(rule: Rule) -> dict[str, tuple[_Axis, ...]]:
+def _axes_of(rule: Rule) -> dict[str, tuple[str | int, ...]]:
     """The axes of every value except flags, for which 1 is not a value."""
     variables: tuple[Input | Output, ...] = (*rule.inputs, *rule.outputs)
     known = {let.name: let.axes for let in (*rule.forward, *rule.backward_locals)}
@@ -82,51 +76,18 @@ def _axes_of(rule: Rule) -> dict[str, tuple[_Axis, ...]]:
     return {name: axes for name, axes in known.items() if name not in flags}
 
 
-def _fenced(let: Let, axes: Mapping[str, tuple[_Axis, ...]]) -> Let:
-    ranges = _ranges(let)
-
-    def visit(node: Expr) -> Expr:
-        if not isinstance(node, Ref) or node.name not in axes:
-            return node
-        pairs = zip(node.indices, axes[node.name], strict=True)
-        inside = [c for i, axis in pairs for c in _inside(i, axis, ranges)]
-        if not inside:
-            return node
-        return Select(reduce(lambda a, b: Apply("and", (a, b)), inside), node, ONE)
-
-    return replace(let, value=transform(let.value, visit))
-
-
-def _ranges(let: Let) -> dict[str, _Axis | None]:
-    """The axis of each index; None for a name bound twice, over different axes."""
-    found: dict[str, _Axis | None] = dict(zip(let.indices, let.axes, strict=True))
+def _ranges(let: Let) -> dict[str, str | int]:
+    """The axis of each index; -1 for a name bound twice, over different axes."""
+    found: dict[str, str | int] = dict(zip(let.indices, let.axes, strict=True))
     for node in nodes(let.value):
-        if isinstance(node, Reduce):
-            for bound in node.bounds:
-                is_same = found.get(bound.index, bound.axis) == bound.axis
-                found[bound.index] = bound.axis if is_same else None
+        for bound in node.bounds if isinstance(node, Reduce) else ():
+            is_same = found.get(bound.index, bound.axis) == bound.axis
+            found[bound.index] = bound.axis if is_same else -1
     return found
 
 
-def _inside(
-    index: Expr, axis: _Axis, ranges: Mapping[str, _Axis | None]
-) -> tuple[Expr, ...]:
-    """The conditions that make a position one of the axis, unless they plainly hold."""
-    size: Expr = Size(axis) if isinstance(axis, str) else const(axis)
-    above, below = Apply("ge", (index, ZERO)), Apply("lt", (index, size))
-    match index:
-        case Idx(name=name):
-            return () if ranges.get(name) == axis else (below,)
-        case Const(value=value):
-            inside = isinstance(axis, int) and 0 <= value < axis
-            return () if inside else (below,)
-        case Apply(op="add" | "sub" as op, args=(Idx(name=name), Const(value=shift))):
-            up = shift > 0 if op == "add" else shift < 0
-            if ranges.get(name) == axis:
-                return (below,) if up else (above,)
-            return (above, below)
-        case _:
-            return (above, below)
+def _size(axis: str | int) -> Expr:
+    return Size(axis) if isinstance(axis, str) else const(axis)
 
 
 # --- batch axes -----------------------------------------------------------------------
@@ -204,38 +165,37 @@ def _without(expr: Expr, gone: Iterable[str]) -> Expr:
 # cotangent would be smaller than the factors that multiply it.
 
 
-def broadcast(
+def in_full(
     rule: Rule,
     forward: tuple[Assign, ...],
-    surrogates: tuple[Assign, ...],
     gradients: tuple[Gradient | None, ...],
-) -> Rule:
-    """The rule with its outputs broadcast; itself where they are already (the usual
-    case). ``forward``, ``surrogates`` and ``gradients`` are its computed values.
-    """
+) -> tuple[Assign, ...]:
+    """The computed ``forward`` values with outputs broadcast."""
     computed = {let.name: let.value for let in forward}
-    parts = {o.name: _parts(rule, o, computed, gradients) for o in rule.outputs}
-    lacking = _lacking(rule, parts, computed)
-    differentiated = _lacking(rule, parts, {s.name: s.value for s in surrogates})
-    if not lacking and not differentiated:
-        return rule
-    axes = {o.name: o.shape.axes for o in rule.outputs}
+    outputs = {o.name: o for o in rule.outputs if o.takes_gradient and o.shape.batch}
 
-    def let(given: Let) -> Let:
-        others = lacking.get(given.name, ())
-        places = tuple(zip(given.indices, given.axes, strict=True))
-        return replace(given, value=_broadcast(given.value, places, others))
+    def full(let: Assign) -> Assign:
+        if let.name not in outputs:
+            return let
+        output, value = outputs[let.name], let.value
+        lacking = _parts(rule, output, computed, gradients)
+        lacking -= _surely_reached(value, rule.tensor_inputs)
+        for other in rule.tensor_inputs:
+            if other.shape.batch and other.name in lacking:
+                value = _broadcast(value, other, len(output.shape.axes))
+        return replace(let, value=value)
 
-    def surrogate(given: Surrogate) -> Surrogate:
-        others = differentiated.get(given.output, ())
-        places = tuple(zip(given.indices, axes[given.output], strict=True))
-        return replace(given, value=_broadcast(given.value, places, others))
+    return tuple(map(full, forward))
 
-    return replace(
-        rule,
-        forward=tuple(map(let, rule.forward)),
-        surrogates=tuple(map(surrogate, rule.surrogates)),
-    )
+
+def _broadcast(value: arrays.Expr, other: Input, rank: int) -> arrays.Expr:
+    """A value of ``rank`` axes in the batch axes of an input as well."""
+    like: arrays.Expr = arrays.Name(other.name)
+    if other.shape.axes:
+        like = arrays.Reduce("sum", like, tuple(range(-len(other.shape.axes), 0)))
+    if rank:
+        like = arrays.Expand(like, tuple(range(-rank, 0)))
+    return arrays.Op(BROADCAST_LIKE, (value, like))
 
 
 def reach_of(value: arrays.Expr, tensors: tuple[Input, ...]) -> frozenset[str]:
@@ -279,126 +239,3 @@ def _parts(
                 values = [computed[name] for name in used if name in computed]
                 found |= {gradient.input, *used, *arrays.names(*values)}
     return frozenset(found)
-
-
-def _lacking(
-    rule: Rule,
-    parts: Mapping[str, frozenset[str]],
-    values: Mapping[str, arrays.Expr],
-) -> dict[str, tuple[Input, ...]]:
-    """By output: the inputs whose shape the output must have and its value lacks."""
-    found = {}
-    for output in rule.outputs:
-        if output.takes_gradient and output.shape.batch and output.name in values:
-            there = _surely_reached(values[output.name], rule.tensor_inputs)
-            found[output.name] = tuple(
-                i
-                for i in rule.tensor_inputs
-                if i.shape.batch and i.name in parts[output.name] - there
-            )
-    return {name: others for name, others in found.items() if others}
-
-
-def _broadcast(
-    value: Expr, places: tuple[tuple[str, str | int], ...], others: tuple[Input, ...]
-) -> Expr:
-    return reduce(
-        lambda value, other: Apply(BROADCAST_LIKE, (value, _at(other, places))),
-        others,
-        value,
-    )
-
-
-def _at(other: Input, places: tuple[tuple[str, str | int], ...]) -> Expr:
-    """An input at an output's indices; axes that the output lacks are summed over,
-    because only the batch axes of the value matter.
-    """
-    free = {axis: index for index, axis in reversed(places)}
-    taken = {index for index, _ in places}
-    indices: list[Expr] = []
-    bounds: list[Bound] = []
-    for axis in other.shape.axes:
-        index = free.pop(axis, None)
-        if index is None:
-            index = next(n for k in range(99) if (n := f"k{k}") not in taken)
-            taken.add(index)
-            bounds.append(Bound(index, axis))
-        indices.append(Idx(index))
-    at = Ref(other.name, tuple(indices))
-    return Reduce("sum", tuple(bounds), at) if bounds else at
-
-
-# --- cotangents as factors ------------------------------------------------------------
-#
-# Cotangents moved out of conditionals, quotients and long products, for a target
-# that transposes tangents.
-#
-# JAX takes tangents and transposes them. In `dy * a if c else dy * b` the branch that
-# is not taken is transposed too, with the cotangent 0: times an infinite `b` that is
-# NaN. And `dy * x / y` becomes `dy / y * x`, which is 0 where `1 / y` is subnormal. The
-# factors of `dy * a * b * c` are applied from the last to the first, so that an order
-# selected to stay in range is lost. In `dy * (a if c else b)`, `dy * (x / y)` and
-# `dy * (a * b * c)` only the product is transposed.
-
-
-_LONG = 3
-"""The order of two factors makes no difference."""
-
-
-def outside(checked: CheckedRule) -> CheckedRule:
-    """The rule as planned for such a target."""
-    rule = checked.rule
-    if not rule.is_elementwise:
-        return checked
-    upstream = tuple(f"d{o.name}" for o in rule.outputs if o.takes_gradient)
-    backward = tuple(_entry(entry, upstream) for entry in rule.backward)
-    if backward == rule.backward:
-        return checked
-    return replace(checked, rule=replace(rule, backward=backward))
-
-
-def _entry(entry: Backward, upstream: tuple[str, ...]) -> Backward:
-    match entry:
-        case Derived(value=value) | Declared(value=value) | Override(value=value):
-            return replace(entry, value=_outside(value, upstream))
-        case _:
-            return entry
-
-
-def _outside(value: Expr, upstream: tuple[str, ...]) -> Expr:
-    known = frozenset(upstream)
-    if not any(_hides(node, known) for node in nodes(value)):
-        return value
-    if not is_linear(value, known):
-        return value
-    used = [name for name in upstream if name in names(value)]
-    factors = (coefficient(value, name, known) for name in used)
-    terms: list[Expr] = [
-        Apply("mul", (Ref(name), factor))
-        for name, factor in zip(used, factors, strict=True)
-    ]
-    return reduce(plus, terms)
-
-
-def _behind(node: Expr, upstream: frozenset[str]) -> Iterator[Expr]:
-    """The factors of a product that are transposed one by one."""
-    while isinstance(node, Apply) and node.op == "mul":
-        ahead, factor = node.args
-        if upstream & names(factor):
-            ahead, factor = factor, ahead
-        if not isinstance(factor, Const):
-            yield factor
-        node = ahead
-
-
-def _hides(node: Expr, upstream: frozenset[str]) -> bool:
-    """True if the transposed form computes something else than the form."""
-    match node:
-        case Select(then=then, other=other):
-            return bool(upstream & (names(then) | names(other)))
-        case Apply(op="div", args=(Apply() as above, below)):
-            return bool(upstream & names(above)) and not isinstance(below, Const)
-        case Apply(op="mul") if upstream & names(node):
-            return len([*_behind(node, upstream)]) >= _LONG
-        case _:
-            return False

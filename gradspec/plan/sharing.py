@@ -5,21 +5,28 @@ Each function takes the plan of a rule and the :class:`Words` of the target.
 
 from __future__ import annotations
 
+import builtins
+import keyword
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from gradspec.plan.arrays import (
+    Expand,
     Expr,
     Literal,
     Name,
     Op,
+    Pick,
+    Reduce,
+    Softmax,
+    ToFloat,
+    Where,
     children,
     names,
     nodes,
     with_children,
 )
-from gradspec.plan.names import Namer
 from gradspec.plan.operations import operation
 from gradspec.plan.plan import (
     Assign,
@@ -142,11 +149,8 @@ def _known(plan: RulePlan, words: Words, values: Mapping[str, Expr]) -> Known:
 
 
 def _namer(plan: RulePlan, words: Words) -> Namer:
-    lets = (*plan.constants, *plan.forward, *plan.backward_locals)
-    own = [i.name for i in plan.inputs] + [o.name for o in plan.outputs]
-    own += [let.name for let in lets] + [size.name for size in plan.sizes]
-    derived = [f"d{name}" for name in own] + [f"{name}_dot" for name in own]
-    return Namer([*words.reserved, *own, *derived])
+    derived = [f"d{name}" for name in plan.names] + [f"{n}_dot" for n in plan.names]
+    return Namer([*words.reserved, *plan.names, *derived])
 
 
 # --- the backward pass -----------------------------------------------------------------
@@ -327,9 +331,12 @@ def share(
 
     for node in nodes(*roots):
         value = with_children(node, tuple(done[child] for child in children(node)))
-        match value:  # x * x of a name of the author's
+        match value:
             case Op(primitive="square", args=(Name(id=name) as arg,)):
+                # x * x of a name of the author's
                 value = value if name in ours else Op("mul", (arg, arg))
+            case Expand(arg=Reduce() as row, axes=axes) if row.axes == axes:
+                value = Reduce(row.op, row.arg, axes, keep=True)
         if isinstance(node, Name) and node.id in known.constants:
             value = constant(node.id)
         elif node in numbers:
@@ -374,3 +381,111 @@ def _is_long(node: Expr) -> bool:
 
 
 _TOTAL = ("add", "sub", "mul", "neg", "square")
+
+
+# --- invented names -------------------------------------------------------------------
+#
+# Short descriptive names for values that the author did not name.
+
+
+_LONGEST = 20
+_FUNCTIONS = {"neg": "neg", "square": "square", "abs": "abs", "not": "not"}
+_PAIRS = {"add": "plus", "sub": "minus", "mul": "times", "div": "over"}
+_ROLES = {
+    "add": "total",
+    "sub": "difference",
+    "mul": "product",
+    "div": "ratio",
+    "pow": "power",
+    "square": "squared",
+}
+_MASKS = {"lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not"}
+_LETTERS = "tuvwrsq"
+_NUMBERS = {0: "zero", 1: "one", 2: "two"}
+
+
+class Namer:
+    """Gives each value a name of its own; equal values get equal names."""
+
+    def __init__(self, taken: Iterable[str]) -> None:
+        self._taken = set(taken) | set(keyword.kwlist) | set(dir(builtins))
+
+    def name(self, value: Expr) -> str:
+        """An unused name for ``value``."""
+        return self._first(_candidates(value))
+
+    def _first(self, candidates: Iterator[str]) -> str:
+        name = next(name for name in candidates if name not in self._taken)
+        self._taken.add(name)
+        return name
+
+
+def _candidates(value: Expr) -> Iterator[str]:
+    apt = _apt(value)
+    if apt:
+        yield apt
+    role = _role(value)
+    if role:
+        yield role
+    yield from _LETTERS
+    number = 2
+    while True:
+        yield f"{role or 't'}{number}"
+        number += 1
+
+
+def _role(value: Expr) -> str:
+    match value:
+        case Op(primitive=op) if op in _MASKS:
+            return "mask"
+        case Op(primitive=op):
+            return _ROLES.get(op, op)
+        case ToFloat(arg=Op()):
+            return "indicator"
+        case Where():
+            return "branch"
+        case Softmax():
+            return "softmax"
+        case _:
+            return ""
+
+
+def _apt(value: Expr) -> str:
+    """A short descriptive name: ``exp_x``, ``one_minus_p``, ``x_squared``, ``x0``."""
+    match value:
+        case ToFloat(arg=Name(id=a)):
+            return _short(f"float_{a}")
+        case Pick(arg=Name(id=a), at=Literal(value=at)):
+            return _short(f"{a}{at}")
+        case Op(primitive="mul", args=(Name(id=a), Name(id=b))) if a == b:
+            return _short(f"{a}_squared")
+        case Op(primitive="square", args=(Name(id=a),)):
+            return _short(f"{a}_squared")
+        case Op(primitive="div", args=(Literal(value=one), Name(id=a))) if one == 1:
+            return _short(f"inv_{a}")
+        case Op(primitive="mul", args=(Name(id=a), Name(id=b))):
+            return _short(f"{a}_{b}")
+        case Op(primitive=op, args=(left, right)) if op in _PAIRS:
+            a, b = _word(left), _word(right)
+            return _short(f"{a}_{_PAIRS[op]}_{b}") if a and b else ""
+        case Op(primitive=op, args=(arg,)) if op not in _MASKS:
+            word = _word(arg)
+            return _short(f"{_FUNCTIONS.get(op, op)}_{word}") if word else ""
+        case _:
+            return ""
+
+
+def _word(value: Expr) -> str:
+    match value:
+        case Name(id=name):
+            return name
+        case Literal(value=number) if number in _NUMBERS:
+            return _NUMBERS[int(number)]
+        case Op(primitive="neg", args=(Name(id=name),)):
+            return f"neg_{name}"
+        case _:
+            return ""
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _LONGEST else ""

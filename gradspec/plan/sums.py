@@ -27,7 +27,6 @@ from gradspec.plan.arrays import (
     Window,
 )
 from gradspec.plan.axes import Value, aligned
-from gradspec.plan.rewrites import vanishes
 
 if TYPE_CHECKING:
     from gradspec.plan.translate import Translation
@@ -59,16 +58,27 @@ def _narrowed(t: Translation, bounds: Bounds, body: ir.Expr, where: ir.Expr) -> 
     masked, the first that has all indices of the condition: ``p[i, j]`` of ``p[i, j] *
     v[j, k]`` for ``j <= i``.
     """
+    if _is_masked(body, where):
+        return body
     indices = set(t.value(where).axes)
     parts = _product(body)
     at = next((f for f in parts.above if indices <= set(t.value(f).axes)), None)
     if at is None or not _is_contraction(t, body, bounds):
         return ir.Select(where, body, ir.ZERO)
-    if vanishes(at, where) or t.is_padded(at, where):
+    if _is_masked(at, where) or t.is_padded(at, where):
         return body
     rest = list(parts.above)
     rest[rest.index(at)] = ir.Select(where, at, ir.ZERO)
     return _joined(parts, rest)
+
+
+def _is_masked(expr: ir.Expr, condition: ir.Expr) -> bool:
+    """True for ``exp(a if c else -inf)``, which is 0 where the condition fails."""
+    match expr:
+        case ir.Apply(op="exp", args=(ir.Select(condition=own, other=other),)):
+            return own == condition and other == ir.apply("neg", ir.Apply("inf"))
+        case _:
+            return False
 
 
 def _chosen(t: Translation, bounds: Bounds, body: ir.Select) -> Value:

@@ -39,16 +39,15 @@ from gradspec.plan.axes import (
 )
 from gradspec.plan.operations import Types, array_node, as_float, operation
 from gradspec.plan.rewrites import (
-    Hoisted,
     Sizes,
     asks,
     at_positions,
-    hoisted,
+    filled_outside,
+    guards,
     is_within,
     regrouped,
     spelled_out,
     undefined_at,
-    without_repeats,
 )
 from gradspec.plan.sums import BATCH
 from gradspec.primitives.table_internal import BROADCAST_LIKE
@@ -101,10 +100,9 @@ def array_of(
     that has none. In a gradient, an empty sum is 0 even if the factors before it are
     undefined.
     """
-    apart = hoisted(expand(value), {n: k.sizes for n, k in view.items() if k.sizes})
-    view = {**view, **_computed(apart, view, types, like)}
+    whole = {n: tuple(map(_size_in_rules, k.sizes)) for n, k in view.items()}
     tensors = frozenset(n for n, known in view.items() if not known.is_number)
-    value = spelled_out(without_repeats(_separate(apart.value)))
+    value = spelled_out(_separate(filled_outside(expand(value), whole)))
     value = regrouped(value, tensors)
     sizes = dict(zip(indices, map(size_of, axes), strict=True)) | _bound_sizes(value)
     translation = Translation(
@@ -116,25 +114,6 @@ def array_of(
     order = tuple(indices)
     full = spread(found, order, [sizes[i] for i in order])
     return Value(full, order, found.batched, found.is_number and not order)
-
-
-def _computed(
-    apart: Hoisted, view: Mapping[str, Known], types: Types, like: Expr
-) -> dict[str, Known]:
-    """The factors that are computed before they are shifted."""
-    found = {}
-    for name, (value, indices, other) in apart.factors.items():
-        sizes = view[other].sizes
-        axes = [size.id if isinstance(size, Name) else _integer(size) for size in sizes]
-        made = array_of(value, indices, axes, view, types, like)
-        needed = sizes_needed(value, view)
-        found[name] = Known(made.expr, sizes, made.batched, undefined_at=needed)
-    return found
-
-
-def _integer(size: Expr) -> int:
-    assert isinstance(size, Literal) and size.value.denominator == 1, size
-    return size.value.numerator
 
 
 def _whole(
@@ -431,15 +410,5 @@ def _unguarded(expr: ir.Expr) -> frozenset[ir.Expr]:
         if isinstance(node, ir.Ref) and not guarded:
             found.add(node)
         for position, child in enumerate(walk.children(node)):
-            todo.append((child, guarded or _guards(node, position)))
+            todo.append((child, guarded or guards(node, position)))
     return frozenset(found)
-
-
-def _guards(node: ir.Expr, position: int) -> bool:
-    match node:
-        case ir.Select() | ir.Apply(op="and" | "or"):
-            return position > 0
-        case ir.Reduce(where=where):
-            return where is not None and position == 0
-        case _:
-            return False

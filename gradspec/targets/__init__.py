@@ -25,15 +25,6 @@ def outside_targets() -> tuple[str, ...]:
     return tuple(sorted({point.name for point in entry_points(group=GROUP)}))
 
 
-def by_slope(target: str) -> bool:
-    """True if the target takes tangents, and transposes them to gradients. ValueError
-    when there is no such target.
-    """
-    from gradspec.targets.emitting import by_slope as found
-
-    return found(target)
-
-
 def emit(
     plan: ModulePlan, target: str, *, trace: bool = False, costs: bool = False
 ) -> Outcome[Emitted]:

@@ -4,6 +4,7 @@ calls of runtime functions with common names.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from gradspec.plan import arrays
@@ -14,9 +15,13 @@ from gradspec.targets.expressions import ATOM, PRODUCT, UNARY, Text
 from gradspec.targets.page import Page
 
 
-def called(node: arrays.RankedNode, texts: list[str], page: Page) -> str:
-    """The call of a runtime function; ``texts`` are the texts of its parts."""
+def called(node: arrays.RankedNode, parts: Sequence[Text], page: Page) -> str:
+    """The call of a runtime function, or an index."""
+    texts = [part.text for part in parts]
     match node:
+        case arrays.Pick(axis=axis, at=at):
+            behind = ", :" * (-axis - 1)
+            return f"{parts[0].within(ATOM)}[..., {whole(at).text}{behind}]"
         case arrays.Spread(axis=axis, size=size):
             return f"{page.axes('spread')}({texts[0]}, {axis}, {whole(size).text})"
         case arrays.Window(axis=axis, start=start, size=size, padded=padded):
@@ -46,6 +51,12 @@ def called(node: arrays.RankedNode, texts: list[str], page: Page) -> str:
             return f"{page.axes('softmax')}({texts[0]}, {axis})"
         case _:
             raise AssertionError(node)
+
+
+def new_axes(part: Text, axes: tuple[int, ...], mark: str = "None") -> str:
+    """New axes of size 1 by indexing."""
+    marks = (mark if axis in axes else ":" for axis in range(min(axes), 0))
+    return f"{part.within(ATOM)}[..., {', '.join(marks)}]"
 
 
 def places(axes: tuple[int, ...]) -> str:
@@ -98,12 +109,15 @@ def _infix(op: str, left: Text, right: Text) -> Text:
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """``args[left] @ args[right]``, each perhaps with its last two axes swapped."""
+    """``args[left] @ args[right]``, each perhaps with its last two axes swapped; the
+    right one, a vector, perhaps as a column.
+    """
 
     left: int
     right: int
     is_left_swapped: bool
     is_right_swapped: bool
+    is_column: bool = False
 
 
 def matrix_product(node: Einsum) -> Product | None:
@@ -125,59 +139,54 @@ def is_over_batch(node: Einsum) -> bool:
     return batched and not node.output.startswith("...")
 
 
-def _product(a: str, b: str, out: str) -> tuple[bool, bool] | None:
-    """For each side, True if it is swapped; None if this is no matrix product.
+def _product(a: str, b: str, out: str) -> tuple[bool, bool, bool] | None:
+    """For each side, True if it is swapped, and True for a column; None if this is no
+    matrix product.
 
     A right side without batch axes is a matrix or a vector for all axes in front of the
     left side's last one.
     """
     left, right = a.removeprefix("..."), b.removeprefix("...")
     summed = [k for k in left if k in right and k not in out]
-    if len(summed) != 1 or set(left + right) != {*out, *summed}:
+    if len(summed) != 1 or {*left, *right} != {*out, *summed}:
         return None
     (k,) = summed
     alone = b == right
     if alone and left[-1] == k and right == k and out == left[:-1]:
-        return False, False
+        return False, False, False
     if alone and len(right) == 2 and left[-1] == k:
         other = right.replace(k, "")
         if out == left[:-1] + other:
-            return False, right[0] != k
-    if min(len(left), len(right)) < 2 or not left[:-2] == right[:-2] == out[:-2]:
+            return False, right[0] != k, False
+    front = left[:-2]
+    if len(left) < 2 or k in front:
         return None
-    if k in left[:-2] or out[-2:] != left[-2:].replace(k, "") + right[-2:].replace(
-        k, ""
-    ):
+    if a != left and right == front + k and out == left.replace(k, ""):
+        return left[-2] == k, False, True
+    if len(right) < 2 or not front == right[:-2] == out[:-2]:
         return None
-    return left[-2] == k, right[-1] == k
+    if out[-2:] != left[-2:].replace(k, "") + right[-2:].replace(k, ""):
+        return None
+    return left[-2] == k, right[-1] == k, False
 
 
-@dataclass(frozen=True, slots=True)
-class TensorProduct:
-    """The sum over ``left_axes`` of one argument and ``right_axes`` of the other, both
-    counted from the end; the axes that stay stand in order, the left ones first.
+def outer_sum(
+    node: Einsum, parts: Sequence[Text], column: Callable[[Text], str]
+) -> tuple[str, str] | None:
+    """The arguments of ``sum_of_outer``, outer products summed over all leading axes,
+    and an index of the result.
     """
-
-    left: int
-    right: int
-    left_axes: tuple[int, ...]
-    right_axes: tuple[int, ...]
-
-
-def tensor_product(node: Einsum) -> TensorProduct | None:
-    """The contraction as a tensor product over some axes, without rearrangement."""
-    if len(node.args) != 2 or is_over_batch(node):
+    words = [word.removeprefix("...") for word in node.inputs]
+    if len(words) != 2 or not is_over_batch(node):
         return None
-    out = node.output.removeprefix("...")
-    for left, right in ((0, 1), (1, 0)):
-        a, b = node.inputs[left].removeprefix("..."), node.inputs[right]
-        summed = [k for k in a if k in b and k not in out]
-        free = [k for k in a + b if k not in summed]
-        if not b.startswith("...") and summed and "".join(free) == out:
-            return TensorProduct(
-                left,
-                right,
-                tuple(a.index(k) - len(a) for k in summed),
-                tuple(b.index(k) - len(b) for k in summed),
-            )
-    return None
+    (a, b), (first, second), out = words, parts, node.output
+    if len(out) == 1 and sorted(words) == ["", out]:
+        weights, rows = (first, second) if b else (second, first)
+        return f"{column(weights)}, {rows.text}", "[0]"
+    if not (a and b and a[:-1] == b[:-1] and a[-1] != b[-1]):
+        return None
+    if sorted(out) != sorted(a[-1] + b[-1]):
+        return None
+    if out[0] != a[-1]:
+        first, second = second, first
+    return f"{first.text}, {second.text}", ""

@@ -1,8 +1,9 @@
-"""Emission of a module: choice of target, unsupported rules, colliding names."""
+"""Emission of a module: choice of target, unsupported rules, the frame of the text."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import cast
@@ -10,14 +11,15 @@ from typing import cast
 from gradspec.diagnostics import Diagnostic, Outcome, error, warning
 from gradspec.plan.arrays import Expr
 from gradspec.plan.cost import cost_summary
-from gradspec.plan.expansion import missing
-from gradspec.plan.names import collisions, renamed
+from gradspec.plan.operations import missing
 from gradspec.plan.plan import ModulePlan, RulePlan
 from gradspec.plan.program import Operators, Program, program
 from gradspec.targets import GROUP, TARGETS, outside_targets
-from gradspec.targets.module import module_text
+from gradspec.targets.docstring import header
+from gradspec.targets.layout import WIDTH, statement
+from gradspec.targets.lines import Lines
 from gradspec.targets.page import Page
-from gradspec.targets.target import Emitted, Target
+from gradspec.targets.target import Definition, Emitted, Target
 
 
 def emit_module(
@@ -31,7 +33,7 @@ def emit_module(
         faults = tuple(_faults(rule, target.OPERATORS))
         found += faults
         if not faults:
-            programs.append(_program(rule, target.OPERATORS))
+            programs.append(program(rule, target.OPERATORS))
     if not programs:
         return Outcome(None, tuple(found))
     names = {p.name for p in programs}.union(*(p.variables for p in programs))
@@ -49,15 +51,6 @@ def emit_module(
     return Outcome(module, tuple(found))
 
 
-def by_slope(name: str) -> bool:
-    """True if the target takes tangents, and transposes them to gradients."""
-    return _target(name).OPERATORS.by_slope
-
-
-def _program(rule: RulePlan, operators: Operators) -> Program:
-    return program(renamed(rule, operators.reserved), operators)
-
-
 def _target(name: str) -> Target:
     if name in TARGETS:
         return cast(Target, import_module(f"gradspec.targets.{name}"))
@@ -69,7 +62,7 @@ def _target(name: str) -> Target:
 
 def _faults(rule: RulePlan, operators: Operators) -> Iterable[Diagnostic]:
     target = operators.target
-    yield from collisions(rule, target, operators.reserved)
+    yield from _collisions(rule, target, operators.reserved)
     for name, reason in missing([*_expressions(rule)], target):
         yield error(
             "GS501",
@@ -79,6 +72,41 @@ def _faults(rule: RulePlan, operators: Operators) -> Iterable[Diagnostic]:
             help=f"write it with functions that {target} has, or leave {target} out of"
             " --target for this file",
         )
+
+
+def _collisions(
+    plan: RulePlan, target: str, reserved: frozenset[str]
+) -> Iterator[Diagnostic]:
+    """GS503 for a rule, or an input of it, whose name the emitted text needs: it is
+    public and cannot be renamed.
+    """
+    others = {i.name for i in plan.inputs}
+    if plan.name in reserved:
+        yield _name_in_use(plan, f"the rule {plan.name}", plan.name, target)
+    for i in plan.inputs:
+        if i.name in reserved:
+            yield _name_in_use(
+                plan, f"the input {i.name} of {plan.name}", i.name, target
+            )
+        elif i.name.removesuffix("_dot") in others - {i.name}:
+            yield error(
+                "GS503",
+                f"{plan.name} has inputs {i.name.removesuffix('_dot')} and {i.name}",
+                plan.source,
+                plan.span,
+                label=f"{i.name} is the name of the other's tangent in emitted modules",
+                help="give the input another name",
+            )
+
+
+def _name_in_use(plan: RulePlan, what: str, name: str, target: str) -> Diagnostic:
+    return error(
+        "GS503",
+        f"{what} cannot be emitted for {target}: modules use the name {name} themselves",
+        plan.source,
+        plan.span,
+        help=f"give it another name, or leave {target} out of --target for this file",
+    )
 
 
 def _expressions(rule: RulePlan) -> Iterable[Expr]:
@@ -95,3 +123,83 @@ def _unplanned(plan: ModulePlan) -> Iterable[Diagnostic]:
             unplanned.span,
             help="`gradspec explain GS502` tells what cannot be emitted yet",
         )
+
+
+# --- the frame of a module -------------------------------------------------------------
+#
+# Header, imports, ``__all__``, definitions.
+
+
+def module_text(plan: ModulePlan, page: Page, definitions: Iterable[Definition]) -> str:
+    """The whole text, of lines of at most 88 columns."""
+    definitions = tuple(definitions)
+    names = sorted((n for d in definitions for n in d.public), key=_public_key)
+    public = ", ".join(f'"{name}"' for name in names)
+    parts = [
+        header(plan),
+        "from __future__ import annotations",
+        *_import_groups(page),
+        statement(f"__all__ = [{public}]"),
+    ]
+    texts = [laid_out(d.lines) for d in definitions]
+    return "\n\n".join(parts) + "".join(f"\n\n\n{text}" for text in texts) + "\n"
+
+
+def laid_out(lines: Lines) -> str:
+    """Logical lines as text. A docstring is a single entry with line ends, and stays as
+    it is.
+    """
+    return "\n".join(map(_laid_out, lines))
+
+
+def _laid_out(line: str) -> str:
+    text = line.lstrip(" ")
+    if not text or text.startswith(('"""', 'r"""')):
+        return line
+    return statement(text, (len(line) - len(text)) // 4)
+
+
+def _import_groups(page: Page) -> Lines:
+    """The standard library, the framework, the runtime."""
+    lines = sorted(_merged(page.imports), key=_import_key)
+    groups = [
+        [line for line in lines if _is_standard(line)],
+        [line for line in lines if not _is_standard(line)],
+        [*page.relative],
+    ]
+    return ["\n".join(map(_import, group)) for group in groups if group]
+
+
+def _import(line: str) -> str:
+    """An import; one that is too long has one name per line."""
+    if len(line) <= WIDTH:
+        return line
+    head, _, names = line.partition(" import ")
+    rows = "".join(f"    {name},\n" for name in names.split(", "))
+    return f"{head} import (\n{rows})"
+
+
+def _public_key(name: str) -> tuple[bool, str]:
+    """Classes before functions, each by name."""
+    return not name[:1].isupper(), name
+
+
+def _merged(imports: Iterable[str]) -> Lines:
+    """One import line for all names from the same module."""
+    imports = tuple(imports)
+    plain = [line for line in dict.fromkeys(imports) if not line.startswith("from")]
+    taken: dict[str, set[str]] = {}
+    for line in imports:
+        if line.startswith("from"):
+            _, module, _, names = line.split(maxsplit=3)
+            taken.setdefault(module, set()).update(names.split(", "))
+    return [*plain, *(f"from {m} import {', '.join(sorted(taken[m]))}" for m in taken)]
+
+
+def _is_standard(line: str) -> bool:
+    return line.split()[1].split(".", maxsplit=1)[0] in sys.stdlib_module_names
+
+
+def _import_key(line: str) -> tuple[bool, str]:
+    """Plain imports before ``from`` imports, each by name."""
+    return line.startswith("from"), line.split()[1]

@@ -8,8 +8,9 @@ functions reject Python numbers and others give them a type of their own.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 
 from gradspec.plan.arrays import (
     Expr,
@@ -25,10 +26,9 @@ from gradspec.plan.arrays import (
     nodes,
 )
 from gradspec.plan.operations import is_integral
-from gradspec.plan.plan import Assign, Step
+from gradspec.plan.program import Program
 from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Infix, Prefix, Runtime, Spelling, Template
-from gradspec.targets.numerals import numeral
 from gradspec.targets.page import Page
 
 CONDITIONAL, OR, COMPARISON, SUM = 0, 1, 4, 9
@@ -115,6 +115,15 @@ class Scope:
     positions: frozenset[str] = frozenset()
 
 
+def scope_of(program: Program, page: Page, dialect: Dialect, like: str) -> Scope:
+    """The scope in which a rule's expressions are printed; ``like`` names a floating
+    tensor.
+    """
+    return Scope(
+        dialect, page, program.numbers, program.integers, like, program.positions
+    )
+
+
 def render(expr: Expr, scope: Scope) -> str:
     """The expression as Python source, in Black's spacing, on one line."""
     return _render(expr, scope).text
@@ -125,36 +134,16 @@ def render_atom(expr: Expr, scope: Scope) -> str:
     return _render(expr, scope).within(ATOM)
 
 
-def render_filled(expr: Expr, scope: Scope, fill: Callable[[str], str]) -> str:
-    """The expression as a result: ``fill`` makes an array of a number, which a choice
-    by a number may evaluate to.
-    """
-    if is_scalar(expr, scope):
-        return fill(render(expr, scope))
-    if not isinstance(expr, Where) or not is_scalar(expr.condition, scope):
-        return render(expr, scope)
-    then = render_filled(expr.then, scope, fill)
-    if isinstance(expr.then, Where):
-        then = f"({then})"
-    condition = _render(expr.condition, scope).within(OR)
-    return f"{then} if {condition} else {render_filled(expr.other, scope, fill)}"
-
-
 def is_scalar(expr: Expr, scope: Scope) -> bool:
     """True if the value is a Python number: no tensor occurs in it."""
     return is_number(expr, scope.scalars)
 
 
-def texts_of(expr: Expr, scope: Scope) -> Mapping[Expr, Text]:
-    """The texts of the expression and of all its sub-expressions."""
+def _render(expr: Expr, scope: Scope) -> Text:
     texts: dict[Expr, Text] = {}
     for node in nodes(expr):
         texts[node] = _node(node, texts, scope)
-    return texts
-
-
-def _render(expr: Expr, scope: Scope) -> Text:
-    return texts_of(expr, scope)[expr]
+    return texts[expr]
 
 
 def _node(node: Expr, texts: Mapping[Expr, Text], scope: Scope) -> Text:
@@ -280,13 +269,6 @@ def _is_integer(expr: Expr, scope: Scope) -> bool:
     return named or is_integral(expr, scope.positions)
 
 
-def _has_axes(expr: Expr, scope: Scope) -> bool:
-    if isinstance(expr, Name):
-        return expr.id in scope.positions
-    parts = expr.args if isinstance(expr, Op) else ()
-    return isinstance(expr, RankedNode) or any(_has_axes(p, scope) for p in parts)
-
-
 def _infix(node: Op, how: Infix, left: Text, right: Text, scalar: bool) -> Text:
     first, second = how.precedence, how.precedence + 1
     if how.symbol == "**":
@@ -355,10 +337,32 @@ def _import(text: str, scope: Scope) -> None:
             scope.page.use(line)
 
 
-def positions(statements: Iterable[Assign | Step]) -> frozenset[str]:
-    """The names of statements that are arrays which count along axes."""
-    found: frozenset[str] = frozenset()
-    for statement in statements:
-        if is_integral(statement.value, found):
-            found |= {statement.name}
-    return found
+# --- numbers ---------------------------------------------------------------------------
+
+
+def numeral(value: Fraction) -> tuple[str, int]:
+    """The shortest text that evaluates to the nearest double, and its precedence.
+
+    A third is ``1.0 / 3.0``: both parts are exact, so the quotient is rounded once.
+    """
+    if value < 0:
+        text, precedence = numeral(-value)
+        return f"-{text}", min(precedence, UNARY)
+    shortest = _decimal(value)
+    if Fraction(shortest) == value or not _is_plain_ratio(value):
+        return shortest, ATOM
+    return f"{_decimal(Fraction(value.numerator))} / {value.denominator}.0", PRODUCT
+
+
+def _is_plain_ratio(value: Fraction) -> bool:
+    return max(value.numerator, value.denominator) <= 10**6
+
+
+def _decimal(value: Fraction) -> str:
+    """``repr`` of the nearest double with a short exponent: ``1e-5``, ``1e16``."""
+    try:
+        text = repr(float(value))
+    except OverflowError:
+        return "1e999"  # reads as infinity, as the number rounds
+    mantissa, mark, exponent = text.partition("e")
+    return f"{mantissa}e{int(exponent)}" if mark else text

@@ -1,12 +1,18 @@
-"""Source text as a list of logical lines, indented by four spaces a level."""
+"""Source text as a list of logical lines, indented by four spaces a level: statements,
+signatures, and the values that a traced module prints.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias
 
-from gradspec.plan.plan import Assign, Step
-from gradspec.targets.expressions import Scope, render
+from gradspec.ir.rule import Input, Kind
+from gradspec.plan.arrays import Expr, names
+from gradspec.plan.plan import Assign, Step, Term
+from gradspec.plan.program import Program
+from gradspec.targets.expressions import Scope, numeral, render
 
 Lines: TypeAlias = list[str]
 
@@ -40,6 +46,16 @@ def unpacked(targets: list[str], source: str) -> Lines:
     return [f"({left},) = {source}" if len(targets) == 1 else f"{left} = {source}"]
 
 
+_IDENTIFIER = re.compile(r"[^\W\d]\w*")
+
+
+def marked(parameters: Iterable[str], body: Lines) -> list[str]:
+    """The parameters; those that the body does not use begin with an underscore."""
+    code = (line for line in body if not line.lstrip().startswith("#"))
+    used = {word for line in code for word in _IDENTIFIER.findall(line)}
+    return [name if name in used else f"_{name}" for name in parameters]
+
+
 def tightened(lines: Lines) -> Lines:
     """``return f(x)`` where the last two lines are ``y = f(x)`` and ``return y``."""
     if len(lines) < 2 or not lines[-1].startswith("return "):
@@ -49,3 +65,193 @@ def tightened(lines: Lines) -> Lines:
     if before == lines[-2] or not name.isidentifier():
         return lines
     return [*lines[:-2], f"return {before}"]
+
+
+# --- signatures ------------------------------------------------------------------------
+
+
+_KINDS = {
+    Kind.NOGRAD: "nograd",
+    Kind.INT: "integer",
+    Kind.BOOL: "boolean",
+    Kind.STATIC: "number",
+    Kind.STATIC_INT: "whole",
+}
+
+
+def parameters(program: Program, tensor: str) -> str:
+    """Tensors, then keyword-only statics: ``x: T, *, k: float = 1.0``."""
+    tensors = [f"{i.name}: {tensor}" for i in program.tensors]
+    statics = [_static(i) for i in program.statics]
+    return ", ".join([*tensors, *(["*"] if statics else []), *statics])
+
+
+def _static(i: Input) -> str:
+    kind = "int" if i.kind is Kind.STATIC_INT else "float"
+    if i.default is None:
+        return f"{i.name}: {kind}"
+    if kind == "int" and i.default.denominator == 1:
+        return f"{i.name}: int = {i.default.numerator}"
+    return f"{i.name}: {kind} = {numeral(i.default)[0]}"
+
+
+def pattern(i: Input) -> str:
+    """The declared axes of an input as a string: ``"... n"``, ``"n d"``, ``""``."""
+    return " ".join(["..."] * i.shape.batch + [str(axis) for axis in i.shape.axes])
+
+
+def shaped(program: Program) -> tuple[Input, ...]:
+    """The tensor inputs whose declared shape has more than batch axes."""
+    return tuple(i for i in program.tensors if not i.shape.is_elementwise)
+
+
+def pairs(found: Iterable[tuple[str, str]]) -> str:
+    """``"x": "... n", "t": ""``: the entries of a dictionary display."""
+    return ", ".join(f'"{name}": "{word}"' for name, word in found)
+
+
+def keywords(program: Program, kinds: Mapping[str, str]) -> Iterator[str]:
+    """The kinds of inputs that are not floating, and declared shapes, for a runtime."""
+    if kinds:
+        yield f"kinds={{{pairs(kinds.items())}}}"
+    axes = [(i.name, pattern(i)) for i in shaped(program)]
+    if axes:
+        yield f"axes={{{pairs(axes)}}}"
+
+
+def kinds_of(program: Program) -> dict[str, str]:
+    """The kind of each input that is not floating."""
+    return {i.name: _KINDS[i.kind] for i in program.inputs if i.kind in _KINDS}
+
+
+def returned(program: Program, tensor: str) -> str:
+    """The type of the results."""
+    if len(program.outputs) == 1:
+        return tensor
+    return f"tuple[{', '.join(tensor for _ in program.outputs)}]"
+
+
+def listed(names: Iterable[str]) -> str:
+    """``x`` of one name, ``(x, y)`` of several."""
+    names = tuple(names)
+    return names[0] if len(names) == 1 else f"({', '.join(names)})"
+
+
+def tupled(names: Iterable[str]) -> str:
+    """``(x,)`` of one name, ``x, y`` of several."""
+    names = tuple(names)
+    return f"({names[0]},)" if len(names) == 1 else ", ".join(names)
+
+
+# --- passes ----------------------------------------------------------------------------
+
+
+def sizes(program: Program, values: Iterable[Expr], known: Iterable[str]) -> Lines:
+    """Assign the sizes that the values use, each from a known array."""
+    found = program.sizes_of(values, known)
+    return [f"{size} = {array}.shape[{axis}]" for size, array, axis in found]
+
+
+def residual_names(
+    program: Program, trace: bool, known: Iterable[str] = ()
+) -> list[str]:
+    """The unchanged inputs, or the inputs, outputs and locals that later passes use.
+    The backward pass may read sizes from ``known`` arrays as well.
+    """
+    used = {*program.backward.residuals, *program.backward.statics}
+    used |= {*names(*program.pushed_values)}
+    used |= {
+        i.name for i, group in program.groups if group is not None and len(group) != 1
+    }
+    if trace:
+        used |= {*program.slopes, *names(*program.shown_values)}
+    inputs = program.arguments
+    ends = [*inputs, *(o.name for o in program.outputs), *program.residual_locals]
+    kept = [name for name in ends if name in used]
+    there = {*kept}
+    for values, others in (
+        (program.backward_values, {*known}),
+        (program.pushed_values, set[str]()),
+    ):
+        for size in program.sizes:
+            places = [place for place, _ in size.places]
+            if size.name in names(*values) and not (there | others) & {*places}:
+                kept.append(next(p for p in places if p in inputs))
+    return inputs if {*kept} <= {*inputs} else list(dict.fromkeys(kept))
+
+
+def residuals(program: Program, kept: list[str]) -> tuple[list[str], str]:
+    """The parameters and the result of a method that gives the residuals."""
+    given = [*program.arguments, *(o.name for o in program.outputs)]
+    given += program.residual_locals
+    return [n if n in kept else f"_{n}" for n in given], tupled(kept) if kept else "()"
+
+
+def gradient(
+    program: Program,
+    i: Input,
+    group: tuple[Term, ...] | None,
+    scope: Scope,
+    zeros: str,
+) -> str:
+    """The gradient of an input. Terms are reduced to its shape before they are added."""
+    if group is None:
+        return "None"
+    if not group:
+        return f"{zeros}({i.name})"
+    texts = [term(program, part, scope) for part in group]
+    if len(texts) == 1:
+        return texts[0]
+    sum_to = scope.page.core("sum_to")
+    return " + ".join(f"{sum_to}({text}, {i.name})" for text in texts)
+
+
+def term(program: Program, part: Term, scope: Scope) -> str:
+    """A term of a gradient; one without a cotangent has the shape of the outputs."""
+    text = render(part.value, scope)
+    if not program.takes_shape(part):
+        return text
+    return f"{scope.page.core('filled')}({text}, {', '.join(program.cotangents)})"
+
+
+# --- traces ----------------------------------------------------------------------------
+#
+# The values that a traced module prints, with their names.
+
+
+Shown = list[tuple[str, str]]
+"""Labels, each with the text of its value."""
+
+
+def ends(program: Program) -> Shown:
+    """Inputs and outputs of a call."""
+    names = [i.name for i in program.inputs] + [o.name for o in program.outputs]
+    return [(name, name) for name in names]
+
+
+def terms(program: Program, name: str, gradient: str, scope: Scope) -> list[Shown]:
+    """For each term of an input's gradient: the input's value, cotangents, slope and
+    gradient.
+    """
+    found = []
+    for upstream, slope in program.slopes.get(name, ()):
+        values = [(name, name), *((f"upstream {d}", d) for d in upstream)]
+        if slope is not None:
+            values.append(("current", render(slope, scope)))
+        found.append([*values, (f"downstream d{name}", gradient)])
+    return found
+
+
+def template(program: Program, values: Shown) -> str:
+    """The arguments of a function that fills in a template."""
+    words = ", ".join(f"{label} = {{}}" for label, _ in values)
+    return f'"{program.name}: {words}", {", ".join(text for _, text in values)}'
+
+
+def pieces(program: Program, values: Shown, equals: str) -> str:
+    """The arguments of `print`, labels and values in turn."""
+    parts, before = [], f"{program.name}: "
+    for label, text in values:
+        parts += [f'"{before}{label}{equals}"', text]
+        before = ", "
+    return ", ".join(parts)

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from gradspec.plan.arrays import Expr, Literal, Op
-from gradspec.plan.expansion import folded
-from gradspec.plan.operations import Types, translate
+from gradspec.plan.operations import Types, folded, translate
 from gradspec.primitives.formula import formula
 from tests.calling import by_target, called
 from tests.targets.emission import module_of

@@ -8,7 +8,6 @@ from importlib import import_module
 import pytest
 
 from gradspec.plan.cost import Work, cost_summary
-from gradspec.plan.names import renamed
 from gradspec.plan.program import Program, program
 from gradspec.targets import TARGETS
 from tests.targets.ranked_numpy import lowered, planned
@@ -64,8 +63,7 @@ rule clipped(x) -> y:
 def programs(target: str) -> dict[str, Program]:
     operators = import_module(f"gradspec.targets.{target}").OPERATORS
     return {
-        plan.name: program(renamed(plan, operators.reserved), operators)
-        for plan in planned(lowered(RULES)).rules
+        plan.name: program(plan, operators) for plan in planned(lowered(RULES)).rules
     }
 
 

@@ -45,14 +45,16 @@ def test_half_precision_is_rounded_once(rules: ModuleType, dtype: str) -> None:
 
 def test_numbers_are_weak_and_float64_is_kept(rules: ModuleType) -> None:
     assert rules.square(2).weak_type and rules.square(2.0).dtype == jnp.float32
-    dtype, x, y = runtime.floats("f", x=jnp.ones(2, jnp.bfloat16), y=0.1)
+    given = {"x": jnp.ones(2, jnp.bfloat16), "y": 0.1}
+    dtype, (x, y) = runtime.rule("f")(lambda x, y: x * y)._converted(given)
     assert dtype == jnp.bfloat16 and x.dtype == jnp.float32
     assert float(y) == np.float32(0.1)
     with jax.enable_x64(True), jax.numpy_dtype_promotion("strict"):
         for kind in (jnp.bfloat16, jnp.float32, jnp.float64):
             x = jnp.full(3, 0.5, kind)
             assert rules.square(x).dtype == rules.power(x, 2 * x).dtype == kind
-        wide = runtime.floats("f", runtime.WIDE, x=jnp.ones(2))[1]
+        rule = runtime.rule("f", least=runtime.WIDE)(lambda x: x)
+        (wide,) = rule._converted({"x": jnp.ones(2)})[1]
         assert wide.dtype == rules.square(np.float64(2)).dtype == jnp.float64
 
 
@@ -78,11 +80,12 @@ def test_errors(
         call(rules)
 
 
-@pytest.mark.parametrize("convert", [runtime.number, runtime.whole])
-def test_a_static_that_is_traced_is_refused_in_words(convert: Any) -> None:
+@pytest.mark.parametrize("kind", ["number", "whole"])
+def test_a_static_that_is_traced_is_refused_in_words(kind: str) -> None:
+    power = runtime.rule("power", kinds={"k": kind})(lambda x, k: x**k)
     with pytest.raises(TypeError, match="a static of a gradspec rule is traced"):
-        jax.jit(convert)(2)
-    assert convert(2) == 2
+        jax.jit(power.call)(3.0, 2)
+    assert power._converted({"x": 3.0, "k": 2})[1][1] == 2
 
 
 def test_a_slope_that_is_infinite_does_not_meet_a_tangent_that_is_zero(

@@ -103,7 +103,8 @@ def test_what_is_imported_gets_another_name() -> None:
     assert "import size as size_" in text and "n = size_(x, -1)" in text
     text = text_of("rule hypot(x, y) -> z:\n    z = hypot(x, y)\n", "tf")
     assert "z = hypot_(x, y)" in text
-    assert "dtype_, tangents, floats = floats_(" in text_of(OWN, "jax")
+    text = text_of("rule slopes(x) -> y:\n    y = 2 * x\n", "jax")
+    assert "@slopes_(_slopes)" in text
 
 
 @pytest.mark.torch

@@ -13,12 +13,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from gradspec.plan.arrays import Expr, Literal, Name, Op, Where
-from gradspec.plan.names import Namer
 from gradspec.plan.operations import Types, translate
-from gradspec.plan.sharing import Known, share
+from gradspec.plan.sharing import Known, Namer, share
 from gradspec.primitives.formula import formula
-from gradspec.targets.expressions import Scope, render
-from gradspec.targets.numerals import numeral
+from gradspec.targets.expressions import Scope, numeral, render
 from gradspec.targets.numpy.dialect import DIALECT
 from gradspec.targets.page import Page
 

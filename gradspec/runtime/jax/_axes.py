@@ -3,41 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from ._gradspec import Array
-
-
-def check_shapes(rule: str, /, **given: tuple[Any, str] | int) -> None:
-    """Raise an error for shapes other than declared, as in ``x=(x, "... n"), g=(g,
-    "n")``. The size of an axis that is named like a static is that number, as in
-    ``n=3``.
-    """
-    sizes = {name: x for name, x in given.items() if isinstance(x, int)}
-    for name, value in given.items():
-        if isinstance(value, int):
-            continue
-        shape, pattern = value[0].shape, value[1].split()
-        named = pattern[1:] if pattern[:1] == ["..."] else pattern
-        fits = len(shape) == len(named) or len(shape) > len(named) < len(pattern)
-        own = shape[len(shape) - len(named) :] if fits else ()
-        for axis, size in zip(named, own, strict=False):
-            wanted = int(axis) if axis.isdigit() else sizes.setdefault(axis, size)
-            fits = fits and size == wanted
-        if not fits:
-            seen = [axis for axis in dict.fromkeys(named) if axis in sizes]
-            known = ", ".join(f"{axis} = {sizes[axis]}" for axis in seen)
-            must = (
-                f"have the shape [{', '.join(pattern)}]" if pattern else "have rank 0"
-            )
-            raise ValueError(
-                f"{rule}: {name} must {must}{f' with {known}' if known else ''}, "
-                f"not the shape {shape}"
-            )
 
 
 def spread(x: Array, axis: int, size: int) -> Array:

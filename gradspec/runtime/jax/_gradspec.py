@@ -1,10 +1,11 @@
 """Code shared by modules emitted by gradspec 0.1.0 for JAX: arguments, rules, tangents.
 
-gradspec copies this file unchanged beside the modules that import it. A rule is a plain
-function over a `jax.custom_jvp`, or over one of the two wrappers here where that is not
-enough: `lasting` where a declared gradient is not the derivative, and a
-`jax.custom_vjp` with `in_step`, `batched_with` and `residual` where it is not linear in
-its cotangent.
+gradspec copies this file unchanged beside the modules that import it. A rule is a
+function of arrays and Python numbers that holds only its formulas; `rule` does the rest,
+with one of JAX's transformations or one of the wrappers here: `lasting` where a
+declared gradient is not the derivative, `constant` where there is none, and a
+`jax.custom_vjp` with `batched_with` and `residual` where it is not linear in its
+cotangent.
 """
 
 # mypy: disable-error-code="no-untyped-call, no-any-return"
@@ -13,8 +14,9 @@ its cotangent.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
+from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
 
 import jax
@@ -29,41 +31,133 @@ Value = TypeVar("Value")
 WIDE: DTypeLike = float
 """float64 where JAX has it enabled, else float32."""
 
+_FLOATS = ("floating", "nograd")
+_NUMBERS = ("number", "whole")
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+# --- rules -----------------------------------------------------------------------------
+
+
+class Rule:
+    """A function of arrays, then Python numbers, with a derivative of its own.
+
+    Arguments: ``by``, the transformation that gives the function a derivative; ``kinds``
+    of inputs that are not floating: "nograd" (floating without a gradient), "integer",
+    "boolean", and "number" or "whole" for Python numbers; ``axes``, declared shapes as
+    in ``{"x": "... n"}``; ``least``, a type. The computation is in the type to which
+    JAX promotes the floating arguments, or ``least``, whichever is wider; results are
+    rounded once. Python numbers take the type of the arrays.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        name: str,
+        by: Callable[..., Any],
+        kinds: Mapping[str, str],
+        axes: Mapping[str, str],
+        least: DTypeLike,
+    ) -> None:
+        code = function.__code__
+        inputs = code.co_varnames[: code.co_argcount]
+        self._name, self._axes, self._least = name, axes, least
+        self._kinds = {i: kinds.get(i, "floating") for i in inputs}
+        self._arrays = [i for i, kind in self._kinds.items() if kind not in _NUMBERS]
+        statics = tuple(range(len(self._arrays), len(inputs)))
+        self._is_joint = by is jax.custom_vjp and len(self._arrays) > 1
+        self._function = by(function, nondiff_argnums=statics)
+
+    def __call__(self, *inputs: Any) -> Any:
+        """The outputs for converted arguments."""
+        return self._function(*inputs)
+
+    def defjvp(self, function: Callable[..., Any], *, symbolic_zeros: bool) -> None:
+        """Register the derivative of a `jax.custom_jvp`."""
+        self._function.defjvp(function, symbolic_zeros=symbolic_zeros)
+
+    def defvjp(self, forward: Callable[..., Any], backward: Callable[..., Any]) -> None:
+        """Register the two passes of a `jax.custom_vjp`."""
+        self._function.defvjp(forward, backward)
+
+    def call(self, *arguments: Any) -> Array:
+        """The output for the arguments of the public function."""
+        return self.calls(*arguments)[0]
+
+    def calls(self, *arguments: Any) -> tuple[Array, ...]:
+        """All outputs for the arguments of the public function."""
+        dtype, inputs = self._converted(dict(zip(self._kinds, arguments, strict=True)))
+        made = self._function(*inputs)
+        outputs = made if isinstance(made, tuple) else (made,)
+        return tuple(_rounded(dtype, y) for y in outputs)
+
+    def _converted(self, given: dict[str, Any]) -> tuple[Any, list[Any]]:
+        """The dtype of the results, and the arguments for the function."""
+        name, kinds, dtype = self._name, self._kinds, None
+        floats = {
+            n: _floating(name, n, x) for n, x in given.items() if kinds[n] in _FLOATS
+        }
+        if floats:
+            dtype, least = (
+                jnp.result_type(*floats.values()),
+                jnp.result_type(self._least),
+            )
+            work = dtype if jnp.finfo(dtype).bits >= jnp.finfo(least).bits else least
+            given |= {
+                n: x if x.dtype == work else x.astype(work) for n, x in floats.items()
+            }
+        for n, convert in ((n, _CONVERSIONS.get(kind)) for n, kind in kinds.items()):
+            if convert is not None:
+                given[n] = convert(name, n, given[n])
+        if self._axes:
+            _check_axes(name, given, self._axes)
+        if self._is_joint:
+            arrays = in_step(*(given[n] for n in self._arrays))
+            given |= zip(self._arrays, arrays, strict=True)
+        return dtype, [*given.values()]
+
+
+def rule(
+    name: str,
+    *,
+    by: Callable[..., Any] = jax.custom_jvp,
+    kinds: Mapping[str, str] = _NOTHING,
+    axes: Mapping[str, str] = _NOTHING,
+    least: DTypeLike = jnp.float32,
+) -> Callable[[Callable[..., Any]], Rule]:
+    """The decorator that makes a rule of its function, see `Rule`."""
+    return lambda function: Rule(function, name, by, kinds, axes, least)
+
+
 # --- arguments and results -------------------------------------------------------------
 
 
-def floats(
-    rule: str, least: DTypeLike = jnp.float32, /, **arguments: ArrayLike
-) -> tuple[Any, ...]:
-    """The dtype of the results, then the arguments in the dtype of the computation.
-    That is the type to which JAX promotes them, or ``least``, whichever is wider;
-    Python numbers take the type of the arrays.
-    """
-    given = [_floating(rule, name, value) for name, value in arguments.items()]
-    dtype, least = jnp.result_type(*given), jnp.result_type(least)
-    work = dtype if jnp.finfo(dtype).bits >= jnp.finfo(least).bits else least
-    return dtype, *(x if x.dtype == work else x.astype(work) for x in given)
-
-
-def integers(rule: str, name: str, value: ArrayLike) -> Array:
+def _integers(rule: str, name: str, value: ArrayLike) -> Array:
     """An integer argument, in a type wide enough for arithmetic on positions."""
     array = _checked(rule, name, value, jnp.integer, "an integer", "int")
     return array.astype(jnp.int32) if jnp.iinfo(array.dtype).bits < 32 else array
 
 
-def booleans(rule: str, name: str, value: ArrayLike) -> Array:
+def _booleans(rule: str, name: str, value: ArrayLike) -> Array:
     """A boolean argument."""
     return _checked(rule, name, value, jnp.bool_, "a boolean", "bool")
 
 
-def number(value: float) -> float:
+def _number(_rule: str, _name: str, value: float) -> float:
     """A static as a Python number: a NumPy number would promote."""
     return float(_known(value))
 
 
-def whole(value: int) -> int:
+def _whole(_rule: str, _name: str, value: int) -> int:
     """A static that must be an integer."""
     return operator.index(_known(value))
+
+
+_CONVERSIONS: Mapping[str, Callable[[str, str, Any], Any]] = {
+    "integer": _integers,
+    "boolean": _booleans,
+    "number": _number,
+    "whole": _whole,
+}
 
 
 def _known(value: Any) -> Any:
@@ -76,9 +170,11 @@ def _known(value: Any) -> Any:
     return value
 
 
-def round_to(dtype: Any, y: Array) -> Array:
-    """A result in the dtype of the results."""
-    return y if y.dtype == dtype else y.astype(dtype)
+def _rounded(dtype: Any, y: Array) -> Array:
+    """A floating result in the dtype of the results."""
+    if dtype is None or y.dtype == dtype or not jnp.issubdtype(y.dtype, jnp.floating):
+        return y
+    return y.astype(dtype)
 
 
 def counted(y: Array) -> Array:
@@ -144,7 +240,19 @@ def lasting(
     return rule
 
 
-def slopes(rule: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def constant(
+    function: Callable[..., Value], nondiff_argnums: tuple[int, ...] = ()
+) -> Callable[..., Value]:
+    """The function, through which no derivative flows. Statics follow the arrays."""
+
+    def fixed(*given: Any) -> Value:
+        count = len(given) - len(nondiff_argnums)
+        return function(*map(jax.lax.stop_gradient, given[:count]), *given[count:])
+
+    return fixed
+
+
+def slopes(rule: Rule) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register the derivative of a rule, from a function of inputs, statics and outputs
     that gives slopes: for each output (a tuple of several) one for each input (a tuple
     of several), None where there is none.
@@ -179,7 +287,7 @@ def _tangent(y: Array, row: Any, dots: Sequence[Any]) -> Array:
 
 
 def pullback(
-    rule: Any, constant: tuple[int, ...] = ()
+    rule: Rule, constant: tuple[int, ...] = ()
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register the derivative of a rule as the transpose of its backward pass: a
     function of inputs, statics, outputs, and the cotangents of the outputs that are not
@@ -236,7 +344,7 @@ def _transposed(
 
 
 def _registered(
-    rule: Any, push: Callable[[Callable[..., Any], tuple[Any, ...]], tuple[Any, Any]]
+    rule: Rule, push: Callable[[Callable[..., Any], tuple[Any, ...]], tuple[Any, Any]]
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         rule.defjvp(lambda *given: push(function, given), symbolic_zeros=True)
@@ -326,3 +434,32 @@ def _checked(
             f"convert it first, as in {name}.astype({to})"
         )
     return array
+
+
+def _check_axes(rule: str, inputs: Mapping[str, Any], axes: Mapping[str, str]) -> None:
+    """Raise an error for shapes other than declared; a size that a static gives is that
+    number.
+    """
+    sizes = {n: x for n, x in inputs.items() if isinstance(x, int)}
+    for name, pattern in axes.items():
+        shape = inputs[name].shape
+        named = pattern.removeprefix("...").split()
+        fits = len(shape) == len(named) or len(shape) > len(named) < len(
+            pattern.split()
+        )
+        own = shape[len(shape) - len(named) :] if fits else ()
+        for axis, size in zip(named, own, strict=False):
+            wanted = int(axis) if axis.isdigit() else sizes.setdefault(axis, size)
+            fits = fits and size == wanted
+        if not fits:
+            seen = [axis for axis in dict.fromkeys(named) if axis in sizes]
+            known = ", ".join(f"{axis} = {sizes[axis]}" for axis in seen)
+            must = (
+                f"have the shape [{', '.join(pattern.split())}]"
+                if pattern
+                else ("have rank 0")
+            )
+            raise ValueError(
+                f"{rule}: {name} must {must}{f' with {known}' if known else ''}, "
+                f"not the shape {shape}"
+            )

@@ -47,6 +47,7 @@ class Rule(Generic[Result]):
       that the pullback takes.
     * ``pullback(*residuals, *cotangents)``: a gradient, or None, for each array.
     * ``pushforward(*residuals, *tangents)``: the tangent of each output that has one.
+      Without it, the pullback: a derivative that is its own transpose.
     * ``residuals(*inputs, *outputs)``: what these are given. Without it, the inputs.
 
     and class keywords: ``name`` of the rule; ``kinds`` of inputs that are not floating:
@@ -57,8 +58,8 @@ class Rule(Generic[Result]):
 
     value: ClassVar[Callable[..., Any]]
     pullback: ClassVar[Callable[..., Any]]
-    pushforward: ClassVar[Callable[..., Any]]
-    residuals: ClassVar[Callable[..., tuple[Any, ...]] | None] = None
+    pushforward: ClassVar[Callable[..., Any] | None] = None
+    residuals: ClassVar[Callable[..., Any] | None] = None
 
     _name: ClassVar[str]
     _kinds: ClassVar[dict[str, str]]
@@ -131,8 +132,9 @@ class Rule(Generic[Result]):
             if self._kinds[n] == "floating"
             for shape in [self._inputs[n].shape]
         ]
+        push = type(self).pushforward or type(self).pullback
         with np.errstate(all="ignore"):
-            found = type(self).pushforward(*self._saved_values(outputs, extra), *moving)
+            found = push(*self._saved_values(outputs, extra), *moving)
         pairs = zip(_tuple(found), self._moving(outputs), strict=True)
         full = [np.broadcast_to(dot, y.shape) for dot, y in pairs]
         return self._results(outputs), self._results(full, len(outputs) > 1)

@@ -62,7 +62,8 @@ class Rule(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
       autograd sums to the shape and rounds to the type of each. ``needs`` tells which are
       asked for. Of several cotangents some may be None, unless the rule ``fills`` them.
     * ``pushforward(*residuals, *tangents)``: the tangents of the outputs that have one.
-      Without it the rule has no forward mode.
+      Without it, the pullback: a derivative that is its own transpose. None: the rule
+      has no forward mode.
     * ``residuals(*inputs, *outputs)``: what these are given. Without it, the inputs.
 
     and the decorator `rule`, with the rule's name; ``kinds`` of inputs that are not
@@ -75,7 +76,7 @@ class Rule(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
 
     value: ClassVar[Callable[..., Any]]
     pullback: ClassVar[Callable[..., Any]]
-    pushforward: ClassVar[Callable[..., Any] | None] = None
+    pushforward: ClassVar[Callable[..., Any] | None]
     residuals: ClassVar[Callable[..., tuple[Any, ...]] | None] = None
     call: ClassVar[Callable[..., Any]]
     """The rule applied to the arguments of its public function."""
@@ -186,6 +187,8 @@ def rule(
         cls._kinds = {n: kinds.get(n, "floating") for n in names}
         cls._extra, cls._fills = extra, fills
         cls._constant = (*constant, *range(outputs, outputs + extra))
+        if not hasattr(cls, "pushforward"):
+            cls.pushforward = staticmethod(_transposed(cls.pullback))
         # a compiler that looked inside would differentiate ``forward``
         torch.compiler.allow_in_graph(cls)
         # of a Function a compiler reads methods alone, so that these have what they need
@@ -199,6 +202,15 @@ def rule(
         return cls
 
     return decorate
+
+
+def _transposed(pullback: Callable[..., Any]) -> Callable[..., Any]:
+    """The pullback of one gradient as a pushforward."""
+
+    def pushforward(*given: Any) -> Any:
+        return pullback((True,), *given)
+
+    return pushforward
 
 
 def _calling(

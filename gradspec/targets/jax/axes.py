@@ -31,16 +31,13 @@ def _written(node: arrays.RankedNode, parts: tuple[Text, ...], scope: Scope) -> 
             return f"jnp.moveaxis({texts[0]}, {order}, {ends})"
         case arrays.Diagonal(first=first, second=second):
             return f"jnp.diagonal({texts[0]}, axis1={first}, axis2={second})"
-        case arrays.Pick(axis=axis, at=at):
-            behind = ", :" * (-axis - 1)
-            return f"{parts[0].within(ATOM)}[..., {whole(at).text}{behind}]"
         case arrays.Arange(size=size):
             return f"jnp.arange({whole(size).text})"
         case arrays.Take(axis=axis, clipped=True):
             return f'jnp.take({texts[0]}, {texts[1]}, axis={axis}, mode="clip")'
         case arrays.ScatterAdd() if parts[1].is_scalar:
-            value = f"jnp.asarray({texts[1]}, {scope.like}.dtype)"
-            return called(node, [texts[0], value], page)
+            value = Text(f"jnp.asarray({texts[1]}, {scope.like}.dtype)", ATOM)
+            return called(node, [parts[0], value], page)
         case arrays.Cumulative(axis=axis, reverse=False):
             return f"jnp.cumsum({texts[0]}, {axis})"
         case arrays.Cumulative(axis=axis):
@@ -52,7 +49,7 @@ def _written(node: arrays.RankedNode, parts: tuple[Text, ...], scope: Scope) -> 
         case arrays.LogSoftmax(axis=axis):
             return f"jax.nn.log_softmax({texts[0]}, {axis})"
         case _:
-            return called(node, texts, page)
+            return called(node, parts, page)
 
 
 def _reduce(node: arrays.Reduce, text: str) -> str:

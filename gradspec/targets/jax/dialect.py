@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gradspec.plan.plan import positions
 from gradspec.plan.program import Operators, Program, Residuals
 from gradspec.targets.expressions import Dialect, Scope
+from gradspec.targets.expressions import scope_of as scoped
 from gradspec.targets.jax.axes import ranked
 from gradspec.targets.page import Page
 
 OPERATORS = Operators(
     target="jax",
-    reserved=frozenset(["jax", "jnp", "functools"]),
+    reserved=frozenset(["jax", "jnp"]),
     residuals=Residuals.OUTPUTS,
     by_slope=True,
 )
@@ -40,13 +40,6 @@ _UNTYPED = replace(
 
 def scope_of(program: Program, page: Page) -> Scope:
     """The scope in which the rule's expressions are printed."""
-    floats, integers = program.floats, program.integers
-    blocks = (program.forward.statements, program.backward.statements)
-    return Scope(
-        DIALECT if floats else _UNTYPED,
-        page,
-        program.numbers,
-        integers,
-        floats[0] if floats else program.tensors[0].name,
-        frozenset().union(*(positions(block, integers) for block in blocks)),
-    )
+    like = next(iter(program.floats), "")
+    dialect = DIALECT if like else _UNTYPED
+    return scoped(program, page, dialect, like or program.tensors[0].name)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from gradspec.plan.layer import Layer, layer
 from gradspec.plan.program import Program
 from gradspec.targets import layers
 from gradspec.targets.docstring import sentence
+from gradspec.targets.layers import Layer, layer
 from gradspec.targets.lines import Lines
 from gradspec.targets.page import Page
 from gradspec.targets.target import Definition

@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
-from gradspec.ir.rule import Input, Kind
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from gradspec.ir.rule import Input, Kind, Output
+from gradspec.plan.arrays import Expr, names
+from gradspec.plan.plan import Nature, Term
 from gradspec.plan.program import Program
+from gradspec.targets import lines as traces
 from gradspec.targets.docstring import docstring
+from gradspec.targets.expressions import Scope, render
 from gradspec.targets.jax.barriers import with_barriers
-from gradspec.targets.jax.core import Core, Way, function, way_of
-from gradspec.targets.jax.derivative import derivative
 from gradspec.targets.jax.dialect import scope_of
 from gradspec.targets.jax.layer import starts
-from gradspec.targets.lines import Lines, indented
+from gradspec.targets.lines import (
+    Lines,
+    assignment,
+    assignments,
+    gradient,
+    indented,
+    keywords,
+    kinds_of,
+    listed,
+    marked,
+    parameters,
+    returned,
+    sizes,
+    tightened,
+    tupled,
+    unpacked,
+)
 from gradspec.targets.page import Page
-from gradspec.targets.signature import parameters, pattern, returned, shaped
 from gradspec.targets.target import Definition
-
-_FLOATS = (Kind.FLOAT, Kind.NOGRAD)
-_DISCRETE = {Kind.INT: "integers", Kind.BOOL: "booleans"}
-_NUMBERS = {Kind.STATIC: "number", Kind.STATIC_INT: "whole"}
 
 
 def definitions(program: Program, page: Page, *, trace: bool) -> list[Definition]:
@@ -39,83 +56,357 @@ def definitions(program: Program, page: Page, *, trace: bool) -> list[Definition
 
 
 def _public(core: Core) -> Lines:
-    """Arguments converted, the rule applied, results rounded."""
-    program = core.program
+    """The documented function, which calls the rule."""
+    program, array = core.program, core.core("Array")
     tensors = parameters(program, core.page.own("jax.typing", "ArrayLike"))
-    body = [*_converted(core), *_checked(core)]
-    if core.is_joint:
-        names = ", ".join(core.tensors)
-        body.append(f"{names} = {core.core('in_step')}({names})")
+    arguments = ", ".join(program.arguments)
+    results = [f"return {core.name}.call({arguments})"]
+    if len(core.outputs) > 1:
+        names = ", ".join(core.outputs)
+        results = [f"{names} = {core.name}.calls({arguments})", f"return {names}"]
     return [
-        f"def {program.name}({tensors}) -> {returned(program, core.core('Array'))}:",
+        f"def {program.name}({tensors}) -> {returned(program, array)}:",
         docstring(program.docs),
-        *indented([*body, *_applied(core)]),
+        *indented(results),
     ]
 
 
-def _dtype(core: Core) -> str:
-    """The name of the dtype of the results, if there is a floating one."""
-    is_floating = any(o.kind in _FLOATS for o in core.program.outputs)
-    return core.program.local("dtype") if is_floating and core.program.floats else "_"
+# --- the rule and its forward pass -------------------------------------------------------
 
 
-def _converted(core: Core) -> Lines:
-    program, lines = core.program, []
-    if program.floats:
-        least = [core.core("WIDE")] if program.is_double else []
-        keywords = [f"{name}={name}" for name in program.floats]
-        given = ", ".join([f'"{program.name}"', *least, *keywords])
-        left = ", ".join([_dtype(core), *program.floats])
-        lines.append(f"{left} = {core.core('floats')}({given})")
-    for i in program.tensors:
-        if i.kind in _DISCRETE:
-            convert = core.core(_DISCRETE[i.kind])
-            lines.append(
-                f'{i.name} = {convert}("{program.name}", "{i.name}", {i.name})'
+class Way(Enum):
+    """The JAX transformation that defines a rule's derivative.
+
+    PLAIN       nothing takes a gradient
+    PUSHED      a `custom_jvp`, slopes times tangents
+    TRANSPOSED  a `custom_jvp`, tangents as the transpose of the backward pass: with named
+                axes there are no slopes
+    PULLED      a `custom_vjp`: a backward pass that is not linear in its cotangent, or one
+                that prints what goes through it
+    """
+
+    PLAIN = "plain"
+    PUSHED = "pushed"
+    TRANSPOSED = "transposed"
+    PULLED = "pulled"
+
+
+def way_of(program: Program, trace: bool) -> Way:
+    groups = [group for group in program.backward.gradients if group is not None]
+    if not groups:
+        return Way.PLAIN
+    if trace or program.pushes is None:
+        return Way.PULLED
+    return Way.TRANSPOSED if program.has_axes and any(groups) else Way.PUSHED
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """A rule during emission; ``name`` is that of its private function."""
+
+    program: Program
+    page: Page
+    scope: Scope
+    name: str
+    way: Way
+    trace: bool
+
+    @property
+    def tensors(self) -> list[str]:
+        return [i.name for i in self.program.tensors]
+
+    @property
+    def statics(self) -> list[str]:
+        return [i.name for i in self.program.statics]
+
+    @property
+    def outputs(self) -> list[str]:
+        return [o.name for o in self.program.outputs]
+
+    @property
+    def call(self) -> str:
+        """The rule's own values: differentiated again, they follow the rule again."""
+        return f"{self.name}({', '.join([*self.tensors, *self.statics])})"
+
+    @property
+    def is_joint(self) -> bool:
+        """True if a `custom_vjp` has several arrays, some of which may be batched."""
+        return self.way is Way.PULLED and len(self.tensors) > 1
+
+    @property
+    def inputs(self) -> dict[str, str]:
+        """Tensors and statics, with their types."""
+        array = self.page.core("Array")
+        return dict.fromkeys(self.tensors, array) | self.numbers
+
+    @property
+    def numbers(self) -> dict[str, str]:
+        """Statics with their types."""
+        whole = {i.name for i in self.program.statics if i.kind is Kind.STATIC_INT}
+        return {name: "int" if name in whole else "float" for name in self.statics}
+
+    def header(self, name: str, parameters: Mapping[str, str]) -> str:
+        """The first line of a private function: its results, which the type checker
+        does not know, go to the runtime.
+        """
+        typed = [
+            f"{n}: {kind or self.page.own('typing', 'Any')}"
+            for n, kind in parameters.items()
+        ]
+        return f"def {name}({', '.join(typed)}) -> object:"
+
+    def core(self, name: str) -> str:
+        """A function of the runtime."""
+        return self.page.core(name)
+
+    def text(self, value: Expr) -> str:
+        return render(value, self.scope)
+
+    def may_be_number(self, value: Expr) -> bool:
+        return self.program.may_be_number(value)
+
+
+def function(core: Core) -> Lines:
+    """The forward pass, decorated."""
+    block = core.program.forward
+    pairs = zip(core.program.outputs, block.results, strict=True)
+    body = [
+        *sizes(core.program, core.program.forward_values, core.tensors),
+        *assignments(block.statements, core.scope),
+        f"return {', '.join(_output(core, o, value) for o, value in pairs)}",
+    ]
+    return [
+        _decorator(core),
+        core.header(core.name, core.inputs),
+        *indented(tightened(body)),
+    ]
+
+
+def _decorator(core: Core) -> str:
+    """JAX may replace the rule by its bare function (`lasting` says where), which is
+    right if the rule is its derivative.
+    """
+    program = core.program
+    words = [f'"{program.name}"']
+    if core.way is Way.PLAIN:
+        words.append(f"by={core.core('constant')}")
+    elif core.way is Way.PULLED:
+        words.append("by=jax.custom_vjp")
+    elif program.kind is not Nature.EXACT:
+        words.append(f"by={core.core('lasting')}")
+    words += keywords(program, kinds_of(program))
+    if program.is_double:
+        words.append(f"least={core.core('WIDE')}")
+    return f"@{core.core('rule')}({', '.join(words)})"
+
+
+def _output(core: Core, output: Output, value: Expr) -> str:
+    """The text of an output; a number takes the shape to which its inputs broadcast."""
+    text, is_number = core.text(value), core.may_be_number(value)
+    if is_number:
+        like = ", ".join(core.program.like(output))
+        text = f"{core.core('filled')}({text}, {like})"
+    if output.kind is Kind.INT:
+        return f"{core.core('counted')}({text})"
+    if output.kind is Kind.BOOL and is_number:
+        return f"{text}.astype(jnp.bool_)"
+    if core.is_joint and output.takes_gradient:
+        return f"{core.core('batched_with')}({text}, {', '.join(core.tensors)})"
+    return text
+
+
+# --- its derivative ----------------------------------------------------------------------
+
+
+def derivative(core: Core) -> list[Lines]:
+    """One function that gives slopes or pulls cotangents back, or a forward and a
+    backward pass.
+    """
+    match core.way:
+        case Way.PLAIN:
+            return []
+        case Way.PUSHED:
+            return [_slopes(core)]
+        case Way.TRANSPOSED:
+            return [_pullback(core)]
+        case Way.PULLED:
+            forward, backward = (
+                core.page.fresh(f"{core.name}_{word}")
+                for word in ("forward", "backward")
             )
-    sized = {axis for i in program.tensors for axis in i.shape.axes}
-    for i in program.statics:
-        if i.name in sized:
-            lines.append(f"{i.name} = {_number(core, i)}")
-    return lines
+            last = ["", "", f"{core.name}.defvjp({forward}, {backward})"]
+            return [_forward(core, forward), [*_backward(core, backward), *last]]
 
 
-def _number(core: Core, i: Input) -> str:
-    """A static as a Python number."""
-    return f"{core.core(_NUMBERS[i.kind])}({i.name})"
+# --- custom_jvp ------------------------------------------------------------------------
 
 
-def _checked(core: Core) -> Lines:
-    """Checks of declared shapes. Sizes given by statics are passed along."""
-    inputs = shaped(core.program)
-    if not inputs:
-        return []
-    axes = {axis for i in inputs for axis in i.shape.axes}
-    given = [f'{i.name}=({i.name}, "{pattern(i)}")' for i in inputs]
-    given += [f"{name}={name}" for name in core.statics if name in axes]
-    check = core.page.axes("check_shapes")
-    return [f'{check}("{core.program.name}", {", ".join(given)})']
-
-
-def _applied(core: Core) -> Lines:
-    sized = {axis for i in core.program.tensors for axis in i.shape.axes}
-    given = [_argument(core, i) for i in core.program.tensors]
-    given += [
-        i.name if i.name in sized else _number(core, i) for i in core.program.statics
+def _slopes(core: Core) -> Lines:
+    """Slopes are multiplied out before tangents multiply them: one array is kept of
+    each.
+    """
+    pushes = core.program.pushes
+    assert pushes is not None
+    comments = dict.fromkeys(s.comment for s in pushes.summands if s.comment)
+    texts = {(s.output, s.input): core.text(s.slope) for s in pushes.summands}
+    rows = [
+        [texts.get((output, name), "None") for name in core.tensors]
+        for output in core.outputs
     ]
-    call, dtype = f"{core.name}({', '.join(given)})", _dtype(core)
-    if dtype == "_":
-        return [f"return {call}"]
-    round_to = core.core("round_to")
-    if len(core.outputs) == 1:
-        return [f"return {round_to}({dtype}, {call})"]
-    results = [
-        f"{round_to}({dtype}, {o.name})" if o.kind in _FLOATS else o.name
-        for o in core.program.outputs
+    parts = [listed(row) if {*row} != {"None"} else "None" for row in rows]
+    body = [
+        *assignments(pushes.statements, core.scope),
+        *(f"# {line}" for c in comments for line in c.splitlines()),
+        f"return {', '.join(parts if len(rows) > 1 else rows[0])}",
     ]
-    return [f"{', '.join(core.outputs)} = {call}", f"return {', '.join(results)}"]
+    return _function(core, "slopes", "", (), body)
 
 
-def _argument(core: Core, i: Input) -> str:
-    is_plain = core.way is Way.PLAIN and i.kind in _FLOATS
-    return f"jax.lax.stop_gradient({i.name})" if is_plain else i.name
+def _pullback(core: Core) -> Lines:
+    """The backward pass, which is linear in the cotangents."""
+    program = core.program
+    steps, pulled = _gradients(
+        core, [i.name for i, group in core.program.groups if group]
+    )
+    values = core.program.backward_values
+    given = [*core.tensors, *core.outputs, *program.cotangents]
+    gradients = [pulled.get(name, "None") for name in core.tensors]
+    body = [
+        *sizes(core.program, values, given),
+        *steps,
+        f"return {', '.join(gradients)}",
+    ]
+    constant = ", ".join(map(str, program.constant))
+    words = f", constant=({constant},)" if constant else ""
+    return _function(core, "pullback", words, program.cotangents, body)
+
+
+def _function(
+    core: Core,
+    word: str,
+    keywords: str,
+    more: Iterable[str],
+    body: Lines,
+) -> Lines:
+    """A registered function of inputs, statics and outputs; parameters that its text
+    does not contain begin with an underscore.
+    """
+    array = core.core("Array")
+    given = core.inputs | dict.fromkeys([*core.outputs, *more], array)
+    parameters = dict(zip(marked(given, body), given.values(), strict=True))
+    name = core.page.fresh(f"{core.name}_{word}")
+    return [
+        f"@{core.core(word)}({core.name}{keywords})",
+        core.header(name, parameters),
+        *indented(tightened(body)),
+    ]
+
+
+# --- gradients -------------------------------------------------------------------------
+
+
+def _gradients(core: Core, wanted: list[str]) -> tuple[Lines, dict[str, str]]:
+    """The statements of a backward pass, and the text of each gradient: a name if there
+    are several.
+    """
+    steps = core.program.backward.statements
+    lines, taken = assignments(steps, core.scope), {step.name for step in steps}
+    found: dict[str, str] = {}
+    for i, group in core.program.groups:
+        if i.name in wanted:
+            name, text = f"d{i.name}", _gradient(core, i, group)
+            words = dict.fromkeys(t.comment for t in group or () if t.comment)
+            is_named = core.trace or (len(wanted) > 1 and bool(group))
+            if is_named and name not in taken:
+                lines += assignment(name, text, "\n".join(words))
+                text = name
+            else:
+                lines += [f"# {line}" for c in words for line in c.splitlines()]
+            found[i.name] = text
+    return lines, found
+
+
+def _gradient(core: Core, i: Input, group: tuple[Term, ...] | None) -> str:
+    """The gradient of an input in the input's shape."""
+    text = gradient(core.program, i, group or (), core.scope, "jnp.zeros_like")
+    if not group or len(group) > 1 or _is_shaped(core, group):
+        return text
+    return f"{core.core('sum_to')}({text}, {i.name})"
+
+
+def _is_shaped(core: Core, group: tuple[Term, ...]) -> bool:
+    """True if the terms have the input's shape already, or the runtime gives it to
+    them.
+    """
+    alone = len(core.tensors) == 1 and not core.program.has_axes
+    return (
+        (alone or core.way is Way.TRANSPOSED)
+        and len(group) == 1
+        and not core.program.takes_shape(group[0])
+    )
+
+
+# --- custom_vjp ------------------------------------------------------------------------
+
+
+def _residual_names(core: Core) -> list[str]:
+    """Inputs and outputs that the backward pass uses, in the order written."""
+    program = core.program
+    used = {*names(*core.program.backward_values)}
+    for i, group in core.program.groups:
+        if group is not None and not (group and _is_shaped(core, group)):
+            used.add(i.name)
+    if core.trace:
+        used |= {*program.slopes, *names(*program.shown_values)}
+    for size in program.sizes:
+        places = [place for place, _ in size.places]
+        if size.name in used and not {*used, *program.cotangents} & {*places}:
+            used.add(places[0])
+    return [n for n in (*core.tensors, *core.outputs) if n in used]
+
+
+def _forward(core: Core, name: str) -> Lines:
+    """The outputs and the residuals."""
+    kept = [
+        f"{core.core('residual')}({n})" if n in core.tensors else n
+        for n in _residual_names(core)
+    ]
+    residuals = tupled(kept) if len(kept) == 1 else f"({', '.join(kept)})"
+    body = [
+        f"{', '.join(core.outputs)} = {core.call}",
+        *([_shown(core, traces.ends(core.program))] if core.trace else []),
+        f"return {listed(core.outputs)}, {residuals}",
+    ]
+    return [core.header(name, core.inputs), *indented(body)]
+
+
+def _backward(core: Core, name: str) -> Lines:
+    program, kept = core.program, _residual_names(core)
+    residuals, cotangents = map(program.local, ("residuals", "cotangents"))
+    given = [f"d{o.name}" if o.takes_gradient else "_" for o in program.outputs]
+    lines = unpacked(kept, residuals) if kept else []
+    if len(given) > 1:
+        lines += unpacked(given, cotangents)
+    wanted = [i.name for i, group in core.program.groups if group is not None]
+    steps, found = _gradients(core, wanted)
+    body = [
+        *lines,
+        *sizes(
+            core.program, core.program.backward_values, [*kept, *program.cotangents]
+        ),
+        *steps,
+    ]
+    if core.trace:
+        for i in wanted:
+            shown = traces.terms(program, i, found[i], core.scope)
+            body += [_shown(core, values) for values in shown]
+    last = given[0] if len(given) == 1 else cotangents
+    results = [found.get(name, "None") for name in core.tensors]
+    body.append(f"return {tupled(results)}")
+    header = core.header(name, core.numbers | dict.fromkeys((residuals, last), ""))
+    return [header, *indented(body)]
+
+
+def _shown(core: Core, values: traces.Shown) -> str:
+    """A line that prints values, also under `jax.jit`."""
+    return f"jax.debug.print({traces.template(core.program, values)})"

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from gradspec.plan import arrays
 from gradspec.targets.axes import (
-    TensorProduct,
     called,
     is_over_batch,
     matrix_product,
+    new_axes,
     places,
-    tensor_product,
     whole,
 )
 from gradspec.targets.expressions import ATOM, PRODUCT, SUM, Scope, Text
@@ -25,7 +24,7 @@ def ranked(node: arrays.RankedNode, parts: tuple[Text, ...], scope: Scope) -> Te
         case arrays.Reduce(op=op, axes=axes, keep=keep):
             return Text(_reduce(op, parts[0], axes, keep, page), ATOM)
         case arrays.Expand(axes=axes):
-            return Text(f"{parts[0].within(ATOM)}[{_newplaces(axes)}]", ATOM)
+            return Text(new_axes(parts[0], axes), ATOM)
         case arrays.LogSoftmax(axis=axis):
             function = page.axes("logsumexp")
             total = f"{function}({parts[0].text}, axis={axis}, keepdims=True)"
@@ -44,9 +43,6 @@ def _call(
             return f"np.moveaxis({texts[0]}, {order}, {tuple(range(-len(order), 0))})"
         case arrays.Diagonal(first=first, second=second):
             return f"np.diagonal({texts[0]}, axis1={first}, axis2={second})"
-        case arrays.Pick(axis=axis, at=at):
-            behind = ", :" * (-axis - 1)
-            return f"{parts[0].within(ATOM)}[..., {whole(at).text}{behind}]"
         case arrays.Arange(size=size):
             return f"np.arange({whole(size).text})"
         case arrays.Cumulative(axis=axis, reverse=False):
@@ -55,7 +51,7 @@ def _call(
             back = f"np.cumsum(np.flip({texts[0]}, {axis}), axis={axis})"
             return f"np.flip({back}, {axis})"
         case _:
-            return called(node, texts, page)
+            return called(node, parts, page)
 
 
 def _reduce(op: str, arg: Text, axes: tuple[int, ...], keep: bool, page: Page) -> str:
@@ -66,12 +62,6 @@ def _reduce(op: str, arg: Text, axes: tuple[int, ...], keep: bool, page: Page) -
     if op == "peak":  # of nothing, too
         return f"{arg.within(ATOM)}.max(axis={axis}{keeping}, initial=-np.inf)"
     return f"{arg.within(ATOM)}.{op}(axis={axis}{keeping})"
-
-
-def _newplaces(axes: tuple[int, ...]) -> str:
-    depth = -min(axes)
-    places = ("None" if p in axes else ":" for p in range(-depth, 0))
-    return ", ".join(["...", *places])
 
 
 def _einsum(node: arrays.Einsum, parts: tuple[Text, ...], page: Page) -> Text:
@@ -87,20 +77,14 @@ def _einsum(node: arrays.Einsum, parts: tuple[Text, ...], page: Page) -> Text:
         return Text(f"{name}({spec}, {texts[0]}, {texts[1]})", ATOM)
     product = matrix_product(node)
     if product is None:
-        axes = tensor_product(node)
-        if axes is not None:
-            return Text(_tensordot(texts, axes), ATOM)
         spec = f"{','.join(node.inputs)}->{node.output}"
         return Text(f'np.einsum("{spec}", {", ".join(texts)}, optimize=True)', ATOM)
     left = _swapped(parts[product.left], product.is_left_swapped, PRODUCT)
+    if product.is_column:
+        column = new_axes(parts[product.right], (-1,))
+        return Text(f"({left} @ {column})[..., 0]", ATOM)
     right = _swapped(parts[product.right], product.is_right_swapped, PRODUCT + 1)
     return Text(f"{left} @ {right}", PRODUCT)
-
-
-def _tensordot(texts: list[str], product: TensorProduct) -> str:
-    left, right = (places(axes) for axes in (product.left_axes, product.right_axes))
-    args = f"{texts[product.left]}, {texts[product.right]}"
-    return f"np.tensordot({args}, axes=({left}, {right}))"
 
 
 def _swapped(part: Text, is_swapped: bool, least: int) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from gradspec.plan.plan import Assign, Step, positions
+from dataclasses import replace
+
 from gradspec.plan.program import Operators, Program
 from gradspec.targets.expressions import Dialect, Scope
+from gradspec.targets.expressions import scope_of as scoped
 from gradspec.targets.numpy.axes import ranked
 from gradspec.targets.page import Page
 
@@ -23,29 +25,10 @@ DIALECT = Dialect(
     ranked=ranked,
     imports=((NP, NUMPY),),
 )
-_UNTYPED = Dialect(
-    target="numpy",
-    where="np.where({c}, {x}, {y})",
-    to_float="{x}.astype(np.float64)",
-    lift="np.asarray({x})",
-    ranked=ranked,
-    imports=((NP, NUMPY),),
-)
+_UNTYPED = replace(DIALECT, to_float="{x}.astype(np.float64)", lift="np.asarray({x})")
 
 
 def scope_of(program: Program, page: Page) -> Scope:
     """The scope in which the rule's expressions are printed."""
-    floats = program.floats
-    blocks: list[tuple[Assign | Step, ...]] = [program.forward.statements]
-    blocks.append(program.backward.statements)
-    if program.pushforward:
-        blocks.append(program.pushforward.statements)
-    integers = program.integers
-    return Scope(
-        DIALECT if floats else _UNTYPED,
-        page,
-        program.numbers,
-        integers,
-        floats[0] if floats else "",
-        frozenset().union(*(positions(block, integers) for block in blocks)),
-    )
+    like = next(iter(program.floats), "")
+    return scoped(program, page, DIALECT if like else _UNTYPED, like)

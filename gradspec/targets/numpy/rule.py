@@ -5,35 +5,33 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from gradspec.ir.rule import Input, Kind, Output
-from gradspec.plan.arrays import Expr, is_whole, names
-from gradspec.plan.layer import class_name
-from gradspec.plan.plan import Term
+from gradspec.ir.rule import Kind, Output
+from gradspec.plan.arrays import Expr, is_whole
 from gradspec.plan.program import Program
-from gradspec.targets import trace as traces
+from gradspec.targets import lines as traces
 from gradspec.targets.docstring import docstring, sentence
 from gradspec.targets.expressions import Scope, render, render_atom
-from gradspec.targets.lines import Lines, assignments, indented, tightened
+from gradspec.targets.layers import class_name
+from gradspec.targets.lines import (
+    Lines,
+    assignments,
+    gradient,
+    indented,
+    keywords,
+    kinds_of,
+    listed,
+    marked,
+    parameters,
+    residual_names,
+    residuals,
+    returned,
+    sizes,
+    tightened,
+)
 from gradspec.targets.numpy.dialect import NUMPY, scope_of
 from gradspec.targets.page import Page
-from gradspec.targets.signature import (
-    listed,
-    pairs,
-    parameters,
-    pattern,
-    returned,
-    shaped,
-    tupled,
-)
 from gradspec.targets.target import Definition
 
-_KINDS = {
-    Kind.NOGRAD: "nograd",
-    Kind.INT: "integer",
-    Kind.BOOL: "boolean",
-    Kind.STATIC: "number",
-    Kind.STATIC_INT: "whole",
-}
 _NUMBERS = {Kind.STATIC: "float", Kind.STATIC_INT: "int"}
 
 
@@ -59,15 +57,12 @@ def _class(program: Program, own: str, scope: Scope, trace: bool) -> Lines:
     words = [f'name="{program.name}"', *_keywords(program, scope.page)]
     here = program, scope.page
     back = replace(scope, like=next(iter(program.cotangents), scope.like))
+    backward = _backward(program, back, trace)
+    given = [*_kept(program, trace), *program.cotangents]
     methods = [
         _method("value", program.arguments, _forward(program, scope, trace), *here),
         *_residuals(program, scope.page, trace),
-        _method(
-            "pullback",
-            _pulled_from(program, trace),
-            _backward(program, back, trace),
-            *here,
-        ),
+        _method("pullback", marked(given, backward), backward, *here),
         *_pushforward(program, scope, trace),
     ]
     body = [line for method in methods for line in (*method, "")]
@@ -76,12 +71,7 @@ def _class(program: Program, own: str, scope: Scope, trace: bool) -> Lines:
 
 
 def _keywords(program: Program, page: Page) -> Iterable[str]:
-    kinds = [(i.name, _KINDS[i.kind]) for i in program.inputs if i.kind in _KINDS]
-    if kinds:
-        yield f"kinds={{{pairs(kinds)}}}"
-    axes = [(i.name, pattern(i)) for i in shaped(program)]
-    if axes:
-        yield f"axes={{{pairs(axes)}}}"
+    yield from keywords(program, kinds_of(program))
     if program.constant:
         yield f"constant=({', '.join(map(str, program.constant))},)"
     if program.is_double:
@@ -94,11 +84,11 @@ def _keywords(program: Program, page: Page) -> Iterable[str]:
 def _method(
     name: str, parameters_: Iterable[str], body: Lines, program: Program, page: Page
 ) -> Lines:
-    """A method; results of NumPy's operators have no narrower type than Any."""
-    any_, array = page.own("typing", "Any"), page.core("Array")
+    """A method: its results, which the type checker does not know, go to the runtime."""
+    array = page.core("Array")
     numbers = {i.name: _NUMBERS[i.kind] for i in program.statics}
     typed = [f"{n}: {numbers.get(n.lstrip('_'), array)}" for n in parameters_]
-    header = f"def {name}({', '.join(typed)}) -> {any_}:"
+    header = f"def {name}({', '.join(typed)}) -> object:"
     return ["@staticmethod", header, *indented(tightened(body))]
 
 
@@ -109,7 +99,7 @@ def _forward(program: Program, scope: Scope, trace: bool) -> Lines:
         for output, value in zip(program.outputs, block.results, strict=True)
     ]
     lines = [
-        *_sizes(program, program.forward_values, program.arguments),
+        *sizes(program, program.forward_values, program.arguments),
         *assignments(block.statements, scope),
     ]
     if trace:
@@ -138,68 +128,28 @@ def _output(program: Program, output: Output, value: Expr, scope: Scope) -> str:
     return f"{made}.astype({kinds[output.kind]})"
 
 
+def _kept(program: Program, trace: bool) -> list[str]:
+    return residual_names(program, trace, program.cotangents)
+
+
 def _residuals(program: Program, page: Page, trace: bool) -> Iterable[Lines]:
     """The method ``residuals``, if the residuals are not simply the inputs."""
-    kept = _residual_names(program, trace)
-    if kept == program.arguments:
-        return
-    given = [*program.arguments, *(o.name for o in program.outputs)]
-    given += program.residual_locals
-    header = [name if name in kept else f"_{name}" for name in given]
-    body = [f"return {tupled(kept) or '()'}"]
-    yield _method("residuals", header, body, program, page)
-
-
-def _residual_names(program: Program, trace: bool) -> list[str]:
-    """The unchanged inputs, or the outputs, locals and other forward values in use."""
-    used = {*program.backward.residuals, *program.backward.statics}
-    used |= {*names(*program.pushed_values)}
-    if trace:
-        used |= {*program.slopes, *names(*program.shown_values)}
-    ends = [*program.arguments, *(o.name for o in program.outputs)]
-    kept = [n for n in (*ends, *program.residual_locals) if n in used]
-    kept += [n for n in _sized_by(program, kept) if n not in kept]
-    return program.arguments if set(kept) <= set(program.arguments) else kept
-
-
-def _sized_by(program: Program, kept: Iterable[str]) -> list[str]:
-    """Inputs of which only a size is needed."""
-    pulled = program.backward_values, {*kept, *program.cotangents}
-    pushed = program.pushed_values, {*kept}
-    found = []
-    for values, there in (pulled, pushed):
-        for size in program.sizes:
-            is_used = size.name in names(*values)
-            if is_used and not any(place in there for place, _ in size.places):
-                found.append(size.places[0][0])
-    return list(dict.fromkeys(found))
-
-
-def _pulled_from(program: Program, trace: bool) -> list[str]:
-    kept = _residual_names(program, trace)
-    own = {array for _, array, _ in program.sizes_of(program.backward_values, kept)}
-    own |= {n for g in program.groups for n in _reduced_to(*g)}
-    own |= {*names(*program.backward_values)}
-    zero = [i.name for i, g in program.groups if g == ()]
-    if trace:
-        own |= {*program.slopes, *names(*program.shown_values), *program.cotangents}
-    if any(program.takes_shape(t) for _, group in program.groups for t in group or ()):
-        own |= {*program.cotangents}
-    return [
-        name if name in own or name in zero else f"_{name}"
-        for name in (*kept, *program.cotangents)
-    ]
-
-
-def _reduced_to(i: Input, group: tuple[Term, ...] | None) -> list[str]:
-    return [i.name] if group and len(group) > 1 else []
+    kept = _kept(program, trace)
+    if kept != program.arguments:
+        header, result = residuals(program, kept)
+        yield _method("residuals", header, [f"return {result}"], program, page)
 
 
 def _backward(program: Program, scope: Scope, trace: bool) -> Lines:
-    kept = [*_residual_names(program, trace), *program.cotangents]
-    found = {i.name: _gradient(program, i, g, scope) for i, g in program.groups}
+    kept = [*_kept(program, trace), *program.cotangents]
+    if any(group == () for _, group in program.groups):
+        scope.page.use(NUMPY)
+    found = {
+        i.name: gradient(program, i, g, scope, "np.zeros_like")
+        for i, g in program.groups
+    }
     lines = [
-        *_sizes(program, program.backward_values, kept),
+        *sizes(program, program.backward_values, kept),
         *assignments(program.backward.statements, scope),
     ]
     if trace:
@@ -211,49 +161,20 @@ def _backward(program: Program, scope: Scope, trace: bool) -> Lines:
     return [*lines, f"return {', '.join(found.values())}"]
 
 
-def _gradient(
-    program: Program, i: Input, group: tuple[Term, ...] | None, scope: Scope
-) -> str:
-    if group is None:
-        return "None"
-    if not group:
-        scope.page.use(NUMPY)
-        return f"np.zeros_like({i.name})"
-    texts = [_term(program, term, scope) for term in group]
-    if len(texts) == 1:
-        return texts[0]
-    reduce = scope.page.core("sum_to")
-    return " + ".join(f"{reduce}({text}, {i.name})" for text in texts)
-
-
-def _term(program: Program, term: Term, scope: Scope) -> str:
-    """A term of a gradient; one without a cotangent has the shape of the outputs."""
-    text = render(term.value, scope)
-    if not program.takes_shape(term):
-        return text
-    return f"{scope.page.core('filled')}({text}, {', '.join(program.cotangents)})"
-
-
-def _sizes(program: Program, values: Iterable[Expr], known: Iterable[str]) -> Lines:
-    found = program.sizes_of(values, known)
-    return [f"{size} = {array}.shape[{axis}]" for size, array, axis in found]
-
-
 def _pushforward(program: Program, scope: Scope, trace: bool) -> Iterable[Lines]:
     block = program.pushforward
-    if block is None:
+    if block is None or (program.is_symmetric and not trace):
         return
-    kept, values = _residual_names(program, trace), program.pushed_values
+    kept, values = _kept(program, trace), program.pushed_values
     moved = [f"{i.name}_dot" for i in program.tensors if i.kind is Kind.FLOAT]
     scope = replace(scope, like=next(iter(moved), scope.like))
     dots = [_tangent(program, value, scope) for value in block.results]
     body = [
-        *_sizes(program, values, kept),
+        *sizes(program, values, kept),
         *assignments(block.statements, scope),
         f"return {', '.join(dots)}",
     ]
-    own = {array for _, array, _ in program.sizes_of(values, kept)} | {*names(*values)}
-    given = [n if n in own else f"_{n}" for n in (*kept, *moved)]
+    given = marked([*kept, *moved], body)
     yield _method("pushforward", given, body, program, scope.page)
 
 

@@ -5,11 +5,18 @@ negative, `tf.einsum` has ``...``.
 from __future__ import annotations
 
 from gradspec.plan import arrays
-from gradspec.targets.axes import called, inner_product, places, whole
+from gradspec.targets.axes import (
+    called,
+    inner_product,
+    is_over_batch,
+    new_axes,
+    outer_sum,
+    places,
+    whole,
+)
 from gradspec.targets.expressions import ATOM, SUM, Scope, Text
 from gradspec.targets.page import Page
 
-_BATCH = "..."
 _LETTERS = "abcdefgh"
 
 
@@ -36,18 +43,15 @@ def _call(node: arrays.RankedNode, parts: tuple[Text, ...], scope: Scope) -> str
             return _expanded(parts[0], axes)
         case arrays.Spread(axis=axis, size=size) if parts[0].is_scalar:
             shape = ", ".join([whole(size).text, *["1"] * (-axis - 1)])
-            return f"tf.fill([{shape}], {_tensor(parts[0], scope)})"
+            return f"tf.fill([{shape}], {_tensor(parts[0], scope).text})"
         case arrays.Permute(order=order):
             return _permuted(texts[0], order)
         case arrays.Diagonal(first=first, second=second):
             return _diagonal(texts[0], first, second)
-        case arrays.Pick(axis=axis, at=at):
-            place = ", ".join([whole(at).text, *[":"] * (-axis - 1)])
-            return f"{parts[0].within(ATOM)}[..., {place}]"
         case arrays.Arange(size=size):
             return f"tf.range({whole(size).text}, dtype=tf.int64)"
         case arrays.ScatterAdd():
-            return called(node, [texts[0], _tensor(parts[1], scope)], page)
+            return called(node, [parts[0], _tensor(parts[1], scope)], page)
         case arrays.Cumulative(axis=axis, reverse=reverse):
             backwards = ", reverse=True" if reverse else ""
             return f"tf.cumsum({texts[0]}, {axis}{backwards})"
@@ -58,20 +62,21 @@ def _call(node: arrays.RankedNode, parts: tuple[Text, ...], scope: Scope) -> str
         case arrays.LogSoftmax():
             return f"tf.nn.log_softmax({texts[0]})"
         case _:
-            return called(node, texts, page)
+            return called(node, parts, page)
 
 
-def _tensor(part: Text, scope: Scope) -> str:
+def _tensor(part: Text, scope: Scope) -> Text:
     """A number as a tensor of the working type."""
+    if not part.is_scalar:
+        return part
     lifted = scope.dialect.lift.replace("{like}", scope.like)
-    return lifted.replace("{x}", part.text) if part.is_scalar else part.text
+    return Text(lifted.replace("{x}", part.text), ATOM)
 
 
 def _expanded(part: Text, axes: tuple[int, ...]) -> str:
     if len(axes) == 1:
         return f"tf.expand_dims({part.text}, {axes[0]})"
-    marks = ["tf.newaxis" if axis in axes else ":" for axis in range(min(axes), 0)]
-    return f"{part.within(ATOM)}[..., {', '.join(marks)}]"
+    return new_axes(part, axes, "tf.newaxis")
 
 
 def _permuted(text: str, order: tuple[int, ...]) -> str:
@@ -99,34 +104,14 @@ def _einsum(node: arrays.Einsum, parts: tuple[Text, ...], page: Page) -> str:
     """`tf.einsum` is a matrix product internally. A row-wise inner product is faster as
     a product and a sum, and a sum over batch axes needs another spelling.
     """
-    words = [word.removeprefix(_BATCH) for word in node.inputs]
-    output, texts = node.output.removeprefix(_BATCH), [part.text for part in parts]
-    batched = any(word.startswith(_BATCH) for word in node.inputs)
-    if batched and output == node.output:
-        return _over_batch(node, words, texts, page)
+    texts = ", ".join(part.text for part in parts)
+    outer = outer_sum(node, parts, lambda part: _expanded(part, (-1,)))
+    if outer is not None:
+        return f"{page.axes('sum_of_outer')}({outer[0]}){outer[1]}"
+    if is_over_batch(node):
+        if node.inputs != (f"...{node.output}",):
+            texts = f'tf.einsum("{",".join(node.inputs)}->...{node.output}", {texts})'
+        return f"{page.axes('batch_sum')}({texts}, {len(node.output)})"
     if (rows := inner_product(node, parts)) is not None:
         return f"tf.reduce_sum({rows[0]}, {rows[1]})"
-    return f'tf.einsum("{",".join(node.inputs)}->{node.output}", {", ".join(texts)})'
-
-
-def _over_batch(
-    node: arrays.Einsum, words: list[str], texts: list[str], page: Page
-) -> str:
-    output, count = node.output, len(node.output)
-    if len(words) == 2 and _is_outer(words, output):
-        first, second = texts if output[0] == words[0][-1] else reversed(texts)
-        return f"{page.axes('sum_of_outer')}({first}, {second})"
-    if len(output) == 1 and sorted(words) == ["", output]:
-        weights, rows = texts if words[1] else reversed(texts)
-        return f"{page.axes('sum_of_outer')}(tf.expand_dims({weights}, -1), {rows})[0]"
-    if node.inputs == (f"{_BATCH}{output}",):
-        return f"{page.axes('batch_sum')}({texts[0]}, {count})"
-    word = f"{','.join(node.inputs)}->{_BATCH}{output}"
-    return f'{page.axes("batch_sum")}(tf.einsum("{word}", {", ".join(texts)}), {count})'
-
-
-def _is_outer(words: list[str], output: str) -> bool:
-    a, b = words
-    if not (a and b and a[:-1] == b[:-1] and a[-1] != b[-1]):
-        return False
-    return sorted(output) == sorted(a[-1] + b[-1])
+    return f'tf.einsum("{",".join(node.inputs)}->{node.output}", {texts})'

@@ -6,11 +6,11 @@ from dataclasses import replace
 from fractions import Fraction
 
 from gradspec.plan.arrays import Literal, Op
-from gradspec.plan.plan import positions
 from gradspec.plan.program import Operators, Program
 from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Runtime, Template
 from gradspec.targets.expressions import Dialect, Scope
+from gradspec.targets.expressions import scope_of as scoped
 from gradspec.targets.page import Page
 from gradspec.targets.tf.axes import ranked
 
@@ -67,13 +67,5 @@ _UNTYPED = replace(
 def scope_of(program: Program, page: Page) -> Scope:
     """The scope in which the rule's expressions are printed."""
     page.use("import tensorflow as tf")
-    floats, integers = program.floats, program.integers
-    blocks = (program.forward.statements, program.backward.statements)
-    return Scope(
-        DIALECT if floats else _UNTYPED,
-        page,
-        program.numbers,
-        integers,
-        floats[0] if floats else "",
-        frozenset().union(*(positions(block, integers) for block in blocks)),
-    )
+    like = next(iter(program.floats), "")
+    return scoped(program, page, DIALECT if like else _UNTYPED, like)

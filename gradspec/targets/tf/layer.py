@@ -13,14 +13,13 @@ Keras asks a layer for the shape of its results before it has any data
 from __future__ import annotations
 
 from gradspec.ir.rule import Input, Kind, Output
-from gradspec.plan.layer import Layer, class_name
-from gradspec.plan.layer import layer as planned
 from gradspec.plan.program import Program
 from gradspec.targets import layers
 from gradspec.targets.docstring import sentence
-from gradspec.targets.lines import Lines, indented
+from gradspec.targets.layers import Layer, class_name
+from gradspec.targets.layers import layer as planned
+from gradspec.targets.lines import Lines, indented, returned
 from gradspec.targets.page import Page
-from gradspec.targets.signature import returned
 from gradspec.targets.target import Definition
 
 _WORDS = """

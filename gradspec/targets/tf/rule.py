@@ -12,24 +12,28 @@ from gradspec.ir.rule import Input, Kind, Output
 from gradspec.plan.arrays import Expr, Name, Op, names
 from gradspec.plan.plan import Term
 from gradspec.plan.program import Program
-from gradspec.targets import trace as traces
+from gradspec.targets import lines as traces
 from gradspec.targets.docstring import docstring
 from gradspec.targets.expressions import Scope, render
-from gradspec.targets.lines import Lines, assignment, assignments, indented, tightened
-from gradspec.targets.page import Page
-from gradspec.targets.signature import (
+from gradspec.targets.lines import (
+    Lines,
+    assignment,
+    assignments,
+    indented,
+    keywords,
+    kinds_of,
     listed,
-    pairs,
+    marked,
     parameters,
-    pattern,
     returned,
-    shaped,
+    tightened,
 )
+from gradspec.targets.page import Page
 from gradspec.targets.target import Definition
 from gradspec.targets.tf.dialect import scope_of
 from gradspec.targets.tf.layer import is_activation, layer_class, registration
 
-_KINDS = {Kind.INT: "integer", Kind.BOOL: "boolean"}
+_DISCRETE = ("integer", "boolean")
 _TENSOR = "tf.Tensor"
 
 
@@ -62,12 +66,8 @@ def _keywords(program: Program) -> Iterable[str]:
     ended = [k for k, o in enumerate(program.outputs) if o.kind is Kind.NOGRAD]
     if ended:
         yield f"nograd={ended}"
-    kinds = [(i.name, _KINDS[i.kind]) for i in program.inputs if i.kind in _KINDS]
-    if kinds:
-        yield f"kinds={{{pairs(kinds)}}}"
-    axes = [(i.name, pattern(i)) for i in shaped(program)]
-    if axes:
-        yield f"axes={{{pairs(axes)}}}"
+    kinds = {n: k for n, k in kinds_of(program).items() if k in _DISCRETE}
+    yield from keywords(program, kinds)
 
 
 def _body(program: Program, scope: Scope, trace: bool) -> Lines:
@@ -75,12 +75,7 @@ def _body(program: Program, scope: Scope, trace: bool) -> Lines:
     statements, results = _forward(program, scope, trace)
     before = [*_sizes(program, scope.page, trace), *statements]
     behind = _backward(program, scope, trace)
-    cotangents = ", ".join(
-        d
-        if d in names(*program.backward_values) or _is_filled(program) or trace
-        else f"_{d}"
-        for d in (f"d{o.name}" for o in program.outputs)
-    )
+    cotangents = ", ".join(marked((f"d{o.name}" for o in program.outputs), behind))
     return [
         *before,
         "",
@@ -147,12 +142,6 @@ def _sizes(program: Program, page: Page, trace: bool) -> Lines:
 
 
 # --- backward --------------------------------------------------------------------------
-
-
-def _is_filled(program: Program) -> bool:
-    """True if a term takes its shape from the cotangents."""
-    terms = (term for _, group in program.groups for term in group or ())
-    return any(_needs_shape(program, term) for term in terms)
 
 
 def _needs_shape(program: Program, term: Term) -> bool:

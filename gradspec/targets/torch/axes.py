@@ -8,10 +8,18 @@ alone. Functions that legacy `vmap` (`is_grads_batched`) does not support
 from __future__ import annotations
 
 from gradspec.plan import arrays
-from gradspec.targets.axes import called, places, whole
-from gradspec.targets.expressions import ATOM, Scope, Text
+from gradspec.plan.arrays import Einsum
+from gradspec.targets.axes import (
+    called,
+    inner_product,
+    matrix_product,
+    new_axes,
+    outer_sum,
+    places,
+    whole,
+)
+from gradspec.targets.expressions import ATOM, PRODUCT, Scope, Text
 from gradspec.targets.page import Page
-from gradspec.targets.torch.einsum import einsum
 
 _REDUCTIONS = {"max": "torch.amax", "min": "torch.amin"}
 
@@ -54,8 +62,7 @@ def _written(
             name = page.axes("take_clipped" if clipped else "take")
             return f"{name}({texts[0]}, {texts[1]}, {axis})"
         case arrays.ScatterAdd():
-            if parts[1].is_scalar:
-                texts[1] = f"{page.core('scalar_like')}({like}, {texts[1]})"
+            texts[1] = _tensor(parts[1], like, page).text
             return _scattered(node, texts, page)
         case arrays.Cumulative(axis=axis, reverse=reverse):
             return _running(texts[0], axis, reverse)
@@ -66,13 +73,14 @@ def _written(
         case arrays.LogSoftmax(axis=axis):
             return f"torch.log_softmax({texts[0]}, {axis})"
         case _:
-            return called(node, texts, page)
+            return called(node, parts, page)
 
 
-def _tensor(part: Text, like: str, page: Page) -> str:
+def _tensor(part: Text, like: str, page: Page) -> Text:
     """A number as a tensor of the working type."""
-    text = part.text
-    return f"{page.core('scalar_like')}({like}, {text})" if part.is_scalar else text
+    if not part.is_scalar:
+        return part
+    return Text(f"{page.core('scalar_like')}({like}, {part.text})", ATOM)
 
 
 def _keepdim(keep: bool) -> str:
@@ -92,8 +100,7 @@ def expanded(part: Text, axes: tuple[int, ...]) -> str:
     """New axes of size 1 by indexing; a single one by the cheaper method."""
     if len(axes) == 1:
         return f"{part.within(ATOM)}.unsqueeze({axes[0]})"
-    marks = ["None" if axis in axes else ":" for axis in range(min(axes), 0)]
-    return f"{part.within(ATOM)}[..., {', '.join(marks)}]"
+    return new_axes(part, axes)
 
 
 def _permuted(part: Text, order: tuple[int, ...], page: Page) -> str:
@@ -112,3 +119,46 @@ def _scattered(node: arrays.ScatterAdd, texts: list[str], page: Page) -> str:
     index, value, size = texts[0], texts[1], whole(node.size).text
     name = page.axes("sum_by_position" if node.over_batch else "scatter_add")
     return f"{name}({index}, {value}, {size}, {node.count}, {node.others})"
+
+
+# --- contractions ------------------------------------------------------------------------
+#
+# Matrix products where possible. `torch.einsum` supports all of them, but is slower to
+# start (12 µs where ``x @ w.mT`` takes 4) and unsupported by legacy `vmap`: the rest is
+# arranged into matrices by a runtime function. A row-wise inner product is a product and
+# a sum: no intermediate is larger than the arguments, and `einsum` takes six times as
+# long.
+
+
+_COLUMN = ".squeeze(-1)"
+
+
+def einsum(node: Einsum, parts: tuple[Text, ...], page: Page) -> Text:
+    """The shortest text of the contraction."""
+    outer = outer_sum(node, parts, lambda part: expanded(part, (-1,)))
+    if outer is not None:
+        return Text(f"{page.axes('sum_of_outer')}({outer[0]}){outer[1]}", ATOM)
+    if (rows := inner_product(node, parts)) is not None:
+        return Text(f"torch.sum({rows[0]}, {rows[1]})", ATOM)
+    if (product := matrix_product(node)) is not None:
+        left = _side(parts[product.left], product.is_left_swapped, PRODUCT)
+        if product.is_column:
+            column = expanded(parts[product.right], (-1,))
+            return Text(f"({left} @ {column}){_COLUMN}", ATOM)
+        right = _side(parts[product.right], product.is_right_swapped, PRODUCT + 1)
+        return Text(f"{left} @ {right}", PRODUCT)
+    texts = ", ".join(part.text for part in parts)
+    if node.inputs == (f"...{node.output}",):
+        return Text(f"{page.axes('sum_over_batch')}({texts}, {len(node.output)})", ATOM)
+    name = page.axes("contraction") if len(parts) == 2 else "torch.einsum"
+    return Text(f'{name}("{",".join(node.inputs)}->{node.output}", {texts})', ATOM)
+
+
+def _side(part: Text, is_swapped: bool, least: int) -> str:
+    return f"{part.within(ATOM)}.mT" if is_swapped else part.within(least)
+
+
+def is_view(text: str) -> bool:
+    """True if a contraction so written permutes axes after it has computed."""
+    of_order = text.startswith(("contraction(", "contraction_(", "torch.einsum("))
+    return of_order or text.endswith((_COLUMN, "[0]"))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gradspec.plan.plan import Assign, Step, positions
 from gradspec.plan.program import Operators, Program, Residuals
 from gradspec.primitives.row import Template
 from gradspec.targets.expressions import Dialect, Scope
+from gradspec.targets.expressions import scope_of as scoped
 from gradspec.targets.page import Page
 from gradspec.targets.torch.axes import ranked
 
@@ -76,19 +76,5 @@ _UNTYPED = replace(
 
 
 def scope_of(program: Program, page: Page, like: str) -> Scope:
-    """The scope in which the rule's expressions are printed; ``like`` names a floating
-    tensor.
-    """
-    integers = program.integers
-    blocks: list[tuple[Assign | Step, ...]] = [program.forward.statements]
-    blocks.append(program.backward.statements)
-    if program.pushforward:
-        blocks.append(program.pushforward.statements)
-    return Scope(
-        DIALECT if like else _UNTYPED,
-        page,
-        program.numbers,
-        integers,
-        like,
-        frozenset().union(*(positions(block, integers) for block in blocks)),
-    )
+    """The scope in which the rule's expressions are printed."""
+    return scoped(program, page, DIALECT if like else _UNTYPED, like)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from gradspec.plan.layer import Layer
 from gradspec.targets import layers
 from gradspec.targets.docstring import sentence
-from gradspec.targets.lines import Lines, indented
-from gradspec.targets.signature import returned
+from gradspec.targets.layers import Layer
+from gradspec.targets.lines import Lines, indented, returned
 
 _OWN = """
 T_destination add_module apply bfloat16 buffers call_super_init children compile cpu

@@ -20,35 +20,34 @@ from gradspec.plan.arrays import (
     nodes,
 )
 from gradspec.plan.arrays import Op as Operation
-from gradspec.plan.layer import class_name, layer
 from gradspec.plan.plan import Nature, Step, Term
 from gradspec.plan.program import Program
 from gradspec.primitives.lookup import primitive
-from gradspec.targets import trace as traces
+from gradspec.targets import lines as traces
 from gradspec.targets.docstring import docstring
 from gradspec.targets.expressions import Scope, is_scalar, render, render_atom
-from gradspec.targets.lines import Lines, assignment, assignments, indented, tightened
-from gradspec.targets.page import Page
-from gradspec.targets.signature import (
-    pairs,
+from gradspec.targets.layers import class_name, layer
+from gradspec.targets.lines import (
+    Lines,
+    assignment,
+    assignments,
+    indented,
+    keywords,
+    kinds_of,
+    marked,
     parameters,
-    pattern,
+    residual_names,
+    residuals,
     returned,
-    shaped,
-    tupled,
+    sizes,
+    tightened,
 )
+from gradspec.targets.page import Page
 from gradspec.targets.target import Definition
+from gradspec.targets.torch.axes import is_view
 from gradspec.targets.torch.dialect import TORCH, scope_of
-from gradspec.targets.torch.einsum import is_view
 from gradspec.targets.torch.layer import OWN, layer_class
 
-_KINDS = {
-    Kind.NOGRAD: "nograd",
-    Kind.INT: "integer",
-    Kind.BOOL: "boolean",
-    Kind.STATIC: "number",
-    Kind.STATIC_INT: "whole",
-}
 _TYPES = {Kind.INT: "torch.int64", Kind.BOOL: "torch.bool"}
 
 
@@ -92,12 +91,14 @@ def _class(program: Program, own: str, page: Page, trace: bool) -> Lines:
         methods.append(
             _method(
                 "pullback",
-                ["needs", *_residual_names(program, trace)],
+                ["needs", *residual_names(program, trace)],
                 "",
                 ["return None"],
             )
         )
-    if program.pushforward is not None:
+    if program.pushforward is None:
+        methods.append(["pushforward = None"])
+    elif trace or not program.is_symmetric:
         methods.append(_pushforward(program, page, trace))
     body = [line for method in methods for line in (*method, "")]
     return [
@@ -108,17 +109,9 @@ def _class(program: Program, own: str, page: Page, trace: bool) -> Lines:
 
 
 def _keywords(program: Program, page: Page) -> Iterator[str]:
-    known = _orders(program)
-    kinds = [
-        (i.name, "known" if _is_known(i, known) else _KINDS[i.kind])
-        for i in program.inputs
-        if i.kind in _KINDS
-    ]
-    if kinds:
-        yield f"kinds={{{pairs(kinds)}}}"
-    axes = [(i.name, pattern(i)) for i in shaped(program)]
-    if axes:
-        yield f"axes={{{pairs(axes)}}}"
+    kinds, orders = kinds_of(program), _orders(program)
+    known = {n: "known" for n in kinds if kinds[n] == "whole" and n in orders}
+    yield from keywords(program, kinds | known)
     if program.is_double:
         yield f"computed_in={page.core('WIDE')}"
     if program.residual_locals:
@@ -138,10 +131,6 @@ def _constant(program: Program) -> tuple[int, ...]:
     if any(group is not None for group in program.backward.gradients):
         return program.constant
     return tuple(range(len(program.outputs)))
-
-
-def _is_known(i: Input, known: frozenset[str]) -> bool:
-    return i.kind is Kind.STATIC_INT and i.name in known
 
 
 def _orders(program: Program) -> frozenset[str]:
@@ -182,7 +171,7 @@ def _value(program: Program, page: Page, trace: bool) -> Lines:
     count = len(results) + len(program.residual_locals)
     kind = "Tensor" if count == 1 else f"tuple[{', '.join(['Tensor'] * count)}]"
     body = [
-        *_sizes(program, program.forward_values, program.arguments),
+        *sizes(program, program.forward_values, program.arguments),
         *assignments(block.statements, scope),
     ]
     if trace:
@@ -255,48 +244,10 @@ def _is_turned(program: Program, value: Expr, scope: Scope) -> bool:
 
 def _residuals(program: Program, trace: bool) -> Iterator[Lines]:
     """The method ``residuals``, if the residuals are not simply the inputs."""
-    kept = _residual_names(program, trace)
-    if kept == program.arguments:
-        return
-    given = [*program.arguments, *(o.name for o in program.outputs)]
-    given += program.residual_locals
-    header = [name if name in kept else f"_{name}" for name in given]
-    yield _method("residuals", header, "", [f"return {tupled(kept) if kept else '()'}"])
-
-
-def _residual_names(program: Program, trace: bool) -> list[str]:
-    inputs = program.arguments
-    used = {*program.backward.residuals, *program.backward.statics}
-    used |= {*names(*program.pushed_values)}
-    used |= {i.name for i, group in program.groups if _needs_itself(group)}
-    if trace:
-        used |= {*names(*program.shown_values), *program.slopes}
-    ends = [*inputs, *(o.name for o in program.outputs), *program.residual_locals]
-    kept = [name for name in ends if name in used]
-    kept += [n for n in _sized_by(program, kept) if n not in kept]
-    return inputs if set(kept) <= set(inputs) else kept
-
-
-def _sized_by(program: Program, kept: Iterable[str]) -> list[str]:
-    """Inputs of which a later pass needs only a size."""
-    there = {*kept}
-    used = names(*program.backward_values, *program.pushed_values)
-    found = []
-    for size in program.sizes:
-        places = [place for place, _ in size.places]
-        if size.name in used and not there & {*places}:
-            found.append(next(p for p in places if p in program.arguments))
-    return list(dict.fromkeys(found))
-
-
-def _needs_itself(group: tuple[Term, ...] | None) -> bool:
-    """True if the gradient is built in the shape of the input."""
-    return group is not None and len(group) != 1
-
-
-def _sizes(program: Program, values: Iterable[Expr], known: Iterable[str]) -> Lines:
-    found = program.sizes_of(values, known)
-    return [f"{size} = {array}.shape[{axis}]" for size, array, axis in found]
+    kept = residual_names(program, trace)
+    if kept != program.arguments:
+        header, result = residuals(program, kept)
+        yield _method("residuals", header, "", [f"return {result}"])
 
 
 # --- the backward pass -----------------------------------------------------------------
@@ -333,7 +284,7 @@ class _Conditions:
 
 
 def _pullback(program: Program, page: Page, trace: bool) -> Lines:
-    kept = _residual_names(program, trace)
+    kept = residual_names(program, trace)
     like = next(iter(program.cotangents), "") or next(iter(program.floats), "")
     if len(program.cotangents) > 1 and not _fills(program):
         like = next((n for n in kept if n in program.floats), like)
@@ -341,7 +292,7 @@ def _pullback(program: Program, page: Page, trace: bool) -> Lines:
     conditions = _Conditions(program)
     body = [
         *_nothing(program),
-        *_sizes(program, program.backward_values, [*kept, *program.cotangents]),
+        *sizes(program, program.backward_values, [*kept, *program.cotangents]),
         *_shared(program, conditions, scope),
     ]
     found: list[str] = []
@@ -352,13 +303,8 @@ def _pullback(program: Program, page: Page, trace: bool) -> Lines:
     while found[-1] == "None":
         found.pop()
     body.append(f"return {', '.join(found)}")
-    used = _words(body)
-    first = "needs" if "needs" in used else "_"
+    first = "needs" if marked(["needs"], body) == ["needs"] else "_"
     return _method("pullback", [first, *kept, *program.cotangents], "", body)
-
-
-def _words(lines: Iterable[str]) -> set[str]:
-    return {word for line in lines for word in line.replace("[", " ").split()}
 
 
 def _nothing(program: Program) -> Lines:
@@ -451,12 +397,12 @@ def _term(program: Program, i: Input, term: Term, scope: Scope, several: bool) -
 def _pushforward(program: Program, page: Page, trace: bool) -> Lines:
     block = program.pushforward
     assert block is not None
-    kept = _residual_names(program, trace)
+    kept = residual_names(program, trace)
     dots = [f"{i.name}_dot" for i in program.tensors if i.kind is Kind.FLOAT]
     scope = scope_of(program, page, dots[0])
     texts = [_tangent(program, value, scope) for value in block.results]
     body = [
-        *_sizes(program, program.pushed_values, [*kept, *program.floats, *dots]),
+        *sizes(program, program.pushed_values, [*kept, *program.floats, *dots]),
         *assignments(block.statements, scope),
         f"return {', '.join(texts)}",
     ]

@@ -8,8 +8,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from gradspec.ir.expr import Apply, Expr, Idx, Ref
-from gradspec.plan.rewrites import hoisted
 from tests.calling import by_target, called, cotangent
 from tests.targets.emission import module_of
 
@@ -47,29 +45,3 @@ def test_gradients_of_windows_are_differences(name: str, target: str) -> None:
     steps = 1e-6 * np.eye(5)
     slopes = [(rule(x + s) - rule(x - s)) @ cotangent(y) / 2e-6 for s in steps]
     np.testing.assert_allclose(dx, slopes, atol=1e-8)
-
-
-PLACE = (Apply("sub", (Idx("k"), Idx("j"))),)
-W, SHIFTED, Y = Ref("w", (Idx("j"),)), Ref("dy", PLACE), Ref("y", PLACE)
-RANKS = {"dy": ("m",), "y": ("m",), "w": ("k",)}
-
-
-def test_a_quotient_is_computed_where_all_of_it_exists() -> None:
-    found = hoisted(Apply("mul", (SHIFTED, Apply("div", (W, Y)))), RANKS)
-    ((name, (factor, indices, _)),) = found.factors.items()
-    h = (Idx("h0"),)
-    assert factor == Apply("div", (Ref("dy", h), Ref("y", h)))
-    assert indices == ("h0",)
-    assert set(found.value.below) == {Ref(name, PLACE), W}
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        Apply("mul", (SHIFTED, W)),  # a product of 0 is 0
-        Apply("div", (W, Ref("y", (Idx("k"),)))),  # nothing is shifted
-    ],
-)
-def test_what_is_0_outside_anyway_stays(value: Expr) -> None:
-    found = hoisted(value, RANKS)
-    assert found.value == value and not found.factors
