@@ -27,8 +27,7 @@ from gradspec.driver import audits  # noqa: E402
 from gradspec.driver.discover import discover  # noqa: E402
 from gradspec.driver.run import compile_entries  # noqa: E402
 from gradspec.options import AuditOptions, Options  # noqa: E402
-from gradspec.report.audit_rows import Row, rows  # noqa: E402
-from gradspec.report.audit_text import figure, inputs  # noqa: E402
+from gradspec.report.audit import Row, figure, inputs, rows  # noqa: E402
 
 PAGE = ROOT / "benchmarks" / "accuracy.md"
 TARGETS = ("numpy", "torch", "tf", "jax")

@@ -17,6 +17,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -31,7 +32,7 @@ import numpy as np  # noqa: E402
 
 from benchmarks import kept  # noqa: E402
 from benchmarks.library import complete_rules  # noqa: E402
-from gradspec.audit.written import is_derivative, program  # noqa: E402
+from gradspec.audit.quantities import is_derivative, written_program  # noqa: E402
 from gradspec.driver import imported  # noqa: E402
 from gradspec.driver.discover import Entry, discover  # noqa: E402
 from gradspec.driver.run import compile_entries  # noqa: E402
@@ -41,6 +42,7 @@ from gradspec.ir.walk import (  # noqa: E402
     expand,
 )
 from gradspec.options import Options  # noqa: E402
+from gradspec.primitives.lookup import is_function  # noqa: E402
 
 PAGE = ROOT / "benchmarks" / "memory.md"
 TARGETS = ("torch", "tf", "jax", "numpy")
@@ -242,25 +244,29 @@ def _sides(
     if is_derivative(rule):
         outputs = {n: expand(e) for n, e in closed_outputs(rule).items()}
         case = {
-            "written": program(outputs),
+            "written": written_program(outputs),
             "inputs": [[i.name, i.kind.value] for i in rule.tensor_inputs],
             "dtype": dtype,
+            "rule": rule.name,
+            "named": is_function(rule.name),
+            "statics": statics,
         }
         whole = any(i.kind.value in ("int", "bool") for i in rule.tensor_inputs)
         if target != "tf" or not whole:  # it multiplies no float by an integer
             with suppress(NotImplementedError):  # a function that the framework lacks
                 sides[" written"] = _written(runner, case, statics)
-        native = runner.NATIVES.get(rule.name)
+        native = runner.LIBRARY.native(case)
         if native is not None:
             sides[" native"] = lambda *inputs: native(*inputs, **statics)
     return sides
 
 
 def _written(runner: ModuleType, case: Any, statics: Mapping[str, float]) -> Function:
-    adapter = _adapter(runner)
-    formula = runner.as_written(adapter, case)
+    shared = import_module("auditing")
+    number = partial(shared.constant, _audit(runner), case)
+    formula = shared.as_written(runner.LIBRARY, case, number)
     return lambda *inputs: formula(
-        *inputs, **{n: adapter.constant(v, case) for n, v in statics.items()}
+        *inputs, **{n: number(v) for n, v in statics.items()}
     )
 
 
@@ -269,14 +275,12 @@ def _runner(target: str) -> ModuleType:
     folder = str(ROOT / "gradspec" / "audit" / "runners")
     if folder not in sys.path:
         sys.path.append(folder)
-    runner = import_module(f"{target}_audit")
-    runner.as_written = import_module("auditing").as_written  # type: ignore[attr-defined]
-    return runner
+    return import_module(f"{target}_audit")
 
 
-def _adapter(runner: ModuleType) -> Any:
-    kinds = (v for name, v in vars(runner).items() if name.endswith("Adapter"))
-    return next(kind for kind in kinds if isinstance(kind, type))()
+def _audit(runner: ModuleType) -> Any:
+    kinds = (v for n, v in vars(runner).items() if n.endswith("Audit") and n != "Audit")
+    return next(iter(kinds))()
 
 
 # --- the page ---------------------------------------------------------------------------

@@ -29,7 +29,7 @@ from gradspec.audit.points import points as sampled  # noqa: E402
 from gradspec.ir.expr import Expr  # noqa: E402
 from gradspec.ir.rule import CheckedRule, Override, Rule  # noqa: E402
 from gradspec.ir.walk import closed_cotangents, closed_outputs  # noqa: E402
-from gradspec.report.audit_text import figure  # noqa: E402
+from gradspec.report.audit import figure  # noqa: E402
 from gradspec.stabilise.accuracy_model import Score, Trial  # noqa: E402
 from gradspec.stabilise.arithmetic_model import Machine  # noqa: E402
 from gradspec.stabilise.sampling import Points, as_points  # noqa: E402

@@ -34,7 +34,7 @@ from gradspec.driver import audits  # noqa: E402
 from gradspec.driver.discover import discover  # noqa: E402
 from gradspec.driver.run import compile_entries  # noqa: E402
 from gradspec.options import AuditOptions, Options  # noqa: E402
-from gradspec.report import audit_machine, audit_values  # noqa: E402
+from gradspec.report import audit as report  # noqa: E402
 from tests.rules_library.rule_numbers import value  # noqa: E402
 from tests.rules_library.rule_reading import Rule, read  # noqa: E402
 
@@ -263,9 +263,9 @@ def recompute(
     options = Options(targets)
     results = compile_entries(entries, options, asked.jobs, lambda _: None)
     done = audits.run(entries, results, options, asked, lambda _: None)
-    document = json.loads(audit_machine.document(done, asked))
+    document = json.loads(report.document(done, asked))
     with tempfile.TemporaryDirectory(prefix="gradspec-") as name:
-        audit_values.write(done, Path(name))
+        report.write_values(done, Path(name))
         for finding in document["findings"]:
             rules = {r.name: r for r in read(Path(finding["path"]).resolve()).rules}
             if finding["side"] == "emitted" and finding["rule"] in rules:

@@ -89,13 +89,13 @@ def compile_paths(
         CompileError: a rule, or the choice of files, has errors.
         ValueError: a target is not known.
     """
-    from gradspec.driver import run, runtimes, write
+    from gradspec.driver import run, write
     from gradspec.driver.discover import discover
 
     options = Options(_known(targets), strict, trace, budget, as_written=as_written)
     chosen = (paths,) if isinstance(paths, (str, os.PathLike)) else paths
     found = discover(os.fspath(path) for path in chosen)
-    _raise_errors(found.diagnostics + runtimes.hidden(Path(out), options.targets))
+    _raise_errors(found.diagnostics + write.hidden(Path(out), options.targets))
     results = run.compile_entries(found.value or (), options, jobs, lambda _: None)
     diagnostics = tuple(d for result in results for d in result.diagnostics)
     _raise_errors(diagnostics)
@@ -147,10 +147,10 @@ def runtime_files(target: str = "numpy") -> dict[str, str]:
     Raises:
         ValueError: the target is not known.
     """
-    from gradspec.driver import runtimes
+    from gradspec.driver import write
 
     (target,) = _known(target)
-    return dict(runtimes.runtime_files(target))
+    return dict(write.runtime_files(target))
 
 
 def load(

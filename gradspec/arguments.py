@@ -1,16 +1,21 @@
-"""Arguments and options that commands share."""
+"""Arguments and options that commands share; those of a compilation and of an audit are
+made from the fields of `gradspec.options`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import functools
+from collections.abc import Callable, Iterable
+from dataclasses import Field, fields, replace
+from typing import Any
 
 import click
 
-from gradspec.options import AUDIT_POINTS, BUDGET_SECONDS
 from gradspec.targets import TARGETS, outside_targets
 
-DTYPES = ("float16", "bfloat16", "float32", "float64")
+Command = Callable[..., Any]
 
+DTYPES = ("float16", "bfloat16", "float32", "float64")
 
 _FRAMEWORKS = {
     "pytorch": "torch",
@@ -21,6 +26,50 @@ _FRAMEWORKS = {
     "jnp": "jax",
 }
 """Targets by other names of their frameworks."""
+
+
+def options(kind: type[Any], *names: str) -> Callable[[Command], Command]:
+    """Options for fields of ``kind``, an object of which the command takes by the name
+    of its class in lower case: ``options`` or ``auditoptions``. Another decorator of
+    the same kind may have set other fields of it.
+    """
+    by_name = {one.name: one for one in fields(kind)}
+    into = kind.__name__.lower()
+
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def filled(**values: Any) -> Any:
+            given = {name: values.pop(name) for name in names}
+            return command(
+                **values | {into: replace(values.get(into, kind()), **given)}
+            )
+
+        for name in reversed(names):
+            _option(by_name[name])(filled)
+        return filled
+
+    return decorate
+
+
+def _option(one: Field[Any]) -> Callable[[Command], Command]:
+    more = dict(one.metadata)
+    flag = more.pop("flag") or f"--{one.name.replace('_', '-')}"
+    least, most = more.pop("least", None), more.pop("most", None)
+    if one.name in _READERS:
+        more |= {"callback": _READERS[one.name], "required": one.name == "targets"}
+        if not more["required"]:
+            texts: Any = one.default
+            more |= {"default": ",".join(texts), "show_default": bool(texts)}
+    elif isinstance(one.default, bool):
+        more["is_flag"] = True
+    else:
+        is_whole = isinstance(one.default, int)
+        if is_whole:
+            more["type"] = click.IntRange(least, most)
+        else:
+            more["type"] = click.FloatRange(least, most, min_open=True)
+        more |= {"default": one.default, "show_default": True}
+    return click.option(flag, one.name, **more)
 
 
 def _targets(
@@ -85,35 +134,28 @@ def _listed(value: str) -> list[str]:
     return [name.strip() for name in value.split(",") if name.strip()]
 
 
-report = click.option(
-    "--report",
-    is_flag=True,
-    help="Tell what each rule keeps, calls, reads and writes on each target.",
-)
+_READERS = {"targets": _targets, "dtypes": _dtypes, "ignored": _codes}
+"""Functions that read the text of an option, by field."""
+
+
+# --- options of the command line alone ------------------------------------------------
 
 paths = click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 optional_paths = click.argument("paths", nargs=-1, metavar="[PATH]...")
-conformance = click.option(
-    "--conformance",
-    is_flag=True,
-    help="Take the rules, and built-in markers, through every feature of a framework.",
-)
-targets = click.option(
-    "--target",
-    "targets",
-    callback=_targets,
-    required=True,
-    metavar="T[,T]",
-    help="numpy, torch, tf, jax, several with commas, or all.",
-)
-style = click.option(
-    "--format",
-    "style",
-    type=click.Choice(["text", "json", "github"]),
-    default="text",
-    show_default=True,
-    help="How findings are printed.",
-)
+
+
+def style(*names: str) -> Callable[[Command], Command]:
+    """``--format``, one of the names."""
+    return click.option(
+        "--format",
+        "style",
+        type=click.Choice(["text", *names]),
+        default="text",
+        show_default=True,
+        help="How findings are printed.",
+    )
+
+
 jobs = click.option(
     "-j",
     "--jobs",
@@ -123,111 +165,10 @@ jobs = click.option(
     metavar="N",
     help="Worker processes; 0 for one per core.",
 )
-verbose = click.option(
-    "-v",
-    "--verbose",
-    is_flag=True,
-    help="Print a line per file on standard error.",
-)
 quiet = click.option("-q", "--quiet", is_flag=True, help="Print findings only.")
-as_written = click.option(
-    "--as-written",
-    is_flag=True,
-    help="Evaluate every formula as it stands; look for nothing more accurate.",
-)
-boundaries = click.option(
-    "--boundaries",
-    is_flag=True,
-    help="Show what each rule does at kinks, jumps, poles and the ends of its domain.",
-)
-strict = click.option(
-    "--strict", is_flag=True, help="A cotangent that only agrees is an error."
-)
-budget = click.option(
-    "--budget",
-    type=click.FloatRange(min=0.0, min_open=True),
-    default=BUDGET_SECONDS,
-    show_default=True,
-    metavar="SECONDS",
-    help="Effort for one rule: steps of its proofs and searches, its longest time.",
-)
-evidence = click.option(
-    "--evidence", is_flag=True, help="Say of each verdict what it rests on, in a line."
-)
 
-second_order = click.option(
-    "--order",
-    type=click.IntRange(1, 2),
-    default=1,
-    show_default=True,
-    help="2: the derivative of the backward is checked too.",
-)
 
-ignored = click.option(
-    "--ignore",
-    "ignored",
-    callback=_codes,
-    default="",
-    metavar="CODE[,CODE]",
-    help="Do not report these warnings and notes (GS416, an error, too).",
-)
-
-# --- of audits ------------------------------------------------------------------------
-
-dtypes = click.option(
-    "--dtype",
-    "dtypes",
-    callback=_dtypes,
-    default="float32",
-    show_default=True,
-    metavar="F[,F]",
-    help=f"Formats: {', '.join(DTYPES)}.",
-)
-order = click.option(
-    "--order",
-    type=click.IntRange(0, 2),
-    default=1,
-    show_default=True,
-    help="Highest derivative: 0 values, 1 gradients, 2 second derivatives too.",
-)
-points = click.option(
-    "--points",
-    type=click.IntRange(min=20),
-    default=AUDIT_POINTS,
-    show_default=True,
-    metavar="N",
-    help="About how many in each stratum (16-bit formats: all inputs).",
-)
-audit_style = click.option(
-    "--format",
-    "style",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="A table, or a document for machines.",
-)
-plot = click.option(
-    "--plot",
-    metavar="DIR",
-    type=click.Path(file_okay=False),
-    help="Draw the error against the input: DIR/<rule>.svg.",
-)
-values = click.option(
-    "--values",
-    metavar="DIR",
-    type=click.Path(file_okay=False),
-    help="Write every point: DIR/<rule>.<target>.<format>.csv.",
-)
-limit = click.option(
-    "--fail-over",
-    "limit",
-    type=click.FloatRange(min=0.0),
-    metavar="T",
-    help="Fail on an error beyond so many tolerances (4 is good), or no number.",
-)
-explained = click.option(
-    "--explain",
-    "explained",
-    metavar="RULE",
-    help="Only this rule, and why its evaluations were chosen.",
-)
+def folder(flag: str, help: str, **more: Any) -> Callable[[Command], Command]:
+    """An option that names a folder for output."""
+    kind = click.Path(file_okay=False)
+    return click.option(flag, metavar="DIR", type=kind, help=help, **more)

@@ -6,12 +6,16 @@ what it needs when it runs.
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
@@ -19,14 +23,19 @@ from gradspec import __version__, arguments
 from gradspec.options import AuditOptions, Options
 
 if TYPE_CHECKING:
-    from gradspec.diagnostics import Diagnostic
+    from gradspec.diagnostics import Diagnostic, Outcome
     from gradspec.driver.boundaries import RuleTable
     from gradspec.driver.discover import Entry
     from gradspec.driver.results import FileResult
 
+T = TypeVar("T")
+
 CLEAN, FINDINGS, FAILURE = 0, 1, 2
 GUARDED = "guarded"
 """The context's object where the command is a process of its own: it works in workers."""
+
+_LOOK = 0.3
+"""Seconds between two looks at the files that `--watch` watches."""
 
 
 @click.group(
@@ -52,73 +61,86 @@ def cli(context: click.Context) -> None:
         raise click.ClickException(f"{fault}") from fault
 
 
+def _watched(command: Callable[..., int]) -> Callable[..., NoReturn]:
+    """With `--watch` the command runs again whenever a rule file has changed."""
+
+    @click.option(
+        "--watch", is_flag=True, help="Run again when a file changes, until Ctrl-C."
+    )
+    @functools.wraps(command)
+    def repeated(paths: tuple[str, ...], watch: bool, **more: Any) -> NoReturn:
+        if not watch:
+            sys.exit(command(paths, **more))
+        try:
+            while True:
+                before = _stamps(paths)
+                command(paths, **more)
+                while _stamps(paths) == before:
+                    time.sleep(_LOOK)
+        except KeyboardInterrupt as stopped:
+            if stopped.args:  # a signal, not Ctrl-C
+                raise
+        sys.exit(CLEAN)
+
+    return repeated
+
+
+def _stamps(paths: tuple[str, ...]) -> dict[str, tuple[int, int]]:
+    """The time and size of every rule file below the paths, and beside those that are
+    files."""
+    found = {}
+    for path in map(Path, paths):
+        files = path.rglob("*.grad") if path.is_dir() else path.parent.glob("*.grad")
+        for file in files:
+            try:
+                status = file.stat()
+            except OSError:  # it has just gone
+                continue
+            found[f"{file}"] = status.st_mtime_ns, status.st_size
+    return found
+
+
 @cli.command("compile")
 @arguments.paths
-@arguments.targets
-@click.option(
+@arguments.options(Options, "targets")
+@arguments.folder(
     "--out",
+    "Modules go to DIR/<target>/…",
     default="generated",
     show_default=True,
-    metavar="DIR",
-    type=click.Path(file_okay=False),
-    help="Modules go to DIR/<target>/…",
 )
-@arguments.strict
-@click.option(
-    "--trace", is_flag=True, help="Emit modules that print what passes through."
-)
+@arguments.options(Options, "strict", "trace")
 @click.option(
     "--check",
     "only_check",
     is_flag=True,
     help="Write nothing; fail when DIR is not what would be written.",
 )
-@arguments.as_written
-@arguments.report
-@arguments.ignored
-@arguments.budget
+@arguments.options(Options, "as_written", "report", "ignored", "budget")
 @arguments.jobs
-@arguments.verbose
+@click.option("-v", "--verbose", is_flag=True, help="Print a line per file.")
 @arguments.quiet
-@arguments.style
+@arguments.style("json", "github")
+@_watched
 def compile_command(
     paths: tuple[str, ...],
-    targets: tuple[str, ...],
+    options: Options,
     out: str,
-    strict: bool,
-    trace: bool,
     only_check: bool,
-    as_written: bool,
-    report: bool,
-    ignored: tuple[str, ...],
-    budget: float,
-    jobs: int,
     verbose: bool,
+    jobs: int,
     quiet: bool,
     style: str,
-) -> None:
+) -> int:
     """Check the rules in PATH... and write a module per file and target; `-` is standard
     input."""
-    options = Options(
-        targets,
-        strict,
-        trace,
-        budget,
-        as_written=as_written,
-        report=report,
-        ignored=ignored,
-    )
-    from gradspec.driver import run, runtimes, write
+    from gradspec.driver import run, write
     from gradspec.report.diagnostic_text import printable
 
-    entries, found = _discover(paths)
-    found += runtimes.hidden(Path(out), targets)
-    results: tuple[FileResult, ...] = ()
-    if not found:
-        results = _compile("compiling", entries, options, jobs, verbose)
-    failed = bool(found) or any(result.failed for result in results)
-    files = () if failed else run.output_files(results)
     folder = Path(out)
+    hidden = write.hidden(folder, options.targets)
+    work = _Work("compiling", paths, options, jobs, hidden, verbose)
+    files = () if work.failed else run.output_files(work.results)
     step = write.stale if only_check else write.write
     try:
         touched = step(folder, files)
@@ -128,70 +150,76 @@ def compile_command(
     changed = tuple(f"{folder.as_posix()}/{f.path}" for f in touched)
     stale = tuple(write.not_up_to_date(path) for path in changed) if only_check else ()
     mixed = write.of_other_versions(folder, files)
-    _report(results, (*found, *stale, *mixed), changed, style)
-    if style == "text" and report:
-        from gradspec.report import costs
+    work.report((*stale, *mixed), style, changed)
+    if style == "text":
+        from gradspec.report import summary
 
-        costs.tell(results)
-    if style == "text" and not failed and not quiet:
-        _conclude(results, changed, "to be written" if only_check else "written", out)
-    sys.exit(FINDINGS if failed or stale else CLEAN)
+        _echo(summary.costs(work.results) if options.report else "")
+        if not work.failed and not quiet:
+            _echo(summary.table(work.results) if sys.stdout.isatty() else "")
+            word = "to be written" if only_check else "written"
+            told = f"{len(changed)} files {word}" if changed else "nothing to write"
+            _echo(f"{summary.totals(work.results)}; {told} in {printable(out)}")
+    return FINDINGS if work.failed or stale else CLEAN
 
 
 @cli.command("check")
 @arguments.paths
-@arguments.strict
-@arguments.boundaries
-@arguments.evidence
-@arguments.second_order
-@arguments.ignored
-@arguments.budget
+@arguments.options(Options, "strict")
+@click.option(
+    "--boundaries",
+    is_flag=True,
+    help="Show what each rule does at kinks, jumps, poles and the ends of its domain.",
+)
+@click.option(
+    "--evidence", is_flag=True, help="Say of each verdict what it rests on, in a line."
+)
+@arguments.options(Options, "order", "ignored", "budget")
 @arguments.jobs
 @arguments.quiet
-@arguments.style
+@arguments.style("json", "github")
+@_watched
 def check_command(
     paths: tuple[str, ...],
-    strict: bool,
+    options: Options,
     boundaries: bool,
     evidence: bool,
-    order: int,
-    ignored: tuple[str, ...],
-    budget: float,
     jobs: int,
     quiet: bool,
     style: str,
-) -> None:
+) -> int:
     """Check the rules in PATH... and print the verdict on each gradient; `-` is standard
     input."""
-    entries, found = _discover(paths)
-    options = Options((), strict, budget=budget, order=order, ignored=ignored)
-    results = _compile("checking", entries, options, jobs) if not found else ()
-    tables = _boundaries(entries) if boundaries and not found else ()
-    _report(results, found, (), style, tables)
-    if style == "text":
-        if not quiet:
-            (_print_evidence if evidence else _print_table)(results)
-        from gradspec.report.boundaries import tell
+    work = _Work("checking", paths, options, jobs)
+    tables: tuple[RuleTable, ...] = ()
+    if boundaries and not work.found:
+        from gradspec.driver.boundaries import of_file
 
-        tell(tables)
-    failed = bool(found) or any(result.failed for result in results)
-    sys.exit(FINDINGS if failed else CLEAN)
+        found = work.each("looking at boundaries", partial(of_file, options))
+        tables = sum(found, ())
+    work.report((), style, (), tables)
+    if style == "text":
+        from gradspec.report import summary
+
+        told = summary.evidence if evidence else summary.table
+        _echo("" if quiet else told(work.results))
+        _echo(summary.boundaries(tables))
+    return FINDINGS if work.failed else CLEAN
 
 
 @cli.command("test")
 @arguments.optional_paths
-@arguments.targets
-@arguments.conformance
-@arguments.budget
+@arguments.options(Options, "targets")
+@click.option(
+    "--conformance",
+    is_flag=True,
+    help="Take the rules, and built-in markers, through every feature of a framework.",
+)
+@arguments.options(Options, "budget")
 @arguments.jobs
-@arguments.style
+@arguments.style("json", "github")
 def test_command(
-    paths: tuple[str, ...],
-    targets: tuple[str, ...],
-    conformance: bool,
-    budget: float,
-    jobs: int,
-    style: str,
+    paths: tuple[str, ...], options: Options, conformance: bool, jobs: int, style: str
 ) -> None:
     """Run the emitted modules of PATH... in their frameworks.
 
@@ -202,71 +230,104 @@ def test_command(
     """
     if not paths and not conformance:
         raise click.UsageError("name at least one PATH")
-    entries, found = _discover(paths) if paths else ((), ())
-    options = Options(targets, budget=budget)
-    results = _compile("compiling", entries, options, jobs) if not found else ()
-    failed = bool(found) or any(result.failed for result in results)
-    if failed or style != "json":
-        _report(results, found, (), style)
-    if failed:
-        sys.exit(FINDINGS)
-    from gradspec.report import tested
+    work = _Work("compiling", paths, options, jobs)
+    cases: tuple[Any, ...] = ()
+    if not work.failed:
+        from gradspec.driver.trials import cases_of
 
-    run = tested.conformed if conformance else tested.tried
-    absent, failed = run(entries, results, options, style)
+        cases = work.each("preparing", partial(cases_of, options, conformance))
+    if work.failed or style != "json":
+        work.report((), style)
+    if work.failed:
+        sys.exit(FINDINGS)
+    run = _conformed if conformance else _tried
+    absent, failed = run(work, cases, style)
     sys.exit(FAILURE if absent else FINDINGS if failed else CLEAN)
+
+
+def _tried(work: _Work, cases: tuple[Any, ...], style: str) -> tuple[bool, bool]:
+    from gradspec.driver import trials
+    from gradspec.report.tested import show_trials
+
+    with _bar("testing", len(work.options.targets)) as progress:
+        reports = trials.run(work.results, cases, work.options, progress)
+    show_trials(reports, style)
+    return any(r.absent for r in reports), any(r.failures for r in reports)
+
+
+def _conformed(work: _Work, cases: tuple[Any, ...], style: str) -> tuple[bool, bool]:
+    from gradspec.driver import conforming
+    from gradspec.report.tested import show_matrices
+
+    given = [replace(conforming.markers(work.options), ways=conforming.DOUBTED)]
+    for result, calls in zip(work.results, cases, strict=True):
+        modules = {module.target: module for module in result.modules}
+        given.append(conforming.Subject(modules, calls, conforming.DOUBTED))
+    with _bar("testing", len(work.options.targets)) as progress:
+        matrices = conforming.run(given, work.options, progress)
+    show_matrices(matrices, style)
+    return any(m.absent for m in matrices), any(m.failed for m in matrices)
 
 
 @cli.command("audit")
 @arguments.paths
-@arguments.targets
-@arguments.dtypes
-@arguments.order
-@arguments.points
-@arguments.as_written
-@arguments.explained
-@arguments.plot
-@arguments.values
-@arguments.limit
-@arguments.budget
+@arguments.options(Options, "targets")
+@arguments.options(AuditOptions, "dtypes", "order", "points")
+@arguments.options(Options, "as_written")
+@click.option(
+    "--explain",
+    "explained",
+    metavar="RULE",
+    help="Only this rule, and why its evaluations were chosen.",
+)
+@arguments.folder("--plot", "Draw the error against the input: DIR/<rule>.svg.")
+@arguments.folder("--values", "Write every point: DIR/<rule>.<target>.<format>.csv.")
+@click.option(
+    "--fail-over",
+    "limit",
+    type=click.FloatRange(min=0.0),
+    metavar="T",
+    help="Fail on an error beyond so many tolerances (4 is good), or no number.",
+)
+@arguments.options(Options, "budget")
 @arguments.jobs
-@arguments.audit_style
+@arguments.style("json")
 def audit_command(
     paths: tuple[str, ...],
-    targets: tuple[str, ...],
-    dtypes: tuple[str, ...],
-    order: int,
-    points: int,
-    as_written: bool,
+    options: Options,
+    auditoptions: AuditOptions,
     explained: str | None,
-    plot: str | None,
-    values: str | None,
-    limit: float | None,
-    budget: float,
     jobs: int,
-    style: str,
+    **view: Any,
 ) -> None:
     """Measure the emitted modules of PATH... in their frameworks.
 
     Values and gradients of elementwise rules against ball arithmetic, beside the
     framework's own functions and its differentiation of the formula as written.
     """
-    entries, found = _discover(paths)
-    options = Options(targets, budget=budget, as_written=as_written)
-    workers = jobs or os.cpu_count() or 1
-    results = _compile("compiling", entries, options, workers) if not found else ()
-    if found or any(result.failed for result in results):
-        _report(results, found, (), "text")
+    work = _Work("compiling", paths, options, jobs)
+    if work.failed:
+        work.report((), "text")
         sys.exit(FINDINGS)
     from gradspec.driver import audits
     from gradspec.report import audit
 
     only = (explained,) if explained else ()
-    asked = AuditOptions(dtypes, order, points, workers, only)
-    with _bar("measuring", audits.steps(entries, options)) as progress:
-        done = audits.run(entries, results, options, asked, progress)
-    told = audits.explained(entries, options, explained) if explained else ()
-    failed = audit.show(done, asked, audit.View(style, limit, plot, values, told))
+    asked = replace(auditoptions, jobs=work.jobs, rules=only)
+    steps = audits.steps(work.entries, options)
+    try:
+        with _bar("measuring", steps) as progress:
+            done = audits.run(work.entries, work.results, options, asked, progress)
+    except audits.Unmeasured as fault:
+        work.found += fault.diagnostics
+    reasons: tuple[Any, ...] = ()
+    if explained and not work.failed:
+        why = partial(audits.explained, options, explained)
+        reasons = sum(work.each("explaining", why), ())
+    if work.failed:
+        work.report((), "text")
+        sys.exit(FINDINGS)
+    failed = audit.show(done, asked, audit.View(**view, explained=reasons))
     if any(one.absent for one in done):
         sys.exit(FAILURE)
     sys.exit(FINDINGS if failed else CLEAN)
@@ -285,18 +346,18 @@ def fmt_command(paths: tuple[str, ...], only_check: bool, diff: bool) -> None:
     changed. A file with a syntax error is reported and left alone.
     """
     from gradspec.driver import formatting
+    from gradspec.driver.discover import discover
     from gradspec.driver.write import CannotWrite
     from gradspec.report.diagnostic_text import printable
 
-    entries, found = _discover(paths)
-    if [entry.data is None for entry in entries] == [False]:
-        (one,) = map(formatting.format_entry, entries)
-        _report((), one.found, (), "text")
-        click.echo(one.after or "", nl=False)
-        sys.exit(FINDINGS if one.after is None else CLEAN)
+    outcome = discover(paths)
+    entries, found = outcome.value or (), outcome.diagnostics
     files = [] if found else list(map(formatting.format_entry, entries))
     found += tuple(d for one in files for d in one.found)
     _report((), found, (), "text")
+    if [entry.data is None for entry in entries] == [False]:
+        click.echo("".join(one.after or "" for one in files), nl=False)
+        sys.exit(FINDINGS if found else CLEAN)
     changed = [one for one in files if one.is_changed]
     try:
         for one in changed:
@@ -361,8 +422,11 @@ def _interrupt(number: int, _: object) -> NoReturn:
 
 def _run() -> int:
     """The exit code of the command."""
+    color = False if os.environ.get("NO_COLOR") else None
     try:
-        code = cli.main(prog_name="gradspec", standalone_mode=False, obj=GUARDED)
+        code = cli.main(
+            prog_name="gradspec", standalone_mode=False, obj=GUARDED, color=color
+        )
     except click.ClickException as wrong:
         wrong.show()
         code = FAILURE
@@ -373,7 +437,7 @@ def _run() -> int:
     except SystemExit as done:
         code = done.code if isinstance(done.code, int) else int(done.code is not None)
     except Exception as fault:
-        from gradspec.report.fault import tell
+        from gradspec.report.streams import tell
 
         tell(fault)
         code = FAILURE
@@ -387,34 +451,84 @@ def _run() -> int:
 # --- shared steps --------------------------------------------------------------------
 
 
-def _discover(
-    paths: tuple[str, ...],
-) -> tuple[tuple[Entry, ...], tuple[Diagnostic, ...]]:
-    from gradspec.driver.discover import discover
+@dataclass(init=False, slots=True)
+class _Work:
+    """The files of a command and their results; ``found`` are the diagnostics that
+    belong to no result. With any, nothing is compiled.
+    """
 
-    outcome = discover(paths)
-    return outcome.value or (), outcome.diagnostics
+    options: Options
+    jobs: int
+    entries: tuple[Entry, ...]
+    found: tuple[Diagnostic, ...]
+    results: tuple[FileResult, ...]
+
+    def __init__(
+        self,
+        what: str,
+        paths: tuple[str, ...],
+        options: Options,
+        jobs: int,
+        found: tuple[Diagnostic, ...] = (),
+        verbose: bool = False,
+    ) -> None:
+        from gradspec.driver.discover import discover
+        from gradspec.driver.run import compile_entries
+
+        outcome = discover(paths)
+        self.options, self.jobs = options, jobs or os.cpu_count() or 1
+        self.entries = outcome.value or ()
+        self.found = outcome.diagnostics if paths else ()
+        self.found += found
+        self.results = ()
+        if not self.found:
+            with _bar(what, len(self.entries), verbose) as progress:
+                self.results = compile_entries(
+                    self.entries, options, self.jobs, progress, _is_guarded()
+                )
+
+    @property
+    def failed(self) -> bool:
+        return any(d.is_error for d in self.found) or any(
+            result.failed for result in self.results
+        )
+
+    def each(self, what: str, of_file: Callable[[Entry], Outcome[T]]) -> tuple[T, ...]:
+        """``of_file`` for every file, in workers as when it is compiled."""
+        from gradspec.driver.run import each_file, gathered
+
+        with _bar(what, len(self.entries)) as progress:
+            outcomes = each_file(
+                of_file, self.entries, self.jobs, progress, _is_guarded()
+            )
+        outcome = gathered(outcomes)
+        self.found += outcome.diagnostics
+        return outcome.value or ()
+
+    def report(
+        self,
+        others: tuple[Diagnostic, ...],
+        style: str,
+        changed: tuple[str, ...] = (),
+        tables: tuple[RuleTable, ...] = (),
+    ) -> None:
+        """Print all that was found."""
+        _report(self.results, (*self.found, *others), changed, style, tables)
 
 
-def _compile(
-    what: str,
-    entries: tuple[Entry, ...],
-    options: Options,
-    jobs: int,
-    verbose: bool = False,
-) -> tuple[FileResult, ...]:
-    from gradspec.driver.run import compile_entries
-
-    workers = jobs or os.cpu_count() or 1
-    with _bar(what, len(entries), verbose) as progress:
-        is_guarded = click.get_current_context().obj == GUARDED
-        return compile_entries(entries, options, workers, progress, is_guarded)
+def _is_guarded() -> bool:
+    return bool(click.get_current_context().obj == GUARDED)
 
 
 def _bar(what: str, total: int, verbose: bool = False) -> Any:
-    from gradspec.report.progress import bar
+    from gradspec.report.streams import bar
 
     return bar(what, total, verbose)
+
+
+def _echo(text: str) -> None:
+    if text:
+        click.echo(text)
 
 
 def _report(
@@ -429,62 +543,20 @@ def _report(
         from gradspec.report.machine import document
 
         click.echo(document(results, others, changed, tables))
-        return
-    if not found:
-        return
-    if style == "github":
+    elif found and style == "github":
         from gradspec.report.machine import github
 
-        _each(click.echo, github(found))
-        return
-    from gradspec.report.diagnostic_text import render
+        click.echo("\n".join(github(found)))
+    elif found:
+        from gradspec.report.diagnostic_text import render
 
-    _each(lambda d: click.echo(f"{render(d)}\n", err=True), found)
-    grave = [d.severity.value for d in found]
-    counts = [_counted(grave.count(noun), noun) for noun in ("error", "warning")]
-    counts += [_counted(grave.count("note"), "note")] if "note" in grave else []
-    click.echo(", ".join(counts), err=True)
+        for diagnostic in found:
+            click.echo(f"{render(diagnostic)}\n", err=True)
+        grave = [d.severity.value for d in found]
+        counts = [_counted(grave.count(noun), noun) for noun in ("error", "warning")]
+        counts += [_counted(grave.count("note"), "note")] if "note" in grave else []
+        click.echo(", ".join(counts), err=True)
 
 
 def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-def _each(action: Callable[[Any], None], values: Iterable[Any]) -> None:
-    for value in values:
-        action(value)
-
-
-def _conclude(
-    results: tuple[FileResult, ...], changed: tuple[str, ...], word: str, out: str
-) -> None:
-    """A table on a terminal, one line anywhere."""
-    from gradspec.report.diagnostic_text import printable
-    from gradspec.report.summary import totals
-
-    if sys.stdout.isatty():
-        _print_table(results)
-    files = f"{len(changed)} files {word}" if changed else "nothing to write"
-    click.echo(f"{totals(results)}; {files} in {printable(out)}")
-
-
-def _print_evidence(results: tuple[FileResult, ...]) -> None:
-    from gradspec.report.evidence import lines
-
-    _each(click.echo, lines(results))
-
-
-def _print_table(results: tuple[FileResult, ...]) -> None:
-    from gradspec.report import summary
-
-    if sys.stdout.isatty():
-        summary.print_table(results)
-    elif table := summary.plain_table(results):
-        click.echo(table)
-
-
-def _boundaries(entries: tuple[Entry, ...]) -> tuple[RuleTable, ...]:
-    from gradspec.driver.boundaries import tables
-
-    with _bar("looking at boundaries", len(entries)) as progress:
-        return tables(entries, progress)

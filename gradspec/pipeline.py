@@ -112,7 +112,7 @@ def _checked_in_time(
 ) -> Outcome[CheckedRule]:
     outcome = limited(options.budget, partial(_check_rule, rule, options, defs))
     if isinstance(outcome, Shortage):
-        return Outcome(None, (_stopped(rule, "checking", options, outcome),))
+        return Outcome(None, (stopped(rule, "checking", options, outcome),))
     return outcome
 
 
@@ -176,7 +176,7 @@ def emit_module(
         stable = stable if isinstance(outcomes, Shortage) else brief
     found = _reported(rules, stable)
     if isinstance(outcomes, Shortage):
-        stop = _stopped(rules[-1].rule, "emitting", options, outcomes)
+        stop = stopped(rules[-1].rule, "emitting", options, outcomes)
         return Outcome(None, (*found, stop))
     modules = tuple(o.value for o in outcomes if o.value is not None)
     found += tuple(d for o in outcomes for d in o.diagnostics)
@@ -248,7 +248,8 @@ def evaluated(rule: CheckedRule, options: Options) -> CheckedRule:
     return stabilised(rule, options).rule
 
 
-def _stopped(rule: Rule, step: str, options: Options, shortage: Shortage) -> Diagnostic:
+def stopped(rule: Rule, step: str, options: Options, shortage: Shortage) -> Diagnostic:
+    """GS461: a step took more than the rule is given."""
     return error(
         "GS461",
         shortage.sentence(f"{step} {rule.name}", options.budget),

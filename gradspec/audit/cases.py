@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,14 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from gradspec.audit import written
 from gradspec.audit.formats import Array
 from gradspec.audit.measure import Errors, Measure, Truth, errors, measure, worse
 from gradspec.audit.points import Sample
-from gradspec.audit.quantities import quantities
+from gradspec.audit.quantities import (
+    is_derivative,
+    quantities,
+    written_outputs,
+    written_program,
+)
 from gradspec.audit.question import question
 from gradspec.ir.rule import CheckedRule, Kind, Rule
 from gradspec.options import SIDES
+from gradspec.primitives.lookup import is_function
 
 _AT_ONCE = 400
 """Points of a rule with an input of rank 0, which needs a call for each."""
@@ -103,7 +107,6 @@ def job(
     rule: Rule, sample: Sample, request: Request, folder: Path, key: str
 ) -> dict[str, Any]:
     """The instructions for a runner, without the module's path."""
-    is_derivative = written.is_derivative(rule)
     return {
         "key": key,
         "rule": rule.name,
@@ -119,14 +122,15 @@ def job(
         "sides": list(request.sides),
         "points": str(folder / f"{key}.points.npy"),
         "batched": all(i.shape.batch for i in rule.tensor_inputs),
-        "differentiable": is_derivative,
+        "differentiable": is_derivative(rule),
+        "named": is_function(rule.name),
         "written": _written(rule),
     }
 
 
 def _written(rule: Rule) -> dict[str, Any] | None:
     try:
-        return written.program(written.outputs(rule))
+        return written_program(written_outputs(rule))
     except NotImplementedError:
         return None
 
@@ -155,12 +159,6 @@ def findings(case: Case, target: str, folder: Path, results: Path) -> Iterator[F
             yield _finding(
                 case, target, side, key, columns, true["core"], column, truths[key]
             )
-
-
-def faults(case: Case, results: Path) -> dict[str, str]:
-    """Sides that could not be run, with the reason."""
-    found = json.loads((results / f"{case.key}.json").read_text("utf-8"))
-    return dict(found)
 
 
 def _is_same(values: dict[str, Array], truths: dict[str, Truth], core: Array) -> bool:

@@ -1,15 +1,33 @@
-"""The measured quantities of a rule: its outputs, ∂output/∂input, ∂²output/∂input²."""
+"""The measured quantities of a rule: its outputs, ∂output/∂input, ∂²output/∂input²; and
+its formula as written, as plain data that a runner evaluates.
+
+The latter is the other side of the comparison: what a user gets who types the formula
+into the framework and lets it differentiate. Parts without inputs are folded to one
+double, as Python would have it.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 from gradspec.derive.chain import Underivable
 from gradspec.derive.vjp import vjps
-from gradspec.ir.expr import ONE, ZERO, Expr
-from gradspec.ir.rule import Let, Rule
+from gradspec.ir.expr import ONE, ZERO, Apply, Call, Const, Expr, Ref, Select
+from gradspec.ir.rule import Let, Override, Rule
 from gradspec.ir.tidy import tidy
-from gradspec.ir.walk import closed_cotangents, closed_outputs, expand, substitute
+from gradspec.ir.walk import (
+    closed_cotangents,
+    closed_outputs,
+    expand,
+    follows_surrogate,
+    names,
+    nodes,
+    substitute,
+    transform,
+)
+from gradspec.symbolic.truth import nearest
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,3 +83,81 @@ def _second(first: Quantity) -> tuple[Quantity, ...]:
     except Underivable:
         return ()
     return (Quantity(2, first.output, first.input, (tidy(expr),)),)
+
+
+# --- as written --------------------------------------------------------------------
+
+_STOP = "stop"
+"""Not a primitive of the language: the runners map it to stop_gradient."""
+
+
+def written_outputs(rule: Rule) -> dict[str, Expr]:
+    """The outputs with calls inlined, except those that stop gradients."""
+    found = closed_outputs(rule).items()
+    return {name: expand(transform(value, _stopped)) for name, value in found}
+
+
+def _stopped(node: Expr) -> Expr:
+    is_stop = isinstance(node, Call) and _stops(node.rule)
+    return Apply(_STOP, (expand(node),)) if is_stop else node
+
+
+def _stops(rule: Rule) -> bool:
+    """True if a rule passes no gradient on, as its author declares it."""
+    entries = [entry for entry in rule.backward if isinstance(entry, Override)]
+    every = len(entries) == len(rule.backward)
+    return every and all(entry.value == ZERO for entry in entries)
+
+
+def written_program(exprs: dict[str, Expr]) -> dict[str, Any]:
+    """``nodes`` in order, children first, and ``roots``: places of the expressions."""
+    known: dict[Expr, int] = {}
+    steps: list[list[Any]] = []
+    for root in exprs.values():
+        for node in nodes(root):
+            if node not in known:
+                steps.append(_step(node, known))
+                known[node] = len(steps) - 1
+    return {"nodes": steps, "roots": {key: known[e] for key, e in exprs.items()}}
+
+
+def is_derivative(rule: Rule) -> bool:
+    """True if the rule's backward is the derivative of its forward, where no gradient
+    is stopped: else a framework's own differentiation concerns another function.
+    """
+    if _is_overridden(rule) or rule.surrogates:
+        return False
+    values = (let.value for let in rule.forward)
+    called = (n.rule for value in values for n in nodes(value) if isinstance(n, Call))
+    return all(
+        _stops(callee) or not (_is_overridden(callee) or follows_surrogate(callee))
+        for callee in called
+    )
+
+
+def _is_overridden(rule: Rule) -> bool:
+    return any(isinstance(entry, Override) for entry in rule.backward)
+
+
+def _step(node: Expr, known: dict[Expr, int]) -> list[Any]:
+    match node:
+        case Ref(name=name):
+            return ["ref", name]
+        case Const(value=value):
+            return ["const", _double(float(value))]
+        case Select(condition=condition, then=then, other=other):
+            return ["select", *(known[part] for part in (condition, then, other))]
+        case Apply(op="stop", args=(arg,)):
+            return [_STOP, known[arg]]
+        case Apply(op=op, args=args):
+            folded = math.nan if names(node) else nearest(node, [{}], "float64")[0]
+            if not math.isnan(folded):
+                return ["const", _double(folded)]
+            return [op, *(known[arg] for arg in args)]
+        case _:
+            raise NotImplementedError("indexed expressions")
+
+
+def _double(value: float) -> float | str:
+    """A number for JSON, which has no infinity."""
+    return value if math.isfinite(value) else repr(value)

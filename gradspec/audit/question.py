@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 
 from gradspec.audit.formats import HALF, Array, largest, least_normal, numbers, ordinals
-from gradspec.audit.measure import Truth
+from gradspec.audit.measure import Truth, at_sign_changes, tolerances
 from gradspec.audit.points import Sample, as_sample, beside, is_inside, points
 from gradspec.audit.quantities import Quantity
-from gradspec.audit.tolerance import at_sign_changes, tolerances
 from gradspec.ir.expr import Expr
 from gradspec.ir.rule import Kind, Rule
 from gradspec.stabilise.brackets import bracket

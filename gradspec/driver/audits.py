@@ -3,25 +3,20 @@ target."""
 
 from __future__ import annotations
 
-import importlib.util
-import json
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from gradspec.driver import cache
+from gradspec.diagnostics import Diagnostic, Outcome
+from gradspec.driver import cache, runners
 from gradspec.driver.discover import Entry, read_entry
 from gradspec.driver.imported import put
 from gradspec.driver.results import FileResult
-from gradspec.driver.runners import end_all, running
-from gradspec.driver.trials import FRAMEWORKS
-from gradspec.driver.workers import Lost, each
+from gradspec.driver.run import each_file, gathered
 from gradspec.ir.plain import shelved
 from gradspec.options import AuditOptions, Options
 
@@ -32,6 +27,17 @@ if TYPE_CHECKING:
 
 RUNNERS = Path(__file__).parent.parent / "audit" / "runners"
 Progress = Callable[[str], None]
+
+LONGEST_SECONDS = 3600.0
+"""Time limit of one rule in one format."""
+
+
+class Unmeasured(Exception):
+    """Files that could not be prepared, for the reasons in ``diagnostics``."""
+
+    def __init__(self, diagnostics: tuple[Diagnostic, ...]) -> None:
+        super().__init__("; ".join(d.headline for d in diagnostics))
+        self.diagnostics = diagnostics
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,18 +59,25 @@ def run(
     audit: AuditOptions,
     progress: Progress,
 ) -> tuple[TargetAudit, ...]:
-    """Measure every elementwise rule of the compiled files on every target."""
-    results = tuple(results)
+    """Measure every elementwise rule of the compiled files on every target. Raises
+    `Unmeasured`.
+    """
+    results, entries = tuple(results), tuple(entries)
     with tempfile.TemporaryDirectory(prefix="gradspec-") as name:
         folder = Path(name)
-        cases = _cases(tuple(entries), folder, options, audit, progress)
+        tasks = {entry.display: str(number) for number, entry in enumerate(entries)}
+        prepare = partial(_cases, folder, options, audit, tasks)
+        prepared = gathered(each_file(prepare, entries, audit.jobs, progress))
+        if prepared.diagnostics:
+            raise Unmeasured(prepared.diagnostics)
+        cases = sum(prepared.value or (), ())
         one = partial(_one_target, folder, results, cases, progress)
         with ThreadPoolExecutor(audit.jobs) as pool:  # each waits for a child process
             found = pool.map(one, options.targets)
             try:
                 return tuple(found)
             except BaseException:
-                end_all()
+                runners.end_all()
                 raise
 
 
@@ -75,60 +88,43 @@ def steps(entries: Iterable[Entry], options: Options) -> int:
 
 
 def explained(
-    entries: Iterable[Entry], options: Options, rule: str
-) -> tuple[tuple[CheckedRule, tuple[Tried, ...]], ...]:
+    options: Options, rule: str, entry: Entry
+) -> Outcome[tuple[tuple[CheckedRule, tuple[Tried, ...]], ...]]:
     """The rules of that name with their selected forms and the candidates tried."""
     from gradspec.stabilise.choice import listening
 
-    found = []
-    for entry in entries:
-        with listening() as heard:
-            stable = tuple(one for _, one in _rules(entry, options, (rule,)))
-        found += [(one, tuple(heard)) for one in stable]
-    return tuple(found)
+    with listening() as heard:
+        stable = tuple(one for _, one in _rules(entry, options, (rule,)))
+    return Outcome(tuple((one, tuple(heard)) for one in stable))
 
 
 # --- points and truths ---------------------------------------------------------------
 
 
 def _cases(
-    entries: tuple[Entry, ...],
     folder: Path,
     options: Options,
     audit: AuditOptions,
-    progress: Progress,
-) -> tuple[Case, ...]:
-    work = partial(_of_file, folder, options, audit)
-    tasks = tuple((str(number), entry) for number, entry in enumerate(entries))
-    found: dict[int, tuple[Case, ...]] = {}
-    with closing(each(work, tasks, audit.jobs)) as results:
-        for number, cases in results:
-            if isinstance(cases, Lost):
-                raise RuntimeError(f"{entries[number].display}: {cases}")
-            found[number] = cases
-            progress(entries[number].display)
-    return tuple(case for number in sorted(found) for case in found[number])
-
-
-def _of_file(
-    folder: Path, options: Options, audit: AuditOptions, task: tuple[str, Entry]
-) -> tuple[Case, ...]:
+    tasks: dict[str, str],
+    entry: Entry,
+) -> Outcome[tuple[Case, ...]]:
     """The cases of a file's elementwise rules, which have just been compiled."""
     from gradspec.audit.cases import Request, prepare
 
-    key, entry = task
     with shelved(cache.rules()):
         rules = tuple(_rules(entry, options, audit.rules))
-    return tuple(
-        prepare(
-            checked,
-            stable.rule,
-            Request(dtype, audit.points, audit.order, audit.sides),
-            folder,
-            f"{key}-{number}-{dtype}",
+    return Outcome(
+        tuple(
+            prepare(
+                checked,
+                stable.rule,
+                Request(dtype, audit.points, audit.order, audit.sides),
+                folder,
+                f"{tasks[entry.display]}-{number}-{dtype}",
+            )
+            for number, (checked, stable) in enumerate(rules)
+            for dtype in audit.dtypes
         )
-        for number, (checked, stable) in enumerate(rules)
-        for dtype in audit.dtypes
     )
 
 
@@ -162,67 +158,41 @@ def _one_target(
     progress: Progress,
     target: str,
 ) -> TargetAudit:
-    framework, _, install = FRAMEWORKS.get(target, ("", "", ""))
+    from gradspec.audit.cases import findings
+
     runner = RUNNERS / f"{target}_audit.py"
-    if not framework or not runner.exists():
-        return TargetAudit(target, (), absent=f"there is no audit for {target}")
-    if importlib.util.find_spec(framework) is None:
-        absent = f"{framework} is not installed ({install})"
+    if absent := runners.missing(target, runner):
         return TargetAudit(target, (), absent=absent)
     own = folder / target
-    paths = _modules(own, target, results)
+    own.mkdir()
+    paths = {
+        result.display: str(put(own, module))
+        for result in results
+        for module in result.modules
+        if module.target == target
+    }
     here = tuple(
         case
         for case in cases
         if case.display in paths and (target, case.dtype) != ("numpy", "bfloat16")
     )
-    job = {"cases": [{**c.job, "module": paths[c.display]} for c in here]}
-    (own / "job.json").write_text(json.dumps(job), "utf-8")
-    failed = _child(runner, own, here, progress)
+    display = {case.key: case.display for case in here}
+    last = {name: key for key, name in display.items()}
+    faults: list[tuple[str, str, str, str]] = []
+    rules = {case.key: (case.rule, case.dtype) for case in here}
+
+    def heard(line: dict[str, Any]) -> None:
+        key = line["key"]
+        faults.extend((*rules[key], *fault) for fault in line["faults"].items())
+        if key in last.values():
+            progress(display[key])
+
+    job = {
+        "folder": str(own),
+        "cases": [{**c.job, "module": paths[c.display]} for c in here],
+    }
+    failed = runners.run(runner, job, own / "audit.job", LONGEST_SECONDS, heard)
     if failed:
         return TargetAudit(target, (), (("", "", "", failed),))
-    return _collected(target, folder, own, here)
-
-
-def _modules(own: Path, target: str, results: tuple[FileResult, ...]) -> dict[str, str]:
-    paths = {}
-    for result in results:
-        for module in result.modules:
-            if module.target == target:
-                paths[result.display] = str(put(own, module))
-    own.mkdir(parents=True, exist_ok=True)
-    return paths
-
-
-def _child(runner: Path, own: Path, cases: tuple[Case, ...], progress: Progress) -> str:
-    """Run a runner to its end, reporting each finished file; the reason if it died."""
-    display = {case.key: case.display for case in cases}
-    last = [case.key for case in {c.display: c for c in cases}.values()]
-    with (own / "errors.txt").open("w+", encoding="utf-8") as errors:
-        arguments = own / "job.json", own
-        with running(runner, arguments, subprocess.PIPE, errors) as child:
-            for line in child.stdout or ():
-                if line.strip() in last:
-                    progress(display[line.strip()])
-            child.wait()
-        if child.returncode == 0:
-            return ""
-        errors.seek(0)
-        return (errors.read().strip().splitlines() or ["no message"])[-1]
-
-
-def _collected(
-    target: str, folder: Path, own: Path, cases: tuple[Case, ...]
-) -> TargetAudit:
-    from gradspec.audit.cases import faults, findings
-
-    found = tuple(f for case in cases for f in findings(case, target, folder, own))
-    return TargetAudit(target, found, tuple(_faults(cases, own, faults)))
-
-
-def _faults(
-    cases: tuple[Case, ...], own: Path, faults: Callable[[Case, Path], dict[str, str]]
-) -> Iterator[tuple[str, str, str, str]]:
-    for case in cases:
-        for side, message in faults(case, own).items():
-            yield case.rule, case.dtype, side, message
+    found = tuple(f for case in here for f in findings(case, target, folder, own))
+    return TargetAudit(target, found, tuple(faults))

@@ -22,9 +22,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, TypeVar
 
-from gradspec.driver.files import read_regular
 from gradspec.driver.results import FileResult, from_plain, is_result_of, to_plain
-from gradspec.driver.write import replace_text
+from gradspec.driver.write import read_regular, replace_text
 from gradspec.ir.plain import Foreign
 from gradspec.options import Options
 from gradspec.source import Source

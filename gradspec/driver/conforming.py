@@ -1,33 +1,35 @@
 """The conformance suite: emitted modules through every feature of their frameworks.
 
 Each group of features has a process of its own. One that dies costs the cell that it
-was at: the rest goes on in another.
+was at: the rest goes on in another. Cells that were ok are kept in the user's cache
+folder by all that they rest on: the emitted text, the call, the feature and the
+framework. What was not ok is tried again each time.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import subprocess
+import platform
+import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from importlib import metadata
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gradspec.driver.conforming_kept import NOTHING, Kept, kept
-from gradspec.driver.discover import Entry, read_entry
+from gradspec.driver import cache, runners
 from gradspec.driver.imported import put
-from gradspec.driver.results import FileResult
 from gradspec.driver.run import compile_source
-from gradspec.driver.runners import running
-from gradspec.driver.trials import FRAMEWORKS, RUNNERS
+from gradspec.driver.trials import cases, runner_of
 from gradspec.options import Options
 from gradspec.source import Source
 from gradspec.targets.target import Emitted
-from gradspec.trial.features import FEATURES, Feature
+from gradspec.trial.features import FEATURES, Feature, applies
+
+if TYPE_CHECKING:
+    pass
 
 MARKERS = Path(__file__).parent.parent / "trial" / "markers.grad"
 CELL_SECONDS = 240.0
@@ -42,6 +44,12 @@ DIFFERENTIATING = ("torch", "tf", "jax")
 
 LIVES = 12
 """Processes that one group of features may use."""
+
+Key = tuple[str, ...]
+"""A cell: the module's path, the rule, the way, the feature."""
+
+Line = dict[str, Any]
+"""A runner's result of a cell: its ``key``, ``state`` and ``message``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,34 +107,8 @@ def markers(options: Options) -> Subject:
     source = Source(MARKERS.name, MARKERS.read_text("utf-8"))
     result, _ = compile_source(source, MARKERS.name, options)
     assert not result.failed, [d.headline for d in result.diagnostics]
-    return Subject({m.target: m for m in result.modules}, cases(source, ".", options))
-
-
-def subjects(
-    entries: Iterable[Entry], results: Iterable[FileResult], options: Options
-) -> Iterator[Subject]:
-    """The user's own rules, which have been compiled."""
-    for entry, result in zip(entries, results, strict=True):
-        source = read_entry(entry).value
-        if source is not None:
-            modules = {m.target: m for m in result.modules}
-            yield Subject(modules, cases(source, entry.root, options), DOUBTED)
-
-
-def cases(source: Source, root: str, options: Options) -> tuple[dict[str, Any], ...]:
-    """The calls of the rules of a file that are emitted."""
-    from gradspec import pipeline
-    from gradspec.driver.load import load
-    from gradspec.plan.gradients import is_linear
-    from gradspec.plan.planning import plan_module
-    from gradspec.trial.conformance import conformance_case
-
-    module = load(source, root).module
-    checked = pipeline.check_module(module, options)[0] if module else ()
-    linear = {p.name: is_linear(p) for p in plan_module(source, tuple(checked)).rules}
-    rules = (one.rule for one in checked if one.rule.name in linear)
-    found = (conformance_case(rule, linear[rule.name]) for rule in rules)
-    return tuple(case for case in found if case is not None)
+    found = cases(source, ".", options, True).value or ()
+    return Subject({m.target: m for m in result.modules}, found)
 
 
 # --- running -------------------------------------------------------------------------
@@ -140,7 +122,8 @@ def run(
     given = tuple(given)
     found = []
     for target in options.targets:
-        found.append(matrix(target, given, FEATURES.get(target, ()), kept()))
+        features = FEATURES.get(target, ())
+        found.append(matrix(target, given, features, cache.cells()))
         progress(target)
     return tuple(found)
 
@@ -149,20 +132,18 @@ def matrix(
     target: str,
     given: tuple[Subject, ...],
     features: tuple[Feature, ...],
-    before: Kept = NOTHING,
+    kept: cache.Shelf | None = None,
 ) -> Matrix:
-    """Every rule of the subjects through some features of one target."""
-    framework, _, install = FRAMEWORKS.get(target, ("", "", ""))
-    if not features or importlib.util.find_spec(framework) is None:
-        absent = f"{framework} is not installed ({install})" if framework else ""
-        absent = absent or f"there is no conformance suite for {target}"
+    """Every rule of the subjects through some features of one target; ``kept`` has the
+    cells that were ok."""
+    if absent := runners.missing(target, runner_of(target)):
         return Matrix(target, (), (), (), absent)
     cells: list[Cell] = []
     with tempfile.TemporaryDirectory(prefix="gradspec-") as folder:
         modules = list(_modules(Path(folder) / target, target, given))
         for group, members in groupby(features, lambda feature: feature.group):
             place = Path(folder) / f"{target}-{group}"
-            cells += _group(place, target, tuple(members), modules, before)
+            cells += _group(place, target, tuple(members), modules, kept)
     rules = tuple(dict.fromkeys(c["rule"] for m in modules for c in m["rules"]))
     return Matrix(target, tuple(f.name for f in features), rules, tuple(cells))
 
@@ -194,27 +175,63 @@ def _group(
     target: str,
     features: tuple[Feature, ...],
     modules: list[dict[str, Any]],
-    before: Kept,
+    kept: cache.Shelf | None,
 ) -> Iterator[Cell]:
     """The cells of one group; a cell at which a process died is an error."""
-    result = place.with_suffix(".result")
-    result.touch()
-    known = (before.recall(target, features, module) for module in modules)
-    ok = {"state": "ok", "message": ""}
-    done = {key: ok for keys in known for key in keys}
+    done = _recalled(target, features, modules, kept)
     for _ in range(LIVES):
         left = _left(features, modules, done)
         if not left:
             break
         message = _child(place, target, features, modules, left, done)
-        done = _read(result, message) | done
-    good = [key for key, line in done.items() if line["state"] == "ok"]
+        for line in done.values():
+            if line["state"] == "started":
+                line.update(state="error", message=message)
+    if kept is not None:
+        for module in modules:
+            good = (key for key, line in done.items() if line["state"] == "ok")
+            cells = sorted(key[1:] for key in good if key[0] == module["path"])
+            kept.put(_name(target, features, module), cells)
+            kept.prune()
     for module in modules:
-        before.keep(target, features, module, good)
         for case in module["rules"]:
             if case["way"] == "rule":
                 for feature in features:
                     yield _cell(module, case, feature, done)
+
+
+def _recalled(
+    target: str,
+    features: tuple[Feature, ...],
+    modules: list[dict[str, Any]],
+    kept: cache.Shelf | None,
+) -> dict[Key, Line]:
+    """The cells that were ok in an earlier run."""
+
+    def keys(cells: list[list[str]]) -> list[Key]:
+        return [tuple(map(str, cell)) for cell in cells]
+
+    found: dict[Key, Line] = {}
+    if kept is None:
+        return found
+    for module in modules:
+        for key in kept.get(_name(target, features, module), keys) or ():
+            found[module["path"], *key] = {"state": "ok", "message": ""}
+    return found
+
+
+def _name(target: str, features: tuple[Feature, ...], module: dict[str, Any]) -> str:
+    """All that a cell rests on, but for the place of the module."""
+    package = runners.FRAMEWORKS[target][0]
+    names = metadata.packages_distributions().get(package, [package])
+    rests = {
+        "python": [sys.version, platform.machine()],
+        "framework": [f"{name} {metadata.version(name)}" for name in sorted({*names})],
+        "features": [asdict(feature) for feature in features],
+        "text": Path(module["path"]).read_text("utf-8"),
+        "rules": module["rules"],
+    }
+    return json.dumps(rests, sort_keys=True)
 
 
 _COARSE = "half precision has too few digits for this call, in plain code as well"
@@ -224,10 +241,10 @@ def _cell(
     module: dict[str, Any],
     case: dict[str, Any],
     feature: Feature,
-    done: dict[tuple[str, ...], dict[str, Any]],
+    done: dict[Key, Line],
 ) -> Cell:
     rule = case["rule"]
-    if not _applies(case, feature):
+    if not applies(feature, case):
         return Cell(rule, feature.name, "none")
     unreached = {"state": "error", "message": "it was not reached"}
     line = done.get((module["path"], rule, "rule", feature.name), unreached)
@@ -242,34 +259,18 @@ def _cell(
     return cell
 
 
-def _applies(case: dict[str, Any], feature: Feature) -> bool:
-    """True if the feature applies to the rule, or to plain code. A feature needs a
-    gradient that can be lost.
-    """
-    case = case.get("applies", case)
-    if not case["first"]:
-        return False
-    if (feature.forward and not case["linear"]) or (
-        feature.exact and not case["exact"]
-    ):
-        return False
-    wanted = {2: "second", 3: "third"}.get(feature.order, "first")
-    return case[wanted] is not None and (
-        case["second"] is not None or not feature.smooth
-    )
-
-
 def _left(
     features: tuple[Feature, ...],
     modules: list[dict[str, Any]],
-    done: dict[tuple[str, ...], dict[str, Any]],
-) -> list[tuple[str, ...]]:
+    done: dict[Key, Line],
+) -> list[Key]:
     wanted = (
         (module["path"], case["rule"], case["way"], feature.name)
         for module in modules
         for case in module["rules"]
         for feature in features
-        if _applies(case, feature) and _wanted(module, case, feature, done)
+        if applies(feature, case.get("applies", case))
+        and _wanted(module, case, feature, done)
     )
     return [key for key in wanted if key not in done]
 
@@ -278,7 +279,7 @@ def _wanted(
     module: dict[str, Any],
     case: dict[str, Any],
     feature: Feature,
-    done: dict[tuple[str, ...], dict[str, Any]],
+    done: dict[Key, Line],
 ) -> bool:
     """True if the cell is due: plain code may be needed only where its rule has
     failed."""
@@ -293,53 +294,19 @@ def _child(
     target: str,
     features: tuple[Feature, ...],
     modules: list[dict[str, Any]],
-    left: list[tuple[str, ...]],
-    done: dict[tuple[str, ...], dict[str, Any]],
+    left: list[Key],
+    done: dict[Key, Line],
 ) -> str:
     """Run what is left; why the process ended, if it did before its work was done."""
-    table = [
-        {"name": f.name, "order": f.order, "half": f.half, "double": f.double}
-        for f in features
-    ]
-    every = [
-        [m["path"], c["rule"], c["way"], f.name]
-        for m in modules
-        for c in m["rules"]
-        for f in features
-    ]
-    skipped = [key for key in every if tuple(key) not in left]
-    job = place.with_suffix(".job")
-    job.write_text(
-        json.dumps({"modules": modules, "features": table, "done": skipped}), "utf-8"
-    )
-    runner = RUNNERS / f"conforming_{target}.py"
-    result, log = place.with_suffix(".result"), place.with_suffix(".log")
-    with log.open("w") as told, running(runner, (job, result), told, told) as child:
-        if not _in_time(child, result):
-            return "it took too long"
-    last = (log.read_text("utf-8").strip().splitlines() or ["no message"])[-1]
-    return f"the process ended with {child.returncode}: {last[:160]}"
 
+    def heard(line: Line) -> None:
+        done[tuple(line["key"])] = line
 
-def _in_time(child: subprocess.Popen[str], result: Path) -> bool:
-    """Wait until the process ends; False when a cell takes too long."""
-    size, since = -1, time.monotonic()
-    while child.poll() is None:
-        if (now := result.stat().st_size) != size:
-            size, since = now, time.monotonic()
-        if time.monotonic() - since > CELL_SECONDS:
-            return False
-        time.sleep(0.05)
-    return True
-
-
-def _read(result: Path, message: str) -> dict[tuple[str, ...], dict[str, Any]]:
-    """Each cell's last line; one that was only started is where the process ended."""
-    found: dict[tuple[str, ...], dict[str, Any]] = {}
-    for text in result.read_text("utf-8").splitlines():
-        line = json.loads(text)
-        found[tuple(line["key"])] = line
-    for line in found.values():
-        if line["state"] == "started":
-            line.update(state="error", message=message)
-    return found
+    job = {
+        "trial": False,
+        "modules": modules,
+        "features": [asdict(feature) for feature in features],
+        "left": left,
+    }
+    reason = runners.run(runner_of(target), job, place, CELL_SECONDS, heard)
+    return reason or "the process ended"

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from gradspec.diagnostics import Diagnostic, Outcome, Severity, error
-from gradspec.driver.files import read_regular
+from gradspec.driver.write import read_regular
 from gradspec.lower.imports import SHIPPED
 from gradspec.source import Source, Span
 from gradspec.targets.page import AXES, CORE, SPECIAL

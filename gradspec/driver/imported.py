@@ -10,8 +10,8 @@ import tempfile
 from pathlib import Path
 from types import ModuleType
 
-from gradspec.driver import cache, runtimes
-from gradspec.driver.write import CannotWrite, OutputFile, write
+from gradspec.driver import cache
+from gradspec.driver.write import CannotWrite, OutputFile, needed, write
 from gradspec.targets.target import Emitted
 from gradspec.trial.loading import imported
 
@@ -20,7 +20,7 @@ def import_module(emitted: Emitted) -> ModuleType:
     """The module, from a file that stays, so that tools which read source text find it;
     the same texts give the same module object.
     """
-    runtime = runtimes.needed(emitted.target, emitted.runtime)
+    runtime = needed(emitted.target, emitted.runtime)
     digest = cache.digest("\0".join([emitted.text, *runtime.values()]))[:16]
     below = Path("modules", f"{emitted.target}_{digest}")
     root = (cache.folder() or _own_folder()) / below
@@ -47,7 +47,7 @@ def put(root: Path, emitted: Emitted) -> Path:
     path."""
     texts = {
         emitted.path: emitted.text,
-        **runtimes.needed(emitted.target, emitted.runtime),
+        **needed(emitted.target, emitted.runtime),
     }
     write(root, [OutputFile(path, text) for path, text in texts.items()])
     return root / emitted.path

@@ -52,24 +52,24 @@ def too_long(source: Source, options: Options) -> Diagnostic:
     )
 
 
-def lost(display: str, end: Lost, options: Options) -> Diagnostic:
+def lost(display: str, end: Lost) -> Diagnostic:
     """A file whose worker has ended."""
     if end.is_late:
         return error(
             "GS461",
-            f"compiling {display} was stopped: a step of it does not come to an end",
+            f"work on {display} was stopped: a step of it does not come to an end",
             help="give it more time with `--budget`, or divide the file",
         )
     if end.is_out_of_memory:
         return error(
             "GS461",
-            f"compiling {display} was stopped: it needs more than 1 GB of memory",
+            f"work on {display} was stopped: it needs more than 1 GB of memory",
             help="divide the file, or its rules into rules that call each other",
         )
     return error(
         "GS615",
-        f"the process that compiled {display} was killed ({end.reason})",
-        help="compile the file again; if it was killed for want of memory, with fewer"
+        f"the process that worked on {display} was killed ({end.reason})",
+        help="run the command again; if it was killed for want of memory, with fewer"
         " processes (`-j`)",
     )
 

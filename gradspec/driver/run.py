@@ -1,33 +1,36 @@
-"""Compiling files: cache, workers, and the order of results.
+"""Work on files, compiling first of all: cache, workers, and the order of results.
 
 In a worker a file may take all its time and memory. Where that ends the worker while
-SymPy was at work the file is compiled again without it; if that is the end too, or if
-somebody has killed the worker, the file has an error, and the others are compiled all
-the same.
+SymPy was at work the file is worked on again without it; if that is the end too, or if
+somebody has killed the worker, the file has an error, and the others have their results
+all the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Iterable
 from contextlib import closing
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
-from gradspec.diagnostics import Diagnostic
-from gradspec.driver import cache, runtimes
+from gradspec.diagnostics import Diagnostic, Outcome
+from gradspec.driver import cache
 from gradspec.driver.discover import Entry, read_entry, read_imported
 from gradspec.driver.results import FileResult, lost, row, too_long
 from gradspec.driver.workers import Lost, each
-from gradspec.driver.write import OutputFile, with_packages
+from gradspec.driver.write import OutputFile, needed, with_packages
 from gradspec.ignoring import kept
 from gradspec.ir.plain import shelved
 from gradspec.options import Options
 from gradspec.source import Source
-from gradspec.symbolic.limit import expendable, in_time
+from gradspec.symbolic.limit import Shortage, expendable, in_time, limited
 
 if TYPE_CHECKING:
+    from gradspec.ir.rule import Rule
     from gradspec.pipeline import Compiled
 
+T = TypeVar("T")
 Progress = Callable[[str], None]
 
 PASSING = frozenset(["GS461", "GS463", "GS609"])
@@ -41,11 +44,7 @@ def compile_entry(entry: Entry, options: Options) -> FileResult:
     source = outcome.value
     if source is None:
         return FileResult(entry.display, (), (), outcome.diagnostics)
-
-    def imported(path: str) -> Source | None:
-        return read_imported(path, entry.root).value
-
-    stored = cache.load(source, entry.below, options, imported)
+    stored = _stored(entry, options)
     if stored is not None:
         return stored
     with shelved(cache.rules()):
@@ -66,9 +65,11 @@ def compile_source(
 
 
 def compile_rules(
-    source: Source, below: str, options: Options
+    source: Source, below: str, options: Options, share: slice = slice(None)
 ) -> tuple[Compiled, dict[str, Source]]:
-    """One text, its checked rules whole; no modules if anything is wrong."""
+    """One text, or a share of its rules, with its checked rules whole; no modules if
+    anything is wrong.
+    """
     from gradspec import pipeline
     from gradspec.driver.load import load
 
@@ -78,9 +79,8 @@ def compile_rules(
         return pipeline.Compiled((), (), (too_long(source, options),)), {}
     if loaded.module is None:
         return pipeline.Compiled((), (), loaded.diagnostics), loaded.sources
-    compiled = pipeline.compile_module(
-        loaded.module, replace(source, path=below), options
-    )
+    module = replace(loaded.module, rules=loaded.module.rules[share])
+    compiled = pipeline.compile_module(module, replace(source, path=below), options)
     found = kept(loaded.diagnostics, options.ignored) + compiled.diagnostics
     failed = any(d.is_error for d in found)
     modules = () if failed else compiled.modules
@@ -98,17 +98,121 @@ def compile_entries(
     in workers also where one does it all.
     """
     entries = tuple(entries)
-    found: dict[int, FileResult] = {}
-    if is_guarded or (jobs > 1 and len(entries) > 1):
-        compiling = _in_workers(entries, options, jobs)
-    else:
-        compiling = ((n, compile_entry(e, options)) for n, e in enumerate(entries))
-    with closing(compiling):
-        for number, result in compiling:
-            found[number] = result
-            progress(entries[number].display)
+    if len(entries) < jobs:
+        _divide(entries, options, jobs)
+    compiled = partial(_outcome, compile_entry, options)
+    found = each_file(compiled, entries, jobs, progress, is_guarded)
+    results = (
+        outcome.value or FileResult(entry.display, (), (), outcome.diagnostics)
+        for entry, outcome in zip(entries, found, strict=True)
+    )
     cache.prune()
-    return _told_once(tuple(found[number] for number in range(len(entries))))
+    return _told_once(tuple(results))
+
+
+def _outcome(
+    work: Callable[[Entry, Options], T], options: Options, entry: Entry
+) -> Outcome[T]:
+    return Outcome(work(entry, options))
+
+
+def each_file(
+    work: Callable[[Entry], Outcome[T]],
+    entries: Iterable[Entry],
+    jobs: int,
+    progress: Progress,
+    is_guarded: bool = True,
+) -> tuple[Outcome[T], ...]:
+    """``work`` on each file, in workers if ``is_guarded`` or if there are several. A
+    file whose worker is lost has an error; lost to SymPy, it is tried without it first.
+    """
+    entries = tuple(entries)
+    if not is_guarded and (jobs < 2 or len(entries) < 2):
+        here = []
+        for entry in entries:
+            here.append(work(entry))
+            progress(entry.display)
+        return tuple(here)
+    done: dict[int, Outcome[T]] = {}
+    for with_sympy in (True, False):
+        left = [number for number in range(len(entries)) if number not in done]
+        task = partial(_in_worker, work, with_sympy)
+        with closing(each(task, [entries[n] for n in left], jobs)) as results:
+            for place, found in results:
+                number = left[place]
+                name = entries[number].display
+                if not isinstance(found, Lost):
+                    done[number] = found
+                elif not (found.is_late and with_sympy):
+                    done[number] = Outcome(None, (lost(name, found),))
+                if number in done:
+                    progress(name)
+    return tuple(done[number] for number in range(len(entries)))
+
+
+def _in_worker(
+    work: Callable[[Entry], Outcome[T]], with_sympy: bool, entry: Entry
+) -> Outcome[T]:
+    from gradspec.symbolic import consult
+
+    expendable()
+    consult.use(with_sympy)
+    return work(entry)
+
+
+def gathered(outcomes: Iterable[Outcome[T]]) -> Outcome[tuple[T, ...]]:
+    """The values and the diagnostics of several outcomes."""
+    outcomes = tuple(outcomes)
+    values = tuple(o.value for o in outcomes if o.value is not None)
+    return Outcome(values, tuple(d for o in outcomes for d in o.diagnostics))
+
+
+def bounded(
+    rule: Rule, what: str, options: Options, work: Callable[[], T]
+) -> Outcome[T]:
+    """The result of ``work`` on a rule; an error if it exceeds the budget."""
+    from gradspec.pipeline import stopped
+
+    found = limited(options.budget, work)
+    if isinstance(found, Shortage):
+        return Outcome(None, (stopped(rule, what, options, found),))
+    return Outcome(found)
+
+
+def _divide(entries: tuple[Entry, ...], options: Options, jobs: int) -> None:
+    """Check and stabilise the rules of each file in several workers. Their results are
+    in the cache when the file is compiled, so nothing is gained without one.
+    """
+    if cache.rules() is None:
+        return
+    open_ = [entry for entry in entries if _stored(entry, options) is None]
+    tasks = [(entry, first) for entry in open_ for first in range(jobs)]
+    with closing(each(partial(_share, options, jobs), tasks, jobs)) as shares:
+        for _ in shares:
+            pass
+
+
+def _share(options: Options, jobs: int, task: tuple[Entry, int]) -> None:
+    """One rule in ``jobs`` of a file."""
+    entry, first = task
+    expendable()
+    source = read_entry(entry).value
+    if source is not None:
+        share = slice(first, None, jobs)
+        with shelved(cache.rules()):
+            compile_rules(source, entry.below, replace(options, targets=()), share)
+
+
+def _stored(entry: Entry, options: Options) -> FileResult | None:
+    """The result from the cache, if nothing that it depends on has changed."""
+    source = read_entry(entry).value
+
+    def imported(path: str) -> Source | None:
+        return read_imported(path, entry.root).value
+
+    return (
+        None if source is None else cache.load(source, entry.below, options, imported)
+    )
 
 
 def output_files(results: Iterable[FileResult]) -> tuple[OutputFile, ...]:
@@ -125,49 +229,10 @@ def output_files(results: Iterable[FileResult]) -> tuple[OutputFile, ...]:
             *(
                 OutputFile(f"{target}/{name}", text)
                 for target, names in sorted(imported.items())
-                for name, text in runtimes.needed(target, names).items()
+                for name, text in needed(target, names).items()
             ),
         ]
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Task:
-    entry: Entry
-    options: Options
-    with_sympy: bool = True
-
-
-def _in_workers(
-    entries: tuple[Entry, ...], options: Options, jobs: int
-) -> Generator[tuple[int, FileResult], None, None]:
-    tasks = tuple(_Task(entry, options) for entry in entries)
-    late = []
-    with closing(each(_compiled, tasks, jobs)) as results:
-        for number, found in results:
-            if isinstance(found, Lost) and found.is_late:
-                late.append(number)
-            else:
-                yield number, _result(entries[number], options, found)
-    again = tuple(replace(tasks[number], with_sympy=False) for number in late)
-    with closing(each(_compiled, again, jobs)) as results:
-        for number, found in results:
-            yield late[number], _result(again[number].entry, options, found)
-
-
-def _compiled(task: _Task) -> FileResult:
-    """In a worker."""
-    from gradspec.symbolic import consult
-
-    expendable()
-    consult.use(task.with_sympy)
-    return compile_entry(task.entry, task.options)
-
-
-def _result(entry: Entry, options: Options, found: FileResult | Lost) -> FileResult:
-    if not isinstance(found, Lost):
-        return found
-    return FileResult(entry.display, (), (), (lost(entry.display, found, options),))
 
 
 def _told_once(results: tuple[FileResult, ...]) -> tuple[FileResult, ...]:

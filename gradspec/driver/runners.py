@@ -1,22 +1,79 @@
 """Runner processes, which evaluate emitted modules in their frameworks.
 
-A runner starts in this file, as a script, and holds one end of a pipe to the command.
-When that is closed, because the block has been left or the command is gone, it ends
-with all the processes that it has started.
+A runner is a script: it reads a job and writes its results, a line of JSON for each
+piece of work. It starts in this file and holds one end of a pipe to the command. When
+that is closed, because the block has been left or the command is gone, it ends with all
+the processes that it has started.
 """
 
 from __future__ import annotations
 
+import importlib.util
+import json
 import os
 import runpy
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
+
+FRAMEWORKS = {
+    "numpy": ("numpy", "pip install numpy scipy"),
+    "torch": ("torch", "pip install torch"),
+    "tf": ("tensorflow", "pip install tensorflow-cpu"),
+    "jax": ("jax", "pip install jax"),
+}
+"""By target, the package that its modules import, and the way to install it."""
+
+
+def missing(target: str, runner: Path) -> str:
+    """The reason why a target cannot be run; none if it can."""
+    if target not in FRAMEWORKS or not runner.exists():
+        return f"{target} has no runner"
+    framework, install = FRAMEWORKS[target]
+    if importlib.util.find_spec(framework) is None:
+        return f"{framework} is not installed ({install})"
+    return ""
+
+
+def run(
+    runner: Path,
+    job: object,
+    place: Path,
+    longest: float,
+    heard: Callable[[Any], object],
+) -> str:
+    """Run a job to its end, with files beside ``place``; ``heard`` takes each result.
+    The reason for which the runner ended early, if it did: it may not take longer than
+    ``longest`` seconds for a result.
+    """
+    paths = [place.with_suffix(kind) for kind in (".job", ".result", ".log")]
+    paths[0].write_text(json.dumps(job), "utf-8")
+    paths[1].write_text("", "utf-8")
+    with (
+        paths[2].open("w") as log,
+        paths[1].open(encoding="utf-8") as results,
+        running(runner, paths[:2], log, log) as child,
+    ):
+        since, rest, is_over = time.monotonic(), "", False
+        while not is_over:
+            is_over = child.poll() is not None
+            *lines, rest = (rest + results.read()).split("\n")
+            for line in lines:
+                heard(json.loads(line))
+                since = time.monotonic()
+            if time.monotonic() - since > longest:
+                return "it took too long"
+            time.sleep(0 if is_over else 0.05)
+    if not child.returncode:
+        return ""
+    said = paths[2].read_text("utf-8", "replace").strip() or "no message"
+    return f"the process ended with {child.returncode}: {said.splitlines()[-1][:160]}"
 
 
 @contextmanager

@@ -3,31 +3,35 @@ target."""
 
 from __future__ import annotations
 
-import importlib.util
-import json
 import math
 import re
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from gradspec.diagnostics import Outcome
+from gradspec.driver import cache, runners
 from gradspec.driver.discover import Entry, read_entry
 from gradspec.driver.imported import put
 from gradspec.driver.results import FileResult
-from gradspec.driver.runners import running
+from gradspec.driver.run import bounded, gathered
+from gradspec.ir.plain import shelved
 from gradspec.options import Options
+from gradspec.source import Source
+from gradspec.trial.features import TRIALS
+
+if TYPE_CHECKING:
+    from gradspec.ir.rule import Rule
 
 RUNNERS = Path(__file__).parent.parent / "trial" / "runners"
-FRAMEWORKS = {
-    "numpy": ("numpy", "numpy_trial.py", "pip install numpy scipy"),
-    "torch": ("torch", "torch_trial.py", "pip install torch"),
-    "tf": ("tensorflow", "tf_trial.py", "pip install tensorflow-cpu"),
-    "jax": ("jax", "jax_trial.py", "pip install jax"),
-}
 LONGEST_SECONDS = 3600.0
+"""Time limit of a rule's trial."""
+
+Case = dict[str, Any]
+"""The job of a rule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,102 +60,101 @@ class TrialReport:
 
 
 def run(
-    entries: Iterable[Entry],
     results: Iterable[FileResult],
+    cases: Iterable[Iterable[Case]],
     options: Options,
     progress: Callable[[str], None],
 ) -> tuple[TrialReport, ...]:
     """Try every rule of the compiled files on every target of the options."""
-    results = tuple(results)
-    cases = {e.display: _cases(e, options, _emitted(results)) for e in entries}
+    given = tuple(zip(results, cases, strict=True))
     reports, values = [], {}
     with tempfile.TemporaryDirectory(prefix="gradspec-") as folder:
         for target in options.targets:
-            job = _job(Path(folder), target, results, cases)
-            report, found = _one_target(Path(folder), target, job)
+            report, values[target] = _one_target(Path(folder), target, given)
             reports.append(report)
-            values[target] = found
             progress(target)
     return (*reports, *_agreement(values))
 
 
-def _emitted(results: Iterable[FileResult]) -> frozenset[tuple[str, str]]:
-    """Files and functions that some target has: a rule with axes may be checked
-    only."""
-    return frozenset(
-        (result.display, name)
-        for result in results
-        for module in result.modules
-        for name in _functions(module.text)
-    )
+def runner_of(target: str) -> Path:
+    """The script that runs a target's modules."""
+    return RUNNERS / f"conforming_{target}.py"
 
 
 def _functions(text: str) -> list[str]:
     return re.findall(r"^def (\w+)\(", text, re.MULTILINE)
 
 
-def _cases(
-    entry: Entry, options: Options, emitted: frozenset[tuple[str, str]]
-) -> dict[str, dict[str, Any]]:
-    """The jobs of a file's own rules; the file has been compiled, so it has no
-    faults."""
+def cases_of(
+    options: Options, is_suite: bool, entry: Entry
+) -> Outcome[tuple[Case, ...]]:
+    """The jobs of the rules of a file that has been compiled: of a trial, or of the
+    conformance suite."""
+    source = read_entry(entry).value
+    if source is None:
+        return Outcome(())
+    with shelved(cache.rules()):
+        return cases(source, entry.root, options, is_suite)
+
+
+def cases(
+    source: Source, root: str, options: Options, is_suite: bool
+) -> Outcome[tuple[Case, ...]]:
+    """The jobs of the rules of a text that are emitted: a rule with axes may be checked
+    only.
+    """
     from gradspec import pipeline
     from gradspec.driver.load import load
-    from gradspec.trial.cases import trial_case
+    from gradspec.plan.gradients import is_linear
+    from gradspec.plan.planning import plan_module
+    from gradspec.trial.cases import conformance_case, trial_case
 
-    source = read_entry(entry).value
-    module = load(source, entry.root).module if source else None
-    if module is None:
-        return {}
-    tried = tuple(r for r in module.rules if (entry.display, r.name) in emitted)
-    return {
-        c.rule.name: trial_case(c.rule)
-        for c in pipeline.check_module(replace(module, rules=tried), options)[0]
-    }
+    module = load(source, root).module
+    checked = pipeline.check_module(module, options)[0] if module else ()
+    linear = {p.name: is_linear(p) for p in plan_module(source, tuple(checked)).rules}
+    make = conformance_case if is_suite else trial_case
 
+    def jobs(rule: Rule) -> tuple[Case, ...]:
+        found = make(rule, linear[rule.name])
+        return () if found is None else (found,)
 
-def _job(
-    folder: Path,
-    target: str,
-    results: Iterable[FileResult],
-    cases: dict[str, dict[str, dict[str, Any]]],
-) -> dict[str, Any]:
-    modules = []
-    for result in results:
-        for module in result.modules:
-            if module.target == target:
-                path = put(folder / target, module)
-                functions = _functions(module.text)
-                rules = [
-                    case
-                    for name, case in cases[result.display].items()
-                    if name in functions
-                ]
-                modules.append(
-                    {"display": result.display, "path": str(path), "rules": rules}
-                )
-    return {"modules": modules}
+    rules = (one.rule for one in checked if one.rule.name in linear)
+    found = gathered(bounded(r, "trying", options, partial(jobs, r)) for r in rules)
+    return Outcome(sum(found.value or (), ()), found.diagnostics)
 
 
 def _one_target(
-    folder: Path, target: str, job: dict[str, Any]
+    folder: Path, target: str, given: Iterable[tuple[FileResult, Iterable[Case]]]
 ) -> tuple[TrialReport, dict[tuple[str, str], Any]]:
-    if target not in FRAMEWORKS:
-        return TrialReport(target, 0, 0, (), f"there is no trial for {target}"), {}
-    framework, runner, install = FRAMEWORKS[target]
-    if importlib.util.find_spec(framework) is None:
-        absent = f"{framework} is not installed ({install})"
+    if absent := runners.missing(target, runner_of(target)):
         return TrialReport(target, 0, 0, (), absent), {}
-    job_path, result_path = folder / f"{target}.json", folder / f"{target}.result.json"
-    job_path.write_text(json.dumps(job), "utf-8")
-    script, pipe = RUNNERS / runner, subprocess.PIPE
-    with running(script, (job_path, result_path), subprocess.DEVNULL, pipe) as child:
-        _, errors = child.communicate(timeout=LONGEST_SECONDS)
-    if child.returncode != 0 or not result_path.exists():
-        last = (errors.strip().splitlines() or ["no message"])[-1]
-        fault = Failure(target, "", "", "the trial itself", "", last)
-        return TrialReport(target, 0, 0, (fault,)), {}
-    return _read(target, json.loads(result_path.read_text("utf-8")))
+    found: list[dict[str, Any]] = []
+    job = {
+        "trial": True,
+        "modules": list(_modules(folder / target, target, given)),
+        "features": [asdict(feature) for feature in TRIALS[target]],
+    }
+    place = folder / f"{target}.job"
+    fault = runners.run(runner_of(target), job, place, LONGEST_SECONDS, found.append)
+    report, values = _read(target, found)
+    if fault:
+        failure = Failure(target, "", "", "the trial itself", "", fault)
+        report = replace(report, failures=(*report.failures, failure))
+    return report, values
+
+
+def _modules(
+    folder: Path, target: str, given: Iterable[tuple[FileResult, Iterable[Case]]]
+) -> Iterator[dict[str, Any]]:
+    for result, cases in given:
+        for module in result.modules:
+            if module.target == target:
+                names = _functions(module.text)
+                yield {
+                    "display": result.display,
+                    "path": str(put(folder, module)),
+                    "rules": [case for case in cases if case["rule"] in names],
+                }
 
 
 def _read(

@@ -6,6 +6,7 @@ IPython is not imported: only the shell that loads the extension is used.
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -56,21 +57,10 @@ def run_cell(shell: Any, line: str, cell: str) -> CellOutput | None:
     type=click.Choice((*TARGETS, *outside_targets())),
     help="The framework of the functions.",
 )
-@arguments.strict
-@arguments.as_written
-@arguments.budget
-@arguments.ignored
-def _options(
-    target: str,
-    strict: bool,
-    as_written: bool,
-    budget: float,
-    ignored: tuple[str, ...],
-) -> Options:
+@arguments.options(Options, "strict", "as_written", "budget", "ignored")
+def _options(target: str, options: Options) -> Options:
     """Compile the rules of the cell and define their functions."""
-    return Options(
-        (target,), strict, budget=budget, as_written=as_written, ignored=ignored
-    )
+    return replace(options, targets=(target,))
 
 
 def _compiled(shell: Any, options: Options, cell: str) -> CellOutput:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gradspec.diagnostics import Diagnostic, Label
-from gradspec.driver.boundaries import RuleTable
 from gradspec.driver.results import FileResult
 from gradspec.ir.rule import Verdict
-from gradspec.report import boundaries, costs
 from gradspec.report.diagnostic_text import printable
+from gradspec.report.summary import boundaries_data, costs_data
+
+if TYPE_CHECKING:
+    from gradspec.driver.boundaries import RuleTable
 
 FORMAT_VERSION = 1
 
@@ -33,7 +35,7 @@ def document(
         "diagnostics": [_finding(d) for d in found],
         "changed": list(changed),
     }
-    if found_at := boundaries.data(tables):
+    if found_at := boundaries_data(tables):
         data["boundaries"] = found_at
     text = json.dumps(data, indent=2, ensure_ascii=False)
     return "".join(c if c.isprintable() or c == "\n" else _escaped(c) for c in text)
@@ -78,7 +80,7 @@ def _file(result: FileResult) -> dict[str, Any]:
 
 def _costs(result: FileResult) -> dict[str, Any]:
     """The costs, if requested."""
-    found = costs.data(result)
+    found = costs_data(result)
     return {"costs": found} if found else {}
 
 

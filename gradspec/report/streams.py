@@ -1,5 +1,7 @@
 """Standard output and standard error where they are closed, full, or left by their
-reader: the command goes on without them, and its exit code is its own.
+reader: the command goes on without them, and its exit code is its own. A fault of
+gradspec goes to a file; progress to standard error, as a bar on a terminal or a line
+per file (`--verbose`).
 """
 
 from __future__ import annotations
@@ -8,9 +10,16 @@ import errno
 import io
 import os
 import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TextIO
 
 import click
+
+from gradspec import __version__
 
 _LEFT = {errno.EPIPE} | ({errno.EINVAL} if os.name == "nt" else set())
 """Errors that mean that the reader (`head`, a pager) has gone."""
@@ -67,3 +76,67 @@ def _stream(number: int, own: TextIO | None) -> TextIO:
         errors="backslashreplace",
         line_buffering=number == 2,
     )
+
+
+def tell(fault: Exception) -> None:
+    """Report a fault of ours, with the details in a file."""
+    with tempfile.NamedTemporaryFile(
+        "w", prefix="gradspec-", suffix=".txt", delete=False, encoding="utf-8"
+    ) as file:
+        file.write(f"gradspec {__version__}, Python {sys.version}\n")
+        file.writelines(traceback.format_exception(fault))
+    click.echo(
+        f"gradspec failed by a fault of its own ({type(fault).__name__}); nothing was"
+        f" written.\nPlease report it with the rule and {file.name}",
+        err=True,
+    )
+
+
+# --- progress ----------------------------------------------------------------------
+
+Advance = Callable[[str], None]
+"""A callback that takes the name of a finished piece of work."""
+
+
+@contextmanager
+def bar(what: str, total: int, is_verbose: bool = False) -> Iterator[Advance]:
+    """Gives a function to call after each of ``total`` pieces of work.
+
+    On a terminal a bar stands from the start and is gone at the end. With
+    ``is_verbose`` there is a line per piece instead, with the seconds since the last
+    one.
+    """
+    if is_verbose:
+        yield _lines()
+    elif sys.stderr.isatty() and total:
+        with _on_terminal(what, total) as advance:
+            yield advance
+    else:
+        yield lambda _: None
+
+
+def _lines() -> Advance:
+    last = time.monotonic()
+
+    def advance(name: str) -> None:
+        nonlocal last
+        now = time.monotonic()
+        click.echo(f"{name}  {now - last:.1f} s", err=True)
+        last = now
+
+    return advance
+
+
+@contextmanager
+def _on_terminal(what: str, total: int) -> Iterator[Advance]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        task = shown.add_task(what, total=total)
+        yield lambda name: shown.update(task, advance=1, description=f"{what} {name}")

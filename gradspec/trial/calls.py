@@ -44,8 +44,7 @@ from gradspec.ir.walk import (
 from gradspec.symbolic.compare import bend, slope
 from gradspec.symbolic.enclose import Program, enclose
 from gradspec.symbolic.truth import nearest, values
-from gradspec.trial.drawing import Drawn, Point
-from gradspec.trial.shapes import Place, place_in
+from gradspec.trial.drawing import Drawn, Place, Point, place_in
 
 Term = tuple[str, Expr]
 """A summand of a gradient, and the output whose batch it has ("": the whole batch)."""
@@ -148,12 +147,15 @@ def is_exact(rule: Rule) -> bool:
     return not overridden and not follows_surrogate(rule)
 
 
-def signature(rule: Rule) -> dict[str, Any]:
-    """The data with which a runner calls a rule, as plain data for JSON."""
+def signature(rule: Rule, linear: bool) -> dict[str, Any]:
+    """The data with which a runner calls a rule, as plain data for JSON; its gradient
+    is ``linear`` in the cotangents or not.
+    """
     return {
         "rule": rule.name,
         "axes": not rule.is_elementwise,
         "exact": is_exact(rule),
+        "linear": linear,
         "inputs": [[i.name, i.kind.value] for i in rule.tensor_inputs],
         "outputs": [[o.name, o.kind.value] for o in rule.outputs],
     }
@@ -165,20 +167,25 @@ def call(scalars: Scalars, drawn: Drawn, is_smooth: bool = True) -> dict[str, An
     that share it.
     """
     rule, sizes = scalars.rule, scalars.sizes
-    outputs, gradients = _evaluated(scalars, drawn)
-    expected = {
-        o.name: _gathered(o, sizes, drawn.shapes[f"d{o.name}"], outputs)
-        for o in rule.outputs
-    }
+    values, gradients = _evaluated(scalars, drawn)
     statics = _statics(rule, sizes, drawn)
+    arrays = {
+        name: [_shape(rule, name, sizes, drawn), [float(v) for v in cells.values()]]
+        for name, cells in drawn.cells.items()
+        if name not in statics
+    }
     return {
         "statics": statics,
-        "given": {
-            name: [_shape(rule, name, sizes, drawn), [float(v) for v in cells.values()]]
-            for name, cells in drawn.cells.items()
-            if name not in statics
+        "given": {i.name: arrays[i.name] for i in rule.tensor_inputs},
+        "upstream": {
+            o.name: arrays[f"d{o.name}"] for o in rule.outputs if o.takes_gradient
         },
-        "expected": expected | _by_input(scalars, drawn, gradients),
+        "probes": {i.name: arrays[f"probe {i.name}"] for i in scalars.differentiable},
+        "values": {
+            o.name: _gathered(o, sizes, drawn.shapes[f"d{o.name}"], values)
+            for o in rule.outputs
+        },
+        "first": _by_input(scalars, drawn, gradients),
         "second": second(scalars, drawn) if is_smooth else None,
     }
 

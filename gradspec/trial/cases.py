@@ -1,23 +1,36 @@
-"""The jobs of `gradspec test`: the calls by which emitted functions are tried.
+"""The jobs of `gradspec test`: the calls by which emitted functions are tried, and the
+one call of each rule for the conformance suite.
 
 The parent process evaluates a rule's own expressions by ball arithmetic; a child
-process runs the emitted function in its framework and compares.
+process runs the emitted function in its framework and compares. A framework that drops
+a rule differentiates the forward expression instead. Where the declared gradient is
+another (a surrogate, an override), that shows as a number.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 from gradspec.ir.elements import OutOfRange
-from gradspec.ir.rule import Example, Kind, Rule, Value
+from gradspec.ir.rule import Backward, Example, Kind, NoGradient, Pending, Rule, Value
+from gradspec.ir.walk import names
 from gradspec.symbolic.enclose import Program
 from gradspec.symbolic.sampling import sample
-from gradspec.trial.calls import Scalars, call, is_smooth, signature
-from gradspec.trial.drawing import Drawn, Point, attempt, given
-from gradspec.trial.shapes import Place, batch_shapes, size_choices
+from gradspec.trial.calls import WHOLE, Scalars, call, is_smooth, signature, third
+from gradspec.trial.drawing import (
+    Drawn,
+    Place,
+    Point,
+    attempt,
+    batch_shapes,
+    broadcast,
+    given,
+    size_choices,
+)
 
 POINTS = 48
 """Points of an elementwise rule: simple ones, thresholds and a spread of magnitudes."""
@@ -36,11 +49,11 @@ DRAWS = 400
 SMOOTH_DRAWS = 6
 
 
-def trial_case(rule: Rule) -> dict[str, Any]:
-    """The job for one rule, as plain data for JSON."""
+def trial_case(rule: Rule, linear: bool = True) -> dict[str, Any]:
+    """The job for one rule, as plain data for JSON; see `signature`."""
     calls = _at_points(rule) if rule.is_elementwise else _over_axes(rule)
     examples = [_example(rule, example) for example in rule.examples]
-    return {**signature(rule), "calls": list(calls), "examples": examples}
+    return {**signature(rule, linear), "calls": list(calls), "examples": examples}
 
 
 # --- elementwise rules ---------------------------------------------------------------
@@ -135,3 +148,103 @@ def _example(rule: Rule, example: Example) -> dict[str, Any]:
 def _plain(value: Value) -> Any:
     """JSON data; texts stay texts, since their digits set the tolerance."""
     return value if isinstance(value, str) else [_plain(item) for item in value]
+
+
+# --- the conformance suite ---------------------------------------------------------
+
+BATCH: Place = (2, 3)
+"""The batch of an elementwise rule's call."""
+
+PARTS: tuple[Place, ...] = ((2, 1), (3,))
+"""The first two inputs of several: each is broadcast along an axis of the other."""
+
+
+def conformance_case(rule: Rule, linear: bool) -> dict[str, Any] | None:
+    """The job for one rule, whose gradient is ``linear`` in the cotangents or not; None
+    where no arguments are to be found.
+    """
+    found = _call(rule, linear)
+    if found is None:
+        return None
+    scalars, drawn, made = found
+    bare = Scalars.of(lost(rule), scalars.sizes, linear and rule.is_elementwise)
+    upstream = [f"d{name}" for name in made["upstream"]]
+    return {
+        **signature(rule, linear),
+        "batched": list(_batched([*made["given"]], drawn)),
+        "rows": [name.removeprefix("d") for name in _batched(upstream, drawn)],
+        **_to_third(scalars, drawn, made),
+        "bare": _to_third(bare, drawn, call(bare, drawn)),
+    }
+
+
+def lost(rule: Rule) -> Rule:
+    """The rule without its declared backward pass."""
+    return replace(rule, backward=tuple(map(_undeclared, rule.backward)), surrogates=())
+
+
+def _undeclared(entry: Backward) -> Backward:
+    return entry if isinstance(entry, NoGradient) else Pending()
+
+
+def _to_third(scalars: Scalars, drawn: Drawn, made: dict[str, Any]) -> dict[str, Any]:
+    """The call with third derivatives, if it has second ones."""
+    return made | {"third": third(scalars, drawn) if made["second"] else None}
+
+
+def _batched(variables: list[str], drawn: Drawn) -> Iterator[str]:
+    """Names of values with the first axis of the batch, which is no axis of their
+    own."""
+    ranks = {name: len(drawn.shapes[name]) for name in variables}
+    longest = max(ranks.values(), default=0)
+    return (name for name, rank in ranks.items() if longest and rank == longest)
+
+
+def _call(rule: Rule, linear: bool) -> tuple[Scalars, Drawn, dict[str, Any]] | None:
+    """A call with batch axes, smooth if a few draws find one."""
+    rng = random.Random(rule.name)
+    batches: Mapping[str, Place] = {}
+    if not rule.is_elementwise:
+        batches = list(batch_shapes(rule, rng))[1]
+    best = None
+    for sizes in size_choices(rule, 0, rng):
+        try:
+            scalars = Scalars.of(rule, sizes, linear and rule.is_elementwise)
+            Scalars.of(lost(rule), sizes)
+        except OutOfRange:
+            continue
+        if rule.is_elementwise:
+            batches = _shapes(scalars, linear)
+        for drawn in draws(scalars, batches, rng):
+            best = scalars, drawn, call(scalars, drawn)
+            if best[2]["second"] is not None:
+                return best
+        if best is not None:
+            return best
+    return None
+
+
+def _shapes(scalars: Scalars, linear: bool) -> dict[str, Place]:
+    """Of an elementwise rule. All alike where a gradient is not linear: to broadcast is
+    to add up. Each output has the joint shape of the inputs it depends on.
+    """
+    rule = scalars.rule
+    batched = [i.name for i in rule.tensor_inputs if i.shape.batch]
+    whole: Place = BATCH if batched else ()
+    shapes: dict[str, Place] = {i.name: () for i in rule.inputs}
+    shapes |= dict.fromkeys(batched, whole)
+    if linear and len(batched) > 1:
+        shapes |= dict(zip(batched, PARTS, strict=False))
+    joint = {o.name: {*o.spans} for o in rule.outputs}
+    for variable, terms in scalars.gradients.items():
+        for output, term in terms:
+            if output != WHOLE:
+                joint[output] |= {variable, *names(term)}
+    return shapes | {
+        f"d{name}": _joint(inputs, shapes) if linear else whole
+        for name, inputs in joint.items()
+    }
+
+
+def _joint(inputs: set[str], shapes: Mapping[str, Place]) -> Place:
+    return broadcast(shape for name, shape in shapes.items() if name in inputs)

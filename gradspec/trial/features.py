@@ -4,14 +4,16 @@
 with the probes, 3 those of the product of these, 0 the values, or nothing but what it
 checks itself. ``forward`` marks those that need a forward derivative, which a backward
 pass that is not linear in its cotangent does not have; ``exact`` those that compare
-with difference quotients, ``smooth`` those that do so for second derivatives. ``half``
-is computed in bfloat16, ``double`` in float64. Features of one group share a process.
+with difference quotients, ``smooth`` those that do so for second derivatives, ``axes``
+those for rules with axes alone. ``half`` is computed in bfloat16, ``double`` in
+float64. Features of one group share a process.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,7 @@ class Feature:
     double: bool = False
     exact: bool = False
     smooth: bool = False
+    axes: bool = False
 
 
 _TABLES = {
@@ -186,9 +189,40 @@ _TABLES = {
 }
 """By target and group; ``name``, ``name: 2`` for the order, ``name: 2 forward``."""
 
+_TRIALS = {
+    "numpy": "f_vjp; f_vjp, values: 0; f_jvp: 1 forward; non-contiguous inputs",
+    "torch": """
+        backward; double backward: 2; non-contiguous inputs; gradcheck: 0 exact smooth;
+        gradgradcheck: 0 exact smooth
+    """,
+    "tf": """
+        tape; nested tapes: 2; tf.function, unknown ranks;
+        tf.function, unknown shapes: axes
+    """,
+    "jax": "vjp; grad of grad, compiled: 2; jacfwd, compiled: 1 forward; jit",
+}
+"""By target, what a trial takes its calls through, in float64. The first is for every
+call, the others are for a few that are smooth or small.
+"""
+
+
+def applies(feature: Feature, case: Mapping[str, Any]) -> bool:
+    """True if the feature applies to a call of a rule. It needs a gradient that can be
+    lost.
+    """
+    wanted = {2: "second", 3: "third"}.get(feature.order, "first")
+    return bool(
+        case["first"]
+        and (case["linear"] or not feature.forward)
+        and (case["exact"] or not feature.exact)
+        and case[wanted] is not None
+        and (case["second"] is not None or not feature.smooth)
+        and (case["axes"] or not feature.axes)
+    )
+
 
 def _features(groups: Mapping[str, str]) -> Iterator[Feature]:
-    marks = ("forward", "half", "double", "exact", "smooth")
+    marks = ("forward", "half", "double", "exact", "smooth", "axes")
     for group, text in groups.items():
         for entry in " ".join(text.split()).split("; "):
             name, _, rest = entry.partition(": ")
@@ -199,3 +233,5 @@ def _features(groups: Mapping[str, str]) -> Iterator[Feature]:
 
 FEATURES = {target: tuple(_features(groups)) for target, groups in _TABLES.items()}
 """By target, in the order of the matrix."""
+
+TRIALS = {target: tuple(_features({"": text})) for target, text in _TRIALS.items()}

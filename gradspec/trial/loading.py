@@ -1,11 +1,15 @@
-"""Importing emitted modules from their files, each folder as a package of its own."""
+"""The frame of all runners: emitted modules are imported from their files, each folder
+as a package of its own; jobs are read and results written.
+"""
 
 from __future__ import annotations
 
 import importlib
+import json
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 RUNTIME = "_gradspec.py"
 
@@ -28,3 +32,14 @@ def imported(path: str, prefix: str = "emitted") -> ModuleType:
         sys.modules[package] = holder
     importlib.invalidate_caches()
     return importlib.import_module(".".join([package, *parts]))
+
+
+def job() -> Any:
+    """The job, whose file is the first argument of the command line."""
+    return json.loads(Path(sys.argv[1]).read_text("utf-8"))
+
+
+def report(line: object) -> None:
+    """Add a result to the file that is the second argument of the command line."""
+    with Path(sys.argv[2]).open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")

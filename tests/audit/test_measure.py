@@ -9,8 +9,15 @@ import numpy as np
 import pytest
 
 from gradspec.audit.formats import largest
-from gradspec.audit.measure import Truth, errors, measure, worse
-from gradspec.audit.tolerance import at_sign_changes, tolerances, units
+from gradspec.audit.measure import (
+    Truth,
+    at_sign_changes,
+    errors,
+    measure,
+    tolerances,
+    units,
+    worse,
+)
 from gradspec.primitives.formula import formula
 from gradspec.stabilise import sampling
 from gradspec.stabilise.accuracy_model import GOOD, Trial

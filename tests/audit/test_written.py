@@ -9,7 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from gradspec.audit import written
+from gradspec.audit.quantities import (
+    is_derivative,
+    written_outputs,
+    written_program,
+)
 from tests.derive.rules import rules
 
 STOPPING = """\
@@ -33,19 +37,17 @@ rule late(x) -> y:
 
 
 @pytest.mark.parametrize(
-    ("name", "is_derivative"),
+    ("name", "expected"),
     [("stopped", False), ("weighed", True), ("reversed", False), ("late", False)],
 )
-def test_a_framework_can_stop_gradients_and_no_more(
-    name: str, is_derivative: bool
-) -> None:
+def test_a_framework_can_stop_gradients_and_no_more(name: str, expected: bool) -> None:
     rule = rules(STOPPING)[name]
-    assert written.is_derivative(rule) is is_derivative
+    assert is_derivative(rule) is expected
 
 
 def test_what_is_stopped_is_told() -> None:
     rule = rules(STOPPING)["weighed"]
-    steps = written.program(written.outputs(rule))["nodes"]
+    steps = written_program(written_outputs(rule))["nodes"]
     assert [step for step in steps if step[0] == "stop"] == [["stop", 2]]
     assert steps[2] == ["add", 0, 1]
 

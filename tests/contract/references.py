@@ -6,7 +6,7 @@ Only `pin` asks for them; a test compares with what is pinned.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,8 @@ _LARGEST = 24
 """Elements of a call over axes, inputs and gradients together, if there is such a call."""
 
 Case = dict[str, Any]
+PARTS = {"given": ("given", "upstream"), "expected": ("values", "first")}
+"""Parts of a call."""
 
 
 def rows(file: File) -> Iterator[Row]:
@@ -66,8 +68,7 @@ Spot = tuple[Case, int]
 def _numbers(spot: Spot, of: str) -> list[float]:
     """What is given at a point, or expected."""
     call, k = spot
-    names = (name for name in call[of] if not name.startswith("probe "))
-    return [call[of][name][1][k] for name in names]
+    return [flat[k] for part in PARTS[of] for _, flat in call[part].values()]
 
 
 def _chosen(calls: list[Case]) -> list[Spot]:
@@ -104,15 +105,16 @@ def _call(case: Case, call: Case, chosen: list[int], shape: tuple[int, ...]) -> 
         flat = [value[1][k] for k in chosen]
         return np.array(flat, TYPES.get(kind, np.float64)).reshape(shape)
 
-    given, expected = call["given"], call["expected"]
-    inputs = {n: array(given[n], k) for n, k in case["inputs"]}
-    floats = [name for name, kind in case["outputs"] if kind == "float"]
+    return _made(case, call, array)
+
+
+def _made(case: Case, call: Case, array: Callable[[Any, str], Any]) -> Call:
     return Call(
         call["statics"],
-        inputs,
-        {n: array(given[f"d{n}"], "float") for n in floats},
-        {n: array(expected[n], k) for n, k in case["outputs"]},
-        {n: array(expected[f"d{n}"], "float") for n in inputs if f"d{n}" in expected},
+        {n: array(call["given"][n], k) for n, k in case["inputs"]},
+        {n: array(value, "float") for n, value in call["upstream"].items()},
+        {n: array(call["values"][n], k) for n, k in case["outputs"]},
+        {n[1:]: array(value, "float") for n, value in call["first"].items()},
     )
 
 
@@ -123,26 +125,18 @@ def _over_axes(case: Case) -> list[Call]:
     if not calls:
         return []
     chosen = max(fits, key=_size) if fits else min(calls, key=_size)
-    given, expected = chosen["given"], chosen["expected"]
 
     def array(value: tuple[list[int], list[float]], kind: str) -> Any:
         shape, flat = value
         return np.array(flat, TYPES.get(kind, np.float64)).reshape(shape)
 
-    inputs = {n: array(given[n], k) for n, k in case["inputs"]}
-    outputs = {n: array(expected[n], k) for n, k in case["outputs"]}
-    floats = [name for name, kind in case["outputs"] if kind == "float"]
-    above = {n: array(given[f"d{n}"], "float") for n in floats}
-    slopes = {
-        n: array(expected[f"d{n}"], "float") for n in inputs if f"d{n}" in expected
-    }
-    return [Call(chosen["statics"], inputs, above, outputs, slopes)]
+    return [_made(case, chosen, array)]
 
 
 def _size(call: Case) -> int:
     """Zero if it has no element, or an infinite one."""
-    arrays = [flat for _, flat in call["expected"].values()]
+    arrays = [flat for part in PARTS["expected"] for _, flat in call[part].values()]
     if not all(arrays) or not all(math.isfinite(v) for flat in arrays for v in flat):
         return 0
-    given = [f for n, (_, f) in call["given"].items() if not n.startswith("probe ")]
+    given = [flat for part in PARTS["given"] for _, flat in call[part].values()]
     return sum(map(len, [*arrays, *given]))

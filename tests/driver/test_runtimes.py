@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import gradspec
-from gradspec.driver.runtimes import needed, runtime_files
+from gradspec.driver.write import needed, runtime_files
 from gradspec.targets import TARGETS
 
 RULE = "rule softplus(x) -> y:\n    y = log(1 + exp(x))\n"

@@ -112,7 +112,7 @@ def test_a_killed_worker_is_one_message(tmp_path: Path) -> None:
         shown, told = child.communicate(timeout=250)
     assert child.returncode == 1
     assert told.count("error[") == 1
-    assert "error[GS615]: the process that compiled" in told
+    assert "error[GS615]: the process that worked on" in told
     assert "was killed (SIGKILL)" in told
     assert "1 error, " in told
     assert "Traceback" not in told
@@ -197,9 +197,10 @@ def test_what_sympy_does_not_return_from_is_compiled_without_it(
     Path(entry.display).write_text(NEVER, "utf-8")
 
     def made_up(work, tasks, jobs):  # type: ignore[no-untyped-def]
+        _, with_sympy = work.args
         for number, task in enumerate(tasks):
             late = Lost(-signal.SIGVTALRM)
-            yield number, late if task.with_sympy else work(task)
+            yield number, late if with_sympy else work(task)
 
     monkeypatch.setattr(run, "each", made_up)
     monkeypatch.setattr(run, "expendable", lambda: None)
@@ -224,7 +225,7 @@ def test_what_sympy_does_not_return_from_is_compiled_without_it(
     ],
 )
 def test_a_lost_file_is_told_in_words(code: int, expected: str) -> None:
-    assert lost("f.grad", Lost(code), Options()).code == expected
+    assert lost("f.grad", Lost(code)).code == expected
 
 
 # --- runners -----------------------------------------------------------------------------

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradspec.audit.measure import Truth, errors
-from gradspec.audit.tolerance import units
+from gradspec.audit.measure import Truth, errors, units
 from gradspec.derive.complete import complete
 from gradspec.driver.imported import import_module
 from gradspec.ir.expr import Apply, Ref

@@ -7,12 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
-from gradspec.driver.boundaries import RuleTable, tables
-from gradspec.driver.boundary_table import Line, lines
+from gradspec.driver.boundaries import Line, RuleTable, lines, of_file
 from gradspec.driver.discover import discover
-from gradspec.report import boundaries
+from gradspec.options import Options
+from gradspec.report.summary import boundaries
 from tests.checks.written import written
 
 ROOT = Path(__file__).parents[2]
@@ -136,7 +137,7 @@ TABLE = RuleTable(
 
 
 def test_plain_text_has_columns_in_line() -> None:
-    head, titles, row = boundaries.plain([TABLE]).splitlines()
+    head, titles, row = click.unstyle(boundaries([TABLE])).splitlines()
     assert head == "a.grad:1 relu"
     assert titles.index("verdict") == row.index("outside the slopes [GS402]")
     assert titles.index("slope") == row.index("0 | 2 | 1")
@@ -144,14 +145,11 @@ def test_plain_text_has_columns_in_line() -> None:
 
 def test_a_rule_without_boundaries_is_one_line() -> None:
     empty = RuleTable("a.grad:1", "gelu", ())
-    assert boundaries.plain([empty]) == "a.grad:1 gelu: no boundaries"
+    assert click.unstyle(boundaries([empty])) == "a.grad:1 gelu: no boundaries"
 
 
-def test_a_terminal_shows_the_same(capsys: pytest.CaptureFixture[str]) -> None:
-    boundaries.show([TABLE])
-    told = capsys.readouterr().out
-    assert "relu" in told
-    assert "outside the slopes [GS402]" in " ".join(told.split())
+def test_what_is_wrong_is_red_on_a_terminal() -> None:
+    assert "\x1b[31moutside the slopes [GS402]\x1b[0m" in boundaries([TABLE])
 
 
 def test_the_command(tmp_path: Path) -> None:
@@ -180,8 +178,18 @@ def test_the_command(tmp_path: Path) -> None:
 def test_no_shipped_rule_is_wrong_at_a_boundary(path: Path) -> None:
     entries = discover([str(path)]).value
     assert entries
-    for table in tables(entries, lambda _: None):
+    found = of_file(Options(), entries[0])
+    assert not found.diagnostics
+    for table in found.value or ():
         for line in table.lines:
             assert not line.code, (table.name, line)
             assert "nan" not in line.emitted, (table.name, line)
             assert line.verdict != "not decided", (table.name, line)
+
+
+def test_a_table_beyond_the_budget_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a.grad").write_text("rule f(x) -> y:\n    y = tan(x) / x\n", "utf-8")
+    (entry,) = discover([str(tmp_path / "a.grad")]).value or ()
+    found = of_file(Options(budget=1e-3), entry)
+    assert found.value == () and [d.code for d in found.diagnostics] == ["GS461"]
+    assert "looking at the boundaries of f was stopped" in found.diagnostics[0].headline

@@ -6,7 +6,7 @@ import pytest
 
 from gradspec.driver.conforming import Cell, Matrix
 from gradspec.driver.trials import TrialReport
-from gradspec.report import matrix_text, trial_text
+from gradspec.report.tested import show_matrices, show_trials
 
 OWN = Cell("f", "export", "error", "no such operation", plain="ok")
 EXCUSED = Cell("f", "functionalize", "error", "NYI", plain="error", plain_message="NYI")
@@ -15,14 +15,14 @@ ABSENT = Matrix("torch", (), (), (), "torch is not installed")
 
 
 def test_what_plain_code_fails_at_is_a_note(capsys: pytest.CaptureFixture[str]) -> None:
-    matrix_text.show([MATRIX], "text")
+    show_matrices([MATRIX], "text")
     own, excused = capsys.readouterr().err.splitlines()
     assert own.startswith("error[GS530]: f on torch, export: error: no such operation")
     assert excused.startswith("note: f on torch, functionalize: error: NYI [plain")
 
 
 def test_annotations_say_which_is_which(capsys: pytest.CaptureFixture[str]) -> None:
-    matrix_text.show([MATRIX], "github")
+    show_matrices([MATRIX], "github")
     own, excused = capsys.readouterr().out.splitlines()
     assert own.startswith("::error title=GS530::f on torch, export")
     assert excused.startswith("::notice title=GS530::f on torch, functionalize")
@@ -31,7 +31,7 @@ def test_annotations_say_which_is_which(capsys: pytest.CaptureFixture[str]) -> N
 def test_a_missing_framework_is_said_in_an_annotation(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    matrix_text.show([ABSENT], "github")
-    trial_text.show((TrialReport("torch", 0, 0, (), ABSENT.absent),), "github")
+    show_matrices([ABSENT], "github")
+    show_trials((TrialReport("torch", 0, 0, (), ABSENT.absent),), "github")
     line = "::error title=GS611::torch: torch is not installed"
     assert capsys.readouterr().out.splitlines() == [line, line]

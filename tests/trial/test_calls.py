@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gradspec.trial.cases import trial_case
-from gradspec.trial.shapes import place_in
+from gradspec.trial.drawing import place_in
 from tests.lower.grad_text import rule
 from tests.trial.spoiling import assert_noticed
 
@@ -29,9 +29,9 @@ def array(given: list[Any]) -> dict[tuple[int, ...], float]:
 
 def test_gradients_are_summed_over_the_batch_whatever_the_rule_declares() -> None:
     for call in trial_case(rule(LINEAR))["calls"]:
-        x, dy = array(call["given"]["x"]), array(call["given"]["dy"])
+        x, dy = array(call["given"]["x"]), array(call["upstream"]["y"])
         shape = call["given"]["x"][0][:-1]
-        for (i, k), slope in array(call["expected"]["dw"]).items():
+        for (i, k), slope in array(call["first"]["dw"]).items():
             terms = [
                 v * x[(*place_in(p[:-1], shape), k)]
                 for p, v in dy.items()
@@ -42,7 +42,7 @@ def test_gradients_are_summed_over_the_batch_whatever_the_rule_declares() -> Non
 
 def test_calls_have_sizes_of_one_and_broadcast_and_empty_batches() -> None:
     calls = trial_case(rule(LINEAR))["calls"]
-    shapes = [(c["given"]["x"][0], c["given"]["dy"][0]) for c in calls]
+    shapes = [(c["given"]["x"][0], c["upstream"]["y"][0]) for c in calls]
     assert any(dy[:-1] == [2, 3] for _, dy in shapes)
     assert any(dy[0] == 0 for _, dy in shapes)
     assert any(x[-1] == 1 for x, _ in shapes)
@@ -51,7 +51,7 @@ def test_calls_have_sizes_of_one_and_broadcast_and_empty_batches() -> None:
 
 def test_second_derivatives_are_those_of_calculus() -> None:
     for call in trial_case(rule(SQUARES))["calls"]:
-        dy, probe = array(call["given"]["dy"]), array(call["given"]["probe x"])
+        dy, probe = array(call["upstream"]["y"]), array(call["probes"]["x"])
         for (*place, _), number, second in zip(
             probe, probe.values(), call["second"]["dx"][1], strict=True
         ):

@@ -13,7 +13,6 @@ import pytest
 
 from gradspec.driver import conforming
 from gradspec.driver.cache import Shelf
-from gradspec.driver.conforming_kept import Kept
 from gradspec.driver.load import load
 from gradspec.driver.trials import RUNNERS
 from gradspec.ir.walk import closed_outputs, names
@@ -26,7 +25,8 @@ from tests.contract.tables import told
 
 @pytest.mark.parametrize("target", FEATURES)
 def test_every_feature_has_its_function(target: str) -> None:
-    texts = [p.read_text("utf-8") for p in RUNNERS.glob(f"conforming_{target}*.py")]
+    files = [*RUNNERS.glob(f"conforming_{target}*.py"), RUNNERS / "transforms.py"]
+    texts = [p.read_text("utf-8") for p in files]
     written = set(re.findall(r'"([^"\n]+)"', "\n".join(texts)))
     assert {f.name for f in FEATURES[target]} <= written
     names = [f.name for f in FEATURES[target]]
@@ -84,7 +84,7 @@ def test_each_of_two_inputs_is_broadcast() -> None:
     cases = {c["rule"]: c for c in conforming.markers(Options(("numpy",))).cases}
     pair = cases["pair_marker"]
     assert [list(pair["given"][name][0]) for name in "xy"] == [[2, 1], [3]]
-    assert {n: list(v[0]) for n, v in pair["zeroth"].items()} == {"z": [2, 3], "w": [3]}
+    assert {n: list(v[0]) for n, v in pair["values"].items()} == {"z": [2, 3], "w": [3]}
     assert (pair["batched"], pair["rows"]) == (["x"], ["z"])
 
 
@@ -183,7 +183,7 @@ def test_what_was_ok_is_kept_while_nothing_changes(
     given = conforming.markers(Options(("numpy",)))
     cases = tuple(c for c in given.cases if c["rule"] == "nonlinear_marker")
     given, features = replace(given, cases=cases), FEATURES["numpy"]
-    before = Kept(Shelf(tmp_path / "kept"))
+    before = Shelf(tmp_path / "kept")
     first = conforming.matrix("numpy", (given,), features, before)
     assert {c.state for c in first.cells} == {"ok", "none"}
     (entry,) = (tmp_path / "kept").iterdir()

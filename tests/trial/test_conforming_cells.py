@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from gradspec.driver import conforming
-from gradspec.driver.trials import FRAMEWORKS
+from gradspec.driver.runners import FRAMEWORKS
 from gradspec.options import Options
 from gradspec.trial.features import FEATURES
 from tests.contract.cells import changed

@@ -121,7 +121,7 @@ def test_a_rule_that_takes_no_gradient_has_none_to_lose() -> None:
     source = Source("f.grad", "rule scaled(n: int) -> y:\n    y = 2.5 * n\n")
     result, _ = compile_source(source, "f.grad", Options(("numpy",)))
     (module,) = result.modules
-    cases = conforming.cases(source, ".", Options(("numpy",)))
+    cases = conforming.cases(source, ".", Options(("numpy",)), True).value or ()
     given = conforming.Subject({"numpy": module}, cases, conforming.DOUBTED)
     matrix = conforming.matrix("numpy", (given,), FEATURES["numpy"])
     assert matrix.rules == ("scaled",)

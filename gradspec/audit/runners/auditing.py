@@ -1,132 +1,249 @@
 """Code shared by all auditing runners: jobs, formulas as written, results.
 
-A runner is a script of its own, run as ``python <runner>.py JOB FOLDER`` in a child
-process; it imports a framework and the emitted modules, and never gradspec. For each
-case it writes ``<key>.npz`` into FOLDER: one float64 array for each side (the emitted
-function, the framework's own, the formula as written) and quantity, named ``side/key``.
+A runner imports a framework and the emitted modules; numbers are held as in the trials'
+runners. For each case it writes ``<key>.npz``: one float64 array for each side (the
+emitted function, the framework's own, the formula as written) and quantity, named
+``side/key``.
 """
 
 from __future__ import annotations
 
-import json
+import operator
 import sys
 import traceback
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from gradspec.trial.loading import imported
+from gradspec.trial import loading
+
+sys.path.append(str(Path(loading.__file__).parent / "runners"))
+# The settings of the trials' runners, by which the auditing ones hold numbers.
 
 Case = dict[str, Any]
 Function = Callable[..., Any]
 Arrays = dict[str, Any]
 
-
 COMPILED = "compiled "
 """Before the name of a side: the same function, compiled."""
 
+_OPERATORS: Mapping[str, Function] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "div": operator.truediv,
+    "mod": operator.mod,
+    "pow": operator.pow,
+    "neg": operator.neg,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "and": operator.and_,
+    "or": operator.or_,
+    "not": operator.invert,
+}
+_NAMES = {
+    "select": "where",
+    "max": "maximum",
+    "min": "minimum",
+    "stop": "stop_gradient",
+}
+"""Operations that frameworks call otherwise than gradspec does."""
 
-class Adapter(Protocol):
-    """The operations that a framework's runner provides."""
+_ACTIVATIONS = {
+    *("elu", "celu", "selu", "gelu", "mish", "relu6", "silu"),
+    *("hardswish", "hardsigmoid", "softsign", "tanhshrink"),
+}
+"""Functions that frameworks call as rules do, with statics of the same names."""
 
-    operations: Mapping[str, Function]
-    """Primitives by name, for formulas as written."""
 
-    natives: Mapping[str, Function]
-    """The framework's own functions by the names of rules, inputs in order, statics by
-    keyword."""
+@dataclass(frozen=True, slots=True)
+class Library:
+    """The functions of a framework: those of its modules ``places`` by name, and
+    ``operations`` with other names. ``natives`` are further functions by the names of
+    rules, inputs in order, statics by keyword.
+    """
 
-    def emitted(self, module: ModuleType, case: Case, columns: list[Any]) -> Arrays:
+    places: tuple[Any, ...]
+    operations: Mapping[str, Function] = field(default_factory=dict)
+    natives: Mapping[str, Function] = field(default_factory=dict)
+
+    def operation(self, name: str) -> Function | None:
+        """The framework's function for a primitive, if it has one."""
+        if name == "clip":
+            return self._clipped
+        return self.operations.get(name) or _OPERATORS.get(name) or self._of_place(name)
+
+    def native(self, case: Case) -> Function | None:
+        """The framework's own function for a rule; that of a primitive of its name."""
+        name = case["rule"]
+        known = name in _ACTIVATIONS or (case["named"] and not case["statics"])
+        return self.natives.get(name) or (self.operation(name) if known else None)
+
+    def _of_place(self, name: str) -> Function | None:
+        named = _NAMES.get(name, name)
+        found = (getattr(place, named, None) for place in self.places)
+        return next((function for function in found if function), None)
+
+    def _clipped(self, x: Any, low: Any, high: Any) -> Any:
+        least, most = self._of_place("min"), self._of_place("max")
+        assert least and most
+        return least(most(x, low), high)
+
+
+class Audit:
+    """A framework: its ``library``, and its way to hold numbers (`setting.Setting`)."""
+
+    library: Library
+    setting: Any
+
+    def columns(self, columns: list[Any], case: Case) -> list[Any]:
+        """The inputs at all points, as the framework is to have them."""
+        return columns
+
+    def emitted(self, s: Any, case: Case) -> Arrays:
         """Values and derivatives of the emitted function, by quantity."""
+        return self.own(s, case)
 
-    def compiled(self, function: Function, case: Case, columns: list[Any]) -> Arrays:
-        """Values and derivatives of a function in a program that the framework rewrites before
-        it runs it; none where users have no such thing by default."""
-
-    def own(self, function: Function, case: Case, columns: list[Any]) -> Arrays:
+    def own(self, s: Any, case: Case) -> Arrays:
         """Values and derivatives of another function, by the framework."""
+        return measured(s, case, s.floats, self.one(s))
 
-    def constant(self, value: float, case: Case) -> Any:
-        """A number of a formula."""
+    def compiled(self, s: Any, case: Case) -> Arrays:
+        """Values and derivatives of a function in a program that the framework rewrites
+        before it runs it; none where users have no such thing by default."""
+        return {}
+
+    def one(self, s: Any) -> Any:
+        """The upstream gradient."""
+        return s.tensor([[], [1.0]], "float")
 
 
-def main(adapter: Adapter) -> None:
-    """Run the job named on the command line; a line of output for each case done."""
-    job = json.loads(Path(sys.argv[1]).read_text("utf-8"))
-    modules: dict[str, ModuleType] = {}
+def main(audit: Audit) -> None:
+    """Measure every case of the job."""
+    job = loading.job()
     for case in job["cases"]:
-        path = case["module"]
-        if path not in modules:
-            modules[path] = imported(path)
-        arrays, faults = _case(adapter, modules[path], case)
-        target = Path(sys.argv[2]) / case["key"]
-        target.with_suffix(".json").write_text(json.dumps(faults), "utf-8")
-        np.savez(target.with_suffix(".npz"), **arrays)
-        print(case["key"], flush=True)
+        arrays, faults = _case(audit, loading.imported(case["module"]), case)
+        np.savez(Path(job["folder"], f"{case['key']}.npz"), **arrays)
+        loading.report({"key": case["key"], "faults": faults})
+
+
+def measured(s: Any, case: Case, floats: Any, one: Any) -> dict[str, Any]:
+    """The quantities, by order, output and input: second derivatives are by the same
+    input.
+    """
+    outputs = [name for name, kind in case["outputs"] if kind == "float"]
+    inputs = [name for name, kind in case["inputs"] if kind == "float"]
+    found = dict(
+        zip((f"0:{name}:" for name in outputs), s.outputs(*floats), strict=True)
+    )
+    if not (case["order"] and case["differentiable"]):
+        return found
+
+    def firsts(k: int, *floats: Any) -> Any:
+        return s.gradient(lambda *f: s.dot(s.outputs(*f)[k], one), floats)
+
+    def second(k: int, place: int) -> Any:
+        slope = lambda *f: s.dot(firsts(k, *f)[place], one)  # noqa: E731
+        return s.gradient(slope, floats)[place]
+
+    for k, output in enumerate(outputs):
+        slopes = firsts(k, *floats)
+        for place, name in enumerate(inputs):
+            found[f"1:{output}:{name}"] = slopes[place]
+            if case["order"] > 1:
+                found[f"2:{output}:{name}"] = second(k, place)
+    return found
 
 
 def _case(
-    adapter: Adapter, module: ModuleType, case: Case
+    audit: Audit, module: ModuleType, case: Case
 ) -> tuple[Arrays, dict[str, str]]:
     table = np.load(case["points"])
     arrays: Arrays = {}
     faults: dict[str, str] = {}
-    for side, run in _sides(adapter, module, case).items():
-        said = side.removeprefix(COMPILED)
-        if said in faults:
-            continue
-        try:
-            found = _pointwise(run, table, case["batched"])
-        except Exception as fault:
-            last = traceback.format_exception_only(fault)[-1].strip()
-            faults[said] = last.splitlines()[0] if last else repr(fault)
-        else:
-            arrays |= {f"{side}/{key}": value for key, value in found.items()}
+    for side, function in _sides(audit, module, case).items():
+        runs = {side: audit.emitted if side == "emitted" else audit.own}
+        if case["batched"]:
+            runs[COMPILED + side] = audit.compiled
+        for name, run in runs.items():
+            try:
+                found = _pointwise(audit, run, function, module, case, table)
+            except Exception as fault:
+                last = traceback.format_exception_only(fault)[-1].strip()
+                faults[side] = last.splitlines()[0] if last else repr(fault)
+                break
+            arrays |= {f"{name}/{key}": value for key, value in found.items()}
     return arrays, faults
 
 
-def _sides(
-    adapter: Adapter, module: ModuleType, case: Case
-) -> dict[str, Callable[[list[Any]], Arrays]]:
+def _sides(audit: Audit, module: ModuleType, case: Case) -> dict[str, Function]:
     functions = {"emitted": getattr(module, case["rule"])}
-    native = adapter.natives.get(case["rule"])
+    native = audit.library.native(case)
     if native is not None and case["differentiable"]:
         functions["native"] = native
     if case["written"] is not None:
-        functions["written"] = lambda *inputs, **statics: as_written(adapter, case)(
-            *inputs, **statics
-        )
-    sides: dict[str, Callable[[list[Any]], Arrays]] = {}
-    for side, function in functions.items():
-        if side in case["sides"]:
-            sides[side] = partial(adapter.own, function, case)
-            if case["batched"]:
-                sides[COMPILED + side] = partial(adapter.compiled, function, case)
-    if "emitted" in sides:
-        sides["emitted"] = partial(adapter.emitted, module, case)
-    return sides
+        functions["written"] = lambda *inputs, **statics: as_written(
+            audit.library, case, partial(constant, audit, case)
+        )(*inputs, **statics)
+    return {side: f for side, f in functions.items() if side in case["sides"]}
 
 
-def _pointwise(run: Callable[[list[Any]], Arrays], table: Any, batched: bool) -> Arrays:
+def constant(audit: Audit, case: Case, value: float) -> Any:
+    """A number of a formula."""
+    setting = audit.setting.__new__(audit.setting)
+    setting.dtype = case["dtype"]
+    return setting.tensor([[], [value]], "float")
+
+
+def _pointwise(
+    audit: Audit,
+    run: Callable[[Any, Case], Arrays],
+    function: Function,
+    module: ModuleType,
+    case: Case,
+    table: Any,
+) -> Arrays:
     """All points in one call; one by one where an input is declared of rank 0."""
-    if batched:
-        return run(list(table))
-    rows = [run([column[k] for column in table]) for k in range(table.shape[1])]
-    return {key: np.array([float(row[key]) for row in rows]) for key in rows[0]}
+    names = [name for name, _ in case["inputs"]]
+
+    def at(columns: list[Any]) -> Arrays:
+        columns = audit.columns(columns, case)
+        given = {
+            n: [np.shape(c), np.ravel(c)] for n, c in zip(names, columns, strict=True)
+        }
+        here = {**case, "given": given, "upstream": {}, "probes": {}}
+        s = audit.setting(module, here, case["dtype"])
+        s.rule = function
+        return {key: s.flat(value)[1] for key, value in run(s, case).items()}
+
+    if case["batched"]:
+        count = table.shape[1]
+        return {key: np.array(v)[:count] for key, v in at(list(table)).items()}
+    rows = [at([column[k] for column in table]) for k in range(table.shape[1])]
+    return {key: np.array([row[key][0] for row in rows]) for key in rows[0]}
 
 
-def as_written(adapter: Adapter, case: Case) -> Function:
+def as_written(
+    library: Library, case: Case, constant: Callable[[float], Any]
+) -> Function:
     """The formula as a function of the inputs; its outputs in order."""
     steps = case["written"]["nodes"]
     roots = case["written"]["roots"]
     names = [name for name, _ in case["inputs"]]
-    unknown = {s[0] for s in steps} - {"ref", "const", "select"} - {*adapter.operations}
+    used = {s[0] for s in steps} - {"ref", "const"}
+    functions: dict[str, Any] = {name: library.operation(name) for name in used}
+    unknown = sorted(name for name, function in functions.items() if function is None)
     if unknown:
-        raise NotImplementedError(f"no {', '.join(sorted(unknown))}")
+        raise NotImplementedError(f"no {', '.join(unknown)}")
 
     def formula(*inputs: Any, **statics: Any) -> Any:
         known = dict(zip(names, inputs, strict=True)) | statics
@@ -135,21 +252,10 @@ def as_written(adapter: Adapter, case: Case) -> Function:
             if op == "ref":
                 values.append(known[args[0]])
             elif op == "const":
-                values.append(adapter.constant(float(args[0]), case))
+                values.append(constant(float(args[0])))
             else:
-                values.append(adapter.operations[op](*[values[k] for k in args]))
-        return tuple(values[k] for k in roots.values())
+                values.append(functions[op](*[values[k] for k in args]))
+        made = tuple(values[k] for k in roots.values())
+        return made if len(made) > 1 else made[0]
 
     return formula
-
-
-def outputs(case: Case, value: Any) -> list[tuple[str, Any]]:
-    """The outputs that take an upstream gradient, by name."""
-    values = value if isinstance(value, (tuple, list)) else (value,)
-    pairs = zip(case["outputs"], values, strict=True)
-    return [(name, out) for (name, kind), out in pairs if kind == "float"]
-
-
-def floats(case: Case) -> list[int]:
-    """The places of the inputs that take a gradient."""
-    return [k for k, (_, kind) in enumerate(case["inputs"]) if kind == "float"]

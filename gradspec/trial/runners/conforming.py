@@ -6,14 +6,16 @@ so that the parent knows which one a crash is due to.
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
-import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any
+
+from trying import orders, try_rules
 
 from gradspec.trial import loading
 
@@ -43,15 +45,22 @@ class Register(dict[str, Run]):
 
 def main(
     register: Register,
-    setting: Callable[[ModuleType, Case], Any],
+    setting: Any,
     plain: Callable[[str], ModuleType],
+    parts: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    """Every cell of the job; ``setting`` makes what a feature is given of a rule,
-    ``plain`` the module that leaves differentiation to the framework.
+    """Every cell of the job, or every rule of a trial; ``setting`` makes what a feature
+    is given of a rule, ``plain`` the module that leaves differentiation to the
+    framework; ``parts`` are modules that register the features of a group.
     """
-    job = json.loads(Path(sys.argv[1]).read_text("utf-8"))
-    out = Path(sys.argv[2])
-    done = set(map(tuple, job["done"]))
+    job = loading.job()
+    for group in {feature["group"] for feature in job["features"]} & {*parts}:
+        importlib.import_module(parts[group])
+    if job["trial"]:
+        setting.prepare_trial()
+        try_rules(job, register, setting)
+        return
+    left = set(map(tuple, job["left"]))
     for path, case in (
         (m["path"], case) for m in job["modules"] for case in m["rules"]
     ):
@@ -62,20 +71,11 @@ def main(
 
         for feature in job["features"]:
             key = (path, case["rule"], case["way"], feature["name"])
-            if key in done:
-                continue
-            _write(out, {"key": key, "state": "started"})
-            run = register[feature["name"]]
-            state, message = _cell(run, made, case, feature)
-            _write(out, {"key": key, "state": state, "message": message})
-
-
-def _write(out: Path, line: dict[str, Any]) -> None:
-    with out.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(line) + "\n")
-
-
-_ORDERS = {0: "zeroth", 1: "first", 2: "second", 3: "third"}
+            if key in left:
+                loading.report({"key": key, "state": "started"})
+                run = register[feature["name"]]
+                state, message = _cell(run, made, case, feature)
+                loading.report({"key": key, "state": state, "message": message})
 
 
 def _cell(
@@ -90,11 +90,11 @@ def _cell(
         got = None if made is None else setting.listed(made)
     except Exception as fault:
         return "error", told(fault)
-    order = _ORDERS[feature["order"]]
-    if order == "zeroth" and got is None:  # it has checked what there is to check
+    order = feature["order"]
+    if not order and got is None:  # it has checked what there is to check
         return "ok", ""
     room = HALF if feature["half"] else DOUBLE if feature["double"] else RELATIVE
-    expected, lost = case[order], case["bare"][order]
+    expected, lost = (orders(one)[order] for one in (case, {**case, **case["bare"]}))
     if _agree(got, expected, room):
         return "ok", ""
     if lost is not None and _agree(got, lost, room):

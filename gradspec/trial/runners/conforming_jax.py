@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import copy
 import os
-import pickle
-from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -19,123 +17,33 @@ import jax.numpy as jnp
 import numpy as np
 from conforming import Register, emptied, main, require, rows, unused
 from conforming_plain import jax_module
-from conforming_setting import Setting as Shared
 from jax.experimental import checkify
+from setting_jax import Setting
+from transforms import EAGER, first_of, transforms
 
 feature = Register()
 DEVICES = 8
 
-
-class Setting(Shared):
-    """A rule at one point, in JAX's words."""
-
-    def tensor(self, value: Any, kind: str) -> Any:
-        shape, flat = value
-        dtype = {"int": np.int32, "bool": np.bool_}.get(kind, np.float32)
-        return jnp.asarray(np.asarray(flat, np.float64).reshape(shape).astype(dtype))
-
-    def flat(self, x: Any) -> tuple[list[int], list[float]]:
-        array = np.asarray(x, np.float64)
-        return list(array.shape), array.ravel().tolist()
-
-    def widened(self, x: Any) -> Any:
-        array = np.asarray(x)
-        return jnp.asarray(
-            array.astype(np.float64) if array.dtype.kind == "f" else array
-        )
-
-    def dot(self, x: Any, y: Any) -> Any:
-        return jnp.sum(x * y)
-
-    def stack(self, tensors: Sequence[Any], axis: int = 0) -> Any:
-        return jnp.stack(tensors, axis)
-
-    def dots(self, x: Any, matrix: Any) -> Any:
-        return jnp.tensordot(x, matrix, x.ndim)
-
-    def units(self, x: Any) -> Sequence[Any]:
-        return [row.reshape(x.shape) for row in jnp.eye(x.size)]
-
-    def gradient(self, function: Callable[..., Any], floats: Sequence[Any]) -> Any:
-        return jax.grad(function, self.every)(*floats)
-
-    def grad(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The gradients as a function."""
-        return lambda *floats: self.gradient(function, floats)
-
-    def of(self, function: Callable[..., Any]) -> Any:
-        """The gradients of a function here."""
-        return self.gradient(function, self.floats)
-
-    def probing(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The gradients of a function, times the probes."""
-        return lambda *floats: self.probed(self.gradient(function, floats))
-
-    def matrices(self, outer: Any, inner: Any) -> Any:
-        """Second derivatives as a function."""
-        return outer(inner(self.total, self.every), self.every)
-
-    def each_repeated(self, gradients: Any, count: int) -> list[Any]:
-        """Gradients with one input in turn repeated along a new first axis: the mean
-        over the inputs. All that is beyond the first place adds nothing.
-        """
-        found = []
-        for place, x in enumerate(self.floats):
-            given = list(self.floats)
-            given[place] = jnp.stack([x] * count)
-            parts = list(gradients(place, tuple(given)))
-            parts[place] = parts[place].sum(0)
-            found.append(parts)
-        return [sum(parts) / len(found) for parts in zip(*found, strict=True)]
-
-
 # --- eager -----------------------------------------------------------------------------
-
-
-def _of_keyword(s: Setting) -> Any:
-    s.by_keyword()
-    return s.first()
 
 
 def _linear(s: Setting) -> Any:
     return jax.linearize(s.total, *s.floats)[1]
 
 
+feature |= transforms(jax) | EAGER
 feature |= {
     "values": lambda s: s.outputs(*s.floats),
-    "vjp, values": lambda s: jax.vjp(s.outputs, *s.floats)[0],
-    "jvp, values": lambda s: jax.jvp(
-        s.outputs, s.floats, tuple(map(jnp.ones_like, s.floats))
-    )[0],
-    "grad": lambda s: s.first(),
     "value_and_grad": lambda s: jax.value_and_grad(s.total, s.every)(*s.floats)[1],
-    "vjp": lambda s: jax.vjp(s.outputs, *s.floats)[1](s.upstream),
-    "jvp": lambda s: s.along(lambda t: jax.jvp(s.total, s.floats, t)[1]),
-    "linearize": lambda s: s.along(lambda t: _linear(s)(*t)),
     "linear_transpose of linearize": lambda s: jax.linear_transpose(
         _linear(s), *s.floats
     )(jnp.float32(1)),
-    "keyword call": _of_keyword,
     "one input at a time": lambda s: [jax.grad(s.total, k)(*s.floats) for k in s.every],
     "grad with has_aux": lambda s: jax.grad(
         lambda *f: (s.total(*f), s.outputs(*f)), s.every, has_aux=True
     )(*s.floats)[0],
-    "grad of grad": lambda s: s.second(),
-    "grad of grad of grad": lambda s: s.of(s.probing(s.probing(s.total))),
-    "jvp of grad (hvp)": lambda s: s.along(
-        lambda t: jax.jvp(s.probing(s.total), s.floats, t)[1]
-    ),
+    "grad of grad, compiled": lambda s: jax.jit(s.second)(*s.floats),
 }
-
-
-@feature("one output at a time")
-def one_output(s: Setting) -> Any:
-    """The gradient of one output; the others have no cotangent."""
-    found = [jnp.zeros_like(x) for x in s.floats]
-    for k, u in enumerate(s.upstream):
-        parts = s.of(lambda *f, k=k, u=u: s.dot(s.outputs(*f)[k], u))
-        found = [a + b for a, b in zip(found, parts, strict=True)]
-    return found
 
 
 @feature("other calls between")
@@ -183,12 +91,6 @@ def within_custom_vjp(s: Setting) -> Any:
     return s.of(total)
 
 
-@feature("pickle and deepcopy")
-def pickled(s: Setting) -> Any:
-    s.rule = copy.deepcopy(pickle.loads(pickle.dumps(s.rule)))
-    return s.first()
-
-
 @feature("empty arrays")
 def empty(s: Setting) -> None:
     """Batches of size zero: gradients of the inputs' shapes."""
@@ -210,18 +112,9 @@ def bfloat16(s: Setting) -> Any:
 # --- transformations -------------------------------------------------------------------
 
 
-def _first_of(rows: Any) -> list[Any]:
-    """Of two calls the first."""
-    return [row[0] for row in rows]
-
-
 def _of_jaxpr(s: Setting) -> Any:
     total = jax.extend.core.jaxpr_as_fun(jax.make_jaxpr(s.total)(*s.floats))
     return s.of(lambda *f: total(*f)[0])
-
-
-def _twice(s: Setting) -> list[Any]:
-    return [jnp.stack([x] * 3) for x in s.stacked()]
 
 
 feature |= {
@@ -232,16 +125,7 @@ feature |= {
         jax.jit(s.first).lower(*s.floats).compile()(*s.floats)
     ),
     "jaxpr evaluated, then grad": _of_jaxpr,
-    "vmap, values": lambda s: _first_of(jax.vmap(s.outputs)(*s.stacked())),
-    "vmap": lambda s: _first_of(jax.vmap(s.first)(*s.stacked())),
-    "vmap over the last axis": lambda s: [
-        g[..., 0] for g in jax.vmap(s.first, -1, -1)(*s.stacked(-1))
-    ],
-    "vmap in vmap": lambda s: [
-        g[2, 0] for g in jax.vmap(jax.vmap(s.first))(*_twice(s))
-    ],
-    "jacfwd": lambda s: jax.jacfwd(s.total, s.every)(*s.floats),
-    "jacrev": lambda s: jax.jacrev(s.total, s.every)(*s.floats),
+    "jacfwd, compiled": lambda s: jax.jit(jax.jacfwd(s.total, s.every))(*s.floats),
     "jit of hessian": lambda s: s.contracted(
         jax.jit(jax.hessian(s.total, s.every))(*s.floats)
     ),
@@ -252,16 +136,6 @@ feature |= {
         )
     ),
     "remat, second order": lambda s: s.of(s.probing(jax.checkpoint(s.total))),
-} | {
-    name: lambda s, outer=outer, inner=inner: s.contracted(
-        s.matrices(outer, inner)(*s.floats)
-    )
-    for name, outer, inner in (
-        ("jacrev of jacrev", jax.jacrev, jax.jacrev),
-        ("jacfwd of jacrev (hessian)", jax.jacfwd, jax.jacrev),
-        ("jacrev of jacfwd", jax.jacrev, jax.jacfwd),
-        ("jacfwd of jacfwd", jax.jacfwd, jax.jacfwd),
-    )
 }
 
 
@@ -271,25 +145,6 @@ def jitted_calls_between(s: Setting) -> Any:
     statics = tuple(s.case["statics"])
     s.rule = jax.jit(unused(s.rule, s.path, s.case), static_argnames=statics)
     return _between(s)
-
-
-@feature("vmap of one input beside others")
-def some_inputs(s: Setting) -> Any:
-    found = []
-    for place, x in enumerate(s.stacked()):
-        given = [*s.floats]
-        given[place] = x
-        axes = tuple(0 if k == place else None for k in s.every)
-        found.append(jax.vmap(s.first, axes)(*given)[place][0])
-    return found
-
-
-@feature("grad of vmap")
-def grad_of_vmap(s: Setting) -> Any:
-    def whole(*floats: Any) -> Any:
-        return jnp.sum(jax.vmap(s.total)(*(jnp.stack([x, x]) for x in floats)))
-
-    return [g / 2 for g in s.of(whole)]
 
 
 @feature("grad of vmap over one input")
@@ -309,16 +164,7 @@ def grad_around_one(s: Setting) -> Any:
 def named_axis(s: Setting) -> Any:
     mean = s.grad(lambda *floats: jax.lax.pmean(s.total(*floats), "rows"))
     given = [jnp.stack([x, x]) for x in s.floats]
-    return _first_of(jax.vmap(mean, axis_name="rows")(*given))
-
-
-@feature("jvp of vmap")
-def jvp_of_vmap(s: Setting) -> Any:
-    def push(tangents: Any) -> Any:
-        moved = tuple(jnp.stack([t, 0 * t]) for t in tangents)
-        return jax.jvp(jax.vmap(s.total), tuple(s.stacked()), moved)[1][0]
-
-    return s.along(push)
+    return first_of(jax.vmap(mean, axis_name="rows")(*given))
 
 
 @feature("eval_shape")

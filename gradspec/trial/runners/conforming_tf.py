@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import json
 import os
-import pickle
 import subprocess
 import sys
 import tempfile
@@ -16,21 +14,16 @@ from typing import Any
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 
-import conforming_tf_keras  # noqa: F401  (registers its features)
 import tensorflow as tf
 from conforming import emptied, main, require, unused
 from conforming_plain import tf_module
-from conforming_tf_setting import ZERO, Setting, feature
+from setting_tf import ZERO, Setting, feature
+from transforms import EAGER
 
 _accumulator = tf.autodiff.ForwardAccumulator
 Tangents = Any
 
 # --- eager -----------------------------------------------------------------------------
-
-
-def _of_keyword(s: Setting) -> Any:
-    s.by_keyword()
-    return s.first()
 
 
 def _with_tape(s: Setting) -> Any:
@@ -57,11 +50,6 @@ def _tape_pushed(s: Setting, tangents: Tangents) -> Any:
     return forward.jvp(whole, **ZERO)
 
 
-def _pickled(s: Setting) -> Any:
-    s.rule = copy.deepcopy(pickle.loads(pickle.dumps(s.rule)))
-    return s.first()
-
-
 def _eagerly(run: Callable[[], Any]) -> Any:
     tf.config.run_functions_eagerly(True)
     try:
@@ -74,12 +62,12 @@ def _first_in_graph(s: Setting, **options: Any) -> Any:
     return tf.function(s.first, **options)(*s.floats)
 
 
+feature |= EAGER
 feature |= {
     "values": _with_tape,
     "tape": lambda s: s.first(),
     "nested tapes": lambda s: s.second(),
     "three tapes": lambda s: s.of(lambda *f: s.probed(s.second(*f))),
-    "keyword call": _of_keyword,
     "ForwardAccumulator": lambda s: s.along(lambda t: _pushed(s, t)),
     "ForwardAccumulator over variables": _over_variables,
     "tape in an accumulator": lambda s: s.along(lambda t: _tape_pushed(s, t)),
@@ -87,7 +75,6 @@ feature |= {
     "recompute_grad, second order": lambda s: s.of(
         lambda *f: s.probed(s.gradient(tf.recompute_grad(s.total), f))
     ),
-    "pickle and deepcopy": _pickled,
     "functions run eagerly": lambda s: _eagerly(lambda: _first_in_graph(s)),
     "functions run eagerly, ForwardAccumulator": lambda s: _eagerly(
         lambda: s.along(lambda t: _pushed(s, t))
@@ -105,16 +92,6 @@ def one_input(s: Setting) -> Any:
             recorded.watch(given[place])
             total = s.total(*given)
         found.append(recorded.gradient(total, given[place]))
-    return found
-
-
-@feature("one output at a time")
-def one_output(s: Setting) -> Any:
-    """The others have no cotangent."""
-    found = [tf.zeros_like(x) for x in s.floats]
-    for k, u in enumerate(s.upstream):
-        parts = s.of(lambda *f, k=k, u=u: s.dot(s.outputs(*f)[k], u))
-        found = [a + b for a, b in zip(found, parts, strict=True)]
     return found
 
 
@@ -499,4 +476,5 @@ feature |= {
 
 
 if __name__ == "__main__":
-    main(feature, Setting, tf_module)
+    parts = dict.fromkeys(("keras", "strategy"), "conforming_tf_keras")
+    main(feature, Setting, tf_module, parts)

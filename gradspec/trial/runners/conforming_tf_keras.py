@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
-from conforming_tf_setting import Setting, feature
+from setting_tf import Setting, feature
 
 _CURRENT: list[Setting] = []
 """The rule at hand, for layers that are made anew when a model is loaded."""

@@ -10,13 +10,10 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-import conforming_torch_compiled  # noqa: F401  (registers its features)
-import conforming_torch_distributed  # noqa: F401
-import conforming_torch_func  # noqa: F401
 import torch
 from conforming import emptied, main, require, unused
 from conforming_plain import torch_module
-from conforming_torch_setting import Layer, Setting, feature
+from setting_torch import Layer, Setting, feature
 from torch.autograd import forward_ad, functional
 from torch.utils.checkpoint import checkpoint, checkpoint_sequential
 
@@ -496,7 +493,15 @@ def symbolic_trace(s: Setting) -> Any:
     return s.backward(lambda *floats: traced(floats))
 
 
+_COMPILED = "conforming_torch_compiled"
+PARTS = {
+    "torch.func": "conforming_torch_func",
+    **dict.fromkeys(("compile", "inductor", "export"), _COMPILED),
+    "distributed": "conforming_torch_distributed",
+}
+"""Where the features of a group are, if not here."""
+
 if __name__ == "__main__":
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    main(feature, Setting, torch_module)
+    main(feature, Setting, torch_module, PARTS)

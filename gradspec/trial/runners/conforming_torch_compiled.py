@@ -14,8 +14,8 @@ from typing import Any
 
 import torch
 from conforming import Run, require, rows, told, unused
-from conforming_torch_setting import Layer, Setting, derivative, feature
 from functorch.compile import aot_function, nop
+from setting_torch import Layer, Setting, derivative, feature
 from torch import func
 from torch._higher_order_ops.while_loop import while_loop
 from torch.fx.experimental.proxy_tensor import make_fx

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from conforming import imported, require, told
 from conforming_plain import torch_module
-from conforming_torch_setting import Layer, Setting, feature
+from setting_torch import Layer, Setting, feature
 from torch import distributed
 
 WORLD = 2

@@ -2,107 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
-from conforming_torch_setting import Layer, Setting, derivative, feature
+from setting_torch import Layer, Setting, derivative, feature
 from torch import func
+from transforms import first_of, transforms
 
 
 def _grad(s: Setting) -> Any:
     return func.grad(s.total, s.every)
 
 
-def _first_of(stacked: Any) -> list[Any]:
-    """Of two calls the first."""
-    return [g[0] for g in stacked]
-
-
 def _each(s: Setting, **options: Any) -> Any:
-    return _first_of(func.vmap(_grad(s), **options)(*s.stacked()))
+    return first_of(func.vmap(_grad(s), **options)(*s.stacked()))
 
 
-def _linear(s: Setting) -> Any:
-    push = func.linearize(s.total, *s.floats)[1]
-    return s.along(lambda tangents: push(*tangents))
-
-
-def _probed(s: Setting, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The gradient of a function times the probes."""
-    return lambda *floats: s.probed(func.grad(function, s.every)(*floats))
-
+_NAMES = {
+    "vjp, values": "func.vjp, values",
+    "jvp, values": "func.jvp, values",
+    "grad": "func.grad",
+    "vjp": "func.vjp",
+    "jvp": "func.jvp",
+    "vmap": "vmap of grad",
+    "jacrev": "func.jacrev",
+    "jacfwd": "func.jacfwd",
+}
+"""Features that JAX calls otherwise."""
 
 feature |= {
-    "func.vjp, values": lambda s: func.vjp(s.tuple_of, *s.floats)[0],
-    "func.jvp, values": lambda s: func.jvp(
-        s.tuple_of, s.floats, tuple(map(torch.ones_like, s.floats))
-    )[0],
-    "vmap, values": lambda s: _first_of(func.vmap(s.tuple_of)(*s.stacked())),
-    "func.grad": lambda s: _grad(s)(*s.floats),
-    "func.vjp": lambda s: func.vjp(s.tuple_of, *s.floats)[1](tuple(s.upstream)),
-    "func.jvp": lambda s: s.along(lambda t: func.jvp(s.total, s.floats, t)[1]),
-    "linearize": _linear,
-    "vmap of grad": _each,
+    **{_NAMES.get(name, name): run for name, run in transforms(func).items()},
     "vmap in chunks": lambda s: _each(s, chunk_size=1),
     "vmap with randomness": lambda s: _each(s, randomness="different"),
-    "vmap over the last axis": lambda s: [
-        g[..., 0] for g in func.vmap(_grad(s), -1, -1)(*s.stacked(-1))
-    ],
-    "vmap in vmap": lambda s: [
-        g[2, 0]
-        for g in func.vmap(func.vmap(_grad(s)))(
-            *(torch.stack([x] * 3) for x in s.stacked())
-        )
-    ],
     "grad of vmap over one input": lambda s: s.over_one(
         lambda first, floats: func.grad(first, s.every)(*floats)
     ),
     "jvp of vmap over one input": lambda s: s.over_one(
         lambda first, floats: s.along(lambda t: func.jvp(first, floats, t)[1], floats)
     ),
-    "func.jacrev": lambda s: func.jacrev(s.total, s.every)(*s.floats),
-    "func.jacfwd": lambda s: func.jacfwd(s.total, s.every)(*s.floats),
-    "grad of grad": lambda s: func.grad(_probed(s, s.total), s.every)(*s.floats),
-    "grad of grad of grad": lambda s: func.grad(
-        _probed(s, _probed(s, s.total)), s.every
-    )(*s.floats),
-    "jvp of grad (hvp)": lambda s: s.along(
-        lambda t: func.jvp(_probed(s, s.total), s.floats, t)[1]
-    ),
-} | {
-    name: lambda s, outer=outer, inner=inner: s.contracted(
-        outer(inner(s.total, s.every), s.every)(*s.floats)
-    )
-    for name, outer, inner in (
-        ("jacrev of jacrev", func.jacrev, func.jacrev),
-        ("jacfwd of jacrev (hessian)", func.jacfwd, func.jacrev),
-        ("jacrev of jacfwd", func.jacrev, func.jacfwd),
-        ("jacfwd of jacfwd", func.jacfwd, func.jacfwd),
-    )
 }
 
 
 # --- batches ---------------------------------------------------------------------------
-
-
-@feature("vmap of one input beside others")
-def some_inputs(s: Setting) -> Any:
-    found = []
-    for place, x in enumerate(s.stacked()):
-        given = [*s.floats]
-        given[place] = x
-        axes = tuple(0 if k == place else None for k in s.every)
-        found.append(func.vmap(_grad(s), axes)(*given)[place][0])
-    return found
-
-
-@feature("grad of vmap")
-def grad_of_vmap(s: Setting) -> Any:
-    def whole(*floats: Any) -> Any:
-        return func.vmap(s.total)(*(torch.stack([x, x]) for x in floats)).sum()
-
-    return [g / 2 for g in func.grad(whole, s.every)(*s.floats)]
 
 
 @feature("backward of vmap over one input")
@@ -129,15 +70,6 @@ def vmap_of_jvp(s: Setting) -> Any:
     def push(tangents: Any) -> Any:
         each = func.vmap(lambda *floats: func.jvp(s.total, floats, tangents)[1])
         return each(*s.stacked())[0]
-
-    return s.along(push)
-
-
-@feature("jvp of vmap")
-def jvp_of_vmap(s: Setting) -> Any:
-    def push(tangents: Any) -> Any:
-        moved = tuple(torch.stack([t, 0 * t]) for t in tangents)
-        return func.jvp(func.vmap(s.total), tuple(s.stacked()), moved)[1][0]
 
     return s.along(push)
 

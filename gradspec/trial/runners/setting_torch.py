@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from conforming import Register
-from conforming_setting import Setting as Shared
+from setting import Setting as Shared
 
 feature = Register()
 """All features of PyTorch, over several files."""
@@ -19,15 +19,12 @@ class Setting(Shared):
     def tensor(self, value: Any, kind: str) -> Any:
         shape, flat = value
         tensor = torch.tensor(flat, dtype=torch.float64).reshape(shape)
-        kinds = {"int": torch.int64, "bool": torch.bool}
-        return tensor.to(kinds.get(kind, torch.float32))
+        wanted = {"int": "int64", "bool": "bool"}.get(kind) or self.dtype
+        return tensor.to(getattr(torch, wanted))
 
     def flat(self, x: Any) -> tuple[list[int], list[float]]:
         wide = x.detach().to(torch.float64).cpu()
         return list(wide.shape), wide.reshape(-1).tolist()
-
-    def widened(self, x: Any) -> Any:
-        return x.double() if x.is_floating_point() else x
 
     def dot(self, x: Any, y: Any) -> Any:
         return (x * y).sum()
@@ -46,26 +43,23 @@ class Setting(Shared):
         return tuple(x.detach().clone().requires_grad_() for x in self.floats)
 
     def gradient(self, function: Callable[..., Any], floats: Sequence[Any]) -> Any:
-        leaves = [x.detach().clone().requires_grad_() for x in floats]
-        function(*leaves).backward()
-        return [leaf.grad for leaf in leaves]
+        is_inner = any(x.requires_grad for x in floats)
+        leaves = [x if is_inner else x.detach().requires_grad_() for x in floats]
+        return derivative(function(*leaves), leaves, is_inner)
 
     def backward(self, function: Callable[..., Any]) -> list[Any]:
-        """The gradients of a function here."""
-        found: list[Any] = self.gradient(function, self.floats)
-        return found
-
-    def tuple_of(self, *floats: Any) -> tuple[Any, ...]:
-        """The outputs that take a cotangent."""
-        return tuple(self.outputs(*floats))
+        """The gradients of a function here, as a backward pass leaves them."""
+        leaves = self.leaves()
+        total = function(*leaves)
+        if total.requires_grad:
+            total.backward()
+        return [torch.zeros_like(x) if x.grad is None else x.grad for x in leaves]
 
     def graph(self, leaves: Any, total: Any = None) -> Any:
         """Gradients, of a total or of that here, that can be differentiated once
         more."""
         total = self.total(*leaves) if total is None else total
-        return torch.autograd.grad(
-            total, leaves, create_graph=True, materialize_grads=True
-        )
+        return derivative(total, leaves, True)
 
     def twice(self, leaves: Any, total: Any = None) -> Any:
         """Second derivatives."""
@@ -94,11 +88,15 @@ class Setting(Shared):
         return [sum(parts) / len(found) for parts in zip(*found, strict=True)]
 
 
-def derivative(whole: Any, leaves: Any) -> Any:
-    """The gradients of a number, zero where it does not depend on the leaves."""
+def derivative(whole: Any, leaves: Any, is_inner: bool = False) -> Any:
+    """The gradients of a number, zero where it does not depend on the leaves; with a
+    graph of their own if others are taken of them.
+    """
     if not whole.requires_grad:
         return [torch.zeros_like(leaf) for leaf in leaves]
-    return torch.autograd.grad(whole, leaves, materialize_grads=True)
+    return torch.autograd.grad(
+        whole, leaves, create_graph=is_inner, materialize_grads=True
+    )
 
 
 class Layer(torch.nn.Module):

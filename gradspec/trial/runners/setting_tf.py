@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 from conforming import Register
-from conforming_setting import Setting as Shared
+from setting import Setting as Shared
 
 feature = Register()
 """All features of TensorFlow, over several files."""
@@ -27,14 +27,11 @@ class Setting(Shared):
     def tensor(self, value: Any, kind: str) -> Any:
         shape, flat = value
         tensor = tf.reshape(tf.constant(flat, tf.float64, [len(flat)]), shape)
-        return tf.cast(tensor, {"int": tf.int64, "bool": tf.bool}.get(kind, tf.float32))
+        return tf.cast(tensor, {"int": "int64", "bool": "bool"}.get(kind, self.dtype))
 
     def flat(self, x: Any) -> tuple[list[int], list[float]]:
         wide = tf.cast(tf.convert_to_tensor(x), tf.float64)
         return wide.shape.as_list(), tf.reshape(wide, [-1]).numpy().tolist()
-
-    def widened(self, x: Any) -> Any:
-        return tf.cast(x, tf.float64) if x.dtype.is_floating else x
 
     def dot(self, x: Any, y: Any) -> Any:
         return tf.reduce_sum(x * tf.cast(y, x.dtype))

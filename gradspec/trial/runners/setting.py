@@ -15,32 +15,35 @@ class Setting:
     abstract methods are the framework's words.
     """
 
-    def __init__(self, module: ModuleType, case: Case) -> None:
+    def __init__(self, module: ModuleType, case: Case, dtype: str = "float32") -> None:
         self.case, self.path = case, module.__file__
         self.rule = getattr(module, case["rule"])
-        self.inputs = [
-            self.tensor(case["given"][n], kind) for n, kind in case["inputs"]
-        ]
-        floats = [name for name, kind in case["inputs"] if kind == "float"]
-        self.places = [
-            k for k, (_, kind) in enumerate(case["inputs"]) if kind == "float"
-        ]
+        kinds = [kind for _, kind in case["inputs"]]
+        self.places = [k for k, kind in enumerate(kinds) if kind == "float"]
+        self.made_in(dtype)
+
+    def made_in(self, dtype: str) -> None:
+        """Make everything in a format."""
+        self.dtype: str = dtype
+        case = self.case
+        pairs = case["inputs"]
+        self.inputs = [self.tensor(case["given"][n], kind) for n, kind in pairs]
         self.upstream = [self.tensor(v, "float") for v in case["upstream"].values()]
-        self.probes = [self.tensor(case["probes"][name], "float") for name in floats]
+        self.probes = [self.tensor(v, "float") for v in case["probes"].values()]
 
     # --- the framework's words -------------------------------------------------------
 
+    @staticmethod
+    def prepare_trial() -> None:
+        """Let float64 be float64."""
+
     def tensor(self, value: Any, kind: str) -> Any:
-        """A tensor in float32, or of the kind's own type; ``value`` is [shape,
+        """A floating tensor, or one of the kind's own type; ``value`` is [shape,
         flat]."""
         raise NotImplementedError
 
     def flat(self, x: Any) -> tuple[list[int], list[float]]:
         """Shape and elements."""
-        raise NotImplementedError
-
-    def widened(self, x: Any) -> Any:
-        """In float64, if it is floating."""
         raise NotImplementedError
 
     def dot(self, x: Any, y: Any) -> Any:
@@ -76,9 +79,7 @@ class Setting:
 
     def double(self) -> None:
         """Everything in float64."""
-        self.inputs = list(map(self.widened, self.inputs))
-        self.upstream = list(map(self.widened, self.upstream))
-        self.probes = list(map(self.widened, self.probes))
+        self.made_in("float64")
 
     def by_keyword(self) -> None:
         """Call the rule by keywords from now on."""
@@ -96,14 +97,23 @@ class Setting:
 
     def made(self, *inputs: Any) -> list[Any]:
         """The outputs that take a cotangent, of all inputs."""
-        made = self.rule(*inputs, **self.case["statics"])
         kinds = [kind for _, kind in self.case["outputs"]]
-        made = [made] if len(kinds) == 1 else [made[k] for k in range(len(kinds))]
+        made = self.every_output(*inputs)
         return [y for y, kind in zip(made, kinds, strict=True) if kind == "float"]
+
+    def every_output(self, *inputs: Any) -> list[Any]:
+        """All outputs, of all inputs."""
+        made = self.rule(*(inputs or self.inputs), **self.case["statics"])
+        count = len(self.case["outputs"])
+        return [made] if count == 1 else [made[k] for k in range(count)]
 
     def outputs(self, *floats: Any) -> list[Any]:
         """The outputs that take a cotangent, of the floating inputs."""
         return self.made(*self.among(self.inputs, floats))
+
+    def tuple_of(self, *floats: Any) -> tuple[Any, ...]:
+        """The same as a tuple."""
+        return tuple(self.outputs(*floats))
 
     def weighed(self, *inputs: Any) -> Any:
         """Cotangents times outputs, of all inputs."""
