@@ -54,7 +54,6 @@ asin(sin(x)) | x | abs(x) < 1.5
 sqrt(1 - sin(x)**2) | cos(x) | abs(x) < pi / 2
 sqrt(1 - cos(x)) | sqrt(2) * abs(sin(x / 2))
 abs(sqrt(1 + x**2) - x) | sqrt(1 + x**2) - x
-abs(x**2 - x + 1) | 1 + x**2 - x
 erfinv(erf(x)) | x
 max(0, a * (exp(x / a) - 1)) | a * (exp(x / a) - 1) if x > 0 else 0 | a > 0
 """

@@ -20,7 +20,7 @@ _Row: TypeAlias = "dict[tuple[int, ...], Any]"
 
 _MOST_ROWS = 60
 _SHORT = 24
-"""Terms of a polynomial whose roots and discriminants are looked at."""
+"""Terms of a polynomial whose roots are looked at."""
 
 _PI = fmpq(3141592653589793, 10**15)
 """The first sixteen digits of pi, which is larger."""
@@ -74,8 +74,7 @@ class Facts:
 
     def _by_root(self, poly: Poly) -> int | None:
         """``a * r + b`` with a square root ``r`` has the sign of the larger part; which
-        one that is, their squares tell. Otherwise by the discriminant of a
-        quadratic."""
+        one that is, their squares tell."""
         degrees = poly.degrees()
         for number in reversed(self.ring.relations):
             power, base = self.ring.relations[number]
@@ -87,24 +86,6 @@ class Facts:
             if not larger:
                 return None
             return self.sign(slope if larger > 0 else rest)
-        return self._by_discriminant(poly, degrees)
-
-    def _by_discriminant(self, poly: Poly, degrees: tuple[int, ...]) -> int | None:
-        """One variable is enough: what has one sign everywhere has, seen as a quadratic
-        in any of them, a negative discriminant everywhere."""
-        for number, degree in enumerate(degrees):
-            if degree != 2 or number in self.ring.relations:
-                continue
-            slope = poly.derivative(number)
-            twice = slope.derivative(number)
-            if not twice.is_constant():
-                continue
-            linear = _at_zero(self.ring, slope, number)
-            constant = _at_zero(self.ring, poly, number)
-            below = self.ring.lower(linear * linear - 2 * twice * constant)
-            if self.sign(below) == -1:
-                return 1 if twice.leading_coefficient() > 0 else -1
-            return None
         return None
 
     def _rows(self, more: tuple[Poly, ...]) -> list[_Row]:
@@ -177,12 +158,6 @@ class Facts:
         """The sign of a logarithm: that of its argument less 1."""
         base = self.ring.bases.get(self.ring.keys[number])
         return None if base is None else self.sign(base - 1)
-
-
-def _at_zero(ring: Ring, poly: Poly, number: int) -> Poly:
-    """The terms without a generator."""
-    terms = {tuple(e): c for e, c in poly.terms() if not e[number]}
-    return ring.context.from_dict(terms)
 
 
 def _row(poly: Poly) -> _Row:
