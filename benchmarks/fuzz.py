@@ -92,4 +92,5 @@ def main(count: int = 400, seed: int = 0) -> None:
     print(f"{count} texts: {told}; at most {longest:.1f} s of CPU time, {peak} MB")
 
 
-main(*map(int, sys.argv[1:]))
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

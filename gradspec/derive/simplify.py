@@ -323,7 +323,8 @@ class Reuse:
             if pattern.is_exponent:
                 continue
             variables = frozenset(pattern.value.indices)
-            if _unify(pattern.value.expr, expr, variables, found):
+            is_same = _unify(pattern.value.expr, expr, variables, found)
+            if is_same and variables <= found.keys():  # a value may use none of its own
                 return _reference(pattern.value, found)
         return expr
 

@@ -208,6 +208,8 @@ class Constraints:
         if any(self._movable.isdisjoint(names(gap)) for gap in gaps):
             known = self._movable | self._fixed
             free = sorted(known & frozenset[str]().union(*map(names, gaps)))
+        if not free:  # a gap of constants alone
+            return None
         depth = DEPTH if self._equations else 2 * _FIRST
         extra = {n: v for aim in aims.values() for n, v in aim.items()}
         at: dict[str, Any] = {n: to_ball(v) for n, v in (point | extra).items()}

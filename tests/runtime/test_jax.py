@@ -185,6 +185,7 @@ def test_shapes() -> None:
     assert runtime.filled(0.5, x, jnp.ones(3)).shape == (2, 3)
     nan = jnp.array([jnp.nan, 1.0, 2.0])
     assert np.array_equal(runtime.broadcast_like(x, nan), np.ones((2, 3)))
-    assert runtime.start(0.25, (2,), None).dtype == jnp.float32
+    made = runtime.start(0.25, (2,), None)
+    assert (made.dtype, made.tolist()) == (jnp.float32, [0.25, 0.25])
     assert runtime.start(0.25, (), jnp.bfloat16).dtype == jnp.bfloat16
     assert not runtime.start(1.0, 3, None).weak_type

@@ -228,7 +228,7 @@ class Scene:
             self.spend((size(closed[0]) + len(exprs)) * len(view.points))
             compiled = program(*closed)
             rows += [compiled.run(point, PRECISION) for point in view.points]
-        return list(zip(*rows, strict=True))
+        return [tuple(row[k] for row in rows) for k in range(len(exprs))]
 
     def values(self, expr: Expr) -> Values:
         """The values that are precise enough, None elsewhere."""

@@ -202,7 +202,7 @@ class Ring:
 
     def power_poly(self, a: Poly, exponent: int) -> Poly:
         if len(a) == 1:
-            if a.total_degree() * exponent > 10_000 * HIGHEST:
+            if max(a.total_degree(), 1) * exponent > 10_000 * HIGHEST:
                 raise TooLarge
             return a**exponent
         if exponent * a.total_degree() > HIGHEST:
