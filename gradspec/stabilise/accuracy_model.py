@@ -154,7 +154,11 @@ class Trial:
         errors = ulp.copy()
         rows = np.flatnonzero((ulp > GOOD) & np.isfinite(value))
         error = ulp[rows] * self.condition.unit[rows]
-        errors[rows] = error / self.condition.tolerances(rows, error / GOOD)
+        tolerances = self.condition.tolerances(rows, error / GOOD)
+        is_finite = np.isfinite(tolerances)  # any number is within an infinite one
+        errors[rows] = np.divide(
+            error, tolerances, out=np.zeros(len(rows)), where=is_finite
+        )
         # an infinity is right beside the largest number
         rows = np.flatnonzero(np.isinf(ulp) & (value == np.copysign(np.inf, exact)))
         short = (self._largest - np.abs(exact[rows])) / GOOD
