@@ -92,7 +92,9 @@ def compile_paths(
     from gradspec.driver import run, write
     from gradspec.driver.discover import discover
 
-    options = Options(_known(targets), strict, trace, budget, as_written=as_written)
+    options = Options(
+        _target_names(targets), strict, trace, budget, as_written=as_written
+    )
     chosen = (paths,) if isinstance(paths, (str, os.PathLike)) else paths
     found = discover(os.fspath(path) for path in chosen)
     _raise_errors(found.diagnostics + write.hidden(Path(out), options.targets))
@@ -133,7 +135,7 @@ def compile_text(
     from gradspec.driver.run import compile_source
     from gradspec.source import Source
 
-    (target,) = _known(target)
+    (target,) = _target_names(target)
     options = Options((target,), strict, trace, budget, as_written=as_written)
     below = Path(name).name
     result, _ = compile_source(Source(name, text), below, options)
@@ -149,7 +151,7 @@ def runtime_files(target: str = "numpy") -> dict[str, str]:
     """
     from gradspec.driver import write
 
-    (target,) = _known(target)
+    (target,) = _target_names(target)
     return dict(write.runtime_files(target))
 
 
@@ -180,7 +182,7 @@ def load(
     from gradspec.driver.imported import import_module
     from gradspec.notebook.plot import give_plots
 
-    (target,) = _known(target)
+    (target,) = _target_names(target)
     options = Options((target,), strict, trace, budget, as_written=as_written)
     if isinstance(source, str) and "\n" in source:
         result = _of_text(source, options)
@@ -243,7 +245,7 @@ def _of_text(text: str, options: Options) -> FileResult:
         return compile_source(Source(TEXT, text), TEXT, options)[0]
 
 
-def _known(targets: Iterable[str] | str) -> tuple[str, ...]:
+def _target_names(targets: Iterable[str] | str) -> tuple[str, ...]:
     from gradspec.targets import TARGETS, outside_targets
 
     names = (targets,) if isinstance(targets, str) else tuple(targets)

@@ -240,12 +240,12 @@ def test_command(
         work.report((), style)
     if work.failed:
         sys.exit(FINDINGS)
-    run = _conformed if conformance else _tried
+    run = _conformed if conformance else _run_trials
     absent, failed = run(work, cases, style)
     sys.exit(FAILURE if absent else FINDINGS if failed else CLEAN)
 
 
-def _tried(work: _Work, cases: tuple[Any, ...], style: str) -> tuple[bool, bool]:
+def _run_trials(work: _Work, cases: tuple[Any, ...], style: str) -> tuple[bool, bool]:
     from gradspec.driver import trials
     from gradspec.report.tested import show_trials
 

@@ -54,7 +54,7 @@ def _of_value(instance: Instance, found: Break) -> Finding:
     value = found.value
     match found.kind:
         case Kind.REMOVABLE if value.is_finite:
-            return _patched(instance, found)
+            return _finding_at_patch(instance, found)
         case Kind.REMOVABLE if value.trend is Trend.UNDEFINED:
             return Finding.HOLE
         case Kind.JUMP if value.trend is Trend.OUTSIDE:
@@ -65,13 +65,13 @@ def _of_value(instance: Instance, found: Break) -> Finding:
             if value.trend is Trend.UNDEFINED:
                 return Finding.HOLE
             if value.is_finite and not same(value, found.sides[0]):
-                return _patched(instance, found)
+                return _finding_at_patch(instance, found)
             return Finding.FINE
         case _:
             return Finding.FINE
 
 
-def _patched(instance: Instance, found: Break) -> Finding:
+def _finding_at_patch(instance: Instance, found: Break) -> Finding:
     """A separate value: wrong at a removable singularity, a jump where it stands
     alone."""
     if any(s.origin is Origin.EDGE for s in found.place.surfaces):
@@ -345,7 +345,7 @@ def _is_bent(instance: Instance, found: Break) -> bool:
     -1, the upstream gradient does not scale it alike."""
     if not found.stated.is_finite or found.kind is Kind.POLE:
         return False
-    one, two, minus = (_stated(instance, found, scale) for scale in (1, 2, -1))
+    one, two, minus = (_stated_limit(instance, found, scale) for scale in (1, 2, -1))
     if not (one.is_finite and two.is_finite and minus.is_finite):
         return False
     double = Limit(Trend.FINITE, 2 * one.value)
@@ -358,13 +358,13 @@ def bent_said(instance: Instance, found: Break) -> str:
     text."""
     upstream = f"d{found.output.name}"
     told = (
-        f"{short(_stated(instance, found, scale))} for {upstream} = {scale}"
+        f"{short(_stated_limit(instance, found, scale))} for {upstream} = {scale}"
         for scale in (1, 2, -1)
     )
     return ", ".join(told)
 
 
-def _stated(instance: Instance, found: Break, scale: int) -> Limit:
+def _stated_limit(instance: Instance, found: Break, scale: int) -> Limit:
     factor = Const(ONE.value * scale)
     upstream = dict.fromkeys(instance.upstream, ZERO) | {
         f"d{found.output.name}": factor

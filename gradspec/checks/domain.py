@@ -61,7 +61,7 @@ def _typeless(rule: Rule, values: dict[str, Expr]) -> Iterator[Diagnostic]:
             help="give it a floating input, or compute this outside of a rule",
         )
     for output in rule.outputs:
-        used = _reached(Ref(output.name), values)
+        used = _dependencies(Ref(output.name), values)
         if used.isdisjoint(i.name for i in rule.tensor_inputs):
             yield error(
                 "GS251",
@@ -84,7 +84,7 @@ def _countless(rule: Rule, values: dict[str, Expr]) -> Iterator[Diagnostic]:
     for variable, entry in rule.entries:
         if not isinstance(entry, Override) or not variable.takes_gradient:
             continue
-        reached = _reached(entry.value, lets)
+        reached = _dependencies(entry.value, lets)
         is_lost = bool(batched - {variable.name})
         if not reached & upstream and (is_lost or not reached & tensors):
             yield error(
@@ -99,7 +99,7 @@ def _countless(rule: Rule, values: dict[str, Expr]) -> Iterator[Diagnostic]:
             )
 
 
-def _reached(expr: Expr, values: dict[str, Expr]) -> set[str]:
+def _dependencies(expr: Expr, values: dict[str, Expr]) -> set[str]:
     """The names that a value depends on in the end."""
     todo, found = set(names(expr)), set[str]()
     while todo:

@@ -210,11 +210,11 @@ def _lie(pair: Pair) -> Diagnostic | None:
             continue
         here = enclose(pair.emitted, point, _BITS)
         if not defined(here) or not lies_between(here, limits):
-            return _told(pair, point, here, limits[0])
+            return _refuted(pair, point, here, limits[0])
     return None
 
 
-def _told(pair: Pair, point: Point, here: Any, limit: Any) -> Diagnostic:
+def _refuted(pair: Pair, point: Point, here: Any, limit: Any) -> Diagnostic:
     rule = pair.instance.rule
     entry = rule.backward[rule.inputs.index(pair.input)]
     used = names(pair.true) | names(pair.emitted) | {pair.input.name, pair.by.name}

@@ -135,13 +135,13 @@ def _joined(first: Expr, tail: _Tail) -> Expr:
         if first == Const(_MINUS_ONE) and op == "mul":
             first = negate(factor)
         elif op == "div":
-            first = _over(first, factor)
+            first = _quotient(first, factor)
         else:
             first = fold(Apply(op, (first, factor)))
     return first
 
 
-def _over(above: Expr, factor: Expr) -> Expr:
+def _quotient(above: Expr, factor: Expr) -> Expr:
     """``above / factor``, cancelled when the factor stands at either end."""
     match above:
         case _ if above == factor:

@@ -288,7 +288,7 @@ def _multiplied(above: Expr, form: Expr, names: dict[str, Expr]) -> Expr:
     result = _factor(above, put_in(form, names))
     for op, factor in reversed(factors):
         value = put_in(factor, names)
-        result = _factor(result, value) if op == "mul" else _over(result, value)
+        result = _factor(result, value) if op == "mul" else _quotient(result, value)
     return result
 
 
@@ -305,7 +305,7 @@ def _factor(above: Expr, value: Expr) -> Expr:
             return times(above, value)
 
 
-def _over(above: Expr, value: Expr) -> Expr:
+def _quotient(above: Expr, value: Expr) -> Expr:
     return times(above, fold(Apply("div", (ONE, value))))
 
 

@@ -198,8 +198,8 @@ def scattered(
     for bound, index, place in pairs:
         _resolve(scope, bound, replaced(index, scope.values), place)
     left = tuple(Bound(index, axis) for index, axis in scope.bounds.items())
-    body = _at_places(scope, straightened(_settled(value, scope.values), axes))
-    guards = [straightened(_settled(g, scope.values), axes) for g in scope.guards]
+    body = _at_places(scope, straightened(_substituted(value, scope.values), axes))
+    guards = [straightened(_substituted(g, scope.values), axes) for g in scope.guards]
     return summed(left, guarded([g for g in guards if decide(g) is not True], body))
 
 
@@ -214,7 +214,7 @@ def _at_places(scope: _Scope, body: Expr) -> Expr:
     return transform(body, lambda node: places.get(node, node)) if places else body
 
 
-def _settled(expr: Expr, values: Mapping[str, Expr]) -> Expr:
+def _substituted(expr: Expr, values: Mapping[str, Expr]) -> Expr:
     """``expr`` with resolved indices substituted, those in their values too."""
     while True:
         made = replaced(expr, values)
@@ -235,7 +235,7 @@ def _resolve(scope: _Scope, bound: Bound, index: Expr, place: Idx) -> None:
         scope.values[name] = written(solution)
         del scope.bounds[name]
         if others or axis != bound.axis or number != 1:
-            _within(scope, scope.values[name], axis)
+            _guard_range(scope, scope.values[name], axis)
         return
     scope.guards.append(Apply(AT, (index, place)))
 
@@ -244,7 +244,7 @@ def _mentions(term: Expr, name: str) -> bool:
     return name in term.free
 
 
-def _within(scope: _Scope, value: Expr, axis: Axis) -> None:
+def _guard_range(scope: _Scope, value: Expr, axis: Axis) -> None:
     size: Expr = Size(axis) if isinstance(axis, str) else _whole(axis)
     scope.guards.append(Apply("ge", (value, ZERO)))
     scope.guards.append(Apply("lt", (value, size)))

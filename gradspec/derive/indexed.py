@@ -90,13 +90,13 @@ class Values:
     ) -> None:
         bounds = self.bounds(axes)
         values = {old: Idx(b.index) for old, b in zip(indices, bounds, strict=True)}
-        body = self._lifted(self.copied(tidy(expr), values))
+        body = self._with_names(self.copied(tidy(expr), values))
         self.order.append(Value(name, tuple(b.index for b in bounds), axes, body))
 
-    def _lifted(self, expr: Expr) -> Expr:
+    def _with_names(self, expr: Expr) -> Expr:
         """``expr`` with a name in place of every reduction, and of every call whose
         backward is no factor."""
-        parts = tuple(self._lifted(child) for child in children(expr))
+        parts = tuple(self._with_names(child) for child in children(expr))
         made = with_children(expr, parts)
         if isinstance(made, Reduce) or is_crooked_call(made):
             return self._named(made)
@@ -296,7 +296,9 @@ def indexed_cotangents(rule: Rule) -> dict[str, Derived]:
         }
         whole = inlined(straightened(expr, values.axes), lifted, values.fresh)
         taken = frozenset((*indices, *_variables(rule)))
-        result[name] = Derived(named(_stated(replaced(whole, at)), taken), indices)
+        result[name] = Derived(
+            named(_without_shifts(replaced(whole, at)), taken), indices
+        )
     return result
 
 
@@ -324,7 +326,7 @@ def closed_cotangent(
     return inlined(refreshed(entry.value, at, fresh), values, fresh)
 
 
-def _stated(expr: Expr) -> Expr:
+def _without_shifts(expr: Expr) -> Expr:
     """The expression without ``AT``, which a rule may not have."""
 
     def visit(node: Expr) -> Expr:

@@ -470,9 +470,9 @@ class Normal:
             for _ in range(abs(whole)):
                 found = self.times(found, factor)
             return found
-        return self._parted(term)
+        return self._partial_fractions(term)
 
-    def _parted(self, term: Term) -> Poly:
+    def _partial_fractions(self, term: Term) -> Poly:
         """Partial fractions: with ``A = c + d * M``, a number and a product of
         exponentials, ``M / A`` is ``1 / d - c / (d * A)``, and ``1 / (M * A)`` is
         ``1 / (c * M) - d / (c * A)``. So what logistic functions and their derivatives
@@ -526,7 +526,7 @@ class Normal:
         terms share are taken out."""
         lead = abs(poly[first_term(poly)])
         common = self._common(poly)
-        rest = add({}, self.times(poly, _swapped(common)), 1 / lead)
+        rest = add({}, self.times(poly, _reciprocal(common)), 1 / lead)
         found = {tuple((a, p * power) for a, p in common): UNIT}
         if lead != 1:
             found = self.times(found, self._number(lead, power))
@@ -624,7 +624,7 @@ def _is_atom(poly: Poly) -> bool:
     return number == 1 and len(term) == 1 and term[0][1] == 1
 
 
-def _swapped(term: Term) -> Poly:
+def _reciprocal(term: Term) -> Poly:
     return {tuple((atom, -power) for atom, power in term): UNIT}
 
 

@@ -97,11 +97,11 @@ def joined(parts: Product) -> Expr:
     above.sort(key=lambda pair: _is_sum(pair[0]))
     result: Expr = ONE
     for factor, power in above:
-        result = _times(result, _raised(factor, power))
+        result = _times(result, _power(factor, power))
     below: Expr = ONE
     for factor, power in parts.powers.items():
         if power < 0:
-            below = _times(below, _raised(factor, -power))
+            below = _times(below, _power(factor, -power))
     number = parts.number
     if below != ONE and number.denominator != 1 and result == ONE:
         result, number = Const(Fraction(number.numerator)), number / number.numerator
@@ -119,7 +119,7 @@ def _is_sum(expr: Expr) -> bool:
     return isinstance(expr, Apply) and expr.op in ("add", "sub")
 
 
-def _raised(factor: Expr, power: Fraction) -> Expr:
+def _power(factor: Expr, power: Fraction) -> Expr:
     return fold(Apply("pow", (factor, Const(power))))
 
 

@@ -49,7 +49,7 @@ def indexed_tangents(rule: Rule) -> dict[str, Derived]:
 
     Raises :class:`NotLinear`, and `Underivable` as `indexed_cotangents` does.
     """
-    turned = _turned(rule)
+    turned = _transpose(rule)
     found = indexed_cotangents(turned)
     upstream = {f"d{o.name}" for o in rule.outputs if o.takes_gradient}
     for entry in found.values():
@@ -69,7 +69,7 @@ def _slot(name: str) -> str:
     return f"@{name}"
 
 
-def _turned(rule: Rule) -> Rule:
+def _transpose(rule: Rule) -> Rule:
     """The rule from upstream gradients to gradients; all else is given."""
     cotangents = {
         variable.name: Let(
@@ -79,7 +79,7 @@ def _turned(rule: Rule) -> Rule:
         if isinstance(e, Declared | Derived | Override)
     }
     outer = {f"d{name}": _slot(name) for name in cotangents}
-    taken = frozenset(_taken(rule))
+    taken = frozenset(_positions_read(rule))
     lets = [
         replace(
             let, name=outer.get(let.name, let.name), value=_closed(let, outer, taken)
@@ -91,7 +91,7 @@ def _turned(rule: Rule) -> Rule:
         for o in rule.outputs
         if o.takes_gradient
     ]
-    inputs = (*upstream, *_given(rule))
+    inputs = (*upstream, *_constants(rule))
     return Rule(
         name=rule.name,
         doc=None,
@@ -103,7 +103,7 @@ def _turned(rule: Rule) -> Rule:
         ),
         forward=tuple(lets),
         backward_locals=(),
-        backward=tuple(_asked(i) for i in inputs),
+        backward=tuple(_backward_entry(i) for i in inputs),
     )
 
 
@@ -112,7 +112,7 @@ def _closed(let: Let, outer: dict[str, str], taken: frozenset[_Place]) -> Expr:
     return _pointed(_renamed(expand(let.value), outer), axes, taken)
 
 
-def _given(rule: Rule) -> Iterator[Input]:
+def _constants(rule: Rule) -> Iterator[Input]:
     """Inputs and forward values, which are constants here."""
     for variable in rule.inputs:
         kind = Kind.NOGRAD if variable.takes_gradient else variable.kind
@@ -122,7 +122,7 @@ def _given(rule: Rule) -> Iterator[Input]:
         yield Input(let.name, Kind.NOGRAD, shapes.get(let.name, Shape(axes=let.axes)))
 
 
-def _asked(variable: Input) -> Backward:
+def _backward_entry(variable: Input) -> Backward:
     return Pending() if variable.takes_gradient else NoGradient()
 
 
@@ -153,7 +153,7 @@ def _renamed(expr: Expr, to: dict[str, str]) -> Expr:
 # --- positions that are there --------------------------------------------------------------
 
 
-def _taken(rule: Rule) -> Iterator[_Place]:
+def _positions_read(rule: Rule) -> Iterator[_Place]:
     """Positions that the forward pass reads, which are therefore in range."""
     axes = {i.name: i.shape.axes for i in rule.inputs}
     axes |= {let.name: let.axes for let in rule.forward}

@@ -123,19 +123,19 @@ class _Table:
         before, stated, after = map(short, (found.before, found.stated, found.after))
         return Line(
             _where(found),
-            self._given(found),
+            self._other_inputs(found),
             _kind(found),
             found.output.name,
             found.place.input,
             (left, value, right),
             (before, stated, after),
             self._entry(found),
-            _told(values),
+            _emitted_text(values),
             verdict,
             code,
         )
 
-    def _given(self, found: Break) -> str:
+    def _other_inputs(self, found: Break) -> str:
         """The other inputs that the output depends on."""
         used = names(self.instance.forward[found.output.name]) - {found.place.input}
         shown = (i.name for i in self.instance.rule.inputs if i.name in used)
@@ -190,7 +190,7 @@ class _Table:
             case Finding.LIMIT:
                 return "not the slope", "GS431" if is_declared else "GS434"
             case Finding.HOLE:
-                return _filled(values)
+                return _gap_verdict(values)
             case _:
                 return _fine(found, self._entry(found)), ""
 
@@ -230,7 +230,7 @@ def _kind(found: Break) -> str:
     return found.kind.value
 
 
-def _filled(values: tuple[dict[str, float], dict[str, float]]) -> tuple[str, str]:
+def _gap_verdict(values: tuple[dict[str, float], dict[str, float]]) -> tuple[str, str]:
     tried = [number for some in values for number in some.values()]
     if any(math.isnan(number) for number in tried):
         return "NaN is emitted", "GS433"
@@ -263,7 +263,7 @@ def _fine(found: Break, entry: str) -> str:
             return "continuous" if found.kind is not Kind.SMOOTH else "smooth"
 
 
-def _told(values: tuple[dict[str, float], dict[str, float]]) -> str:
+def _emitted_text(values: tuple[dict[str, float], dict[str, float]]) -> str:
     """``1, 0``: output and gradient; for both formats where they differ in kind."""
     return ", ".join(_one(some) for some in values if some)
 

@@ -180,7 +180,7 @@ def _group(
     """The cells of one group; a cell at which a process died is an error."""
     done = _recalled(target, features, modules, kept)
     for _ in range(LIVES):
-        left = _left(features, modules, done)
+        left = _remaining(features, modules, done)
         if not left:
             break
         message = _child(place, target, features, modules, left, done)
@@ -259,7 +259,7 @@ def _cell(
     return cell
 
 
-def _left(
+def _remaining(
     features: tuple[Feature, ...],
     modules: list[dict[str, Any]],
     done: dict[Key, Line],

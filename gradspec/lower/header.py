@@ -43,7 +43,7 @@ class Declaration:
 
 def declare(node: nodes.RuleDef, findings: Findings) -> Declaration:
     """The header, with its faults reported; a name declared again is left out."""
-    inputs, outputs = _once(node, findings)
+    inputs, outputs = _distinct_parameters(node, findings)
     _check_tensors(node, findings)
     parameters = (*inputs, *outputs)
     bare = Shape(batch=not _is_over_axes_alone(node))
@@ -79,7 +79,7 @@ def _check_tensors(node: nodes.RuleDef, findings: Findings) -> None:
         )
 
 
-def _once(
+def _distinct_parameters(
     node: nodes.RuleDef, findings: Findings
 ) -> tuple[tuple[nodes.Parameter, ...], tuple[nodes.Parameter, ...]]:
     seen: dict[str, nodes.Parameter] = {}

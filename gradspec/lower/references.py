@@ -268,9 +268,9 @@ def make_bindings(names: tuple[nodes.Name, ...], cx: Context) -> tuple[Binding, 
     made: dict[str, Binding] = {}
     for name in names:
         if name.id in made:
-            _taken(name, "an index in the same place", cx)
+            _report_bad_index(name, "an index in the same place", cx)
         elif _is_variable(name.id, cx):
-            _taken(name, "a variable or an axis of the rule", cx)
+            _report_bad_index(name, "a variable or an axis of the rule", cx)
         made[name.id] = Binding(name.id, cx.scope.fresh(name.id), name.span)
     return tuple(made.values())
 
@@ -282,7 +282,7 @@ def _is_variable(name: str, cx: Context) -> bool:
     )
 
 
-def _taken(name: nodes.Name, what: str, cx: Context) -> None:
+def _report_bad_index(name: nodes.Name, what: str, cx: Context) -> None:
     cx.findings.error(
         "GS236",
         f"`{name.id}` cannot be an index here: it is {what}",

@@ -49,7 +49,7 @@ def lower_rule(
     check_growth(body)
     surrogates = _surrogates(node, body)
     assumes = _assumes(node, body)
-    kept = _kept(node, body)
+    kept = _read_keeps(node, body)
     examples = _examples(node, body)
     if not findings.is_sound:
         return None
@@ -107,7 +107,7 @@ def _assumes(node: nodes.RuleDef, body: Body) -> tuple[Assume, ...]:
     return tuple(a for s in statements for a in read_assumes(s, body))
 
 
-def _kept(node: nodes.RuleDef, body: Body) -> dict[str, str]:
+def _read_keeps(node: nodes.RuleDef, body: Body) -> dict[str, str]:
     words: dict[str, str] = {}
     for statement in node.body:
         if isinstance(statement, nodes.Keep):

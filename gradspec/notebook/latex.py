@@ -51,7 +51,7 @@ def assignment(
 
 def function(definition: nodes.FunctionDef) -> str:
     """``\\sigma\\left(t\\right) = …``"""
-    parameters = _bracketed(_listed(each.id for each in definition.parameters))
+    parameters = _bracketed(_comma_list(each.id for each in definition.parameters))
     with deep():
         value = _spelled(definition.value)[0]
     return f"{_function(definition.name, None)}{parameters} = {value}"
@@ -221,12 +221,12 @@ def _arguments(call: nodes.Call) -> str:
 
 
 def _over_indices(expr: nodes.Comprehension) -> str:
-    over = _listed(index.id for index in expr.indices)
+    over = _comma_list(index.id for index in expr.indices)
     if expr.condition is not None:
         over += rf" \,:\, {_spelled(expr.condition)[0]}"
     op = _OVER_INDICES.get(expr.op) or rf"\operatorname*{{{expr.op}}}"
     return f"{op}_{{{over}}} {_second(_spelled(expr.body), _OPEN)}"
 
 
-def _listed(names: Iterable[str]) -> str:
+def _comma_list(names: Iterable[str]) -> str:
     return ", ".join(map(name, names))

@@ -96,7 +96,7 @@ class _Closing:
         if not floats and not rule.is_elementwise:
             raise NotEmitted("it has no floating input")
         self.like = Name(floats[0] if floats else tensors[0].name)
-        self.view = {i.name: _known(i.name, i.shape) for i in tensors}
+        self.view = {i.name: _known_input(i.name, i.shape) for i in tensors}
         numbers = [*(s.name for s in rule.static_inputs), *self.constants]
         self.view |= {n: Known(Name(n), is_number=True) for n in numbers}
 
@@ -106,7 +106,7 @@ class _Closing:
         along, reason = self._tangents()
         cotangents = [name for name in behind if name in _cotangents(self.rule)]
         fixed = frozenset((*cotangents, *along, *(o.name for o in self.rule.outputs)))
-        kept = self._kept()
+        kept = self._saved_values()
         raw = _resolved(ahead, {}, frozenset())
         again = _resolved(ahead, {}, kept)
         given = {name: value for name, value in again.items() if name not in kept}
@@ -184,7 +184,7 @@ class _Closing:
         view = dict(self.view)
         for output in rule.outputs:
             if output.takes_gradient:
-                known = _known(f"d{output.name}", output.shape)
+                known = _known_input(f"d{output.name}", output.shape)
                 batched = view[output.name].batched
                 view[f"d{output.name}"] = Known(known.expr, known.sizes, batched)
         lets = {b.name: b for b in (*rule.backward_locals, *_cotangents(rule).values())}
@@ -234,7 +234,7 @@ class _Closing:
             name = f"{variable.name}_dot"
             if name in view:
                 return {}, f"{name} is a name of the rule's own"
-            view[name] = _known(name, variable.shape)
+            view[name] = _known_input(name, variable.shape)
         if self.rule.is_elementwise:
             return {}, ""
         try:
@@ -252,7 +252,7 @@ class _Closing:
             )
         return found, ""
 
-    def _kept(self) -> frozenset[str]:
+    def _saved_values(self) -> frozenset[str]:
         """The forward values that the backward pass refers to by name."""
         rule = self.rule
         outputs = {o.name for o in rule.outputs if o.takes_gradient}
@@ -310,7 +310,7 @@ def _with_natives(
     return [{n: found[k, n] for n in group} for k, group in enumerate(groups)]
 
 
-def _known(name: str, shape: Shape) -> Known:
+def _known_input(name: str, shape: Shape) -> Known:
     return Known(Name(name), tuple(map(size_of, shape.axes)), shape.batch)
 
 

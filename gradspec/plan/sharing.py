@@ -59,7 +59,7 @@ def joined_backward(plan: RulePlan, words: Words) -> Backward:
     """Gradients with one term for each shape: for targets whose cotangents are all
     present.
     """
-    return _backward(plan, words, _joined, lambda owners, roots: owners)
+    return _backward(plan, words, _sum_of_terms, lambda owners, roots: owners)
 
 
 def split_backward(plan: RulePlan, words: Words) -> Backward:
@@ -67,7 +67,7 @@ def split_backward(plan: RulePlan, words: Words) -> Backward:
     absent; a step's ``upstream`` lists those it needs. A value shared by two gradients
     is the gradient of neither: each is assigned separately, and may be left out.
     """
-    return _backward(plan, words, lambda gradient: gradient.terms, _alone)
+    return _backward(plan, words, lambda gradient: gradient.terms, _independent_inputs)
 
 
 def pushforward(plan: RulePlan, words: Words, given: tuple[str, ...] = ()) -> Block:
@@ -113,7 +113,7 @@ def _block(
 ) -> Block:
     values = {let.name: words.expand(let.value) for let in lets}
     results = tuple(values[name] for name in wanted)
-    needed = _reached((*results, *(values[name] for name in keep)))
+    needed = _reachable((*results, *(values[name] for name in keep)))
     roots = {n: v for n, v in values.items() if n in wanted or n in keep or v in needed}
     known = _known(plan, words, values)
     statements, shared = share(tuple(roots.values()), known, _namer(plan, words))
@@ -128,7 +128,7 @@ def _aliases(named: Mapping[str, Expr], keep: tuple[str, ...]) -> tuple[Assign, 
     return tuple(Assign(n, named[n]) for n in keep if named[n] != Name(n))
 
 
-def _reached(roots: Iterable[Expr]) -> frozenset[Expr]:
+def _reachable(roots: Iterable[Expr]) -> frozenset[Expr]:
     return frozenset(nodes(*roots))
 
 
@@ -192,7 +192,7 @@ def tensor_gradients(plan: RulePlan) -> tuple[Gradient | None, ...]:
     return tuple(gradient for i, gradient in pairs if not i.kind.is_static)
 
 
-def _alone(owners: list[str], roots: tuple[Expr, ...]) -> list[str]:
+def _independent_inputs(owners: list[str], roots: tuple[Expr, ...]) -> list[str]:
     """The inputs whose gradients no other gradient contains."""
     pairs = list(zip(owners, roots, strict=True))
     return [
@@ -222,7 +222,7 @@ def _backward_values(
     return values
 
 
-def _joined(gradient: Gradient) -> tuple[Term, ...]:
+def _sum_of_terms(gradient: Gradient) -> tuple[Term, ...]:
     """Terms of one shape added; the author's own expression if it is the only one."""
     spans = tuple(dict.fromkeys(term.spans for term in gradient.terms))
     if len(spans) == 1:

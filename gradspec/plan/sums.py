@@ -69,7 +69,7 @@ def _narrowed(t: Translation, bounds: Bounds, body: ir.Expr, where: ir.Expr) -> 
         return body
     rest = list(parts.above)
     rest[rest.index(at)] = ir.Select(where, at, ir.ZERO)
-    return _joined(parts, rest)
+    return _multiplied(parts, rest)
 
 
 def _is_masked(expr: ir.Expr, condition: ir.Expr) -> bool:
@@ -178,10 +178,10 @@ def within_sums(t: Translation, value: ir.Expr) -> ir.Expr:
         lost = _factors(parts, is_lost)
         if not lost.above and not lost.below:
             return node
-        body = _joined(replace(lost, negative=False), [at.body, *lost.above])
+        body = _multiplied(replace(lost, negative=False), [at.body, *lost.above])
         rest = _factors(parts, lambda f: f not in (*lost.above, *lost.below))
         taken = ir.Reduce("sum", at.bounds, body, at.where)
-        return _joined(rest, [taken if f is at else f for f in rest.above])
+        return _multiplied(rest, [taken if f is at else f for f in rest.above])
 
     return walk.transform(value, visit)
 
@@ -273,11 +273,11 @@ def _distributed(t: Translation, bounds: Bounds, body: ir.Expr) -> list[ir.Expr]
         is_larger = all(axes_of(t.value(term)) < whole for term in terms)
         if len(terms) > 1 and is_larger and not any(whole <= o for o in others):
             rest = [f for f in parts.above if f is not factor]
-            return [_joined(parts, [*rest, term]) for term in terms]
+            return [_multiplied(parts, [*rest, term]) for term in terms]
     return []
 
 
-def _joined(parts: _Product, above: list[ir.Expr]) -> ir.Expr:
+def _multiplied(parts: _Product, above: list[ir.Expr]) -> ir.Expr:
     product: ir.Expr = reduce(lambda a, b: ir.apply("mul", a, b), above)
     for divisor in parts.below:
         product = ir.apply("div", product, divisor)

@@ -337,15 +337,15 @@ def negation(value: Any) -> Any:
 
 def conjunction(left: Any, right: Any) -> Any:
     """Conjunction: a False operand decides; undefined beats undecided."""
-    return _joined(left, right, False)
+    return _logical(left, right, False)
 
 
 def disjunction(left: Any, right: Any) -> Any:
     """Disjunction: a True operand decides; undefined beats undecided."""
-    return _joined(left, right, True)
+    return _logical(left, right, True)
 
 
-def _joined(left: Any, right: Any, settling: bool) -> Any:
+def _logical(left: Any, right: Any, settling: bool) -> Any:
     one, two = truth(left), truth(right)
     if one is settling or two is settling:
         return settling

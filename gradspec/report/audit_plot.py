@@ -90,12 +90,12 @@ def _panel(panel: Any, row: Row) -> None:
             inside = finding.found.judged
             dots = {"color": colour, "markersize": 2, "linestyle": "", "marker": "."}
             values = finding.columns[name][inside].clip(-(2.0**top), 2.0**top)
-            label = f"{who}: {_told(finding)}"
+            label = f"{who}: {_summary(finding)}"
             panel.plot(values, errors[inside], label=label, rasterized=True, **dots)
     panel.legend(fontsize="x-small", loc="upper left")
 
 
-def _told(finding: Finding) -> str:
+def _summary(finding: Finding) -> str:
     """``up to 2.3 tolerances``, ``12 of 7200 points bad, up to 8.1e+06 tolerances``."""
     whole = finding.whole
     if not whole.count:

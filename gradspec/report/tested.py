@@ -107,13 +107,13 @@ def _matrix(matrix: Matrix) -> str:
 
     def word(rule: str, feature: str) -> str:
         cell = cells.get((rule, feature))
-        return click.style(worded(cell), fg=COLOURS.get(cell.state)) if cell else "-"
+        return click.style(cell_text(cell), fg=COLOURS.get(cell.state)) if cell else "-"
 
     rows = [(f, *(word(rule, f) for rule in matrix.rules)) for f in matrix.features]
     return aligned([(matrix.target, *matrix.rules), *rows])
 
 
-def worded(cell: Cell) -> str:
+def cell_text(cell: Cell) -> str:
     """The state of a cell, and what plain code does where that fails."""
     word = WORDS[cell.state]
     return word if cell.plain in ("ok", "none") else f"{word} ({cell.plain})"
@@ -130,18 +130,18 @@ def _cell_sentence(matrix: Matrix, cell: Cell) -> str:
 
 def counted(matrix: Matrix) -> str:
     """The number of cells in each state, and the number for plain code."""
-    sentences = [_tally([cell.state for cell in matrix.cells])]
+    sentences = [_counts([cell.state for cell in matrix.cells])]
     plain = [cell.plain for cell in matrix.cells]
     if any(state != "none" for state in plain):
         own = sum(cell.failed for cell in matrix.cells)
         every = sum(c.plain == "none" for c in matrix.cells if c.state == "ok") == 0
         where = "plain code" if every else "plain code, where a rule failed"
-        sentences.append(f"{where}: {_tally(plain)}")
+        sentences.append(f"{where}: {_counts(plain)}")
         sentences.append(f"failures that plain code has not: {own}")
     return f"{matrix.target}: {'; '.join(sentences)}"
 
 
-def _tally(states: list[str]) -> str:
+def _counts(states: list[str]) -> str:
     counts = {s: states.count(s) for s in WORDS}
     tried = len(states) - counts["none"]
     failed = [f"{counts[s]} {s}" for s in ("error", "dropped", "wrong") if counts[s]]

@@ -138,7 +138,7 @@ def _oddity(found: Scan, kind: str, start: int, end: int) -> int:
         case "WORD":
             return _word(found, start, end)
         case _:
-            return _odd(found, start)
+            return _scan_foreign(found, start)
     return end
 
 
@@ -174,7 +174,7 @@ def _word(found: Scan, start: int, end: int) -> int:
     name."""
     char = found.text[start]
     if char in foreign.LOOKALIKES and not char.isalpha():
-        return _odd(found, start)
+        return _scan_foreign(found, start)
     if (
         found.tokens
         and found.tokens[-1].end == start
@@ -186,7 +186,7 @@ def _word(found: Scan, start: int, end: int) -> int:
     return end
 
 
-def _odd(found: Scan, start: int) -> int:
+def _scan_foreign(found: Scan, start: int) -> int:
     end = start + 1
     latex = _LATEX.match(found.text, start)
     if latex is not None:

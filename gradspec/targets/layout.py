@@ -210,13 +210,13 @@ def _laid_out(line: _Line, is_forced: bool) -> list[_Line]:
         ways = (_by_delimiters, _by_last_brackets)
     for way in ways:
         try:
-            return _tried(line, way, is_forced)
+            return _split(line, way, is_forced)
         except _CannotSplit:
             continue
     return [line]
 
 
-def _tried(line: _Line, way: _Way, is_forced: bool) -> list[_Line]:
+def _split(line: _Line, way: _Way, is_forced: bool) -> list[_Line]:
     before, copy = str(line), _copied(line)
     optional = [token for token in line.marks.optional if token.depth == 0]
     result: list[_Line] = []
@@ -232,7 +232,7 @@ def _tried(line: _Line, way: _Way, is_forced: bool) -> list[_Line]:
         or result[0].fits()
     ):
         return result
-    second = _tried(copy, way, True)
+    second = _split(copy, way, True)
     return second if all(part.fits() for part in second) else result
 
 

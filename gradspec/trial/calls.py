@@ -182,7 +182,7 @@ def call(scalars: Scalars, drawn: Drawn, is_smooth: bool = True) -> dict[str, An
         },
         "probes": {i.name: arrays[f"probe {i.name}"] for i in scalars.differentiable},
         "values": {
-            o.name: _gathered(o, sizes, drawn.shapes[f"d{o.name}"], values)
+            o.name: _summed_over_batch(o, sizes, drawn.shapes[f"d{o.name}"], values)
             for o in rule.outputs
         },
         "first": _by_input(scalars, drawn, gradients),
@@ -258,12 +258,12 @@ def _number(root: Expr, point: Point) -> float:
 def _by_input(scalars: Scalars, drawn: Drawn, found: Parts) -> dict[str, Any]:
     """Numbers by element as the gradients of the inputs."""
     return {
-        f"d{v.name}": _gathered(v, scalars.sizes, drawn.shapes[v.name], found)
+        f"d{v.name}": _summed_over_batch(v, scalars.sizes, drawn.shapes[v.name], found)
         for v in scalars.differentiable
     }
 
 
-def _gathered(
+def _summed_over_batch(
     variable: Input | Output,
     sizes: Mapping[str, int],
     batch: Place,
@@ -326,7 +326,7 @@ def third(scalars: Scalars, drawn: Drawn) -> dict[str, Any] | None:
 def _derivatives(scalars: Scalars, drawn: Drawn, of: Any) -> dict[str, Any] | None:
     """``of`` the gradients' product with the probes, by each element."""
     found: Parts = {name: [] for name in scalars.elements}
-    for output, whole in _probed(scalars).items():
+    for output, whole in _probe_products(scalars).items():
         for place, point in _batch(drawn, output):
             for name, parts in found.items():
                 change = of(whole, point, name)
@@ -336,7 +336,7 @@ def _derivatives(scalars: Scalars, drawn: Drawn, of: Any) -> dict[str, Any] | No
     return _by_input(scalars, drawn, found)
 
 
-def _probed(scalars: Scalars) -> dict[str, Expr]:
+def _probe_products(scalars: Scalars) -> dict[str, Expr]:
     """The gradients' product with the probes, by the output whose batch it has."""
     found: dict[str, Expr] = {}
     for name in scalars.elements:

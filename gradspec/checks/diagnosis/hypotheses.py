@@ -305,7 +305,7 @@ _POWERS = (
 
 def _rewritten(table: tuple[tuple[str, str, str], ...], whole: Expr) -> Forms:
     for old, new, sentence in table:
-        values = _matched(formula(old), whole)
+        values = _match(formula(old), whole)
         if values is not None:
             made = substitute(formula(new), values)
             parts = {**values, "whole": whole, "new": made}
@@ -314,7 +314,7 @@ def _rewritten(table: tuple[tuple[str, str, str], ...], whole: Expr) -> Forms:
             yield sentence.format(**shown, **plain), made
 
 
-def _matched(pattern: Expr, node: Expr) -> dict[str, Expr] | None:
+def _match(pattern: Expr, node: Expr) -> dict[str, Expr] | None:
     """The parts that a pattern names, if the node is one operation like it."""
     match pattern, node:
         case Ref(name=name), _:

@@ -90,12 +90,12 @@ def _with_suggestions(
         found,
         labels=(*found.labels, *(probably(rule, span) for span in guilty)),
         notes=(*found.notes, *(fix.note for fix in said if fix.note)),
-        help=_joined(help, found.help),
+        help=_with_alternative(help, found.help),
         fixes=(),
     )
 
 
-def _joined(help: str, rest: str) -> str:
+def _with_alternative(help: str, rest: str) -> str:
     """Text with ``rest`` as an alternative (``or …``) or as a remark on all of them."""
     if not help:
         return rest.removeprefix("or ")

@@ -247,7 +247,11 @@ def relative(scene: Scene) -> Iterator[Guess]:
     for let in () if scene.rule.surrogates else scene.rule.forward:
         for node in nodes(let.value) if is_short(let.value) else ():
             if names(node):
-                forms = (*_unclamped(node), *_turned(node), *_kin(scene, let, node))
+                forms = (
+                    *_unclamped(node),
+                    *_similar_calls(node),
+                    *_kin(scene, let, node),
+                )
                 for told, new in forms:
                     changed = replace(let, value=everywhere(let.value, node, new))
                     yield Guess(told, instead=_with_forward(scene, changed))
@@ -290,7 +294,7 @@ def clamped(node: Expr) -> tuple[Expr, ...]:
     return node.args[:2] if isinstance(node, Apply) and is_piecewise else ()
 
 
-def _turned(node: Expr) -> Forms:
+def _similar_calls(node: Expr) -> Forms:
     forms: list[Expr] = []
     match node:
         case Apply(op=op, args=(arg,)):

@@ -300,7 +300,7 @@ class Scene:
 
     def _local(self, node: Expr) -> Let | None:
         """The local that a name stands for, if nothing else uses it."""
-        if not isinstance(node, Ref) or node.name not in self._once:
+        if not isinstance(node, Ref) or node.name not in self._used_once:
             return None
         let = self.texts[node.name]
         own = set(zip(let.indices, let.axes, strict=True))
@@ -309,7 +309,7 @@ class Scene:
         return let if is_same and own <= set(within) else None
 
     @cached_property
-    def _once(self) -> frozenset[str]:
+    def _used_once(self) -> frozenset[str]:
         """The locals that are used in one place."""
         surrogates = (surrogate.value for surrogate in self.rule.surrogates)
         texts = (*(text.value for text in self.texts.values()), *surrogates)
@@ -326,14 +326,14 @@ def _bound(instance: Instance, point: Point) -> Point:
     for variable, entry in rule.entries:
         if isinstance(entry, Declared | Override):
             stated = program(instance.stated[variable.name])
-            bound[f"d{variable.name}"] = _known(stated.run(point, PRECISION)[0])
+            bound[f"d{variable.name}"] = _or_undefined(stated.run(point, PRECISION)[0])
     for let in (*rule.forward, *rule.backward_locals):
         value = program(expand(let.value)).run(bound, PRECISION)[0]
-        bound[let.name] = _known(value)
+        bound[let.name] = _or_undefined(value)
     return bound
 
 
-def _known(value: Any) -> Any:
+def _or_undefined(value: Any) -> Any:
     return UNDEFINED if value is None else value
 
 

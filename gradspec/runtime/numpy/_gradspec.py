@@ -99,14 +99,14 @@ class Rule(Generic[Result]):
 
     def result(self) -> Result:
         """The output, or a tuple of outputs."""
-        return self._results(self._made()[0])
+        return self._results(self._outputs_and_residuals()[0])
 
     def vjp(self) -> tuple[Result, Pullback]:
         """The outputs, and a function from their cotangents to the gradients: one for
         each array, of its shape and type; None for one without a gradient.
         """
-        outputs, extra = self._made()
-        shapes = [y.shape for y in self._moving(outputs)]
+        outputs, extra = self._outputs_and_residuals()
+        shapes = [y.shape for y in self._differentiable(outputs)]
         residuals = self._saved_values(outputs, extra)
 
         def pullback(*cotangents: ArrayLike, **named: ArrayLike) -> tuple[Any, ...]:
@@ -124,7 +124,7 @@ class Rule(Generic[Result]):
 
     def jvp(self, tangents: Tangents) -> tuple[Result, Result]:
         """The outputs, and their derivatives along the tangents; None is zero."""
-        outputs, extra = self._made()
+        outputs, extra = self._outputs_and_residuals()
         given = dict(zip(self._arrays(), tangents, strict=True))
         moving = [
             np.zeros_like(self._inputs[n]) if dot is None else self._shaped(dot, shape)
@@ -135,7 +135,7 @@ class Rule(Generic[Result]):
         push = type(self).pushforward or type(self).pullback
         with np.errstate(all="ignore"):
             found = push(*self._saved_values(outputs, extra), *moving)
-        pairs = zip(_tuple(found), self._moving(outputs), strict=True)
+        pairs = zip(_tuple(found), self._differentiable(outputs), strict=True)
         full = [np.broadcast_to(dot, y.shape) for dot, y in pairs]
         return self._results(outputs), self._results(full, len(outputs) > 1)
 
@@ -159,11 +159,11 @@ class Rule(Generic[Result]):
         order = [Parameter(n, Parameter.POSITIONAL_OR_KEYWORD) for n in names]
         return Signature(order).bind(*cotangents, **named).args
 
-    def _moving(self, outputs: Sequence[Array]) -> list[Array]:
+    def _differentiable(self, outputs: Sequence[Array]) -> list[Array]:
         """The outputs that have a gradient."""
         return [y for k, y in enumerate(outputs) if k not in self._constant]
 
-    def _made(self) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+    def _outputs_and_residuals(self) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
         """The outputs, and locals for the pullback."""
         with np.errstate(all="ignore"):
             made = _tuple(type(self).value(*self._inputs.values()))

@@ -144,7 +144,7 @@ class Rule(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
         if len(given) == 1 and given[0] is None:
             return (None,) * len(ctx.needs_input_grad)
         differentiated = torch.is_grad_enabled() or forward_ad._current_level >= 0
-        kept, given = _given(ctx, ctx.saved_tensors, given, differentiated)
+        kept, given = _in_working_dtype(ctx, ctx.saved_tensors, given, differentiated)
         found = rule.pullback(ctx.needs_input_grad, *kept, *given)
         found = found if isinstance(found, tuple) else (found,)
         return found + (None,) * (len(ctx.needs_input_grad) - len(found))
@@ -157,7 +157,9 @@ class Rule(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
             raise NotImplementedError(f"{rule.name} has no forward mode")
         with forward_ad._set_fwd_grad_enabled(True):  # or tangents of tangents were 0
             saved = tuple(map(_primal, ctx.saved_tensors))
-            kept, moving = _given(ctx, saved, tuple(_moving(ctx, tangents)), True)
+            kept, moving = _in_working_dtype(
+                ctx, saved, tuple(_tangents(ctx, tangents)), True
+            )
             made = rule.pushforward(*kept, *moving)
             dots = iter(made if isinstance(made, tuple) else (made,))
             found = tuple(
@@ -339,7 +341,7 @@ def broadcast_like(x: Tensor, y: Tensor) -> Tensor:
 # --- between the passes --------------------------------------------------------------------
 
 
-def _given(
+def _in_working_dtype(
     ctx: Any, saved: tuple[Any, ...], others: tuple[Any, ...], is_differentiated: bool
 ) -> Any:
     """The residuals, and the other values passed to a pass, in the dtype of the
@@ -383,7 +385,7 @@ def _cast(value: Any, dtype: Any) -> Any:
     return value.to(dtype) if _is_floating(value) else value
 
 
-def _moving(ctx: Any, tangents: tuple[Tensor | None, ...]) -> Iterator[Tensor]:
+def _tangents(ctx: Any, tangents: tuple[Tensor | None, ...]) -> Iterator[Tensor]:
     """Tangents of the inputs with a gradient: zeros for None."""
     kinds = tuple(ctx.rule.kinds.values())
     moved = [k for k, kind in enumerate(kinds) if kind == "floating"]

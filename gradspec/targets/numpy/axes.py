@@ -79,15 +79,15 @@ def _einsum(node: arrays.Einsum, parts: tuple[Text, ...], page: Page) -> Text:
     if product is None:
         spec = f"{','.join(node.inputs)}->{node.output}"
         return Text(f'np.einsum("{spec}", {", ".join(texts)}, optimize=True)', ATOM)
-    left = _swapped(parts[product.left], product.is_left_swapped, PRODUCT)
+    left = _operand(parts[product.left], product.is_left_swapped, PRODUCT)
     if product.is_column:
         column = new_axes(parts[product.right], (-1,))
         return Text(f"({left} @ {column})[..., 0]", ATOM)
-    right = _swapped(parts[product.right], product.is_right_swapped, PRODUCT + 1)
+    right = _operand(parts[product.right], product.is_right_swapped, PRODUCT + 1)
     return Text(f"{left} @ {right}", PRODUCT)
 
 
-def _swapped(part: Text, is_swapped: bool, least: int) -> str:
+def _operand(part: Text, is_swapped: bool, least: int) -> str:
     if is_swapped:
         return f"{part.within(ATOM)}.swapaxes(-1, -2)"
     return part.within(least)

@@ -58,7 +58,7 @@ def _class(program: Program, own: str, scope: Scope, trace: bool) -> Lines:
     here = program, scope.page
     back = replace(scope, like=next(iter(program.cotangents), scope.like))
     backward = _backward(program, back, trace)
-    given = [*_kept(program, trace), *program.cotangents]
+    given = [*_residual_names(program, trace), *program.cotangents]
     methods = [
         _method("value", program.arguments, _forward(program, scope, trace), *here),
         *_residuals(program, scope.page, trace),
@@ -128,20 +128,20 @@ def _output(program: Program, output: Output, value: Expr, scope: Scope) -> str:
     return f"{made}.astype({kinds[output.kind]})"
 
 
-def _kept(program: Program, trace: bool) -> list[str]:
+def _residual_names(program: Program, trace: bool) -> list[str]:
     return residual_names(program, trace, program.cotangents)
 
 
 def _residuals(program: Program, page: Page, trace: bool) -> Iterable[Lines]:
     """The method ``residuals``, if the residuals are not simply the inputs."""
-    kept = _kept(program, trace)
+    kept = _residual_names(program, trace)
     if kept != program.arguments:
         header, result = residuals(program, kept)
         yield _method("residuals", header, [f"return {result}"], program, page)
 
 
 def _backward(program: Program, scope: Scope, trace: bool) -> Lines:
-    kept = [*_kept(program, trace), *program.cotangents]
+    kept = [*_residual_names(program, trace), *program.cotangents]
     if any(group == () for _, group in program.groups):
         scope.page.use(NUMPY)
     found = {
@@ -165,7 +165,7 @@ def _pushforward(program: Program, scope: Scope, trace: bool) -> Iterable[Lines]
     block = program.pushforward
     if block is None or (program.is_symmetric and not trace):
         return
-    kept, values = _kept(program, trace), program.pushed_values
+    kept, values = _residual_names(program, trace), program.pushed_values
     moved = [f"{i.name}_dot" for i in program.tensors if i.kind is Kind.FLOAT]
     scope = replace(scope, like=next(iter(moved), scope.like))
     dots = [_tangent(program, value, scope) for value in block.results]

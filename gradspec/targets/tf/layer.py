@@ -80,7 +80,7 @@ def layer_class(program: Program, page: Page) -> Definition | None:
         "",
         f"    def __init__({', '.join(_arguments(layer))}) -> None:",
         "        super().__init__(**kwargs)",
-        *indented(indented(layers.kept(layer, _asked(layer)))),
+        *indented(indented(layers.kept(layer, _size_arguments(layer)))),
         "",
         *indented(_build(layer, page)),
         "",
@@ -94,7 +94,7 @@ def layer_class(program: Program, page: Page) -> Definition | None:
     return Definition(lines, (layer.name,))
 
 
-def _asked(layer: Layer) -> tuple[str, ...]:
+def _size_arguments(layer: Layer) -> tuple[str, ...]:
     """The sizes that no data show, which are constructor arguments."""
     return tuple(size for size in layer.sizes if not layer.places(size))
 
@@ -103,7 +103,7 @@ def _arguments(layer: Layer) -> Lines:
     free = [f"{layers.SHAPE}: int | tuple[int, ...] = ()"] if layer.is_free else []
     return [
         "self",
-        *(f"{layer.public(size)}: int" for size in _asked(layer)),
+        *(f"{layer.public(size)}: int" for size in _size_arguments(layer)),
         "*",
         *layers.statics(layer),
         *layers.starts(layer),
@@ -126,7 +126,7 @@ def _build(layer: Layer, page: Page) -> Lines:
 
 
 def _config(layer: Layer) -> Lines:
-    names = [*_asked(layer), *(i.name for i in layer.program.statics)]
+    names = [*_size_arguments(layer), *(i.name for i in layer.program.statics)]
     own = [layer.public(name) for name in names]
     own += [layers.SHAPE] if layer.is_free else []
     return [*(f'"{name}": self.{name}' for name in own), "**self._initial"]
@@ -183,7 +183,7 @@ def _shape(layer: Layer, output: Output, page: Page) -> str:
     own = [_size(layer, axis, page) for axis in output.shape.axes]
     for i in layer.data:
         is_spread_alone = spread == ((i,) if i.shape.batch else ())
-        if own and own == _own(layer, i) and is_spread_alone:
+        if own and own == _assign_sizes(layer, i) and is_spread_alone:
             return f"tuple({_shapes(layer)[i.name]})"
     batch = list(dict.fromkeys(_batch(layer, i) for i in spread))
     if not own:
@@ -192,7 +192,7 @@ def _shape(layer: Layer, output: Output, page: Page) -> str:
     return f"({', '.join([*first, *own])}{'' if first or own[1:] else ','})"
 
 
-def _own(layer: Layer, i: Input) -> Lines:
+def _assign_sizes(layer: Layer, i: Input) -> Lines:
     """Assign the sizes of an input's own axes from its shape."""
     count = len(i.shape.axes)
     return [f"{_shapes(layer)[i.name]}[{position}]" for position in range(-count, 0)]

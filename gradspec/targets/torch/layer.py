@@ -34,7 +34,7 @@ def layer_class(layer: Layer) -> Lines:
         sentence(f"`{layer.program.name}` with a learned {params}.", 1),
         "",
         f"    def __init__({', '.join(_arguments(layer))}) -> None:",
-        *indented(indented(_made(layer))),
+        *indented(indented(_constructor(layer))),
         "",
         "    def reset_parameters(self) -> None:",
         sentence("Every parameter as in a new layer.", 2),
@@ -63,7 +63,7 @@ def _arguments(layer: Layer) -> Lines:
     ]
 
 
-def _made(layer: Layer) -> Lines:
+def _constructor(layer: Layer) -> Lines:
     lines = ["super().__init__()", *layers.kept(layer, layer.sizes)]
     for i in layer.params:
         empty = f"torch.empty({layers.shape(layer, i)}, device=device, dtype=dtype)"

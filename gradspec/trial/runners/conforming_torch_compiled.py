@@ -245,7 +245,7 @@ def while_within(s: Setting) -> None:
 # --- forward mode within what is compiled ----------------------------------------------
 
 
-def _apart(name: str) -> Callable[[Run], Run]:
+def _in_own_process(name: str) -> Callable[[Run], Run]:
     """A feature whose cells have processes of their own: what a compiler that failed
     within forward mode has left open is closed when Python collects it, in the middle
     of some later cell.
@@ -281,7 +281,7 @@ def _answer(run: Run, s: Setting) -> tuple[Any, str]:
         return None, told(fault)
 
 
-@_apart("compile of func.jvp, one input at a time")
+@_in_own_process("compile of func.jvp, one input at a time")
 def compiled_jvp_of_one(s: Setting) -> Any:
     """The other inputs have no tangents, which are not tangents of zero."""
     found = []
@@ -299,7 +299,7 @@ def compiled_jvp_of_one(s: Setting) -> Any:
     return found
 
 
-@_apart("compile of jacfwd of jacfwd")
+@_in_own_process("compile of jacfwd of jacfwd")
 def compiled_jacfwd_twice(s: Setting) -> Any:
     second = func.jacfwd(func.jacfwd(s.total, s.every), s.every)
     return s.contracted(compiled(second)(*s.floats))
@@ -310,7 +310,7 @@ def _pushed(s: Setting, function: Any) -> Any:
     return lambda *floats: func.jvp(function, floats, tuple(s.probes))[1]
 
 
-def _weighed(s: Setting, function: Any) -> Any:
+def _weighted_sum(s: Setting, function: Any) -> Any:
     """Cotangents times results. Not within two transforms of forward mode: what they
     hold times a tensor from outside is an error of the compiler's own.
     """
@@ -324,32 +324,32 @@ def _twice(s: Setting) -> Any:
     once = _pushed(s, s.tuple_of)
 
     def push(floats: Any, tangents: Any) -> Any:
-        return _weighed(s, lambda *f: func.jvp(once, f, tangents)[1])(*floats)
+        return _weighted_sum(s, lambda *f: func.jvp(once, f, tangents)[1])(*floats)
 
     return push
 
 
-@_apart("compile of jvp of jvp")
+@_in_own_process("compile of jvp of jvp")
 def compiled_jvp_twice(s: Setting) -> Any:
     push = compiled(_twice(s))
     return s.along(lambda tangents: push(s.floats, tangents))
 
 
-@_apart("compile of vmap of jvp of jvp")
+@_in_own_process("compile of vmap of jvp of jvp")
 def compiled_jvps_in_vmap(s: Setting) -> Any:
     push = compiled(func.vmap(_twice(s), (0, None)))
     return s.along(lambda tangents: push(tuple(s.stacked()), tangents)[0])
 
 
-@_apart("compile of grad of jvp of jvp")
+@_in_own_process("compile of grad of jvp of jvp")
 def compiled_grad_of_jvps(s: Setting) -> Any:
     twice = _pushed(s, _pushed(s, s.tuple_of))
-    return compiled(func.grad(_weighed(s, twice), s.every))(*s.floats)
+    return compiled(func.grad(_weighted_sum(s, twice), s.every))(*s.floats)
 
 
-@_apart("compile of jvp of grad of jvp")
+@_in_own_process("compile of jvp of grad of jvp")
 def compiled_jvp_of_grad_of_jvp(s: Setting) -> Any:
-    once = _weighed(s, _pushed(s, s.tuple_of))
+    once = _weighted_sum(s, _pushed(s, s.tuple_of))
     return compiled(_pushed(s, func.grad(once, s.every)))(*s.floats)
 
 
