@@ -19,7 +19,7 @@ from gradspec.audit.points import Sample, as_sample, beside, is_inside, points
 from gradspec.audit.quantities import Quantity
 from gradspec.ir.expr import Expr
 from gradspec.ir.rule import Kind, Rule
-from gradspec.stabilise.brackets import bracket
+from gradspec.symbolic.brackets import bracket
 from gradspec.symbolic.enclose import Program, program
 from gradspec.symbolic.truth import FORMATS, ROOM, pair, pairs
 

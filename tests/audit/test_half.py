@@ -14,7 +14,7 @@ from gradspec.driver.discover import discover
 from gradspec.driver.run import compile_entries
 from gradspec.options import AuditOptions, Options
 from gradspec.primitives.formula import formula
-from gradspec.stabilise.brackets import bracket
+from gradspec.symbolic.brackets import bracket
 from gradspec.symbolic.truth import pairs
 
 RULES = Path(__file__).parents[2] / "rules" / "activations"
