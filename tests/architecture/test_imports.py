@@ -19,7 +19,10 @@ ONLY_IN = {
     "sympy": ("symbolic",),
     "flint": ("symbolic",),
     "scipy": ("audit/runners", "runtime/numpy"),
-    "numpy": ("stabilise", "trial/runners", "audit", "runtime/numpy", "notebook/plot"),
+    "numpy": (
+        *("stabilise", "symbolic/brackets", "symbolic/condition"),
+        *("trial/runners", "audit", "runtime/numpy", "notebook/plot"),
+    ),
     "rich": ("report", "notebook/page"),
     "click": ("cli", "arguments", "report", "api", "notebook"),
     "IPython": (),
