@@ -33,6 +33,11 @@ def fractions(text: str) -> tuple[Fraction, ...]:
 
 def float32(value: Any) -> Fraction:
     """The float32 nearest to a fraction, or to the middle of a ball."""
+    if not isinstance(value, Fraction):
+        if abs(value) > 1e60:  # as a fraction, exp(1e30) has 1e30 digits
+            return _LARGEST if value > 0 else -_LARGEST
+        if abs(value) < 1e-60:
+            return Fraction(0)
     exact = value if isinstance(value, Fraction) else middle(value)
     if exact == 0:
         return exact

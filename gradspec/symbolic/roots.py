@@ -95,9 +95,9 @@ def _by_solving(
                 yield Root(value, _text(expr))
             continue
         ball = program(expr).run(base, 2 * _BITS)[0]
-        if defined(ball) and gap.run({**base, variable: ball}, 2 * _BITS)[0].contains(
-            0
-        ):
+        if not defined(ball) or abs(ball) > 1e300:  # no float is there
+            continue
+        if gap.run({**base, variable: ball}, 2 * _BITS)[0].contains(0):
             yield Root(middle(ball), _text(expr), exact=False)
 
 
