@@ -27,9 +27,9 @@ _CONTEXT = get_context("spawn")
 _ENDING = 5.0
 """Seconds in which a process that has closed its pipe ends by itself."""
 
-_COLLECT = (50_000, 20, 50)
+_COLLECT = (2_000_000, 20, 50)
 """Expressions hold no cycles: to look for some as often as Python does by itself (every
-700 new objects) takes a tenth of a compile."""
+700 new objects) takes a tenth of a compile. So many objects take some 300 MB."""
 
 
 @dataclass(frozen=True, slots=True)

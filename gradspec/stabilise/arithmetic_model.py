@@ -139,7 +139,7 @@ def applied(row: Primitive, work: Any, *args: Column) -> Column:
     """A primitive applied to columns, rounded to ``work``."""
     if row.model is None:
         return _by_balls(row, args, work)
-    if row.name in _EXACT:
+    if row.name in _EXACT or work is np.float64:
         return row.model(np, *args)
     value = row.model(np, *(_wide(arg) for arg in args))
     return value if row.result == "bool" else work(value)

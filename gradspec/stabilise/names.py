@@ -11,7 +11,7 @@ from itertools import chain, count
 from gradspec.derive import scopes
 from gradspec.derive.chain import Underivable
 from gradspec.derive.vjp import filled, vjps
-from gradspec.ir.expr import Bound, Expr, Idx, Reduce, Ref
+from gradspec.ir.expr import Bound, Expr, Idx, Key, Reduce, Ref
 from gradspec.ir.rule import Declared, Derived, Let, Override, Rule
 from gradspec.ir.walk import (
     children,
@@ -66,16 +66,20 @@ class Names:
         for name in opaque:
             self._values.pop(name, None)
         self._closed: dict[str, Expr] = {}
+        self._known: dict[Key, Expr] = {}
 
     def __contains__(self, name: str) -> bool:
         return name in self._values
 
     def close(self, expr: Expr) -> Expr:
         """``expr`` in inputs, statics and cotangents alone."""
-        used = [name for name in sorted(names(expr)) if name in self._values]
+        used = sorted(names(expr) & self._values.keys())
         if not used:
             return expr
-        return substitute(expr, {name: self._close(name) for name in used})
+        if expr.key not in self._known:
+            values = {name: self._close(name) for name in used}
+            self._known[expr.key] = substitute(expr, values)
+        return self._known[expr.key]
 
     def _close(self, name: str) -> Expr:
         if name not in self._closed:
@@ -239,28 +243,35 @@ def unify(pattern: Expr, expr: Expr, variables: Scope) -> Mapping[str, Expr] | N
     up to the names of bound indices.
     """
     found: dict[str, Expr] = {}
+    return found if _is_instance(pattern, expr, {}, variables, found) else None
 
-    def is_instance(a: Expr, b: Expr, bound: Mapping[str, str]) -> bool:
-        match (a, b):
-            case (Idx(), Idx()) if a.name in bound or b.name in bound.values():
-                return bound.get(a.name) == b.name
-            case (Idx(), _) if a.name in variables:
-                is_free = set(bound.values()).isdisjoint(b.free)
-                return is_free and found.setdefault(a.name, b) == b
-            case (Reduce(), Reduce()):
-                one, other = ([x.axis for x in node.bounds] for node in (a, b))
-                if a.op != b.op or one != other:
-                    return False
-                both = zip(a.bounds, b.bounds, strict=True)
-                bound = {**bound, **{x.index: y.index for x, y in both}}
-        parts = children(b)
-        if len(children(a)) != len(parts):
-            return False
-        is_alike = isinstance(a, Reduce) or with_children(a, parts) == b
-        pairs = zip(children(a), parts, strict=True)
-        return is_alike and all(is_instance(x, y, bound) for x, y in pairs)
 
-    return found if is_instance(pattern, expr, {}) else None
+def _is_instance(
+    a: Expr,
+    b: Expr,
+    bound: Mapping[str, str],
+    variables: Scope,
+    found: dict[str, Expr],
+) -> bool:
+    match (a, b):
+        case (Idx(), Idx()) if a.name in bound or b.name in bound.values():
+            return bound.get(a.name) == b.name
+        case (Idx(), _) if a.name in variables:
+            is_free = set(bound.values()).isdisjoint(b.free)
+            return is_free and found.setdefault(a.name, b) == b
+        case (Reduce(), Reduce()):
+            one, other = ([x.axis for x in node.bounds] for node in (a, b))
+            if a.op != b.op or one != other:
+                return False
+            both = zip(a.bounds, b.bounds, strict=True)
+            bound = {**bound, **{x.index: y.index for x, y in both}}
+    parts = children(b)
+    if len(children(a)) != len(parts):
+        return False
+    if not isinstance(a, Reduce) and with_children(a, parts) != b:
+        return False
+    pairs = zip(children(a), parts, strict=True)
+    return all(_is_instance(x, y, bound, variables, found) for x, y in pairs)
 
 
 def named(expr: Expr, lets: tuple[Let, ...]) -> Expr:

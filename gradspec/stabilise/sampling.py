@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import islice
 from random import Random
 from typing import Any
@@ -59,13 +59,19 @@ class Grid:
 
     @property
     def digits(self) -> int:
-        return int(np.finfo(self.work).nmant)
+        return _digits(self.work)
 
     @property
     def exponents(self) -> tuple[int, int]:
         """The least exponent, and the largest that leaves room for a cotangent."""
         limits = np.finfo(self.work)
         return int(limits.minexp), int(limits.maxexp) - 4
+
+
+@cache
+def _digits(work: Any) -> int:
+    """Asked for several times for each number that is drawn."""
+    return int(np.finfo(work).nmant)
 
 
 SINGLE = Grid(

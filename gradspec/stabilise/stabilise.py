@@ -183,8 +183,9 @@ class _Stabiliser:
                 return
 
     def _put(self, of: Quantity, value: Expr) -> None:
-        self._rule = with_value(self._rule, of.name, value)
-        self._chosen.clear()
+        before, self._rule = self._rule, with_value(self._rule, of.name, value)
+        if self._rule != before:
+            self._chosen.clear()
 
     def _selected(self, of: Quantity, written: Expr) -> Expr:
         if not self._is_elementwise and not self._has_candidates(of, written):
@@ -300,10 +301,11 @@ class _Stabiliser:
 
     def _closed(self, sample: Sample, env: Mapping[str, int], form: Expr) -> Expr:
         """A form as a target evaluates it, at an element, in inputs alone."""
-        if id(sample) not in self._chosen:
+        held = 0 if self._is_elementwise else id(sample)
+        if held not in self._chosen:
             scalars = sample.written_out(self._rule, sample.evaluated)
-            self._chosen[id(sample)] = Names(scalars)
-        chosen = self._chosen[id(sample)]
+            self._chosen[held] = Names(scalars)
+        chosen = self._chosen[held]
         if self._is_elementwise:
             return chosen.close(form)
         closed = chosen.close(sample.evaluated.expand(form, env))
