@@ -103,11 +103,11 @@ BROKEN = {
         {"grad of vmap over one input": "wrong"},
     ),
     "inputs that devices share": (
-        *("joint_marker", "in_step(x, w)", "(x, w)"),
+        *("joint_marker", "_joint_marker.calls(x, w)", "_joint_marker(x, w)"),
         {"shard_map, inputs that devices share": "error"},
     ),
     "a rule that does not last": (
-        *("surrogate_marker", "partial(lasting,", "partial(jax.custom_jvp,"),
+        *("surrogate_marker", "by=lasting", "by=jax.custom_jvp"),
         {"scan, second derivative of a product": "error"},
     ),
 }
