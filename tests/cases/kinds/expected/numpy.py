@@ -26,11 +26,11 @@ class _Bce(Rule[Array], name="bce", kinds={"t": "nograd"}):
 
     @staticmethod
     def pullback(p: Array, t: Array, dloss: Array) -> object:
-        return dloss * ((p - t) / (p * (1.0 - p))), None
+        return dloss * ((t - p) / (p * (p - 1.0))), None
 
     @staticmethod
     def pushforward(p: Array, t: Array, p_dot: Array) -> object:
-        return p_dot * ((p - t) / (p * (1.0 - p)))
+        return p_dot * ((t - p) / (p * (p - 1.0)))
 
 
 def bce(p: ArrayLike, t: ArrayLike) -> Array:
