@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from time import process_time
 
+from gradspec.accuracy_warnings import unfilled_holes, unmended
 from gradspec.checks import second_order
 from gradspec.checks.check import AGAIN, check, examined
 from gradspec.checks.diagnosis.mending import tried
@@ -27,7 +28,6 @@ from gradspec.options import Options
 from gradspec.plan.planning import plan_module, unsaved
 from gradspec.source import Source
 from gradspec.stabilise.effort import Stable, stabilised, unsearched
-from gradspec.stabilise.explanation import unfilled_holes, unmended
 from gradspec.symbolic.limit import Shortage, limited
 from gradspec.syntax.nodes import Module
 from gradspec.syntax.parse import parse

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 
+from gradspec.accuracy_warnings import emitted
 from gradspec.checks.boundaries import Finding, entry_of, finding, meant, short
 from gradspec.checks.breaks import Break, Kind, thorough, typical_breaks
 from gradspec.checks.instances import Instance, typical
@@ -29,7 +30,6 @@ from gradspec.ir.unroll import unroll
 from gradspec.ir.walk import names
 from gradspec.options import Options
 from gradspec.stabilise.effort import remembered_forms
-from gradspec.stabilise.explanation import emitted
 from gradspec.stabilise.names import Names
 from gradspec.symbolic.breaks import Origin
 from gradspec.symbolic.neighbours import Trend

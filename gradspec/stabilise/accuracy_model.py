@@ -38,18 +38,15 @@ class Score:
     function is undefined as written and the candidate is not finite either;
     ``infinities``: points of the core at which an intermediate value is not finite
     (NumPy warns there, and second derivatives may be NaN). ``worst``: the largest
-    finite error, in tolerances, and ``ulp`` in units of the result, for information.
-    ``errors``: the error at each point, 0 where it is not judged, infinite where the
-    value is not a number.
+    finite error, in tolerances, for information. ``errors``: the error at each point, 0
+    where it is not judged, infinite where the value is not a number.
     """
 
-    points: int
     bad: int
     core: int
     gaps: int
     infinities: int
     worst: float
-    ulp: float
     errors: Any = field(compare=False, repr=False)
 
     @property
@@ -70,10 +67,6 @@ class Score:
         return int(new.sum()) + (_NO_NUMBER - 1) * int(lost.sum())
 
 
-def _as_it_is(form: Expr) -> Expr:
-    return form
-
-
 class Trial:
     """The points, in one format, at which candidates for one function are evaluated.
     ``close`` substitutes values for names (and numbers for indices) in a candidate.
@@ -84,7 +77,7 @@ class Trial:
         meaning: Expr,
         points: Points,
         machine: Machine,
-        close: Callable[[Expr], Expr] = _as_it_is,
+        close: Callable[[Expr], Expr] = lambda form: form,
     ) -> None:
         self.meaning, self.points, self.machine = meaning, points, machine
         self.close = close
@@ -123,7 +116,7 @@ class Trial:
         return self._score(np.float64(value), closed)
 
     def _score(self, value: Any, candidate: Expr) -> Score:
-        errors, ulp = self._errors(value)
+        errors = self._errors(value)
         bad = errors > GOOD
         core = self.points.core
         is_judged = self._judged & core
@@ -131,19 +124,17 @@ class Trial:
         if (is_judged & ~bad).any():
             infinities = int(self.machine.meets_infinity(candidate, is_judged).sum())
         return Score(
-            len(self.points),
             int(bad.sum()),
             int((bad & core).sum()),
             int((self.undefined & ~np.isfinite(value)).sum()),
             infinities,
             float(np.max(errors, where=np.isfinite(errors), initial=0.0)),
-            float(np.max(ulp, where=np.isfinite(ulp), initial=0.0)),
             errors,
         )
 
-    def _errors(self, value: Any) -> tuple[Any, Any]:
-        """Errors in tolerances, and in units of the result. A tolerance is computed
-        only where an error exceeds a few units.
+    def _errors(self, value: Any) -> Any:
+        """Errors in tolerances. A tolerance is computed only where an error exceeds a
+        few units of the result.
         """
         exact = self.condition.value
         with np.errstate(all="ignore"):
@@ -164,7 +155,7 @@ class Trial:
         short = (self._largest - np.abs(exact[rows])) / GOOD
         beyond = self.condition.tolerances(rows, short) > short
         errors[rows] = np.where(beyond, 0.0, np.inf)
-        return errors, ulp
+        return errors
 
     def values(self, expr: Expr) -> Any:
         """The values of an expression at all points, as computed in the format."""

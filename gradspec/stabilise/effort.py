@@ -51,7 +51,17 @@ def unsearched(
     rule: CheckedRule, options: Options, why: Shortage, step: str = "stabilising"
 ) -> Stable:
     """A rule evaluated as written, because a step exceeded its share of the budget."""
-    return Stable(as_written(rule), (_stopped(rule, options, why, step),))
+    stop = why.sentence(f"{step} {rule.rule.name}", options.budget)
+    stopped = warning(
+        "GS463",
+        f"{stop}; it is evaluated as written",
+        rule.rule.source,
+        rule.rule.name_span,
+        label="its accurate evaluations take longer than they are given",
+        help="give it more time with `--budget`, divide the rule into rules that call"
+        " each other, or say `--as-written` if its formulas are to stay",
+    )
+    return Stable(as_written(rule), (stopped,))
 
 
 def remembered_forms(rule: CheckedRule) -> CheckedRule:
@@ -72,11 +82,10 @@ def _remembered(
             return search.stabilise(bare)
         return limited(seconds, partial(search.stabilise, bare, effort))
 
-    return remembered(rule.rule, ("stabilise",), bare, work, _is_lasting)
+    def is_lasting(found: object) -> bool:
+        return isinstance(found, CheckedRule)
 
-
-def _is_lasting(found: object) -> bool:
-    return isinstance(found, CheckedRule)
+    return remembered(rule.rule, ("stabilise",), bare, work, is_lasting)
 
 
 def as_written(checked: CheckedRule) -> CheckedRule:
@@ -88,18 +97,3 @@ def as_written(checked: CheckedRule) -> CheckedRule:
     sample = points(rule) if rule.is_elementwise else None
     safe = rule if sample is not None and not len(sample) else guarded(rule, sample)
     return replace(checked, rule=safe, as_written=True)
-
-
-def _stopped(
-    rule: CheckedRule, options: Options, why: Shortage, step: str
-) -> Diagnostic:
-    stop = why.sentence(f"{step} {rule.rule.name}", options.budget)
-    return warning(
-        "GS463",
-        f"{stop}; it is evaluated as written",
-        rule.rule.source,
-        rule.rule.name_span,
-        label="its accurate evaluations take longer than they are given",
-        help="give it more time with `--budget`, divide the rule into rules that call"
-        " each other, or say `--as-written` if its formulas are to stay",
-    )

@@ -59,23 +59,6 @@ def _matches(pattern: Expr, expr: Expr, bound: Binding) -> Iterator[Binding]:
                 yield from _all(args, parts[::-1], bound)
 
 
-def _head(expr: Expr) -> str:
-    """The operator of an argument, or the kind of node that it is."""
-    return expr.op if isinstance(expr, Apply) else type(expr).__name__
-
-
-def _fits(
-    heads: tuple[frozenset[str] | None, ...], below: tuple[str, ...], op: str
-) -> bool:
-    """True if the operators of the arguments allow a match at all."""
-    if op not in _COMMUTATIVE:
-        return all(h is None or b in h for h, b in zip(heads, below, strict=True))
-    (first, second), (left, right) = heads, below
-    return (
-        (first is None or left in first) and (second is None or right in second)
-    ) or ((first is None or right in first) and (second is None or left in second))
-
-
 def _all(
     patterns: tuple[Expr, ...], exprs: tuple[Expr, ...], bound: Binding
 ) -> Iterator[Binding]:
@@ -206,18 +189,15 @@ class Search:
         return self._known[node]
 
     def _rewritten(self, node: Apply) -> Iterator[tuple[Expr, bool]]:
-        below = tuple(map(_head, node.args))
-        for rule in by_operator().get(node.op, ()):
-            if not _fits(rule.heads, below, node.op):
-                continue
-            bound = match(rule.left, node)
+        for left, right, when, is_detour in by_operator().get(node.op, ()):
+            bound = match(left, node)
             if bound is None:
                 continue
-            if rule.when is not None and not self.holds(instantiate(rule.when, bound)):
+            if when is not None and not self.holds(instantiate(when, bound)):
                 continue
-            new = instantiate(rule.right, bound)
+            new = instantiate(right, bound)
             if new != node:
-                yield new, rule.detour
+                yield new, is_detour
 
 
 def replaced(expr: Expr, old: Expr, new: Expr) -> Expr:

@@ -3,8 +3,7 @@
 They are the simple points of the checks with both sides of every threshold, a ladder of
 magnitudes up to where a square or an exponential leaves the range, and points drawn by
 their bits, so that every power of two has its share. Several inputs are also nearly
-equal, nearly opposite, and at extreme ratios; where an assumption relates two inputs,
-some points lie at its edge.
+equal, nearly opposite, and at extreme ratios.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from itertools import islice
+from itertools import compress, islice
 from random import Random
 from typing import Any
 
@@ -20,7 +19,7 @@ import numpy as np
 
 from gradspec.ir.expr import Apply, Expr
 from gradspec.ir.rule import Kind, Rule
-from gradspec.ir.walk import closed_cotangents, closed_outputs, expand, names, nodes
+from gradspec.ir.walk import closed_cotangents, closed_outputs, expand, nodes
 from gradspec.primitives.lookup import primitive
 from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.symbolic.enclose import defined, program
@@ -123,14 +122,13 @@ class Points:
 
     def chosen(self, where: Any) -> Points:
         """The points at which the mask ``where`` is True."""
-        return Points(
-            {name: column[where] for name, column in self.columns.items()},
-            tuple(row for row, keep in zip(self.rows, where, strict=True) if keep),
-            self.core[where],
-            self.size[where],
-            self.defined[where],
-            self.floating,
-            self.upstream,
+        return replace(
+            self,
+            columns={name: column[where] for name, column in self.columns.items()},
+            rows=tuple(compress(self.rows, where)),
+            core=self.core[where],
+            size=self.size[where],
+            defined=self.defined[where],
         )
 
 
@@ -147,7 +145,6 @@ def points(rule: Rule, grid: Grid = SINGLE) -> Points:
         rows += _drawn(rule, random, like, grid)
         if len(_floating(rule)) > 1:
             rows += _sound(rule, list(_extreme(rule, random, like, grid)), grid)
-            rows += _sound(rule, list(_at_edges(rule, random, like)), grid)
         if grid.hard:
             rows += _sound(rule, list(_hardest(rule, like)), grid)
     return as_points(rule, rows, grid.work, len(gaps))
@@ -370,53 +367,3 @@ def _hardest(rule: Rule, like: list[dict[str, float]]) -> Iterator[dict[str, flo
 
 def _is_slow(node: Expr) -> bool:
     return isinstance(node, Apply) and primitive(node.op).model is None
-
-
-_STEPS, _EDGES, _STARTS = 40, 8, 160
-_INWARD = (22, 18, 14, 10)
-"""Distances of points from an edge, as powers of two of the way to it."""
-
-
-def _at_edges(
-    rule: Rule, random: Random, like: list[dict[str, float]]
-) -> Iterator[dict[str, float]]:
-    """Points slightly inside the edge of each assumption about several inputs: near ``b
-    * b == 4 * a * c`` the root of the difference loses all its digits.
-    """
-    floats = frozenset(_floating(rule))
-    for assume in rule.assumes:
-        used = sorted(names(assume.condition) & floats)
-        if assume.indices or len(used) < 2:
-            continue
-        starts = [dict(like[n % len(like)]) for n in range(_STARTS)]
-        for row in starts:
-            for name in used:
-                row[name] = _sign(random) * float(
-                    np.float32(2 ** random.uniform(-3, 5))
-                )
-        for name in used:
-            yield from _towards_edge(assume.condition, starts, name, random)
-
-
-def _towards_edge(
-    condition: Any, starts: list[dict[str, float]], name: str, random: Random
-) -> Iterator[dict[str, float]]:
-    """Rows inside, moved along one input by bisection towards a row outside."""
-    used = sorted(names(condition))
-    columns = {n: np.array([row[n] for row in starts], dtype=np.float32) for n in used}
-
-    def holds(values: Any) -> Any:
-        machine = Machine(columns | {name: values})
-        return np.asarray(machine.run(condition), dtype=bool)
-
-    first = good = columns[name]
-    bad = good * np.array([2.0 ** random.uniform(-8, 8) for _ in starts], np.float32)
-    some = holds(good) & ~holds(bad)
-    for _ in range(_STEPS):
-        middle = np.float32(0.5) * (good + bad)
-        is_in = holds(middle)
-        good, bad = np.where(is_in, middle, good), np.where(is_in, bad, middle)
-    for turn, place in enumerate(np.flatnonzero(some)[:_EDGES].tolist()):
-        start, edge = float(first[place]), float(good[place])
-        inward = edge + (start - edge) * 2.0 ** -_INWARD[turn % len(_INWARD)]
-        yield starts[place] | {name: float(np.float32(inward))}

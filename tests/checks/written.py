@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from textwrap import dedent
 
+from gradspec.accuracy_warnings import unmended
 from gradspec.checks.check import check
 from gradspec.derive.complete import complete
 from gradspec.diagnostics import Outcome
 from gradspec.ir.rule import CheckedRule, Rule, Status
 from gradspec.lower.lowering import lower
 from gradspec.source import Source
-from gradspec.stabilise.explanation import unmended
 from gradspec.stabilise.stabilise import stabilise
 from gradspec.syntax.parse import parse
 
