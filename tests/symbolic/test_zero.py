@@ -49,12 +49,25 @@ relu(x) * 2 | x + abs(x)
 atan(x) + atan(1 / x) | pi / 2 * sign(x)
 acos(x) | pi / 2 - asin(x)
 asin(x / sqrt(1 + x**2)) | atan(x)
+asin(sqrt(x)) | acos(1 - 2 * x) / 2 | 0 < x and x < 1
+atan(2 * x / (1 - x**2)) | 2 * atan(x) | abs(x) < 1
+atan(2 * x / (1 - x**2)) | 2 * atan(x) - pi | x > 1
+atan2(y, x) | 2 * atan(y / (x + hypot(x, y))) | x > 0
 atan2(y, x) | pi / 2 - atan(x / y) | y > 0
 asin(sin(x)) | x | abs(x) < 1.5
 sqrt(1 - sin(x)**2) | cos(x) | abs(x) < pi / 2
 sqrt(1 - cos(x)) | sqrt(2) * abs(sin(x / 2))
+cos(atan(x) / 2) | sqrt((1 + 1 / sqrt(1 + x**2)) / 2)
+sqrt(x + sqrt(x**2 - 1)) | sqrt((x + 1) / 2) + sqrt((x - 1) / 2) | x > 1
+sqrt(x - sqrt(x**2 - 1)) | sqrt((x + 1) / 2) - sqrt((x - 1) / 2) | x > 1
 abs(sqrt(1 + x**2) - x) | sqrt(1 + x**2) - x
 erfinv(erf(x)) | x
+digamma(1 - x) | digamma(x) + pi / tan(pi * x)
+polygamma(3, 1 - x) + polygamma(3, x) | pi**4 * (2 + 4 * cos(pi * x)**2) / sin(pi * x)**4
+lgamma(x) + lgamma(1 - x) | log(pi / sin(pi * x)) | 0 < x and x < 1
+digamma(2 * x) | (digamma(x) + digamma(x + 0.5)) / 2 + log(2)
+polygamma(2, x + 0.5) | 8 * polygamma(2, 2 * x) - polygamma(2, x)
+gamma(2 * x) | 2**(2 * x - 1) * gamma(x) * gamma(x + 0.5) / sqrt(pi) | x > 0
 max(0, a * (exp(x / a) - 1)) | a * (exp(x / a) - 1) if x > 0 else 0 | a > 0
 """
 

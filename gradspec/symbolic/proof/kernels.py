@@ -1,19 +1,21 @@
-"""Kernels of normal forms: circular functions and their inverses, gamma.
+"""Kernels of normal forms: circular functions and their inverses, gamma, nested roots.
 
 Sines and cosines follow the addition theorems. Inverse circular functions are arc
-tangents; that of a reciprocal follows from the other (DLMF 4.24.17). Of the gamma family
-what differs by a whole number is brought to one argument. Sums and halves of arcs,
-reflection, duplication and nested roots have no rule here: of 493 disguised cotangents
-13 need one, and these agree at every sampled point.
+tangents, of which one is kept and those that are made of it by reciprocals, sums and
+halves follow (DLMF 4.24.13 to 4.24.17); which multiple of pi is to be added is a matter
+of signs, for which a region is divided if need be. Of the gamma family what differs by
+a whole number is brought to one argument at once; reflection and duplication are used
+where the functions that they relate to occur already.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
-from math import factorial
+from math import factorial, isqrt
 from typing import TYPE_CHECKING, TypeAlias
 
-from gradspec.symbolic.proof.ring import Frac, Key, Poly, Ring, TooLarge
+from gradspec.symbolic.proof.ring import Frac, Poly, TooLarge
 
 if TYPE_CHECKING:
     from gradspec.symbolic.proof.normal import Normal
@@ -119,6 +121,12 @@ def _one_plus(normal: Normal, u: Frac) -> Frac:
 # --- inverse circular functions ------------------------------------------------------
 
 
+_MOST = 6
+"""Arc tangents among which relations are looked for."""
+
+_QUARTER = Fraction(1, 4)
+
+
 def arc_sine(normal: Normal, u: Frac) -> Frac:
     ring = normal.ring
     rest = ring.sub(ring.const(1), ring.mul(u, u))
@@ -156,17 +164,11 @@ def arc_tangent(normal: Normal, u: Frac) -> Frac:
     if plain is not None:
         return plain
     limit = ring.found.get(("function", "atan", u.key))
-    for key in ring.keys[:limit]:
-        if key[:2] == ("function", "atan") and _is_inverse(ring, u, key):
-            quarter = _turns(normal, _HALF * normal.sign(u))
-            return ring.sub(quarter, ring.whole(ring.gens[ring.found[key]]))
+    for number, (known, angle) in enumerate(_known(normal, limit)):
+        related = _related(normal, u, known, angle, number, limit)
+        if related is not None:
+            return related
     return normal.opaque("atan", (u,))
-
-
-def _is_inverse(ring: Ring, u: Frac, key: Key) -> bool:
-    """True if ``u`` is the reciprocal of the tangent of a known arc."""
-    (tangent,) = ring.arguments[key]
-    return ring.sub(ring.mul(u, tangent), ring.const(1)).is_zero
 
 
 def _plain(normal: Normal, u: Frac) -> Frac | None:
@@ -195,6 +197,100 @@ def _undone(normal: Normal, u: Frac) -> Frac | None:
     return None
 
 
+def _known(normal: Normal, limit: int | None) -> Iterator[tuple[Frac, Frac]]:
+    """The arc tangents that there are: tangents and angles, oldest first."""
+    ring = normal.ring
+    found = [key for key in ring.keys[:limit] if key[:2] == ("function", "atan")]
+    for key in found[:_MOST]:
+        (tangent,) = ring.arguments[key]
+        yield tangent, ring.whole(ring.gens[ring.found[key]])
+
+
+def _related(
+    normal: Normal,
+    u: Frac,
+    known: Frac,
+    angle: Frac,
+    number: int,
+    limit: int | None,
+) -> Frac | None:
+    ring = normal.ring
+    if _is_inverse(normal, u, known):
+        return ring.sub(_turns(normal, _HALF * normal.sign(known)), angle)
+    half = _halved(normal, u, known, angle)
+    if half is not None:
+        return half
+    others = [*list(_known(normal, limit))[: number + 1]]
+    others.append((ring.const(1), _turns(normal, _QUARTER)))
+    for tangent, arc in others:
+        for sign in (1, -1):
+            turned = tangent if sign > 0 else ring.neg(tangent)
+            total = _added(normal, u, known, turned)
+            if total is not None:
+                both = ring.add(angle, arc if sign > 0 else ring.neg(arc))
+                return total(both)
+    return None
+
+
+def _is_inverse(normal: Normal, u: Frac, v: Frac) -> bool:
+    ring = normal.ring
+    return ring.sub(ring.mul(u, v), ring.const(1)).is_zero
+
+
+def _halved(normal: Normal, u: Frac, v: Frac, angle: Frac) -> Frac | None:
+    """``atan(u)`` where ``v`` is the tangent of twice the angle, or its inverse."""
+    ring = normal.ring
+    rest = ring.sub(ring.const(1), ring.mul(u, u))
+    if rest.is_zero:
+        return None
+    doubled = ring.div(ring.add(u, u), rest)
+    for tangent, start in ((v, angle), (ring.neg(v), ring.neg(angle))):
+        if _is_inverse(normal, doubled, tangent):
+            right = _turns(normal, _HALF * normal.sign(tangent))
+            arc = ring.sub(right, start)
+        elif doubled.key == tangent.key:
+            arc = start
+        else:
+            continue
+        over = 0 if normal.sign(rest) > 0 else normal.sign(u)
+        whole = ring.add(arc, _turns(normal, Fraction(over)))
+        return ring.mul(ring.const(_HALF), whole)
+    return None
+
+
+class _Sum:
+    """The change of the sum of two angles that makes it ``atan(u)``."""
+
+    def __init__(self, normal: Normal, sign: int, whole: int, turned: int) -> None:
+        self.normal, self.sign, self.whole, self.turned = normal, sign, whole, turned
+
+    def __call__(self, both: Frac) -> Frac:
+        normal, ring = self.normal, self.normal.ring
+        angle = ring.sub(both, _turns(normal, Fraction(self.whole)))
+        if self.turned:
+            angle = ring.sub(_turns(normal, _HALF * self.turned), angle)
+        return angle if self.sign > 0 else ring.neg(angle)
+
+
+def _added(normal: Normal, u: Frac, v: Frac, w: Frac) -> _Sum | None:
+    """Not None if ``u`` is the tangent of the sum, up to its sign, or the inverse of
+    it."""
+    ring = normal.ring
+    below = ring.sub(ring.const(1), ring.mul(v, w))
+    above = ring.add(v, w)
+    if below.is_zero or above.is_zero:
+        return None
+    tangent = ring.div(above, below)
+    for sign in (1, -1):
+        turned = tangent if sign > 0 else ring.neg(tangent)
+        inverse = _is_inverse(normal, u, turned)
+        if inverse or u.key == turned.key:
+            whole = 0 if normal.sign(below) > 0 else normal.sign(v)
+            side = normal.sign(tangent) if inverse else 0
+            return _Sum(normal, sign, whole, side)
+    return None
+
+
 def _turns(normal: Normal, halves: Fraction) -> Frac:
     """So many times pi."""
     return normal.ring.mul(normal.ring.const(halves), normal.pi())
@@ -211,7 +307,7 @@ def shifted(normal: Normal, op: str, parts: tuple[Frac, ...]) -> Frac:
     ring, argument = normal.ring, parts[-1]
     shift = _whole_shift(argument)
     if abs(shift) > _MOST_SHIFTS or not shift:
-        return normal.opaque(op, parts)
+        return _related_gamma(normal, op, parts)
     base = ring.sub(argument, ring.const(shift))
     terms = [
         _increment(normal, op, parts[:-1], ring.add(base, ring.const(k)))
@@ -220,10 +316,10 @@ def shifted(normal: Normal, op: str, parts: tuple[Frac, ...]) -> Frac:
     total = None
     for term in terms:
         if term is None:
-            return normal.opaque(op, parts)
+            return _related_gamma(normal, op, parts)
         total = term if total is None else ring.add(total, term)
     assert total is not None
-    start = normal.opaque(op, (*parts[:-1], base))
+    start = _related_gamma(normal, op, (*parts[:-1], base))
     return ring.add(start, total if shift > 0 else ring.neg(total))
 
 
@@ -255,3 +351,189 @@ def _whole_shift(argument: Frac) -> int:
         if not any(exponents):
             return int(coefficient.p // coefficient.q)
     return 0
+
+
+# --- reflection and duplication ----------------------------------------------------------
+
+
+def _related_gamma(normal: Normal, op: str, parts: tuple[Frac, ...]) -> Frac:
+    """Through functions that are there already, or a kernel of its own."""
+    order, argument = parts[:-1], parts[-1]
+    own = ("function", op, *(part.key for part in parts))
+    known = dict(_arguments_of(normal, op, order, normal.ring.found.get(own)))
+    for found in (
+        _reflected(normal, op, order, argument, known),
+        _duplicated(normal, op, order, argument, known),
+    ):
+        if found is not None:
+            return found
+    return normal.opaque(op, parts)
+
+
+def _arguments_of(
+    normal: Normal, op: str, order: tuple[Frac, ...], limit: int | None
+) -> Iterator[tuple[str, Frac]]:
+    """The arguments at which the function occurs, oldest first."""
+    ring = normal.ring
+    start = ("function", op, *(part.key for part in order))
+    for key in ring.keys[:limit]:
+        if key[: len(start)] == start:
+            yield key[-1], ring.arguments[key][-1]
+
+
+def _order(order: tuple[Frac, ...]) -> int | None:
+    """0 of digamma, the order of polygamma if it is a number."""
+    if not order:
+        return 0
+    (m,) = order
+    if m.is_zero:
+        return 0
+    is_number = m.num.is_constant() and m.den.is_one()
+    return int(m.num.leading_coefficient()) if is_number else None
+
+
+def _reflected(
+    normal: Normal,
+    op: str,
+    order: tuple[Frac, ...],
+    argument: Frac,
+    known: dict[str, Frac],
+) -> Frac | None:
+    """DLMF 5.5.3, 5.5.4, 5.15.6."""
+    ring = normal.ring
+    mirror = ring.sub(ring.const(1), argument)
+    if op == "lgamma":
+        signs = normal.facts.sign_of(argument), normal.facts.sign_of(mirror)
+        if signs != (1, 1) or known.keys().isdisjoint(
+            (mirror.key, _base(normal, mirror).key)
+        ):
+            return None
+        sine = cos_sin(normal, ring.mul(normal.pi(), argument))[1]
+        total = ring.sub(normal.log(normal.pi()), normal.log(sine))
+        return ring.sub(total, shifted(normal, op, (mirror,)))
+    m = _order(order)
+    if m is None or _base(normal, mirror).key not in known:
+        return None
+    slope = _cotangent_slope(normal, m, argument)
+    value = shifted(normal, op, (*order, mirror))
+    return ring.sub(ring.mul(ring.const((-1) ** m), value), slope)
+
+
+def _base(normal: Normal, argument: Frac) -> Frac:
+    """The argument that stands for all that differ from it by a whole number."""
+    return normal.ring.sub(argument, normal.ring.const(_whole_shift(argument)))
+
+
+def _cotangent_slope(normal: Normal, m: int, argument: Frac) -> Frac:
+    """The ``m``-th derivative of ``pi * cot(pi * x)`` as a polynomial in the cotangent,
+    whose derivative is ``-pi * (1 + cot**2)``."""
+    ring = normal.ring
+    coefficients = [0, 1]
+    for _ in range(m):
+        slope = [k * c for k, c in enumerate(coefficients)][1:]
+        grown = [0] * (len(slope) + 2)
+        for power, c in enumerate(slope):
+            grown[power] -= c
+            grown[power + 2] -= c
+        coefficients = grown
+    cosine, sine = cos_sin(normal, ring.mul(normal.pi(), argument))
+    cotangent = ring.div(cosine, sine)
+    total = ring.const(0)
+    for c in reversed(coefficients):
+        total = ring.add(ring.mul(total, cotangent), ring.const(c))
+    return ring.mul(ring.power(normal.pi(), m + 1), total)
+
+
+def _duplicated(
+    normal: Normal,
+    op: str,
+    order: tuple[Frac, ...],
+    argument: Frac,
+    known: dict[str, Frac],
+) -> Frac | None:
+    """Of ``z``, ``z + 1/2`` and ``2 z`` the third follows (DLMF 5.5.5, 5.5.8,
+    5.15.7)."""
+    ring = normal.ring
+    half = ring.mul(ring.const(_HALF), argument)
+    for z in (half, argument, ring.sub(argument, ring.const(_HALF))):
+        places = (z, ring.add(z, ring.const(_HALF)), ring.add(z, z))
+        others = [p for p in places if p.key != argument.key]
+        if not all(_base(normal, p).key in known for p in others):
+            continue
+        return _third(normal, op, order, argument, places)
+    return None
+
+
+def _third(
+    normal: Normal,
+    op: str,
+    order: tuple[Frac, ...],
+    argument: Frac,
+    places: tuple[Frac, Frac, Frac],
+) -> Frac | None:
+    """``weight * f(2 z) = f(z) + f(z + 1/2) + rest``, solved for one of them."""
+    ring, z = normal.ring, places[0]
+    m = None if op == "lgamma" else _order(order)
+    two = normal.log(ring.const(2))
+    if op == "lgamma":
+        if normal.facts.sign_of(z) != 1:
+            return None
+        twice = ring.mul(ring.sub(places[2], ring.const(1)), two)
+        rest = ring.sub(twice, ring.mul(ring.const(_HALF), normal.log(normal.pi())))
+        weight = ring.const(1)
+    elif m is not None:
+        weight = ring.const(2 ** (m + 1))
+        rest = ring.mul(ring.const(2), two) if m == 0 else ring.const(0)
+    else:
+        return None
+    values = [
+        ring.const(0) if p.key == argument.key else shifted(normal, op, (*order, p))
+        for p in places
+    ]
+    total = ring.add(ring.add(values[0], values[1]), rest)
+    if places[2].key == argument.key:
+        return ring.div(total, weight)
+    return ring.sub(ring.mul(weight, values[2]), total)
+
+
+# --- nested square roots -------------------------------------------------------------
+
+
+def denested(normal: Normal, base: Poly) -> Frac | None:
+    """The square root of ``a + b``, where ``b`` holds a root and ``a**2 - b**2`` is the
+    square of a ``c``: ``sqrt((a + c) / 2) + sign(b) * sqrt((a - c) / 2)``."""
+    ring = normal.ring
+    degrees = base.degrees()
+    for number in reversed(ring.relations):
+        power, below = ring.relations[number]
+        if power != 2 or degrees[number] != 1:
+            continue
+        slope = base.derivative(number)
+        rest = base - slope * ring.gens[number]
+        root = _square_root(normal, ring.lower(rest * rest - slope * slope * below))
+        if root is None:
+            continue
+        halves = [
+            ring.mul(ring.const(_HALF), ring.whole(part))
+            for part in (rest + root, rest - root)
+        ]
+        first, second = (normal.rational_power(half, _HALF) for half in halves)
+        if normal.sign(ring.whole(slope)) < 0:
+            return ring.sub(first, second)
+        return ring.add(first, second)
+    return None
+
+
+def _square_root(normal: Normal, poly: Poly) -> Poly | None:
+    if poly.is_zero():
+        return None
+    number, parts = normal.ring.factor(poly)
+    if number < 0 or any(exponent % 2 for _, exponent in parts):
+        return None
+    above, below = isqrt(int(number.p)), isqrt(int(number.q))
+    if above * above != number.p or below * below != number.q:
+        return None
+    root = normal.ring.const(Fraction(above, below)).num
+    for factor, exponent in parts:
+        root *= factor ** (exponent // 2)
+    return root

@@ -24,6 +24,7 @@ from gradspec.symbolic.proof.kernels import (
     arc_sine,
     arc_tangent,
     cos_sin,
+    denested,
     shifted,
 )
 from gradspec.symbolic.proof.ring import (
@@ -319,6 +320,9 @@ class Normal:
         logarithm = self._kernel_log(base)
         if logarithm is not None:
             return self.exp(self.ring.mul(self.ring.const(power), logarithm))
+        plain = denested(self, base) if power.denominator == 2 else None
+        if plain is not None:
+            return self.ring.power(plain, int(2 * power))
         key = ("root", str(base))
         step = self.step(key, Fraction(1, power.denominator))
         generator, fresh = self.ring.generator(key)
