@@ -38,7 +38,7 @@ feature |= {
 def pulled(s: Setting) -> Any:
     found = tuple_of(s.vjp()[1](*s.upstream))
     kinds = [None if g is None else g.dtype for g in found]
-    wanted = [x.dtype if x.dtype.kind == "f" else None for x in s.inputs]
+    wanted = [x.dtype if k in s.places else None for k, x in enumerate(s.inputs)]
     require(kinds == wanted, f"gradients of the types {kinds}")
     return s.among_floats(found)
 
