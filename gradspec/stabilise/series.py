@@ -25,14 +25,16 @@ from gradspec.ir.walk import children, names, nodes, size, substitute, with_chil
 from gradspec.primitives.table_internal import LONGEST, name_of
 from gradspec.stabilise.accuracy_model import GOOD, Trial
 from gradspec.stabilise.choice import Candidate
+from gradspec.stabilise.matching import replaced
 from gradspec.stabilise.product import degree
 
 _WINDOWS = tuple(Fraction(n, 64) for n in (128, 96, 64, 48, 32, 24, 16, 8, 4, 1))
 _ORDER, _BITS = 40, 56
 _LARGEST, _CENTRES = 110, 3  # nodes of a function, and places looked at
-_POWER = 4  # of what is outside
+_PRODUCTS, _POWER = 3, 4  # products, and powers of what is outside
 _CANCEL = ("add", "sub", "div")
-_ATOM = "atom "
+_RATIONAL = frozenset(["add", "sub", "mul", "div", "neg", "square"])
+_PRODUCT = "product "
 """A name that no input can have."""
 
 
@@ -44,7 +46,7 @@ def with_series(trials: tuple[Trial, ...], start: Candidate) -> Iterator[Expr]:
     for part in _parts(meaning, points.floating, points.upstream):
         pairs = zip(trials, start.scores, strict=True)
         bad = [
-            trial.values(Ref(part.name))[(score.errors > GOOD) | trial.undefined]
+            trial.values(part.of)[(score.errors > GOOD) | trial.undefined]
             for trial, score in pairs
         ]
         found = list(_about_places(part, bad, start.form))
@@ -55,38 +57,43 @@ def with_series(trials: tuple[Trial, ...], start: Candidate) -> Iterator[Expr]:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A function ``factor`` of one ``name``: the meaning is its product with powers of
-    the factors ``outside``.
+    """A function ``factor`` of one ``name``, which stands for ``of``: the meaning is
+    its product with powers of the factors ``outside``.
     """
 
     factor: Expr
     name: str
+    of: Expr
     outside: tuple[tuple[Expr, int], ...]
 
 
 def _parts(
     meaning: Expr, floating: frozenset[str], upstream: frozenset[str]
 ) -> Iterator[_Part]:
-    """The meaning as a function of one input times a factor independent of it."""
-    for name in sorted((names(meaning) & floating) - upstream):
-        atoms: dict[Expr, str] = {}
-        factor, outside = _named(meaning, name, upstream, atoms), []
-        for atom, known in atoms.items():
-            power = degree(factor, Ref(known))
-            if power is None or abs(power) > _POWER:
-                break
-            factor = tidy(substitute(factor, {known: ONE}))
-            outside.append((atom, power))
-        parts = nodes(factor)
-        may_cancel = any(isinstance(n, Apply) and n.op in _CANCEL for n in parts)
-        if names(factor) == {name} and (may_cancel or not outside):
-            yield _Part(factor, name, tuple(outside))
+    """The meaning as a function of one input, or of one product of inputs, times a
+    factor independent of it.
+    """
+    inputs = (names(meaning) & floating) - upstream
+    for name in sorted(inputs):
+        yield from _split(meaning, name, Ref(name), upstream)
+    for node in _products(meaning, inputs) if len(inputs) > 1 else ():
+        form = replaced(meaning, node, Ref(_PRODUCT))
+        solved = [substitute(form, {n: value}) for n, value in _solved(node)]
+        found = [
+            p for f in (form, *solved) for p in _split(f, _PRODUCT, node, upstream)
+        ]
+        yield from sorted(found, key=_least_power, reverse=True)[:1]
 
 
-def _named(
-    expr: Expr, name: str, upstream: frozenset[str], atoms: dict[Expr, str]
-) -> Expr:
-    """``expr`` with names for its parts that are independent of ``name``."""
+def _least_power(part: _Part) -> int:
+    """The least power outside; negative where a possible 0 is a divisor."""
+    return min((power for _, power in part.outside), default=0)
+
+
+def _split(
+    expr: Expr, name: str, of: Expr, upstream: frozenset[str]
+) -> Iterator[_Part]:
+    atoms: dict[Expr, str] = {}
 
     @cache
     def named(node: Expr) -> Expr:
@@ -94,13 +101,57 @@ def _named(
             return with_children(node, tuple(named(part) for part in children(node)))
         if not names(node):
             return node
-        return Ref(atoms.setdefault(node, f"{_ATOM}{len(atoms)}"))
+        return Ref(atoms.setdefault(node, f"{_PRODUCT}{len(atoms)}"))
 
-    return named(expr)
+    if name not in names(expr):
+        return
+    factor = named(expr)
+    outside = []
+    for atom, known in atoms.items():
+        power = degree(factor, Ref(known))
+        if power is None or abs(power) > _POWER:
+            return
+        factor = tidy(substitute(factor, {known: ONE}))
+        outside.append((atom, power))
+    may_cancel = any(isinstance(n, Apply) and n.op in _CANCEL for n in nodes(factor))
+    if names(factor) == {name} and (may_cancel or not outside):
+        yield _Part(factor, name, of, tuple(outside))
+
+
+def _products(expr: Expr, inputs: frozenset[str]) -> Iterator[Expr]:
+    """Products and quotients of several inputs that are arguments of functions."""
+    found: dict[Expr, None] = {}
+    for node in nodes(expr):
+        if not isinstance(node, Apply) or node.op in _RATIONAL:
+            continue
+        for part in node.args:
+            is_product = isinstance(part, Apply) and part.op in ("mul", "div")
+            if is_product and len(names(part) & inputs) > 1:
+                found[part] = None
+    yield from islice(found, _PRODUCTS)
+
+
+def _solved(node: Expr) -> Iterator[tuple[str, Expr]]:
+    """An input of a product, expressed by the product and the other factor."""
+    whole = Ref(_PRODUCT)
+    match node:
+        case Apply(op="mul", args=(a, b)):
+            for one, other in ((a, b), (b, a)):
+                match one:
+                    case Ref(name=name):
+                        yield name, Apply("div", (whole, other))
+                    case Apply(op="neg", args=(Ref(name=name),)):
+                        yield name, Apply("neg", (Apply("div", (whole, other)),))
+                    case Apply(op="mul", args=(Const() as number, Ref(name=name))):
+                        below = Apply("mul", (number, other))
+                        yield name, Apply("div", (whole, below))
+        case Apply(op="div", args=(Ref(name=name), b)):
+            yield name, Apply("mul", (whole, b))
 
 
 def _about_places(part: _Part, bad: list[Any], form: Expr) -> Iterator[Expr]:
-    for centre in islice(_centres(part.factor), _CENTRES):
+    centres = _centres(part.factor) if part.of == Ref(part.name) else (Fraction(0),)
+    for centre in islice(centres, _CENTRES):
         for window in _WINDOWS:
             with np.errstate(over="ignore"):  # a centre beyond the format is far away
                 is_near = any(
@@ -108,7 +159,7 @@ def _about_places(part: _Part, bad: list[Any], form: Expr) -> Iterator[Expr]:
                 )
             found = is_near and polynomial_about(part.factor, part.name, centre, window)
             if found:
-                inside, series = found
+                inside, series = (substitute(e, {part.name: part.of}) for e in found)
                 for factor, power in reversed(part.outside):
                     for _ in range(power):
                         series = times(factor, series)

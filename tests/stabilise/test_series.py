@@ -59,6 +59,8 @@ def test_no_series_beside_the_zero_of_a_gradient(form: str) -> None:
     [
         "x * (cos(z) / z - sin(z) / (z * z))",
         "cosh(x) * (z - sin(z))",
+        "cos(x * z) / (x * z) - sin(x * z) / (x * z) / (x * z)",
+        "z / x * exp(-x * z) - (1 - exp(-x * z)) / x / x",
     ],
 )
 def test_a_function_of_one_input_may_be_a_factor(forward: str) -> None:
