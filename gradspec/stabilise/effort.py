@@ -1,7 +1,9 @@
 """Stabilising within a rule's budget: a rule beyond it is evaluated as written.
 
 The search counts its steps (`stabilise.py`), so that it ends at the same point on any
-machine. The deadline of the rule, and the limit on memory, only protect the machine.
+machine: those of a budget take about a third of its time, so that a machine three times
+slower completes them too. The deadline of the rule, and the limit on memory, only
+protect the machine.
 """
 
 from __future__ import annotations
@@ -21,10 +23,6 @@ from gradspec.stabilise.names import mapped, without_calls
 from gradspec.stabilise.sampling import points
 from gradspec.symbolic.limit import Effort, Shortage, limited
 
-_SHARE = 0.4
-"""The fraction of the budget whose steps a search may take. They take less than a third
-of its time, so that a machine three times slower completes them too."""
-
 
 @dataclass(frozen=True, slots=True)
 class Stable:
@@ -41,7 +39,7 @@ def stabilised(
     if options.as_written:
         return Stable(as_written(rule))
     left = options.budget if seconds is None else seconds
-    found = _remembered(rule, left, Effort.of(_SHARE * options.budget))
+    found = _remembered(rule, left, Effort.of(options.budget))
     if isinstance(found, Shortage):
         return unsearched(rule, options, found)
     return Stable(replace(found, verdicts=rule.verdicts, second=rule.second))
