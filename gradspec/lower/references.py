@@ -123,8 +123,8 @@ def lower_indexed(node: nodes.Indexed, cx: Context) -> Value | None:
 
 
 def _are_swapped(node: nodes.Indexed, variable: Variable, cx: Context) -> bool:
-    """Whether an index of a matrix stands on the wrong axis, and both would stand right
-    the other way round; reported."""
+    """Report two indices of a matrix that would both be right if exchanged; True if they
+    are."""
     if len(node.indices) != 2 or len(set(variable.axes)) != 2:
         return False
     bindings = [

@@ -87,7 +87,7 @@ class Machine:
         return self._wide
 
     def meets_infinity(self, expr: Expr, where: Column) -> Column:
-        """Those of the points ``where`` at which an intermediate value that matters is
+        """The points, among ``where``, at which an intermediate value that matters is
         not finite.
 
         A branch that is not taken does not matter, nor does a literal infinity.

@@ -499,7 +499,7 @@ PARTS = {
     **dict.fromkeys(("compile", "inductor", "export"), _COMPILED),
     "distributed": "conforming_torch_distributed",
 }
-"""Where the features of a group are, if not here."""
+"""The module that holds the features of a group, if it is not this one."""
 
 if __name__ == "__main__":
     torch.set_num_threads(1)

@@ -50,7 +50,7 @@ def try_rules(
 
 
 class _Trial:
-    """What failed of a rule; ``values`` are for a comparison between targets."""
+    """The failures of a rule; ``values`` are for a comparison between targets."""
 
     def __init__(
         self,
