@@ -198,7 +198,7 @@ class Instances:
     def _at(self, wished: Sizes) -> tuple[tuple[Instance, ...], tuple[Gap, ...]]:
         key = tuple(wished.values())
         if key not in self._known:
-            made, gaps = sizes.at(self._rule, wished)
+            made, gaps = sizes.unrolled_at(self._rule, wished)
             some = (Instance(self._rule, u.rule, u.sizes, u.integers) for u in made)
             self._known[key] = tuple(some), gaps
         return self._known[key]
@@ -230,11 +230,6 @@ def typical(rule: Rule) -> Instance | None:
         return None
     known = few(rule)
     return known.usual or next(iter(known.larger), None)
-
-
-def at(rule: Rule, wished: Sizes) -> Instance | None:
-    """The rule at some sizes, with the first index values that are in range."""
-    return next(iter(Instances(rule, Small((wished,), 1, False)).small), None)
 
 
 def elementwise(rule: Rule) -> Instance:

@@ -400,7 +400,9 @@ def larger(rule: Rule) -> Iterator[Sizes]:
     yield from (dict.fromkeys(axes, size) for size in _ASSUMED if axes)
 
 
-def at(rule: Rule, sizes: Sizes) -> tuple[tuple[Unrolled, ...], tuple[Gap, ...]]:
+def unrolled_at(
+    rule: Rule, sizes: Sizes
+) -> tuple[tuple[Unrolled, ...], tuple[Gap, ...]]:
     """The rule at one combination, for each value of the index inputs, and the gaps."""
     if rule.is_elementwise:
         return (Unrolled(rule, {}),), ()
@@ -432,9 +434,11 @@ def partial(rule: Rule) -> frozenset[str]:
     if not _may_be_partial(rule):
         return frozenset()
     every = [
-        one.partial for sizes in small(rule).combinations for one in at(rule, sizes)[0]
+        one.partial
+        for sizes in small(rule).combinations
+        for one in unrolled_at(rule, sizes)[0]
     ]
-    beyond = (at(rule, sizes)[0] for sizes in larger(rule))
+    beyond = (unrolled_at(rule, sizes)[0] for sizes in larger(rule))
     every += [one.partial for one in next(filter(None, beyond), ())[-2:]]
     return frozenset.intersection(*every) if every else frozenset()
 

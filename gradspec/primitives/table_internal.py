@@ -128,6 +128,5 @@ def _row(count: int) -> Primitive:
 
 
 _POLYNOMIALS = tuple(_row(count) for count in range(2, LONGEST + 1))
-NAMES = frozenset(row.name for row in _POLYNOMIALS)
 
 ROWS = (*_POLYNOMIALS, *_VANISHING, *_FENCE, *_BROADCAST)

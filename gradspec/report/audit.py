@@ -60,7 +60,7 @@ def show(audits: Iterable[TargetAudit], options: AuditOptions, view: View) -> bo
     if view.values is not None:
         kept = write_values(audits, Path(view.values))
         click.echo(f"{len(kept)} files in {view.values}", err=True)
-    guilty = () if view.limit is None else _beyond(found, view.limit)
+    guilty = () if view.limit is None else _over_limit(found, view.limit)
     if guilty and view.limit is not None:
         _blame(guilty, view.limit)
     raised = any(side in ("", "emitted") for a in audits for _, _, side, _ in a.faults)
@@ -172,7 +172,7 @@ def _scored(candidate: Candidate) -> str:
     return f"{bad} bad point{'' if bad == 1 else 's'}"
 
 
-def _beyond(found: Iterable[Finding], limit: float) -> tuple[Finding, ...]:
+def _over_limit(found: Iterable[Finding], limit: float) -> tuple[Finding, ...]:
     """Emitted values with an error beyond ``limit`` tolerances, or no number."""
     return tuple(f for f in found if f.side == "emitted" and f.whole.worst > limit)
 

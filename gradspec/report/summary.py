@@ -148,7 +148,7 @@ def costs(results: Iterable[FileResult]) -> str:
             cost.rule,
             module.target,
             ", ".join(cost.kept) or "-",
-            _beyond(cost),
+            _residuals_text(cost),
             *(
                 f"{getattr(cost.forward, name)} + {getattr(cost.backward, name)}"
                 for name in ("calls", "transcendental", "arrays", "fused")
@@ -167,7 +167,7 @@ def _by_rule(result: FileResult) -> list[tuple[CostSummary, Emitted]]:
     return sorted(pairs, key=lambda pair: order.get(pair[0].rule, len(order)))
 
 
-def _beyond(cost: CostSummary) -> str:
+def _residuals_text(cost: CostSummary) -> str:
     """``0 B``, or the other residuals and the bytes of an element."""
     if cost.beyond is None:
         return "as the framework has it"

@@ -584,12 +584,12 @@ def likely_causes(
         is_at_border = on_border(_borders(first, name), witness)
         if is_at_border and same(scene.root.meant, scene.root.now):
             return (_only_at(claim, witness),)
-        return _found(scene)
+        return _guesses(scene)
     except Exhausted:
         return ()
 
 
-def _found(scene: Scene) -> tuple[Guess, ...]:
+def _guesses(scene: Scene) -> tuple[Guess, ...]:
     for hypothesis in HYPOTHESES:
         guesses = (guess for guess in hypothesis(scene) if guess.holds(scene))
         try:

@@ -204,7 +204,7 @@ def outside(witness: Witness) -> Diagnostic:
     slopes = tuple(dict.fromkeys(decimal(end, 10) for end in witness.ends))
     value = decimal(witness.seen.left, 10)
     gives = f"{witness.element}gives {value} at {witness.place}"
-    return _beyond(witness.claim, len(slopes) == 1, gives, " and ".join(slopes))
+    return _outside_slopes(witness.claim, len(slopes) == 1, gives, " and ".join(slopes))
 
 
 def broken(claim: Claim, met: tuple[Break, ...]) -> Diagnostic | None:
@@ -219,10 +219,10 @@ def broken(claim: Claim, met: tuple[Break, ...]) -> Diagnostic | None:
         return _at_point(claim, "GS402", f"not linear at {place}: {values}", note)
     gives = f"gives {short(found.stated)} at {place}, d{found.output.name} = 1"
     is_limit = finding is Finding.LIMIT
-    return _beyond(claim, is_limit, gives, slopes_said(found), note)
+    return _outside_slopes(claim, is_limit, gives, slopes_said(found), note)
 
 
-def _beyond(
+def _outside_slopes(
     claim: Claim, is_limit: bool, gives: str, slopes: str, *notes: str
 ) -> Diagnostic:
     if is_limit:
