@@ -29,7 +29,7 @@ from gradspec.ir.rule import CheckedRule, Declared, Override, Rule
 from gradspec.ir.unroll import unroll
 from gradspec.ir.walk import names
 from gradspec.options import Options
-from gradspec.stabilise.effort import remembered_forms
+from gradspec.stabilise.effort import stabilised
 from gradspec.stabilise.names import Names
 from gradspec.symbolic.breaks import Origin
 from gradspec.symbolic.neighbours import Trend
@@ -77,22 +77,23 @@ def of_file(options: Options, entry: Entry) -> Outcome[tuple[RuleTable, ...]]:
             completed = complete(rule).value
             if completed is not None:
                 line, _ = source.position(rule.name_span.start)
-                table = partial(_table, f"{entry.display}:{line}", rule.name, completed)
+                place = f"{entry.display}:{line}"
+                table = partial(_table, place, rule.name, completed, options)
                 what = "looking at the boundaries of"
                 found.append(bounded(rule, what, options, table))
     return gathered(found)
 
 
-def _table(place: str, name: str, rule: Rule) -> RuleTable:
-    return RuleTable(place, name, lines(rule))
+def _table(place: str, name: str, rule: Rule, options: Options) -> RuleTable:
+    return RuleTable(place, name, lines(rule, options))
 
 
-def lines(rule: Rule) -> tuple[Line, ...]:
+def lines(rule: Rule, options: Options) -> tuple[Line, ...]:
     """The lines of a complete rule; of one with axes, at two elements an axis."""
     instance = typical(rule)
     if instance is None:
         return ()
-    chosen = remembered_forms(CheckedRule(rule, ())).rule
+    chosen = stabilised(CheckedRule(rule, ()), options).rule.rule
     if not rule.is_elementwise:
         chosen = unroll(chosen, instance.sizes, instance.integers).rule
     found = typical_breaks(instance, thorough(instance))

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from math import inf
 
 from gradspec.diagnostics import Diagnostic, warning
 from gradspec.ir.plain import remembered
@@ -62,28 +61,22 @@ def unsearched(
     return Stable(as_written(rule), (stopped,))
 
 
-def remembered_forms(rule: CheckedRule) -> CheckedRule:
-    """The selected forms without a limit; from a former run (`ir.plain`) if stored."""
-    found = _remembered(rule, inf, None)
-    assert isinstance(found, CheckedRule)
-    return found
-
-
 def _remembered(
-    rule: CheckedRule, seconds: float, effort: Effort | None
+    rule: CheckedRule, seconds: float, effort: Effort
 ) -> CheckedRule | Shortage:
-    """The selected forms without verdicts, if steps and time suffice."""
+    """The selected forms without verdicts, if steps and time suffice. Those of another
+    budget are not taken from a former run: they may differ.
+    """
     bare = replace(rule, verdicts=(), second=())
 
     def work() -> CheckedRule | Shortage:
-        if effort is None:
-            return search.stabilise(bare)
         return limited(seconds, partial(search.stabilise, bare, effort))
 
     def is_lasting(found: object) -> bool:
         return isinstance(found, CheckedRule)
 
-    return remembered(rule.rule, ("stabilise",), bare, work, is_lasting)
+    stage = "stabilise", f"{effort.steps}"
+    return remembered(rule.rule, stage, bare, work, is_lasting)
 
 
 def as_written(checked: CheckedRule) -> CheckedRule:

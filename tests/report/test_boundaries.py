@@ -25,7 +25,7 @@ def shown(text: str) -> list[str]:
     return [
         f"{line.where}: {line.kind}, {' | '.join(line.forward)}, "
         f"{' | '.join(line.slope)}, {line.emitted or '-'}, {line.verdict}"
-        for line in lines(written(text))
+        for line in lines(written(text), Options())
     ]
 
 
@@ -42,7 +42,7 @@ def test_a_threshold_is_told_in_the_words_of_the_rule() -> None:
             assume width > 0
             y = max(abs(x - t) - width, 0)
         """
-    places = [line.where for line in lines(written(soft))]
+    places = [line.where for line in lines(written(soft), Options())]
     assert places == ["x = -width + t", "x = t", "x = width + t"]
 
 
@@ -51,13 +51,13 @@ def test_a_slope_that_only_another_static_breaks() -> None:
         rule f(x, alpha: static = 1.0) -> y:
             y = x if x > 0 else alpha * expm1(x)
         """
-    found = [(line.given, line.kind) for line in lines(written(elu))]
+    found = [(line.given, line.kind) for line in lines(written(elu), Options())]
     assert found == [("alpha = 1", "smooth"), ("alpha = 2", "kink")]
 
 
 def test_poles_that_are_many() -> None:
     tangent = "rule f(x) -> y:\n    y = tan(x)"
-    found = {line.where: line.forward for line in lines(written(tangent))}
+    found = {line.where: line.forward for line in lines(written(tangent), Options())}
     assert found == {
         "x = -1.5708…, …": ("inf", "-", "-inf"),
         "x = 1.5708…, …": ("inf", "-", "-inf"),
@@ -76,7 +76,7 @@ def test_a_hole_and_how_it_is_filled() -> None:
     assert shown(patched) == [
         "x = 0: removable, 1 | 1 | 1, 0 | 0 | 0, 1, 0, filled with the limit"
     ]
-    (line,) = lines(written(entropy))
+    (line,) = lines(written(entropy), Options())
     assert line.verdict == "filled by the emitted form"
     assert line.emitted.startswith("0, ")
 
@@ -93,7 +93,7 @@ def test_the_ends_of_the_domain() -> None:
 
 def test_the_norm_breaks_where_all_inputs_are_0() -> None:
     norm = "rule f(x, z) -> y:\n    y = hypot(x, z)"
-    found = [(line.where, line.given) for line in lines(written(norm))]
+    found = [(line.where, line.given) for line in lines(written(norm), Options())]
     assert found == [("x = 0", "z = 0"), ("z = 0", "x = 0")]
 
 
@@ -116,7 +116,9 @@ def test_a_rule_with_axes_at_two_elements() -> None:
     ],
 )
 def test_a_verdict_names_its_code(rule: str, code: str) -> None:
-    found = [line.code for line in lines(written(f"rule f(x) -> y:\n    {rule}"))]
+    found = [
+        line.code for line in lines(written(f"rule f(x) -> y:\n    {rule}"), Options())
+    ]
     assert [one for one in found if one] == [code] * bool(code)
 
 
