@@ -15,13 +15,13 @@ from benchmarks.exact import equivalent, points
 from benchmarks.library import RULES
 from benchmarks.ranked_mutants import RankedMutant, mutants
 from benchmarks.score import EQUIVALENT, KILLED, SURVIVED
-from gradspec.checks import instances
 from gradspec.checks.check import check
+from gradspec.checks.instances import Instance, Instances
 from gradspec.derive.complete import complete
 from gradspec.driver.load import load
 from gradspec.ir.expr import Expr
 from gradspec.ir.rule import Declared, Derived, Rule, Status
-from gradspec.ir.unroll import axis_names
+from gradspec.ir.unroll import Small, axis_names
 from gradspec.ir.walk import closed_cotangents, expand
 from gradspec.source import Source
 
@@ -81,8 +81,8 @@ def fate(mutant: RankedMutant, budget: float) -> RankedFate:
 def _is_right(mutant: RankedMutant) -> bool:
     """Equal to the truth, element by element, at sizes of its own."""
     for sizes in _sizes(mutant.rule):
-        right = instances.at(mutant.rule, sizes)
-        wrong = instances.at(mutant.wrong, sizes)
+        right = _instance(mutant.rule, sizes)
+        wrong = _instance(mutant.wrong, sizes)
         if right is None or wrong is None:
             continue
         truths = _elements(right.rule, mutant.inputs)
@@ -92,6 +92,11 @@ def _is_right(mutant: RankedMutant) -> bool:
         if places:
             return all(equivalent(values[n], truths[n], places) for n in truths)
     return False
+
+
+def _instance(rule: Rule, wished: Mapping[str, int]) -> Instance | None:
+    """The rule at some sizes, with the first index values that are in range."""
+    return next(iter(Instances(rule, Small((wished,), 1, False)).small), None)
 
 
 def _sizes(rule: Rule) -> Iterator[Mapping[str, int]]:
