@@ -18,18 +18,6 @@ def rule(body: str, inputs: str = "x") -> str:
     return f"rule f({inputs}) -> y:\n{indent(body, '    ')}"
 
 
-# --- kinks: the upstream gradient times a number between the slopes --------------------
-
-
-# --- removable singularities ------------------------------------------------------------
-
-
-# --- jumps -------------------------------------------------------------------------------
-
-
-# --- the program that is emitted -----------------------------------------------------------
-
-
 def _all_codes(text: str) -> list[str]:
     result, _ = compile_source(Source("f.grad", text + "\n"), "f.grad", Options())
     return [d.code for d in result.diagnostics]

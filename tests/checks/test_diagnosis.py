@@ -89,14 +89,7 @@ def test_a_right_branch_is_left_as_it_is() -> None:
     assert "dy if x > 0 else dy * exp(x) * a" in found.help
 
 
-SUM = " + ".join(f"sin({k} * x)" for k in range(1, 201))
-SLOPE = " + ".join(f"{k} * cos({k} * x)" for k in range(1, 200))
 LONG = {
-    "a sum of 200 terms without the last": f"""
-        rule f(x) -> y:
-            y = {SUM}
-            dx = dy * ({SLOPE})
-        """,
     "nested exponentials": """
         rule f(x) -> y:
             y = exp(exp(exp(exp(x))))

@@ -1,4 +1,4 @@
-"""The right cotangent in any dress is accepted; each of its mutants is refuted."""
+"""Each mutant of a right cotangent in disguise is refuted."""
 
 from __future__ import annotations
 
@@ -17,24 +17,8 @@ from tests.checks.test_disguised import FILES, rules
 FACTORS = ("1.001", "1.000001", "1.000000000001", "-1")
 RULES = [rule for path in FILES for rule in rules(path)[::10]]
 
-each_rule = pytest.mark.parametrize("rule", RULES, ids=lambda rule: str(rule.name))
 
-
-@each_rule
-def test_true_cotangents_are_proved(rule: Rule) -> None:
-    outcome = check(rule, budget=5.0)
-    assert outcome.value is not None
-    assert not outcome.diagnostics
-    for variable, entry, verdict in zip(
-        rule.inputs, rule.backward, outcome.value.verdicts, strict=True
-    ):
-        if isinstance(entry, Declared):
-            assert verdict.status is Status.PROVED, (variable.name, verdict)
-            assert verdict.points >= 8
-            assert verdict.digits >= 30
-
-
-@each_rule
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: str(rule.name))
 def test_every_mutant_is_refuted(rule: Rule) -> None:
     mutants = list(_mutants(rule))
     assert len(mutants) >= len(FACTORS)

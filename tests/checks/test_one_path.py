@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from importlib.resources import files
 
 import pytest
@@ -75,6 +76,7 @@ MORE = {
 TABLE = {**dict(_written()), **MORE}
 
 
+@cache
 def _codes(text: str) -> list[str]:
     return sorted({d.code for d in checked(text).diagnostics})
 
