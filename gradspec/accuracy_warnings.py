@@ -16,8 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from gradspec.checks.diagnosis.places import as_written
+from gradspec.checks.instances import number, said
 from gradspec.diagnostics import Diagnostic, Fix, warning
-from gradspec.ir.expr import Apply, Expr, Ref, Select, const
+from gradspec.ir.expr import Apply, Expr, Ref, Select
 from gradspec.ir.rule import (
     AccuracyLoss,
     CheckedRule,
@@ -29,7 +31,7 @@ from gradspec.ir.rule import (
 )
 from gradspec.ir.text import show
 from gradspec.ir.tidy import tidy
-from gradspec.ir.walk import children, names, nodes, transform
+from gradspec.ir.walk import names, nodes
 from gradspec.source import Span
 from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.stabilise.names import Names
@@ -119,11 +121,7 @@ def _number(value: float) -> str:
 
 
 def _text(expr: Expr) -> str:
-    def as_power(node: Expr) -> Expr:
-        is_square = isinstance(node, Apply) and node.op == "square"
-        return Apply("pow", (*children(node), const(2))) if is_square else node
-
-    text = show(transform(tidy(expr), as_power))
+    text = as_written(tidy(expr))
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
@@ -196,9 +194,7 @@ def _hole_warning(rule: Rule, hole: Hole, formats: tuple[str, ...]) -> Diagnosti
     sides = tuple(dict.fromkeys((hole.left, hole.right)))
     limit = f"limit {sides[0]}" if len(sides) == 1 else f"slopes {' and '.join(sides)}"
     point = dict(hole.point)
-    place = ", ".join(
-        f"{name} = {_number_text(value)}" for name, value in point.items()
-    )
+    place = said(point, tuple(point))
     where = "" if len(formats) == len(FLOATS) else f" in {formats[0]}"
     return warning(
         "GS433",
@@ -231,10 +227,6 @@ def _conditions(rule: Rule, value: Expr, hole: Hole) -> Iterator[str]:
         if isinstance(node, Apply) and node.op == "div" and names(node.args[1]):
             yield f"{show(node.args[1])} != 0"
     tensors = {variable.name for variable in rule.tensor_inputs}
-    apart = [f"{n} != {_number_text(v)}" for n, v in hole.point if n in tensors]
+    apart = [f"{n} != {number(v)}" for n, v in hole.point if n in tensors]
     yield from apart
     yield " or ".join(apart)
-
-
-def _number_text(value: Fraction) -> str:
-    return str(value.numerator) if value.denominator == 1 else repr(float(value))

@@ -65,7 +65,6 @@ from gradspec.primitives.formula import formula
 from gradspec.primitives.lookup import is_function, rows
 from gradspec.symbolic.breaks import RELATIONS
 from gradspec.symbolic.compare import decimal
-from gradspec.symbolic.enclose import enclose
 from gradspec.symbolic.neighbours import borders_at, on_border
 from gradspec.symbolic.recognise import combined, common_ratio, number, same, varies
 
@@ -617,7 +616,7 @@ def _smooth(
 ) -> tuple[Point, ...]:
     """The points that lie on no border, and some of them with other values of the
     statics, so that a parameter is distinguished from a number."""
-    borders, assumed = _borders(instance, name), instance.assumed
+    borders = _borders(instance, name)
     statics = [v.name for v in instance.rule.inputs if v.kind is Kind.STATIC]
     points = (*begin, *instance.points)
     found = [point for point in points if not on_border(borders, point)]
@@ -628,8 +627,7 @@ def _smooth(
     other = [
         point
         for point in moved
-        if all(enclose(c, point) is True for c in assumed)
-        and not on_border(borders, point)
+        if instance.is_assumed(point) and not on_border(borders, point)
     ]
     return (*found[:_LEAST_POINTS], *other, *found[_LEAST_POINTS:])
 
