@@ -32,7 +32,6 @@ LIBRARY = Path(__file__).parents[2] / "rules"
         ("activations/sigmoidal", "sigmoid", "float32"),
         ("activations/sigmoidal", "softsign", "float64"),
         ("stable/information", "entropy", "float64"),
-        ("stable/information", "xlogy", "float32"),
         ("losses/regression", "huber", "float32"),
     ],
 )

@@ -32,7 +32,7 @@ def processes(mark: str) -> list[int]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="Linux's processes")
-@pytest.mark.parametrize("number", range(int(os.environ.get("KILLS", "5"))))
+@pytest.mark.parametrize("number", range(int(os.environ.get("KILLS", "3"))))
 def test_a_killed_command_leaves_nothing(tmp_path: Path, number: int) -> None:
     command, kind = COMMANDS[number % 3], [*CODES][number % 5]
     mark = f"KILLED_{tmp_path.name}"
