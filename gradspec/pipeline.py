@@ -17,7 +17,7 @@ from gradspec.checks import second_order
 from gradspec.checks.check import AGAIN, check, examined
 from gradspec.checks.diagnosis.mending import tried
 from gradspec.derive.complete import complete
-from gradspec.diagnostics import Diagnostic, Outcome, error
+from gradspec.diagnostics import Diagnostic, Outcome, error, warning
 from gradspec.ignoring import heeded, kept
 from gradspec.ir.plain import remembered
 from gradspec.ir.rule import CheckedRule, Rule, Status
@@ -27,8 +27,8 @@ from gradspec.lower.module import Function, LoweredModule
 from gradspec.options import Options
 from gradspec.plan.planning import plan_module, unsaved
 from gradspec.source import Source
-from gradspec.stabilise.effort import Stable, stabilised, unsearched
-from gradspec.symbolic.limit import Shortage, limited
+from gradspec.stabilise import stabilise as search
+from gradspec.symbolic.limit import Effort, Shortage, limited
 from gradspec.syntax.nodes import Module
 from gradspec.syntax.parse import parse
 from gradspec.targets import emit
@@ -63,6 +63,14 @@ class Clock:
         finally:
             gone = process_time() - begun
             self._spent[rule.name] = self._spent.get(rule.name, 0.0) + gone
+
+
+@dataclass(frozen=True, slots=True)
+class Stable:
+    """A rule with its evaluations; ``stopped``: the stage that was stopped."""
+
+    rule: CheckedRule
+    stopped: tuple[Diagnostic, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +189,54 @@ def emit_module(
     modules = tuple(o.value for o in outcomes if o.value is not None)
     found += tuple(d for o in outcomes for d in o.diagnostics)
     return Outcome(modules, _distinct(found))
+
+
+def stabilised(
+    rule: CheckedRule, options: Options, seconds: float | None = None
+) -> Stable:
+    """``rule`` with stabilised expressions; ``seconds`` is the rest of its budget."""
+    if options.as_written:
+        return Stable(search.as_written(rule))
+    left = options.budget if seconds is None else seconds
+    found = _remembered(rule, left, Effort.of(options.budget))
+    if isinstance(found, Shortage):
+        return unsearched(rule, options, found)
+    return Stable(replace(found, verdicts=rule.verdicts, second=rule.second))
+
+
+def unsearched(
+    rule: CheckedRule, options: Options, why: Shortage, step: str = "stabilising"
+) -> Stable:
+    """A rule evaluated as written, because a step exceeded its share of the budget."""
+    stop = why.sentence(f"{step} {rule.rule.name}", options.budget)
+    stopped = warning(
+        "GS463",
+        f"{stop}; it is evaluated as written",
+        rule.rule.source,
+        rule.rule.name_span,
+        label="its accurate evaluations take longer than they are given",
+        help="give it more time with `--budget`, divide the rule into rules that call"
+        " each other, or say `--as-written` if its formulas are to stay",
+    )
+    return Stable(search.as_written(rule), (stopped,))
+
+
+def _remembered(
+    rule: CheckedRule, seconds: float, effort: Effort
+) -> CheckedRule | Shortage:
+    """The selected forms without verdicts, if steps and time suffice. Those of another
+    budget are not taken from a former run: they may differ.
+    """
+    bare = replace(rule, verdicts=(), second=())
+
+    def work() -> CheckedRule | Shortage:
+        return limited(seconds, partial(search.stabilise, bare, effort))
+
+    def is_lasting(found: object) -> bool:
+        return isinstance(found, CheckedRule)
+
+    stage = "stabilise", f"{effort.steps}"
+    return remembered(rule.rule, stage, bare, work, is_lasting)
 
 
 def _reported(

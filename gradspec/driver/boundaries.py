@@ -29,7 +29,7 @@ from gradspec.ir.rule import CheckedRule, Declared, Override, Rule
 from gradspec.ir.unroll import unroll
 from gradspec.ir.walk import names
 from gradspec.options import Options
-from gradspec.stabilise.effort import stabilised
+from gradspec.pipeline import stabilised
 from gradspec.stabilise.names import Names
 from gradspec.symbolic.breaks import Origin
 from gradspec.symbolic.neighbours import Trend

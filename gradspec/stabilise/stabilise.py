@@ -39,7 +39,7 @@ from gradspec.ir.rule import (
 from gradspec.ir.text import show
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import calls_surrogate, children, expand, names, nodes, size
-from gradspec.stabilise import candidates
+from gradspec.stabilise import candidates, sampling
 from gradspec.stabilise.accuracy_model import Trial, is_real
 from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.stabilise.choice import Candidate, Choice, Contest, Tried, note
@@ -56,6 +56,7 @@ from gradspec.stabilise.names import (
     Names,
     Quantity,
     Scope,
+    mapped,
     place,
     rederived,
     weight,
@@ -82,7 +83,8 @@ reported separately.
 
 def stabilise(checked: CheckedRule, effort: Effort | None = None) -> CheckedRule:
     """The rule with its expressions in the forms that measure best. Raises OutOfSteps
-    if ``effort`` does not suffice; without one there is no limit.
+    if ``effort`` does not suffice; without one there is no limit. Steps are counted, so
+    that the search ends at the same point on any machine.
     """
     rule = without_calls(checked.rule)
     work = _Stabiliser(rule, checked.rule, effort or Effort(sys.maxsize, 0.0))
@@ -99,6 +101,17 @@ def stabilise(checked: CheckedRule, effort: Effort | None = None) -> CheckedRule
         losses=tuple(work.losses),
         wide=tuple(work.wide),
     )
+
+
+def as_written(checked: CheckedRule) -> CheckedRule:
+    """The rule evaluated as written, derived gradients as differentiation gives them.
+    Branches of conditionals are guarded all the same: that changes no value, and keeps
+    NaN out of second derivatives.
+    """
+    rule = mapped(without_calls(checked.rule), tidy)
+    sample = sampling.points(rule) if rule.is_elementwise else None
+    safe = rule if sample is not None and not len(sample) else guarded(rule, sample)
+    return replace(checked, rule=safe, as_written=True)
 
 
 def _recomputing(rule: Rule, wide: list[str]) -> Rule:
@@ -199,7 +212,6 @@ class _Stabiliser:
             choice = self._searched(contest, of, choice)
         if self._is_elementwise:
             choice = self._mended(contest, of, choice)
-        choice = choice.settled()
         self._record(of, contest, choice)
         return choice.selected.form
 

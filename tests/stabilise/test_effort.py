@@ -9,8 +9,8 @@ from gradspec.driver.results import FileResult
 from gradspec.driver.run import compile_source
 from gradspec.ir.rule import CheckedRule
 from gradspec.options import Options
+from gradspec.pipeline import stabilised
 from gradspec.source import Source
-from gradspec.stabilise.effort import stabilised
 from gradspec.symbolic import limit
 from tests.derive.rules import completed
 from tests.stabilise.rules import unary

@@ -11,8 +11,7 @@ import gradspec
 from gradspec.ir.rule import CheckedRule
 from gradspec.ir.walk import closed_outputs
 from gradspec.stabilise.arithmetic_model import Machine
-from gradspec.stabilise.effort import as_written
-from gradspec.stabilise.stabilise import stabilise
+from gradspec.stabilise.stabilise import as_written, stabilise
 from tests.derive.rules import completed
 from tests.stabilise.rules import stable, texts, unary
 
