@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
+import numpy as np
+
 from gradspec.ir.expr import Apply, Call, Expr, Reduce, Select
 from gradspec.ir.walk import nodes
 from gradspec.primitives.lookup import primitive
@@ -19,6 +21,9 @@ from gradspec.stabilise.accuracy_model import Score, Trial
 
 _PRICE = 3
 """Points to be repaired for each one that is spoiled."""
+
+_WORTH = 0.25
+"""The fraction of the faults that a longer candidate, still bad, must repair."""
 
 _SELECT = 3.7  # multiplications of a float32 array (`np.where`, measured)
 _CALL = 10.0
@@ -63,6 +68,13 @@ class Candidate:
         columns = zip(*(score.faults for score in self.scores), strict=True)
         return tuple(map(sum, columns))
 
+    @property
+    def lost(self) -> int:
+        """Points at which the value is not a number, over all trials."""
+        return sum(
+            score.gaps + int(np.isinf(score.errors).sum()) for score in self.scores
+        )
+
     def spoils(self, other: Candidate) -> int:
         """Points that are bad here and not in ``other``."""
         pairs = zip(self.scores, other.scores, strict=True)
@@ -79,6 +91,17 @@ class Choice:
     @property
     def is_good(self) -> bool:
         return self.selected.is_good
+
+    def settled(self) -> Choice:
+        """The written form, if the selected one costs more, is still bad and repairs
+        little: no point without a number, and less than a quarter of any fault.
+        """
+        before, after = self.written, self.selected
+        if after.is_good or cost(after.form) <= cost(before.form):
+            return self
+        pairs = zip(before.faults[1:], after.faults[1:], strict=True)
+        is_much = any(was and was - now >= _WORTH * was for was, now in pairs)
+        return self if is_much or after.lost < before.lost else Choice(before, before)
 
 
 class Contest:

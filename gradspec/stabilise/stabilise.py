@@ -212,6 +212,7 @@ class _Stabiliser:
             choice = self._searched(contest, of, choice)
         if self._is_elementwise:
             choice = self._mended(contest, of, choice)
+        choice = choice.settled()
         self._record(of, contest, choice)
         return choice.selected.form
 
