@@ -194,7 +194,9 @@ def emit_module(
 def stabilised(
     rule: CheckedRule, options: Options, seconds: float | None = None
 ) -> Stable:
-    """``rule`` with stabilised expressions; ``seconds`` is the rest of its budget."""
+    """``rule`` with stabilised expressions. The search ends by its steps; ``seconds``,
+    the rest of the budget, only protect the machine.
+    """
     if options.as_written:
         return Stable(search.as_written(rule))
     left = options.budget if seconds is None else seconds

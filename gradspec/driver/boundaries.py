@@ -29,7 +29,7 @@ from gradspec.ir.rule import CheckedRule, Declared, Override, Rule
 from gradspec.ir.unroll import unroll
 from gradspec.ir.walk import names
 from gradspec.options import Options
-from gradspec.pipeline import stabilised
+from gradspec.pipeline import evaluated
 from gradspec.stabilise.names import Names
 from gradspec.symbolic.breaks import Origin
 from gradspec.symbolic.neighbours import Trend
@@ -93,7 +93,7 @@ def lines(rule: Rule, options: Options) -> tuple[Line, ...]:
     instance = typical(rule)
     if instance is None:
         return ()
-    chosen = stabilised(CheckedRule(rule, ()), options).rule.rule
+    chosen = evaluated(CheckedRule(rule, ()), options).rule
     if not rule.is_elementwise:
         chosen = unroll(chosen, instance.sizes, instance.integers).rule
     found = typical_breaks(instance, thorough(instance))
