@@ -37,8 +37,8 @@ def _row(one: Shipped) -> tuple[bool, bool, float, Shipped, str]:
     found = checked(one.text).diagnostics
     spent = time.process_time() - begun
     errors = [d for d in found if d.code in ("GS401", "GS402", "GS416", "GS431")]
-    notes = [note for d in errors for note in d.notes if not note.startswith("at ")]
-    told = "; ".join(notes or [d.labels[0].message for d in errors])
+    labels = [label.message for d in errors for label in d.labels]
+    told = "; ".join((*labels, *(note for d in errors for note in d.notes)))
     right = bool(errors) and all(word in told for word in one.words)
     return right, bool(errors), spent, one, told
 
