@@ -33,8 +33,8 @@ def header(plan: ModulePlan) -> str:
 
 
 def literal(text: str, depth: int) -> str:
-    """``text`` as a docstring at ``depth`` levels, in Black's form: `help` shows the
-    text itself, whatever quotes, backslashes and invisible characters it has.
+    """``text`` as a docstring at ``depth`` levels: `help` shows the text itself,
+    whatever quotes, backslashes and invisible characters it has.
     """
     lines = [line.rstrip() for line in text.strip().split("\n")] or [""]
     prefix, body = _escaped("\n".join(lines))
@@ -67,7 +67,7 @@ def _escaped(text: str) -> tuple[str, str]:
     if body.startswith('"'):
         body = f"\\{body}"
     if body.endswith('"'):
-        # As a code: Black puts a space behind a quote at the end, escaped or not.
+        # As a code: formatters put a space behind a quote at the end, escaped or not.
         before = body[:-1]
         is_escaped = (len(before) - len(before.rstrip("\\"))) % 2
         body = f"{before[:-1] if is_escaped else before}\\x22"

@@ -125,7 +125,7 @@ def scope_of(program: Program, page: Page, dialect: Dialect, like: str) -> Scope
 
 
 def render(expr: Expr, scope: Scope) -> str:
-    """The expression as Python source, in Black's spacing, on one line."""
+    """The expression as Python source on one line."""
     return _render(expr, scope).text
 
 
@@ -282,8 +282,8 @@ def _infix(node: Op, how: Infix, left: Text, right: Text, scalar: bool) -> Text:
 
 
 def _hugs(operand: str) -> bool:
-    """True if Black writes ``x**2`` and not ``x ** f(y)``: for a name, attribute or
-    number.
+    """True if there are no spaces around ``**`` (PEP 8's own example): for a name,
+    attribute or number.
     """
     body = operand.removeprefix("-")
     number = body.replace(".", "", 1).replace("e-", "", 1).replace("e", "", 1)
@@ -297,7 +297,7 @@ def _prefix(
     if node.primitive == "neg" and _is_product(node.args[0], scalar):
         return Text(f"{symbol}{operand.text}", PRODUCT, scalar)
     if operand.precedence == POWER:
-        # Python needs none in -(x**2), but Black puts them.
+        # Python needs none in -(x**2), but readers do.
         return Text(f"{symbol}({operand.text})", precedence, scalar)
     return Text(f"{symbol}{operand.within(precedence)}", precedence, scalar)
 

@@ -1,10 +1,13 @@
-"""Our layout of long statements is Black's."""
+"""Long statements and docstrings as text."""
 
 from __future__ import annotations
 
+import ast
+import inspect
 import random
+import re
+import textwrap
 
-import black
 import pytest
 
 from gradspec.targets.docstring import literal
@@ -15,7 +18,7 @@ _INFIX = [("+", 9), ("-", 9), ("*", 10), ("/", 10), (">", 4), ("&", 7)]
 
 
 def expression(r: random.Random, depth: int) -> tuple[str, int]:
-    """A random expression in Black's spacing, and its precedence."""
+    """A random expression and its precedence."""
 
     def part(least: int) -> str:
         text, precedence = expression(r, depth - 1)
@@ -62,46 +65,79 @@ def statements(seed: int) -> str:
     )
 
 
-def blackened(text: str, depth: int) -> str:
-    lines = [f"{'    ' * level}def f{level}():" for level in range(depth)]
-    body = "    " * depth + text
-    if text.endswith(":"):
-        body += f"\n{'    ' * (depth + 1)}pass"
-    source = "\n".join(["from __future__ import annotations", *lines, body]) + "\n"
-    formatted = black.format_str(source, mode=black.Mode()).splitlines()
-    kept = [line for line in formatted if line.strip() and line.strip() != "pass"]
-    return "\n".join(kept[1 + depth :])
+def tree(text: str) -> str:
+    text = textwrap.dedent(text)
+    body = "\n    pass" if text.endswith(":") else ""
+    return ast.dump(ast.parse(f"{text}{body}"))
+
+
+def joined(text: str) -> str:
+    """The statement on one line again, without commas before closing brackets."""
+    line = " ".join(line.strip() for line in text.splitlines())
+    return re.sub(r",? ([)\]}])", r"\1", re.sub(r"([(\[{]) ", r"\1", line))
 
 
 @pytest.mark.parametrize("depth", [1, 2])
-def test_statements(depth: int) -> None:
-    for seed in range(150):
+def test_lines_are_short_and_mean_the_same(depth: int) -> None:
+    for seed in range(300):
         text = statements(seed)
-        assert statement(text, depth) == blackened(text, depth), (seed, text)
+        lines = statement(text, depth)
+        assert tree(lines) == tree(text), (seed, text)
+        assert all(len(line) <= WIDTH for line in lines.splitlines()), (seed, text)
+        assert ",)" in text or statement(joined(lines), depth) == lines, (seed, text)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "def f(x: npt.ArrayLike, *, beta: float = 1.0) -> np.ndarray:",
-        "def a_rather_long_name_of_a_rule_vjp(x: npt.ArrayLike) -> tuple[np.ndarray, int]:",
-        "def a_rather_long_name_of_a_rule(x: npt.ArrayLike, y: npt.ArrayLike, *, beta: float"
-        " = 1.0) -> tuple[tuple[np.ndarray, np.ndarray], Callable[..., tuple[np.ndarray]]]:",
-        "def a_rather_long_name_of_a_rule(x: npt.ArrayLike, y: npt.ArrayLike, scale_x: "
-        "npt.ArrayLike, scale_y: npt.ArrayLike, *, beta: float = 1.0) -> np.ndarray:",
-    ],
+LAYOUTS = [
+    "y = first_operand * second_operand",
+    """
+y = (
+    np.exp(first_operand_of_a_sum) * second_operand_of_a_sum
+    + third_operand_of_a_sum
+    - fourth_operand
 )
-def test_definitions(text: str) -> None:
-    source = f"from __future__ import annotations\n\n\n{text}\n    pass\n"
-    formatted = black.format_str(source, mode=black.Mode()).splitlines()
-    expected = "\n".join(line for line in formatted[3:] if line.strip() != "pass")
-    assert statement(text) == expected
+""",
+    """
+dx = dy * np.where(
+    condition_of_a_choice > 0.0, value_if_it_holds_at_the_point, value_otherwise_there
+)
+""",
+    """
+y = np.where(
+    condition_of_a_choice > 0.0,
+    first_operand_of_a_sum
+    * np.square(second_operand_of_a_sum + third_operand_of_a_sum + fourth_operand),
+    value_if_k_is_positive if k > 0 else value_if_k_is_negative,
+)
+""",
+    """
+def a_rather_long_name_of_a_rule(
+    x: npt.ArrayLike, y: npt.ArrayLike, *, beta: float = 1.0
+) -> tuple[tuple[np.ndarray, np.ndarray], Callable[..., tuple[np.ndarray]]]:
+""",
+    """
+def a_rather_long_name_of_a_rule(
+    x: npt.ArrayLike,
+    y: npt.ArrayLike,
+    scale_of_x: npt.ArrayLike,
+    scale_of_y: npt.ArrayLike,
+) -> np.ndarray:
+""",
+    """
+(
+    the_first_of_many_residuals,
+    the_second_of_many_residuals,
+    the_third_of_many_residuals,
+) = residuals
+""",
+]
 
 
-def test_all_is_exploded_where_it_is_long() -> None:
-    names = ", ".join(f'"a_name_of_some_length_{i}"' for i in range(6))
-    text = f"__all__ = [{names}]"
-    assert statement(text) == black.format_str(text, mode=black.Mode()).rstrip("\n")
+@pytest.mark.parametrize("lines", [text.strip() for text in LAYOUTS])
+def test_layouts(lines: str) -> None:
+    assert (
+        statement(joined(lines).replace("(the", "the").replace("als) =", "als ="))
+        == lines
+    )
 
 
 def test_comments_wrap() -> None:
@@ -136,8 +172,5 @@ def test_docstrings_show_the_text_and_nothing_else(text: str) -> None:
     space: dict[str, object] = {}
     exec(compile(source, "m", "exec"), space)
     function = space["f"]
-    import inspect
-
     assert inspect.getdoc(function) == inspect.cleandoc(text)
     assert list(space) == ["__builtins__", "f"]
-    assert black.format_str(source, mode=black.Mode()) == source

@@ -100,7 +100,7 @@ def test_every_bracket_is_needed(expr: Expr) -> None:
             changed = ast.dump(ast.parse(without.strip(), mode="eval"))
         except SyntaxError:
             continue
-        # Black itself puts the brackets of -(x**3).
+        # The brackets of -(x**3) are for readers.
         assert changed != whole or text[start - 1] == "-", text
 
 
