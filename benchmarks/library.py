@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gradspec.derive.complete import complete
+from gradspec.derive.indexed import complete
 from gradspec.driver.load import load
 from gradspec.ir.rule import Rule
 from gradspec.source import Source
@@ -22,10 +22,4 @@ def complete_rules(path: Path) -> tuple[Rule, ...]:
     """The elementwise rules of a file."""
     loaded = load(Source(str(path), path.read_text(encoding="utf-8")), str(path.parent))
     assert loaded.module is not None, path
-    found: list[Rule] = []
-    for rule in loaded.module.rules:
-        if rule.is_elementwise:
-            completed = complete(rule).value
-            assert completed is not None, rule.name
-            found.append(completed)
-    return tuple(found)
+    return tuple(complete(rule) for rule in loaded.module.rules if rule.is_elementwise)

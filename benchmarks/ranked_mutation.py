@@ -17,7 +17,7 @@ from benchmarks.ranked_mutants import RankedMutant, mutants
 from benchmarks.score import EQUIVALENT, KILLED, SURVIVED
 from gradspec.checks.check import check
 from gradspec.checks.instances import Instance, Instances
-from gradspec.derive.complete import complete
+from gradspec.derive.indexed import complete
 from gradspec.driver.load import load
 from gradspec.ir.expr import Expr
 from gradspec.ir.rule import Declared, Derived, Rule, Status
@@ -44,9 +44,8 @@ def ranked() -> list[Rule]:
             Source(path.name, path.read_text("utf-8")), str(path.parent)
         ).module
         for rule in module.rules if module is not None else ():
-            completed = None if rule.is_elementwise else complete(rule).value
-            if completed is not None:
-                found.append(_declared(completed))
+            if not rule.is_elementwise:
+                found.append(_declared(complete(rule)))
     return found
 
 

@@ -12,6 +12,7 @@ page ``gradspec/explain/<CODE>.md`` (printed by ``gradspec explain``).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
@@ -143,3 +144,38 @@ def _at(
     return Diagnostic(
         code, severity, headline, labels, tuple(notes), help, tuple(fixes)
     )
+
+
+# --- ignored diagnostics ---------------------------------------------------------------
+#
+# Warnings and notes can be ignored, and the one error that is a matter of taste: GS416,
+# a gradient that is equal up to rounding. A comment ``# gradspec: ignore[GS434]`` at the
+# end of a line holds for findings about that line; the option holds everywhere.
+
+
+_ROUNDED = "GS416"
+_COMMENT = re.compile(r"#\s*gradspec:\s*ignore\[([^\]#]*)\]\s*$")
+
+
+def kept(
+    found: Iterable[Diagnostic], ignored: tuple[str, ...]
+) -> tuple[Diagnostic, ...]:
+    """The findings that are not ignored; ``ignored`` are the codes of the option."""
+    return tuple(d for d in found if not _is_ignored(d, ignored))
+
+
+def _is_ignored(found: Diagnostic, ignored: tuple[str, ...]) -> bool:
+    if found.is_error and found.code != _ROUNDED:
+        return False
+    return found.code in ignored or found.code in _codes_on_its_lines(found)
+
+
+def _codes_on_its_lines(found: Diagnostic) -> Iterable[str]:
+    """The codes in comments at the ends of the lines that a finding is about."""
+    for label in found.labels[:1]:
+        first, last = (
+            label.source.position(at)[0] for at in (label.span.start, label.span.end)
+        )
+        for number in {first, last}:
+            if comment := _COMMENT.search(label.source.line(number)):
+                yield from re.split(r"[,\s]+", comment[1].strip().upper())

@@ -12,13 +12,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from time import process_time
 
-from gradspec.accuracy_warnings import unfilled_holes, unmended
 from gradspec.checks import second_order
 from gradspec.checks.check import AGAIN, check, examined
 from gradspec.checks.diagnosis.mending import tried
-from gradspec.derive.complete import complete
-from gradspec.diagnostics import Diagnostic, Outcome, error, warning
-from gradspec.ignoring import heeded, kept
+from gradspec.derive.indexed import complete
+from gradspec.diagnostics import Diagnostic, Outcome, error, kept, warning
 from gradspec.ir.plain import remembered
 from gradspec.ir.rule import CheckedRule, Rule, Status
 from gradspec.ir.walk import deep
@@ -28,6 +26,7 @@ from gradspec.options import Options
 from gradspec.plan.planning import plan_module, unsaved
 from gradspec.source import Source
 from gradspec.stabilise import stabilise as search
+from gradspec.stabilise.explanation import unfilled_holes, unmended
 from gradspec.symbolic.limit import Effort, Shortage, limited
 from gradspec.syntax.nodes import Module
 from gradspec.syntax.parse import parse
@@ -37,6 +36,9 @@ from gradspec.targets.target import Emitted
 _OF_TIME = frozenset(["GS460", "GS461"])
 _PROOFS = 0.6
 """The fraction of a rule's budget for its proofs."""
+
+_DIGITS = 15
+"""Digits to which two forms agree that are equal up to rounding (GS416)."""
 
 _EMITTING = 0.3, 0.2
 """Fractions beyond the budget for emitting a rule, and for emitting it as written."""
@@ -103,7 +105,25 @@ def check_rule(
     """Rule → CheckedRule: complete, check; not for longer than the budget."""
     stage = ("check", f"{options.budget!r}", f"{options.order}", f"{options.strict}")
     work = partial(_checked_in_time, rule, options, defs)
-    return heeded(remembered(rule, stage, rule, work, _is_lasting), options.ignored)
+    return _heeded(remembered(rule, stage, rule, work, _is_lasting), options.ignored)
+
+
+def _heeded(
+    outcome: Outcome[CheckedRule], ignored: tuple[str, ...]
+) -> Outcome[CheckedRule]:
+    """A checked rule without the ignored diagnostics. A refuted gradient without a
+    remaining error differs by rounding only (GS416), and agrees.
+    """
+    found = kept(outcome.diagnostics, ignored)
+    if outcome.value is None or any(d.is_error for d in found):
+        return replace(outcome, diagnostics=found)
+    verdicts = tuple(
+        replace(verdict, status=Status.AGREES, digits=_DIGITS)
+        if verdict.status is Status.REFUTED
+        else verdict
+        for verdict in outcome.value.verdicts
+    )
+    return Outcome(replace(outcome.value, verdicts=verdicts), found)
 
 
 def _is_lasting(found: object) -> bool:
@@ -127,11 +147,8 @@ def _checked_in_time(
 def _check_rule(
     rule: Rule, options: Options, defs: tuple[Function, ...]
 ) -> Outcome[CheckedRule]:
-    completed = complete(rule)
-    if completed.value is None or completed.failed:
-        return Outcome(None, completed.diagnostics)
-    checked = check(completed.value, _PROOFS * options.budget, defs)
-    found = completed.diagnostics + checked.diagnostics
+    checked = check(complete(rule), _PROOFS * options.budget, defs)
+    found = checked.diagnostics
     if options.order == 2 and checked.value is not None and not checked.failed:
         checked = _with_second(checked.value, options)
         found += checked.diagnostics

@@ -15,8 +15,8 @@ from functools import lru_cache
 from itertools import chain, islice, permutations, product
 from typing import TypeAlias
 
-from gradspec.derive.deltas import is_index
 from gradspec.derive.scopes import AT, Fresh, connected, refreshed, replaced, tied, uses
+from gradspec.derive.simplify import is_index
 from gradspec.ir.expr import (
     ONE,
     ZERO,

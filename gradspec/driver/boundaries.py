@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 
-from gradspec.accuracy_warnings import emitted
 from gradspec.checks.boundaries import Finding, entry_of, finding, meant, short
 from gradspec.checks.breaks import Break, Kind, thorough, typical_breaks
 from gradspec.checks.instances import Instance, typical
-from gradspec.derive.complete import complete
+from gradspec.derive.indexed import complete
 from gradspec.diagnostics import Outcome
 from gradspec.driver import cache
 from gradspec.driver.discover import Entry, read_entry
@@ -30,6 +29,7 @@ from gradspec.ir.unroll import unroll
 from gradspec.ir.walk import names
 from gradspec.options import Options
 from gradspec.pipeline import evaluated
+from gradspec.stabilise.explanation import emitted
 from gradspec.stabilise.names import Names
 from gradspec.symbolic.breaks import Origin
 from gradspec.symbolic.neighbours import Trend
@@ -74,13 +74,11 @@ def of_file(options: Options, entry: Entry) -> Outcome[tuple[RuleTable, ...]]:
     found = []
     with shelved(cache.rules()):
         for rule in loaded.module.rules:
-            completed = complete(rule).value
-            if completed is not None:
-                line, _ = source.position(rule.name_span.start)
-                place = f"{entry.display}:{line}"
-                table = partial(_table, place, rule.name, completed, options)
-                what = "looking at the boundaries of"
-                found.append(bounded(rule, what, options, table))
+            line, _ = source.position(rule.name_span.start)
+            place = f"{entry.display}:{line}"
+            table = partial(_table, place, rule.name, complete(rule), options)
+            what = "looking at the boundaries of"
+            found.append(bounded(rule, what, options, table))
     return gathered(found)
 
 

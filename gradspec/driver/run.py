@@ -14,13 +14,12 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from gradspec.diagnostics import Diagnostic, Outcome
+from gradspec.diagnostics import Diagnostic, Outcome, kept
 from gradspec.driver import cache
 from gradspec.driver.discover import Entry, read_entry, read_imported
 from gradspec.driver.results import FileResult, lost, row, too_long
 from gradspec.driver.workers import Lost, each
 from gradspec.driver.write import OutputFile, needed, with_packages
-from gradspec.ignoring import kept
 from gradspec.ir.plain import shelved
 from gradspec.options import Options
 from gradspec.source import Source

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from gradspec.derive.chain import Underivable
-from gradspec.derive.tangents import NotLinear, indexed_tangents
+from gradspec.derive.indexed import NotLinear, indexed_tangents
 from gradspec.ir import expr as ir
 from gradspec.ir import walk
 from gradspec.ir.rule import (
@@ -54,7 +54,7 @@ from gradspec.plan.operations import (
     with_values,
 )
 from gradspec.plan.plan import Assign, AxisSize
-from gradspec.plan.rules import fenced, parted
+from gradspec.plan.rewrites import fenced, parted
 from gradspec.plan.translate import Known, array_of, sizes_needed
 
 

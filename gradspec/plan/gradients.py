@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
 
-from gradspec.ir.rule import Input, Override, Rule
+from gradspec.ir.rule import Input, Output, Override, Rule
 from gradspec.plan.arrays import (
     Cumulative,
     Diagonal,
@@ -42,8 +42,9 @@ from gradspec.plan.axes import size_of
 from gradspec.plan.closing import Closed, NotEmitted
 from gradspec.plan.operations import ONE, ZERO, operation, rebuilt, with_values
 from gradspec.plan.plan import Assign, Gradient, RulePlan, Term
-from gradspec.plan.rules import parted, reach_of
+from gradspec.plan.rewrites import parted
 from gradspec.plan.sharing import Words, shared, tensor_gradients
+from gradspec.primitives.table_internal import BROADCAST_LIKE
 
 
 def gradients_of(rule: Rule, closed: Closed) -> tuple[Gradient | None, ...]:
@@ -320,3 +321,91 @@ def pushforward(plan: RulePlan, words: Words) -> Pushforward:
     statements, slopes = shared(plan, words, tuple(s.slope for s in found))
     pairs = zip(found, slopes, strict=True)
     return Pushforward(statements, tuple(replace(s, slope=v) for s, v in pairs))
+
+
+# --- outputs in full ------------------------------------------------------------------
+#
+# Outputs broadcast to the joint shape of all inputs that they depend on.
+#
+# An output has the joint shape of the inputs that its definition, its surrogate or a
+# gradient through it depends on. The computed value need not depend on all of these:
+# for ``y = hard`` with ``surrogate y = soft`` the value does not contain ``soft``, and
+# ``z + stop_gradient(e - z)`` is evaluated as ``e``; ``x if k > 0 else 0`` is a number
+# for some statics ``k``. The value is then broadcast with such inputs; otherwise a
+# cotangent would be smaller than the factors that multiply it.
+
+
+def in_full(
+    rule: Rule,
+    forward: tuple[Assign, ...],
+    gradients: tuple[Gradient | None, ...],
+) -> tuple[Assign, ...]:
+    """The computed ``forward`` values with outputs broadcast."""
+    computed = {let.name: let.value for let in forward}
+    outputs = {o.name: o for o in rule.outputs if o.takes_gradient and o.shape.batch}
+
+    def full(let: Assign) -> Assign:
+        if let.name not in outputs:
+            return let
+        output, value = outputs[let.name], let.value
+        lacking = _parts(rule, output, computed, gradients)
+        lacking -= _surely_reached(value, rule.tensor_inputs)
+        for other in rule.tensor_inputs:
+            if other.shape.batch and other.name in lacking:
+                value = _broadcast(value, other, len(output.shape.axes))
+        return replace(let, value=value)
+
+    return tuple(map(full, forward))
+
+
+def _broadcast(value: Expr, other: Input, rank: int) -> Expr:
+    """A value of ``rank`` axes in the batch axes of an input as well."""
+    like: Expr = Name(other.name)
+    if other.shape.axes:
+        like = Reduce("sum", like, tuple(range(-len(other.shape.axes), 0)))
+    if rank:
+        like = Expand(like, tuple(range(-rank, 0)))
+    return Op(BROADCAST_LIKE, (value, like))
+
+
+def reach_of(value: Expr, tensors: tuple[Input, ...]) -> frozenset[str]:
+    """The inputs whose joint shape a closed value has: all of them for a number."""
+    every = frozenset(i.name for i in tensors)
+    return every.intersection(names(value)) or every
+
+
+def _surely_reached(value: Expr, tensors: tuple[Input, ...]) -> frozenset[str]:
+    """The inputs whose shape a closed value has for every choice by Python numbers: all
+    of them for a number.
+    """
+    every = frozenset(i.name for i in tensors)
+    found: dict[Expr, frozenset[str]] = {}
+    for node in nodes(value):
+        parts = [found[child] for child in children(node)]
+        match node:
+            case Name(id=name):
+                found[node] = every & {name}
+            case Where() if not parts[0]:
+                found[node] = parts[1] & parts[2]
+            case _:
+                found[node] = frozenset().union(*parts)
+    return found[value] if every & {*names(value)} else every
+
+
+def _parts(
+    rule: Rule,
+    output: Output,
+    computed: Mapping[str, Expr],
+    gradients: tuple[Gradient | None, ...],
+) -> frozenset[str]:
+    """The inputs that an output depends on, through values or gradients. An override
+    nonlinear in the cotangents has no part that belongs to one output.
+    """
+    found = {*output.spans, *reach_of(computed[output.name], rule.tensor_inputs)}
+    for gradient in filter(None, gradients):
+        for term in gradient.terms:
+            if term.upstream == (f"d{output.name}",):
+                used = names(term.value)
+                values = [computed[name] for name in used if name in computed]
+                found |= {gradient.input, *used, *names(*values)}
+    return frozenset(found)

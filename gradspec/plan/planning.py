@@ -18,7 +18,7 @@ from gradspec.ir.rule import (
 )
 from gradspec.ir.text import show
 from gradspec.plan.closing import NotEmitted, close
-from gradspec.plan.gradients import gradients_of, tangents_of
+from gradspec.plan.gradients import gradients_of, in_full, tangents_of
 from gradspec.plan.plan import (
     Docs,
     ModulePlan,
@@ -27,7 +27,6 @@ from gradspec.plan.plan import (
     RulePlan,
     Unplanned,
 )
-from gradspec.plan.rules import in_full
 from gradspec.source import Source
 
 _SUFFIX = ".grad"

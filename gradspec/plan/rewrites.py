@@ -1,19 +1,36 @@
-"""Expressions over indices rewritten before they are translated."""
+"""Rules and their expressions rewritten before translation; the mathematics stays the
+same.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache, reduce
 from typing import Any, TypeAlias
 
-from gradspec.derive.deltas import linear
-from gradspec.derive.scopes import replaced
+from gradspec.derive.scopes import Fresh, Value, inlined, named, replaced
+from gradspec.derive.simplify import linear
 from gradspec.ir import expr as ir
 from gradspec.ir import walk
-from gradspec.ir.expr import ONE, ZERO, Apply, Const, Expr, Idx, Reduce, Ref, Select
+from gradspec.ir.expr import (
+    ONE,
+    ZERO,
+    Apply,
+    Const,
+    Expr,
+    Idx,
+    Reduce,
+    Ref,
+    Select,
+    Size,
+    const,
+)
+from gradspec.ir.rule import Declared, Derived, Input, Kind, Let, Output, Rule
 from gradspec.ir.tidy import fold
+from gradspec.ir.unroll import partial
 from gradspec.plan import arrays
 from gradspec.plan.axes import size_of
 from gradspec.primitives.lookup import primitive
@@ -313,3 +330,125 @@ def undefined_at(value: ir.Expr, known: Mapping[str, Sizes]) -> Sizes:
                 pass
         found[node] = at
     return found[value]
+
+
+# --- locals that lack elements --------------------------------------------------------
+#
+# Locals with missing elements, which get a value there.
+#
+# ``d[i] = x[i + 1] - x[i]`` has no last element, and a rule that passes the checks does
+# not use it. An array has one nevertheless: a reference beyond its axis is 1 there, at
+# which most functions are finite.
+
+
+def fenced(rule: Rule) -> Rule:
+    """The rule with no reference beyond an axis in the locals that lack elements."""
+    found = partial(rule)
+    if not found:
+        return rule
+    sizes = {n: tuple(map(_size, axes)) for n, axes in _axes_of(rule).items()}
+
+    def visit(let: Let) -> Let:
+        if let.name not in found:
+            return let
+        ranges = {index: _size(axis) for index, axis in _ranges(let).items()}
+
+        def inside(node: Expr) -> Expr:
+            if not isinstance(node, Ref) or node.name not in sizes:
+                return node
+            return or_one(node, sizes[node.name], ranges)
+
+        return replace(let, value=walk.transform(let.value, inside))
+
+    return replace(
+        rule,
+        forward=tuple(map(visit, rule.forward)),
+        backward_locals=tuple(map(visit, rule.backward_locals)),
+    )
+
+
+def _axes_of(rule: Rule) -> dict[str, tuple[str | int, ...]]:
+    """The axes of every value except flags, for which 1 is not a value."""
+    variables: tuple[Input | Output, ...] = (*rule.inputs, *rule.outputs)
+    known = {let.name: let.axes for let in (*rule.forward, *rule.backward_locals)}
+    known |= {f"d{v.name}": v.shape.axes for v in variables if v.takes_gradient}
+    known |= {v.name: v.shape.axes for v in variables}
+    flags = {v.name for v in variables if v.kind is Kind.BOOL}
+    return {name: axes for name, axes in known.items() if name not in flags}
+
+
+def _ranges(let: Let) -> dict[str, str | int]:
+    """The axis of each index; -1 for a name bound twice, over different axes."""
+    found: dict[str, str | int] = dict(zip(let.indices, let.axes, strict=True))
+    for node in walk.nodes(let.value):
+        for bound in node.bounds if isinstance(node, Reduce) else ():
+            is_same = found.get(bound.index, bound.axis) == bound.axis
+            found[bound.index] = bound.axis if is_same else -1
+    return found
+
+
+def _size(axis: str | int) -> Expr:
+    return Size(axis) if isinstance(axis, str) else const(axis)
+
+
+# --- batch axes -----------------------------------------------------------------------
+#
+# Gradients of an input without batch axes that outputs with and without them use.
+#
+# The part from an output without batch axes counts once; the part from one that has
+# them is summed over the batch. A gradient is linear in the cotangents, so it is the
+# sum of its values with either kind of cotangent set to 0.
+
+
+def parted(rule: Rule) -> dict[str, tuple[Expr, Expr]]:
+    """By ``d<input>``: the part that is summed over the batch, and the part that is
+    not; only for inputs that have both.
+    """
+    upstream = {f"d{o.name}": o.shape.batch for o in rule.outputs if o.takes_gradient}
+    lets = _mixing(rule, upstream)
+    found = {}
+    for variable, entry in zip(rule.inputs, rule.backward, strict=True):
+        if variable.shape.batch or not isinstance(entry, Declared | Derived):
+            continue
+        whole = entry.value
+        if walk.names(whole) & set(lets):
+            whole = named(inlined(whole, lets, Fresh()), frozenset(entry.indices))
+        used = walk.names(whole) & set(upstream)
+        if len({upstream[name] for name in used}) > 1:
+            batched = [name for name in used if upstream[name]]
+            found[f"d{variable.name}"] = (
+                _without(whole, used - set(batched)),
+                _without(whole, batched),
+            )
+    return found
+
+
+def _mixing(rule: Rule, upstream: dict[str, bool]) -> dict[str, Value]:
+    """The values of the backward pass that use cotangents."""
+    values = [(b.name, b.indices, b.axes, b.value) for b in rule.backward_locals]
+    values += [
+        (f"d{v.name}", entry.indices, v.shape.axes, entry.value)
+        for v, entry in zip(rule.inputs, rule.backward, strict=True)
+        if isinstance(entry, Declared | Derived)
+    ]
+    found = {name: Value(name, i, axes, value) for name, i, axes, value in values}
+    using = set(upstream)
+    while more := {n for n, v in found.items() if walk.names(v.expr) & using} - using:
+        using |= more
+    return {name: value for name, value in found.items() if name in using}
+
+
+def _without(expr: Expr, gone: Iterable[str]) -> Expr:
+    """``expr`` with some cotangents set to 0."""
+    zero = frozenset(gone)
+
+    def visit(node: Expr) -> Expr:
+        match node:
+            case Ref(name=name) if name in zero:
+                return ZERO
+            case Reduce(op="sum" | "mean", body=body) if body == ZERO:
+                return ZERO
+            case _:
+                return fold(node)
+
+    return walk.transform(expr, visit)

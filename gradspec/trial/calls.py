@@ -15,7 +15,7 @@ from itertools import product
 from math import fsum, isfinite, isnan
 from typing import Any
 
-from gradspec.derive.complete import complete
+from gradspec.derive.indexed import complete
 from gradspec.ir.elements import element, extent, places
 from gradspec.ir.expr import ZERO, Apply, Expr, Ref, const
 from gradspec.ir.rule import (
@@ -74,9 +74,7 @@ class Scalars:
         if not rule.is_elementwise:
             asked = tuple(map(_undeclared, unrolled.backward))
             unrolled = replace(unrolled, backward=asked)
-        derived = complete(unrolled).value
-        if derived is None:
-            raise RuntimeError(f"{rule.name}: no scalar gradient")
+        derived = complete(unrolled)
         outputs = tuple(o.name for o in derived.outputs if o.takes_gradient)
         gradients = closed_cotangents(derived).items()
         return Scalars(

@@ -11,8 +11,8 @@ from gradspec.targets import TARGETS
 
 PACKAGE = Path(__file__).parents[2] / "gradspec"
 ORDER = (
-    "runtime source diagnostics options syntax ir ignoring primitives lower symbolic"
-    " derive checks stabilise accuracy_warnings plan targets trial audit pipeline driver"
+    "runtime source diagnostics options syntax ir primitives lower symbolic"
+    " derive checks stabilise plan targets trial audit pipeline driver"
     " report arguments notebook api cli"
 ).split()
 ONLY_IN = {
@@ -21,7 +21,7 @@ ONLY_IN = {
     "flint": ("symbolic",),
     "scipy": ("audit/runners", "runtime/numpy"),
     "numpy": (
-        *("stabilise", "accuracy_warnings", "symbolic/brackets", "symbolic/condition"),
+        *("stabilise", "symbolic/brackets", "symbolic/condition"),
         *("trial/runners", "audit", "runtime/numpy", "notebook/plot"),
     ),
     "rich": ("report", "notebook/page"),

@@ -7,7 +7,7 @@ import numpy as np
 from gradspec.audit.points import CORE
 from gradspec.audit.quantities import quantities
 from gradspec.audit.question import Question, question
-from gradspec.derive.complete import complete
+from gradspec.derive.indexed import complete
 from gradspec.driver.load import load
 from gradspec.ir.rule import Rule
 from gradspec.source import Source
@@ -16,9 +16,7 @@ from gradspec.source import Source
 def _rule(text: str) -> Rule:
     module = load(Source("a.grad", text), ".").module
     assert module is not None
-    rule = complete(module.rules[0]).value
-    assert rule is not None
-    return rule
+    return complete(module.rules[0])
 
 
 def _question(text: str, dtype: str, count: int = 200, order: int = 1) -> Question:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gradspec.checks.check import check
-from gradspec.derive.complete import complete
+from gradspec.derive.indexed import complete
 from gradspec.ir.rule import Declared, Rule, Status
 from gradspec.lower.lowering import lower
 from gradspec.source import Source
@@ -22,8 +22,7 @@ def rules(path: Path) -> tuple[Rule, ...]:
     lowered = lower(module, {})
     assert lowered.value is not None
     assert not lowered.failed, lowered.diagnostics
-    completed = [complete(rule).value for rule in lowered.value.rules]
-    return tuple(rule for rule in completed if rule is not None)
+    return tuple(map(complete, lowered.value.rules))
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.stem))

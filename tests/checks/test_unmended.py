@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gradspec.accuracy_warnings import unmended
 from gradspec.diagnostics import Diagnostic
+from gradspec.stabilise.explanation import unmended
 from gradspec.stabilise.stabilise import stabilise
 from tests.checks.written import checked, compiled
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from textwrap import dedent
 
-from gradspec.accuracy_warnings import unmended
 from gradspec.checks.check import check
-from gradspec.derive.complete import complete
+from gradspec.derive.indexed import complete
 from gradspec.diagnostics import Outcome
 from gradspec.ir.rule import CheckedRule, Rule, Status
 from gradspec.lower.lowering import lower
 from gradspec.source import Source
+from gradspec.stabilise.explanation import unmended
 from gradspec.stabilise.stabilise import stabilise
 from gradspec.syntax.parse import parse
 
@@ -22,9 +22,7 @@ def written(text: str) -> Rule:
     lowered = lower(module.value, {})
     assert lowered.value is not None, lowered.diagnostics
     assert not lowered.failed, lowered.diagnostics
-    completed = complete(lowered.value.rules[-1])
-    assert completed.value is not None, completed.diagnostics
-    return completed.value
+    return complete(lowered.value.rules[-1])
 
 
 def checked(text: str, budget: float = 5.0) -> Outcome[CheckedRule]:

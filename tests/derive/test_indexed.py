@@ -8,9 +8,9 @@ from itertools import product
 
 import pytest
 
-from gradspec.derive.complete import complete
 from gradspec.derive.indexed import (
     closed_cotangent,
+    complete,
     indexed_cotangents,
     same,
 )
@@ -33,12 +33,6 @@ _INTEGERS: dict[str, int | tuple[int, ...]] = {
 }
 
 
-def completed(rule: Rule) -> Rule:
-    made = complete(rule).value
-    assert made is not None
-    return made
-
-
 def at_sizes(name: str) -> Iterator[tuple[Rule, Rule]]:
     """The rule completed over indices, and as written, both written out."""
     rule = ranked(RULES[name])
@@ -52,7 +46,7 @@ def at_sizes(name: str) -> Iterator[tuple[Rule, Rule]]:
             integers = {"t": rows}
         try:
             written = unroll(rule, extents, integers).rule
-            found = unroll(completed(rule), extents, integers).rule
+            found = unroll(complete(rule), extents, integers).rule
         except OutOfRange:
             assert name == "embedding"
             continue
@@ -91,7 +85,7 @@ def test_every_element_is_that_of_the_rule_written_out(name: str) -> None:
 
 @pytest.mark.parametrize("name", RULES)
 def test_completed_rules_are_well_formed(name: str) -> None:
-    rule = completed(ranked(RULES[name]))
+    rule = complete(ranked(RULES[name]))
     assert verify(rule) == ()
     assert not any(isinstance(entry, Pending) for entry in rule.backward)
 
@@ -110,7 +104,7 @@ def derived(name: str) -> dict[str, str]:
     ],
 )
 def test_what_stands_beside_a_conditional_adds_up(value: str, derivative: str) -> None:
-    made = completed(ranked(f"rule f(b: nograd, x) -> y:\n    y = {value}\n"))
+    made = complete(ranked(f"rule f(b: nograd, x) -> y:\n    y = {value}\n"))
     entry = made.backward[1]
     assert isinstance(entry, Derived) and show(entry.value) == derivative
 
@@ -151,7 +145,7 @@ def test_what_is_gathered_is_scattered_back() -> None:
 
 
 def test_a_product_is_safe_where_a_factor_is_zero() -> None:
-    found = completed(ranked(RULES["product"]))
+    found = complete(ranked(RULES["product"]))
     rule = unroll(found, {"n": 3}).rule
     at = {"x[0]": 0, "x[1]": 3, "x[2]": 5, "dy": 1}
     values = closed_cotangents(rule)
@@ -161,7 +155,7 @@ def test_a_product_is_safe_where_a_factor_is_zero() -> None:
 
 @pytest.mark.parametrize(("values", "shares"), [((2, 2, 1), (0.5, 0.5, 0))])
 def test_ties_share_evenly(values: tuple[int, ...], shares: tuple[float, ...]) -> None:
-    found = completed(ranked("rule m(x[n]) -> y[]:\n    y = max(x[j] for j)\n"))
+    found = complete(ranked("rule m(x[n]) -> y[]:\n    y = max(x[j] for j)\n"))
     rule = unroll(found, {"n": 3}).rule
     at = {f"x[{k}]": v for k, v in enumerate(values)} | {"dy": 1}
     cotangent = closed_cotangents(rule)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gradspec.derive.tangents import NotLinear, indexed_tangents
+from gradspec.derive.indexed import NotLinear, indexed_tangents
 from gradspec.ir.text import show
 from tests.derive.rules import completed
 

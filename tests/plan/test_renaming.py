@@ -7,8 +7,8 @@ from importlib import import_module
 import pytest
 
 from gradspec.plan.arrays import names
+from gradspec.plan.program import renamed
 from gradspec.plan.sharing import joined_backward
-from gradspec.plan.variants import renamed
 from gradspec.targets import TARGETS, emit
 from tests.plan.building import WORDS, rule
 from tests.targets.ranked_numpy import lowered, planned

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gradspec.derive.complete import complete
+from gradspec.derive.indexed import complete
 from gradspec.ir.rule import Rule
 from gradspec.ir.text import show
 from gradspec.lower.lowering import lower
@@ -18,9 +18,7 @@ def _rule(text: str) -> Rule:
     assert parsed.value is not None
     found = lower(parsed.value, {})
     assert found.value is not None, found.diagnostics
-    completed = complete(found.value.rules[0]).value
-    assert completed is not None
-    return completed
+    return complete(found.value.rules[0])
 
 
 @pytest.mark.parametrize(

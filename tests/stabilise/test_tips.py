@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradspec.accuracy_warnings import unmended
 from gradspec.checks.check import check
 from gradspec.ir.walk import closed_cotangents, closed_outputs
 from gradspec.stabilise.arithmetic_model import Machine
+from gradspec.stabilise.explanation import unmended
 from gradspec.stabilise.stabilise import stabilise
 from tests.checks.written import compiled, written
 from tests.stabilise.rules import stable

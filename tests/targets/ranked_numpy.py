@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradspec.derive.complete import complete
+from gradspec.derive.indexed import complete
 from gradspec.ir.rule import CheckedRule, Rule, Status, Verdict
 from gradspec.lower.lowering import lower
 from gradspec.plan.plan import ModulePlan
@@ -17,8 +17,7 @@ def lowered(text: str) -> tuple[Rule, ...]:
     assert parsed.value is not None, parsed.diagnostics
     found = lower(parsed.value, {})
     assert found.value is not None, found.diagnostics
-    completed = [complete(rule).value for rule in found.value.rules]
-    return tuple(rule for rule in completed if rule is not None)
+    return tuple(map(complete, found.value.rules))
 
 
 def planned(rules: tuple[Rule, ...]) -> ModulePlan:

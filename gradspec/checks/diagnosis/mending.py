@@ -16,7 +16,7 @@ from itertools import chain, combinations
 from time import thread_time
 
 from gradspec.checks.instances import Instance, Point, elementwise
-from gradspec.derive.complete import complete
+from gradspec.derive.indexed import complete
 from gradspec.diagnostics import Diagnostic, Fix, Label, Outcome
 from gradspec.ir.expr import Call, Expr
 from gradspec.ir.rule import CheckedRule, Rule
@@ -144,8 +144,7 @@ def changed_rule(rule: Rule, fix: Fix, defs: tuple[Function, ...] = ()) -> Rule 
     lowered = lower_rule(node, _library(rule, defs), findings)
     if lowered is None or any(d.is_error for d in findings.diagnostics):
         return None
-    completed = complete(lowered)
-    return None if completed.failed else completed.value
+    return complete(lowered)
 
 
 def _library(rule: Rule, defs: tuple[Function, ...]) -> Library:
