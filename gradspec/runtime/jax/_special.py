@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from types import SimpleNamespace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -50,36 +52,10 @@ _formulas = Formulas(
     )
 )
 
-exp_neg_square = _formulas.exp_neg_square
-exp_neg_half_square = _formulas.exp_neg_half_square
-logit = _formulas.logit
-power_less_one = _formulas.power_less_one
-sinpi = _formulas.sinpi
-cospi = _formulas.cospi
-sinc = _formulas.sinc
-sinc_slope = _formulas.sinc_slope
-erfcx = _formulas.erfcx
-erfcx_slope = _formulas.erfcx_slope
-erfinv = _formulas.erfinv
-erfcinv = _formulas.erfcinv
-ndtr = _formulas.ndtr
-log_ndtr = _formulas.log_ndtr
-inverse_mills = _formulas.inverse_mills
-erfinv_slope = _formulas.erfinv_slope
-erfcinv_slope = _formulas.erfcinv_slope
-ndtri_slope = _formulas.ndtri_slope
-gamma = _formulas.gamma
-digamma = _formulas.digamma
-polygamma = _formulas.polygamma
-i0 = _formulas.i0
-i1 = _formulas.i1
-i1_slope = _formulas.i1_slope
-i0e = _formulas.i0e
-i1e = _formulas.i1e
-i0e_slope = _formulas.i0e_slope
-i1e_slope = _formulas.i1e_slope
-series = _formulas.series
-vanishing = _formulas.vanishing
+
+def __getattr__(name: str) -> Callable[..., Any]:
+    """A function that is not written below: one of the formulas."""
+    return getattr(_formulas, name)  # type: ignore[no-any-return]
 
 
 def logaddexp(x: jax.Array, y: jax.Array) -> jax.Array:
@@ -190,7 +166,7 @@ def lgamma(x: jax.Array) -> jax.Array:
     middle = _formulas.lgamma_middle(b)
     middle = middle + jnp.where(x < 0.5, -1.0, 1.0) * jnp.log(moved)
     c = jnp.where(right & (x >= 8.0) & (x < 1e30), x, 8.0)
-    tail = series(1.0 / (c * c), *_STIRLING) / c
+    tail = _formulas.series(1.0 / (c * c), *_STIRLING) / c
     tail = (c - 0.5) * (jnp.log(c) - 1.0) + (0.4189385332046728 + tail)
     y = jnp.where(x < 8.0, middle, tail)
     outer = ~right | (x >= 1e30) | jnp.isnan(x)

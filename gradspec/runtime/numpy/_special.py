@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import wraps
+from typing import Any
 
 import numpy as np
 from scipy import special  # type: ignore[import-untyped, unused-ignore]
@@ -57,26 +58,19 @@ def _double(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
     return inner
 
 
-erfcx = _double(_formulas.erfcx)
-erfcx_slope = _double(_formulas.erfcx_slope)
-inverse_mills = _double(_formulas.inverse_mills)
-erfinv_slope = _double(_formulas.erfinv_slope)
-erfcinv_slope = _double(_formulas.erfcinv_slope)
-ndtri_slope = _double(_formulas.ndtri_slope)
-i1 = _double(_formulas.i1)
-i1_slope = _double(_formulas.i1_slope)
-i0e = _double(_formulas.i0e)
-i1e = _double(_formulas.i1e)
-i0e_slope = _double(_formulas.i0e_slope)
-i1e_slope = _double(_formulas.i1e_slope)
-logit = _formulas.logit
-power_less_one = _formulas.power_less_one
-sinpi = _formulas.sinpi
-cospi = _formulas.cospi
-sinc = _formulas.sinc
-sinc_slope = _formulas.sinc_slope
-series = _formulas.series
-vanishing = _formulas.vanishing
+_DOUBLE = (
+    "erfcinv_slope erfcx erfcx_slope erfinv_slope i0e i0e_slope i1 i1_slope i1e i1e_slope"
+    " inverse_mills ndtri_slope"
+)
+_SCIPY = "digamma erf erfc erfcinv erfinv gamma log_ndtr ndtr ndtri"
+
+
+def __getattr__(name: str) -> Callable[..., Any]:
+    """A function that is not written below: SciPy's, or one of the formulas."""
+    if name in _SCIPY.split():
+        return getattr(special, name)
+    formula = getattr(_formulas, name)
+    return _double(formula) if name in _DOUBLE.split() else formula
 
 
 def exp_neg_square(x: Array) -> Array:
@@ -141,48 +135,3 @@ def polygamma(n: int, x: Array) -> Array:
 def i0(x: Array) -> Array:
     """The modified Bessel function of order 0."""
     return special.i0(np.clip(x, -800.0, 800.0))
-
-
-def erfc(x: Array) -> Array:
-    """1 - erf(x)."""
-    return special.erfc(x)  # type: ignore[no-any-return, unused-ignore]
-
-
-def ndtr(x: Array) -> Array:
-    """The normal distribution function."""
-    return special.ndtr(x)  # type: ignore[no-any-return, unused-ignore]
-
-
-def log_ndtr(x: Array) -> Array:
-    """log(ndtr(x))."""
-    return special.log_ndtr(x)  # type: ignore[no-any-return, unused-ignore]
-
-
-def gamma(x: Array) -> Array:
-    """The gamma function."""
-    return special.gamma(x)  # type: ignore[no-any-return, unused-ignore]
-
-
-def erf(x: Array) -> Array:
-    """The error function."""
-    return special.erf(x)
-
-
-def erfinv(x: Array) -> Array:
-    """The inverse of the error function."""
-    return special.erfinv(x)
-
-
-def erfcinv(x: Array) -> Array:
-    """The inverse of 1 - erf(x)."""
-    return special.erfcinv(x)
-
-
-def ndtri(x: Array) -> Array:
-    """The inverse of the normal distribution function."""
-    return special.ndtri(x)
-
-
-def digamma(x: Array) -> Array:
-    """The derivative of the logarithm of gamma."""
-    return special.digamma(x)

@@ -3,72 +3,30 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from types import SimpleNamespace
+from typing import Any
 
 import tensorflow as tf
 
 from .._formulas import Formulas
 
+_MATH = "abs cos erfc exp expm1 floor log log1p minimum round sign sin sqrt square tan"
 _formulas = Formulas(
     SimpleNamespace(
-        abs=tf.abs,
-        cos=tf.cos,
-        erfc=tf.math.erfc,
-        exp=tf.exp,
-        expm1=tf.math.expm1,
-        floor=tf.floor,
+        **{name: getattr(tf.math, name) for name in _MATH.split()},
         isfinite=tf.math.is_finite,
         isinf=tf.math.is_inf,
-        log=tf.math.log,
-        log1p=tf.math.log1p,
-        minimum=tf.minimum,
         ones_like=tf.ones_like,
-        round=tf.round,
-        sign=tf.sign,
-        sin=tf.sin,
-        sqrt=tf.sqrt,
-        square=tf.square,
-        tan=tf.tan,
         where=tf.where,
         zeros_like=tf.zeros_like,
     )
 )
 
-exp_neg_square = _formulas.exp_neg_square
-exp_neg_half_square = _formulas.exp_neg_half_square
-logit = _formulas.logit
-power_less_one = _formulas.power_less_one
-cbrt = _formulas.cbrt
-heaviside = _formulas.heaviside
-sinpi = _formulas.sinpi
-cospi = _formulas.cospi
-sinc = _formulas.sinc
-sinc_slope = _formulas.sinc_slope
-reciprocal = _formulas.reciprocal
-erfcx = _formulas.erfcx
-erf = _formulas.erf
-erfcx_slope = _formulas.erfcx_slope
-erfinv = _formulas.erfinv
-erfcinv = _formulas.erfcinv
-ndtr = _formulas.ndtr
-ndtri = _formulas.ndtri
-log_ndtr = _formulas.log_ndtr
-inverse_mills = _formulas.inverse_mills
-erfinv_slope = _formulas.erfinv_slope
-erfcinv_slope = _formulas.erfcinv_slope
-ndtri_slope = _formulas.ndtri_slope
-gamma = _formulas.gamma
-digamma = _formulas.digamma
-polygamma = _formulas.polygamma
-i0 = _formulas.i0
-i1 = _formulas.i1
-i1_slope = _formulas.i1_slope
-i0e = _formulas.i0e
-i1e = _formulas.i1e
-i0e_slope = _formulas.i0e_slope
-i1e_slope = _formulas.i1e_slope
-series = _formulas.series
-vanishing = _formulas.vanishing
+
+def __getattr__(name: str) -> Callable[..., Any]:
+    """A function that is not written below: one of the formulas."""
+    return getattr(_formulas, name)  # type: ignore[no-any-return]
 
 
 def logaddexp(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:

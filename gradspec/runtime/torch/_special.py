@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -10,35 +12,10 @@ from .._formulas import Formulas
 
 _formulas = Formulas(torch)
 
-exp_neg_square = _formulas.exp_neg_square
-exp_neg_half_square = _formulas.exp_neg_half_square
-logit = _formulas.logit
-power_less_one = _formulas.power_less_one
-cbrt = _formulas.cbrt
-heaviside = _formulas.heaviside
-sinpi = _formulas.sinpi
-cospi = _formulas.cospi
-sinc = _formulas.sinc
-sinc_slope = _formulas.sinc_slope
-erfcx = _formulas.erfcx
-erfcx_slope = _formulas.erfcx_slope
-erfcinv = _formulas.erfcinv
-ndtr = _formulas.ndtr
-inverse_mills = _formulas.inverse_mills
-erfinv_slope = _formulas.erfinv_slope
-erfcinv_slope = _formulas.erfcinv_slope
-ndtri_slope = _formulas.ndtri_slope
-gamma = _formulas.gamma
-polygamma = _formulas.polygamma
-i0 = _formulas.i0
-i1 = _formulas.i1
-i1_slope = _formulas.i1_slope
-i0e = _formulas.i0e
-i1e = _formulas.i1e
-i0e_slope = _formulas.i0e_slope
-i1e_slope = _formulas.i1e_slope
-series = _formulas.series
-vanishing = _formulas.vanishing
+
+def __getattr__(name: str) -> Callable[..., Any]:
+    """A function that is not written below: one of the formulas."""
+    return getattr(_formulas, name)  # type: ignore[no-any-return]
 
 
 def _is_compiled() -> bool:
