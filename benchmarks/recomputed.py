@@ -4,8 +4,8 @@
     python benchmarks/recomputed.py --points 200 --target torch rules/stable
 
 `gradspec audit --format json --values DIR` says what came out at every point and what
-errors that are. Here another reader of the language (tests/rules_library, which shares
-no code with gradspec) evaluates each rule with mpmath, at two precisions that must
+errors that are. Here another reader of the language (`rule_reading.py`, which shares no
+code with gradspec) evaluates each rule with mpmath, at two precisions that must
 agree in 30 digits, and works out tolerances, errors, bad points and the maximum again.
 FLINT, and gradspec's own derivatives, have no part in it.
 """
@@ -30,13 +30,13 @@ from mpmath import libmp, mp, mpf
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # found as a script, too
 
+from benchmarks.rule_numbers import value  # noqa: E402
+from benchmarks.rule_reading import Rule, read  # noqa: E402
 from gradspec.driver import audits  # noqa: E402
 from gradspec.driver.discover import discover  # noqa: E402
 from gradspec.driver.run import compile_entries  # noqa: E402
 from gradspec.options import AuditOptions, Options  # noqa: E402
 from gradspec.report import audit as report  # noqa: E402
-from tests.rules_library.rule_numbers import value  # noqa: E402
-from tests.rules_library.rule_reading import Rule, read  # noqa: E402
 
 FORMATS = {
     "float16": (11, -14, 16),

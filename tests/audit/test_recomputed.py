@@ -17,10 +17,10 @@ from mpmath import mp, mpf
 
 import gradspec
 from benchmarks.recomputed import compare, recompute
+from benchmarks.rule_reading import read
 from gradspec.options import AuditOptions
 from gradspec.symbolic.truth import pairs
 from tests.derive.rules import completed
-from tests.rules_library.rule_reading import read
 
 LIBRARY = Path(__file__).parents[2] / "rules"
 

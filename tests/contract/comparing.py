@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from tests.calling import called
-from tests.contract.call import Call, call, faults
+from tests.contract.call import Call, call
+from tests.contract.call import faults as differing
 from tests.contract.files import File, module
 from tests.contract.names import ABSENT, names
 from tests.contract.tables import Row, differences, read
@@ -23,13 +24,13 @@ SHARES = {"jax": 3}
 def changed(target: str, files: Iterable[File], folder: Path) -> list[str]:
     """A line for each difference: file, rule, column, was, is."""
     values, named = _by_file(read("values")), _by_file(read("names"))
-    found: list[str] = []
+    faults: list[str] = []
     for file in files:
         emitted = module(file, file.placed(folder), target)
-        found += _values(target, file, emitted, values.get(file.name, []))
+        faults += _values(target, file, emitted, values.get(file.name, []))
         if file.name in named:
-            found += _names(target, file, emitted, named[file.name])
-    return found
+            faults += _names(target, file, emitted, named[file.name])
+    return faults
 
 
 def _by_file(rows: Iterable[Row]) -> dict[str, list[Row]]:
@@ -47,15 +48,15 @@ def _values(
         if not is_tried(f"{target} {rule}", SHARES.get(target, 1)):
             continue
         try:
-            outputs, gradients = _found(target, emitted, rule, spec)
+            outputs, gradients = found(target, emitted, rule, spec)
         except Exception as fault:  # the other rules are to be compared as well
             yield f"{target}: {file.name} {rule}: {type(fault).__name__}: {fault}"
             continue
-        for told in faults(spec, outputs, gradients):
+        for told in differing(spec, outputs, gradients):
             yield f"{target}: {file.name} {rule} {row['call']}: {told}"
 
 
-def _found(target: str, emitted: ModuleType, rule: str, spec: Call) -> Any:
+def found(target: str, emitted: ModuleType, rule: str, spec: Call) -> Any:
     """Outputs, and gradients by input; zeros where a framework has none to give."""
     outputs, gradients = called(
         target,

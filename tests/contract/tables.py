@@ -24,14 +24,14 @@ KEYS = {"rules": 2, "values": 3, "names": 2, "cells": 2}
 """Columns, the first ones, that name a row."""
 
 
-def path(table: str) -> Path:
+def path(table: str, folder: Path = HERE) -> Path:
     """Where a table stands."""
-    return HERE / f"{table}.tsv"
+    return folder / f"{table}.tsv"
 
 
-def read(table: str) -> list[Row]:
+def read(table: str, folder: Path = HERE) -> list[Row]:
     """A table as it is pinned."""
-    lines = path(table).read_text("utf-8").splitlines()
+    lines = path(table, folder).read_text("utf-8").splitlines()
     head = lines[0].split("\t")
     assert head == list(COLUMNS[table]), head
     return [dict(zip(head, line.split("\t"), strict=True)) for line in lines[1:]]

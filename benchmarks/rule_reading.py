@@ -14,7 +14,7 @@ from pathlib import Path
 
 from mpmath import mp, mpf
 
-from tests.rules_library.rule_numbers import (
+from benchmarks.rule_numbers import (
     Dual,
     add,
     apply,

@@ -1,1 +1,0 @@
-"""Rules over axes as public projects write them, judged by torch's autograd alone."""
