@@ -30,3 +30,8 @@ def module_of(rules: str | Path, target: str, trace: bool = False) -> ModuleType
 def text_of(rules: str, target: str) -> str:
     """The emitted module as text."""
     return gradspec.compile_text(rules, target=target)
+
+
+def own_rules(name: str) -> str:
+    """The rules of one test file."""
+    return (HERE / "rules" / f"{name}.grad").read_text("utf-8")

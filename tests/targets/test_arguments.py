@@ -9,34 +9,9 @@ import numpy as np
 import pytest
 
 from tests.calling import by_target, called
-from tests.targets.emission import ELEMENTWISE, INDEXED, module_of, text_of
+from tests.targets.emission import ELEMENTWISE, INDEXED, module_of, own_rules, text_of
 
-OWN = """
-rule constants(x, y) -> (z, c):
-    z = max(0, x) + min(y, 1.5)
-    c = 0.3
-    override dx = 2 because "whatever comes from above"
-
-rule counts(n: int) -> y:
-    y = sqrt(n) + 0.5
-
-rule boolout(x, y) -> (z, on: bool, k: int):
-    z = x + y
-    on = x > y
-    k = 3
-
-rule gated(v, t: nograd) -> s:
-    s = t if v > 0 else 0
-    surrogate s = t * sigmoid(v)
-
-rule between(x) -> y:
-    y = clip(x, -1, 1)
-
-rule trigamma(x, n: static int = 1) -> y:
-    assume x > 0, n >= 1
-    y = polygamma(n, x)
-    dx = dy * polygamma(n + 1, x)
-"""
+OWN = own_rules("arguments")
 
 typed = pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 

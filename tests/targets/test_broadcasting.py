@@ -16,64 +16,9 @@ from gradspec.ir.text import show
 from gradspec.primitives.lookup import ROWS
 from gradspec.primitives.row import Primitive
 from tests.calling import Array, by_target, called, cotangent
-from tests.targets.emission import module_of
+from tests.targets.emission import module_of, own_rules
 
-RULES = """
-rule select(x, y, z) -> out:
-    out = x if y < 0.7 else z
-
-rule choice(x, y) -> out:
-    out = 1 if x < y and y >= 0.5 else 2
-
-rule power(x, y) -> out:
-    assume x > 0
-    out = x**2 * y**0
-
-rule through(soft, hard: nograd) -> y:
-    y = hard
-    surrogate y = soft
-
-rule level(soft, hard: nograd) -> y:
-    y = 1
-    surrogate y = soft + 0 * hard
-
-rule weighted(x, w: nograd) -> y:
-    y = x
-    override dx = w * dy because "a marker"
-
-rule counted(x, n: int, on: bool) -> y:
-    y = x
-    override dx = n * dy if on else dy because "a marker"
-
-rule cancelled(x, b) -> y:
-    y = (x + b) - b
-
-rule quantised(z, e) -> (q, loss):
-    q = z + 0 * e + (e - z)
-    loss = (z - e)**2
-    override dz = dq + 2 * (z - e) * dloss because "a marker"
-    override de = 2 * (e - z) * dloss because "a marker"
-
-rule decided(x, t, k: static = -4.0) -> (y, z):
-    y = sqrt(k) * x if k > 0 else 0
-    z = y + t
-
-rule apart(x, s[]) -> (y, z):
-    y = x * s
-    z = s**2
-
-rule clipped(x, w: nograd) -> y:
-    y = x
-    override dx = clip(dy * w, -1, 1) because "not linear"
-
-rule rows(x[..., n], w[..., n]: nograd) -> y[..., n]:
-    y[i] = x[i]
-    override dx[i] = w[i] * dy[i] because "a marker"
-
-rule tables(x[..., n], w[..., n, m]: nograd, g[...]: nograd) -> y[..., n]:
-    y[i] = x[i]
-    override dx[i] = dy[i] * g * sum(w[i, j] for j) because "a marker"
-"""
+RULES = own_rules("broadcasting")
 
 
 def _rule(row: Primitive) -> str:

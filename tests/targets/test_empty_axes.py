@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from tests.calling import Array, Result, by_target, called, cotangent
-from tests.targets.emission import module_of
+from tests.targets.emission import module_of, own_rules
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
@@ -23,64 +23,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::RuntimeWarning"),  # NumPy: the mean of nothing
 ]
 
-RULES = """
-rule length(x[..., n]) -> y:
-    y = sqrt(sum(x[j]**2 for j))
-
-rule lengths(x[..., m, n]) -> y:
-    y = sqrt(sum(x[i, j]**2 for i, j))
-
-rule direction(v[m, k], g[m]) -> w[m, k]:
-    assume sum(v[i, l]**2 for l) > 0
-    s[i] = sqrt(sum(v[i, l]**2 for l))
-    w[i, j] = g[i] * v[i, j] / s[i]
-
-rule softmax(x[..., n]) -> y[..., n]:
-    y[i] = exp(x[i]) / sum(exp(x[j]) for j)
-
-rule masked(x[..., n], keep[..., n]: bool) -> y[..., n]:
-    y[i] = exp(x[i]) / sum(exp(x[j]) for j if keep[j]) if keep[i] else 0
-
-rule log_of_sum(x[..., n]) -> y:
-    y = log(sum(exp(x[j]) for j))
-
-rule weighted(x[..., n], a[..., n]) -> y:
-    assume a[i] > 0
-    y = log(sum(a[j] * exp(x[j]) for j))
-
-rule greatest(x[..., n]) -> y:
-    y = max(abs(x[j]) for j)
-
-rule rows(w[m, k], t[...]: int) -> y[..., k]:
-    y[j] = w[t, j]
-
-rule picked(x[..., n, k], t[..., p]: int) -> y[..., p, k]:
-    y[i, j] = x[t[i], j]
-
-rule columns(x[..., k, n], t[..., p]: int) -> y[..., k, p]:
-    y[j, i] = x[j, t[i]]
-
-rule labelled(x[..., n], t[...]: int) -> y:
-    y = x[t]
-
-rule scaled(x[m, n], g[n], eps: static = 0.1) -> y[m, n]:
-    c[i, j] = x[i, j] - mean(x[l, j] for l)
-    r[j] = 1 / sqrt(mean(c[l, j]**2 for l) + eps)
-    y[i, j] = g[j] * c[i, j] * r[j]
-
-rule declared(x[m, n], g[n]) -> y[m, n]:
-    r[j] = mean(x[l, j]**2 for l) + 1
-    y[i, j] = g[j] * x[i, j] * r[j]
-    override dg[j] = 3 * r[j] * sum(dy[i, j] * x[i, j] for i) because "a marker"
-
-rule mixed(x[m, n], w[n, k]) -> y[m, k]:
-    r[j] = 1 / (mean(x[l, j]**2 for l) + 1)
-    y[i, q] = sum(x[i, j] * r[j] * w[j, q] for j)
-
-rule shares(x[m, n], g[n]) -> y[m, n]:
-    s[j] = logsumexp(x[l, j] for l)
-    y[i, j] = g[j] * x[i, j] * s[j]
-"""
+RULES = own_rules("empty_axes")
 
 
 def _call(target: str, rule: str, *arguments: Array) -> Result:

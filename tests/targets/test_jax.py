@@ -13,36 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.targets.emission import ELEMENTWISE, module_of
+from tests.targets.emission import ELEMENTWISE, module_of, own_rules
 
 jax = pytest.importorskip("jax")
 jnp = pytest.importorskip("jax.numpy")
 pytestmark = pytest.mark.jax
 
-OWN = """
-rule marker(x) -> y:
-    y = log(1 + exp(x))
-    override dx = 3 * dy * sigmoid(x) because "a marker"
-
-rule clipped(x) -> y:
-    y = x**2
-    override dx = clip(dy, -1, 1) * x because "not linear in its upstream gradient"
-
-rule bounded_square(x) -> y:
-    y = sin(clip(x, -3, 3))
-    override dx = 3 * dy * dy * x because "the same, not linear"
-
-rule through(x) -> y:
-    y = tanh(x)
-    override dx = 3 * dy * (2 - y) because "a marker, in terms of the output"
-
-rule through_rows(x[..., n]) -> y[..., n]:
-    y[i] = x[i]**2 / sum(x[j]**2 for j)
-    override dx[i] = 3 * dy[i] * y[i] because "the same over rows"
-
-rule taken(w[v, d], t[m]: int) -> y[m, d]:
-    y[i, j] = w[t[i], j]
-"""
+OWN = own_rules("jax")
 X = np.array([0.5, -1.0, 2.0])
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import gradspec
+from tests.targets.emission import own_rules
 
 pytestmark = [
     pytest.mark.tf,
@@ -23,78 +24,7 @@ pytestmark = [
 ]
 tf = pytest.importorskip("tensorflow")
 
-RULES = """
-rule slope(x, a: param = 1.0) -> y:
-    y = a * sin(x)
-    override dx = 3 * dy * a * cos(x) because "a marker: thrice the derivative"
-
-rule pair(x, z, a: param = 0.5) -> (u, v):
-    u = x * z
-    v = a * z**2
-
-rule rows(x[..., k], w[m, k]: param = 1 / 2, s: static = 2.0) -> y[..., m]:
-    y[i] = s * sum(w[i, j] * x[j] for j)
-
-rule distance(x[..., k], z[..., k], g[k]: param = 1) -> y[...]:
-    y = sum(g[j] * (x[j] - z[j])**2 for j)
-
-rule apart(x[..., k], z[..., k], g[k]: param = 1) -> y[..., k]:
-    y[j] = g[j] * (x[j] - z[j])**2
-
-rule total(x[n], g[n]: param = 1) -> y[]:
-    y = sum(g[j] * x[j] for j)
-
-rule turned(x[..., m, n], g[n]: param = 1, b[3]: param = 1) -> (y[..., n, m], c[..., 3]):
-    y[j, i] = g[j] * x[i, j]
-    c[l] = b[l] * sum(x[i, j] for i, j)
-
-rule table(t[...]: int, w[v, k]: param = 1) -> y[..., k]:
-    y[j] = w[t, j]
-
-rule sized(x[..., k], n: static int, w[n, k]: param = 1) -> y[..., n]:
-    y[i] = sum(w[i, j] * x[j] for j)
-
-rule flagged(x, a: param = 1.0) -> (y, up: bool):
-    y = a * x
-    up = x > 0
-
-rule constant(x, a: param = 1.0) -> (y, c: nograd):
-    y = a * sin(x)
-    c = 0.5
-
-rule matrix(x[m, n], y[], g[n]: param = 1) -> z[m, n]:
-    z[i, j] = g[j] * x[i, j] * y
-
-rule both(x, z[..., k], a: param = 1.0) -> y[..., k]:
-    y[i] = a * x * z[i]
-
-rule mixture(x, z[..., k], w[m, k]: param = -1 / 3, s[]: param = 2,
-        device: static int, to: param = 0) -> (u, v[..., m]):
-    u = x * s + device * to
-    v[i] = sum(w[i, l] * z[l] for l)
-
-rule mish(x) -> y:
-    y = sin(x)
-
-rule wave(x, k: static = 2.0) -> y:
-    y = sin(k * x)
-
-rule across(x[..., n]) -> y[..., n]:
-    y[i] = x[i] - mean(x[j] for j)
-
-rule squares(t: nograd, p) -> loss:
-    loss = 3 * (p - t)**2
-
-rule needing(x, k: static) -> y:
-    y = k * x
-
-rule summed(x[..., n]) -> y[...]:
-    y = sum(x[j] for j)
-
-rule split(x) -> (a, b):
-    a = sin(x)
-    b = cos(x)
-"""
+RULES = own_rules("keras")
 """`mish` has the name of an activation that Keras has itself."""
 
 

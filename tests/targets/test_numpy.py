@@ -9,32 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.targets.emission import ELEMENTWISE, INDEXED, module_of
+from tests.targets.emission import ELEMENTWISE, INDEXED, module_of, own_rules
 
-OWN = """
-rule counted(n: int, x) -> y:
-    y = x * n + n
-
-rule rooted(x, k: static) -> y:
-    y = sqrt(k) * x if k > 0 else 0
-
-rule through(soft, hard: nograd) -> y:
-    y = hard
-    surrogate y = soft
-
-rule still(x) -> y:
-    y = x
-    override dx = 0 because "a marker"
-
-rule turned(a[..., n, m]) -> b[..., m, n]:
-    b[i, j] = a[j, i]
-
-rule vanishing(x[..., n], a) -> y[..., n]:
-    y[i] = 0 * x[i] + a
-
-rule raised(x[..., n], k: static int = 2) -> y[..., n]:
-    y[i] = x[i]**k
-"""
+OWN = own_rules("numpy")
 
 
 @pytest.fixture(scope="module")

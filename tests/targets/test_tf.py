@@ -17,78 +17,12 @@ import numpy as np
 import pytest
 
 import gradspec
-from tests.targets.emission import ELEMENTWISE, INDEXED, module_of
+from tests.targets.emission import ELEMENTWISE, INDEXED, module_of, own_rules
 
 pytestmark = pytest.mark.tf
 tf = pytest.importorskip("tensorflow")
 
-OWN = """
-rule pair(x, y) -> (z, w):
-    z = x * y + sin(x)
-    w = y**2 * x
-    override dx = 3 * dz * (y + cos(x)) + 3 * dw * y**2 because "a marker"
-    override dy = 3 * dz * x + 6 * dw * y * x because "a marker"
-
-rule product(x, y) -> z:
-    z = x * y**2
-    override dx = 3 * dz * y**2 because "a marker"
-    override dy = 6 * dz * x * y because "a marker"
-
-rule logistic(x) -> y:
-    y = 1 / (1 + exp(-x))
-    dx = dy * y * sigmoid(-x)
-
-rule softplus_of(x) -> y:
-    y = softplus(x)
-
-rule softplus_below(x) -> y:
-    y = softplus(-x)
-
-rule power(x, n: static int = 2) -> y:
-    y = x**n
-
-rule raised(x, p: static = 2.0) -> y:
-    y = x**p
-
-rule rows(x[..., n], p: static int = 2) -> y[..., n]:
-    y[i] = x[i]**p / (1 + sum(x[j]**p for j))
-
-rule tripled(x) -> y:
-    y = exp(x)
-    override dx = 3 * dy * y because "a marker"
-
-rule standard(x[..., n], g[n]) -> y[..., n]:
-    m = mean(x[j] for j)
-    c[i] = x[i] - m
-    r = 1 / sqrt(mean(c[j]**2 for j) + 1 / 1000)
-    z[i] = c[i] * r
-    y[i] = g[i] * z[i]
-    h[i] = dy[i] * g[i]
-    dx[i] = r * (h[i] - mean(h[j] for j) - z[i] * mean(h[j] * z[j] for j))
-    dg[i] = dy[i] * z[i]
-
-rule gated(x) -> y:
-    s = 1 / (1 + exp(-x))
-    y = x * s
-    override dx = 3 * dy * s because "a marker"
-    save s
-
-rule cubed(x[..., n]) -> y[..., n]:
-    y[i] = x[i] * sum(x[j]**2 for j)
-    override dx[i] = 3 * dy[i] * sum(x[j]**2 for j) because "a marker"
-
-rule picked(x[..., n], t: int) -> y:
-    y = sum(x[j]**2 if j == t else 0 for j)
-
-rule jumping(x, t: nograd) -> y:
-    y = 3 * x if t != 0 else x
-
-rule apart(x, y) -> z:
-    z = hypot(x, y)
-
-rule root(x) -> y:
-    y = cbrt(x)
-"""
+OWN = own_rules("tf")
 
 
 @pytest.fixture(scope="module")

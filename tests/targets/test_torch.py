@@ -12,55 +12,14 @@ import pytest
 
 from gradspec.ir.rule import Kind, Rule
 from gradspec.ir.unroll import axis_names
-from tests.targets.emission import ELEMENTWISE, INDEXED, module_of
+from tests.targets.emission import ELEMENTWISE, INDEXED, module_of, own_rules
 from tests.targets.ranked_numpy import lowered
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch")
 F64 = torch.float64
 
-OWN = """
-rule exp2_of(x) -> y:
-    y = exp2(x)
-    dx = dy * y * log(2)
-
-rule scaled_exp(x, k: static = 2.0) -> y:
-    y = exp(k * x)
-    dx = dy * y * k
-
-rule within(x, low, high) -> y:
-    y = x
-    override dx = dy * clip(x, low, high) because "a marker"
-
-rule below(x, high) -> y:
-    y = x
-    override dx = dy * clip(x, -1, high) because "a marker"
-
-rule masked(x, w: nograd, on: bool, n: int) -> (y, k: int):
-    y = x**3 * w if on else x * n
-    k = n + 1
-
-rule pair(x, t) -> (y, w):
-    y = x * t
-    w = 2
-
-rule counted(x) -> (y, n: int, b: bool):
-    y = x**2
-    n = 3
-    b = 2 > 1
-
-rule matvec(a[..., m, n], x[..., n]) -> y[..., m]:
-    y[i] = sum(a[i, j] * x[j] for j)
-
-rule form(x[..., m], w[k, m, n], z[..., n]) -> y[..., k]:
-    y[i] = sum(x[j] * w[i, j, l] * z[l] for j, l)
-
-rule turned(a[..., m, n], b[..., n, k]) -> y[..., k, m]:
-    y[i, j] = sum(a[j, l] * b[l, i] for l)
-
-rule picked(x[..., n], k: int) -> y:
-    y = x[k]**2
-"""
+OWN = own_rules("torch")
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import gradspec
-from tests.targets.emission import module_of
+from tests.targets.emission import module_of, own_rules
 
 pytestmark = [
     pytest.mark.torch,
@@ -28,32 +28,7 @@ pytestmark = [
 ]
 torch = pytest.importorskip("torch")
 
-RULES = """
-rule smooth(x, beta: static = 1.0) -> y:
-    y = log(1 + exp(beta * x)) / beta
-
-rule spike(v, beta: static = 25.0) -> s:
-    s = 1 if v > 0 else 0
-    surrogate s = v / (1 + beta * abs(v))
-
-rule levels(x, n: static int = 4) -> y:
-    y = round(x * n) / n
-    override dx = n * dy because "a marker"
-
-rule damped(x, t) -> y:
-    y = x * exp(-t)
-
-rule windows(x[..., n], w[k], m: static int) -> y[..., m]:
-    y[i] = sum(x[i + j] * w[j] for j)
-
-rule limited(x, low: static = -1.0, high: static = 1.0) -> y:
-    y = x * x
-    override dx = clip(6 * dy * x, low, high) because "a marker"
-
-rule chosen(x, low: static = 0.2, high: static = 0.5) -> y:
-    y = high if x > 0 else low
-    surrogate y = high * x + low
-"""
+RULES = own_rules("torch_statics")
 
 SYMBOLS: dict[str, Callable[[ModuleType, Any], Any]] = {
     "a ratio for an operation": lambda m, x: m.spike(x, beta=2.0 / x.shape[0]),
