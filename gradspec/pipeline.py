@@ -34,7 +34,7 @@ from gradspec.targets import emit
 from gradspec.targets.target import Emitted
 
 _OF_TIME = frozenset(["GS460", "GS461"])
-_PROOFS = 0.6
+_PROOFS = 0.4
 """The fraction of a rule's budget for its proofs."""
 
 _DIGITS = 15

@@ -97,7 +97,7 @@ def is_condition(atom: Expr) -> bool:
     return isinstance(atom, Apply) and atom.op in ("lt", "eq", AT)
 
 
-@lru_cache(maxsize=100_000)
+@lru_cache(maxsize=1024)
 def text(expr: Expr) -> str:
     """A key that orders expressions."""
     below = ",".join(text(child) for child in expr.below)

@@ -77,7 +77,7 @@ def nodes(expr: Expr) -> tuple[Expr, ...]:
     return (*expr.inner, expr)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)
 def names(expr: Expr) -> frozenset[str]:
     """The names referred to."""
     return frozenset([n.name for n in nodes(expr) if isinstance(n, Ref)])
@@ -128,7 +128,7 @@ def _resolve(name: str, lets: Mapping[str, Expr], done: dict[str, Expr]) -> Expr
 # --- calls of other rules -------------------------------------------------------------
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)
 def expand(expr: Expr) -> Expr:
     """``expr`` with every `Call` replaced by the callee's forward, all the way down.
 

@@ -47,7 +47,7 @@ class Effort:
     @classmethod
     def of(cls, budget: float) -> Effort:
         """The effort that a budget of so many seconds permits."""
-        return cls(int(STEPS * budget), budget / 2)
+        return cls(int(STEPS * budget), budget / 10)
 
     def take(self, steps: int) -> bool:
         """Count steps that are about to be taken; False if they are too many."""
