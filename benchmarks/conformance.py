@@ -24,7 +24,7 @@ sys.path.insert(0, str(ROOT))  # found as a script, too
 
 from gradspec.driver import conforming  # noqa: E402
 from gradspec.options import Options  # noqa: E402
-from gradspec.report.tested import counted, worded  # noqa: E402
+from gradspec.report.summary import counted, worded  # noqa: E402
 from gradspec.trial.features import FEATURES, Feature  # noqa: E402
 
 PAGE = Path(__file__).with_suffix(".md")

@@ -43,6 +43,6 @@ __all__ = [
 
 def load_ipython_extension(shell: Any) -> None:
     """``%load_ext gradspec`` (called by IPython)."""
-    from gradspec.notebook.magic import register
+    from gradspec.notebook.page import register
 
     register(shell)

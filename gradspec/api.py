@@ -17,7 +17,7 @@ from gradspec.diagnostics import Diagnostic, Severity
 from gradspec.options import BUDGET_SECONDS, Options
 
 if TYPE_CHECKING:
-    from gradspec.driver.results import FileResult
+    from gradspec.driver.cache import FileResult
     from gradspec.targets.target import Emitted
 
 AnyPath: TypeAlias = "str | os.PathLike[str]"

@@ -25,8 +25,8 @@ from gradspec.options import AuditOptions, Options
 if TYPE_CHECKING:
     from gradspec.diagnostics import Diagnostic, Outcome
     from gradspec.driver.boundaries import RuleTable
+    from gradspec.driver.cache import FileResult
     from gradspec.driver.discover import Entry
-    from gradspec.driver.results import FileResult
 
 T = TypeVar("T")
 
@@ -247,7 +247,7 @@ def test_command(
 
 def _run_trials(work: _Work, cases: tuple[Any, ...], style: str) -> tuple[bool, bool]:
     from gradspec.driver import trials
-    from gradspec.report.tested import show_trials
+    from gradspec.report.summary import show_trials
 
     with _bar("testing", len(work.options.targets)) as progress:
         reports = trials.run(work.results, cases, work.options, progress)
@@ -257,7 +257,7 @@ def _run_trials(work: _Work, cases: tuple[Any, ...], style: str) -> tuple[bool, 
 
 def _conformed(work: _Work, cases: tuple[Any, ...], style: str) -> tuple[bool, bool]:
     from gradspec.driver import conforming
-    from gradspec.report.tested import show_matrices
+    from gradspec.report.summary import show_matrices
 
     given = [replace(conforming.markers(work.options), ways=conforming.DOUBTED)]
     for result, calls in zip(work.results, cases, strict=True):

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from gradspec.audit.formats import (
+from gradspec.audit.quantities import (
     HALF,
     Array,
     largest,

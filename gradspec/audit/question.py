@@ -13,10 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from gradspec.audit.formats import HALF, Array, largest, least_normal, numbers, ordinals
 from gradspec.audit.measure import Truth, at_sign_changes, tolerances
 from gradspec.audit.points import Sample, as_sample, beside, is_inside, points
-from gradspec.audit.quantities import Quantity
+from gradspec.audit.quantities import (
+    HALF,
+    Array,
+    Quantity,
+    largest,
+    least_normal,
+    numbers,
+    ordinals,
+)
 from gradspec.ir.expr import Expr
 from gradspec.ir.rule import Kind, Rule
 from gradspec.symbolic.brackets import bracket

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 from gradspec.diagnostics import Diagnostic, Outcome
 from gradspec.driver import cache, runners
+from gradspec.driver.cache import FileResult
 from gradspec.driver.discover import Entry, read_entry
 from gradspec.driver.imported import put
-from gradspec.driver.results import FileResult
 from gradspec.driver.run import each_file, gathered
 from gradspec.ir.plain import shelved
 from gradspec.options import AuditOptions, Options
 
 if TYPE_CHECKING:
-    from gradspec.audit.cases import Case, Finding
+    from gradspec.audit.points import Case, Finding
     from gradspec.ir.rule import CheckedRule
     from gradspec.stabilise.choice import Tried
 
@@ -109,7 +109,7 @@ def _cases(
     entry: Entry,
 ) -> Outcome[tuple[Case, ...]]:
     """The cases of a file's elementwise rules, which have just been compiled."""
-    from gradspec.audit.cases import Request, prepare
+    from gradspec.audit.points import Request, prepare
 
     with shelved(cache.rules()):
         rules = tuple(_rules(entry, options, audit.rules))
@@ -135,7 +135,7 @@ def _rules(
     the file has been compiled without errors.
     """
     from gradspec import pipeline
-    from gradspec.driver.load import load
+    from gradspec.driver.discover import load
 
     source = read_entry(entry).value
     module = load(source, entry.root).module if source else None
@@ -158,7 +158,7 @@ def _one_target(
     progress: Progress,
     target: str,
 ) -> TargetAudit:
-    from gradspec.audit.cases import findings
+    from gradspec.audit.points import findings
 
     runner = RUNNERS / f"{target}_audit.py"
     if absent := runners.missing(target, runner):

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from gradspec.diagnostics import Diagnostic, Outcome, kept
 from gradspec.driver import cache
+from gradspec.driver.cache import FileResult, lost, row, too_long
 from gradspec.driver.discover import Entry, read_entry, read_imported
-from gradspec.driver.results import FileResult, lost, row, too_long
 from gradspec.driver.workers import Lost, each
 from gradspec.driver.write import OutputFile, needed, with_packages
 from gradspec.ir.plain import shelved
@@ -70,7 +70,7 @@ def compile_rules(
     anything is wrong.
     """
     from gradspec import pipeline
-    from gradspec.driver.load import load
+    from gradspec.driver.discover import load
 
     root = Entry(source.path, below).root
     loaded = in_time(options.budget, lambda: load(source, root))

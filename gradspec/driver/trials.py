@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from gradspec.diagnostics import Outcome
 from gradspec.driver import cache, runners
+from gradspec.driver.cache import FileResult
 from gradspec.driver.discover import Entry, read_entry
 from gradspec.driver.imported import put
-from gradspec.driver.results import FileResult
 from gradspec.driver.run import bounded, gathered
 from gradspec.ir.plain import shelved
 from gradspec.options import Options
@@ -104,7 +104,7 @@ def cases(
     only.
     """
     from gradspec import pipeline
-    from gradspec.driver.load import load
+    from gradspec.driver.discover import load
     from gradspec.plan.gradients import is_linear
     from gradspec.plan.planning import plan_module
     from gradspec.trial.cases import conformance_case, trial_case

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from gradspec.diagnostics import Diagnostic, Label
-from gradspec.driver.results import FileResult
+from gradspec.driver.cache import FileResult
 from gradspec.ir.rule import Verdict
 from gradspec.report.diagnostic_text import printable
 from gradspec.report.summary import boundaries_data, costs_data

@@ -44,7 +44,7 @@ from gradspec.ir.walk import (
 from gradspec.symbolic.compare import bend, slope
 from gradspec.symbolic.enclose import Program, enclose
 from gradspec.symbolic.truth import nearest, values
-from gradspec.trial.drawing import Drawn, Place, Point, place_in
+from gradspec.trial.cases import Drawn, Place, Point, place_in
 
 Term = tuple[str, Expr]
 """A summand of a gradient, and the output whose batch it has ("": the whole batch)."""

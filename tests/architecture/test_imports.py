@@ -27,7 +27,7 @@ ONLY_IN = {
     "rich": ("report", "notebook/page"),
     "click": ("cli", "arguments", "report", "api", "notebook"),
     "IPython": (),
-    "matplotlib": ("notebook/plot", "report/audit_plot"),
+    "matplotlib": ("notebook/plot", "report/audit"),
     "torch": ("trial/runners", "audit/runners", "runtime/torch"),
     "tensorflow": ("trial/runners", "audit/runners", "runtime/tf"),
     "jax": ("trial/runners", "audit/runners", "runtime/jax"),

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gradspec.audit.formats import every, unit
+from gradspec.audit.quantities import every, unit
 from gradspec.audit.question import decided
 from gradspec.driver import audits
 from gradspec.driver.discover import discover

@@ -8,7 +8,6 @@ import mpmath
 import numpy as np
 import pytest
 
-from gradspec.audit.formats import largest
 from gradspec.audit.measure import (
     Truth,
     at_sign_changes,
@@ -18,6 +17,7 @@ from gradspec.audit.measure import (
     units,
     worse,
 )
+from gradspec.audit.quantities import largest
 from gradspec.primitives.formula import formula
 from gradspec.stabilise import sampling
 from gradspec.stabilise.accuracy_model import GOOD, Trial

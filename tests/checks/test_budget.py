@@ -12,8 +12,8 @@ import pytest
 from gradspec import pipeline
 from gradspec.checks.check import check
 from gradspec.diagnostics import Diagnostic, warning
+from gradspec.driver.cache import FileResult
 from gradspec.driver.discover import Entry
-from gradspec.driver.results import FileResult
 from gradspec.driver.run import compile_entry, compile_source
 from gradspec.ir.rule import CheckedRule, Rule, Status
 from gradspec.ir.text import show

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from gradspec.diagnostics import Diagnostic
-from gradspec.driver.results import RuleRow
+from gradspec.driver.cache import RuleRow
 from gradspec.ir.rule import Status, Verdict
 from tests.contract.files import File, compiled
 from tests.contract.tables import Row

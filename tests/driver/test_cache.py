@@ -16,8 +16,8 @@ import pytest
 import gradspec
 from gradspec import pipeline
 from gradspec.driver import cache
+from gradspec.driver.cache import FileResult
 from gradspec.driver.discover import Entry
-from gradspec.driver.results import FileResult
 from gradspec.driver.run import compile_entries, compile_entry
 from gradspec.options import Options
 from gradspec.stabilise import stabilise as search

@@ -8,8 +8,7 @@ from pathlib import Path
 import click
 import pytest
 
-from gradspec.driver.discover import MAX_BYTES, discover, read
-from gradspec.driver.load import load
+from gradspec.driver.discover import MAX_BYTES, discover, load, read
 from gradspec.report.diagnostic_text import render
 from gradspec.source import Source
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from gradspec.driver import run
+from gradspec.driver.cache import lost
 from gradspec.driver.discover import Entry
-from gradspec.driver.results import lost
 from gradspec.driver.runners import running
 from gradspec.driver.workers import Lost, WorkFailed, each
 from gradspec.options import Options

@@ -6,7 +6,7 @@ import pytest
 
 from gradspec.driver.conforming import Cell, Matrix
 from gradspec.driver.trials import TrialReport
-from gradspec.report.tested import show_matrices, show_trials
+from gradspec.report.summary import show_matrices, show_trials
 
 OWN = Cell("f", "export", "error", "no such operation", plain="ok")
 EXCUSED = Cell("f", "functionalize", "error", "NYI", plain="error", plain_message="NYI")

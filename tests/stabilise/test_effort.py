@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gradspec import pipeline
-from gradspec.driver.results import FileResult
+from gradspec.driver.cache import FileResult
 from gradspec.driver.run import compile_source
 from gradspec.ir.rule import CheckedRule
 from gradspec.options import Options
