@@ -4,7 +4,8 @@
 2**-12 and 128. Added to these are simple numbers, both sides of every threshold,
 numbers next to integers and to the ends of the domain, and, for several inputs, pairs
 that are nearly equal, nearly opposite, nearly complements of 1, and of extreme ratio.
-The same rule has the same points every time.
+The same rule has the same points every time. They and the exact values go to files that
+a runner reads (`prepare`), and its results become findings (`findings`).
 """
 
 from __future__ import annotations

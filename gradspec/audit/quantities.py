@@ -3,7 +3,8 @@ its formula as written, as plain data that a runner evaluates.
 
 The latter is the other side of the comparison: what a user gets who types the formula
 into the framework and lets it differentiate. Parts without inputs are folded to one
-double, as Python would have it.
+double, as Python would have it. The numbers of all four formats are float64, so that
+one kind of array serves for all.
 """
 
 from __future__ import annotations

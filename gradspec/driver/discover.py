@@ -1,4 +1,6 @@
-"""From the paths of a command line to the `.grad` files that they mean."""
+"""From the paths of a command line to the `.grad` files that they mean, and from one
+file to its lowered module: all that it imports is read, parsed and lowered in order.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The output of a cell of rules, as HTML for a notebook and as text for a terminal.
+"""The cell magic ``%%gradspec``, and the output of a cell of rules, as HTML for a
+notebook and as text for a terminal. IPython is not imported: only the shell that loads
+the extension is used.
 
 Text of the user's is inside ``<code>`` or ``<pre>``, escaped, so that a browser reads
 it as no HTML and a notebook as no LaTeX.

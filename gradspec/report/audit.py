@@ -1,5 +1,5 @@
 """The results of an audit: a table a file, then what is wrong and where; one JSON
-document (schema in docs/audit.md); a CSV file for each rule, target and format.
+document (schema in docs/audit.md); a CSV file and a picture for each rule.
 """
 
 from __future__ import annotations

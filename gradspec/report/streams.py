@@ -1,7 +1,7 @@
 """Standard output and standard error where they are closed, full, or left by their
 reader: the command goes on without them, and its exit code is its own. A fault of
 gradspec goes to a file; progress to standard error, as a bar on a terminal or a line
-per file (`--verbose`).
+per file (`--verbose`). Tables have the same columns on a terminal and in a pipe.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""The summary of rules: verdicts and their evidence, costs, boundaries."""
+"""The summary of rules: verdicts and their evidence, costs, boundaries, trials against
+the truth and each other, and the conformance matrix.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 """The jobs of `gradspec test`: the calls by which emitted functions are tried, and the
-one call of each rule for the conformance suite.
+one call of each rule for the conformance suite. Sizes, batch axes and arguments are
+drawn at random or from points that a sampler found.
 
 The parent process evaluates a rule's own expressions by ball arithmetic; a child
 process runs the emitted function in its framework and compares. A framework that drops
