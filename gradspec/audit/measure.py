@@ -2,7 +2,7 @@
 
 The tolerance T of a point is what rounding the result and moving each input by a unit
 in the last place can change. In float32 and float64 it is that of
-:mod:`gradspec.symbolic.condition`, by balls. In float16 and bfloat16, whose 65,536
+:mod:`gradspec.symbolic.truth`, by balls. In float16 and bfloat16, whose 65,536
 numbers may all be asked for, slopes are differences of the expression as computed in
 float64. The **error** of a value
 is ``|value - truth| / T``. A **bad point** has an error of more than :data:`GOOD`, or
@@ -33,8 +33,7 @@ from gradspec.ir.walk import expand, nodes
 from gradspec.primitives.lookup import primitive
 from gradspec.stabilise.accuracy_model import GOOD
 from gradspec.stabilise.arithmetic_model import Machine
-from gradspec.symbolic.condition import STEPS, Condition
-from gradspec.symbolic.truth import FORMATS
+from gradspec.symbolic.truth import FORMATS, STEPS, Condition
 
 SHOWN = 5
 

@@ -20,24 +20,15 @@ from gradspec.audit.quantities import (
     Array,
     Quantity,
     largest,
-    least_normal,
     numbers,
     ordinals,
 )
-from gradspec.ir.expr import Expr
 from gradspec.ir.rule import Kind, Rule
-from gradspec.symbolic.brackets import bracket
 from gradspec.symbolic.enclose import Program, program
-from gradspec.symbolic.truth import FORMATS, ROOM, pair, pairs
+from gradspec.symbolic.truth import FORMATS, pair, pairs
 
 _ZEROS = 12
 """Zeros of one quantity along one line that are used."""
-
-_ROOM = 160
-"""Bits for what float64 left open in half precision: values beside powers of two."""
-
-_EXTRA = 14
-"""Bits beyond those of the format, as balls are asked for (`symbolic.truth`)."""
 
 _LINES = 12
 _GRID = 72
@@ -75,12 +66,11 @@ def question(
 
 def _truth(quantity: Quantity, sample: Sample, dtype: str) -> Truth:
     """The exact values; no tolerances yet."""
-    high, low = _plain(quantity, sample, dtype), np.zeros(len(sample))
-    room = _ROOM if dtype in HALF else ROOM
+    high, low = np.full(len(sample), np.nan), np.zeros(len(sample))
     for form in quantity.forms:
         unknown = np.isnan(high)
         rows = (row for row, open_ in zip(sample.rows(), unknown, strict=True) if open_)
-        found = np.array(pairs(form, rows, dtype, room)).reshape(-1, 2)
+        found = np.array(pairs(form, rows, dtype)).reshape(-1, 2)
         high[unknown], low[unknown] = found.T
     return Truth(high, low, np.full(len(sample), np.nan))
 
@@ -103,48 +93,6 @@ def _judged(
 def _floating(rule: Rule) -> list[str]:
     kinds = (Kind.FLOAT, Kind.NOGRAD)
     return [i.name for i in rule.tensor_inputs if i.kind in kinds]
-
-
-def _plain(quantity: Quantity, sample: Sample, dtype: str) -> Array:
-    """The values that bounds in float64 decide, in half precision; nan elsewhere."""
-    columns = {**sample.statics, **sample.columns}
-    found = np.full(len(sample), np.nan)
-    for form in quantity.forms if dtype in HALF else ():
-        found = np.where(np.isnan(found), decided(form, columns, dtype), found)
-    return found
-
-
-def decided(expr: Expr, columns: Mapping[str, Any], dtype: str) -> Array:
-    """The value of ``expr`` at each point, to `_EXTRA` bits beyond a format's; beneath
-    its normal numbers and beyond its largest anything that is. nan: not decided.
-    """
-    with np.errstate(all="ignore"):
-        try:
-            found = bracket(expr, columns)
-        except NotImplementedError:
-            return np.full(_count(columns), np.nan)
-        low, high = np.broadcast_arrays(found.low, found.high)
-        known = np.broadcast_to(_is_settled(low, high, dtype), _count(columns))
-        middle = np.where(np.isinf(high - low), high, low + (high - low) / 2)
-        middle = np.where((low <= 0) & (high >= 0), 0.0, middle)
-        return np.where(known, middle, np.nan)
-
-
-def _count(columns: Mapping[str, Any]) -> int:
-    return max(np.size(column) for column in columns.values())
-
-
-def _is_settled(low: Array, high: Array, dtype: str) -> Array:
-    """True where all numbers between are equal, to the precision that errors are
-    measured with."""
-    form = FORMATS[dtype]
-    least, most = np.minimum(abs(low), abs(high)), np.maximum(abs(low), abs(high))
-    same = (np.sign(low) == np.sign(high)) & (low != 0)
-    binade = np.frexp(low)[1] == np.frexp(high)[1]
-    near = binade & (high - low <= least * 2.0 ** -(form.bits + _EXTRA))
-    inside = same & near & (most <= largest(dtype))
-    beyond = same & (least > largest(dtype))
-    return inside | beyond | (most < least_normal(dtype))
 
 
 def _defined(

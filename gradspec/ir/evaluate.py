@@ -1,6 +1,6 @@
 """The interpreter of expressions: an algebra says what their operations are.
 
-Balls, fractions, columns of floats, brackets, Taylor models, normal forms and SymPy's
+Balls, fractions, columns of floats, Taylor models, normal forms and SymPy's
 terms are algebras; each reads its operations from the rows of primitives.
 
 * :func:`evaluate` finds the value of an expression at one point and keeps the values of

@@ -99,7 +99,6 @@ class Primitive:
     is_commutative
                 the order of its two numbers does not matter
     is_exact    nothing is rounded: the result is an argument or an integer
-    monotone    "+" or "-" for each argument, if it grows or falls with it (not: "")
     symmetry    "odd" or "even" in its only argument (neither: "")
     zero_from   for a rounding to integers: the start of the interval of length 1 on
                 which it is 0
@@ -136,7 +135,6 @@ class Primitive:
     is_step: bool = False
     is_commutative: bool = False
     is_exact: bool = False
-    monotone: str = ""
     symmetry: str = ""
     zero_from: Fraction | None = None
     bounds: tuple[str, str] = ("", "")

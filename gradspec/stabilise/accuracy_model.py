@@ -1,6 +1,6 @@
 """The accuracy of a candidate: its error in units of the tolerance, point by point.
 
-An error of at most :data:`GOOD` tolerances (see :mod:`gradspec.symbolic.condition`) is
+An error of at most :data:`GOOD` tolerances (see :mod:`gradspec.symbolic.truth`) is
 good. The constant is not delicate: 3, 4, 8 and 16 separate the same candidates. A point
 is **bad** where the error is larger, where the value is NaN or infinite though the
 exact one is a number of the format, or where it is 0 and that is no good approximation.
@@ -22,8 +22,7 @@ from gradspec.ir.walk import expand, nodes
 from gradspec.primitives.lookup import primitive
 from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.stabilise.sampling import Points
-from gradspec.symbolic.brackets import plain_values
-from gradspec.symbolic.condition import Condition
+from gradspec.symbolic.truth import Condition
 
 GOOD = 4.0
 """The largest error, in tolerances, that counts as good."""
@@ -82,8 +81,7 @@ class Trial:
         self.meaning, self.points, self.machine = meaning, points, machine
         self.close = close
         dtype = np.dtype(machine.work).name
-        known = plain_values(meaning, points.columns) if dtype == "float32" else None
-        self.condition = Condition(meaning, points.rows, points.floating, dtype, known)
+        self.condition = Condition(meaning, points.rows, points.floating, dtype)
         value = self.condition.value
         limits = np.finfo(machine.work)
         size = np.abs(value)

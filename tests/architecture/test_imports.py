@@ -21,7 +21,7 @@ ONLY_IN = {
     "flint": ("symbolic",),
     "scipy": ("audit/runners", "runtime/numpy"),
     "numpy": (
-        *("stabilise", "symbolic/brackets", "symbolic/condition"),
+        *("stabilise", "symbolic/truth"),
         *("trial/runners", "audit", "runtime/numpy", "notebook/plot"),
     ),
     "rich": ("report", "notebook/page"),

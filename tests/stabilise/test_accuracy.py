@@ -11,7 +11,7 @@ from gradspec.primitives.formula import formula
 from gradspec.stabilise.accuracy_model import GOOD, Trial
 from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.stabilise.sampling import as_points
-from gradspec.symbolic.condition import Condition, units
+from gradspec.symbolic.truth import Condition, units
 from tests.derive.rules import completed
 from tests.stabilise.rules import unary
 
