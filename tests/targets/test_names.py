@@ -33,8 +33,8 @@ rule {max}(x[..., d], {min}[d]: param = 1) -> {sum}[..., d]:
 rule {value_error}(x, {getattr}: param = 0.5) -> y:
     y = x * {getattr}
 
-rule {npt}(x, {value}) -> {residuals}:
-    {residuals} = x * {value}
+rule {npt}({needs}, {value}) -> {residuals}:
+    {residuals} = {needs} * {value}
 
 rule {primals}({tangents}, {floats}) -> {dtype}:
     {dtype} = {tangents} * {floats}

@@ -91,7 +91,7 @@ def _class(program: Program, own: str, page: Page, trace: bool) -> Lines:
         methods.append(
             _method(
                 "pullback",
-                ["needs", *residual_names(program, trace)],
+                [program.local("needs"), *residual_names(program, trace)],
                 "",
                 ["return None"],
             )
@@ -269,13 +269,14 @@ class _Conditions:
         moved = [i.name for i, group in program.groups if group is not None]
         self._places = {i.name: k for k, i in enumerate(program.tensors)}
         self._moved = moved if len(moved) > 1 else []
+        self.needs = program.local("needs")
         may_lack = len(program.cotangents) > 1 and not _fills(program)
         self._cotangents = program.cotangents if may_lack else ()
 
     def of(self, inputs: Iterable[str], upstream: Iterable[str]) -> str:
         """The condition as text; empty if there is none."""
         wanted = [n for n in self._moved if n in {*inputs}]
-        needs = [f"needs[{self._places[n]}]" for n in wanted]
+        needs = [f"{self.needs}[{self._places[n]}]" for n in wanted]
         needs = needs if len(wanted) < len(self._moved) else []
         there = [f"{d} is not None" for d in self._cotangents if d in {*upstream}]
         asked = " or ".join(needs)
@@ -303,7 +304,8 @@ def _pullback(program: Program, page: Page, trace: bool) -> Lines:
     while found[-1] == "None":
         found.pop()
     body.append(f"return {', '.join(found)}")
-    first = "needs" if marked(["needs"], body) == ["needs"] else "_"
+    asked = [conditions.needs]
+    first = conditions.needs if marked(asked, body) == asked else "_"
     return _method("pullback", [first, *kept, *program.cotangents], "", body)
 
 
