@@ -15,9 +15,7 @@ from typing import Any
 from gradspec import pipeline
 from gradspec.diagnostics import Diagnostic, Outcome, Severity, error
 from gradspec.driver.write import read_regular
-from gradspec.lower import imports
-from gradspec.lower.imports import SHIPPED
-from gradspec.lower.module import LoweredModule
+from gradspec.lower.module import SHIPPED, LoweredModule, is_absolute, order, resolve
 from gradspec.source import Source, Span
 from gradspec.syntax.nodes import Import, Module
 from gradspec.targets.page import AXES, CORE, SPECIAL
@@ -304,7 +302,7 @@ def load(source: Source, root: str) -> Loaded:
     """
     closure = _Closure(root)
     _collect(source, closure)
-    ordered = imports.order(closure.modules)
+    ordered = order(closure.modules)
     closure.found.extend(ordered.diagnostics)
     lowered: dict[str, LoweredModule] = {}
     for key in ordered.value or ():
@@ -332,10 +330,10 @@ def _collect(source: Source, closure: _Closure) -> None:
 
 
 def _follow(source: Source, item: Import, closure: _Closure) -> None:
-    if imports.is_absolute(item.path):
+    if is_absolute(item.path):
         closure.found.append(_unimportable(source, item, ("the path is absolute",)))
         return
-    key = imports.resolve(source.path, item.path)
+    key = resolve(source.path, item.path)
     if key in closure.sources:
         return
     outcome = read_imported(key, closure.root)

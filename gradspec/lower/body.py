@@ -9,8 +9,8 @@ from gradspec.ir.expr import Expr, Ref
 from gradspec.ir.rule import Declared, Input, Kind, Let, Output, Override
 from gradspec.ir.walk import nodes as expr_nodes
 from gradspec.lower.context import Binding, Context, Hidden, Role, Scope, Variable
+from gradspec.lower.expressions import make_bindings, solve
 from gradspec.lower.header import Declaration
-from gradspec.lower.references import make_bindings, solve
 from gradspec.lower.values import DEEPEST, Value, depth, type_of_kind
 from gradspec.source import Span
 from gradspec.syntax import nodes

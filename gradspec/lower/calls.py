@@ -11,8 +11,7 @@ from gradspec.ir.rule import Input, Kind, Output, Rule
 from gradspec.ir.walk import nodes as expr_nodes
 from gradspec.ir.walk import transform
 from gradspec.lower import habits
-from gradspec.lower.context import Context
-from gradspec.lower.findings import near
+from gradspec.lower.context import Context, near
 from gradspec.lower.module import Callee, Failed, Function, FunctionParameter, Type
 from gradspec.lower.values import (
     DEEPEST,

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import assert_never
 
 from gradspec.ir.rule import Example, Input, Kind, Output, Shape, Value
-from gradspec.lower.findings import Findings, near
+from gradspec.lower.context import Findings, near
 from gradspec.lower.header import Declaration
 from gradspec.source import Span
 from gradspec.syntax import nodes

@@ -1,23 +1,317 @@
-"""Expressions: from what the text says to the mathematics, types checked on the way."""
+"""Expressions, types checked on the way: which value a name means, over which axis."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import assert_never
 
-from gradspec.ir.expr import Apply, Const, Expr, Select
+from gradspec.ir.expr import Apply, Bound, Const, Expr, Idx, Reduce, Ref, Select, Size
+from gradspec.ir.walk import nodes as expr_nodes
 from gradspec.lower.calls import lower_call
-from gradspec.lower.context import Context
-from gradspec.lower.module import Type
-from gradspec.lower.references import (
-    lower_comprehension,
-    lower_indexed,
-    lower_name,
-    tie_compared,
+from gradspec.lower.context import Binding, Context, Role, Variable, near
+from gradspec.lower.habits import name_help
+from gradspec.lower.module import Type, is_function
+from gradspec.lower.values import (
+    Value,
+    applied_type,
+    combine,
+    constant_type,
+    reduced_type,
+    wider,
 )
-from gradspec.lower.values import Value, applied_type, combine, constant_type, wider
-from gradspec.primitives.formula import BINARY
+from gradspec.primitives.formula import BINARY, CONSTANTS
 from gradspec.source import Span
 from gradspec.syntax import nodes
+
+
+def lower_name(node: nodes.Name, cx: Context) -> Value | None:
+    """A bare name: an index, a variable without axes, a size, ``pi`` or ``inf``."""
+    name, span = node.id, node.span
+    binding = cx.scope.index(name)
+    if binding is not None:
+        return Value(Idx(binding.id, span=span), Type.INT)
+    if name in cx.scope.variables:
+        return _bare(cx.scope.variables[name], span, cx)
+    if name in cx.scope.sizes:
+        return Value(Size(name, span=span), Type.INT)
+    if name in CONSTANTS:
+        return Value(Apply(name, span=span), Type.REAL, is_static=True)
+    report_unknown(name, span, cx)
+    return None
+
+
+def report_unknown(name: str, span: Span, cx: Context) -> None:
+    """A name that is not in view: hidden here, or nowhere at all."""
+    hidden = cx.scope.hidden.get(name)
+    if hidden is not None:
+        cx.findings.error(
+            hidden.code, hidden.headline, span, label=hidden.label, help=hidden.help
+        )
+        return
+    help = name_help(name, cx) or near(name, (*cx.scope.known(), *CONSTANTS))
+    if cx.is_function and not help:
+        help = "a def sees its own parameters only: give it the value as an argument"
+    elif is_function(name):
+        help = f"`{name}` is a function: call it, `{name}(…)`"
+    cx.findings.error(
+        "GS201",
+        f"unknown name `{name}`",
+        span,
+        label=f"nothing that {cx.scope.sees} can see has this name",
+        help=help or "declare it as an input, or assign it before its use",
+    )
+
+
+def _bare(variable: Variable, span: Span, cx: Context) -> Value | None:
+    if variable.type is None:
+        return None
+    if variable.axes:
+        _wrong_indices(variable, 0, span, cx)
+        return None
+    type = cx.demands.types.get(variable.name, variable.type)
+    return _reference(variable, (), type, span)
+
+
+def _reference(
+    variable: Variable, indices: tuple[Value, ...], type: Type, span: Span
+) -> Value:
+    value = combine(
+        Ref(variable.name, tuple(i.expr for i in indices), span=span), type, *indices
+    )
+    return replace(
+        value,
+        batch=value.batch or variable.batch,
+        is_backward=value.is_backward or variable.is_backward,
+        is_static=variable.is_static,
+    )
+
+
+def _wrong_indices(variable: Variable, given: int, span: Span, cx: Context) -> None:
+    axes = ", ".join(str(axis) for axis in variable.axes)
+    wanted = ", ".join("ijklmnpqrs"[: len(variable.axes)])
+    cx.findings.error(
+        "GS232",
+        f"`{variable.name}` has {_count(len(variable.axes), 'axis', 'axes')}"
+        f"{f' ({axes})' if axes else ''}, and here it has"
+        f" {_count(given, 'index', 'indices')}",
+        span,
+        help=f"write `{variable.name}[{wanted}]`: one index for each axis; batch axes"
+        " (`...`) are never written"
+        if axes
+        else f"write `{variable.name}` without indices: batch axes are never written",
+    )
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number or 'no'} {one if number == 1 else many}"
+
+
+# --- indexed names -------------------------------------------------------------------
+
+
+def lower_indexed(node: nodes.Indexed, cx: Context) -> Value | None:
+    """``x[i, j + 1]``: each index is tied to the axis that it stands on."""
+    variable = cx.scope.variables.get(node.name)
+    if variable is None:
+        report_unknown(node.name, _name_span(node), cx)
+        return None
+    if variable.type is None:
+        return None
+    if len(node.indices) != len(variable.axes):
+        _wrong_indices(variable, len(node.indices), node.span, cx)
+        return None
+    pairs = zip(node.indices, variable.axes, strict=True)
+    if _are_swapped(node, variable, cx):
+        return None
+    indices = [_index(index, axis, variable, cx) for index, axis in pairs]
+    sound = tuple(index for index in indices if index is not None)
+    if len(sound) < len(indices):
+        return None
+    return _reference(variable, sound, variable.type, node.span)
+
+
+def _are_swapped(node: nodes.Indexed, variable: Variable, cx: Context) -> bool:
+    """Report two indices of a matrix that would both be right if exchanged; True if they
+    are."""
+    if len(node.indices) != 2 or len(set(variable.axes)) != 2:
+        return False
+    bindings = [
+        cx.scope.index(index.id) if isinstance(index, nodes.Name) else None
+        for index in node.indices
+    ]
+    first, second = bindings
+    if first is None or second is None or first is second:
+        return False
+    axes = (first.axis, second.axis)
+    fits = [axis in (None, own) for axis, own in zip(axes, variable.axes, strict=True)]
+    crossed = zip(axes, variable.axes[::-1], strict=True)
+    if all(fits) or not all(axis in (None, own) for axis, own in crossed):
+        return False
+    for binding, axis in zip((first, second), variable.axes[::-1], strict=True):
+        if binding.axis is None:
+            binding.axis, binding.place = axis, node.span
+    cx.findings.error(
+        "GS230",
+        f"the indices of `{variable.name}` are swapped",
+        node.span,
+        label=f"`{variable.name}` has the axes {variable.axes[0]}, {variable.axes[1]}",
+        help=f"write `{variable.name}[{second.name}, {first.name}]`",
+    )
+    return True
+
+
+def _name_span(node: nodes.Indexed) -> Span:
+    return Span(node.span.start, node.span.start + len(node.name))
+
+
+def _index(
+    node: nodes.Expr, axis: str | int, variable: Variable, cx: Context
+) -> Value | None:
+    if isinstance(node, nodes.Name):
+        binding = cx.scope.index(node.id)
+        if binding is not None:
+            stand(binding, axis, node.span, cx)
+            return Value(Idx(binding.id, span=node.span), Type.INT)
+        if not _is_value(node.id, cx):
+            _unbound(node, cx)
+            return None
+    value = cx.integer(node, "an index")
+    if value is not None:
+        _tie(value.expr, axis, cx)
+        _check_range(value.expr, axis, variable, node.span, cx)
+    return value
+
+
+def _is_value(name: str, cx: Context) -> bool:
+    scope = cx.scope
+    return any(name in names for names in (scope.variables, scope.sizes, scope.hidden))
+
+
+def _unbound(node: nodes.Name, cx: Context) -> None:
+    cx.findings.error(
+        "GS231",
+        f"index `{node.id}` is not bound",
+        node.span,
+        label="neither on the left side nor after a `for`",
+        help=f"put `{node.id}` among the indices on the left, or reduce over it:"
+        f" `sum(… for {node.id})`",
+    )
+
+
+def stand(binding: Binding, axis: str | int, span: Span, cx: Context) -> None:
+    """``binding`` stands on ``axis`` here; it must be the same axis everywhere."""
+    if binding.axis is None:
+        binding.axis, binding.place = axis, span
+    elif binding.axis != axis:
+        first = binding.place or binding.span
+        cx.findings.error(
+            "GS230",
+            f"index `{binding.name}` stands on axis `{axis}` here and on axis"
+            f" `{binding.axis}` elsewhere",
+            span,
+            label=f"ranges over `{axis}`",
+            also=(cx.findings.place(first, f"ranges over `{binding.axis}`"),),
+            help="use another index here, or give the two axes the same name if they"
+            " are always of the same size",
+        )
+
+
+def _tie(expr: Expr, axis: str | int, cx: Context) -> None:
+    """An index with an offset ranges over this axis if it stands nowhere alone."""
+    used = [n.name for n in expr_nodes(expr) if isinstance(n, Idx)]
+    for binding in cx.scope.indices:
+        if used == [binding.id] and binding.offset_axis is None:
+            binding.offset_axis = axis
+
+
+def tie_compared(sides: tuple[Expr, ...], cx: Context) -> None:
+    """Indices in one comparison range over one axis, if some stand on none."""
+    used = {n.name for side in sides for n in expr_nodes(side) if isinstance(n, Idx)}
+    bindings = [b for b in cx.scope.indices if b.id in used]
+    for binding in bindings:
+        binding.compared.extend(b for b in bindings if b is not binding)
+
+
+def _check_range(
+    expr: Expr, axis: str | int, variable: Variable, span: Span, cx: Context
+) -> None:
+    if not isinstance(expr, Const):
+        return
+    last = axis - 1 if isinstance(axis, int) else None
+    if expr.value < 0 or (last is not None and expr.value > last):
+        size = f"axis of size {axis}" if last is not None else f"axis `{axis}`"
+        cx.findings.error(
+            "GS234",
+            f"index {expr.value} is outside the {size} of `{variable.name}`",
+            span,
+            help=f"indices count from 0 to {'the size - 1' if last is None else last}"
+            + ("" if last is not None else f"; the last one is `{axis} - 1`"),
+        )
+
+
+# --- reductions ----------------------------------------------------------------------
+
+
+def lower_comprehension(node: nodes.Comprehension, cx: Context) -> Value | None:
+    """``op(body for i, j if condition)``: indices range over the axes they stand on."""
+    bindings = make_bindings(node.indices, cx)
+    with cx.scope.bind(bindings):
+        body = cx.number(node.body)
+        where = None if node.condition is None else cx.condition(node.condition)
+    if body is None or (node.condition is not None and where is None):
+        return None
+    bounds = tuple(Bound(b.id, a) for b in bindings if (a := solve(b, cx)) is not None)
+    if len(bounds) < len(bindings):
+        return None
+    inner = None if where is None else where.expr
+    expr = Reduce(node.op, bounds, body.expr, inner, span=node.span)
+    parts = (body,) if where is None else (body, where)
+    value = combine(expr, reduced_type(node.op, body.type), *parts)
+    return replace(value, is_static=False)
+
+
+def make_bindings(names: tuple[nodes.Name, ...], cx: Context) -> tuple[Binding, ...]:
+    """An index for each name; one that repeats or is taken by a variable is at
+    fault."""
+    made: dict[str, Binding] = {}
+    for name in names:
+        if name.id in made:
+            _report_bad_index(name, "an index in the same place", cx)
+        elif _is_variable(name.id, cx):
+            _report_bad_index(name, "a variable or an axis of the rule", cx)
+        made[name.id] = Binding(name.id, cx.scope.fresh(name.id), name.span)
+    return tuple(made.values())
+
+
+def _is_variable(name: str, cx: Context) -> bool:
+    variable = cx.scope.variables.get(name)
+    return name in cx.scope.sizes or (
+        variable is not None and variable.role is not Role.PARAMETER
+    )
+
+
+def _report_bad_index(name: nodes.Name, what: str, cx: Context) -> None:
+    cx.findings.error(
+        "GS236",
+        f"`{name.id}` cannot be an index here: it is {what}",
+        name.span,
+        help="use another letter for the index",
+    )
+
+
+def solve(binding: Binding, cx: Context) -> str | int | None:
+    """The axis of an index whose uses have all been seen."""
+    if binding.solution is None:
+        cx.findings.error(
+            "GS233",
+            f"index `{binding.name}` stands on no axis, so its range is unknown",
+            binding.span,
+            help=f"use it as an index of something, such as `x[{binding.name}]`",
+        )
+    return binding.solution
+
+
+# --- expressions ----------------------------------------------------------------------
 
 
 def lower_expression(node: nodes.Expr, cx: Context) -> Value | None:

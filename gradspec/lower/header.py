@@ -9,7 +9,7 @@ from fractions import Fraction
 from gradspec.ir.expr import Const
 from gradspec.ir.rule import Input, Kind, Output, Shape
 from gradspec.ir.tidy import tidy
-from gradspec.lower.findings import Findings
+from gradspec.lower.context import Findings
 from gradspec.primitives.formula import resolve
 from gradspec.source import Span
 from gradspec.syntax import nodes

@@ -7,14 +7,15 @@ from collections.abc import Iterator, Mapping
 from gradspec.diagnostics import Diagnostic, Outcome
 from gradspec.ir.rule import Rule
 from gradspec.ir.walk import deep
-from gradspec.lower.findings import Findings, near
-from gradspec.lower.imports import arrange, resolve
+from gradspec.lower.context import Findings, near
 from gradspec.lower.module import (
     Failed,
     Function,
     Library,
     LoweredModule,
+    arrange,
     is_function,
+    resolve,
 )
 from gradspec.lower.rules import lower_function, lower_rule
 from gradspec.source import Span

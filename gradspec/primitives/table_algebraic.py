@@ -6,8 +6,15 @@ from fractions import Fraction
 from typing import Any
 
 from gradspec.primitives import balls
-from gradspec.primitives.row import Expand, Primitive, Template
-from gradspec.primitives.spelling import TARGETS, calls, everywhere, special
+from gradspec.primitives.row import (
+    TARGETS,
+    Expand,
+    Primitive,
+    Template,
+    calls,
+    everywhere,
+    special,
+)
 
 
 def _power_less_one(np: Any, x: Any, y: Any) -> Any:

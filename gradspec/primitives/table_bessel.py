@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from gradspec.primitives import balls
-from gradspec.primitives.row import Primitive
-from gradspec.primitives.spelling import everywhere
+from gradspec.primitives.row import Primitive, everywhere
 
 ROWS = (
     Primitive(

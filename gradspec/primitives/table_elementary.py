@@ -5,8 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from gradspec.primitives import balls
-from gradspec.primitives.row import Expand, Primitive, Template
-from gradspec.primitives.spelling import calls, everywhere, special
+from gradspec.primitives.row import (
+    Expand,
+    Primitive,
+    Template,
+    calls,
+    everywhere,
+    special,
+)
 
 
 def _split(np: Any, x: Any, factor: float) -> Any:

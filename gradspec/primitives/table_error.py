@@ -7,8 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradspec.primitives import balls
-from gradspec.primitives.row import Primitive
-from gradspec.primitives.spelling import call, calls, everywhere, special
+from gradspec.primitives.row import Primitive, call, calls, everywhere, special
 
 
 def _by_libm(np: Any, function: Callable[[float], float], x: Any) -> Any:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from gradspec.primitives import balls
-from gradspec.primitives.row import Primitive
-from gradspec.primitives.spelling import call, calls, everywhere, special
+from gradspec.primitives.row import Primitive, call, calls, everywhere, special
 
 ROWS = (
     Primitive(

@@ -13,8 +13,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gradspec.primitives.row import Expand, Primitive, Runtime, Spelling
-from gradspec.primitives.spelling import TARGETS, everywhere, special
+from gradspec.primitives.row import (
+    TARGETS,
+    Expand,
+    Primitive,
+    Runtime,
+    Spelling,
+    everywhere,
+    special,
+)
 
 VANISHING = "vanishing"
 

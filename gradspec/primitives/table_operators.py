@@ -5,8 +5,7 @@ from __future__ import annotations
 import operator
 
 from gradspec.primitives import balls
-from gradspec.primitives.row import Prefix, Primitive, Template
-from gradspec.primitives.spelling import infix, prefix, value
+from gradspec.primitives.row import Prefix, Primitive, Template, infix, prefix, value
 
 _PAIR = ("x", "y")
 

@@ -19,8 +19,16 @@ from typing import TYPE_CHECKING, Any
 
 from gradspec.source import Span
 from gradspec.syntax import nodes
-from gradspec.syntax.literals import docstring_value, number_value, string_value
-from gradspec.syntax.tokens import MAX_DEPTH, Fault, FaultFound, Token, too_deep
+from gradspec.syntax.tokens import (
+    MAX_DEPTH,
+    Fault,
+    FaultFound,
+    Token,
+    docstring_value,
+    number_value,
+    string_value,
+    too_deep,
+)
 
 if TYPE_CHECKING:
     from lark import Lark

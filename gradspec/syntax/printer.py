@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 from gradspec.source import Source, Span
 from gradspec.syntax import nodes
-from gradspec.syntax.literals import docstring_literal, number_text, string_literal
+from gradspec.syntax.tokens import docstring_literal, number_text, string_literal
 
 WIDTH = 88
 INDENT = "    "

@@ -5,9 +5,8 @@ from __future__ import annotations
 from gradspec.diagnostics import Diagnostic
 from gradspec.ir.rule import Rule
 from gradspec.ir.text import show
-from gradspec.lower import imports
 from gradspec.lower.lowering import lower
-from gradspec.lower.module import LoweredModule
+from gradspec.lower.module import LoweredModule, order
 from gradspec.primitives.lookup import is_primitive, primitive
 from gradspec.source import Source
 from gradspec.syntax.nodes import Module
@@ -73,7 +72,7 @@ def program(files: dict[str, str]) -> dict[str, tuple[LoweredModule, list[str]]]
     modules = {path: parsed(text, path) for path, text in files.items()}
     done: dict[str, LoweredModule] = {}
     made: dict[str, tuple[LoweredModule, list[str]]] = {}
-    for path in imports.order(modules).value or ():
+    for path in order(modules).value or ():
         outcome = lower(modules[path], done)
         assert outcome.value is not None
         done[path] = outcome.value

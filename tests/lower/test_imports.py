@@ -6,7 +6,7 @@ import pytest
 
 from gradspec.ir.expr import Call
 from gradspec.ir.text import show
-from gradspec.lower import imports
+from gradspec.lower.module import order, resolve
 from tests.lower.grad_text import guilt, parsed, program
 
 RULE = "rule {}(x) -> y:\n    y = {}\n"
@@ -26,7 +26,7 @@ RULE = "rule {}(x) -> y:\n    y = {}\n"
 def test_paths_are_relative_to_the_importer(
     importer: str, path: str, target: str
 ) -> None:
-    assert imports.resolve(importer, path) == target
+    assert resolve(importer, path) == target
 
 
 def test_files_come_after_what_they_import() -> None:
@@ -38,7 +38,7 @@ def test_files_come_after_what_they_import() -> None:
         "alone.grad": RULE.format("a", "x"),
     }
     modules = {path: parsed(text, path) for path, text in files.items()}
-    outcome = imports.order(modules)
+    outcome = order(modules)
     assert outcome.diagnostics == ()
     assert outcome.value == ("low.grad", "mid.grad", "top.grad", "alone.grad")
 
@@ -51,7 +51,7 @@ def test_a_circle_is_told_once_and_in_one_way(first: str) -> None:
         "c.grad": 'from "a.grad" import a\n' + RULE.format("c", "a(x)"),
     }
     paths = [first, *(path for path in texts if path != first)]
-    outcome = imports.order({path: parsed(texts[path], path) for path in paths})
+    outcome = order({path: parsed(texts[path], path) for path in paths})
     (found,) = outcome.diagnostics
     assert guilt(found) == ("GS220", '"a.grad"')
     assert "a.grad -> b.grad -> c.grad -> a.grad" in found.headline
@@ -60,9 +60,7 @@ def test_a_circle_is_told_once_and_in_one_way(first: str) -> None:
 def test_a_file_that_imports_itself() -> None:
     text = 'from "./a.grad" import a, nope\n' + RULE.format("a", "x")
     modules = {"a.grad": parsed(text)}
-    assert [guilt(d) for d in imports.order(modules).diagnostics] == [
-        ("GS220", '"./a.grad"')
-    ]
+    assert [guilt(d) for d in order(modules).diagnostics] == [("GS220", '"./a.grad"')]
 
 
 def test_rules_and_defs_are_imported() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gradspec.syntax.literals import (
+from gradspec.syntax.tokens import (
     docstring_literal,
     docstring_value,
     string_literal,

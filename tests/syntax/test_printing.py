@@ -10,9 +10,9 @@ from hypothesis import given, settings
 
 from gradspec.source import Source
 from gradspec.syntax import nodes
-from gradspec.syntax.literals import number_text
 from gradspec.syntax.parse import parse, parse_expression
 from gradspec.syntax.printer import print_expression, print_module
+from gradspec.syntax.tokens import number_text
 from tests.syntax import trees
 
 SHIPPED = sorted((Path(__file__).parents[2] / "rules").rglob("*.grad"))

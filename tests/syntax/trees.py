@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gradspec.source import Source, Span
 from gradspec.syntax import nodes
-from gradspec.syntax.literals import tidy
+from gradspec.syntax.tokens import tidy
 
 AT = Span(0, 0)
 

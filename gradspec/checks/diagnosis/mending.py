@@ -21,7 +21,7 @@ from gradspec.diagnostics import Diagnostic, Fix, Label, Outcome
 from gradspec.ir.expr import Call, Expr
 from gradspec.ir.rule import CheckedRule, Rule
 from gradspec.ir.walk import nodes
-from gradspec.lower.findings import Findings
+from gradspec.lower.context import Findings
 from gradspec.lower.lowering import lower
 from gradspec.lower.module import Function, Library
 from gradspec.lower.rules import lower_rule
