@@ -24,8 +24,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # found as a script, too
 
-from gradspec.audit.points import Finding  # noqa: E402
 from gradspec.audit.quantities import least_normal  # noqa: E402
+from gradspec.audit.question import Finding  # noqa: E402
 from gradspec.driver import audits  # noqa: E402
 from gradspec.driver.discover import (  # noqa: E402
     Entry,

@@ -21,7 +21,7 @@ from gradspec.ir.plain import shelved
 from gradspec.options import AuditOptions, Options
 
 if TYPE_CHECKING:
-    from gradspec.audit.points import Case, Finding
+    from gradspec.audit.question import Case, Finding
     from gradspec.ir.rule import CheckedRule
     from gradspec.stabilise.choice import Tried
 
@@ -109,7 +109,7 @@ def _cases(
     entry: Entry,
 ) -> Outcome[tuple[Case, ...]]:
     """The cases of a file's elementwise rules, which have just been compiled."""
-    from gradspec.audit.points import Request, prepare
+    from gradspec.audit.question import Request, prepare
 
     with shelved(cache.rules()):
         rules = tuple(_rules(entry, options, audit.rules))
@@ -158,7 +158,7 @@ def _one_target(
     progress: Progress,
     target: str,
 ) -> TargetAudit:
-    from gradspec.audit.points import findings
+    from gradspec.audit.question import findings
 
     runner = RUNNERS / f"{target}_audit.py"
     if absent := runners.missing(target, runner):

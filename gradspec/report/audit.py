@@ -19,7 +19,7 @@ from gradspec.report.streams import aligned, styled
 
 if TYPE_CHECKING:
     from gradspec.audit.measure import Measure, Spot
-    from gradspec.audit.points import Finding
+    from gradspec.audit.question import Finding
     from gradspec.driver.audits import TargetAudit
     from gradspec.ir.rule import CheckedRule
     from gradspec.stabilise.choice import Candidate, Tried
