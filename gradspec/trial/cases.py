@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -33,7 +33,19 @@ from gradspec.ir.unroll import axis_names, count, index_inputs
 from gradspec.ir.walk import names
 from gradspec.symbolic.enclose import Program
 from gradspec.symbolic.sampling import sample
-from gradspec.trial.calls import WHOLE, Scalars, call, is_smooth, signature, third
+from gradspec.trial.calls import (
+    WHOLE,
+    Cells,
+    Drawn,
+    Place,
+    Point,
+    Scalars,
+    call,
+    is_smooth,
+    place_in,
+    signature,
+    third,
+)
 
 POINTS = 48
 """Points of an elementwise rule: simple ones, thresholds and a spread of magnitudes."""
@@ -256,8 +268,6 @@ def _joint(inputs: set[str], shapes: Mapping[str, Place]) -> Place:
 # --- drawing --------------------------------------------------------------------------
 
 
-Place = tuple[int, ...]
-
 SIZES = ((2, 3), (1, 2, 3), (1,), (1, 2))
 """From what the sizes of a call's axes are drawn, call by call."""
 
@@ -307,14 +317,6 @@ def size_choices(
             yield sizes
 
 
-def place_in(place: Place, shape: Place) -> Place:
-    """The index into an array of batch shape ``shape`` for the element at ``place`` of
-    the whole batch.
-    """
-    last = place[len(place) - len(shape) :]
-    return tuple(0 if n == 1 else k for k, n in zip(last, shape, strict=True))
-
-
 def broadcast(shapes: Iterable[Place]) -> Place:
     """The joint shape of arrays that broadcast."""
     listed = list(shapes)
@@ -326,30 +328,6 @@ def broadcast(shapes: Iterable[Place]) -> Place:
 
 
 # --- arguments ----------------------------------------------------------------------
-
-Cells = dict[Place, Fraction]
-Point = dict[str, Fraction]
-
-
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """The inputs, cotangents and probes of a call, by place, and one point for each
-    element of the whole batch. ``shapes`` are the batch axes of each input and
-    cotangent.
-    """
-
-    shapes: Mapping[str, Place]
-    cells: Mapping[str, Cells]
-    points: tuple[tuple[Place, Point], ...]
-
-    def within(self, shape: Place) -> Iterator[tuple[Place, Point]]:
-        """One point of the whole batch for each element of ``shape``."""
-        seen = set()
-        for place, point in self.points:
-            here = place_in(place, shape)
-            if here not in seen:
-                seen.add(here)
-                yield place, point
 
 
 def attempt(

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from gradspec.trial.cases import place_in, trial_case
+from gradspec.trial.calls import place_in
+from gradspec.trial.cases import trial_case
 from tests.lower.grad_text import rule
 from tests.trial.spoiling import assert_noticed
 
