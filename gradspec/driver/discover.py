@@ -18,7 +18,7 @@ from gradspec.driver.write import read_regular
 from gradspec.lower.module import SHIPPED, LoweredModule, is_absolute, order, resolve
 from gradspec.source import Source, Span
 from gradspec.syntax.nodes import Import, Module
-from gradspec.targets.page import AXES, CORE, SPECIAL
+from gradspec.targets.target import AXES, CORE, SPECIAL
 
 SUFFIX = ".grad"
 STANDARD_INPUT = "-"

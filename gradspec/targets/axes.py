@@ -12,7 +12,7 @@ from gradspec.plan.arrays import Einsum, Expr, Literal, Name, Op
 from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Infix
 from gradspec.targets.expressions import ATOM, PRODUCT, UNARY, Text
-from gradspec.targets.page import Page
+from gradspec.targets.target import Page
 
 
 def called(node: arrays.RankedNode, parts: Sequence[Text], page: Page) -> str:

@@ -29,7 +29,7 @@ from gradspec.plan.operations import is_integral
 from gradspec.plan.program import Program
 from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Infix, Prefix, Runtime, Spelling, Template
-from gradspec.targets.page import Page
+from gradspec.targets.target import Page
 
 CONDITIONAL, OR, COMPARISON, SUM = 0, 1, 4, 9
 PRODUCT, UNARY, POWER, ATOM = 10, 11, 12, 14

@@ -13,6 +13,7 @@ from gradspec.ir.rule import Input, Kind, Output
 from gradspec.plan.program import Program
 from gradspec.targets.expressions import numeral
 from gradspec.targets.lines import Lines
+from gradspec.targets.target import Page
 
 SHAPE = "shape"
 """The argument for params of any shape; no name of a rule is this one."""
@@ -60,13 +61,15 @@ class Layer:
         return tuple(i for i in self.program.tensors if i.name in there)
 
 
-def layer(program: Program, name: str, own: frozenset[str]) -> Layer | None:
-    """The layer of a rule, called ``name``; None if it has no params. ``own`` are the
-    names of the framework's class.
+def layer(program: Program, page: Page, own: str, name: str = "") -> Layer | None:
+    """The layer of a rule, called ``name`` or by the rule's name; None if it has no
+    params. ``own`` are the names of the framework's class, which no argument or attribute
+    may have.
     """
     if not any(i.is_param for i in program.inputs):
         return None
-    return Layer(name, program, _sizes(program), _naming(program, own))
+    name = page.fresh(name or class_name(program.name))
+    return Layer(name, program, _sizes(program), _naming(program, {*own.split()}))
 
 
 def class_name(rule: str) -> str:
@@ -82,7 +85,7 @@ def _sizes(rule: Program) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _naming(rule: Program, own: frozenset[str]) -> Callable[[str], str]:
+def _naming(rule: Program, own: set[str]) -> Callable[[str], str]:
     axes = (axis for i in rule.inputs for axis in i.shape.axes)
     names = [i.name for i in rule.inputs] + [a for a in axes if isinstance(a, str)]
     public: dict[str, str] = {}
@@ -97,15 +100,23 @@ def _naming(rule: Program, own: frozenset[str]) -> Callable[[str], str]:
 # --- text ------------------------------------------------------------------------------
 
 
-def initial(i: Input) -> str:
-    """The initial value of the param."""
-    assert i.initial is not None
-    return numeral(i.initial)[0]
-
-
-def starts(layer: Layer) -> Lines:
-    """``beta: float = 1.0`` for each param."""
-    return [f"{layer.public(i.name)}: float = {initial(i)}" for i in layer.params]
+def arguments(layer: Layer, sizes: Iterable[str], statics: Iterable[str] = ()) -> Lines:
+    """``n: int, *, eps: float = 1e-5, beta: float = 1.0``: sizes, statics, and the
+    initial value of each param.
+    """
+    free = [f"{SHAPE}: int | tuple[int, ...] = ()"] if layer.is_free else []
+    starts = [(layer.public(i.name), i.initial) for i in layer.program.inputs]
+    return [
+        *(f"{layer.public(size)}: int" for size in sizes),
+        "*",
+        *statics,
+        *(
+            f"{n}: float = {numeral(value)[0]}"
+            for n, value in starts
+            if value is not None
+        ),
+        *free,
+    ]
 
 
 def statics(layer: Layer) -> Lines:
@@ -135,15 +146,17 @@ def kept(layer: Layer, sizes: Iterable[str]) -> Lines:
     return [*lines, f"self._initial = {{{values}}}"]
 
 
-def shape(layer: Layer, i: Input, known: str = "self.") -> str:
-    """The shape of a param; sizes are attributes, or local names without ``known``."""
+def shape(layer: Layer, i: Input, known: str = "self.", given: str = "self.") -> str:
+    """The shape of a param; sizes are attributes, or local names without ``known``, and
+    so are statics and a free shape without ``given``.
+    """
     if i.shape.is_elementwise:
-        return f"self.{SHAPE}"
+        return f"{given}{SHAPE}"
     statics_ = {static.name for static in layer.program.statics}
     axes = [
         str(axis)
         if isinstance(axis, int)
-        else f"{'self.' if axis in statics_ else known}{layer.public(axis)}"
+        else f"{given if axis in statics_ else known}{layer.public(axis)}"
         for axis in i.shape.axes
     ]
     return f"({', '.join(axes)}{',' if len(axes) == 1 else ''})"

@@ -1,18 +1,21 @@
 """Source text as a list of logical lines, indented by four spaces a level: statements,
-signatures, and the values that a traced module prints.
+signatures, docstrings, and the values that a traced module prints.
 """
 
 from __future__ import annotations
 
 import re
+import textwrap
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 from gradspec.ir.rule import Input, Kind
 from gradspec.plan.arrays import Expr, names
-from gradspec.plan.plan import Assign, Step, Term
+from gradspec.plan.plan import Assign, Docs, Note, Step, Term
 from gradspec.plan.program import Program
 from gradspec.targets.expressions import Scope, numeral, render
+from gradspec.targets.layout import WIDTH
 
 Lines: TypeAlias = list[str]
 
@@ -212,6 +215,85 @@ def term(program: Program, part: Term, scope: Scope) -> str:
     if not program.takes_shape(part):
         return text
     return f"{scope.page.core('filled')}({text}, {', '.join(program.cotangents)})"
+
+
+# --- docstrings ------------------------------------------------------------------------
+
+
+_QUOTES = '"""'
+
+
+def docstring(docs: Docs, extra: Iterable[str] = ()) -> str:
+    """The docstring of a rule's function: the author's words, the rule as written, its
+    notes, and further paragraphs.
+    """
+    notes = [_note(note) for note in docs.notes]
+    paragraphs = [docs.doc, _quoted(docs.definition), "\n".join(notes), *extra]
+    return literal("\n\n".join(part for part in paragraphs if part), 1)
+
+
+def literal(text: str, depth: int) -> str:
+    """``text`` as a docstring at ``depth`` levels: `help` shows the text itself,
+    whatever quotes, backslashes and invisible characters it has.
+    """
+    lines = [line.rstrip() for line in text.strip().split("\n")] or [""]
+    prefix, body = _escaped("\n".join(lines))
+    indent = "    " * depth
+    first, *rest = body.split("\n")
+    if not rest:
+        return f"{indent}{prefix}{_QUOTES}{first}{_QUOTES}"
+    inner = [f"{indent}{line}" if line else "" for line in rest]
+    opened = f"{indent}{prefix}{_QUOTES}{first}"
+    return "\n".join([opened, *inner, f"{indent}{_QUOTES}"])
+
+
+def sentence(text: str, depth: int) -> str:
+    """Our own text as a docstring, on several lines if one is too short."""
+    longest = WIDTH - 4 * depth - 2 * len(_QUOTES)
+    if len(text) > longest:
+        text = textwrap.fill(text, WIDTH - 4 * depth - len(_QUOTES))
+    return literal(text, depth)
+
+
+def _escaped(text: str) -> tuple[str, str]:
+    """The prefix and the text between the quotes. The string is raw if backslashes are
+    its only special characters, so that formulas in LaTeX can be read.
+    """
+    plain = all(not _is_hidden(char) for char in text)
+    ends = text.endswith(('"', "\\")) or text.startswith('"')
+    if plain and not ends and _QUOTES not in text:
+        return ("r", text) if "\\" in text else ("", text)
+    body = text.replace("\\", "\\\\").replace(_QUOTES, '\\"\\"\\"')
+    if body.startswith('"'):
+        body = f"\\{body}"
+    if body.endswith('"'):
+        # As a code: formatters put a space behind a quote at the end, escaped or not.
+        before = body[:-1]
+        is_escaped = (len(before) - len(before.rstrip("\\"))) % 2
+        body = f"{before[:-1] if is_escaped else before}\\x22"
+    return "", "".join(_code(char) if _is_hidden(char) else char for char in body)
+
+
+def _is_hidden(char: str) -> bool:
+    """Control and format characters, and line ends that are not ``\\n``."""
+    return char != "\n" and unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp")
+
+
+def _code(char: str) -> str:
+    number = ord(char)
+    if number < 0x100:
+        return f"\\x{number:02x}"
+    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+
+
+def _quoted(definition: str) -> str:
+    """The rule, indented as an example."""
+    return textwrap.indent(definition, "    ")
+
+
+def _note(note: Note) -> str:
+    text = f"{note.title}: {note.text}"
+    return textwrap.fill(text, WIDTH - 4, subsequent_indent="    ")
 
 
 # --- traces ----------------------------------------------------------------------------

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from gradspec.plan.cost import CostSummary
     from gradspec.plan.program import Operators, Program
-    from gradspec.targets.lines import Lines
-    from gradspec.targets.page import Page
+
+CORE, SPECIAL, AXES = "_gradspec", "_special", "_axes"
+"""The files of a runtime: its core, special functions, and operations on named axes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +35,93 @@ class Emitted:
 class Definition:
     """A function or class of a module; ``public`` names go into ``__all__``."""
 
-    lines: Lines
+    lines: list[str]
     public: tuple[str, ...] = ()
+
+
+class Page:
+    """Collects the imports and names of a module during emission.
+
+    ``path`` of the module is relative to the folder of its runtime; ``taken`` are names
+    that no invented name may equal: those of rules and of their values.
+    """
+
+    def __init__(self, path: str, taken: Iterable[str]) -> None:
+        self.path = path
+        self._dots = "." * (path.count("/") + 1)
+        self._taken = set(taken)
+        self._lines: dict[str, None] = {}
+        self._functions: dict[str, dict[str, None]] = {}
+
+    def core(self, name: str) -> str:
+        """``name`` of the runtime's core, imported."""
+        return self._runtime(CORE, name)
+
+    def special(self, name: str) -> str:
+        """``name`` of the runtime's special functions, imported."""
+        return self._runtime(SPECIAL, name)
+
+    def axes(self, name: str) -> str:
+        """``name`` of the runtime's functions for named axes, imported."""
+        return self._runtime(AXES, name)
+
+    def use(self, line: str) -> None:
+        """Add an import line: ``import numpy as np``, ``from torch import Tensor``."""
+        self._lines.setdefault(line)
+
+    def fresh(self, name: str) -> str:
+        """``name`` as a module-level name, or ``name2``, ``name3``, … if it is used."""
+        candidate, number = name, 2
+        while candidate in self._taken:
+            candidate, number = f"{name}{number}", number + 1
+        self._taken.add(candidate)
+        return candidate
+
+    def own(self, path: str, name: str) -> str:
+        """``name`` from a module of the framework: ``page.own("torch", "Tensor")``."""
+        self.use(f"from {path} import {name}")
+        return name
+
+    @property
+    def imports(self) -> tuple[str, ...]:
+        """Import lines of the standard library and the framework."""
+        return tuple(self._lines)
+
+    @property
+    def relative(self) -> tuple[str, ...]:
+        """Import lines of the runtime; each renamed name has a line of its own."""
+        lines = []
+        for module, names in sorted(self._functions.items()):
+            head = f"from {self._dots}{module} import"
+            own = sorted((n for n in names if " as " not in n), key=_kind)
+            groups = [name for name in names if " as " in name]
+            groups += [", ".join(own)] if own else []
+            groups.sort(key=lambda group: _kind(_first(group)))
+            lines += [f"{head} {group}" for group in groups]
+        return tuple(lines)
+
+    @property
+    def runtime(self) -> frozenset[str]:
+        """The files of the runtime that the module imports: ``_gradspec.py``, …"""
+        return frozenset(f"{module}.py" for module in self._functions)
+
+    def _runtime(self, module: str, name: str) -> str:
+        """A name of the runtime, renamed if a rule or a value has it."""
+        alias = name
+        while alias in self._taken:
+            alias += "_"
+        text = name if alias == name else f"{name} as {alias}"
+        self._functions.setdefault(module, {}).setdefault(text)
+        return alias
+
+
+def _first(group: str) -> str:
+    return group.split(",", maxsplit=1)[0].split(maxsplit=1)[0]
+
+
+def _kind(name: str) -> tuple[int, str]:
+    """Constants, classes, functions, each by name: as isort has them."""
+    return 0 if name.isupper() else 1 if name[:1].isupper() else 2, name
 
 
 class Target(Protocol):

@@ -100,7 +100,7 @@ def test_targets_do_not_know_one_another() -> None:
 
 
 def test_targets_have_the_same_files() -> None:
-    shared = {"__init__.py", "dialect.py", "rule.py", "axes.py"}
+    shared = {"__init__.py", "dialect.py", "rule.py"}
     for target in TARGETS:
         files = {path.name for path in (PACKAGE / "targets" / target).glob("*.py")}
         assert shared <= files, target

@@ -26,7 +26,7 @@ from gradspec.plan.sharing import Words
 from gradspec.primitives.formula import formula
 from gradspec.targets.expressions import Scope, render
 from gradspec.targets.numpy.dialect import DIALECT
-from gradspec.targets.page import Page
+from gradspec.targets.target import Page
 
 WORDS = Words(lambda expr: expr, frozenset({"np"}))
 

@@ -10,8 +10,8 @@ import textwrap
 
 import pytest
 
-from gradspec.targets.docstring import literal
 from gradspec.targets.layout import WIDTH, statement
+from gradspec.targets.lines import literal
 
 _NAMES = ["x", "beta", "denominator", "one_minus_p", "2.0", "sigmoid_x", "k", "t"]
 _INFIX = [("+", 9), ("-", 9), ("*", 10), ("/", 10), (">", 4), ("&", 7)]

@@ -18,7 +18,7 @@ from gradspec.plan.sharing import Known, Namer, share
 from gradspec.primitives.formula import formula
 from gradspec.targets.expressions import Scope, numeral, render
 from gradspec.targets.numpy.dialect import DIALECT
-from gradspec.targets.page import Page
+from gradspec.targets.target import Page
 
 PAGE = Page("rules.py", ())
 SCOPE = Scope(DIALECT, PAGE, frozenset({"k"}), frozenset({"n"}))

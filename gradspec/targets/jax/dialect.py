@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from gradspec.plan import arrays
 from gradspec.plan.program import Operators, Program, Residuals
-from gradspec.targets.expressions import Dialect, Scope
+from gradspec.targets.axes import called, inner_product, is_over_batch, places, whole
+from gradspec.targets.expressions import ATOM, Dialect, Scope, Text
 from gradspec.targets.expressions import scope_of as scoped
-from gradspec.targets.jax.axes import ranked
-from gradspec.targets.page import Page
+from gradspec.targets.target import Page
 
 OPERATORS = Operators(
     target="jax",
@@ -16,6 +17,73 @@ OPERATORS = Operators(
     residuals=Residuals.OUTPUTS,
     by_slope=True,
 )
+
+
+# --- operations on named axes ---------------------------------------------------------
+
+
+def ranked(node: arrays.RankedNode, parts: tuple[Text, ...], scope: Scope) -> Text:
+    """The operation as text."""
+    return Text(_written(node, parts, scope), ATOM)
+
+
+def _written(node: arrays.RankedNode, parts: tuple[Text, ...], scope: Scope) -> str:
+    texts, page = [part.text for part in parts], scope.page
+    match node:
+        case arrays.Reduce():
+            return _reduce(node, texts[0])
+        case arrays.Expand(axes=axes):
+            return f"jnp.expand_dims({texts[0]}, {places(axes)})"
+        case arrays.Spread(axis=axis, size=size) if parts[0].is_scalar:
+            shape = ", ".join([whole(size).text, *["1"] * (-axis - 1)])
+            comma = "," if axis == -1 else ""
+            return f"jnp.full(({shape}{comma}), {texts[0]}, {scope.like}.dtype)"
+        case arrays.Permute(order=(-1, -2)):
+            return f"{parts[0].within(ATOM)}.mT"
+        case arrays.Permute(order=order):
+            ends = tuple(range(-len(order), 0))
+            return f"jnp.moveaxis({texts[0]}, {order}, {ends})"
+        case arrays.Diagonal(first=first, second=second):
+            return f"jnp.diagonal({texts[0]}, axis1={first}, axis2={second})"
+        case arrays.Arange(size=size):
+            return f"jnp.arange({whole(size).text})"
+        case arrays.Take(axis=axis, clipped=True):
+            return f'jnp.take({texts[0]}, {texts[1]}, axis={axis}, mode="clip")'
+        case arrays.ScatterAdd() if parts[1].is_scalar:
+            value = Text(f"jnp.asarray({texts[1]}, {scope.like}.dtype)", ATOM)
+            return called(node, [parts[0], value], page)
+        case arrays.Cumulative(axis=axis, reverse=False):
+            return f"jnp.cumsum({texts[0]}, {axis})"
+        case arrays.Cumulative(axis=axis):
+            return f"{page.axes('cumsum_back')}({texts[0]}, {axis})"
+        case arrays.Einsum():
+            return _einsum(node, parts, page)
+        case arrays.Softmax(axis=axis):
+            return f"jax.nn.softmax({texts[0]}, {axis})"
+        case arrays.LogSoftmax(axis=axis):
+            return f"jax.nn.log_softmax({texts[0]}, {axis})"
+        case _:
+            return called(node, parts, page)
+
+
+def _reduce(node: arrays.Reduce, text: str) -> str:
+    keeping = ", keepdims=True" if node.keep else ""
+    name = "jax.nn.logsumexp" if node.op == "logsumexp" else f"jnp.{node.op}"
+    if node.op == "peak":  # of nothing, too
+        name, keeping = "jnp.max", f"{keeping}, initial=-jnp.inf"
+    return f"{name}({text}, {places(node.axes)}{keeping})"
+
+
+def _einsum(node: arrays.Einsum, parts: tuple[Text, ...], page: Page) -> str:
+    if is_over_batch(node) and node.inputs == (f"...{node.output}",):
+        return f"{page.axes('batch_sum')}({parts[0].text}, {len(node.output)})"
+    if (rows := inner_product(node, parts)) is not None:
+        return f"jnp.sum({rows[0]}, {rows[1]})"
+    texts = ", ".join(part.text for part in parts)
+    return f'jnp.einsum("{",".join(node.inputs)}->{node.output}", {texts})'
+
+
+# --- the dialect -----------------------------------------------------------------------
 
 
 def _lifts(name: str, scalars: tuple[bool, ...]) -> tuple[bool, ...]:

@@ -10,16 +10,17 @@ from gradspec.ir.rule import Input, Kind, Output
 from gradspec.plan.arrays import Expr, names
 from gradspec.plan.plan import Nature, Term
 from gradspec.plan.program import Program
+from gradspec.targets import layers
 from gradspec.targets import lines as traces
-from gradspec.targets.docstring import docstring
 from gradspec.targets.expressions import Scope, render
 from gradspec.targets.jax.barriers import with_barriers
 from gradspec.targets.jax.dialect import scope_of
-from gradspec.targets.jax.layer import starts
+from gradspec.targets.layers import layer
 from gradspec.targets.lines import (
     Lines,
     assignment,
     assignments,
+    docstring,
     gradient,
     indented,
     keywords,
@@ -28,13 +29,13 @@ from gradspec.targets.lines import (
     marked,
     parameters,
     returned,
+    sentence,
     sizes,
     tightened,
     tupled,
     unpacked,
 )
-from gradspec.targets.page import Page
-from gradspec.targets.target import Definition
+from gradspec.targets.target import Definition, Page
 
 
 def definitions(program: Program, page: Page, *, trace: bool) -> list[Definition]:
@@ -45,7 +46,7 @@ def definitions(program: Program, page: Page, *, trace: bool) -> list[Definition
     found = [
         *map(Definition, [function(core), *derivative(core)]),
         Definition(_public(core), (program.name,)),
-        *starts(program, page),
+        *_initial_values(program, page),
     ]
     lines = [line for definition in found for line in definition.lines]
     if any("jnp." in line for line in lines):
@@ -410,3 +411,33 @@ def _backward(core: Core, name: str) -> Lines:
 def _shown(core: Core, values: traces.Shown) -> str:
     """A line that prints values, also under `jax.jit`."""
     return f"jax.debug.print({traces.template(core.program, values)})"
+
+
+# --- initial values --------------------------------------------------------------------
+
+
+def _initial_values(program: Program, page: Page) -> list[Definition]:
+    """``init_f``, which returns the initial arrays of a rule's params, by name: JAX has no
+    layers.
+    """
+    made = layer(program, page, "dtype shape", f"init_{program.name}")
+    if made is None:
+        return []
+    start, rule = page.core("start"), program.name
+    values = [
+        f'"{i.name}": {start}({made.public(i.name)}, '
+        f"{layers.shape(made, i, '', '')}, dtype)"
+        for i in made.params
+    ]
+    statics = {i.name for i in program.statics}
+    axes = [axis for i in made.params for axis in i.shape.axes]
+    sizes = [*made.sizes, *dict.fromkeys(str(axis) for axis in axes if axis in statics)]
+    arguments = layers.arguments(made, sizes)
+    arguments.append("dtype: jax.typing.DTypeLike | None = None")
+    about = f"What `{rule}` starts from, as keywords: `{rule}(…, **{made.name}(…))`."
+    lines = [
+        f"def {made.name}({', '.join(arguments)}) -> dict[str, {page.core('Array')}]:",
+        sentence(about, 1),
+        f"    return {{{', '.join(values)}}}",
+    ]
+    return [Definition(lines, (made.name,))]

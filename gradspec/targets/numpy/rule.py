@@ -9,12 +9,12 @@ from gradspec.ir.rule import Kind, Output
 from gradspec.plan.arrays import Expr, is_whole
 from gradspec.plan.program import Program
 from gradspec.targets import lines as traces
-from gradspec.targets.docstring import docstring, sentence
 from gradspec.targets.expressions import Scope, render, render_atom
 from gradspec.targets.layers import class_name
 from gradspec.targets.lines import (
     Lines,
     assignments,
+    docstring,
     gradient,
     indented,
     keywords,
@@ -25,12 +25,12 @@ from gradspec.targets.lines import (
     residual_names,
     residuals,
     returned,
+    sentence,
     sizes,
     tightened,
 )
 from gradspec.targets.numpy.dialect import NUMPY, scope_of
-from gradspec.targets.page import Page
-from gradspec.targets.target import Definition
+from gradspec.targets.target import Definition, Page
 
 _NUMBERS = {Kind.STATIC: "float", Kind.STATIC_INT: "int"}
 

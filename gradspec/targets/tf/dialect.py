@@ -1,22 +1,140 @@
-"""TensorFlow spellings that the table of primitives does not contain."""
+"""TensorFlow spellings that the table of primitives does not contain. No static shape or
+rank is needed: axes are negative, `tf.einsum` has ``...``.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
 
+from gradspec.plan import arrays
 from gradspec.plan.arrays import Literal, Op
 from gradspec.plan.program import Operators, Program
 from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Runtime, Template
-from gradspec.targets.expressions import Dialect, Scope
+from gradspec.targets.axes import (
+    called,
+    inner_product,
+    is_over_batch,
+    new_axes,
+    outer_sum,
+    places,
+    whole,
+)
+from gradspec.targets.expressions import ATOM, SUM, Dialect, Scope, Text
 from gradspec.targets.expressions import scope_of as scoped
-from gradspec.targets.page import Page
-from gradspec.targets.tf.axes import ranked
+from gradspec.targets.target import Page
 
 OPERATORS = Operators(
     target="tf", reserved=frozenset(["tf", "math"]), sizes_are_tensors=True
 )
+
+
+# --- operations on named axes ---------------------------------------------------------
+
+
+_LETTERS = "abcdefgh"
+
+
+def ranked(node: arrays.RankedNode, parts: tuple[Text, ...], scope: Scope) -> Text:
+    """The operation as text."""
+    match node:
+        case arrays.LogSoftmax(axis=axis) if axis != -1:
+            total = f"tf.reduce_logsumexp({parts[0].text}, {axis}, keepdims=True)"
+            return Text(f"{parts[0].within(SUM)} - {total}", SUM)
+        case arrays.Einsum() as contraction:
+            return Text(_einsum(contraction, parts, scope.page), ATOM)
+        case other:
+            return Text(_call(other, parts, scope), ATOM)
+
+
+def _call(node: arrays.RankedNode, parts: tuple[Text, ...], scope: Scope) -> str:
+    page, texts = scope.page, [part.text for part in parts]
+    match node:
+        case arrays.Reduce(op=op, axes=axes, keep=keep):
+            keepdims = ", keepdims=True" if keep else ""
+            name = "max" if op == "peak" else op  # which is -inf of nothing here
+            return f"tf.reduce_{name}({texts[0]}, {places(axes)}{keepdims})"
+        case arrays.Expand(axes=axes):
+            return _expanded(parts[0], axes)
+        case arrays.Spread(axis=axis, size=size) if parts[0].is_scalar:
+            shape = ", ".join([whole(size).text, *["1"] * (-axis - 1)])
+            return f"tf.fill([{shape}], {_tensor(parts[0], scope).text})"
+        case arrays.Permute(order=order):
+            return _permuted(texts[0], order)
+        case arrays.Diagonal(first=first, second=second):
+            return _diagonal(texts[0], first, second)
+        case arrays.Arange(size=size):
+            return f"tf.range({whole(size).text}, dtype=tf.int64)"
+        case arrays.ScatterAdd():
+            return called(node, [parts[0], _tensor(parts[1], scope)], page)
+        case arrays.Cumulative(axis=axis, reverse=reverse):
+            backwards = ", reverse=True" if reverse else ""
+            return f"tf.cumsum({texts[0]}, {axis}{backwards})"
+        case arrays.Stack():
+            return called(node, [_tensor(part, scope) for part in parts], page)
+        case arrays.Softmax(axis=-1):
+            return f"tf.nn.softmax({texts[0]})"
+        case arrays.LogSoftmax():
+            return f"tf.nn.log_softmax({texts[0]})"
+        case _:
+            return called(node, parts, page)
+
+
+def _tensor(part: Text, scope: Scope) -> Text:
+    """A number as a tensor of the working type."""
+    if not part.is_scalar:
+        return part
+    lifted = scope.dialect.lift.replace("{like}", scope.like)
+    return Text(lifted.replace("{x}", part.text), ATOM)
+
+
+def _expanded(part: Text, axes: tuple[int, ...]) -> str:
+    if len(axes) == 1:
+        return f"tf.expand_dims({part.text}, {axes[0]})"
+    return new_axes(part, axes, "tf.newaxis")
+
+
+def _permuted(text: str, order: tuple[int, ...]) -> str:
+    if order == (-1, -2):
+        return f"tf.linalg.matrix_transpose({text})"
+    word = _LETTERS[: len(order)]
+    turned = "".join(word[axis] for axis in order)
+    return f'tf.einsum("...{word}->...{turned}", {text})'
+
+
+def _diagonal(text: str, first: int, second: int) -> str:
+    if (first, second) == (-2, -1):
+        return f"tf.linalg.diag_part({text})"
+    letters = list(_LETTERS[: -min(first, second)])
+    letters[second] = letters[first]
+    others = [c for c in letters if c != letters[first]]
+    word, rest = "".join(letters), "".join([*others, letters[first]])
+    return f'tf.einsum("...{word}->...{rest}", {text})'
+
+
+# --- contractions ------------------------------------------------------------------------
+
+
+def _einsum(node: arrays.Einsum, parts: tuple[Text, ...], page: Page) -> str:
+    """`tf.einsum` is a matrix product internally. A row-wise inner product is faster as
+    a product and a sum, and a sum over batch axes needs another spelling.
+    """
+    texts = ", ".join(part.text for part in parts)
+    outer = outer_sum(node, parts, lambda part: _expanded(part, (-1,)))
+    if outer is not None:
+        return f"{page.axes('sum_of_outer')}({outer[0]}){outer[1]}"
+    if is_over_batch(node):
+        if node.inputs != (f"...{node.output}",):
+            texts = f'tf.einsum("{",".join(node.inputs)}->...{node.output}", {texts})'
+        return f"{page.axes('batch_sum')}({texts}, {len(node.output)})"
+    if (rows := inner_product(node, parts)) is not None:
+        return f"tf.reduce_sum({rows[0]}, {rows[1]})"
+    return f'tf.einsum("{",".join(node.inputs)}->{node.output}", {texts})'
+
+
+# --- the dialect -----------------------------------------------------------------------
+
 
 # In a graph a function takes its type from its first argument; and the bounds of
 # `tf.clip_by_value` must broadcast to its first argument.

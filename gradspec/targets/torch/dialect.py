@@ -1,15 +1,30 @@
-"""PyTorch spellings that the table of primitives does not contain."""
+"""PyTorch spellings that the table of primitives does not contain.
+
+Batch axes come first and are never counted: axes are negative, helpers leave the rest
+alone. Functions that legacy `vmap` (`is_grads_batched`) does not support
+(`torch.einsum`, `broadcast_to`, `flatten`) are avoided where another one is equivalent.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from gradspec.plan import arrays
+from gradspec.plan.arrays import Einsum
 from gradspec.plan.program import Operators, Program, Residuals
 from gradspec.primitives.row import Template
-from gradspec.targets.expressions import Dialect, Scope
+from gradspec.targets.axes import (
+    called,
+    inner_product,
+    matrix_product,
+    new_axes,
+    outer_sum,
+    places,
+    whole,
+)
+from gradspec.targets.expressions import ATOM, PRODUCT, Dialect, Scope, Text
 from gradspec.targets.expressions import scope_of as scoped
-from gradspec.targets.page import Page
-from gradspec.targets.torch.axes import ranked
+from gradspec.targets.target import Page
 
 OPERATORS = Operators(
     target="torch",
@@ -17,6 +32,156 @@ OPERATORS = Operators(
     residuals=Residuals.SAVED,
     by_output=True,
 )
+
+
+# --- operations on named axes ---------------------------------------------------------
+
+
+_REDUCTIONS = {"max": "torch.amax", "min": "torch.amin"}
+
+
+def ranked(node: arrays.RankedNode, parts: tuple[Text, ...], scope: Scope) -> Text:
+    """The operation as text."""
+    if isinstance(node, arrays.Einsum):
+        return einsum(node, parts, scope.page)
+    return Text(_written(node, parts, scope.like, scope.page), ATOM)
+
+
+def _written(
+    node: arrays.RankedNode, parts: tuple[Text, ...], like: str, page: Page
+) -> str:
+    texts = [part.text for part in parts]
+    match node:
+        case arrays.Reduce(op="prod", axes=axes, keep=keep):
+            return _prod(texts[0], axes, keep)
+        case arrays.Reduce(op=op, axes=axes, keep=keep):
+            name = _REDUCTIONS.get(op, f"torch.{op}")
+            name = page.axes("largest") if op == "peak" else name
+            return f"{name}({texts[0]}, {places(axes)}{_keepdim(keep)})"
+        case arrays.Expand(axes=axes):
+            return expanded(parts[0], axes)
+        case arrays.Spread(axis=axis, size=size) if parts[0].is_scalar:
+            shape = ", ".join([whole(size).text, *["1"] * (-axis - 1)])
+            return f"{like}.new_full(({shape}{',' if axis == -1 else ''}), {texts[0]})"
+        case arrays.Permute(order=order):
+            return _permuted(parts[0], order, page)
+        case arrays.Diagonal(first=first, second=second):
+            return f"torch.diagonal({texts[0]}, dim1={first}, dim2={second})"
+        case arrays.Window(axis=axis, start=start, size=size, padded=False):
+            stretch = f"{whole(start).text}, {whole(size).text}"
+            return f"torch.narrow({texts[0]}, {axis}, {stretch})"
+        case arrays.Pick(axis=axis, at=at):
+            return f"torch.select({texts[0]}, {axis}, {whole(at).text})"
+        case arrays.Arange(size=size):
+            return f"{page.axes('positions')}({whole(size).text}, {parts[-1].text})"
+        case arrays.Take(axis=axis, clipped=clipped):
+            name = page.axes("take_clipped" if clipped else "take")
+            return f"{name}({texts[0]}, {texts[1]}, {axis})"
+        case arrays.ScatterAdd():
+            texts[1] = _tensor(parts[1], like, page).text
+            return _scattered(node, texts, page)
+        case arrays.Cumulative(axis=axis, reverse=reverse):
+            return _running(texts[0], axis, reverse)
+        case arrays.Stack():
+            return called(node, [_tensor(part, like, page) for part in parts], page)
+        case arrays.Softmax(axis=axis):
+            return f"torch.softmax({texts[0]}, {axis})"
+        case arrays.LogSoftmax(axis=axis):
+            return f"torch.log_softmax({texts[0]}, {axis})"
+        case _:
+            return called(node, parts, page)
+
+
+def _tensor(part: Text, like: str, page: Page) -> Text:
+    """A number as a tensor of the working type."""
+    if not part.is_scalar:
+        return part
+    return Text(f"{page.core('scalar_like')}({like}, {part.text})", ATOM)
+
+
+def _keepdim(keep: bool) -> str:
+    return ", keepdim=True" if keep else ""
+
+
+def _prod(text: str, axes: tuple[int, ...], keep: bool) -> str:
+    """One axis at a time, which is all that `torch.prod` takes. The first axes go
+    first, so that the others keep their positions.
+    """
+    for axis in sorted(axes):
+        text = f"torch.prod({text}, {axis}{_keepdim(keep)})"
+    return text
+
+
+def expanded(part: Text, axes: tuple[int, ...]) -> str:
+    """New axes of size 1 by indexing; a single one by the cheaper method."""
+    if len(axes) == 1:
+        return f"{part.within(ATOM)}.unsqueeze({axes[0]})"
+    return new_axes(part, axes)
+
+
+def _permuted(part: Text, order: tuple[int, ...], page: Page) -> str:
+    if order == (-1, -2):
+        return f"{part.within(ATOM)}.mT"
+    return f"{page.axes('permuted')}({part.text}, {order})"
+
+
+def _running(text: str, axis: int, reverse: bool) -> str:
+    if not reverse:
+        return f"torch.cumsum({text}, {axis})"
+    return f"torch.cumsum(torch.flip({text}, ({axis},)), {axis}).flip({axis})"
+
+
+def _scattered(node: arrays.ScatterAdd, texts: list[str], page: Page) -> str:
+    index, value, size = texts[0], texts[1], whole(node.size).text
+    name = page.axes("sum_by_position" if node.over_batch else "scatter_add")
+    return f"{name}({index}, {value}, {size}, {node.count}, {node.others})"
+
+
+# --- contractions ------------------------------------------------------------------------
+#
+# Matrix products where possible. `torch.einsum` supports all of them, but is slower to
+# start (12 µs where ``x @ w.mT`` takes 4) and unsupported by legacy `vmap`: the rest is
+# arranged into matrices by a runtime function. A row-wise inner product is a product and
+# a sum: no intermediate is larger than the arguments, and `einsum` takes six times as
+# long.
+
+
+_COLUMN = ".squeeze(-1)"
+
+
+def einsum(node: Einsum, parts: tuple[Text, ...], page: Page) -> Text:
+    """The shortest text of the contraction."""
+    outer = outer_sum(node, parts, lambda part: expanded(part, (-1,)))
+    if outer is not None:
+        return Text(f"{page.axes('sum_of_outer')}({outer[0]}){outer[1]}", ATOM)
+    if (rows := inner_product(node, parts)) is not None:
+        return Text(f"torch.sum({rows[0]}, {rows[1]})", ATOM)
+    if (product := matrix_product(node)) is not None:
+        left = _side(parts[product.left], product.is_left_swapped, PRODUCT)
+        if product.is_column:
+            column = expanded(parts[product.right], (-1,))
+            return Text(f"({left} @ {column}){_COLUMN}", ATOM)
+        right = _side(parts[product.right], product.is_right_swapped, PRODUCT + 1)
+        return Text(f"{left} @ {right}", PRODUCT)
+    texts = ", ".join(part.text for part in parts)
+    if node.inputs == (f"...{node.output}",):
+        return Text(f"{page.axes('sum_over_batch')}({texts}, {len(node.output)})", ATOM)
+    name = page.axes("contraction") if len(parts) == 2 else "torch.einsum"
+    return Text(f'{name}("{",".join(node.inputs)}->{node.output}", {texts})', ATOM)
+
+
+def _side(part: Text, is_swapped: bool, least: int) -> str:
+    return f"{part.within(ATOM)}.mT" if is_swapped else part.within(least)
+
+
+def is_view(text: str) -> bool:
+    """True if a contraction so written permutes axes after it has computed."""
+    of_order = text.startswith(("contraction(", "contraction_(", "torch.einsum("))
+    return of_order or text.endswith((_COLUMN, "[0]"))
+
+
+# --- the dialect -----------------------------------------------------------------------
+
 
 TORCH = "import torch"
 _TENSORS_ONLY = ("atan2", "heaviside", "hypot", "logaddexp", "max", "min")

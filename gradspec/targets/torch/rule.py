@@ -1,4 +1,6 @@
-"""One rule in PyTorch: a class with its formulas, and a public function."""
+"""One rule in PyTorch: a class with its formulas, a public function, and the
+`torch.nn.Module` of a rule with params.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +25,15 @@ from gradspec.plan.arrays import Op as Operation
 from gradspec.plan.plan import Nature, Step, Term
 from gradspec.plan.program import Program
 from gradspec.primitives.lookup import primitive
+from gradspec.targets import layers
 from gradspec.targets import lines as traces
-from gradspec.targets.docstring import docstring
 from gradspec.targets.expressions import Scope, is_scalar, render, render_atom
-from gradspec.targets.layers import class_name, layer
+from gradspec.targets.layers import Layer, class_name, layer
 from gradspec.targets.lines import (
     Lines,
     assignment,
     assignments,
+    docstring,
     indented,
     keywords,
     kinds_of,
@@ -39,14 +42,12 @@ from gradspec.targets.lines import (
     residual_names,
     residuals,
     returned,
+    sentence,
     sizes,
     tightened,
 )
-from gradspec.targets.page import Page
-from gradspec.targets.target import Definition
-from gradspec.targets.torch.axes import is_view
-from gradspec.targets.torch.dialect import TORCH, scope_of
-from gradspec.targets.torch.layer import OWN, layer_class
+from gradspec.targets.target import Definition, Page
+from gradspec.targets.torch.dialect import TORCH, is_view, scope_of
 
 _TYPES = {Kind.INT: "torch.int64", Kind.BOOL: "torch.bool"}
 
@@ -60,12 +61,8 @@ def definitions(program: Program, page: Page, *, trace: bool) -> list[Definition
         Definition(_class(program, own, page, trace)),
         Definition(_function(program, own), (program.name,)),
     ]
-    made = layer(program, class_name(program.name), OWN)
-    if made is not None:
-        made = layer(program, page.fresh(made.name), OWN)
-        assert made is not None
-        found.append(Definition(layer_class(made), (made.name,)))
-    return found
+    made = layer(program, page, OWN)
+    return found if made is None else [*found, _layer(made)]
 
 
 def _function(program: Program, own: str) -> Lines:
@@ -430,3 +427,74 @@ def _shown(program: Program, values: traces.Shown, number: str = "") -> Lines:
         lines += assignment(name, text)
         found.append((label, name if text in plain else f"{name}.detach()"))
     return [*lines, f'print({traces.pieces(program, found, " = ")}, sep="")']
+
+
+# --- the layer -------------------------------------------------------------------------
+
+
+OWN = """
+T_destination add_module apply bfloat16 buffers call_super_init children compile cpu
+cuda double dump_patches eval extra_repr float forward get_buffer get_extra_state
+get_parameter get_submodule half ipu load_state_dict modules mtia named_buffers
+named_children named_modules named_parameters parameters register_backward_hook
+register_buffer register_forward_hook register_forward_pre_hook
+register_full_backward_hook register_full_backward_pre_hook
+register_load_state_dict_post_hook register_load_state_dict_pre_hook register_module
+register_parameter register_state_dict_post_hook register_state_dict_pre_hook
+requires_grad_ reset_parameters set_extra_state set_submodule share_memory state_dict
+to to_empty train training type xpu zero_grad
+self device dtype shape torch super tuple isinstance int getattr
+"""
+"""Names in the class and its methods."""
+
+
+def _layer(layer: Layer) -> Definition:
+    """The class, which holds the params and calls the function."""
+    data = ", ".join(f"{layer.public(i.name)}: Tensor" for i in layer.data)
+    params = layers.listed(layer.public(i.name) for i in layer.params)
+    arguments = [
+        *layers.arguments(layer, layer.sizes, layers.statics(layer)),
+        "device: torch.device | str | None = None",
+        "dtype: torch.dtype | None = None",
+    ]
+    lines = [
+        f"class {layer.name}(torch.nn.Module):",
+        sentence(f"`{layer.program.name}` with a learned {params}.", 1),
+        "",
+        f"    def __init__({', '.join(['self', *arguments])}) -> None:",
+        *indented(indented(_constructor(layer))),
+        "",
+        "    def reset_parameters(self) -> None:",
+        sentence("Every parameter as in a new layer.", 2),
+        "        for name, value in self._initial.items():",
+        "            torch.nn.init.constant_(getattr(self, name), value)",
+        "",
+        f"    def forward(self, {data}) -> {returned(layer.program, 'Tensor')}:",
+        f"        return {layers.call(layer)}",
+        "",
+        "    def extra_repr(self) -> str:",
+        *indented(indented(_representation(layer))),
+    ]
+    return Definition(lines, (layer.name,))
+
+
+def _constructor(layer: Layer) -> Lines:
+    lines = ["super().__init__()", *layers.kept(layer, layer.sizes)]
+    for i in layer.params:
+        empty = f"torch.empty({layers.shape(layer, i)}, device=device, dtype=dtype)"
+        lines.append(f"self.{layer.public(i.name)} = torch.nn.Parameter({empty})")
+    return [*lines, "self.reset_parameters()"]
+
+
+def _representation(layer: Layer) -> Lines:
+    """The constructor arguments; for params their initial values."""
+    sizes = [f"{layer.public(n)}={{self.{layer.public(n)}}}" for n in layer.sizes]
+    free = [f"{layers.SHAPE}={{self.{layers.SHAPE}}}"] if layer.is_free else []
+    names = [layer.public(i.name) for i in layer.program.statics]
+    fixed = [f"{name}={{self.{name}}}" for name in names]
+    text = ", ".join([*sizes, *free, *fixed])
+    first = f'f"{text}", ' if text else ""
+    return [
+        'started = (f"{name}={value}" for name, value in self._initial.items())',
+        f'return ", ".join([{first}*started])',
+    ]
