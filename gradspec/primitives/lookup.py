@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from gradspec.primitives import (
     table_algebraic,
-    table_bessel,
     table_elementary,
-    table_error,
-    table_gamma,
     table_internal,
     table_operators,
+    table_special,
     table_trigonometric,
 )
 from gradspec.primitives.row import Primitive
@@ -19,9 +17,7 @@ ROWS: tuple[Primitive, ...] = (
     *table_elementary.ROWS,
     *table_algebraic.ROWS,
     *table_trigonometric.ROWS,
-    *table_error.ROWS,
-    *table_gamma.ROWS,
-    *table_bessel.ROWS,
+    *table_special.ROWS,
 )
 """All rows that users have a name or an operator for, family by family."""
 

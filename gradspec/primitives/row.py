@@ -8,8 +8,9 @@ duck-typed callables, so that the table imports neither flint nor sympy nor nump
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -117,17 +118,20 @@ class Primitive:
     sympy       takes the sympy module, then sympy expressions; None: SymPy sees an
                 uninterpreted function (it turns a step into a Dirac delta, and sorts
                 the conditions of a ``Piecewise`` for seconds)
-    model       takes the numpy module, then float64 arrays; None: use ``ball``
+    model       takes the numpy module, then float64 arrays; left out, NumPy's function if
+                the row is spelled as one, else None: use ``ball``
     cost        in multiplications of a float32 array (numpy, no vector maths library)
     source      of the formula (DLMF, Abramowitz & Stegun, a paper, a manual)
     spellings   per target: "numpy", "torch", "tf", "jax"; and "python", of plain numbers,
-                where the standard library has it (elsewhere the meaning is expanded)
+                where the standard library has it (elsewhere the meaning is expanded);
+                left out, the function of the row's name in every runtime
     """
 
     name: str
-    params: tuple[str, ...]
+    params: tuple[str, ...] = ("x",)
+    _: KW_ONLY
     ball: Callable[..., Any]
-    spellings: Mapping[str, Spelling]
+    spellings: Mapping[str, Spelling] = field(default_factory=dict)
     partials: tuple[str | None, ...] = ()
     meaning: str | None = None
     domain: str = ""
@@ -150,6 +154,12 @@ class Primitive:
     cost: float = 1.0
     source: str = ""
     notes: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.spellings:
+            object.__setattr__(self, "spellings", everywhere(self.name))
+        if self.model is None:
+            object.__setattr__(self, "model", _model(self.spellings["numpy"]))
 
     @property
     def arity(self) -> int:
@@ -200,16 +210,29 @@ def calls(
     python: str = "",
     jax: str | Spelling = "",
 ) -> dict[str, Spelling]:
-    """Functions called with the arguments in order: ``"np.exp"`` is ``np.exp(x)``.
+    """Functions called with the arguments in order: ``"np.exp"`` is ``np.exp(x)``. A
+    name without a module is a function of the runtime, but for plain numbers.
 
     JAX has the names of NumPy and SciPy: ``jax`` is given where they do not apply.
     """
     given = {"numpy": numpy, "torch": torch, "tf": tf, "jax": jax or as_in_jax(numpy)}
-    given |= {"python": python} if python else {}
-    return {
-        target: call(arity, name) if isinstance(name, str) else name
-        for target, name in given.items()
-    }
+    found = {target: _function(arity, how) for target, how in given.items()}
+    return found | ({"python": call(arity, python)} if python else {})
+
+
+def _function(arity: int, how: str | Spelling) -> Spelling:
+    if isinstance(how, str):
+        return call(arity, how) if "." in how else special(how)
+    return how
+
+
+_NUMPY = re.compile(r"np\.(\w+)\(")
+
+
+def _model(numpy: Spelling) -> Callable[..., Any] | None:
+    """The function of the numpy module by which a row is spelled."""
+    called = _NUMPY.match(numpy.text) if isinstance(numpy, Template) else None
+    return called and (lambda np, *args: getattr(np, called[1])(*args))
 
 
 def call(arity: int, name: str) -> Template:

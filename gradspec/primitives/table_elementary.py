@@ -10,8 +10,6 @@ from gradspec.primitives.row import (
     Primitive,
     Template,
     calls,
-    everywhere,
-    special,
 )
 
 
@@ -40,7 +38,6 @@ def _zero_wins(np: Any, x: Any, factor: Any) -> Any:
 _EXPONENTIALS = (
     Primitive(
         "exp",
-        ("x",),
         partials=("out",),
         bounds=("0", ""),
         inverse="log(out)",
@@ -48,7 +45,6 @@ _EXPONENTIALS = (
         ball=lambda x: x.exp(),
         series=lambda x: x.exp(),
         sympy=lambda sp, x: sp.exp(x),
-        model=lambda np, x: np.exp(x),
         cost=8,
         source="DLMF 4.2(iii)",
         spellings=calls(1, "np.exp", "torch.exp", "tf.exp", "math.exp"),
@@ -57,7 +53,6 @@ _EXPONENTIALS = (
     # and Stability of Numerical Algorithms, 2002, section 1.12): at x = 9, 80 times.
     Primitive(
         "exp_neg_square",
-        ("x",),
         meaning="exp(-square(x))",
         partials=("-2 * out * x",),
         ball=lambda x: (-(x * x)).exp(),
@@ -65,12 +60,10 @@ _EXPONENTIALS = (
         model=lambda np, x: _split(np, x, 1.0),
         cost=28,
         source="exp(-h**2) * exp((h - x) * (h + x)), h the leading bits of x",
-        spellings=everywhere("exp_neg_square"),
         notes="the square is split, so that its rounding error is not magnified",
     ),
     Primitive(
         "exp_neg_half_square",
-        ("x",),
         meaning="exp(-0.5 * square(x))",
         partials=("-out * x",),
         ball=lambda x: (-(x * x) / 2).exp(),
@@ -78,12 +71,10 @@ _EXPONENTIALS = (
         model=lambda np, x: _split(np, x, 0.5),
         cost=28,
         source="as exp_neg_square",
-        spellings=everywhere("exp_neg_half_square"),
         notes="the square is split, so that its rounding error is not magnified",
     ),
     Primitive(
         "expm1",
-        ("x",),
         meaning="exp(x) - 1",
         partials=("exp(x)",),  # `out + 1` is 0 for x < -17 in float32
         bounds=("-1", ""),
@@ -91,21 +82,12 @@ _EXPONENTIALS = (
         ball=lambda x: x.expm1(),
         series=lambda x: x.exp() - 1,
         sympy=lambda sp, x: sp.exp(x) - 1,
-        model=lambda np, x: np.expm1(x),
         cost=20,
         source="C standard, 7.12.6.3",
-        spellings=calls(
-            1,
-            "np.expm1",
-            special("expm1"),
-            "tf.math.expm1",
-            "math.expm1",
-            special("expm1"),
-        ),
+        spellings=calls(1, "np.expm1", "expm1", "tf.math.expm1", "math.expm1", "expm1"),
     ),
     Primitive(
         "exp2",
-        ("x",),
         meaning="2**x",
         partials=("log(2) * out",),
         bounds=("0", ""),
@@ -113,7 +95,6 @@ _EXPONENTIALS = (
         mistaken=("exp",),
         ball=balls.exp2,
         sympy=lambda sp, x: sp.Integer(2) ** x,
-        model=lambda np, x: np.exp2(x),
         cost=8,
         source="C standard, 7.12.6.2",
         spellings=calls(
@@ -130,7 +111,6 @@ _EXPONENTIALS = (
 _LOGARITHMS = (
     Primitive(
         "log",
-        ("x",),
         partials=("1 / x",),
         domain="x > 0",
         inverse="exp(out)",
@@ -138,14 +118,12 @@ _LOGARITHMS = (
         ball=lambda x: x.log(),
         series=lambda x: x.log(),
         sympy=lambda sp, x: sp.log(x),
-        model=lambda np, x: np.log(x),
         cost=8,
         source="DLMF 4.2(i)",
         spellings=calls(1, "np.log", "torch.log", "tf.math.log", "math.log"),
     ),
     Primitive(
         "log1p",
-        ("x",),
         meaning="log(1 + x)",
         partials=("1 / (1 + x)",),
         domain="x > -1",
@@ -153,21 +131,14 @@ _LOGARITHMS = (
         ball=lambda x: x.log1p(),
         series=lambda x: (1 + x).log(),
         sympy=lambda sp, x: sp.log(1 + x),
-        model=lambda np, x: np.log1p(x),
         cost=20,
         source="C standard, 7.12.6.9",
         spellings=calls(
-            1,
-            "np.log1p",
-            "torch.log1p",
-            "tf.math.log1p",
-            "math.log1p",
-            special("log1p"),
+            1, "np.log1p", "torch.log1p", "tf.math.log1p", "math.log1p", "log1p"
         ),
     ),
     Primitive(
         "log2",
-        ("x",),
         meaning="log(x) / log(2)",
         partials=("1 / (log(2) * x)",),
         domain="x > 0",
@@ -175,7 +146,6 @@ _LOGARITHMS = (
         mistaken=("log", "log10"),
         ball=lambda x: x.log() / x.const_log2(),
         sympy=lambda sp, x: sp.log(x) / sp.log(2),
-        model=lambda np, x: np.log2(x),
         cost=10,
         source="C standard, 7.12.6.10",
         spellings=calls(
@@ -184,7 +154,6 @@ _LOGARITHMS = (
     ),
     Primitive(
         "log10",
-        ("x",),
         meaning="log(x) / log(10)",
         partials=("1 / (log(10) * x)",),
         domain="x > 0",
@@ -192,7 +161,6 @@ _LOGARITHMS = (
         mistaken=("log", "log2"),
         ball=lambda x: x.log() / x.const_log10(),
         sympy=lambda sp, x: sp.log(x) / sp.log(10),
-        model=lambda np, x: np.log10(x),
         cost=10,
         source="C standard, 7.12.6.8",
         spellings=calls(
@@ -204,7 +172,6 @@ _LOGARITHMS = (
 _LOGISTIC = (
     Primitive(
         "sigmoid",
-        ("x",),
         meaning="1 / (1 + exp(-x))",
         partials=("out * sigmoid(-x)",),  # `out * (1 - out)` is 0 for x > 17 in float32
         bounds=("0", "1"),
@@ -218,16 +185,11 @@ _LOGISTIC = (
         cost=12,
         source="the logistic function; t / (1 + t) and 1 / (1 + t), t = exp(-|x|)",
         spellings=calls(
-            1,
-            special("sigmoid"),
-            "torch.sigmoid",
-            "tf.sigmoid",
-            jax="jax.nn.sigmoid",
+            1, "sigmoid", "torch.sigmoid", "tf.sigmoid", jax="jax.nn.sigmoid"
         ),
     ),
     Primitive(
         "logsigmoid",
-        ("x",),
         meaning="log(1 / (1 + exp(-x)))",
         partials=("sigmoid(-x)",),
         bounds=("", "0"),
@@ -246,7 +208,6 @@ _LOGISTIC = (
     ),
     Primitive(
         "softplus",
-        ("x",),
         meaning="log(1 + exp(x))",
         partials=("sigmoid(x)",),
         inverse="log(expm1(out))",
@@ -259,7 +220,7 @@ _LOGISTIC = (
         # torch's own threshold, 20, costs 5.6e5 ULP in float64: exp(-20) is not small.
         spellings=calls(
             1,
-            special("softplus"),
+            "softplus",
             Template("torch.nn.functional.softplus({x}, threshold=40.0)"),
             "tf.math.softplus",
             jax="jax.nn.softplus",
@@ -267,7 +228,7 @@ _LOGISTIC = (
     ),
     Primitive(
         "logaddexp",
-        ("x", "y"),
+        params=("x", "y"),
         meaning="log(exp(x) + exp(y))",
         partials=("sigmoid(x - y)", "sigmoid(y - x)"),
         is_commutative=True,
@@ -277,16 +238,11 @@ _LOGISTIC = (
         cost=30,
         source="max(x, y) + log1p(exp(-|x - y|))",
         spellings=calls(
-            2,
-            special("logaddexp"),
-            "torch.logaddexp",
-            special("logaddexp"),
-            jax=special("logaddexp"),
+            2, "logaddexp", "torch.logaddexp", "logaddexp", jax="logaddexp"
         ),
     ),
     Primitive(
         "logit",
-        ("x",),
         meaning="log(x / (1 - x))",
         partials=("1 / (x * (1 - x))",),
         domain="0 < x and x < 1",
@@ -295,20 +251,14 @@ _LOGISTIC = (
         model=_logit,
         cost=28,
         source="log(x / (1 - x)); about 1/2 as log1p((2x - 1) / (1 - x))",
-        spellings=calls(
-            1,
-            special("logit"),
-            special("logit"),
-            special("logit"),
-            jax=special("logit"),
-        ),
+        spellings=calls(1, "logit", "logit", "logit", jax="logit"),
     ),
 )
 
 _PRODUCTS = (
     Primitive(
         "xlogy",
-        ("x", "y"),
+        params=("x", "y"),
         meaning="0 if x == 0 else x * log(y)",
         partials=("log(y)", "x / y"),
         domain="y > 0 or x == 0 and y == 0",
@@ -318,12 +268,12 @@ _PRODUCTS = (
         cost=14,
         source="continued by 0 to x = 0, as entropy asks: Cover and Thomas, 2.1",
         spellings=calls(
-            2, special("xlogy"), "torch.xlogy", "tf.math.xlogy", jax="jax.special.xlogy"
+            2, "xlogy", "torch.xlogy", "tf.math.xlogy", jax="jax.special.xlogy"
         ),
     ),
     Primitive(
         "xlog1py",
-        ("x", "y"),
+        params=("x", "y"),
         meaning="0 if x == 0 else x * log(1 + y)",
         partials=("log1p(y)", "x / (1 + y)"),
         domain="y > -1 or x == 0 and y == -1",
@@ -333,11 +283,7 @@ _PRODUCTS = (
         cost=26,
         source="continued by 0 to x = 0, as entropy asks: Cover and Thomas, 2.1",
         spellings=calls(
-            2,
-            special("xlog1py"),
-            "torch.special.xlog1py",
-            "tf.math.xlog1py",
-            jax=special("xlog1py"),
+            2, "xlog1py", "torch.special.xlog1py", "tf.math.xlog1py", jax="xlog1py"
         ),
     ),
 )

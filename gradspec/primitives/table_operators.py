@@ -81,7 +81,6 @@ _ARITHMETIC = (
     ),
     Primitive(
         "neg",
-        ("x",),
         partials=("-1",),
         symmetry="odd",
         inverse="-out",
@@ -175,7 +174,6 @@ _LOGIC = (
     ),
     Primitive(
         "not",
-        ("x",),
         partials=(None,),
         types=("bool",),
         result="bool",

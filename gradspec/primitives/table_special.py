@@ -1,4 +1,5 @@
-"""The error function, its relatives, and the normal distribution."""
+"""The error function, its relatives and the normal distribution; the gamma function and
+its logarithmic derivatives; modified Bessel functions of the first kind."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradspec.primitives import balls
-from gradspec.primitives.row import Primitive, call, calls, everywhere, special
+from gradspec.primitives.row import Primitive, call, calls, everywhere
 
 
 def _by_libm(np: Any, function: Callable[[float], float], x: Any) -> Any:
@@ -15,10 +16,9 @@ def _by_libm(np: Any, function: Callable[[float], float], x: Any) -> Any:
     return np.asarray(np.frompyfunc(function, 1, 1)(x), dtype=np.float64)
 
 
-ROWS = (
+_ERROR = (
     Primitive(
         "erf",
-        ("x",),
         partials=("2 / sqrt(pi) * exp(-square(x))",),
         symmetry="odd",
         bounds=("-1", "1"),
@@ -30,18 +30,10 @@ ROWS = (
         model=lambda np, x: _by_libm(np, math.erf, x),
         cost=30,
         source="DLMF 7.2.1",
-        spellings=calls(
-            1,
-            special("erf"),
-            "torch.erf",
-            special("erf"),
-            "math.erf",
-            "jax.special.erf",
-        ),
+        spellings=calls(1, "erf", "torch.erf", "erf", "math.erf", "jax.special.erf"),
     ),
     Primitive(
         "erfc",
-        ("x",),
         meaning="1 - erf(x)",
         partials=("-2 / sqrt(pi) * exp(-square(x))",),
         bounds=("0", "2"),
@@ -53,40 +45,30 @@ ROWS = (
         cost=40,
         source="DLMF 7.2.2",
         spellings=calls(
-            1,
-            special("erfc"),
-            "torch.erfc",
-            "tf.math.erfc",
-            "math.erfc",
-            "jax.special.erfc",
+            1, "erfc", "torch.erfc", "tf.math.erfc", "math.erfc", "jax.special.erfc"
         ),
     ),
     Primitive(
         "erfcx",
-        ("x",),
         meaning="exp(square(x)) * erfc(x)",
         partials=("erfcx_slope(x)",),
         ball=balls.scaled_erfc,
         sympy=lambda sp, x: sp.exp(x**2) * sp.erfc(x),
         cost=40,
         source="DLMF 7.2.3 on the imaginary axis",
-        spellings=everywhere("erfcx"),
     ),
     Primitive(
         "erfcx_slope",
-        ("x",),
         meaning="2 * x * erfcx(x) - 2 / sqrt(pi)",
         partials=("2 * erfcx(x) + 2 * x * out",),
         ball=balls.scaled_erfc_slope,
         sympy=lambda sp, x: 2 * x * sp.exp(x**2) * sp.erfc(x) - 2 / sp.sqrt(sp.pi),
         cost=40,
         source="DLMF 7.18.2: twice a repeated integral of erfc, scaled",
-        spellings=everywhere("erfcx_slope"),
         notes="the derivative of erfcx, without the cancellation for large x",
     ),
     Primitive(
         "erfinv",
-        ("x",),
         partials=("erfinv_slope(x)",),
         domain="-1 < x and x < 1",
         symmetry="odd",
@@ -95,17 +77,10 @@ ROWS = (
         sympy=lambda sp, x: sp.erfinv(x),
         cost=40,
         source="DLMF 7.17(i)",
-        spellings=calls(
-            1,
-            special("erfinv"),
-            "torch.erfinv",
-            special("erfinv"),
-            jax=special("erfinv"),
-        ),
+        spellings=calls(1, "erfinv", "torch.erfinv", "erfinv", jax="erfinv"),
     ),
     Primitive(
         "erfcinv",
-        ("x",),
         meaning="erfinv(1 - x)",
         partials=("erfcinv_slope(x)",),
         domain="0 < x and x < 2",
@@ -113,25 +88,19 @@ ROWS = (
         sympy=lambda sp, x: sp.erfcinv(x),
         cost=40,
         source="DLMF 7.17(i)",
-        spellings=calls(
-            *(1, special("erfcinv"), special("erfcinv"), special("erfcinv")),
-            jax=special("erfcinv"),
-        ),
+        spellings=calls(1, "erfcinv", "erfcinv", "erfcinv"),
     ),
     Primitive(
         "ndtr",
-        ("x",),
         meaning="0.5 * erfc(-x / sqrt(2))",
         partials=("exp(-0.5 * square(x)) / sqrt(2 * pi)",),
         ball=balls.ndtr,
         sympy=lambda sp, x: sp.erfc(-x / sp.sqrt(2)) / 2,
         cost=40,
         source="DLMF 7.20.1; Abramowitz and Stegun 26.2.29",
-        spellings=everywhere("ndtr"),
     ),
     Primitive(
         "ndtri",
-        ("x",),
         meaning="sqrt(2) * erfinv(2 * x - 1)",
         partials=("ndtri_slope(x)",),
         domain="0 < x and x < 1",
@@ -140,13 +109,15 @@ ROWS = (
         cost=40,
         source="Wichura, Algorithm AS 241, Applied Statistics 37 (1988)",
         spellings=calls(
-            *(1, special("ndtri"), "torch.special.ndtri", special("ndtri")),
+            1,
+            "ndtri",
+            "torch.special.ndtri",
+            "ndtri",
             jax="jax.special.ndtri",
         ),
     ),
     Primitive(
         "log_ndtr",
-        ("x",),
         meaning="log(0.5 * erfc(-x / sqrt(2)))",
         partials=("inverse_mills(x)",),
         ball=balls.log_ndtr,
@@ -157,7 +128,6 @@ ROWS = (
     ),
     Primitive(
         "inverse_mills",
-        ("x",),
         meaning="sqrt(2 / pi) / erfcx(-sqrt(0.5) * x)",
         partials=("-out * (x + out)",),
         ball=balls.inverse_mills,
@@ -166,12 +136,10 @@ ROWS = (
         ),
         cost=70,
         source="DLMF 7.8.1: the reciprocal of Mills' ratio, at -x",
-        spellings=everywhere("inverse_mills"),
         notes="the derivative of log_ndtr, without a quotient that underflows",
     ),
     Primitive(
         "erfinv_slope",
-        ("x",),
         meaning="0.5 * sqrt(pi) * exp(square(erfinv(x)))",
         partials=("2 * square(out) * erfinv(x)",),
         domain="-1 < x and x < 1",
@@ -179,12 +147,10 @@ ROWS = (
         sympy=lambda sp, x: sp.sqrt(sp.pi) / 2 * sp.exp(sp.erfinv(x) ** 2),
         cost=80,
         source="DLMF 7.17(i)",
-        spellings=everywhere("erfinv_slope"),
         notes="the derivative of erfinv, without the magnified error of a square",
     ),
     Primitive(
         "erfcinv_slope",
-        ("x",),
         meaning="-0.5 * sqrt(pi) * exp(square(erfcinv(x)))",
         partials=("2 * square(out) * erfcinv(x)",),
         domain="0 < x and x < 2",
@@ -192,12 +158,10 @@ ROWS = (
         sympy=lambda sp, x: -sp.sqrt(sp.pi) / 2 * sp.exp(sp.erfcinv(x) ** 2),
         cost=80,
         source="DLMF 7.17(i)",
-        spellings=everywhere("erfcinv_slope"),
         notes="the derivative of erfcinv, without the magnified error of a square",
     ),
     Primitive(
         "ndtri_slope",
-        ("x",),
         meaning="sqrt(2 * pi) * exp(0.5 * square(ndtri(x)))",
         partials=("square(out) * ndtri(x)",),
         domain="0 < x and x < 1",
@@ -205,7 +169,148 @@ ROWS = (
         sympy=lambda sp, x: sp.sqrt(2 * sp.pi) * sp.exp(sp.erfinv(2 * x - 1) ** 2),
         cost=80,
         source="Abramowitz and Stegun 26.2.1: the reciprocal of the density",
-        spellings=everywhere("ndtri_slope"),
         notes="the derivative of ndtri, without the magnified error of a square",
     ),
 )
+
+
+_GAMMA = (
+    Primitive(
+        "lgamma",
+        meaning="log(abs(gamma(x)))",
+        partials=("digamma(x)",),
+        domain="x > 0 or x != floor(x)",
+        mistaken=("gamma",),
+        ball=balls.log_gamma,
+        series=lambda x: x.lgamma(),
+        sympy=lambda sp, x: sp.loggamma(x),
+        cost=60,
+        source="DLMF 5.2.1; C standard, 7.12.8.3",
+        spellings=calls(
+            1, "lgamma", "torch.lgamma", "tf.math.lgamma", "math.lgamma", "lgamma"
+        ),
+    ),
+    Primitive(
+        "gamma",
+        partials=("out * digamma(x)",),
+        domain="x > 0 or x != floor(x)",
+        mistaken=("lgamma",),
+        ball=lambda x: x.gamma(),
+        series=lambda x: x.gamma(),
+        sympy=lambda sp, x: sp.gamma(x),
+        cost=60,
+        source="DLMF 5.2.1",
+        spellings={**everywhere("gamma"), "python": call(1, "math.gamma")},
+    ),
+    # The derivative on the left by reflection: polygamma is that of the right half.
+    Primitive(
+        "digamma",
+        partials=(
+            "polygamma(1, x) if x > 0 else square(pi / sinpi(x)) - polygamma(1, 1 - x)",
+        ),
+        domain="x > 0 or x != floor(x)",
+        ball=lambda x: x.digamma(),
+        sympy=lambda sp, x: sp.digamma(x),
+        cost=60,
+        source="DLMF 5.2.2; reflection 5.15.6",
+        spellings=everywhere("digamma") | {"torch": call(1, "torch.digamma")},
+    ),
+    Primitive(
+        "polygamma",
+        params=("x", "y"),
+        types=("int", "real"),
+        partials=(None, "polygamma(x + 1, y)"),
+        domain="x >= 0 and y > 0",
+        ball=balls.polygamma,
+        sympy=lambda sp, x, y: sp.polygamma(x, y),
+        cost=80,
+        source="DLMF 5.15.1, through Hurwitz's zeta function: 25.11.12",
+        notes="the first argument is the order: a static or constant integer",
+    ),
+)
+
+
+_BESSEL = (
+    Primitive(
+        "i0",
+        partials=("i1(x)",),
+        symmetry="even",
+        bounds=("1", ""),
+        ball=lambda x: x.bessel_i(balls.number(x, 0)),
+        sympy=lambda sp, x: sp.besseli(0, x),
+        cost=40,
+        source="DLMF 10.25.2; derivative 10.29.3",
+    ),
+    Primitive(
+        "i1",
+        partials=("i1_slope(x)",),
+        symmetry="odd",
+        ball=balls.i1,
+        sympy=lambda sp, x: sp.besseli(1, x),
+        cost=40,
+        source="DLMF 10.25.2; derivative 10.29.2",
+    ),
+    Primitive(
+        "i1_slope",
+        meaning="i0(x) - i1(x) / x if x != 0 else 0.5",
+        partials=("i1(x) + (i1(x) / x - out) / x if x != 0 else 0",),
+        ball=balls.i1_slope,
+        sympy=lambda sp, x: (sp.besseli(0, x) + sp.besseli(2, x)) / 2,
+        cost=80,
+        source="DLMF 10.29.1; derivative by the differential equation 10.25.1",
+        notes="the derivative of i1, without the cancellation about 0",
+    ),
+    Primitive(
+        "i0e",
+        meaning="exp(-abs(x)) * i0(x)",
+        partials=("i0e_slope(x)",),
+        kinks=(("x == 0", "0, midway between the two slopes, as for abs"),),
+        ball=balls.scaled_i0,
+        sympy=lambda sp, x: sp.exp(-sp.Abs(x)) * sp.besseli(0, x),
+        cost=40,
+        source="DLMF 10.25.2",
+    ),
+    Primitive(
+        "i1e",
+        meaning="exp(-abs(x)) * i1(x)",
+        partials=("i1e_slope(x)",),
+        ball=balls.scaled_i1,
+        sympy=lambda sp, x: sp.exp(-sp.Abs(x)) * sp.besseli(1, x),
+        cost=40,
+        source="DLMF 10.25.2",
+    ),
+    Primitive(
+        "i0e_slope",
+        meaning="i1e(x) - sign(x) * i0e(x)",
+        partials=(
+            "-2 * sign(x) * out - (out + sign(x) * i0e(x)) / x if x != 0 else 1.5",
+        ),
+        kinks=(("x == 0", "the limit from either side"),),
+        ball=balls.scaled_i0_slope,
+        sympy=lambda sp, x: (
+            sp.exp(-sp.Abs(x)) * (sp.besseli(1, x) - sp.sign(x) * sp.besseli(0, x))
+        ),
+        cost=100,
+        source="DLMF 10.29.3; derivative by the differential equation 10.25.1",
+        notes="the derivative of i0e, without the cancellation for large x",
+    ),
+    Primitive(
+        "i1e_slope",
+        meaning="0.5 if x == 0 else i0e(x) - i1e(x) * (sign(x) + 1 / x)",
+        partials=(
+            "-2 * sign(x) * out - (out - i1e(x) / x) / x - sign(x) * i1e(x) / x "
+            "if x != 0 else 0",
+        ),
+        kinks=(("x == 0", "0, midway between the two slopes"),),
+        ball=balls.scaled_i1_slope,
+        sympy=lambda sp, x: (
+            sp.exp(-sp.Abs(x))
+            * (sp.besseli(0, x) - sp.besseli(1, x) * (sp.sign(x) + 1 / x))
+        ),
+        cost=100,
+        source="DLMF 10.29.2; derivative by the differential equation 10.25.1",
+        notes="the derivative of i1e, without the cancellation for large x",
+    ),
+)
+
+ROWS = _ERROR + _GAMMA + _BESSEL
