@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 from statistics import median
 
@@ -75,6 +76,24 @@ def test_no_stage_reaches_back() -> None:
             if other in ORDER and ORDER.index(other) > mine:
                 found.append((path, line, name))
     assert _at_run_time(found) == []
+
+
+def test_no_two_modules_import_one_another() -> None:
+    """Nor by way of others; an import inside a function counts."""
+    modules = {
+        ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts): path
+        for path in FILES
+    }
+    graph = {
+        name: {
+            other
+            for line, imported in _imports(path)
+            for other in (imported, imported.rpartition(".")[0])
+            if other in modules and _at_run_time([(path, line, imported)])
+        }
+        for name, path in modules.items()
+    }
+    TopologicalSorter(graph).prepare()
 
 
 def test_libraries_stay_where_they_belong() -> None:
