@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 from gradspec.ir.expr import Key, Numbered, key_of, number_of
@@ -164,6 +165,13 @@ class RankedNode(Node):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Rearranged(RankedNode):
+    """Elements of ``arg`` (or 0, beyond its ends) in other places."""
+
+    arg: Expr
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Reduce(RankedNode):
     """``op`` (sum mean prod max min logsumexp peak) over ``axes``, ascending (-2, -1).
 
@@ -178,29 +186,26 @@ class Reduce(RankedNode):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Expand(RankedNode):
+class Expand(Rearranged):
     """Insert axes of size 1; ``axes`` are their positions in the result, ascending."""
 
-    arg: Expr
     axes: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Spread(RankedNode):
+class Spread(Rearranged):
     """The axis of size 1 at ``axis`` repeated ``size`` times (a view suffices)."""
 
-    arg: Expr
     axis: int
     size: Expr
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Permute(RankedNode):
+class Permute(Rearranged):
     """The last ``len(order)`` axes in another order: the result's k-th of them is the
     argument's axis ``order[k]`` (negative). ``(-1, -2)`` transposes.
     """
 
-    arg: Expr
     order: tuple[int, ...]
 
 
@@ -219,23 +224,21 @@ class Einsum(RankedNode):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Diagonal(RankedNode):
+class Diagonal(Rearranged):
     """The diagonal of two axes, which go; it is the last axis of the result."""
 
-    arg: Expr
     first: int
     second: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Window(RankedNode):
+class Window(Rearranged):
     """``size`` positions of an axis, beginning at ``start`` (a number, perhaps
     negative).
 
     With ``padded`` a position outside is 0; otherwise it is an error at call time.
     """
 
-    arg: Expr
     axis: int
     start: Expr
     size: Expr
@@ -243,10 +246,9 @@ class Window(RankedNode):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pick(RankedNode):
+class Pick(Rearranged):
     """One position of an axis, ``at`` (a number); the axis is removed."""
 
-    arg: Expr
     axis: int
     at: Expr
 
@@ -262,7 +264,7 @@ class Arange(RankedNode):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Take(RankedNode):
+class Take(Rearranged):
     """Elements along ``axis`` at integer positions; the axes of ``index`` replace it.
 
     Either ``index`` has core axes only, or ``arg`` does and ``axis`` is its first: the
@@ -270,19 +272,17 @@ class Take(RankedNode):
     time; with ``clipped`` it is the nearest one (its value is not used).
     """
 
-    arg: Expr
     index: Expr
     axis: int
     clipped: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Gather(RankedNode):
+class Gather(Rearranged):
     """Elements along ``axis`` at integer positions with as many core axes as ``arg``;
     all other axes broadcast (as in `take_along_axis`).
     """
 
-    arg: Expr
     index: Expr
     axis: int
 
@@ -315,13 +315,12 @@ class Cumulative(RankedNode):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Windows(RankedNode):
+class Windows(Rearranged):
     """Two axes in place of ``axis``: element ``[i, j]`` of ``rows`` and ``columns`` is
     the one at ``start + i + j``, or at ``start + i - j`` if ``backward``. With
     ``padded`` a position outside is 0; otherwise it is an error at call time.
     """
 
-    arg: Expr
     axis: int
     start: Expr
     rows: Expr
@@ -361,15 +360,6 @@ class LogSoftmax(RankedNode):
     axis: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Shares(RankedNode):
-    """:class:`Softmax`, computed from a known logarithm of the exponentials' sum."""
-
-    arg: Expr
-    total: Expr
-    axis: int
-
-
 Ranked: TypeAlias = (
     Reduce
     | Expand
@@ -389,7 +379,6 @@ Ranked: TypeAlias = (
     | Stack
     | Softmax
     | LogSoftmax
-    | Shares
 )
 
 Expr: TypeAlias = Name | Literal | Op | Where | ToFloat | Ranked
@@ -455,9 +444,10 @@ def names(*roots: Expr) -> tuple[str, ...]:
 _WHOLE = ("add", "sub", "mul", "neg")
 
 
+@lru_cache(maxsize=4096)
 def is_whole(expr: Expr, whole: frozenset[str]) -> bool:
-    """True if the value is an integer: sizes, positions, integers, and their sums and
-    products.
+    """True if the value is an integer: a name of ``whole``, positions along an axis, and
+    their sums and products.
     """
     match expr:
         case Name(id=name):
@@ -468,15 +458,7 @@ def is_whole(expr: Expr, whole: frozenset[str]) -> bool:
             return op in _WHOLE and all(is_whole(arg, whole) for arg in args)
         case Arange():
             return True
-        case Expand(arg=arg) | Permute(arg=arg) | Spread(arg=arg) | Take(arg=arg):
-            return is_whole(arg, whole)
-        case (
-            Window(arg=arg)
-            | Windows(arg=arg)
-            | Pick(arg=arg)
-            | Gather(arg=arg)
-            | Diagonal(arg=arg)
-        ):
+        case Rearranged(arg=arg):
             return is_whole(arg, whole)
         case _:
             return False

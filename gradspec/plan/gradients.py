@@ -15,23 +15,17 @@ from functools import reduce
 from gradspec.ir.rule import Input, Output, Override, Rule
 from gradspec.plan.arrays import (
     Cumulative,
-    Diagonal,
     Einsum,
     Expand,
     Expr,
-    Gather,
     Name,
     Op,
-    Permute,
-    Pick,
+    Rearranged,
     Reduce,
     ScatterAdd,
     Spread,
     Stack,
-    Take,
     Where,
-    Window,
-    Windows,
     children,
     names,
     nodes,
@@ -243,10 +237,8 @@ def _factors(node: Expr) -> tuple[Expr, ...]:
             return (above,)
         case ScatterAdd(value=value):
             return (value,)
-        case Reduce() | Expand() | Spread() | Permute() | Diagonal() | Cumulative():
-            return (node.arg,)
-        case Window() | Windows() | Pick() | Take() | Gather():
-            return (node.arg,)
+        case Rearranged(arg=arg) | Reduce(arg=arg) | Cumulative(arg=arg):
+            return (arg,)
         case _:
             return ()
 

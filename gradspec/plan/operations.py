@@ -12,7 +12,6 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any, assert_never
 
 from gradspec.ir import expr as ir
@@ -20,25 +19,17 @@ from gradspec.ir import walk
 from gradspec.ir.rule import Kind, Rule
 from gradspec.ir.walk import expand
 from gradspec.plan.arrays import (
-    Arange,
-    Diagonal,
-    Expand,
     Expr,
-    Gather,
     Literal,
     Name,
     Op,
-    Permute,
-    Pick,
     RankedNode,
-    Spread,
-    Take,
+    Rearranged,
     ToFloat,
     Where,
-    Window,
-    Windows,
     children,
     is_number,
+    is_whole,
     names,
     nodes,
     substitute,
@@ -90,27 +81,6 @@ def translate(
 def as_float(value: Expr, types: Types) -> Expr:
     """``value`` as a floating tensor, if it is of another kind."""
     return ToFloat(value) if _is_discrete(value, types) else value
-
-
-@lru_cache(maxsize=4096)
-def is_integral(value: Expr, positions: frozenset[str] = frozenset()) -> bool:
-    """True if this is an array of positions (a name of ``positions``, or one that
-    counts along an axis), or arithmetic with one: other integers are converted to
-    floating first.
-
-    Evaluated from the leaves up and cached, so that a long sum is no deep recursion.
-    """
-    match value:
-        case Arange():
-            return True
-        case Expand() | Permute() | Spread() | Window() | Windows() | Pick():
-            return is_integral(value.arg, positions)
-        case Name(id=name):
-            return name in positions
-        case Op(primitive="add" | "sub" | "mul" | "neg", args=args):
-            return any(is_integral(a, positions) for a in args)
-        case _:
-            return False
 
 
 def is_scalar(expr: Expr, types: Types) -> bool:
@@ -208,22 +178,16 @@ def _choice(parts: tuple[Expr, ...], types: Types) -> Expr:
 
 def _is_discrete(value: Expr, types: Types) -> bool:
     match value:
-        case Arange():
-            return True
-        case Expand() | Permute() | Spread() | Diagonal() | Window() | Pick():
-            return _is_discrete(value.arg, types)
-        case Take() | Gather():
-            return _is_discrete(value.arg, types)
+        case Rearranged(arg=arg):
+            return _is_discrete(arg, types)
         case Name(id=name):
             return name in types.integers or name in types.booleans
-        case Op(primitive="add" | "sub" | "mul" | "neg") if is_integral(value):
-            return True
-        case Op(primitive=op):
-            return primitive(op).result == "bool" and not is_scalar(value, types)
+        case Op(primitive=op) if primitive(op).result == "bool":
+            return not is_scalar(value, types)
         case Where(then=then, other=other):
             return _is_discrete(then, types) and _is_discrete(other, types)
         case _:
-            return False
+            return is_whole(value, types.integers) and not is_scalar(value, types)
 
 
 def _squared(base: Expr, types: Types) -> Expr:

@@ -21,31 +21,21 @@ from gradspec.source import Source, Span
 
 @dataclass(frozen=True, slots=True)
 class Assign:
-    """``name = value``, perhaps under a comment (a reason, without ``#``)."""
+    """``name = value``, perhaps under a comment (a reason, without ``#``).
 
-    name: str
-    value: Expr
-    comment: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A statement of a backward pass.
-
-    ``inputs`` are the inputs whose gradients need it, ``upstream`` the cotangents
-    (``d<output>``) that it depends on, directly or not. Both in rule order.
+    In a backward pass, ``inputs`` are the inputs whose gradients need it, ``upstream``
+    the cotangents (``d<output>``) that it depends on, directly or not. Both in rule
+    order.
     """
 
     name: str
     value: Expr
-    comment: str
-    inputs: tuple[str, ...]
-    upstream: tuple[str, ...]
+    comment: str = ""
+    inputs: tuple[str, ...] = ()
+    upstream: tuple[str, ...] = ()
 
 
-def positions(
-    statements: Iterable[Assign | Step], known: frozenset[str]
-) -> frozenset[str]:
+def positions(statements: Iterable[Assign], known: frozenset[str]) -> frozenset[str]:
     """The names of statements that hold integers, given the names that do already."""
     found: set[str] = set()
     for statement in statements:
@@ -88,7 +78,7 @@ class Backward:
     ``statics`` are the statics that it uses.
     """
 
-    statements: tuple[Step, ...]
+    statements: tuple[Assign, ...]
     gradients: tuple[tuple[Term, ...] | None, ...]
     residuals: tuple[str, ...]
     statics: tuple[str, ...] = ()

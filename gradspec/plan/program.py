@@ -47,7 +47,6 @@ from gradspec.plan.plan import (
     Gradient,
     Nature,
     RulePlan,
-    Step,
     Term,
     positions,
 )
@@ -359,7 +358,7 @@ def program(plan: RulePlan, operators: Operators) -> Program:
     )
 
 
-def _inlined(statements: Iterable[Assign | Step], value: Expr) -> Expr:
+def _inlined(statements: Iterable[Assign], value: Expr) -> Expr:
     found: dict[str, Expr] = {}
     for statement in statements:
         found[statement.name] = substitute(statement.value, found)
@@ -464,7 +463,7 @@ def unnamed(backward: Backward) -> Backward:
     )
 
 
-def _written(term: Term, steps: dict[str, Step]) -> Term:
+def _written(term: Term, steps: dict[str, Assign]) -> Term:
     value: Expr = term.value
     if isinstance(value, Name) and value.id in steps:
         step = steps[value.id]

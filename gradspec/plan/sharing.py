@@ -34,7 +34,6 @@ from gradspec.plan.plan import (
     Block,
     Gradient,
     RulePlan,
-    Step,
     Term,
 )
 
@@ -246,7 +245,7 @@ def _steps(
     plan: RulePlan,
     statements: tuple[Assign, ...],
     results: tuple[tuple[str, Expr], ...],
-) -> tuple[Step, ...]:
+) -> tuple[Assign, ...]:
     """The statements, each with the gradients that need it and the cotangents that it
     needs.
     """
@@ -260,12 +259,10 @@ def _steps(
         parts = (of.get(name, set()) for name in names(statement.value))
         of[statement.name] = set().union(*parts)
     return tuple(
-        Step(
-            statement.name,
-            statement.value,
-            statement.comment,
-            tuple(name for name, used in needed.items() if statement.name in used),
-            tuple(name for name in plan.upstream if name in of[statement.name]),
+        replace(
+            statement,
+            inputs=tuple(n for n, used in needed.items() if statement.name in used),
+            upstream=tuple(n for n in plan.upstream if n in of[statement.name]),
         )
         for statement in statements
     )

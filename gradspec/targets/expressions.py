@@ -23,9 +23,9 @@ from gradspec.plan.arrays import (
     children,
     is_number,
     is_safe,
+    is_whole,
     nodes,
 )
-from gradspec.plan.operations import is_integral
 from gradspec.plan.program import Program
 from gradspec.primitives.lookup import primitive
 from gradspec.primitives.row import Infix, Prefix, Runtime, Spelling, Template
@@ -103,8 +103,8 @@ class Dialect:
 @dataclass(frozen=True, slots=True)
 class Scope:
     """The scope of an expression: ``scalars`` are the names that hold Python
-    numbers, ``integers`` those that hold integers, ``like`` names a floating tensor,
-    ``positions`` are the names of arrays that count along axes. Imports go to ``page``.
+    numbers, ``integers`` those that hold integers, ``like`` names a floating tensor.
+    Imports go to ``page``.
     """
 
     dialect: Dialect
@@ -112,16 +112,14 @@ class Scope:
     scalars: frozenset[str] = frozenset()
     integers: frozenset[str] = frozenset()
     like: str = "x"
-    positions: frozenset[str] = frozenset()
 
 
 def scope_of(program: Program, page: Page, dialect: Dialect, like: str) -> Scope:
     """The scope in which a rule's expressions are printed; ``like`` names a floating
     tensor.
     """
-    return Scope(
-        dialect, page, program.numbers, program.integers, like, program.positions
-    )
+    integers = program.integers | program.positions
+    return Scope(dialect, page, program.numbers, integers, like)
 
 
 def render(expr: Expr, scope: Scope) -> str:
@@ -264,9 +262,7 @@ def _integers(node: Op, parts: list[Text], scope: Scope) -> list[Text]:
 
 
 def _is_integer(expr: Expr, scope: Scope) -> bool:
-    """True if the value is an integer by name, or made of positions of an axis."""
-    named = isinstance(expr, Name) and expr.id in scope.integers
-    return named or is_integral(expr, scope.positions)
+    return not isinstance(expr, Literal) and is_whole(expr, scope.integers)
 
 
 def _infix(node: Op, how: Infix, left: Text, right: Text, scalar: bool) -> Text:

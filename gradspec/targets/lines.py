@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from gradspec.ir.rule import Input, Kind
 from gradspec.plan.arrays import Expr, names
-from gradspec.plan.plan import Assign, Docs, Note, Step, Term
+from gradspec.plan.plan import Assign, Docs, Note, Term
 from gradspec.plan.program import Program
 from gradspec.targets.expressions import Scope, numeral, render
 from gradspec.targets.layout import WIDTH
@@ -32,7 +32,7 @@ def assignment(name: str, value: str, comment: str = "") -> Lines:
     return [*(f"# {line}" for line in comment.splitlines()), f"{name} = {value}"]
 
 
-def assignments(statements: Iterable[Assign | Step], scope: Scope) -> Lines:
+def assignments(statements: Iterable[Assign], scope: Scope) -> Lines:
     """The statements of a pass, in order."""
     return [
         line

@@ -11,15 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
 
 from gradspec.plan.arrays import Expr, Name, Op, names, transform
 from gradspec.plan.gradients import Pushforward
-from gradspec.plan.plan import Assign, Step
+from gradspec.plan.plan import Assign
 from gradspec.plan.program import Program
 from gradspec.primitives.table_internal import FENCE
-
-_Statement = TypeVar("_Statement", Assign, Step)
 
 
 def with_barriers(program: Program) -> Program:
@@ -63,8 +60,8 @@ class _Known:
             if self._is(value, operation):
                 self.made[name] = operation
 
-    def assigned(self, statements: Iterable[_Statement]) -> tuple[_Statement, ...]:
-        done: list[_Statement] = []
+    def assigned(self, statements: Iterable[Assign]) -> tuple[Assign, ...]:
+        done: list[Assign] = []
         for s in statements:
             done.append(replace(s, value=self.parted(s.value)))
             self.learn(s.name, done[-1].value)

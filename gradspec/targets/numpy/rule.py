@@ -117,7 +117,7 @@ def _output(program: Program, output: Output, value: Expr, scope: Scope) -> str:
     kinds = {Kind.INT: "np.int64", Kind.BOOL: "bool"}
     text = render(value, scope)
     if not program.may_be_number(value):
-        if output.kind is Kind.INT and not is_whole(value, scope.positions):
+        if output.kind is Kind.INT and not is_whole(value, program.positions):
             scope.page.use(NUMPY)
             return f"{render_atom(value, scope)}.astype(np.int64)"
         return text

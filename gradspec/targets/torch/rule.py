@@ -22,7 +22,7 @@ from gradspec.plan.arrays import (
     nodes,
 )
 from gradspec.plan.arrays import Op as Operation
-from gradspec.plan.plan import Nature, Step, Term
+from gradspec.plan.plan import Assign, Nature, Term
 from gradspec.plan.program import Program
 from gradspec.primitives.lookup import primitive
 from gradspec.targets import layers
@@ -324,7 +324,7 @@ def _shared(program: Program, conditions: _Conditions, scope: Scope) -> Lines:
     """Statements that several gradients need, under the joint condition of these."""
     lines: Lines = []
     last = ""
-    block: list[Step] = []
+    block: list[Assign] = []
 
     def flush() -> None:
         inner = assignments(block, scope)
