@@ -9,7 +9,7 @@ gradient of ``x`` multiplies the tangent of ``x`` in that of ``z``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 
 from gradspec.ir.rule import Input, Output, Override, Rule
@@ -37,7 +37,6 @@ from gradspec.plan.closing import Closed, NotEmitted
 from gradspec.plan.operations import ONE, ZERO, operation, rebuilt, with_values
 from gradspec.plan.plan import Assign, Gradient, RulePlan, Term
 from gradspec.plan.rewrites import parted
-from gradspec.plan.sharing import Words, shared, tensor_gradients
 from gradspec.primitives.table_internal import BROADCAST_LIKE
 
 
@@ -149,7 +148,7 @@ def tangents_of(
         tangents = (closed.tangents.get(f"{o.name}_dot", ZERO) for o in rule.outputs)
         return tuple(tangents), ""
     for gradient in gradients:
-        if gradient is not None and None in gradient.locals:
+        if gradient is not None and None in gradient.slopes:
             return None, _not_linear(rule, gradient.input)
     values = {let.name: let.value for let in closed.forward}
     given = {name: values[name] for name in closed.saved}
@@ -183,6 +182,12 @@ def _not_linear(rule: Rule, name: str) -> str:
 # --- terms by cotangent ---------------------------------------------------------------
 #
 # An expression as a sum with one term for each cotangent: the other ones set to 0.
+
+
+def is_linear(plan: RulePlan) -> bool:
+    """True if every gradient is syntactically linear in the cotangents."""
+    wholes = [g.whole for g in plan.gradients if g is not None]
+    return all(linear_terms(whole, plan.upstream) is not None for whole in wholes)
 
 
 def linear_terms(expr: Expr, upstream: tuple[str, ...]) -> Mapping[str, Expr] | None:
@@ -255,64 +260,6 @@ def _without(expr: Expr, gone: set[str]) -> Expr:
         return rebuilt(node, children(node))
 
     return transform(expr, visit) if gone else expr
-
-
-# --- slopes ---------------------------------------------------------------------------
-#
-# Tangents, term by term: the contribution of each input's tangent to each output's.
-#
-# The factor of ``dz`` in the gradient of ``x`` is the factor of the tangent of ``x`` in
-# that of ``z``: the slope. Slopes suffice.
-
-
-@dataclass(frozen=True, slots=True)
-class Summand:
-    """The contribution of the tangent of ``input`` to that of ``output``, a multiple of
-    ``slope``.
-    """
-
-    input: str
-    output: str
-    slope: Expr
-    comment: str
-
-
-@dataclass(frozen=True, slots=True)
-class Pushforward:
-    """Shared statements and the summands, in the order of inputs, then of outputs."""
-
-    statements: tuple[Assign, ...]
-    summands: tuple[Summand, ...]
-
-
-def is_linear(plan: RulePlan) -> bool:
-    """True if every gradient is syntactically linear in the cotangents."""
-    wholes = [g.whole for g in plan.gradients if g is not None]
-    return all(linear_terms(whole, plan.upstream) is not None for whole in wholes)
-
-
-def pushforward(plan: RulePlan, words: Words) -> Pushforward:
-    """The pushforward of a rule linear in its cotangents. An indexed rule has no
-    slopes.
-    """
-    if plan.is_ranked:
-        return Pushforward((), ())
-    comments = dict(plan.comments)
-    found = [
-        Summand(
-            g.input,
-            term.upstream[0].removeprefix("d"),
-            words.expand(slope),
-            comments.get(f"d{g.input}", ""),
-        )
-        for g in tensor_gradients(plan)
-        if g is not None
-        for term, slope in zip(g.terms, g.locals, strict=True)
-        if slope is not None
-    ]
-    statements, slopes = shared(plan, words, tuple(s.slope for s in found))
-    pairs = zip(found, slopes, strict=True)
-    return Pushforward(statements, tuple(replace(s, slope=v) for s, v in pairs))
 
 
 # --- outputs in full ------------------------------------------------------------------

@@ -104,7 +104,7 @@ class Gradient:
     input: str
     whole: Expr
     terms: tuple[Term, ...]
-    locals: tuple[Expr | None, ...]
+    slopes: tuple[Expr | None, ...]
     """For each term, its value at cotangent 1 (None when it is not linear)."""
 
 
@@ -220,7 +220,7 @@ class RulePlan:
 
         def gradient(old: Gradient) -> Gradient:
             terms = tuple(map(term, old.terms))
-            slopes = tuple(slope and value(slope) for slope in old.locals)
+            slopes = tuple(slope and value(slope) for slope in old.slopes)
             return Gradient(name(old.input), value(old.whole), terms, slopes)
 
         def size(old: AxisSize) -> AxisSize:

@@ -6,10 +6,11 @@ A target sees nothing else of a rule, and calls no earlier stage.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
+from typing import TypeAlias
 
 from gradspec.ir.rule import Input, Kind, Output
 from gradspec.plan.arrays import (
@@ -35,8 +36,7 @@ from gradspec.plan.arrays import (
     substitute,
     with_children,
 )
-from gradspec.plan.gradients import Pushforward, is_linear, reach_of
-from gradspec.plan.gradients import pushforward as pushed
+from gradspec.plan.gradients import is_linear, reach_of
 from gradspec.plan.operations import expander
 from gradspec.plan.plan import (
     Assign,
@@ -44,7 +44,6 @@ from gradspec.plan.plan import (
     Backward,
     Block,
     Docs,
-    Gradient,
     Nature,
     RulePlan,
     Term,
@@ -52,16 +51,18 @@ from gradspec.plan.plan import (
 )
 from gradspec.plan.sharing import (
     Words,
+    backward,
     forward,
-    joined_backward,
     pushforward,
-    split_backward,
+    shared,
     tensor_gradients,
 )
 from gradspec.primitives.lookup import primitive, rows
 from gradspec.primitives.row import Runtime
 
 _FLOATS = (Kind.FLOAT, Kind.NOGRAD)
+
+Slopes: TypeAlias = Mapping[str, tuple[tuple[tuple[str, ...], Expr | None], ...]]
 
 
 class Residuals(Enum):
@@ -121,10 +122,11 @@ class Program:
         pushforward: statements, and the tangents ``<output>_dot`` of the outputs that take
             a gradient, from inputs, ``<input>_dot`` and the residual outputs and
             locals; None where ``no_pushforward`` gives the reason.
-        pushes: the tangents again, one summand for each input and output (for a target
-            ``by_slope``); None unless the backward pass is linear.
-        slopes: by input, the derivative of each term of its gradient by the cotangent
-            (for traces); None where a term is not linear.
+        slopes: by input, the derivative of each term of its gradient by the cotangent;
+            None where a term is not linear.
+        pushes: statements, and the slopes again, for a target ``by_slope``; None unless
+            the backward pass is linear.
+        comments: reasons of rewrites, by the output, local or cotangent.
         double: "forward", "backward" or both, the passes to compute in float64.
         reach: by output, the tensor inputs whose shapes it broadcasts.
         perhaps_numbers: ``numbers``, and named values that are Python numbers for some
@@ -144,8 +146,9 @@ class Program:
     backward: Backward
     pushforward: Block | None
     no_pushforward: str
-    pushes: Pushforward | None
-    slopes: Mapping[str, tuple[tuple[tuple[str, ...], Expr | None], ...]]
+    slopes: Slopes
+    pushes: Block | None
+    comments: Mapping[str, str]
     double: frozenset[str]
     reach: Mapping[str, tuple[str, ...]]
     perhaps_numbers: frozenset[str]
@@ -204,8 +207,7 @@ class Program:
     @property
     def shown_values(self) -> list[Expr]:
         """The slopes that a trace prints."""
-        every = (slope for parts in self.slopes.values() for _, slope in parts)
-        return [slope for slope in every if slope is not None]
+        return [*_linear(self.slopes)]
 
     @property
     def is_symmetric(self) -> bool:
@@ -318,22 +320,24 @@ def program(plan: RulePlan, operators: Operators) -> Program:
     reserved = operators.reserved | _functions(operators.target)
     words = Words(expander(operators.target, numbers), reserved)
     outputs = tuple(o.name for o in plan.outputs)
-    split = split_backward if operators.by_output else joined_backward
-    backward = unnamed(split(plan, words))
-    kept = tuple(n for n in backward.residuals if n in _locals(plan))
-    gradients = tensor_gradients(plan)
+    behind = unnamed(backward(plan, words, operators.by_output))
+    names_ = {let.name for let in plan.forward} - {*outputs}
+    kept = tuple(name for name in behind.residuals if name in names_)
+    gradients = [g for g in tensor_gradients(plan) if g is not None]
     slopes = {
         g.input: tuple(
             (term.upstream, slope and words.expand(slope))
-            for term, slope in zip(g.terms, g.locals, strict=True)
+            for term, slope in zip(g.terms, g.slopes, strict=True)
         )
         for g in gradients
-        if g is not None
     }
     linear = is_linear(plan)
-    forth = forward(plan, words, kept)
-    pushforward_ = _pushforward(plan, words, backward, gradients)
-    pushes = pushed(plan, words) if linear and operators.by_slope else None
+    ahead = forward(plan, words, kept)
+    along = pushes = None
+    if plan.tangents is not None and gradients:
+        along = pushforward(plan, words, behind.residuals)
+    if linear and operators.by_slope:
+        pushes = Block(*shared(plan, words, tuple(_linear(slopes))))
     return Program(
         name=plan.name,
         inputs=plan.inputs,
@@ -343,19 +347,23 @@ def program(plan: RulePlan, operators: Operators) -> Program:
         kind=plan.nature,
         is_linear=linear,
         docs=plan.docs,
-        forward=forth,
+        forward=ahead,
         residual_locals=kept,
-        backward=backward,
-        pushforward=pushforward_,
+        backward=behind,
+        pushforward=along,
         no_pushforward=plan.no_tangents,
-        pushes=pushes,
         slopes=slopes,
+        pushes=pushes,
+        comments=dict(plan.comments),
         double=_double(plan),
         reach={o: _reach(plan, o) for o in outputs},
-        perhaps_numbers=_perhaps_numbers(
-            numbers, (forth, backward, pushforward_, pushes)
-        ),
+        perhaps_numbers=_perhaps_numbers(numbers, (ahead, behind, along, pushes)),
     )
+
+
+def _linear(slopes: Slopes) -> Iterator[Expr]:
+    for parts in slopes.values():
+        yield from (slope for _, slope in parts if slope is not None)
 
 
 def _inlined(statements: Iterable[Assign], value: Expr) -> Expr:
@@ -374,30 +382,15 @@ def _functions(target: str) -> frozenset[str]:
 
 
 def _with_residuals(plan: RulePlan, operators: Operators) -> RulePlan:
+    """The plan with values that are no residuals of the target inlined in gradients."""
     declared = plan.nature is not Nature.EXACT
-    match operators.residuals:
-        case Residuals.SAVED | Residuals.OUTPUTS if declared:
-            return without_names(plan)
-        case Residuals.OUTPUTS:
-            return without_locals(plan)
-        case _:
-            return plan
-
-
-def _pushforward(
-    plan: RulePlan,
-    words: Words,
-    backward: Backward,
-    gradients: tuple[Gradient | None, ...],
-) -> Block | None:
-    if plan.tangents is None or all(g is None for g in gradients):
-        return None
-    return pushforward(plan, words, backward.residuals)
-
-
-def _locals(plan: RulePlan) -> frozenset[str]:
-    outputs = {o.name for o in plan.outputs}
-    return frozenset(let.name for let in plan.forward if let.name not in outputs)
+    residuals = operators.residuals
+    if residuals is Residuals.ALL or (residuals is Residuals.SAVED and not declared):
+        return plan
+    outputs = frozenset[str]() if declared else {o.name for o in plan.outputs}
+    values = {a.name: a.value for a in plan.forward if a.name not in outputs}
+    saved = tuple(name for name in plan.saved if name not in values)
+    return replace(plan.mapped(lambda v: substitute(v, values)), saved=saved)
 
 
 def _numbers(plan: RulePlan, operators: Operators) -> frozenset[str]:
@@ -412,7 +405,7 @@ def _numbers(plan: RulePlan, operators: Operators) -> frozenset[str]:
 
 
 def _perhaps_numbers(
-    numbers: frozenset[str], blocks: Iterable[Block | Backward | Pushforward | None]
+    numbers: frozenset[str], blocks: Iterable[Block | Backward | None]
 ) -> frozenset[str]:
     """The numbers, and the named values of the blocks that may be numbers."""
     found = set(numbers)
@@ -509,32 +502,6 @@ def _free(name: str, reserved: frozenset[str], taken: tuple[str, ...]) -> str:
     ):
         free += "_"
     return free
-
-
-# --- residuals ------------------------------------------------------------------------
-#
-# The values that a backward pass refers to by name: outputs, and saved locals.
-
-
-def without_locals(plan: RulePlan) -> RulePlan:
-    """The plan with saved locals inlined in its gradients: only outputs are used by
-    name. For targets that choose residuals themselves.
-    """
-    outputs = {output.name for output in plan.outputs}
-    return _written_out(plan, [a for a in plan.forward if a.name not in outputs])
-
-
-def without_names(plan: RulePlan) -> RulePlan:
-    """The same with outputs inlined as well: for targets that differentiate an output
-    by its declared gradient, where that may differ from the derivative of its value.
-    """
-    return _written_out(plan, plan.forward)
-
-
-def _written_out(plan: RulePlan, lets: Iterable[Assign]) -> RulePlan:
-    values = {a.name: a.value for a in lets}
-    saved = tuple(name for name in plan.saved if name not in values)
-    return replace(plan.mapped(lambda v: substitute(v, values)), saved=saved)
 
 
 # --- sizes as tensors -------------------------------------------------------------------

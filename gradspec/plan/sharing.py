@@ -54,19 +54,37 @@ def forward(plan: RulePlan, words: Words, keep: tuple[str, ...] = ()) -> Block:
     return _block(plan, words, plan.forward, outputs, keep)
 
 
-def joined_backward(plan: RulePlan, words: Words) -> Backward:
-    """Gradients with one term for each shape: for targets whose cotangents are all
-    present.
+def backward(plan: RulePlan, words: Words, by_output: bool) -> Backward:
+    """Gradients with one term for each shape; or ``by_output``, for targets where a
+    cotangent may be absent, with one term for each output. A value shared by two
+    gradients is then the gradient of neither: each is assigned separately, and may be
+    left out; a statement's ``upstream`` lists the cotangents that it needs.
     """
-    return _backward(plan, words, _sum_of_terms, lambda owners, roots: owners)
-
-
-def split_backward(plan: RulePlan, words: Words) -> Backward:
-    """Gradients with one term for each output: for targets where a cotangent may be
-    absent; a step's ``upstream`` lists those it needs. A value shared by two gradients
-    is the gradient of neither: each is assigned separately, and may be left out.
-    """
-    return _backward(plan, words, lambda gradient: gradient.terms, _independent_inputs)
+    groups = tuple(
+        None if g is None else g.terms if by_output else _sum_of_terms(g)
+        for g in tensor_gradients(plan)
+    )
+    owners = [
+        tensor.name
+        for tensor, group in zip(plan.tensors, groups, strict=True)
+        for _ in group or ()
+    ]
+    roots = tuple(words.expand(t.value) for group in groups for t in group or ())
+    named = _independent_inputs(owners, roots) if by_output else owners
+    known = _known(plan, words, _backward_values(plan, words, owners, named, roots))
+    statements, shared = share(roots, known, _namer(plan, words))
+    values = iter(shared)
+    return Backward(
+        _steps(plan, statements, tuple(zip(owners, shared, strict=True))),
+        tuple(
+            None
+            if group is None
+            else tuple(replace(term, value=next(values)) for term in group)
+            for group in groups
+        ),
+        _used(plan.saved_or_given, statements, shared),
+        _used(tuple(s.name for s in plan.statics), statements, shared),
+    )
 
 
 def pushforward(plan: RulePlan, words: Words, given: tuple[str, ...] = ()) -> Block:
@@ -153,36 +171,6 @@ def _namer(plan: RulePlan, words: Words) -> Namer:
 
 
 # --- the backward pass -----------------------------------------------------------------
-
-
-def _backward(
-    plan: RulePlan,
-    words: Words,
-    choose: Callable[[Gradient], tuple[Term, ...]],
-    naming: Callable[[list[str], tuple[Expr, ...]], list[str]],
-) -> Backward:
-    groups = tuple(None if g is None else choose(g) for g in tensor_gradients(plan))
-    owners = [
-        tensor.name
-        for tensor, group in zip(plan.tensors, groups, strict=True)
-        for _ in group or ()
-    ]
-    roots = tuple(words.expand(t.value) for group in groups for t in group or ())
-    named = naming(owners, roots)
-    known = _known(plan, words, _backward_values(plan, words, owners, named, roots))
-    statements, shared = share(roots, known, _namer(plan, words))
-    values = iter(shared)
-    return Backward(
-        _steps(plan, statements, tuple(zip(owners, shared, strict=True))),
-        tuple(
-            None
-            if group is None
-            else tuple(replace(term, value=next(values)) for term in group)
-            for group in groups
-        ),
-        _used(plan.saved_or_given, statements, shared),
-        _used(tuple(s.name for s in plan.statics), statements, shared),
-    )
 
 
 def tensor_gradients(plan: RulePlan) -> tuple[Gradient | None, ...]:

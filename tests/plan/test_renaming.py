@@ -6,9 +6,9 @@ from importlib import import_module
 
 import pytest
 
+from gradspec.plan import sharing
 from gradspec.plan.arrays import names
 from gradspec.plan.program import renamed
-from gradspec.plan.sharing import joined_backward
 from gradspec.targets import TARGETS, emit
 from tests.plan.building import WORDS, rule
 from tests.targets.ranked_numpy import lowered, planned
@@ -54,7 +54,7 @@ def test_an_input_beside_what_is_called_its_tangent(target: str) -> None:
 def test_locals_and_outputs_get_an_underscore() -> None:
     plan = rule("x", {"np": "exp(x)", "y": "np * x"}, "y", {"dx": "dy * np"})
     changed = renamed(plan, frozenset({"np"}))
-    backward = joined_backward(changed, WORDS)
+    backward = sharing.backward(changed, WORDS, by_output=False)
     used = [name for s in backward.statements for name in names(s.value)]
     assert "np" not in used and "np_" in used
 

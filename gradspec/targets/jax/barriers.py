@@ -13,8 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from gradspec.plan.arrays import Expr, Name, Op, names, transform
-from gradspec.plan.gradients import Pushforward
-from gradspec.plan.plan import Assign
+from gradspec.plan.plan import Assign, Block
 from gradspec.plan.program import Program
 from gradspec.primitives.table_internal import FENCE
 
@@ -32,8 +31,7 @@ def with_barriers(program: Program) -> Program:
     pushes = program.pushes
     if pushes is not None:
         steps = known.assigned(pushes.statements)
-        parts = (replace(s, slope=known.parted(s.slope)) for s in pushes.summands)
-        pushes = Pushforward(steps, tuple(parts))
+        pushes = Block(steps, tuple(map(known.parted, pushes.results)))
     below = known.assigned(backward.statements)
     gradients = tuple(
         terms and tuple(replace(t, value=known.parted(t.value)) for t in terms)

@@ -246,12 +246,13 @@ def _slopes(core: Core) -> Lines:
     """Slopes are multiplied out before tangents multiply them: one array is kept of
     each.
     """
-    pushes = core.program.pushes
+    pushes, slopes = core.program.pushes, core.program.slopes
     assert pushes is not None
-    comments = dict.fromkeys(s.comment for s in pushes.summands if s.comment)
-    texts = {(s.output, s.input): core.text(s.slope) for s in pushes.summands}
+    comments = dict.fromkeys(core.program.comments.get(f"d{i}", "") for i in slopes)
+    places = [(i, d) for i, parts in slopes.items() for (d,), _ in parts]
+    texts = dict(zip(places, map(core.text, pushes.results), strict=True))
     rows = [
-        [texts.get((output, name), "None") for name in core.tensors]
+        [texts.get((name, f"d{output}"), "None") for name in core.tensors]
         for output in core.outputs
     ]
     parts = [listed(row) if {*row} != {"None"} else "None" for row in rows]
