@@ -17,6 +17,7 @@ from typing import Any, assert_never
 from gradspec.ir import expr as ir
 from gradspec.ir import walk
 from gradspec.ir.rule import Kind, Rule
+from gradspec.ir.tidy import decide, fold
 from gradspec.ir.walk import expand
 from gradspec.plan.arrays import (
     Expr,
@@ -99,13 +100,7 @@ def replaced(expr: Expr, values: Mapping[Expr, Expr]) -> Expr:
 
 def with_values(expr: Expr, values: Mapping[str, Expr]) -> Expr:
     """Names replaced, and the result simplified where that is exact."""
-    done: dict[Expr, Expr] = {}
-    for node in nodes(expr):
-        if isinstance(node, Name):
-            done[node] = values.get(node.id, node)
-        else:
-            done[node] = rebuilt(node, tuple(done[child] for child in children(node)))
-    return done[expr]
+    return replaced(expr, {Name(name): value for name, value in values.items()})
 
 
 def rebuilt(node: Expr, parts: tuple[Expr, ...]) -> Expr:
@@ -306,8 +301,6 @@ def missing(exprs: Iterable[Expr], target: str) -> tuple[tuple[str, str], ...]:
 
 # --- constants ------------------------------------------------------------------------
 #
-# Constants folded.
-#
 # A value of literals alone is computed here, once, to the nearest double: Python's
 # `math` raises where a framework's function gives infinity or NaN (``math.log(0.0)``),
 # even in a branch that is not taken.
@@ -316,25 +309,6 @@ def missing(exprs: Iterable[Expr], target: str) -> tuple[tuple[str, str], ...]:
 _INFINITY = Op("inf")
 _BITS = 200
 """Precision of constants in bits: nearly four times that of a double."""
-
-_COMPARED: dict[str, Callable[..., bool]] = {
-    "lt": lambda a, b: a < b,
-    "le": lambda a, b: a <= b,
-    "gt": lambda a, b: a > b,
-    "ge": lambda a, b: a >= b,
-    "eq": lambda a, b: a == b,
-    "ne": lambda a, b: a != b,
-}
-_EXACT: dict[str, Callable[..., Fraction]] = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "neg": lambda a: -a,
-    "abs": abs,
-    "square": lambda a: a * a,
-    "max": max,
-    "min": min,
-}
 
 
 def folded(expr: Expr) -> Expr:
@@ -369,8 +343,8 @@ def _folded(node: Expr) -> Expr:
             return ONE
         case ToFloat(arg=Op("false")):
             return ZERO
-        case Op(primitive=op, args=args) if args and all(map(_is_constant, args)):
-            return _constant(node, op)
+        case Op(args=args) if args and all(map(_is_constant, args)):
+            return _constant(node)
         case Op(primitive="and" | "or" | "not", args=args):
             return _logic(node)
         case _:
@@ -385,17 +359,15 @@ def _negative() -> Expr:
     return Op("neg", (_INFINITY,))
 
 
-def _constant(node: Op, op: str) -> Expr:
-    values = [arg.value for arg in node.args if isinstance(arg, Literal)]
-    if len(values) < len(node.args):
-        return _in_balls(node) if op not in ("neg",) else node
-    if op in _COMPARED:
-        return Op("true" if _COMPARED[op](*values) else "false")
-    if op in _EXACT:
-        return Literal(_EXACT[op](*values))
-    if op == "div" and values[1]:
-        return Literal(values[0] / values[1])
-    return _in_balls(node)
+def _constant(node: Op) -> Expr:
+    """The exact value, the truth of a comparison, or the nearest double."""
+    made = ir.Apply(node.primitive, tuple(map(_constant_of, node.args)))
+    truth, exact = decide(made), fold(made)
+    if truth is not None:
+        return Op("true" if truth else "false")
+    return (
+        Literal(exact.value) if isinstance(exact, ir.Const) else _in_balls(node, made)
+    )
 
 
 def _logic(node: Op) -> Expr:
@@ -416,15 +388,13 @@ def _logic(node: Op) -> Expr:
             return node
 
 
-def _in_balls(node: Op) -> Expr:
+def _in_balls(node: Op, made: ir.Expr) -> Expr:
     """The nearest double of a function of constants; the node if there is none."""
     row = primitive(node.primitive)
     if row.result != "real" or "number" in row.types:
         return node
     try:
-        ball: Any = enclose(
-            ir.Apply(node.primitive, tuple(map(_constant_of, node.args))), {}, _BITS
-        )
+        ball: Any = enclose(made, {}, _BITS)
     except (ArithmeticError, ValueError, NotImplementedError, TypeError):
         return node
     if ball is None or ball.is_nan() or not (ball.is_finite() or ball.is_exact()):
