@@ -439,10 +439,6 @@ _Place: TypeAlias = "tuple[Expr, Axis]"
 class NotLinear(Exception):
     """A cotangent that is not linear in the upstream gradients has no transpose."""
 
-    def __init__(self, inputs: tuple[str, ...]) -> None:
-        super().__init__(*inputs)
-        self.inputs = inputs
-
 
 def indexed_tangents(rule: Rule) -> dict[str, Derived]:
     """By output, over inputs, forward values and ``<input>_dot``.
@@ -452,15 +448,13 @@ def indexed_tangents(rule: Rule) -> dict[str, Derived]:
     turned = _transpose(rule)
     found = indexed_cotangents(turned)
     upstream = {f"d{o.name}" for o in rule.outputs if o.takes_gradient}
-    for entry in found.values():
-        if names(entry.value) & upstream:
-            raise NotLinear(tuple(i.name for i in rule.inputs if i.takes_gradient))
+    if any(names(entry.value) & upstream for entry in found.values()):
+        raise NotLinear
     moved = {f"d{_slot(i.name)}": f"{i.name}_dot" for i in rule.inputs}
     return {
         o.name: replace(entry, value=_renamed(entry.value, moved))
         for o in rule.outputs
-        for name, entry in found.items()
-        if name == f"d{o.name}"
+        if (entry := found.get(f"d{o.name}"))
     }
 
 
@@ -503,7 +497,7 @@ def _transpose(rule: Rule) -> Rule:
         ),
         forward=tuple(lets),
         backward_locals=(),
-        backward=tuple(_backward_entry(i) for i in inputs),
+        backward=tuple(Pending() if i.takes_gradient else NoGradient() for i in inputs),
     )
 
 
@@ -520,10 +514,6 @@ def _constants(rule: Rule) -> Iterator[Input]:
     shapes = {o.name: o.shape for o in rule.outputs}
     for let in rule.forward:
         yield Input(let.name, Kind.NOGRAD, shapes.get(let.name, Shape(axes=let.axes)))
-
-
-def _backward_entry(variable: Input) -> Backward:
-    return Pending() if variable.takes_gradient else NoGradient()
 
 
 def _in_order(lets: tuple[Let, ...]) -> list[Let]:

@@ -15,7 +15,16 @@ from functools import lru_cache
 from itertools import chain, islice, permutations, product
 from typing import TypeAlias
 
-from gradspec.derive.scopes import AT, Fresh, connected, refreshed, replaced, tied, uses
+from gradspec.derive.scopes import (
+    AT,
+    Fresh,
+    connected,
+    extent,
+    refreshed,
+    replaced,
+    tied,
+    uses,
+)
 from gradspec.derive.simplify import is_index
 from gradspec.ir.expr import (
     ONE,
@@ -32,7 +41,8 @@ from gradspec.ir.expr import (
     Select,
     Size,
 )
-from gradspec.ir.walk import expand, nodes, with_children
+from gradspec.ir.walk import expand, nodes, substitute, with_children
+from gradspec.primitives.formula import formula
 
 Term: TypeAlias = tuple[tuple[Expr, Fraction], ...]
 Poly: TypeAlias = dict[Term, Fraction]
@@ -69,6 +79,11 @@ def single(atom: Expr, power: Fraction = UNIT) -> Poly:
 
 def constant(value: Fraction | int) -> Poly:
     return {(): Fraction(value)} if value else {}
+
+
+def _unless(holds: Poly) -> Poly:
+    """1 where a condition does not hold."""
+    return add(constant(1), holds, -UNIT)
 
 
 def merged(a: Term, b: Term) -> Term:
@@ -162,7 +177,12 @@ def scaled(poly: Poly) -> Poly:
 
 _ORDERS = 24  # orders of the bound indices of one sum that are tried
 _STEPS = 20_000  # nodes brought to normal form for one question: a few seconds
-_COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
+_CONDITIONS = ("lt", "le", "gt", "ge", "eq", "ne", "and", "or", "not", AT)
+_POWERS = {"square": Fraction(2), "sqrt": Fraction(1, 2), "rsqrt": Fraction(-1, 2)}
+_FORMULAS = {
+    "sigmoid": "1 / (1 + exp(-x))",
+    "tanh": "(1 - exp(-2 * x)) / (1 + exp(-2 * x))",
+}
 
 
 def is_zero(expr: Expr) -> bool:
@@ -210,9 +230,8 @@ class Normal:
                 return self._apply(expr)
             case Select(condition=condition, then=then, other=other):
                 holds = self.truth(condition)
-                rest = add(constant(1), holds, -UNIT)
                 first = self.times(holds, self.poly(then))
-                return add(first, self.times(rest, self.poly(other)))
+                return add(first, self.times(_unless(holds), self.poly(other)))
             case Reduce():
                 return self._reduce(expr)
             case _:
@@ -238,29 +257,18 @@ class Normal:
             case "div":
                 inverse = self.power(self.poly(args[1]), -UNIT)
                 return self.times(self.poly(args[0]), inverse)
-            case "square":
-                return self.power(self.poly(args[0]), Fraction(2))
-            case "sqrt":
-                return self.power(self.poly(args[0]), Fraction(1, 2))
-            case "rsqrt":
-                return self.power(self.poly(args[0]), Fraction(-1, 2))
+            case op if op in _POWERS:
+                return self.power(self.poly(args[0]), _POWERS[op])
             case "pow" if isinstance(args[1], Const):
                 return self.power(self.poly(args[0]), args[1].value)
             case "exp":
                 return self.exponential(self.poly(args[0]))
             case "log":
                 return self.logarithm(self.poly(args[0]))
-            case op if op in (*_COMPARISONS, "and", "or", "not", AT):
+            case op if op in _CONDITIONS:
                 return self.truth(node)
-            case "sigmoid":
-                growth = self.exponential(add({}, self.poly(args[0]), -UNIT))
-                return self.power(add(constant(1), growth), -UNIT)
-            case "tanh":
-                twice = add({}, self.poly(args[0]), Fraction(-2))
-                growth = self.exponential(twice)
-                below = self.power(add(constant(1), growth), -UNIT)
-                above = add(constant(1), growth, -UNIT)
-                return self.times(above, below)
+            case op if op in _FORMULAS:
+                return self.poly(substitute(formula(_FORMULAS[op]), {"x": args[0]}))
             case _:
                 return single(self._below(node))
 
@@ -276,33 +284,23 @@ class Normal:
                 both = self.times(left, right)
                 return add(add(left, right), both, -UNIT)
             case Apply(op="not", args=(a,)):
-                return add(constant(1), self.truth(a), -UNIT)
-            case Apply(op="le" | "ge" as op, args=(a, b)) if is_index(a) and is_index(
-                b
-            ):
-                small, large = (a, b) if op == "le" else (b, a)
-                return self._less(small, Apply("add", (large, ONE)))
-            case Apply(op="lt", args=(a, b)):
+                return _unless(self.truth(a))
+            case Apply(op="le", args=(a, b)) | Apply(op="ge", args=(b, a)):
+                if is_index(a) and is_index(b):
+                    return self._less(a, Apply("add", (b, ONE)))
+                return _unless(self._less(b, a))
+            case Apply(op="lt", args=(a, b)) | Apply(op="gt", args=(b, a)):
                 return self._less(a, b)
-            case Apply(op="gt", args=(a, b)):
-                return self._less(b, a)
-            case Apply(op="ge", args=(a, b)):
-                return add(constant(1), self._less(a, b), -UNIT)
-            case Apply(op="le", args=(a, b)):
-                return add(constant(1), self._less(b, a), -UNIT)
             case Apply(op="eq", args=(a, b)):
                 return self._equal(a, b)
             case Apply(op="ne", args=(a, b)):
-                return add(constant(1), self._equal(a, b), -UNIT)
-            case Apply(op=op, args=(a, b)) if op == AT:
-                return single(Apply(AT, (self.form(a), self.form(b))))
+                return _unless(self._equal(a, b))
+            case Apply(op=op) if op == AT:
+                return single(self._below(condition))
             case _:
-                return single(Apply("eq", (self.form_of(condition), ONE)))
-
-    def form_of(self, condition: Expr) -> Expr:
-        if isinstance(condition, Apply):
-            return self._below(condition)
-        return self.form(condition)
+                known = isinstance(condition, Apply)
+                form = self._below(condition) if known else self.form(condition)
+                return single(Apply("eq", (form, ONE)))
 
     def _less(self, a: Expr, b: Expr) -> Poly:
         difference = add(self.poly(a), self.poly(b), -UNIT)
@@ -385,17 +383,11 @@ class Normal:
                 pairs = zip(atom.bounds, new, strict=True)
                 at: dict[str, Expr] = {b.index: Idx(n.index) for b, n in pairs}
                 inner = self.poly(replaced(atom.body, at))
-                if len(inner) != 1:
-                    factors.append((atom, power))
+                if [*inner.values()] == [1]:
+                    bounds = (*bounds, *new)
+                    factors += next(iter(inner))
                     continue
-                ((below, number),) = inner.items()
-                if number != 1:
-                    factors.append((atom, power))
-                    continue
-                bounds = (*bounds, *new)
-                factors += below
-            else:
-                factors.append((atom, power))
+            factors.append((atom, power))
         return self._split(*self._collapsed(bounds, factors))
 
     def _collapsed(
@@ -412,10 +404,8 @@ class Normal:
                     if other != atom:
                         there = self.poly(replaced(other, {bound.index: value}))
                         made = self.times(made, self.power(there, power))
-                if len(made) == 1:
-                    ((term, number),) = made.items()
-                    if number == 1:
-                        return self._collapsed(left, list(term))
+                if [*made.values()] == [1]:
+                    return self._collapsed(left, list(next(iter(made))))
         return bounds, factors
 
     def _split(
@@ -436,9 +426,7 @@ class Normal:
     ) -> Poly:
         if not parts:
             (bound,) = bounds
-            if isinstance(bound.axis, int):
-                return constant(bound.axis)
-            return single(Size(bound.axis))
+            return self.poly(extent(bound.axis))
         body = written({tuple(sorted(parts, key=_place)): UNIT})
         return single(self._ordered("sum", bounds, body, None))
 

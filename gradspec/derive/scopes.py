@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
 
-from gradspec.ir.expr import Apply, Bound, Expr, Idx, Key, Reduce, Ref
+from gradspec.ir.expr import Apply, Bound, Expr, Idx, Key, Reduce, Ref, Size, const
 from gradspec.ir.tidy import fold
 from gradspec.ir.walk import nodes, with_children
 
@@ -44,6 +44,11 @@ class Fresh:
 
     def bounds(self, bounds: tuple[Bound, ...]) -> tuple[Bound, ...]:
         return tuple(Bound(self(), b.axis) for b in bounds)
+
+
+def extent(axis: Axis) -> Expr:
+    """The size of an axis as a number."""
+    return Size(axis) if isinstance(axis, str) else const(axis)
 
 
 def uses(expr: Expr, bounds: Iterable[Bound]) -> bool:

@@ -12,7 +12,16 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from gradspec.derive import build
-from gradspec.derive.scopes import AT, Axis, Value, connected, replaced, tied, uses
+from gradspec.derive.scopes import (
+    AT,
+    Axis,
+    Value,
+    connected,
+    extent,
+    replaced,
+    tied,
+    uses,
+)
 from gradspec.ir.expr import (
     ONE,
     ZERO,
@@ -414,14 +423,12 @@ def _unify(
 Terms = dict[Expr, Fraction]
 """A linear form: integer terms by what they multiply, the constant under 1."""
 
-_ONE = Const(Fraction(1))
-
 
 def linear(expr: Expr) -> Terms:
     """An index as a linear form; a nonlinear part is a term of its own."""
     match expr:
         case Const(value=value):
-            return {_ONE: value} if value else {}
+            return {ONE: value} if value else {}
         case Apply(op="add", args=(a, b)):
             return _added(linear(a), linear(b), Fraction(1))
         case Apply(op="sub", args=(a, b)):
@@ -446,13 +453,13 @@ def _added(a: Terms, b: Terms, factor: Fraction) -> Terms:
 def written(terms: Terms) -> Expr:
     """A linear form as one writes it: ``i - 1``."""
     result: Expr = ZERO
-    ordered = [(t, n) for t, n in terms.items() if t != _ONE]
+    ordered = [(t, n) for t, n in terms.items() if t != ONE]
     ordered.sort(key=lambda pair: pair[1] < 0)
     for term, number in ordered:
         part = fold(Apply("mul", (Const(abs(number)), term)))
         op = "add" if number > 0 else "sub"
         result = fold(Apply(op, (result, part)))
-    return fold(Apply("add", (result, Const(terms.get(_ONE, Fraction(0))))))
+    return fold(Apply("add", (result, Const(terms.get(ONE, Fraction(0))))))
 
 
 def straightened(expr: Expr, axes: Mapping[str, Axis]) -> Expr:
@@ -498,14 +505,14 @@ def _comparison(node: Apply, axes: Mapping[str, Axis]) -> Expr:
     known = _decided(node.op, low, high)
     if known is not None:
         return TRUE if known else FALSE
-    number = difference.pop(_ONE, Fraction(0))
+    number = difference.pop(ONE, Fraction(0))
     above = {t: n for t, n in difference.items() if n > 0}
     below = {t: -n for t, n in difference.items() if n < 0}
     side = above if number > 0 and above else below
     if side is above:
-        above = _added(above, {_ONE: Fraction(1)}, number)
+        above = _added(above, {ONE: Fraction(1)}, number)
     else:
-        below = _added(below, {_ONE: Fraction(1)}, -number)
+        below = _added(below, {ONE: Fraction(1)}, -number)
     if not above:
         flipped = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
         op = flipped.get(node.op, node.op)
@@ -526,28 +533,22 @@ def _negated(value: Fraction | None) -> Fraction | None:
 
 
 def _least(terms: Terms, axes: Mapping[str, Axis]) -> Fraction | None:
-    least: Terms = {_ONE: Fraction(0)}
+    least: Terms = {ONE: Fraction(0)}
     for term, number in terms.items():
         match term:
             case Idx(name=name) if number < 0 and name in axes:
-                axis = axes[name]
-                size: Expr = Size(axis) if isinstance(axis, str) else _whole(axis)
-                least = _added(least, linear(size), number)
-                least = _added(least, {_ONE: Fraction(1)}, -number)
+                least = _added(least, linear(extent(axes[name])), number)
+                least = _added(least, {ONE: Fraction(1)}, -number)
             case Idx(name=name) if number > 0 and name in axes:
                 continue
             case _:
                 least = _added(least, {term: Fraction(1)}, number)
-    constant = least.pop(_ONE, Fraction(0))
+    constant = least.pop(ONE, Fraction(0))
     for term, number in least.items():
         if not isinstance(term, Size) or number < 0:
             return None
         constant += number
     return constant
-
-
-def _whole(number: int) -> Const:
-    return Const(Fraction(number))
 
 
 def _decided(op: str, low: Fraction | None, high: Fraction | None) -> bool | None:
@@ -638,6 +639,5 @@ def _mentions(term: Expr, name: str) -> bool:
 
 
 def _guard_range(scope: _Scope, value: Expr, axis: Axis) -> None:
-    size: Expr = Size(axis) if isinstance(axis, str) else _whole(axis)
     scope.guards.append(Apply("ge", (value, ZERO)))
-    scope.guards.append(Apply("lt", (value, size)))
+    scope.guards.append(Apply("lt", (value, extent(axis))))

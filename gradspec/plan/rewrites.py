@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache, reduce
-from typing import Any, TypeAlias
+from typing import Any
 
-from gradspec.derive.scopes import Fresh, Value, inlined, named, replaced
+from gradspec.derive.scopes import Fresh, Value, extent, inlined, named, replaced
 from gradspec.derive.simplify import linear
 from gradspec.ir import expr as ir
 from gradspec.ir import walk
@@ -25,8 +25,6 @@ from gradspec.ir.expr import (
     Reduce,
     Ref,
     Select,
-    Size,
-    const,
 )
 from gradspec.ir.rule import Declared, Derived, Input, Kind, Let, Output, Rule
 from gradspec.ir.tidy import fold
@@ -232,60 +230,28 @@ def at_positions(expr: ir.Expr, index: str, axis: int) -> tuple[ir.Expr, ...]:
 # a row: their product is one number for each row.
 
 
-_Indices: TypeAlias = "frozenset[str] | None"
-"""The indices that a value depends on; None for a number."""
-
-
 def regrouped(expr: ir.Expr, tensors: frozenset[str]) -> ir.Expr:
     """``expr`` with its products so bracketed; ``tensors`` are the names of tensors."""
     uses = Counter(child for node in walk.nodes(expr) for child in walk.children(node))
     done: dict[ir.Expr, ir.Expr] = {}
-    known: dict[ir.Expr, _Indices] = {}
-
-    def learn(made: ir.Expr) -> ir.Expr:
-        todo = [made]
-        while todo:
-            missing = [c for c in walk.children(todo[-1]) if c not in known]
-            if missing:
-                todo += missing
-            else:
-                part = todo.pop()
-                known[part] = _indices(part, known, tensors)
-        return made
-
     for node in walk.nodes(expr):
         parts = tuple(done[child] for child in walk.children(node))
-        made = learn(walk.with_children(node, parts))
+        made = walk.with_children(node, parts)
         alone = not parts or uses[walk.children(node)[0]] == 1
-        done[node] = learn(_bracketed(made, known)) if alone else made
+        done[node] = _bracketed(made, tensors) if alone else made
     return done[expr]
 
 
-def _indices(
-    node: ir.Expr, known: Mapping[ir.Expr, _Indices], tensors: frozenset[str]
-) -> _Indices:
-    found = [k for child in walk.children(node) if (k := known[child]) is not None]
-    whole: frozenset[str] = frozenset().union(*found)
-    match node:
-        case ir.Ref(name=name):
-            return whole if name in tensors else None
-        case ir.Idx(name=name):
-            return frozenset((name,))
-        case ir.Reduce(bounds=bounds):
-            return whole - {bound.index for bound in bounds} if found else None
-        case _:
-            return whole if found else None
-
-
-def _bracketed(expr: ir.Expr, known: Mapping[ir.Expr, _Indices]) -> ir.Expr:
+def _bracketed(expr: ir.Expr, tensors: frozenset[str]) -> ir.Expr:
     """One product or quotient whose left side is a product."""
     match expr:
         case ir.Apply(
             op="mul" | "div" as op,
             args=(ir.Apply(op="mul", args=(first, second)), right),
-        ) if op == "mul" or known[right] is None:
-            # A quotient of tensors may be what keeps a product from overflowing.
-            a, b, c = known[first], known[second], known[right]
+        ):
+            a, b, c = (_indices(part, tensors) for part in (first, second, right))
+            if op == "div" and c is not None:
+                return expr  # which may be what keeps a product from overflowing
             if _is_less(b, a) and _is_less(c, a) and (b is not None or c is not None):
                 return ir.apply("mul", first, ir.apply(op, second, right))
             if _is_less(a, b) and _is_less(c, b) and (a is not None or c is not None):
@@ -293,7 +259,16 @@ def _bracketed(expr: ir.Expr, known: Mapping[ir.Expr, _Indices]) -> ir.Expr:
     return expr
 
 
-def _is_less(small: _Indices, large: _Indices) -> bool:
+def _indices(expr: ir.Expr, tensors: frozenset[str]) -> frozenset[str] | None:
+    """The indices that a value depends on; None for a number."""
+    is_data = any(
+        isinstance(node, ir.Idx) or (isinstance(node, ir.Ref) and node.name in tensors)
+        for node in walk.nodes(expr)
+    )
+    return frozenset(expr.free) if is_data else None
+
+
+def _is_less(small: frozenset[str] | None, large: frozenset[str] | None) -> bool:
     """True if a value has fewer axes than another, which is not a number."""
     return large is not None and (small is None or small < large)
 
@@ -346,12 +321,12 @@ def fenced(rule: Rule) -> Rule:
     found = partial(rule)
     if not found:
         return rule
-    sizes = {n: tuple(map(_size, axes)) for n, axes in _axes_of(rule).items()}
+    sizes = {n: tuple(map(extent, axes)) for n, axes in _axes_of(rule).items()}
 
     def visit(let: Let) -> Let:
         if let.name not in found:
             return let
-        ranges = {index: _size(axis) for index, axis in _ranges(let).items()}
+        ranges = {index: extent(axis) for index, axis in _ranges(let).items()}
 
         def inside(node: Expr) -> Expr:
             if not isinstance(node, Ref) or node.name not in sizes:
@@ -385,10 +360,6 @@ def _ranges(let: Let) -> dict[str, str | int]:
             is_same = found.get(bound.index, bound.axis) == bound.axis
             found[bound.index] = bound.axis if is_same else -1
     return found
-
-
-def _size(axis: str | int) -> Expr:
-    return Size(axis) if isinstance(axis, str) else const(axis)
 
 
 # --- batch axes -----------------------------------------------------------------------
