@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from gradspec.lower.context import Context, Role
 from gradspec.primitives.lookup import is_function
 from gradspec.syntax import nodes
+from gradspec.syntax.foreign import STOPPING
 from gradspec.syntax.grammar import REDUCTIONS
 
 _FORMS = {
@@ -85,6 +86,8 @@ def call_help(node: nodes.Call, cx: Context) -> str:
         name = node.output
     if name in REDUCTIONS:
         return _reduced(name, node, arguments, cx)
+    if name in ("stop_gradient", "detach"):
+        return STOPPING
     if name in _FORMS:
         return f"write `{_filled(_FORMS[name], arguments)}`"
     if node.output is not None and is_function(name):

@@ -1,4 +1,4 @@
-"""Characters and operators of other languages: their meaning, and the right spelling.
+"""Characters, operators and words of other languages: their meaning, and the right spelling.
 
 Each is reported once where it stands; where the meaning is certain the scanner puts the
 right token in its place, so that the rest of the line is still read.
@@ -35,7 +35,7 @@ OPERATORS: dict[str, Meant] = {
     "=>": Meant("COMPARISON", ">=", "write `>=`, or `->` before the outputs"),
     "===": Meant("COMPARISON", "==", "write `==`"),
     ":=": Meant("EQUAL", "=", "write `=`"),
-    "//": Meant("SCALE", "/", "write `floor(x / y)`"),
+    "//": Meant("SCALE", "/", "write `floor(x / y)`; a comment begins with `#`"),
     "@": Meant("SCALE", "*", "a matrix product is `sum(a[i, l] * b[l, j] for l)`"),
     "+=": Meant("EQUAL", "=", "a name is assigned once: write the whole sum"),
     "-=": Meant("EQUAL", "=", "a name is assigned once: write the whole difference"),
@@ -54,6 +54,35 @@ SYMBOLS: dict[str, str] = {
     "$": "names are letters, digits and underscores",
     "`": "names are letters, digits and underscores",
 }
+
+STATEMENTS = {
+    "IF": "write `y = a if condition else b`",
+    "ELSE": "write `y = a if condition else b`",
+    "FOR": "an index runs over its axis by itself: `y[i] = x[i]**2`, `sum(x[i] for"
+    " i)`; write a few steps out, `a = …`, `b = …`",
+    "NOT": "a line of a body assigns: `y = …`",
+    "IMPORT": 'write `from "path.grad" import name`, outside the rules',
+}
+"""Statements that are none here."""
+
+ATTRIBUTES = {
+    "shape": "a size is the name of an axis: of `x[n]` it is `n`",
+    "size": "a size is the name of an axis: of `x[n]` it is `n`",
+    "ndim": "the number of axes is in the head of the rule",
+    "T": "a transpose is written by its indices: `x[j, i]`",
+    "e": "Euler's number is `exp(1)`",
+    **dict.fromkeys(("float16", "float32", "float64"), "a rule holds for every dtype"),
+}
+"""Parts that other languages pick with a dot."""
+
+DECLARING = frozenset(["let", "var", "val", "const", "local"])
+"""Words before a new name in other languages."""
+
+STOPPING = (
+    'write `from "gradspec:control/gradients" import stop_gradient` at the top of the'
+    " file, and `stop_gradient(x)`"
+)
+"""The advice for what other libraries call `stop_gradient` or `detach`."""
 
 _MEANINGS = """
 SCALE * ×·⋅∙∗

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from gradspec.source import Span
+from gradspec.syntax.foreign import ATTRIBUTES, DECLARING, STATEMENTS, STOPPING
 from gradspec.syntax.grammar import Unexpected
 from gradspec.syntax.layout import unexpected_indent
 from gradspec.syntax.tokens import (
@@ -229,7 +230,8 @@ def _unknown_kind(stop: Stop) -> Fault | None:
         help = "an output may be `nograd`, `int` or `bool`"
     else:
         help = (
-            "an input may be `nograd`, `int`, `bool`, `param`, `static` or `static int`"
+            "an input may be `nograd`, `int`, `bool`, `param`, `static` or `static int`;"
+            " a real one has no kind"
         )
     return stop.fault("GS124", headline, help)
 
@@ -261,19 +263,9 @@ def _exact_place(stop: Stop) -> Fault | None:
     return Fault("GS750", headline, marks[-1].span, help=help)
 
 
-_STATEMENTS = {
-    "IF": "write `y = a if condition else b`",
-    "ELSE": "write `y = a if condition else b`",
-    "FOR": "an index runs over its axis by itself: `y[i] = x[i]**2`, `sum(x[i] for"
-    " i)`; write a few steps out, `a = …`, `b = …`",
-    "NOT": "a line of a body assigns: `y = …`",
-    "IMPORT": 'write `from "path.grad" import name`, outside the rules',
-}
-
-
 def _statement_of_python(stop: Stop) -> Fault | None:
     """``if x > 0:``, ``for i in …:``"""
-    help = _STATEMENTS.get(stop.found.type)
+    help = STATEMENTS.get(stop.found.type)
     if stop.index != 0 or help is None or stop.at(1).type == "EQUAL":
         return None
     return stop.fault("GS119", f"there is no `{stop.found.text}` statement", help)
@@ -288,12 +280,14 @@ def _expression_alone(stop: Stop) -> Fault | None:
     if stop.index and stop.found.type in ("COLON", "NAME", "DOT"):
         return None
     help = f"write `{_FORMS.get(stop.line.first, 'name = expression')}`"
-    quotient = re.match(
-        r"(d\w+) ?/ ?(d\w+)", " ".join(t.text for t in stop.line.tokens)
-    )
-    if quotient:
+    text = "".join(token.text for token in stop.line.tokens)
+    if quotient := re.match(r"(d\w+)/(d\w+)=", text):
         upper, lower = quotient.groups()
-        help = f"write `{lower} = {upper} * …`: the vjp, with the upstream gradient {upper}"
+        seen = re.search(rf"\b{upper}/(d\w+)", text[quotient.end() :])
+        given, it = (
+            (seen[1], f"{upper}/{seen[1]}") if seen else (upper, "the cotangent")
+        )
+        help = f"write `{lower} = {given} * …`: {it} is called `{given}`"
     return Fault("GS101", "this line assigns nothing", stop.line.span, help=help)
 
 
@@ -337,15 +331,6 @@ def _missing_else(stop: Stop) -> Fault | None:
     return Fault("GS118", "this `if` has no `else`", span, help=help)
 
 
-_ATTRIBUTES = {
-    "shape": "a size is the name of an axis: of `x[n]` it is `n`",
-    "size": "a size is the name of an axis: of `x[n]` it is `n`",
-    "ndim": "the number of axes is in the head of the rule",
-    "T": "a transpose is written by its indices: `x[j, i]`",
-    "e": "Euler's number is `exp(1)`",
-}
-
-
 def _of_library(stop: Stop) -> Fault | None:
     """``tf.math.log1p(x)``, ``np.pi``"""
     is_dotted = stop.found.type == "DOT" or stop.at(-2).type == "DOT"
@@ -363,8 +348,10 @@ def _of_library(stop: Stop) -> Fault | None:
     is_call = last + 1 < len(tokens) and tokens[last + 1].type == "LPAR"
     dotted = "".join(token.text for token in tokens[first : last + 1])
     help = f"write `{name}(…)` if there is such a built-in"
+    if name == "stop_gradient":
+        help = STOPPING
     if not is_call:
-        help = _ATTRIBUTES.get(name, f"write `{name}`")
+        help = ATTRIBUTES.get(name, f"write `{name}`")
     span = tokens[first].span.to(tokens[last].span)
     return _python(shortened(dotted), span, help)
 
@@ -524,6 +511,24 @@ _CHECKS: tuple[Callable[[Stop], Fault | None], ...] = (
         ),
     ),
     _batch_index,
+    _Mistake(  # let y = x
+        "GS119",
+        "`{1.text}` is not needed",
+        "a name is made by its assignment: write `{0.found.text} = …`",
+        lambda stop: (
+            stop.index == 1 and _is_name(stop.found) and stop.at(-1).text in DECLARING
+        ),
+    ),
+    _Mistake(  # backward:
+        "GS119",
+        "a rule has no sections",
+        "write the lines below `{1.text}:` like the others: `dx = …` is a cotangent",
+        lambda stop: (
+            stop.found.type == "COLON"
+            and stop.index == 1
+            and stop.index + 1 == len(stop.line.tokens)
+        ),
+    ),
     _Mistake(  # y: float = x
         "GS119",
         "an assignment has no type",

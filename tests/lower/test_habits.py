@@ -17,6 +17,7 @@ HABITS = [
     ("x", "tf.math.log1p(x)", "GS119", "write `log1p(…)`"),
     ("x", "x * np.pi", "GS119", "write `pi`"),
     ("x", "x.exp()", "GS202", "write `exp(x)`"),
+    ("x", "x.detach()", "GS202", "import stop_gradient"),
     ("x", "e**x", "GS201", "write `exp(x)`"),
     ("x", "pow(x, 2)", "GS202", "write `x**2`"),
     ("x", "power(x + 1, 2)", "GS202", "write `(x + 1)**2`"),
