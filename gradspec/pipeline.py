@@ -14,7 +14,7 @@ from time import process_time
 
 from gradspec.checks import second_order
 from gradspec.checks.check import AGAIN, check, examined
-from gradspec.checks.diagnosis.mending import tried
+from gradspec.checks.diagnosis.wording import tried
 from gradspec.derive.indexed import complete
 from gradspec.diagnostics import Diagnostic, Outcome, error, kept, warning
 from gradspec.ir.plain import remembered

@@ -12,7 +12,7 @@ from functools import partial
 
 from gradspec.checks import boundaries, domain, examples, gradients, lints
 from gradspec.checks.breaks import typical_breaks
-from gradspec.checks.diagnosis.mending import tried
+from gradspec.checks.diagnosis.wording import tried
 from gradspec.checks.gradients import Judgement
 from gradspec.checks.instances import Instance, few, instances
 from gradspec.diagnostics import Diagnostic, Outcome, warning

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from gradspec.checks.diagnosis.mending import assuming
+from gradspec.checks.diagnosis.wording import assuming
 from gradspec.checks.instances import Instance, Instances, Point, instances, said, stem
 from gradspec.diagnostics import Diagnostic, error, warning
 from gradspec.ir.expr import Apply, Const, Expr, Ref

@@ -55,8 +55,7 @@ from gradspec.symbolic.compare import Comparison, Relation, compare, relative_di
 from gradspec.symbolic.domain import EDGE, Limits, restrained, whole_range
 from gradspec.symbolic.limit import Effort
 from gradspec.symbolic.neighbours import PRECISION, on_border
-from gradspec.symbolic.proof.prove import Proof, Sides, by_normal_form
-from gradspec.symbolic.proof.regions import Question
+from gradspec.symbolic.proof.prove import Proof, Question, Sides, by_normal_form
 from gradspec.symbolic.sampling import generic_points
 
 LEAST = 32

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
-from gradspec.checks.diagnosis.mending import assuming, left_out
+from gradspec.checks.diagnosis.wording import assuming, left_out
 from gradspec.checks.evidence import Claim, examine
 from gradspec.checks.instances import Instance, Point, depends, number, said
 from gradspec.diagnostics import Diagnostic, Label, Severity, warning

@@ -1,8 +1,12 @@
-"""Selection among candidates for one function, by measurement in both formats.
+"""Candidates for one function, and the selection among them by measurement.
 
 A form that is good at every point is kept as written. Else the cheapest good candidate
 is selected; if none is good, the one with the fewest faults, provided that it repairs
 more points than it spoils. The same text serves float32 and float64, so both count.
+
+Rewrite rules find most candidates. Algebra adds conjugates of sums with a root, sums of
+fractions over one denominator, the factor of a cotangent gathered into one fraction, and
+SymPy's proposals. None is trusted.
 """
 
 from __future__ import annotations
@@ -11,13 +15,22 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
-from gradspec.ir.expr import Apply, Call, Expr, Reduce, Select
-from gradspec.ir.walk import nodes
+from gradspec.derive.build import negate, times
+from gradspec.derive.chain import coefficient, is_linear
+from gradspec.ir.expr import ZERO, Apply, Call, Const, Expr, Reduce, Ref, Select
+from gradspec.ir.rule import Rule
+from gradspec.ir.tidy import fold, tidy
+from gradspec.ir.walk import children, names, nodes, size, transform
 from gradspec.primitives.lookup import primitive
 from gradspec.stabilise.accuracy_model import Score, Trial
+from gradspec.stabilise.names import Names, Quantity
+from gradspec.stabilise.rewriting import FEW, Holds, Search, replaced
+from gradspec.symbolic.consult import simplified
+from gradspec.symbolic.gather import gathered
 
 _PRICE = 3
 """Points to be repaired for each one that is spoiled."""
@@ -181,3 +194,204 @@ def note(tried: Tried) -> None:
     heard = _listener.get()
     if heard is not None:
         heard.append(tried)
+
+
+_LARGEST = 60
+"""Size in nodes beyond which an expression is not transformed by algebra."""
+
+_COSTLIER, _ROOM = 1.25, 20.0
+"""Bounds on the cost of a candidate with inlined locals, relative to the text."""
+
+_SMALLEST = 5
+_GROWTH = 1.2  # how much longer a gathered factor may be
+
+
+class Proposals:
+    """Candidates for the values of an elementwise rule. ``near`` and ``far`` take a
+    candidate, the quantity it evaluates, and the rule as selected so far.
+    """
+
+    def __init__(self, search: Search, written: Rule) -> None:
+        self._search = search
+        self._upstream = frozenset(f"d{output.name}" for output in written.outputs)
+
+    def near(self, form: Expr, of: Quantity, chosen: Rule) -> Iterator[Expr]:
+        """Rewrites of a candidate; for a derived one also of its other derivations."""
+        if of.is_derived:
+            for start in dict.fromkeys((form, tidy(of.value), *of.others)):
+                yield from self._of_cotangent(start)
+        else:
+            yield from self._rewritten(form)
+
+    def far(self, form: Expr, of: Quantity, chosen: Rule) -> Iterator[Expr]:
+        """The same with names inlined, from the author's text and from our derivation,
+        unless that is much longer.
+        """
+        values = Names(chosen, chosen.exacts)
+        whole, first = values.close(form), values.close(tidy(of.value))
+        most = _COSTLIER * cost(first) + _ROOM
+        for start in dict.fromkeys((whole, first, *of.others)):
+            found = self._of_cotangent(start)
+            yield from (form for form in found if cost(form) <= most)
+
+    def _rewritten(self, start: Expr) -> Iterator[Expr]:
+        yield from self._search.forms(start)
+        if size(start) <= _LARGEST:
+            conjugate = _with_conjugate(start, self._search.holds)
+            for form in (conjugate, _over_one_denominator(start)):
+                if form != start:
+                    yield from self._search.forms(form, FEW)
+
+    def _of_cotangent(self, start: Expr) -> Iterator[Expr]:
+        """The expression, also with the factor of a cotangent gathered into one
+        fraction.
+        """
+        yield from self._rewritten(start)
+        for form in _with_gathered_factor(start, self._upstream):
+            yield from self._search.forms(form, FEW)
+
+
+def by_sympy(of: Quantity, written: Rule) -> Iterator[Expr]:
+    """SymPy's simplification of the factor of a derived cotangent."""
+    upstream = frozenset(f"d{output.name}" for output in written.outputs)
+    for name, factor in _factor(tidy(of.value), upstream):
+        if not any(map(_is_foreign, nodes(factor))):
+            yield from (times(Ref(name), form) for form in simplified(factor))
+
+
+def _over_one_denominator(expr: Expr) -> Expr:
+    """``1 / (x + 1) - 1 / x`` becomes ``-1 / (x * (x + 1))``, free of cancellation."""
+    form, todo = expr, [expr]
+    while todo:
+        node = todo.pop()
+        if (
+            isinstance(node, Apply)
+            and node.op in ("add", "sub")
+            and _has_quotient(node)
+        ):
+            new = _gathered(node)
+            if new is not None and size(new) <= _GROWTH * size(node):
+                form = replaced(form, node, new)
+                continue
+        todo += children(node)
+    return form
+
+
+def _has_quotient(expr: Expr) -> bool:
+    """True if a term is a quotient."""
+    match expr:
+        case Apply(op="add" | "sub" | "mul" | "neg", args=parts):
+            return any(map(_has_quotient, parts))
+        case _:
+            return isinstance(expr, Apply) and expr.op in ("div", "rsqrt")
+
+
+@lru_cache(maxsize=1024)
+def _gathered(expr: Expr) -> Expr | None:
+    form = None if any(isinstance(n, Select) for n in nodes(expr)) else gathered(expr)
+    return None if form is None else tidy(form)
+
+
+def _with_conjugate(expr: Expr, holds: Holds) -> Expr:
+    """Replace the first conjugate: ``-b + sqrt(b**2 - a * c)`` is ``-a * c / (b +
+    sqrt(b**2 - a * c))`` for positive ``b``. The conditional stands outermost, so that
+    common factors of the conjugate and the rest cancel.
+    """
+    for node in nodes(expr):
+        found = _conjugate(node)
+        if found is not None:
+            unlike, new = found
+            mended = replaced(expr, node, new)
+            short = _gathered(mended)
+            if short is not None and size(short) < size(mended):
+                mended = short
+            return mended if holds(unlike) else Select(unlike, mended, expr)
+    return expr
+
+
+def _conjugate(node: Expr) -> tuple[Expr, Expr] | None:
+    """A sum with a root, ``root - u`` or ``u - root``, as the quotient by ``root + u``,
+    which does not cancel where ``u`` is positive: that condition, and the quotient.
+    """
+    match node:
+        case Apply(op="add", args=(p, Apply(op="sqrt") as root)):
+            u, is_minus = negate(p), False
+        case Apply(op="add", args=(Apply(op="sqrt") as root, p)):
+            u, is_minus = negate(p), False
+        case Apply(op="sub", args=(Apply(op="sqrt") as root, u)):
+            is_minus = False
+        case Apply(op="sub", args=(u, Apply(op="sqrt") as root)):
+            is_minus = True
+        case _:
+            return None
+    square = root.args[0]
+    rest = _gathered(Apply("sub", (square, Apply("square", (u,)))))
+    if rest is None or size(rest) >= size(square) or not names(u):
+        return None
+    match u:
+        case Apply(op="neg", args=(v,)):
+            unlike, below = Apply("lt", (v, ZERO)), Apply("sub", (root, v))
+        case Apply(op="mul", args=(Const(value=value), v)) if value:
+            unlike = Apply("gt" if value > 0 else "lt", (v, ZERO))
+            below = Apply("add", (u, root))
+        case _:
+            unlike, below = Apply("gt", (u, ZERO)), Apply("add", (u, root))
+    quotient = fold(Apply("div", (rest, below)))
+    return unlike, negate(quotient) if is_minus else quotient
+
+
+# --- the factor of a cotangent -------------------------------------------------------------
+
+
+def _with_gathered_factor(expr: Expr, upstream: frozenset[str]) -> Iterator[Expr]:
+    for name, factor in _factor(expr, upstream):
+        if not _SMALLEST < size(factor) <= _LARGEST:
+            return
+        form = factor
+        for part in _branches(factor):
+            if not any(map(_is_foreign, nodes(part))):
+                new = _gathered(transform(part, _signed))
+                form = form if new is None else replaced(form, part, new)
+        if form != factor and size(form) <= _GROWTH * size(factor):
+            yield times(Ref(name), form)
+
+
+def _factor(expr: Expr, upstream: frozenset[str]) -> Iterator[tuple[str, Expr]]:
+    """The one upstream cotangent that an expression is linear in, and its factor."""
+    used = sorted(upstream & names(expr))
+    if len(used) == 1 and is_linear(expr, upstream):
+        yield used[0], coefficient(expr, used[0], upstream)
+
+
+def _signed(node: Expr) -> Expr:
+    """``|u|`` as ``u * sign(u)``, so that algebra relates the two (a rewrite rule makes
+    it ``|u|`` again).
+    """
+    match node:
+        case Apply(op="abs", args=(u,)):
+            return Apply("mul", (u, Apply("sign", (u,))))
+        case _:
+            return node
+
+
+def _branches(expr: Expr) -> list[Expr]:
+    """The branches of (nested) conditionals at the root."""
+    found: list[Expr] = []
+    todo = [expr]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, Select):
+            todo += (node.other, node.then)
+        elif size(node) > _SMALLEST and node not in found:
+            found.append(node)
+    return found
+
+
+def _is_foreign(node: Expr) -> bool:
+    match node:
+        case Select() | Call():
+            return True
+        case Apply(op=op):
+            return primitive(op).sympy is None  # there is no algebra of steps here
+        case _:
+            return False

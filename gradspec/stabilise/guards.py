@@ -33,10 +33,9 @@ from gradspec.lower.values import depth
 from gradspec.primitives.formula import partial as derivative
 from gradspec.primitives.lookup import primitive, rows
 from gradspec.stabilise.arithmetic_model import Machine
-from gradspec.stabilise.indexed_points import Sample, samples, scalar_sample
-from gradspec.stabilise.matching import replaced
 from gradspec.stabilise.names import Names
-from gradspec.stabilise.sampling import Points
+from gradspec.stabilise.rewriting import replaced
+from gradspec.stabilise.sampling import Points, Sample, samples, scalar_sample
 
 _REACH = 4096.0
 """Larger inputs may overflow in a product, which is not the concern here."""

@@ -28,7 +28,6 @@ from gradspec.primitives.table_internal import VANISHING
 from gradspec.stabilise.accuracy_model import Trial
 from gradspec.stabilise.arithmetic_model import Machine
 from gradspec.stabilise.choice import Candidate
-from gradspec.stabilise.matching import replaced
 from gradspec.stabilise.product import (
     Product,
     base_of_square,
@@ -37,6 +36,7 @@ from gradspec.stabilise.product import (
     terms,
     total,
 )
+from gradspec.stabilise.rewriting import replaced
 
 _ROWS, _TRIED, _REPLACED = 8, 16, 3
 """Points used, candidates examined, and products replaced in one candidate."""

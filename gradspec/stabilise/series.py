@@ -25,8 +25,8 @@ from gradspec.ir.walk import children, names, nodes, size, substitute, with_chil
 from gradspec.primitives.table_internal import LONGEST, name_of
 from gradspec.stabilise.accuracy_model import GOOD, Trial
 from gradspec.stabilise.choice import Candidate
-from gradspec.stabilise.matching import replaced
 from gradspec.stabilise.product import degree
+from gradspec.stabilise.rewriting import replaced
 
 _WINDOWS = tuple(Fraction(n, 64) for n in (128, 96, 64, 48, 32, 24, 16, 8, 4, 1))
 _ORDER, _BITS = 40, 56

@@ -39,19 +39,20 @@ from gradspec.ir.rule import (
 from gradspec.ir.text import show
 from gradspec.ir.tidy import tidy
 from gradspec.ir.walk import calls_surrogate, children, expand, names, nodes, size
-from gradspec.stabilise import candidates, sampling
+from gradspec.stabilise import sampling
 from gradspec.stabilise.accuracy_model import Trial, is_real
 from gradspec.stabilise.arithmetic_model import Machine
-from gradspec.stabilise.choice import Candidate, Choice, Contest, Tried, note
+from gradspec.stabilise.choice import (
+    Candidate,
+    Choice,
+    Contest,
+    Proposals,
+    Tried,
+    by_sympy,
+    note,
+)
 from gradspec.stabilise.explanation import accuracy_loss, reason
 from gradspec.stabilise.guards import guarded
-from gradspec.stabilise.indexed_points import (
-    Sample,
-    samples,
-    scalar_samples,
-    where_finite,
-)
-from gradspec.stabilise.matching import Search
 from gradspec.stabilise.names import (
     Names,
     Quantity,
@@ -66,6 +67,13 @@ from gradspec.stabilise.names import (
 )
 from gradspec.stabilise.ranges import with_ordered_products, with_vanishing_products
 from gradspec.stabilise.reductions import IndexedProposals
+from gradspec.stabilise.rewriting import Search
+from gradspec.stabilise.sampling import (
+    Sample,
+    samples,
+    scalar_samples,
+    where_finite,
+)
 from gradspec.stabilise.series import with_series
 from gradspec.symbolic.limit import Effort
 
@@ -134,9 +142,9 @@ class _Stabiliser:
         self._original = original
         self._is_elementwise = rule.is_elementwise
         self._search = Search(self._holds)
-        self._proposals: candidates.Proposals | IndexedProposals
+        self._proposals: Proposals | IndexedProposals
         if rule.is_elementwise:
-            self._proposals = candidates.Proposals(self._search, rule)
+            self._proposals = Proposals(self._search, rule)
         else:
             self._proposals = IndexedProposals(self._search, rule)
         self._known: dict[int, tuple[Names, Machine]] = {}
@@ -256,7 +264,7 @@ class _Stabiliser:
                 # from an order that is good the search may go on to a cheaper form
                 choice = self._searched(contest, of, choice)
         if of.is_derived and choice.selected.faults[0]:
-            asked = candidates.by_sympy(of, self._written)
+            asked = by_sympy(of, self._written)
             choice = contest.choose(self._counted(asked), choice.selected)
         return choice
 

@@ -10,8 +10,7 @@ import pytest
 from gradspec.ir.expr import Apply, Const
 from gradspec.ir.walk import names
 from gradspec.primitives.formula import formula
-from gradspec.stabilise.matching import instantiate, match
-from gradspec.stabilise.rewrite_rules import Row, by_operator, rows
+from gradspec.stabilise.rewriting import Row, by_operator, instantiate, match, rows
 from gradspec.symbolic.enclose import defined, enclose
 
 

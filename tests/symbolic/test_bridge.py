@@ -5,7 +5,7 @@ from __future__ import annotations
 import sympy
 
 from gradspec.primitives.formula import formula
-from gradspec.symbolic.bridge import to_sympy
+from gradspec.symbolic.consult import to_sympy
 
 
 def test_symbols_are_real_and_know_plain_assumptions() -> None:

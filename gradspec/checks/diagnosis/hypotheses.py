@@ -556,7 +556,7 @@ than a factor that happens to be missing."""
 
 _MOST_ROWS = 240
 """Points times elements: several instances have at least a few points each.
-`mending` checks the result at all of them."""
+`wording` checks the result at all of them."""
 
 _LEAST_POINTS, _FEW = 4, 22
 _VARIED = 6
