@@ -181,7 +181,9 @@ def within_sums(t: Translation, value: ir.Expr) -> ir.Expr:
         body = _multiplied(replace(lost, negative=False), [at.body, *lost.above])
         rest = _factors(parts, lambda f: f not in (*lost.above, *lost.below))
         taken = ir.Reduce("sum", at.bounds, body, at.where)
-        return _multiplied(rest, [taken if f is at else f for f in rest.above])
+        above = [*rest.above]
+        above[above.index(at)] = taken
+        return _multiplied(rest, above)
 
     return walk.transform(value, visit)
 
@@ -266,13 +268,13 @@ def _distributed(t: Translation, bounds: Bounds, body: ir.Expr) -> list[ir.Expr]
     indices would be larger than all of its parts; each term is a contraction.
     """
     parts = _product(body)
-    for factor in parts.above:
+    for at, factor in enumerate(parts.above):
         terms = _terms(factor)
         whole = axes_of(t.value(factor))
-        others = [axes_of(t.value(f)) for f in parts.above if f is not factor]
+        rest = [*parts.above[:at], *parts.above[at + 1 :]]  # it may occur there again
+        others = [axes_of(t.value(f)) for f in rest]
         is_larger = all(axes_of(t.value(term)) < whole for term in terms)
         if len(terms) > 1 and is_larger and not any(whole <= o for o in others):
-            rest = [f for f in parts.above if f is not factor]
             return [_multiplied(parts, [*rest, term]) for term in terms]
     return []
 
