@@ -15,8 +15,7 @@ import jax
 import jax.extend
 import jax.numpy as jnp
 import numpy as np
-from conforming import Register, emptied, main, require, rows, unused
-from conforming_plain import jax_module
+from conforming import Register, emptied, jax_module, main, require, rows, unused
 from jax.experimental import checkify
 from setting_jax import Setting
 from transforms import EAGER, first_of, transforms

@@ -11,8 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from conforming import emptied, main, require, unused
-from conforming_plain import torch_module
+from conforming import emptied, main, require, torch_module, unused
 from setting_torch import Layer, Setting, feature
 from torch.autograd import forward_ad, functional
 from torch.utils.checkpoint import checkpoint, checkpoint_sequential

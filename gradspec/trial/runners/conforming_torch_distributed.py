@@ -9,8 +9,7 @@ from types import ModuleType
 from typing import Any
 
 import torch
-from conforming import imported, require, told
-from conforming_plain import torch_module
+from conforming import imported, require, told, torch_module
 from setting_torch import Layer, Setting, feature
 from torch import distributed
 
