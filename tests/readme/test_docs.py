@@ -38,3 +38,9 @@ def test_the_value_shown_is_the_one_emitted() -> None:
 def test_every_page_that_is_named_exists(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text("utf-8")):
         assert (DOCS / target).exists(), target
+
+
+def test_the_index_lists_every_page() -> None:
+    index = (DOCS / "README.md").read_text("utf-8")
+    pages = [page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")]
+    assert [p for p in pages if p != "README.md" and f"]({p})" not in index] == []

@@ -53,6 +53,14 @@ def test_half_sums_are_computed_in_float32(indexed: ModuleType) -> None:
     assert indexed.mean_square(x, np.zeros_like(x)) == 1.0
 
 
+def test_a_factor_that_occurs_twice_counts_twice(indexed: ModuleType) -> None:
+    x, z, w = (
+        np.random.default_rng(0).normal(size=s) for s in ((3, 2), (4, 2), (3, 4))
+    )
+    wanted = np.einsum("ij,ijl->l", w, (x[:, None] - z) ** 2)
+    np.testing.assert_allclose(indexed.spread_of(x, z, w), wanted)
+
+
 def test_scalars_lists_and_python_numbers(module: ModuleType, own: ModuleType) -> None:
     """A Python number or an integer array does not widen the arrays beside it."""
     assert module.log1pexp(np.float32(100.0)) == 100.0
