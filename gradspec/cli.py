@@ -51,13 +51,11 @@ def cli(context: click.Context) -> None:
     fault. What the table [tool.gradspec] of pyproject.toml says (paths, targets, out,
     strict, budget, ignore) holds where an option does not.
     """
-    from gradspec.driver import settings
-
-    if context.invoked_subcommand not in settings.COMMANDS:
+    if context.invoked_subcommand not in arguments.COMMANDS:
         return
     try:
-        context.default_map = settings.defaults(Path.cwd())
-    except settings.WrongSettings as fault:
+        context.default_map = arguments.defaults(Path.cwd())
+    except arguments.WrongSettings as fault:
         raise click.ClickException(f"{fault}") from fault
 
 

@@ -1,6 +1,5 @@
 """One rule: header, assignments, worked examples, clauses (assume, surrogate, save,
-recompute). A def, resolved once where it
-stands."""
+recompute). A def, resolved once where it stands."""
 
 from __future__ import annotations
 
