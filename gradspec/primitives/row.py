@@ -38,14 +38,9 @@ class Prefix:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A call or attribute: ``torch.special.erfcx({x})``; each argument exactly once.
-
-    ``imports`` are the import lines that it needs beyond the target's own module
-    (``from scipy import special``).
-    """
+    """A call or attribute: ``torch.special.erfcx({x})``; each argument exactly once."""
 
     text: str
-    imports: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,10 +231,8 @@ def _model(numpy: Spelling) -> Callable[..., Any] | None:
 
 
 def call(arity: int, name: str) -> Template:
-    """``name(x, y)``, with the import that the first part of ``name`` asks for."""
-    holes = ", ".join(f"{{{param}}}" for param in _PARAMS[:arity])
-    called = name.removeprefix("jax.") if name.startswith("jax.special.") else name
-    return Template(f"{called}({holes})", imports_of(name))
+    """``name(x, y)``."""
+    return Template(f"{name}({', '.join(f'{{{param}}}' for param in _PARAMS[:arity])})")
 
 
 def as_in_jax(numpy: str | Spelling) -> str | Spelling:
@@ -251,22 +244,6 @@ def as_in_jax(numpy: str | Spelling) -> str | Spelling:
             return numpy
         case _:
             raise AssertionError(f"how does JAX say {numpy}?")
-
-
-def value(text: str) -> Template:
-    """A constant: ``np.pi``."""
-    return Template(text, imports_of(text))
-
-
-def imports_of(name: str) -> tuple[str, ...]:
-    """The import beyond the target's own module that a dotted name begins with."""
-    match name.split(".", maxsplit=1)[0]:
-        case "math":
-            return ("import math",)
-        case "jax" if name.startswith("jax.special."):
-            return ("from jax.scipy import special",)
-        case _:
-            return ()
 
 
 def special(name: str) -> Runtime:

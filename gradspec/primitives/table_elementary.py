@@ -268,7 +268,7 @@ _PRODUCTS = (
         cost=14,
         source="continued by 0 to x = 0, as entropy asks: Cover and Thomas, 2.1",
         spellings=calls(
-            2, "xlogy", "torch.xlogy", "tf.math.xlogy", jax="jax.special.xlogy"
+            2, "xlogy", "torch.xlogy", "tf.math.xlogy", jax="special.xlogy"
         ),
     ),
     Primitive(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 
 from gradspec.primitives import balls
-from gradspec.primitives.row import Prefix, Primitive, Template, infix, prefix, value
+from gradspec.primitives.row import Prefix, Primitive, Template, infix, prefix
 
 _PAIR = ("x", "y")
 
@@ -196,9 +196,9 @@ _CONSTANTS = (
         spellings={
             "numpy": Template("np.pi"),
             "torch": Template("torch.pi"),
-            "tf": value("math.pi"),
+            "tf": Template("math.pi"),
             "jax": Template("jnp.pi"),
-            "python": value("math.pi"),
+            "python": Template("math.pi"),
         },
     ),
     Primitive(
@@ -211,9 +211,9 @@ _CONSTANTS = (
         spellings={
             "numpy": Template("np.inf"),
             "torch": Template("torch.inf"),
-            "tf": value("math.inf"),
+            "tf": Template("math.inf"),
             "jax": Template("jnp.inf"),
-            "python": value("math.inf"),
+            "python": Template("math.inf"),
         },
     ),
 )

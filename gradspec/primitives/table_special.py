@@ -30,7 +30,7 @@ _ERROR = (
         model=lambda np, x: _by_libm(np, math.erf, x),
         cost=30,
         source="DLMF 7.2.1",
-        spellings=calls(1, "erf", "torch.erf", "erf", "math.erf", "jax.special.erf"),
+        spellings=calls(1, "erf", "torch.erf", "erf", "math.erf", "special.erf"),
     ),
     Primitive(
         "erfc",
@@ -45,7 +45,7 @@ _ERROR = (
         cost=40,
         source="DLMF 7.2.2",
         spellings=calls(
-            1, "erfc", "torch.erfc", "tf.math.erfc", "math.erfc", "jax.special.erfc"
+            1, "erfc", "torch.erfc", "tf.math.erfc", "math.erfc", "special.erfc"
         ),
     ),
     Primitive(
@@ -113,7 +113,7 @@ _ERROR = (
             "ndtri",
             "torch.special.ndtri",
             "ndtri",
-            jax="jax.special.ndtri",
+            jax="special.ndtri",
         ),
     ),
     Primitive(

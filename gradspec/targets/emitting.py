@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -44,7 +45,7 @@ def emit_module(
     module = Emitted(
         name,
         plan.path,
-        module_text(plan, page, definitions),
+        module_text(plan, page, definitions, target.MODULES),
         page.runtime,
         tuple(map(cost_summary, programs)) if costs else (),
     )
@@ -130,15 +131,34 @@ def _unplanned(plan: ModulePlan) -> Iterable[Diagnostic]:
 # Header, imports, ``__all__``, definitions.
 
 
-def module_text(plan: ModulePlan, page: Page, definitions: Iterable[Definition]) -> str:
+_TEXT = ('"""', 'r"""', "#")
+"""Beginnings of docstrings and comments."""
+
+_MATH = {"math": "import math"}
+"""For Python numbers, on every target."""
+
+
+_MODULE = re.compile(r"(?<![\w.\"])(\w+)\.(?=[A-Za-z])")
+"""The name of a module, before that of its function."""
+
+
+def module_text(
+    plan: ModulePlan,
+    page: Page,
+    definitions: Sequence[Definition],
+    modules: Mapping[str, str],
+) -> str:
     """The whole text, of lines of at most 88 columns."""
-    definitions = tuple(definitions)
+    lines = [line for d in definitions for line in d.lines]
+    code = "\n".join(line for line in lines if not line.lstrip().startswith(_TEXT))
+    used = {*_MODULE.findall(code)}
+    wanted = [line for name, line in {**modules, **_MATH}.items() if name in used]
     names = sorted((n for d in definitions for n in d.public), key=_public_key)
     public = ", ".join(f'"{name}"' for name in names)
     parts = [
         _header(plan),
         "from __future__ import annotations",
-        *_import_groups(page),
+        *_import_groups([*wanted, *page.imports], page.relative),
         statement(f"__all__ = [{public}]"),
     ]
     texts = [laid_out(d.lines) for d in definitions]
@@ -163,18 +183,18 @@ def laid_out(lines: Lines) -> str:
 
 def _laid_out(line: str) -> str:
     text = line.lstrip(" ")
-    if not text or text.startswith(('"""', 'r"""')):
+    if not text or text.startswith(_TEXT[:2]):
         return line
     return statement(text, (len(line) - len(text)) // 4)
 
 
-def _import_groups(page: Page) -> Lines:
+def _import_groups(absolute: Lines, relative: Iterable[str]) -> Lines:
     """The standard library, the framework, the runtime."""
-    lines = sorted(_merged(page.imports), key=_import_key)
+    lines = sorted(absolute, key=_import_key)
     groups = [
         [line for line in lines if _is_standard(line)],
         [line for line in lines if not _is_standard(line)],
-        [*page.relative],
+        [*relative],
     ]
     return ["\n".join(map(_import, group)) for group in groups if group]
 
@@ -191,18 +211,6 @@ def _import(line: str) -> str:
 def _public_key(name: str) -> tuple[bool, str]:
     """Classes before functions, each by name."""
     return not name[:1].isupper(), name
-
-
-def _merged(imports: Iterable[str]) -> Lines:
-    """One import line for all names from the same module."""
-    imports = tuple(imports)
-    plain = [line for line in dict.fromkeys(imports) if not line.startswith("from")]
-    taken: dict[str, set[str]] = {}
-    for line in imports:
-        if line.startswith("from"):
-            _, module, _, names = line.split(maxsplit=3)
-            taken.setdefault(module, set()).update(names.split(", "))
-    return [*plain, *(f"from {m} import {', '.join(sorted(taken[m]))}" for m in taken)]
 
 
 def _is_standard(line: str) -> bool:

@@ -86,7 +86,6 @@ class Dialect:
         variants: other spellings of a primitive where certain arguments are numbers.
         ranked: emits operations on named axes, from the texts of their parts.
         static_power: a power whose exponent is a number unknown at compile time.
-        imports: pairs of a prefix (``np.``) and the import line that a text with it needs.
     """
 
     target: str
@@ -97,7 +96,6 @@ class Dialect:
     variants: Callable[[Op, tuple[bool, ...]], Template | None] = no_variants
     ranked: Callable[[RankedNode, tuple[Text, ...], Scope], Text] = no_ranks
     static_power: Runtime | None = None
-    imports: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +158,7 @@ def _node(node: Expr, texts: Mapping[Expr, Text], scope: Scope) -> Text:
         case ToFloat():
             return _filled(scope.dialect.to_float, {"x": parts[0]}, scope)
         case RankedNode():
-            written = scope.dialect.ranked(node, tuple(parts), scope)
-            _import(written.text, scope)
-            return written
+            return scope.dialect.ranked(node, tuple(parts), scope)
 
 
 def _choice(parts: list[Text], scope: Scope) -> Text:
@@ -198,9 +194,7 @@ def _operation(node: Op, parts: list[Text], scope: Scope) -> Text:
             return _infix(node, spelling, parts[0], parts[1], scalar)
         case Prefix(symbol=symbol):
             return _prefix(node, symbol, spelling.precedence, parts[0], scalar)
-        case Template(text=text, imports=imports):
-            for line in imports:
-                scope.page.use(line)
+        case Template(text=text):
             holes = dict(zip(primitive(node.primitive).params, parts, strict=True))
             return _filled(text, holes, scope, scalar)
         case Runtime(name=name, module=module):
@@ -315,7 +309,6 @@ def _filled(
     """A template with its placeholders filled, in brackets if needed before a dot or an
     index.
     """
-    _import(text, scope)
     text = _OWN.sub(lambda found: getattr(scope.page, found[1])(found[2]), text)
     text = text.replace("{like}", scope.like)
     for hole, part in holes.items():
@@ -325,12 +318,6 @@ def _filled(
         after = text[text.index(mark) + len(mark) :][:1]
         text = text.replace(mark, part.within(ATOM if after in (".", "[") else 0))
     return Text(text, ATOM, scalar)
-
-
-def _import(text: str, scope: Scope) -> None:
-    for prefix, line in scope.dialect.imports:
-        if prefix in text:
-            scope.page.use(line)
 
 
 # --- numbers ---------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -50,7 +50,7 @@ class Page:
         self.path = path
         self._dots = "." * (path.count("/") + 1)
         self._taken = set(taken)
-        self._lines: dict[str, None] = {}
+        self._own: dict[str, set[str]] = {}
         self._functions: dict[str, dict[str, None]] = {}
 
     def core(self, name: str) -> str:
@@ -65,10 +65,6 @@ class Page:
         """``name`` of the runtime's functions for named axes, imported."""
         return self._runtime(AXES, name)
 
-    def use(self, line: str) -> None:
-        """Add an import line: ``import numpy as np``, ``from torch import Tensor``."""
-        self._lines.setdefault(line)
-
     def fresh(self, name: str) -> str:
         """``name`` as a module-level name, or ``name2``, ``name3``, … if it is used."""
         candidate, number = name, 2
@@ -79,13 +75,14 @@ class Page:
 
     def own(self, path: str, name: str) -> str:
         """``name`` from a module of the framework: ``page.own("torch", "Tensor")``."""
-        self.use(f"from {path} import {name}")
+        self._own.setdefault(path, set()).add(name)
         return name
 
     @property
     def imports(self) -> tuple[str, ...]:
-        """Import lines of the standard library and the framework."""
-        return tuple(self._lines)
+        """Import lines of names of the framework and the standard library."""
+        own = self._own.items()
+        return tuple(f"from {path} import {', '.join(sorted(n))}" for path, n in own)
 
     @property
     def relative(self) -> tuple[str, ...]:
@@ -129,6 +126,13 @@ class Target(Protocol):
 
     @property
     def OPERATORS(self) -> Operators: ...
+
+    @property
+    def MODULES(self) -> Mapping[str, str]:
+        """Import lines by the name to which each binds a module. A line is emitted
+        where the code refers to the name.
+        """
+        ...
 
     def definitions(
         self, program: Program, page: Page, *, trace: bool

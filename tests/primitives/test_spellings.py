@@ -337,16 +337,15 @@ def test_one_number_keeps_its_type(name: str, dtype: type) -> None:
 )
 def test_python(name: str) -> None:
     """Plain numbers, for what is fixed for a whole call."""
-    row, scope = primitive(name), {}
+    row = primitive(name)
     match row.spellings["python"]:
         case Infix(symbol=symbol):
             text = f"x {symbol} y"
         case Prefix(symbol=symbol):
             text = f"{symbol}x"
-        case Template(text=template, imports=imports):
+        case Template(text=template):
             text = template.format(x="x", y="y", z="z")
-            exec("\n".join(imports), scope)
-    function = eval(f"lambda {', '.join(row.params)}: {text}", scope)
+    function = eval(f"lambda {', '.join(row.params)}: {text}", {"math": math})
     for point in points(name)[::5]:
         true = nearest(truth(name, point))
         if 1e-290 < abs(true) < 1e290:

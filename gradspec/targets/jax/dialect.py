@@ -11,6 +11,12 @@ from gradspec.targets.expressions import ATOM, Dialect, Scope, Text
 from gradspec.targets.expressions import scope_of as scoped
 from gradspec.targets.target import Page
 
+MODULES = {
+    "jax": "import jax",
+    "jnp": "import jax.numpy as jnp",
+    "special": "from jax.scipy import special",
+}
+
 OPERATORS = Operators(
     target="jax",
     reserved=frozenset(["jax", "jnp"]),

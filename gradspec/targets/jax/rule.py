@@ -43,17 +43,11 @@ def definitions(program: Program, page: Page, *, trace: bool) -> list[Definition
     program = with_barriers(program)
     name, way = page.fresh(f"_{program.name}"), way_of(program, trace)
     core = Core(program, page, scope_of(program, page), name, way, trace)
-    found = [
+    return [
         *map(Definition, [function(core), *derivative(core)]),
         Definition(_public(core), (program.name,)),
         *_initial_values(program, page),
     ]
-    lines = [line for definition in found for line in definition.lines]
-    if any("jnp." in line for line in lines):
-        page.use("import jax.numpy as jnp")
-    if any("jax." in line for line in lines):
-        page.use("import jax")
-    return found
 
 
 def _public(core: Core) -> Lines:

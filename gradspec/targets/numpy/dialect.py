@@ -18,12 +18,9 @@ from gradspec.targets.expressions import ATOM, PRODUCT, SUM, Dialect, Scope, Tex
 from gradspec.targets.expressions import scope_of as scoped
 from gradspec.targets.target import Page
 
-NP, NUMPY = "np.", "import numpy as np"
+MODULES = {"np": "import numpy as np"}
 
-OPERATORS = Operators(
-    target="numpy",
-    reserved=frozenset(["np", "math"]),
-)
+OPERATORS = Operators(target="numpy", reserved=frozenset(["np", "math"]))
 
 
 # --- operations on named axes ---------------------------------------------------------
@@ -116,7 +113,6 @@ DIALECT = Dialect(
     to_float="{x}.astype({like}.dtype)",
     lift="np.asarray({x}, {like}.dtype)",
     ranked=ranked,
-    imports=((NP, NUMPY),),
 )
 _UNTYPED = replace(DIALECT, to_float="{x}.astype(np.float64)", lift="np.asarray({x})")
 

@@ -29,7 +29,7 @@ from gradspec.targets.lines import (
     sizes,
     tightened,
 )
-from gradspec.targets.numpy.dialect import NUMPY, scope_of
+from gradspec.targets.numpy.dialect import scope_of
 from gradspec.targets.target import Definition, Page
 
 _NUMBERS = {Kind.STATIC: "float", Kind.STATIC_INT: "int"}
@@ -75,7 +75,6 @@ def _keywords(program: Program, page: Page) -> Iterable[str]:
     if program.constant:
         yield f"constant=({', '.join(map(str, program.constant))},)"
     if program.is_double:
-        page.use(NUMPY)
         yield "least=np.float64"
     if program.residual_locals:
         yield f"extra={len(program.residual_locals)}"
@@ -118,13 +117,11 @@ def _output(program: Program, output: Output, value: Expr, scope: Scope) -> str:
     text = render(value, scope)
     if not program.may_be_number(value):
         if output.kind is Kind.INT and not is_whole(value, program.positions):
-            scope.page.use(NUMPY)
             return f"{render_atom(value, scope)}.astype(np.int64)"
         return text
     made = f"{scope.page.core('filled')}({text}, {', '.join(program.like(output))})"
     if output.kind not in kinds:
         return made
-    scope.page.use(NUMPY)
     return f"{made}.astype({kinds[output.kind]})"
 
 
@@ -142,8 +139,6 @@ def _residuals(program: Program, page: Page, trace: bool) -> Iterable[Lines]:
 
 def _backward(program: Program, scope: Scope, trace: bool) -> Lines:
     kept = [*_residual_names(program, trace), *program.cotangents]
-    if any(group == () for _, group in program.groups):
-        scope.page.use(NUMPY)
     found = {
         i.name: gradient(program, i, g, scope, "np.zeros_like")
         for i, g in program.groups
@@ -181,7 +176,6 @@ def _pushforward(program: Program, scope: Scope, trace: bool) -> Iterable[Lines]
 def _tangent(program: Program, value: Expr, scope: Scope) -> str:
     text = render(value, scope)
     if program.may_be_number(value):
-        scope.page.use(NUMPY)
         return f"np.asarray({text})"
     return text
 

@@ -25,6 +25,8 @@ from gradspec.targets.expressions import ATOM, SUM, Dialect, Scope, Text
 from gradspec.targets.expressions import scope_of as scoped
 from gradspec.targets.target import Page
 
+MODULES = {"tf": "import tensorflow as tf"}
+
 OPERATORS = Operators(
     target="tf", reserved=frozenset(["tf", "math"]), sizes_are_tensors=True
 )
@@ -184,6 +186,5 @@ _UNTYPED = replace(
 
 def scope_of(program: Program, page: Page) -> Scope:
     """The scope in which the rule's expressions are printed."""
-    page.use("import tensorflow as tf")
     like = next(iter(program.floats), "")
     return scoped(program, page, DIALECT if like else _UNTYPED, like)

@@ -26,6 +26,8 @@ from gradspec.targets.expressions import ATOM, PRODUCT, Dialect, Scope, Text
 from gradspec.targets.expressions import scope_of as scoped
 from gradspec.targets.target import Page
 
+MODULES = {"torch": "import torch"}
+
 OPERATORS = Operators(
     target="torch",
     reserved=frozenset(["torch", "Tensor", "math"]),
@@ -183,7 +185,6 @@ def is_view(text: str) -> bool:
 # --- the dialect -----------------------------------------------------------------------
 
 
-TORCH = "import torch"
 _TENSORS_ONLY = ("atan2", "heaviside", "hypot", "logaddexp", "max", "min")
 _CLAMPED = Template("torch.clamp_max(torch.clamp_min({x}, {y}), {z})")
 _TURNED = Template("torch.clamp_max(torch.clamp_min({y}, {x}), {z})")
@@ -231,7 +232,6 @@ DIALECT = Dialect(
     lifts=_lifts,
     variants=lambda node, numbers: _VARIANTS.get((node.primitive, numbers)),
     ranked=ranked,
-    imports=(("torch.", TORCH),),
 )
 _UNTYPED = replace(
     DIALECT,

@@ -47,7 +47,7 @@ from gradspec.targets.lines import (
     tightened,
 )
 from gradspec.targets.target import Definition, Page
-from gradspec.targets.torch.dialect import TORCH, is_view, scope_of
+from gradspec.targets.torch.dialect import is_view, scope_of
 
 _TYPES = {Kind.INT: "torch.int64", Kind.BOOL: "torch.bool"}
 
@@ -55,8 +55,7 @@ _TYPES = {Kind.INT: "torch.int64", Kind.BOOL: "torch.bool"}
 def definitions(program: Program, page: Page, *, trace: bool) -> list[Definition]:
     """The class ``_F``, the function ``f``, and the layer ``F`` if it has params."""
     own = page.fresh(f"_{class_name(program.name)}")
-    page.use(TORCH)
-    page.use("from torch import Tensor")
+    page.own("torch", "Tensor")
     found = [
         Definition(_class(program, own, page, trace)),
         Definition(_function(program, own), (program.name,)),
