@@ -34,7 +34,7 @@ class CompileError(Exception):
     def __init__(self, diagnostics: tuple[Diagnostic, ...]) -> None:
         import click
 
-        from gradspec.report.diagnostic_text import render
+        from gradspec.report.diagnostics import render
 
         self.diagnostics = diagnostics
         shown = "\n\n".join(render(d) for d in diagnostics if d.is_error)

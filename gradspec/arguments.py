@@ -123,11 +123,11 @@ def _codes(
     context: click.Context, parameter: click.Parameter, value: str
 ) -> tuple[str, ...]:
     """``GS434,gs441`` → both, in upper case."""
-    from gradspec.report import explain
+    from gradspec.report.diagnostics import page
 
     names = [name.upper() for name in _listed(value)]
     for name in names:
-        if explain.page(name) is None:
+        if page(name) is None:
             raise click.BadParameter(
                 f"there is no code {name}; `gradspec explain` lists them"
             )

@@ -133,7 +133,7 @@ def compile_command(
     """Check the rules in PATH... and write a module per file and target; `-` is standard
     input."""
     from gradspec.driver import run, write
-    from gradspec.report.diagnostic_text import printable
+    from gradspec.report.diagnostics import printable
 
     folder = Path(out)
     hidden = write.hidden(folder, options.targets)
@@ -346,7 +346,7 @@ def fmt_command(paths: tuple[str, ...], only_check: bool, diff: bool) -> None:
     from gradspec.driver import formatting
     from gradspec.driver.discover import discover
     from gradspec.driver.write import CannotWrite
-    from gradspec.report.diagnostic_text import printable
+    from gradspec.report.diagnostics import printable
 
     outcome = discover(paths)
     entries, found = outcome.value or (), outcome.diagnostics
@@ -376,12 +376,12 @@ def fmt_command(paths: tuple[str, ...], only_check: bool, diff: bool) -> None:
 @click.argument("code", required=False)
 def explain_command(code: str | None) -> None:
     """Explain a code (GS402), or list all codes."""
-    from gradspec.report import explain
+    from gradspec.report import diagnostics
 
     if code is None:
-        click.echo(explain.listing())
+        click.echo(diagnostics.listing())
         return
-    page = explain.page(code)
+    page = diagnostics.page(code)
     if page is None:
         raise click.BadParameter(
             f"there is no code {code}; `gradspec explain` lists them", param_hint="CODE"
@@ -538,15 +538,15 @@ def _report(
 ) -> None:
     found = (*others, *(d for result in results for d in result.diagnostics))
     if style == "json":
-        from gradspec.report.machine import document
+        from gradspec.report.diagnostics import document
 
         click.echo(document(results, others, changed, tables))
     elif found and style == "github":
-        from gradspec.report.machine import github
+        from gradspec.report.diagnostics import github
 
         click.echo("\n".join(github(found)))
     elif found:
-        from gradspec.report.diagnostic_text import render
+        from gradspec.report.diagnostics import render
 
         for diagnostic in found:
             click.echo(f"{render(diagnostic)}\n", err=True)

@@ -31,7 +31,7 @@ from gradspec.ir.text import show
 from gradspec.notebook import latex
 from gradspec.notebook.plot import give_plots
 from gradspec.options import Options
-from gradspec.report.diagnostic_text import printable, render
+from gradspec.report.diagnostics import printable, render
 from gradspec.report.summary import describe, verdicts
 from gradspec.source import Source
 from gradspec.syntax import nodes

@@ -9,7 +9,7 @@ import click
 import pytest
 
 from gradspec.driver.discover import MAX_BYTES, discover, load, read
-from gradspec.report.diagnostic_text import render
+from gradspec.report.diagnostics import render
 from gradspec.source import Source
 
 RULE = "rule double(x) -> y:\n    y = 2 * x\n"

@@ -8,8 +8,7 @@ import re
 import click
 
 from gradspec.diagnostics import error
-from gradspec.report.diagnostic_text import WIDEST, _lines, render
-from gradspec.report.machine import document, github
+from gradspec.report.diagnostics import WIDEST, _lines, document, github, render
 from gradspec.source import Source, Span
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from gradspec.driver.run import compile_source
 from gradspec.options import Options
-from gradspec.report import explain
+from gradspec.report import diagnostics as explain
 from gradspec.source import Source
 
 PACKAGE = Path(__file__).parents[2] / "gradspec"

@@ -1,19 +1,99 @@
-"""Findings for machines: JSON, and the commands that GitHub Actions reads."""
+"""Diagnostics for a terminal, as in rustc: headline, place, caret, suggested fix.
+
+Plain text with ANSI styles from click, which leaves them out when the stream is not a
+terminal. For machines: JSON, and the commands that GitHub Actions reads. The pages
+behind ``gradspec explain`` are Markdown files, one per code.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gradspec.diagnostics import Diagnostic, Label
+import click
+
+from gradspec.diagnostics import Diagnostic, Label, Severity
 from gradspec.driver.cache import FileResult
 from gradspec.ir.rule import Verdict
-from gradspec.report.diagnostic_text import printable
 from gradspec.report.summary import boundaries_data, costs_data
 
 if TYPE_CHECKING:
     from gradspec.driver.boundaries import RuleTable
+
+COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
+WIDEST = 160
+"""Longer source lines are cut around the caret: a rule generated on one line of ten
+thousand characters must not bury its message."""
+
+
+def render(found: Diagnostic) -> str:
+    """One finding as lines of text."""
+    return "\n".join(_lines(found))
+
+
+def _lines(found: Diagnostic) -> Iterator[str]:
+    colour = COLOURS[found.severity]
+    head = click.style(f"{found.severity.value}[{found.code}]", fg=colour, bold=True)
+    yield f"{head}: {click.style(printable(found.headline), bold=True)}"
+    for number, label in enumerate(found.labels):
+        yield from _place(label, colour if number == 0 else "blue")
+    for note in found.notes:
+        yield from _paragraph("note", note)
+    if found.help:
+        yield from _paragraph("help", found.help)
+
+
+def _place(label: Label, colour: str) -> Iterator[str]:
+    line, column = label.source.position(label.span.start)
+    text, offset = _window(label.source.line(line), column - 1)
+    room = max(1, len(text) - offset)
+    width = min(max(1, label.span.end - label.span.start), room)
+    gutter = " " * len(str(line))
+    bar = click.style("|", fg="blue")
+    message = printable(label.message)
+    carets = click.style(f"{'^' * width} {message}".rstrip(), fg=colour)
+    path = printable(label.source.path)
+    yield f"{gutter}{click.style('-->', fg='blue')} {path}:{line}:{column}"
+    yield f"{gutter} {bar}"
+    yield f"{click.style(str(line), fg='blue')} {bar} {text}".rstrip()
+    yield f"{gutter} {bar} {_blank(text[:offset])}{carets}"
+
+
+def _window(text: str, offset: int) -> tuple[str, int]:
+    """The part of a long line around ``offset``, and where the offset is in it."""
+    text = printable(text)
+    if len(text) <= WIDEST:
+        return text, offset
+    start = max(0, min(offset - WIDEST // 2, len(text) - WIDEST))
+    end = start + WIDEST
+    before, after = "…" if start else "", "…" if end < len(text) else ""
+    return before + text[start:end] + after, offset - start + len(before)
+
+
+def printable(text: str) -> str:
+    """The text without control characters (an escape sequence in a file, say)."""
+    return "".join(
+        c if c.isprintable() or c == "\t" else "\N{REPLACEMENT CHARACTER}" for c in text
+    )
+
+
+def _blank(text: str) -> str:
+    """As wide as ``text``: tabs stay, so that the caret stands under its column."""
+    return "".join("\t" if char == "\t" else " " for char in text)
+
+
+def _paragraph(word: str, text: str) -> Iterator[str]:
+    first, *rest = map(printable, text.splitlines() or [""])
+    yield f"  = {click.style(word, bold=True)}: {first}"
+    indent = " " * (len(word) + 6)
+    yield from (f"{indent}{line}".rstrip() for line in rest)
+
+
+# --- for machines ---------------------------------------------------------------------
+
 
 FORMAT_VERSION = 1
 
@@ -115,13 +195,13 @@ def _finding(found: Diagnostic) -> dict[str, Any]:
         "code": found.code,
         "severity": found.severity.value,
         "message": found.headline,
-        "places": [_place(label) for label in found.labels],
+        "places": [_json_place(label) for label in found.labels],
         "notes": list(found.notes),
         "help": found.help,
     }
 
 
-def _place(label: Label) -> dict[str, Any]:
+def _json_place(label: Label) -> dict[str, Any]:
     line, column = label.source.position(label.span.start)
     end_line, end_column = label.source.position(label.span.end)
     return {
@@ -135,7 +215,7 @@ def _place(label: Label) -> dict[str, Any]:
 
 
 def _github_place(label: Label) -> str:
-    place = _place(label)
+    place = _json_place(label)
     return (
         f"file={_property(place['path'])},line={place['line']},"
         f"endLine={place['end_line']},col={place['column']},"
@@ -152,3 +232,34 @@ def _data(text: str) -> str:
 def _property(text: str) -> str:
     """Escapes of GitHub's toolkit (actions/toolkit, command.ts): property."""
     return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+# --- pages of codes -------------------------------------------------------------------
+
+
+_FOLDER = Path(__file__).parent.parent / "explain"
+_CODE = re.compile(r"GS\d{3}")
+
+
+def page(code: str) -> str | None:
+    """The page of a code (any case), None when there is none."""
+    code = code.upper()
+    if not _CODE.fullmatch(code):
+        return None
+    path = _FOLDER / f"{code}.md"
+    return path.read_text("utf-8") if path.is_file() else None
+
+
+def codes() -> tuple[str, ...]:
+    """All codes that have a page, in order."""
+    return tuple(sorted(path.stem for path in _FOLDER.glob("GS*.md")))
+
+
+def listing() -> str:
+    """A line per code: the pages' titles."""
+    titles = (_FOLDER.joinpath(f"{code}.md").open(encoding="utf-8") for code in codes())
+    lines = []
+    for file in titles:
+        with file:
+            lines.append(file.readline().removeprefix("# ").rstrip())
+    return "\n".join(lines)
