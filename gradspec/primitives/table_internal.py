@@ -2,7 +2,7 @@
 
 * ``vanishing``: a product that gives way to a factor that is 0, where an overflow times 0
   has the limit 0. At finite numbers it is the product, with its slopes.
-* ``fence``: the number itself, rounded before what follows (`targets/jax/barriers.py`).
+* ``fence``: the number itself, rounded before what follows (`targets/jax/dialect.py`).
 * ``broadcast_like``: a value broadcast with another (`plan/broadcast.py`). What is added
   or subtracted is 0, which changes no number.
 * ``polynomial<n>``: polynomials with given coefficients, what series are emitted as.

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 import textwrap
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 from gradspec.ir.rule import Input, Kind
@@ -155,6 +155,22 @@ def sizes(program: Program, values: Iterable[Expr], known: Iterable[str]) -> Lin
     return [f"{size} = {array}.shape[{axis}]" for size, array, axis in found]
 
 
+def forward(program: Program, results: list[str], scope: Scope, shown: Lines) -> Lines:
+    """The forward pass, which returns the results and the locals kept. In a trace the
+    results have names, and ``shown`` prints them.
+    """
+    lines = [
+        *sizes(program, program.forward_values, program.arguments),
+        *assignments(program.forward.statements, scope),
+    ]
+    if shown:
+        outputs = [output.name for output in program.outputs]
+        for name, text in zip(outputs, results, strict=True):
+            lines += assignment(name, text)
+        lines, results = [*lines, *shown], outputs
+    return [*lines, f"return {', '.join([*results, *program.residual_locals])}"]
+
+
 def residual_names(
     program: Program, trace: bool, known: Iterable[str] = ()
 ) -> list[str]:
@@ -196,25 +212,27 @@ def gradient(
     group: tuple[Term, ...] | None,
     scope: Scope,
     zeros: str,
+    needs_shape: Callable[[Term], bool] | None = None,
 ) -> str:
-    """The gradient of an input. Terms are reduced to its shape before they are added."""
+    """The gradient of an input. Terms are reduced to its shape before they are added;
+    those that ``needs_shape`` selects, by default those without a cotangent, get the
+    shape of the outputs.
+    """
     if group is None:
         return "None"
     if not group:
         return f"{zeros}({i.name})"
-    texts = [term(program, part, scope) for part in group]
+    selects, texts = needs_shape or program.takes_shape, []
+    for part in group:
+        text = render(part.value, scope)
+        if selects(part):
+            like = ", ".join(program.cotangents)
+            text = f"{scope.page.core('filled')}({text}, {like})"
+        texts.append(text)
     if len(texts) == 1:
         return texts[0]
     sum_to = scope.page.core("sum_to")
     return " + ".join(f"{sum_to}({text}, {i.name})" for text in texts)
-
-
-def term(program: Program, part: Term, scope: Scope) -> str:
-    """A term of a gradient; one without a cotangent has the shape of the outputs."""
-    text = render(part.value, scope)
-    if not program.takes_shape(part):
-        return text
-    return f"{scope.page.core('filled')}({text}, {', '.join(program.cotangents)})"
 
 
 # --- docstrings ------------------------------------------------------------------------

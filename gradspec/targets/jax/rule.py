@@ -13,8 +13,7 @@ from gradspec.plan.program import Program
 from gradspec.targets import layers
 from gradspec.targets import lines as traces
 from gradspec.targets.expressions import Scope, render
-from gradspec.targets.jax.barriers import with_barriers
-from gradspec.targets.jax.dialect import scope_of
+from gradspec.targets.jax.dialect import scope_of, with_barriers
 from gradspec.targets.layers import layer
 from gradspec.targets.lines import (
     Lines,
@@ -157,9 +156,6 @@ class Core:
     def text(self, value: Expr) -> str:
         return render(value, self.scope)
 
-    def may_be_number(self, value: Expr) -> bool:
-        return self.program.may_be_number(value)
-
 
 def function(core: Core) -> Lines:
     """The forward pass, decorated."""
@@ -197,7 +193,7 @@ def _decorator(core: Core) -> str:
 
 def _output(core: Core, output: Output, value: Expr) -> str:
     """The text of an output; a number takes the shape to which its inputs broadcast."""
-    text, is_number = core.text(value), core.may_be_number(value)
+    text, is_number = core.text(value), core.program.may_be_number(value)
     if is_number:
         like = ", ".join(core.program.like(output))
         text = f"{core.core('filled')}({text}, {like})"

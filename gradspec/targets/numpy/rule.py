@@ -15,6 +15,7 @@ from gradspec.targets.lines import (
     Lines,
     assignments,
     docstring,
+    forward,
     gradient,
     indented,
     keywords,
@@ -92,23 +93,10 @@ def _method(
 
 
 def _forward(program: Program, scope: Scope, trace: bool) -> Lines:
-    block = program.forward
-    results = [
-        _output(program, output, value, scope)
-        for output, value in zip(program.outputs, block.results, strict=True)
-    ]
-    lines = [
-        *sizes(program, program.forward_values, program.arguments),
-        *assignments(block.statements, scope),
-    ]
-    if trace:
-        names_ = [o.name for o in program.outputs]
-        lines += [
-            *(f"{n} = {r}" for n, r in zip(names_, results, strict=True) if n != r),
-            f"print({traces.pieces(program, traces.ends(program), ' =')})",
-        ]
-        results = names_
-    return [*lines, f"return {', '.join([*results, *program.residual_locals])}"]
+    pairs = zip(program.outputs, program.forward.results, strict=True)
+    results = [_output(program, output, value, scope) for output, value in pairs]
+    shown = f"print({traces.pieces(program, traces.ends(program), ' =')})"
+    return forward(program, results, scope, [shown] if trace else [])
 
 
 def _output(program: Program, output: Output, value: Expr, scope: Scope) -> str:

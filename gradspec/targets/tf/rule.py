@@ -8,6 +8,8 @@ plain operations and can be differentiated again. The decorator does the rest.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
+from functools import reduce
 
 from gradspec.ir.rule import Input, Kind, Output
 from gradspec.plan.arrays import Expr, Name, Op, names
@@ -22,6 +24,7 @@ from gradspec.targets.lines import (
     assignment,
     assignments,
     docstring,
+    gradient,
     indented,
     keywords,
     kinds_of,
@@ -146,13 +149,6 @@ def _sizes(program: Program, page: Page, trace: bool) -> Lines:
 # --- backward --------------------------------------------------------------------------
 
 
-def _needs_shape(program: Program, term: Term) -> bool:
-    """True for a choice by a number, which may be a number; in a linear gradient that
-    is 0.
-    """
-    return program.takes_shape(term) and not (term.upstream and program.is_linear)
-
-
 def _backward(program: Program, scope: Scope, trace: bool) -> Lines:
     lines = assignments(program.backward.statements, scope)
     found = []
@@ -175,30 +171,19 @@ def _backward(program: Program, scope: Scope, trace: bool) -> Lines:
 def _gradient(
     program: Program, i: Input, group: tuple[Term, ...] | None, scope: Scope
 ) -> str:
-    if group is None:
-        return "None"
-    if not group:
-        return f"tf.zeros_like({i.name})"
-    if len(group) == 1:
-        return _term(program, group[0], scope)
-    shapes = {frozenset(term.spans) for term in group}
-    if len(shapes) == 1 and not any(_needs_shape(program, term) for term in group):
-        total = group[0].value
-        for term in group[1:]:
-            total = Op("add", (total, term.value))
-        return render(total, scope)
-    reduce = scope.page.core("sum_to")
-    return " + ".join(
-        f"{reduce}({_term(program, term, scope)}, {i.name})" for term in group
-    )
+    """The gradient of an input; terms of one shape are added as they are."""
 
+    def needs_shape(term: Term) -> bool:
+        """True for a choice by a number, which may be a number; in a linear gradient
+        that is 0.
+        """
+        return program.takes_shape(term) and not (term.upstream and program.is_linear)
 
-def _term(program: Program, term: Term, scope: Scope) -> str:
-    """A term of a gradient; one without a cotangent has the shape of the outputs."""
-    text = render(term.value, scope)
-    if not _needs_shape(program, term):
-        return text
-    return f"{scope.page.core('filled')}({text}, {', '.join(program.cotangents)})"
+    shapes = {frozenset(term.spans) for term in group or ()}
+    if group and len(shapes) == 1 and not any(map(needs_shape, group)):
+        total = reduce(lambda a, b: Op("add", (a, b)), (term.value for term in group))
+        group = (replace(group[0], value=total),)
+    return gradient(program, i, group, scope, "tf.zeros_like", needs_shape)
 
 
 # --- the layer -------------------------------------------------------------------------

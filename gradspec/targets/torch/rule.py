@@ -34,6 +34,7 @@ from gradspec.targets.lines import (
     assignment,
     assignments,
     docstring,
+    forward,
     indented,
     keywords,
     kinds_of,
@@ -162,21 +163,13 @@ def _typed(program: Program) -> list[str]:
 
 def _value(program: Program, page: Page, trace: bool) -> Lines:
     scope = scope_of(program, page, next(iter(program.floats), ""))
-    block = program.forward
     results = _results(program, scope)
     count = len(results) + len(program.residual_locals)
     kind = "Tensor" if count == 1 else f"tuple[{', '.join(['Tensor'] * count)}]"
-    body = [
-        *sizes(program, program.forward_values, program.arguments),
-        *assignments(block.statements, scope),
-    ]
-    if trace:
-        pairs = zip(program.outputs, results, strict=True)
-        body += [f"{o.name} = {text}" for o, text in pairs if o.name != text]
-        body += _shown(program, traces.ends(program))
-        results = [o.name for o in program.outputs]
-    body.append(f"return {', '.join([*results, *program.residual_locals])}")
-    return _method("value", _typed(program), kind, body)
+    shown = _shown(program, traces.ends(program)) if trace else []
+    return _method(
+        "value", _typed(program), kind, forward(program, results, scope, shown)
+    )
 
 
 def _results(program: Program, scope: Scope) -> Lines:
